@@ -1,6 +1,6 @@
 /**
  * Whether the written regions cover a read region. If the written regions are disjoint, the bytes that each shares with
- * the read region add up. Otherwise their runs are merged.
+ * the read region add up. Otherwise their runs are walked in order.
  */
 import type { Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
@@ -21,8 +21,10 @@ export interface Gap extends ByteRange {
   readonly size: number;
 }
 
+type Regions = Pick<RegionTable, "regions" | "sizes" | "overlaps" | "shared">;
+
 /** `isWritten` returns whether all of a region has been written. */
-export function findGap(table: RegionTable, region: number, isWritten: (other: number) => boolean): Gap | null {
+export function findGap(table: Regions, region: number, isWritten: (other: number) => boolean): Gap | null {
   const { overlaps, shared, sizes } = table;
   const [start, end] = [at(overlaps.start, region), at(overlaps.start, region + 1)];
   const size = at(sizes, region);
@@ -37,7 +39,7 @@ export function findGap(table: RegionTable, region: number, isWritten: (other: n
   return gapBetween(table, region, writers);
 }
 
-function areApart({ overlaps }: RegionTable, regions: Int32Array): boolean {
+function areApart({ overlaps }: Regions, regions: Int32Array): boolean {
   const chosen = new Set(regions);
   return regions.every((region) => {
     const others = overlaps.values.subarray(at(overlaps.start, region), at(overlaps.start, region + 1));
@@ -45,44 +47,84 @@ function areApart({ overlaps }: RegionTable, regions: Int32Array): boolean {
   });
 }
 
-/** Merges the runs of all written regions, as ranges of the buffer's bytes. */
-function gapBetween({ regions, sizes }: RegionTable, region: number, writers: Int32Array): Gap | null {
-  const written = merged([...writers].flatMap((writer) => runsOf(at(regions, writer))));
-  let [missing, next] = [0, 0];
+/** Walks the runs of the region and of all written regions side by side, so that memory does not grow with the runs. */
+function gapBetween({ regions, sizes }: Regions, region: number, writers: Int32Array): Gap | null {
+  const wanted = createRuns(at(regions, region));
+  const written = sortedByStart([...writers].map((writer) => createRuns(at(regions, writer), wanted.start())));
+  let missing = 0;
   let first: ByteRange | null = null;
-  for (const { start, end } of runsOf(at(regions, region)).sort((a, b) => a.start - b.start)) {
-    let from = start;
+  /** The furthest end of the written runs that have begun. */
+  let coveredTo = 0;
+  do {
+    const end = wanted.start() + wanted.bytes;
+    let from = wanted.start();
     while (from < end) {
-      const range = written[next];
-      if (range !== undefined && range.end <= from) {
-        next++;
+      let next = written.at(-1);
+      while (next !== undefined && next.start() <= from) {
+        coveredTo = Math.max(coveredTo, next.start() + next.bytes);
+        advanceLast(written);
+        next = written.at(-1);
+      }
+      if (coveredTo > from) {
+        from = coveredTo;
         continue;
       }
-      const until = range === undefined ? end : Math.min(end, Math.max(from, range.start));
-      if (until > from) {
-        first ??= { start: from, end: until };
-        missing += until - from;
-      }
-      from = range === undefined ? end : Math.max(until, Math.min(end, range.end));
+      const until = next === undefined ? end : Math.min(end, next.start());
+      first ??= { start: from, end: until };
+      missing += until - from;
+      from = until;
     }
-  }
+  } while (wanted.advance());
   return first === null ? null : { ...first, missing, size: at(sizes, region) };
 }
 
-function runsOf({ offset, dims, bytes }: Region): ByteRange[] {
-  let starts = [offset];
-  for (const { count, stride } of dims) {
-    starts = starts.flatMap((start) => Array.from({ length: count }, (_, i) => start + i * stride));
-  }
-  return starts.map((start) => ({ start, end: start + bytes }));
+/** The runs of a region one after the other, in ascending order. */
+interface Runs {
+  /** The first byte of the present run. */
+  readonly start: () => number;
+  readonly bytes: number;
+  /** Goes to the next run. False, at the first one again, after the last. */
+  readonly advance: () => boolean;
 }
 
-function merged(ranges: readonly ByteRange[]): readonly ByteRange[] {
-  const joined: { start: number; end: number }[] = [];
-  for (const { start, end } of ranges.toSorted((a, b) => a.start - b.start)) {
-    const last = joined.at(-1);
-    if (last !== undefined && start <= last.end) last.end = Math.max(last.end, end);
-    else joined.push({ start, end });
-  }
-  return joined;
+/** Begins with the last run that begins at or before `from`, or else with the first. */
+function createRuns({ offset, dims, bytes }: Region, from = offset): Runs {
+  let start = offset;
+  const index = dims.map(({ count, stride }) => {
+    const skipped = Math.min(count - 1, Math.max(0, Math.floor((from - start) / stride)));
+    start += skipped * stride;
+    return skipped;
+  });
+  return {
+    start: () => start,
+    bytes,
+    advance: () => {
+      for (let axis = dims.length - 1; axis >= 0; axis--) {
+        const { count, stride } = at(dims, axis);
+        const next = at(index, axis) + 1;
+        if (next < count) {
+          index[axis] = next;
+          start += stride;
+          return true;
+        }
+        index[axis] = 0;
+        start -= (count - 1) * stride;
+      }
+      return false;
+    },
+  };
+}
+
+/** The last has the smallest start. */
+function sortedByStart(runs: readonly Runs[]): Runs[] {
+  return runs.toSorted((a, b) => b.start() - a.start());
+}
+
+/** Advances the one with the smallest start, and moves it to its new place. */
+function advanceLast(sorted: Runs[]): void {
+  const runs = sorted.pop();
+  if (runs === undefined || !runs.advance()) return;
+  let place = sorted.length;
+  for (; place > 0 && at(sorted, place - 1).start() < runs.start(); place--) sorted[place] = at(sorted, place - 1);
+  sorted[place] = runs;
 }
