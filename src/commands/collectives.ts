@@ -54,6 +54,12 @@ export function dependsOn(
   return Array.from({ length: teamSize }, (_, other) => other);
 }
 
+/** Whether every result needs the data of all ranks. */
+export function dependsOnAll(type: CollectiveType): boolean {
+  const { reads, writes } = collectives[type];
+  return reads === "all" && writes === "all";
+}
+
 /** The sources of one region of a rank's output: one slice, or for a reduction all ranks' slices in team order. */
 export interface Assembly {
   readonly output: View;

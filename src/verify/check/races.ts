@@ -4,6 +4,7 @@
  * if their regions share bytes, at least one writes, and neither happens before the other.
  */
 import { at } from "../../support/invariant.ts";
+import type { Known } from "../order/known.ts";
 import type { RegionTable } from "./region-table.ts";
 
 /** A node of a run, and how it touched a region. */
@@ -22,16 +23,16 @@ export interface Conflict {
 
 export interface Races {
   /**
-   * Compares the accesses of `node` (of one run) with earlier ones, and records them. `known[chain]` is the number of
-   * each other chain's nodes that happen before; `position` is the node's own in its chain, `visit` its number over
+   * Compares the accesses of `node` (of one run) with earlier ones, and records them. `known` has the number of each
+   * other chain's nodes that happen before; `position` is the node's own in its chain, `visit` its number over
    * both runs.
    */
-  touch(node: number, visit: number, chain: number, position: number, known: Int32Array): void;
+  touch(node: number, visit: number, chain: number, position: number, known: Known): void;
   /**
    * Compares an alloc with all accesses of another buffer that had its bytes before. `region` is the alloc's region,
    * `whole` is the region of all bytes of the other buffer.
    */
-  moveIn(region: number, whole: number, visit: number, chain: number, known: Int32Array): void;
+  moveIn(region: number, whole: number, visit: number, chain: number, known: Known): void;
   readonly conflicts: readonly Conflict[];
 }
 
@@ -50,7 +51,7 @@ export function createRaces({ regions, overlaps, reads, writes }: RegionTable): 
     place: number,
     second: Access,
     chain: number,
-    known: Int32Array,
+    known: Known,
   ): void => {
     const end = at(start, place + 1);
     for (let i = at(start, place); i < end; i++) {
@@ -94,7 +95,7 @@ interface Lasts {
   next(entry: number): number;
   visit(entry: number): number;
   /** Whether the entry happens before the next node of `chain`, whose clock is `known`. */
-  isKnown(entry: number, chain: number, known: Int32Array): boolean;
+  isKnown(entry: number, chain: number, known: Known): boolean;
 }
 
 /** An entry: its chain, position and visit, and the next entry of the region. */
@@ -128,7 +129,7 @@ function createLasts(regionCount: number): Lasts {
     visit: (entry) => entries[entry + 2] ?? 0,
     isKnown: (entry, chain, known) => {
       const other = entries[entry] ?? 0;
-      return other === chain || (known[other] ?? 0) >= (entries[entry + 1] ?? 0);
+      return other === chain || known.of(other) >= (entries[entry + 1] ?? 0);
     },
   };
 }

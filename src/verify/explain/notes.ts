@@ -4,6 +4,7 @@ import { commandIndex, type Graph, nodeKinds, nodeOf } from "../order/graph.ts";
 import type { RegionTable } from "../check/region-table.ts";
 import { serializationNotes } from "./serialization-notes.ts";
 import type { PlacedBuffer } from "../../commands/buffer.ts";
+import type { Origin } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
 import { placeOf, placeText } from "./places.ts";
 import { sweep } from "../order/sweep.ts";
@@ -74,26 +75,32 @@ function byTensor(marks: readonly Marks[]): ReadonlyMap<string, readonly Marks[]
  */
 function redundancyNotes(graph: Graph): readonly RawFinding[] {
   const { nodeCount, kind } = graph;
-  const redundant = idleWaits(graph);
-  const idle = new Set(redundant);
+  const idle = new Set(idleWaits(graph));
   const needed = new Set<string>();
   for (let node = 0; node < nodeCount; node++) {
     if (kind[node] === nodeKinds.wait && !idle.has(node)) needed.add(statementKey(graph, node));
   }
-  return redundant
-    .filter((node) => isSynchronization(graph, node) && !needed.has(statementKey(graph, node)))
-    .map((node): RawFinding => ({
-      code: "redundant-synchronization",
-      severity: "note",
-      message: "a synchronization orders commands that are already ordered",
-      visits: [node],
-      memory: null,
-      found: placeText(placeOf(graph, node)),
-      expected: "synchronizations that add an order",
-      help: "remove it: it costs two calls on the host and changes nothing",
-      notes: [],
-      edge: null,
-    }));
+  const first = new Map<string, { readonly node: number; occurrences: number }>();
+  for (const node of idle) {
+    const key = statementKey(graph, node);
+    if (!isSynchronization(graph, node) || needed.has(key)) continue;
+    const known = first.get(key);
+    if (known === undefined) first.set(key, { node, occurrences: 1 });
+    else known.occurrences++;
+  }
+  return [...first.values()].map(({ node, occurrences }) => ({
+    code: "redundant-synchronization",
+    severity: "note",
+    message: "a synchronization orders commands that are already ordered",
+    visits: [node],
+    occurrences,
+    memory: null,
+    found: placeText(placeOf(graph, node)),
+    expected: "synchronizations that add an order",
+    help: "remove it: it costs two calls on the host and changes nothing",
+    notes: [],
+    edge: null,
+  }));
 }
 
 /** Waits that add no work to the past of their stream, in the order of the first run. */
@@ -105,12 +112,11 @@ function idleWaits(graph: Graph): readonly number[] {
   sweep(graph, 1, {
     waits: (node, known, recorded, from, position) => {
       const own = at(graph.chainOf, node);
-      for (const [chain, reached] of known.entries()) {
-        if (chain === own) continue;
-        const learned = chain === from ? position : at(recorded, chain);
-        if (workOf(chain, learned) > workOf(chain, reached)) return;
-      }
-      idle.push(node);
+      const adds = (chain: number, reached: number, learned: number): boolean =>
+        chain !== own && workOf(chain, learned) > workOf(chain, reached);
+      if (adds(from, known.of(from), position)) return;
+      if (!known.differs(recorded, (chain, mine, theirs) => chain !== from && adds(chain, mine, theirs)))
+        idle.push(node);
     },
   });
   return idle;
@@ -132,11 +138,14 @@ function workCounts({ chains, chainStart, chainNodes, kind }: Graph): Int32Array
 
 /** Whether the host program contains the wait. The recorder adds the waits around transfers and copies. */
 function isSynchronization(graph: Graph, node: number): boolean {
-  const { origins } = at(graph.program.ranks, at(graph.rankOf, node));
-  return /^(Synchronize|Wait)\b/.test(origins[commandIndex(graph, node)]?.statement ?? "");
+  return /^(Synchronize|Wait)\b/.test(originOf(graph, node).statement);
 }
 
 function statementKey(graph: Graph, node: number): string {
-  const { path, statement } = placeOf(graph, node);
+  const { path, statement } = originOf(graph, node);
   return `${path.join(".")} ${statement}`;
+}
+
+function originOf(graph: Graph, node: number): Origin {
+  return at(at(graph.program.ranks, at(graph.rankOf, node)).origins, commandIndex(graph, node));
 }

@@ -11,6 +11,8 @@ export interface RawFinding {
   readonly message: string;
   /** The visits involved; the finding is reported at the last. */
   readonly visits: readonly number[];
+  /** The mistakes of equal statements that it stands for, if there are more than one. */
+  readonly occurrences?: number;
   readonly memory: SharedMemory | null;
   readonly found: string;
   readonly expected: string;

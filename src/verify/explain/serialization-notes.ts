@@ -9,7 +9,7 @@
  * work on worker streams: order on a library's stream is intended.
  */
 import { at } from "../../support/invariant.ts";
-import { capturePasts, type Past } from "../order/captures.ts";
+import { captureOrders } from "../order/captures.ts";
 import type { RawFinding } from "./raw-finding.ts";
 import { type Graph, nodeKinds, nodeOf } from "../order/graph.ts";
 import { placeOf, placeText } from "./places.ts";
@@ -29,14 +29,23 @@ export function serializationNotes(graph: Graph, table: RegionTable): readonly R
     return inOrder.slice(1).map((next, i): readonly [Iteration, Iteration] => [at(inOrder, i), next]);
   });
   const apart = neighbours.filter(([a, b]) => onOtherStreams(graph, a, b) && !shareData(table, a, b));
-  const starts = apart.flatMap(([before, { workers }]) => [...workers.slice(0, 1), ...transfersOf(graph, before)]);
-  if (starts.length === 0) return [];
-  const pasts = capturePasts(graph, new Set(starts));
+  if (apart.length === 0) return [];
+  const orders = captureOrders(
+    graph,
+    apart.flatMap(([before, after]) => {
+      const [first, last] = ends(before, after);
+      const transfers = transfersOf(graph, before);
+      return [
+        [last, first] as const,
+        ...transfers.flatMap((transfer) => [[last, transfer] as const, [transfer, first] as const]),
+      ];
+    }),
+  );
   return apart.flatMap(([before, after]): readonly RawFinding[] => {
-    const [first, last] = [at(after.workers, 0), at(before.workers, before.workers.length - 1)];
-    if (!comesBefore(graph, pasts, last, first)) return [];
+    const [first, last] = ends(before, after);
+    if (!orders.has(last, first)) return [];
     const through = transfersOf(graph, before).find(
-      (transfer) => comesBefore(graph, pasts, last, transfer) && comesBefore(graph, pasts, transfer, first),
+      (transfer) => orders.has(last, transfer) && orders.has(transfer, first),
     );
     return [
       {
@@ -62,13 +71,9 @@ function transfersOf({ kind }: Graph, { nodes }: Iteration): readonly number[] {
   return nodes.filter((node) => kind[node] === nodeKinds.transfer);
 }
 
-function comesBefore(
-  { chainOf, position }: Graph,
-  pasts: ReadonlyMap<number, Past>,
-  node: number,
-  other: number,
-): boolean {
-  return (pasts.get(other)?.[at(chainOf, node)] ?? 0) >= at(position, node);
+/** The first work of the later iteration on a worker stream, and the last of the earlier one. */
+function ends(before: Iteration, after: Iteration): readonly [number, number] {
+  return [at(after.workers, 0), at(before.workers, before.workers.length - 1)];
 }
 
 function iterationsByLoop(graph: Graph): ReadonlyMap<string, ReadonlyMap<number, Iteration>> {

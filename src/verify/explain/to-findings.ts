@@ -21,8 +21,9 @@ export function toFindings(graph: Graph, raw: readonly RawFinding[], explained: 
   for (const finding of raw) {
     const key = keyOf(graph, finding);
     const group = groups.get(key);
-    if (group === undefined) groups.set(key, { finding, occurrences: 1 });
-    else group.occurrences++;
+    const { occurrences = 1 } = finding;
+    if (group === undefined) groups.set(key, { finding, occurrences });
+    else group.occurrences += occurrences;
   }
   const found = [...groups.values()].toSorted((a, b) => consequence(graph, a.finding) - consequence(graph, b.finding));
   const withEdge = explained ? found.filter(({ finding }) => finding.edge !== null).slice(0, mostExplained) : [];

@@ -15,12 +15,38 @@ export function capturePasts(graph: Graph, visits: ReadonlySet<number>): Readonl
     every: true,
     starts: (_node, visit, chain, position, known) => {
       if (!visits.has(visit)) return;
-      const past = known.slice();
+      const past = known.all();
       past[chain] = position - 1;
       pasts.set(visit, past);
     },
   });
   return pasts;
+}
+
+/** Of pairs of different nodes: those whose first completes before the second starts, in one run. */
+export interface Orders {
+  has(first: number, second: number): boolean;
+}
+
+export function captureOrders(graph: Graph, pairs: readonly (readonly [number, number])[]): Orders {
+  const { chainOf, position: positionOf, nodeCount } = graph;
+  const firsts = new Map<number, number[]>();
+  for (const [first, second] of pairs) {
+    const others = firsts.get(second);
+    if (others === undefined) firsts.set(second, [first]);
+    else others.push(first);
+  }
+  const ordered = new Set<number>();
+  sweep(graph, 1, {
+    starts: (node, _visit, chain, position, known) => {
+      for (const first of firsts.get(node) ?? []) {
+        const of = at(chainOf, first);
+        const done = of === chain ? position - 1 : known.of(of);
+        if (done >= at(positionOf, first)) ordered.add(node * nodeCount + first);
+      }
+    },
+  });
+  return { has: (first, second) => ordered.has(second * nodeCount + first) };
 }
 
 /** The visit at a position of a chain. Positions start at 1, and both count over two runs. */

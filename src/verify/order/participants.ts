@@ -4,7 +4,7 @@
  * participants whose data its result needs, because a library may let it continue before the others arrive
  * (docs/commands.md, "Transfers").
  */
-import { dependsOn } from "../../commands/collectives.ts";
+import { dependsOn, dependsOnAll } from "../../commands/collectives.ts";
 import type { LinkedTransfer, Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 
@@ -55,13 +55,14 @@ function collectiveNeeds(
   peers: Needs,
   sources: Needs,
 ): void {
-  const needs = participants.map(({ operation }, position) =>
-    operation.kind === "collective" ? dependsOn(operation.type, participants.length, operation.root, position) : [],
-  );
-  const mutual = needs.every((needed) => needed.length === participants.length);
-  for (const needed of needs) {
+  for (const [position, { operation }] of participants.entries()) {
     peers.push(null);
-    sources.push(mutual ? null : needed.map((other) => base + other));
+    if (operation.kind !== "collective") sources.push([]);
+    else if (dependsOnAll(operation.type)) sources.push(null);
+    else {
+      const needed = dependsOn(operation.type, participants.length, operation.root, position);
+      sources.push(needed.map((other) => base + other));
+    }
   }
 }
 

@@ -57,7 +57,8 @@ export function findStuck(graph: Graph, mode: QueueMode): Stuck | null {
     const id = at(participants.transfer, participant);
     present[id] = at(present, id) + 1;
     for (const peer of participants.peers[participant] ?? []) missing[peer] = at(missing, peer) - 1;
-    wake(`transfer ${id}`);
+    // A rank of a collective that woke at every arrival would take steps that grow with the square of the team.
+    if (participants.peers[participant] !== null || isComplete(participant)) wake(`transfer ${id}`);
   };
   const step = (queue: number, node: number): boolean => {
     const what = at(argument, node);

@@ -9,6 +9,7 @@
  */
 import { at } from "../../support/invariant.ts";
 import { createClocks, type Snapshot } from "./clocks.ts";
+import type { Known } from "./known.ts";
 import { chainLength, type Graph, nodeKinds } from "./graph.ts";
 import { createArrivals } from "./arrivals.ts";
 import { createSlots, type SlotMisuse } from "./slots.ts";
@@ -18,17 +19,15 @@ export interface SweepObserver {
   /** Whether `starts` is also called for events, waits and signals, which touch no memory. */
   readonly every?: boolean;
   /** A node starts, and its chain knows `known`; `position` is its own in the chain. */
-  starts?(node: number, visit: number, chain: number, position: number, known: Int32Array): void;
+  starts?(node: number, visit: number, chain: number, position: number, known: Known): void;
   /** A chain that knows `known` waits for an event whose stream, at `position` of chain `from`, knew `recorded`. */
-  waits?(node: number, known: Int32Array, recorded: Int32Array, from: number, position: number): void;
+  waits?(node: number, known: Known, recorded: Known, from: number, position: number): void;
 }
 
 export interface SweepResult {
   /** By chain: the number of nodes left in the run that did not end; null if both ended. */
   readonly stuckAt: Int32Array | null;
   readonly misuses: readonly SlotMisuse[];
-  /** The most rows of clock vectors in use at once. */
-  readonly peakRows: number;
 }
 
 export function sweep(graph: Graph, runs: number, observer: SweepObserver): SweepResult {
@@ -75,7 +74,7 @@ export function sweep(graph: Graph, runs: number, observer: SweepObserver): Swee
           }
           const snapshot = events[what];
           if (snapshot === undefined) return true;
-          observer.waits?.(node, clocks.view(chain), clocks.rowOf(snapshot), snapshot.chain, snapshot.position);
+          observer.waits?.(node, clocks.view(chain), snapshot.row.known, snapshot.chain, snapshot.position);
           clocks.join(chain, snapshot);
           return true;
         }
@@ -109,5 +108,5 @@ export function sweep(graph: Graph, runs: number, observer: SweepObserver): Swee
     }
     if (cursor.some((done, chain) => done < chainLength(graph, chain))) stuckAt = cursor.slice();
   }
-  return { stuckAt, misuses: slots.misuses, peakRows: clocks.peak };
+  return { stuckAt, misuses: slots.misuses };
 }
