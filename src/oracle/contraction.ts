@@ -14,7 +14,15 @@ import {
   gamma,
   storeAccumulated,
 } from "./tolerance.ts";
-import { type Bounded, elementAt, makeValue, type Value, overflowThreshold, smallestRounding } from "./value.ts";
+import {
+  type Bounded,
+  elementAt,
+  makeValue,
+  numbersOf,
+  type Value,
+  overflowThreshold,
+  smallestRounding,
+} from "./value.ts";
 
 /** How a back end adds the terms of an element. */
 export interface Accumulating {
@@ -88,8 +96,8 @@ function createDot(a: Value, b: Value, count: number, hasBias: boolean, accumula
 function floatDot(a: Value, b: Value, count: number, hasBias: boolean, { hops, arithmetic }: Accumulating): Dot {
   const { dtype } = a;
   // Typed arrays keep the inner loop plain arithmetic.
-  const left = Float64Array.from(a.elements, Number);
-  const right = Float64Array.from(b.elements, Number);
+  const left = numbersOf(a);
+  const right = numbersOf(b);
   const exactOperands = isExact(a) && isExact(b);
   const accumulator = accumulatorOf[dtype];
   const roundings = contractionRoundings(count, dtype, arithmetic) + (hasBias ? 1 : 0);

@@ -3,14 +3,14 @@ import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
 import type { BinaryOpType, UnaryOpType } from "../ir/ops/op.ts";
 import { binaryDefinitions, binaryOf, castOf, type Moved, unaryDefinitions, unaryOf } from "./definitions.ts";
 import { gamma } from "./tolerance.ts";
-import { type Bounded, elementAt, makeValue, store, type Value } from "./value.ts";
+import { type Bounded, elementAt, flatElement, makeValue, store, type Value } from "./value.ts";
 
 export function unary(op: UnaryOpType, input: Value): Value {
   const { dtype } = input;
   const { float, error } = unaryDefinitions[op];
   const own = gamma(error.roundings, accumulatorOf[dtype]);
-  return makeValue(dtype, input.shape, (index) => {
-    const { element, bound } = elementAt(input, index);
+  return makeValue(dtype, input.shape, (_, flat) => {
+    const { element, bound } = flatElement(input, flat);
     if (dtypes[dtype].family !== "float") {
       const result = unaryOf(op, dtype, element);
       return { element: result, bound: bound === 0 ? 0 : finite(error.spread(bound, Number(element), size(result))) };
@@ -28,15 +28,22 @@ export function binary(op: BinaryOpType, a: Value, b: Value, shape: readonly num
   const { dtype } = a;
   const { float, spread } = binaryDefinitions[op];
   const isFloat = dtypes[dtype].family === "float";
-  return makeValue(dtype, shape, (index) => {
-    const x = elementAt(a, index);
-    const y = elementAt(b, index);
+  const [readA, readB] = [broadcastReader(a, shape), broadcastReader(b, shape)];
+  return makeValue(dtype, shape, (index, flat) => {
+    const x = readA(index, flat);
+    const y = readB(index, flat);
     const isExact = x.bound === 0 && y.bound === 0;
     const error = isExact ? 0 : spread(moved(x), moved(y), !isFloat);
     if (!isFloat) return { element: binaryOf(op, dtype, x.element, y.element), bound: finite(error) };
     const exact = float(Number(x.element), Number(y.element));
     return store(dtype, exact, isDecided(exact, x, y) ? 0 : error);
   });
+}
+
+/** Reads the element that an operand has at each place of the result. */
+function broadcastReader(value: Value, shape: readonly number[]): (index: readonly number[], flat: number) => Bounded {
+  const isWhole = value.shape.every((extent, axis) => extent === shape[axis]);
+  return isWhole ? (_, flat) => flatElement(value, flat) : (index) => elementAt(value, index);
 }
 
 /** Whether an infinite or NaN operand determines the result, whatever the error of the other one. */
@@ -63,8 +70,8 @@ function finite(error: number): number {
 
 export function cast(input: Value, to: DType): Value {
   const from = input.dtype;
-  return makeValue(to, input.shape, (index) => {
-    const { element, bound } = elementAt(input, index);
+  return makeValue(to, input.shape, (_, flat) => {
+    const { element, bound } = flatElement(input, flat);
     const result = castOf(from, to, element);
     if (bound === 0) return { element: result, bound: 0 };
     if (dtypes[to].family === "float") return store(to, Number(element), bound);

@@ -19,6 +19,7 @@ import {
   type Bounded,
   type Element,
   makeValue,
+  numbersOf,
   type Value,
   overflowThreshold,
   smallestRounding,
@@ -40,7 +41,7 @@ export function reduction(
   const kept = axesOfInput.filter((_, axis) => !axes.includes(axis));
   const reduced = axesOfInput.filter((_, axis) => axes.includes(axis));
   const isFloat = dtypes[input.dtype].family === "float";
-  const numbers = isFloat ? Float64Array.from(input.elements, Number) : new Float64Array();
+  const numbers = isFloat ? numbersOf(input) : new Float64Array();
   return makeValue(
     input.dtype,
     kept.map(({ extent }) => extent),

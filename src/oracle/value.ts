@@ -13,7 +13,8 @@ export type { Element };
 export interface Value {
   readonly dtype: DType;
   readonly shape: readonly number[];
-  readonly elements: readonly Element[];
+  /** A typed array: generic arrays of millions of elements take several times the memory and time. */
+  readonly elements: ArrayLike<Element>;
   readonly bounds: Float64Array;
 }
 
@@ -22,23 +23,43 @@ export interface Bounded {
   readonly bound: number;
 }
 
-/** A value of `shape`, each element made from its index. */
+/** A value of `shape`, each element made from its index; `flat` is its position in row-major order. */
 export function makeValue(
   dtype: DType,
   shape: readonly number[],
-  element: (index: readonly number[]) => Bounded,
+  element: (index: readonly number[], flat: number) => Bounded,
 ): Value {
   const count = shape.reduce((product, extent) => product * extent, 1);
-  const elements: Element[] = [];
+  const { elements, set } = emptyElements(dtype, count);
   const bounds = new Float64Array(count);
   const index = shape.map(() => 0);
   for (let flat = 0; flat < count; flat++) {
-    const made = element(index);
-    elements.push(made.element);
+    const made = element(index, flat);
+    set(flat, made.element);
     bounds[flat] = made.bound;
     advance(index, shape);
   }
   return { dtype, shape, elements, bounds };
+}
+
+interface MutableElements {
+  readonly elements: ArrayLike<Element>;
+  readonly set: (flat: number, element: Element) => void;
+}
+
+function emptyElements(dtype: DType, count: number): MutableElements {
+  if (dtype === "int64") {
+    const elements = new BigInt64Array(count);
+    const set = (flat: number, element: Element): void => {
+      elements[flat] = BigInt(element);
+    };
+    return { elements, set };
+  }
+  const elements = new Float64Array(count);
+  const set = (flat: number, element: Element): void => {
+    elements[flat] = Number(element);
+  };
+  return { elements, set };
 }
 
 /** The next index in row-major order. */
@@ -53,10 +74,21 @@ function advance(index: number[], shape: readonly number[]): void {
 /** The element at `index`. An axis of extent 1 ignores the index. */
 export function elementAt(value: Value, index: readonly number[]): Bounded {
   let flat = 0;
-  value.shape.forEach((extent, axis) => {
+  for (let axis = 0; axis < value.shape.length; axis++) {
+    const extent = at(value.shape, axis);
     flat = flat * extent + (extent === 1 ? 0 : at(index, axis));
-  });
-  return { element: at(value.elements, flat), bound: at(value.bounds, flat) };
+  }
+  return flatElement(value, flat);
+}
+
+/** All elements as numbers. */
+export function numbersOf({ elements }: Value): Float64Array {
+  return elements instanceof Float64Array ? elements : Float64Array.from(elements, Number);
+}
+
+/** The element at a position in row-major order. */
+export function flatElement({ elements, bounds }: Value, flat: number): Bounded {
+  return { element: at(elements, flat), bound: at(bounds, flat) };
 }
 
 /** Half the spacing of the smallest numbers: the rounding error where a dtype underflows. */
@@ -113,15 +145,14 @@ export function store(dtype: DType, exact: number, error: number): Bounded {
 /** An input, which is exact. */
 export function fromTensor({ dtype, shape, data }: Tensor): Value {
   const storage = elementsOf(dtype, data);
-  const elements = Array.from({ length: storage.length }, (_, i) => storage.get(i));
-  return { dtype, shape, elements, bounds: new Float64Array(elements.length) };
+  const { elements, set } = emptyElements(dtype, storage.length);
+  for (let i = 0; i < storage.length; i++) set(i, storage.get(i));
+  return { dtype, shape, elements, bounds: new Float64Array(storage.length) };
 }
 
 export function toTensor({ dtype, shape, elements }: Value): Tensor {
   const tensor = emptyTensor(dtype, shape);
   const storage = elementsOf(tensor.dtype, tensor.data);
-  elements.forEach((element, i) => {
-    storage.set(i, element);
-  });
+  for (let i = 0; i < elements.length; i++) storage.set(i, at(elements, i));
   return tensor;
 }
