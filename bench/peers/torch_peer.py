@@ -10,11 +10,17 @@ Shapes follow DDLB: tp-columnwise gathers the rows of A [m, k] and multiplies by
 tp-rowwise and tp-allreduce contract over k per GPU and reduce [m, n]. Weights are stored [n, k].
 """
 
+import ctypes
 import importlib.util
 import json
 import os
+import signal
 import sys
 import time
+
+# Linux ends this process with the rank that started it, also while it waits in a collective and reads no request.
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 import torch
 import torch.distributed as dist
