@@ -5,9 +5,11 @@
 import { Worker } from "node:worker_threads";
 import { packageFile } from "../../backends/package-file.ts";
 import type { Options } from "../../compile/options.ts";
-import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import { type Diagnostic, DiagnosticError, type Place } from "../../diagnostics/diagnostic.ts";
 import type { BuildAnswer, BuildRequest, BuiltData } from "./build-request.ts";
 import { fileToBuild } from "./dump-file.ts";
+
+const threadFile = "dist/cli/program/build-thread.js";
 
 type ThreadFlags = Options<"devices" | "set" | "buildTimeout" | "reference">;
 
@@ -31,7 +33,9 @@ export async function whileBuilding<T>(
   const { devices, set, buildTimeout } = flags;
   const thread = startThread({ file, devices, set }, print);
   const timer = setTimeout(() => {
-    thread.end(outOfTime(file, buildTimeout));
+    void place().then((where) => {
+      thread.end(outOfTime(file, buildTimeout, where));
+    });
   }, buildTimeout * 1000);
   try {
     return await work({
@@ -43,7 +47,7 @@ export async function whileBuilding<T>(
     });
   } finally {
     clearTimeout(timer);
-    thread.end(outOfTime(file, 0));
+    thread.end(outOfTime(file, 0, null));
   }
 }
 
@@ -54,7 +58,7 @@ interface BuildThread {
 }
 
 function startThread(request: BuildRequest, print: (text: string) => void): BuildThread {
-  const worker = new Worker(packageFile("dist/cli/program/build-thread.js"), {
+  const worker = new Worker(packageFile(threadFile), {
     workerData: request,
     execArgv: [],
     stdout: true,
@@ -86,16 +90,26 @@ function lost(file: string, error: Error): BuildAnswer {
     : { kind: "failed", stack: error.stack ?? error.message };
 }
 
-function outOfTime(file: string, seconds: number): BuildAnswer {
-  const help = `end the loop that does not end, or allow more time with --build-timeout ${2 * seconds}`;
-  return unfinished(file, `it still runs after ${seconds} s`, help);
+/** The line that the thread runs; null if it runs none. */
+async function place(): Promise<FilePlace | null> {
+  const { pausedAt } = await import("./paused-at.ts");
+  const { displayPath } = await import("./user-code.ts");
+  const paused = await pausedAt(threadFile);
+  return paused === null ? null : { ...paused, path: displayPath(paused.path) };
 }
 
-function unfinished(file: string, found: string, help: string): BuildAnswer {
+type FilePlace = Omit<Extract<Place, { readonly kind: "file" }>, "kind">;
+
+function outOfTime(file: string, seconds: number, where: FilePlace | null): BuildAnswer {
+  const help = `end the loop that does not end, or allow more time with --build-timeout ${2 * seconds}`;
+  return unfinished(file, `it still runs after ${seconds} s`, help, where ?? undefined);
+}
+
+function unfinished(file: string, found: string, help: string, where: FilePlace = { path: file }): BuildAnswer {
   const diagnostic: Diagnostic = {
     code: "program-threw",
     message: "the program file does not finish",
-    place: { kind: "file", path: file },
+    place: { kind: "file", ...where },
     found,
     expected: "a file that builds its program and returns it",
     help,

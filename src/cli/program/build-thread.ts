@@ -8,6 +8,7 @@ import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { invariant } from "../../support/invariant.ts";
 import { type BuildAnswer, type BuildRequest, isBuildRequest } from "./build-request.ts";
 import { buildHere } from "./build-here.ts";
+import { divertOutput } from "./own-output.ts";
 
 async function answerTo(request: BuildRequest): Promise<BuildAnswer> {
   try {
@@ -44,6 +45,7 @@ async function written(stream: NodeJS.WriteStream): Promise<void> {
 invariant(parentPort !== null, "this file is a worker thread's");
 const request: unknown = workerData;
 invariant(isBuildRequest(request), "the thread has a request", { request });
+divertOutput();
 const answer = await answerTo(request);
 await Promise.all([written(process.stdout), written(process.stderr)]);
 try {

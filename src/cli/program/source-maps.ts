@@ -29,12 +29,20 @@ export function createSourceMaps(): SourceMaps {
       if (payload !== undefined && options.filename !== undefined) maps.set(options.filename, new SourceMap(payload));
       return { code };
     },
-    original: (file, position) => {
-      const entry = maps.get(file)?.findEntry(position.line - 1, position.column - 1);
-      if (entry === undefined || !("originalLine" in entry)) return { line: position.line, column: position.column };
-      return { line: entry.originalLine + 1, column: entry.originalColumn + 1 };
-    },
+    original: (file, position) => mapped(maps.get(file), position),
   };
+}
+
+/** The position in the source of a position in transformed code that holds its map. */
+export function originalPosition(code: string, position: Position): Position {
+  const payload = inlineMap(code);
+  return mapped(payload === undefined ? undefined : new SourceMap(payload), position);
+}
+
+function mapped(map: SourceMap | undefined, { line, column }: Position): Position {
+  const entry = map?.findEntry(line - 1, column - 1);
+  if (entry === undefined || !("originalLine" in entry)) return { line, column };
+  return { line: entry.originalLine + 1, column: entry.originalColumn + 1 };
 }
 
 /** The map may be followed by a comment that the cache adds. */

@@ -199,6 +199,8 @@ function isRunner(text: string): boolean {
     .startsWith(`${inUserCode.name} (`);
 }
 
-function isUsers(file: string): boolean {
+/** Whether the file is neither Braid's nor a package's. */
+export function isUsers(file: string): boolean {
+  if (!path.isAbsolute(file)) return false;
   return !ownFolders.some((folder) => file.startsWith(folder)) && !file.split(path.sep).includes("node_modules");
 }
