@@ -6,7 +6,7 @@
 import type { CommandList } from "../commands/command-list.ts";
 import { type Linked, linkWithWarnings } from "../commands/link/link.ts";
 import type { Program } from "../commands/program.ts";
-import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
+import { type Diagnostic, DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { Tensor } from "../ir/domain.ts";
 import { originated } from "../ir/origin.ts";
@@ -20,7 +20,7 @@ import {
   recordingNames,
   scheduleNames,
 } from "./options.ts";
-import { type NamedNumbers, numbersByName, record, recordNames } from "./record.ts";
+import { type NamedNumbers, numbersByName, recordAll, recordNames } from "./record.ts";
 import { pickOptions, requireOptions } from "./options/resolve.ts";
 import { applySchedule, regeneratesEvents, type ScheduleOptions } from "../schedule/schedule.ts";
 import type { Finding } from "../verify/finding.ts";
@@ -109,9 +109,7 @@ export function tryCompile(source: ProgramSource | Lowered, given: CompileOption
   const { devices, scalars = {}, schedule = {}, notes = true } = options;
   const { signature, hosts } = lowerAll(source, { devices, ...loweringOf(options) });
   const sizes = new Map([...sizesFromMeshes(signature.tensors), ...numbersByName(options.sizes)]);
-  const lists = hosts.map((host, rank) =>
-    record(host, { rank, devices, sizes, scalars, ...pickOptions(recordNames, options) }),
-  );
+  const lists = recordAll(hosts, { devices, sizes, scalars, ...pickOptions(recordNames, options) });
   const linked = tryLink(lists);
   if (linked instanceof DiagnosticError) {
     return { signature, hosts, sizes, program: null, report: unlinkedReport(lists, linked), error: linked };
@@ -127,6 +125,7 @@ export function tryCompile(source: ProgramSource | Lowered, given: CompileOption
  * recorded Program, so both Programs are verified.
  */
 export function verified(compilation: AnyCompilation, options: VerifyOptions = {}): Compilation {
+  requireVerifiable(compilation.program);
   const { recorded, program, warnings, hosts } = compilation;
   if (program !== recorded && regeneratesEvents(compilation.options.schedule ?? {})) {
     const report = verify(recorded, options);
@@ -142,6 +141,23 @@ export function verified(compilation: AnyCompilation, options: VerifyOptions = {
 function named(report: VerifyReport, hosts: readonly HostProgram[]): VerifyReport {
   const tensorsOf = ({ commands }: Finding): readonly Tensor[] => hosts[commands.at(-1)?.rank ?? 0]?.tensors ?? [];
   return { ...report, findings: report.findings.map((finding) => originated(finding, tensorsOf(finding))) };
+}
+
+/** The verifier keeps what each queue knows of each other one. Steps and memory grow with commands times queues. */
+const mostPairs = 2 ** 32;
+
+/** Throws `recording-too-long` for a Program that would take the verifier minutes. */
+function requireVerifiable({ ranks }: Program): void {
+  const commands = ranks.reduce((sum, list) => sum + list.commands.length, 0);
+  const queues = ranks.reduce((sum, list) => sum + new Set(list.commands.map(({ stream }) => stream)).size, 0);
+  if (commands * queues <= mostPairs) return;
+  fail({
+    code: "recording-too-long",
+    message: "the command lists of all ranks are too long to verify",
+    found: `${commands} commands on ${queues} queues: ${commands * queues} pairs of a command and a queue`,
+    expected: `at most ${mostPairs} pairs`,
+    help: 'use fewer devices or iterations, or run it unproven: verify: "off", or --verify off',
+  });
 }
 
 function asRecorded(report: VerifyReport): VerifyReport {

@@ -5,6 +5,8 @@ import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import { mostDevices } from "../host/most-devices.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { recordHost } from "../record/record.ts";
+import type { RecordOptions as HostOptions } from "../record/recorder.ts";
+import { createTexts } from "../record/texts.ts";
 import { type OptionValue, recordingNames } from "./options.ts";
 import { resolveOptions } from "./options/resolve.ts";
 
@@ -46,12 +48,23 @@ export const recordNames = ["protocol", ...recordingNames] as const;
  * The command list of one rank's host program for given sizes. Throws `bad-option`, `option-unknown`, `bad-extent` and
  * `bad-argument` for options, and the diagnostics of `record` for a program that is invalid or does not fit the sizes.
  */
-export function record(program: HostProgram, { rank, devices, sizes, scalars, ...others }: RecordOptions): CommandList {
+export function record(program: HostProgram, { rank, ...given }: RecordOptions): CommandList {
   requireWholeNumber("record(program, { rank })", rank, 0);
+  return recordHost(program, { rank, ...checked(given) });
+}
+
+/** The command lists of all ranks. */
+export function recordAll(hosts: readonly HostProgram[], given: Omit<RecordOptions, "rank">): readonly CommandList[] {
+  const options = checked(given);
+  const texts = createTexts();
+  return hosts.map((host, rank) => recordHost(host, { rank, ...options }, texts));
+}
+
+function checked({ devices, sizes, scalars, ...others }: Omit<RecordOptions, "rank">): Omit<HostOptions, "rank"> {
   if (devices !== undefined) requireWholeNumber("record(program, { devices })", devices, 1, mostDevices);
   const { allocator = "braid", communicators = "team", ...options } = resolveOptions(recordNames, others);
   const named = { sizes: sizesByName(sizes), scalars: scalarsByName(scalars) };
-  return recordHost(program, { rank, devices: devices ?? null, ...named, ...options, allocator, communicators });
+  return { devices: devices ?? null, ...named, ...options, allocator, communicators };
 }
 
 /** Throws `bad-extent`. */

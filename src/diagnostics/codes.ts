@@ -54,7 +54,7 @@ export const diagnosticCodes = {
   "not-shared": "A one-sided send or receive is posted before handles of its buffer are shared",
   "already-waited": "A communication is posted once and waited for twice",
   "not-bound": "A tensor is read that nothing has written or bound",
-  "recording-too-long": "A host program has too many iterations or streams to record",
+  "recording-too-long": "A program has too many iterations, streams or ranks to record and verify",
   "bad-peer": "A send or receive names an invalid peer",
   "transfer-mismatch": "The ranks disagree on a transfer",
   "transfer-unclear": "The ranks may mean different tensors by one transfer",

@@ -3,6 +3,7 @@
  * then DIDy, then DIDz.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
+import { firstRepeated } from "../support/first-repeated.ts";
 import { at } from "../support/invariant.ts";
 
 /** The dimensions of a mesh, innermost first. */
@@ -110,6 +111,8 @@ export class DeviceMesh {
     const position = this.#positionOf(device);
     const stride = this.#stride(type);
     const size = this.size(type);
+    // One list for all devices, not one for each.
+    if (size === this.devices.length) return this.devices;
     const first = position - this.coordinate(device, type) * stride;
     return Array.from({ length: size }, (_, i) => at(this.devices, first + i * stride));
   }
@@ -170,11 +173,6 @@ export class DeviceMesh {
       help: `nest the device list ${didDimension[type]} levels deep, or use another DID type`,
     });
   }
-}
-
-function firstRepeated(devices: readonly number[]): number | undefined {
-  const seen = new Set<number>();
-  return devices.find((device) => seen.size === seen.add(device).size);
 }
 
 function shapeOf(devices: NestedDevices): number[] {

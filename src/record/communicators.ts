@@ -10,6 +10,7 @@
  */
 import type { StreamInfo } from "../commands/command.ts";
 import type { CommunicatorBackend } from "../host/collectives.ts";
+import type { Texts } from "./texts.ts";
 
 export type CommunicatorModel = "team" | "pair";
 
@@ -28,6 +29,7 @@ interface Naming {
   };
   /** The communicator of all ranks, by library. */
   readonly worlds: Map<CommunicatorBackend, Communicator>;
+  readonly texts: Texts;
 }
 
 interface Sides {
@@ -35,16 +37,17 @@ interface Sides {
   readonly team: readonly number[];
 }
 
-export function communicatorOf({ backend, team }: Sides): Communicator {
-  return { name: `${libraryOf(backend)} (${team.join(" ")})`, role: "communicator" };
+export function communicatorOf({ texts }: Pick<Naming, "texts">, { backend, team }: Sides): Communicator {
+  return { name: `${libraryOf(backend)} (${texts.team(team)})`, role: "communicator" };
 }
 
 /** The communicator of all ranks. */
-export function worldOf({ options, worlds }: Naming, backend: CommunicatorBackend): Communicator {
+export function worldOf({ options, worlds, texts }: Naming, backend: CommunicatorBackend): Communicator {
   const { communicators, devices } = options;
   if (communicators === "team" || devices === null)
     return { name: `${libraryOf(backend)} world`, role: "communicator" };
-  const known = worlds.get(backend) ?? communicatorOf({ backend, team: Array.from({ length: devices }, (_, i) => i) });
+  const known =
+    worlds.get(backend) ?? communicatorOf({ texts }, { backend, team: Array.from({ length: devices }, (_, i) => i) });
   worlds.set(backend, known);
   return known;
 }
@@ -59,7 +62,7 @@ export function singleOf(recorder: Naming, backend: CommunicatorBackend, peer: n
 /** The communicator of a SendRecv. A team of two that is not all ranks has a pair of its own. */
 export function sendRecvOf(recorder: Naming, { backend, team }: Sides): Communicator {
   const { communicators, devices } = recorder.options;
-  const whole = communicatorOf({ backend, team });
+  const whole = communicatorOf(recorder, { backend, team });
   if (communicators === "team" || backend !== "nccl") return whole;
   if (devices === 2) return { name: "NCCL pair (0 1)", role: "pair" };
   return { name: `${whole.name} pair`, role: "pair" };

@@ -15,17 +15,21 @@ import { addBuffer, bind, dropAll, dropMemory, finishedBuffers } from "./memory.
 import { recordScope } from "./statements/statement.ts";
 import { createRecorder, type Recorder, type RecordOptions } from "./recorder.ts";
 import { bufferRequest, findView, isHere, tensorOf } from "./tensors.ts";
+import { createTexts, type Texts } from "./texts.ts";
 import { sameElements } from "./views.ts";
 
-/** The commands of one rank. Throws a DiagnosticError if the program is invalid, in general or for these sizes. */
-export function recordHost(program: HostProgram, options: RecordOptions): CommandList {
-  return withOrigins(program.tensors, () => recorded(program, options));
+/**
+ * The commands of one rank. Throws a DiagnosticError if the program is invalid, in general or for these sizes. Pass
+ * the same `texts` for all ranks.
+ */
+export function recordHost(program: HostProgram, options: RecordOptions, texts = createTexts()): CommandList {
+  return withOrigins(program.tensors, () => recorded(program, options, texts));
 }
 
-function recorded(program: HostProgram, options: RecordOptions): CommandList {
+function recorded(program: HostProgram, options: RecordOptions, texts: Texts): CommandList {
   const findings = validateHostProgram(program);
   if (findings.length > 0) throw new DiagnosticError(findings);
-  const recorder = createRecorder(program, options);
+  const recorder = createRecorder(program, options, texts);
   bindArguments(recorder, "input", program.inputs);
   const outputs = bindArguments(recorder, "output", program.outputs);
   recordScope(recorder, program.body);

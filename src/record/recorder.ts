@@ -18,6 +18,7 @@ import type { Communicator, CommunicatorModel } from "./communicators.ts";
 import { type Allocator, createMemory, type Held, hold, letGo, type Memory } from "./memory.ts";
 import { communicatorStream, createStreams, order, recordOn, type Streams } from "./streams.ts";
 import { createTape, emit, failHere, type Tape } from "./tape.ts";
+import type { Texts } from "./texts.ts";
 import type { WaitPeer, WaitRank } from "../commands/command-list.ts";
 
 /** The inputs of a recording besides the host program. src/compile sets defaults and checks them. */
@@ -41,6 +42,7 @@ export interface RecordOptions {
 export interface Recorder {
   readonly program: HostProgram;
   readonly options: RecordOptions;
+  readonly texts: Texts;
   readonly tape: Tape;
   readonly streams: Streams;
   readonly memory: Memory;
@@ -90,7 +92,7 @@ export interface LastKernel {
   readonly kernel: KernelId;
 }
 
-export function createRecorder(program: HostProgram, options: RecordOptions): Recorder {
+export function createRecorder(program: HostProgram, options: RecordOptions, texts: Texts): Recorder {
   const { rank, sizes, scalars, streams } = options;
   const values = new Map([
     ...sizesFromMeshes(program.tensors),
@@ -100,10 +102,11 @@ export function createRecorder(program: HostProgram, options: RecordOptions): Re
     ["deviceIdx.x", rank] as const,
     ["numberOfStreams", streams] as const,
   ]);
-  const tape = createTape(program);
+  const tape = createTape(program, texts);
   return {
     program,
     options,
+    texts,
     tape,
     streams: createStreams(tape),
     memory: createMemory(tape, options.allocator),

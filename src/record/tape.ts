@@ -7,9 +7,8 @@ import type { OneSided, PeerCollective, UnlinkedCommand } from "../commands/comm
 import type { Kernel } from "../commands/kernel.ts";
 import { type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
-import { createStatementText } from "../host/print/statement.ts";
-import { namesComment } from "../ir/origin.ts";
 import { makeId } from "../support/ids.ts";
+import type { Texts } from "./texts.ts";
 
 export interface Tape {
   readonly commands: UnlinkedCommand[];
@@ -30,9 +29,7 @@ export interface Tape {
 }
 
 /** An empty tape. */
-export function createTape(program: HostProgram): Tape {
-  const textOf = createStatementText(program);
-  const texts = new Map<Statement, string>();
+export function createTape(program: HostProgram, texts: Texts): Tape {
   return {
     commands: [],
     origins: [],
@@ -40,14 +37,7 @@ export function createTape(program: HostProgram): Tape {
     pairs: [],
     peerCollectives: [],
     eventCount: 0,
-    textOf: (statement) => {
-      const known = texts.get(statement);
-      if (known !== undefined) return known;
-      const text = textOf(statement);
-      const commented = `${text}${namesComment(text, program.tensors)}`;
-      texts.set(statement, commented);
-      return commented;
-    },
+    textOf: texts.statements(program),
     statement: null,
     origin: null,
     path: [],

@@ -24,8 +24,8 @@ it.skipIf(!hasPython)("when it is killed", async () => {
   const script = path.join(root, "bench/peers/torch_peer.py");
   const modules = path.join(root, "test/bench/fake-torch");
   const owner = spawn(process.execPath, [await nodeScript("test/bench/peer-owner.ts"), script, modules]);
-  const [said]: readonly unknown[] = await once(owner.stdout.setEncoding("utf8"), "data");
-  expect(said).toBe("ready\n");
+  const said: readonly unknown[] = await once(owner.stdout.setEncoding("utf8"), "data");
+  expect(said).toEqual(["ready\n"]);
   const children = readFileSync(`/proc/${owner.pid}/task/${owner.pid}/children`, "utf8").trim().split(" ").map(Number);
   expect(children).toHaveLength(1);
   owner.kill("SIGKILL");

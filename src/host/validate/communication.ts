@@ -1,6 +1,8 @@
 /** The rules of nvFuser's Communication and P2PCommunication constructors. */
+import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { Tensor } from "../../ir/domain.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
+import { firstRepeated } from "../../support/first-repeated.ts";
 import { at } from "../../support/invariant.ts";
 import { collectives, isRooted } from "../collectives.ts";
 import type { Fault } from "./fault.ts";
@@ -10,7 +12,7 @@ export function checkCommunication(statement: Communication, { tensors }: HostPr
   const input = at(tensors, statement.input);
   const output = at(tensors, statement.output);
   return [
-    ...checkTeam(statement),
+    ...checkTeam(statement, input.mesh),
     ...checkRoot(statement),
     ...checkReduceOp(statement),
     ...checkTensors(input, output),
@@ -37,9 +39,14 @@ export function checkPeer({ peer }: P2PCommunication): readonly Fault[] {
   ];
 }
 
-function checkTeam({ type, team }: Pick<Communication, "type" | "team">): readonly Fault[] {
-  const repeated = team.find((device, i) => team.indexOf(device) !== i);
-  const bad = team.find((device) => !isDevice(device));
+function checkTeam(
+  { type, team }: Pick<Communication, "type" | "team">,
+  mesh: DeviceMesh | null = null,
+): readonly Fault[] {
+  // A mesh has checked its devices.
+  const isChecked = team === mesh?.devices;
+  const repeated = isChecked ? undefined : firstRepeated(team);
+  const bad = isChecked ? undefined : team.find((device) => !isDevice(device));
   if (team.length > 0 && repeated === undefined && bad === undefined) {
     // A team of one rank sends to itself.
     if (type !== "SendRecv" || team.length <= 2) return [];

@@ -40,7 +40,7 @@ function collective(recorder: Recorder, statement: Communication, type: Collecti
   const { team, reduceOp, backend } = statement;
   const root = rootOf(recorder, statement);
   const posted = { statement, type, root };
-  const communicator = communicatorOf(statement);
+  const communicator = communicatorOf(recorder, statement);
   resizeOutput(recorder, posted);
   const plan = exchangePlan(recorder, posted);
   if (plan !== null) return recordExchange(recorder, posted, plan, communicator);
@@ -119,7 +119,7 @@ function permute(recorder: Recorder, statement: CollectivePermute): Post {
     { type: "recv", peer: at(team, from), view: squeezeView(viewOf(recorder, output)) } as const,
   ].filter(({ view }) => !isEmpty(view));
   if (ops.length === 0) return { kind: "nothing" };
-  return postTransfer(recorder.streams, communicatorOf(statement), { kind: "group", ops });
+  return postTransfer(recorder.streams, communicatorOf(recorder, statement), { kind: "group", ops });
 }
 
 function positionIn(recorder: Recorder, team: readonly number[], peer: Scalar): number {
@@ -144,7 +144,7 @@ function sendToItself(recorder: Recorder, statement: Sides): Post {
     emitCopy(recorder, source, destination);
     return { kind: "stream", stream: streams.current };
   }
-  const stream = communicatorStream(streams, communicatorOf(statement));
+  const stream = communicatorStream(streams, communicatorOf(recorder, statement));
   order(streams, streams.current, stream);
   emitCopy(recorder, source, destination, stream);
   return { kind: "event", event: recordOn(tape, stream) };

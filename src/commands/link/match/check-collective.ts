@@ -22,6 +22,7 @@ const agreed: { readonly [what: string]: (operation: Collective) => string } = {
 
 /** How `use` differs from the collective `anchor`; null if it does not. */
 export function disagreement(lists: readonly Listed[], anchor: CollectiveUse, use: CollectiveUse): Diagnostic | null {
+  if (agree(use.operation, anchor.operation)) return null;
   for (const [what, textOf] of Object.entries(agreed)) {
     const [found, expected] = [textOf(use.operation), textOf(anchor.operation)];
     if (found === expected) continue;
@@ -35,6 +36,11 @@ export function disagreement(lists: readonly Listed[], anchor: CollectiveUse, us
     });
   }
   return null;
+}
+
+function agree(a: Collective, b: Collective): boolean {
+  const teams = a.team === b.team || sameNumbers(a.team, b.team);
+  return teams && a.type === b.type && a.root === b.root && a.reduceOp === b.reduceOp;
 }
 
 /** Why the views do not form a collective, or null if they do. `participants` is the whole team in team order. */

@@ -1,0 +1,37 @@
+/**
+ * Texts that the recordings of all ranks share. A text that names a mesh is as long as the mesh, and every rank has it:
+ * one for each rank would take memory that grows with the square of the ranks.
+ */
+import type { HostProgram, Statement } from "../host/nodes.ts";
+import { createStatementText } from "../host/print/statement.ts";
+import { namesComment } from "../ir/origin.ts";
+
+export interface Texts {
+  readonly statements: (program: HostProgram) => (statement: Statement) => string;
+  /** The ranks of a team, separated by spaces. */
+  readonly team: (team: readonly number[]) => string;
+}
+
+export function createTexts(): Texts {
+  const byStatement = new Map<Statement, string>();
+  const byTeam = new Map<readonly number[], string>();
+  const shared = new Map<string, string>();
+  const remember = <K>(texts: Map<K, string>, key: K, made: string): string => {
+    const text = shared.get(made) ?? made;
+    shared.set(text, text);
+    texts.set(key, text);
+    return text;
+  };
+  return {
+    statements: (program) => {
+      const textOf = createStatementText(program);
+      return (statement) => {
+        const known = byStatement.get(statement);
+        if (known !== undefined) return known;
+        const text = textOf(statement);
+        return remember(byStatement, statement, `${text}${namesComment(text, program.tensors)}`);
+      };
+    },
+    team: (team) => byTeam.get(team) ?? remember(byTeam, team, team.join(" ")),
+  };
+}
