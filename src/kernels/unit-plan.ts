@@ -12,6 +12,7 @@ import { buildNest, stridedBox, type UnitGraph } from "./nests/build-nest.ts";
 import { linearContraction, matmulContraction, type StridedShape } from "./gemm/contraction.ts";
 import { rowAccumulatorBytes } from "./emit/emit-nest.ts";
 import { gemmScratchBytes } from "./gemm/gemm.ts";
+import { withoutEmptyReduction } from "./nests/empty-reduction.ts";
 import type { Memory, Placement } from "./nests/nest.ts";
 import type { Address, Phase } from "./phase.ts";
 import { shareScratch } from "./nests/share-scratch.ts";
@@ -37,7 +38,12 @@ export function planUnit(kernel: UnitKernel): UnitPlan {
   for (const step of unit.steps) producers[step.output] = step;
   const layout = placeValues(unit, storedValues(unit));
   const graph: UnitGraph = { unit, producers, placements: layout.placements };
-  const nestOf = (value: number): Phase => ({ kind: "nest", nest: arrangeLoops(buildNest(graph, value)) });
+  const nestOf = (value: number): Phase => {
+    const placement = graph.placements[value];
+    invariant(placement !== undefined, "a nest stores its value", { value });
+    const nest = withoutEmptyReduction(buildNest(graph, value), at(unit.values, value).shape, placement);
+    return { kind: "nest", nest: arrangeLoops(nest) };
+  };
   const phases = unit.steps.flatMap((step): readonly Phase[] => {
     if (graph.placements[step.output] === undefined) return [];
     // Nothing computes an empty value, and nothing reads it: a reduction of it is the neutral element.

@@ -3,11 +3,13 @@
  * result, and the same bits on the machine, on threads, by a library's collectives and by copies from peers.
  */
 import { expect, it } from "vitest";
-import { compile, DeviceMesh, Fusion, linear, MultiDeviceExecutor, relu, set, Tensor } from "braid";
+import { compile, MultiDeviceExecutor, type ScheduleOptions, simulate, Tensor } from "braid";
+import { createCpuBackend } from "braid/cpu";
+import { roundProfile } from "../simulate/profile.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { combinations } from "../support/split-cases.ts";
 import { sample } from "../support/suite.ts";
-import { onTwoDimensions, unevenFusion, unevenFusions } from "../support/uneven-fusions.ts";
+import { onTwoDimensions, unevenFusion, unevenFusions, unevenPipeline } from "../support/uneven-fusions.ts";
 
 interface Case {
   readonly name: string;
@@ -23,7 +25,7 @@ const cases = combinations<Case>({
   size: [0, 1, 2, 3, 5, 7, 8],
 });
 
-it.each(sample(cases, 29))("$name of $size on $devices, $backend", async ({ name, backend, devices, size }) => {
+it.each(sample(cases, 61))("$name of $size on $devices, $backend", async ({ name, backend, devices, size }) => {
   await expectOracle(unevenFusion(name, size, devices), { devices, backend, seed: size });
 });
 
@@ -79,23 +81,43 @@ const pipelines = combinations<Omit<Case, "name"> & { readonly chunks: number }>
   size: [0, 1, 2, 3, 5, 7, 8, 24],
 });
 
-it.each(sample(pipelines, 67))(
+it.each(sample(pipelines, 151))(
   "a pipeline of $size rows in $chunks chunks on $devices, $backend",
-  async ({ chunks, ...given }) => {
-    const { backend, devices, size } = given;
-    const f = new Fusion();
-    const [x, v, w] = [f.input([size, 3]), f.input([5, 3]), f.input([4, 5])];
-    const mesh = DeviceMesh.range(devices);
-    for (const tensor of [x, v, w]) tensor.setDeviceMesh(mesh);
-    const rows = set(x);
-    const y = linear(relu(linear(rows, v)), w);
-    f.output(y);
-    rows.setDeviceMesh(mesh);
-    x.outerSplit(0, devices).parallelize("DIDx");
-    v.outerSplit(0, devices).parallelize("DIDx");
-    w.outerSplit(1, devices).parallelize("DIDx");
-    y.setDeviceMesh(mesh);
-    y.outerSplit(0, chunks).parallelize("Stream");
-    await expectOracle(f, { devices, backend });
+  async ({ chunks, backend, devices, size }) => {
+    await expectOracle(unevenPipeline(size, chunks, devices), { devices, backend });
   },
 );
+
+const schedules: Readonly<Record<string, ScheduleOptions>> = {
+  "as recorded": {},
+  "in place, own chunk last": { inPlace: true, ownLast: true },
+  "split chunks": { splitChunks: 2, copyStream: "inline" },
+  "joined GEMMs": { mergeGemms: [1, 2], computeStreams: 1, inPlace: true },
+  "batched signals": { batchSignals: true, computeStreams: 2 },
+};
+
+it.each(
+  sample(combinations({ name: Object.keys(schedules), size: [1, 3, 7, 12], backend: ["nccl", "cuda"] as const }), 9),
+)("schedules change no bit: $name of $size rows, $backend", async ({ name, size, backend }) => {
+  const source = unevenPipeline(size, 4, 3);
+  const values = Tensor.zeros([size, 3]);
+  values.data.forEach((_, i) => (values.data[i] = Math.sin(i)));
+  const others = [Tensor.zeros([5, 3]), Tensor.zeros([4, 5])];
+  for (const { data } of others) data.forEach((_, i) => (data[i] = Math.cos(i)));
+  const results = [];
+  for (const schedule of [{}, schedules[name] ?? {}]) {
+    const on = createCpuBackend({ interleaving: { kind: "seed", seed: size } });
+    const executor = await MultiDeviceExecutor.create(source, { devices: 3, backend, schedule, on });
+    try {
+      results.push(await executor.run([values, ...others], { gather: false }));
+    } finally {
+      await executor.close();
+    }
+  }
+  expect(results[1]).toEqual(results[0]);
+});
+
+it("are simulated", () => {
+  const { program } = compile(unevenPipeline(7, 4, 3), { devices: 3, backend: "nccl" });
+  expect(simulate(program, roundProfile, { graph: true }).milliseconds).toBeGreaterThan(0);
+});

@@ -1,6 +1,6 @@
 /**
  * Programs over several GPUs: the forms of the host IR at sizes that the oracle evaluates in seconds, for any number of
- * devices that divides 24.
+ * devices that divides 24. Those of uneven parts take any number.
  */
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
@@ -9,6 +9,7 @@ import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 import { layoutFusion, layouts } from "../support/layout-fusions.ts";
+import { unevenFusion, unevenPipeline } from "../support/uneven-fusions.ts";
 
 export interface WorldCase {
   readonly name: string;
@@ -109,6 +110,15 @@ function mlp(devices: number): Fusion {
   return f;
 }
 
+/** Of unevenFusions: parts that the devices do not divide. */
+const unevenNames = [
+  "linear, contraction",
+  "matmul, contraction to shares of rows",
+  "sum over shares to shares",
+  "Allgather",
+  "AllToAll",
+];
+
 export const worldCases: readonly WorldCase[] = [
   {
     name: "allgather",
@@ -152,4 +162,16 @@ export const worldCases: readonly WorldCase[] = [
     options: [nccl, get].map((idiom) => ({ ...idiom, accumulate: true })),
   },
   { name: "MLP with a sharded hidden axis", build: mlp, options: [nccl, get] },
+  ...unevenNames.flatMap((name) =>
+    [0, -1, 1].map((more): WorldCase => ({
+      name: `${name}, ${more === 0 ? "nothing" : more < 0 ? "a share empty" : "a share shorter"}`,
+      build: (devices) => unevenFusion(name, more === 0 ? 0 : devices + more, devices),
+      options: idioms,
+    })),
+  ),
+  {
+    name: "a pipeline of uneven chunks and shares",
+    build: (devices) => unevenPipeline(4 * devices + 1, 3, devices),
+    options: idioms,
+  },
 ];

@@ -171,3 +171,19 @@ export function unevenFusion(name: string, size: number | null, devices: number)
   unevenFusions[name]?.(f, size, devices);
   return f;
 }
+
+/** Rows gathered chunk by chunk, two linears with an activation between them, and a sum over devices. */
+export function unevenPipeline(rows: number, chunks: number, devices: number): Fusion {
+  const f = new Fusion();
+  const [x, v, w] = [f.input([rows, 3]), f.input([5, 3]), f.input([4, 5])];
+  const gathered = set(x);
+  const y = linear(relu(linear(gathered, v)), w);
+  f.output(y);
+  const mesh = DeviceMesh.range(devices);
+  for (const tensor of [x, v, w, gathered, y]) tensor.setDeviceMesh(mesh);
+  x.outerSplit(0, devices).parallelize("DIDx");
+  v.outerSplit(0, devices).parallelize("DIDx");
+  w.outerSplit(1, devices).parallelize("DIDx");
+  y.outerSplit(0, chunks).parallelize("Stream");
+  return f;
+}

@@ -140,6 +140,7 @@ function sendToItself(recorder: Recorder, statement: Sides): Post {
   const { streams, tape } = recorder;
   const source = squeezeView(viewOf(recorder, statement.input));
   const destination = squeezeView(viewOf(recorder, statement.output));
+  if (isEmpty(source)) return { kind: "nothing" };
   if (statement.backend === "cuda") {
     emitCopy(recorder, source, destination);
     return { kind: "stream", stream: streams.current };

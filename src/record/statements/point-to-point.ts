@@ -11,7 +11,7 @@
  * A Wait on another stream than the post's also waits for that stream.
  */
 import type { PointToPoint } from "../../commands/transfer.ts";
-import { sameView, type View } from "../../commands/view.ts";
+import { isEmpty, sameView, type View } from "../../commands/view.ts";
 import type { EndCoalescing, P2PCommunication, ShareMemHandles } from "../../host/nodes.ts";
 import { invariant } from "../../support/invariant.ts";
 import { singleOf, worldOf } from "../communicators.ts";
@@ -39,17 +39,21 @@ export function recordPointToPoint(recorder: Recorder, statement: P2PCommunicati
   const peer = peerOf(recorder, statement);
   if (backend === "cuda") {
     requireShared(recorder, statement, peer, view);
-    recorder.posts.set(id, oneSided(recorder, type, peer, view));
+    recorder.posts.set(id, isEmpty(view) ? nothingSent : oneSided(recorder, type, peer, view));
     return;
   }
   const op: PointToPoint = { type, peer, view };
   if (recorder.group === null) {
+    if (isEmpty(view)) return void recorder.posts.set(id, { kind: "nothing" });
     const communicator = singleOf(recorder, backend, peer);
     setPost(recorder, id, postTransfer(recorder.streams, communicator, { kind: "group", ops: [op] }), [buffer]);
     return;
   }
-  recorder.group.push({ op, buffer });
+  if (!isEmpty(view)) recorder.group.push({ op, buffer });
 }
+
+/** Of an empty part, neither rank issues its half. It can be waited for on several streams. */
+const nothingSent: Post = { kind: "signals", stream: null, signals: [] };
 
 /** Posts the group as one transfer, unless this rank has no send or receive in it. */
 export function recordGroup(recorder: Recorder, { id }: EndCoalescing): void {

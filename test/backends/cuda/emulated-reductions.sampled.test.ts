@@ -51,6 +51,18 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
     expect(differences(cases)).toEqual([]);
   });
 
+  it("write the neutral element where nothing is reduced", () => {
+    const kernel: Kernel = {
+      kind: "reduction",
+      op: "amax",
+      axes: [1],
+      inputs: [operand("float", [3, 0])],
+      outputs: [operand("float", [3])],
+    };
+    const expected = [Array.from({ length: 3 }, () => -Infinity)];
+    expect(differences([{ name: "amax of nothing", kernel, inputs: [[]], expected }])).toEqual([]);
+  });
+
   it("reduce columns in parts of parts", () => {
     const random = createRandom(6);
     const values = wholeValues("float", 300_000 * 2, random);

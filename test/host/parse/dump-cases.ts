@@ -141,37 +141,42 @@ export const realDumps: readonly DumpCase[] = [
 export const undefinedDump = "e3-allgather-linear-p2p-cuda-undefined.hir";
 
 /** Of nvFuser's FusionExecutorCache path: dumps that its tests print, and written ones. */
-export const otherPathDumps: readonly DumpCase[] = [
-  {
-    file: "fec-two-matmuls.hir",
-    style: "2025-10",
-    devices: 1,
-    sizes: { i0: 6, i2: 4, i4: 5, i6: 3 },
-    reference: fusion((f) => matmul(matmul(f.input([6, 4]), f.input([4, 5])), f.input([5, 3]))),
-  },
-  ...["fec-row-parallel-linear.hir", "written/fec-row-parallel-linear-2026-04.hir"].map((file): DumpCase => ({
-    file,
-    style: "2026-01",
-    devices: 2,
-    sizes: { i0: 6 },
-    // Each device rounds its partial result.
-    reference: fusion((f) => {
-      const [x, weight] = [f.input([6, 8], "bfloat16"), f.input([2, 8], "bfloat16")];
-      const [rows, columns] = [
-        permute(reshape(x, [6, 2, 4]), [1, 0, 2]),
-        permute(reshape(weight, [2, 2, 4]), [1, 2, 0]),
-      ];
-      return sum(matmul(rows, columns), [0]);
-    }),
-  })),
-  ...["written/fec-broadcast.hir", "written/fec-permute.hir"].map((file): DumpCase => ({
-    file,
-    style: "2026-01",
-    devices: 2,
-    sizes: { i0: 4 },
-    reference: fusion((f) => linear(f.input([4, 6]), f.input([8, 6]))),
-  })),
-];
+export const otherPathDumps: readonly DumpCase[] = otherPathDumpsOf([6, 4]);
+
+/** With these rows, which are cut into 3 chunks or among 2 devices. */
+export function otherPathDumpsOf([rows, shared]: readonly [number, number]): readonly DumpCase[] {
+  return [
+    {
+      file: "fec-two-matmuls.hir",
+      style: "2025-10",
+      devices: 1,
+      sizes: { i0: rows, i2: 4, i4: 5, i6: 3 },
+      reference: fusion((f) => matmul(matmul(f.input([rows, 4]), f.input([4, 5])), f.input([5, 3]))),
+    },
+    ...["fec-row-parallel-linear.hir", "written/fec-row-parallel-linear-2026-04.hir"].map((file): DumpCase => ({
+      file,
+      style: "2026-01",
+      devices: 2,
+      sizes: { i0: rows },
+      // Each device rounds its partial result.
+      reference: fusion((f) => {
+        const [x, weight] = [f.input([rows, 8], "bfloat16"), f.input([2, 8], "bfloat16")];
+        const [left, right] = [
+          permute(reshape(x, [rows, 2, 4]), [1, 0, 2]),
+          permute(reshape(weight, [2, 2, 4]), [1, 2, 0]),
+        ];
+        return sum(matmul(left, right), [0]);
+      }),
+    })),
+    ...["written/fec-broadcast.hir", "written/fec-permute.hir"].map((file): DumpCase => ({
+      file,
+      style: "2026-01",
+      devices: 2,
+      sizes: { i0: shared },
+      reference: fusion((f) => linear(f.input([shared, 6]), f.input([8, 6]))),
+    })),
+  ];
+}
 
 export const writtenDumps: readonly DumpCase[] = [
   { file: "written/call-style.hir", style: "2025-10", devices: 8, sizes: { i0: 4 }, reference: copied([4, 8]) },

@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest";
 import { compile, parse, parseContainers, print } from "braid";
 import { walk } from "../../../src/host/traverse.ts";
-import { dumpText, otherPathDumps } from "./dump-cases.ts";
+import { dumpText, otherPathDumps, otherPathDumpsOf } from "./dump-cases.ts";
 import { expectDumpRuns, hostsOf } from "./run-dump.ts";
 
 /** Without the marks of axes that an rFactor made, which nothing depends on, and with one spelling of blanks. */
@@ -45,6 +45,17 @@ describe.each(otherPathDumps)("$file", (dump) => {
     await expectDumpRuns(dump);
   });
 });
+
+describe.each([[[7, 7]], [[1, 1]], [[2, 5]], [[0, 0]]] as const)(
+  "at sizes of unequal chunks and shares, %o",
+  (rows) => {
+    it.each(otherPathDumpsOf(rows))("$file is verified and computes what the Fusion does", async (dump) => {
+      const { devices, sizes } = dump;
+      expect(compile(hostsOf(dump), { devices, sizes }).report.findings).toEqual([]);
+      await expectDumpRuns(dump);
+    });
+  },
+);
 
 const loop = dumpText("fec-row-parallel-linear.hir");
 
