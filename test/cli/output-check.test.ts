@@ -29,6 +29,15 @@ describe("checkOutputs", () => {
     ]);
   });
 
+  it("passes an output without elements, of which there is nothing to compare", () => {
+    const empty = new Fusion();
+    const x = empty.input([0, 3], "float");
+    empty.output(mul(x, x));
+    const none = floats([0, 3], []);
+    const [checked] = checkOutputs(empty.data(), [none], new Map(), [whole(none)], "braid");
+    expect(checked).toMatchObject({ check: { ok: true, elements: 0, compared: 0 }, failure: null });
+  });
+
   it.each([
     [26, "26 (off by 1.00)"],
     [NaN, "NaN (off by Infinity)"],
