@@ -1,4 +1,5 @@
 /** nvFuser's multi-device tests by file. */
+import { annotatedCases } from "./annotated-cases.ts";
 import { loweredCommunicationCases } from "./lowered-communication-cases.ts";
 import { communicationCases, hostIrCases, overlapCases } from "./host-program-cases.ts";
 import { peerMemoryCases } from "./peer-memory-cases.ts";
@@ -11,4 +12,5 @@ export const referenceCases: Readonly<Record<string, readonly ReferenceCase[]>> 
   host_ir_overlap: overlapCases,
   communications: communicationCases,
   lower_communication: loweredCommunicationCases,
+  annotated: annotatedCases,
 };
