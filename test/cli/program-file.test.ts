@@ -203,7 +203,7 @@ describe("a bad program file gets one message and status 2", () => {
   beforeAll(() => {
     folder.write(
       "helper.ts",
-      `import { Fusion } from "braid";\nexport function build(): Fusion {\n  const f = new Fusion();\n  f.input([0]);\n  return f;\n}`,
+      `import { Fusion } from "braid";\nexport function build(): Fusion {\n  const f = new Fusion();\n  f.input([-1]);\n  return f;\n}`,
     );
   });
 

@@ -40,7 +40,9 @@ export const segment: Pass<"checked", "segmented"> = {
       // Tensors without a mesh are on device 0. stream-parallel-type drops the other statements of other ranks, because
       // all ranks must make the same loops.
       if (rank !== 0 && at(tensors, first.output).mesh === null) continue;
-      if (group.length === 1 && (rowOf(first).standalone || isResharding(first, tensors))) body.push(first);
+      const isView =
+        first.kind === "Reshape" && !options.nvfuserLimits && streamPart(at(tensors, first.output)) === null;
+      if (group.length === 1 && (isView || rowOf(first).standalone || isResharding(first, tensors))) body.push(first);
       else body.push(...postUnit(group, { ...fusion, tensors }, uses, results, units));
     }
     const { inputs, outputs, iterDomainCount, scalarCount } = fusion;
@@ -73,9 +75,11 @@ function groupOps(
 ): readonly (readonly Op[])[] {
   const { ops, tensors } = fusion;
   const producerOf = new Map<TensorId, number>(ops.map((op, i) => [op.output, i]));
-  const fusible = ops.map(
+  const couldFuse = ops.map(
     (op) => (!rowOf(op).standalone || (!nvfuserLimits && isPerChunk(op, tensors))) && !isResharding(op, tensors),
   );
+  const views = nvfuserLimits ? new Set<Op>() : reshapeViews(fusion, producerOf, couldFuse);
+  const fusible = ops.map((op, i) => at(couldFuse, i) && !views.has(op));
   const depth: number[] = [];
   const sets = createUnionFind(ops.length);
   ops.forEach((op, i) => {
@@ -103,6 +107,28 @@ function groupOps(
     const producer = producerOf.get(tensor);
     return producer === undefined ? undefined : groupOfRoot.get(sets.find(producer));
   });
+}
+
+/**
+ * The reshapes with no op beside them that a unit could hold together with them: on their own they are views, and a
+ * unit would copy.
+ */
+function reshapeViews(
+  { ops, tensors }: FusionData,
+  producerOf: ReadonlyMap<TensorId, number>,
+  fusible: readonly boolean[],
+): ReadonlySet<Op> {
+  const read = new Set(ops.flatMap((op, i) => (at(fusible, i) && op.kind !== "Reshape" ? op.inputs : [])));
+  const isAlone = (op: Op): boolean => {
+    const producer = producerOf.get(at(op.inputs, 0));
+    const follows = producer !== undefined && at(fusible, producer);
+    return !follows || !read.has(op.output);
+  };
+  return new Set(
+    ops.filter(
+      (op, i) => op.kind === "Reshape" && at(fusible, i) && streamPart(at(tensors, op.output)) === null && isAlone(op),
+    ),
+  );
 }
 
 function sameMeshes(a: Op, b: Op, tensors: readonly Tensor[]): boolean {
