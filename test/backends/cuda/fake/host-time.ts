@@ -25,7 +25,7 @@ const y = add(neg(x), x);
 f.output(y);
 y.axis(0).parallelize("Stream");
 const sizes = new Map<string, number>();
-const program = link([record(lower(f, { rank: 0 }), { rank: 0, sizes, streams: 2 })]);
+const program = link([record(lower(f, { rank: 0, propagate: false }), { rank: 0, sizes, streams: 2 })]);
 
 /** Every run adds the input to the output. */
 const adding = link(
