@@ -3,7 +3,7 @@
  * and programs over all GPUs in each idiom, eager and as graphs. One process per GPU.
  *
  *     sh braid-offline/braid --script scripts/gpu/self-test.ts 4          all parts on 4 GPUs
- *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, graphs, kernels, speed, world, replays, reference or large
+ *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, graphs, kernels, speed, world, replays, reference, annotated or large
  *     ... self-test.ts 8 --out results.json                           all rows as JSON too
  */
 import { writeFileSync } from "node:fs";
@@ -25,6 +25,8 @@ import { speedRows } from "./speed-rows.ts";
 import { versions } from "./versions.ts";
 import { worldRows } from "./world-rows.ts";
 
+const isAnnotated = (name: string): boolean => name.startsWith("annotated, ");
+
 const parts = {
   device: deviceRows,
   graphs: graphRows,
@@ -32,7 +34,8 @@ const parts = {
   speed: speedRows,
   world: worldRows,
   replays: replayRows,
-  reference: (context: PartContext) => referenceRows(context),
+  reference: (context: PartContext) => referenceRows(context, { wanted: (name) => !isAnnotated(name) }),
+  annotated: (context: PartContext) => referenceRows(context, { wanted: isAnnotated }),
   large: (context: PartContext) => largeRows(context),
 } as const;
 type PartName = keyof typeof parts;

@@ -27,4 +27,17 @@ describe.skipIf(obstacle !== null)("ranks on fake GPUs", () => {
     expect(lines).toHaveLength(22);
     expect(statuses).toEqual([0, 0, 0]);
   }, 120_000);
+
+  it("run annotated programs with uneven and empty parts", async () => {
+    const { statuses, printed } = await runRanks(
+      fakes,
+      3,
+      "reference-rank.ts",
+      "^annotated, (a ring of uneven|an MLP in one loop, uneven|an uneven reduce|empty)",
+    );
+    const lines = printed.trim().split("\n");
+    expect(lines.filter((line) => !line.startsWith("ok "))).toEqual([]);
+    expect(lines).toHaveLength(4);
+    expect(statuses).toEqual([0, 0, 0]);
+  }, 120_000);
 });
