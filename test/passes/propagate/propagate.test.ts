@@ -5,10 +5,8 @@ import {
   type DeviceMesh as Mesh,
   DeviceMesh,
   Fusion,
-  type FusionData,
   linear,
   lower,
-  type LowerOptions,
   matmul,
   mul,
   permute,
@@ -18,41 +16,7 @@ import {
   sum,
   type TensorView,
 } from "braid";
-import { printTensor } from "../../../src/ir/print-tensor.ts";
-
-/** The Fusion after the pass, and its tensors as text. */
-function propagated(f: Fusion, options: LowerOptions = {}): (tensor: TensorView) => string {
-  let result: FusionData = f.data();
-  try {
-    lower(f, {
-      ...options,
-      onPass: ({ pass, program }) => {
-        if (pass === "propagate-shardings" && program.kind === "Fusion") result = program;
-      },
-    });
-  } catch {
-    // What the passes after it refuse is tested with them.
-  }
-  return (tensor) => {
-    const data = result.tensors[tensor.id];
-    if (data === undefined) throw new Error(`no T${tensor.id}`);
-    return shape(printTensor(data));
-  };
-}
-
-/** `[sS3{2} ..]` without numbers and mesh: Stream is s, DIDx x, DIDy y, a reduced axis r, other axes their extents. */
-function shape(text: string): string {
-  const axes = /\[(?<axes>.*)\]/u.exec(text)?.groups?.axes ?? "";
-  return axes
-    .split(", ")
-    .map((axis) => {
-      const found = /^(?<reduced>[rib])(?<type>S|streamIdx|deviceIdx\.[xy])\d+\{(?<extent>.*)\}$/u.exec(axis)?.groups;
-      const type =
-        found?.type?.startsWith("device") === true ? found.type.slice(-1) : found?.type === "streamIdx" ? "s" : "";
-      return `${found?.reduced === "r" ? "r" : ""}${type}${found?.extent ?? axis}`;
-    })
-    .join(" ");
-}
+import { propagated } from "../../support/propagated.ts";
 
 const on = (mesh: Mesh, ...tensors: readonly TensorView[]): void => {
   for (const tensor of tensors) tensor.setDeviceMesh(mesh);

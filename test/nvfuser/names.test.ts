@@ -1,0 +1,69 @@
+/** docs/nvfuser-tests.md has a row for every test of nvFuser's suites, and every row with a file has a test in it. */
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { nvfuserSuites } from "./names.ts";
+
+const folder = import.meta.dirname;
+const page = readFileSync(path.resolve(folder, "../../docs/nvfuser-tests.md"), "utf8");
+
+interface Row {
+  readonly name: string;
+  readonly file: string | undefined;
+  readonly reason: string;
+}
+
+/** The table below a heading. */
+function rowsOf(suite: string): readonly Row[] {
+  const [, section = ""] = page.split(`## ${suite}\n`);
+  const [table = ""] = section.split("\n## ");
+  const lines = table.split("\n").filter((line) => line.startsWith("| "));
+  return lines.slice(2).map((line) => {
+    const [name = "", ours = "", reason = ""] = line
+      .split("|")
+      .slice(1)
+      .map((cell) => cell.trim());
+    return { name, file: /^`nvfuser\/(?<file>\S+)`$/u.exec(ours)?.groups?.file, reason };
+  });
+}
+
+/** The text of a test file and of the programs that it imports, directly or not. */
+function sourceOf(file: string): string {
+  const text = readFileSync(path.join(folder, file), "utf8");
+  const programs = [...text.matchAll(/from "\.\/(?<name>[a-z-]+-programs\.ts)"/gu)];
+  return [text, ...programs.map(({ groups }) => sourceOf(groups?.name ?? ""))].join("\n");
+}
+
+const counts = {
+  "test_sharding.cpp": 18,
+  "test_overlap.cpp": 7,
+  "test_overlap.py": 11,
+  "test_stream.cpp": 6,
+  "test_stream.py": 3,
+  "test_resharding.cpp": 35,
+  "test_multidevice_sharding.cpp": 27,
+  "test_multidevice_matmul.cpp": 8,
+  "test_matmul.py": 12,
+  "test_sharding.py": 8,
+};
+
+it("all suites have all of nvFuser's tests", () => {
+  const found = Object.entries(nvfuserSuites).map(([suite, names]) => [suite, new Set(names).size]);
+  expect(Object.fromEntries(found)).toEqual(counts);
+});
+
+describe.each(Object.entries(nvfuserSuites))("%s", (suite, names) => {
+  it("has a row for each test", () => {
+    expect(rowsOf(suite).map(({ name }) => name)).toEqual(names);
+  });
+
+  it("has a test, or a reason, in each row", () => {
+    for (const { name, file, reason } of rowsOf(suite)) {
+      if (file === undefined) expect(reason, name).not.toBe("");
+      else {
+        const last = name.slice(name.lastIndexOf(".") + 1);
+        expect(sourceOf(file), name).toMatch(new RegExp(`["\`.]${last}["\`,]`, "u"));
+      }
+    }
+  });
+});
