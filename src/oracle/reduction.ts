@@ -6,6 +6,7 @@ import { accumulatorOf, dtypes } from "../numerics/dtype.ts";
 import type { ReductionOpType } from "../ir/ops/op.ts";
 import { at } from "../support/invariant.ts";
 import { combinationOf, reductionDefinitions } from "./definitions.ts";
+import { emptyReduction } from "./empty-reduction.ts";
 import {
   type Accumulated,
   type Arithmetic,
@@ -87,7 +88,7 @@ function reduceAll(
         furthest = Math.max(furthest, at(bounds, start + i * stride));
       }
     });
-    const element = result ?? NaN;
+    const element = result ?? emptyReduction(op, dtype);
     // An extremum changes at most as much as the element with the largest change. Integers wrap: exact or unbounded.
     const bound = accumulates === null || furthest === 0 ? furthest : Infinity;
     return { element, bound: hops > 0 && !keepsNaN && Number.isNaN(element) ? Infinity : bound };
