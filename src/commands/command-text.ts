@@ -68,7 +68,10 @@ function operationText(operation: Collective | PointToPointGroup): string {
 const kernelParameters: RuleTable<Kernel, string> = {
   unary: ({ op }) => op,
   cast: () => "",
-  binary: ({ op }) => op,
+  binary: ({ op, scalar }) => {
+    if (scalar === undefined) return op;
+    return scalar.position === 0 ? `${scalar.text} ${op}` : `${op} ${scalar.text}`;
+  },
   reduction: ({ op, axes }) => `${op} over [${axes.join(", ")}]`,
   matmul: accumulation,
   linear: accumulation,

@@ -208,6 +208,15 @@ test("kernels in one line each", () => {
   `);
 });
 
+test("a number is printed on its side of the op", () => {
+  const a = { dtype: "float", shape: [4], strides: [1] } as const;
+  const binary = { kind: "binary", op: "sub", inputs: [a], outputs: [a] } as const;
+  expect(kernelText({ ...binary, scalar: { position: 0, text: "1" } })).toBe("binary 1 sub: float [4] -> float [4]");
+  expect(kernelText({ ...binary, scalar: { position: 1, text: "0.5" } })).toBe(
+    "binary sub 0.5: float [4] -> float [4]",
+  );
+});
+
 test("strides are printed where they are not those of a whole tensor", () => {
   expect(operandText({ dtype: "float", shape: [1, 8], strides: [99, 1] })).toBe("float [1, 8]");
   expect(operandText({ dtype: "float", shape: [2, 8], strides: [0, 1] })).toBe("float [2, 8] strides [0, 1]");
