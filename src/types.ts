@@ -39,6 +39,7 @@ export type { RootMeaning } from "./host/parse/container.ts";
 export type { NestedDevices } from "./ir/device-mesh.ts";
 export type { IterDomain as IterDomainData, IterDomainId, IterType, MemoryType, TensorId } from "./ir/domain.ts";
 export type { Tensor as TensorData, TensorDomain, Transform } from "./ir/domain.ts";
+export type { Extent } from "./ir/api/extent.ts";
 export type { SplitOptions } from "./ir/api/tensor-view.ts";
 export type { TensorHandle } from "./ir/api/handle.ts";
 export type * from "./ir/ops/op.ts";

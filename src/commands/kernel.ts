@@ -97,11 +97,18 @@ export interface UnitValue {
  */
 export type UnitStep = UnitStepOf<Op>;
 type UnitStepOf<T> = T extends Op
-  ? Omit<T, "inputs" | "output" | "index" | "orders"> & {
+  ? Omit<T, "inputs" | "output" | "index" | "ranges" | "orders"> & {
       readonly inputs: readonly number[];
       readonly output: number;
-    } & (T extends { kind: "Select" } ? { readonly index: number } : unknown)
+    } & (T extends { kind: "Select" } ? { readonly index: number } : unknown) &
+      (T extends { kind: "Slice" } ? { readonly ranges: readonly SliceRange[] } : unknown)
   : never;
+
+/** The indices of a slice along one axis. */
+export interface SliceRange {
+  readonly start: number;
+  readonly stop: number;
+}
 
 export type Kernel =
   | UnaryKernel

@@ -6,7 +6,7 @@ import { fail, type Place } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
 import { isDID, type Tensor, withoutReductions } from "./domain.ts";
 import { printIterDomain, printTensor } from "./print-tensor.ts";
-import { evaluateScalar, type Scalar } from "./scalar/scalar.ts";
+import { evaluateScalar, leavesOf, type Scalar } from "./scalar/scalar.ts";
 import { printScalar } from "./scalar/print.ts";
 
 export type Sizes = ReadonlyMap<string, number>;
@@ -28,6 +28,9 @@ export function sizesFromShapes(
   const sizes = new Map<string, number>();
   inputs.forEach((tensor, position) => {
     bindShape(tensor, at(shapes, position), sizes);
+  });
+  inputs.forEach((tensor, position) => {
+    requireShape(tensor, at(shapes, position), sizes);
   });
   return sizes;
 }
@@ -66,6 +69,23 @@ function bindShape(tensor: Tensor, shape: readonly number[], sizes: Map<string, 
       });
     }
     sizes.set(extent.name, size);
+  });
+}
+
+/** Checks the extents that are expressions of other inputs' symbols. */
+function requireShape(tensor: Tensor, shape: readonly number[], sizes: Sizes): void {
+  withoutReductions(tensor.domain.logical).forEach(({ extent }, i) => {
+    if (extent.kind !== "binary") return;
+    const size = evaluateScalar(extent, (name) => sizes.get(name));
+    if (size === undefined || size === shape[i]) return;
+    fail({
+      code: "size-mismatch",
+      message: `axis ${i} of T${tensor.id} does not have the size of its extent`,
+      place: { kind: "tensor", text: printTensor(tensor) },
+      found: String(shape[i]),
+      expected: `${size}, the value of ${printScalar(extent)}`,
+      help: "pass inputs whose shapes agree",
+    });
   });
 }
 
@@ -110,7 +130,7 @@ export function requireMeshSizes(tensors: readonly Tensor[], sizes: Sizes): void
 export function evaluateExtent(extent: Scalar, sizes: Sizes, place?: () => Place): number {
   const value = evaluateScalar(extent, (name) => sizes.get(name));
   if (value !== undefined) return value;
-  const missing = [...leaves(extent)].filter((name) => !sizes.has(name));
+  const missing = [...leavesOf(extent)].filter((name) => !sizes.has(name));
   return fail({
     code: "size-missing",
     message: `${missing.join(", ")} ${missing.length === 1 ? "has" : "have"} no size`,
@@ -126,16 +146,4 @@ export function shapeOf(tensor: Tensor, sizes: Sizes): readonly number[] {
   return withoutReductions(tensor.domain.logical).map((axis) =>
     evaluateExtent(axis.extent, sizes, () => ({ kind: "tensor", text: printTensor(tensor) })),
   );
-}
-
-function leaves(scalar: Scalar): Set<string> {
-  switch (scalar.kind) {
-    case "constant":
-      return new Set();
-    case "symbol":
-    case "named":
-      return new Set([scalar.name]);
-    case "binary":
-      return new Set([...leaves(scalar.lhs), ...leaves(scalar.rhs)]);
-  }
 }

@@ -146,7 +146,13 @@ function evaluateOp(
     case "Reshape":
       return reshape(first, shape);
     case "Slice":
-      return slice(first, op.ranges);
+      return slice(
+        first,
+        op.ranges.map(({ start, stop }) => ({
+          start: evaluateExtent(start, sizes),
+          stop: evaluateExtent(stop, sizes),
+        })),
+      );
     case "Select":
       return select(first, op.axis, evaluateExtent(op.index, sizes));
     case "Matmul":

@@ -1,10 +1,12 @@
 /** Checks of sizes at record time: shapes agree, indices are in range, and no op needs all of a sharded axis. */
+import type { SliceRange } from "../commands/kernel.ts";
 import { sameNumbers } from "../commands/view.ts";
 import { axisShards } from "../ir/axis-shards.ts";
 import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
 import { partialAxes, wholeAxes } from "../ir/ops/axis-map.ts";
-import type { Op } from "../ir/ops/op.ts";
+import type { Op, SliceOp } from "../ir/ops/op.ts";
 import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
+import type { Scalar } from "../ir/scalar/scalar.ts";
 import { at } from "../support/invariant.ts";
 import { fail, type Recorder } from "./recorder.ts";
 import { layoutOf, tensorOf } from "./tensors.ts";
@@ -43,6 +45,19 @@ export function indexInto(recorder: Recorder, axis: IterDomain, size: number, in
   if (axis.iterType === "broadcast" || size === 1) return 0;
   if (index >= 0 && index < size) return index;
   return outOfRange(recorder, `index ${index}`, position, size);
+}
+
+/** The range of a slice along an axis of `size` elements. Throws `index-out-of-range`. */
+export function rangeInto(
+  recorder: Recorder,
+  range: SliceOp["ranges"][number],
+  position: number,
+  size: number,
+  valueOf: (bound: Scalar) => number,
+): SliceRange {
+  const [start, stop] = [valueOf(range.start), valueOf(range.stop)];
+  if (0 <= start && start <= stop && stop <= size) return { start, stop };
+  return outOfRange(recorder, `[${start}, ${stop})`, position, size);
 }
 
 export function outOfRange(recorder: Recorder, found: string, position: number, size: number): never {

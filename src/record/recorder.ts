@@ -132,11 +132,11 @@ export function fail({ tape, options }: Recorder, diagnostic: Parameters<typeof 
 }
 
 /** The value of an index, peer, bound or predicate. Throws `scalar-missing` and `scalar-invalid`. */
-export function evaluate(recorder: Recorder, scalar: Scalar): number {
+export function evaluate(recorder: Recorder, scalar: Scalar, sizeOf = recorder.sizeOf): number {
   if (scalar.kind === "constant" && Number.isSafeInteger(scalar.value)) return scalar.value;
   const missing: string[] = [];
   const value = evaluateScalar(scalar, (name) => {
-    const known = recorder.indices.get(name) ?? recorder.sizeOf(name);
+    const known = recorder.indices.get(name) ?? sizeOf(name);
     if (known === undefined) missing.push(name);
     return known;
   });

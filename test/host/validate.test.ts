@@ -214,7 +214,9 @@ describe("statements", () => {
     ],
     [
       "a slice without all ranges",
-      withBody([{ kind: "Slice", ranges: [{ start: 0, stop: 1 }], inputs: [tensor(0)], output: tensor(1) }]),
+      withBody([
+        { kind: "Slice", ranges: [{ start: constant(0), stop: constant(1) }], inputs: [tensor(0)], output: tensor(1) },
+      ]),
       /a start and a stop for every axis/u,
     ],
     [

@@ -191,20 +191,19 @@ export class HostComputations {
    * Throws `bad-extent`, `bad-argument`, `shape-mismatch`.
    */
   reshape(input: TensorView, shape: readonly ScalarLike[], options: OutputOption = {}): TensorView {
-    const shown = shape.map((extent) => (typeof extent === "number" ? extent : printScalar(extent)));
     const spec = (place: Call): OpSpec => reshapeSpec(input.data(), shape, place);
-    return compute(this.state, "reshape", [input], [shown], options, spec);
+    return compute(this.state, "reshape", [input], [shown(shape)], options, spec);
   }
 
   /** Elements `[starts[i], stops[i])` of every axis i. Throws `bad-argument`, `index-out-of-range`. */
   slice(
     input: TensorView,
-    starts: readonly number[],
-    stops: readonly number[],
+    starts: readonly ScalarLike[],
+    stops: readonly ScalarLike[],
     options: OutputOption = {},
   ): TensorView {
     const spec = (place: Call): OpSpec => sliceSpec(input.data(), starts, stops, place);
-    return compute(this.state, "slice", [input], [starts, stops], options, spec);
+    return compute(this.state, "slice", [input], [shown(starts), shown(stops)], options, spec);
   }
 
   /**
@@ -230,6 +229,10 @@ export class HostComputations {
   ): readonly TensorView[] {
     return postUnit(this.state, fusion.data(), inputs, outputs);
   }
+}
+
+function shown(values: readonly ScalarLike[]): readonly string[] {
+  return values.map((value) => (typeof value === "number" ? String(value) : printScalar(value)));
 }
 
 function scalarText(value: ScalarLike): CallArgument {

@@ -5,6 +5,7 @@
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { type Call, call } from "../../ir/ops/call.ts";
 import { isDID, type IterDomain, type Tensor, withoutReductions } from "../../ir/domain.ts";
+import type { Op } from "../../ir/ops/op.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { binary, constant, type Scalar } from "../../ir/scalar/scalar.ts";
 import { printScalar } from "../../ir/scalar/print.ts";
@@ -87,6 +88,10 @@ function withExtents(fusion: FusionData, extents: ReadonlyMap<string, Scalar>): 
     const domain = { logical: axes(logical), transforms, loop: axes(loop), allocation: allocation && axes(allocation) };
     return { ...tensor, domain };
   });
-  const ops = fusion.ops.map((op) => (op.kind === "Select" ? { ...op, index: replace(op.index) } : op));
+  const ops = fusion.ops.map((op): Op => {
+    if (op.kind === "Select") return { ...op, index: replace(op.index) };
+    if (op.kind !== "Slice") return op;
+    return { ...op, ranges: op.ranges.map(({ start, stop }) => ({ start: replace(start), stop: replace(stop) })) };
+  });
   return { ...fusion, tensors, ops };
 }

@@ -20,13 +20,15 @@ import {
 import type { FusionData } from "../fusion-data.ts";
 import { inferOutput } from "../ops/rows.ts";
 import { type Op, opOf, type OpSpec } from "../ops/op.ts";
-import { constant, symbol } from "../scalar/scalar.ts";
+import { constant, type Scalar, symbol } from "../scalar/scalar.ts";
 
 export interface FusionBuilder {
   readonly tensors: Tensor[];
   readonly ops: Op[];
   readonly inputs: TensorId[];
   readonly outputs: TensorId[];
+  /** The names of the inputs' symbolic extents. */
+  readonly symbols: Set<string>;
   /** The tensors that have a name. */
   readonly names: Map<string, TensorId>;
   /** Where tensors were made, until a snapshot needs the lines. */
@@ -43,6 +45,7 @@ export function createFusionBuilder(): FusionBuilder {
     ops: [],
     inputs: [],
     outputs: [],
+    symbols: new Set(),
     names: new Map(),
     marks: new Map(),
     iterDomainCount: 0,
@@ -51,16 +54,22 @@ export function createFusionBuilder(): FusionBuilder {
   };
 }
 
-/** Adds an input; a null extent becomes a symbol. The caller has checked the extents. */
-export function addInput(builder: FusionBuilder, extents: readonly (number | null)[], dtype: DType): TensorId {
-  const axes = extents.map((extent): AxisShape => {
-    const number = builder.scalarCount;
-    builder.scalarCount += number === 0 ? 2 : 1;
-    return { extent: extent === null ? symbol(`i${number}`) : constant(extent), iterType: "iteration" };
-  });
+/** Adds an input; a null extent becomes a new symbol. The caller has checked the extents. */
+export function addInput(builder: FusionBuilder, extents: readonly (number | Scalar | null)[], dtype: DType): TensorId {
+  const axes = extents.map((extent): AxisShape => ({ extent: inputExtent(builder, extent), iterType: "iteration" }));
   const id = addTensor(builder, dtype, axes);
   builder.inputs.push(id);
   return id;
+}
+
+function inputExtent(builder: FusionBuilder, extent: number | Scalar | null): Scalar {
+  if (extent !== null && typeof extent !== "number") return extent;
+  const number = builder.scalarCount;
+  builder.scalarCount += number === 0 ? 2 : 1;
+  if (extent !== null) return constant(extent);
+  const name = `i${number}`;
+  builder.symbols.add(name);
+  return symbol(name);
 }
 
 /** Appends an op and its output. Throws what `inferOutput` throws. */

@@ -7,6 +7,7 @@ import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { type Call, call, reject, requireExtent } from "../ops/call.ts";
 import { keysOf } from "../../support/keys-of.ts";
 import type { FusionData } from "../fusion-data.ts";
+import { type Extent, extentIn, extentText } from "./extent.ts";
 import { addInput, addOutput, createFusionBuilder, markTensor, snapshotFusion } from "./fusion-builder.ts";
 import { internals, requireOwner, requireTensor } from "./handle.ts";
 import { TensorView } from "./tensor-view.ts";
@@ -23,14 +24,18 @@ export class Fusion {
 
   /**
    * Adds an input. `extents` has one entry per axis: a whole number, or null if the extent is known only at run time.
-   * Its size is then given by the printed name (`i0`). An empty list makes a scalar tensor.
-   * Throws `bad-extent`, `bad-argument`.
+   * Its size is then given by the printed name (`i0`). An axis of another tensor, or its extent, stands for the same
+   * size: `x.axis(0)`, `x.extents[0]`. An empty list makes a scalar tensor.
+   * Throws `bad-extent`, `bad-argument`, `foreign-tensor`.
    */
-  input(extents: readonly (number | null)[], dtype: DType = "float"): TensorView {
-    const place = call("input", extents, dtype);
-    for (const extent of extents) if (extent !== null) requireExtent(extent, place);
+  input(extents: readonly (Extent | null)[], dtype: DType = "float"): TensorView {
+    const place = call("input", extents.map(extentText), dtype);
+    const given = extents.map((extent) => {
+      const known = extent === null ? null : extentIn(this.#builder, extent, place);
+      return typeof known === "object" ? known : requireExtent(known, place);
+    });
     requireDType(dtype, place);
-    const id = addInput(this.#builder, extents, dtype);
+    const id = addInput(this.#builder, given, dtype);
     markTensor(this.#builder, id);
     const view = new TensorView({ builder: this.#builder, id });
     this.#inputs.push(view);

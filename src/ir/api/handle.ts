@@ -6,6 +6,9 @@ import type { FusionBuilder } from "./fusion-builder.ts";
 
 export const internals: unique symbol = Symbol("braid.internals");
 
+/** The tensor of an axis handle. */
+export const axisOwner: unique symbol = Symbol("braid.axis");
+
 export interface TensorInternals {
   readonly builder: FusionBuilder;
   readonly id: TensorId;

@@ -9,7 +9,7 @@ import { replaceTensor } from "./fusion-builder.ts";
 import { printIterDomain } from "../print-tensor.ts";
 import { parallelizeAxis } from "../transforms.ts";
 import type { Scalar } from "../scalar/scalar.ts";
-import { internals, type TensorHandle, tensorOf } from "./handle.ts";
+import { axisOwner, internals, type TensorHandle, tensorOf } from "./handle.ts";
 
 const parallelTypes = ["Serial", "Stream", "DIDx", "DIDy", "DIDz"] as const satisfies readonly ParallelType[];
 
@@ -22,6 +22,10 @@ export class IterDomain {
   constructor(tensor: TensorHandle, axis: IterDomainData) {
     this.#tensor = tensor;
     this.#made = axis;
+  }
+
+  get [axisOwner](): TensorHandle {
+    return this.#tensor;
   }
 
   /** The printed number. */

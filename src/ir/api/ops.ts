@@ -7,6 +7,7 @@
  */
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { type Call, call, type CallArgument } from "../ops/call.ts";
+import { type Extent, extentIn, extentText } from "./extent.ts";
 import { addOp, markTensor } from "./fusion-builder.ts";
 import { unaryFunctions } from "../ops/functions/unary.ts";
 import { binaryAxes } from "../ops/kinds/binary.ts";
@@ -22,7 +23,6 @@ import { promoteDTypes } from "../ops/dtype-rules.ts";
 import { operandArguments, promoteNumber, requireNumberFits, splitOperands } from "../ops/number-operand.ts";
 import type { Scalar } from "../scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
-import { printScalar } from "../scalar/print.ts";
 import { requireDType } from "./fusion.ts";
 import { commonBuilder, internals, requireTensor } from "./handle.ts";
 import { TensorView } from "./tensor-view.ts";
@@ -229,32 +229,39 @@ export function permute(tensor: TensorView, order: readonly number[]): TensorVie
   return apply(permuteSpec(tensor.data(), order, place), [tensor], place);
 }
 
-/**
- * The same elements in row-major order under a new shape. An entry is a number, an extent of another tensor
- * (`x.extents[0]`), or -1, which is inferred and allowed once. Throws `bad-extent`, `bad-argument`, `shape-mismatch`.
- */
-export function reshape(tensor: TensorView, shape: readonly (number | Scalar)[]): TensorView {
-  const shown = shape.map((entry) => (typeof entry === "number" ? entry : printScalar(entry)));
-  const place = callOf("reshape", [tensor], shown);
-  return apply(reshapeSpec(tensor.data(), shape, place), [tensor], place);
+function extentsIn(tensor: TensorView, extents: readonly Extent[], place: Call): readonly (number | Scalar)[] {
+  return extents.map((extent) => extentIn(tensor[internals].builder, extent, place));
 }
 
 /**
- * The elements with index `starts[i] <= index < stops[i]` along every axis i. Throws `index-out-of-range`,
- * `bad-argument`.
+ * The same elements in row-major order under a new shape. An entry is a number, an axis of another tensor or its extent
+ * (`x.axis(0)`, `x.extents[0]`), or -1, which is inferred and allowed once.
+ * Throws `bad-extent`, `bad-argument`, `shape-mismatch`, `foreign-tensor`.
  */
-export function slice(tensor: TensorView, starts: readonly number[], stops: readonly number[]): TensorView {
-  const place = callOf("slice", [tensor], starts, stops);
-  return apply(sliceSpec(tensor.data(), starts, stops, place), [tensor], place);
+export function reshape(tensor: TensorView, shape: readonly Extent[]): TensorView {
+  const place = callOf("reshape", [tensor], shape.map(extentText));
+  return apply(reshapeSpec(tensor.data(), extentsIn(tensor, shape, place), place), [tensor], place);
 }
 
 /**
- * Removes `axis` by fixing its index; a negative index counts from the end. Throws `axis-out-of-range`,
- * `index-out-of-range`.
+ * The elements with index `starts[i] <= index < stops[i]` along every axis i. Bounds may be axes
+ * or extents of other tensors, as in `reshape`. Throws `index-out-of-range`, `bad-argument`, `foreign-tensor`.
  */
-export function select(tensor: TensorView, axis: number, index: number): TensorView {
-  const place = callOf("select", [tensor], axis, index);
-  return apply(selectSpec(tensor.data(), axis, index, place), [tensor], place);
+export function slice(tensor: TensorView, starts: readonly Extent[], stops: readonly Extent[]): TensorView {
+  const place = callOf("slice", [tensor], starts.map(extentText), stops.map(extentText));
+  const [from, to] = [extentsIn(tensor, starts, place), extentsIn(tensor, stops, place)];
+  return apply(sliceSpec(tensor.data(), from, to, place), [tensor], place);
+}
+
+/**
+ * Removes `axis` by fixing its index; a negative number counts from the end. The index may be an axis or extent
+ * of another tensor, as in `reshape`. Throws `axis-out-of-range`, `index-out-of-range`, `bad-argument`,
+ * `foreign-tensor`.
+ */
+export function select(tensor: TensorView, axis: number, index: Extent): TensorView {
+  const place = callOf("select", [tensor], axis, { code: extentText(index) });
+  const known = extentIn(tensor[internals].builder, index, place);
+  return apply(selectSpec(tensor.data(), axis, known, place), [tensor], place);
 }
 
 /**

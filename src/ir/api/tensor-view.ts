@@ -5,7 +5,8 @@
 import { requireOneOf } from "../../diagnostics/arguments.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
-import { type Call, call, type CallArgument, reject, requireExtent, resolveAxis } from "../ops/call.ts";
+import { type Call, call, type CallArgument, reject, resolveAxis } from "../ops/call.ts";
+import { extentText, requireFactor } from "./extent.ts";
 import { DeviceMesh } from "../device-mesh.ts";
 import { type MemoryType, type Tensor, type TensorId, withoutReductions } from "../domain.ts";
 import { nameTensor, replaceTensor } from "./fusion-builder.ts";
@@ -197,11 +198,11 @@ export class TensorView implements TensorHandle {
     const place = this.#call(
       method,
       axis,
-      factor,
+      { code: extentText(factor) },
       ...(method === "split" && !inner ? [{ code: "{ inner: false }" }] : []),
     );
     const position = resolveAxis(axis, tensor.domain.loop.length, place);
-    requireExtent(factor, place, 1);
+    requireFactor(factor, place);
     replaceTensor(builder, splitAxis(tensor, position, factor, inner, builder.iterDomainCount, place));
     builder.iterDomainCount += 2;
     return this;

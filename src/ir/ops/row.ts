@@ -24,7 +24,7 @@ export type SpecOf<T> = T extends OpBase
   : never;
 
 /** The attributes of an op, whether its operands are tensors of a Fusion or values of a kernel. */
-export type AttributesOf<T> = T extends OpBase ? Omit<T, "inputs" | "output" | "index" | "orders"> : never;
+export type AttributesOf<T> = T extends OpBase ? Omit<T, "inputs" | "output" | "index" | "ranges" | "orders"> : never;
 
 /** The kinds that move elements without computing. Their outputs can be views of their operands. */
 export type ViewKind = "Set" | "Broadcast" | "Squeeze" | "Permute" | "Reshape" | "Slice" | "Select";
@@ -50,10 +50,10 @@ export interface OpRow<T extends OpBase> {
   /** Which operand and output axes have the same index (axis-map.ts). `output` excludes axes of partial results. */
   pairs(op: T, operands: readonly Axes[], output: Axes): readonly AxisPair[];
   /**
-   * Of a view: for each axis of its operand, which has `rank` axes, where the elements of the output are read. `index`
-   * is that of a select. Null for a reshape, and for ops that are no views.
+   * Of a view: for each axis of its operand, which has `rank` axes, where the elements of the output are read. `starts`
+   * holds the starts of a slice, or the index of a select. Null for a reshape, and for ops that are no views.
    */
-  sources(op: AttributesOf<T>, rank: number, index: number): readonly AxisSource[] | null;
+  sources(op: AttributesOf<T>, rank: number, starts: readonly number[]): readonly AxisSource[] | null;
   /** The op on operands that lack axis `cut[i]`, which the output lacks too; null for an operand that is whole. */
   sliced(op: T, cut: readonly (number | null)[]): T;
   /** The output axes that number the devices' partial results (axis-map.ts). */

@@ -28,6 +28,19 @@ export const named = (name: string): Scalar => ({ kind: "named", name });
 export const binary = (op: ScalarOp, lhs: Scalar, rhs: Scalar, name?: string): Scalar =>
   name === undefined ? { kind: "binary", op, lhs, rhs } : { kind: "binary", op, lhs, rhs, name };
 
+/** The names of a scalar's symbols and named leaves. */
+export function leavesOf(scalar: Scalar): Set<string> {
+  switch (scalar.kind) {
+    case "constant":
+      return new Set();
+    case "symbol":
+    case "named":
+      return new Set([scalar.name]);
+    case "binary":
+      return new Set([...leavesOf(scalar.lhs), ...leavesOf(scalar.rhs)]);
+  }
+}
+
 /** The value of a scalar. `lookup` returns `undefined` for an unknown leaf. */
 export function evaluateScalar(scalar: Scalar, lookup: (name: string) => number | undefined): number | undefined {
   switch (scalar.kind) {

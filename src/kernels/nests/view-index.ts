@@ -34,7 +34,12 @@ export function viewIndex(
 
 /** Where each axis of the input is read; null for a reshape. */
 export function viewSources(step: ViewStep, rank: number): readonly AxisSource[] | null {
-  return rowOf(step).sources(step, rank, step.kind === "Select" ? step.index : 0);
+  return rowOf(step).sources(step, rank, startsOf(step));
+}
+
+function startsOf(step: ViewStep): readonly number[] {
+  if (step.kind === "Select") return [step.index];
+  return step.kind === "Slice" ? step.ranges.map(({ start }) => start) : [];
 }
 
 /**

@@ -14,7 +14,7 @@ import { at, invariant } from "../../support/invariant.ts";
 import { alias, contiguousTemporary, copyView, launch, type MakeKernel, ordinaryOutput, release } from "../launch.ts";
 import { actualOutput } from "../actual.ts";
 import type { Actual } from "../actual-sizes.ts";
-import { indexInto, outOfRange, requireShape, requireWholeAxes, shapeText } from "../checks.ts";
+import { indexInto, rangeInto, requireShape, requireWholeAxes, shapeText } from "../checks.ts";
 import { recordLinear, recordMatmul } from "./contraction.ts";
 import { recordLocalSet } from "./local-set.ts";
 import { evaluate, fail, type Recorder } from "../recorder.ts";
@@ -172,10 +172,12 @@ function recordSlice(op: SliceOp, recorder: Recorder): void {
   const axes = withoutReductions(source.domain.logical);
   const shards = axisShards(source);
   const view = op.ranges.reduce(
-    (sliced, { start, stop }, axis) => {
+    (sliced, range, axis) => {
       // A sharded axis is not sliced: each device keeps its shard.
       if (shards.some((shard) => shard.axis.id === at(axes, axis).id)) return sliced;
-      if (stop > at(sliced.shape, axis)) outOfRange(recorder, `[${start}, ${stop})`, axis, at(sliced.shape, axis));
+      const { start, stop } = rangeInto(recorder, range, axis, at(sliced.shape, axis), (each) =>
+        evaluate(recorder, each),
+      );
       return narrowView(sliced, axis, start, stop - start);
     },
     inputView(recorder, op),

@@ -61,8 +61,10 @@ export function outputSizes(recorder: Recorder, statement: PostOnStream, unit: H
   });
 }
 
-/** The extents over all devices. Inputs have those of the tensors that are passed in. */
-function declaredExtents(recorder: Recorder, statement: PostOnStream, { fusion }: HostUnit): ShapeOf {
+/** The size of a symbol of the unit, or of the program. */
+export type UnitSize = (name: string) => number | undefined;
+
+export function unitSizes(recorder: Recorder, statement: PostOnStream, { fusion }: HostUnit): UnitSize {
   const tensors = fusion.inputs.map((input) => at(fusion.tensors, input));
   const sizes = sizesFromMeshes(fusion.tensors);
   const given = statement.inputs.map(
@@ -75,7 +77,14 @@ function declaredExtents(recorder: Recorder, statement: PostOnStream, { fusion }
       if (extent.kind === "symbol" && size !== undefined && !sizes.has(extent.name)) sizes.set(extent.name, size);
     });
   });
-  const sizeOf = (name: string): number | undefined => sizes.get(name) ?? recorder.sizeOf(name);
+  return (name) => sizes.get(name) ?? recorder.sizeOf(name);
+}
+
+/** The extents over all devices. Inputs have those of the tensors that are passed in. */
+function declaredExtents(recorder: Recorder, statement: PostOnStream, unit: HostUnit): ShapeOf {
+  const { fusion } = unit;
+  const tensors = fusion.inputs.map((input) => at(fusion.tensors, input));
+  const sizeOf = unitSizes(recorder, statement, unit);
   return (id) => {
     const input = fusion.inputs.indexOf(id);
     const actual = input < 0 ? undefined : recorder.actuals.get(at(statement.inputs, input));

@@ -7,13 +7,15 @@ import type { HostUnit, LaunchKernel, PostOnStream, Statement } from "../../host
 import { axisShards } from "../../ir/axis-shards.ts";
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { operandOrder } from "../../ir/ops/axis-map.ts";
-import type { Op, SliceOp } from "../../ir/ops/op.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { isWholeRange } from "../../ir/ops/kinds/slice.ts";
+import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { launch } from "../launch.ts";
-import { indexInto, outOfRange, requireShape, requireWholeAxes } from "../checks.ts";
+import { indexInto, rangeInto, requireShape, requireWholeAxes } from "../checks.ts";
 import { evaluate, type Recorder } from "../recorder.ts";
 import { outputView, viewOf } from "../tensors.ts";
-import { outputSizes, type ShapeOf, unitShapes } from "./unit-shapes.ts";
+import { outputSizes, type ShapeOf, unitShapes, type UnitSize, unitSizes } from "./unit-shapes.ts";
 
 export function recordPost(recorder: Recorder, statement: PostOnStream): void {
   const unit = at(recorder.program.units, statement.unit);
@@ -30,8 +32,9 @@ export function recordPost(recorder: Recorder, statement: PostOnStream): void {
     inputs,
     outputs,
     inPlace: false,
-    fixed: fusion.ops.every((op) => op.kind !== "Select" || op.index.kind === "constant"),
+    fixed: fusion.ops.every((op) => indicesOf(op).every(({ kind }) => kind === "constant")),
     make: (operands, results): UnitKernel => {
+      const sizeOf = unitSizes(recorder, statement, unit);
       const shapes = unitShapes(
         recorder,
         statement,
@@ -41,9 +44,15 @@ export function recordPost(recorder: Recorder, statement: PostOnStream): void {
       results.forEach(({ shape }, i) => {
         requireShape(recorder, `T${at(statement.outputs, i)}`, shape, shapes(at(fusion.outputs, i)));
       });
-      return { kind: "unit", inputs: operands, outputs: results, ...unitSteps(recorder, unit, shapes) };
+      return { kind: "unit", inputs: operands, outputs: results, ...unitSteps(recorder, unit, shapes, sizeOf) };
     },
   });
+}
+
+/** The values of an op that may depend on loops. */
+function indicesOf(op: Op): readonly Scalar[] {
+  if (op.kind === "Select") return [op.index];
+  return op.kind === "Slice" ? op.ranges.flatMap(({ start, stop }) => [start, stop]) : [];
 }
 
 /** A kernel that nvFuser compiled: its outputs must have memory. */
@@ -70,8 +79,6 @@ function launchOpaque(
   });
 }
 
-type SliceRange = SliceOp["ranges"][number];
-
 /**
  * The first values are the inputs. Every op adds a value, preceded by one value for each operand that it reads
  * permuted.
@@ -80,6 +87,7 @@ function unitSteps(
   recorder: Recorder,
   { fusion }: HostUnit,
   shapeOf: ShapeOf,
+  sizeOf: UnitSize,
 ): Pick<UnitKernel, "values" | "steps" | "results"> {
   const valueLike = (id: TensorId): UnitValue => ({ dtype: at(fusion.tensors, id).dtype, shape: shapeOf(id) });
   const values = fusion.inputs.map(valueLike);
@@ -103,7 +111,7 @@ function unitSteps(
       return output;
     });
     const output = values.push(valueLike(op.output)) - 1;
-    steps.push(stepOf(recorder, op, inputs, output, fusion.tensors, shapeOf));
+    steps.push(stepOf(recorder, op, inputs, output, fusion.tensors, shapeOf, sizeOf));
     numbers.set(op.output, output);
   }
   return { values, steps, results: fusion.outputs.map(valueOf) };
@@ -116,6 +124,7 @@ function stepOf(
   output: number,
   tensors: readonly Tensor[],
   shapeOf: ShapeOf,
+  sizeOf: UnitSize,
 ): UnitStep {
   if (op.kind === "Select") {
     const source = at(op.inputs, 0);
@@ -130,14 +139,12 @@ function stepOf(
     const ranges = op.ranges.map((range, axis) => {
       const size = at(shapeOf(source.id), axis);
       // A sharded axis is not sliced: each device keeps its shard.
-      return sharded.includes(at(axes, axis).id) ? { start: 0, stop: size } : localRange(recorder, range, axis, size);
+      const isWhole = sharded.includes(at(axes, axis).id) || isWholeRange(range, at(axes, axis));
+      if (isWhole) return { start: 0, stop: size };
+      return rangeInto(recorder, range, axis, size, (bound) => evaluate(recorder, bound, sizeOf));
     });
     return { ...op, inputs, output, ranges };
   }
   if (op.kind === "Matmul" || op.kind === "Linear") return { kind: op.kind, inputs, output };
   return { ...op, inputs, output };
-}
-
-function localRange(recorder: Recorder, range: SliceRange, axis: number, size: number): SliceRange {
-  return range.stop <= size ? range : outOfRange(recorder, `[${range.start}, ${range.stop})`, axis, size);
 }

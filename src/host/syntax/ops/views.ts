@@ -2,21 +2,15 @@
 import { type IterDomain, type Tensor, withoutReductions } from "../../../ir/domain.ts";
 import type { BroadcastOp, Op, PermuteOp, ReshapeOp, SelectOp, SetOp, SliceOp, SqueezeOp } from "../../../ir/ops/op.ts";
 import { printIterDomain } from "../../../ir/print-tensor.ts";
+import { isConstant } from "../../../ir/scalar/fold.ts";
+import { printScalar } from "../../../ir/scalar/print.ts";
+import type { Scalar } from "../../../ir/scalar/scalar.ts";
 import { at } from "../../../support/invariant.ts";
 import { axisPosition, parseAxis } from "../values/axis.ts";
 import type { PrintContext } from "../context.ts";
 import { parseNamed } from "../values/names.ts";
 import { failAt } from "../text/source.ts";
-import {
-  expect,
-  expectField,
-  expectNumber,
-  failExpected,
-  readWord,
-  type Scanner,
-  skipBlanks,
-  take,
-} from "../text/scanner.ts";
+import { expect, expectField, failExpected, readWord, type Scanner, skipBlanks, take } from "../text/scanner.ts";
 import { permuteOrder } from "./implied-axes.ts";
 import { ofOne, opened, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
 
@@ -133,22 +127,27 @@ function flags({ scanner }: OpContext): readonly boolean[] {
 /** `{ {0, 8, 1} {2, 6, 1} }`: start, stop and step of every axis. */
 export const sliceSyntax: OpSyntax<SliceOp> = {
   print: (op, context) => {
-    const ranges = op.ranges.map(({ start, stop }) => `{${start}, ${stop}, 1}`).join(" ");
+    const text = (bound: Scalar): string => printScalar(bound, context.spelling);
+    const ranges = op.ranges.map(({ start, stop }) => `{${text(start)}, ${text(stop)}, 1}`).join(" ");
     return `slice( ${printOperand(op, 0, context)}, { ${ranges} } )`;
   },
   readers: {
     slice: ofOne((context) => {
-      const { scanner } = context;
+      const { scanner, names } = context;
+      const bound = (): Scalar => {
+        skipBlanks(scanner);
+        return parseNamed(scanner, names, "a bound of a slice");
+      };
       expect(scanner, ",");
       expect(scanner, "{");
-      const ranges: { start: number; stop: number }[] = [];
+      const ranges: { start: Scalar; stop: Scalar }[] = [];
       while (take(scanner, "{")) {
-        const start = bound(scanner);
+        const start = bound();
         expect(scanner, ",");
-        const stop = bound(scanner);
+        const stop = bound();
         expect(scanner, ",");
         const { position } = scanner;
-        if (bound(scanner) !== 1) failStep(scanner, position);
+        if (!isConstant(bound(), 1)) failStep(scanner, position);
         expect(scanner, "}");
         ranges.push({ start, stop });
         take(scanner, ",");
@@ -168,20 +167,6 @@ function failStep(scanner: Scanner, position: number): never {
     expected: "step 1",
     help: "reshape and select instead; Braid's slices take every element",
   });
-}
-
-function bound(scanner: Scanner): number {
-  skipBlanks(scanner);
-  const { position } = scanner;
-  if (/^[a-z(]/u.test(scanner.text.slice(position, position + 1))) {
-    failAt(scanner.source, position, {
-      code: "dump-unsupported",
-      message: "a slice has a bound that is not constant",
-      expected: "constant bounds",
-      help: "give the tensor constant extents",
-    });
-  }
-  return expectNumber(scanner, "a bound of the slice");
 }
 
 export const selectSyntax: OpSyntax<SelectOp> = {

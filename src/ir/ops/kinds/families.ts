@@ -26,13 +26,15 @@ export const view = {
 } as const;
 
 /** A view that keeps its axes apart: all but reshape. `pairs` follow from the sources. */
-export function axisView<A>(sources: (op: A, rank: number, index: number) => readonly AxisSource[]): AxisView<A> {
+export function axisView<A>(
+  sources: (op: A, rank: number, starts: readonly number[]) => readonly AxisSource[],
+): AxisView<A> {
   return {
     ...view,
     sources,
     pairs: (op, operands, output) => {
       const [from, to] = [at(operands, 0), withoutReductions(output)];
-      return sources(op, from.length, 0).flatMap(({ axis }, i) =>
+      return sources(op, from.length, none).flatMap(({ axis }, i) =>
         axis === null ? [] : [pair(0, at(from, i), at(to, axis))],
       );
     },
@@ -40,7 +42,7 @@ export function axisView<A>(sources: (op: A, rank: number, index: number) => rea
 }
 
 type AxisView<A> = Omit<typeof view, "sources"> & {
-  readonly sources: (op: A, rank: number, index: number) => readonly AxisSource[];
+  readonly sources: (op: A, rank: number, starts: readonly number[]) => readonly AxisSource[];
   readonly pairs: (op: A, operands: readonly Axes[], output: Axes) => readonly AxisPair[];
 };
 

@@ -47,7 +47,7 @@ export function reshapeSpec(tensor: Tensor, shape: readonly (number | Scalar)[],
 }
 
 function toExtent(entry: number | Scalar, place: Call, least: 0 | 1): Scalar {
-  return typeof entry === "number" ? constant(requireExtent(entry, place, least)) : entry;
+  return typeof entry === "object" ? entry : constant(requireExtent(entry, place, least));
 }
 
 export const reshapeRow: OpRow<ReshapeOp> = {

@@ -1,12 +1,12 @@
 /** A range of indices along every axis. */
 import { at } from "../../../support/invariant.ts";
 import { type IterDomain, type Tensor, withoutReductions } from "../../domain.ts";
-import { constantValue, isConstant } from "../../scalar/fold.ts";
+import { constantValue, foldSub, isConstant, sameScalar } from "../../scalar/fold.ts";
 import { printScalar } from "../../scalar/print.ts";
-import { constant } from "../../scalar/scalar.ts";
+import { constant, type Scalar } from "../../scalar/scalar.ts";
 import { axisView, zip } from "./families.ts";
 import { type Call, reject, shapeText } from "../call.ts";
-import type { OpBase, OpRow, SpecOf } from "../row.ts";
+import type { AxisSource, OpBase, OpRow, SpecOf } from "../row.ts";
 
 export interface SliceOp extends OpBase {
   readonly kind: "Slice";
@@ -14,16 +14,17 @@ export interface SliceOp extends OpBase {
   readonly ranges: readonly Range[];
 }
 
+/** Bounds that are known only at run time may be equal. */
 interface Range {
-  readonly start: number;
-  readonly stop: number;
+  readonly start: Scalar;
+  readonly stop: Scalar;
 }
 
 /** `[starts[i], stops[i])` of every axis i. Throws `index-out-of-range`, `bad-argument`. */
 export function sliceSpec(
   tensor: Tensor,
-  starts: readonly number[],
-  stops: readonly number[],
+  starts: readonly (number | Scalar)[],
+  stops: readonly (number | Scalar)[],
   place: Call,
 ): SpecOf<SliceOp> {
   const domain = withoutReductions(tensor.domain.logical);
@@ -37,16 +38,12 @@ export function sliceSpec(
     });
   }
   const ranges = domain.map(({ extent }, axis) => {
-    const start = at(starts, axis);
-    const stop = at(stops, axis);
-    const limit = constantValue(extent) ?? Number.MAX_SAFE_INTEGER;
-    if (Number.isSafeInteger(start) && Number.isSafeInteger(stop) && 0 <= start && start < stop && stop <= limit) {
-      return { start, stop };
-    }
+    const range = { start: toScalar(at(starts, axis)), stop: toScalar(at(stops, axis)) };
+    if (mayBeInside(range, extent)) return range;
     return reject(place, {
       code: "index-out-of-range",
       message: `a slice is not inside axis ${axis}`,
-      found: `[${start}, ${stop}) of extent ${printScalar(extent)}`,
+      found: `${rangeText(range)} of extent ${printScalar(extent)}`,
       expected: `whole numbers 0 <= start < stop <= ${printScalar(extent)}`,
       help: "choose a range of at least one index inside the axis",
     });
@@ -54,13 +51,34 @@ export function sliceSpec(
   return { kind: "Slice", ranges };
 }
 
+function toScalar(bound: number | Scalar): Scalar {
+  return typeof bound === "object" ? bound : constant(bound);
+}
+
+/** Whether the range has an index and is inside the axis, as far as the bounds are known. */
+function mayBeInside({ start, stop }: Range, extent: Scalar): boolean {
+  const from = constantValue(start) ?? 0;
+  const to = constantValue(stop);
+  const limit = constantValue(extent) ?? Number.MAX_SAFE_INTEGER;
+  if (sameScalar(start, stop) || sameScalar(start, extent)) return false;
+  if (!Number.isSafeInteger(from) || from < 0 || from >= limit) return false;
+  return to === null || (Number.isSafeInteger(to) && from < to && 0 < to && to <= limit);
+}
+
+/** `[0, i0)` */
+function rangeText({ start, stop }: Range): string {
+  return `[${printScalar(start)}, ${printScalar(stop)})`;
+}
+
 export const sliceRow: OpRow<SliceOp> = {
-  ...axisView<SliceOp>(({ ranges }) => ranges.map(({ start }, axis) => ({ axis, offset: start }))),
+  ...axisView<SliceOp>((_, rank, starts) =>
+    Array.from({ length: rank }, (__, axis): AxisSource => ({ axis, offset: starts[axis] ?? 0 })),
+  ),
   standalone: true,
   shape: ({ ranges }, operands) => ({
     axes: withoutReductions(at(operands, 0).domain.logical).map(({ iterType }, i) => {
       const { start, stop } = at(ranges, i);
-      return { extent: constant(stop - start), iterType };
+      return { extent: foldSub(stop, start), iterType };
     }),
   }),
   respec: ({ ranges }, operands, _, place) => {
@@ -69,21 +87,24 @@ export const sliceRow: OpRow<SliceOp> = {
     return sliceSpec(at(operands, 0), starts, stops, place);
   },
   pairs: ({ ranges }, operands, output) =>
-    zip(0, at(operands, 0), withoutReductions(output)).filter(({ producer }, i) => isWhole(at(ranges, i), producer)),
+    zip(0, at(operands, 0), withoutReductions(output)).filter(({ producer }, i) =>
+      isWholeRange(at(ranges, i), producer),
+    ),
   sliced: (op, [cut]) => ({ ...op, ranges: op.ranges.filter((_, axis) => axis !== cut) }),
   whole: ({ ranges }, operands) =>
-    at(operands, 0).flatMap((axis, i) => (isWhole(at(ranges, i), axis) ? [] : [{ operand: 0, axis }])),
-  misfit: ({ ranges }, { input }) => {
-    const axis = ranges.findIndex(({ stop }, i) => stop > at(input, i));
+    at(operands, 0).flatMap((axis, i) => (isWholeRange(at(ranges, i), axis) ? [] : [{ operand: 0, axis }])),
+  misfit: ({ ranges }, { input, valueOf }) => {
+    const known = ranges.map(({ start, stop }) => ({ start: valueOf(start), stop: valueOf(stop) }));
+    const axis = known.findIndex(({ start, stop }, i) => start < 0 || start > stop || stop > at(input, i));
     if (axis < 0) return null;
-    const { start, stop } = at(ranges, axis);
+    const { start, stop } = at(known, axis);
     return indexMisfit("Slice", axis, `[${start}, ${stop})`, at(input, axis));
   },
 };
 
 /** Whether the range is known to cover the axis. */
-function isWhole({ start, stop }: Range, axis: IterDomain): boolean {
-  return start === 0 && isConstant(axis.extent, stop);
+export function isWholeRange({ start, stop }: Range, axis: IterDomain): boolean {
+  return isConstant(start, 0) && sameScalar(axis.extent, stop);
 }
 
 /** A diagnostic if an index or range is outside an axis of `size` elements, or null. */
