@@ -3,6 +3,7 @@
  * Library calls throw a DiagnosticError; the command line prints it and exits with status 2. codes.ts registers the
  * codes and their titles.
  */
+import { runningLine } from "../support/call-site.ts";
 import type { DiagnosticCode } from "./codes.ts";
 
 /** An API call, a tensor or axis of a program, a statement of a host program, an option, or a file. */
@@ -25,6 +26,8 @@ export interface Diagnostic {
   /** One sentence, no trailing period. */
   readonly message: string;
   readonly place?: Place;
+  /** The line of the program that made the call that `place` names: `mlp.ts:12:15`. */
+  readonly source?: string;
   /** The line of the file that `place` names. `caret` is the character in it, from 0, to mark. */
   readonly excerpt?: { readonly text: string; readonly caret: number };
   readonly found?: string;
@@ -44,6 +47,8 @@ export interface MentionedTensor {
   readonly name?: string;
   /** The line of the program that made it: `mlp.ts:12:15`. */
   readonly source?: string;
+  /** The calls that placed it, such as `axis(0).parallelize("Stream")`, and their lines. Only for errors of lowering. */
+  readonly annotations?: readonly { readonly call: string; readonly source: string }[];
 }
 
 /** Thrown by library calls: one or more diagnostics. Its message is their rendered text. */
@@ -57,7 +62,9 @@ export class DiagnosticError extends Error {
 }
 
 export function fail(diagnostic: Diagnostic): never {
-  throw new DiagnosticError([diagnostic]);
+  const isCall = diagnostic.place?.kind === "call" && diagnostic.source === undefined;
+  const source = isCall ? runningLine() : null;
+  throw new DiagnosticError([source === null ? diagnostic : { ...diagnostic, source }]);
 }
 
 function renderPlace(place: Place): string {
@@ -74,16 +81,18 @@ function renderPlace(place: Place): string {
   }
 }
 
-function mentionText({ tensor, name, source }: MentionedTensor): string {
+function mentionText({ tensor, name, source, annotations = [] }: MentionedTensor): string {
   const named = name === undefined ? "" : ` ${name}`;
   const from = source === undefined ? "" : ` from ${source}`;
-  return `${tensor} is${named}${name !== undefined && source !== undefined ? "," : ""}${from}`;
+  const placed = annotations.map((each) => `; ${each.call} at ${each.source}`).join("");
+  return `${tensor} is${named}${name !== undefined && source !== undefined ? "," : ""}${from}${placed}`;
 }
 
 /** Plain text of several lines: message and code, then place, found, expected, fix and notes. */
 export function renderDiagnostic(diagnostic: Diagnostic): string {
   const lines = [`${diagnostic.severity ?? "error"}[${diagnostic.code}]: ${diagnostic.message}`];
   if (diagnostic.place) lines.push(`  at: ${renderPlace(diagnostic.place)}`);
+  if (diagnostic.source !== undefined) lines.push(`  where: ${diagnostic.source}`);
   for (const each of diagnostic.tensors ?? []) lines.push(`  where: ${mentionText(each)}`);
   if (diagnostic.excerpt) lines.push(`    ${diagnostic.excerpt.text}`, `    ${" ".repeat(diagnostic.excerpt.caret)}^`);
   if (diagnostic.found !== undefined) lines.push(`  found: ${diagnostic.found}`);

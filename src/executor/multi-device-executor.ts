@@ -10,6 +10,7 @@ import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { TensorId } from "../ir/domain.ts";
+import { withOrigins } from "../ir/origin.ts";
 import { refuseOpaque } from "../kernels/kernel-plan.ts";
 import type { Tensor } from "../numerics/tensor/host-tensor.ts";
 import { at } from "../support/invariant.ts";
@@ -186,9 +187,15 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     if (this.#closed) closedExecutor();
     const { devices, scalars } = this.#compileOptions;
     const given = { ...options, scalars: new Map([...numbersByName(scalars), ...numbersByName(options.scalars)]) };
-    const entry = await this.#entryFor(runSizes(this.#lowered.signature, inputs, devices, given));
+    const { signature } = this.#lowered;
+    const sizes = withOrigins(signature.tensors, () => runSizes(signature, inputs, devices, given));
+    const entry = await this.#entryFor(sizes);
     const { outputs, onReport, trace = onReport !== undefined } = options;
-    if (outputs !== undefined) requireOutputs(entry, outputs);
+    if (outputs !== undefined) {
+      withOrigins(signature.tensors, () => {
+        requireOutputs(entry, outputs);
+      });
+    }
     writeInputs(entry, inputs);
     const report = await entry.prepared.execute({ timeout: this.#timeout, trace });
     onReport?.(report, entry.program);

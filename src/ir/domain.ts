@@ -80,6 +80,14 @@ export interface TensorOrigin {
   readonly relation?: Relation;
   /** The call that made it, or made the user's tensor that it was made from. */
   readonly source?: CallSite;
+  /** The calls that placed it, or the user's tensor that it was made from, in loops, devices and memory. */
+  readonly annotations?: readonly Annotation[];
+}
+
+export interface Annotation {
+  /** `setDeviceMesh`, `axis(0).parallelize("Stream")` */
+  readonly call: string;
+  readonly source: CallSite;
 }
 
 /** `id` is dense per program and is also the printed number: T<id>. */

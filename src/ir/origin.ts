@@ -24,30 +24,35 @@ export function titleOf(tensor: Pick<Tensor, "id" | "origin">): string {
   return name === null ? `T${tensor.id}` : `T${tensor.id} ${name}`;
 }
 
-/** The result of `run`. Diagnostics that it throws gain the origins of the tensors that they mention. */
+/** The result of `run`. Diagnostics that it throws gain the origins and annotations of the tensors that they mention. */
 export function withOrigins<T>(tensors: readonly Tensor[], run: () => T): T {
   try {
     return run();
   } catch (error) {
     if (!(error instanceof DiagnosticError)) throw error;
-    throw new DiagnosticError(error.diagnostics.map((diagnostic) => originated(diagnostic, tensors)));
+    throw new DiagnosticError(error.diagnostics.map((diagnostic) => originated(diagnostic, tensors, true)));
   }
 }
 
-/** The diagnostic with the origins of the tensors that it mentions, in the order in which it mentions them. */
-export function originated<D extends Diagnostic>(diagnostic: D, tensors: readonly Tensor[]): D {
+/**
+ * The diagnostic with the origins of the tensors that it mentions, in the order in which it mentions them. `annotated`:
+ * also with the lines of the calls that placed them.
+ */
+export function originated<D extends Diagnostic>(diagnostic: D, tensors: readonly Tensor[], annotated = false): D {
   if (diagnostic.tensors !== undefined) return diagnostic;
   const { place, message, found = "", notes = [] } = diagnostic;
   const texts = [place !== undefined && "text" in place ? place.text : "", message, found, ...notes];
   const all = mentioned(texts).flatMap((id): readonly MentionedTensor[] => {
     const name = nameOf(tensors[id] ?? {});
-    const source = tensors[id]?.origin?.source;
+    const { source, annotations = [] } = tensors[id]?.origin ?? {};
+    const placed = annotated ? annotations.map((each) => ({ ...each, source: siteText(each.source) })) : [];
     if (name === null && source === undefined) return [];
     return [
       {
         tensor: `T${id}`,
         ...(name === null ? {} : { name }),
         ...(source === undefined ? {} : { source: siteText(source) }),
+        ...(placed.length === 0 ? {} : { annotations: placed }),
       },
     ];
   });

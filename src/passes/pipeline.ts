@@ -180,7 +180,7 @@ export function validate<S extends Stage>(stage: S, program: StagePrograms[S], p
   const known = new Set<unknown>(passed === null ? [] : stageChecks[passed]);
   const findings = stageChecks[stage].filter((check) => !known.has(check)).flatMap((check) => check(program));
   if (findings.length === 0) return;
-  throw new DiagnosticError(findings.map((each) => originated(each, program.tensors)));
+  throw new DiagnosticError(findings.map((each) => originated(each, program.tensors, true)));
 }
 
 function requireDisablable(names: readonly string[]): void {

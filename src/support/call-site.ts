@@ -1,6 +1,6 @@
 /**
- * Where the user's code called Braid. A mark is a stack that the engine formats when it is read. Engines without V8's stacks have no marks, and Braid bundled into one file with the user's code has
- * no sites.
+ * Where the user's code called Braid. A mark is a stack that the engine formats when it is read. Engines without V8's
+ * stacks have no marks, and Braid bundled into one file with the user's code has no sites.
  */
 export interface CallSite {
   readonly path: string;
@@ -14,8 +14,11 @@ export interface CallMark {
   readonly stack?: string;
 }
 
-/** Braid's own frames between the user's call and a mark, and one of the user's. */
-const frames = 7;
+/** Braid's own frames between the user's call and the mark of a tensor, and one of the user's. */
+const markFrames = 7;
+
+/** Enough for any of Braid's calls. */
+const failureFrames = 60;
 
 interface Capturing {
   stackTraceLimit: number;
@@ -26,7 +29,7 @@ function capturing(error: object): error is Capturing {
   return "captureStackTrace" in error && typeof error.captureStackTrace === "function" && "stackTraceLimit" in error;
 }
 
-export function markCall(): CallMark | null {
+export function markCall(frames = markFrames): CallMark | null {
   const errors: object = Error;
   if (!capturing(errors)) return null;
   const limit = errors.stackTraceLimit;
@@ -35,6 +38,13 @@ export function markCall(): CallMark | null {
   errors.captureStackTrace(mark, markCall);
   errors.stackTraceLimit = limit;
   return mark;
+}
+
+/** The line of the user's code that is running, `mlp.ts:12:15`; null if none is. For errors: it reads a whole stack. */
+export function runningLine(): string | null {
+  const mark = markCall(failureFrames);
+  const site = mark === null ? null : siteOf(mark);
+  return site === null ? null : siteText(site);
 }
 
 /** The innermost frame outside Braid, packages and Node; null if the stack has none. */

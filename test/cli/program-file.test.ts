@@ -185,7 +185,7 @@ export default program({}, () => {
   f.output(matmul(a, b));
   return f;
 });`,
-    expected: ["error[shape-mismatch]", "matmul(T0, T1)", "note: called at ", "braid-call.ts:11:18"],
+    expected: ["error[shape-mismatch]", "matmul(T0, T1)", "  where: ", "braid-call.ts:11:18"],
   },
   {
     name: "braid-call-in-helper.ts",

@@ -8,12 +8,15 @@ import {
   lower,
   matmul,
   mul,
+  MultiDeviceExecutor,
   parse,
   print,
   printFusion,
   record,
   renderDiagnostic,
+  slice,
   sum,
+  Tensor,
 } from "braid";
 import { describe, expect, it } from "vitest";
 import { diagnosticOf } from "./expect-diagnostic.ts";
@@ -138,6 +141,62 @@ function lineOf(error: Error): number {
   return Number(/tensor-names\.test\.ts:(\d+):/u.exec(error.stack ?? "")?.[1]);
 }
 
+it("errors of lowering name the lines that placed a tensor, and errors of calls the line of the call", () => {
+  const f = new Fusion();
+  const x = f.input([6, 4]);
+  const line = lineOf(new Error("here"));
+  const y = slice(x, [1, 0], [5, 4]);
+  f.output(y);
+  y.setDeviceMesh(DeviceMesh.range(2));
+  x.setDeviceMesh(DeviceMesh.range(2));
+  y.axis(0).parallelize("Stream");
+  const refused = diagnosticOf(() => lower(f));
+  expect(refused.code).toBe("stream-on-cut-axis");
+  const [where] = refused.tensors ?? [];
+  expect(where?.annotations?.map(({ call, source }) => [call, lineIn(source) - line])).toEqual([
+    ["setDeviceMesh", 3],
+    ['axis(0).parallelize("Stream")', 5],
+  ]);
+  expect(renderDiagnostic(refused)).toMatch(/\n {2}where: T1 is from \S+; setDeviceMesh at \S+; axis\(0\)\.parallel/u);
+  expect(lineIn(diagnosticOf(() => matmul(x, x)).source) - line).toBe(14);
+  expect(renderDiagnostic(diagnosticOf(() => x.axis(7)))).toMatch(/\n {2}at: T0\.axis\(7\)\n {2}where: \S+:\d+:\d+\n/u);
+});
+
+it("a later annotation replaces an equal one", () => {
+  const f = new Fusion();
+  const x = f.input([4]);
+  for (const devices of [2, 4]) x.setDeviceMesh(DeviceMesh.range(devices));
+  x.outerSplit(0, 2);
+  x.merge(0);
+  x.setAllocationDomain([0]);
+  const { annotations = [] } = f.data().tensors[0]?.origin ?? {};
+  expect(annotations.map(({ call }) => call)).toEqual([
+    "setDeviceMesh",
+    "outerSplit(0, 2)",
+    "merge(0)",
+    "setAllocationDomain",
+  ]);
+});
+
+it("errors of runs name inputs", async () => {
+  const f = new Fusion();
+  f.output(mul(f.input([4]).named("tokens"), 2));
+  const executor = await MultiDeviceExecutor.create(f, { devices: 1 });
+  try {
+    const error: unknown = await executor.run([Tensor.zeros([5])]).catch((thrown: unknown) => thrown);
+    if (!(error instanceof DiagnosticError)) throw error;
+    const [tensor] = error.diagnostics[0]?.tensors ?? [];
+    expect(tensor).toMatchObject({ tensor: "T0", name: "tokens" });
+    expect(tensor?.source).toContain("tensor-names.test.ts");
+  } finally {
+    await executor.close();
+  }
+});
+
+function lineIn(source = ""): number {
+  return Number(/tensor-names\.test\.ts:(\d+):/u.exec(source)?.[1]);
+}
+
 it("findings name the tensors of their statements", () => {
   const host = lower(pipeline(), { rank: 0 });
   const dropped = [0, 1].map((rank) => {
@@ -148,6 +207,9 @@ it("findings name the tensors of their statements", () => {
   const { report } = compile(dropped, { devices: 2 });
   expect(report.ok).toBe(false);
   const named = report.findings.flatMap(({ tensors = [] }) => tensors.map(({ name }) => name));
+  const lines = report.findings.flatMap(({ tensors = [] }) => tensors.map(({ source }) => lineIn(source)));
+  expect(lines.length).toBeGreaterThan(0);
+  expect(lines.every((line) => line > 0)).toBe(true);
   expect(named.some((name = "") => name.includes("layer0/hidden") || name.includes("total"))).toBe(true);
   expect(report.findings.map(({ place }) => JSON.stringify(place)).join()).not.toContain("//");
   expect(() => compile(dropped, { devices: 2 })).not.toThrow(DiagnosticError);

@@ -60,7 +60,7 @@ export default program({}, () => {
     writeFileSync(path.join(work, "mistaken.ts"), text);
     const { status, err } = await node(main, "lower", "mistaken.ts");
     expect(status).toBe(2);
-    expect(err).toMatch(/^error\[shape-mismatch\].*\n  note: called at mistaken\.ts:4:\d+\n$/s);
+    expect(err).toMatch(/^error\[shape-mismatch\].*\n  where: mistaken\.ts:4:\d+\n/s);
   });
 
   it("writes no colour into pipes, and leaves no file behind", async () => {

@@ -29,7 +29,7 @@ describe.each([...rows, "checked"])("%s", (pass) => {
 
 /** Without the lines of the fixture's file, which change with it. */
 function withoutLines(message: string): string {
-  return message.replaceAll(/^ {2}where: T\d+ is from .*\n/gmu, "");
+  return message.replaceAll(/^ {2}where: (?:T\d+ is from .*|\S+:\d+:\d+)\n/gmu, "");
 }
 
 function textOf(fixture: Fixture, pass: string, name: string): string {

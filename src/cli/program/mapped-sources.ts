@@ -20,10 +20,17 @@ export function mappedSources(maps: SourceMaps): MappedSources {
     known.set(key, found);
     return found;
   };
-  const tensor = (each: Tensor): Tensor =>
-    each.origin?.source === undefined
-      ? each
-      : { ...each, origin: { ...each.origin, source: mapped(each.origin.source) } };
+  const tensor = (each: Tensor): Tensor => {
+    if (each.origin === undefined) return each;
+    const { source, annotations, ...origin } = each.origin;
+    const lines = {
+      ...(source === undefined ? {} : { source: mapped(source) }),
+      ...(annotations === undefined
+        ? {}
+        : { annotations: annotations.map((call) => ({ ...call, source: mapped(call.source) })) }),
+    };
+    return { ...each, origin: { ...origin, ...lines } };
+  };
   const fusion = (data: FusionData): FusionData => ({ ...data, tensors: data.tensors.map(tensor) });
   return {
     fusion,

@@ -1,6 +1,6 @@
 /**
  * Runs code of the user's program file and turns its errors into diagnostics that name the file and line. A diagnostic
- * of a Braid call keeps its own place and gains a note with the calling line. Errors of another copy of Braid are
+ * of a Braid call keeps its own place and names the calling line, in the file that the user wrote. Errors of another copy of Braid are
  * recognised by shape.
  */
 import { once } from "node:events";
@@ -129,9 +129,9 @@ function diagnosticsOf(file: string, maps: SourceMaps, error: unknown): readonly
 
 /** Adds the calling line, or the file if none of its lines was running. */
 function withCaller(diagnostic: Diagnostic, site: CallSite | undefined, file: string): Diagnostic {
-  if (site === undefined && diagnostic.place?.kind === "file") return diagnostic;
-  const note = site === undefined ? `in ${displayPath(file)}` : `called at ${site.path}:${site.line}:${site.column}`;
-  return { ...diagnostic, notes: [...(diagnostic.notes ?? []), note] };
+  if (site !== undefined) return { ...diagnostic, source: `${site.path}:${site.line}:${site.column}` };
+  if (diagnostic.place?.kind === "file") return diagnostic;
+  return { ...diagnostic, notes: [...(diagnostic.notes ?? []), `in ${displayPath(file)}`] };
 }
 
 /** By shape, since the error may come from another copy of Braid. */

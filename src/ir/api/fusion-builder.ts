@@ -33,6 +33,8 @@ export interface FusionBuilder {
   readonly names: Map<string, TensorId>;
   /** Where tensors were made, until a snapshot needs the lines. */
   readonly marks: Map<TensorId, CallMark>;
+  /** The calls that placed tensors, likewise. */
+  readonly annotations: { readonly id: TensorId; readonly call: string; readonly mark: CallMark }[];
   iterDomainCount: number;
   scalarCount: number;
   /** The last snapshot, until the next change. */
@@ -48,6 +50,7 @@ export function createFusionBuilder(): FusionBuilder {
     symbols: new Set(),
     names: new Map(),
     marks: new Map(),
+    annotations: [],
     iterDomainCount: 0,
     scalarCount: 0,
     snapshot: null,
@@ -118,14 +121,36 @@ export function markTensor(builder: FusionBuilder, id: TensorId): void {
   if (mark !== null) builder.marks.set(id, mark);
 }
 
-/** Writes the lines of the calls into the tensors that they made. */
-export function resolveMarks({ tensors, marks }: FusionBuilder): void {
+/** Remembers that the user's current call placed the tensor, if it is one of the first. */
+export function markAnnotation(builder: FusionBuilder, id: TensorId, call: string): void {
+  if (id >= mostMarks) return;
+  const mark = markCall();
+  if (mark !== null) builder.annotations.push({ id, call, mark });
+}
+
+/** Writes the lines of the calls into the tensors that they made and placed. */
+export function resolveMarks({ tensors, marks, annotations }: FusionBuilder): void {
   for (const [id, mark] of marks) {
     const tensor = at(tensors, id);
     const source = siteOf(mark);
     if (source !== null) tensors[id] = { ...tensor, origin: { ...tensor.origin, source } };
   }
   marks.clear();
+  for (const { id, call, mark } of annotations) {
+    const tensor = at(tensors, id);
+    const source = siteOf(mark);
+    if (source === null) continue;
+    const { annotations: before = [], ...origin } = tensor.origin ?? {};
+    const others = before.filter((each) => replacedBy(each.call) !== replacedBy(call));
+    const now = call.endsWith('("Serial")') ? others : [...others, { call, source }];
+    tensors[id] = { ...tensor, origin: now.length === 0 ? origin : { ...origin, annotations: now } };
+  }
+  annotations.length = 0;
+}
+
+/** Of calls for which this is equal, the last counts: an axis has one parallel type. */
+function replacedBy(call: string): string {
+  return call.replace(/\("\w+"\)$/u, "");
 }
 
 /** Replaces a tensor's entry after a transform; the id stays. */

@@ -5,7 +5,7 @@
 import { requireOneOf } from "../../diagnostics/arguments.ts";
 import { type Call, reject } from "../ops/call.ts";
 import type { IterDomain as IterDomainData, IterDomainId, IterType, ParallelType } from "../domain.ts";
-import { replaceTensor } from "./fusion-builder.ts";
+import { markAnnotation, replaceTensor } from "./fusion-builder.ts";
 import { printIterDomain } from "../print-tensor.ts";
 import { parallelizeAxis } from "../transforms.ts";
 import type { Scalar } from "../scalar/scalar.ts";
@@ -66,7 +66,9 @@ export class IterDomain {
         help: "take the new axis with axis(i)",
       });
     }
-    replaceTensor(this.#tensor[internals].builder, parallelizeAxis(tensor, this.id, type, place));
+    const { builder } = this.#tensor[internals];
+    replaceTensor(builder, parallelizeAxis(tensor, this.id, type, place));
+    markAnnotation(builder, tensor.id, `axis(${position}).parallelize(${JSON.stringify(type)})`);
     return this;
   }
 

@@ -9,7 +9,7 @@ import { type Call, call, type CallArgument, reject, resolveAxis } from "../ops/
 import { extentText, requireFactor } from "./extent.ts";
 import { DeviceMesh } from "../device-mesh.ts";
 import { type MemoryType, type Tensor, type TensorId, withoutReductions } from "../domain.ts";
-import { nameTensor, replaceTensor } from "./fusion-builder.ts";
+import { markAnnotation, nameTensor, replaceTensor } from "./fusion-builder.ts";
 import { printTensor } from "../print-tensor.ts";
 import type { Scalar } from "../scalar/scalar.ts";
 import { mergeAxes, setAllocation, setMesh, splitAxis } from "../transforms.ts";
@@ -106,6 +106,7 @@ export class TensorView implements TensorHandle {
       });
     }
     replaceTensor(builder, mergeAxes(tensor, position, builder.iterDomainCount, place));
+    markAnnotation(builder, this.id, `merge(${axis})`);
     builder.iterDomainCount += 1;
     return this;
   }
@@ -122,6 +123,7 @@ export class TensorView implements TensorHandle {
       typeof axis === "number" ? at(loop, resolveAxis(axis, loop.length, place)).id : axis.id,
     );
     replaceTensor(this[internals].builder, setAllocation(this.data(), ids, place));
+    markAnnotation(this[internals].builder, this.id, "setAllocationDomain");
     return this;
   }
 
@@ -138,6 +140,7 @@ export class TensorView implements TensorHandle {
       });
     }
     replaceTensor(this[internals].builder, setMesh(this.data(), mesh, place));
+    markAnnotation(this[internals].builder, this.id, "setDeviceMesh");
     return this;
   }
 
@@ -204,6 +207,7 @@ export class TensorView implements TensorHandle {
     const position = resolveAxis(axis, tensor.domain.loop.length, place);
     requireFactor(factor, place);
     replaceTensor(builder, splitAxis(tensor, position, factor, inner, builder.iterDomainCount, place));
+    markAnnotation(builder, this.id, `${method}(${axis}, ${factor})`);
     builder.iterDomainCount += 2;
     return this;
   }
