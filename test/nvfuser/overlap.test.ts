@@ -27,10 +27,26 @@ const shardings: Readonly<Record<string, string>> = {
   "CollectiveBasedOverlapTest.RowParallelLinear_Forward": "s2 3 2 rx2 r8",
 };
 
+/** The matmul of every program but these runs in the loop, chunk by chunk. Their results have no Stream. */
+const withoutLoop: readonly string[] = [
+  "ColumnAndSequenceParallelLinear_InputGrad",
+  "RowAndSequenceParallelLinear_Forward",
+];
+
+function matmulsInLoops({ build, setting }: SuiteProgram): number {
+  const { p2p, accumulate } = { p2p: "rotated" as const, accumulate: false, ...setting };
+  const { body } = lower(build(2), { p2p, accumulate });
+  const inLoops = walk(body.filter(({ kind }) => kind === "ForLoop"));
+  return inLoops.filter(({ kind }) => kind === "Linear" || kind === "Matmul").length;
+}
+
 describe("C++", () => {
   it.each(overlapPrograms)("$name", (program) => {
     expect(resultOf(program)).toEqual([shardings[program.name]]);
     expectCommunications(program);
+    // Sums over chunks have a matmul for the first chunk and one for those that are added to it.
+    const inLoop = program.setting?.accumulate === true ? 2 : 1;
+    expect(matmulsInLoops(program)).toBe(withoutLoop.includes(program.name) ? 0 : inLoop);
   });
 });
 

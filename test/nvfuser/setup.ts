@@ -102,8 +102,8 @@ function countedOn({ devices = [2] }: SuiteProgram): number {
 
 export function expectCommunications(program: SuiteProgram): void {
   const devices = countedOn(program);
-  const { p2p = "rotated", accumulate = false } = program.setting ?? {};
-  expect(collectivesOf(program.build(devices), devices, { p2p, accumulate })).toBe(program.communications);
+  const { p2p = "rotated", accumulate = false, backend = "nccl" } = program.setting ?? {};
+  expect(collectivesOf(program.build(devices), devices, { p2p, accumulate, backend })).toBe(program.communications);
 }
 
 export async function expectValues({ build, devices = [1, 2, 4], setting, shapes }: SuiteProgram): Promise<void> {
