@@ -54,6 +54,8 @@ function fittingLevels(own: AxisLevels, wanted: AxisLevels): AxisLevels {
   const levels: Level[] = [];
   for (const [i, level] of wanted.levels.entries()) {
     const known = own.levels[i];
+    // No loop runs over chunks of parts that nothing spreads.
+    if (level.type === "Stream" && !isSpread(levels, own)) return withoutEmptyLevels(levels, own);
     if (known === undefined) {
       if (own.rest !== "Serial") return withoutEmptyLevels(levels, own);
       levels.push(level);
@@ -63,8 +65,14 @@ function fittingLevels(own: AxisLevels, wanted: AxisLevels): AxisLevels {
     if (!isAlike || (known.type !== "Serial" && level.type !== "Serial")) return withoutEmptyLevels(levels, own);
     levels.push(level);
   }
-  const isRestFree = own.rest === "Serial" && own.levels.length <= levels.length;
+  const isRestFree =
+    own.rest === "Serial" && own.levels.length <= levels.length && (wanted.rest !== "Stream" || isSpread(levels, own));
   return isRestFree && wanted.rest !== "Serial" ? { levels, rest: wanted.rest } : withoutEmptyLevels(levels, own);
+}
+
+/** Whether each of the levels has a type, on an axis that has `own` levels already. */
+function isSpread(levels: readonly Level[], own: AxisLevels): boolean {
+  return levels.every(({ type }, i) => type !== "Serial" || (own.levels[i]?.type ?? "Serial") !== "Serial");
 }
 
 /** Without trailing levels that have no type and that the axis does not have. */

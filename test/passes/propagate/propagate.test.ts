@@ -212,6 +212,20 @@ describe("chunks and devices on one axis", () => {
 });
 
 describe("what does not spread", () => {
+  it("chunks of the devices' shares onto an axis without the devices", () => {
+    const f = new Fusion();
+    const x = f.input([6, 8]);
+    const y = set(x);
+    f.output(y);
+    on(two, x, y);
+    x.outerSplit(0, 2).parallelize("DIDx");
+    y.outerSplit(1, 2).parallelize("DIDx");
+    y.outerSplit(2, 2).parallelize("Stream");
+    const text = propagated(f);
+    expect(text(y)).toBe("6 x2 s2 2");
+    expect(text(x)).toBe("x2 3 8");
+  });
+
   it("anything onto a tensor with a mesh", () => {
     const f = new Fusion();
     const x = f.input([6, 4]);
