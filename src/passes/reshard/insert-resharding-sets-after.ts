@@ -57,13 +57,13 @@ export const insertReshardingSetsAfter: Pass<"checked", "checked"> = {
 
 /**
  * The first operand with another placement, if the op can be computed with it: all its sharded axes must survive the
- * op.
+ * op, and none of them may be broadcast.
  */
 function referenceOperand(op: Op, tensors: readonly Tensor[]): OperandChange | null {
   if (isCommunicable(op, tensors) || partialAxes(op, tensors).length > 0) return null;
   const reference = reshardedOperands(op, tensors)[0];
   if (reference === undefined) return null;
-  const pairs = axisMap(op, tensors).filter((pair) => pair.operand === reference.operand);
+  const pairs = axisMap(op, tensors).filter((pair) => pair.operand === reference.operand && !pair.broadcast);
   const survives = (axis: IterDomain): boolean =>
     pairs.some((pair) => pair.producer.id === axis.id && pair.consumer.iterType !== "reduction");
   return axisShards(reference.producer).every(({ axis }) => survives(axis)) ? reference : null;
@@ -74,7 +74,7 @@ function referenceOperand(op: Op, tensors: readonly Tensor[]): OperandChange | n
  * the operand.
  */
 function shardLikeOperand(edit: TensorEdit, op: Op, output: Tensor, { operand, producer }: OperandChange): void {
-  const pairs = axisMap(op, edit.tensors).filter((pair) => pair.operand === operand);
+  const pairs = axisMap(op, edit.tensors).filter((pair) => pair.operand === operand && !pair.broadcast);
   const axes = withoutReductions(producer.domain.logical);
   const images = imagesOf(axes, pairs);
   const placement = placementOf(producer, axes);

@@ -34,7 +34,7 @@ export function isOnDevice(tensor: Tensor, device: number): boolean {
  * operand's pairs among `all` pairs of the op.
  *
  * - An axis that this operand lacks (N of a matmul's first) or only broadcasts makes no difference: every device holds
- *   what it needs.
+ *   what it needs. A broadcast axis that is itself sharded does: only one device holds its element.
  * - An axis that no operand has does: the op makes it whole (a reshape, a slice that cuts).
  * - An axis of `partial` results takes the cut of the operand's reduced axis.
  */
@@ -57,7 +57,9 @@ function changedDIDTypes(
       return from === null ? own.some(({ producer: { id } }) => isReduced(id)) : !isReduced(from.axis.id);
     }
     if (from !== null && to !== null) {
-      const isImage = own.some((pair) => pair.producer.id === from.axis.id && pair.consumer.id === to.axis.id);
+      const isImage = own.some(
+        (pair) => pair.producer.id === from.axis.id && pair.consumer.id === to.axis.id && !pair.broadcast,
+      );
       return !isImage || !sameCut(from, to);
     }
     if (from !== null) return true;
