@@ -19,7 +19,7 @@ import {
   type TensorDomain,
 } from "./domain.ts";
 import { constant, type Scalar } from "./scalar/scalar.ts";
-import { foldCeilDiv, foldProduct, isConstant, sameScalar } from "./scalar/fold.ts";
+import { constantValue, foldCeilDiv, foldProduct, isConstant, sameScalar } from "./scalar/fold.ts";
 
 /** A part of a logical axis; an axis without splits is its own only part. `E` is a symbolic extent or a size. */
 export interface AxisPart<E = Scalar> {
@@ -130,10 +130,12 @@ export function isWholeAxis({ isWhole }: Pick<AxisShard, "isWhole">): boolean {
 
 /**
  * Whether two cuts give each device the same indices. The axes have equal extents and equal numbers of devices, so
- * equal `outer` factors imply equal `inner` factors, and the reverse.
+ * equal `outer` factors imply equal `inner` factors. The reverse holds only for even parts: 4 indices in 5 parts, and
+ * in 3 parts of 5 parts each, both have one index in each part.
  */
 export function sameCut(a: Pick<AxisShard, "outer" | "inner">, b: Pick<AxisShard, "outer" | "inner">): boolean {
-  return sameScalar(a.outer, b.outer) || sameScalar(a.inner, b.inner);
+  if (sameScalar(a.outer, b.outer)) return true;
+  return sameScalar(a.inner, b.inner) && (constantValue(a.outer) === null || constantValue(b.outer) === null);
 }
 
 /** The first axis with a DID type that is not part of a logical axis, or null. */
