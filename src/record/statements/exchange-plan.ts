@@ -110,8 +110,9 @@ function isEven({ domain }: Tensor, axis: number, size: number, extent: number):
   return parts.length === 1 || parts.reduce((product, part) => product * part.extent, 1) === extent;
 }
 
-/** Whether all ranks hold the same indices on both sides. */
+/** Whether all ranks hold the same indices on both sides. One rank alone may still lack parts that a split counts. */
 function allSame({ on }: AxisPair, team: readonly number[]): boolean {
+  if (team.length === 1) return false;
   const texts = new Set(team.flatMap((rank) => [on.input(rank), on.output(rank)]).map((runs) => JSON.stringify(runs)));
   return texts.size <= 1;
 }

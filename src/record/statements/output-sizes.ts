@@ -22,11 +22,14 @@ export function resizeOutput(recorder: Recorder, { statement, type, root }: Post
   const axes = withoutReductions(made.domain.logical);
   const counterparts = alignAxes(tensorOf(recorder, input), made, type);
   if (counterparts.length !== actual.extents.length) return;
+  const { rank } = recorder.options;
+  const own = recorder.actuals.get(output)?.chunk;
   const sizes = counterparts.flatMap((counterpart, position): readonly AxisSize[] => {
     const axis = axes.findIndex(({ id }) => id === counterpart?.id);
     const extent = at(actual.extents, position);
     if (axis < 0) return [];
-    return [{ axis, extent, local: countIn(declaredRuns(recorder, made, axis, extent, recorder.options.rank)) }];
+    const runs = own?.axis === axis ? chunkRuns(recorder, own, rank) : declaredRuns(recorder, made, axis, extent, rank);
+    return [{ axis, extent, local: countIn(runs) }];
   });
   outputView(recorder, output, withSizes(recorder, made, sizes));
 }
