@@ -2,6 +2,7 @@
 import type { Backend, RunReport } from "../../backends/backend.ts";
 import type { Program } from "../../commands/program.ts";
 import { requireLinked } from "../../compile/compile.ts";
+import { placedData } from "../../compile/lower.ts";
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
@@ -135,7 +136,9 @@ export async function runFile(
   if (flags.check) step("evaluating the oracle");
   const suspect = verify !== "on" ? "unverified" : reference === source ? "braid" : "program";
   const check = (checked: readonly Tensor[], results: readonly (readonly OutputCopy[])[]): readonly CheckedOutput[] =>
-    reference === null ? [] : checkOutputs(reference.data(), checked, sizes, results, suspect, arithmeticOf(flags));
+    reference === null
+      ? []
+      : checkOutputs(placedData(reference, lowering), checked, sizes, results, suspect, arithmeticOf(flags));
   const checks =
     special === null
       ? null
