@@ -6,6 +6,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { format, resolveConfig } from "prettier";
 import { keysOf } from "../../src/support/keys-of.ts";
+import { annotatedGraphs } from "./annotated-graphs.ts";
 import type { Campaign } from "./campaign.ts";
 import { closure } from "./closure.ts";
 import { dumps } from "./dumps.ts";
@@ -19,6 +20,7 @@ import { replays } from "./replays.ts";
 import { workerRuns } from "./worker-runs.ts";
 
 const campaigns = {
+  "annotated-graphs": annotatedGraphs,
   closure,
   dumps,
   fuzz,

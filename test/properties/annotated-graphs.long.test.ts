@@ -1,0 +1,14 @@
+/**
+ * Random graphs of which only inputs, and one chunked axis, are annotated: on 1 to 8 devices, meshes of one and two
+ * axes, and without a mesh; any sizes, and any number of chunks.
+ */
+import { expect, it } from "vitest";
+import { requireGraphs } from "./check-graph.ts";
+
+it("give the oracle's result, the same bits in every schedule, and move no more bytes", async () => {
+  const numRuns = 300;
+  const { ran, compared } = await requireGraphs({ numRuns });
+  // A generator whose graphs are mostly refused would test little.
+  expect(ran).toBeGreaterThan(0.9 * numRuns);
+  expect(compared).toBeGreaterThan(0.3 * numRuns);
+}, 240_000);

@@ -1,0 +1,107 @@
+/** Graphs that random ones have shrunk to where something was wrong. Each is annotated on inputs and one Stream only. */
+import { expect, it } from "vitest";
+import { add, cast, DeviceMesh, Fusion, linear, mul, relu, sum, tanh, type TensorView } from "braid";
+import { shapeOf } from "../../src/ir/sizes.ts";
+import { at } from "../../src/support/invariant.ts";
+import type { GraphSetting } from "./annotated-graphs.ts";
+import { checkFusion } from "./check-graph.ts";
+
+interface Case {
+  readonly name: string;
+  readonly devices: number;
+  readonly setting?: Partial<GraphSetting>;
+  /** Adds ops and annotations; the results are the outputs. */
+  readonly body: (f: Fusion, mesh: DeviceMesh) => readonly TensorView[];
+}
+
+const cases: readonly Case[] = [
+  {
+    name: "a broadcast row whose one row is spread over the devices, resharded after the op",
+    devices: 2,
+    setting: { insertReshardingAfter: true },
+    body: (f, mesh) => {
+      const [x, row] = [f.input([4, 3]), f.input([1, 3])];
+      for (const tensor of [x, row]) tensor.setDeviceMesh(mesh);
+      row.outerSplit(0, 2).parallelize("DIDx");
+      return [mul(x, row)];
+    },
+  },
+  {
+    name: "a broadcast row and its result, both spread over the devices along that axis",
+    devices: 2,
+    body: (f, mesh) => {
+      const [x, row] = [f.input([4, 3]), f.input([1, 3])];
+      for (const tensor of [x, row]) {
+        tensor.setDeviceMesh(mesh);
+        tensor.outerSplit(0, 2).parallelize("DIDx");
+      }
+      return [mul(x, row)];
+    },
+  },
+  {
+    name: "an all-to-all of one device to nested parts that do not divide the axis",
+    devices: 1,
+    setting: { insertReshardingAfter: true },
+    body: (f, mesh) => {
+      const x = f.input([1, 5]);
+      const y = tanh(x);
+      for (const tensor of [x, y]) tensor.setDeviceMesh(mesh);
+      x.outerSplit(1, 1).parallelize("DIDx");
+      y.outerSplit(0, 6).parallelize("Stream");
+      y.outerSplit(1, 1).parallelize("DIDx");
+      return [y];
+    },
+  },
+  {
+    name: "a contraction of operands whose unequal shares are of one index each",
+    devices: 5,
+    setting: { accumulate: true },
+    body: (f, mesh) => {
+      const [x, w] = [f.input([2, 4]), f.input([3, 4])];
+      for (const tensor of [x, w]) tensor.setDeviceMesh(mesh);
+      x.outerSplit(1, 5).parallelize("DIDx");
+      w.outerSplit(1, 3).parallelize("Stream");
+      w.outerSplit(2, 5).parallelize("DIDx");
+      return [linear(x, w)];
+    },
+  },
+  ...[0, 1].map((kind): Case => ({
+    name: `more chunks of the devices' shares than rows of a share, ${kind === 0 ? "summed" : "summed, then an activation"}`,
+    devices: 4,
+    body: (f) => {
+      const [x, w] = [f.input([7, 4]), f.input([6, 4])];
+      const grid = new DeviceMesh([
+        [0, 1],
+        [2, 3],
+      ]);
+      for (const tensor of [x, w]) {
+        tensor.setDeviceMesh(grid);
+        tensor.outerSplit(1, 2).parallelize("DIDy");
+      }
+      w.outerSplit(0, 2).parallelize("DIDx");
+      w.outerSplit(1, 7).parallelize("Stream");
+      const y = linear(x, w);
+      return [kind === 0 ? y : add(tanh(relu(y)), f.input([7, 6]))];
+    },
+  })),
+  {
+    name: "a sum of half shares that propagation spreads, within the bounds of its roundings",
+    devices: 8,
+    body: (f, mesh) => {
+      const x = f.input([8, 13]);
+      x.setDeviceMesh(mesh);
+      x.outerSplit(1, 8).parallelize("DIDx");
+      return [sum(cast(x, "half"), [1])];
+    },
+  },
+];
+
+it.each(cases)("$name", async ({ devices, setting, body }) => {
+  const fusion = new Fusion();
+  for (const result of body(fusion, DeviceMesh.range(devices))) fusion.output(result);
+  const { inputs, tensors } = fusion.data();
+  const shapes = inputs.map((id) => shapeOf(at(tensors, id), new Map()));
+  expect(await checkFusion({ fusion, devices, shapes }, { streams: 2, ...setting }, 1)).toMatchObject({
+    refused: null,
+  });
+});
