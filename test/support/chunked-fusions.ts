@@ -8,6 +8,8 @@ export interface ChunkedFusion {
   readonly build: () => Fusion;
 }
 
+type Body = (f: Fusion, devices: number) => readonly [results: readonly TensorView[], others: readonly TensorView[]];
+
 /** Splits off `parts` parts of axis `axis` with Stream. */
 function chunked<T extends TensorView>(tensor: T, axis: number, parts: number): T {
   tensor.outerSplit(axis, parts);
@@ -30,6 +32,32 @@ function spread<T extends TensorView>(tensor: T, parts: number, devices: number,
   return tensor;
 }
 
+/** The same from shares of rows, annotated on inputs and on the first linear alone. */
+export function gatheredMlp(rows: number, chunks: number): Body {
+  return (f, devices) => {
+    const x = f.input([rows, 4], "float");
+    const up = f.input([6, 4], "float");
+    const down = f.input([4, 6], "float");
+    const a = linear(x, up);
+    f.output(linear(relu(a), down));
+    chunked(a, 0, chunks);
+    return [[], [shared(x, 0, devices), shared(up, 0, devices), shared(down, 1, devices)]];
+  };
+}
+
+/** Each row plus its sum, per chunk, between two linears. */
+export function rowNorm(rows: number, chunks: number): Body {
+  return (f, devices) => {
+    const x = f.input([rows, 4], "float");
+    const w = f.input([6, 4], "float");
+    const a = linear(x, w);
+    const rowSums = broadcast(sum(a, [1]), [false, true]);
+    f.output(linear(relu(add(a, rowSums)), f.input([5, 6], "float")));
+    chunked(a, 0, chunks);
+    return [[], [shared(x, 0, devices), w]];
+  };
+}
+
 /** Annotated on inputs, and with chunks on the first linear: the rest follows. */
 const inputsAlone: Body = (f, devices) => {
   const x = f.input([8, 4], "float");
@@ -41,8 +69,6 @@ const inputsAlone: Body = (f, devices) => {
   chunked(a, 0, 4);
   return [[], [spread(x, 4, devices, "Serial"), shared(up, 0, devices), shared(down, 1, devices)]];
 };
-
-type Body = (f: Fusion, devices: number) => readonly [results: readonly TensorView[], others: readonly TensorView[]];
 
 /** The first tensors that `body` returns are the outputs. All get the mesh of the devices. */
 export function chunkedFusion(name: string, devices: number, body: Body, options: LowerOptions = {}): ChunkedFusion {
@@ -57,7 +83,7 @@ export function chunkedFusion(name: string, devices: number, body: Body, options
 }
 
 /** A chunked linear of the gathered rows of `x`. */
-function gathered(rows: number, chunks: number): Body {
+export function gathered(rows: number, chunks: number): Body {
   return (f, devices) => {
     const x = f.input([rows, 4], "float");
     const w = f.input([3, 4], "float");
@@ -179,5 +205,7 @@ export const chunkedFusions: readonly ChunkedFusion[] = [
     return [[chunked(linear(x, w), 0, 4)], [shared(x, 0, devices), shared(w, 0, devices)]];
   }),
   chunkedFusion("fused MLP", 2, fusedMlp(8, 4)),
+  ...[1, 7].map((rows) => chunkedFusion(`fused MLP of ${rows} rows`, 3, fusedMlp(rows, 4))),
+  ...[2, 4, 8].map((chunks) => chunkedFusion(`7 rows gathered in ${chunks} chunks`, 2, gathered(7, chunks))),
   chunkedFusion("fused MLP, annotated on inputs", 2, inputsAlone),
 ];

@@ -42,7 +42,7 @@ import {
 import { failAt } from "./text/source.ts";
 import { leadingParallel, showsLogicalOrder } from "./values/axis-order.ts";
 import { parseAxis } from "./values/axis.ts";
-import type { DomainNote, DomainNotes } from "./values/domain-notes.ts";
+import { type DomainNote, type DomainNotes, rounds } from "./values/domain-notes.ts";
 
 /** The titles of transforms, with the signs between their values: axes, but for the one after `by factor`. */
 const factorSign = "by factor";
@@ -90,7 +90,8 @@ function addRoot(
 
 function tensorLines(tensor: Tensor, root: readonly IterDomain[] | null, spelling: IrSpelling): readonly string[] {
   const { logical, loop, allocation, transforms } = tensor.domain;
-  const isPlain = allocation === null && showsLogicalOrder(tensor);
+  // Without the logical domain, an extent that rounds up would read as a part of an axis.
+  const isPlain = allocation === null && showsLogicalOrder(tensor) && !loop.some(({ extent }) => rounds(extent));
   if (isPlain && root === null) return [];
   const axes = axesById(tensor);
   const domain = (title: string, own: readonly IterDomain[] | null): readonly string[] =>

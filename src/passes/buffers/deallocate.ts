@@ -10,9 +10,10 @@
  * its other path only.
  */
 import type { TensorId } from "../../ir/domain.ts";
-import type { ExprId, HirAliasSelect, HostProgram, ShardByStream, Statement } from "../../host/nodes.ts";
+import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
 import { accessesOf, scopesOf, walk, writesOf } from "../../host/traverse.ts";
 import type { Pass } from "../pass.ts";
+import { isSlicing } from "./slices.ts";
 
 export const deallocate: Pass<"communicating", "communicating"> = {
   name: "deallocate",
@@ -33,16 +34,12 @@ interface Uses {
   readonly inScope: (scope: readonly Statement[]) => ReadonlySet<TensorId>;
 }
 
-function isView(statement: Statement): statement is HirAliasSelect | ShardByStream {
-  return statement.kind === "HirAliasSelect" || statement.kind === "ShardByStream";
-}
-
 /** Tensors that the program allocates and does not free: no inputs, outputs or views. */
 function ownedTensors(program: HostProgram): ReadonlySet<TensorId> {
   const owned = new Set<TensorId>();
   const others = new Set<TensorId>([...program.inputs, ...program.outputs]);
   for (const statement of walk(program.body)) {
-    if (isView(statement)) others.add(statement.output);
+    if (isSlicing(statement)) others.add(statement.output);
     else if (statement.kind === "Deallocate") others.add(statement.tensor);
     else for (const tensor of writesOf(statement)) owned.add(tensor);
   }

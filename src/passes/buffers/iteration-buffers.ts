@@ -3,7 +3,7 @@
  * stream. Iterations i and i + numberOfStreams run on one stream in order, and can use one slot in turn.
  *
  * Every access in the loop must
- * - go through a slice, along one axis at one index, that the iteration has bound before;
+ * - go through a slice, along one axis at one index, or one chunk of it, that the iteration has bound before;
  * - be on Stream ( index % numberOfStreams );
  * - if it reads, come after the iteration has written all of the slice, on all paths;
  * - if it is a communication, be waited for in the iteration, on that stream. Peers then access the slot only between
@@ -13,19 +13,22 @@
 import { isDID, type IterDomain, type TensorId } from "../../ir/domain.ts";
 import { binary, named, type Scalar } from "../../ir/scalar/scalar.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";
-import type { ExprId, ForLoop, HirAliasSelect, HostProgram, Statement } from "../../host/nodes.ts";
+import type { ExprId, ForLoop, HostProgram, Statement } from "../../host/nodes.ts";
 import { collectives } from "../../host/collectives.ts";
 import { accessesOf, isOp } from "../../host/traverse.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import { covers, follows, type Guard, isStreamOf, iterationSteps, type Step } from "./iteration-steps.ts";
 import { at } from "../../support/invariant.ts";
+import { isSlicing, knowsLengths, slicedAxis, type Slicing } from "./slices.ts";
 
 export interface IterationBuffer {
   readonly tensor: TensorId;
   /** The position of the sliced axis in the logical domain. */
   readonly axis: number;
+  /** How many chunks of the axis the slices are; null if they are indices of it. */
+  readonly chunks: Scalar | null;
   /** The statements that slice it. */
-  readonly slices: readonly HirAliasSelect[];
+  readonly slices: readonly Slicing[];
 }
 
 /** The worker stream and the slot of an iteration. */
@@ -55,7 +58,7 @@ export function iterationBuffers(
   const worker = slotIndex(loop);
   const waited = waits(program, steps, worker);
   const slices = new Set<TensorId>();
-  for (const { statement } of steps) if (statement.kind === "HirAliasSelect") slices.add(statement.output);
+  for (const { statement } of steps) if (isSlicing(statement)) slices.add(statement.output);
   const bindsAnew = (statement: Statement): boolean =>
     isOp(statement) &&
     // An output without memory becomes a view of the input and would outlive the iteration.
@@ -90,15 +93,22 @@ export function iterationBuffers(
     }
     for (const tensor of writes) {
       const view = views.byTensor.get(tensor);
-      if (view === undefined || !view.whole || !writesOnEveryRank(statement)) continue;
+      if (view === undefined) continue;
+      if (!knowsLengths(program, statement, view.of, slices)) unfit.add(view.of);
+      if (!view.whole || !writesOnEveryRank(statement)) continue;
       written.set(view.of, [...(written.get(view.of) ?? []), guards]);
     }
   }
   return [...views.slicesOf].flatMap(([tensor, slicesOfTensor]) => {
     const [first] = slicesOfTensor;
     if (first === undefined || unfit.has(tensor)) return [];
-    const alike = slicesOfTensor.every(({ axis, index }) => axis === first.axis && sameScalar(index, first.index));
-    return alike ? [{ tensor, axis: first.axis, slices: slicesOfTensor }] : [];
+    const { axis, chunks } = slicedAxis(program, first);
+    const alike = slicesOfTensor.every((other) => {
+      const own = slicedAxis(program, other);
+      const sameCuts = chunks === null || own.chunks === null ? chunks === own.chunks : sameScalar(chunks, own.chunks);
+      return own.axis === axis && sameCuts && sameScalar(other.index, first.index);
+    });
+    return alike ? [{ tensor, axis, chunks, slices: slicesOfTensor }] : [];
   });
 }
 
@@ -113,6 +123,7 @@ const none = { reads: [], writes: [] };
 function dataAccesses(statement: Statement): ReturnType<typeof accessesOf> {
   switch (statement.kind) {
     case "HirAliasSelect":
+    case "ShardByStream":
     case "ShareMemHandles":
     case "Allocate":
       return none;
@@ -152,14 +163,14 @@ interface View {
 
 interface Views {
   readonly byTensor: ReadonlyMap<TensorId, View>;
-  readonly slicesOf: ReadonlyMap<TensorId, readonly HirAliasSelect[]>;
+  readonly slicesOf: ReadonlyMap<TensorId, readonly Slicing[]>;
   readonly unfit: ReadonlySet<TensorId>;
 }
 
 /** The slices of `candidates` in `steps`. `unfit` are the candidates whose slices are ambiguous within an iteration. */
 function collectViews(program: HostProgram, steps: readonly Step[], candidates: ReadonlySet<TensorId>): Views {
   const byTensor = new Map<TensorId, View>();
-  const slicesOf = new Map<TensorId, HirAliasSelect[]>();
+  const slicesOf = new Map<TensorId, Slicing[]>();
   const unfit = new Set<TensorId>();
   for (const [position, { statement, guards }] of steps.entries()) {
     if (statement.kind === "ForLoop") {
@@ -169,7 +180,7 @@ function collectViews(program: HostProgram, steps: readonly Step[], candidates: 
         if (view !== undefined) unfit.add(view.of);
       }
     }
-    if (statement.kind !== "HirAliasSelect") continue;
+    if (!isSlicing(statement)) continue;
     const { input, output, axis } = statement;
     const outer = byTensor.get(input);
     const again = byTensor.get(output);
@@ -179,7 +190,7 @@ function collectViews(program: HostProgram, steps: readonly Step[], candidates: 
       byTensor.set(output, { of: input, whole: true, position, guards });
     } else if (outer !== undefined) {
       const selected: IterDomain = at(at(program.tensors, input).domain.logical, axis);
-      const whole = outer.whole && isDID(selected.parallelType);
+      const whole = outer.whole && statement.kind === "HirAliasSelect" && isDID(selected.parallelType);
       byTensor.set(output, { of: outer.of, whole, position, guards: [...outer.guards, ...guards] });
     }
   }

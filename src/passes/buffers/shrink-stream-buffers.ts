@@ -7,24 +7,30 @@
  *   T1[iS{min(numberOfStreams, 64)}, M] = ALLOCATE(...)
  *   FOR streamIdx: ...; T2 = HirAliasSelect( T1, ..., index = ( streamIdx % numberOfStreams ) ); T2 = matmul(...); ...
  *
+ * A buffer of chunks becomes slots of one chunk each: [istreamIdx{3}, iS{ceilDiv(i0, 3)}] becomes [iS{min(numberOfStreams,
+ * 3)}, iS{ceilDiv(i0, 3)}], and its ShardByStreams become HirAliasSelects.
+ *
  * iteration-buffers.ts finds these buffers and explains why no Wait is needed. nvFuser has no such pass (#5525).
  */
 import {
   allocationSize,
   type IterDomain,
-  type IterDomainId,
   type Tensor,
   type TensorDomain,
   type TensorId,
+  withoutReductions,
 } from "../../ir/domain.ts";
 import { binary, named, type Scalar } from "../../ir/scalar/scalar.ts";
 import { isConstant, sameScalar } from "../../ir/scalar/fold.ts";
-import type { ForLoop, HirAliasSelect, HostProgram, Statement } from "../../host/nodes.ts";
+import type { ForLoop, HostProgram, Statement } from "../../host/nodes.ts";
 import { accessesOf, walk } from "../../host/traverse.ts";
-import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
-import { iterationBuffers, slotIndex, tensorsWithMemory } from "./iteration-buffers.ts";
+import { addAxis, type ModelledAxis, modelOf, splitLike, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
+import { chunkModel } from "../stream-loops/emit/chunk.ts";
+import { chunkFit } from "../stream-loops/stream-part.ts";
+import { type IterationBuffer, iterationBuffers, slotIndex, tensorsWithMemory } from "./iteration-buffers.ts";
+import { isSlicing, type Slicing } from "./slices.ts";
 
 export const shrinkStreamBuffers: Pass<"communicating", "communicating"> = {
   name: "shrink-stream-buffers",
@@ -33,19 +39,20 @@ export const shrinkStreamBuffers: Pass<"communicating", "communicating"> = {
   run: (program, { options }) => {
     if (!options.shrink) return program;
     const tensors = [...program.tensors];
-    const slots = new Map<HirAliasSelect, Scalar>();
+    const slots = new Map<Slicing, Statement>();
     let { iterDomainCount } = program;
     const shrunk = new Set<TensorId>();
     const withMemory = tensorsWithMemory(program);
     for (const [loop, candidates] of candidatesOf(program)) {
-      for (const { tensor, axis, slices } of iterationBuffers(program, loop, candidates, withMemory)) {
-        const whole = at(tensors, tensor);
-        const changed = withSlots(whole, axis, loop, makeId<IterDomainId>(iterDomainCount));
+      for (const buffer of iterationBuffers(program, loop, candidates, withMemory)) {
+        const { tensor, slices } = buffer;
+        const edit: TensorEdit = { tensors, iterDomainCount };
+        const changed = withSlots(edit, buffer, loop);
         if (changed === null) continue;
-        iterDomainCount++;
+        ({ iterDomainCount } = edit);
         tensors[tensor] = changed;
         shrunk.add(tensor);
-        for (const slice of slices) slots.set(slice, slotIndex(loop));
+        for (const slice of slices) slots.set(slice, inSlot(edit, slice, buffer, loop));
       }
     }
     if (shrunk.size === 0) return program;
@@ -71,7 +78,7 @@ function candidatesOf(program: HostProgram): ReadonlyMap<ForLoop, ReadonlySet<Te
       else known.add(statement);
     };
     for (const inner of walk([statement])) {
-      if (inner.kind === "HirAliasSelect") sliceOf.set(inner.output, inner.input);
+      if (isSlicing(inner)) sliceOf.set(inner.output, inner.input);
       const { reads, writes } = accessesOf(inner);
       reads.forEach(use);
       writes.forEach(use);
@@ -92,16 +99,18 @@ function candidatesOf(program: HostProgram): ReadonlyMap<ForLoop, ReadonlySet<Te
   return candidates;
 }
 
-/** The tensor with slots along `axis`; null if it has no slice per iteration, or if the axis is split or merged. */
-function withSlots(tensor: Tensor, axis: number, loop: ForLoop, id: IterDomainId): Tensor | null {
+/** The tensor with slots; null if it has no slice per iteration, or if the sliced axis is split or merged. */
+function withSlots(edit: TensorEdit, { tensor: id, axis, chunks }: IterationBuffer, loop: ForLoop): Tensor | null {
+  const tensor = at(edit.tensors, id);
   const { logical, loop: loopDomain, allocation, transforms } = tensor.domain;
   const sliced = at(logical, axis);
-  const perIteration = isConstant(loop.start, 0) && isConstant(loop.step, 1) && sameScalar(sliced.extent, loop.stop);
+  const count = chunks ?? sliced.extent;
+  const perIteration = isConstant(loop.start, 0) && isConstant(loop.step, 1) && sameScalar(count, loop.stop);
+  if (!perIteration || sliced.iterType !== "iteration" || isConstant(count, 1)) return null;
+  if (chunks !== null) return allocation === null ? withChunkSlots(edit, tensor, sliced, chunks) : null;
   const domains = [loopDomain, ...(allocation === null ? [] : [allocation])];
-  const isWhole = domains.every((axes) => axes.some((each) => each.id === sliced.id));
-  if (!perIteration || !isWhole || sliced.iterType !== "iteration" || isConstant(sliced.extent, 1)) return null;
-  const extent = binary("min", named("numberOfStreams"), sliced.extent);
-  const slotAxis: IterDomain = { ...sliced, id, extent, parallelType: "Serial" };
+  if (!domains.every((axes) => axes.some((each) => each.id === sliced.id))) return null;
+  const slotAxis = slotsOf(edit, count, sliced);
   const replaced = (axes: readonly IterDomain[]): IterDomain[] =>
     axes.map((each) => (each.id === sliced.id ? slotAxis : each));
   const domain: TensorDomain = {
@@ -113,9 +122,41 @@ function withSlots(tensor: Tensor, axis: number, loop: ForLoop, id: IterDomainId
   return { ...tensor, domain };
 }
 
+/** The axes of a chunk, after an axis of slots. */
+function withChunkSlots(edit: TensorEdit, tensor: Tensor, axis: IterDomain, parts: Scalar): Tensor | null {
+  const fit = chunkFit(tensor, axis, { parts, within: null });
+  const inside =
+    fit.kind === "fits" ? fit : chunkFit(tensor, axis, { parts, within: fit.kind === "shares" ? fit.type : null });
+  if (inside.kind !== "fits") return null;
+  const kept = tensor.domain.logical.map((own): ModelledAxis =>
+    own.id === axis.id ? chunkModel(tensor, own, parts, inside.part) : { axis: own, model: modelOf(tensor, own) },
+  );
+  const slots = slotsOf(edit, parts, axis);
+  return { ...tensor, domain: splitLike(edit, [{ axis: slots, model: null }, ...kept]) };
+}
+
+function slotsOf(edit: TensorEdit, count: Scalar, like: IterDomain): IterDomain {
+  const extent = binary("min", named("numberOfStreams"), count);
+  return { ...addAxis(edit, { extent, iterType: like.iterType }), parallelType: "Serial" };
+}
+
+/** The statement that binds an iteration's slice in its slot. */
+function inSlot(edit: TensorEdit, slice: Slicing, { tensor, chunks }: IterationBuffer, loop: ForLoop): Statement {
+  const index = slotIndex(loop);
+  const { input, output } = slice;
+  if (slice.kind === "HirAliasSelect") return { ...slice, index };
+  if (chunks !== null) return { kind: "HirAliasSelect", input, output, axis: 0, index };
+  // A chunk of one index prints the number of slots.
+  const parts = at(withoutReductions(at(edit.tensors, tensor).domain.logical), slice.axis).extent;
+  const chunk = at(edit.tensors, output);
+  const slots = (axis: IterDomain): IterDomain => (axis.parallelType === "Stream" ? { ...axis, extent: parts } : axis);
+  edit.tensors[output] = { ...chunk, domain: { ...chunk.domain, loop: chunk.domain.loop.map(slots) } };
+  return { ...slice, parts, index };
+}
+
 function rewrite(
   statement: Statement,
-  slots: ReadonlyMap<HirAliasSelect, Scalar>,
+  slots: ReadonlyMap<Slicing, Statement>,
   shrunk: ReadonlySet<TensorId>,
   tensors: readonly Tensor[],
 ): Statement {
@@ -126,10 +167,9 @@ function rewrite(
       return shrunk.has(statement.tensor)
         ? { ...statement, size: allocationSize(at(tensors, statement.tensor)) }
         : statement;
-    case "HirAliasSelect": {
-      const index = slots.get(statement);
-      return index === undefined ? statement : { ...statement, index };
-    }
+    case "HirAliasSelect":
+    case "ShardByStream":
+      return slots.get(statement) ?? statement;
     case "ForLoop":
       return { ...statement, body: inside(statement.body) };
     case "IfThenElse":

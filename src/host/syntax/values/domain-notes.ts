@@ -47,6 +47,7 @@ export function requireWhole(scanner: Scanner, start: number, number: number, lo
   });
 }
 
-function rounds(extent: Scalar): boolean {
+/** Whether an extent rounds up. */
+export function rounds(extent: Scalar): boolean {
   return extent.kind === "binary" && (extent.op === "ceilDiv" || rounds(extent.lhs) || rounds(extent.rhs));
 }
