@@ -94,6 +94,8 @@ export async function runFile(
   const given = await readInputFiles(signature, files);
   step(`lowering for ${flags.devices} devices`);
   const { compiled, choice } = await compileFile(file, source, flags, own, sizes, profile);
+  // As lowered: shardings spread to outputs without an annotation.
+  const { signature: lowered } = compiled;
   // An interleaving is a tool for looking at any program, including a wrong one.
   const verify = flags.verify ?? (flags.interleaving === undefined ? "on" : "off");
   const executor = await MultiDeviceExecutor.create(requireLinked(compiled), {
@@ -111,7 +113,7 @@ export async function runFile(
       trace: false,
       ...(world === null ? { gather: false } : {}),
     });
-    const whole = world === null ? null : await gatherRuns(world, signature, sizes, { outputs, runs: [] });
+    const whole = world === null ? null : await gatherRuns(world, lowered, sizes, { outputs, runs: [] });
     return { inputs, outputs: whole?.outputs ?? outputs };
   };
   const host = flags.printHost ? print(executor.hostProgram(0)) : null;
@@ -125,14 +127,14 @@ export async function runFile(
     step("drawing inputs");
     const inputs = drawInputs(signature, sizes, flags.seed, given);
     const own = await runRepeatedly(executor, inputs, flags, world === null, step);
-    const all = world === null ? own : await gatherRuns(world, signature, sizes, own);
+    const all = world === null ? own : await gatherRuns(world, lowered, sizes, own);
     return { inputs, all, special: flags.check ? await runSpecial() : null };
   });
   if (ran === null) return null;
   const last = at(ran.runs, ran.runs.length - 1);
   const trace = flags.trace === undefined ? null : await writeTrace(flags.trace, last, step);
-  const copies = copiesOf(signature, sizes, ran.outputs);
-  const written = folder === null ? [] : await writeOutputFiles(folder, outputsByName(signature, copies));
+  const copies = copiesOf(lowered, sizes, ran.outputs);
+  const written = folder === null ? [] : await writeOutputFiles(folder, outputsByName(lowered, copies));
   if (flags.check) step("evaluating the oracle");
   const suspect = verify !== "on" ? "unverified" : reference === source ? "braid" : "program";
   const check = (checked: readonly Tensor[], results: readonly (readonly OutputCopy[])[]): readonly CheckedOutput[] =>
@@ -142,7 +144,7 @@ export async function runFile(
   const checks =
     special === null
       ? null
-      : withSpecialChecks(check(inputs, copies), check(special.inputs, copiesOf(signature, sizes, special.outputs)));
+      : withSpecialChecks(check(inputs, copies), check(special.inputs, copiesOf(lowered, sizes, special.outputs)));
   return {
     file,
     flags,
@@ -150,7 +152,7 @@ export async function runFile(
     options: lowering,
     sizes,
     milliseconds: ran.runs.map(({ report }) => report.milliseconds),
-    outputs: outputResults(signature, copies, checks),
+    outputs: outputResults(lowered, copies, checks),
     choice,
     host,
     last,
