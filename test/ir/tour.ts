@@ -1,16 +1,15 @@
-import { DeviceMesh, Fusion, matmul, sum } from "../../src/index.ts";
+import { DeviceMesh, Fusion, linear, sum } from "../../src/index.ts";
 
 const f = new Fusion();
-const a = f.input([4, 2, 8, null], "bfloat16"); // [S, D, M / (S D), K]
-const b = f.input([null, 16], "bfloat16"); // [K, N]
-const c = matmul(a, b);
-const total = sum(c, [3]);
+const x = f.input([null, 32], "bfloat16"); // [M, K]
+const w = f.input([16, 32], "bfloat16"); // [N, K]
+const y = linear(x, w);
+const total = sum(y, [1]);
 f.output(total);
 
 const mesh = DeviceMesh.range(2);
-for (const tv of [a, b, c, total]) tv.setDeviceMesh(mesh);
-a.axis(1).parallelize("DIDx");
-c.axis(0).parallelize("Stream");
-total.split(2, 4).merge(1);
+for (const tv of [x, w]) tv.setDeviceMesh(mesh);
+x.outerSplit(0, 2).parallelize("DIDx");
+y.outerSplit(0, 4).parallelize("Stream");
 
-export const lines = [a, b, c, total].map(String);
+export const lines = [x, w, y, total].map(String);
