@@ -1,22 +1,25 @@
 /**
- * Allgather, then matmul, as a pipeline: the rows of A are sharded over the devices, and every device has B. Every
- * iteration of the stream loop gathers one chunk of A and multiplies it. Iterations are on separate streams, so chunk i
- * is multiplied while chunk i+1 travels. Set S to the number of chunks.
+ * Allgather, then matmul, as a pipeline: every chunk of rows of X is sharded over the devices, and every device has W.
+ * Every iteration of the stream loop gathers one chunk and multiplies it. Iterations are on separate streams, so chunk
+ * i is multiplied while chunk i+1 travels. Set S to the number of chunks.
  *
  *   npx braid run examples/allgather-matmul.ts --check
+ *
+ * examples/nvfuser/allgather-matmul.ts is the same program with the chunks and the devices as axes of their own.
  */
-import { DeviceMesh, Fusion, matmul, program } from "braid";
+import { DeviceMesh, Fusion, linear, program } from "braid";
 
 export default program({ S: 8, M: 1536, K: 256, N: 128 }, ({ devices, params: { S, M, K, N } }) => {
   const f = new Fusion();
-  const a = f.input([S, devices, M / (S * devices), K], "float");
-  const b = f.input([K, N], "float");
-  const c = matmul(a, b);
-  f.output(c);
+  const x = f.input([M, K], "float");
+  const w = f.input([N, K], "float");
+  const y = linear(x, w);
+  f.output(y);
 
   const mesh = DeviceMesh.range(devices);
-  for (const tensor of [a, b, c]) tensor.setDeviceMesh(mesh);
-  a.axis(1).parallelize("DIDx");
-  c.axis(0).parallelize("Stream");
+  for (const tensor of [x, w, y]) tensor.setDeviceMesh(mesh);
+  x.outerSplit(0, S); // S chunks of rows,
+  x.outerSplit(1, devices).parallelize("DIDx"); // each of them sharded
+  y.outerSplit(0, S).parallelize("Stream");
   return f;
 });

@@ -1,20 +1,19 @@
 /**
- * Allreduce in chunks: a sum over a sharded axis gives every device the whole sum, one Allreduce per iteration of the
- * stream loop.
+ * Allreduce in chunks: the columns are sharded, and every device gets the sums of whole rows. Each iteration of the
+ * stream loop adds the columns of one chunk of rows on every device, and posts one Allreduce.
  *
  *   npx braid run examples/allreduce.ts --check
  */
 import { DeviceMesh, Fusion, program, sum } from "braid";
 
-export default program({ S: 4, N: 1024 }, ({ devices, params: { S, N } }) => {
+export default program({ S: 4, M: 1024, N: 64 }, ({ devices, params: { S, M, N } }) => {
   const f = new Fusion();
-  const parts = f.input([S, devices, N], "float");
-  const total = sum(parts, [1]);
+  const x = f.input([M, N], "float");
+  const total = sum(x, [1]);
   f.output(total);
 
-  const mesh = DeviceMesh.range(devices);
-  for (const tensor of [parts, total]) tensor.setDeviceMesh(mesh);
-  parts.axis(1).parallelize("DIDx");
-  total.axis(0).parallelize("Stream");
+  x.setDeviceMesh(DeviceMesh.range(devices));
+  x.outerSplit(1, devices).parallelize("DIDx");
+  total.outerSplit(0, S).parallelize("Stream");
   return f;
 });

@@ -5,22 +5,20 @@
  *
  *   npx braid run examples/matmul-allreduce.ts --check
  */
-import { DeviceMesh, Fusion, matmul, program, sum } from "braid";
+import { DeviceMesh, Fusion, linear, program } from "braid";
 
 export default program({ S: 8, M: 192, K: 768, N: 64 }, ({ devices, params: { S, M, K, N } }) => {
   const f = new Fusion();
-  const a = f.input([S, devices, M / S, K / devices], "float");
-  const b = f.input([devices, K / devices, N], "float");
-  const partial = matmul(a, b);
-  const c = sum(partial, [1]);
-  f.output(c);
+  const x = f.input([M, K], "float");
+  const w = f.input([N, K], "float");
+  const y = linear(x, w);
+  f.output(y);
 
   const mesh = DeviceMesh.range(devices);
-  for (const tensor of [a, b, partial, c]) tensor.setDeviceMesh(mesh);
-  a.axis(1).parallelize("DIDx");
-  b.axis(0).parallelize("DIDx");
-  partial.axis(0).parallelize("Stream");
-  partial.axis(1).parallelize("DIDx");
-  c.axis(0).parallelize("Stream");
+  for (const tensor of [x, w]) {
+    tensor.setDeviceMesh(mesh);
+    tensor.outerSplit(1, devices).parallelize("DIDx");
+  }
+  y.outerSplit(0, S).parallelize("Stream");
   return f;
 });

@@ -1,22 +1,21 @@
 /**
- * Reduce-scatter in chunks: a sum over a sharded axis whose result is sharded along another axis. Each device gets its
- * part of the sum, with one ReduceScatter per iteration of the stream loop.
+ * Reduce-scatter in chunks: the columns are sharded, and each device gets its part of the sums of every chunk of rows,
+ * with one ReduceScatter per iteration of the stream loop.
  *
  *   npx braid run examples/reduce-scatter.ts --check
  */
 import { DeviceMesh, Fusion, program, sum } from "braid";
 
-export default program({ S: 4, N: 1024 }, ({ devices, params: { S, N } }) => {
+export default program({ S: 4, M: 1024, N: 64 }, ({ devices, params: { S, M, N } }) => {
   const f = new Fusion();
-  const parts = f.input([S, devices, devices, N], "float");
-  const total = sum(parts, [1]);
+  const x = f.input([M, N], "float");
+  const total = sum(x, [1]);
   f.output(total);
 
   const mesh = DeviceMesh.range(devices);
-  for (const tensor of [parts, total]) tensor.setDeviceMesh(mesh);
-  parts.axis(1).parallelize("DIDx");
-  total.axis(0).parallelize("Stream");
-  // Axis 1 is the reduced one; it stays in the tensor's domain, as in nvFuser.
-  total.axis(2).parallelize("DIDx");
+  for (const tensor of [x, total]) tensor.setDeviceMesh(mesh);
+  x.outerSplit(1, devices).parallelize("DIDx");
+  total.outerSplit(0, S).parallelize("Stream");
+  total.outerSplit(1, devices).parallelize("DIDx"); // the rows of each chunk
   return f;
 });

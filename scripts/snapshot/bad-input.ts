@@ -1,7 +1,7 @@
 /** Command lines, files and calls with one mistake each. */
 
-const example = "examples/allgather-matmul.ts";
-const p2p = "examples/matmul-reduce-scatter-p2p.ts";
+const example = "examples/nvfuser/allgather-matmul.ts";
+const p2p = "examples/nvfuser/matmul-reduce-scatter-p2p.ts";
 
 /** Files that are written into SCRATCH for the command lines. */
 export const badFiles: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
 import { openThreadedGroup } from "../../src/backends/cpu/threads/threaded-group.ts";
 import { digestOfOutputs, fillInputs } from "../backends/cpu/inputs-and-outputs.ts";
-import { exampleFiles, exampleProgram } from "../support/example-program.ts";
+import { patternFiles, patternProgram } from "../support/example-program.ts";
 import type { Campaign } from "./campaign.ts";
 
 const ranks = 8;
@@ -12,8 +12,8 @@ async function examplesThatDiffer(runs: number): Promise<number> {
   let differing = 0;
   for (const workers of [1, 2]) {
     const group = openThreadedGroup({ workers, jitter: 17 });
-    for (const name of exampleFiles) {
-      const program = await exampleProgram(name, ranks, streams);
+    for (const name of patternFiles) {
+      const program = await patternProgram(name, ranks, streams);
       const prepared = await group.prepare(program);
       fillInputs(program, prepared);
       const seen = new Set<string>();
@@ -37,7 +37,7 @@ async function growth(runs: number) {
     handles: process.getActiveResourcesInfo().length,
   });
   const group = openThreadedGroup({ workers: 2 });
-  const program = await exampleProgram("allgather.ts", ranks, streams);
+  const program = await patternProgram("allgather.ts", ranks, streams);
   const prepared = await group.prepare(program);
   fillInputs(program, prepared);
   for (let run = 0; run < Math.ceil(runs / 10); run++) await prepared.execute({ timeout });
@@ -52,7 +52,7 @@ export const workerRuns: Campaign = {
   what: "runs of the examples on workers that pause at random give one result each; as many runs of a small program leave memory and handles as they were",
   count: 10_000,
   run: async (count) => {
-    const differing = await examplesThatDiffer(Math.ceil(count / (2 * exampleFiles.length)));
+    const differing = await examplesThatDiffer(Math.ceil(count / (2 * patternFiles.length)));
     const { before, after } = await growth(count);
     return {
       ok: differing === 0 && after.memory <= before.memory + 64 && after.handles <= before.handles + 2,

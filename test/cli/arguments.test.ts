@@ -3,7 +3,7 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
 
-const example = path.resolve(import.meta.dirname, "../../examples/allgather-matmul.ts");
+const example = path.resolve(import.meta.dirname, "../../examples/nvfuser/allgather-matmul.ts");
 let folder: ProgramFolder;
 let symbolic: string;
 

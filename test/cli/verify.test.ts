@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { at } from "../../src/support/invariant.ts";
 import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
 
-const example = path.resolve(import.meta.dirname, "../../examples/allgather-matmul.ts");
-const ring = path.resolve(import.meta.dirname, "../../examples/ring-allgather-matmul.ts");
+const example = path.resolve(import.meta.dirname, "../../examples/nvfuser/allgather-matmul.ts");
+const ring = path.resolve(import.meta.dirname, "../fixtures/programs/ring-allgather-matmul.ts");
 
 /** y = x + x on one stream, z = y + y on another that waits for it, or does not. */
 const twoStreams = (waits: boolean): string => `

@@ -36,6 +36,13 @@ it("the README's program has about 20 lines", () => {
   expect(readmeProgram().trim().split("\n").length).toBeLessThanOrEqual(20);
 });
 
+it.each([1, 2, 3, 5, 8])("the README's program runs on %d devices", async (devices) => {
+  const { status, out, err } = await cli("run", pipeline, "--devices", String(devices), "--check", "--blas", "off");
+  expect([status, err]).toEqual([0, ""]);
+  // The rows are no multiple of 3, nor of 8 devices in 4 chunks.
+  expect(out).toMatch(/\[1000, 32\] +924fd47dfeb981ee .* passed$/m);
+});
+
 /** `npx braid ...`, or `npm ci && npm start` as package.json defines it; `pipeline.ts` is the README's program. */
 function argumentsOf(command: string): readonly string[] {
   const [, start = ""] = /"start": "node dist\/cli\/main\.js ([^"]+)"/.exec(read("package.json")) ?? [];

@@ -1,7 +1,7 @@
-/** Every example under every combination of lowering options: what becomes of it. */
+/** Every pattern under every combination of lowering options: what becomes of it. */
 import { DiagnosticError, type Fusion, type HostProgram, link, lower, MultiDeviceExecutor, print, record } from "braid";
 import { createCpuBackend } from "braid/cpu";
-import { exampleFiles, loadExample } from "../support/example-program.ts";
+import { loadPattern, patternFiles } from "../support/example-program.ts";
 import { shapeOf, sizesFromMeshes } from "../../src/ir/sizes.ts";
 import { compare } from "../../src/oracle/compare.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
@@ -18,11 +18,11 @@ export const streams = 3;
 /** Small, and every axis divides by devices and chunks. */
 const parameters: Readonly<Record<string, number>> = { S: 2, M: 2 * devices * devices, K: 2 * devices, N: 4 };
 
-/** The examples that are Fusions; one that is a host program already has nothing to lower. */
-export async function exampleFusions(): Promise<readonly { readonly name: string; readonly fusion: Fusion }[]> {
+/** The patterns that are Fusions; one that is a host program already has nothing to lower. */
+export async function patternFusions(): Promise<readonly { readonly name: string; readonly fusion: Fusion }[]> {
   const fusions: { readonly name: string; readonly fusion: Fusion }[] = [];
-  for (const file of exampleFiles) {
-    const program = await loadExample(file);
+  for (const file of patternFiles) {
+    const program = await loadPattern(file);
     const params = Object.fromEntries(Object.entries(parameters).filter(([known]) => known in program.defaults));
     const fusion = program.build({ devices, params });
     if ("data" in fusion) fusions.push({ name: file.replace(/\.ts$/, ""), fusion });
@@ -51,7 +51,7 @@ export const switches: readonly Options[] = Array.from({ length: 2 ** switchName
   Object.fromEntries(switchNames.map((name, i) => [name, ((bits >> i) & 1) === 1])),
 );
 
-/** The outcome of an idiom that no example has; such an idiom has no row. */
+/** The outcome of an idiom that no pattern has; such an idiom has no row. */
 export const refused = "bad-option";
 
 /** `ok`: it lowers, verifies and runs to the oracle's result. Else the code of the diagnostic. */

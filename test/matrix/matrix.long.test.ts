@@ -5,7 +5,7 @@ import { flagOf, options } from "../../src/compile/options.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 import {
   devices,
-  exampleFusions,
+  patternFusions,
   flagsOf,
   idioms,
   outcomesOf,
@@ -17,10 +17,10 @@ import {
 
 const file = new URL("../../docs/matrix.md", import.meta.url).pathname;
 
-it("every example under every combination of lowering options does what docs/matrix.md says", async () => {
+it("every pattern under every combination of lowering options does what docs/matrix.md says", async () => {
   const cells = new Map<string, string>();
-  const examples = await exampleFusions();
-  for (const { name, fusion } of examples) {
+  const patterns = await patternFusions();
+  for (const { name, fusion } of patterns) {
     const outcome = outcomesOf(fusion);
     for (const [row, idiom] of idioms.entries()) {
       const found: Cell[] = [];
@@ -28,20 +28,21 @@ it("every example under every combination of lowering options does what docs/mat
       cells.set(`${row} ${name}`, cellText(found));
     }
   }
-  const head = ["options", ...examples.map(({ name }) => name)];
+  const head = ["options", ...patterns.map(({ name }) => name)];
   const rows = idioms
-    .map((idiom, row) => [flagsOf(idiom), ...examples.map(({ name }) => cells.get(`${row} ${name}`) ?? "")])
+    .map((idiom, row) => [flagsOf(idiom), ...patterns.map(({ name }) => cells.get(`${row} ${name}`) ?? "")])
     .filter(([, ...outcomes]) => outcomes.some((outcome) => outcome !== refused));
   const table = [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
-  const text = `# Examples and options
+  const text = `# Patterns and options
 
     braid run examples/pipeline.ts --devices 4 --streams 3 --backend cuda --p2p rotated --check
 
-Every example on ${devices} devices with ${streams} streams, under every combination of lowering options. **ok** means that it lowers on every
+Every pattern of [examples.md](examples.md) on ${devices} devices with ${streams} streams, under every combination of lowering options. Chunks and
+devices are axes of their own, as in the [programs](../test/fixtures/programs) that are tested. **ok** means that it lowers on every
 rank, links, verifies, runs, and gives the oracle's result. Any other cell is the [code](diagnostics.md) of the diagnostic that refuses it.
 
 A cell stands for all ${switches.length} settings of ${switchNames.map((name) => `\`${flagOf(name)}\``).join(", ")}. If their results differ, the cell says how.
-Combinations of \`--backend\`, \`--p2p\` and \`--protocol\` without a row are refused with \`${refused}\` for every example. \`npx vitest run test/matrix\`
+Combinations of \`--backend\`, \`--p2p\` and \`--protocol\` without a row are refused with \`${refused}\` for every pattern. \`npx vitest run test/matrix\`
 checks this page; with \`-u\` it rewrites it.
 
 ${table}

@@ -3,17 +3,17 @@ import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { at } from "../../src/support/invariant.ts";
 import { combinations, splitCases } from "../support/split-cases.ts";
-import { exampleFusions, flagsOf, idioms, outcomesOf, refused, switches } from "./cells.ts";
+import { flagsOf, idioms, outcomesOf, patternFusions, refused, switches } from "./cells.ts";
 
 const file = new URL("../../docs/matrix.md", import.meta.url);
 
-it("examples under some combinations of lowering options do what docs/matrix.md says", async () => {
+it("patterns under some combinations of lowering options do what docs/matrix.md says", async () => {
   const [head = [], , ...rows] = readFileSync(file, "utf8")
     .split("\n")
     .filter((line) => line.startsWith("|"))
     .map((line) => line.split("|").map((cell) => cell.trim()));
-  const examples = await exampleFusions();
-  const outcomes = new Map(examples.map(({ name, fusion }) => [name, outcomesOf(fusion)]));
+  const patterns = await patternFusions();
+  const outcomes = new Map(patterns.map(({ name, fusion }) => [name, outcomesOf(fusion)]));
   expect(rows.length).toBeGreaterThan(10);
   const cases = combinations({ name: [...outcomes.keys()], idiom: idioms, switched: switches });
   const { quick } = splitCases(cases, 499);

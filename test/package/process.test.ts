@@ -8,7 +8,7 @@ import { nodeScript } from "../support/node-script.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const main = path.join(root, "dist/cli/main.js");
-const example = path.join(root, "examples/allgather-matmul.ts");
+const example = path.join(root, "examples/nvfuser/allgather-matmul.ts");
 let work: string;
 
 beforeAll(() => {

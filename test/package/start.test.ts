@@ -14,7 +14,7 @@ const run = promisify(execFile);
 const root = path.resolve(import.meta.dirname, "../..");
 const dist = path.join(root, "dist");
 const packages = path.join(root, "node_modules");
-const example = path.join(root, "examples/allgather-matmul.ts");
+const example = path.join(root, "examples/nvfuser/allgather-matmul.ts");
 let work: string;
 
 beforeAll(() => {

@@ -2,7 +2,7 @@
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { DiagnosticError, type Fusion, isFusion, lower, type LowerOptions, passes } from "braid";
-import { exampleFiles, loadExample } from "../support/example-program.ts";
+import { loadPattern, patternFiles } from "../support/example-program.ts";
 import type { Fixture } from "../support/fixture.ts";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 
@@ -60,8 +60,8 @@ describe("each pass but segment", () => {
   });
 
   it("never crashes on an example", async () => {
-    for (const file of exampleFiles) {
-      const example = await loadExample(file);
+    for (const file of patternFiles) {
+      const example = await loadPattern(file);
       const built = example.build({ devices: 4, params: example.defaults });
       if (!isFusion(built)) continue;
       for (const name of names.filter((own) => own !== "segment")) {

@@ -2,12 +2,12 @@
 import { describe, expect, it } from "vitest";
 import { isFusion, lower } from "braid";
 import { walk } from "../../src/host/traverse.ts";
-import { exampleFiles, loadExample } from "../support/example-program.ts";
+import { loadPattern, patternFiles } from "../support/example-program.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 
-describe.each(exampleFiles)("%s", (name) => {
+describe.each(patternFiles)("%s", (name) => {
   it("runs without a loop", async () => {
-    const example = await loadExample(name);
+    const example = await loadPattern(name);
     const small = Object.entries(example.defaults).map(
       ([name, value]) => [name, typeof value === "number" ? Math.min(value, 64) : value] as const,
     );

@@ -18,7 +18,7 @@ import {
 import { createCpuBackend, parseInterleaving } from "../../src/cpu.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
-import { loadExample } from "../support/example-program.ts";
+import { loadPattern } from "../support/example-program.ts";
 
 const rankCount = 2;
 
@@ -27,7 +27,7 @@ async function exampleLists(
   params: Readonly<Record<string, number>>,
   backend: "nccl" | "cuda",
 ): Promise<readonly CommandList[]> {
-  const program = await loadExample(`${name}.ts`);
+  const program = await loadPattern(`${name}.ts`);
   const built = program.build({ devices: rankCount, params });
   if ("kind" in built) throw new Error(`${name} is a host program`);
   return Array.from({ length: rankCount }, (_, rank) => record(lower(built, { rank, backend }), { rank, streams: 2 }));

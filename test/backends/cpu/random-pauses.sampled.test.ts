@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Group } from "braid";
 import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
-import { exampleFiles, exampleProgram } from "../../support/example-program.ts";
+import { patternFiles, patternProgram } from "../../support/example-program.ts";
 import { runs } from "../../support/suite.ts";
 import { digestOfOutputs, fillInputs } from "./inputs-and-outputs.ts";
 import { smallRing } from "./small-ring.ts";
@@ -18,8 +18,8 @@ describe.each([1, 2])("%i workers with random pauses", (workers) => {
   });
   afterAll(() => group.close());
 
-  it.each(exampleFiles)("%s: 8 ranks, 8 streams, the machine's bits in every run", async (name) => {
-    const program = await exampleProgram(name, 8, 8);
+  it.each(patternFiles)("%s: 8 ranks, 8 streams, the machine's bits in every run", async (name) => {
+    const program = await patternProgram(name, 8, 8);
     const onMachine = await openMachineGroup({}).prepare(program);
     fillInputs(program, onMachine);
     await onMachine.execute();

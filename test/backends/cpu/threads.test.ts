@@ -8,7 +8,7 @@ import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-gr
 import type { KernelId } from "../../../src/commands/command.ts";
 import { makeId } from "../../../src/support/ids.ts";
 import { buildLists } from "../../machine/list-builder.ts";
-import { exampleProgram } from "../../support/example-program.ts";
+import { patternProgram } from "../../support/example-program.ts";
 import { fillInputs } from "./inputs-and-outputs.ts";
 import { smallRing } from "./small-ring.ts";
 
@@ -133,7 +133,7 @@ describe("failures", () => {
   });
 
   it("a run that takes too long, and the same Program with more time", async () => {
-    const program = await exampleProgram("allgather-matmul.ts", 8, 8);
+    const program = await patternProgram("allgather-matmul.ts", 8, 8);
     const prepared = await group.prepare(program);
     fillInputs(program, prepared);
     const { diagnostics } = await failureOf(prepared.execute({ timeout: 0.001 }));

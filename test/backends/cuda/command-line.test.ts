@@ -16,7 +16,7 @@ if (obstacle !== null) console.log(`test/backends/cuda/command-line is skipped: 
 
 const root = path.resolve(import.meta.dirname, "../../..");
 const main = path.join(root, "dist/cli/main.js");
-const command = [main, "run", path.join(root, "examples/ring-allgather-matmul.ts"), "--on", "cuda"];
+const command = [main, "run", path.join(root, "test/fixtures/programs/ring-allgather-matmul.ts"), "--on", "cuda"];
 const small = ["--set", "M=12", "--set", "K=4", "--set", "N=5"];
 
 let fakes: Fakes;

@@ -15,7 +15,7 @@ const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs
 if (obstacle !== null) console.log(`test/backends/cuda/ended-runs is skipped: ${obstacle}`);
 
 const root = path.resolve(import.meta.dirname, "../../..");
-const example = path.join(root, "examples/ring-allgather-matmul.ts");
+const example = path.join(root, "test/fixtures/programs/ring-allgather-matmul.ts");
 const sizes = ["M=2", "K=1", "N=1"].flatMap((size) => ["--set", size]);
 const args = ["run", example, "--on", "cuda", "--devices", "2", ...sizes, "--repeat", "100000000"];
 

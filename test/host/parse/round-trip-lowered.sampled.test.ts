@@ -4,7 +4,7 @@
  */
 import { expect, it } from "vitest";
 import { DiagnosticError, type Fusion, type HostProgram, isFusion, lower, type LowerOptions } from "braid";
-import { exampleFiles, loadExample } from "../../support/example-program.ts";
+import { loadPattern, patternFiles } from "../../support/example-program.ts";
 import * as fusions from "../../support/point-to-point-fusions.ts";
 import { schedules } from "../../support/point-to-point-schedules.ts";
 import { expectRoundTrip } from "../../support/round-trip.ts";
@@ -39,10 +39,10 @@ const variants: readonly Omit<LowerOptions, "rank">[] = [
   { disablePass: ["convert-op-to-communication"] },
 ];
 
-const examples = combinations({ name: exampleFiles, devices: [1, 2, 8] });
+const examples = combinations({ name: patternFiles, devices: [1, 2, 8] });
 
 it.each(sample(examples, 5))("$name on $devices devices", async ({ name, devices }) => {
-  const example = await loadExample(name);
+  const example = await loadPattern(name);
   const built = example.build({ devices });
   const programs = isFusion(built)
     ? variants.flatMap((options) => lowered(built, devices, options))

@@ -4,19 +4,18 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
-import * as braid from "braid";
 import { compile, DiagnosticError, type HostProgram, parse, print } from "braid";
 import type { CompileOptions } from "../../../src/compile/compile.ts";
 import { type MemoryModel, memoryModels } from "../../../src/compile/memory-models.ts";
 import { lowerAll } from "../../../src/compile/lower-all.ts";
 import { repairHosts } from "../../../src/compile/repair/repair-hosts.ts";
 import { without } from "../../../src/compile/repair/insertion.ts";
-import { loadProgram } from "../../../src/cli/program/load-program.ts";
 import { parseContainers } from "../../../src/host/parse/parse.ts";
 import { rankContainers } from "../../../src/host/parse/rank-containers.ts";
 import { createStatementText } from "../../../src/host/print/statement.ts";
 import { walk } from "../../../src/host/traverse.ts";
 import type { LoweringOptions } from "../../../src/passes/options.ts";
+import { loadPattern, patternFiles } from "../../support/example-program.ts";
 
 export interface WholeProgram {
   readonly name: string;
@@ -50,9 +49,8 @@ export async function exampleDumps(
   model: MemoryModel = memoryModels.braid,
 ): Promise<readonly WholeProgram[]> {
   const found = new Map<string, WholeProgram>();
-  const folder = path.join(root, "examples");
-  for (const file of readdirSync(folder).filter((name) => name.endsWith(".ts"))) {
-    const { program } = await loadProgram(path.join(folder, file), { braid });
+  for (const file of patternFiles) {
+    const program = await loadPattern(file);
     const small: Readonly<Record<string, number>> = { S: 2, M: 2 * devices * devices, K: 2 * devices, N: 2 };
     const params = Object.fromEntries(Object.entries(small).filter(([name]) => name in program.defaults));
     for (const lowering of optionSets) {

@@ -9,7 +9,7 @@ import type { HostProgram } from "../../../src/host/nodes.ts";
 import type { Built } from "../../../src/host/program-file.ts";
 import type { LoweringOptions } from "../../../src/passes/options.ts";
 import { sizesFromMeshes } from "../../../src/ir/sizes.ts";
-import { exampleFiles, loadExample } from "../../support/example-program.ts";
+import { loadPattern, patternFiles } from "../../support/example-program.ts";
 
 export interface SmallProgram {
   readonly name: string;
@@ -40,8 +40,8 @@ export async function smallPrograms(
   model: MemoryModel = memoryModels.braid,
 ): Promise<readonly SmallProgram[]> {
   const programs = new Map<string, SmallProgram>();
-  for (const file of exampleFiles) {
-    const program = await loadExample(file);
+  for (const file of patternFiles) {
+    const program = await loadPattern(file);
     const known = Object.keys(program.defaults);
     const params = Object.fromEntries(
       Object.entries(smallParameters(devices)).filter(([name]) => known.includes(name)),

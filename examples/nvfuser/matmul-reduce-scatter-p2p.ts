@@ -1,12 +1,13 @@
 /**
- * Matmul, then reduce-scatter, by sends and receives: K is sharded, so every device has a partial sum of every row. In
- * iteration i each device computes the rows of the device i places after it, and sends them there. The sum of the
- * received rows is local. The matmul shares the loop with the exchange if the resharding is inserted after it:
+ * Matmul, then reduce-scatter, by sends and receives, in nvFuser's form: the partial sums of the devices are an axis of
+ * their own, [D, D, M / D, N], so that a loop can run over them. K is sharded, and every device has a partial sum of
+ * every row. In iteration i each device computes the rows of the device i places after it, and sends them there. The sum
+ * of the received rows is local. The matmul shares the loop with the exchange if the resharding is inserted after it:
  *
- *   npx braid run examples/matmul-reduce-scatter-p2p.ts --check
+ *   npx braid run examples/nvfuser/matmul-reduce-scatter-p2p.ts --check
+ *   npx braid run examples/nvfuser/matmul-reduce-scatter-p2p.ts --check --insert-resharding-after
  *
- * Without `--insert-resharding-after` A itself is exchanged before the matmul. examples/matmul-reduce-scatter-reduce.ts
- * is the same program with the reduced axis as the Stream axis.
+ * Without `--insert-resharding-after` A itself is exchanged before the matmul.
  */
 import { DeviceMesh, Fusion, matmul, program, sum } from "braid";
 
