@@ -1,7 +1,7 @@
 /** nvFuser's tests/cpp/test_overlap.cpp and tests/python/multidevice/test_overlap.py: the values. */
 import { it } from "vitest";
 import { overlapPrograms } from "./overlap-programs.ts";
-import { pythonOverlapPrograms } from "./overlap-python-programs.ts";
+import { pythonOverlapPrograms, unevenOverlapPrograms } from "./overlap-python-programs.ts";
 import { expectValues } from "./setup.ts";
 
-it.each([...overlapPrograms, ...pythonOverlapPrograms])("$name", expectValues);
+it.each([...overlapPrograms, ...pythonOverlapPrograms, ...unevenOverlapPrograms])("$name", expectValues);
