@@ -12,7 +12,7 @@ const rows = Object.values(passes).map(({ name }) => name);
 const rewrites = new Set(rows.slice(rows.indexOf("remove-dead-ops"), rows.indexOf("segment")));
 
 it("every row of the pipeline has fixtures, and every folder is a row's", () => {
-  const others = ["checked", "dumps", "findings", "tensor-files"];
+  const others = ["checked", "dumps", "findings", "programs", "sharding", "tensor-files"];
   expect(readdirSync(root).filter((folder) => !others.includes(folder))).toEqual(rows.toSorted());
 });
 
