@@ -64,7 +64,7 @@ function requireMeshFits(tensor: Tensor, mesh: DeviceMesh, place: Call): void {
       message: `axis ${printIterDomain(axis)} of T${tensor.id} and the mesh differ in size along ${type}`,
       found: `extent ${extent}, ${mesh.size(type)} device${mesh.size(type) === 1 ? "" : "s"} along ${type}`,
       expected: `extent ${mesh.size(type)}`,
-      help: "give the tensor a separate axis for the devices, or change the mesh",
+      help: `split the axis into as many parts, outerSplit(axis, ${mesh.size(type)}), or change the mesh`,
     });
   }
 }

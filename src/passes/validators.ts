@@ -56,7 +56,7 @@ function hasAllOrNoMeshes(fusion: FusionData): readonly Diagnostic[] {
       place: { kind: "tensor", text: names },
       found: `no mesh on ${names}`,
       expected: "a mesh on every tensor, or on none",
-      help: "call setDeviceMesh(mesh) on every input and every result of an op",
+      help: "call setDeviceMesh(mesh) on every input, and without propagation on every result of an op",
     },
   ];
 }
@@ -73,7 +73,7 @@ function shardedWithoutMesh(tensors: readonly Tensor[]): readonly Diagnostic[] {
         place: { kind: "tensor", text: axisText(tensor, axis) },
         found: "no mesh on any tensor",
         expected: "a mesh on every tensor where axes are sharded",
-        help: "call setDeviceMesh(mesh) on every input and every result of an op",
+        help: "call setDeviceMesh(mesh) on every input, and without propagation on every result of an op",
       },
     ];
   });

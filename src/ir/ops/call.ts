@@ -81,6 +81,10 @@ export function requireExtent(extent: number, place: Call, least: 0 | 1 = 0): nu
     message: tooLarge ? "an extent is too large" : `an extent is not a whole number of at least ${least}`,
     found: String(extent),
     expected: tooLarge ? "a whole number of at most 2^53 - 1" : `a whole number of at least ${least}`,
-    help: tooLarge ? "choose a smaller size" : extent > 0 ? "choose sizes that divide" : "choose a positive size",
+    help: tooLarge
+      ? "choose a smaller size"
+      : extent > 0
+        ? "round it, or choose sizes that divide"
+        : "choose a positive size",
   });
 }

@@ -113,8 +113,9 @@ export function rejectReducedStream(op: Op, tensor: Tensor, axis: IterDomain, is
     found: axisText(tensor, axis),
     expected: "Stream on an axis that the output keeps, or on a reduced axis that the operand shards",
     help: isContraction
-      ? "set accumulate to true (--accumulate) to add the chunks' results in order, or put Stream on another axis"
-      : "parallelize another axis of the output with Stream",
+      ? "set accumulate to true (--accumulate) to add the chunks' results in order, or put Stream on another axis: " +
+        "added in order, one chunk waits for the other and only communication overlaps"
+      : "parallelize another axis of the output with Stream: as many chunks overlap",
   });
 }
 
@@ -147,7 +148,9 @@ export function requireSlicedInputs({ inputs, tensors }: HostProgram, members: r
       place: { kind: "tensor", text: axisText(tensor, part) },
       found: "Stream on a fusion input",
       expected: "Stream on tensors that an op computes, or an op whose output has Stream on the same axis",
-      help: "parallelize the output of the op that reads it; its input is then sliced automatically",
+      help:
+        "parallelize the output of the op that reads it, whose inputs are then sliced; " +
+        "if the output has no such axis, remove Stream: the op runs whole and overlaps with nothing",
     });
   }
 }

@@ -32,7 +32,9 @@ export function loopedOperandAxes(
       place: opPlace(op),
       found: axisText(output, looped),
       expected: "Stream on an axis that the op keeps in full",
-      help: "put set() after the op and parallelize the set's output with Stream",
+      help:
+        "put set() after the op and parallelize the set's output with Stream: " +
+        "the op runs whole before the loop and overlaps with nothing",
     });
   }
   return op.inputs.map((id, operand) => {
