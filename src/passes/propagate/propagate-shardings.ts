@@ -39,14 +39,14 @@ export const propagateShardings: Pass<"fusion", "fusion"> = {
     for (const [i, op] of fusion.ops.entries()) {
       if (isUsers(op.output)) continue;
       for (const operand of referenceOrder(op, edit.tensors)) {
-        follow(edit, at(op.inputs, operand), op.output, forward(pairsOf(i), operand), allTypes);
+        follow(edit, at(op.inputs, operand), op.output, () => forward(pairsOf(i), operand), allTypes);
       }
     }
     for (const [i, op] of [...fusion.ops.entries()].toReversed()) {
       for (const [operand, id] of op.inputs.entries()) {
         // place-scalars puts numbers on the devices of all their readers.
         if ((isUsers(id) && !inputs.has(id)) || at(edit.tensors, id).domain.logical.length === 0) continue;
-        follow(edit, op.output, id, backward(pairsOf(i), operand), inputs.has(id) ? chunksOnly : allTypes);
+        follow(edit, op.output, id, () => backward(pairsOf(i), operand), inputs.has(id) ? chunksOnly : allTypes);
       }
     }
     removeUnfollowedStreams(edit, fusion, options);
@@ -117,26 +117,26 @@ function follow(
   edit: FusionEdit,
   reference: TensorId,
   target: TensorId,
-  images: readonly Image[],
+  imagesOn: () => readonly Image[],
   offers: Offer,
 ): void {
   const source = at(edit.tensors, reference);
   const tensor = at(edit.tensors, target);
-  const taken = new Set(
-    tensor.domain.loop.flatMap(({ iterType, parallelType }) =>
-      iterType === "reduction" && isDID(parallelType) ? [] : [parallelType],
-    ),
-  );
   const { mesh } = source;
+  const taken = new Set<ParallelType>(["Serial"]);
+  for (const { iterType, parallelType } of tensor.domain.loop) {
+    if (iterType !== "reduction" || !isDID(parallelType)) taken.add(parallelType);
+  }
   const fits = (type: ParallelType): boolean =>
     !isDID(type) ||
     tensor.mesh === null ||
     (mesh?.hasAxis(type) === true && tensor.mesh.hasAxis(type) && tensor.mesh.size(type) === mesh.size(type));
   let { domain } = tensor;
-  for (const axis of source.domain.logical) {
-    if (!source.domain.loop.some(({ parallelType }) => parallelType !== "Serial")) break;
-    const image = images.find(({ from }) => from.id === axis.id);
-    if (image === undefined) continue;
+  const isOffered = ({ parallelType: type }: IterDomain): boolean =>
+    !taken.has(type) && (offers(type, true) || offers(type, false)) && fits(type);
+  const images = source.domain.loop.some(isOffered) ? imagesOn() : [];
+  for (const image of images) {
+    const axis = image.from;
     const all = (image.outermost ? outermostLevels : levelsOf)(source.domain, axis);
     const chosen =
       all === null
