@@ -48,6 +48,7 @@ describe("the package", () => {
       "dist/index.js",
       "dist/index.d.ts",
       "dist/cli/main.js",
+      "profiles/2xH200.json",
       "profiles/4xH200.json",
       "README.md",
       "LICENSE",
