@@ -85,6 +85,18 @@ const cases: readonly Case[] = [
     },
   })),
   {
+    name: "chunks of one index each, and an operand that has one index of the axis",
+    devices: 3,
+    setting: { insertReshardingAfter: true },
+    body: (f, mesh) => {
+      const [x, column, w] = [f.input([4, 4]), f.input([4, 1]), f.input([5, 4])];
+      for (const tensor of [x, w]) tensor.setDeviceMesh(mesh);
+      w.outerSplit(1, 7).parallelize("Stream");
+      w.outerSplit(2, 3).parallelize("DIDx");
+      return [linear(add(x, column), w)];
+    },
+  },
+  {
     name: "a sum of half shares that propagation spreads, within the bounds of its roundings",
     devices: 8,
     body: (f, mesh) => {

@@ -4,7 +4,15 @@
  */
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import { axisShards, isWholeAxis, sameCut } from "../../ir/axis-shards.ts";
-import { type DIDType, didTypes, isDID, type IterDomain, type Tensor, withoutReductions } from "../../ir/domain.ts";
+import {
+  type DIDType,
+  didTypes,
+  isDID,
+  isUnitAxis,
+  type IterDomain,
+  type Tensor,
+  withoutReductions,
+} from "../../ir/domain.ts";
 import { type AxisPair, axisMap, partialAxes } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
@@ -35,6 +43,7 @@ export function isOnDevice(tensor: Tensor, device: number): boolean {
  *
  * - An axis that this operand lacks (N of a matmul's first) or only broadcasts makes no difference: every device holds
  *   what it needs. A broadcast axis that is itself sharded does: only one device holds its element.
+ * - Nor does the whole one element of an axis of a binary op (`stretches`): a part of the output has it or is empty.
  * - An axis that no operand has does: the op makes it whole (a reshape, a slice that cuts).
  * - An axis of `partial` results takes the cut of the operand's reduced axis.
  */
@@ -44,6 +53,7 @@ function changedDIDTypes(
   own: readonly AxisPair[],
   all: readonly AxisPair[],
   partial: readonly IterDomain[],
+  stretches: boolean,
 ): readonly DIDType[] {
   const before = axisShards(producer);
   const after = axisShards(consumer);
@@ -65,8 +75,12 @@ function changedDIDTypes(
     if (from !== null) return true;
     if (to === null) return false;
     return (
-      own.some((pair) => pair.consumer.id === to.axis.id && !pair.broadcast) ||
-      !all.some((pair) => pair.consumer.id === to.axis.id)
+      own.some(
+        (pair) =>
+          pair.consumer.id === to.axis.id &&
+          !pair.broadcast &&
+          !(stretches && !isWholeAxis(to) && isUnitAxis(pair.producer)),
+      ) || !all.some((pair) => pair.consumer.id === to.axis.id)
     );
   });
 }
@@ -99,7 +113,14 @@ export function reshardedOperands(op: Op, tensors: readonly Tensor[]): readonly 
     if (!meshDiffers && !isSharded(producer) && !isSharded(consumer)) return;
     pairs ??= axisMap(op, tensors);
     const own = pairs.filter((pair) => pair.operand === operand);
-    const types = changedDIDTypes(producer, consumer, own, pairs, partialAxes(op, tensors));
+    const types = changedDIDTypes(
+      producer,
+      consumer,
+      own,
+      pairs,
+      partialAxes(op, tensors),
+      op.inputs.length > 1 && op.kind === "Binary",
+    );
     if (meshDiffers || types.length > 0) changes.push({ operand, producer, meshDiffers, types });
   });
   return changes;
