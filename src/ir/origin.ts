@@ -19,7 +19,7 @@ export function nameOf({ origin }: Pick<Tensor, "origin">): string | null {
 }
 
 /** `T3 hidden`, or `T3`. */
-export function titleOf(tensor: Pick<Tensor, "id" | "origin">): string {
+function titleOf(tensor: Pick<Tensor, "id" | "origin">): string {
   const name = nameOf(tensor);
   return name === null ? `T${tensor.id}` : `T${tensor.id} ${name}`;
 }

@@ -43,7 +43,7 @@ export interface Graph {
 }
 
 /** None, one or two axes of devices. */
-export const grids: readonly (readonly number[])[] = [
+const grids: readonly (readonly number[])[] = [
   [2],
   [],
   [3],

@@ -4,7 +4,15 @@
 import { expect, it } from "vitest";
 import { cli } from "../cli/captured-cli.ts";
 
-const ring = ["test/fixtures/programs/ring-allgather-matmul.ts", "--backend", "cuda", "--devices", "4", "--streams", "4"];
+const ring = [
+  "test/fixtures/programs/ring-allgather-matmul.ts",
+  "--backend",
+  "cuda",
+  "--devices",
+  "4",
+  "--streams",
+  "4",
+];
 const small = ["--set", "M=48", "--set", "K=16", "--set", "N=8"];
 const schedule = ["--in-place", "--compute-streams", "1", "--merge-gemms", "1-3", "--batch-signals"];
 

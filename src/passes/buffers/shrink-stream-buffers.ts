@@ -124,9 +124,8 @@ function withSlots(edit: TensorEdit, { tensor: id, axis, chunks }: IterationBuff
 
 /** The axes of a chunk, after an axis of slots. */
 function withChunkSlots(edit: TensorEdit, tensor: Tensor, axis: IterDomain, parts: Scalar): Tensor | null {
-  const fit = chunkFit(tensor, axis, { parts, within: null });
-  const inside =
-    fit.kind === "fits" ? fit : chunkFit(tensor, axis, { parts, within: fit.kind === "shares" ? fit.type : null });
+  const inside = chunkFit(tensor, axis, { parts, within: null });
+  // Chunks of the devices' shares may be longer on one device than parts of each chunk.
   if (inside.kind !== "fits") return null;
   const kept = tensor.domain.logical.map((own): ModelledAxis =>
     own.id === axis.id ? chunkModel(tensor, own, parts, inside.part) : { axis: own, model: modelOf(tensor, own) },

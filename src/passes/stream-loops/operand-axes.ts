@@ -57,7 +57,7 @@ function isEven(producer: IterDomain, consumer: IterDomain, chunks: Chunks | nul
 }
 
 /** Throws `stream-on-split-axis` if the loop's chunks are not runs of what each device has of the operand. */
-export function requireChunks(op: Op, operand: Tensor, axis: IterDomain, chunks: Chunks): void {
+function requireChunks(op: Op, operand: Tensor, axis: IterDomain, chunks: Chunks): void {
   const fit = chunkFit(operand, axis, chunks);
   if (fit.kind === "fits") return;
   const { within } = chunks;

@@ -16,7 +16,10 @@ const root = path.resolve(import.meta.dirname, "../../..");
 
 describe("fixtures of passes", () => {
   const folder = path.join(root, "test/fixtures");
-  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(
+    // Programs and pictures are no fixtures of passes.
+    (file) => file.endsWith(".ts") && !/^(?:programs|sharding)\//u.test(file),
+  );
   it.each(files)("%s", async (file) => {
     const { default: fixture } = (await import(path.join(folder, file))) as { default: Fixture };
     try {

@@ -43,7 +43,16 @@ it("writes a profile of this machine, by which a schedule is chosen", async () =
   expect(room).toBeGreaterThanOrEqual(0);
   expect(room).toBeLessThanOrEqual(1);
 
-  const command = ["run", "test/fixtures/programs/ring-allgather-matmul.ts", "--devices", "2", "--set", "M=64", "--set", "K=32"];
+  const command = [
+    "run",
+    "test/fixtures/programs/ring-allgather-matmul.ts",
+    "--devices",
+    "2",
+    "--set",
+    "M=64",
+    "--set",
+    "K=32",
+  ];
   const run = await cli(...command, "--schedule-choice", "auto", "--profile", file, "--check");
   expect(run.out).toMatch(/^schedule: .+ simulated schedules/m);
   expect(run.status).toBe(0);

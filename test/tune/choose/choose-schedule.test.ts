@@ -240,7 +240,7 @@ describe("choose", () => {
     const c = linear(a, f.input([8, 8], "float"));
     f.output(c);
     a.setDeviceMesh(DeviceMesh.range(4));
-    expect(() => choose(f, { devices: 4 }, machine)).toThrow(DiagnosticError);
+    expect(() => choose(f, { devices: 4, propagate: false }, machine)).toThrow(DiagnosticError);
   });
 
   it("chooses what has the oracle's result", async () => {

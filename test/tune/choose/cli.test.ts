@@ -17,7 +17,16 @@ afterAll(() => {
   folder.remove();
 });
 
-const run = ["run", "test/fixtures/programs/ring-allgather-matmul.ts", "--devices", "2", "--set", "M=32", "--set", "K=16"];
+const run = [
+  "run",
+  "test/fixtures/programs/ring-allgather-matmul.ts",
+  "--devices",
+  "2",
+  "--set",
+  "M=32",
+  "--set",
+  "K=16",
+];
 const auto = [...run, "--schedule-choice", "auto"];
 
 it("chooses, says why, and has the oracle's result", async () => {
