@@ -18,12 +18,6 @@ export function nameOf({ origin }: Pick<Tensor, "origin">): string | null {
   return origin.relation === undefined ? origin.name : `${origin.relation} of ${origin.name}`;
 }
 
-/** `T3 hidden`, or `T3`. */
-function titleOf(tensor: Pick<Tensor, "id" | "origin">): string {
-  const name = nameOf(tensor);
-  return name === null ? `T${tensor.id}` : `T${tensor.id} ${name}`;
-}
-
 /** The result of `run`. Diagnostics that it throws gain the origins and annotations of the tensors that they mention. */
 export function withOrigins<T>(tensors: readonly Tensor[], run: () => T): T {
   try {
