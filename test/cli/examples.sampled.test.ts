@@ -1,13 +1,21 @@
 /** Every example lowers on every rank, and runs and checks, with 1, 2, 3, 4 and 8 devices and 1, 3 and 8 streams. */
+import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
 import { exampleFiles, examplesFolder } from "../support/example-program.ts";
 import { combinations } from "../support/split-cases.ts";
-import { sample } from "../support/suite.ts";
+import { runs, sample } from "../support/suite.ts";
 import { cli } from "./captured-cli.ts";
 
 const cases = sample(combinations({ name: exampleFiles, devices: [1, 2, 3, 4, 8] }), 9);
 const streamCounts = [1, 3, 8];
+/** Quick contracts fewer elements than the examples do. */
+const contracted = runs({ quick: 48, long: 0 });
+
+function sizesOf(file: string): readonly string[] {
+  const hasContraction = /\bprogram\(\s*\{[^}]*\bK: \d/u.test(readFileSync(file, "utf8"));
+  return contracted > 0 && hasContraction ? ["--set", `K=${contracted}`] : [];
+}
 
 interface RunDocument {
   readonly outputs: readonly { readonly fingerprint: string; readonly check: { readonly ok: boolean } }[];
@@ -32,7 +40,8 @@ it.each(cases)(title, async ({ name, devices }) => {
   const fingerprints = new Set<string>();
   for (const streams of streamCounts) {
     // Without a BLAS: its bits depend on whether a product is done in parts, which depends on who is idle.
-    const args = ["--devices", String(devices), "--streams", String(streams), "--blas", "off", "--check", "--json"];
+    const plain = ["--blas", "off", "--check", "--json", ...sizesOf(file)];
+    const args = ["--devices", String(devices), "--streams", String(streams), ...plain];
     const { status, out, err } = await cli("run", file, ...args);
     expect([status, err]).toEqual([0, ""]);
     const { outputs } = JSON.parse(out) as RunDocument;

@@ -77,7 +77,7 @@ describe("braid verify", () => {
   });
 
   it("more pairs of commands and queues than it can verify", () => {
-    const example = path.join(root, "examples/allgather.ts");
+    const example = path.join(root, "test/fixtures/programs/allgather.ts");
     const { status, text } = braid(1000, "verify", example, "--devices", "4096", "--set", "S=8", "--set", "N=1");
     expect(text).toContain("error[recording-too-long]");
     expect(text).toMatch(/found: \d+ commands on \d+ queues: \d+ pairs/);
@@ -86,7 +86,7 @@ describe("braid verify", () => {
   });
 
   it("4096 devices", () => {
-    const example = path.join(root, "examples/allgather.ts");
+    const example = path.join(root, "test/fixtures/programs/allgather.ts");
     const { status, text } = braid(700, "verify", example, "--devices", "4096", "--set", "S=1", "--set", "N=1");
     expect(text).toContain("ok; 4096 devices");
     expect(status).toBe(0);

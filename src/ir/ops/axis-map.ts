@@ -14,7 +14,7 @@
  *   T2[iS{M}, ideviceIdx.x{D}, rS{K/D}] = reduction( T1[iS{M}, i{K} split in deviceIdx.x{D} and iS{K/D}] )
  */
 import { at } from "../../support/invariant.ts";
-import { dividesEvenly, outermostLevels } from "../axis-levels.ts";
+import { dividesEvenly, levelsOf } from "../axis-levels.ts";
 import { type IterDomain, type Tensor, type TensorDomain, withoutReductions } from "../domain.ts";
 import type { Op } from "./op.ts";
 import type { Axes, AxisPair, OperandAxis } from "./row.ts";
@@ -75,8 +75,8 @@ function allOperandAxes(op: Op, tensors: readonly Tensor[]): readonly Axes[] {
   return op.inputs.map((_, operand) => operandAxes(op, operand, tensors));
 }
 
-/** Whether the axis is split or parallel, and its parts divide both axes. */
+/** Whether the axis is split, and its parts divide both axes. A type on a whole axis has no split to hand on. */
 function splitsDivide(domain: TensorDomain, axis: IterDomain, other: IterDomain): boolean {
-  const own = outermostLevels(domain, axis);
+  const own = levelsOf(domain, axis);
   return own !== null && own.levels.length > 0 && dividesEvenly(own, axis) && dividesEvenly(own, other);
 }
