@@ -77,3 +77,7 @@ export type { ProgramSize } from "./verify/verify.ts";
 export type { ChromeEvent, Complete, Counter, FlowEnd, FlowStart, Metadata } from "./trace/chrome/chrome-events.ts";
 export type { Unplaced } from "./executor/multi-device-executor.ts";
 export type { ExecuteOptions, OpenOptions } from "./backends/backend.ts";
+export type { MentionedTensor } from "./diagnostics/diagnostic.ts";
+export type { Annotation, Relation, TensorOrigin } from "./ir/domain.ts";
+export type { NumberOperand } from "./ir/ops/number-operand.ts";
+export type { CallSite } from "./support/call-site.ts";
