@@ -11,6 +11,7 @@
  * The elements of a share lie in memory in ascending order of their indices.
  */
 import { at } from "../support/invariant.ts";
+import { splitOf } from "./axis-levels.ts";
 import { type AxisPart, partTypeOf } from "./axis-shards.ts";
 import { type DIDType, isDID, type IterDomain, type IterDomainId, type TensorDomain } from "./domain.ts";
 
@@ -34,8 +35,8 @@ export function onDevice(coordinate: (type: DIDType) => number): CoordinateOf {
 /** The indices of an axis of `size` elements that lie in the given parts. */
 export function heldRuns(domain: TensorDomain, axis: IterDomain, size: number, coordinateOf: CoordinateOf): Runs {
   const runsOf = (id: IterDomainId, extent: number): Runs => {
-    const split = domain.transforms.find((transform) => transform.kind === "split" && transform.input === id);
-    if (split?.kind !== "split") {
+    const split = splitOf(domain, id);
+    if (split === null) {
       const parallelType = id === axis.id ? axis.parallelType : partTypeOf(domain, id);
       const index = coordinateOf({ id, parallelType });
       return index === null ? runsBetween(0, extent) : runsBetween(index, Math.min(index + 1, extent));
@@ -45,6 +46,36 @@ export function heldRuns(domain: TensorDomain, axis: IterDomain, size: number, c
     return nest(runsOf(split.outer, outer), runsOf(split.inner, inner), inner, extent);
   };
   return runsOf(axis.id, size);
+}
+
+/**
+ * Which index of the part `part` the index `index` of an axis of `size` elements lies in, and the first index after it
+ * that may lie in another. Null if the axis has no such part.
+ */
+export function partIndexAt(
+  domain: TensorDomain,
+  axis: IterDomain,
+  size: number,
+  part: IterDomainId,
+  index: number,
+): { readonly held: number; readonly end: number } | null {
+  const within = (
+    id: IterDomainId,
+    extent: number,
+    at: number,
+  ): { readonly held: number; readonly end: number } | null => {
+    if (id === part) return { held: at, end: at + 1 };
+    const split = domain.transforms.find((transform) => transform.kind === "split" && transform.input === id);
+    if (split?.kind !== "split") return null;
+    const rest = Math.ceil(extent / split.factor);
+    const [outer, inner] = split.innerSplit ? [rest, split.factor] : [split.factor, rest];
+    const position = Math.floor(at / inner);
+    const inOuter = within(split.outer, outer, position);
+    if (inOuter !== null) return { ...inOuter, end: inOuter.end * inner };
+    const inInner = within(split.inner, inner, at - position * inner);
+    return inInner === null ? null : { ...inInner, end: position * inner + Math.min(inInner.end, inner) };
+  };
+  return within(axis.id, size, index);
 }
 
 /** The indices a * length + b below `end`, for a in `outer` and b in `inner`. */
@@ -85,6 +116,10 @@ export function countIn(runs: Runs): number {
 /** The number of indices below `index`: the position of that index in memory if it is held. */
 export function countBelow(runs: Runs, index: number): number {
   return runs.reduce((count, { start, stop }) => count + Math.max(0, Math.min(stop, index) - start), 0);
+}
+
+export function sameRuns(a: Runs, b: Runs): boolean {
+  return a.length === b.length && a.every(({ start, stop }, i) => b[i]?.start === start && b[i].stop === stop);
 }
 
 /** The indices in both. */

@@ -36,6 +36,11 @@ export function axisParts(domain: TensorDomain, axis: IterDomain): readonly Axis
   return partsOf(domain, axis, axis.extent, constant, (extent, factor) => foldCeilDiv(extent, constant(factor)));
 }
 
+/** The logical axis that a loop axis is, or is a part of; null for an axis made by merge. */
+export function logicalAxisOf(domain: TensorDomain, { id }: Pick<IterDomain, "id">): IterDomain | null {
+  return domain.logical.find((axis) => axisParts(domain, axis).some((part) => part.id === id)) ?? null;
+}
+
 /** The parts of an axis of `size` elements. */
 export function sizedParts(domain: TensorDomain, axis: IterDomain, size: number): readonly AxisPart<number>[] {
   return partsOf(
@@ -45,6 +50,13 @@ export function sizedParts(domain: TensorDomain, axis: IterDomain, size: number)
     (factor) => factor,
     (extent, factor) => Math.ceil(extent / factor),
   );
+}
+
+/** The DID types of the outermost parts of a logical axis, up to the first part with another type. */
+export function outermostTypes(domain: TensorDomain, axis: IterDomain): readonly DIDType[] {
+  const types = axisParts(domain, axis).map(({ parallelType }) => parallelType);
+  const end = types.findIndex((type) => !isDID(type));
+  return (end < 0 ? types : types.slice(0, end)).filter(isDID);
 }
 
 /** The parallel type of an axis that `split` made; Serial if it was split further. */
@@ -92,6 +104,7 @@ export interface AxisShard {
 }
 
 const none: readonly AxisShard[] = [];
+const one = constant(1);
 
 /** The shards of the axes that exist at run time, by axis and then outermost first. */
 export function axisShards(tensor: Tensor): readonly AxisShard[] {
@@ -108,19 +121,27 @@ export function reducedShards(tensor: Tensor): readonly AxisShard[] {
 function shardsWhere({ domain }: Tensor, accepts: (axis: IterDomain) => boolean): readonly AxisShard[] {
   // Fast path: most tensors are not sharded, and passes ask about each tensor many times.
   if (!domain.loop.some((axis) => isDID(axis.parallelType))) return none;
-  return domain.logical.flatMap((axis) => {
-    if (!accepts(axis)) return [];
+  const found: AxisShard[] = [];
+  for (const axis of domain.logical) {
+    if (!accepts(axis)) continue;
+    // Most axes have no parts, and a look at the splits costs less than a list of parts.
+    if (!domain.transforms.some((transform) => transform.kind === "split" && transform.input === axis.id)) {
+      const type = axis.parallelType;
+      if (isDID(type)) found.push({ type, axis, part: axis.id, outer: one, inner: one, isWhole: true });
+      continue;
+    }
     const parts = axisParts(domain, axis);
-    return parts.flatMap(({ id, extent, parallelType }, i): readonly AxisShard[] => {
-      if (!isDID(parallelType)) return [];
+    for (const [i, { id, extent, parallelType }] of parts.entries()) {
+      if (!isDID(parallelType)) continue;
       const extents = parts.map((part) => part.extent);
       const outer = foldProduct(extents.slice(0, i));
       const inner = foldProduct(extents.slice(i + 1));
       // Fewer indices than devices also make parts of one index, but leave some empty.
       const isWhole = isConstant(outer, 1) && isConstant(inner, 1) && sameScalar(extent, axis.extent);
-      return [{ type: parallelType, axis, part: id, outer, inner, isWhole }];
-    });
-  });
+      found.push({ type: parallelType, axis, part: id, outer, inner, isWhole });
+    }
+  }
+  return found;
 }
 
 /** Whether every device holds one index of the axis. */
@@ -141,7 +162,8 @@ export function sameCut(a: Pick<AxisShard, "outer" | "inner">, b: Pick<AxisShard
 /** The first axis with a DID type that is not part of a logical axis, or null. */
 export function mergedShard({ domain }: Tensor): IterDomain | null {
   const sharded = domain.loop.filter((axis) => isDID(axis.parallelType));
-  if (sharded.length === 0) return null;
+  // Without a merge, all axes are parts of logical ones.
+  if (sharded.length === 0 || !domain.transforms.some(({ kind }) => kind === "merge")) return null;
   const parts = new Set(domain.logical.flatMap((axis) => axisParts(domain, axis).map(({ id }) => id)));
   return sharded.find(({ id }) => !parts.has(id)) ?? null;
 }

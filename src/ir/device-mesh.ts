@@ -24,6 +24,8 @@ export class DeviceMesh {
   readonly devices: readonly number[];
   /** Made once: every tensor of a dump prints its mesh. */
   #text: string | undefined;
+  /** The position of each device: programs for thousands of ranks ask for each of them. */
+  readonly #positions: ReadonlyMap<number, number>;
 
   /** Throws `mesh-duplicate-device`, `mesh-bad-device`, `mesh-not-rectangular`. */
   constructor(devices: NestedDevices) {
@@ -70,6 +72,7 @@ export class DeviceMesh {
         help: `remove the second ${repeated}`,
       });
     }
+    this.#positions = new Map(this.devices.map((device, position) => [device, position]));
     Object.freeze(this);
   }
 
@@ -89,7 +92,7 @@ export class DeviceMesh {
   }
 
   has(device: number): boolean {
-    return this.devices.includes(device);
+    return this.#positions.has(device);
   }
 
   hasAxis(type: DIDType): boolean {
@@ -148,8 +151,8 @@ export class DeviceMesh {
   }
 
   #positionOf(device: number): number {
-    const position = this.devices.indexOf(device);
-    if (position < 0) {
+    const position = this.#positions.get(device);
+    if (position === undefined) {
       fail({
         code: "mesh-bad-device",
         message: `device ${device} is not in the mesh`,

@@ -3,6 +3,7 @@
  * Ops are in topological order. The counters hold the next free printed numbers.
  */
 import type { Tensor, TensorId } from "./domain.ts";
+import type { Marker } from "./marker.ts";
 import type { Op } from "./ops/op.ts";
 
 export interface FusionData {
@@ -16,4 +17,6 @@ export interface FusionData {
   readonly iterDomainCount: number;
   /** The next number of a scalar `i<n>`. */
   readonly scalarCount: number;
+  /** Which ops compositions made; only `gradients` reads it. Absent if there are none. */
+  readonly markers?: readonly Marker[];
 }

@@ -15,6 +15,21 @@ function bitsOf(x: number): number {
   return register.getUint32(0, true);
 }
 
+const floats = new Float32Array(register.buffer);
+const words = new Int32Array(register.buffer);
+
+/** The bits of a float32 as an i32. */
+export function floatToBits(x: number): number {
+  floats[0] = x;
+  return words[0] ?? 0;
+}
+
+/** The float32 with the bits of an i32. */
+export function bitsToFloat(bits: number): number {
+  words[0] = bits;
+  return floats[0] ?? NaN;
+}
+
 /** 2^(exponent - 25) for the biased exponents of half: the weight of the last significand bit. */
 const halfUnits = Float64Array.from({ length: 32 }, (_, exponent) => 2 ** (exponent - 25));
 

@@ -5,7 +5,9 @@
  */
 import { accumulatorOf, dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
-import { type Moved, wrap } from "./definitions.ts";
+import { wrap } from "./definitions.ts";
+import { createDots, type DotRow } from "./float-dots.ts";
+import { contiguous, type DotRows, rowsOf, type Runs, runsOf } from "./operand-runs.ts";
 import {
   type Arithmetic,
   accumulationError,
@@ -14,15 +16,7 @@ import {
   gamma,
   storeAccumulated,
 } from "./tolerance.ts";
-import {
-  type Bounded,
-  elementAt,
-  makeValue,
-  numbersOf,
-  type Value,
-  overflowThreshold,
-  smallestRounding,
-} from "./value.ts";
+import { type Bounded, elementAt, makeValue, type Value, overflowThreshold, smallestRounding } from "./value.ts";
 
 /** How a back end adds the terms of an element. */
 export interface Accumulating {
@@ -38,15 +32,11 @@ export function matmul(a: Value, b: Value, shape: readonly number[], accumulatin
   const batchAxes = shape.length - rowAxes - columnAxes;
   const leftK = a.shape.length - 1;
   const rightK = b.shape.length - 1 - columnAxes;
-  const dot = createDot(a, b, at(a.shape, leftK), false, accumulating);
-  return makeValue(a.dtype, shape, (index) => {
-    const batch = index.slice(0, batchAxes);
-    const m = index.slice(batchAxes, batchAxes + rowAxes);
-    const n = index.slice(batchAxes + rowAxes);
-    const left = [...batch.slice(batch.length - leftK + rowAxes), ...m, 0];
-    const right = [...batch.slice(batch.length - rightK), 0, ...n];
-    return dot(runOf(a.shape, left, leftK), runOf(b.shape, right, rightK), null);
-  });
+  const left = runsOf(a, leftK, shape, (position) => batchAxes - (leftK - rowAxes) + position);
+  const right = runsOf(b, rightK, shape, (position) =>
+    position > rightK ? shape.length - 1 : batchAxes - rightK + position,
+  );
+  return contracted(left, right, shape, { columns: columnAxes > 0, accumulating });
 }
 
 /** x [.., K], weight [N, K] or [K], bias [N] or []. */
@@ -58,47 +48,49 @@ export function linear(
   accumulating: Accumulating,
 ): Value {
   const columnAxes = weight.shape.length - 1;
-  const leftK = x.shape.length - 1;
-  const count = at(x.shape, leftK);
-  const dot = createDot(x, weight, count, bias !== null, accumulating);
-  return makeValue(x.dtype, shape, (index) => {
-    const rows = index.slice(0, index.length - columnAxes);
-    const n = index.slice(index.length - columnAxes);
-    const left = runOf(x.shape, [...rows, 0], leftK);
-    const right = runOf(weight.shape, [...n, 0], columnAxes);
-    return dot(left, right, bias === null ? null : elementAt(bias, n));
+  const left = runsOf(x, x.shape.length - 1, shape, (position) => position);
+  const right = runsOf(weight, columnAxes, shape, () => shape.length - 1);
+  return contracted(left, right, shape, {
+    columns: columnAxes > 0,
+    accumulating,
+    ...(bias === null ? {} : { bias: (index) => elementAt(bias, index.slice(index.length - columnAxes)) }),
   });
 }
 
-/** The positions of the elements along one axis. */
-interface Run {
-  readonly start: number;
-  readonly stride: number;
+interface Contracted {
+  /** Whether the last axis of the result is one of the right operand. */
+  readonly columns: boolean;
+  readonly accumulating: Accumulating;
+  /** What is added to an element of the result. */
+  readonly bias?: (index: readonly number[]) => Bounded;
 }
 
-/** The run along `axis` through `index`. A batch axis of extent 1 ignores the index. */
-function runOf(shape: readonly number[], index: readonly number[], axis: number): Run {
-  let start = 0;
-  let stride = 1;
-  shape.forEach((extent, position) => {
-    start = start * extent + (extent === 1 ? 0 : at(index, position));
-    if (position > axis) stride *= extent;
-  });
-  return { start, stride };
+function contracted(
+  left: Runs,
+  right: Runs,
+  shape: readonly number[],
+  { columns, accumulating, bias }: Contracted,
+): Value {
+  const { dtype } = left.value;
+  const isFloat = dtypes[dtype].family === "float";
+  const [a, b] = isFloat ? [contiguous(left), contiguous(right)] : [left, right];
+  const rows = rowsOf(a, b, columns ? shape : [...shape, 1]);
+  const element = isFloat ? floatElement(a, b, rows, bias !== undefined, accumulating) : integerElement(a, b, rows);
+  return makeValue(dtype, shape, (index, flat) => element(flat, bias?.(index) ?? null));
 }
 
-type Dot = (x: Run, y: Run, bias: Bounded | null) => Bounded;
+/** The element at a position in row-major order. They are asked for in order. */
+type ElementOf = (flat: number, bias: Bounded | null) => Bounded;
 
-function createDot(a: Value, b: Value, count: number, hasBias: boolean, accumulating: Accumulating): Dot {
-  return dtypes[a.dtype].family === "float" ? floatDot(a, b, count, hasBias, accumulating) : integerDot(a, b, count);
-}
-
-function floatDot(a: Value, b: Value, count: number, hasBias: boolean, { hops, arithmetic }: Accumulating): Dot {
-  const { dtype } = a;
-  // Typed arrays keep the inner loop plain arithmetic.
-  const left = numbersOf(a);
-  const right = numbersOf(b);
-  const exactOperands = isExact(a) && isExact(b);
+function floatElement(
+  a: Runs,
+  b: Runs,
+  rows: DotRows,
+  hasBias: boolean,
+  { hops, arithmetic }: Accumulating,
+): ElementOf {
+  const { count } = a;
+  const { dtype } = a.value;
   const accumulator = accumulatorOf[dtype];
   const roundings = contractionRoundings(count, dtype, arithmetic) + (hasBias ? 1 : 0);
   // The oracle's own roundings. Products of two narrower floats are exact in double.
@@ -109,78 +101,82 @@ function floatDot(a: Value, b: Value, count: number, hasBias: boolean, { hops, a
     overflow: overflowThreshold[hops > 0 ? dtype : accumulator],
     vanishing: 0,
   };
-  return (x, y, bias) => {
-    let sum = 0;
-    let magnitude = 0;
-    let spread = 0;
-    for (let k = 0; k < count; k++) {
-      const i = x.start + k * x.stride;
-      const j = y.start + k * y.stride;
-      // Plain indexing, because the oracle spends nearly all of its time in this loop.
-      const product = (left[i] ?? NaN) * (right[j] ?? NaN);
-      sum += product;
-      magnitude += Math.abs(product);
-      if (exactOperands) continue;
-      spread += spreadOf(
-        { size: Math.abs(at(left, i)), by: at(a.bounds, i) },
-        { size: Math.abs(at(right, j)), by: at(b.bounds, j) },
-      );
-    }
+  const compensates = dtype === "double" && arithmetic.valuesOnly !== true;
+  const dots = createDots(a, b, rows);
+  let found: DotRow | null = null;
+  return (flat, bias) => {
+    const row = Math.floor(flat / rows.count);
+    const column = flat % rows.count;
+    if (column === 0 || found === null) found = dots.row(row);
+    const place = found.start + column;
+    let sum = at(found.sums, place);
+    let magnitude = at(found.magnitudes, place);
+    let spread = at(found.spreads, place);
     if (bias !== null) {
       sum += Number(bias.element);
       magnitude += Math.abs(Number(bias.element));
       spread += bias.bound;
     }
-    const needsTerms = dtype === "double" || !Number.isFinite(magnitude);
-    const careful = needsTerms ? sumOfTerms(left, right, x, y, count, bias) : { exact: sum, magnitude, finite: true };
-    return storeAccumulated(dtype, { ...careful, spread, peak: careful.magnitude + spread, least: Infinity }, limits);
+    const needsTerms = compensates || (!Number.isFinite(magnitude) && !Number.isNaN(sum));
+    const total = needsTerms
+      ? sumOfTerms(a, b, at(rows.x, row), at(rows.y, row) + column * rows.step, bias)
+      : { exact: sum, magnitude: Number.isNaN(sum) ? 0 : magnitude, finite: !Number.isNaN(sum) };
+    const { exact, magnitude: size, finite } = total;
+    // A spread of properties would take longer than the sums.
+    return storeAccumulated(
+      dtype,
+      { exact, magnitude: size, finite, spread, peak: size + spread, least: Infinity },
+      limits,
+    );
   };
-}
-
-/** The largest change of a product when its operands change. */
-function spreadOf(x: Moved, y: Moved): number {
-  if (Number.isFinite(x.size) && Number.isFinite(y.size)) return x.size * y.by + y.size * x.by + x.by * y.by;
-  // NaN and infinity do not change, unless the sign of the other operand may.
-  const isOpen = [x, y].some(({ size, by }) => by > 0 && size <= by);
-  return x.by === Infinity || y.by === Infinity || isOpen ? Infinity : 0;
 }
 
 /** The sum again, compensated, with the magnitude of its finite terms. */
 function sumOfTerms(
-  left: Float64Array,
-  right: Float64Array,
-  x: Run,
-  y: Run,
-  count: number,
+  a: Runs,
+  b: Runs,
+  x: number,
+  y: number,
   bias: Bounded | null,
 ): { readonly exact: number; readonly magnitude: number; readonly finite: boolean } {
-  const sum = exactSum();
+  const terms = new Float64Array(a.count);
   let magnitude = 0;
   let finite = true;
-  const add = (term: number, isFinite: boolean): void => {
-    sum.add(term);
-    if (isFinite) magnitude += Math.abs(term);
+  for (let k = 0; k < a.count; k++) {
+    const p = a.numbers[x + k] ?? NaN;
+    const q = b.numbers[y + k] ?? NaN;
+    terms[k] = p * q;
+    if (Number.isFinite(p) && Number.isFinite(q)) magnitude += Math.abs(p * q);
     else finite = false;
-  };
+  }
+  const sum = exactSum();
   // Contractions start from +0.
   sum.add(0);
-  for (let k = 0; k < count; k++) {
-    const [p, q] = [at(left, x.start + k * x.stride), at(right, y.start + k * y.stride)];
-    add(p * q, Number.isFinite(p) && Number.isFinite(q));
+  sum.addRun(terms, 0, 1, a.count);
+  if (bias !== null) {
+    const term = Number(bias.element);
+    sum.add(term);
+    if (Number.isFinite(term)) magnitude += Math.abs(term);
+    else finite = false;
   }
-  if (bias !== null) add(Number(bias.element), Number.isFinite(Number(bias.element)));
   return { exact: sum.value(), magnitude, finite };
 }
 
-function integerDot(a: Value, b: Value, count: number): Dot {
-  const exactOperands = isExact(a) && isExact(b);
-  return (x, y, bias) => {
+function integerElement(a: Runs, b: Runs, { x, y, step, count }: DotRows): ElementOf {
+  const [left, right] = [a.value, b.value];
+  const exactOperands = isExact(left) && isExact(right);
+  return (flat, bias) => {
+    const row = Math.floor(flat / count);
+    const [start, other] = [at(x, row), at(y, row) + (flat % count) * step];
     let sum = BigInt(bias?.element ?? 0);
-    for (let k = 0; k < count; k++) {
-      sum += BigInt(at(a.elements, x.start + k * x.stride)) * BigInt(at(b.elements, y.start + k * y.stride));
+    for (let k = 0; k < a.count; k++) {
+      sum += BigInt(at(left.elements, start + k * a.stride)) * BigInt(at(right.elements, other + k * b.stride));
     }
     // Integers wrap, so a result is exact or unbounded.
-    return { element: wrap(a.dtype, sum), bound: exactOperands && (bias === null || bias.bound === 0) ? 0 : Infinity };
+    return {
+      element: wrap(left.dtype, sum),
+      bound: exactOperands && (bias === null || bias.bound === 0) ? 0 : Infinity,
+    };
   };
 }
 

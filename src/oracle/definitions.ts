@@ -1,5 +1,5 @@
 /**
- * The definition of every op on elements: plain, slow functions of JavaScript values. They import nothing from
+ * The definition of every op on elements (definitions/): plain, slow functions of JavaScript values. They import nothing from
  * numerics/scalar and ir/ops/functions, which define the same ops as expressions for kernel generators. The oracle uses
  * these functions, so `--check` shows a mistake in an expression; a test compares both over all dtypes and edges.
  *
@@ -10,127 +10,12 @@ import { type DType, dtypes } from "../numerics/dtype.ts";
 import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../ir/ops/op.ts";
 import type { Value as Element } from "../numerics/tensor/storage.ts";
 import { invariant } from "../support/invariant.ts";
+import { binaryDefinitions } from "./definitions/binary.ts";
+import { normalDistribution } from "./definitions/normal-distribution.ts";
+import { reductionDefinitions } from "./definitions/reduction.ts";
+import { unaryDefinitions } from "./definitions/unary.ts";
 
-export interface UnaryDefinition {
-  readonly float: (x: number) => number;
-  /** Null for functions of floats alone. */
-  readonly integer: ((x: bigint) => bigint) | null;
-  readonly error: UnaryError;
-}
-
-/**
- * The largest error of a correct back end, before it rounds to the dtype. `output` is the absolute value of the result.
- */
-export interface UnaryError {
-  /** Number of roundings relative to `magnitude`: twice the ulps of the least accurate mathematical library. */
-  readonly roundings: number;
-  readonly magnitude: (input: number, output: number) => number;
-  /** The largest change of the result when `input` changes by up to `by`. */
-  readonly spread: (by: number, input: number, output: number) => number;
-}
-
-/** All back ends give the same result, and it changes as much as the operand. */
-const exact: UnaryError = { roundings: 0, magnitude: () => 0, spread: (by) => by };
-
-export const unaryDefinitions: { readonly [Op in UnaryOpType]: UnaryDefinition } = {
-  neg: { float: (x) => -x, integer: (x) => -x, error: exact },
-  abs: {
-    float: (x) => (x < 0 || Object.is(x, -0) ? -x : x),
-    integer: (x) => (x < 0n ? -x : x),
-    error: exact,
-  },
-  /** NaN stays NaN; -0 becomes 0. */
-  relu: {
-    float: (x) => (x > 0 || Number.isNaN(x) ? x : 0),
-    integer: (x) => (x > 0n ? x : 0n),
-    error: exact,
-  },
-  /** x Phi(x). */
-  gelu: {
-    float: (x) => x * normalDistribution(x),
-    integer: null,
-    // 1 + erf cancels for negative inputs, so the error is relative to the input. The steepest slope of gelu is 1.129.
-    error: { roundings: 4, magnitude: (input) => Math.abs(input), spread: (by) => 1.13 * by },
-  },
-  exp: {
-    float: Math.exp,
-    integer: null,
-    error: {
-      roundings: 4,
-      magnitude: (_, output) => output,
-      spread: (by, _, output) => output * Math.expm1(by),
-    },
-  },
-  tanh: {
-    float: Math.tanh,
-    integer: null,
-    error: { roundings: 4, magnitude: (_, output) => output, spread: (by) => by },
-  },
-  /** Infinite with the sign of x at 0, NaN below. */
-  rsqrt: {
-    float: (x) => 1 / Math.sqrt(x),
-    integer: null,
-    error: {
-      roundings: 4,
-      magnitude: (_, output) => output,
-      spread: (by, input, output) => (by < input ? (by * output) / (2 * (input - by)) : Infinity),
-    },
-  },
-};
-
-export interface BinaryDefinition {
-  readonly float: (x: number, y: number) => number;
-  readonly integer: (x: bigint, y: bigint) => bigint;
-  /** The largest change of the result for given changes of the operands. Integer results are `truncated`. */
-  readonly spread: (x: Moved, y: Moved, truncated: boolean) => number;
-}
-
-/** The absolute value of an operand and the largest change of the operand. */
-export interface Moved {
-  readonly size: number;
-  readonly by: number;
-}
-
-/** Computed in double. Rounding to float32 then gives the correct float32 result, because 53 >= 2 * 24 + 2 bits. */
-export const binaryDefinitions: { readonly [Op in BinaryOpType]: BinaryDefinition } = {
-  add: { float: (x, y) => x + y, integer: (x, y) => x + y, spread: (x, y) => x.by + y.by },
-  sub: { float: (x, y) => x - y, integer: (x, y) => x - y, spread: (x, y) => x.by + y.by },
-  mul: {
-    float: (x, y) => x * y,
-    integer: (x, y) => x * y,
-    spread: (x, y) => x.size * y.by + y.size * x.by + x.by * y.by,
-  },
-  /** Integers truncate toward zero, and x / 0 is 0. */
-  div: {
-    float: (x, y) => x / y,
-    integer: (x, y) => (y === 0n ? 0n : x / y),
-    // |x/y - x'/y'|, for y' bounded away from 0.
-    spread: (x, y, truncated) =>
-      y.size <= y.by ? Infinity : ((x.size / y.size) * y.by + x.by) / (y.size - y.by) + (truncated ? 1 : 0),
-  },
-};
-
-export interface ReductionDefinition {
-  readonly float: (x: number, y: number) => number;
-  readonly integer: (x: bigint, y: bigint) => bigint;
-  /** How roundings accumulate. null if the result is one of the elements, and exact. */
-  readonly accumulates: "sum" | "product" | null;
-}
-
-/** Of bool, amax is `or` and amin `and`. */
-export const reductionDefinitions: { readonly [Op in ReductionOpType]: ReductionDefinition } = {
-  sum: { float: (x, y) => x + y, integer: (x, y) => x + y, accumulates: "sum" },
-  prod: { float: (x, y) => x * y, integer: (x, y) => x * y, accumulates: "product" },
-  /** NaN if either is; -0 is below 0. */
-  amax: { float: (x, y) => extremum(x, y, x > y, 0), integer: (x, y) => (x > y ? x : y), accumulates: null },
-  amin: { float: (x, y) => extremum(x, y, x < y, -0), integer: (x, y) => (x < y ? x : y), accumulates: null },
-};
-
-function extremum(x: number, y: number, isFirst: boolean, zero: number): number {
-  if (Number.isNaN(x) || Number.isNaN(y)) return NaN;
-  if (x === 0 && y === 0) return Object.is(x, zero) ? x : y;
-  return isFirst ? x : y;
-}
+export { binaryDefinitions, normalDistribution, reductionDefinitions, unaryDefinitions };
 
 export function unaryOf(op: UnaryOpType, dtype: DType, x: Element): Element {
   const { float, integer } = unaryDefinitions[op];
@@ -140,10 +25,14 @@ export function unaryOf(op: UnaryOpType, dtype: DType, x: Element): Element {
 }
 
 export function binaryOf(op: BinaryOpType, dtype: DType, x: Element, y: Element): Element {
-  const { float, integer } = binaryDefinitions[op];
-  return dtypes[dtype].family === "float"
-    ? roundTo(dtype, float(Number(x), Number(y)))
-    : wrap(dtype, integer(BigInt(x), BigInt(y)));
+  const { float, integer, compares } = binaryDefinitions[op];
+  if (dtypes[dtype].family === "float") {
+    invariant(float !== null, "a function of integers has operands of integers", { op, dtype });
+    const result = float(Number(x), Number(y));
+    return compares === true ? result : roundTo(dtype, result);
+  }
+  invariant(integer !== null, "a function of floats has float operands", { op, dtype });
+  return wrap(compares === true ? "bool" : dtype, integer(BigInt(x), BigInt(y), 8 * dtypes[dtype].bytes));
 }
 
 /** A number that a program names, as an operand beside tensors of the dtype. 16-bit dtypes compute in float32. */
@@ -229,30 +118,4 @@ function nearestFloat32(x: bigint): number {
   const rest = 2n * (size % unit);
   const rounded = rest > unit || (rest === unit && below % 2n === 1n) ? below + 1n : below;
   return Number(rounded * unit) * (x < 0n ? -1 : 1);
-}
-
-/**
- * Phi(x). For u = |x| >= 1 the tail is the density divided by Laplace's continued fraction u + 1/(u + 2/(u + 3/(u +
- * ..))), of which double needs about 350 / u^2 terms. Below, it is 1/2 minus the density times u + u^3/3 + u^5/(3 5) +
- * ..
- */
-export function normalDistribution(x: number): number {
-  if (Number.isNaN(x)) return NaN;
-  const u = Math.abs(x);
-  if (u > 39) return x < 0 ? 0 : 1;
-  const density = Math.exp((-u * u) / 2) / Math.sqrt(2 * Math.PI);
-  let tail: number;
-  if (u >= 1) {
-    let fraction = u;
-    for (let term = Math.ceil(40 + 400 / (u * u)); term > 0; term--) fraction = u + term / fraction;
-    tail = density / fraction;
-  } else {
-    let [term, sum] = [u, 0];
-    for (let odd = 3; sum + term !== sum; odd += 2) {
-      sum += term;
-      term *= (u * u) / odd;
-    }
-    tail = 0.5 - density * sum;
-  }
-  return x < 0 ? tail : 1 - tail;
 }

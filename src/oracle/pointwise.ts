@@ -1,9 +1,10 @@
 /** Elementwise ops: unary, binary with broadcasting, cast. */
 import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
-import type { BinaryOpType, UnaryOpType } from "../ir/ops/op.ts";
-import { binaryDefinitions, binaryOf, castOf, type Moved, unaryDefinitions, unaryOf } from "./definitions.ts";
+import type { BinaryOpType, TernaryOpType, UnaryOpType } from "../ir/ops/op.ts";
+import { binaryDefinitions, binaryOf, castOf, unaryDefinitions, unaryOf } from "./definitions.ts";
+import type { Moved } from "./definitions/binary.ts";
 import { gamma } from "./tolerance.ts";
-import { type Bounded, elementAt, flatElement, makeValue, store, type Value } from "./value.ts";
+import { type Bounded, elementAt, flatElement, makeValue, smallestNormal, store, type Value } from "./value.ts";
 
 export function unary(op: UnaryOpType, input: Value): Value {
   const { dtype } = input;
@@ -26,17 +27,37 @@ export function unary(op: UnaryOpType, input: Value): Value {
 
 export function binary(op: BinaryOpType, a: Value, b: Value, shape: readonly number[]): Value {
   const { dtype } = a;
-  const { float, spread } = binaryDefinitions[op];
+  const { float, spread, compares, roundings = 0 } = binaryDefinitions[op];
   const isFloat = dtypes[dtype].family === "float";
+  const accumulator = accumulatorOf[dtype];
+  const own = gamma(roundings, accumulator);
   const [readA, readB] = [broadcastReader(a, shape), broadcastReader(b, shape)];
-  return makeValue(dtype, shape, (index, flat) => {
+  return makeValue(compares === true ? "bool" : dtype, shape, (index, flat) => {
     const x = readA(index, flat);
     const y = readB(index, flat);
     const isExact = x.bound === 0 && y.bound === 0;
-    const error = isExact ? 0 : spread(moved(x), moved(y), !isFloat);
-    if (!isFloat) return { element: binaryOf(op, dtype, x.element, y.element), bound: finite(error) };
+    const moves = isExact ? 0 : spread(moved(x), moved(y), !isFloat);
+    if (!isFloat || float === null || compares === true) {
+      return { element: binaryOf(op, dtype, x.element, y.element), bound: finite(moves) };
+    }
     const exact = float(Number(x.element), Number(y.element));
+    // A library rounds subnormal results as coarsely as the smallest normal ones.
+    const isRounded = own > 0 && Number.isFinite(exact) && [x, y].every(({ element }) => Number.isFinite(element));
+    const error = moves + (isRounded ? own * Math.max(Math.abs(exact), smallestNormal[accumulator]) : 0);
     return store(dtype, exact, isDecided(exact, x, y) ? 0 : error);
+  });
+}
+
+/** The taken value. A condition that may be the other one may take either. */
+export function ternary(_: TernaryOpType, condition: Value, a: Value, b: Value, shape: readonly number[]): Value {
+  const [readC, readA, readB] = [condition, a, b].map((operand) => broadcastReader(operand, shape));
+  return makeValue(a.dtype, shape, (index, flat) => {
+    const [c, x, y] = [readC, readA, readB].map((read) => read?.(index, flat) ?? { element: NaN, bound: Infinity });
+    const [taken, other] = Number(c?.element) === 0 ? [y, x] : [x, y];
+    if (taken === undefined || other === undefined) return { element: NaN, bound: Infinity };
+    if (c?.bound === 0) return taken;
+    const apart = Math.abs(Number(taken.element) - Number(other.element)) + other.bound;
+    return { element: taken.element, bound: finite(Math.max(taken.bound, apart)) };
   });
 }
 
@@ -56,7 +77,7 @@ function isDecided(exact: number, x: Bounded, y: Bounded): boolean {
 }
 
 function moved({ element, bound }: Bounded): Moved {
-  return { size: size(element), by: bound };
+  return { at: Number(element), size: size(element), by: bound };
 }
 
 function size(element: Bounded["element"]): number {

@@ -18,6 +18,8 @@ export type RandomMode = "uniform" | "small-integers" | "special";
 export interface TensorShape {
   readonly dtype: DType;
   readonly shape: readonly number[];
+  /** Of integers that are indices: they are at least 0 and below it, but for special values. */
+  readonly limit?: number;
 }
 
 /** One tensor per entry, generated in order. */
@@ -25,13 +27,20 @@ export function randomInputs(tensors: readonly TensorShape[], random: Random, mo
   return tensors.map((tensor) => randomTensor(tensor, random, mode));
 }
 
-export function randomTensor({ dtype, shape }: TensorShape, random: Random, mode: RandomMode): Tensor {
+export function randomTensor({ dtype, shape, limit }: TensorShape, random: Random, mode: RandomMode): Tensor {
   const tensor = emptyTensor(dtype, shape);
   const elements = elementsOf(tensor.dtype, tensor.data);
-  const draw = draws[dtype];
+  const draw = limit === undefined ? draws[dtype] : indexDraw(dtype, limit);
   for (let i = 0; i < elements.length; i++) elements.set(i, draw(random, mode));
   if (mode === "special") setSpecial(elements, random);
   return tensor;
+}
+
+function indexDraw(dtype: DType, limit: number): (random: Random) => Element {
+  return (random) => {
+    const index = limit === 0 ? 0 : random.integer(limit);
+    return dtype === "int64" ? BigInt(index) : index;
+  };
 }
 
 function setSpecial(elements: Elements, random: Random): void {

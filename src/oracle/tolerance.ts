@@ -21,6 +21,8 @@ export interface Arithmetic {
   readonly blocksContractions: boolean;
   /** amax and amin over devices propagate NaN. */
   readonly keepsNaN: boolean;
+  /** Only values are asked for: no bounds, and sums of doubles that keep less than they could. */
+  readonly valuesOnly?: boolean;
 }
 
 /**

@@ -63,7 +63,7 @@ function emptyElements(dtype: DType, count: number): MutableElements {
 }
 
 /** The next index in row-major order. */
-function advance(index: number[], shape: readonly number[]): void {
+export function advance(index: number[], shape: readonly number[]): void {
   for (let axis = shape.length - 1; axis >= 0; axis--) {
     const next = at(index, axis) + 1;
     index[axis] = next < at(shape, axis) ? next : 0;

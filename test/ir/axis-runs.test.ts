@@ -8,6 +8,7 @@ import {
   heldRuns,
   intersection,
   onPositions,
+  partIndexAt,
   type Runs,
 } from "../../src/ir/axis-runs.ts";
 import {
@@ -85,6 +86,23 @@ it("every index is held by exactly the devices with its coordinates", () => {
     }),
     { numRuns: 300 },
   );
+});
+
+it("the part that holds an index follows from the splits, and so does where it may end", () => {
+  fc.assert(
+    fc.property(splits, fc.integer({ min: 1, max: 40 }), fc.nat(5), (given, size, chosen) => {
+      const { domain, leaves } = domainOf(given);
+      const part = leaves[chosen % leaves.length] ?? 0;
+      for (let j = 0; j < size;) {
+        const found = partIndexAt(domain, axis, size, id(part), j);
+        if (found === null) throw new Error("the axis has the part");
+        expect(found.end).toBeGreaterThan(j);
+        for (; j < Math.min(found.end, size); j++) expect(partIndices(domain, size, j).get(part)).toBe(found.held);
+      }
+    }),
+    { numRuns: 300 },
+  );
+  expect(partIndexAt(domainOf([]).domain, axis, 4, id(7), 0)).toBeNull();
 });
 
 describe("runs as sets", () => {

@@ -1,4 +1,5 @@
 /** Numbers as operands of add, sub, mul and div, from the API to kernels, results with bounds, and dumps. */
+import { binaryFunctions } from "../../src/ir/ops/functions/binary.ts";
 import { DeviceMesh, Fusion, HostProgramBuilder, parse, print, Tensor, type TensorView } from "braid";
 import { describe, expect, it } from "vitest";
 import type { BinaryKernel } from "../../src/commands/kernel.ts";
@@ -57,7 +58,8 @@ describe("are refused", () => {
 it("give the results of their definition in every kernel", () => {
   for (const { op, dtype, scalar } of numberCases) {
     const flat = operand(dtype, [edges[dtype].length]);
-    const kernel: BinaryKernel = { kind: "binary", op, scalar, inputs: [flat], outputs: [flat] };
+    const outputs = [binaryFunctions[op].result === "bool" ? { ...flat, dtype: "bool" as const } : flat];
+    const kernel: BinaryKernel = { kind: "binary", op, scalar, inputs: [flat], outputs };
     const [found = []] = runKernel(kernel, [edges[dtype]]);
     const expected = withNumber({ op, dtype, scalar }, edges[dtype]);
     expect(firstDifference(found, expected), `${op} ${dtype} ${JSON.stringify(scalar)}`).toBeNull();

@@ -3,16 +3,17 @@
  * against exact results nearby, and both directions of dumps. Kernels on the CPU run them in
  * test/kernels/elementwise.test.ts.
  */
-import { Fusion, HostProgramBuilder, parse, print, Tensor, type TensorView } from "braid";
+import { Fusion, HostProgramBuilder, parse, print, Tensor } from "braid";
 import { describe, expect, it } from "vitest";
+import { gelu, reciprocal } from "../../src/ir/api/ops.ts";
 import { expressionText } from "../../src/backends/cuda/kernels/text/expression-text.ts";
-import * as api from "../../src/ir/api/ops.ts";
 import { compileUnary } from "../kernels/compiled-expressions.ts";
 import { unaryExpression } from "../../src/ir/ops/functions/expressions.ts";
 import { unaryFunctions } from "../../src/ir/ops/functions/unary.ts";
 import type { UnaryOpType } from "../../src/ir/ops/op.ts";
 import { hasLaneForm } from "../../src/kernels/simd/lane-expressions.ts";
 import { accumulatorOf, dtypes } from "../../src/numerics/dtype.ts";
+import { erf, nearest } from "../../src/numerics/scalar/functions.ts";
 import { normalCdf } from "../../src/numerics/scalar/normal-cdf.ts";
 import { unaryDefinitions } from "../../src/oracle/definitions.ts";
 import { fromTensor } from "../../src/oracle/value.ts";
@@ -21,6 +22,7 @@ import { at } from "../../src/support/invariant.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { toDType } from "../kernels/reference.ts";
+import { unaryCalls as functions } from "../support/unary-calls.ts";
 
 interface Case {
   /** In double, as exact as JavaScript is. */
@@ -31,7 +33,7 @@ interface Case {
   readonly known?: readonly (readonly [x: number, y: number])[];
   /** In CUDA, for float. */
   readonly cuda: string;
-  /** Whether it runs in WebAssembly SIMD. */
+  /** Whether it runs in WebAssembly SIMD, in float. */
   readonly lanes: boolean;
 }
 
@@ -39,12 +41,72 @@ const cases: { readonly [Op in UnaryOpType]: Case } = {
   neg: { exact: (x) => -x, edges: [-0, 0, -Infinity, Infinity], cuda: "(-x)", lanes: true },
   abs: { exact: Math.abs, edges: [0, 0, Infinity, Infinity], cuda: "(fabsf(x))", lanes: true },
   relu: { exact: (x) => Math.max(x, 0), edges: [0, 0, Infinity, 0], cuda: "(braid_max(x, 0.0f))", lanes: true },
+  sign: {
+    exact: Math.sign,
+    edges: [0, 0, 1, -1],
+    cuda: "(x > 0.0f ? 1.0f : (x < 0.0f ? (-1.0f) : (x == 0.0f ? 0.0f : x)))",
+    lanes: true,
+  },
+  logicalNot: { exact: (x) => 1 - x, edges: [1, 1, NaN, NaN], cuda: "(1 - x)", lanes: true },
+  floor: {
+    exact: Math.floor,
+    edges: [0, -0, Infinity, -Infinity],
+    known: [
+      [-0.5, -1],
+      [2.5, 2],
+    ],
+    cuda: "(floorf(x))",
+    lanes: true,
+  },
+  ceil: {
+    exact: Math.ceil,
+    edges: [0, -0, Infinity, -Infinity],
+    known: [
+      [-0.5, -0],
+      [2.5, 3],
+    ],
+    cuda: "(ceilf(x))",
+    lanes: true,
+  },
+  trunc: {
+    exact: Math.trunc,
+    edges: [0, -0, Infinity, -Infinity],
+    known: [
+      [-0.5, -0],
+      [-2.5, -2],
+    ],
+    cuda: "(truncf(x))",
+    lanes: true,
+  },
+  round: {
+    exact: nearest,
+    edges: [0, -0, Infinity, -Infinity],
+    known: [
+      [-0.5, -0],
+      [0.5, 0],
+      [1.5, 2],
+      [2.5, 2],
+      [-3.5, -4],
+    ],
+    cuda: "(rintf(x))",
+    lanes: true,
+  },
+  sqrt: {
+    exact: Math.sqrt,
+    edges: [0, -0, Infinity, NaN],
+    known: [
+      [9, 3],
+      [-1, NaN],
+    ],
+    cuda: "(sqrtf(x))",
+    lanes: true,
+  },
   gelu: {
     exact: (x) => x * normalCdf(x),
     edges: [0, -0, Infinity, NaN],
     known: [[40, 40]],
     cuda: "(x * (normcdff(x)))",
-    lanes: false,
+    lanes: true,
   },
   exp: {
     exact: Math.exp,
@@ -54,7 +116,82 @@ const cases: { readonly [Op in UnaryOpType]: Case } = {
       [-1000, 0],
     ],
     cuda: "(expf(x))",
+    lanes: true,
+  },
+  exp2: {
+    exact: (x) => 2 ** x,
+    edges: [1, 1, Infinity, 0],
+    known: [
+      [3, 8],
+      [-2000, 0],
+    ],
+    cuda: "(exp2f(x))",
     lanes: false,
+  },
+  expm1: { exact: Math.expm1, edges: [0, -0, Infinity, -1], known: [[-100, -1]], cuda: "(expm1f(x))", lanes: false },
+  log: {
+    exact: Math.log,
+    edges: [-Infinity, -Infinity, Infinity, NaN],
+    known: [
+      [1, 0],
+      [-1, NaN],
+    ],
+    cuda: "(logf(x))",
+    lanes: true,
+  },
+  log1p: {
+    exact: Math.log1p,
+    edges: [0, -0, Infinity, NaN],
+    known: [
+      [-1, -Infinity],
+      [-2, NaN],
+    ],
+    cuda: "(log1pf(x))",
+    lanes: false,
+  },
+  sin: { exact: Math.sin, edges: [0, -0, NaN, NaN], cuda: "(sinf(x))", lanes: false },
+  cos: { exact: Math.cos, edges: [1, 1, NaN, NaN], cuda: "(cosf(x))", lanes: false },
+  erf: {
+    exact: erf,
+    edges: [0, -0, 1, -1],
+    known: [
+      [6, 1],
+      [-6, -1],
+    ],
+    cuda: "(erff(x))",
+    lanes: false,
+  },
+  normalCdf: { exact: normalCdf, edges: [0.5, 0.5, 1, 0], known: [[40, 1]], cuda: "(normcdff(x))", lanes: true },
+  sigmoid: {
+    exact: (x) => 1 / (1 + Math.exp(-x)),
+    edges: [0.5, 0.5, 1, 0],
+    known: [[40, 1]],
+    cuda: "((x < 0.0f ? (expf((-(fabsf(x))))) : 1.0f) / (1.0f + (expf((-(fabsf(x)))))))",
+    lanes: true,
+  },
+  silu: {
+    exact: (x) => x / (1 + Math.exp(-x)),
+    edges: [0, -0, Infinity, NaN],
+    known: [[40, 40]],
+    cuda: "(x * ((x < 0.0f ? (expf((-(fabsf(x))))) : 1.0f) / (1.0f + (expf((-(fabsf(x))))))))",
+    lanes: true,
+  },
+  softplus: {
+    exact: (x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x))),
+    edges: [Math.LN2, Math.LN2, Infinity, 0],
+    known: [
+      [1000, 1000],
+      [-1000, 0],
+    ],
+    cuda: "((braid_max(x, 0.0f)) + (log1pf((expf((-(fabsf(x))))))))",
+    lanes: true,
+  },
+  geluTanh: {
+    exact: (x) => x / (1 + Math.exp(-2 * Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
+    edges: [0, -0, Infinity, NaN],
+    known: [[40, 40]],
+    cuda: "((0.5f * x) * (1.0f + (tanhf((0.7978845608028654f * (x + (0.044715f * ((x * x) * x))))))))",
+    lanes: true,
   },
   tanh: {
     exact: Math.tanh,
@@ -64,7 +201,7 @@ const cases: { readonly [Op in UnaryOpType]: Case } = {
       [-30, -1],
     ],
     cuda: "(tanhf(x))",
-    lanes: false,
+    lanes: true,
   },
   rsqrt: {
     exact: (x) => 1 / Math.sqrt(x),
@@ -79,17 +216,14 @@ const cases: { readonly [Op in UnaryOpType]: Case } = {
   },
 };
 
-/** Each row is exported by the API under its name. */
-const functions: { readonly [Op in UnaryOpType]: (x: TensorView) => TensorView } = api;
-
-describe.each(keysOf(cases))("%s", (op) => {
+describe.each(keysOf(cases).filter((op) => unaryFunctions[op].operand !== "bool"))("%s", (op) => {
   const { exact, edges, known = [], cuda, lanes } = cases[op];
-  const { operand, alsoRead } = unaryFunctions[op];
+  const { operand, printed = op, alsoRead } = unaryFunctions[op];
   const { error } = unaryDefinitions[op];
 
   it.each(["double", "float", "half", "bfloat16"] as const)("of edges in %s", (dtype) => {
     const apply = compileUnary(op, dtype);
-    expect([0, -0, Infinity, -Infinity].map(apply)).toEqual(edges);
+    expect([0, -0, Infinity, -Infinity].map(apply)).toEqual(edges.map((y) => toDType(dtype, y)));
     expect(apply(NaN)).toBeNaN();
     for (const [x, y] of known) expect(apply(x), `of ${x}`).toBe(y);
   });
@@ -136,9 +270,9 @@ describe.each(keysOf(cases))("%s", (op) => {
     const h = new HostProgramBuilder();
     h.output(h.unary(op, h.input([4, 3])));
     const text = print(h.build());
-    expect(text).toContain(`= ${op}(T0_g_float[iS0{4}, iS1{3}]);`);
-    for (const name of [op, ...alsoRead]) {
-      expect(print(parse(text.replace(`= ${op}(`, `= ${name}(`))), name).toBe(text);
+    expect(text).toContain(`= ${printed}(T0_g_float[iS0{4}, iS1{3}]);`);
+    for (const name of [printed, ...alsoRead]) {
+      expect(print(parse(text.replace(`= ${printed}(`, `= ${name}(`))), name).toBe(text);
     }
   });
 
@@ -154,4 +288,42 @@ describe.each(keysOf(cases))("%s", (op) => {
     expect(expressionText(expression, ["x"])).toBe(cuda);
     expect(hasLaneForm(expression)).toBe(lanes);
   });
+});
+
+describe("logicalNot", () => {
+  it("is of bool alone, and prints as nvFuser's names do", () => {
+    expect([0, 1].map(compileUnary("logicalNot", "bool"))).toEqual([1, 0]);
+    const f = new Fusion();
+    f.output(functions.logicalNot(f.input([2], "bool")));
+    const { outputs, bounds } = evaluateFusion(f.data(), [Tensor.from([0, 1], "bool")]);
+    expect(Tensor.toArray(at(outputs, 0))).toEqual([true, false]);
+    expect([...at(bounds, 0)]).toEqual([0, 0]);
+    expect(() => functions.logicalNot(f.input([2], "int"))).toThrow("logicalNot of a tensor that is not bool");
+    const h = new HostProgramBuilder();
+    h.output(h.unary("logicalNot", h.input([4], { dtype: "bool" })));
+    const text = print(h.build());
+    for (const spelled of ["logical_not(T0_g_bool[iS0{4}])", "logicalNot(T0_g_bool[iS0{4}])", "!T0_g_bool[iS0{4}]"]) {
+      expect(print(parse(text.replace("logical_not(T0_g_bool[iS0{4}])", spelled)))).toBe(text);
+    }
+  });
+});
+
+it("gelu has two forms", () => {
+  const f = new Fusion();
+  const forms = ["none", "tanh"] as const;
+  for (const form of forms) gelu(f.input([2]), form);
+  expect(f.data().ops.map((op) => "op" in op && op.op)).toEqual(["gelu", "geluTanh"]);
+  // @ts-expect-error -- no such form
+  expect(() => gelu(f.input([2]), "fast")).toThrow("a form of gelu");
+});
+
+it("reciprocal divides 1, of integers in float", () => {
+  const f = new Fusion();
+  const [x, n] = [f.input([3]), f.input([2], "int64")];
+  for (const y of [reciprocal(x), reciprocal(n)]) f.output(y);
+  const { outputs } = evaluateFusion(f.data(), [Tensor.from([4, 0, -0]), Tensor.from([2n, 0n], "int64")]);
+  expect(outputs.map((output) => Tensor.toArray(output))).toEqual([
+    [0.25, Infinity, -Infinity],
+    [0.5, Infinity],
+  ]);
 });

@@ -8,23 +8,33 @@ import {
   amin,
   broadcast,
   cast,
+  cat,
+  chunk,
   div,
+  embedding,
   exp,
+  expand,
+  gather,
   gelu,
+  indexSelect,
   linear,
   matmul,
   mul,
   neg,
+  pad,
   permute,
   prod,
   relu,
+  repeatInterleave,
   reshape,
+  scatterAdd,
   select,
   set,
   slice,
   squeeze,
   sub,
   sum,
+  unsqueeze,
 } from "../../src/ir/api/ops.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
@@ -72,6 +82,149 @@ const three =
   (call: (x: TensorView, y: TensorView, z: TensorView) => TensorView) =>
   (...operands: TensorView[]): TensorView =>
     call(at(operands, 0), at(operands, 1), at(operands, 2));
+
+describe("shapes", () => {
+  const x: Input = [
+    [
+      [1, 2, 3],
+      [4, 5, 6],
+    ],
+  ];
+
+  it("slice with steps, and parts", () => {
+    expect(
+      evaluate(
+        one((t) => slice(t, [0, 0], [2, 3], [1, 2])),
+        x,
+      ),
+    ).toEqual([
+      [1, 3],
+      [4, 6],
+    ]);
+    expect(
+      evaluate(
+        one((t) => slice(t, [1, 1], [2, 3], [3, 1])),
+        x,
+      ),
+    ).toEqual([[5, 6]]);
+    expect(
+      evaluate(
+        one((t) => at(chunk(t, 2, 1), 1)),
+        x,
+      ),
+    ).toEqual([[3], [6]]);
+  });
+
+  it("cat and pad", () => {
+    expect(
+      evaluate(
+        two((a, b) => cat([a, b, a], 1)),
+        [[[1], [2]]],
+        [
+          [
+            [3, 4],
+            [5, 6],
+          ],
+        ],
+      ),
+    ).toEqual([
+      [1, 3, 4, 1],
+      [2, 5, 6, 2],
+    ]);
+    expect(
+      evaluate(
+        one((t) =>
+          pad(
+            t,
+            [
+              [0, 1],
+              [1, -1],
+            ],
+            -7,
+          ),
+        ),
+        x,
+      ),
+    ).toEqual([
+      [-7, 1, 2],
+      [-7, 4, 5],
+      [-7, -7, -7],
+    ]);
+    expect(
+      evaluate(
+        one((t) => pad(t, [[1, 0]], 0.1)),
+        [[1], "half"],
+      ),
+    ).toEqual([0.0999755859375, 1]);
+  });
+
+  it("expand and repeatInterleave", () => {
+    expect(
+      evaluate(
+        one((t) => expand(unsqueeze(t, 1), [-1, 2])),
+        [[1, 2]],
+      ),
+    ).toEqual([
+      [1, 1],
+      [2, 2],
+    ]);
+    expect(
+      evaluate(
+        one((t) => repeatInterleave(t, 2, 0)),
+        [[1, 2]],
+      ),
+    ).toEqual([1, 1, 2, 2]);
+  });
+});
+
+describe("indices", () => {
+  it("read 0 outside of the axis, and are reported", () => {
+    const table: Input = [
+      [
+        [1, 2],
+        [3, 4],
+        [5, 6],
+      ],
+    ];
+    expect(evaluate(two(embedding), table, [[2, 0, -1, 3], "int64"])).toEqual([
+      [5, 6],
+      [1, 2],
+      [0, 0],
+      [0, 0],
+    ]);
+    expect(
+      evaluate(
+        two((t, i) => indexSelect(t, 1, i)),
+        table,
+        [[1], "int"],
+      ),
+    ).toEqual([[2], [4], [6]]);
+    expect(
+      evaluate(
+        two((t, i) => gather(t, 1, i)),
+        table,
+        [[[1], [0], [2]], "int"],
+      ),
+    ).toEqual([[2], [3], [0]]);
+    const f = new Fusion();
+    const [t, i] = [f.input([3, 2]), f.input([4], "int64")];
+    f.output(neg(embedding(t, i)));
+    f.output(neg(t));
+    const inputs = [Tensor.from(table[0], "float"), Tensor.from([2, 0, -1, 3], "int64")];
+    expect(evaluateFusion(f.data(), inputs).outside).toEqual([
+      "T2 (indexselect of T0, T1): 2 of 4 indices are outside of 0 .. 2",
+      null,
+    ]);
+  });
+
+  it("add in order, with one rounding", () => {
+    const added = three((t, i, s) => scatterAdd(t, 0, i, s));
+    expect(evaluate(added, [[10, 20]], [[1, 1, 0, 2, -1], "int64"], [[1, 2, 3, 4, 5]])).toEqual([13, 23]);
+    expect(evaluate(added, [[10, 20], "int"], [[0, 0], "int"], [[1, 2], "int"])).toEqual([13, 20]);
+    // 2048 + 1 + 1 in half rounds back to 2048 twice.
+    expect(evaluate(added, [[2048], "half"], [[0, 0], "int"], [[1, 1], "half"])).toEqual([2050]);
+  });
+});
 
 describe("pointwise", () => {
   it("unary", () => {

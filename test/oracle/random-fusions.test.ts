@@ -31,6 +31,7 @@ import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";
+import { expectSample } from "./expect-sample.ts";
 
 /** A tensor and the shape that it must have. */
 interface Shaped {
@@ -135,6 +136,7 @@ describe("random fusions", () => {
           const expected = evaluateFusion(constant.f.data(), inputs);
           expect(at(expected.outputs, 0).shape).toEqual(constant.result);
           expect(evaluateFusion(symbolic.f.data(), inputs)).toEqual(expected);
+          expectSample(constant.f.data(), inputs, createRandom(seed));
           for (const { f } of [constant, symbolic]) {
             const { ops, tensors, inputs: ids } = f.data();
             const sizes = sizesFromShapes(

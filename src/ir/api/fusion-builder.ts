@@ -18,7 +18,8 @@ import {
   type TensorId,
 } from "../domain.ts";
 import type { FusionData } from "../fusion-data.ts";
-import { inferOutput } from "../ops/rows.ts";
+import type { Marker } from "../marker.ts";
+import { inferOutputs } from "../ops/rows.ts";
 import { type Op, opOf, type OpSpec } from "../ops/op.ts";
 import { constant, type Scalar, symbol } from "../scalar/scalar.ts";
 
@@ -35,6 +36,7 @@ export interface FusionBuilder {
   readonly marks: Map<TensorId, CallMark>;
   /** The calls that placed tensors, likewise. */
   readonly annotations: { readonly id: TensorId; readonly call: string; readonly mark: CallMark }[];
+  readonly markers: Marker[];
   iterDomainCount: number;
   scalarCount: number;
   /** The last snapshot, until the next change. */
@@ -51,6 +53,7 @@ export function createFusionBuilder(): FusionBuilder {
     names: new Map(),
     marks: new Map(),
     annotations: [],
+    markers: [],
     iterDomainCount: 0,
     scalarCount: 0,
     snapshot: null,
@@ -75,13 +78,15 @@ function inputExtent(builder: FusionBuilder, extent: number | Scalar | null): Sc
   return symbol(name);
 }
 
-/** Appends an op and its output. Throws what `inferOutput` throws. */
-export function addOp(builder: FusionBuilder, spec: OpSpec, inputs: readonly TensorId[], place: Call): TensorId {
+/** Appends an op and its outputs. Throws what `inferOutput` throws. */
+export function addOp(builder: FusionBuilder, spec: OpSpec, inputs: readonly TensorId[], place: Call): Op {
   const operands = inputs.map((id) => at(builder.tensors, id));
-  const { dtype, axes, numbering } = inferOutput(spec, operands, place);
-  const output = addTensor(builder, dtype, axes, numbering);
-  builder.ops.push(opOf(spec, inputs, output));
-  return output;
+  const made = inferOutputs(spec, operands, place).map(({ dtype, axes, numbering }) =>
+    addTensor(builder, dtype, axes, numbering),
+  );
+  const op = opOf(spec, inputs, at(made, 0), made.slice(1));
+  builder.ops.push(op);
+  return op;
 }
 
 /** New axes, numbered from `first`. */
@@ -169,20 +174,4 @@ export function nameTensor(builder: FusionBuilder, tensor: Tensor, name: string)
 export function addOutput(builder: FusionBuilder, id: TensorId): void {
   builder.outputs.push(id);
   builder.snapshot = null;
-}
-
-/** The Fusion as immutable data. Returns the same object until the next change. */
-export function snapshotFusion(builder: FusionBuilder): FusionData {
-  if (builder.snapshot !== null) return builder.snapshot;
-  resolveMarks(builder);
-  builder.snapshot = {
-    kind: "Fusion",
-    tensors: [...builder.tensors],
-    ops: [...builder.ops],
-    inputs: [...builder.inputs],
-    outputs: [...builder.outputs],
-    iterDomainCount: builder.iterDomainCount,
-    scalarCount: builder.scalarCount,
-  };
-  return builder.snapshot;
 }

@@ -6,10 +6,12 @@ import { requireOneOf } from "../../diagnostics/arguments.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { type Call, call, reject, requireExtent } from "../ops/call.ts";
 import { keysOf } from "../../support/keys-of.ts";
+import type { TensorId } from "../domain.ts";
 import type { FusionData } from "../fusion-data.ts";
+import { growTo, snapshotFusion } from "./builder-data.ts";
 import { type Extent, extentIn, extentText } from "./extent.ts";
-import { addInput, addOutput, createFusionBuilder, markTensor, snapshotFusion } from "./fusion-builder.ts";
-import { internals, requireOwner, requireTensor } from "./handle.ts";
+import { addInput, addOutput, createFusionBuilder, type FusionBuilder, markTensor } from "./fusion-builder.ts";
+import { fusionState, internals, requireOwner, requireTensor } from "./handle.ts";
 import { TensorView } from "./tensor-view.ts";
 
 /** Marks Fusions across copies of the package, where `instanceof` fails. */
@@ -21,6 +23,15 @@ export class Fusion {
   readonly #builder = createFusionBuilder();
   readonly #inputs: TensorView[] = [];
   readonly #outputs: TensorView[] = [];
+
+  /** An empty program, or a copy of the one that `data` describes. */
+  constructor(data?: FusionData) {
+    if (data === undefined) return;
+    growTo(this.#builder, data);
+    const view = (id: TensorId): TensorView => new TensorView({ builder: this.#builder, id });
+    this.#inputs.push(...data.inputs.map(view));
+    this.#outputs.push(...data.outputs.map(view));
+  }
 
   /**
    * Adds an input. `extents` has one entry per axis: a whole number, or null if the extent is known only at run time.
@@ -58,6 +69,11 @@ export class Fusion {
     }
     addOutput(this.#builder, tensor[internals].id);
     this.#outputs.push(tensor);
+  }
+
+  /** @internal */
+  get [fusionState](): FusionBuilder {
+    return this.#builder;
   }
 
   get inputs(): readonly TensorView[] {

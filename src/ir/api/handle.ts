@@ -6,6 +6,9 @@ import type { FusionBuilder } from "./fusion-builder.ts";
 
 export const internals: unique symbol = Symbol("braid.internals");
 
+/** The state behind a Fusion. */
+export const fusionState: unique symbol = Symbol("braid.fusion-state");
+
 /** The tensor of an axis handle. */
 export const axisOwner: unique symbol = Symbol("braid.axis");
 
@@ -55,7 +58,10 @@ export function requireTensor(value: unknown, name: string, position: number): a
       message: `operand ${position} of ${name} is not a tensor`,
       found: value === null ? "null" : Array.isArray(value) ? "an array" : typeof value,
       expected: "a TensorView: an input of a Fusion or the result of an op",
-      help: "make it with fusion.input()",
+      help:
+        value === null
+          ? "check for null: gradients() returns it for a tensor that the result does not depend on"
+          : "make it with fusion.input()",
     },
   );
 }

@@ -16,7 +16,7 @@
 import { at } from "../../support/invariant.ts";
 import { dividesEvenly, levelsOf } from "../axis-levels.ts";
 import { type IterDomain, type Tensor, type TensorDomain, withoutReductions } from "../domain.ts";
-import type { Op } from "./op.ts";
+import { type Op, outputsOf } from "./op.ts";
 import type { Axes, AxisPair, OperandAxis } from "./row.ts";
 import { rowOf } from "./rows.ts";
 
@@ -24,26 +24,47 @@ export type { AxisPair };
 
 /**
  * The axis pairs of `op`, by operand and then by operand axis. `tensors` is indexed by TensorId. The outermost axes of
- * a reshape are a pair if what is split off one of them divides both evenly.
+ * a reshape are a pair if what is split off either of them divides both evenly. `which` numbers the output, of an op that
+ * has several.
  */
-export function axisMap(op: Op, tensors: readonly Tensor[]): readonly AxisPair[] {
-  const pairs = possiblePairs(op, tensors);
+export function axisMap(op: Op, tensors: readonly Tensor[], which = 0): readonly AxisPair[] {
+  const pairs = possiblePairs(op, tensors, which);
   if (!pairs.some(({ outermost }) => outermost)) return pairs;
   const { domain } = at(tensors, op.output);
   return pairs.filter(({ outermost, operand, producer, consumer }) => {
     const own = at(tensors, at(op.inputs, operand)).domain;
-    return !outermost || splitsDivide(own, producer, consumer) || splitsDivide(domain, consumer, producer);
+    if (!outermost) return true;
+    const sides = [splitFit(own, producer, consumer), splitFit(domain, consumer, producer)];
+    return sides.includes("divides") && !sides.includes("differs");
   });
 }
 
 /** The axis pairs of `op` with the outermost axes of a reshape, whatever is split off them. */
-export function possiblePairs(op: Op, tensors: readonly Tensor[]): readonly AxisPair[] {
+export function possiblePairs(op: Op, tensors: readonly Tensor[], which = 0): readonly AxisPair[] {
   const row = rowOf(op);
   const operands = allOperandAxes(op, tensors);
-  const { logical } = at(tensors, op.output).domain;
+  const { logical } = at(tensors, at(outputsOf(op), which)).domain;
   const partial = row.partial(op, operands, logical);
   const output = partial.length === 0 ? logical : logical.filter((axis) => !partial.includes(axis));
-  return row.pairs(op, operands, output);
+  return row.pairs(op, operands, output, which);
+}
+
+/** An axis of an op's first output and the axis of another one that has the same index, because an operand has both. */
+export interface SiblingAxes {
+  readonly first: IterDomain;
+  readonly further: IterDomain;
+}
+
+/** The axes that output `which` has in common with the first output. */
+export function siblingAxes(op: Op, tensors: readonly Tensor[], which: number): readonly SiblingAxes[] {
+  const own = possiblePairs(op, tensors).filter(({ broadcast }) => !broadcast);
+  const seen = new Set<IterDomain>();
+  return possiblePairs(op, tensors, which).flatMap(({ producer, consumer, broadcast }): readonly SiblingAxes[] => {
+    const first = own.find((pair) => pair.producer.id === producer.id)?.consumer;
+    if (broadcast || first === undefined || seen.has(consumer)) return [];
+    seen.add(consumer);
+    return [{ first, further: consumer }];
+  });
 }
 
 /** The axes of the output that number the devices' partial results. Most ops have none. */
@@ -76,7 +97,13 @@ function allOperandAxes(op: Op, tensors: readonly Tensor[]): readonly Axes[] {
 }
 
 /** Whether the axis is split, and its parts divide both axes. A type on a whole axis has no split to hand on. */
-function splitsDivide(domain: TensorDomain, axis: IterDomain, other: IterDomain): boolean {
+export function splitsDivide(domain: TensorDomain, axis: IterDomain, other: IterDomain): boolean {
+  return splitFit(domain, axis, other) === "divides";
+}
+
+/** How what is split off the axis fits it and the other axis of a pair. */
+function splitFit(domain: TensorDomain, axis: IterDomain, other: IterDomain): "unsplit" | "divides" | "differs" {
   const own = levelsOf(domain, axis);
-  return own !== null && own.levels.length > 0 && dividesEvenly(own, axis) && dividesEvenly(own, other);
+  if (own?.levels.length === 0) return "unsplit";
+  return own !== null && dividesEvenly(own, axis) && dividesEvenly(own, other) ? "divides" : "differs";
 }

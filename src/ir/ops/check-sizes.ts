@@ -9,13 +9,14 @@ import type { Tensor } from "../domain.ts";
 import { printIterDomain, printTensor } from "../print-tensor.ts";
 import { evaluateExtent, shapeOf, type Sizes } from "../sizes.ts";
 import { axisMap } from "./axis-map.ts";
-import type { Op } from "./op.ts";
+import { type Op, outputsOf } from "./op.ts";
 import { rowOf } from "./rows.ts";
 
 /** Throws `size-mismatch`, `index-out-of-range`, `size-missing`. */
 export function requireSizesFit(op: Op, tensors: readonly Tensor[], sizes: Sizes): void {
   const place = (): Place => opPlace(op, tensors);
-  for (const { producer, consumer, broadcast, operand, outermost } of axisMap(op, tensors)) {
+  const pairs = outputsOf(op).flatMap((_, which) => axisMap(op, tensors, which));
+  for (const { producer, consumer, broadcast, operand, outermost } of pairs) {
     if (outermost) continue;
     const from = evaluateExtent(producer.extent, sizes, place);
     const to = evaluateExtent(consumer.extent, sizes, place);
@@ -30,7 +31,8 @@ export function requireSizesFit(op: Op, tensors: readonly Tensor[], sizes: Sizes
     });
   }
   const misfit = rowOf(op).misfit(op, {
-    input: shapeOf(at(tensors, at(op.inputs, 0)), sizes),
+    input: op.inputs.slice(0, 1).flatMap((id) => shapeOf(at(tensors, id), sizes)),
+    operands: () => op.inputs.map((id) => shapeOf(at(tensors, id), sizes)),
     output: () => shapeOf(at(tensors, op.output), sizes),
     valueOf: (extent) => evaluateExtent(extent, sizes, place),
   });

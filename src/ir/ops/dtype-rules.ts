@@ -9,20 +9,57 @@ export function operandDType(_: unknown, operands: readonly Tensor[]): DType {
   return at(operands, 0).dtype;
 }
 
-/** The common dtype of all operands, which must be a number type. Throws `dtype-mismatch`. */
-export function numberDType(_: unknown, operands: readonly Tensor[], place: Call): DType {
+/** The common dtype of all operands. Throws `dtype-mismatch`. */
+export function commonDType(_: unknown, operands: readonly Tensor[], place: Call): DType {
   const { dtype } = at(operands, 0);
-  if (!operands.every((operand) => operand.dtype === dtype)) {
+  if (operands.every((operand) => operand.dtype === dtype)) return dtype;
+  return reject(place, {
+    code: "dtype-mismatch",
+    message: "the operands have different dtypes",
+    found: operands.map((operand) => `T${operand.id} ${operand.dtype}`).join(", "),
+    expected: "operands of one dtype",
+    help: "convert with cast(tensor, dtype)",
+  });
+}
+
+/** The common dtype of all operands, which must be a number type. Throws `dtype-mismatch`. */
+export function numberDType(spec: unknown, operands: readonly Tensor[], place: Call): DType {
+  const dtype = commonDType(spec, operands, place);
+  requireNumber(dtype, place);
+  return dtype;
+}
+
+/** The dtypes that an elementwise function takes: `number` is all but bool. */
+export type OperandClass = "number" | "float" | "integer" | "bool" | "any";
+
+/** The common dtype of the operands of a function of this class. Throws `dtype-mismatch`. */
+export function functionDType(op: string, operand: OperandClass, operands: readonly Tensor[], place: Call): DType {
+  const dtype = commonDType(op, operands, place);
+  requireTaken(op, operand, dtype, place);
+  return dtype;
+}
+
+/** Throws `dtype-mismatch` unless a function of this class takes the dtype. */
+export function requireTaken(op: string, operand: OperandClass, dtype: DType, place: Call): void {
+  const { family } = dtypes[dtype];
+  if (operand === "any" || family === operand) return;
+  if (operand === "bool" || (operand === "integer" && family === "float")) {
+    const [expected, cast] = operand === "bool" ? ["bool", "bool"] : ["int or int64", "int64"];
     reject(place, {
       code: "dtype-mismatch",
-      message: "the operands have different dtypes",
-      found: operands.map((operand) => `T${operand.id} ${operand.dtype}`).join(", "),
-      expected: "operands of one dtype",
-      help: "convert with cast(tensor, dtype)",
+      message: `${op} of a tensor that is not ${operand === "bool" ? "bool" : "of integers"}`,
+      found: dtype,
+      expected,
+      help: `convert first, for example cast(tensor, "${cast}")`,
     });
   }
-  if (dtypes[dtype].family !== "bool") return dtype;
-  return reject(place, {
+  requireNumber(dtype, place);
+  if (operand === "float") requireFloat(dtype, op, place);
+}
+
+function requireNumber(dtype: DType, place: Call): void {
+  if (dtypes[dtype].family !== "bool") return;
+  reject(place, {
     code: "dtype-mismatch",
     message: "arithmetic on bool",
     found: "bool",

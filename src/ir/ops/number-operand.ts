@@ -1,5 +1,5 @@
 /**
- * A number as one operand of a binary op: `mul(x, 0.5)`. It enters in the type in which the tensor's dtype is computed,
+ * A number as one operand of a binary or ternary op: `mul(x, 0.5)`. It enters in the type in which the tensor's dtype is computed,
  * so it is not rounded to half or bfloat16. As in PyTorch, it does not widen a dtype of its family: only a fractional
  * number makes integers float, and a whole one makes bool int64.
  */
@@ -9,12 +9,14 @@ import type { Value } from "../../numerics/tensor/storage.ts";
 import type { TensorId } from "../domain.ts";
 import { type Call, call, type CallArgument, reject } from "./call.ts";
 
-export interface NumberOperand {
-  /** 0 if the number is the left operand, 1 if it is the right one. */
-  readonly position: 0 | 1;
+export interface NumberOperand<Position extends number = 0 | 1> {
+  /** Which operand the number is, counted from 0. */
+  readonly position: Position;
   /** As JavaScript writes the number: `0.5`, `-0`, `Infinity`. Text, because JSON has no -0, NaN and bigint. */
   readonly text: string;
 }
+
+type AnyNumber = NumberOperand<number>;
 
 /** The operands of a binary op: its tensors, and the attribute for an operand that is a number. */
 export interface SplitOperands<T> {
@@ -46,13 +48,13 @@ export function splitOperands<T extends object>(
 /** A call's operands as diagnostics show them: the tensors, and the number where it stands. */
 export function operandArguments(
   tensors: readonly { readonly id: TensorId }[],
-  scalar?: NumberOperand,
+  scalar?: NumberOperand<number>,
 ): readonly CallArgument[] {
   const shown = tensors.map(({ id }): CallArgument => ({ tensor: id }));
   return scalar === undefined ? shown : shown.toSpliced(scalar.position, 0, { code: scalar.text });
 }
 
-function isNumber(value: unknown): value is number | bigint {
+export function isNumber(value: unknown): value is number | bigint {
   return typeof value === "number" || typeof value === "bigint";
 }
 
@@ -62,12 +64,12 @@ export function numberText(value: number | bigint): string {
   return typeof value === "number" && Number.isInteger(value) ? String(BigInt(value)) : String(value);
 }
 
-function isWhole({ text }: NumberOperand): boolean {
+function isWhole({ text }: AnyNumber): boolean {
   return /^-?\d+$/u.test(text);
 }
 
 /** The dtype of an op on a tensor of `dtype` and the number. */
-export function promoteNumber(dtype: DType, number: NumberOperand): DType {
+export function promoteNumber(dtype: DType, number: AnyNumber): DType {
   const { family } = dtypes[dtype];
   if (family === "float") return dtype;
   if (!isWhole(number)) return "float";
@@ -75,13 +77,13 @@ export function promoteNumber(dtype: DType, number: NumberOperand): DType {
 }
 
 /** The number as an element of a compute type. */
-export function numberValue({ text }: NumberOperand, type: ScalarType): Value {
+export function numberValue({ text }: AnyNumber, type: ScalarType): Value {
   if (type === "i64") return BigInt(text);
   return type === "f32" ? Math.fround(Number(text)) : Number(text);
 }
 
 /** Throws `bad-argument` unless the number is one of the integer dtype. */
-export function requireNumberFits(number: NumberOperand, dtype: DType, place: Call): void {
+export function requireNumberFits(number: AnyNumber, dtype: DType, place: Call): void {
   if (dtypes[dtype].family === "float") return;
   const limit = dtype === "int" ? 2n ** 31n : 2n ** 63n;
   if (isWhole(number)) {

@@ -1,41 +1,68 @@
 /**
- * The operations of the Fusion IR, and the computations of host programs. Every op has `inputs` and one `output`, so
- * that passes can handle any op. Each kind has a file in kinds/ with its node and its row.
+ * The operations of the Fusion IR, and the computations of host programs. Every op has `inputs`, which may be empty, and
+ * an `output`, so that passes can handle any op. Attention has `further` outputs, which lie on the devices as the first
+ * one does. Each kind has a file in kinds/ with its node and its row.
  *
  * Axis numbers count the logical axes of the first input without its reduced axes.
  */
 import type { TensorId } from "../domain.ts";
-import type { BinaryOp } from "./kinds/binary.ts";
-import type { BroadcastOp } from "./kinds/broadcast.ts";
-import type { CastOp } from "./kinds/cast.ts";
-import type { LinearOp } from "./kinds/linear.ts";
-import type { MatmulOp } from "./kinds/matmul.ts";
-import type { PermuteOp } from "./kinds/permute.ts";
-import type { ReductionOp } from "./kinds/reduction.ts";
-import type { ReshapeOp } from "./kinds/reshape.ts";
-import type { SelectOp } from "./kinds/select.ts";
-import type { SetOp } from "./kinds/set.ts";
-import type { SliceOp } from "./kinds/slice.ts";
-import type { SqueezeOp } from "./kinds/squeeze.ts";
-import type { UnaryOp } from "./kinds/unary.ts";
+import type { BinaryOp } from "./kinds/elementwise/binary.ts";
+import type { BroadcastOp } from "./kinds/views/broadcast.ts";
+import type { CastOp } from "./kinds/elementwise/cast.ts";
+import type { CatOp } from "./kinds/views/cat.ts";
+import type { ExpandOp } from "./kinds/views/expand.ts";
+import type { FullOp } from "./kinds/creation/full.ts";
+import type { IotaOp } from "./kinds/creation/iota.ts";
+import type { GatherOp } from "./kinds/indexing/gather.ts";
+import type { IndexSelectOp } from "./kinds/indexing/index-select.ts";
+import type { RandomBitsOp } from "./kinds/creation/random-bits.ts";
+import type { LinearOp } from "./kinds/contractions/linear.ts";
+import type { MatmulOp } from "./kinds/contractions/matmul.ts";
+import type { PadOp } from "./kinds/views/pad.ts";
+import type { PermuteOp } from "./kinds/views/permute.ts";
+import type { ReductionOp } from "./kinds/reductions/reduction.ts";
+import type { ReshapeOp } from "./kinds/views/reshape.ts";
+import type { ScatterAddOp } from "./kinds/indexing/scatter-add.ts";
+import type { SdpaBackwardOp } from "./kinds/attention/sdpa-backward.ts";
+import type { SdpaOp } from "./kinds/attention/sdpa.ts";
+import type { SelectOp } from "./kinds/views/select.ts";
+import type { SetOp } from "./kinds/views/set.ts";
+import type { SliceOp } from "./kinds/views/slice.ts";
+import type { SqueezeOp } from "./kinds/views/squeeze.ts";
+import type { TernaryOp } from "./kinds/elementwise/ternary.ts";
+import type { UnaryOp } from "./kinds/elementwise/unary.ts";
 import type { SpecOf } from "./row.ts";
 
 export type { BinaryOpType } from "./functions/binary.ts";
+export type { RandomForm } from "./functions/philox.ts";
 export type { ReductionOpType } from "./functions/reduction.ts";
+export type { TernaryOpType } from "./functions/ternary.ts";
 export type { UnaryOpType } from "./functions/unary.ts";
 export type {
   BinaryOp,
   BroadcastOp,
   CastOp,
+  CatOp,
+  ExpandOp,
+  FullOp,
+  IotaOp,
+  GatherOp,
+  IndexSelectOp,
   LinearOp,
   MatmulOp,
+  PadOp,
   PermuteOp,
+  RandomBitsOp,
   ReductionOp,
   ReshapeOp,
+  ScatterAddOp,
+  SdpaBackwardOp,
+  SdpaOp,
   SelectOp,
   SetOp,
   SliceOp,
   SqueezeOp,
+  TernaryOp,
   UnaryOp,
 };
 
@@ -44,19 +71,51 @@ export type Op =
   | UnaryOp
   | CastOp
   | BinaryOp
+  | TernaryOp
   | ReductionOp
   | BroadcastOp
+  | ExpandOp
   | SqueezeOp
   | PermuteOp
   | ReshapeOp
   | SliceOp
   | SelectOp
+  | CatOp
+  | PadOp
+  | IndexSelectOp
+  | GatherOp
+  | ScatterAddOp
   | MatmulOp
-  | LinearOp;
+  | LinearOp
+  | FullOp
+  | IotaOp
+  | RandomBitsOp
+  | SdpaOp
+  | SdpaBackwardOp;
 
 export type OpKind = Op["kind"];
 export type OpSpec = SpecOf<Op>;
 
-export function opOf(spec: OpSpec, inputs: readonly TensorId[], output: TensorId): Op {
-  return spec.kind === "Reshape" ? { kind: "Reshape", inputs, output } : { ...spec, inputs, output };
+/** All outputs of an op. */
+export function outputsOf({ output, further }: Pick<Op, "output" | "further">): readonly TensorId[] {
+  return further === undefined ? [output] : [output, ...further];
+}
+
+export function opOf(
+  spec: OpSpec,
+  inputs: readonly TensorId[],
+  output: TensorId,
+  further: readonly TensorId[] = [],
+): Op {
+  switch (spec.kind) {
+    case "Reshape":
+    case "Expand":
+      return { kind: spec.kind, inputs, output };
+    case "Full":
+      return { kind: spec.kind, value: spec.value, inputs, output };
+    case "Iota":
+      return { kind: spec.kind, start: spec.start, step: spec.step, inputs, output };
+    default:
+      return { ...spec, inputs, output, ...(further.length === 0 ? {} : { further }) };
+  }
 }

@@ -14,20 +14,26 @@ export interface OpBase {
   readonly kind: string;
   readonly inputs: readonly TensorId[];
   readonly output: TensorId;
+  /** The outputs after the first one, of a kind that has several (`outputsOf` lists all). */
+  readonly further?: readonly TensorId[];
 }
 
 /** An op without operands and output: the arguments of a call, with axes counted from 0 and checked. */
 export type SpecOf<T> = T extends OpBase
-  ? Omit<T, "inputs" | "output"> &
-      // Only the output holds a reshape's target shape.
-      (T extends { kind: "Reshape" } ? { readonly extents: readonly Scalar[] } : unknown)
+  ? Omit<T, "inputs" | "output" | "further"> &
+      // Only the output holds the shape that a call gives, and the dtype.
+      (T extends { kind: "Reshape" | "Expand" | "Full" | "Iota" } ? { readonly extents: readonly Scalar[] } : unknown) &
+      (T extends { kind: "Full" | "Iota" } ? { readonly dtype: DType } : unknown)
   : never;
 
 /** The attributes of an op, whether its operands are tensors of a Fusion or values of a kernel. */
-export type AttributesOf<T> = T extends OpBase ? Omit<T, "inputs" | "output" | "index" | "ranges" | "orders"> : never;
+export type AttributesOf<T> = T extends OpBase ? Omit<T, "inputs" | "output" | "further" | RunTimeAttribute> : never;
+
+/** Attributes that are known when a program is recorded: a step of a kernel has numbers in their place. */
+export type RunTimeAttribute = "index" | "ranges" | "orders" | "start" | "step";
 
 /** The kinds that move elements without computing. Their outputs can be views of their operands. */
-export type ViewKind = "Set" | "Broadcast" | "Squeeze" | "Permute" | "Reshape" | "Slice" | "Select";
+export type ViewKind = "Set" | "Broadcast" | "Expand" | "Squeeze" | "Permute" | "Reshape" | "Slice" | "Select";
 
 export type Axes = readonly IterDomain[];
 
@@ -45,10 +51,15 @@ export interface OpRow<T extends OpBase> {
    * Source: nvFuser's newOutputDomain, newForMatmul, newForLinear, newForReduction. Throws `shape-mismatch`.
    */
   shape(spec: SpecOf<T>, operands: readonly Tensor[], place: Call): OutputAxes;
+  /** The outputs after the first, of a kind that has several. */
+  further?(spec: SpecOf<T>, operands: readonly Tensor[]): readonly OutputShape[];
   /** The spec that would make this op, with the checks that a call makes. Throws the call's diagnostics. */
   respec(op: T, operands: readonly Tensor[], output: Tensor, place: Call): SpecOf<T>;
-  /** Which operand and output axes have the same index (axis-map.ts). `output` excludes axes of partial results. */
-  pairs(op: T, operands: readonly Axes[], output: Axes): readonly AxisPair[];
+  /**
+   * Which operand and output axes have the same index (axis-map.ts). `output` excludes axes of partial results. `which`
+   * numbers the output, of a kind that has several.
+   */
+  pairs(op: T, operands: readonly Axes[], output: Axes, which: number): readonly AxisPair[];
   /**
    * Of a view: for each axis of its operand, which has `rank` axes, where the elements of the output are read. `starts`
    * holds the starts of a slice, or the index of a select. Null for a reshape, and for ops that are no views.
@@ -72,6 +83,10 @@ export interface OutputAxes {
   readonly axes: readonly AxisShape[];
   /** Axis i gets the (numbering[i])-th new IterDomain number. The default is axis order. */
   readonly numbering?: readonly number[];
+}
+
+export interface OutputShape extends OutputAxes {
+  readonly dtype: DType;
 }
 
 /** An axis of an operand and an axis of the output with the same index. */
@@ -106,6 +121,8 @@ export interface OperandAxis {
 export interface KnownSizes {
   /** Of the first operand. */
   readonly input: readonly number[];
+  /** Of all operands. */
+  readonly operands: () => readonly (readonly number[])[];
   readonly output: () => readonly number[];
   readonly valueOf: (extent: Scalar) => number;
 }

@@ -3,25 +3,36 @@ import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import {
   bfloat16ToFloat,
+  bitsToFloat,
   floatToBFloat16,
+  floatToBits,
   floatToHalf,
   halfToFloat,
   roundToBFloat16,
   roundToHalf,
 } from "../convert.ts";
-import type { Comparison, Expression, Primitive, ScalarType } from "./expression.ts";
+import { type Comparison, definitionOf, type Expression, type Primitive, type ScalarType } from "./expression.ts";
+import { erf, exp2, nearest, pow } from "./functions.ts";
+import { int64ToFloat, mulHigh, truncateToInt, truncateToInt64 } from "./integers.ts";
 import { normalCdf } from "./normal-cdf.ts";
 import type { Value } from "../tensor/storage.ts";
 
 /** Functions that the emitted text calls, by name. */
 export const jsLibrary = {
   bfloat16ToFloat,
+  bitsToFloat,
+  erf,
+  exp2,
   floatToBFloat16,
+  floatToBits,
   floatToHalf,
   halfToFloat,
   int64ToFloat,
+  nearest,
   normalCdf,
+  pow,
   roundToBFloat16,
+  mulHigh,
   roundToHalf,
   truncateToInt,
   truncateToInt64,
@@ -51,7 +62,29 @@ const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]?: Em
   max: extremum("max", ">"),
   min: extremum("min", "<"),
   sqrt: { f64: (x) => `Math.sqrt(${x})`, f32: (x) => `Math.fround(Math.sqrt(${x}))` },
+  floor: rounding("Math.floor"),
+  ceil: rounding("Math.ceil"),
+  trunc: rounding("Math.trunc"),
+  nearest: rounding("nearest"),
+  rem: { i32: (x, y) => `((${x} % ${y}) | 0)`, i64: (x, y) => `(${x} % ${y})` },
+  mulHigh: { i32: (x, y) => `mulHigh(${x}, ${y})` },
+  and: bitwise("&"),
+  or: bitwise("|"),
+  xor: bitwise("^"),
+  shl: { i32: (x, y) => `(${x} << ${y})`, i64: (x, y) => wrap64(`${x} << (${y} & 63n)`) },
+  shr: { i32: (x, y) => `(${x} >> ${y})`, i64: (x, y) => `(${x} >> (${y} & 63n))` },
 };
+
+/** Whole numbers near a float32 are float32s. */
+function rounding(name: string): { readonly [T in ScalarType]?: Emit } {
+  const emit: Emit = (x) => `${name}(${x})`;
+  return { f64: emit, f32: emit };
+}
+
+function bitwise(sign: string): { readonly [T in ScalarType]?: Emit } {
+  const emit: Emit = (x, y) => `(${x} ${sign} ${y})`;
+  return { i32: emit, i64: emit };
+}
 
 function infix(sign: string): { readonly [T in ScalarType]: Emit } {
   return {
@@ -86,7 +119,14 @@ const conversions: { readonly [From in ScalarType]: { readonly [To in ScalarType
   },
 };
 
-const comparisons: { readonly [C in Comparison]: string } = { eq: "===", ne: "!==" };
+const comparisons: { readonly [C in Comparison]: string } = {
+  eq: "===",
+  ne: "!==",
+  lt: "<",
+  le: "<=",
+  gt: ">",
+  ge: ">=",
+};
 
 /**
  * The text of `expression`, usable as an operand of any operator. `operands[i]` is the text of operand i. It must be a
@@ -98,7 +138,7 @@ export function emitJs(expression: Expression, operands: readonly string[]): str
     case "operand":
       return at(operands, expression.index);
     case "constant":
-      return jsConstant(expression.value);
+      return jsConstant(expression.type === "f32" ? Math.fround(Number(expression.value)) : expression.value);
     case "apply": {
       const { primitive, type } = expression;
       const text = primitives[primitive][type];
@@ -106,7 +146,12 @@ export function emitJs(expression: Expression, operands: readonly string[]): str
       return `(${text(...expression.operands.map(emit))})`;
     }
     case "call": {
-      const result = `${expression.function.js}(${emit(expression.operand)})`;
+      invariant(
+        definitionOf(expression) === undefined,
+        "definitions of functions are split before (split-shared.ts)",
+        expression.function,
+      );
+      const result = `${expression.function.js}(${expression.operands.map(emit).join(", ")})`;
       return expression.type === "f64" ? `(${result})` : `(Math.fround(${result}))`;
     }
     case "choose": {
@@ -117,6 +162,8 @@ export function emitJs(expression: Expression, operands: readonly string[]): str
       return conversions[expression.operand.type][expression.type](emit(expression.operand));
     case "round":
       return `${expression.to === "half" ? "roundToHalf" : "roundToBFloat16"}(${emit(expression.operand)})`;
+    case "bits":
+      return `${expression.type === "i32" ? "floatToBits" : "bitsToFloat"}(${emit(expression.operand)})`;
     default:
       return unreachable(expression);
   }
@@ -127,34 +174,4 @@ export function jsConstant(value: Value): string {
   if (typeof value === "bigint") return value < 0n ? `(${value}n)` : `${value}n`;
   if (Object.is(value, -0)) return "(-0)";
   return value < 0 ? `(${value})` : `${value}`;
-}
-
-/** i32.trunc_sat_f64_s. */
-export function truncateToInt(x: number): number {
-  if (x >= 0x7fff_ffff) return 0x7fff_ffff;
-  if (x <= -0x8000_0000) return -0x8000_0000;
-  return x | 0;
-}
-
-const int64Max = 2n ** 63n - 1n;
-const int64Min = -(2n ** 63n);
-
-/** i64.trunc_sat_f64_s. */
-export function truncateToInt64(x: number): bigint {
-  if (Number.isNaN(x)) return 0n;
-  if (x >= 2 ** 63) return int64Max;
-  if (x <= -(2 ** 63)) return int64Min;
-  return BigInt(Math.trunc(x));
-}
-
-/**
- * f32.convert_i64_s. `Math.fround(Number(x))` would round twice above 2^53. There the low 11 bits, far below float32's
- * last bit, are first replaced by one sticky bit, which makes the conversion to double exact.
- */
-export function int64ToFloat(x: bigint): number {
-  const magnitude = x < 0n ? -x : x;
-  if (magnitude < 2n ** 53n) return Math.fround(Number(x));
-  const kept = (magnitude >> 11n) | (magnitude % 2048n === 0n ? 0n : 1n);
-  const rounded = Math.fround(Number(kept) * 2048);
-  return x < 0n ? -rounded : rounded;
 }

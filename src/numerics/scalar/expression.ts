@@ -1,6 +1,7 @@
 /**
  * Scalar expressions: the effect of an op on single elements, as a small tree over WebAssembly-like types. Such a tree
  * defines every op once (ir/ops/functions). emit-js.ts emits JavaScript from a tree; other targets have other emitters.
+ * A node may be used several times; split-shared.ts then computes it once.
  *
  * A node's value has the node's type: f32 nodes are rounded to float32, and i32 and i64 wrap. half and bfloat16 are f32
  * values that a `round` node has rounded to the dtype. bool is the i32 0 or 1.
@@ -23,22 +24,36 @@ export const computeType: { readonly [D in DType]: ScalarType } = {
 };
 
 /**
- * Operations within one type. `div` of integers truncates, and its divisor must not be 0. `sqrt` takes floats. `max`
- * and `min` of floats are maximum and minimum of IEEE 754-2019, as in WebAssembly: NaN if either operand is NaN, and -0
- * is less than 0.
+ * Operations within one type. `div` and `rem` of integers truncate, and their divisor must not be 0. `max` and `min` of
+ * floats are maximum and minimum of IEEE 754-2019, as in WebAssembly: NaN if either operand is NaN, and -0 is less than
+ * 0.
  */
-export type Primitive = "neg" | "abs" | "add" | "sub" | "mul" | "div" | "max" | "min" | "sqrt";
-export type Comparison = "eq" | "ne";
+export type Primitive = ArithmeticPrimitive | FloatPrimitive | IntegerPrimitive;
+type ArithmeticPrimitive = "neg" | "abs" | "add" | "sub" | "mul" | "div" | "max" | "min";
+/** `nearest` rounds halves to even. */
+type FloatPrimitive = "sqrt" | "floor" | "ceil" | "trunc" | "nearest";
+/**
+ * Shifts are modulo the number of bits; `shr` copies the sign. `mulHigh`, of i32, is the high word of the product of two
+ * words without sign.
+ */
+type IntegerPrimitive = "rem" | "mulHigh" | "and" | "or" | "xor" | "shl" | "shr";
+export type Comparison = "eq" | "ne" | "lt" | "le" | "gt" | "ge";
 
 /**
- * A function of a mathematical library. `js` is JavaScript's, an entry of Math or of `jsLibrary` (emit-js.ts), computed
- * in double and then rounded. Its bits depend on the engine, so only JavaScript can reproduce them. `c` is the name in
- * C and CUDA for double; the name for float has the suffix f.
+ * A function of a mathematical library, of one or two operands. `js` is JavaScript's, an entry of Math or of
+ * `jsLibrary` (emit-js.ts), computed in double and then rounded. Its bits depend on the engine, so only JavaScript can
+ * reproduce them. `c` is the name in C and CUDA for double; the name for float has the suffix f.
  */
 export interface LibraryFunction {
   readonly js: string;
   readonly c: string;
+  /** On the CPU, the definition of calls in f32, in primitives (float-functions.ts). Others call `js`. */
+  readonly inFloat?: Definition;
+  /** Of calls in f64 (wide-functions.ts). */
+  readonly inDouble?: Definition;
 }
+
+type Definition = (x: Expression) => Expression;
 
 export type Expression =
   | { readonly kind: "operand"; readonly type: ScalarType; readonly index: number }
@@ -53,7 +68,7 @@ export type Expression =
       readonly kind: "call";
       readonly type: "f64" | "f32";
       readonly function: LibraryFunction;
-      readonly operand: Expression;
+      readonly operands: readonly Expression[];
     }
   /** Evaluates only the selected branch. A comparison with NaN is false, except `ne`. */
   | {
@@ -72,7 +87,9 @@ export type Expression =
       readonly type: "f32";
       readonly to: "half" | "bfloat16";
       readonly operand: Expression;
-    };
+    }
+  /** The bits of the operand, which has the other type of 32 bits. */
+  | { readonly kind: "bits"; readonly type: "f32" | "i32"; readonly operand: Expression };
 
 export function operand(type: ScalarType, index: number): Expression {
   return { kind: "operand", type, index };
@@ -88,13 +105,16 @@ export function apply(primitive: Primitive, first: Expression, ...rest: readonly
   return { kind: "apply", type: first.type, primitive, operands: [first, ...rest] };
 }
 
-/** The operand has a float type. */
-export function call(library: LibraryFunction, value: Expression): Expression {
-  invariant(value.type === "f64" || value.type === "f32", "library functions take floats", {
-    library,
-    type: value.type,
-  });
-  return { kind: "call", type: value.type, function: library, operand: value };
+/** The operands have one float type. */
+export function call(library: LibraryFunction, first: Expression, ...rest: readonly Expression[]): Expression {
+  const { type } = first;
+  invariant(type === "f64" || type === "f32", "library functions take floats", { library, type });
+  return { kind: "call", type, function: library, operands: [first, ...rest] };
+}
+
+/** The definition of a call on the CPU; undefined if `js` is called. */
+export function definitionOf(call: Extract<Expression, { kind: "call" }>): Definition | undefined {
+  return call.type === "f32" ? call.function.inFloat : call.function.inDouble;
 }
 
 /** `left comparison right ? then : otherwise`. */
@@ -110,13 +130,30 @@ export function convert(type: ScalarType, value: Expression): Expression {
   return value.type === type ? value : { kind: "convert", type, operand: value };
 }
 
+export function bitsOf(value: Expression): Expression {
+  invariant(value.type === "f32" || value.type === "i32", "the other type has 32 bits", { type: value.type });
+  return { kind: "bits", type: value.type === "f32" ? "i32" : "f32", operand: value };
+}
+
 /** Rounds a value of the dtype's compute type to the dtype. */
 export function roundTo(dtype: DType, value: Expression): Expression {
   if (dtype !== "half" && dtype !== "bfloat16") return value;
   return isExact(value) ? value : { kind: "round", type: "f32", to: dtype, operand: value };
 }
 
-const exactPrimitives: ReadonlySet<Primitive> = new Set(["neg", "abs", "max", "min"]);
+const exactPrimitives: ReadonlySet<Primitive> = new Set([
+  "neg",
+  "abs",
+  "max",
+  "min",
+  "floor",
+  "ceil",
+  "trunc",
+  "nearest",
+]);
+
+/** Every float dtype has all whole numbers up to this one. */
+const mostExact = 256;
 
 /** Whether the result needs no rounding if the operands are values of the dtype. */
 function isExact(value: Expression): boolean {
@@ -124,7 +161,7 @@ function isExact(value: Expression): boolean {
     case "operand":
       return true;
     case "constant":
-      return value.value === 0;
+      return Number.isInteger(value.value) && Math.abs(Number(value.value)) <= mostExact;
     case "apply":
       return exactPrimitives.has(value.primitive) && value.operands.every(isExact);
     case "choose":
@@ -132,6 +169,7 @@ function isExact(value: Expression): boolean {
     case "call":
     case "convert":
     case "round":
+    case "bits":
       return false;
   }
 }

@@ -10,6 +10,7 @@
  */
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import {
+  apply,
   choose,
   computeType,
   constant,
@@ -23,6 +24,7 @@ import type { Value } from "../../../numerics/tensor/storage.ts";
 import { type NumberOperand, numberValue } from "../number-operand.ts";
 import { binaryFunctions, type BinaryOpType } from "./binary.ts";
 import { reductionFunctions, type ReductionOpType } from "./reduction.ts";
+import { ternaryFunctions, type TernaryOpType } from "./ternary.ts";
 import { unaryFunctions, type UnaryOpType } from "./unary.ts";
 
 /** Operand 0 is a value of `dtype`. */
@@ -33,11 +35,28 @@ export function unaryExpression(op: UnaryOpType, dtype: DType): Expression {
 /** Operands 0 and 1 are values of `dtype`. With `scalar`, operand 0 is the only one. */
 export function binaryExpression(op: BinaryOpType, dtype: DType, scalar?: NumberOperand): Expression {
   const type = computeType[dtype];
-  const { expression } = binaryFunctions[op];
+  const { expression, result } = binaryFunctions[op];
+  const to = result === "bool" ? "bool" : dtype;
   const first = operand(type, 0);
-  if (scalar === undefined) return roundTo(dtype, expression(first, operand(type, 1)));
+  if (scalar === undefined) return roundTo(to, expression(first, operand(type, 1)));
   const number: Expression = { kind: "constant", type, value: numberValue(scalar, type) };
-  return roundTo(dtype, scalar.position === 0 ? expression(number, first) : expression(first, number));
+  return roundTo(to, scalar.position === 0 ? expression(number, first) : expression(first, number));
+}
+
+/** Operand 0 is a bool, operands 1 and 2 are values of `dtype`. With `scalar`, operand 1 is the only value. */
+export function ternaryExpression(op: TernaryOpType, dtype: DType, scalar?: NumberOperand<1 | 2>): Expression {
+  const { expression } = ternaryFunctions[op];
+  const condition = operand("i32", 0);
+  const value = operand(computeType[dtype], 1);
+  if (scalar === undefined) return expression(condition, value, operand(computeType[dtype], 2));
+  const number = numberExpression(scalar.text, dtype);
+  return scalar.position === 1 ? expression(condition, number, value) : expression(condition, value, number);
+}
+
+/** A number, given as `NumberOperand.text`, as an element of `dtype`. */
+export function numberExpression(text: string, dtype: DType): Expression {
+  const type = computeType[dtype];
+  return roundTo(dtype, { kind: "constant", type, value: numberValue({ position: 1, text }, type) });
 }
 
 /** Operand 0 is a value of `from`. */
@@ -48,6 +67,19 @@ export function castExpression(from: DType, to: DType): Expression {
   const converted = convert(computeType[to], x);
   if (to !== "half" && to !== "bfloat16") return converted;
   return { kind: "round", type: "f32", to, operand: converted };
+}
+
+/** The value of `full`, rounded to the dtype; `text` as in NumberOperand. */
+export function fullExpression(text: string, dtype: DType): Expression {
+  const type = computeType[dtype];
+  const value: Expression = { kind: "constant", type, value: numberValue({ position: 0, text }, type) };
+  return dtype === "half" || dtype === "bfloat16" ? { kind: "round", type: "f32", to: dtype, operand: value } : value;
+}
+
+/** `start + i * step` in int64, which int wraps. Operand 0 is the index i, an i64. */
+export function iotaExpression(start: number, step: number, dtype: DType): Expression {
+  const value = apply("add", constant("i64", start), apply("mul", operand("i64", 0), constant("i64", step)));
+  return convert(computeType[dtype], value);
 }
 
 export interface ReductionSemantics {

@@ -7,7 +7,7 @@ import { type Axes, type AxisPair, type AxisSource, elementWork, type Shapes } f
 const none: readonly never[] = [];
 
 /** The op reduces and cuts nothing. Its only size rule is that paired axes are equal. */
-const local = {
+export const local = {
   partial: (): Axes => none,
   whole: () => none,
   misfit: () => null,
@@ -23,6 +23,14 @@ export const view = {
   dtype: operandDType,
   flops: () => 0,
   work: () => 0,
+} as const;
+
+/** An op that moves elements to memory of its own. */
+export const moves = {
+  ...local,
+  standalone: false,
+  isView: false,
+  flops: () => 0,
 } as const;
 
 /** A view that keeps its axes apart: all but reshape. `pairs` follow from the sources. */

@@ -1,0 +1,113 @@
+/**
+ * Attention as ops, for back ends without a kernel for it, and for dropout, which no library's kernel counts as Braid
+ * does. The scores of Lq x Lk are tensors. 16-bit floats are computed in float.
+ */
+import { at } from "../../../../support/invariant.ts";
+import { call } from "../../../ops/call.ts";
+import type { CausalMask } from "../../../ops/kinds/attention/attention.ts";
+import { fullSpec } from "../../../ops/kinds/creation/full.ts";
+import { iotaSpec } from "../../../ops/kinds/creation/iota.ts";
+import { constantValue, foldSub } from "../../../scalar/fold.ts";
+import { constant } from "../../../scalar/scalar.ts";
+import { isUnitAxis, withoutReductions } from "../../../domain.ts";
+import { internals } from "../../handle.ts";
+import type { TensorView } from "../../tensor-view.ts";
+import { applyIn } from "../apply.ts";
+import { eq, ge, where } from "../choices.ts";
+import { matmul } from "../contractions.ts";
+import { add, div, mul, sub } from "../elementwise.ts";
+import { exp, log, rsqrt } from "../functions.ts";
+import { amax, sum } from "../reductions.ts";
+import { broadcast, permute } from "../views.ts";
+import { inDType, keepAxes, wide } from "./compose.ts";
+
+export interface AttentionAttributes {
+  readonly causal: CausalMask | null;
+  /** Null for 1 / sqrt(d). */
+  readonly scale: number | null;
+}
+
+export interface AttentionResults {
+  readonly output: TensorView;
+  readonly logsumexp: TensorView;
+}
+
+/** softmax(scale q k^T) v. `drop` changes the probabilities. */
+export function attentionOps(
+  [q, k, v]: readonly [TensorView, TensorView, TensorView],
+  attributes: AttentionAttributes,
+  drop: (probabilities: TensorView) => TensorView = (x) => x,
+): AttentionResults {
+  const scores = maskedScores(q, k, attributes);
+  const last = [scores.rank - 1];
+  const most = amax(scores, last);
+  // A row that sees no key has no finite score.
+  const finite = where(eq(most, -Infinity), 0, most);
+  const powers = exp(sub(scores, keepAxes(finite, last, scores)));
+  const total = sum(powers, last);
+  const sums = matmul(drop(powers), wide(v));
+  const divisor = keepAxes(where(eq(total, 0), 1, total), last, sums);
+  return { output: inDType(div(sums, divisor), q.dtype), logsumexp: add(finite, log(total)) };
+}
+
+/** The gradients of q, k and v, for the cotangent `g` of the output. */
+export function attentionGradientOps(
+  g: TensorView,
+  [q, k, v]: readonly [TensorView, TensorView, TensorView],
+  { output, logsumexp }: AttentionResults,
+  attributes: AttentionAttributes,
+): readonly [TensorView, TensorView, TensorView] {
+  const scores = maskedScores(q, k, attributes);
+  const last = [scores.rank - 1];
+  const shift = where(eq(logsumexp, -Infinity), 0, logsumexp);
+  const p = exp(sub(scores, keepAxes(shift, last, scores)));
+  const products = sum(mul(wide(g), wide(output)), last);
+  const ds = scaled(mul(p, sub(matmul(wide(g), transposed(wide(v))), keepAxes(products, last, p))), q, attributes);
+  return [
+    inDType(matmul(ds, wide(k)), q.dtype),
+    inDType(sumOfHeads(matmul(transposed(ds), wide(q)), k), k.dtype),
+    inDType(sumOfHeads(matmul(transposed(p), wide(g)), v), v.dtype),
+  ];
+}
+
+/** scale q k^T, and -Infinity for keys that a row does not see. */
+function maskedScores(q: TensorView, k: TensorView, attributes: AttentionAttributes): TensorView {
+  const scores = scaled(matmul(wide(q), transposed(wide(k))), q, attributes);
+  const { causal } = attributes;
+  if (causal === null) return scores;
+  const { builder } = q[internals];
+  const [rows, keys] = [at(q.extents, q.rank - 2), at(k.extents, k.rank - 2)];
+  const first = causal === "topLeft" ? constant(0) : foldSub(keys, rows);
+  const place = call("sdpa");
+  const count = (extent: typeof rows, start: typeof first, axis: number): TensorView =>
+    broadcast(
+      applyIn(builder, iotaSpec(extent, start, constant(1), "int64", place), [], place),
+      Array.from({ length: scores.rank }, (_, i) => i !== axis),
+    );
+  const lastKey = count(rows, first, scores.rank - 2);
+  return where(ge(lastKey, count(keys, constant(0), scores.rank - 1)), scores, -Infinity);
+}
+
+function scaled(x: TensorView, q: TensorView, { scale }: AttentionAttributes): TensorView {
+  if (scale !== null) return mul(x, scale);
+  const size = at(q.extents, q.rank - 1);
+  const known = constantValue(size);
+  if (known !== null) return mul(x, 1 / Math.sqrt(known));
+  const { builder } = q[internals];
+  const place = call("sdpa");
+  const ones = applyIn(builder, fullSpec([size], 1, x.dtype, place), [], place);
+  return mul(x, rsqrt(sum(ones, [0])));
+}
+
+/** The sum over the heads of queries that share a head of `like`. */
+function sumOfHeads(x: TensorView, like: TensorView): TensorView {
+  const [own, wanted] = [x, like].map((tensor) => withoutReductions(tensor.data().domain.logical).map(isUnitAxis));
+  const shared = [...x.extents.keys()].filter((axis) => own?.[axis] === false && wanted?.[axis] === true);
+  return shared.length === 0 ? x : keepAxes(sum(x, shared), shared, x);
+}
+
+/** Swaps the last two axes. */
+function transposed(x: TensorView): TensorView {
+  const { rank } = x;
+  return permute(x, [...Array.from({ length: rank - 2 }, (_, axis) => axis), rank - 1, rank - 2]);
+}

@@ -1,0 +1,81 @@
+/** What compositions share. 16-bit floats are computed in float and rounded once, at the end, as PyTorch does. */
+import { type DType, dtypes } from "../../../../numerics/dtype.ts";
+import type { Marker } from "../../../marker.ts";
+import { type Call, reject, shapeText } from "../../../ops/call.ts";
+import { requireFloat } from "../../../ops/dtype-rules.ts";
+import { extentsDiffer } from "../../../scalar/fold.ts";
+import { internals } from "../../handle.ts";
+import type { TensorView } from "../../tensor-view.ts";
+import { callOf } from "../apply.ts";
+import { cast } from "../elementwise.ts";
+import { broadcast } from "../views.ts";
+
+/** The call, for operands that are floats. Throws `dtype-mismatch`, `bad-argument`. */
+export function floatCall(
+  name: string,
+  operands: readonly TensorView[],
+  ...args: readonly (number | readonly number[])[]
+): Call {
+  const place = callOf(name, operands, ...args);
+  for (const { dtype } of operands) requireFloat(dtype, name, place);
+  return place;
+}
+
+/** The tensor in a dtype, which it may have already. */
+export function inDType(tensor: TensorView, dtype: DType): TensorView {
+  return tensor.dtype === dtype ? tensor : cast(tensor, dtype);
+}
+
+/** The tensor in the dtype in which compositions compute. */
+export function wide(tensor: TensorView): TensorView {
+  return inDType(tensor, dtypes[tensor.dtype].bytes === 2 ? "float" : tensor.dtype);
+}
+
+/** Gives a tensor that lacks `axes` of `x` these axes, with extent 1. */
+export function keepAxes(reduced: TensorView, axes: readonly number[], { rank }: TensorView): TensorView {
+  return broadcast(
+    reduced,
+    Array.from({ length: rank }, (_, axis) => axes.includes(axis)),
+  );
+}
+
+/** Gives a tensor of the trailing axes of `x` the leading ones, with extent 1. */
+export function alignRight(tensor: TensorView, { rank }: TensorView): TensorView {
+  if (tensor.rank >= rank) return tensor;
+  return broadcast(
+    tensor,
+    Array.from({ length: rank }, (_, axis) => axis < rank - tensor.rank),
+  );
+}
+
+/** Checks a weight or bias of the last axis of `x`. Throws `shape-mismatch`. */
+export function requireOfLastAxis(tensor: TensorView, x: TensorView, what: string, place: Call): void {
+  const [own, last] = [tensor.extents[0], x.extents.at(-1)];
+  if (tensor.rank === 1 && own !== undefined && last !== undefined && !extentsDiffer(own, last)) return;
+  reject(place, {
+    code: "shape-mismatch",
+    message: `the ${what} does not have the last axis of the tensor`,
+    found: `${shapeText(tensor.data())} for ${shapeText(x.data())}`,
+    expected: "one axis, of the extent of the last one",
+    help: `give the ${what} one element per index of the last axis`,
+  });
+}
+
+interface Marked {
+  readonly inputs: readonly TensorView[];
+  readonly outputs: readonly TensorView[];
+  readonly kept?: readonly TensorView[];
+  readonly axes: readonly number[];
+  readonly correction?: number;
+  readonly random?: NonNullable<Marker["random"]>;
+}
+
+/** Remembers the composition for `gradients`. */
+export function mark(name: Marker["name"], { inputs, outputs, kept = [], ...rest }: Marked): void {
+  const ids = (tensors: readonly TensorView[]): Marker["inputs"] => tensors.map(({ id }) => id);
+  for (const output of outputs.slice(0, 1)) {
+    const { builder } = output[internals];
+    builder.markers.push({ name, inputs: ids(inputs), outputs: ids(outputs), kept: ids(kept), ...rest });
+    builder.snapshot = null;
+  }
+}

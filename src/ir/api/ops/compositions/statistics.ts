@@ -1,0 +1,56 @@
+/** Means and variances. */
+import { at } from "../../../../support/invariant.ts";
+import { type Call, resolveAxes } from "../../../ops/call.ts";
+import { constantValue, foldProduct } from "../../../scalar/fold.ts";
+import type { TensorView } from "../../tensor-view.ts";
+import { add, cast, div, mul, sub } from "../elementwise.ts";
+import { sum } from "../reductions.ts";
+import { floatCall, inDType, keepAxes, mark, wide } from "./compose.ts";
+
+/**
+ * The mean over `axes`. 16-bit floats are added and divided in float. Shapes as in `sum`. Throws `axis-out-of-range`,
+ * `axis-repeated`, `bad-argument`, `dtype-mismatch` (integers and bool).
+ */
+export function mean(tensor: TensorView, axes: readonly number[]): TensorView {
+  floatCall("mean", [tensor], axes);
+  return inDType(meanOf(wide(tensor), axes), tensor.dtype);
+}
+
+export interface Moments {
+  readonly mean: TensorView;
+  readonly variance: TensorView;
+}
+
+/**
+ * The mean over `axes`, and the variance: the sum of the squared distances to the mean, divided by the number of
+ * elements less `correction`. Two passes, so that the bits do not depend on how devices share a row. Dtypes and errors
+ * as in `mean`.
+ */
+export function varMean(tensor: TensorView, axes: readonly number[], correction = 1): Moments {
+  const place = floatCall("varMean", [tensor], axes, correction);
+  const x = wide(tensor);
+  const average = meanOf(x, axes);
+  const resolved = resolveAxes(axes, x.rank, place);
+  const distance = sub(x, keepAxes(average, resolved, x));
+  const variance = inDType(perElement(sum(mul(distance, distance), axes), x, axes, correction), tensor.dtype);
+  const outputs = [inDType(average, tensor.dtype), variance];
+  mark("varMean", { inputs: [tensor], outputs, kept: [average], axes: resolved, correction });
+  return { mean: at(outputs, 0), variance };
+}
+
+/** The mean in the dtype of the tensor. */
+export function meanOf(x: TensorView, axes: readonly number[]): TensorView {
+  return perElement(sum(x, axes), x, axes, 0);
+}
+
+/** A sum over `axes` of `x`, divided by the number of elements less `correction`. */
+export function perElement(total: TensorView, x: TensorView, axes: readonly number[], correction: number): TensorView {
+  const count = constantValue(foldProduct(axes.map((axis) => at(x.extents, axis < 0 ? axis + x.rank : axis))));
+  if (count !== null) return div(total, count - correction);
+  const ones = add(mul(cast(x, "int"), 0), 1);
+  return div(total, cast(add(sum(ones, axes), -correction), x.dtype));
+}
+
+export function lastAxis({ rank }: TensorView, place: Call): number {
+  return at(resolveAxes([-1], rank, place), 0);
+}

@@ -1,0 +1,112 @@
+/**
+ * Activations and what they are made of. Those of several steps are computed in double and rounded once, but for double
+ * itself and CUDA, which computes them in the type of their operand.
+ */
+import {
+  apply,
+  call,
+  choose,
+  constant,
+  convert,
+  type Expression,
+  type LibraryFunction,
+} from "../../../../numerics/scalar/expression.ts";
+import { floatFunctions } from "../../../../numerics/scalar/float-functions.ts";
+import { wideFunctions } from "../../../../numerics/scalar/wide-functions.ts";
+import { elementWork } from "../../row.ts";
+import type { UnaryFunction } from "./row.ts";
+
+type Library = { readonly [Name in keyof typeof wideFunctions]: LibraryFunction };
+
+/** For operands of double. */
+const engine: Library = {
+  exp: floatFunctions.exp,
+  log1p: { js: "Math.log1p", c: "log1p" },
+  tanh: floatFunctions.tanh,
+  normalCdf: { js: "normalCdf", c: "normcdf" },
+};
+
+/** In double, rounded once to the type of x. */
+function inDouble(x: Expression, compute: (wide: Expression, library: Library) => Expression): Expression {
+  return convert(x.type, compute(convert("f64", x), x.type === "f64" ? engine : wideFunctions));
+}
+
+const double = (value: number): Expression => constant("f64", value);
+
+/** 1 / (1 + exp(-x)). With e = exp(-|x|), which does not overflow, it is 1 / (1 + e), or e / (1 + e) below 0. */
+function sigmoid(x: Expression, { exp }: Library): Expression {
+  const e = call(exp, apply("neg", apply("abs", x)));
+  return apply("div", choose([x, "lt", double(0)], e, double(1)), apply("add", double(1), e));
+}
+
+/** log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|)), which neither overflows nor loses small results. */
+function softplus(x: Expression, { exp, log1p }: Library): Expression {
+  const e = call(exp, apply("neg", apply("abs", x)));
+  return apply("add", apply("max", x, double(0)), call(log1p, e));
+}
+
+/** 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). */
+function geluTanh(x: Expression, { tanh }: Library): Expression {
+  const cube = apply("mul", apply("mul", x, x), x);
+  const inner = apply("add", x, apply("mul", double(0.044715), cube));
+  const step = apply("add", double(1), call(tanh, apply("mul", double(Math.sqrt(2 / Math.PI)), inner)));
+  return apply("mul", apply("mul", double(0.5), x), step);
+}
+
+export const activations = {
+  /** NaN stays NaN, as in PyTorch. */
+  relu: {
+    operand: "number",
+    expression: (x) => apply("max", x, constant(x.type, 0)),
+    work: elementWork,
+    alsoRead: [],
+  },
+  /** The exact form, x * (1 + erf(x / sqrt(2))) / 2. */
+  gelu: {
+    operand: "float",
+    expression: (x) => inDouble(x, (wide, { normalCdf }) => apply("mul", wide, call(normalCdf, wide))),
+    work: 150,
+    alsoRead: [],
+  },
+  geluTanh: {
+    operand: "float",
+    expression: (x) => inDouble(x, geluTanh),
+    work: 140,
+    printed: "gelu_tanh",
+    alsoRead: ["geluTanh"],
+  },
+  sigmoid: {
+    operand: "float",
+    expression: (x) => inDouble(x, sigmoid),
+    work: 90,
+    alsoRead: [],
+  },
+  /** x sigmoid(x). */
+  silu: {
+    operand: "float",
+    expression: (x) => inDouble(x, (wide, library) => apply("mul", wide, sigmoid(wide, library))),
+    work: 90,
+    alsoRead: [],
+  },
+  softplus: { operand: "float", expression: (x) => inDouble(x, softplus), work: 110, alsoRead: [] },
+  tanh: {
+    operand: "float",
+    expression: (x) => call(floatFunctions.tanh, x),
+    work: 80,
+    alsoRead: ["tanhf"],
+  },
+  erf: {
+    operand: "float",
+    expression: (x) => call({ js: "erf", c: "erf" }, x),
+    work: 250,
+    alsoRead: ["erff"],
+  },
+  /** The cumulative distribution function of the normal distribution. */
+  normalCdf: {
+    operand: "float",
+    expression: (x) => inDouble(x, (wide, { normalCdf }) => call(normalCdf, wide)),
+    work: 500,
+    printed: "normal_cdf",
+    alsoRead: ["normalCdf"],
+  },
+} as const satisfies Readonly<Record<string, UnaryFunction>>;

@@ -1,0 +1,53 @@
+/** Exponentials, logarithms and trigonometric functions. */
+import { call } from "../../../../numerics/scalar/expression.ts";
+import { floatFunctions } from "../../../../numerics/scalar/float-functions.ts";
+import type { UnaryFunction } from "./row.ts";
+
+export const exponential = {
+  exp: {
+    operand: "float",
+    expression: (x) => call(floatFunctions.exp, x),
+    work: 24,
+    alsoRead: ["expf"],
+  },
+  /** 2 to the power of x. */
+  exp2: {
+    operand: "float",
+    expression: (x) => call({ js: "exp2", c: "exp2" }, x),
+    work: 128,
+    alsoRead: ["exp2f"],
+  },
+  /** exp(x) - 1, accurate near 0. */
+  expm1: {
+    operand: "float",
+    expression: (x) => call({ js: "Math.expm1", c: "expm1" }, x),
+    work: 155,
+    alsoRead: ["expm1f"],
+  },
+  /** -Infinity at 0, NaN below. */
+  log: {
+    operand: "float",
+    expression: (x) => call(floatFunctions.log, x),
+    work: 36,
+    alsoRead: ["logf"],
+  },
+  /** log(1 + x), accurate near 0. */
+  log1p: {
+    operand: "float",
+    expression: (x) => call({ js: "Math.log1p", c: "log1p" }, x),
+    work: 135,
+    alsoRead: ["log1pf"],
+  },
+  sin: {
+    operand: "float",
+    expression: (x) => call({ js: "Math.sin", c: "sin" }, x),
+    work: 245,
+    alsoRead: ["sinf"],
+  },
+  cos: {
+    operand: "float",
+    expression: (x) => call({ js: "Math.cos", c: "cos" }, x),
+    work: 245,
+    alsoRead: ["cosf"],
+  },
+} as const satisfies Readonly<Record<string, UnaryFunction>>;

@@ -1,0 +1,69 @@
+/**
+ * Which attentions cuDNN takes as one kernel, from its release 9.15.1 on, on GPUs of compute capability 8 and 9. The
+ * limits are those that cudnn-frontend checks (sdpa_support_surface.h, CompositeSDPABackwardNode).
+ */
+import { withoutReductions } from "../../../domain.ts";
+import type { FusionData } from "../../../fusion-data.ts";
+import type { CausalMask } from "./attention.ts";
+import type { Op, SdpaBackwardOp, SdpaOp } from "../../op.ts";
+import { constantValue } from "../../../scalar/fold.ts";
+import type { DType } from "../../../../numerics/dtype.ts";
+import { at } from "../../../../support/invariant.ts";
+
+/** Shapes [.., Lq, d], [.., Lk, d] and [.., Lk, e]; null for an extent that is not known yet. */
+export interface AttentionShape {
+  readonly dtype: DType;
+  readonly causal: CausalMask | null;
+  readonly isBackward: boolean;
+  readonly q: readonly (number | null)[];
+  readonly k: readonly (number | null)[];
+  readonly v: readonly (number | null)[];
+}
+
+export interface Obstacle {
+  readonly found: string;
+  readonly expected: string;
+}
+
+const mostHeadSize = 128;
+const headStep = 8;
+
+/** Null if cuDNN takes it, or may take it: rows and keys of unknown number are checked again when it is launched. */
+export function cudnnObstacle({ dtype, causal, isBackward, q, k, v }: AttentionShape): Obstacle | null {
+  if (dtype !== "half" && dtype !== "bfloat16") return { found: dtype, expected: "half or bfloat16" };
+  for (const [name, size] of [
+    ["q and k", q.at(-1) ?? null],
+    ["v", v.at(-1) ?? null],
+  ] as const) {
+    const expected = `heads of a multiple of ${headStep} elements, at most ${mostHeadSize}`;
+    if (size === null)
+      return { found: `heads of ${name} whose size is not known when the program is lowered`, expected };
+    if (size === 0 || size > mostHeadSize || size % headStep !== 0) {
+      return { found: `heads of ${size} elements of ${name}`, expected };
+    }
+  }
+  const [rows, keys] = [q.at(-2) ?? null, k.at(-2) ?? null];
+  if (keys === 0) return { found: "no keys", expected: "at least one key" };
+  if (causal === "bottomRight" && rows !== null && keys !== null && rows > keys) {
+    const found = `rows that see no key: ${rows} rows of q, ${keys} keys`;
+    return { found, expected: "at least as many keys as rows with a bottomRight mask" };
+  }
+  if (isBackward && rows === 1 && keys === 1) {
+    return { found: "the gradient of one row and one key", expected: "more rows, or more keys" };
+  }
+  return null;
+}
+
+export function isAttentionOp(op: Op): op is SdpaOp | SdpaBackwardOp {
+  return op.kind === "Sdpa" || op.kind === "SdpaBackward";
+}
+
+/** Of an op of a Fusion. */
+export function obstacleOfOp({ tensors }: Pick<FusionData, "tensors">, op: SdpaOp | SdpaBackwardOp): Obstacle | null {
+  const isBackward = op.kind === "SdpaBackward";
+  const [q, k, v] = op.inputs.slice(isBackward ? 1 : 0).map((id) => at(tensors, id));
+  const shape = (tensor: typeof q): readonly (number | null)[] =>
+    withoutReductions(tensor?.domain.logical ?? []).map(({ extent }) => constantValue(extent));
+  const dtype = q?.dtype ?? "float";
+  return cudnnObstacle({ dtype, causal: op.causal, isBackward, q: shape(q), k: shape(k), v: shape(v) });
+}

@@ -1,0 +1,67 @@
+/**
+ * Library functions in primitives of double, as steps of functions whose result is rounded to float32. Their errors of
+ * about 2^-30 change few of those roundings. WebAssembly SIMD computes them, with the bits of
+ * generated JavaScript; CUDA calls its own functions of float.
+ *
+ * Coefficients are least-squares fits, reweighted until the largest relative error is least.
+ */
+import { apply, choose, convert, type Expression, type LibraryFunction } from "./expression.ts";
+import { add, div, double, mul, polynomial, powerOfTwo, sub } from "./steps.ts";
+
+const zero = double(0);
+const one = double(1);
+const two = double(2);
+
+/** As in float-functions.ts, for x up to 88; 0 below -150. The relative error is below 2^-33. */
+function exp(x: Expression): Expression {
+  const { k, first, second } = powerOfTwo(convert("f32", x));
+  const r = sub(x, mul(convert("f64", k), double(Math.LN2)));
+  const series = polynomial(
+    r,
+    [
+      0.5000000068701133, 0.16666665856472057, 0.041666291186808035, 0.008333498791860322, 0.001394494263865822,
+      0.00019790062085227965,
+    ],
+  );
+  const rest = add(one, add(r, mul(mul(r, r), series)));
+  const scaled = mul(mul(rest, convert("f64", first)), convert("f64", second));
+  return choose([x, "lt", double(-150)], zero, scaled);
+}
+
+/** Of x from 0 to 1. 2 atanh(s) with s = x / (2 + x) <= 1 / 3, by its Taylor series. */
+function log1p(x: Expression): Expression {
+  const s = div(x, add(two, x));
+  const terms = Array.from({ length: 10 }, (_, n) => 2 / (2 * n + 1));
+  return mul(s, polynomial(mul(s, s), terms));
+}
+
+/** sign(x) (1 - 2 / (exp(2 |x|) + 1)). The error is below 2^-33 of 1, not of the result. */
+function tanh(x: Expression): Expression {
+  const size = apply("abs", x);
+  const u = choose([size, "gt", double(40)], double(40), size);
+  const result = sub(one, div(two, add(exp(add(u, u)), one)));
+  return choose([x, "lt", zero], apply("neg", result), result);
+}
+
+/** With u = |x|, the lower tail is exp(-u^2 / 2) t p(t), t = 1 / (1 + u / 4). The relative error is below 2^-30. */
+function normalCdf(x: Expression): Expression {
+  const u = apply("abs", x);
+  const t = div(one, add(one, mul(double(0.25), u)));
+  const series = polynomial(
+    sub(t, double(0.625)),
+    [
+      0.2336530309533244, 0.42016858456481493, 0.5506197560555194, 0.5006650352757291, 0.2629261814335314,
+      0.0032585512441596722, -0.09297750266877544, -0.028617062379659847, 0.035581498792331724, 0.016560681572228474,
+      -0.014769829700779084, -0.00821060285081521,
+    ],
+  );
+  const tail = mul(exp(mul(double(-0.5), mul(u, u))), mul(t, series));
+  return choose([x, "lt", zero], tail, sub(one, tail));
+}
+
+export const wideFunctions = {
+  exp: { js: "Math.exp", c: "exp", inDouble: exp },
+  log1p: { js: "Math.log1p", c: "log1p", inDouble: log1p },
+  tanh: { js: "Math.tanh", c: "tanh", inDouble: tanh },
+  normalCdf: { js: "normalCdf", c: "normcdf", inDouble: normalCdf },
+} as const satisfies Readonly<Record<string, LibraryFunction>>;

@@ -1,0 +1,123 @@
+/** Rows of attention in double, and the errors of their scores. */
+import type { SdpaBackwardOp, SdpaOp } from "../../ir/ops/op.ts";
+import { accumulatorOf, type DType, dtypes } from "../../numerics/dtype.ts";
+import { at } from "../../support/invariant.ts";
+import { accumulationError } from "../tolerance.ts";
+import { numbersOf, store, type Value } from "../value.ts";
+
+/** Rows of one head of an operand: `numbers[start + row * columns + column]`. */
+export interface Rows {
+  readonly numbers: Float64Array;
+  readonly bounds: Float64Array;
+  readonly columns: number;
+  readonly start: number;
+}
+
+/** The rows of every head of q's axes in front; a tensor of extent 1 on an axis is read again. */
+export function headsOf(value: Value, front: readonly number[], columns: number): readonly Rows[] {
+  const numbers = numbersOf(value);
+  const own = value.shape.slice(0, front.length);
+  const size = value.shape.slice(front.length).reduce((product, extent) => product * extent, 1);
+  const count = front.reduce((product, extent) => product * extent, 1);
+  return Array.from({ length: count }, (_, head) => {
+    let [rest, flat, step] = [head, 0, size];
+    for (let axis = front.length - 1; axis >= 0; axis--) {
+      const index = rest % at(front, axis);
+      rest = Math.floor(rest / at(front, axis));
+      if (at(own, axis) !== 1) flat += index * step;
+      step *= at(own, axis);
+    }
+    return { numbers, bounds: value.bounds, columns, start: flat };
+  });
+}
+
+export interface Setting {
+  readonly dtype: DType;
+  readonly front: readonly number[];
+  readonly rows: number;
+  readonly keys: number;
+  readonly d: number;
+  readonly e: number;
+  readonly scale: number;
+  readonly seen: (row: number) => number;
+  /** The relative error of `count` roundings. */
+  readonly gamma: (count: number) => number;
+  /** Of a probability that is rounded to the dtype. */
+  readonly rounding: number;
+}
+
+export function settingOf({ causal, scale }: SdpaOp | SdpaBackwardOp, q: Value, k: Value, v: Value): Setting {
+  const { dtype, shape } = q;
+  const [rows, d] = [at(shape, shape.length - 2), at(shape, shape.length - 1)];
+  const [keys, e] = [at(k.shape, k.shape.length - 2), at(v.shape, v.shape.length - 1)];
+  const last = causal === "bottomRight" ? keys - rows : 0;
+  return {
+    dtype,
+    front: shape.slice(0, -2),
+    rows,
+    keys,
+    d,
+    e,
+    scale: scale === null ? 1 / Math.sqrt(d) : Number(scale),
+    seen: (row) => (causal === null ? keys : Math.max(0, Math.min(keys, row + last + 1))),
+    gamma: (count) => accumulationError(count, count, dtype),
+    rounding: accumulatorOf[dtype] === dtype ? 0 : 2 * dtypes[dtype].epsilon,
+  };
+}
+
+/** A sum of products of two rows, and its largest error. */
+export function dot(
+  a: Rows,
+  row: number,
+  b: Rows,
+  column: number,
+  gamma: number,
+): { readonly sum: number; readonly error: number } {
+  let [sum, magnitude, spread] = [0, 0, 0];
+  for (let i = 0; i < a.columns; i++) {
+    const [x, y] = [a.start + row * a.columns + i, b.start + column * b.columns + i];
+    const [p, q] = [a.numbers[x] ?? NaN, b.numbers[y] ?? NaN];
+    const [u, w] = [a.bounds[x] ?? NaN, b.bounds[y] ?? NaN];
+    sum += p * q;
+    magnitude += Math.abs(p * q);
+    spread += Math.abs(p) * w + Math.abs(q) * u + u * w;
+  }
+  return { sum, error: gamma * magnitude + spread };
+}
+
+/** The scores of a row, and the largest error of each. */
+export function scoresOf(
+  { keys, d, scale, gamma }: Setting,
+  q: Rows,
+  k: Rows,
+  row: number,
+  seen: number,
+): { readonly scores: Float64Array; readonly errors: Float64Array } {
+  const [scores, errors] = [new Float64Array(keys), new Float64Array(keys)];
+  for (let j = 0; j < seen; j++) {
+    // The sum, the scale and the difference from the largest score.
+    const { sum, error } = dot(q, row, k, j, gamma(d + 4));
+    scores[j] = scale * sum;
+    errors[j] = Math.abs(scale) * error;
+  }
+  return { scores, errors };
+}
+
+export interface MutableValue {
+  readonly numbers: Float64Array;
+  readonly bounds: Float64Array;
+}
+
+export function emptyValue(shape: readonly number[]): MutableValue {
+  const count = shape.reduce((product, extent) => product * extent, 1);
+  return { numbers: new Float64Array(count), bounds: new Float64Array(count) };
+}
+
+export function finished(dtype: DType, shape: readonly number[], { numbers, bounds }: MutableValue): Value {
+  numbers.forEach((exact, i) => {
+    const { element, bound } = store(dtype, exact, bounds[i] ?? NaN);
+    numbers[i] = Number(element);
+    bounds[i] = bound;
+  });
+  return { dtype, shape, elements: numbers, bounds };
+}

@@ -1,0 +1,140 @@
+/** Functions of one operand. */
+import type { UnaryOpType } from "../../ir/ops/op.ts";
+import { errorFunction, normalDistribution } from "./normal-distribution.ts";
+
+export interface UnaryDefinition {
+  readonly float: (x: number) => number;
+  /** Null for functions of floats alone. A bool is 0 or 1. */
+  readonly integer: ((x: bigint) => bigint) | null;
+  readonly error: UnaryError;
+}
+
+/**
+ * The largest error of a correct back end, before it rounds to the dtype. `output` is the absolute value of the result.
+ */
+export interface UnaryError {
+  /** Number of roundings relative to `magnitude`: twice the ulps of the least accurate mathematical library. */
+  readonly roundings: number;
+  readonly magnitude: (input: number, output: number) => number;
+  /** The largest change of the result when `input` changes by up to `by`. */
+  readonly spread: (by: number, input: number, output: number) => number;
+}
+
+/** All back ends give the same result, and it changes as much as the operand. */
+const exact: UnaryError = { roundings: 0, magnitude: () => 0, spread: (by) => by };
+
+/** A function that never falls, which all back ends round correctly. */
+function rising(float: (x: number) => number): UnaryDefinition {
+  const spread: UnaryError["spread"] = (by, input) =>
+    Math.max(float(input + by) - float(input), float(input) - float(input - by));
+  return { float, integer: null, error: { ...exact, spread } };
+}
+
+/** Relative to the result. */
+function relative(roundings: number, spread: UnaryError["spread"]): UnaryError {
+  return { roundings, magnitude: (_, output) => output, spread };
+}
+
+/** The largest change of log(x) when a positive x changes by up to `by`. */
+function spreadOfLog(by: number, x: number): number {
+  if (by < x) return Math.log1p(by / (x - by));
+  return x + by < 0 ? 0 : Infinity;
+}
+
+/** Below 0, exp(x) / (1 + exp(x)) keeps the digits of small results. */
+function logistic(x: number): number {
+  return x < 0 ? Math.exp(x) / (1 + Math.exp(x)) : 1 / (1 + Math.exp(-x));
+}
+
+function roundToEven(x: number): number {
+  const below = Math.floor(x);
+  // Also infinities and NaN.
+  if (!(x - below > 0)) return x;
+  const up = x - below > 0.5 || (x - below === 0.5 && below % 2 !== 0);
+  const rounded = up ? below + 1 : below;
+  return rounded === 0 && x < 0 ? -0 : rounded;
+}
+
+export const unaryDefinitions: { readonly [Op in UnaryOpType]: UnaryDefinition } = {
+  neg: { float: (x) => -x, integer: (x) => -x, error: exact },
+  abs: {
+    float: (x) => (x < 0 || Object.is(x, -0) ? -x : x),
+    integer: (x) => (x < 0n ? -x : x),
+    error: exact,
+  },
+  /** NaN stays NaN; -0 becomes 0. */
+  sign: {
+    ...rising((x) => (x === 0 ? 0 : Math.sign(x))),
+    integer: (x) => (x > 0n ? 1n : x < 0n ? -1n : 0n),
+  },
+  logicalNot: { float: (x) => 1 - x, integer: (x) => (x === 0n ? 1n : 0n), error: exact },
+  floor: rising(Math.floor),
+  ceil: rising(Math.ceil),
+  trunc: rising(Math.trunc),
+  round: rising(roundToEven),
+  /** NaN below 0; -0 stays -0. */
+  sqrt: {
+    float: Math.sqrt,
+    integer: null,
+    error: {
+      ...exact,
+      spread: (by, input, output) => {
+        if (by <= input) return by / (output + Math.sqrt(input - by));
+        return input + by < 0 ? 0 : Infinity;
+      },
+    },
+  },
+  /** Infinite with the sign of x at 0, NaN below. */
+  rsqrt: {
+    float: (x) => 1 / Math.sqrt(x),
+    integer: null,
+    error: relative(4, (by, input, output) => (by < input ? (by * output) / (2 * (input - by)) : Infinity)),
+  },
+  exp: { float: Math.exp, integer: null, error: relative(4, (by, _, output) => output * Math.expm1(by)) },
+  exp2: {
+    float: (x) => 2 ** x,
+    integer: null,
+    error: relative(4, (by, _, output) => output * Math.expm1(by * Math.LN2)),
+  },
+  expm1: {
+    float: Math.expm1,
+    integer: null,
+    error: relative(2, (by, input) => Math.exp(input) * Math.expm1(by)),
+  },
+  /** -Infinity at 0, NaN below. */
+  log: { float: Math.log, integer: null, error: relative(2, spreadOfLog) },
+  log1p: { float: Math.log1p, integer: null, error: relative(2, (by, input) => spreadOfLog(by, 1 + input)) },
+  sin: { float: Math.sin, integer: null, error: relative(4, (by) => by) },
+  cos: { float: Math.cos, integer: null, error: relative(4, (by) => by) },
+  /** NaN stays NaN; -0 becomes 0. */
+  relu: {
+    float: (x) => (x > 0 || Number.isNaN(x) ? x : 0),
+    integer: (x) => (x > 0n ? x : 0n),
+    error: exact,
+  },
+  /** x Phi(x). */
+  gelu: {
+    float: (x) => x * normalDistribution(x),
+    integer: null,
+    // 1 + erf cancels for negative inputs, so the error is relative to the input. The steepest slope of gelu is 1.129.
+    error: { roundings: 4, magnitude: (input) => Math.abs(input), spread: (by) => 1.13 * by },
+  },
+  /** x (1 + tanh(y)) / 2 = x / (1 + exp(-2 y)). */
+  geluTanh: {
+    float: (x) => x * logistic(2 * Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)),
+    integer: null,
+    error: { roundings: 8, magnitude: (input) => Math.abs(input), spread: (by) => 1.13 * by },
+  },
+  sigmoid: { float: logistic, integer: null, error: relative(8, (by) => by / 4) },
+  silu: { float: (x) => x * logistic(x), integer: null, error: relative(10, (by) => 1.1 * by) },
+  softplus: {
+    float: (x) => (x > 0 ? x + Math.log1p(Math.exp(-x)) : Math.log1p(Math.exp(x))),
+    integer: null,
+    // 2 ulps of exp, 1 of log1p and half a unit of the sum; the slope is at most 1.
+    error: relative(7, (by) => by),
+  },
+  tanh: { float: Math.tanh, integer: null, error: relative(4, (by) => by) },
+  erf: { float: errorFunction, integer: null, error: relative(4, (by) => 1.13 * by) },
+  /** 5 ulps of CUDA's normcdf and 2.5 of this one, in double. */
+  normalCdf: { float: normalDistribution, integer: null, error: relative(15, (by) => 0.4 * by) },
+};

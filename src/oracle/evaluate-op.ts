@@ -1,0 +1,153 @@
+/** The values of one op's results, by its definition, of values of its operands. */
+import { axisMap } from "../ir/ops/axis-map.ts";
+import { axisParts, axisShards, isWholeAxis, reducedShards } from "../ir/axis-shards.ts";
+import type { DIDType, Tensor as IrTensor } from "../ir/domain.ts";
+import type { LinearOp, MatmulOp, Op, ReductionOp, SdpaBackwardOp, SdpaOp } from "../ir/ops/op.ts";
+import { evaluateExtent, type Sizes } from "../ir/sizes.ts";
+import { at } from "../support/invariant.ts";
+import { unreachable } from "../support/unreachable.ts";
+import { sdpaBackward } from "./attention/sdpa-backward.ts";
+import { sdpa } from "./attention/sdpa.ts";
+import { linear, matmul } from "./contraction.ts";
+import { numberOf } from "./definitions.ts";
+import { gather, indexSelect, scatterAdd } from "./indexing.ts";
+import type { Arithmetic } from "./tolerance.ts";
+import type { Value } from "./value.ts";
+import { full, iota, randomBits } from "./creation.ts";
+import type { NumberOperand } from "../ir/ops/number-operand.ts";
+import { binary, cast, ternary, unary } from "./pointwise.ts";
+import { broadcast, cat, expand, pad, permute, reshape, select, slice, squeeze } from "./rearrangement.ts";
+import { reduction } from "./reduction.ts";
+
+/** What an op is evaluated in. */
+export interface Setting {
+  readonly tensors: readonly IrTensor[];
+  readonly sizes: Sizes;
+  readonly arithmetic: Arithmetic;
+}
+
+/** `shape`: of the first result. */
+export function evaluateOp(
+  op: Op,
+  operands: readonly Value[],
+  shape: readonly number[],
+  setting: Setting,
+): readonly Value[] {
+  if (op.kind === "Sdpa") return sdpa(op, operands);
+  if (op.kind === "SdpaBackward") return sdpaBackward(op, operands);
+  return [evaluateSingle(op, operands, shape, setting)];
+}
+
+function evaluateSingle(
+  op: Exclude<Op, SdpaOp | SdpaBackwardOp>,
+  operands: readonly Value[],
+  shape: readonly number[],
+  { tensors, sizes, arithmetic }: Setting,
+): Value {
+  const output = at(tensors, op.output);
+  if (op.kind === "Full") return full(op.value, output.dtype, shape);
+  if (op.kind === "Iota") {
+    return iota(evaluateExtent(op.start, sizes), evaluateExtent(op.step, sizes), output.dtype, shape);
+  }
+  const first = at(operands, 0);
+  switch (op.kind) {
+    case "Set":
+      return first;
+    case "Unary":
+      return unary(op.op, first);
+    case "Cast":
+      return cast(first, op.to);
+    case "Binary":
+      return binary(op.op, ...twoValues(op.scalar, 0, operands, shape), shape);
+    case "Ternary":
+      return ternary(op.op, first, ...twoValues(op.scalar, 1, operands.slice(1), shape), shape);
+    case "Reduction":
+      return reduction(op.op, first, op.axes, hopsOf(op, tensors, sizes), arithmetic);
+    case "Broadcast":
+      return broadcast(first, op.flags, shape);
+    case "RandomBits":
+      return randomBits(op, operands, output.dtype, shape);
+    case "Expand":
+      return expand(first, shape);
+    case "Cat":
+      return cat(operands, op.axis, shape);
+    case "Pad":
+      return pad(first, op.widths, { element: numberOf(first.dtype, op.value), bound: 0 }, shape);
+    case "IndexSelect":
+      return indexSelect(first, op.axis, at(operands, 1));
+    case "Gather":
+      return gather(first, op.axis, at(operands, 1));
+    case "ScatterAdd":
+      return scatterAdd(first, op.axis, at(operands, 1), at(operands, 2));
+    case "Squeeze":
+      return squeeze(first, op.axes);
+    case "Permute":
+      return permute(first, op.order);
+    case "Reshape":
+      return reshape(first, shape);
+    case "Slice":
+      return slice(
+        first,
+        op.ranges.map(({ start }) => evaluateExtent(start, sizes)),
+        op.ranges.map(({ step = 1 }) => step),
+        shape,
+      );
+    case "Select":
+      return select(first, op.axis, evaluateExtent(op.index, sizes));
+    case "Matmul":
+      return matmul(first, at(operands, 1), shape, { hops: hopsOf(op, tensors, sizes), arithmetic });
+    case "Linear":
+      return linear(first, at(operands, 1), operands[2] ?? null, shape, {
+        hops: hopsOf(op, tensors, sizes),
+        arithmetic,
+      });
+    default:
+      return unreachable(op);
+  }
+}
+
+/** Both values; a number, whose position counts from `firstPosition`, has one element, which every index reads. */
+function twoValues(
+  scalar: NumberOperand<number> | undefined,
+  firstPosition: number,
+  operands: readonly Value[],
+  shape: readonly number[],
+): [Value, Value] {
+  const first = at(operands, 0);
+  if (scalar === undefined) return [first, at(operands, 1)];
+  const { dtype } = first;
+  const elements = [numberOf(dtype, scalar.text)];
+  const number: Value = { dtype, shape: shape.map(() => 1), elements, bounds: new Float64Array(1) };
+  return scalar.position === firstPosition ? [number, first] : [first, number];
+}
+
+/**
+ * How often a result may be rounded to the dtype before its last rounding. A collective over n devices passes partial
+ * results on n - 1 times, and each device stores its partial result first, unless it is an element of the operand.
+ * Chunks of a Stream axis that accumulate in the output round it once each.
+ */
+function hopsOf(op: ReductionOp | MatmulOp | LinearOp, tensors: readonly IrTensor[], sizes: Sizes): number {
+  const pairs = axisMap(op, tensors).filter(({ consumer }) => consumer.iterType === "reduction");
+  const over = new Map<DIDType, number>();
+  let storesParts = op.kind !== "Reduction";
+  let chunks = 1;
+  for (const { operand, producer, consumer } of pairs) {
+    const source = at(tensors, at(op.inputs, operand));
+    const result = at(tensors, op.output);
+    const shards = [...axisShards(source), ...reducedShards(result)].filter(
+      ({ axis }) => axis.id === producer.id || axis.id === consumer.id,
+    );
+    const stream = axisParts(result.domain, consumer).find(({ parallelType }) => parallelType === "Stream");
+    if (shards.length === 0 && stream !== undefined) chunks = evaluateExtent(stream.extent, sizes);
+    for (const { type } of shards) {
+      over.set(type, Math.max(over.get(type) ?? 1, devicesAlong(source, type), devicesAlong(result, type)));
+    }
+    storesParts ||= !shards.some(isWholeAxis);
+  }
+  if (over.size === 0) return chunks - 1;
+  return [...over.values()].reduce((sum, devices) => sum + devices - 1, chunks - 1 + (storesParts ? 1 : 0));
+}
+
+function devicesAlong({ mesh }: IrTensor, type: DIDType): number {
+  return mesh?.hasAxis(type) === true ? mesh.size(type) : 1;
+}

@@ -1,0 +1,145 @@
+/**
+ * What a sample of an op's result depends on: a sample of each operand. Most ops mean the same for samples as for whole
+ * tensors; some are evaluated in another way on samples.
+ */
+import type { Op } from "../../ir/ops/op.ts";
+import { evaluateExtent, type Sizes } from "../../ir/sizes.ts";
+import { at } from "../../support/invariant.ts";
+import { unreachable } from "../../support/unreachable.ts";
+import { numberOf } from "../definitions.ts";
+import { pad } from "../rearrangement.ts";
+import type { Value } from "../value.ts";
+import { sampledReshape } from "./reshape.ts";
+import { type Indices, indicesOf, type Sample, type Sampled, sampledShape } from "./sample.ts";
+
+/** The whole shapes of an op's operands and result. */
+export interface OpShapes {
+  readonly operands: readonly (readonly number[])[];
+  readonly result: readonly number[];
+}
+
+/** Null if the op needs all of its operands, and gives all of its results. */
+export function sampledOp(op: Op, sample: Sample, shapes: OpShapes, sizes: Sizes): Sampled | null {
+  const plain = (...operands: readonly Sample[]): Sampled => ({ operands, evaluate: null });
+  const [shape = []] = shapes.operands;
+  switch (op.kind) {
+    case "Full":
+      return plain();
+    case "Set":
+    case "Unary":
+    case "Cast":
+      return plain(sample);
+    case "Binary":
+    case "Ternary":
+    case "Expand":
+      return plain(...shapes.operands.map((operand) => stretched(sample, operand)));
+    case "Reduction":
+    case "Squeeze": {
+      const kept = sample.values();
+      return plain(shape.map((_, axis) => (op.axes.includes(axis) ? null : next(kept))));
+    }
+    case "Broadcast":
+      return plain(sample.filter((_, axis) => op.flags[axis] !== true));
+    case "Permute":
+      return plain(shape.map((_, axis) => at(sample, op.order.indexOf(axis))));
+    case "Reshape":
+      return sampledReshape(sample, shape, shapes.result);
+    case "Slice": {
+      const operand = shape.map((extent, axis) => {
+        const { start, step = 1 } = at(op.ranges, axis);
+        const first = evaluateExtent(start, sizes);
+        return indicesOf(
+          listOf(at(sample, axis), at(shapes.result, axis)).map((i) => first + i * step),
+          extent,
+        );
+      });
+      return { operands: [operand], evaluate: (values) => at(values, 0) };
+    }
+    case "Select": {
+      const position = indicesOf([evaluateExtent(op.index, sizes)], at(shape, op.axis));
+      const evaluate = (values: readonly Value[]): Value => ({
+        ...at(values, 0),
+        shape: sampledShape(sample, shapes.result),
+      });
+      return { operands: [sample.toSpliced(op.axis, 0, position)], evaluate };
+    }
+    case "Cat": {
+      const indices = at(sample, op.axis);
+      if (indices === null) return plain(...shapes.operands.map(() => sample));
+      let before = 0;
+      const parts = shapes.operands.map((operand) => {
+        const [start, extent] = [before, at(operand, op.axis)];
+        before += extent;
+        const own = indices.filter((i) => i >= start && i < before).map((i) => i - start);
+        return sample.with(op.axis, indicesOf(own, extent));
+      });
+      return plain(...parts);
+    }
+    case "Pad":
+      return sampledPad(op, sample, shapes);
+    case "Matmul":
+      return plain(...matmulOperands(sample, shapes));
+    case "Linear": {
+      const columns = at(shapes.operands, 1).length - 1;
+      const own = sample.slice(sample.length - columns);
+      const rows = [...sample.slice(0, sample.length - columns), null];
+      return plain(...[rows, [...own, null], own].slice(0, op.inputs.length));
+    }
+    case "Iota":
+    case "RandomBits":
+    case "IndexSelect":
+    case "Gather":
+    case "ScatterAdd":
+    case "Sdpa":
+    case "SdpaBackward":
+      return null;
+    default:
+      return unreachable(op);
+  }
+}
+
+function next(values: Iterator<Indices, undefined>): Indices {
+  return values.next().value ?? null;
+}
+
+function listOf(indices: Indices, extent: number): readonly number[] {
+  return indices ?? Array.from({ length: extent }, (_, i) => i);
+}
+
+/** Of an operand that is read again along its axes of extent 1, and lacks leading axes. */
+function stretched(sample: Sample, operand: readonly number[]): Sample {
+  const lacking = sample.length - operand.length;
+  return operand.map((extent, axis) => (extent === 1 ? null : at(sample, axis + lacking)));
+}
+
+/** a [.., M, K] or [K], b [.., K, N] or [K]; batch axes broadcast. */
+function matmulOperands(sample: Sample, { operands }: OpShapes): readonly Sample[] {
+  const [a, b] = [at(operands, 0), at(operands, 1)];
+  const [rowAxes, columnAxes] = [a.length > 1 ? 1 : 0, b.length > 1 ? 1 : 0];
+  const batch = sample.slice(0, sample.length - rowAxes - columnAxes);
+  const rows = sample.slice(batch.length, batch.length + rowAxes);
+  const columns = sample.slice(batch.length + rowAxes);
+  return [
+    [...stretched(batch, a.slice(0, a.length - 1 - rowAxes)), ...rows, null],
+    [...stretched(batch, b.slice(0, b.length - 1 - columnAxes)), null, ...columns],
+  ];
+}
+
+function sampledPad(op: Extract<Op, { readonly kind: "Pad" }>, sample: Sample, shapes: OpShapes): Sampled {
+  const [shape = []] = shapes.operands;
+  const wanted = shapes.result.map((extent, axis) => listOf(at(sample, axis), extent));
+  const operand = shape.map((extent, axis) => {
+    const { before } = at(op.widths, axis);
+    const inside = at(wanted, axis)
+      .map((i) => i - before)
+      .filter((i) => i >= 0 && i < extent);
+    return indicesOf(inside, extent);
+  });
+  const widths = op.widths.map(({ before }, axis) => ({ before: at(wanted, axis).filter((i) => i < before).length }));
+  const evaluate = (values: readonly Value[]): Value => {
+    const input = at(values, 0);
+    const filled = { element: numberOf(input.dtype, op.value), bound: 0 };
+    return pad(input, widths, filled, sampledShape(sample, shapes.result));
+  };
+  return { operands: [operand], evaluate };
+}
