@@ -1,0 +1,184 @@
+/**
+ * Reverse mode: one sweep from outputs to inputs over the ops between `wrt` and `of`. The contributions to a cotangent
+ * are added in the order of the sweep, so that the bits do not depend on anything else.
+ *
+ * A cotangent has the dtype of its primal, and its placement if the user gave one. What is not placed follows by
+ * propagation (passes/propagate).
+ */
+import { at } from "../../support/invariant.ts";
+import { builderFrom, snapshotFusion } from "../api/builder-data.ts";
+import { type FusionBuilder, replaceTensor } from "../api/fusion-builder.ts";
+import { add, set } from "../api/ops.ts";
+import { TensorView } from "../api/tensor-view.ts";
+import type { TensorId } from "../domain.ts";
+import type { FusionData } from "../fusion-data.ts";
+import { type Call, reject } from "../ops/call.ts";
+import { type Op, outputsOf } from "../ops/op.ts";
+import { parallelizeAxis } from "../transforms.ts";
+import type { Marker } from "../marker.ts";
+import { compositionVjps } from "./compositions.ts";
+import { freeType, partsOf, rejectParts } from "./partial.ts";
+import { type Region, regionsOf } from "./regions.ts";
+import { placedLike, placementOf } from "./place.ts";
+import { vjps } from "./rules.ts";
+import { filled } from "./shapes.ts";
+import { activeTensors, requireFloat, requireIndependent } from "./reach.ts";
+import type { Vjp } from "./vjp.ts";
+
+export interface Differentiation {
+  readonly of: readonly TensorId[];
+  /** One per `of`, of its shape and dtype; null for 1, of a tensor without axes. */
+  readonly cotangents: readonly (TensorId | null)[];
+  readonly wrt: readonly TensorId[];
+  /** Those of `wrt` whose gradients stay parts of the devices. */
+  readonly partial: readonly TensorId[];
+}
+
+export interface Differentiated {
+  /** The Fusion with the ops of the backward pass behind its own. */
+  readonly data: FusionData;
+  /** One per `wrt`: null if no `of` depends on it. No two are the same tensor, and none is an input. */
+  readonly gradients: readonly (TensorId | null)[];
+}
+
+/** The caller has checked the cotangents. Throws `not-differentiable`. */
+export function differentiate(data: FusionData, request: Differentiation, place: Call): Differentiated {
+  for (const id of [...request.of, ...request.wrt]) requireFloat(at(data.tensors, id), place);
+  const active = activeTensors(data, request.wrt);
+  const sweep: Sweep = {
+    builder: builderFrom(data),
+    known: data.tensors.length,
+    cotangents: new Map(),
+    wrt: new Set(request.wrt),
+    place,
+  };
+  request.of.forEach((id, i) => {
+    const given = at(request.cotangents, i);
+    if (active.has(id)) contribute(sweep, id, given === null ? filled(view(sweep, id), [], 1) : view(sweep, given));
+  });
+  const regions = regionsOf(data);
+  const done = new Set<TensorId>();
+  for (const op of data.ops.toReversed()) {
+    if (done.has(op.output)) continue;
+    const region = regions.get(op.output)?.find((each) => !isReadInside(sweep, each));
+    if (region === undefined) {
+      reverse(sweep, op, active);
+    } else {
+      reverseComposition(sweep, region.marker, active);
+      for (const id of region.made) done.add(id);
+    }
+  }
+  const taken = new Set<TensorId>();
+  const gradients = request.wrt.map((id) => {
+    const g = placedCotangent(sweep, id);
+    if (g === null) return requireIndependent(data, request.of, id, place);
+    if (request.partial.includes(id)) return placedParts(sweep, g, id).id;
+    const own = isNew(sweep, g) && !taken.has(g.id) ? g : placeLike(sweep, set(g), id);
+    taken.add(own.id);
+    return own.id;
+  });
+  return { data: snapshotFusion(sweep.builder), gradients };
+}
+
+interface Sweep {
+  /** Of the whole Fusion: the sweep appends to it. */
+  readonly builder: FusionBuilder;
+  /** How many tensors the Fusion had. */
+  readonly known: number;
+  readonly cotangents: Map<TensorId, TensorView>;
+  readonly wrt: ReadonlySet<TensorId>;
+  readonly place: Call;
+}
+
+function view({ builder }: Sweep, id: TensorId): TensorView {
+  return new TensorView({ builder, id });
+}
+
+function contribute(sweep: Sweep, id: TensorId, value: TensorView): void {
+  const sum = sweep.cotangents.get(id);
+  sweep.cotangents.set(id, sum === undefined ? value : add(sum, value));
+}
+
+function reverse(sweep: Sweep, op: Op, active: ReadonlySet<TensorId>): void {
+  const rule: Vjp<Op> | null = vjps[op.kind];
+  // A set changes the placement, which is not that of its output then, but of its input.
+  const isPassedOn = op.kind === "Set" && !sweep.wrt.has(op.output);
+  const g = isPassedOn ? (sweep.cotangents.get(op.output) ?? null) : placedCotangent(sweep, op.output);
+  const other = op.further?.find((id) => sweep.cotangents.has(id));
+  if (other !== undefined) rejectFurther(op, other, sweep.place);
+  if (g === null || rule === null) return;
+  const operands = op.inputs.map((id) => view(sweep, id));
+  const outputs = outputsOf(op).map((id) => view(sweep, id));
+  rule(op, { g, operands, output: view(sweep, op.output), outputs }).forEach((cotangent, operand) => {
+    const id = at(op.inputs, operand);
+    if (cotangent !== null && active.has(id)) contribute(sweep, id, cotangent());
+  });
+}
+
+/** Whether a tensor within the composition has a cotangent from elsewhere, or is one of `wrt`. */
+function isReadInside({ cotangents, wrt }: Sweep, { marker, made }: Region): boolean {
+  return made.some((id) => !marker.outputs.includes(id) && (cotangents.has(id) || wrt.has(id)));
+}
+
+function reverseComposition(sweep: Sweep, marker: Marker, active: ReadonlySet<TensorId>): void {
+  const rule = compositionVjps[marker.name];
+  const g = marker.outputs.map((id) => placedCotangent(sweep, id));
+  if (rule === null || g.every((each) => each === null)) return;
+  const [inputs, outputs, kept] = [marker.inputs, marker.outputs, marker.kept].map((ids) =>
+    ids.map((id) => view(sweep, id)),
+  );
+  rule({ g, inputs: inputs ?? [], outputs: outputs ?? [], kept: kept ?? [], marker }).forEach((cotangent, i) => {
+    const id = at(marker.inputs, i);
+    if (cotangent !== null && active.has(id)) contribute(sweep, id, cotangent());
+  });
+}
+
+/** Throws `not-differentiable`. */
+function rejectFurther(op: Op, output: TensorId, place: Call): never {
+  return reject(place, {
+    code: "not-differentiable",
+    message: `a derivative of T${output} is needed, which is not the first output of its op`,
+    found: `${outputsOf(op)
+      .map((id) => `T${id}`)
+      .join(", ")} = ${op.kind.toLowerCase()}(...)`,
+    expected: `derivatives of T${op.output} alone`,
+    help: `compute what depends on T${output} from other ops, such as matmul, exp and sum`,
+  });
+}
+
+/** The cotangent of a tensor to which all its readers have contributed, placed like the tensor. */
+function placedCotangent(sweep: Sweep, primal: TensorId): TensorView | null {
+  const g = sweep.cotangents.get(primal);
+  if (g === undefined) return null;
+  const placement = placementOf(at(sweep.builder.tensors, primal));
+  if (placement === null || placementOf(g.data()) === placement) return g;
+  const placed = placeLike(sweep, isNew(sweep, g) && g.mesh === null ? g : set(g), primal);
+  sweep.cotangents.set(primal, placed);
+  return placed;
+}
+
+function isNew({ known }: Sweep, { id }: TensorView): boolean {
+  return id >= known;
+}
+
+/** The parts of a gradient, each on the device that computes it. Throws `bad-argument`. */
+function placedParts(sweep: Sweep, g: TensorView, primal: TensorId): TensorView {
+  const { builder, place } = sweep;
+  const tensor = at(builder.tensors, primal);
+  const type = freeType(tensor, place);
+  const parts = partsOf(builder, g, tensor.mesh?.size(type) ?? 1);
+  if (parts === null) return rejectParts(tensor, g, place);
+  placeLike(sweep, parts, primal, 1);
+  replaceTensor(builder, parallelizeAxis(parts.data(), at(parts.data().domain.logical, 0).id, type, place));
+  return parts;
+}
+
+/** Places `g`, which has no placement, like the tensor. */
+function placeLike({ builder, place }: Sweep, g: TensorView, primal: TensorId, added = 0): TensorView {
+  const newIds = (count: number): number => {
+    builder.iterDomainCount += count;
+    return builder.iterDomainCount - count;
+  };
+  replaceTensor(builder, placedLike(g.data(), at(builder.tensors, primal), newIds, place, added));
+  return g;
+}

@@ -1,0 +1,146 @@
+/** The rules of elementwise functions and reductions: one row per function. */
+import {
+  add,
+  cast,
+  cos,
+  div,
+  eq,
+  exp,
+  expand,
+  gt,
+  log,
+  lt,
+  mul,
+  neg,
+  normalCdf,
+  pow,
+  prod,
+  sigmoid,
+  sign,
+  sin,
+  sub,
+  sum,
+  tanh,
+  where,
+} from "../api/ops.ts";
+import { keepAxes } from "../api/ops/compositions/compose.ts";
+import type { TensorView } from "../api/tensor-view.ts";
+import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../ops/op.ts";
+import { nonZero } from "./shapes.ts";
+
+/** The cotangent of x, from those of y = f(x) and y itself. Null if f has no derivative, or 0 wherever it has one. */
+export type UnaryVjp = ((g: TensorView, x: TensorView, y: TensorView) => TensorView) | null;
+
+export const unaryVjps: { readonly [K in UnaryOpType]: UnaryVjp } = {
+  neg: (g) => neg(g),
+  abs: (g, x) => mul(g, sign(x)),
+  sign: null,
+  logicalNot: null,
+  floor: null,
+  ceil: null,
+  trunc: null,
+  round: null,
+  relu: (g, _, y) => where(gt(y, 0), g, 0),
+  gelu: (g, x) => mul(g, add(normalCdf(x), mul(x, normalDensity(x)))),
+  geluTanh: (g, x) => mul(g, slopeOfGeluTanh(x)),
+  normalCdf: (g, x) => mul(g, normalDensity(x)),
+  erf: (g, x) => mul(g, mul(2 / Math.sqrt(Math.PI), exp(neg(mul(x, x))))),
+  sigmoid: (g, _, y) => mul(g, mul(y, sub(1, y))),
+  silu: (g, x) => {
+    const s = sigmoid(x);
+    return mul(g, mul(s, add(1, mul(x, sub(1, s)))));
+  },
+  softplus: (g, x) => mul(g, sigmoid(x)),
+  exp: (g, _, y) => mul(g, y),
+  exp2: (g, _, y) => mul(g, mul(y, Math.LN2)),
+  expm1: (g, _, y) => mul(g, add(y, 1)),
+  log: (g, x) => div(g, x),
+  log1p: (g, x) => div(g, add(x, 1)),
+  sin: (g, x) => mul(g, cos(x)),
+  cos: (g, x) => neg(mul(g, sin(x))),
+  tanh: (g, _, y) => mul(g, sub(1, mul(y, y))),
+  sqrt: (g, _, y) => div(mul(g, 0.5), y),
+  // In this order no product is larger than the result or g, so none overflows alone.
+  rsqrt: (g, _, y) => mul(mul(mul(mul(g, -0.5), y), y), y),
+};
+
+function normalDensity(x: TensorView): TensorView {
+  return mul(1 / Math.sqrt(2 * Math.PI), exp(mul(mul(x, x), -0.5)));
+}
+
+/** With u = sqrt(2 / pi) (x + 0.044715 x^3) and t = tanh(u): (1 + t) / 2 + x (1 - t^2) u' / 2. */
+function slopeOfGeluTanh(x: TensorView): TensorView {
+  const scale = Math.sqrt(2 / Math.PI);
+  const square = mul(x, x);
+  const t = tanh(mul(mul(x, scale), add(1, mul(square, 0.044715))));
+  const slope = mul(scale / 2, add(1, mul(square, 3 * 0.044715)));
+  return add(mul(0.5, add(1, t)), mul(mul(x, sub(1, mul(t, t))), slope));
+}
+
+export type Operand = TensorView | number;
+
+/** The cotangent of one operand of y = f(a, b), in the shape of y. Null as in `UnaryVjp`. */
+export type BinaryVjp = ((g: TensorView, a: Operand, b: Operand, y: TensorView) => TensorView) | null;
+
+const noRules = [null, null] as const;
+
+/** The rules of both operands. */
+export const binaryVjps: { readonly [K in BinaryOpType]: readonly [BinaryVjp, BinaryVjp] } = {
+  add: [(g) => g, (g) => g],
+  sub: [(g) => g, (g) => neg(g)],
+  mul: [(g, _, b) => mul(g, b), (g, a) => mul(g, a)],
+  div: [(g, _, b) => div(g, b), (g, _, b, y) => neg(mul(g, div(y, b)))],
+  // b a^(b-1), and 0 where b is 0; y log(a), and 0 where a is 0, as in PyTorch.
+  pow: [
+    (g, a, b) => mul(g, typeof b === "number" ? mul(pow(a, b - 1), b) : where(eq(b, 0), 0, mul(pow(a, sub(b, 1)), b))),
+    (g, a, _, y) => mul(g, typeof a === "number" ? mul(y, Math.log(a)) : where(eq(a, 0), 0, mul(y, log(a)))),
+  ],
+  maximum: [(g, a, b) => where(gt(a, b), g, tied(g, a, b)), (g, a, b) => where(lt(a, b), g, tied(g, a, b))],
+  minimum: [(g, a, b) => where(lt(a, b), g, tied(g, a, b)), (g, a, b) => where(gt(a, b), g, tied(g, a, b))],
+  eq: noRules,
+  ne: noRules,
+  lt: noRules,
+  le: noRules,
+  gt: noRules,
+  ge: noRules,
+  logicalAnd: noRules,
+  logicalOr: noRules,
+  bitAnd: noRules,
+  bitOr: noRules,
+  bitXor: noRules,
+  shiftLeft: noRules,
+  shiftRight: noRules,
+  remainder: noRules,
+};
+
+/** Half of g where both operands are equal, else 0. */
+function tied(g: TensorView, a: Operand, b: Operand): TensorView {
+  return where(eq(a, b), mul(g, 0.5), 0);
+}
+
+/** As `UnaryVjp`, for the reduction of x over `axes`. */
+export type ReductionVjp =
+  ((g: TensorView, x: TensorView, y: TensorView, axes: readonly number[]) => TensorView) | null;
+
+export const reductionVjps: { readonly [K in ReductionOpType]: ReductionVjp } = {
+  sum: (g, x, _, axes) => expand(keepAxes(g, axes, x), x.extents),
+  prod: productVjp,
+  amax: extremumVjp,
+  amin: extremumVjp,
+};
+
+/** The product of all other elements: of those that are not 0, if no other element is 0. */
+function productVjp(g: TensorView, x: TensorView, _: TensorView, axes: readonly number[]): TensorView {
+  const zero = sub(1, nonZero(x));
+  const kept = add(x, zero);
+  const zeros = keepAxes(sum(zero, axes), axes, x);
+  const others = sub(1, nonZero(sub(zeros, zero)));
+  return mul(div(keepAxes(mul(g, prod(kept, axes)), axes, x), kept), others);
+}
+
+/** Elements that are equal to the extremum share its cotangent. */
+function extremumVjp(g: TensorView, x: TensorView, y: TensorView, axes: readonly number[]): TensorView {
+  const isExtreme = eq(x, keepAxes(y, axes, x));
+  const count = sum(cast(isExtreme, x.dtype), axes);
+  return where(isExtreme, keepAxes(div(g, count), axes, x), 0);
+}

@@ -1,0 +1,100 @@
+/** Which tensors a derivative reaches, and the diagnostics for those that it does not reach. */
+import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import type { Tensor, TensorId } from "../domain.ts";
+import type { FusionData } from "../fusion-data.ts";
+import { type Call, reject } from "../ops/call.ts";
+import { type Op, outputsOf } from "../ops/op.ts";
+import { originated } from "../origin.ts";
+import { compositionVjps } from "./compositions.ts";
+import { unaryVjps } from "./functions.ts";
+import { regionsOf } from "./regions.ts";
+import { vjps } from "./rules.ts";
+
+/** The float tensors that depend on `wrt` by ops with rules. */
+export function activeTensors({ ops, tensors }: FusionData, wrt: readonly TensorId[]): ReadonlySet<TensorId> {
+  return dependents(ops, wrt, (op) => !isBlocked(op, tensors));
+}
+
+function isFloat({ dtype }: Tensor): boolean {
+  return dtypes[dtype].family === "float";
+}
+
+/** Whether no derivative passes the op. */
+function isBlocked(op: Op, tensors: readonly Tensor[]): boolean {
+  const isFlat = op.kind === "Unary" && unaryVjps[op.op] === null;
+  return isFlat || vjps[op.kind] === null || !isFloat(at(tensors, op.output));
+}
+
+function dependents(
+  ops: readonly Op[],
+  from: readonly TensorId[],
+  follows: (op: Op) => boolean,
+): ReadonlySet<TensorId> {
+  const reached = new Set(from);
+  for (const op of ops) {
+    if (op.inputs.some((id) => reached.has(id)) && follows(op)) for (const id of outputsOf(op)) reached.add(id);
+  }
+  return reached;
+}
+
+/** Throws `not-differentiable`. */
+export function requireFloat(tensor: Tensor, place: Call): void {
+  if (isFloat(tensor)) return;
+  reject(place, {
+    code: "not-differentiable",
+    message: `T${tensor.id} is not a tensor of floats`,
+    found: tensor.dtype,
+    expected: "double, float, half or bfloat16",
+    help: "differentiate float tensors; integers and bool have no gradients",
+  });
+}
+
+/** Null if no tensor of `of` depends on `id`. Otherwise throws `not-differentiable`, with the op that is in the way. */
+export function requireIndependent(data: FusionData, of: readonly TensorId[], id: TensorId, place: Call): null {
+  const { ops, tensors } = data;
+  const from = dependents(ops, [id], () => true);
+  if (!of.some((each) => from.has(each))) return null;
+  const needed = new Set(of);
+  for (const op of ops.toReversed())
+    if (outputsOf(op).some((id) => needed.has(id))) for (const input of op.inputs) needed.add(input);
+  // The last one of all paths that a derivative reaches: what is before may have other paths.
+  const active = activeTensors(data, [id]);
+  const blocking = ops.findLast(
+    (op) =>
+      isBlocked(op, tensors) &&
+      outputsOf(op).some((output) => needed.has(output)) &&
+      op.inputs.some((input) => active.has(input)),
+  );
+  invariant(blocking !== undefined, "an op is in the way where a tensor depends on another without a derivative", id);
+  const { name, inputs, output } = asWritten(data, blocking);
+  const found = `T${output} = ${name}(${inputs.map((input) => `T${input}`).join(", ")})`;
+  const about: Diagnostic = { code: "not-differentiable", message: found };
+  const { tensors: mentions } = originated(about, tensors);
+  return reject(place, {
+    code: "not-differentiable",
+    message: `no gradient of T${id} passes ${name}`,
+    found,
+    expected: "at least one path of differentiable ops",
+    help: `leave T${id} out of wrt, or compute the result without this op`,
+    ...(mentions === undefined ? {} : { tensors: mentions }),
+  });
+}
+
+/** The op, or the composition without a derivative that it is part of. */
+function asWritten(
+  data: FusionData,
+  op: Op,
+): { readonly name: string; readonly inputs: readonly TensorId[]; readonly output: TensorId } {
+  const region = [...regionsOf(data).values()]
+    .flat()
+    .find(({ marker, made }) => compositionVjps[marker.name] === null && made.includes(op.output));
+  if (region === undefined) return { name: opName(op), inputs: op.inputs, output: op.output };
+  const { name, inputs, outputs } = region.marker;
+  return { name, inputs, output: at(outputs, 0) };
+}
+
+function opName(op: Op): string {
+  return "op" in op ? op.op : op.kind.toLowerCase();
+}
