@@ -3,7 +3,7 @@
  * the validator and the recorder use it.
  */
 import type { TensorId } from "../ir/domain.ts";
-import type { Op } from "../ir/ops/op.ts";
+import { type Op, outputsOf } from "../ir/ops/op.ts";
 import { opRows } from "../ir/ops/rows.ts";
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import type { Statement } from "./nodes.ts";
@@ -52,7 +52,7 @@ function accumulates(op: Op): boolean {
 export function accessesOf(statement: Statement): Access {
   if (!isOp(statement)) return dispatch(accesses, statement);
   const { inputs, output } = statement;
-  return { reads: accumulates(statement) ? [...inputs, output] : inputs, writes: [output] };
+  return { reads: accumulates(statement) ? [...inputs, output] : inputs, writes: outputsOf(statement) };
 }
 
 /** The tensors that the statement itself writes or binds. */

@@ -314,6 +314,18 @@ describe("computations", () => {
     expect(h.build().body.at(-1)).toMatchObject({ output: out.id });
   });
 
+  it("iota counts the elements of an axis", () => {
+    const h = new HostProgramBuilder();
+    h.iota(4);
+    h.iota(3, { dtype: "int" });
+    expect(body(h)).toEqual([
+      "T0_g_int64_t[iS0{4}]",
+      "   = iota(4, 0, 1, int64_t);",
+      "T1_g_int[iS1{3}]",
+      "   = iota(3, 0, 1, int);",
+    ]);
+  });
+
   it("linear takes a bias", () => {
     const h = new HostProgramBuilder();
     h.linear(h.input([4, 3]), h.input([5, 3]), h.input([5]));

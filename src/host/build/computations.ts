@@ -5,16 +5,18 @@ import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Call, call, type CallArgument, reject, resolveAxis } from "../../ir/ops/call.ts";
-import { broadcastSpec } from "../../ir/ops/kinds/broadcast.ts";
-import { permuteSpec } from "../../ir/ops/kinds/permute.ts";
-import { reductionSpec } from "../../ir/ops/kinds/reduction.ts";
-import { reshapeSpec } from "../../ir/ops/kinds/reshape.ts";
-import { selectSpec } from "../../ir/ops/kinds/select.ts";
-import { sliceSpec } from "../../ir/ops/kinds/slice.ts";
-import { squeezeSpec } from "../../ir/ops/kinds/squeeze.ts";
+import { iotaSpec } from "../../ir/ops/kinds/creation/iota.ts";
+import { broadcastSpec } from "../../ir/ops/kinds/views/broadcast.ts";
+import { permuteSpec } from "../../ir/ops/kinds/views/permute.ts";
+import { reductionSpec } from "../../ir/ops/kinds/reductions/reduction.ts";
+import { reshapeSpec } from "../../ir/ops/kinds/views/reshape.ts";
+import { selectSpec } from "../../ir/ops/kinds/views/select.ts";
+import { sliceSpec } from "../../ir/ops/kinds/views/slice.ts";
+import { squeezeSpec } from "../../ir/ops/kinds/views/squeeze.ts";
 import { splitOperands } from "../../ir/ops/number-operand.ts";
 import type { BinaryOpType, OpSpec, ReductionOpType, UnaryOpType } from "../../ir/ops/op.ts";
 import { printScalar } from "../../ir/scalar/print.ts";
+import { constant } from "../../ir/scalar/scalar.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import { compute, requireFits } from "./compute.ts";
 import type { ContractionOptions, OutputOption, ScalarLike } from "./options.ts";
@@ -54,6 +56,19 @@ export class HostComputations {
     return output;
   }
 
+  /**
+   * The numbers 0, 1, .. of one axis of `extent` elements, as int64 or int. On a sharded axis of `out` they count in the
+   * whole tensor. Throws `dtype-mismatch`.
+   */
+  iota(
+    extent: ScalarLike,
+    { dtype = "int64", ...options }: OutputOption & { readonly dtype?: DType } = {},
+  ): TensorView {
+    return compute(this.state, "iota", [], [scalarText(extent)], options, (place) =>
+      iotaSpec(toScalar(extent), constant(0), constant(1), dtype, place),
+    );
+  }
+
   /** Copies `input`. An output without memory is bound to the input instead. */
   set(input: TensorView, options: OutputOption = {}): TensorView {
     return compute(this.state, "set", [input], [], options, () => ({ kind: "Set" }));
@@ -64,25 +79,26 @@ export class HostComputations {
    * Throws `shape-mismatch`, `dtype-mismatch`.
    */
   add(a: BinaryOperand, b: BinaryOperand, options: OutputOption = {}): TensorView {
-    return this.#binary("add", a, b, options);
+    return this.binary("add", a, b, options);
   }
 
   /** The elementwise difference, as `add`. */
   sub(a: BinaryOperand, b: BinaryOperand, options: OutputOption = {}): TensorView {
-    return this.#binary("sub", a, b, options);
+    return this.binary("sub", a, b, options);
   }
 
   /** The elementwise product, as `add`. */
   mul(a: BinaryOperand, b: BinaryOperand, options: OutputOption = {}): TensorView {
-    return this.#binary("mul", a, b, options);
+    return this.binary("mul", a, b, options);
   }
 
   /** The elementwise quotient, as `add`. */
   div(a: BinaryOperand, b: BinaryOperand, options: OutputOption = {}): TensorView {
-    return this.#binary("div", a, b, options);
+    return this.binary("div", a, b, options);
   }
 
-  #binary(op: BinaryOpType, a: BinaryOperand, b: BinaryOperand, options: OutputOption): TensorView {
+  /** A function of two operands, such as `maximum` or `lt`, as `add`. */
+  binary(op: BinaryOpType, a: BinaryOperand, b: BinaryOperand, options: OutputOption = {}): TensorView {
     const { tensors, number } = splitOperands(op, a, b);
     return compute(this.state, op, tensors, [], options, () => ({ kind: "Binary", op, ...number }), number.scalar);
   }

@@ -91,7 +91,10 @@ function withExtents(fusion: FusionData, extents: ReadonlyMap<string, Scalar>): 
   const ops = fusion.ops.map((op): Op => {
     if (op.kind === "Select") return { ...op, index: replace(op.index) };
     if (op.kind !== "Slice") return op;
-    return { ...op, ranges: op.ranges.map(({ start, stop }) => ({ start: replace(start), stop: replace(stop) })) };
+    return {
+      ...op,
+      ranges: op.ranges.map((range) => ({ ...range, start: replace(range.start), stop: replace(range.stop) })),
+    };
   });
   return { ...fusion, tensors, ops };
 }

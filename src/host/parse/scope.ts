@@ -20,8 +20,8 @@ import { definitionReaders, elseWord, type Header, indentation, wordReaders } fr
 import type { Tensor } from "../../ir/domain.ts";
 import { knownLeaf } from "../syntax/values/names.ts";
 import { isNumberedName, parseDefinition } from "../syntax/values/scalar.ts";
-import { atTensor, parseTensor } from "../syntax/values/tensor.ts";
-import { failUnknownOp, parseComputed } from "../syntax/ops/ops.ts";
+import { atTensor } from "../syntax/values/tensor.ts";
+import { failUnknownOp, parseComputed, parseOutputs } from "../syntax/ops/ops.ts";
 
 export interface ScopeContext extends ReadContext {
   /** The indices of the loops around the statement and the values defined before it, also in `names`. */
@@ -145,8 +145,8 @@ function takeElse(scanner: Scanner, column: number): boolean {
 
 /** A statement without its bodies. */
 function parseStatement(context: ReadContext): Op | Header {
-  const { scanner, tensors } = context;
-  if (atTensor(scanner)) return parseDefined(context, parseTensor(scanner, tensors));
+  const { scanner } = context;
+  if (atTensor(scanner)) return parseDefined(context, parseOutputs(context));
   const start = scanner.position;
   const word = readWord(scanner);
   const read = wordReaders.get(word);
@@ -185,10 +185,10 @@ const foreign: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** `<T> = ...`, on the same line for allocations, on the next for views and computations. */
-function parseDefined(context: ReadContext, output: Tensor): Op | Header {
-  return parseComputed<Op | Header>(context, output, (name, start) => {
+function parseDefined(context: ReadContext, outputs: readonly [Tensor, ...Tensor[]]): Op | Header {
+  return parseComputed<Op | Header>(context, outputs, (name, start) => {
     const read = definitionReaders.get(name);
-    if (read !== undefined) return read(context, output.id);
+    if (read !== undefined) return read(context, outputs[0].id);
     const { scanner } = context;
     const reason = foreign.get(name);
     return reason === undefined ? failUnknownOp(scanner, start, name) : failUnsupported(scanner, start, name, reason);

@@ -12,7 +12,6 @@
  *   } // %kernel
  */
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import type { Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { makeId } from "../../support/ids.ts";
 import type { HostUnit, UnitId } from "../nodes.ts";
@@ -32,7 +31,7 @@ import { failAt } from "../syntax/text/source.ts";
 import { atTensor, failNumber, parseTensor, parseTensorList } from "../syntax/values/tensor.ts";
 import { createTensorTable, largestNumber, type TensorTable } from "../syntax/values/tensor-table.ts";
 import type { OpContext } from "../syntax/ops/op-syntax.ts";
-import { failUnknownOp, parseComputed } from "../syntax/ops/ops.ts";
+import { failUnknownOp, parseComputed, parseOutputs } from "../syntax/ops/ops.ts";
 import { parseTransforms } from "../syntax/transforms.ts";
 import { skipAliases } from "./aliases.ts";
 import { finishUnits, type ParsedUnit } from "./unit-tables.ts";
@@ -142,7 +141,7 @@ function skipListed(scanner: Scanner, tensors: TensorTable): void {
 }
 
 function parseOps(context: OpContext): readonly Op[] {
-  const { scanner, tensors } = context;
+  const { scanner } = context;
   const ops: Op[] = [];
   for (;;) {
     skipSpace(scanner);
@@ -152,12 +151,12 @@ function parseOps(context: OpContext): readonly Op[] {
       expectAcrossLines(scanner, kernelEnd);
       return ops;
     }
-    ops.push(parseOp(context, parseTensor(scanner, tensors)));
+    ops.push(parseOp(context));
   }
 }
 
-function parseOp(context: OpContext, output: Tensor): Op {
-  return parseComputed(context, output, (name, start) => failUnknownOp(context.scanner, start, name));
+function parseOp(context: OpContext): Op {
+  return parseComputed(context, parseOutputs(context), (name, start) => failUnknownOp(context.scanner, start, name));
 }
 
 function failTwice({ source }: Scanner, position: number, number: number): never {

@@ -6,8 +6,8 @@ import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { type Call, shapeText } from "../../ir/ops/call.ts";
 import { operandOrder, partialAxes } from "../../ir/ops/axis-map.ts";
 import { type AxisShape, isDID, type Tensor, withoutReductions } from "../../ir/domain.ts";
-import { inferOutput, type OutputShape, rowOf } from "../../ir/ops/rows.ts";
-import type { LinearOp, MatmulOp, Op } from "../../ir/ops/op.ts";
+import { inferOutputs, type OutputShape, rowOf } from "../../ir/ops/rows.ts";
+import { type LinearOp, type MatmulOp, type Op, outputsOf } from "../../ir/ops/op.ts";
 import { extentsDiffer } from "../../ir/scalar/fold.ts";
 import { printScalar } from "../../ir/scalar/print.ts";
 import { at } from "../../support/invariant.ts";
@@ -17,9 +17,20 @@ export function checkOp(op: Op, tensors: readonly Tensor[]): readonly Fault[] {
   const unordered = op.inputs.findIndex((id, i) => !isOrder(operandOrder(op, i), at(tensors, id)));
   if (unordered >= 0) return [orderFault(op, unordered, at(tensors, at(op.inputs, unordered)))];
   const operands = op.inputs.map((id, i) => permuted(at(tensors, id), operandOrder(op, i)));
-  const output = at(tensors, op.output);
-  const result = resultOf(op, operands, output);
-  return "message" in result ? [result] : checkOutput(op, output, result, tensors);
+  const results = resultsOf(op, operands, at(tensors, op.output));
+  if ("message" in results) return [results];
+  const outputs = outputsOf(op);
+  if (outputs.length !== results.length) return [outputCountFault(op, outputs.length, results.length)];
+  return results.flatMap((result, i) => checkOutput(op, at(tensors, at(outputs, i)), result, tensors));
+}
+
+function outputCountFault({ kind }: Op, found: number, expected: number): Fault {
+  return {
+    message: `${kind} has the wrong number of outputs`,
+    found: String(found),
+    expected: String(expected),
+    help: "give the op all of its outputs",
+  };
 }
 
 function isOrder(order: readonly number[] | null, { domain }: Tensor): boolean {
@@ -45,11 +56,11 @@ function permuted(tensor: Tensor, order: readonly number[] | null): Tensor {
   return { ...tensor, domain: { ...tensor.domain, logical: order.map((axis) => at(axes, axis)) } };
 }
 
-/** The output by the op's rules, or the fault if its arguments do not fit its operands. */
-function resultOf(op: Op, operands: readonly Tensor[], output: Tensor): OutputShape | Fault {
+/** The outputs by the op's rules, or the fault if its arguments do not fit its operands. */
+function resultsOf(op: Op, operands: readonly Tensor[], output: Tensor): readonly OutputShape[] | Fault {
   try {
     const spec = rowOf(op).respec(op, operands, output, place);
-    return inferOutput(spec, operands, place);
+    return inferOutputs(spec, operands, place);
   } catch (error) {
     if (!(error instanceof DiagnosticError)) throw error;
     const { message, found = "", expected = "", help = "" } = at(error.diagnostics, 0);

@@ -1,7 +1,7 @@
 /** The rules for a single statement, one per kind. All ids in it are valid. */
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import type { Op } from "../../ir/ops/op.ts";
+import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at } from "../../support/invariant.ts";
 import { checkCommunication, checkPeer, checkPermute } from "./communication.ts";
@@ -179,7 +179,7 @@ function unmadeIn({ ops, inputs, outputs }: FusionData): TensorId | undefined {
   for (const op of ops) {
     const unmade = op.inputs.find((id) => !made.has(id));
     if (unmade !== undefined) return unmade;
-    made.add(op.output);
+    for (const id of outputsOf(op)) made.add(id);
   }
   return outputs.find((id) => !made.has(id));
 }

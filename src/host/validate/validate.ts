@@ -21,13 +21,8 @@ export function validateHostProgram(program: HostProgram): readonly Diagnostic[]
   const broken = checkIds(program, statements);
   // Statements with invalid ids can be neither checked nor printed.
   if (broken.length > 0) return broken;
-  const textOf = createStatementText(program);
   const findings: Diagnostic[] = [];
-  const report: Report = (statement, fault) => {
-    const path = pathOf(program.body, statement) ?? "body";
-    const text = `${textOf(statement)} at ${path}`;
-    findings.push({ ...fault, code: "host-program-invalid", place: { kind: "statement", text } });
-  };
+  const report = reportInto(findings, program);
   for (const statement of statements) {
     for (const fault of checkStatement(statement, program)) report(statement, fault);
   }
@@ -36,6 +31,27 @@ export function validateHostProgram(program: HostProgram): readonly Diagnostic[]
   checkAwaited(statements, report);
   checkStreams(statements, program.streams, report);
   return findings;
+}
+
+/** The findings of each statement by itself, of those that are not in `before`, an earlier form of the program. */
+export function validateStatements(program: HostProgram, before: HostProgram | null): readonly Diagnostic[] {
+  const checked = new Set(before === null ? [] : walk(before.body));
+  const findings: Diagnostic[] = [];
+  const report = reportInto(findings, program);
+  for (const statement of walk(program.body)) {
+    if (checked.has(statement)) continue;
+    for (const fault of checkStatement(statement, program)) report(statement, fault);
+  }
+  return findings;
+}
+
+function reportInto(findings: Diagnostic[], program: HostProgram): Report {
+  const textOf = createStatementText(program);
+  return (statement, fault) => {
+    const path = pathOf(program.body, statement) ?? "body";
+    const text = `${textOf(statement)} at ${path}`;
+    findings.push({ ...fault, code: "host-program-invalid", place: { kind: "statement", text } });
+  };
 }
 
 /**

@@ -5,7 +5,20 @@
 import { readdirSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { add, DeviceMesh, DiagnosticError, exp, Fusion, HostProgramBuilder, lower, parse, print } from "braid";
+import {
+  add,
+  DeviceMesh,
+  DiagnosticError,
+  exp,
+  lt,
+  where,
+  Fusion,
+  HostProgramBuilder,
+  lower,
+  parse,
+  print,
+} from "braid";
+import { binaryFunctions } from "../../../src/ir/ops/functions/binary.ts";
 import { unaryFunctions } from "../../../src/ir/ops/functions/unary.ts";
 import { keysOf } from "../../../src/support/keys-of.ts";
 import type { Fixture } from "../../support/fixture.ts";
@@ -116,7 +129,14 @@ describe("hand-built", () => {
     h.output(h.permute(x, [0, 2, 1], { out: h.tensor([4, 4, 4]) }));
     h.output(h.reshape(h.broadcast(h.cast(h.linear(x, w, b), "half"), [false, true, false, false]), [8, 8]));
     h.output(h.div(h.sub(h.mul(h.matmul(x, w), x), x), h.add(x, x)));
-    for (const op of keysOf(unaryFunctions)) h.output(h.unary(op, w));
+    const flags = h.cast(w, "bool");
+    for (const op of keysOf(unaryFunctions)) h.output(h.unary(op, unaryFunctions[op].operand === "bool" ? flags : w));
+    const operands = { number: w, float: w, any: w, integer: h.cast(w, "int"), bool: flags } as const;
+    for (const op of keysOf(binaryFunctions)) {
+      const operand = operands[binaryFunctions[op].operand];
+      h.output(h.binary(op, operand, operand));
+      if (binaryFunctions[op].operand !== "bool") h.output(h.binary(op, 2, operand));
+    }
     for (const dtype of ["int", "int64", "bool", "double", "bfloat16"] as const) {
       const converted = h.cast(x, dtype);
       if (dtype !== "bool") h.output(h.sum(converted, [0, 2]));
@@ -130,6 +150,8 @@ describe("hand-built", () => {
     const f = new Fusion();
     const [p, q] = [f.input([4, 4]), f.input([4, 4])];
     f.output(add(exp(p), q));
+    const isLess = lt(p, q);
+    for (const y of [where(isLess, p, q), where(isLess, 0.5, q), where(isLess, p, -1)]) f.output(y);
     for (const y of h.postOnStream(f, [w, w])) h.output(y);
     expectRoundTrip(h.build(), [{ rank: 0 }]);
   });

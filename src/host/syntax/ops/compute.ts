@@ -1,9 +1,8 @@
 /** Ops that compute elements. */
 import type { Tensor } from "../../../ir/domain.ts";
-import { binaryFunctions } from "../../../ir/ops/functions/binary.ts";
 import { reductionFunctions } from "../../../ir/ops/functions/reduction.ts";
 import { unaryFunctions } from "../../../ir/ops/functions/unary.ts";
-import type { BinaryOp, CastOp, Op, ReductionOp, ReductionOpType, UnaryOp, UnaryOpType } from "../../../ir/ops/op.ts";
+import type { CastOp, Op, ReductionOp, ReductionOpType, UnaryOp, UnaryOpType } from "../../../ir/ops/op.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { keysOf } from "../../../support/keys-of.ts";
@@ -16,21 +15,22 @@ import {
   readWord,
   type Scanner,
   skipBlanks,
-  skipSpace,
   take,
 } from "../text/scanner.ts";
-import type { PrintContext } from "../context.ts";
-import { printNumber, readNumber } from "./numbers.ts";
 import { reducedAxes } from "./implied-axes.ts";
 import { ofOne, opened, operand, type OpContext, type OpReader, type OpSyntax, printOperand } from "./op-syntax.ts";
 
 export const unarySyntax: OpSyntax<UnaryOp> = {
-  print: (op, context) => `${op.op}(${printOperand(op, 0, context)});`,
+  print: (op, context) => `${printedName(op.op)}(${printOperand(op, 0, context)});`,
   readers: Object.fromEntries([
-    ...keysOf(unaryFunctions).map((op) => [op, unary(op)] as const),
+    ...keysOf(unaryFunctions).map((op) => [printedName(op), unary(op)] as const),
     ...keysOf(unaryFunctions).flatMap((op) => unaryFunctions[op].alsoRead.map((name) => [name, unary(op)] as const)),
   ]),
 };
+
+function printedName(op: UnaryOpType): string {
+  return unaryFunctions[op].printed ?? op;
+}
 
 function unary(op: UnaryOpType): OpReader {
   return ofOne(({ scanner }) => {
@@ -40,11 +40,11 @@ function unary(op: UnaryOpType): OpReader {
   });
 }
 
-/** `-T0;`: nvFuser's spelling of neg. The scanner is after the sign. */
-export function readNegation(context: OpContext, output: Tensor): Op {
+/** `-T0;` and `!T0;`: nvFuser's spellings of neg and logicalNot. The scanner is after the sign. */
+export function readPrefixed(op: UnaryOpType, context: OpContext, output: Tensor): Op {
   const input = operand(context);
   expectAcrossLines(context.scanner, ";");
-  return { kind: "Unary", op: "neg", inputs: [input.id], output: output.id };
+  return { kind: "Unary", op, inputs: [input.id], output: output.id };
 }
 
 const floats = ["half", "bfloat", "float", "double"];
@@ -82,49 +82,6 @@ export function readCastInParentheses(context: OpContext, output: Tensor): Op {
   if (readWord(context.scanner) === "") failExpected(context.scanner, "a dtype");
   expect(context.scanner, ")");
   return cast(context, output);
-}
-
-/** `<lhs>` and, on the next line, `+ <rhs>;`. It has no name, so `readBinary` parses text that begins with a tensor. */
-export const binarySyntax: OpSyntax<BinaryOp> = {
-  print: (op, context, indent) =>
-    `${binaryOperand(op, 0, context)}\n${indent}   ${binaryFunctions[op.op].symbol} ${binaryOperand(op, 1, context)};`,
-  readers: {},
-};
-
-function binaryOperand(op: BinaryOp, position: 0 | 1, context: PrintContext): string {
-  const { scalar } = op;
-  if (scalar?.position === position) return printNumber(scalar, at(context.program.tensors, op.output).dtype);
-  return printOperand(op, scalar === undefined ? position : 0, context);
-}
-
-const binarySigns = keysOf(binaryFunctions).map((op) => [binaryFunctions[op].symbol, op] as const);
-
-export function readBinary(context: OpContext, output: Tensor): Op {
-  const { scanner } = context;
-  const lhs = tensorOrNumber(context);
-  skipSpace(scanner);
-  const { position } = scanner;
-  const op = binarySigns.find(([sign]) => take(scanner, sign));
-  if (op === undefined) {
-    failAt(scanner.source, position, {
-      code: "dump-unsupported",
-      message: "two tensors are joined by an operator that Braid does not have",
-      expected: binarySigns.map(([sign]) => sign).join(" "),
-      help: "write the program with these operators",
-    });
-  }
-  const rhs = typeof lhs === "string" ? operand(context) : tensorOrNumber(context);
-  expectAcrossLines(scanner, ";");
-  const number = [lhs, rhs].findIndex((side) => typeof side === "string");
-  const inputs = [lhs, rhs].flatMap((side) => (typeof side === "string" ? [] : [side.id]));
-  const binary = { kind: "Binary", op: op[1], inputs, output: output.id } as const;
-  const text = number < 0 ? undefined : [lhs, rhs][number];
-  return typeof text === "string" ? { ...binary, scalar: { position: number === 0 ? 0 : 1, text } } : binary;
-}
-
-function tensorOrNumber(context: OpContext): Tensor | string {
-  skipSpace(context.scanner);
-  return readNumber(context.scanner) ?? operand(context);
 }
 
 export const reductionSyntax: OpSyntax<ReductionOp> = {

@@ -7,7 +7,7 @@ import { dtypes } from "../../../numerics/dtype.ts";
 import { type NumberOperand, numberText } from "../../../ir/ops/number-operand.ts";
 import type { Scanner } from "../text/scanner.ts";
 
-export function printNumber({ text }: NumberOperand, dtype: DType): string {
+export function printNumber({ text }: NumberOperand<number>, dtype: DType): string {
   if (dtypes[dtype].family !== "float") return text;
   const short = text === "-0" ? text : String(Number(text));
   return `double(${short.replace("Infinity", "inf").replace("NaN", "nan")})`;

@@ -16,7 +16,10 @@ export interface OpSyntax<T extends Op> {
   readonly readers: Readonly<Record<string, OpReader>>;
 }
 
-export type OpContext = Pick<ReadContext, "scanner" | "tensors" | "names">;
+export type OpContext = Pick<ReadContext, "scanner" | "tensors" | "names"> & {
+  /** The outputs of the op after the first. */
+  readonly further?: readonly Tensor[];
+};
 
 /** Parses the text after an op's name, which began at `start`. */
 export type OpReader = (context: OpContext, output: Tensor, start: number) => Op;

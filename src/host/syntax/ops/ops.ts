@@ -1,41 +1,31 @@
 /**
- * Computations in dump text: the output, then on the next line `= ` and the op. A row per kind prints an op and parses
+ * Computations in dump text: the output, or outputs with commas between them, then on the next line `= ` and the op. A row per kind prints an op and parses
  * it by its names. Attributes that an op does not print (the axes of a reduction, the order of a permute) follow from
  * its output.
  */
 import type { Tensor } from "../../../ir/domain.ts";
-import type { Op, OpKind } from "../../../ir/ops/op.ts";
+import { type Op, type OpKind, outputsOf } from "../../../ir/ops/op.ts";
 import type { PrintContext } from "../context.ts";
 import { printTensorOf } from "../statements/fields.ts";
 import { failAt } from "../text/source.ts";
 import { expectAcrossLines, failExpected, quoted, readWord, type Scanner, skipSpace, take } from "../text/scanner.ts";
-import { atTensor } from "../values/tensor.ts";
-import {
-  binarySyntax,
-  castSyntax,
-  readBinary,
-  readCastInParentheses,
-  readNegation,
-  reductionSyntax,
-  unarySyntax,
-} from "./compute.ts";
+import { atTensor, parseTensor } from "../values/tensor.ts";
+import { castSyntax, readCastInParentheses, readPrefixed, reductionSyntax, unarySyntax } from "./compute.ts";
+import { binarySyntax, readBinary, ternarySyntax } from "./operators.ts";
+import { sdpaBackwardSyntax, sdpaSyntax } from "./attention.ts";
 import { atNumber } from "./numbers.ts";
+import { gatherSyntax, indexSelectSyntax, scatterAddSyntax } from "./indexing.ts";
 import { linearSyntax, matmulSyntax } from "./contractions.ts";
+import { fullSyntax, iotaSyntax, randomSyntax } from "./creation.ts";
 import type { OpContext, OpReader, OpSyntax } from "./op-syntax.ts";
-import {
-  broadcastSyntax,
-  permuteSyntax,
-  reshapeSyntax,
-  selectSyntax,
-  setSyntax,
-  sliceSyntax,
-  squeezeSyntax,
-} from "./views.ts";
+import { catSyntax, expandSyntax, padSyntax, sliceSyntax } from "./shape.ts";
+import { broadcastSyntax, permuteSyntax, reshapeSyntax, selectSyntax, setSyntax, squeezeSyntax } from "./views.ts";
 
 const rows: { readonly [K in OpKind]: OpSyntax<Extract<Op, { readonly kind: K }>> } = {
   Unary: unarySyntax,
   Cast: castSyntax,
   Binary: binarySyntax,
+  Ternary: ternarySyntax,
   Reduction: reductionSyntax,
   Matmul: matmulSyntax,
   Linear: linearSyntax,
@@ -43,21 +33,44 @@ const rows: { readonly [K in OpKind]: OpSyntax<Extract<Op, { readonly kind: K }>
   Permute: permuteSyntax,
   Reshape: reshapeSyntax,
   Broadcast: broadcastSyntax,
+  Expand: expandSyntax,
+  Cat: catSyntax,
+  Pad: padSyntax,
+  IndexSelect: indexSelectSyntax,
+  Gather: gatherSyntax,
+  ScatterAdd: scatterAddSyntax,
   Squeeze: squeezeSyntax,
   Slice: sliceSyntax,
   Select: selectSyntax,
+  Full: fullSyntax,
+  Iota: iotaSyntax,
+  RandomBits: randomSyntax,
+  Sdpa: sdpaSyntax,
+  SdpaBackward: sdpaBackwardSyntax,
 };
 
 /** The text of an op, from its output on. */
 export function printOp(op: Op, context: PrintContext, indent: string): string {
   const row: OpSyntax<Op> = rows[op.kind];
   const value = row.print(op, context, indent);
-  return `${indent}${printTensorOf(op.output, context)}\n${indent}   = ${value}`;
+  const outputs = outputsOf(op).map((id) => printTensorOf(id, context));
+  return `${indent}${outputs.join(`,\n${indent}`)}\n${indent}   = ${value}`;
 }
 
 const readers: ReadonlyMap<string, OpReader> = new Map(
   Object.values(rows).flatMap((row) => Object.entries(row.readers)),
 );
+
+/** A tensor at the start of a statement, and those after it with commas between them: the outputs of an op. */
+export function parseOutputs({ scanner, tensors }: OpContext): readonly [Tensor, ...Tensor[]] {
+  const outputs: [Tensor, ...Tensor[]] = [parseTensor(scanner, tensors)];
+  while (take(scanner, ",")) {
+    skipSpace(scanner);
+    if (!atTensor(scanner)) failExpected(scanner, "another output of the op, such as T1_g_float[iS1{i0}]");
+    outputs.push(parseTensor(scanner, tensors));
+  }
+  return outputs;
+}
 
 /**
  * Parses from the `=` on. `other` parses names that no op has; the scanner is then after the name, which began at
@@ -65,7 +78,7 @@ const readers: ReadonlyMap<string, OpReader> = new Map(
  */
 export function parseComputed<T>(
   context: OpContext,
-  output: Tensor,
+  [output, ...further]: readonly [Tensor, ...Tensor[]],
   other: (name: string, start: number) => T,
 ): Op | T {
   const { scanner } = context;
@@ -74,11 +87,21 @@ export function parseComputed<T>(
   if (atTensor(scanner) || atNumber(scanner)) return readBinary(context, output);
   const start = scanner.position;
   if (scanner.text.startsWith("(", start)) return readCastInParentheses(context, output);
-  if (take(scanner, "-")) return readNegation(context, output);
+  if (take(scanner, "-")) return readPrefixed("neg", context, output);
+  if (take(scanner, "!")) return readPrefixed("logicalNot", context, output);
   const name = readWord(scanner);
   if (name === "") failExpected(scanner, "an op");
   const reader = readers.get(name);
-  return reader === undefined ? other(name, start) : reader(context, output, start);
+  if (reader === undefined) return other(name, start);
+  const op = reader(further.length === 0 ? context : { ...context, further }, output, start);
+  if (op.further?.length === further.length || (op.further === undefined && further.length === 0)) return op;
+  return failAt(scanner.source, start, {
+    code: "dump-contradiction",
+    message: `${name} has another number of outputs`,
+    found: String(further.length + 1),
+    expected: "as many as Braid's op has",
+    help: "list the outputs of the op before the =, with commas between them",
+  });
 }
 
 export function failUnknownOp(scanner: Scanner, start: number, name: string): never {

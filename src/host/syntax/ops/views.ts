@@ -1,10 +1,7 @@
 /** Ops that move, rename or omit elements without computing. */
 import { type IterDomain, type Tensor, withoutReductions } from "../../../ir/domain.ts";
-import type { BroadcastOp, Op, PermuteOp, ReshapeOp, SelectOp, SetOp, SliceOp, SqueezeOp } from "../../../ir/ops/op.ts";
+import type { BroadcastOp, Op, PermuteOp, ReshapeOp, SelectOp, SetOp, SqueezeOp } from "../../../ir/ops/op.ts";
 import { printIterDomain } from "../../../ir/print-tensor.ts";
-import { isConstant } from "../../../ir/scalar/fold.ts";
-import { printScalar } from "../../../ir/scalar/print.ts";
-import type { Scalar } from "../../../ir/scalar/scalar.ts";
 import { at } from "../../../support/invariant.ts";
 import { axisPosition, parseAxis } from "../values/axis.ts";
 import type { PrintContext } from "../context.ts";
@@ -122,51 +119,6 @@ function flags({ scanner }: OpContext): readonly boolean[] {
   }
   expect(scanner, ")");
   return values;
-}
-
-/** `{ {0, 8, 1} {2, 6, 1} }`: start, stop and step of every axis. */
-export const sliceSyntax: OpSyntax<SliceOp> = {
-  print: (op, context) => {
-    const text = (bound: Scalar): string => printScalar(bound, context.spelling);
-    const ranges = op.ranges.map(({ start, stop }) => `{${text(start)}, ${text(stop)}, 1}`).join(" ");
-    return `slice( ${printOperand(op, 0, context)}, { ${ranges} } )`;
-  },
-  readers: {
-    slice: ofOne((context) => {
-      const { scanner, names } = context;
-      const bound = (): Scalar => {
-        skipBlanks(scanner);
-        return parseNamed(scanner, names, "a bound of a slice");
-      };
-      expect(scanner, ",");
-      expect(scanner, "{");
-      const ranges: { start: Scalar; stop: Scalar }[] = [];
-      while (take(scanner, "{")) {
-        const start = bound();
-        expect(scanner, ",");
-        const stop = bound();
-        expect(scanner, ",");
-        const { position } = scanner;
-        if (!isConstant(bound(), 1)) failStep(scanner, position);
-        expect(scanner, "}");
-        ranges.push({ start, stop });
-        take(scanner, ",");
-        skipBlanks(scanner);
-      }
-      expect(scanner, "}");
-      expect(scanner, ")");
-      return { kind: "Slice", ranges };
-    }),
-  },
-};
-
-function failStep(scanner: Scanner, position: number): never {
-  failAt(scanner.source, position, {
-    code: "dump-unsupported",
-    message: "a slice has a step",
-    expected: "step 1",
-    help: "reshape and select instead; Braid's slices take every element",
-  });
 }
 
 export const selectSyntax: OpSyntax<SelectOp> = {

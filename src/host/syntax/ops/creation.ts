@@ -1,0 +1,136 @@
+/** Ops without operands, which print their extents: `full({i0, 8}, double(0.5))`, `iota(i0, 0, 1, int64_t)`. */
+import { type Tensor, withoutReductions } from "../../../ir/domain.ts";
+import type { FullOp, IotaOp, Op, RandomBitsOp, RandomForm } from "../../../ir/ops/op.ts";
+import { printScalar } from "../../../ir/scalar/print.ts";
+import type { Scalar } from "../../../ir/scalar/scalar.ts";
+import { dtypes } from "../../../numerics/dtype.ts";
+import { at } from "../../../support/invariant.ts";
+import type { PrintContext } from "../context.ts";
+import {
+  expect,
+  expectAcrossLines,
+  expectField,
+  expectNumber,
+  failExpected,
+  readWord,
+  skipBlanks,
+  skipSpace,
+  take,
+} from "../text/scanner.ts";
+import { parseNamed } from "../values/names.ts";
+import { printNumber, readNumber } from "./numbers.ts";
+import { atTensor } from "../values/tensor.ts";
+import { opened, operand, type OpContext, type OpReader, type OpSyntax, printOperand } from "./op-syntax.ts";
+
+export const fullSyntax: OpSyntax<FullOp> = {
+  print: (op, context) => {
+    const { dtype } = at(context.program.tensors, op.output);
+    const value = dtype === "bool" ? String(op.value === "1") : printNumber({ position: 0, text: op.value }, dtype);
+    return `full({${extentTexts(op, context).join(", ")}}, ${value});`;
+  },
+  readers: { full },
+};
+
+function full(context: OpContext, output: Tensor): Op {
+  const { scanner } = context;
+  expect(scanner, "(");
+  expect(scanner, "{");
+  while (!take(scanner, "}")) {
+    readScalar(context, "an extent");
+    skipBlanks(scanner);
+    take(scanner, ",");
+    skipBlanks(scanner);
+  }
+  expectAcrossLines(scanner, ",");
+  skipBlanks(scanner);
+  const value = output.dtype === "bool" ? readBool(context) : readNumber(scanner);
+  if (value === null) failExpected(scanner, "a number, such as double(0.5)");
+  expect(scanner, ")");
+  take(scanner, ";");
+  return { kind: "Full", value, inputs: [], output: output.id };
+}
+
+function readBool({ scanner }: OpContext): string | null {
+  if (take(scanner, "true")) return "1";
+  return take(scanner, "false") ? "0" : readNumber(scanner);
+}
+
+export const iotaSyntax: OpSyntax<IotaOp> = {
+  print: (op, context) => {
+    const [start, step] = [op.start, op.step].map((scalar) => printScalar(scalar, context.spelling));
+    const { dtype } = at(context.program.tensors, op.output);
+    return `iota(${[...extentTexts(op, context), start, step, dtypes[dtype].printed].join(", ")});`;
+  },
+  readers: { iota },
+};
+
+/** The extent is that of the output, which has been parsed. */
+function iota(context: OpContext, output: Tensor): Op {
+  const { scanner } = context;
+  expect(scanner, "(");
+  readScalar(context, "an extent");
+  expect(scanner, ",");
+  const start = readScalar(context, "the start of an iota");
+  expect(scanner, ",");
+  const step = readScalar(context, "the step of an iota");
+  if (take(scanner, ",")) {
+    skipBlanks(scanner);
+    if (readWord(scanner) === "") failExpected(scanner, "a dtype");
+  }
+  expect(scanner, ")");
+  take(scanner, ";");
+  return { kind: "Iota", start, step, inputs: [], output: output.id };
+}
+
+function readScalar({ scanner, names }: OpContext, what: string): Scalar {
+  skipBlanks(scanner);
+  return parseNamed(scanner, names, what);
+}
+
+function extentTexts({ output }: Op, { program, spelling }: PrintContext): readonly string[] {
+  return withoutReductions(at(program.tensors, output).domain.logical).map(({ extent }) =>
+    printScalar(extent, spelling),
+  );
+}
+
+const randomNames: { readonly [K in RandomForm["kind"]]: string } = {
+  bits: "randomBits",
+  uniform: "randomUniform",
+  below: "randomBelow",
+};
+
+/** `randomBelow( T3, T4, T6, offset = 2, limit = 3865470566 )`: the seed, and the parts of the index. */
+export const randomSyntax: OpSyntax<RandomBitsOp> = {
+  print: (op, context) => {
+    const { form, offset } = op;
+    const operands = op.inputs.map((_, i) => printOperand(op, i, context));
+    const limit = form.kind === "below" ? [`limit = ${form.limit}`] : [];
+    return `${randomNames[form.kind]}( ${[...operands, `offset = ${offset}`, ...limit].join(", ")} )`;
+  },
+  readers: {
+    randomBits: random(() => ({ kind: "bits" })),
+    randomUniform: random(() => ({ kind: "uniform" })),
+    randomBelow: random(({ scanner }) => {
+      expect(scanner, ",");
+      expectField(scanner, "limit");
+      return { kind: "below", limit: expectNumber(scanner, "a limit of at most 2^32") };
+    }),
+  },
+};
+
+function random(readForm: (context: OpContext) => RandomForm): OpReader {
+  return (context, output) => {
+    const { scanner } = context;
+    const inputs = [opened(context).id];
+    expect(scanner, ",");
+    for (skipSpace(scanner); atTensor(scanner); skipSpace(scanner)) {
+      inputs.push(operand(context).id);
+      expect(scanner, ",");
+    }
+    expectField(scanner, "offset");
+    const offset = expectNumber(scanner, "the offset of random numbers");
+    const form = readForm(context);
+    expect(scanner, ")");
+    return { kind: "RandomBits", offset, form, inputs, output: output.id };
+  };
+}
