@@ -4,11 +4,11 @@
 import type { Place } from "../diagnostics/diagnostic.ts";
 import { axisParts } from "../ir/axis-shards.ts";
 import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
-import type { Op } from "../ir/ops/op.ts";
+import { type Op, outputsOf } from "../ir/ops/op.ts";
 
 /** `T2 = matmul(T0, T1)`. */
 export function opText(op: Op): string {
-  return `T${op.output} = ${"op" in op ? op.op : op.kind.toLowerCase()}(${op.inputs.map((input) => `T${input}`).join(", ")})`;
+  return `${tensorList(outputsOf(op))} = ${"op" in op ? op.op : op.kind.toLowerCase()}(${op.inputs.map((input) => `T${input}`).join(", ")})`;
 }
 
 /** The op as the place of a diagnostic. */

@@ -20,6 +20,8 @@ export interface LoweringOptions {
   readonly insertReshardingAfter: boolean;
   /** Allows Stream on a contracted axis: a loop adds the matmul of each chunk to the output, in order. */
   readonly accumulate: boolean;
+  /** Attention as one kernel, as matmuls and a softmax, or as one kernel where cuDNN has it. */
+  readonly attention: "fused" | "ops" | "auto";
   /** Deallocate statements free buffers after their last use. */
   readonly deallocate: boolean;
   /** Loop-local buffers get one slot per stream instead of their full extent. */

@@ -1,15 +1,18 @@
 /**
- * The passes in order, and the loop that runs them. It validates the result of each pass that changed the program, and
- * reports its time to the observer.
+ * The passes in order, and the loop that runs them. It validates the Fusion after each pass that changed it, of a host
+ * program the statements that a pass changed, and the whole after the last pass. It reports times to the observer.
  */
-import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
+import { type Diagnostic, DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../host/nodes.ts";
+import { validateStatements } from "../host/validate/validate.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import { originated, withOrigins } from "../ir/origin.ts";
 import { deallocate } from "./buffers/deallocate.ts";
 import { shrinkStreamBuffers } from "./buffers/shrink-stream-buffers.ts";
 import { convertOpToCommunication } from "./communicate/convert-op-to-communication.ts";
+import { sinkWaits } from "./communicate/sink-waits.ts";
 import type { Pass, PassContext, Stage, StagePrograms } from "./pass.ts";
+import { decomposeAttention } from "./prepare/decompose-attention.ts";
 import { foldPermutes } from "./prepare/fold-permutes.ts";
 import { foldSums } from "./prepare/fold-sums.ts";
 import { ignoreStreamAxes } from "./prepare/ignore-stream-axes.ts";
@@ -21,6 +24,7 @@ import { insertReshardingSetsAfter } from "./reshard/insert-resharding-sets-afte
 import { insertReshardingSetsBefore } from "./reshard/insert-resharding-sets-before.ts";
 import { localSets } from "./reshard/local-sets.ts";
 import { mergeSets } from "./reshard/merge-sets.ts";
+import { splitIndices } from "./reshard/split-indices.ts";
 import { splitPartialReductions } from "./reshard/split-partial-reductions.ts";
 import { splitReshardings } from "./reshard/split-reshardings.ts";
 import { segment } from "./segment/segment.ts";
@@ -30,12 +34,14 @@ import { stageChecks } from "./validators.ts";
 
 const fusionPasses = {
   removeDeadOps,
+  decomposeAttention,
   propagateShardings,
   placeScalars,
   placeCasts,
   ignoreStreamAxes,
   foldPermutes,
   foldSums,
+  splitIndices,
   splitPartialReductions,
   insertReshardingSetsAfter,
   insertReshardingSetsBefore,
@@ -48,6 +54,7 @@ const hostPasses = {
   exchangeReductions,
   streamParallelType,
   convertOpToCommunication,
+  sinkWaits,
   deallocate,
   shrinkStreamBuffers,
 } as const;
@@ -58,6 +65,9 @@ export type HostPass = (typeof hostPasses)[keyof typeof hostPasses];
 export const passes = { ...fusionPasses, segment, ...hostPasses } as const;
 
 export const passNames: readonly string[] = Object.values(passes).map((pass) => pass.name);
+
+/** After it, a host program is validated as a whole. */
+const lastPass = shrinkStreamBuffers.name;
 
 /** Passes that change the kind of program, which cannot be disabled. */
 const required: ReadonlySet<string> = new Set([segment.name]);
@@ -105,13 +115,37 @@ export type PassObserver = (event: {
  * and validators.
  */
 export function runPipeline(fusion: FusionData, context: PassContext, observe: PassObserver = () => {}): HostProgram {
+  return segmentFusion(decompose(fusion, context, observe).decomposed, context, observe);
+}
+
+/** What all ranks have in common. */
+export interface Decomposed {
+  /** The Fusion as its tensors lie on the devices, before lowering changes any op. */
+  readonly placed: FusionData;
+  readonly decomposed: FusionData;
+}
+
+/** Runs the passes on the Fusion, which are the same for all ranks. Throws as `runPipeline`. */
+export function decompose(fusion: FusionData, context: PassContext, observe: PassObserver = () => {}): Decomposed {
   const { disablePass } = context.options;
   const step = stepper(context, observe);
-  const decomposed = Object.values(fusionPasses).reduce<FusionData>(
-    (program, pass) =>
-      step(pass, program, () => (disablePass.includes(pass.name) ? program : pass.run(program, context))),
-    fusion,
-  );
+  let placed = fusion;
+  let decomposed = fusion;
+  for (const pass of Object.values(fusionPasses)) {
+    const before = decomposed;
+    decomposed = step(pass, before, () => (disablePass.includes(pass.name) ? before : pass.run(before, context)));
+    if (placesTensors(pass)) placed = decomposed;
+  }
+  return { placed, decomposed };
+}
+
+/** Lowers a decomposed Fusion for one rank. Throws as `runPipeline`. */
+export function segmentFusion(
+  decomposed: FusionData,
+  context: PassContext,
+  observe: PassObserver = () => {},
+): HostProgram {
+  const step = stepper(context, observe);
   return runHostPasses(
     step(segment, decomposed, () => segment.run(decomposed, context)),
     context,
@@ -135,6 +169,11 @@ export function placeTensors(fusion: FusionData, context: PassContext): FusionDa
 function placesTensors(pass: { readonly to: Stage }): pass is Pass<"fusion", "fusion"> {
   return pass.to === "fusion";
 }
+
+/** The passes of `placeTensors`. */
+export const placingNames: readonly string[] = Object.values(fusionPasses)
+  .filter(placesTensors)
+  .map(({ name }) => name);
 
 /** Lowers a host program of top-level statements. Throws as `runPipeline`. */
 export function runHostPasses(
@@ -167,7 +206,12 @@ function stepper({ options: { disablePass } }: PassContext, observe: PassObserve
     const program = withOrigins(before.tensors, run);
     const milliseconds = performance.now() - start;
     const changed = program !== before;
-    if (!unsure.has(to)) validate(to, program, changed ? null : from);
+    if (!unsure.has(to)) {
+      // Without a required stage after it, each stage has to hold by itself.
+      if (unsure.size > 0 || !("body" in program)) validate(to, program, changed ? null : from);
+      else if (name === lastPass) validate(to, program);
+      else if (changed) raise(validateStatements(program, "body" in before ? before : null), program);
+    }
     if (!disablePass.includes(name)) observe({ pass: name, program, changed, milliseconds });
     return program;
   };
@@ -178,9 +222,15 @@ declare const performance: { readonly now: () => number };
 /** Throws the findings of the stage's checks, except those that stage `passed` has already checked. */
 export function validate<S extends Stage>(stage: S, program: StagePrograms[S], passed: Stage | null = null): void {
   const known = new Set<unknown>(passed === null ? [] : stageChecks[passed]);
-  const findings = stageChecks[stage].filter((check) => !known.has(check)).flatMap((check) => check(program));
+  raise(
+    stageChecks[stage].filter((check) => !known.has(check)).flatMap((check) => check(program)),
+    program,
+  );
+}
+
+function raise(findings: readonly Diagnostic[], { tensors }: Pick<FusionData, "tensors">): void {
   if (findings.length === 0) return;
-  throw new DiagnosticError(findings.map((each) => originated(each, program.tensors, true)));
+  throw new DiagnosticError(findings.map((each) => originated(each, tensors, true)));
 }
 
 function requireDisablable(names: readonly string[]): void {

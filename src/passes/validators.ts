@@ -39,7 +39,11 @@ function hasOutput(fusion: FusionData): readonly Diagnostic[] {
 }
 
 function usedTensors(fusion: FusionData): readonly Tensor[] {
-  const ids = new Set([...fusion.inputs, ...fusion.outputs, ...fusion.ops.flatMap((op) => [...op.inputs, op.output])]);
+  const ids = new Set([...fusion.inputs, ...fusion.outputs]);
+  for (const { inputs, output } of fusion.ops) {
+    for (const input of inputs) ids.add(input);
+    ids.add(output);
+  }
   return [...ids].map((id) => at(fusion.tensors, id));
 }
 
@@ -61,11 +65,12 @@ function hasAllOrNoMeshes(fusion: FusionData): readonly Diagnostic[] {
   ];
 }
 
-/** Without a mesh a DID type has no devices. */
+/** Without a mesh a DID type has no devices. Types spread, so that one annotation would be reported for many tensors. */
 function shardedWithoutMesh(tensors: readonly Tensor[]): readonly Diagnostic[] {
-  return tensors.flatMap((tensor) => {
+  const users = tensors.filter(({ origin }) => origin?.annotations !== undefined);
+  for (const tensor of [...users, ...tensors]) {
     const axis = tensor.domain.loop.find(({ parallelType }) => isDID(parallelType));
-    if (axis === undefined) return [];
+    if (axis === undefined) continue;
     return [
       {
         code: "mesh-missing",
@@ -76,7 +81,8 @@ function shardedWithoutMesh(tensors: readonly Tensor[]): readonly Diagnostic[] {
         help: "call setDeviceMesh(mesh) on every input, and without propagation on every result of an op",
       },
     ];
-  });
+  }
+  return [];
 }
 
 function hasNoShardedMerge(fusion: FusionData): readonly Diagnostic[] {

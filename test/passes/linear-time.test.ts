@@ -3,7 +3,7 @@
  * branches, several meshes. Steps are counted, not timed. bench/lowering.ts measures times.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { add, DeviceMesh, Fusion, mul, neg, set, type LowerOptions, type TensorView } from "braid";
+import { add, cast, DeviceMesh, Fusion, matmul, mul, neg, set, sum, type LowerOptions, type TensorView } from "braid";
 import type * as braid from "braid";
 import { startCounting, type StepCounter } from "../support/count-steps.ts";
 
@@ -53,6 +53,16 @@ const families: Readonly<Record<string, Family>> = {
     const f = new Fusion();
     const x = on(f.input([4, 6]), "DIDx");
     for (let i = 0; i < ops; i++) f.output(on(set(x), "Stream"));
+    return f;
+  },
+  "sums over the devices, for the caller alone": (ops) => {
+    const f = new Fusion();
+    let last = on(f.input([4, 6]), null);
+    for (let i = 0; i < ops; i++) {
+      f.output(cast(sum(on(f.input([4, 6]), "DIDx"), [0]), "double"));
+      last = matmul(last, on(f.input([6, 6]), null));
+    }
+    f.output(last);
     return f;
   },
   "a tree of sums over many inputs": (ops) => {

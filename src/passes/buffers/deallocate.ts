@@ -13,7 +13,7 @@ import type { TensorId } from "../../ir/domain.ts";
 import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
 import { accessesOf, scopesOf, walk, writesOf } from "../../host/traverse.ts";
 import type { Pass } from "../pass.ts";
-import { isSlicing } from "./slices.ts";
+import { isSlicing, ownersOf } from "./slices.ts";
 
 export const deallocate: Pass<"communicating", "communicating"> = {
   name: "deallocate",
@@ -48,15 +48,11 @@ function ownedTensors(program: HostProgram): ReadonlySet<TensorId> {
 }
 
 function collectUses(program: HostProgram): Uses {
-  const viewed = new Map<TensorId, TensorId>();
+  const ownerOf = ownersOf(program.body);
   const operands = new Map<ExprId, readonly TensorId[]>();
   let group: TensorId[] | null = null;
   for (const statement of walk(program.body)) {
     switch (statement.kind) {
-      case "HirAliasSelect":
-      case "ShardByStream":
-        viewed.set(statement.output, statement.input);
-        break;
       case "Communication":
         operands.set(statement.id, [statement.input, statement.output]);
         break;
@@ -74,11 +70,6 @@ function collectUses(program: HostProgram): Uses {
       default:
     }
   }
-  const ownerOf = (tensor: TensorId): TensorId => {
-    let owner = tensor;
-    for (let next = viewed.get(owner); next !== undefined; next = viewed.get(owner)) owner = next;
-    return owner;
-  };
   const ofScopes = new Map<readonly Statement[], ReadonlySet<TensorId>>();
   const inScope: Uses["inScope"] = (scope) => {
     const known = ofScopes.get(scope);

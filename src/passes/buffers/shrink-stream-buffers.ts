@@ -124,7 +124,7 @@ function withSlots(edit: TensorEdit, { tensor: id, axis, chunks }: IterationBuff
 
 /** The axes of a chunk, after an axis of slots. */
 function withChunkSlots(edit: TensorEdit, tensor: Tensor, axis: IterDomain, parts: Scalar): Tensor | null {
-  const inside = chunkFit(tensor, axis, { parts, within: null });
+  const inside = chunkFit(tensor, axis, { parts, within: [] });
   // Chunks of the devices' shares may be longer on one device than parts of each chunk.
   if (inside.kind !== "fits") return null;
   const kept = tensor.domain.logical.map((own): ModelledAxis =>

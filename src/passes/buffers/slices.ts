@@ -14,6 +14,16 @@ export function isSlicing(statement: Statement): statement is Slicing {
   return statement.kind === "HirAliasSelect" || statement.kind === "ShardByStream";
 }
 
+/** The tensor with the memory of a slice, and of a slice of a slice. All other tensors are their own. */
+export function ownersOf(body: readonly Statement[]): (tensor: TensorId) => TensorId {
+  const sources = new Map(walk(body).flatMap((each) => (isSlicing(each) ? [[each.output, each.input] as const] : [])));
+  return (tensor) => {
+    let owner = tensor;
+    for (let next = sources.get(owner); next !== undefined; next = sources.get(owner)) owner = next;
+    return owner;
+  };
+}
+
 /** The logical position of the sliced axis, and how many chunks the slices are. A chunk of one index is an index. */
 export function slicedAxis(
   { tensors }: HostProgram,

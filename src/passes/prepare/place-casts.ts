@@ -19,8 +19,9 @@ export const placeCasts: Pass<"fusion", "fusion"> = {
     const tensors = [...fusion.tensors];
     let changed = false;
     for (const op of fusion.ops) {
+      if (op.kind !== "Cast") continue;
       const source = at(tensors, at(op.inputs, 0));
-      if (op.kind !== "Cast" || source.mesh === null || at(tensors, op.output).mesh !== null) continue;
+      if (source.mesh === null || at(tensors, op.output).mesh !== null) continue;
       tensors[op.output] = placedLike(op, source, tensors);
       changed = true;
     }

@@ -1,6 +1,6 @@
 /**
- * Puts inputs without axes on every device that reads them, and with them what is computed from them alone, where the
- * user gave no mesh. Nothing is sent: an executor gives the number to each device.
+ * Puts inputs without axes, and ops without operands, on every device that reads them, and with them what is computed
+ * from them alone, where the user gave no mesh. Nothing is sent: an executor gives the number to each device.
  *
  *   T2[b, b] = broadcast(T1[]); T3[DIDx, _] = mul(T0[DIDx, _], T2)     (a mesh on T0 and T3)
  * becomes
@@ -34,7 +34,7 @@ export const placeScalars: Pass<"fusion", "fusion"> = {
 
 function unplacedScalars({ tensors, inputs, ops }: FusionData): ReadonlySet<TensorId> {
   const scalars = new Set(inputs.filter((id) => isScalar(at(tensors, id))));
-  if (scalars.size === 0) return scalars;
+  if (scalars.size === 0 && ops.every((op) => op.inputs.length > 0)) return scalars;
   for (const op of ops) if (op.inputs.every((id) => scalars.has(id))) scalars.add(op.output);
   return new Set([...scalars].filter((id) => at(tensors, id).mesh === null));
 }

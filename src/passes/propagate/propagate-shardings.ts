@@ -17,7 +17,7 @@
 import { isDID, type IterDomain, type ParallelType, type Tensor, type TensorId } from "../../ir/domain.ts";
 import { dividesEvenly, levelsOf, outermostLevels } from "../../ir/axis-levels.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import { type AxisPair, possiblePairs } from "../../ir/ops/axis-map.ts";
+import { type AxisPair, possiblePairs, siblingAxes } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
@@ -37,10 +37,10 @@ export const propagateShardings: Pass<"fusion", "fusion"> = {
     const pairsOf = (i: number): readonly AxisPair[] => (maps[i] ??= possiblePairs(at(fusion.ops, i), fusion.tensors));
     const isUsers = (id: TensorId): boolean => at(fusion.tensors, id).mesh !== null;
     for (const [i, op] of fusion.ops.entries()) {
-      if (isUsers(op.output)) continue;
-      for (const operand of referenceOrder(op, edit.tensors)) {
+      for (const operand of isUsers(op.output) ? [] : referenceOrder(op, edit.tensors)) {
         follow(edit, at(op.inputs, operand), op.output, () => forward(pairsOf(i), operand), allTypes);
       }
+      followFirstOutput(edit, op, isUsers);
     }
     for (const [i, op] of [...fusion.ops.entries()].toReversed()) {
       for (const [operand, id] of op.inputs.entries()) {
@@ -54,6 +54,20 @@ export const propagateShardings: Pass<"fusion", "fusion"> = {
     return changed ? { ...fusion, tensors: edit.tensors, iterDomainCount: edit.iterDomainCount } : fusion;
   },
 };
+
+/** The further outputs of an op lie on the devices, and in chunks, as its first output does. */
+function followFirstOutput(edit: FusionEdit, op: Op, isUsers: (id: TensorId) => boolean): void {
+  op.further?.forEach((id, i) => {
+    if (isUsers(id)) return;
+    const images = (): readonly Image[] =>
+      siblingAxes(op, edit.tensors, i + 1).map(({ first, further }) => ({
+        from: first,
+        to: further,
+        outermost: false,
+      }));
+    follow(edit, op.output, id, images, allTypes);
+  });
+}
 
 /** Without a parallel type or a mesh there is nothing to follow. */
 function isAnnotated({ tensors }: FusionData): boolean {

@@ -50,7 +50,7 @@ function reductionPlaces(op: ReductionOp, tensors: readonly Tensor[]): readonly 
   const reduced = [...cuts.values()].filter(({ axis }) => op.axes.includes(axis));
   const [first] = reduced;
   if (first === undefined) return null;
-  const isCommunication = op.axes.length === 1 && isWholeAxis(first);
+  const isCommunication = op.axes.length === 1 && reduced.length === 1 && isWholeAxis(first);
   const isInPlace = [...cuts].every(([type, cut]) => place.cuts.get(type) === cut);
   return isCommunication && isInPlace ? null : [{ mesh: place.mesh, cuts }];
 }

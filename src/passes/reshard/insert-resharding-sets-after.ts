@@ -8,18 +8,19 @@
  *   T1[DIDx, _] = relu(T0)
  *   T2[_, _] = set(T1)
  *
- * A sharded axis that no operand has (such as the result of a reshape) is whole in the op's output, and the Set shards
+ * The further outputs of an op are computed where the first is, and a Set moves those that the user wants elsewhere. A
+ * sharded axis that no operand has (such as the result of a reshape) is whole in the op's output, and the Set shards
  * it. Source: nvFuser's insertReshardingSetsAfter.
  */
 import { axisShards } from "../../ir/axis-shards.ts";
 import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
-import { axisMap, partialAxes } from "../../ir/ops/axis-map.ts";
+import { axisMap, partialAxes, siblingAxes, splitsDivide } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { editFusion, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { streamPart } from "../stream-loops/stream-part.ts";
-import { addCopy, allowsStream, imagesOf, moveTo, placementOf, streamLike } from "./placement.ts";
+import { addCopy, allowsStream, imagesOf, moveTo, placementOf, sameShares, streamLike } from "./placement.ts";
 import { isCommunicable, madeShardedAxes, type OperandChange, reshardedOperands } from "./sharding.ts";
 
 export const insertReshardingSetsAfter: Pass<"checked", "checked"> = {
@@ -32,7 +33,7 @@ export const insertReshardingSetsAfter: Pass<"checked", "checked"> = {
     const replaced = new Map<TensorId, TensorId>();
     // In reverse order: an op is placed before the ops that produce its operands.
     for (const op of fusion.ops.toReversed()) {
-      const mayFollow = options.insertReshardingAfter || op.inputs.length === 1;
+      const mayFollow = (options.insertReshardingAfter || op.inputs.length === 1) && op.further === undefined;
       const reference = mayFollow ? referenceOperand(op, tensors) : null;
       const made = reference === null ? madeShardedAxes(op, tensors) : [];
       if (reference !== null || made.length > 0) {
@@ -42,6 +43,10 @@ export const insertReshardingSetsAfter: Pass<"checked", "checked"> = {
         else shardLikeOperand(edit, op, output, reference);
         replaced.set(op.output, copy.id);
         ops.push({ kind: "Set", inputs: [op.output], output: copy.id });
+      }
+      for (const [id, copy] of movedOutputs(edit, op)) {
+        replaced.set(id, copy);
+        ops.push({ kind: "Set", inputs: [id], output: copy });
       }
       ops.push(op);
     }
@@ -64,8 +69,15 @@ function referenceOperand(op: Op, tensors: readonly Tensor[]): OperandChange | n
   const reference = reshardedOperands(op, tensors)[0];
   if (reference === undefined) return null;
   const pairs = axisMap(op, tensors).filter((pair) => pair.operand === reference.operand && !pair.broadcast);
+  // The output loses its own splits, so the operand's alone must divide a reshaped axis.
+  const { domain } = reference.producer;
   const survives = (axis: IterDomain): boolean =>
-    pairs.some((pair) => pair.producer.id === axis.id && pair.consumer.iterType !== "reduction");
+    pairs.some(
+      ({ producer, consumer, outermost }) =>
+        producer.id === axis.id &&
+        consumer.iterType !== "reduction" &&
+        (!outermost || splitsDivide(domain, producer, consumer)),
+    );
   return axisShards(reference.producer).every(({ axis }) => survives(axis)) ? reference : null;
 }
 
@@ -88,6 +100,32 @@ function shardLikeOperand(edit: TensorEdit, op: Op, output: Tensor, { operand, p
   const memory = output.memory === "symmetric" ? "global" : output.memory;
   const stream = isDisplaced ? streamLike(producer, given, streamed?.consumer) : cut;
   moveTo(edit, { ...output, memory }, images, placement, stream);
+}
+
+/** The further outputs that are not placed as the first one: places them so, and gives copies with their placements. */
+function movedOutputs(edit: TensorEdit, op: Op): readonly (readonly [TensorId, TensorId])[] {
+  const first = at(edit.tensors, op.output);
+  const axes = withoutReductions(first.domain.logical);
+  const whole = placementOf(first, axes);
+  if (op.further === undefined || whole === null) return [];
+  return op.further.flatMap((id, i): readonly (readonly [TensorId, TensorId])[] => {
+    const siblings = siblingAxes(op, edit.tensors, i + 1);
+    const images = axes.map((axis) => siblings.find((each) => each.first.id === axis.id)?.further ?? null);
+    const tensor = at(edit.tensors, id);
+    const own = placementOf(tensor, withoutReductions(tensor.domain.logical));
+    const given = placementOf(tensor, images);
+    const cuts = new Map([...whole.cuts].filter(([, { axis }]) => images[axis] !== null));
+    const isPlaced =
+      own?.mesh.equals(whole.mesh) === true &&
+      own.cuts.size === cuts.size &&
+      [...cuts].every(([type, cut]) => sameShares(cut, given?.cuts.get(type)));
+    if (isPlaced) return [];
+    const copy = addCopy(edit, tensor);
+    const stream = streamPart(first);
+    const streamed = siblings.find((each) => each.first.id === stream?.axis.id)?.further;
+    moveTo(edit, tensor, images, { mesh: whole.mesh, cuts }, streamLike(first, stream, streamed));
+    return [[id, copy.id]];
+  });
 }
 
 /** Makes the axes `made` whole, as the op computes them. */

@@ -10,7 +10,7 @@
  * Source: nvFuser's insertReshardingSetsBefore.
  */
 import { type Tensor, withoutReductions } from "../../ir/domain.ts";
-import { axisMap, partialAxes } from "../../ir/ops/axis-map.ts";
+import { axisMap, partialAxes, splitsDivide } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion } from "../edit/tensor-edit.ts";
@@ -63,7 +63,11 @@ function placeOfOperand(
   tensors: readonly Tensor[],
 ): { readonly placement: Placement; readonly stream: number | null } {
   const output = at(tensors, op.output);
-  const own = axisMap(op, tensors).filter((pair) => pair.operand === operand && !pair.broadcast);
+  // The operand loses its own splits, so the output's alone must divide a reshaped axis.
+  const own = axisMap(op, tensors).filter(
+    ({ operand: of, broadcast, outermost, producer: from, consumer }) =>
+      of === operand && !broadcast && (!outermost || splitsDivide(output.domain, consumer, from)),
+  );
   const axes = withoutReductions(producer.domain.logical);
   const images = imagesOf(
     axes,

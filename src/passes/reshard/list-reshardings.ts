@@ -13,6 +13,7 @@ import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import { opText } from "../op-text.ts";
 import { type OpPlacements, placementsOf } from "./placement.ts";
+import { receivedOnMesh, shareOf } from "./resharding-route.ts";
 import { type ReshardingStep, reshardingStep } from "./resharding-step.ts";
 import { isResharding, sameMesh, streamAxis } from "./sharding.ts";
 import { teamsOf } from "./step-teams.ts";
@@ -31,26 +32,56 @@ export interface Resharding {
   readonly reason: string;
 }
 
+/** A resharding with the ops and tensors that it is for. */
+export interface Moved {
+  readonly resharding: Resharding;
+  /** Whether lowering put it in. */
+  readonly isInserted: boolean;
+  /** The op of the program that needs it, or that makes it differently; null if there is none. */
+  readonly reader: Op | null;
+  /** The other operand of the reader that it follows; null if there is none. */
+  readonly leader: TensorId | null;
+}
+
 /** `before` is the Fusion as the user wrote it: its tensors with a mesh are the user's. */
 export function listReshardings(
   fusion: FusionData,
   before: FusionData,
   sizeOf: (name: string) => number | undefined,
 ): readonly Resharding[] {
+  return movedTensors(fusion, before, sizeOf).map(({ resharding }) => resharding);
+}
+
+export function movedTensors(
+  fusion: FusionData,
+  before: FusionData,
+  sizeOf: (name: string) => number | undefined,
+): readonly Moved[] {
   const { tensors } = fusion;
-  return fusion.ops.flatMap((op): readonly Resharding[] => {
+  const written = new Map(before.ops.map((op) => [op.output, op]));
+  return fusion.ops.flatMap((op): readonly Moved[] => {
     const placements = isResharding(op, tensors) ? placementsOf(op, tensors) : null;
     const step = placements === null ? null : reshardingStep(placements.from, placements.to, placements.reduced);
     if (placements === null || step === null) return [];
     const tensor = at(op.inputs, 0);
+    const reader = fusion.ops.find(({ inputs }) => inputs.includes(op.output)) ?? null;
+    const resharding = {
+      tensor,
+      collective: step.kind,
+      along: step.type,
+      chunked: streamAxis(at(tensors, op.output)) !== null,
+      bytes: receivedBytes(op, placements, step, tensors, sizeOf),
+      reason: reasonFor(op, step, fusion, before),
+    };
     return [
       {
-        tensor,
-        collective: step.kind,
-        along: step.type,
-        chunked: streamAxis(at(tensors, op.output)) !== null,
-        bytes: receivedBytes(op, placements, step, tensors, sizeOf),
-        reason: reasonFor(op, step, fusion, before),
+        resharding,
+        isInserted: op.kind === "Set" && written.get(op.output)?.kind !== "Set",
+        reader: written.get(op.output) ?? (reader === null ? null : (written.get(reader.output) ?? null)),
+        leader:
+          reader === null
+            ? null
+            : (leaderOf(reader, op.output, step.type, tensors) ?? onMeshOf(reader, op.output, tensors)),
       },
     ];
   });
@@ -58,7 +89,7 @@ export function listReshardings(
 
 function receivedBytes(
   op: Op,
-  { from, to }: OpPlacements,
+  { from, to, reduced }: OpPlacements,
   step: ReshardingStep,
   tensors: readonly Tensor[],
   sizeOf: (name: string) => number | undefined,
@@ -66,22 +97,11 @@ function receivedBytes(
   const output = at(tensors, op.output);
   const elements = evaluateScalar(allocationSize(output), sizeOf);
   if (elements === undefined) return null;
-  const share = (cuts: OpPlacements["from"]["cuts"], without: number | null): number =>
-    [...cuts.values()].reduce((part, { axis, devices }) => (axis === without ? part : part / devices), 1);
   const whole = elements * dtypes[output.dtype].bytes;
-  const { onOneMesh } = collectives[step.kind];
-  if (from.mesh.equals(to.mesh) && onOneMesh !== null && step.type !== null) {
-    const members = from.mesh.size(step.type);
-    const times = onOneMesh.times === "team" ? members : onOneMesh.times;
-    const reduced = op.kind === "Reduction" || op.kind === "Squeeze" ? (op.axes[0] ?? null) : null;
-    const own = onOneMesh.share === "before" ? share(from.cuts, reduced) : share(to.cuts, null);
-    return Math.ceil((whole * own * times * (members - 1)) / members);
-  }
-  const members = Math.max(
-    ...teamsOf(step, from.mesh, to.mesh, at(to.mesh.devices, 0)).map(({ team }) => team.length),
-    1,
-  );
-  return Math.ceil(collectives[step.kind].reduces ? whole * (members - 1) : whole * share(to.cuts, null));
+  if (from.mesh.equals(to.mesh)) return Math.ceil(receivedOnMesh(whole, step, from, to, reduced));
+  if (!collectives[step.kind].reduces) return Math.ceil(shareOf(whole, to, null));
+  const teams = teamsOf(step, from.mesh, to.mesh, at(to.mesh.devices, 0)).map(({ team }) => team.length);
+  return Math.ceil(whole * (Math.max(...teams, 1) - 1));
 }
 
 function reasonFor(op: Op, { type }: ReshardingStep, fusion: FusionData, before: FusionData): string {
@@ -98,6 +118,12 @@ function reasonFor(op: Op, { type }: ReshardingStep, fusion: FusionData, before:
   if (isUsers(reader.output)) return `${needs} as T${reader.output} is annotated`;
   const leader = leaderOf(reader, op.output, type, tensors);
   return leader === null ? needs : `${needs} to follow T${leader}`;
+}
+
+/** The other operand of `reader` on the mesh of the operand `moved`, or null. */
+function onMeshOf(reader: Op, moved: TensorId, tensors: readonly Tensor[]): TensorId | null {
+  const { mesh } = at(tensors, moved);
+  return reader.inputs.find((id) => id !== moved && sameMesh(at(tensors, id).mesh, mesh)) ?? null;
 }
 
 /** The other operand of `reader` from which its output has its cut along `type`, or another cut of its own. */

@@ -2,6 +2,7 @@
  * A placement describes how a tensor is distributed: its mesh, and how each DID type cuts an axis. Axes are numbered,
  * so that placements of an op's operand and output compare, and so that a placement can exist before the tensor does.
  */
+import { splitOf } from "../../ir/axis-levels.ts";
 import { axisParts, axisShards, type AxisShard, reducedShards, sameCut } from "../../ir/axis-shards.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import {
@@ -158,7 +159,7 @@ export function allowsStream({ cuts }: Placement, axis: number, { source }: Stre
   const own = [...cuts].filter(([, cut]) => cut.axis === axis);
   const { chunks } = source.part;
   if (chunks === null) return own.length === 0;
-  if (chunks.within !== null && own.every(([type]) => type !== chunks.within)) return false;
+  if (!chunks.within.every((type) => own.some(([other]) => other === type))) return false;
   return own.every(([, cut]) => chunkFit(cut.source, cut.source.axis, chunks).kind === "fits");
 }
 
@@ -210,13 +211,8 @@ function trimmed({ domain, axis, types }: SplitModel, last: number): SplitModel 
   const transforms: TensorDomain["transforms"][number][] = [];
   let { id } = axis;
   for (let count = 0; count <= last; count++) {
-    const split = domain.transforms.find((each) => each.kind === "split" && each.input === id);
-    if (
-      split?.kind !== "split" ||
-      domain.transforms.some((each) => each.kind === "split" && each.input === split.outer)
-    ) {
-      return { domain, axis, types };
-    }
+    const split = splitOf(domain, id);
+    if (split === null || splitOf(domain, split.outer) !== null) return { domain, axis, types };
     transforms.push(split);
     id = split.inner;
   }

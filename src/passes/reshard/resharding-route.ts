@@ -64,24 +64,30 @@ export function reshardingRoute(from: Placement, to: Placement, reduced: number 
 
 /** The data that all devices together receive in a step, as a fraction of the tensor. */
 function bytesOf(step: ReshardingStep, from: Placement, to: Placement, reduced: number | null): number {
-  const [before, after] = [shareOf(from, reduced), shareOf(to, reduced)];
-  const { kind, type } = step;
-  if (from.mesh.equals(to.mesh)) {
-    invariant(type !== null, "a DID type changes on one mesh", { kind });
-    const members = from.mesh.size(type);
-    const others = (from.mesh.devices.length * (members - 1)) / members;
-    const { onOneMesh } = collectives[kind];
-    invariant(onOneMesh !== null, "a step on one mesh is a collective that lowering makes there", { kind });
-    const times = onOneMesh.times === "team" ? members : onOneMesh.times;
-    return others * times * (onOneMesh.share === "before" ? before : after);
-  }
-  const shard = collectives[kind].splitsInput ? after : before;
-  return teamsOf(step, from.mesh, to.mesh, 0).reduce((bytes, { team }) => bytes + (team.length - 1) * shard, 0);
+  if (from.mesh.equals(to.mesh)) return receivedOnMesh(from.mesh.devices.length, step, from, to, reduced);
+  const share = shareOf(1, collectives[step.kind].splitsInput ? to : from, reduced);
+  return teamsOf(step, from.mesh, to.mesh, 0).reduce((bytes, { team }) => bytes + (team.length - 1) * share, 0);
 }
 
-/** The fraction of the tensor that one device holds. The reduced axis does not move. */
-function shareOf({ cuts }: Placement, reduced: number | null): number {
-  return [...cuts.values()].reduce((share, { axis, devices }) => (axis === reduced ? share : share / devices), 1);
+/** What each device receives in a step on one mesh, of a tensor of `whole` bytes. */
+export function receivedOnMesh(
+  whole: number,
+  { kind, type }: ReshardingStep,
+  from: Placement,
+  to: Placement,
+  reduced: number | null,
+): number {
+  const { onOneMesh } = collectives[kind];
+  invariant(type !== null && onOneMesh !== null, "a step on one mesh changes a DID type, by a collective", { kind });
+  const devices = from.mesh.size(type);
+  const times = onOneMesh.times === "team" ? devices : onOneMesh.times;
+  const share = shareOf(whole, onOneMesh.share === "before" ? from : to, reduced);
+  return (share * times * (devices - 1)) / devices;
+}
+
+/** What one device holds of a tensor of `whole` bytes. The reduced axis does not move. */
+export function shareOf(whole: number, { cuts }: Placement, reduced: number | null): number {
+  return [...cuts.values()].reduce((share, { axis, devices }) => (axis === reduced ? share : share / devices), whole);
 }
 
 function placementsBetween(from: Placement, to: Placement, reduced: number | null): readonly Placement[] {

@@ -3,7 +3,7 @@
  * reshards if its output and one of its operands have different placements.
  */
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
-import { axisShards, isWholeAxis, sameCut } from "../../ir/axis-shards.ts";
+import { axisShards, type AxisShard, isWholeAxis, sameCut } from "../../ir/axis-shards.ts";
 import {
   type DIDType,
   didTypes,
@@ -38,8 +38,8 @@ export function isOnDevice(tensor: Tensor, device: number): boolean {
 }
 
 /**
- * The DID types along which an operand, `producer`, and the output, `consumer`, are sharded differently. `own` are the
- * operand's pairs among `all` pairs of the op.
+ * The DID types along which an operand, `producer`, and the output, with the shards `after`, are sharded differently.
+ * `own` are the operand's pairs among `all` pairs of the op.
  *
  * - An axis that this operand lacks (N of a matmul's first) or only broadcasts makes no difference: every device holds
  *   what it needs. A broadcast axis that is itself sharded does: only one device holds its element.
@@ -49,14 +49,13 @@ export function isOnDevice(tensor: Tensor, device: number): boolean {
  */
 function changedDIDTypes(
   producer: Tensor,
-  consumer: Tensor,
+  after: readonly AxisShard[],
   own: readonly AxisPair[],
   all: readonly AxisPair[],
   partial: readonly IterDomain[],
   stretches: boolean,
 ): readonly DIDType[] {
   const before = axisShards(producer);
-  const after = axisShards(consumer);
   if (before.length === 0 && after.length === 0) return [];
   return didTypes.filter((type) => {
     const from = before.find((shard) => shard.type === type) ?? null;
@@ -79,16 +78,16 @@ function changedDIDTypes(
         (pair) =>
           pair.consumer.id === to.axis.id &&
           !pair.broadcast &&
-          !(stretches && !isWholeAxis(to) && isUnitAxis(pair.producer)),
+          !(stretches && to.part !== to.axis.id && isUnitAxis(pair.producer)),
       ) || !all.some((pair) => pair.consumer.id === to.axis.id)
     );
   });
 }
 
-/** The sharded axes of the output that no operand has. The op itself can only make them whole. */
+/** The sharded axes of the output that no operand has. An op of operands can only make them whole. */
 export function madeShardedAxes(op: Op, tensors: readonly Tensor[]): readonly IterDomain[] {
   const output = at(tensors, op.output);
-  if (!isSharded(output)) return [];
+  if (!isSharded(output) || op.inputs.length === 0) return [];
   const known = [...axisMap(op, tensors).map(({ consumer }) => consumer), ...partialAxes(op, tensors)];
   return axisShards(output).flatMap(({ axis }) => (known.some(({ id }) => id === axis.id) ? [] : [axis]));
 }
@@ -105,22 +104,18 @@ export function reshardedOperands(op: Op, tensors: readonly Tensor[]): readonly 
   if (op.kind === "Set" && op.local === true) return [];
   const consumer = at(tensors, op.output);
   // Most ops touch no sharded tensor and need no axis map.
-  let pairs: readonly AxisPair[] | null = null;
+  let known: { readonly pairs: readonly AxisPair[]; readonly partial: readonly IterDomain[] } | null = null;
+  const after = axisShards(consumer);
   const changes: OperandChange[] = [];
   op.inputs.forEach((input, operand) => {
     const producer = at(tensors, input);
     const meshDiffers = !sameMesh(producer.mesh, consumer.mesh) && !isScalarOn(producer, consumer.mesh);
     if (!meshDiffers && !isSharded(producer) && !isSharded(consumer)) return;
-    pairs ??= axisMap(op, tensors);
+    known ??= { pairs: axisMap(op, tensors), partial: partialAxes(op, tensors) };
+    const { pairs, partial } = known;
     const own = pairs.filter((pair) => pair.operand === operand);
-    const types = changedDIDTypes(
-      producer,
-      consumer,
-      own,
-      pairs,
-      partialAxes(op, tensors),
-      op.inputs.length > 1 && op.kind === "Binary",
-    );
+    const stretches = op.inputs.length > 1 && (op.kind === "Binary" || op.kind === "Ternary");
+    const types = changedDIDTypes(producer, after, own, pairs, partial, stretches);
     if (meshDiffers || types.length > 0) changes.push({ operand, producer, meshDiffers, types });
   });
   return changes;

@@ -93,8 +93,11 @@ function splitReduction(edit: FusionEdit, op: ReductionOp): void {
   invariant(place !== null, "a shared operand has a mesh", op);
   const cutsOf = (number: number): readonly (readonly [DIDType, Cut])[] =>
     [...place.cuts].filter(([, { axis }]) => axis === number);
-  // Each device has one index of an axis that is cut as a whole. Only the reduction over the devices reduces it.
-  const isOverDevices = (number: number): boolean => cutsOf(number).some(([, cut]) => isWholeAxis(cut));
+  // Each device has one index of an axis that one type cuts as a whole. Only the reduction over the devices reduces it.
+  const isOverDevices = (number: number): boolean => {
+    const [first, ...others] = cutsOf(number);
+    return first !== undefined && others.length === 0 && isWholeAxis(first[1]);
+  };
   let kept = 0;
   const parts = axes.flatMap((shape, number): readonly PartAxis[] => {
     const cuts = cutsOf(number);

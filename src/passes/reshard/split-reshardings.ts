@@ -138,7 +138,7 @@ function canStream(before: Placement, after: Placement, stream: number, cut: Str
     own.length === 1 &&
     isConstant(first[1].outer, 1) &&
     !after.cuts.has(first[0]) &&
-    cut.source.part.chunks.within === null;
+    cut.source.part.chunks.within.length === 0;
   return allowsStream(before, stream, cut) || (isGathered && !cutsAxis(after, stream));
 }
 

@@ -31,12 +31,12 @@ export function chunkGather(
   tensors: readonly Tensor[],
 ): PointToPointForm | null {
   const pair = axisMap(op, tensors).find(({ consumer }) => consumer.id === axis.id);
-  if (pair === undefined || op.kind !== "Set" || chunks.within !== null) return null;
+  if (pair === undefined || op.kind !== "Set" || chunks.within.length > 0) return null;
   const operand = at(tensors, at(op.inputs, 0));
   const output = at(tensors, op.output);
   if (chunkFit(operand, pair.producer, chunks).kind !== "shares") return null;
   const own = axisParts(operand.domain, pair.producer).map(({ parallelType }) => parallelType);
-  const [type] = own;
+  const [type, ...others] = own.filter(isDID);
   const refuse = (found: string, expected: string, help: string): never =>
     fail({
       code: "point-to-point-unsupported",
@@ -46,10 +46,10 @@ export function chunkGather(
       expected,
       help,
     });
-  if (type === undefined || !isDID(type) || own.slice(1).some(isDID)) {
+  if (type === undefined || others.length > 0) {
     return refuse(
       `the axis in parts ${own.join(", ")}`,
-      "one DID type, on the outermost part",
+      "one DID type on the axis",
       "put set() in between that leaves one DID type on the axis: each chunk is gathered twice, and both overlap",
     );
   }
@@ -70,7 +70,7 @@ export function chunkGather(
   }
   requireOneType(op, type, tensors);
   const form = { mesh, type, sharded: pair.producer, stream: part };
-  const pieces = piecesOf(axis.extent, mesh.size(type), chunks.parts);
+  const pieces = own[0] === type ? piecesOf(axis.extent, mesh.size(type), chunks.parts) : null;
   return pieces === null
     ? { ...form, kind: "ranges" }
     : { ...form, kind: "gather", pieces, chunk: axis, parts: chunks.parts, keepsAxis: true };

@@ -4,7 +4,7 @@
  */
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { DIDType, IterDomain, Tensor, TensorId } from "../../ir/domain.ts";
-import type { Op } from "../../ir/ops/op.ts";
+import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import type { PostOnStream } from "../../host/nodes.ts";
 import { accessesOf, isOp } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
@@ -58,6 +58,7 @@ export function opMember(
   form: PointToPointForm | null,
   exchanges: boolean,
   axesOf: (counted: IterDomain) => readonly (IterDomain | null)[],
+  furtherAxis: (which: number, axis: IterDomain) => IterDomain,
 ): LoopMember {
   const isGather = form === null || form.kind === "gather" || form.kind === "ranges";
   const counted = isGather ? axis : form.scattered.to;
@@ -67,8 +68,21 @@ export function opMember(
     form !== null && form.kind !== "ranges" && exchanges
       ? { mesh: form.mesh, type: form.type, pieces: form.kind === "gather" ? form.pieces : 1 }
       : null;
-  const { inputs, output } = op;
-  return { statement: op, inputs, outputs: [output], form, stream: part, counted, chunks, read, made: [made], peers };
+  const { inputs } = op;
+  const outputs = outputsOf(op);
+  const furtherMade = outputs.slice(1).map((_, i) => furtherAxis(i + 1, axis));
+  return {
+    statement: op,
+    inputs,
+    outputs,
+    form,
+    stream: part,
+    counted,
+    chunks,
+    read,
+    made: [made, ...furtherMade],
+    peers,
+  };
 }
 
 /** The unit as part of a loop over the Stream axis `looped` of its first output. */

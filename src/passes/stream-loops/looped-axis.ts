@@ -1,13 +1,14 @@
 /** Finds the Stream axis of a statement's loop, and rejects Stream where no loop can run. */
 import { fail, type Place } from "../../diagnostics/diagnostic.ts";
-import { axisParts } from "../../ir/axis-shards.ts";
+import { logicalAxisOf } from "../../ir/axis-shards.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import { isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
-import type { Op } from "../../ir/ops/op.ts";
+import { type Op, type OpKind, outputsOf } from "../../ir/ops/op.ts";
 import { opRows } from "../../ir/ops/rows.ts";
 import type { HostProgram, Statement } from "../../host/nodes.ts";
 import { isOp } from "../../host/traverse.ts";
 import { at, invariant } from "../../support/invariant.ts";
+import { keysOf } from "../../support/keys-of.ts";
 import type { LoopMember } from "./loop-member.ts";
 import { axisText, opPlace, tensorList } from "../op-text.ts";
 import type { LoweringOptions } from "../options.ts";
@@ -22,7 +23,7 @@ export function loopedAxis(
   tensors: readonly Tensor[],
   { accumulate, nvfuserLimits }: Pick<LoweringOptions, "accumulate" | "nvfuserLimits">,
 ): StreamPart | null {
-  const outputs = isOp(statement) ? [statement.output] : statement.kind === "PostOnStream" ? statement.outputs : [];
+  const outputs = isOp(statement) ? outputsOf(statement) : statement.kind === "PostOnStream" ? statement.outputs : [];
   const tensor = outputs.map((output) => at(tensors, output)).find((output) => streamAxes(output).length > 0);
   if (tensor === undefined) return null;
   const place = isOp(statement)
@@ -32,7 +33,7 @@ export function loopedAxis(
   invariant(first !== undefined, "the tensor has a Stream axis", tensor);
   const found = axisText(tensor, first);
   const bare = outputs.find((output) => streamAxes(at(tensors, output)).length === 0);
-  if (isOp(statement) ? !opRows[statement.kind].standalone : nvfuserLimits || bare !== undefined) {
+  if (isOp(statement) ? !runsOnSlices(statement.kind) : nvfuserLimits || bare !== undefined) {
     fail({
       code: "stream-on-host-unit",
       message: "Stream is on the output of an op that cannot run as a standalone host op",
@@ -40,8 +41,9 @@ export function loopedAxis(
       found: bare === undefined ? found : `${found}, and no Stream on T${bare}`,
       expected:
         bare === undefined
-          ? `one of ${Object.entries(opRows)
-              .flatMap(([kind, { standalone }]) => (standalone ? kind.toLowerCase() : []))
+          ? `one of ${keysOf(opRows)
+              .filter(runsOnSlices)
+              .map((kind) => kind.toLowerCase())
               .join(", ")}`
           : "Stream on all outputs of a unit, or on none",
       help: "put set() after the op and parallelize the set's output with Stream",
@@ -71,6 +73,11 @@ export function loopedAxis(
   return looped;
 }
 
+/** An iota is computed before the loops that read slices of it. */
+function runsOnSlices(kind: OpKind): boolean {
+  return opRows[kind].standalone && kind !== "Iota";
+}
+
 function streamAxes({ domain }: Tensor): readonly IterDomain[] {
   return domain.loop.filter(({ parallelType }) => parallelType === "Stream");
 }
@@ -88,8 +95,7 @@ function rejectPart(place: Place, tensor: Tensor, axis: IterDomain, isLimited: b
       help: "give the input a separate axis for the chunks, and parallelize that axis; or leave out nvfuserLimits",
     });
   }
-  const { domain } = tensor;
-  const isMerged = !domain.logical.some((own) => axisParts(domain, own).some(({ id }) => id === axis.id));
+  const isMerged = logicalAxisOf(tensor.domain, axis) === null;
   return fail({
     code: "stream-on-split-axis",
     message: isMerged ? "Stream is on an axis made by merge" : "Stream is inside of a part without a DID type",

@@ -3,10 +3,11 @@
  * element along it, is read whole.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import type { IterDomain, Tensor } from "../../ir/domain.ts";
-import { axisMap } from "../../ir/ops/axis-map.ts";
-import type { Op } from "../../ir/ops/op.ts";
-import { constantValue } from "../../ir/scalar/fold.ts";
+import { axisParts } from "../../ir/axis-shards.ts";
+import { isUnitAxis, type IterDomain, type Tensor } from "../../ir/domain.ts";
+import { axisMap, siblingAxes } from "../../ir/ops/axis-map.ts";
+import { type Op, outputsOf } from "../../ir/ops/op.ts";
+import { constantValue, foldProduct } from "../../ir/scalar/fold.ts";
 import { at } from "../../support/invariant.ts";
 import { axisText, opPlace } from "../op-text.ts";
 import { chunkFit, type Chunks } from "./stream-part.ts";
@@ -21,11 +22,14 @@ export function loopedOperandAxes(
   chunks: Chunks | null,
   tensors: readonly Tensor[],
 ): readonly (IterDomain | null)[] {
+  // An op without operands makes any chunk.
+  if (op.inputs.length === 0) return [];
   const output = at(tensors, op.output);
   const pairs = axisMap(op, tensors).filter((pair) => pair.consumer.id === looped.id);
-  const isRearranged = pairs.some((pair) => pair.outermost && !isEven(pair.producer, pair.consumer, chunks));
-  if (pairs.length === 0 || isRearranged || (op.kind === "Slice" && chunks !== null)) {
-    const isMade = op.kind === "Reshape" || op.kind === "Broadcast";
+  const parts = chunks === null ? null : chunkCount(output, looped, chunks);
+  const isRearranged = pairs.some((pair) => pair.outermost && !isEven(pair.producer, pair.consumer, parts));
+  if (pairs.length === 0 || isRearranged) {
+    const isMade = op.kind !== "Slice" && op.kind !== "Select";
     fail({
       code: "stream-on-cut-axis",
       message: isMade ? "Stream is on an axis that the op makes" : "Stream is on an axis that the op slices",
@@ -41,15 +45,37 @@ export function loopedOperandAxes(
     const pair = pairs.find((each) => each.operand === operand);
     if (pair === undefined) return null;
     if (chunks === null) return pair.producer;
-    if (pair.broadcast) return null;
+    // The one element of an axis, which every device has, is stretched to whatever a chunk of a share has.
+    const isOne = (op.kind === "Binary" || op.kind === "Ternary") && isUnitAxis(pair.producer);
+    if (pair.broadcast || (isOne && chunkFit(at(tensors, id), pair.producer, chunks).kind === "whole")) return null;
     requireChunks(op, at(tensors, id), pair.producer, chunks);
     return pair.producer;
   });
 }
 
-/** Whether the chunks of two outermost axes of a reshape have the same elements. */
-function isEven(producer: IterDomain, consumer: IterDomain, chunks: Chunks | null): boolean {
-  const parts = chunks === null ? null : constantValue(chunks.parts);
+/** The axis of output `which` that the loop slices with `looped` of the first. Throws `stream-on-cut-axis`. */
+export function loopedFurtherAxis(op: Op, looped: IterDomain, which: number, tensors: readonly Tensor[]): IterDomain {
+  const own = siblingAxes(op, tensors, which).find(({ first }) => first.id === looped.id)?.further;
+  if (own !== undefined) return own;
+  const { id } = at(tensors, at(outputsOf(op), which));
+  return fail({
+    code: "stream-on-cut-axis",
+    message: `Stream is on an axis that T${id} does not have`,
+    place: opPlace(op),
+    found: axisText(at(tensors, op.output), looped),
+    expected: "Stream on an axis that all outputs of the op share",
+    help: "put Stream on one of the axes in front of the matrices",
+  });
+}
+
+/** The chunks of all devices; null if their number is not known. */
+function chunkCount({ domain }: Tensor, axis: IterDomain, { parts, within }: Chunks): number | null {
+  const shares = axisParts(domain, axis).slice(0, within.length);
+  return constantValue(foldProduct([parts, ...shares.map(({ extent }) => extent)]));
+}
+
+/** Whether the `parts` chunks of two outermost axes of a reshape have the same elements. */
+function isEven(producer: IterDomain, consumer: IterDomain, parts: number | null): boolean {
   return [producer, consumer].every(({ extent }) => {
     const size = constantValue(extent);
     return parts !== null && size !== null && size % parts === 0;
@@ -60,7 +86,7 @@ function isEven(producer: IterDomain, consumer: IterDomain, chunks: Chunks | nul
 function requireChunks(op: Op, operand: Tensor, axis: IterDomain, chunks: Chunks): void {
   const fit = chunkFit(operand, axis, chunks);
   if (fit.kind === "fits") return;
-  const { within } = chunks;
+  const within = chunks.within.join(" and ");
   fail({
     code: "stream-on-split-axis",
     message:
@@ -75,7 +101,7 @@ function requireChunks(op: Op, operand: Tensor, axis: IterDomain, chunks: Chunks
         : `Stream inside of ${fit.type} on the op's output, or a set() to Stream without ${fit.type} before the op`,
     help:
       fit.kind === "whole"
-        ? `split the output's axis by the number of chunks first, and its inner part by the devices: nothing is lost in overlap`
+        ? `split the axis by the number of chunks first, and its inner part by the devices: nothing is lost in overlap`
         : `put set() before the op and give it Stream without ${fit.type}: it gathers chunk by chunk, and the op overlaps with it`,
   });
 }

@@ -19,7 +19,7 @@
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Op } from "../../ir/ops/op.ts";
-import type { Tensor } from "../../ir/domain.ts";
+import type { IterDomain, Tensor } from "../../ir/domain.ts";
 import type { HostProgram, PostOnStream, Statement, UnitId } from "../../host/nodes.ts";
 import { accessesOf, isOp, walk } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
@@ -31,7 +31,7 @@ import { emitLoop } from "./emit/stream-loop.ts";
 import { groupIntoLoops, type StreamLoop } from "./group/group-loops.ts";
 import { type LoopMember, opMember, unitMember } from "./loop-member.ts";
 import { loopedAxis, requireSlicedInputs } from "./looped-axis.ts";
-import { loopedOperandAxes } from "./operand-axes.ts";
+import { loopedFurtherAxis, loopedOperandAxes } from "./operand-axes.ts";
 import type { PointToPointForm } from "./forms.ts";
 import { pointToPointForm } from "./point-to-point-form.ts";
 import { unitAxes } from "./unit-axes.ts";
@@ -41,9 +41,7 @@ export const streamParallelType: Pass<"segmented", "looped"> = {
   from: "segmented",
   to: "looped",
   run: (program, { rank, options }) => {
-    const members = program.body.map((statement) => memberOf(statement, program, options));
-    requireSlicedInputs(program, members);
-    const groups = groupIntoLoops(program, members).flatMap((group) => ofRank(group, program.tensors, rank) ?? []);
+    const groups = loopsOf(program, options).flatMap((group) => ofRank(group, program.tensors, rank) ?? []);
     if (groups.length === program.body.length && groups.every((group, i) => group === program.body[i])) {
       return program;
     }
@@ -64,6 +62,13 @@ export const streamParallelType: Pass<"segmented", "looped"> = {
   },
 };
 
+/** The statements of a segmented program, of which those with Stream axes form loops. */
+export function loopsOf(program: HostProgram, options: LoweringOptions): readonly (Statement | StreamLoop)[] {
+  const members = program.body.map((statement) => memberOf(statement, program, options));
+  requireSlicedInputs(program, members);
+  return groupIntoLoops(program, members);
+}
+
 function unitsPostedTwice(body: readonly Statement[]): ReadonlySet<UnitId> {
   const posted = walk(body).flatMap((statement) => (statement.kind === "PostOnStream" ? [statement.unit] : []));
   return new Set(posted.filter((unit, i) => posted.indexOf(unit) !== i));
@@ -78,10 +83,12 @@ function memberOf(statement: Statement, program: HostProgram, options: LoweringO
   const form = pointToPointForm(statement, looped, tensors);
   const exchanges = options.p2p !== "broadcast";
   if (form !== null && form.kind !== "ranges" && exchanges) requireExchange(statement, form, options);
-  return opMember(statement, looped, form, exchanges, (counted) =>
+  const operandAxes = (counted: IterDomain): readonly (IterDomain | null)[] =>
     form !== null && looped.chunks !== null
       ? statement.inputs.map(() => null)
-      : loopedOperandAxes(statement, counted, looped.chunks, tensors),
+      : loopedOperandAxes(statement, counted, looped.chunks, tensors);
+  return opMember(statement, looped, form, exchanges, operandAxes, (which, axis) =>
+    loopedFurtherAxis(statement, axis, which, tensors),
   );
 }
 

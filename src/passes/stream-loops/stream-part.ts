@@ -1,13 +1,13 @@
 /**
  * The Stream axis of a tensor: a whole logical axis, of which an iteration takes one index, or a part that split made,
- * of which an iteration takes one chunk and keeps the axis. `within` names the DID type of the part outside of it, if
+ * of which an iteration takes one chunk and keeps the axis. `within` lists the DID types of the parts outside of it, if
  * the axis is cut over devices first and each share into chunks then:
  *
  *   [M split outer S]                Stream S, M/S               chunks of the axis
  *   [M split outer S, outer D]       Stream S, DIDx D, ...       chunks of the axis, each spread over the devices
  *   [M split outer D, outer S]       DIDx D, Stream S, ...       chunks of each device's share
  */
-import { axisParts } from "../../ir/axis-shards.ts";
+import { axisParts, outermostTypes } from "../../ir/axis-shards.ts";
 import { type DIDType, isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";
 import { printScalar } from "../../ir/scalar/print.ts";
@@ -16,7 +16,7 @@ import type { Scalar } from "../../ir/scalar/scalar.ts";
 /** How a loop cuts the axis that it counts. */
 export interface Chunks {
   readonly parts: Scalar;
-  readonly within: DIDType | null;
+  readonly within: readonly DIDType[];
 }
 
 export interface StreamPart {
@@ -38,25 +38,20 @@ export function streamPart(tensor: Tensor): StreamPart | null {
     const parts = axisParts(domain, axis);
     const position = parts.findIndex(({ id }) => id === part.id);
     if (position < 0) continue;
-    const outside = parts[position - 1]?.parallelType;
-    if (position > 1 || (outside !== undefined && !isDID(outside))) return null;
-    return {
-      part,
-      axis,
-      chunks: { parts: part.extent, within: outside !== undefined && isDID(outside) ? outside : null },
-    };
+    const within = outermostTypes(domain, axis);
+    return within.length === position ? { part, axis, chunks: { parts: part.extent, within } } : null;
   }
   return null;
 }
 
 export function sameChunks(a: Chunks | null, b: Chunks | null): boolean {
   if (a === null || b === null) return a === b;
-  return a.within === b.within && sameScalar(a.parts, b.parts);
+  return a.within.join() === b.within.join() && sameScalar(a.parts, b.parts);
 }
 
 /** Equal for equal chunks. */
 export function chunksText(chunks: Chunks | null): string {
-  return chunks === null ? "" : `${printScalar(chunks.parts)} ${chunks.within ?? ""}`;
+  return chunks === null ? "" : `${printScalar(chunks.parts)} ${chunks.within.join()}`;
 }
 
 /** How the splits of an axis of an operand lie to the chunks of a loop. */
@@ -71,9 +66,8 @@ export type ChunkFit =
 export function chunkFit({ domain }: Pick<Tensor, "domain">, axis: IterDomain, { parts, within }: Chunks): ChunkFit {
   const own = axisParts(domain, axis);
   const types = own.map(({ parallelType }) => parallelType);
-  const [first] = types;
-  const skipped = within === null ? 0 : 1;
-  if (within !== null && first !== within) return { kind: "whole" };
+  const skipped = within.length;
+  if (within.some((type, i) => types[i] !== type)) return { kind: "whole" };
   const candidate = own[skipped];
   const isChunked = candidate !== undefined && own.length > skipped + 1 && !isDID(candidate.parallelType);
   if (isChunked && sameScalar(candidate.extent, parts)) return { kind: "fits", part: candidate.id };

@@ -62,7 +62,7 @@ export function slicedTensors(
     const axes =
       axis === undefined
         ? []
-        : loopedOperandAxes(op, axis, chunks ?? { parts: axis.extent, within: null }, fusion.tensors);
+        : loopedOperandAxes(op, axis, chunks ?? { parts: axis.extent, within: [] }, fusion.tensors);
     op.inputs.forEach((input, operand) => {
       const own = axes[operand] ?? null;
       const known = sliced.get(input);

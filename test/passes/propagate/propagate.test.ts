@@ -5,6 +5,7 @@ import {
   type DeviceMesh as Mesh,
   DeviceMesh,
   Fusion,
+  gradients,
   linear,
   lower,
   matmul,
@@ -12,6 +13,7 @@ import {
   permute,
   relu,
   reshape,
+  sdpa,
   set,
   sum,
   type TensorView,
@@ -28,6 +30,20 @@ const grid = new DeviceMesh([
 ]);
 
 describe("forward", () => {
+  it("readers of a further output follow it: no gradient of data-parallel attention is gathered", () => {
+    const f = new Fusion();
+    const [x, dz] = [f.input([6, 4, 8]), f.input([6, 2, 4, 4])];
+    const weights = [0, 1, 2].map(() => f.input([8, 8]));
+    on(two, ...f.inputs);
+    for (const sequences of [x, dz]) sequences.outerSplit(0, 2).parallelize("DIDx");
+    const [q, k, v] = weights.map((weight) => permute(reshape(linear(x, weight), [6, 4, 2, 4]), [0, 2, 1, 3]));
+    if (q === undefined || k === undefined || v === undefined) throw new Error("three weights");
+    const { output } = sdpa(q, k, v);
+    for (const each of gradients(f, { of: [output], cotangents: [dz], wrt: weights })) if (each) f.output(each);
+    const sent = lower(f).body.flatMap((each) => (each.kind === "Communication" ? [each.type] : []));
+    expect(sent).toEqual(["Allreduce", "Allreduce", "Allreduce"]);
+  });
+
   it("1: a Megatron MLP needs annotated weights only", () => {
     const f = new Fusion();
     const [x, w1, w2] = [f.input([6, 4]), f.input([16, 4]), f.input([4, 16])];

@@ -4,16 +4,17 @@
  *
  *   T5_l_float[istreamIdx22{3}, iS23{( ceilDiv(i0, 3) )}, iS21{i2}] = ShardByStream(T0, stream_index = streamIdx)
  */
-import { axisParts } from "../../../ir/axis-shards.ts";
+import { axisParts, outermostTypes } from "../../../ir/axis-shards.ts";
 import {
   isDID,
+  isUnitAxis,
   type IterDomain,
   type IterDomainId,
   type Tensor,
   type TensorId,
   withoutReductions,
 } from "../../../ir/domain.ts";
-import { foldCeilDiv } from "../../../ir/scalar/fold.ts";
+import { foldCeilDiv, foldProduct } from "../../../ir/scalar/fold.ts";
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
 import type { ShardByStream } from "../../../host/nodes.ts";
 import { at } from "../../../support/invariant.ts";
@@ -107,7 +108,12 @@ function withoutStream<T extends string>(type: T): T | "Serial" {
 /** The axis without the split that made its part `dropped`: the part inside of it takes the place of both. */
 export function chunkModel(tensor: Tensor, axis: IterDomain, parts: Scalar, dropped: IterDomainId | null): Modelled {
   const { domain } = tensor;
-  const chunk: IterDomain = { ...axis, extent: foldCeilDiv(axis.extent, parts), parallelType: "Serial" };
+  const blocks = axisParts(domain, axis).slice(0, outermostTypes(domain, axis).length);
+  const block = blocks.reduce((rest, { extent: devices }) => foldCeilDiv(rest, devices), axis.extent);
+  // The longest chunk of each of the blocks that the outermost types cut. Of one element, one block has it.
+  const longest = foldProduct([foldCeilDiv(block, parts), ...blocks.map((own) => own.extent)]);
+  const extent = isUnitAxis(axis) ? axis.extent : longest;
+  const chunk: IterDomain = { ...axis, extent, parallelType: "Serial" };
   const split = domain.transforms.find((each) => each.kind === "split" && each.outer === dropped);
   const isWhole = axisParts(domain, axis).every(({ id, parallelType }) => id === dropped || !isDID(parallelType));
   if (isWhole || (split !== undefined && split.kind !== "split")) return { axis: chunk, model: null };

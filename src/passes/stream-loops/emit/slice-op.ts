@@ -8,6 +8,7 @@ import { type IterDomain, type Tensor, withoutReductions } from "../../../ir/dom
 import { operandAxes } from "../../../ir/ops/axis-map.ts";
 import type { Op } from "../../../ir/ops/op.ts";
 import { rowOf } from "../../../ir/ops/rows.ts";
+import { constant } from "../../../ir/scalar/scalar.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { axisText, opPlace } from "../../op-text.ts";
 
@@ -26,6 +27,14 @@ export function withoutLoopedAxis(
     return position < 0 ? null : position;
   });
   return row.sliced(op, cut);
+}
+
+/** A slice takes all of a chunk. `axis` is the chunked axis of the operand, which `chunk` has at the same position. */
+export function onChunk<O extends Op>(op: O, axis: IterDomain | null, operand: Tensor, chunk: Tensor): O {
+  const position = withoutReductions(operand.domain.logical).findIndex(({ id }) => id === axis?.id);
+  if (op.kind !== "Slice" || position < 0) return op;
+  const { extent } = at(withoutReductions(chunk.domain.logical), position);
+  return { ...op, ranges: op.ranges.with(position, { start: constant(0), stop: extent }) };
 }
 
 /** Without its M or N axis, a batched operand would be read as a matrix whose rows are the batch. */

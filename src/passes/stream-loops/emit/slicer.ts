@@ -3,6 +3,7 @@
  * (ShardByStream).
  */
 import { type IterDomain, type ParallelType, type TensorId } from "../../../ir/domain.ts";
+import { extentsDiffer } from "../../../ir/scalar/fold.ts";
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
 import type { HirAliasSelect, ShardByStream } from "../../../host/nodes.ts";
 import { at } from "../../../support/invariant.ts";
@@ -26,8 +27,8 @@ export interface Slicer {
   readonly chunk: (tensor: TensorId, axis: IterDomain) => Slice;
 }
 
-/** `index` is the chunk that an iteration works on. */
-export function createSlicer(edit: TensorEdit, index: Scalar, chunks: Chunks | null): Slicer {
+/** `index` is the chunk that an iteration works on, of an axis of `counted` indices. */
+export function createSlicer(edit: TensorEdit, index: Scalar, chunks: Chunks | null, counted: Scalar): Slicer {
   const made = new Map<string, TensorId>();
   const once = (key: string, make: () => Slice): Slice => {
     const known = made.get(key);
@@ -38,11 +39,19 @@ export function createSlicer(edit: TensorEdit, index: Scalar, chunks: Chunks | n
   };
   const chunk: Slicer["chunk"] = (tensor, axis) =>
     once(`${tensor}.${axis.id} chunk`, () =>
-      chunkAt(edit, tensor, axis, chunks ?? { parts: axis.extent, within: null }, index),
+      chunkAt(edit, tensor, countedAs(axis, counted), chunks ?? { parts: axis.extent, within: [] }, index),
     );
   const select: Slicer["slice"] = (tensor, axis) =>
     once(`${tensor}.${axis.id}`, () => selectAt(edit, tensor, axis, index));
   return { slice: chunks === null ? select : chunk, chunk };
+}
+
+/**
+ * The axis with the extent that the loop counts. One of two equal extents may be known and the other symbolic, and a
+ * chunk of one index would then be read as a broadcast axis.
+ */
+export function countedAs(axis: IterDomain, extent: Scalar): IterDomain {
+  return extentsDiffer(axis.extent, extent) ? axis : { ...axis, extent };
 }
 
 /** A new slice of `tensor` at any index. A remaining Stream axis becomes Serial. */

@@ -18,7 +18,7 @@ import type { LoopMember } from "../loop-member.ts";
 import type { PointToPointForm } from "../forms.ts";
 import { addStream, type IterationStatements, type LoopContext, type LoopEdit, nextExpr } from "./loop-context.ts";
 import { pointToPointStatements } from "./point-to-point-statements.ts";
-import { withoutLoopedAxis } from "./slice-op.ts";
+import { onChunk, withoutLoopedAxis } from "./slice-op.ts";
 import { createSlicer } from "./slicer.ts";
 import { teamPositions } from "./team-positions.ts";
 import { unitStatements } from "./unit-chunks.ts";
@@ -38,7 +38,7 @@ export function emitLoop(
   const caller = addStream(edit, null);
   const worker = addStream(edit, binary("mod", loopIndex, named("numberOfStreams")));
   const index = isRotated ? rotated(teamPositions(peers.mesh, peers.type, rank).own, peers.pieces, stop) : loopIndex;
-  const slicer = createSlicer(edit, index, loop.chunks);
+  const slicer = createSlicer(edit, index, loop.chunks, loop.members[0]?.counted.extent ?? stop);
   const context: LoopContext = {
     edit,
     slicer,
@@ -135,7 +135,13 @@ function sliceStatements(
   };
   const inputs = op.inputs.map((input, operand) => sliceOf(input, read[operand] ?? null));
   const output = sliceOf(op.output, made[0] ?? counted);
-  return [...bindings, { ...sliced, inputs, output }];
+  const [first] = op.inputs;
+  const cut =
+    chunks === null || first === undefined
+      ? sliced
+      : onChunk(op, read[0] ?? null, at(edit.tensors, first), at(edit.tensors, at(inputs, 0)));
+  const further = op.further?.map((id, i) => sliceOf(id, made[i + 1] ?? null));
+  return [...bindings, { ...cut, inputs, output, ...(further === undefined ? {} : { further }) }];
 }
 
 /** A gather of the iteration's chunk from all devices that have a part of it. */

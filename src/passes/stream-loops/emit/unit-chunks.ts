@@ -16,17 +16,19 @@ import { chunkFit, type Chunks } from "../stream-part.ts";
 import { slicedTensors } from "../unit-axes.ts";
 import { chunkModel } from "./chunk.ts";
 import type { LoopContext, LoopEdit } from "./loop-context.ts";
+import { onChunk } from "./slice-op.ts";
+import { countedAs } from "./slicer.ts";
 
 export function unitStatements(
   post: PostOnStream,
-  { read, made, chunks }: LoopMember,
+  { read, made, chunks, counted }: LoopMember,
   { slicer, edit }: LoopContext,
 ): readonly Statement[] {
   const axes = made.map((axis) => {
     invariant(axis !== null, "a unit completes a chunk of each output", post);
     return axis;
   });
-  const unit = chunkUnit(edit, post, axes, chunks);
+  const unit = chunkUnit(edit, post, axes, chunks, counted.extent);
   const bindings: Statement[] = [];
   const chunkOf = (id: TensorId, axis: IterDomain | null): TensorId => {
     if (axis === null) return id;
@@ -40,7 +42,13 @@ export function unitStatements(
 }
 
 /** The unit on chunks. It replaces the whole unit, unless another statement posts that too. */
-function chunkUnit(edit: LoopEdit, post: PostOnStream, made: readonly IterDomain[], chunks: Chunks | null): UnitId {
+function chunkUnit(
+  edit: LoopEdit,
+  post: PostOnStream,
+  made: readonly IterDomain[],
+  chunks: Chunks | null,
+  counted: Scalar,
+): UnitId {
   const whole = at(edit.units, post.unit);
   const sliced = slicedTensors(post, made, chunks, edit);
   const extentOf = chunkExtents(edit, whole, chunks);
@@ -48,12 +56,25 @@ function chunkUnit(edit: LoopEdit, post: PostOnStream, made: readonly IterDomain
     tensors: [...whole.fusion.tensors],
     iterDomainCount: whole.fusion.iterDomainCount,
   };
-  for (const [id, axis] of sliced) {
+  for (const [id, own] of sliced) {
+    const axis = countedAs(own, counted);
     const tensor = at(tensors.tensors, id);
-    const own = chunks ?? { parts: axis.extent, within: null };
-    redomain(tensors, tensor, chunkAxes(tensor, axis, own, extentOf(id, axis)));
+    const cut = chunks ?? { parts: axis.extent, within: [] };
+    redomain(tensors, tensor, chunkAxes(tensor, axis, cut, extentOf(id, axis)));
   }
-  const fusion = { ...whole.fusion, ...tensors, scalarCount: Math.max(whole.fusion.scalarCount, edit.scalarCount) };
+  const ops = whole.fusion.ops.map((op) => {
+    const [input] = op.inputs;
+    const axis = input === undefined ? undefined : sliced.get(input);
+    return input === undefined || axis === undefined
+      ? op
+      : onChunk(op, axis, at(whole.fusion.tensors, input), at(tensors.tensors, input));
+  });
+  const fusion = {
+    ...whole.fusion,
+    ...tensors,
+    ops,
+    scalarCount: Math.max(whole.fusion.scalarCount, edit.scalarCount),
+  };
   const id = edit.shared.has(post.unit) ? makeId<UnitId>(edit.units.length) : post.unit;
   edit.units[id] = { ...whole, id, fusion };
   return id;
@@ -79,6 +100,8 @@ function chunkExtents(
     );
     const isEven = size !== null && parts !== null && size % (parts * devices) === 0;
     if (isEven) return constant(size / parts);
+    // One device's one chunk has the element.
+    if (size === 1) return constant(1);
     const key = printScalar(axis.extent);
     const known = symbols.get(key) ?? symbol(`i${edit.scalarCount++}`);
     symbols.set(key, known);

@@ -1,0 +1,140 @@
+/**
+ * Sinks each Wait for a library's transfer, outside of loops, to just before the first statement that needs it: one that
+ * reads or overwrites what the communication writes, or overwrites what that reads. Without one it goes to the end. The
+ * transfer then runs under the statements in between.
+ *
+ *   Communication 0 (input=T1, output=T2); Wait Communication 0; T3 = mul(T0, T0); T4 = add(T2, T3)
+ * becomes
+ *   Communication 0 (input=T1, output=T2); T3 = mul(T0, T0); Wait Communication 0; T4 = add(T2, T3)
+ *
+ * A statement sinks with the Wait if only the caller reads its results. At most two communications of a team are under
+ * way, because their operands stay in memory: the third comes after the Wait for the first.
+ *
+ * The two loops of a Stream loop count as one statement. Between them, a Wait would come too late for the worker
+ * streams, which wait for the caller's stream in the first.
+ */
+import type { TensorId } from "../../ir/domain.ts";
+import type { Communication, ExprId, HostProgram, Statement } from "../../host/nodes.ts";
+import { accessesOf, isOp, walk } from "../../host/traverse.ts";
+import { at } from "../../support/invariant.ts";
+import { isSlicing, ownersOf } from "../buffers/slices.ts";
+import type { Pass } from "../pass.ts";
+
+const mostUnderWay = 2;
+
+export const sinkWaits: Pass<"communicating", "communicating"> = {
+  name: "sink-waits",
+  from: "communicating",
+  to: "communicating",
+  run: (program, { options }) => {
+    if (options.nvfuserLimits) return program;
+    const body = sunk(program);
+    return body.every((statement, i) => statement === program.body[i]) ? program : { ...program, body };
+  },
+};
+
+/** The owners of the memory that statements use. */
+interface Uses {
+  readonly reads: ReadonlySet<TensorId>;
+  readonly writes: ReadonlySet<TensorId>;
+}
+
+/** A Wait on its way, with the statements that sink with it. The uses are theirs and the communication's. */
+interface Sinking extends Uses {
+  readonly team: string;
+  readonly statements: readonly Statement[];
+}
+
+function sunk(program: HostProgram): readonly Statement[] {
+  const usesOf = usesIn(program);
+  const isLast = lastStatements(program);
+  const posted = new Map<ExprId, Communication>();
+  let sinking: readonly Sinking[] = [];
+  const place = (placed: readonly Sinking[]): readonly Statement[] => {
+    if (placed.length > 0) sinking = sinking.filter((each) => !placed.includes(each));
+    return placed.flatMap(({ statements }) => statements);
+  };
+  const body = blocksOf(program.body).flatMap((block): readonly Statement[] => {
+    const first = at(block, 0);
+    if (first.kind === "Wait") {
+      const awaited = posted.get(first.target);
+      if (awaited === undefined || !runsBeside(awaited)) return block;
+      sinking = [...sinking, { team: awaited.team.join(), statements: [first], ...usesOf([awaited]) }];
+      return [];
+    }
+    const uses = usesOf(block);
+    const needed = ordersStreams(block) ? sinking : sinking.filter((each) => conflict(each, uses));
+    const [only] = needed;
+    if (only !== undefined && needed.length === 1 && isLast(first)) {
+      const joined = { team: only.team, statements: [...only.statements, first], ...both(only, uses) };
+      sinking = sinking.map((each) => (each === only ? joined : each));
+      return [];
+    }
+    if (first.kind !== "Communication") return [...place(needed), ...block];
+    posted.set(first.id, first);
+    const ofTeam = sinking.filter((each) => each.team === first.team.join() && !needed.includes(each));
+    const earliest = ofTeam.slice(0, Math.max(0, ofTeam.length + 1 - mostUnderWay));
+    return [...place(sinking.filter((each) => needed.includes(each) || earliest.includes(each))), ...block];
+  });
+  return [...body, ...place(sinking)];
+}
+
+/** The CUDA backend communicates on the current stream, and a team of one moves nothing between devices. */
+function runsBeside({ backend, team }: Communication): boolean {
+  return backend !== "cuda" && team.length > 1;
+}
+
+/** The loops that directly follow a GetCurrentStream are in one block with it; each other statement is a block. */
+function blocksOf(body: readonly Statement[]): readonly (readonly Statement[])[] {
+  const blocks: Statement[][] = [];
+  for (const statement of body) {
+    const last = blocks.at(-1);
+    if (statement.kind === "ForLoop" && last?.[0]?.kind === "GetCurrentStream") last.push(statement);
+    else blocks.push([statement]);
+  }
+  return blocks;
+}
+
+/** Whether the block orders streams in another form than that of a Stream loop, as in programs written by hand. */
+function ordersStreams(block: readonly Statement[]): boolean {
+  const [, begin, chunks, ...rest] = block;
+  const isBegin = begin?.kind === "ForLoop" && begin.body.map(({ kind }) => kind).join(" ") === startOfWorkers;
+  if (isBegin && chunks !== undefined && rest.length === 0) return false;
+  return walk(block).some(({ kind }) => kind === "SetCurrentStream" || kind === "Synchronize");
+}
+
+const startOfWorkers = "SetCurrentStream Synchronize";
+
+/** The uses of statements and those inside of them. Binding a slice is none. */
+function usesIn({ body }: HostProgram): (statements: readonly Statement[]) => Uses {
+  const ownerOf = ownersOf(body);
+  return (statements) => {
+    const [reads, writes] = [new Set<TensorId>(), new Set<TensorId>()];
+    for (const statement of walk(statements)) {
+      if (isSlicing(statement)) continue;
+      const accesses = accessesOf(statement);
+      const changed = statement.kind === "Deallocate" ? accesses.reads : accesses.writes;
+      for (const tensor of accesses.reads) reads.add(ownerOf(tensor));
+      for (const tensor of changed) writes.add(ownerOf(tensor));
+    }
+    return { reads, writes };
+  };
+}
+
+/** Whether only the caller reads the results of an op or a unit. */
+function lastStatements({ body, outputs }: HostProgram): (statement: Statement) => boolean {
+  const results = new Set(outputs);
+  for (const statement of walk(body)) for (const tensor of accessesOf(statement).reads) results.delete(tensor);
+  return (statement) =>
+    (isOp(statement) || statement.kind === "PostOnStream") &&
+    accessesOf(statement).writes.every((tensor) => results.has(tensor));
+}
+
+function conflict(earlier: Uses, later: Uses): boolean {
+  const isChanged = [...earlier.reads, ...earlier.writes].some((tensor) => later.writes.has(tensor));
+  return isChanged || [...earlier.writes].some((tensor) => later.reads.has(tensor));
+}
+
+function both(a: Uses, b: Uses): Uses {
+  return { reads: new Set([...a.reads, ...b.reads]), writes: new Set([...a.writes, ...b.writes]) };
+}

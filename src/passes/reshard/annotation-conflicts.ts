@@ -1,0 +1,98 @@
+/**
+ * Annotations of the user's that contradict each other: a tensor with a mesh is moved, because an operand beside it or
+ * the result of the op that reads it has a mesh too and lies differently. A set() between the two is no contradiction,
+ * and neither is an activation that follows its weight. A gather for indices has its own reason (gathered-indices.ts).
+ */
+import type { Diagnostic, MentionedTensor } from "../../diagnostics/diagnostic.ts";
+import { axisShards } from "../../ir/axis-shards.ts";
+import type { Tensor, TensorId } from "../../ir/domain.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
+import { originated } from "../../ir/origin.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { at } from "../../support/invariant.ts";
+import { opPlace } from "../op-text.ts";
+import { gatheredIndices } from "./gathered-indices.ts";
+import { movedTensors, type Resharding } from "./list-reshardings.ts";
+
+/** `before` is the Fusion as the user wrote it, `fusion` after local-sets. */
+export function annotationConflicts(
+  fusion: FusionData,
+  before: FusionData,
+  sizeOf: (name: string) => number | undefined,
+): readonly Diagnostic[] {
+  if (!before.tensors.some(({ mesh }) => mesh !== null)) return [];
+  const isUsers = (id: TensorId): boolean => (before.tensors[id]?.mesh ?? null) !== null;
+  const seen = new Set<string>();
+  const all = movedTensors(fusion, before, sizeOf);
+  return all.flatMap((moved): readonly Diagnostic[] => {
+    const { reader, isInserted, resharding } = moved;
+    const gathered = gatheredIndices(moved, fusion.tensors);
+    if (gathered !== null) return [gathered];
+    if (!isInserted || reader === null || reader.kind === "Set") return [];
+    const own = resharding.tensor;
+    const made = before.ops.find(({ output }) => output === own);
+    // A set after an op moves what the op makes of its operands, before the result lies as annotated.
+    const isAfter =
+      made !== undefined && isUsers(own) && liesOf(at(fusion.tensors, own)) !== liesOf(at(before.tensors, own));
+    const op = isAfter ? made : reader;
+    const tensor = isAfter || !reader.inputs.includes(own) ? op.inputs.find(isUsers) : own;
+    const leader = isUsers(op.output) ? op.output : moved.leader;
+    if (tensor === undefined || !isUsers(tensor) || op.kind === "Set" || isActivation(op, tensor)) return [];
+    // A result that asks for another cut of both factors is meant so.
+    const isRecut = all.some(
+      (other) => other.reader === op && other.resharding.tensor === op.inputs[0] && tensor !== op.inputs[0],
+    );
+    if (isRecut && leader === op.output) return [];
+    const key = `${tensor} ${leader} ${op.output}`;
+    if (leader === null || !isUsers(leader) || seen.has(key)) return [];
+    seen.add(key);
+    return [conflict(resharding, op, at(before.tensors, tensor), at(before.tensors, leader))];
+  });
+}
+
+function liesOf(tensor: Tensor): string {
+  return [tensor.mesh, ...axisShards(tensor).map(({ type, axis }) => `${type} ${axis.id}`)].join(" ");
+}
+
+/** Weights lead: Megatron's column-parallel linear gathers x. */
+function isActivation({ kind, inputs }: Op, id: TensorId): boolean {
+  return (kind === "Linear" || kind === "Matmul") && inputs[0] === id && inputs[1] !== id;
+}
+
+function conflict({ collective, bytes, chunked }: Resharding, reader: Op, tensor: Tensor, leader: Tensor): Diagnostic {
+  const isResult = leader.id === reader.output;
+  const size = bytes === null ? "an unknown number of bytes" : `${bytes.toLocaleString("en-US")} bytes`;
+  const mentions = [tensor, leader].flatMap(({ id }) => mentionOf(id, [tensor, leader]));
+  return {
+    code: "annotations-conflict",
+    severity: "warning",
+    message: `T${tensor.id} and T${leader.id} are annotated differently, so T${tensor.id} moves (${collective})`,
+    place: opPlace(reader),
+    found: `${size} to a device${chunked ? ", in chunks" : ""}; ${placementText(tensor)}; ${placementText(leader)}`,
+    expected: "annotations with which each device has its operands",
+    help:
+      (isResult
+        ? `leave out the mesh of T${leader.id}, which then follows its operands`
+        : `annotate T${tensor.id} as T${leader.id}`) +
+      `, or put set(T${tensor.id}) before the op, annotated as T${leader.id}: ` +
+      (chunked ? "chunks of it overlap with other chunks' work" : "nothing overlaps with it unless it has Stream"),
+    ...(mentions.length === 0 ? {} : { tensors: mentions }),
+  };
+}
+
+/** Where the user made and placed the tensor. */
+function mentionOf(id: TensorId, among: readonly Tensor[]): readonly MentionedTensor[] {
+  const byId: Tensor[] = [];
+  for (const tensor of among) byId[tensor.id] = tensor;
+  const about: Diagnostic = { code: "annotations-conflict", message: `T${id}` };
+  return originated(about, byId, true).tensors ?? [];
+}
+
+function placementText({ id, domain, mesh }: Tensor): string {
+  const types = domain.loop.flatMap(({ parallelType, extent }, axis) =>
+    parallelType === "Serial" || parallelType === "Stream" || extent.kind === "symbol"
+      ? []
+      : [`${parallelType} on axis ${axis}`],
+  );
+  return `T${id} ${types.join(", ") || "whole"} on ${mesh?.toString() ?? "device 0"}`;
+}

@@ -1,0 +1,65 @@
+/** Warnings about a sharded axis that an op indexes, where split-indices cannot leave it in shares: it is gathered. */
+import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
+import { levelsOf } from "../../ir/axis-levels.ts";
+import { isDID, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { readsIndices } from "../../ir/index-limits.ts";
+import { originated } from "../../ir/origin.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { constantValue } from "../../ir/scalar/fold.ts";
+import { at } from "../../support/invariant.ts";
+import { opPlace } from "../op-text.ts";
+import type { Moved } from "./list-reshardings.ts";
+
+/** Null unless the op that the tensor is gathered for indexes an axis of it. */
+export function gatheredIndices(
+  { reader, isInserted, resharding: { tensor: id, bytes } }: Moved,
+  tensors: readonly Tensor[],
+): Diagnostic | null {
+  if (reader === null || !isInserted || !readsIndices(reader) || reader.inputs.indexOf(id) === 1) return null;
+  const tensor = at(tensors, id);
+  const why = whyGathered(tensor, reader.axis);
+  if (why === null || !isIndexed(reader, id)) return null;
+  const size = bytes === null ? "an unknown number of bytes" : `${bytes.toLocaleString("en-US")} bytes`;
+  const about: Diagnostic = { code: "indexed-axis-gathered", message: `T${id}` };
+  const { tensors: mentions } = originated(about, tensors, true);
+  return {
+    code: "indexed-axis-gathered",
+    severity: "warning",
+    message: `T${id} is gathered, because ${why.reason}`,
+    place: opPlace(reader),
+    found: `${size} to a device`,
+    expected: "an indexed axis in equal runs, of which each device reads or adds in its own",
+    help: why.help,
+    ...(mentions === undefined ? {} : { tensors: mentions }),
+  };
+}
+
+function isIndexed({ kind, inputs }: Op, id: TensorId): boolean {
+  return id === inputs[0] || (kind === "ScatterAdd" && id === inputs[2]);
+}
+
+function whyGathered(tensor: Tensor, number: number): { readonly reason: string; readonly help: string } | null {
+  const axis = at(withoutReductions(tensor.domain.logical), number);
+  const { levels, rest } = levelsOf(tensor.domain, axis) ?? { levels: [], rest: "Serial" };
+  const [level, ...others] = levels;
+  if (level === undefined || ![...levels.map(({ type }) => type), rest].some(isDID)) return null;
+  const extent = constantValue(axis.extent);
+  const { factor, innerSplit } = level;
+  if (others.length > 0 || innerSplit || !isDID(level.type)) {
+    return {
+      reason: `its axis ${number} is not cut once into runs`,
+      help: `cut it with outerSplit(${number}, devices) alone`,
+    };
+  }
+  if (extent === null) {
+    return {
+      reason: `the extent of its axis ${number} is known only at run time`,
+      help: `give it as a number: a multiple of ${factor}`,
+    };
+  }
+  if (extent % factor === 0) return null;
+  return {
+    reason: `its axis ${number} has ${extent} indices, which ${factor} devices cannot share equally`,
+    help: `give it ${Math.ceil(extent / factor) * factor}, with padding at the end: logits, of -Infinity`,
+  };
+}

@@ -1,0 +1,217 @@
+/**
+ * Splits an op that indexes a sharded axis, so that nothing is gathered: each device reads or adds at the indices that
+ * lie in its share. Indices of other shares are outside of it, where reads give 0, and the results are summed.
+ *
+ *   T2[T, h] = embedding(T0[V/DIDx, h], T1[T])
+ * becomes
+ *   T3[DIDx, V/D, h] = view(T0)
+ *   T4[DIDx, T] = T1 - iota(D, step V/D)
+ *   T5[DIDx, T, h] = take_along_axis(T3, T4)
+ *   T2[rDIDx, T, h] = sum(T5)
+ *
+ * A scatterAdd to a sharded axis sums nothing: each device adds to its share. One of a sharded source adds on each
+ * device to zeros, which are then summed. Parts must be even; other axes are gathered.
+ */
+import { levelsOf } from "../../ir/axis-levels.ts";
+import { type DIDType, isDID, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
+import { call } from "../../ir/ops/call.ts";
+import { type GatherOp, type IndexSelectOp, type Op, opOf, type OpSpec, type ScatterAddOp } from "../../ir/ops/op.ts";
+import { inferOutput } from "../../ir/ops/rows.ts";
+import { constantValue, foldProduct } from "../../ir/scalar/fold.ts";
+import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
+import type { Pass } from "../pass.ts";
+import { propagateShardings } from "../propagate/propagate-shardings.ts";
+import { reduceOverDevices } from "./device-reductions.ts";
+import { type Cut, moveTo, type Placement, placementOf, wholeCut } from "./placement.ts";
+
+interface Edit extends FusionEdit {
+  readonly producers: ReadonlyMap<TensorId, Op>;
+}
+
+export const splitIndices: Pass<"checked", "checked"> = {
+  name: "split-indices",
+  from: "checked",
+  to: "checked",
+  run: (fusion, context) => {
+    if (context.options.nvfuserLimits) return fusion;
+    const edit: Edit = { ...editFusion(fusion), producers: new Map(fusion.ops.map((op) => [op.output, op])) };
+    const before = fusion.tensors.length;
+    for (const op of fusion.ops) if (!splitOp(edit, op)) edit.ops.push(op);
+    if (edit.tensors.length === before) return fusion;
+    // The new tensors follow those that are placed.
+    const { tensors, ops, iterDomainCount } = edit;
+    const split: FusionData = { ...fusion, tensors, ops, iterDomainCount };
+    return propagateShardings.run(split, { ...context, options: { ...context.options, propagate: true } });
+  },
+};
+
+function splitOp(edit: Edit, op: Op): boolean {
+  switch (op.kind) {
+    case "IndexSelect":
+    case "Gather": {
+      const share = shareOf(edit, at(op.inputs, 0), op.axis);
+      if (share === null || at(edit.tensors, op.output).dtype === "bool") return false;
+      splitRead(edit, op, share);
+      return true;
+    }
+    case "ScatterAdd": {
+      const share = shareOf(edit, at(op.inputs, 0), op.axis);
+      const source = shareOf(edit, at(op.inputs, 2), op.axis);
+      if (share !== null) splitTarget(edit, op, share);
+      else if (source !== null) splitSource(edit, op, source);
+      return share !== null || source !== null;
+    }
+    default:
+      return false;
+  }
+}
+
+/** An axis of a tensor of which each device has an equal run. */
+interface Share {
+  readonly type: DIDType;
+  readonly axis: number;
+  readonly devices: number;
+  /** Indices on each device. */
+  readonly size: number;
+  readonly place: Placement;
+}
+
+/** Null unless one DID type alone cuts the axis, into equal runs. */
+function shareOf(edit: Edit, id: TensorId, number: number): Share | null {
+  const tensor = at(edit.tensors, id);
+  const axes = withoutReductions(tensor.domain.logical);
+  const place = placementOf(tensor, axes);
+  const axis = at(axes, number);
+  const [level, ...others] = levelsOf(tensor.domain, axis)?.levels ?? [];
+  const extent = constantValue(axis.extent);
+  if (place === null || extent === null || level === undefined || others.length > 0) return null;
+  const { type, factor, innerSplit } = level;
+  const isEven = isDID(type) && !innerSplit && factor > 1 && extent % factor === 0 && extent > 0;
+  return isEven ? { type, axis: number, devices: factor, size: extent / factor, place } : null;
+}
+
+/** The sum over devices of what each reads in its share of the table. */
+function splitRead(edit: Edit, op: IndexSelectOp | GatherOp, share: Share): void {
+  const { axis, kind } = op;
+  const output = at(edit.tensors, op.output);
+  const shape = extentsOf(output);
+  const table = parted(edit, at(op.inputs, 0), share);
+  const local = localIndices(edit, at(op.inputs, 1), share);
+  const rank = extentsOf(at(edit.tensors, local)).length - 1;
+  const devices = constant(share.devices);
+  const read = (index: TensorId): TensorId => emit(edit, { kind: "Gather", axis: axis + 1 }, [table, index]);
+  const slots = [share.type, ...shape.keys()];
+  if (kind === "Gather") return reduceOverDevices(edit, { tensor: read(local), slots }, "sum", output);
+  // A gather reads along one axis, at indices that have all others.
+  const indices = foldProduct(shape.slice(axis, axis + rank));
+  const flat = rank === 1 ? local : emit(edit, { kind: "Reshape", extents: [devices, indices] }, [local]);
+  const around = shape.toSpliced(axis, rank, indices);
+  const wide = emit(edit, { kind: "Broadcast", flags: [false, ...around.map((_, i) => i !== axis)] }, [flat]);
+  const made = read(emit(edit, { kind: "Expand", extents: [devices, ...around] }, [wide]));
+  const parts = rank === 1 ? made : emit(edit, { kind: "Reshape", extents: [devices, ...shape] }, [made]);
+  reduceOverDevices(edit, { tensor: parts, slots }, "sum", output);
+}
+
+/** Each device adds what has an index in its share of the tensor. */
+function splitTarget(edit: Edit, { axis, inputs, output }: ScatterAddOp, share: Share): void {
+  const [tensor, indices, source] = [at(inputs, 0), at(inputs, 1), at(inputs, 2)];
+  const extents = extentsOf(at(edit.tensors, source));
+  const flags = [true, ...extents.map(() => false)];
+  const wide = emit(edit, { kind: "Broadcast", flags }, [source]);
+  const spec: OpSpec = { kind: "Expand", extents: [constant(share.devices), ...extents] };
+  const added = emit(edit, spec, [wide], { share, like: source });
+  const operands = [parted(edit, tensor, share), localIndices(edit, indices, share), added];
+  const parts = emit(edit, { kind: "ScatterAdd", axis: axis + 1 }, operands);
+  const last = [...extents.keys()].map((each) => each + 1).toSpliced(axis, 0, 0);
+  const ordered = axis === 0 ? parts : emit(edit, { kind: "Permute", order: last }, [parts]);
+  edit.ops.push({ kind: "Reshape", inputs: [ordered], output });
+}
+
+/** The tensor plus the sum over devices of what each adds to zeros. */
+function splitSource(edit: Edit, { axis, inputs, output }: ScatterAddOp, share: Share): void {
+  const [tensor, indices, source] = [at(inputs, 0), at(inputs, 1), at(inputs, 2)];
+  const target = at(edit.tensors, tensor);
+  const { dtype } = target;
+  const extents = [constant(share.devices), ...extentsOf(target)];
+  const zeros = emit(edit, { kind: "Full", value: "0", extents, dtype }, [], { share, like: tensor });
+  const operands = [zeros, parted(edit, indices, share), parted(edit, source, share)];
+  const parts = emit(edit, { kind: "ScatterAdd", axis: axis + 1 }, operands);
+  const sum = addSerialTensor(edit, target, withoutReductions(target.domain.logical), null, "partial sum");
+  reduceOverDevices(edit, { tensor: parts, slots: [share.type, ...extentsOf(target).keys()] }, "sum", sum);
+  edit.ops.push({ kind: "Binary", op: "add", inputs: [tensor, sum.id], output });
+}
+
+/** The tensor with an axis of the devices in front, and each device's run in place of the axis. */
+function parted(edit: Edit, id: TensorId, share: Share): TensorId {
+  const { axis, devices, size } = share;
+  const extents = extentsOf(at(edit.tensors, id)).toSpliced(axis, 1, constant(devices), constant(size));
+  const split = emit(edit, { kind: "Reshape", extents }, [id], { share, like: id, position: axis });
+  if (axis === 0) return split;
+  const others = [...extents.keys()].filter((each) => each !== axis);
+  return emit(edit, { kind: "Permute", order: [axis, ...others] }, [split]);
+}
+
+/** For each device, the indices minus its first one. Stretched indices are stretched afterwards, which costs nothing. */
+function localIndices(edit: Edit, id: TensorId, share: Share): TensorId {
+  const producer = edit.producers.get(id);
+  const { dtype, domain } = at(edit.tensors, id);
+  if (producer?.kind === "Expand") {
+    const spec: OpSpec = { kind: "Expand", extents: [constant(share.devices), ...extentsOf(at(edit.tensors, id))] };
+    return emit(edit, spec, [localIndices(edit, at(producer.inputs, 0), share)], { share, like: id });
+  }
+  const others = withoutReductions(domain.logical).map(() => true);
+  const [start, step, devices] = [constant(0), constant(share.size), constant(share.devices)];
+  const firsts = emit(edit, { kind: "Iota", start, step, extents: [devices], dtype }, [], {
+    share,
+    like: id,
+    alone: true,
+  });
+  const column = emit(edit, { kind: "Broadcast", flags: [false, ...others] }, [firsts]);
+  const row = emit(edit, { kind: "Broadcast", flags: [true, ...others.map(() => false)] }, [id]);
+  return emit(edit, { kind: "Binary", op: "sub" }, [row, column], { share, like: id });
+}
+
+/** A placement: an axis of the devices at `position`, 0 by default, besides the axes of `like`. */
+interface Devices {
+  readonly share: Share;
+  readonly like: TensorId;
+  /** Whether there are no other axes. */
+  readonly alone?: boolean;
+  /** The axis of `like` in whose place the devices and each one's run are. */
+  readonly position?: number;
+}
+
+/** Appends an op. Without a placement, its output gets that of its neighbours. */
+function emit(edit: Edit, spec: OpSpec, inputs: readonly TensorId[], placed?: Devices): TensorId {
+  const operands = inputs.map((id) => at(edit.tensors, id));
+  const { dtype, axes } = inferOutput(spec, operands, call("split-indices"));
+  const origin = operands[0] ?? (placed === undefined ? undefined : at(edit.tensors, placed.like));
+  invariant(origin !== undefined, "an op without operands is placed", spec);
+  const tensor = addSerialTensor(edit, { ...origin, dtype }, axes, null, "parts");
+  edit.ops.push(opOf(spec, inputs, tensor.id));
+  if (placed !== undefined) place(edit, tensor, placed);
+  return tensor.id;
+}
+
+function place(edit: Edit, tensor: Tensor, { share, like, alone = false, position = 0 }: Devices): void {
+  const { type, devices } = share;
+  const { mesh } = share.place;
+  const own = withoutReductions(tensor.domain.logical);
+  const source = at(edit.tensors, like);
+  const known = placementOf(source, withoutReductions(source.domain.logical));
+  const isAlike = !alone && known?.mesh.equals(mesh) === true;
+  const kept = [...(isAlike ? known.cuts : [])].filter(([other]) => other !== type);
+  const cuts = kept.map(([other, cut]): readonly [DIDType, Cut] => {
+    const axis = cut.axis >= position ? cut.axis + 1 : cut.axis;
+    return [other, { ...cut, axis }];
+  });
+  const all = new Map([...cuts, [type, wholeCut(at(own, position), position, devices)] as const]);
+  moveTo(edit, tensor, own, { mesh, cuts: all }, null);
+}
+
+function extentsOf({ domain }: Tensor): readonly Scalar[] {
+  return withoutReductions(domain.logical).map(({ extent }) => extent);
+}

@@ -1,0 +1,174 @@
+/** Which ops one statement of the host program holds: a unit of several, or an op alone. */
+import type { Tensor, TensorId } from "../../ir/domain.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
+import { axisMap } from "../../ir/ops/axis-map.ts";
+import { type Op, outputsOf } from "../../ir/ops/op.ts";
+import { rowOf } from "../../ir/ops/rows.ts";
+import { at } from "../../support/invariant.ts";
+import { createUnionFind } from "../../support/union-find.ts";
+import type { LoweringOptions } from "../options.ts";
+import { isResharding, sameMesh } from "../reshard/sharding.ts";
+import { sameChunks, streamPart } from "../stream-loops/stream-part.ts";
+import { normalizedRows } from "./normalized-rows.ts";
+import { type Edge, sinkInputless } from "./sink-inputless.ts";
+
+/**
+ * The groups in topological order. An op is one deeper than its producers in other groups, or more (sink-inputless.ts),
+ * and joins the unit of a producer of its own depth. No path then leaves a unit and returns to it. All ops that
+ * normalize the same rows are as deep as the deepest of them.
+ */
+export function groupOps(
+  fusion: FusionData,
+  { nvfuserLimits }: Pick<LoweringOptions, "nvfuserLimits">,
+): readonly (readonly Op[])[] {
+  const { ops, tensors } = fusion;
+  const producerOf = new Map<TensorId, number>(ops.flatMap((op, i) => outputsOf(op).map((id) => [id, i])));
+  const rows = new Map<Op, readonly Op[]>(
+    nvfuserLimits ? [] : normalizedRows(fusion).flatMap((group) => group.map((op) => [op, group])),
+  );
+  const couldFuse = ops.map(
+    (op) =>
+      !rows.has(op) &&
+      (!rowOf(op).standalone || (!nvfuserLimits && isPerChunk(op, tensors))) &&
+      !isResharding(op, tensors),
+  );
+  const views = nvfuserLimits ? new Set<Op>() : loneViews(fusion, producerOf, couldFuse);
+  const fusible = ops.map((op, i) => at(couldFuse, i) && !views.has(op));
+  const early: number[] = [];
+  const sets = createUnionFind(ops.length);
+  const edges = ops.map((op, i) => {
+    const producers = [...new Set(op.inputs.flatMap((input) => producerOf.get(input) ?? []))];
+    const own = producers.map((from): Edge => {
+      const producer = at(ops, from);
+      const joins =
+        at(fusible, i) &&
+        at(fusible, from) &&
+        sameMeshes(producer, op, tensors) &&
+        (nvfuserLimits || sameLoop(producer, op, tensors));
+      return { from, joins };
+    });
+    const group = rows.get(op);
+    const first = group === undefined ? i : (producerOf.get(at(group, 0).output) ?? i);
+    sets.union(first, i);
+    early[i] =
+      first < i
+        ? at(early, first)
+        : group === undefined
+          ? own.reduce((deepest, { from, joins }) => Math.max(deepest, at(early, from) + (joins ? 0 : 1)), 0)
+          : // They come before the first op of the group.
+            producersOf(group, producerOf).reduce((deepest, from) => Math.max(deepest, at(early, from) + 1), 0);
+    return own;
+  });
+  const depth = nvfuserLimits ? early : sinkInputless(fusion, edges, early);
+  edges.forEach((own, i) => {
+    for (const { from, joins } of own) if (joins && depth[from] === depth[i]) sets.union(from, i);
+  });
+  const members = new Map<number, Op[]>();
+  ops.forEach((op, i) => {
+    const root = sets.find(i);
+    const group = members.get(root);
+    if (group) group.push(op);
+    else members.set(root, [op]);
+  });
+  const groupOfRoot = new Map([...members.keys()].map((root, g) => [root, g]));
+  return orderGroups([...members.values()], (tensor) => {
+    const producer = producerOf.get(tensor);
+    return producer === undefined ? undefined : groupOfRoot.get(sets.find(producer));
+  });
+}
+
+/** The ops outside of the group that it reads. */
+function producersOf(group: readonly Op[], producerOf: ReadonlyMap<TensorId, number>): readonly number[] {
+  const own = new Set(group.flatMap(outputsOf));
+  return group.flatMap(({ inputs }) =>
+    inputs.flatMap((input) => (own.has(input) ? [] : (producerOf.get(input) ?? []))),
+  );
+}
+
+/**
+ * The reshapes and expands with no op beside them that a unit could hold together with them: on their own they are
+ * views, and a unit would copy.
+ */
+function loneViews(
+  { ops, tensors }: FusionData,
+  producerOf: ReadonlyMap<TensorId, number>,
+  fusible: readonly boolean[],
+): ReadonlySet<Op> {
+  const read = new Set(ops.flatMap((op, i) => (at(fusible, i) && !isViewAlone(op) ? op.inputs : [])));
+  const isAlone = (op: Op): boolean => {
+    const producer = producerOf.get(at(op.inputs, 0));
+    const follows = producer !== undefined && at(fusible, producer);
+    return !follows || !read.has(op.output);
+  };
+  return new Set(
+    ops.filter(
+      (op, i) => isViewAlone(op) && at(fusible, i) && streamPart(at(tensors, op.output)) === null && isAlone(op),
+    ),
+  );
+}
+
+export function isViewAlone({ kind }: Op): boolean {
+  return kind === "Reshape" || kind === "Expand";
+}
+
+function sameMeshes(a: Op, b: Op, tensors: readonly Tensor[]): boolean {
+  return sameMesh(at(tensors, a.output).mesh, at(tensors, b.output).mesh);
+}
+
+/** Whether a loop over chunks of an axis computes the op, which is launched in each iteration. */
+function isPerChunk(op: Op, tensors: readonly Tensor[]): boolean {
+  if (op.kind !== "Binary" && op.kind !== "Reduction") return false;
+  const stream = streamPart(at(tensors, op.output));
+  return stream !== null && stream.chunks !== null && stream.part.iterType !== "reduction";
+}
+
+/**
+ * Whether one unit may hold both ops: neither has a Stream axis, or an iteration of the loop over the consumer's needs
+ * of the producer only what the same iteration makes.
+ */
+function sameLoop(producer: Op, consumer: Op, tensors: readonly Tensor[]): boolean {
+  const [from, to] = [producer, consumer].map((op) => streamPart(at(tensors, op.output)));
+  if (from === null || to === null || from === undefined || to === undefined) return from === to;
+  if (!sameChunks(from.chunks, to.chunks)) return false;
+  const own = axisMap(consumer, tensors).filter(({ operand }) => consumer.inputs[operand] === producer.output);
+  return consumer.inputs.every(
+    (input, operand) =>
+      input !== producer.output ||
+      own.some(
+        (pair) =>
+          pair.operand === operand &&
+          !pair.broadcast &&
+          pair.producer.id === from.axis.id &&
+          pair.consumer.id === to.axis.id,
+      ),
+  );
+}
+
+/** The groups in the order of their first ops, unless a group needs a later one. */
+function orderGroups(
+  groups: readonly (readonly Op[])[],
+  groupOf: (tensor: TensorId) => number | undefined,
+): readonly (readonly Op[])[] {
+  const ordered: (readonly Op[])[] = [];
+  const state = new Uint8Array(groups.length);
+  const [unseen, open, done] = [0, 1, 2];
+  for (let first = 0; first < groups.length; first++) {
+    // An explicit stack: a chain of 10,000 groups would exhaust the call stack.
+    const stack = [first];
+    while (stack.length > 0) {
+      const g = at(stack, stack.length - 1);
+      const needed =
+        state[g] === unseen ? at(groups, g).flatMap((op) => op.inputs.flatMap((input) => groupOf(input) ?? [])) : [];
+      const missing = needed.filter((other) => other !== g && state[other] === unseen);
+      if (missing.length > 0) {
+        state[g] = open;
+        stack.push(...missing.toReversed());
+        continue;
+      }
+      stack.pop();
+      if (state[g] !== done) ordered.push(at(groups, g));
+      state[g] = done;
+    }
+  }
+  return ordered;
+}

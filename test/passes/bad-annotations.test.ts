@@ -1,0 +1,73 @@
+/** Each program with a bad annotation has one diagnostic, at the user's line, with a fix that works. */
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { annotationWarnings, compile, DeviceMesh, type Diagnostic, embedding, Fusion, type TensorView } from "braid";
+import { diagnosticOf } from "../ir/expect-diagnostic.ts";
+import { expectOracle } from "../support/expect-oracle.ts";
+import { at } from "../../src/support/invariant.ts";
+import { type BadAnnotation, badAnnotations } from "./bad-annotations.ts";
+
+const lines = readFileSync(new URL("bad-annotations.ts", import.meta.url), "utf8").split("\n");
+
+function built({ program }: BadAnnotation, isFixed: boolean): Fusion {
+  const f = new Fusion();
+  f.output(program(f, isFixed));
+  return f;
+}
+
+function warned(bad: BadAnnotation): Diagnostic {
+  const fusion = built(bad, false);
+  compile(fusion, { ...bad.options, devices: bad.devices });
+  const warnings = annotationWarnings(fusion, bad.options);
+  expect(warnings).toHaveLength(1);
+  return at(warnings, 0);
+}
+
+/** The lines of this table that the diagnostic names. */
+function namedLines({ source, tensors = [] }: Diagnostic): readonly string[] {
+  const sources = [
+    source,
+    ...tensors.flatMap((each) => [each.source, ...(each.annotations ?? []).map((a) => a.source)]),
+  ];
+  return sources.flatMap((text) => {
+    const [, line] = /bad-annotations\.ts:(\d+):/u.exec(text ?? "") ?? [];
+    return line === undefined ? [] : [lines[Number(line) - 1] ?? ""];
+  });
+}
+
+describe.each(badAnnotations)("$what", (bad) => {
+  it("has one diagnostic, at its line, and a fix that works", async () => {
+    const found = bad.isWarning
+      ? warned(bad)
+      : diagnosticOf(() => compile(built(bad, false), { ...bad.options, devices: bad.devices }));
+    expect(found.code).toBe(bad.code);
+    expect(found.help).toMatch(bad.help);
+    expect(namedLines(found).filter((line) => line.endsWith("// here"))).not.toEqual([]);
+    const options = { ...bad.options, ...bad.fixedOptions };
+    const fixed = built(bad, true);
+    expect(annotationWarnings(fixed, options)).toEqual([]);
+    await expectOracle(fixed, { devices: bad.devices, ...options });
+  });
+});
+
+describe("a table that is gathered", () => {
+  const helpOf = (extent: number | null, shard: (table: TensorView) => void): readonly (string | undefined)[] => {
+    const f = new Fusion();
+    const [table, index] = [f.input([extent, 3]), f.input([6], "int64")];
+    for (const tensor of [table, index]) tensor.setDeviceMesh(DeviceMesh.range(2));
+    shard(table);
+    f.output(embedding(table, index));
+    return annotationWarnings(f).map(({ code, help }) => (code === "indexed-axis-gathered" ? help : code));
+  };
+
+  it("has its reason: unknown extents, and cuts that are not runs", () => {
+    expect(helpOf(null, (table) => void table.outerSplit(0, 2).parallelize("DIDx"))).toEqual([
+      "give it as a number: a multiple of 2",
+    ]);
+    const interleaved = (table: TensorView): void => {
+      table.split(0, 2);
+      table.axis(1).parallelize("DIDx");
+    };
+    expect(helpOf(8, interleaved)).toEqual(["cut it with outerSplit(0, devices) alone"]);
+  });
+});

@@ -1,0 +1,600 @@
+/**
+ * Programs with one bad annotation each, and the same with the fix that the diagnostic names. The line that the
+ * diagnostic must name ends with a comment that names the row.
+ */
+import {
+  add,
+  crossEntropy,
+  DeviceMesh,
+  type DiagnosticCode,
+  embedding,
+  type Fusion,
+  linear,
+  type LowerOptions,
+  matmul,
+  amax,
+  relu,
+  reshape,
+  set,
+  slice,
+  sum,
+  type TensorView,
+} from "braid";
+
+export interface BadAnnotation {
+  readonly what: string;
+  readonly code: DiagnosticCode;
+  readonly devices: number;
+  readonly options?: LowerOptions;
+  /** What the fix says. */
+  readonly help: RegExp;
+  /** With `isFixed`, as the fix says. */
+  readonly program: (f: Fusion, isFixed: boolean) => TensorView;
+  /** For the fixed program, if the fix is an option. */
+  readonly fixedOptions?: LowerOptions;
+  /** A program that runs, but not as it says. */
+  readonly isWarning?: true;
+}
+
+const two = DeviceMesh.range(2);
+const four = DeviceMesh.range(4);
+const grid = new DeviceMesh([
+  [0, 1],
+  [2, 3],
+]);
+
+function on(mesh: DeviceMesh, ...tensors: readonly TensorView[]): void {
+  for (const tensor of tensors) tensor.setDeviceMesh(mesh);
+}
+
+export const badAnnotations: readonly BadAnnotation[] = [
+  {
+    what: "a whole axis of another size than the mesh",
+    code: "size-contradicts-mesh",
+    devices: 2,
+    help: /outerSplit\(axis, 2\)/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      on(two, x);
+      (isFixed ? x.outerSplit(0, 2) : x.axis(0)).parallelize("DIDx"); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "more parts than devices",
+    code: "size-contradicts-mesh",
+    devices: 2,
+    help: /outerSplit\(axis, 2\)/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      on(two, x);
+      x.outerSplit(0, isFixed ? 2 : 4).parallelize("DIDx"); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "more parts than devices, the mesh last",
+    code: "size-contradicts-mesh",
+    devices: 2,
+    help: /outerSplit\(axis, 2\)/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      x.outerSplit(0, isFixed ? 2 : 4).parallelize("DIDx");
+      x.setDeviceMesh(two); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "DIDy on a mesh of one dimension",
+    code: "mesh-axis-missing",
+    devices: 2,
+    help: /use DIDx/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      on(two, x);
+      x.outerSplit(0, 2).parallelize(isFixed ? "DIDx" : "DIDy"); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "DIDz on a mesh of two dimensions, the mesh last",
+    code: "mesh-axis-missing",
+    devices: 4,
+    help: /nest the device list deeper/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      x.outerSplit(0, 2).parallelize("DIDz");
+      x.setDeviceMesh(isFixed ? new DeviceMesh([[[0, 1]], [[2, 3]]]) : grid); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "DIDx on two axes",
+    code: "did-repeated",
+    devices: 4,
+    help: /another parallel type/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      on(grid, x);
+      x.outerSplit(0, 2).parallelize("DIDx");
+      x.outerSplit(2, 2).parallelize(isFixed ? "DIDy" : "DIDx"); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "DIDx twice on one axis",
+    code: "did-repeated",
+    devices: 4,
+    help: /another parallel type/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      on(grid, x);
+      x.outerSplit(0, 2).parallelize("DIDx");
+      x.outerSplit(1, 2).parallelize(isFixed ? "DIDy" : "DIDx"); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "Stream on two axes",
+    code: "stream-repeated",
+    devices: 1,
+    help: /Serial first/u,
+    program: (f, isFixed) => {
+      const y = relu(f.input([8, 4]));
+      const rows = y.outerSplit(0, 2).parallelize("Stream");
+      if (isFixed) rows.parallelize("Serial");
+      y.outerSplit(2, 2).parallelize("Stream"); // here
+      return y;
+    },
+  },
+  {
+    what: "Stream in a device's part in Stream",
+    code: "stream-repeated",
+    devices: 2,
+    help: /Serial first/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      on(two, x);
+      const y = relu(x);
+      const chunks = y.outerSplit(0, 2).parallelize("Stream");
+      y.outerSplit(1, 2).parallelize("DIDx");
+      if (isFixed) chunks.parallelize("Serial");
+      else y.outerSplit(2, 2).parallelize("Stream"); // here
+      return y;
+    },
+  },
+  {
+    what: "Stream in a part without a type",
+    code: "stream-on-split-axis",
+    devices: 1,
+    help: /outerSplit\(\) with the number of chunks first/u,
+    program: (f, isFixed) => {
+      const y = relu(f.input([8, 4]));
+      if (isFixed) y.outerSplit(0, 4).parallelize("Stream");
+      else {
+        y.outerSplit(0, 2);
+        y.outerSplit(1, 2).parallelize("Stream"); // here
+      }
+      return y;
+    },
+  },
+  {
+    what: "Stream on a merged axis",
+    code: "stream-on-split-axis",
+    devices: 1,
+    help: /one of the axes instead of merging/u,
+    program: (f, isFixed) => {
+      const y = relu(f.input([8, 4]));
+      if (!isFixed) y.merge(0);
+      y.axis(0).parallelize("Stream"); // here
+      return y;
+    },
+  },
+  {
+    what: "Stream on the contracted axis of a linear",
+    code: "stream-on-reduction-axis",
+    devices: 1,
+    help: /--accumulate/u,
+    fixedOptions: { accumulate: true },
+    program: (f) => {
+      const y = linear(f.input([8, 4]), f.input([6, 4]));
+      y.outerSplit(2, 2).parallelize("Stream"); // here
+      return y;
+    },
+  },
+  {
+    what: "Stream on an axis that max reduces",
+    code: "stream-on-reduction-axis",
+    devices: 1,
+    help: /another axis of the output/u,
+    program: (f, isFixed) => {
+      const y = amax(relu(f.input([8, 4])), [1]);
+      if (isFixed) y.outerSplit(0, 2).parallelize("Stream");
+      else y.outerSplit(1, 2).parallelize("Stream"); // here
+      return y;
+    },
+  },
+  {
+    what: "Stream on an axis that a slice cuts",
+    code: "stream-on-cut-axis",
+    devices: 1,
+    help: /put set\(\) after the op/u,
+    program: (f, isFixed) => {
+      const cut = slice(f.input([8, 4]), [1, 0], [7, 4]);
+      const y = isFixed ? set(cut) : cut;
+      y.outerSplit(0, 2).parallelize("Stream"); // here
+      return y;
+    },
+  },
+  {
+    what: "Stream on rows of a batched matmul",
+    code: "stream-on-matmul-axis",
+    devices: 1,
+    help: /batch axis/u,
+    program: (f, isFixed) => {
+      const y = matmul(f.input([3, 4, 2]), f.input([3, 2, 5]));
+      (isFixed ? y.axis(0) : y.axis(1)).parallelize("Stream"); // here
+      return y;
+    },
+  },
+  ...[0, -2, 1.5, NaN].map((parts): BadAnnotation => ({
+    what: `${parts} parts`,
+    code: "bad-extent",
+    devices: 1,
+    help: /./u,
+    program: (f, isFixed) => {
+      const y = relu(f.input([8, 4]));
+      y.outerSplit(0, isFixed ? 2 : parts).parallelize("Stream"); // here
+      return y;
+    },
+  })),
+  {
+    what: "a split of an axis that the tensor does not have",
+    code: "axis-out-of-range",
+    devices: 1,
+    help: /./u,
+    program: (f, isFixed) => {
+      const y = relu(f.input([8, 4]));
+      y.outerSplit(isFixed ? 1 : 2, 2).parallelize("Stream"); // here
+      return y;
+    },
+  },
+  {
+    what: "a split of a part with a type",
+    code: "bad-argument",
+    devices: 2,
+    help: /split first/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      on(two, x);
+      x.outerSplit(0, 2).parallelize("DIDx");
+      if (!isFixed) x.outerSplit(0, 2); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "a merge of a part with a type",
+    code: "bad-argument",
+    devices: 2,
+    help: /merge first/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      on(two, x);
+      x.outerSplit(0, 2).parallelize("DIDx");
+      if (!isFixed) x.merge(0); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "a type on an axis that was split",
+    code: "bad-argument",
+    devices: 2,
+    help: /axis\(i\)/u,
+    program: (f, isFixed) => {
+      const x = f.input([2, 4]);
+      on(two, x);
+      const rows = x.axis(0);
+      x.outerSplit(0, 2);
+      (isFixed ? x.axis(0) : rows).parallelize("DIDx"); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "a DID type on a merged axis",
+    code: "did-on-merged-axis",
+    devices: 2,
+    help: /reshape/u,
+    program: (f, isFixed) => {
+      const x = f.input(isFixed ? [8] : [2, 4]);
+      on(two, x);
+      if (!isFixed) x.merge(0);
+      x.outerSplit(0, 2).parallelize("DIDx"); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "a DID type without any mesh",
+    code: "mesh-missing",
+    devices: 2,
+    help: /setDeviceMesh\(mesh\) on every input/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      x.outerSplit(0, 2).parallelize("DIDx"); // here
+      if (isFixed) x.setDeviceMesh(two);
+      return relu(relu(x));
+    },
+  },
+  {
+    what: "a DID type without a mesh on an intermediate",
+    code: "mesh-missing",
+    devices: 2,
+    help: /setDeviceMesh\(mesh\) on every input/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      const y = relu(x);
+      y.outerSplit(0, 2).parallelize("DIDx"); // here
+      if (isFixed) x.setDeviceMesh(two);
+      return relu(y);
+    },
+  },
+  {
+    what: "a mesh on one tensor of two without propagation",
+    code: "mesh-missing",
+    devices: 2,
+    options: { propagate: false },
+    help: /every result of an op/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      x.setDeviceMesh(two);
+      const y = relu(x); // here
+      if (isFixed) y.setDeviceMesh(two);
+      return y;
+    },
+  },
+  {
+    what: "a mesh with a device twice",
+    code: "mesh-duplicate-device",
+    devices: 2,
+    help: /remove the second 0/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      x.setDeviceMesh(new DeviceMesh(isFixed ? [0, 1] : [0, 1, 0])); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "a mesh without devices",
+    code: "mesh-bad-device",
+    devices: 1,
+    help: /list the device ids/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      x.setDeviceMesh(new DeviceMesh(isFixed ? [0] : [])); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "a mesh with device -1",
+    code: "mesh-bad-device",
+    devices: 2,
+    help: /list the device ids/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      x.setDeviceMesh(new DeviceMesh([0, isFixed ? 1 : -1])); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "a mesh of rows of different lengths",
+    code: "mesh-not-rectangular",
+    devices: 4,
+    help: /every row the same number/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      const second = isFixed ? [2, 3] : [2];
+      x.setDeviceMesh(new DeviceMesh([[0, 1], second])); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "a mesh with more devices than the run",
+    code: "mesh-too-large",
+    devices: 2,
+    help: /use a smaller mesh/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      x.setDeviceMesh(isFixed ? two : four); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "a name twice",
+    code: "bad-argument",
+    devices: 1,
+    help: /hidden2/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]).named("hidden");
+      return relu(x).named(isFixed ? "hidden2" : "hidden"); // here
+    },
+  },
+  {
+    what: "an allocation domain with an axis twice",
+    code: "axis-repeated",
+    devices: 1,
+    help: /remove one/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      x.setAllocationDomain(isFixed ? [1, 0] : [0, 0]); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "a reshape to another number of elements",
+    code: "shape-mismatch",
+    devices: 1,
+    help: /./u,
+    program: (f, isFixed) => reshape(f.input([8, 4]), isFixed ? [2, 16] : [2, 15]), // here
+  },
+  {
+    what: "Stream on a whole axis of an input whose reader has none",
+    code: "stream-on-input",
+    devices: 1,
+    help: /remove Stream/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      if (!isFixed) x.axis(0).parallelize("Stream"); // here
+      return sum(x, [0]);
+    },
+  },
+  {
+    what: "chunks of an input's axis that the op reduces",
+    code: "stream-on-input",
+    devices: 1,
+    isWarning: true,
+    help: /axis that the op keeps/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      x.outerSplit(isFixed ? 1 : 0, 2).parallelize("Stream"); // here
+      return sum(x, [0]);
+    },
+  },
+  {
+    what: "chunks of an input's axis that a slice cuts",
+    code: "stream-on-input",
+    devices: 1,
+    isWarning: true,
+    help: /remove Stream/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      if (!isFixed) x.outerSplit(0, 2).parallelize("Stream"); // here
+      return slice(x, [1, 0], [7, 4]);
+    },
+  },
+  {
+    what: "two inputs with different numbers of chunks",
+    code: "stream-on-input",
+    devices: 1,
+    isWarning: true,
+    help: /the same number of chunks/u,
+    program: (f, isFixed) => {
+      const [a, b] = [f.input([8, 4]), f.input([8, 4])];
+      a.outerSplit(0, 2).parallelize("Stream");
+      b.outerSplit(0, isFixed ? 2 : 4).parallelize("Stream"); // here
+      return add(a, b);
+    },
+  },
+  {
+    what: "two inputs with chunks of different axes",
+    code: "stream-on-input",
+    devices: 1,
+    isWarning: true,
+    help: /of the same axis/u,
+    program: (f, isFixed) => {
+      const [a, b] = [f.input([8, 4]), f.input([8, 4])];
+      a.outerSplit(0, 2).parallelize("Stream");
+      b.outerSplit(isFixed ? 0 : 1, 2).parallelize("Stream"); // here
+      return add(a, b);
+    },
+  },
+  {
+    what: "chunks of an input whose reader has a mesh and no Stream",
+    code: "stream-on-input",
+    devices: 2,
+    isWarning: true,
+    help: /parallelize that axis of T1 too/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      on(two, x);
+      x.outerSplit(0, 2).parallelize("Stream"); // here
+      const y = relu(x);
+      on(two, y);
+      if (isFixed) y.outerSplit(0, 2).parallelize("Stream");
+      return y;
+    },
+  },
+  {
+    what: "a table of 10 rows on 4 devices",
+    code: "indexed-axis-gathered",
+    devices: 4,
+    isWarning: true,
+    help: /give it 12, with padding at the end/u,
+    program: (f, isFixed) => {
+      const [table, index] = [f.input([isFixed ? 12 : 10, 3]), f.input([6], "int64")]; // here
+      on(four, table, index);
+      table.outerSplit(0, 4).parallelize("DIDx");
+      return embedding(table, index);
+    },
+  },
+  {
+    what: "logits of 10 classes on 4 devices",
+    code: "indexed-axis-gathered",
+    devices: 4,
+    isWarning: true,
+    help: /give it 12, with padding at the end/u,
+    program: (f, isFixed) => {
+      const [x, w, target] = [f.input([6, 3]), f.input([isFixed ? 12 : 10, 3]), f.input([6], "int64")];
+      on(four, x, w, target);
+      w.outerSplit(0, 4).parallelize("DIDx");
+      return crossEntropy(linear(x, w), target); // here
+    },
+  },
+  {
+    what: "two operands sharded along different axes",
+    code: "annotations-conflict",
+    devices: 2,
+    isWarning: true,
+    help: /annotate T1 as T0/u,
+    program: (f, isFixed) => {
+      const [a, b] = [f.input([8, 4]), f.input([8, 4])];
+      on(two, a, b);
+      a.outerSplit(0, 2).parallelize("DIDx");
+      b.outerSplit(isFixed ? 0 : 1, 2).parallelize("DIDx"); // here
+      return add(a, b);
+    },
+  },
+  {
+    what: "two operands on different meshes",
+    code: "annotations-conflict",
+    devices: 4,
+    isWarning: true,
+    help: /annotate T1 as T0/u,
+    program: (f, isFixed) => {
+      const [a, b] = [f.input([8, 4]), f.input([8, 4])];
+      on(two, a);
+      b.setDeviceMesh(isFixed ? two : new DeviceMesh([2, 3])); // here
+      return add(a, b);
+    },
+  },
+  {
+    what: "an intermediate against its producer",
+    code: "annotations-conflict",
+    devices: 2,
+    isWarning: true,
+    help: /leave out the mesh of T1/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      on(two, x);
+      x.outerSplit(0, 2).parallelize("DIDx");
+      const y = relu(x);
+      if (!isFixed) y.setDeviceMesh(two); // here
+      return relu(y);
+    },
+  },
+  {
+    what: "a result against its weight",
+    code: "annotations-conflict",
+    devices: 2,
+    isWarning: true,
+    help: /put set\(T1\) before the op/u,
+    program: (f, isFixed) => {
+      const [x, w] = [f.input([8, 4]), f.input([6, 4])];
+      on(two, x, w);
+      w.outerSplit(0, 2).parallelize("DIDx");
+      const whole = isFixed ? set(w) : w;
+      if (isFixed) on(two, whole);
+      const y = linear(x, whole);
+      y.setDeviceMesh(two); // here
+      return y;
+    },
+  },
+];
