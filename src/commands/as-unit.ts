@@ -10,11 +10,13 @@ import type {
   LinearKernel,
   MatmulKernel,
   OpaqueKernel,
+  SdpaBackwardKernel,
+  SdpaKernel,
   UnitKernel,
   UnitStep,
 } from "./kernel.ts";
 
-export type OpKernel = Exclude<Kernel, CombineKernel | FillKernel | OpaqueKernel>;
+export type OpKernel = Exclude<Kernel, CombineKernel | FillKernel | OpaqueKernel | SdpaKernel | SdpaBackwardKernel>;
 
 export function asUnit(kernel: OpKernel): UnitKernel {
   if (kernel.kind === "unit") return kernel;
@@ -42,6 +44,8 @@ function stepOf(kernel: Exclude<OpKernel, UnitKernel>, inputs: readonly number[]
       return { kind: "Reduction", op: kernel.op, axes: kernel.axes, inputs, output };
     case "matmul":
       return { kind: "Matmul", inputs, output, ...accumulation(kernel) };
+    case "iota":
+      return { kind: "Iota", start: kernel.start, step: kernel.step, origin: 0, inputs, output };
     case "linear":
       return { kind: "Linear", inputs, output, ...accumulation(kernel) };
     default:

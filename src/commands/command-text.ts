@@ -3,14 +3,17 @@ import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import { at } from "../support/invariant.ts";
 import type { BufferId, BufferRef } from "./buffer.ts";
 import type { Command } from "./command.ts";
-import type { Kernel, LinearKernel, MatmulKernel, Operand } from "./kernel.ts";
+import type { Kernel, LinearKernel, MatmulKernel, Operand, SdpaBackwardKernel, SdpaKernel } from "./kernel.ts";
 import type { RankProgram } from "./program.ts";
 import type { Collective, PointToPointGroup } from "./transfer.ts";
 import { contiguousStrides, type View } from "./view.ts";
 
 const table: RuleTable<Command, string, [string]> = {
-  launch: ({ kernel, inputs, outputs, smMargin = 0 }) =>
-    `k${kernel}(${refs(inputs)}) -> ${refs(outputs)}${smMargin === 0 ? "" : ` leaving ${smMargin} multiprocessors`}`,
+  launch: ({ kernel, inputs, outputs, origins = [], smMargin = 0 }) => {
+    const from = origins.length === 0 ? "" : ` from ${origins.join(", ")}`;
+    const margin = smMargin === 0 ? "" : ` leaving ${smMargin} multiprocessors`;
+    return `k${kernel}(${refs(inputs)}) -> ${refs(outputs)}${from}${margin}`;
+  },
   copy: ({ source, destination, engine = "copy" }) =>
     `${viewText(source)} -> ${viewText(destination)}${engine === "kernel" ? " by kernel" : ""}`,
   transfer: ({ communicator, operation }, transfer) => `${transfer} on ${communicator}: ${operationText(operation)}`,
@@ -77,12 +80,19 @@ const kernelParameters: RuleTable<Kernel, string> = {
   linear: accumulation,
   combine: ({ op }) => op,
   fill: () => "",
+  iota: ({ start, step }) => `${start} by ${step}`,
+  sdpa: attention,
+  sdpaBackward: attention,
   opaque: ({ op }) => op,
   unit: ({ steps }) => steps.map(({ kind }) => kind.toLowerCase()).join(", "),
 };
 
 function accumulation({ accumulate }: MatmulKernel | LinearKernel): string {
   return accumulate === true ? "adding" : "";
+}
+
+function attention({ causal, scale }: SdpaKernel | SdpaBackwardKernel): string {
+  return `${causal === null ? "" : `causal ${causal} `}scaled by ${scale}`;
 }
 
 /** `matmul: float [4, 8], float [8, 2] -> float [4, 2]`. */

@@ -33,6 +33,11 @@ export interface Launch extends CommandBase {
   readonly kernel: KernelId;
   readonly inputs: readonly BufferRef[];
   readonly outputs: readonly BufferRef[];
+  /**
+   * For a kernel that computes from indices of whole tensors: where the launch begins in them. Launches on other ranks
+   * and of other chunks differ in origins and share the kernel. None by default.
+   */
+  readonly origins?: readonly number[];
   /** SM margin: the multiprocessors that a GEMM leaves free on a GPU; 0 by default. It affects only time. */
   readonly smMargin?: number;
 }

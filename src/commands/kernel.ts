@@ -8,7 +8,9 @@
  * with `accumulate` also read their output.
  */
 import type { DType } from "../numerics/dtype.ts";
+import type { CausalMask } from "../ir/ops/kinds/attention/attention.ts";
 import type { NumberOperand } from "../ir/ops/number-operand.ts";
+import type { RunTimeAttribute } from "../ir/ops/row.ts";
 import type { BinaryOpType, Op, ReductionOpType, UnaryOpType } from "../ir/ops/op.ts";
 
 export interface Operand {
@@ -67,6 +69,23 @@ export interface CombineKernel extends KernelBase {
 export interface FillKernel extends KernelBase {
   readonly kind: "fill";
 }
+/** Writes start + (origin + i) step to element i of its one output. The origin is the launch's. */
+export interface IotaKernel extends KernelBase {
+  readonly kind: "iota";
+  readonly start: number;
+  readonly step: number;
+}
+/** The attributes of the op, with its scale as a number. Operands and outputs as the op's. */
+interface AttentionKernel extends KernelBase {
+  readonly causal: CausalMask | null;
+  readonly scale: number;
+}
+export interface SdpaKernel extends AttentionKernel {
+  readonly kind: "sdpa";
+}
+export interface SdpaBackwardKernel extends AttentionKernel {
+  readonly kind: "sdpaBackward";
+}
 /**
  * A fused HostUnit. `values[i]` is a tensor of the unit; the first values are the inputs. Each of `steps` computes
  * one value, in order. `results[j]` is the value that outputs[j] gets.
@@ -95,22 +114,34 @@ export interface UnitValue {
  * An op of a unit over value numbers. Indices and axes are concrete, and an operand that is read permuted is a value
  * of its own.
  */
-export type UnitStep = UnitStepOf<Op>;
+export type UnitStep = UnitStepOf<Exclude<Op, { readonly kind: "Sdpa" | "SdpaBackward" }>>;
 type UnitStepOf<T> = T extends Op
-  ? Omit<T, "inputs" | "output" | "index" | "ranges" | "orders"> & {
+  ? Omit<T, "inputs" | "output" | "further" | RunTimeAttribute> & {
       readonly inputs: readonly number[];
       readonly output: number;
     } & (T extends { kind: "Select" } ? { readonly index: number } : unknown) &
-      (T extends { kind: "Slice" } ? { readonly ranges: readonly SliceRange[] } : unknown)
+      (T extends { kind: "Slice" } ? { readonly ranges: readonly SliceRange[] } : unknown) &
+      (T extends { kind: "Iota" } ? IotaRange : unknown)
   : never;
+
+/** Index i of the step's output is index origin + i of the whole tensor, and has the value start + (origin + i) step. */
+export interface IotaRange {
+  readonly start: number;
+  readonly step: number;
+  /** The position of the origin among the launch's `origins`. */
+  readonly origin: number;
+}
 
 /** The indices of a slice along one axis. */
 export interface SliceRange {
   readonly start: number;
   readonly stop: number;
+  /** From one index to the next; 1 if absent. */
+  readonly step?: number;
 }
 
 export type Kernel =
+  | IotaKernel
   | UnaryKernel
   | CastKernel
   | BinaryKernel
@@ -119,8 +150,17 @@ export type Kernel =
   | LinearKernel
   | CombineKernel
   | FillKernel
+  | SdpaKernel
+  | SdpaBackwardKernel
   | UnitKernel
   | OpaqueKernel;
+
+/** How many origins a launch of the kernel gives. */
+export function originsOf(kernel: Kernel): number {
+  if (kernel.kind === "iota") return 1;
+  if (kernel.kind !== "unit") return 0;
+  return kernel.steps.reduce((count, step) => (step.kind === "Iota" ? Math.max(count, step.origin + 1) : count), 0);
+}
 
 /** Whether the kernel reads its output. */
 export function accumulates(kernel: Kernel): boolean {

@@ -1,6 +1,7 @@
 /** What tensors hold where that is not what they declare: chunks, and what comes from them (actual.ts, chunks.ts). */
 import type { Runs } from "../ir/axis-runs.ts";
-import type { TensorId } from "../ir/domain.ts";
+import type { DeviceMesh } from "../ir/device-mesh.ts";
+import type { DIDType, TensorId } from "../ir/domain.ts";
 
 /** What a tensor holds, one entry per axis that exists at run time. */
 export interface Actual {
@@ -10,18 +11,31 @@ export interface Actual {
   readonly local: readonly number[];
   /** Whether one of them is not the declared size. */
   readonly differs: boolean;
+  /** For chunks of an axis, the indices of the declared axis that exist for a rank; for others those below the extent. */
+  readonly exists: ReadonlyMap<number, (rank: number) => Runs>;
   /** The chunk that the tensor is bound to; null if it only comes from one. */
   readonly chunk: Chunk | null;
 }
 
-/** Chunk number `indexOn(rank)` of `parts` of an axis of the tensor `of`. */
-export interface Chunk {
-  readonly of: TensorId;
-  /** The extent of the axis that `of` had at that time. */
-  readonly extent: number;
+/** Which chunk of an axis: number `indexOn(rank)` of `parts`. */
+export interface ChunkNumber {
   readonly axis: number;
   readonly parts: number;
   readonly indexOn: (rank: number) => number;
+  /** Whether all ranks have the chunk of the same number. */
+  readonly isSameOnAll: boolean;
+}
+
+/** A chunk of an axis of the tensor `of`, as that was at that time. Runs are indices of the axis of `of`. */
+export interface Chunk extends ChunkNumber {
+  readonly of: TensorId;
+  /** What a rank holds of the axis, and of the chunk. */
+  readonly share: (rank: number) => Runs;
+  readonly runs: (rank: number) => Runs;
+  /** The chunk of a rank's block: of the whole axis if no DID type is outermost on it. */
+  readonly inBlock: (rank: number) => Runs;
+  /** The indices of the chunk tensor's axis that exist for a rank. */
+  readonly exists: (rank: number) => Runs;
 }
 
 /** How the elements of a communication with unequal slices move: statements/exchange-plan.ts. */
@@ -34,4 +48,14 @@ export interface AxisPair {
   readonly input: number;
   readonly output: number;
   readonly on: { readonly [S in "input" | "output"]: (rank: number) => Runs };
+  /** How one DID type cuts the axis on each side; null if none does, or several do. */
+  readonly cut: { readonly [S in "input" | "output"]: AxisCut | null };
+}
+
+/** An axis that one DID type cuts into shares without common indices. */
+export interface AxisCut {
+  readonly mesh: DeviceMesh;
+  readonly type: DIDType;
+  /** The coordinates of the devices whose shares have some of the indices, ascending. */
+  readonly coordinatesOf: (runs: Runs) => readonly number[];
 }

@@ -4,27 +4,37 @@
  * devices. What a tensor holds follows from the views that ShardByStream bound.
  */
 import { sameNumbers } from "../commands/view.ts";
-import { type Tensor, withoutReductions } from "../ir/domain.ts";
+import type { Runs } from "../ir/axis-runs.ts";
+import { axisParts } from "../ir/axis-shards.ts";
+import { isDID, isUnitAxis, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
 import { axisMap } from "../ir/ops/axis-map.ts";
-import type { Op } from "../ir/ops/op.ts";
+import { type Op, outputsOf } from "../ir/ops/op.ts";
 import { at } from "../support/invariant.ts";
 import type { Actual } from "./actual-sizes.ts";
 import type { Recorder } from "./recorder.ts";
 import { extentsOf, layoutOf, tensorOf } from "./tensors.ts";
 
-/** The sizes of the op's output, if an input's differ from the declared ones; else null. */
-export function actualOutput(recorder: Recorder, op: Op): Actual | null {
+/** The sizes of output `which` of the op, if an input's differ from the declared ones; else null. */
+export function actualOutput(recorder: Recorder, op: Op, which = 0): Actual | null {
   const { actuals, program } = recorder;
   if (actuals.size === 0) return null;
-  const output = tensorOf(recorder, op.output);
-  const pairs = axisMap(op, program.tensors).flatMap(
+  const output = tensorOf(recorder, at(outputsOf(op), which));
+  const pairs = axisMap(op, program.tensors, which).flatMap(
     ({ operand, producer, consumer, broadcast, outermost }): readonly AxisSize[] => {
       const id = at(op.inputs, operand);
       const actual = actuals.get(id);
       if (broadcast || outermost || actual?.differs !== true) return [];
-      const from = positionOf(tensorOf(recorder, id), producer.id);
+      const source = tensorOf(recorder, id);
+      // Of one element that every device has, each takes what its share of the output's axis has.
+      if (isUnitAxis(producer) && isShared(output, consumer) && !isShared(source, producer)) return [];
+      const from = positionOf(source, producer.id);
       return [
-        { axis: positionOf(output, consumer.id), extent: at(actual.extents, from), local: at(actual.local, from) },
+        {
+          axis: positionOf(output, consumer.id),
+          extent: at(actual.extents, from),
+          local: at(actual.local, from),
+          exists: actual.exists.get(from),
+        },
       ];
     },
   );
@@ -36,6 +46,8 @@ export interface AxisSize {
   readonly axis: number;
   readonly extent: number;
   readonly local: number;
+  /** As in `Actual`. */
+  readonly exists: ((rank: number) => Runs) | undefined;
 }
 
 /** The declared sizes of the tensor but for the given ones; null if there are none. */
@@ -43,13 +55,19 @@ export function withSizes(recorder: Recorder, tensor: Tensor, sizes: readonly Ax
   if (sizes.length === 0) return null;
   const declared = { extents: extentsOf(recorder, tensor), local: layoutOf(recorder, tensor).shape };
   const [extents, local] = [[...declared.extents], [...declared.local]];
-  for (const { axis, ...size } of sizes) {
+  const existing = new Map<number, (rank: number) => Runs>();
+  for (const { axis, extent, local: own, exists } of sizes) {
     if (axis < 0) continue;
-    extents[axis] = size.extent;
-    local[axis] = size.local;
+    extents[axis] = extent;
+    local[axis] = own;
+    if (exists !== undefined) existing.set(axis, exists);
   }
   const differs = !sameNumbers(extents, declared.extents) || !sameNumbers(local, declared.local);
-  return { extents, local, differs, chunk: null };
+  return { extents, local, differs, exists: existing, chunk: null };
+}
+
+function isShared({ domain }: Tensor, axis: IterDomain): boolean {
+  return axisParts(domain, axis).some(({ parallelType }) => isDID(parallelType));
 }
 
 function positionOf({ domain }: Tensor, id: number): number {

@@ -56,7 +56,8 @@ export function rangeInto(
   valueOf: (bound: Scalar) => number,
 ): SliceRange {
   const [start, stop] = [valueOf(range.start), valueOf(range.stop)];
-  if (0 <= start && start <= stop && stop <= size) return { start, stop };
+  const { step } = range;
+  if (0 <= start && start <= stop && stop <= size) return { start, stop, ...(step === undefined ? {} : { step }) };
   return outOfRange(recorder, `[${start}, ${stop})`, position, size);
 }
 

@@ -3,59 +3,92 @@
  *
  *   axis without a DID type        chunk i of the whole axis
  *   [Stream parts, DID, ..]        chunk i of the whole axis, of which each device has its share
- *   [DID, ..]                      chunk i of the device's share, counted as if that were the longest share
+ *   [DID, ..]                      chunk i of the block that the outermost DID types leave each device, counted as if
+ *                                  that were the longest block
+ *
+ * The axis of a chunk tensor has the longest chunk's length, in every block if there are several:
+ *
+ *   [i{13} split outer 2 DIDx, outer 2]      blocks 0 .. 6 | 7 .. 12, chunks of 4: 0 .. 3, 4 .. 6 | 7 .. 10, 11 .. 12
+ *   chunk 1                                  [i{8} split outer 2 DIDx], of which 0 .. 2 | 4 .. 5 exist
  */
 import { countIn, heldRuns, intersection, onPositions, type Runs, runsBetween } from "../ir/axis-runs.ts";
-import { sizedParts } from "../ir/axis-shards.ts";
-import { isDID, type Tensor, withoutReductions } from "../ir/domain.ts";
+import { outermostTypes, sizedParts } from "../ir/axis-shards.ts";
+import { isDID, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
 import { at } from "../support/invariant.ts";
-import type { Chunk } from "./actual-sizes.ts";
-import { indicesOn } from "./local-layout.ts";
+import type { Chunk, ChunkNumber } from "./actual-sizes.ts";
+import { coordinateOn, indicesOn } from "./local-layout.ts";
 import type { Recorder } from "./recorder.ts";
 import { extentsOf, tensorOf } from "./tensors.ts";
 
-/** The indices of an axis of the declared tensor that lie below `extent` and on `rank`. */
-export function declaredRuns(recorder: Recorder, tensor: Tensor, axis: number, extent: number, rank: number): Runs {
-  const own = at(withoutReductions(tensor.domain.logical), axis);
+/** The indices of an axis of the declared tensor that exist for `rank`: all, but for chunks and what comes from them. */
+export function existing(recorder: Recorder, tensor: Tensor, axis: number, rank: number): Runs {
+  const actual = recorder.actuals.get(tensor.id);
   const size = at(extentsOf(recorder, tensor), axis);
-  const runs = indicesOn(tensor, own, size, rank);
-  return extent < size ? intersection(runs, runsBetween(0, extent)) : runs;
+  return actual?.exists.get(axis)?.(rank) ?? runsBetween(0, Math.min(size, actual?.extents[axis] ?? size));
 }
 
-/** The indices of the chunk on `rank`, as indices of the axis that it is a chunk of. */
-export function chunkRuns(recorder: Recorder, { of, extent, axis, parts, indexOn }: Chunk, rank: number): Runs {
-  const tensor = tensorOf(recorder, of);
-  const index = indexOn(rank);
-  const share = declaredRuns(recorder, tensor, axis, extent, rank);
-  const own = at(withoutReductions(tensor.domain.logical), axis);
+/** The indices of an axis of the declared tensor that `rank` holds. */
+export function runsOn(recorder: Recorder, tensor: Tensor, axis: number, rank: number): Runs {
+  return intersection(declaredRuns(recorder, tensor, axis, rank), existing(recorder, tensor, axis, rank));
+}
+
+/** The indices of an axis of the declared tensor that `rank` holds, if they exist. */
+export function declaredRuns(recorder: Recorder, tensor: Tensor, axis: number, rank: number): Runs {
+  return indicesOn(tensor, axisOf(tensor, axis), at(extentsOf(recorder, tensor), axis), rank);
+}
+
+/** The chunk of the tensor's axis as it is now. */
+export function chunkOf(recorder: Recorder, tensor: Tensor, number: ChunkNumber): Chunk {
+  const { axis, parts, indexOn } = number;
   const size = at(extentsOf(recorder, tensor), axis);
-  const [first, ...inner] = sizedParts(tensor.domain, own, size);
-  const isOutermost = first !== undefined && !isDID(first.parallelType) && first.extent === parts;
-  if ((first !== undefined && isDID(first.parallelType)) || inner.some(({ parallelType }) => isDID(parallelType))) {
-    if (!isOutermost) {
-      const length = Math.ceil(countIn(indicesOn(tensor, own, size, null)) / parts);
-      return onPositions(share, index * length, (index + 1) * length);
-    }
-    const second = heldRuns(tensor.domain, own, size, ({ id }) => (id === first.id ? 1 : null))[0];
-    const length = second?.start ?? size;
-    return intersection(share, runsBetween(index * length, (index + 1) * length));
-  }
-  const length = Math.ceil(size / parts);
-  return intersection(share, runsBetween(index * length, (index + 1) * length));
+  const own = axisOf(tensor, axis);
+  const types = outermostTypes(tensor.domain, own);
+  const actual = recorder.actuals.get(tensor.id);
+  const [extent, exists] = [Math.min(size, actual?.extents[axis] ?? size), actual?.exists.get(axis)];
+  const blockOn = (rank: number | null): Runs =>
+    heldRuns(tensor.domain, own, size, ({ parallelType: type }) =>
+      isDID(type) && types.includes(type) ? coordinateOn(tensor, type, rank) : null,
+    );
+  const length = Math.ceil(countIn(blockOn(null)) / parts);
+  const blocks = (rank: number): Runs => intersection(blockOn(rank), exists?.(rank) ?? runsBetween(0, extent));
+  const inBlock = (rank: number): Runs => {
+    const start = indexOn(rank) * length;
+    return onPositions(blocks(rank), start, start + length);
+  };
+  return {
+    ...number,
+    of: tensor.id,
+    inBlock,
+    share: (rank) => intersection(indicesOn(tensor, own, size, rank), blocks(rank)),
+    runs: (rank) => intersection(indicesOn(tensor, own, size, rank), inBlock(rank)),
+    exists: (rank) => {
+      const block = types.reduce(
+        (outer, type) => outer * (tensor.mesh?.size(type) ?? 1) + coordinateOn(tensor, type, rank),
+        0,
+      );
+      return runsBetween(block * length, block * length + countIn(inBlock(rank)));
+    },
+  };
 }
 
 /** How many elements the chunk has over all devices. */
-export function chunkExtent(recorder: Recorder, chunk: Chunk): number {
-  const { domain, mesh } = tensorOf(recorder, chunk.of);
-  const axis = at(withoutReductions(domain.logical), chunk.axis);
-  const types = sizedParts(domain, axis, 0).flatMap(({ parallelType }) => (isDID(parallelType) ? [parallelType] : []));
+export function chunkExtent(recorder: Recorder, { of, axis, runs, inBlock, isSameOnAll }: Chunk): number {
+  const { domain, mesh } = tensorOf(recorder, of);
+  const own = at(withoutReductions(domain.logical), axis);
+  // The devices have each index of the axis once.
+  if (isSameOnAll && outermostTypes(domain, own).length === 0) return countIn(inBlock(0));
+  const types = sizedParts(domain, own, 0).flatMap(({ parallelType }) => (isDID(parallelType) ? [parallelType] : []));
   const seen = new Set<string>();
   let count = 0;
   for (const device of mesh?.devices ?? [0]) {
     const share = types.map((type) => mesh?.coordinate(device, type)).join(",");
     if (seen.has(share)) continue;
     seen.add(share);
-    count += countIn(chunkRuns(recorder, chunk, device));
+    count += countIn(runs(device));
   }
   return count;
+}
+
+function axisOf({ domain }: Tensor, axis: number): IterDomain {
+  return at(withoutReductions(domain.logical), axis);
 }

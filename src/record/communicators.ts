@@ -10,7 +10,7 @@
  */
 import type { StreamInfo } from "../commands/command.ts";
 import type { CommunicatorBackend } from "../host/collectives.ts";
-import type { Texts } from "./texts.ts";
+import type { Common } from "./common.ts";
 
 export type CommunicatorModel = "team" | "pair";
 
@@ -29,7 +29,7 @@ interface Naming {
   };
   /** The communicator of all ranks, by library. */
   readonly worlds: Map<CommunicatorBackend, Communicator>;
-  readonly texts: Texts;
+  readonly common: Common;
 }
 
 interface Sides {
@@ -37,17 +37,17 @@ interface Sides {
   readonly team: readonly number[];
 }
 
-export function communicatorOf({ texts }: Pick<Naming, "texts">, { backend, team }: Sides): Communicator {
-  return { name: `${libraryOf(backend)} (${texts.team(team)})`, role: "communicator" };
+export function communicatorOf({ common }: Pick<Naming, "common">, { backend, team }: Sides): Communicator {
+  return { name: `${libraryOf(backend)} (${common.team(team)})`, role: "communicator" };
 }
 
 /** The communicator of all ranks. */
-export function worldOf({ options, worlds, texts }: Naming, backend: CommunicatorBackend): Communicator {
+export function worldOf({ options, worlds, common }: Naming, backend: CommunicatorBackend): Communicator {
   const { communicators, devices } = options;
   if (communicators === "team" || devices === null)
     return { name: `${libraryOf(backend)} world`, role: "communicator" };
   const known =
-    worlds.get(backend) ?? communicatorOf({ texts }, { backend, team: Array.from({ length: devices }, (_, i) => i) });
+    worlds.get(backend) ?? communicatorOf({ common }, { backend, team: Array.from({ length: devices }, (_, i) => i) });
   worlds.set(backend, known);
   return known;
 }

@@ -26,6 +26,8 @@ export interface LaunchRequest {
   readonly statement: Statement;
   readonly inputs: readonly View[];
   readonly outputs: readonly View[];
+  /** Where the launch begins in whole tensors; none by default. */
+  readonly origins?: readonly number[];
   /** Whether an output may be the same view as an input. */
   readonly inPlace: boolean;
   /** Whether the statement and the operands alone determine the kernel. */
@@ -38,7 +40,7 @@ export interface LaunchRequest {
  * copied.
  */
 export function launch(recorder: Recorder, request: LaunchRequest): void {
-  const { inputs, outputs, inPlace } = request;
+  const { inputs, outputs, origins, inPlace } = request;
   if (outputs.every(isEmpty)) return;
   const staged = outputs.map((output) =>
     inputs.some((input) => mayOverlap(input, output) && !(inPlace && sameElements(input, output))),
@@ -52,6 +54,7 @@ export function launch(recorder: Recorder, request: LaunchRequest): void {
     kernel,
     inputs: inputs.map(refOf),
     outputs: outputs.map(refOf),
+    ...(origins === undefined ? {} : { origins }),
   });
 }
 

@@ -50,10 +50,18 @@ export function layoutOfShape(tensor: Tensor, shape: readonly number[], rank: nu
 }
 
 /** The indices of an axis of `size` elements that `rank` holds; those of the first device as in `layoutOfShape`. */
-export function indicesOn({ domain, mesh }: Tensor, axis: IterDomain, size: number, rank: number | null): Runs {
-  const coordinate = (type: DIDType): number =>
-    rank !== null && mesh?.has(rank) === true && mesh.hasAxis(type) ? mesh.coordinate(rank, type) : 0;
-  return heldRuns(domain, axis, size, onDevice(coordinate));
+export function indicesOn(tensor: Tensor, axis: IterDomain, size: number, rank: number | null): Runs {
+  return heldRuns(
+    tensor.domain,
+    axis,
+    size,
+    onDevice((type) => coordinateOn(tensor, type, rank)),
+  );
+}
+
+/** The position of `rank` along `type` of the tensor's mesh; 0 for null, and on a rank outside the mesh. */
+export function coordinateOn({ mesh }: Tensor, type: DIDType, rank: number | null): number {
+  return rank !== null && mesh?.has(rank) === true && mesh.hasAxis(type) ? mesh.coordinate(rank, type) : 0;
 }
 
 /** The parts of the axis with the extents that a device holds at most: 1 for a DID type. */

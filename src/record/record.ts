@@ -15,21 +15,20 @@ import { addBuffer, bind, dropAll, dropMemory, finishedBuffers } from "./memory.
 import { recordScope } from "./statements/statement.ts";
 import { createRecorder, type Recorder, type RecordOptions } from "./recorder.ts";
 import { bufferRequest, findView, isHere, tensorOf } from "./tensors.ts";
-import { createTexts, type Texts } from "./texts.ts";
+import { createCommon, type Common } from "./common.ts";
 import { sameElements } from "./views.ts";
 
 /**
  * The commands of one rank. Throws a DiagnosticError if the program is invalid, in general or for these sizes. Pass
- * the same `texts` for all ranks.
+ * the same `common` for all ranks.
  */
-export function recordHost(program: HostProgram, options: RecordOptions, texts = createTexts()): CommandList {
-  return withOrigins(program.tensors, () => recorded(program, options, texts));
+export function recordHost(program: HostProgram, options: RecordOptions, common = createCommon()): CommandList {
+  return withOrigins(program.tensors, () => recorded(program, options, common));
 }
 
-function recorded(program: HostProgram, options: RecordOptions, texts: Texts): CommandList {
-  const findings = validateHostProgram(program);
-  if (findings.length > 0) throw new DiagnosticError(findings);
-  const recorder = createRecorder(program, options, texts);
+function recorded(program: HostProgram, options: RecordOptions, common: Common): CommandList {
+  requireValid(program, common);
+  const recorder = createRecorder(program, options, common);
   bindArguments(recorder, "input", program.inputs);
   const outputs = bindArguments(recorder, "output", program.outputs);
   recordScope(recorder, program.body);
@@ -37,6 +36,7 @@ function recorded(program: HostProgram, options: RecordOptions, texts: Texts): C
   if (options.allocator === "pytorch") dropAll(recorder.memory, recorder.streams.caller);
   else dropChunks(recorder);
   const { memory, streams, tape } = recorder;
+  common.latest = tape;
   return {
     kind: "CommandList",
     rank: options.rank,
@@ -49,6 +49,13 @@ function recorded(program: HostProgram, options: RecordOptions, texts: Texts): C
     commands: tape.commands,
     origins: tape.origins,
   };
+}
+
+function requireValid(program: HostProgram, { valid }: Common): void {
+  if (valid.has(program)) return;
+  const findings = validateHostProgram(program);
+  if (findings.length > 0) throw new DiagnosticError(findings);
+  valid.add(program);
 }
 
 function dropChunks(recorder: Recorder): void {

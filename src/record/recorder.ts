@@ -12,13 +12,14 @@ import type { Tensor, TensorId } from "../ir/domain.ts";
 import { evaluateScalar, type Scalar } from "../ir/scalar/scalar.ts";
 import { printScalar } from "../ir/scalar/print.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
+import { at } from "../support/invariant.ts";
 import type { Actual, ExchangePlan } from "./actual-sizes.ts";
 import type { Layout, SizeOf } from "./local-layout.ts";
 import type { Communicator, CommunicatorModel } from "./communicators.ts";
 import { type Allocator, createMemory, type Held, hold, letGo, type Memory } from "./memory.ts";
 import { communicatorStream, createStreams, order, recordOn, type Streams } from "./streams.ts";
 import { createTape, emit, failHere, type Tape } from "./tape.ts";
-import type { Texts } from "./texts.ts";
+import type { Common } from "./common.ts";
 import type { WaitPeer, WaitRank } from "../commands/command-list.ts";
 
 /** The inputs of a recording besides the host program. src/compile sets defaults and checks them. */
@@ -33,6 +34,8 @@ export interface RecordOptions {
   readonly streams: number;
   /** Which side copies in one-sided point-to-point: the receiver (get) or the sender (put). */
   readonly protocol: OneSidedProtocol;
+  /** Instead of `protocol`: by the position of a top-level statement. */
+  readonly protocolAt?: (statement: number) => OneSidedProtocol;
   readonly allocator: Allocator;
   readonly communicators: CommunicatorModel;
   /** The number of ranks; null if unknown. */
@@ -42,7 +45,7 @@ export interface RecordOptions {
 export interface Recorder {
   readonly program: HostProgram;
   readonly options: RecordOptions;
-  readonly texts: Texts;
+  readonly common: Common;
   readonly tape: Tape;
   readonly streams: Streams;
   readonly memory: Memory;
@@ -92,7 +95,7 @@ export interface LastKernel {
   readonly kernel: KernelId;
 }
 
-export function createRecorder(program: HostProgram, options: RecordOptions, texts: Texts): Recorder {
+export function createRecorder(program: HostProgram, options: RecordOptions, common: Common): Recorder {
   const { rank, sizes, scalars, streams } = options;
   const values = new Map([
     ...sizesFromMeshes(program.tensors),
@@ -102,11 +105,11 @@ export function createRecorder(program: HostProgram, options: RecordOptions, tex
     ["deviceIdx.x", rank] as const,
     ["numberOfStreams", streams] as const,
   ]);
-  const tape = createTape(program, texts);
+  const tape = createTape(program, common);
   return {
     program,
     options,
-    texts,
+    common,
     tape,
     streams: createStreams(tape),
     memory: createMemory(tape, options.allocator),
@@ -125,6 +128,11 @@ export function createRecorder(program: HostProgram, options: RecordOptions, tex
     worlds: new Map(),
     plans: new Map(),
   };
+}
+
+/** The protocol of the statement that is being recorded. */
+export function currentProtocol({ tape, options }: Recorder): OneSidedProtocol {
+  return options.protocolAt?.(at(tape.path, 0)) ?? options.protocol;
 }
 
 export function fail({ tape, options }: Recorder, diagnostic: Parameters<typeof failHere>[2]): never {

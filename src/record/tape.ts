@@ -7,8 +7,10 @@ import type { OneSided, PeerCollective, UnlinkedCommand } from "../commands/comm
 import type { Kernel } from "../commands/kernel.ts";
 import { type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
+import { sameNumbers } from "../commands/view.ts";
 import { makeId } from "../support/ids.ts";
-import type { Texts } from "./texts.ts";
+import { unreachable } from "../support/unreachable.ts";
+import type { Common } from "./common.ts";
 
 export interface Tape {
   readonly commands: UnlinkedCommand[];
@@ -18,6 +20,8 @@ export interface Tape {
   readonly pairs: OneSided[];
   readonly peerCollectives: PeerCollective[];
   eventCount: number;
+  /** The list of the rank before. */
+  readonly latest: Common["latest"];
   readonly textOf: (statement: Statement) => string;
   /** The current statement; null outside the program's body. */
   statement: Statement | null;
@@ -29,7 +33,7 @@ export interface Tape {
 }
 
 /** An empty tape. */
-export function createTape(program: HostProgram, texts: Texts): Tape {
+export function createTape(program: HostProgram, common: Common): Tape {
   return {
     commands: [],
     origins: [],
@@ -37,7 +41,8 @@ export function createTape(program: HostProgram, texts: Texts): Tape {
     pairs: [],
     peerCollectives: [],
     eventCount: 0,
-    textOf: texts.statements(program),
+    latest: common.latest,
+    textOf: common.statements(program),
     statement: null,
     origin: null,
     path: [],
@@ -47,13 +52,51 @@ export function createTape(program: HostProgram, texts: Texts): Tape {
 
 /** Appends a command. Its origin is the current statement and iteration. */
 export function emit(tape: Tape, command: UnlinkedCommand): void {
-  tape.origin ??= {
-    statement: tape.statement === null ? outside(tape) : tape.textOf(tape.statement),
-    path: [...tape.path],
-    iteration: [...tape.iteration],
-  };
-  tape.commands.push(command);
+  const { commands, origins } = tape.latest;
+  const index = tape.commands.length;
+  const [before, originBefore] = [commands[index], origins[index]];
+  tape.origin ??= currentOrigin(tape, originBefore);
+  tape.commands.push(before !== undefined && isSame(command, before) ? before : command);
   tape.origins.push(tape.origin);
+}
+
+function currentOrigin(tape: Tape, before: Origin | undefined): Origin {
+  const { path, iteration } = tape;
+  const statement = tape.statement === null ? outside(tape) : tape.textOf(tape.statement);
+  const isBefore =
+    before?.statement === statement && sameNumbers(before.path, path) && sameNumbers(before.iteration, iteration);
+  return isBefore ? before : { statement, path: [...path], iteration: [...iteration] };
+}
+
+/** Of commands without operands. The others nearly always differ between ranks. */
+function isSame(a: UnlinkedCommand, b: UnlinkedCommand): boolean {
+  if (a.kind !== b.kind || a.stream !== b.stream) return false;
+  switch (a.kind) {
+    case "recordEvent":
+    case "waitEvent":
+      return b.kind === a.kind && a.event === b.event;
+    case "alloc":
+    case "free":
+      return b.kind === a.kind && a.buffer === b.buffer;
+    case "signalPeer":
+    case "waitPeer":
+      return b.kind === a.kind && a.pair === b.pair && a.slot === b.slot;
+    case "copyPeer":
+      return b.kind === a.kind && a.pair === b.pair;
+    case "signalRank":
+    case "waitRank":
+      return b.kind === a.kind && a.collective === b.collective && a.position === b.position && a.slot === b.slot;
+    case "copyRank":
+      return b.kind === a.kind && a.collective === b.collective && a.position === b.position;
+    case "combineRanks":
+      return b.kind === a.kind && a.collective === b.collective;
+    case "launch":
+    case "copy":
+    case "transfer":
+      return false;
+    default:
+      return unreachable(a);
+  }
 }
 
 /** The line of the container before the body, or after it. */

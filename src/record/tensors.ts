@@ -85,8 +85,11 @@ function notBound(recorder: Recorder, id: TensorId): never {
  */
 export function outputView(recorder: Recorder, id: TensorId, actual: Actual | null = null): View {
   const view = findView(recorder, id) ?? allocate(recorder, id);
-  if (actual !== null) return resize(recorder, id, actual.local, actual);
   const known = recorder.actuals.get(id);
+  // A chunk has the sizes that it was bound with.
+  if (known !== undefined && known.chunk !== null && actual !== null && sameNumbers(known.local, actual.local))
+    return view;
+  if (actual !== null) return resize(recorder, id, actual.local, actual);
   if (known === undefined || known.chunk !== null) return view;
   return resize(recorder, id, layoutOf(recorder, tensorOf(recorder, id)).shape, null);
 }

@@ -16,6 +16,11 @@ export function selectView(view: View, axis: number, index: number): View {
   };
 }
 
+/** The view of which an index along `axis` is as far from the next as `step` were. */
+export function strideView(view: View, axis: number, step: number): View {
+  return step === 1 ? view : { ...view, strides: view.strides.with(axis, at(view.strides, axis) * step) };
+}
+
 /** Axis i of the result is axis `order[i]` of the view. */
 export function permuteView(view: View, order: readonly number[]): View {
   return {
@@ -32,8 +37,9 @@ export function insertAxis(view: View, axis: number): View {
 
 /** Drops axes of one element, except among the first `kept`. */
 export function squeezeView(view: View, kept = 0): View {
+  if (!view.shape.includes(1, kept)) return view;
   const axes = view.shape.flatMap((extent, axis) => (axis < kept || extent !== 1 ? [axis] : []));
-  return axes.length === view.shape.length ? view : permuteView(view, axes);
+  return permuteView(view, axes);
 }
 
 /** Splits `axis` in three: `outer` runs of `count` equal blocks. */

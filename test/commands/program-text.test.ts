@@ -1,4 +1,5 @@
 /** Printed Programs, which also show how link transforms one-sided pairs and transfers. */
+import { compile, DeviceMesh, Fusion, iota } from "braid";
 import { describe, expect, test } from "vitest";
 import { kernelText, operandText } from "../../src/commands/command-text.ts";
 import { link } from "../../src/commands/link/link.ts";
@@ -206,6 +207,16 @@ test("kernels in one line each", () => {
     fill: nothing -> half [4]
     unit unary, permute: float [4, 8] -> float [4, 8]"
   `);
+});
+
+test("an iota prints its values, and its launches where they begin", () => {
+  const f = new Fusion();
+  const y = iota(f, 8, { start: 3, step: -5 });
+  f.output(y);
+  y.setDeviceMesh(DeviceMesh.range(2)).outerSplit(0, 2).parallelize("DIDx");
+  const text = printProgram(compile(f, { devices: 2 }).recorded);
+  expect(text).toContain("iota 3 by -5: nothing -> int64 [4]");
+  expect(text.match(/k0\(\) -> \w+ from \d/gu)).toEqual(["k0() -> b0 from 0", "k0() -> b1 from 4"]);
 });
 
 test("a number is printed on its side of the op", () => {

@@ -115,6 +115,9 @@ function kernelName(kernel: Kernel): string {
     case "linear":
     case "combine":
     case "fill":
+    case "iota":
+    case "sdpa":
+    case "sdpaBackward":
       return kernel.kind;
   }
 }

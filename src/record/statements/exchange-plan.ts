@@ -9,12 +9,12 @@
  */
 import { collectives } from "../../commands/collectives.ts";
 import { narrowView, type View } from "../../commands/view.ts";
-import { countBelow, difference, intersection, type Run, type Runs } from "../../ir/axis-runs.ts";
+import { countBelow, intersection, partIndexAt, type Run, type Runs, sameRuns } from "../../ir/axis-runs.ts";
 import { sizedParts } from "../../ir/axis-shards.ts";
-import { type Tensor, withoutReductions } from "../../ir/domain.ts";
+import { isDID, type Tensor, withoutReductions } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
-import type { AxisPair, Chunk, ExchangePlan } from "../actual-sizes.ts";
-import { chunkRuns, declaredRuns } from "../chunks.ts";
+import type { AxisCut, AxisPair, Chunk, ExchangePlan } from "../actual-sizes.ts";
+import { declaredRuns, existing, runsOn } from "../chunks.ts";
 import type { Recorder } from "../recorder.ts";
 import { extentsOf, tensorOf } from "../tensors.ts";
 import { permuteView } from "../views.ts";
@@ -69,12 +69,17 @@ export function pairOf(
   const axes = { input: axis, output: other };
   if (before.size === after.size) {
     const extent = Math.min(before.extent, after.extent);
+    // The output has the input's sizes, unless it is bound to a chunk.
+    const exists = (rank: number): Runs => {
+      const own = existing(recorder, input, axis, rank);
+      return after.chunk === null ? own : intersection(own, existing(recorder, output, other, rank));
+    };
     const on = {
-      input: (rank: number) => declaredRuns(recorder, input, axis, extent, rank),
-      output: (rank: number) => declaredRuns(recorder, output, other, extent, rank),
+      input: (rank: number) => intersection(declaredRuns(recorder, input, axis, rank), exists(rank)),
+      output: (rank: number) => intersection(declaredRuns(recorder, output, other, rank), exists(rank)),
     };
     return {
-      axes: { ...axes, on },
+      axes: { ...axes, on, cut: { input: cutOf(before), output: cutOf(after) } },
       isEven: isEven(input, axis, before.size, extent) && isEven(output, other, before.size, extent),
       isAsLong: before.extent === after.extent,
     };
@@ -82,10 +87,15 @@ export function pairOf(
   const [whole, part] = before.size > after.size ? [before, after] : [after, before];
   const { chunk } = part;
   if (chunk === null || at(extentsOf(recorder, tensorOf(recorder, chunk.of)), chunk.axis) !== whole.size) return null;
-  const onWhole = (rank: number): Runs => declaredRuns(recorder, whole.tensor, whole.axis, whole.extent, rank);
-  const onPart = (rank: number): Runs => chunkRuns(recorder, chunk, rank);
-  const on = whole === before ? { input: onWhole, output: onPart } : { input: onPart, output: onWhole };
-  return { axes: { ...axes, on }, isEven: false, isAsLong: false };
+  const onWhole = (rank: number): Runs => runsOn(recorder, whole.tensor, whole.axis, rank);
+  const [ofWhole, ofPart] = [
+    cutOf(whole),
+    cutOf({ tensor: tensorOf(recorder, chunk.of), axis: chunk.axis, size: whole.size }),
+  ];
+  const isSplitUp = whole === before;
+  const on = isSplitUp ? { input: onWhole, output: chunk.runs } : { input: chunk.runs, output: onWhole };
+  const cut = isSplitUp ? { input: ofWhole, output: ofPart } : { input: ofPart, output: ofWhole };
+  return { axes: { ...axes, on, cut }, isEven: false, isAsLong: false };
 }
 
 interface AxisSide {
@@ -113,36 +123,27 @@ function isEven({ domain }: Tensor, axis: number, size: number, extent: number):
 /** Whether all ranks hold the same indices on both sides. One rank alone may still lack parts that a split counts. */
 function allSame({ on }: AxisPair, team: readonly number[]): boolean {
   if (team.length === 1) return false;
-  const texts = new Set(team.flatMap((rank) => [on.input(rank), on.output(rank)]).map((runs) => JSON.stringify(runs)));
-  return texts.size <= 1;
+  const first = on.input(at(team, 0));
+  return team.every((rank) => sameRuns(on.input(rank), first) && sameRuns(on.output(rank), first));
 }
 
-/** What `reader` gets from each of `sources`, both as ranks. For a reduction, all sources give all that it holds. */
-export function piecesFor(
-  { pairs }: ExchangePlan,
-  reader: number,
-  sources: readonly number[],
-  reduces: boolean,
-): ReadonlyMap<number, readonly Box[]> {
-  const rests = pairs.map(({ on }) => on.output(reader));
-  const moving = pairs.findIndex(({ on }) =>
-    sources.some((source) => !sameRuns(on.input(source), on.input(at(sources, 0)))),
-  );
-  const pieces = new Map<number, readonly Box[]>();
-  const ordered = sources.includes(reader) ? [reader, ...sources.filter((source) => source !== reader)] : sources;
-  for (const source of ordered) {
-    const common = pairs.map(({ on }, i) => intersection(at(rests, i), on.input(source)));
-    pieces.set(source, boxes(common));
-    if (reduces) continue;
-    // Sources hold the same indices of all axes but one.
-    const taken = moving < 0 ? 0 : moving;
-    if (taken < rests.length) rests[taken] = difference(at(rests, taken), at(common, taken));
-  }
-  return pieces;
-}
-
-function sameRuns(a: Runs, b: Runs): boolean {
-  return a.length === b.length && a.every(({ start, stop }, i) => b[i]?.start === start && b[i].stop === stop);
+/** How a DID type cuts the axis of `size` elements, as declared. */
+function cutOf({ tensor: { domain, mesh }, axis, size }: Pick<AxisSide, "tensor" | "axis" | "size">): AxisCut | null {
+  const own = at(withoutReductions(domain.logical), axis);
+  const [shard, ...others] = sizedParts(domain, own, size).filter(({ parallelType }) => isDID(parallelType));
+  if (shard === undefined || others.length > 0 || mesh === null || !isDID(shard.parallelType)) return null;
+  const coordinatesOf = (runs: Runs): readonly number[] => {
+    const found = new Set<number>();
+    for (const { start, stop } of runs) {
+      for (let index = start; index < stop;) {
+        const { held, end } = partIndexAt(domain, own, size, shard.id, index) ?? { held: 0, end: stop };
+        found.add(held);
+        index = end;
+      }
+    }
+    return [...found].sort((a, b) => a - b);
+  };
+  return { mesh, type: shard.parallelType, coordinatesOf };
 }
 
 /** All combinations of runs, the last axis varying fastest; none if an axis has none. */

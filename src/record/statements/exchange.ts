@@ -11,21 +11,21 @@ import { reductionOf } from "../../host/collectives.ts";
 import { at } from "../../support/invariant.ts";
 import { contiguousTemporary, emitCopy, launch, release } from "../launch.ts";
 import type { Communicator } from "../communicators.ts";
-import type { Post, Recorder } from "../recorder.ts";
+import { currentProtocol, type Post, type Recorder } from "../recorder.ts";
 import { communicatorStream, order, recordOn } from "../streams.ts";
 import { emit } from "../tape.ts";
 import { viewOf } from "../tensors.ts";
 import { sameElements, squeezeView } from "../views.ts";
 import { type PostedCollective, positionsWith } from "./collective-sides.ts";
 import type { ExchangePlan } from "../actual-sizes.ts";
-import { type Box, pairedView, piecesFor, viewOfBox } from "./exchange-plan.ts";
+import { rankPieces, type RankPieces } from "./exchange-pieces.ts";
+import { pairedView, viewOfBox } from "./exchange-plan.ts";
 import { oneSided } from "./point-to-point.ts";
 
-/** What one rank gives and gets. Other ranks are given by their numbers. */
+/** What one rank gives and gets. */
 interface Pieces {
   readonly sends: readonly PointToPoint[];
-  /** In team order, with the rank itself. */
-  readonly receipts: readonly { readonly from: number; readonly boxes: readonly Box[] }[];
+  readonly receipts: RankPieces["receipts"];
 }
 
 /** Records this rank's part: a group of the library's, or one-sided copies with the CUDA backend. */
@@ -58,7 +58,7 @@ export function recordExchange(
 
 /** Signals first and waits later, so that ranks with one queue each do not wait for each other. */
 function exchangeOneSided(recorder: Recorder, posted: PostedCollective, plan: ExchangePlan, pieces: Pieces): Post {
-  const { options, streams, tape } = recorder;
+  const { streams, tape } = recorder;
   const { current } = streams;
   const posts: Post[] = [];
   const run = (ops: readonly PointToPoint[]): void => {
@@ -66,7 +66,7 @@ function exchangeOneSided(recorder: Recorder, posted: PostedCollective, plan: Ex
   };
   const { reduces } = collectives[posted.type];
   receive(recorder, posted, plan, pieces, (receives) => {
-    if (options.protocol === "get") {
+    if (currentProtocol(recorder) === "get") {
       run(pieces.sends);
       run(receives);
       return;
@@ -89,25 +89,22 @@ function signalsOf(posts: readonly Post[]): Signals {
 function piecesOf(recorder: Recorder, posted: PostedCollective, plan: ExchangePlan): Pieces {
   const { rank } = recorder.options;
   const { statement, type } = posted;
-  const { reduces } = collectives[type];
   const ranksWith = (side: "input" | "output"): readonly number[] =>
     positionsWith(recorder, posted, side).map((position) => at(statement.team, position));
-  const [sources, readers] = [ranksWith("input"), ranksWith("output")];
-  const sends = !sources.includes(rank)
-    ? []
-    : readers.flatMap((reader): readonly PointToPoint[] => {
-        if (reader === rank) return [];
-        const view = pairedView(plan, "input", viewOf(recorder, statement.input));
-        const boxes = piecesFor(plan, reader, sources, reduces).get(rank) ?? [];
-        return boxes.map((box) => ({
-          type: "send",
-          peer: reader,
-          view: squeezeView(viewOfBox(plan, "input", rank, view, box)),
-        }));
-      });
-  if (!readers.includes(rank)) return { sends, receipts: [] };
-  const pieces = piecesFor(plan, rank, sources, reduces);
-  return { sends, receipts: sources.map((from) => ({ from, boxes: pieces.get(from) ?? [] })) };
+  const ends = { sources: ranksWith("input"), readers: ranksWith("output"), reduces: collectives[type].reduces };
+  const { sends, receipts } = rankPieces(plan, rank, ends);
+  if (sends.length === 0) return { sends: [], receipts };
+  const view = pairedView(plan, "input", viewOf(recorder, statement.input));
+  return {
+    sends: sends.flatMap(({ to, boxes }) =>
+      boxes.map((box): PointToPoint => ({
+        type: "send",
+        peer: to,
+        view: squeezeView(viewOfBox(plan, "input", rank, view, box)),
+      })),
+    ),
+    receipts,
+  };
 }
 
 /** Transfers the pieces to the output, or to temporaries that are then combined in the output. */

@@ -35,7 +35,12 @@ export function recordLocalSet(recorder: Recorder, op: SetOp, bind: (view: View,
       ? withSizes(
           recorder,
           output,
-          lengths.map((local, axis) => ({ axis, extent: at(known.extents, axis), local })),
+          lengths.map((local, axis) => ({
+            axis,
+            extent: at(known.extents, axis),
+            local,
+            exists: known.exists.get(axis),
+          })),
         )
       : null;
   const parts = boxes(common);

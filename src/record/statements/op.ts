@@ -1,5 +1,5 @@
 /**
- * Computations: one row per kind of op. Set, Slice, Select, Broadcast, Squeeze, Permute and Reshape copy if their
+ * Computations: one row per kind of op. Set, Slice, Select, Broadcast, Expand, Squeeze, Permute and Reshape copy if their
  * output has memory. Otherwise they bind it to a view of the input, as nvFuser's evaluator does. All other kinds launch
  * a kernel, and allocate the output if it is not bound.
  */
@@ -7,7 +7,19 @@ import type { BinaryKernel, CastKernel, ReductionKernel, UnaryKernel } from "../
 import { narrowView, type View } from "../../commands/view.ts";
 import { axisShards } from "../../ir/axis-shards.ts";
 import { type TensorId, withoutReductions } from "../../ir/domain.ts";
-import type { BinaryOp, CastOp, Op, ReductionOp, ReshapeOp, SelectOp, SliceOp, UnaryOp } from "../../ir/ops/op.ts";
+import type {
+  BinaryOp,
+  CastOp,
+  ExpandOp,
+  Op,
+  ReductionOp,
+  ReshapeOp,
+  SelectOp,
+  SliceOp,
+  TernaryOp,
+  UnaryOp,
+} from "../../ir/ops/op.ts";
+import { isWholeRange } from "../../ir/ops/kinds/views/slice.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at, invariant } from "../../support/invariant.ts";
@@ -15,11 +27,14 @@ import { alias, contiguousTemporary, copyView, launch, type MakeKernel, ordinary
 import { actualOutput } from "../actual.ts";
 import type { Actual } from "../actual-sizes.ts";
 import { indexInto, rangeInto, requireShape, requireWholeAxes, shapeText } from "../checks.ts";
+import { recordAttention } from "./attention.ts";
 import { recordLinear, recordMatmul } from "./contraction.ts";
+import { recordIota } from "./iota.ts";
 import { recordLocalSet } from "./local-set.ts";
+import { recordStep, stepKernel } from "./step.ts";
 import { evaluate, fail, type Recorder } from "../recorder.ts";
 import { findView, layoutOf, outputView, tensorOf, viewOf } from "../tensors.ts";
-import { insertAxis, permuteView, reshapeView, selectView, stretchView } from "../views.ts";
+import { insertAxis, permuteView, reshapeView, selectView, strideView, stretchView } from "../views.ts";
 
 /** Records an op as a launch, a copy or a new binding. Throws diagnostics for sizes that the op does not support. */
 export function recordOp(recorder: Recorder, op: Op): void {
@@ -37,11 +52,18 @@ const rules: RuleTable<Op, void, [Recorder]> = {
   Unary: recordUnary,
   Cast: recordCast,
   Binary: recordBinary,
+  Ternary: (op, recorder) => launchPointwise(recorder, op, false, (inputs, outputs) => stepKernel(op, inputs, outputs)),
   Reduction: recordReduction,
   Broadcast: (op, recorder) => {
     const axes = op.flags.flatMap((flag, axis) => (flag ? [axis] : []));
     bindOrCopy(recorder, op, axes.reduce(insertAxis, inputView(recorder, op)));
   },
+  Expand: recordExpand,
+  Cat: recordStep,
+  Pad: recordStep,
+  IndexSelect: recordStep,
+  Gather: recordStep,
+  ScatterAdd: recordStep,
   Squeeze: (op, recorder) => {
     const view = inputView(recorder, op);
     const kept = view.shape.flatMap((_, axis) => (op.axes.includes(axis) ? [] : [axis]));
@@ -53,6 +75,11 @@ const rules: RuleTable<Op, void, [Recorder]> = {
   Select: recordSelect,
   Matmul: (op, recorder) => recordMatmul(recorder, op),
   Linear: (op, recorder) => recordLinear(recorder, op),
+  Full: recordStep,
+  RandomBits: recordStep,
+  Iota: (op, recorder) => recordIota(recorder, op),
+  Sdpa: recordAttention,
+  SdpaBackward: recordAttention,
 };
 
 function inputView(recorder: Recorder, op: Op): View {
@@ -107,7 +134,7 @@ function recordBinary(statement: BinaryOp, recorder: Recorder): void {
 /** Broadcasts the operands to the output's shape. */
 function launchPointwise(
   recorder: Recorder,
-  op: UnaryOp | CastOp | BinaryOp,
+  op: UnaryOp | CastOp | BinaryOp | TernaryOp,
   inPlace: boolean,
   make: MakeKernel,
 ): void {
@@ -167,18 +194,30 @@ function recordReshape(op: ReshapeOp, recorder: Recorder): void {
   release(recorder, temporary);
 }
 
+function recordExpand(op: ExpandOp, recorder: Recorder): void {
+  const view = inputView(recorder, op);
+  const actual = actualOutput(recorder, op);
+  const shape = actual?.local ?? layoutOf(recorder, tensorOf(recorder, op.output)).shape;
+  const stretched = view.shape.length === shape.length ? stretchView(view, shape) : null;
+  if (stretched === null) requireShape(recorder, `T${op.output}`, shape, view.shape);
+  bindOrCopyTo(recorder, op, stretched ?? view, actual);
+}
+
 function recordSlice(op: SliceOp, recorder: Recorder): void {
   const source = tensorOf(recorder, at(op.inputs, 0));
   const axes = withoutReductions(source.domain.logical);
   const shards = axisShards(source);
   const view = op.ranges.reduce(
     (sliced, range, axis) => {
-      // A sharded axis is not sliced: each device keeps its shard.
-      if (shards.some((shard) => shard.axis.id === at(axes, axis).id)) return sliced;
-      const { start, stop } = rangeInto(recorder, range, axis, at(sliced.shape, axis), (each) =>
-        evaluate(recorder, each),
-      );
-      return narrowView(sliced, axis, start, stop - start);
+      // A sharded axis is not sliced: each device keeps its shard. A chunk may be shorter than the whole range.
+      if (shards.some((shard) => shard.axis.id === at(axes, axis).id) || isWholeRange(range, at(axes, axis)))
+        return sliced;
+      const {
+        start,
+        stop,
+        step = 1,
+      } = rangeInto(recorder, range, axis, at(sliced.shape, axis), (each) => evaluate(recorder, each));
+      return strideView(narrowView(sliced, axis, start, Math.ceil((stop - start) / step)), axis, step);
     },
     inputView(recorder, op),
   );

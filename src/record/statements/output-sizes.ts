@@ -1,12 +1,12 @@
 /** The sizes of a communication's output, where the input is a chunk or a share that is shorter than declared. */
 import { sameNumbers } from "../../commands/view.ts";
-import { countIn } from "../../ir/axis-runs.ts";
+import { countIn, intersection, runsBetween } from "../../ir/axis-runs.ts";
 import { axisShards, isWholeAxis } from "../../ir/axis-shards.ts";
 import { withoutReductions } from "../../ir/domain.ts";
 import type { Communication } from "../../host/nodes.ts";
 import { at } from "../../support/invariant.ts";
 import { type AxisSize, withSizes } from "../actual.ts";
-import { chunkRuns, declaredRuns } from "../chunks.ts";
+import { declaredRuns, runsOn } from "../chunks.ts";
 import { findView, outputView, tensorOf } from "../tensors.ts";
 import type { Recorder } from "../recorder.ts";
 import { alignAxes } from "./collective-axes.ts";
@@ -23,13 +23,13 @@ export function resizeOutput(recorder: Recorder, { statement, type, root }: Post
   const counterparts = alignAxes(tensorOf(recorder, input), made, type);
   if (counterparts.length !== actual.extents.length) return;
   const { rank } = recorder.options;
-  const own = recorder.actuals.get(output)?.chunk;
   const sizes = counterparts.flatMap((counterpart, position): readonly AxisSize[] => {
     const axis = axes.findIndex(({ id }) => id === counterpart?.id);
     const extent = at(actual.extents, position);
     if (axis < 0) return [];
-    const runs = own?.axis === axis ? chunkRuns(recorder, own, rank) : declaredRuns(recorder, made, axis, extent, rank);
-    return [{ axis, extent, local: countIn(runs) }];
+    const exists = actual.exists.get(position);
+    const runs = intersection(declaredRuns(recorder, made, axis, rank), exists?.(rank) ?? runsBetween(0, extent));
+    return [{ axis, extent, local: countIn(runs), exists }];
   });
   outputView(recorder, output, withSizes(recorder, made, sizes));
 }
@@ -45,12 +45,10 @@ export function resizeLike(
   const source = tensorOf(recorder, input);
   const actual = recorder.actuals.get(input);
   if (actual === undefined && axisShards(source).every(isWholeAxis)) return;
-  const lengths = withoutReductions(source.domain.logical).map((_, axis) => {
-    const chunk = actual?.chunk;
-    if (chunk?.axis === axis) return countIn(chunkRuns(recorder, chunk, rank));
-    return countIn(declaredRuns(recorder, source, axis, actual?.extents[axis] ?? Infinity, rank));
-  });
+  const lengths = withoutReductions(source.domain.logical).map((_, axis) =>
+    countIn(runsOn(recorder, source, axis, rank)),
+  );
   if (sameNumbers(lengths, own.shape) || lengths.length !== own.shape.length) return;
-  const sizes = lengths.map((local, axis): AxisSize => ({ axis, extent: local, local }));
+  const sizes = lengths.map((local, axis): AxisSize => ({ axis, extent: local, local, exists: undefined }));
   outputView(recorder, output, withSizes(recorder, tensorOf(recorder, output), sizes));
 }

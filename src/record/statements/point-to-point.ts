@@ -16,7 +16,7 @@ import type { EndCoalescing, P2PCommunication, ShareMemHandles } from "../../hos
 import { invariant } from "../../support/invariant.ts";
 import { singleOf, worldOf } from "../communicators.ts";
 import { type Post, postTransfer, setPost } from "../recorder.ts";
-import { evaluate, fail, type Recorder } from "../recorder.ts";
+import { currentProtocol, evaluate, fail, type Recorder } from "../recorder.ts";
 import { viewOf } from "../tensors.ts";
 import { emit } from "../tape.ts";
 import { squeezeView } from "../views.ts";
@@ -116,11 +116,11 @@ function requireShared(recorder: Recorder, { id, type, buffer }: P2PCommunicatio
 }
 
 export function oneSided(recorder: Recorder, role: "send" | "recv", peer: number, view: View): Post {
-  const { options, sequences, streams, tape } = recorder;
+  const { sequences, streams, tape } = recorder;
   const key = `${role} ${peer}`;
   const sequence = sequences.get(key) ?? 0;
   sequences.set(key, sequence + 1);
-  const { protocol } = options;
+  const protocol = currentProtocol(recorder);
   const pair = tape.pairs.push({ protocol, role, peer, sequence, view }) - 1;
   const stream = streams.current;
   const copies = (protocol === "get") === (role === "recv");

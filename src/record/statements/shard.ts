@@ -1,12 +1,14 @@
 /** ShardByStream: binds a tensor to a chunk of an axis of another one (record/chunks.ts). */
 import { narrowView, sameNumbers } from "../../commands/view.ts";
-import { countBelow, countIn } from "../../ir/axis-runs.ts";
+import { countBelow, countIn, runsBetween } from "../../ir/axis-runs.ts";
+import { axisParts } from "../../ir/axis-shards.ts";
+import { isDID, withoutReductions } from "../../ir/domain.ts";
 import { evaluateScalar } from "../../ir/scalar/scalar.ts";
 import type { ShardByStream } from "../../host/nodes.ts";
 import { at } from "../../support/invariant.ts";
 import { outOfRange, requireShape } from "../checks.ts";
-import type { Chunk } from "../actual-sizes.ts";
-import { chunkExtent, chunkRuns, declaredRuns } from "../chunks.ts";
+import type { ChunkNumber } from "../actual-sizes.ts";
+import { chunkExtent, chunkOf } from "../chunks.ts";
 import { bind, slicesOwn, unbind } from "../memory.ts";
 import { evaluate, fail, type Recorder } from "../recorder.ts";
 import { extentsOf, isHere, layoutOf, longestLayout, tensorOf, viewOf } from "../tensors.ts";
@@ -16,22 +18,32 @@ export function recordShard(recorder: Recorder, statement: ShardByStream): void 
   const { memory, streams, actuals, options } = recorder;
   const { input, output, axis } = statement;
   const [source, made] = [tensorOf(recorder, input), tensorOf(recorder, output)];
-  const chunk = chunkOf(recorder, statement);
+  const chunk = chunkOf(recorder, source, cutOf(recorder, statement));
   const declared = extentsOf(recorder, made);
-  const extents = (actuals.get(input)?.extents ?? extentsOf(recorder, source)).with(axis, chunkExtent(recorder, chunk));
+  const known = actuals.get(input);
+  const own = countIn(chunk.runs(options.rank));
+  const isSpread = axisParts(made.domain, at(withoutReductions(made.domain.logical), axis)).some(({ parallelType }) =>
+    isDID(parallelType),
+  );
+  // A piece of a device's share may be the whole axis of another tensor.
+  const extents = (known?.extents ?? extentsOf(recorder, source)).with(
+    axis,
+    isSpread ? chunkExtent(recorder, chunk) : own,
+  );
+  const exists = new Map(known?.exists);
+  exists.set(axis, isSpread ? chunk.exists : (rank: number) => runsBetween(0, countIn(chunk.runs(rank))));
   if (!memory.bindings.has(input) && !isHere(recorder, source)) {
     unbind(memory, output, streams.current);
-    actuals.set(output, { extents, local: [], differs: !sameNumbers(extents, declared), chunk });
+    actuals.set(output, { extents, local: [], differs: !sameNumbers(extents, declared), exists, chunk });
     return;
   }
   const whole = viewOf(recorder, input);
-  const share = declaredRuns(recorder, source, axis, chunk.extent, options.rank);
-  const runs = chunkRuns(recorder, chunk, options.rank);
-  const view = narrowView(whole, axis, countBelow(share, runs[0]?.start ?? 0), countIn(runs));
+  const [first] = chunk.runs(options.rank);
+  const view = narrowView(whole, axis, countBelow(chunk.share(options.rank), first?.start ?? 0), own);
   requireFit(recorder, statement, view.shape);
   bind(memory, output, { view, owns: slicesOwn(memory), aliasedBy: null }, streams.current);
   const differs = !sameNumbers(extents, declared) || !sameNumbers(view.shape, layoutOf(recorder, made).shape);
-  actuals.set(output, { extents, local: view.shape, differs, chunk });
+  actuals.set(output, { extents, local: view.shape, differs, exists, chunk });
 }
 
 /** A chunk may be shorter than declared, but not longer. */
@@ -43,7 +55,8 @@ function requireFit(recorder: Recorder, { input, output, axis }: ShardByStream, 
   requireShape(recorder, `T${output}`, declared.with(axis, at(shape, axis)), shape);
 }
 
-function chunkOf(recorder: Recorder, { input, output, axis, parts, index, swizzled }: ShardByStream): Chunk {
+/** Which chunk the statement binds. */
+function cutOf(recorder: Recorder, { output, axis, parts, index, swizzled }: ShardByStream): ChunkNumber {
   const count = evaluate(recorder, parts);
   if (count < 1) {
     fail(recorder, {
@@ -59,20 +72,22 @@ function chunkOf(recorder: Recorder, { input, output, axis, parts, index, swizzl
   const indexOn = indexOnRanks(recorder, index, own);
   const { mesh } = tensorOf(recorder, output);
   const first = (rank: number): number => (swizzled && mesh?.has(rank) === true ? mesh.coordinate(rank, "DIDx") : 0);
-  const extents = recorder.actuals.get(input)?.extents ?? extentsOf(recorder, tensorOf(recorder, input));
   return {
-    of: input,
-    extent: at(extents, axis),
     axis,
     parts: count,
-    indexOn: (rank) => (indexOn(rank) + first(rank)) % count,
+    indexOn: (rank) => (indexOn.on(rank) + first(rank)) % count,
+    isSameOnAll: indexOn.isSameOnAll && !swizzled,
   };
 }
 
 const rankNames = ["rank", "deviceIdx.x"];
 
 /** The value that the index has on each rank at this time. */
-function indexOnRanks(recorder: Recorder, index: ShardByStream["index"], own: number): (rank: number) => number {
+function indexOnRanks(
+  recorder: Recorder,
+  index: ShardByStream["index"],
+  own: number,
+): { readonly on: (rank: number) => number; readonly isSameOnAll: boolean } {
   let usesRank = false;
   const indices = recorder.indices.size === 0 ? recorder.indices : new Map(recorder.indices);
   const valueOn = (rank: number): number | undefined =>
@@ -81,5 +96,5 @@ function indexOnRanks(recorder: Recorder, index: ShardByStream["index"], own: nu
       return rankNames.includes(name) ? rank : (indices.get(name) ?? recorder.sizeOf(name));
     });
   valueOn(recorder.options.rank);
-  return usesRank ? (rank) => valueOn(rank) ?? own : () => own;
+  return { on: usesRank ? (rank) => valueOn(rank) ?? own : () => own, isSameOnAll: !usesRank };
 }

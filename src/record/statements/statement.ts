@@ -1,4 +1,5 @@
 /** Records each kind of statement: one row per kind. Communications and computations have separate files. */
+import type { Runs } from "../../ir/axis-runs.ts";
 import type { CommandStreamId } from "../../commands/command.ts";
 import type { FillKernel } from "../../commands/kernel.ts";
 import type { Allocate, ForLoop, HirAliasSelect, IfThenElse, Statement, StreamId, Wait } from "../../host/nodes.ts";
@@ -192,7 +193,11 @@ function selectActual(
     return;
   }
   const extents = position === null ? source.extents : source.extents.toSpliced(position, 1);
-  actuals.set(output, { extents, local: shape, differs: true, chunk: null });
+  const exists = new Map<number, (rank: number) => Runs>();
+  for (const [axis, own] of source.exists) {
+    if (axis !== position) exists.set(position !== null && axis > position ? axis - 1 : axis, own);
+  }
+  actuals.set(output, { extents, local: shape, differs: true, exists, chunk: null });
 }
 
 const awaited: Post = { kind: "awaited" };

@@ -1,10 +1,11 @@
 /**
  * The sizes of a host unit's tensors. A unit has separate tables, so its symbolic extents take their sizes from the
  * tensors that are passed in; a name that no input has keeps its value in the program. Where an input is a chunk or a
- * short share, everything that is computed from it is as short, axis by axis.
+ * short share, everything that is computed from it is as short, axis by axis. What is made without an input is as short
+ * as what it is used with.
  */
 import type { HostUnit, PostOnStream } from "../../host/nodes.ts";
-import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { isUnitAxis, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { sizesFromMeshes } from "../../ir/sizes.ts";
@@ -19,12 +20,13 @@ import { extentsOf, layoutOf, tensorOf, viewOf } from "../tensors.ts";
 /** The shape of a tensor of the unit. */
 export type ShapeOf = (id: TensorId) => readonly number[];
 
-/** The local shapes, for inputs of the given ones. Throws `size-mismatch`. */
+/** The local shapes, for inputs and outputs of the given ones. Throws `size-mismatch`. */
 export function unitShapes(
   recorder: Recorder,
   statement: PostOnStream,
   unit: HostUnit,
   given: readonly (readonly number[])[],
+  made: readonly (readonly number[])[] = [],
 ): ShapeOf {
   const declared = declaredExtents(recorder, statement, unit);
   const local: ShapeOf = (id) => layoutOfShape(at(unit.fusion.tensors, id), declared(id), recorder.options.rank).shape;
@@ -41,23 +43,25 @@ export function unitShapes(
       help: "pass a tensor of the unit's shape; a sharded axis has size 1 on each device",
     });
   });
-  return shapesFrom(recorder, unit, given, local);
+  return shapesFrom(recorder, unit, given, made, local);
 }
 
-/** The sizes of the unit's outputs, of which an input's are not the declared ones. */
-export function outputSizes(recorder: Recorder, statement: PostOnStream, unit: HostUnit): readonly Actual[] {
+/** The sizes of the unit's outputs, of which an input's are not the declared ones; null for one made without inputs. */
+export function outputSizes(recorder: Recorder, statement: PostOnStream, unit: HostUnit): readonly (Actual | null)[] {
   const views = statement.inputs.map((id) => viewOf(recorder, id).shape);
   const local = unitShapes(recorder, statement, unit, views);
   const declared = declaredExtents(recorder, statement, unit);
-  const whole = shapesFrom(recorder, unit, unit.fusion.inputs.map(declared), declared);
+  const whole = shapesFrom(recorder, unit, unit.fusion.inputs.map(declared), [], declared);
+  const inputless = withoutInputs(unit.fusion);
   return statement.outputs.map((id, i) => {
     const tensor = tensorOf(recorder, id);
     const output = at(unit.fusion.outputs, i);
+    if (inputless.has(output)) return null;
     const sizes = { extents: whole(output), local: local(output) };
     const differs =
       !sameNumbers(sizes.extents, extentsOf(recorder, tensor)) ||
       !sameNumbers(sizes.local, layoutOf(recorder, tensor).shape);
-    return { ...sizes, differs, chunk: null };
+    return { ...sizes, differs, exists: new Map(), chunk: null };
   });
 }
 
@@ -92,13 +96,18 @@ function declaredExtents(recorder: Recorder, statement: PostOnStream, unit: Host
   };
 }
 
-/** Every axis that an op takes over from an operand has the operand's size; the others have the declared one. */
+/**
+ * Every axis that an op takes over from an operand has the operand's size; the others have the declared one. Values made
+ * without inputs take over sizes from `made`, or from what reads them.
+ */
 function shapesFrom(
   recorder: Recorder,
   { fusion }: HostUnit,
   given: readonly (readonly number[])[],
+  made: readonly (readonly number[])[],
   declared: ShapeOf,
 ): ShapeOf {
+  const inputless = withoutInputs(fusion);
   const shapes = new Map<TensorId, readonly number[]>();
   fusion.inputs.forEach((id, i) => shapes.set(id, at(given, i)));
   const shapeOf: ShapeOf = (id) => {
@@ -106,14 +115,57 @@ function shapesFrom(
     invariant(shape !== undefined, "a host unit makes a value before it uses it", { id });
     return shape;
   };
-  for (const op of fusion.ops) shapes.set(op.output, outputShape(recorder, op, fusion.tensors, shapeOf, declared));
+  for (const op of fusion.ops) {
+    if (inputless.has(op.output)) continue;
+    shapes.set(op.output, outputShape(recorder, op, fusion.tensors, inputless, shapeOf, declared));
+  }
+  if (inputless.size === 0) return shapeOf;
+  fusion.outputs.forEach((id, i) => {
+    if (inputless.has(id)) shapes.set(id, made[i] ?? declared(id));
+  });
+  for (const op of fusion.ops.toReversed()) {
+    if (inputless.has(op.output) && !shapes.has(op.output)) shapes.set(op.output, declared(op.output));
+    op.inputs.forEach((id, operand) => {
+      if (inputless.has(id) && !shapes.has(id))
+        shapes.set(id, operandShape(op, operand, fusion.tensors, shapeOf, declared));
+    });
+  }
   return shapeOf;
+}
+
+/** The values that no input of the unit is needed for. */
+function withoutInputs({ ops }: HostUnit["fusion"]): ReadonlySet<TensorId> {
+  const found = new Set<TensorId>();
+  for (const op of ops) if (op.inputs.every((id) => found.has(id))) found.add(op.output);
+  return found;
+}
+
+/** The shape that an operand has for an output of known shape. */
+function operandShape(
+  op: Op,
+  operand: number,
+  tensors: readonly Tensor[],
+  shapeOf: ShapeOf,
+  declared: ShapeOf,
+): readonly number[] {
+  const id = at(op.inputs, operand);
+  const shape = [...declared(id)];
+  const axes = withoutReductions(at(tensors, id).domain.logical);
+  const images = withoutReductions(at(tensors, op.output).domain.logical);
+  for (const pair of axisMap(op, tensors)) {
+    if (pair.operand !== operand || pair.broadcast || pair.outermost) continue;
+    const from = images.findIndex((image) => image.id === pair.consumer.id);
+    const axis = axes.findIndex((own) => own.id === pair.producer.id);
+    if (from >= 0) shape[axis] = at(shapeOf(op.output), from);
+  }
+  return shape;
 }
 
 function outputShape(
   recorder: Recorder,
   op: Op,
   tensors: readonly Tensor[],
+  inputless: ReadonlySet<TensorId>,
   shapeOf: ShapeOf,
   declared: ShapeOf,
 ): readonly number[] {
@@ -124,9 +176,12 @@ function outputShape(
     const axis = axes.findIndex(({ id }) => id === consumer.id);
     if (axis < 0 || broadcast || outermost) continue;
     const source = at(op.inputs, operand);
+    if (inputless.has(source)) continue;
     const from = withoutReductions(at(tensors, source).domain.logical).findIndex(({ id }) => id === producer.id);
     const size = at(shapeOf(source), from);
-    if (known.has(axis) && size !== shape[axis]) {
+    // A device whose share of a one-element axis is empty may have the whole axis of an operand.
+    const isEmpty = size + at(shape, axis) === 1 && (known.has(axis) || (size === 1 && isUnitAxis(producer)));
+    if (known.has(axis) && !isEmpty && size !== shape[axis]) {
       fail(recorder, {
         code: "size-mismatch",
         message: `the operands of ${op.kind} in a host unit differ in size`,
@@ -135,7 +190,7 @@ function outputShape(
         help: "pass chunks of equal length",
       });
     }
-    shape[axis] = size;
+    shape[axis] = isEmpty ? 0 : size;
     known.add(axis);
   }
   return shape;

@@ -6,15 +6,16 @@ import type { View } from "../../commands/view.ts";
 import type { HostUnit, LaunchKernel, PostOnStream, Statement } from "../../host/nodes.ts";
 import { axisShards } from "../../ir/axis-shards.ts";
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
-import { operandOrder } from "../../ir/ops/axis-map.ts";
+import { operandOrder, partialAxes } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
-import { isWholeRange } from "../../ir/ops/kinds/slice.ts";
+import { isWholeRange } from "../../ir/ops/kinds/views/slice.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { launch } from "../launch.ts";
 import { indexInto, rangeInto, requireShape, requireWholeAxes } from "../checks.ts";
-import { evaluate, type Recorder } from "../recorder.ts";
+import { evaluate, fail, type Recorder } from "../recorder.ts";
 import { outputView, viewOf } from "../tensors.ts";
+import { requireStepFits } from "./step-sizes.ts";
 import { outputSizes, type ShapeOf, unitShapes, type UnitSize, unitSizes } from "./unit-shapes.ts";
 
 export function recordPost(recorder: Recorder, statement: PostOnStream): void {
@@ -40,6 +41,7 @@ export function recordPost(recorder: Recorder, statement: PostOnStream): void {
         statement,
         unit,
         operands.map(({ shape }) => shape),
+        results.map(({ shape }) => shape),
       );
       results.forEach(({ shape }, i) => {
         requireShape(recorder, `T${at(statement.outputs, i)}`, shape, shapes(at(fusion.outputs, i)));
@@ -81,7 +83,8 @@ function launchOpaque(
 
 /**
  * The first values are the inputs. Every op adds a value, preceded by one value for each operand that it reads
- * permuted.
+ * permuted. A reduction that stops at each device's partial result adds two: without and with the axis that numbers the
+ * devices.
  */
 function unitSteps(
   recorder: Recorder,
@@ -110,11 +113,27 @@ function unitSteps(
       steps.push({ kind: "Permute", order, inputs: [value], output });
       return output;
     });
-    const output = values.push(valueLike(op.output)) - 1;
-    steps.push(stepOf(recorder, op, inputs, output, fusion.tensors, shapeOf, sizeOf));
+    const made = valueLike(op.output);
+    const flags = op.kind === "Reduction" ? partialFlags(op, fusion.tensors) : [];
+    const shape = made.shape.filter((_, axis) => flags[axis] !== true);
+    const output = values.push({ ...made, shape }) - 1;
+    const step = stepOf(recorder, op, inputs, output, fusion.tensors, shapeOf, sizeOf);
+    const shapes = inputs.map((value) => at(values, value).shape);
+    requireStepFits(recorder, step, shapes, shape);
+    steps.push(step);
     numbers.set(op.output, output);
+    if (!flags.includes(true)) continue;
+    const whole = values.push(made) - 1;
+    steps.push({ kind: "Broadcast", flags, inputs: [output], output: whole });
+    numbers.set(op.output, whole);
   }
   return { values, steps, results: fusion.outputs.map(valueOf) };
+}
+
+/** Of each axis of the output, whether it numbers devices' partial results: on each device it has one element. */
+function partialFlags(op: Op, tensors: readonly Tensor[]): readonly boolean[] {
+  const partial = partialAxes(op, tensors);
+  return withoutReductions(at(tensors, op.output).domain.logical).map((axis) => partial.includes(axis));
 }
 
 function stepOf(
@@ -144,6 +163,24 @@ function stepOf(
       return rangeInto(recorder, range, axis, size, (bound) => evaluate(recorder, bound, sizeOf));
     });
     return { ...op, inputs, output, ranges };
+  }
+  if (op.kind === "Sdpa" || op.kind === "SdpaBackward") {
+    return fail(recorder, {
+      code: "kernel-opaque",
+      message: "attention is in a host unit, and has a kernel of its own",
+      found: `T${op.output} = ${op.kind}(...) in a HostUnit`,
+      expected: "attention as a statement of the program",
+      help: "move it out of the unit, and make its outputs inputs of the unit",
+    });
+  }
+  if (op.kind === "Iota") {
+    return fail(recorder, {
+      code: "kernel-opaque",
+      message: "iota is in a host unit, which does not know where its chunk or share begins",
+      found: `T${op.output} = iota(...) in a HostUnit`,
+      expected: "iota as a statement of the program",
+      help: "move it out of the unit, and make its output an input of the unit",
+    });
   }
   if (op.kind === "Matmul" || op.kind === "Linear") return { kind: op.kind, inputs, output };
   return { ...op, inputs, output };

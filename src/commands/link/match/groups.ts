@@ -68,10 +68,14 @@ export function matchGroups(
 
 function channelsOf(posted: readonly Posted<PointToPointGroup>[]): Iterable<Channel> {
   const channels = new Map<string, Channel>();
+  // The name of a communicator lists its ranks: too long a key to make for every transfer.
+  const communicators = new Map<string, number>();
   for (const [group, { rank, communicator, operation }] of posted.entries()) {
+    const number = communicators.get(communicator) ?? communicators.size;
+    communicators.set(communicator, number);
     for (const [op, { type, peer }] of operation.ops.entries()) {
       const [from, to] = type === "send" ? [rank, peer] : [peer, rank];
-      const key = `${from} ${to} ${communicator}`;
+      const key = `${from} ${to} ${number}`;
       const channel = channels.get(key) ?? { from, to, communicator, sends: [], recvs: [] };
       channels.set(key, channel);
       (type === "send" ? channel.sends : channel.recvs).push({ group, op });

@@ -89,15 +89,25 @@ export function matchOneSided(meanings: Meanings, relocate: (rank: number, view:
   return { pairOf, slots, problems, warnings };
 }
 
-function channelsOf(lists: readonly CommandList[], relocate: (rank: number, view: View) => View): Iterable<Channel> {
-  const channels = new Map<string, Channel>();
+function channelsOf(lists: readonly CommandList[], relocate: (rank: number, view: View) => View): readonly Channel[] {
+  const channels: Channel[] = [];
+  const known = new Map<number, Map<number, Channel>>();
+  const channelOf = (from: number, to: number): Channel => {
+    const others = known.get(from) ?? new Map<number, Channel>();
+    known.set(from, others);
+    const channel = others.get(to);
+    if (channel !== undefined) return channel;
+    const added = { from, to, sends: [], recvs: [] };
+    others.set(to, added);
+    channels.push(added);
+    return added;
+  };
   for (const list of lists) {
     const firstUse = firstUses(list);
     const inSequence = [...list.pairs.entries()].sort(([, a], [, b]) => a.sequence - b.sequence);
     for (const [pair, { protocol, role, peer, view }] of inSequence) {
       const [from, to] = role === "send" ? [list.rank, peer] : [peer, list.rank];
-      const channel = channels.get(`${from} ${to}`) ?? { from, to, sends: [], recvs: [] };
-      channels.set(`${from} ${to}`, channel);
+      const channel = channelOf(from, to);
       (role === "send" ? channel.sends : channel.recvs).push({
         rank: list.rank,
         command: at(firstUse, pair),
@@ -107,7 +117,7 @@ function channelsOf(lists: readonly CommandList[], relocate: (rank: number, view
       });
     }
   }
-  return channels.values();
+  return channels;
 }
 
 /** The first command of every pair of a list, which messages name. */

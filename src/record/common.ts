@@ -1,18 +1,24 @@
 /**
- * Texts that the recordings of all ranks share. A text that names a mesh is as long as the mesh, and every rank has it:
- * one for each rank would take memory that grows with the square of the ranks.
+ * What the recordings of all ranks have in common. A text that names a mesh is as long as the mesh, and every rank has
+ * it: one for each rank would take memory that grows with the square of the ranks. Lists of ranks are mostly equal
+ * where they name no peer or buffer, so a rank shares such commands and origins with the rank before it.
  */
+import type { CommandList } from "../commands/command-list.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
 import { createStatementText } from "../host/print/statement.ts";
 import { namesComment } from "../ir/origin.ts";
 
-export interface Texts {
+export interface Common {
   readonly statements: (program: HostProgram) => (statement: Statement) => string;
   /** The ranks of a team, separated by spaces. */
   readonly team: (team: readonly number[]) => string;
+  /** Host programs that have been found valid. */
+  readonly valid: Set<HostProgram>;
+  /** The list of the rank before. */
+  latest: Pick<CommandList, "commands" | "origins">;
 }
 
-export function createTexts(): Texts {
+export function createCommon(): Common {
   const byStatement = new Map<Statement, string>();
   const byTeam = new Map<readonly number[], string>();
   const shared = new Map<string, string>();
@@ -32,6 +38,8 @@ export function createTexts(): Texts {
         return remember(byStatement, statement, `${text}${namesComment(text, program.tensors)}`);
       };
     },
+    valid: new Set(),
+    latest: { commands: [], origins: [] },
     team: (team) => byTeam.get(team) ?? remember(byTeam, team, team.join(" ")),
   };
 }

@@ -1,0 +1,47 @@
+/** What kernels of attention cost, by the rows of their ops. */
+import type { Shapes } from "../ir/ops/row.ts";
+import { rowOf } from "../ir/ops/rows.ts";
+import { at } from "../support/invariant.ts";
+import type { Kernel, SdpaBackwardKernel, SdpaKernel } from "./kernel.ts";
+
+export type AttentionKernel = SdpaKernel | SdpaBackwardKernel;
+
+export function isAttention(kernel: Kernel): kernel is AttentionKernel {
+  return kernel.kind === "sdpa" || kernel.kind === "sdpaBackward";
+}
+
+export function attentionFlops(kernel: AttentionKernel): number {
+  return rowOf(opOfKernel(kernel)).flops(opOfKernel(kernel), shapesOf(kernel));
+}
+
+/** In units of `elementWork`. */
+export function attentionWork(kernel: AttentionKernel): number {
+  return rowOf(opOfKernel(kernel)).work(opOfKernel(kernel), shapesOf(kernel));
+}
+
+function opOfKernel({ kind, causal, scale }: AttentionKernel): {
+  readonly kind: "Sdpa" | "SdpaBackward";
+  readonly causal: AttentionKernel["causal"];
+  readonly scale: string;
+} {
+  return { kind: kind === "sdpa" ? "Sdpa" : "SdpaBackward", causal, scale: String(scale) };
+}
+
+function shapesOf({ inputs, outputs }: AttentionKernel): Shapes {
+  return { operands: inputs.map(({ shape }) => shape), output: at(outputs, 0).shape };
+}
+
+/** Of each operand, inputs first, the axis that axis `axis` of the first output cuts; null if it cannot be cut. */
+export function attentionCut(kernel: AttentionKernel, axis: number): readonly (number | null)[] | null {
+  const [q, k] = kernel.kind === "sdpa" ? [0, 1] : [1, 2];
+  const rows = at(kernel.inputs, q).shape.length - 2;
+  const operands = [...kernel.inputs, ...kernel.outputs];
+  if (axis < rows) {
+    const isShared = at(at(kernel.inputs, k).shape, axis) !== at(at(kernel.inputs, q).shape, axis);
+    if (isShared && kernel.kind === "sdpaBackward") return null;
+    return operands.map((_, i) => (isShared && (i === 1 || i === 2) ? null : axis));
+  }
+  // Without a mask, rows of queries do not depend on each other.
+  if (axis > rows || kernel.kind === "sdpaBackward" || kernel.causal !== null) return null;
+  return operands.map((_, i) => (i === 1 || i === 2 ? null : axis));
+}

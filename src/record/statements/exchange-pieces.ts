@@ -1,0 +1,103 @@
+/**
+ * What a rank sends and receives by an exchange plan. Where one DID type cuts an axis among the ranks, the holder of an
+ * index follows from the splits of the axis, so a rank looks only at ranks that it exchanges elements with.
+ */
+import { difference, intersection, type Runs, sameRuns } from "../../ir/axis-runs.ts";
+import { at } from "../../support/invariant.ts";
+import type { AxisPair, ExchangePlan } from "../actual-sizes.ts";
+import type { Side } from "./collective-sides.ts";
+import { type Box, boxes } from "./exchange-plan.ts";
+
+export interface RankPieces {
+  /** What other ranks get from this one, in team order. */
+  readonly sends: readonly { readonly to: number; readonly boxes: readonly Box[] }[];
+  /** What this rank gets, in team order, also from itself. A reduction lists all sources, unless it has no elements. */
+  readonly receipts: readonly { readonly from: number; readonly boxes: readonly Box[] }[];
+}
+
+/** The ranks on the sides of a communication, in team order. */
+export interface Ends {
+  readonly sources: readonly number[];
+  readonly readers: readonly number[];
+  /** Whether elements of all sources are combined. Otherwise one source gives each element. */
+  readonly reduces: boolean;
+}
+
+export function rankPieces({ pairs }: ExchangePlan, rank: number, { sources, readers, reduces }: Ends): RankPieces {
+  const cut = reduces ? -1 : pairs.findIndex((pair) => isCutAmong(pair, "input", sources));
+  const own = pairs.map(({ on }) => on.input(rank));
+  const sends = !sources.includes(rank)
+    ? []
+    : possibleReaders(pairs, own, readers).flatMap((to) => {
+        if (to === rank) return [];
+        const isDirect = reduces || cut >= 0;
+        const sent = isDirect ? common(pairs, to, own) : (piecesInTurn(pairs, to, sources).get(rank) ?? []);
+        return sent.length === 0 ? [] : [{ to, boxes: sent }];
+      });
+  if (!readers.includes(rank)) return { sends, receipts: [] };
+  const wanted = pairs.map(({ on }) => on.output(rank));
+  if (wanted.some((runs) => runs.length === 0)) return { sends, receipts: [] };
+  if (cut < 0 && !reduces) {
+    const pieces = piecesInTurn(pairs, rank, sources);
+    return { sends, receipts: sources.map((from) => ({ from, boxes: pieces.get(from) ?? [] })) };
+  }
+  const givers = cut < 0 ? sources : ranksWith(at(pairs, cut), "input", sources, at(wanted, cut));
+  const receipts = givers.map((from) => ({
+    from,
+    boxes: boxes(pairs.map(({ on }, i) => intersection(at(wanted, i), on.input(from)))),
+  }));
+  return { sends, receipts };
+}
+
+/** Whether the ranks are the devices along the one DID type that cuts the axis: no two share an index. */
+function isCutAmong({ cut }: AxisPair, side: Side, ranks: readonly number[]): boolean {
+  const [first] = ranks;
+  const own = cut[side];
+  if (own === null || first === undefined || !own.mesh.has(first)) return false;
+  const devices = own.mesh.slice(first, own.type);
+  return devices.length === ranks.length && devices.every((device, i) => device === ranks[i]);
+}
+
+/** Those of `ranks`, which the axis is cut among, that may hold some of the indices. */
+function ranksWith({ cut }: AxisPair, side: Side, ranks: readonly number[], runs: Runs): readonly number[] {
+  return (cut[side]?.coordinatesOf(runs) ?? []).flatMap((coordinate) => ranks[coordinate] ?? []);
+}
+
+/** The readers that may want some of the indices `own` of a source. */
+function possibleReaders(
+  pairs: readonly AxisPair[],
+  own: readonly Runs[],
+  readers: readonly number[],
+): readonly number[] {
+  if (own.some((runs) => runs.length === 0)) return [];
+  const cut = pairs.findIndex((pair) => isCutAmong(pair, "output", readers));
+  return cut < 0 ? readers : ranksWith(at(pairs, cut), "output", readers, at(own, cut));
+}
+
+/** The indices that `reader` wants among those that a source has. */
+function common(pairs: readonly AxisPair[], reader: number, own: readonly Runs[]): readonly Box[] {
+  return boxes(pairs.map(({ on }, i) => intersection(on.output(reader), at(own, i))));
+}
+
+/** What `reader` gets from each source that shares indices with others: from itself if it can, else from the first. */
+function piecesInTurn(
+  pairs: readonly AxisPair[],
+  reader: number,
+  sources: readonly number[],
+): ReadonlyMap<number, readonly Box[]> {
+  const rests = pairs.map(({ on }) => on.output(reader));
+  const moving = pairs.findIndex(({ on }) =>
+    sources.some((source) => !sameRuns(on.input(source), on.input(at(sources, 0)))),
+  );
+  // Sources hold the same indices of all axes but one.
+  const taken = Math.max(moving, 0);
+  const pieces = new Map<number, readonly Box[]>();
+  const ordered = sources.includes(reader) ? [reader, ...sources.filter((source) => source !== reader)] : sources;
+  for (const source of ordered) {
+    if (rests.some((runs) => runs.length === 0)) break;
+    const shared = pairs.map(({ on }, i) => intersection(at(rests, i), on.input(source)));
+    pieces.set(source, boxes(shared));
+    if (taken < rests.length) rests[taken] = difference(at(rests, taken), at(shared, taken));
+  }
+  return pieces;
+}
