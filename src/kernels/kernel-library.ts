@@ -3,13 +3,18 @@
  * JavaScript has an operation, as generated JavaScript. The memory must not grow while the library is in use, because
  * that would detach its views.
  */
+import { isAttention } from "../commands/attention.ts";
 import type { Kernel } from "../commands/kernel.ts";
-import { invariant } from "../support/invariant.ts";
+import { at, invariant } from "../support/invariant.ts";
 import type { WasmMemory } from "../support/webassembly.ts";
+import { planAttention, prepareAttention } from "./attention/attention.ts";
 import type { Contraction } from "./gemm/contraction.ts";
 import { type Gemm, instantiateGemm, prepareGemm } from "./gemm/gemm.ts";
-import { planKernel } from "./kernel-plan.ts";
 import { type CompiledNest, compileLaneNests, type SimdUse, usesLanes } from "./simd/compile-lane-nests.ts";
+import { splitFunctions } from "./nests/split-functions.ts";
+import type { KernelPart } from "./nests/split-kernel.ts";
+import { planKernel } from "./kernel-plan.ts";
+import { blockScratchBytes, rowBlocks } from "./row-blocks.ts";
 import { scratchAlignment, type UnitPlan } from "./unit-plan.ts";
 import { jsLibrary } from "../numerics/scalar/emit-js.ts";
 import { compileFunction } from "../support/compile-function.ts";
@@ -44,7 +49,8 @@ export interface KernelLibraryOptions {
 
 /** The bytes of scratch that a kernel needs. */
 export function scratchBytes(kernel: Kernel): number {
-  return totalBytes(planKernel(kernel));
+  if (isAttention(kernel)) return totalBytes(planAttention(kernel));
+  return blockScratchBytes(kernel);
 }
 
 export function createKernelLibrary({
@@ -55,29 +61,66 @@ export function createKernelLibrary({
 }: KernelLibraryOptions): KernelLibrary {
   invariant(scratch.address % scratchAlignment === 0, "the scratch is aligned", scratch);
   const wasm = instantiateGemm(memory);
-  return {
-    prepare(kernel) {
-      const plan = planKernel(kernel);
-      const needed = totalBytes(plan);
-      invariant(needed <= scratch.bytes, "the scratch is large enough", { needed, kind: kernel.kind });
-      const work = scratch.address + plan.valueBytes;
+  const check = (address: number, plan: Scratch, kernel: Kernel): void => {
+    const needed = address - scratch.address + totalBytes(plan);
+    invariant(needed <= scratch.bytes, "the scratch is large enough", { needed, kind: kernel.kind });
+  };
+  const gemmAt = (work: number): PhaseTarget["prepareGemm"] => {
+    return (contraction) => gemms(contraction) ?? prepareGemm(contraction, wasm, work);
+  };
+  /** `address` is where the kernel's scratch begins. */
+  const prepareAt = (kernel: Kernel, address: number): PreparedKernel => {
+    if (isAttention(kernel)) {
+      const plan = planAttention(kernel);
+      check(address, plan, kernel);
+      const work = address + plan.valueBytes;
+      const prepareRows = (each: Kernel): PreparedKernel => prepareAt(each, work);
+      return prepareAttention(kernel, { gemm: gemmAt(work), prepare: prepareRows, buffer: memory.buffer }, address);
+    }
+    return inBlocks(rowBlocks(kernel), (block) => {
+      const plan = planKernel(block);
+      check(address, plan, block);
+      const work = address + plan.valueBytes;
       return compilePhases(plan.phases, {
         memory,
         simd,
-        scratch: scratch.address,
+        scratch: address,
         accumulators: work,
-        prepareGemm: (contraction) => gemms(contraction) ?? prepareGemm(contraction, wasm, work),
+        prepareGemm: gemmAt(work),
       });
-    },
+    });
+  };
+  const prepare = (kernel: Kernel): PreparedKernel => prepareAt(kernel, scratch.address);
+  return { prepare };
+}
+
+/** Runs the blocks in turn; blocks of one length share their code. */
+function inBlocks(blocks: readonly KernelPart[], compile: (kernel: Kernel) => PreparedKernel): PreparedKernel {
+  const [first] = blocks;
+  if (first !== undefined && blocks.length === 1) return compile(first.kernel);
+  const compiled = new Map<Kernel, PreparedKernel>();
+  const runs = blocks.map(({ kernel, inputOffsets, outputOffsets }) => {
+    const run = compiled.get(kernel) ?? compile(kernel);
+    compiled.set(kernel, run);
+    return { run, inputOffsets, outputOffsets };
+  });
+  const moved = (addresses: readonly number[], by: readonly number[]): readonly number[] =>
+    addresses.map((address, i) => address + at(by, i));
+  return (inputs, outputs, origins) => {
+    for (const { run, inputOffsets, outputOffsets } of runs) {
+      run(moved(inputs, inputOffsets), moved(outputs, outputOffsets), origins);
+    }
   };
 }
 
-function totalBytes({ valueBytes, workBytes }: UnitPlan): number {
+type Scratch = Pick<UnitPlan, "valueBytes" | "workBytes">;
+
+function totalBytes({ valueBytes, workBytes }: Scratch): number {
   return valueBytes + workBytes;
 }
 
-/** Takes absolute byte addresses of the kernel's inputs and outputs. */
-type PreparedKernel = (inputs: readonly number[], outputs: readonly number[]) => void;
+/** Takes absolute byte addresses of the kernel's inputs and outputs, and the launch's origins. */
+type PreparedKernel = (inputs: readonly number[], outputs: readonly number[], origins?: readonly number[]) => void;
 
 interface PhaseTarget extends NestAddresses {
   readonly memory: WasmMemory;
@@ -85,7 +128,10 @@ interface PhaseTarget extends NestAddresses {
   readonly prepareGemm: (contraction: Contraction) => Gemm;
 }
 
-function compilePhases(phases: readonly Phase[], target: PhaseTarget): PreparedKernel {
+function compilePhases(planned: readonly Phase[], target: PhaseTarget): PreparedKernel {
+  const phases = planned.map((phase): Phase => {
+    return phase.kind === "nest" ? { ...phase, nest: splitFunctions(phase.nest) } : phase;
+  });
   const functions: Record<string, Gemm | CompiledNest["run"]> = {};
   const nests = phases.flatMap((phase) => (phase.kind === "nest" ? [phase.nest] : []));
   const inLanes = nests.filter((nest) => usesLanes(nest, target.simd));
@@ -101,7 +147,7 @@ function compilePhases(phases: readonly Phase[], target: PhaseTarget): PreparedK
     functions[name] = nest.run;
     return [`${name}(${nest.operands.map(memoryText).join(", ")});`];
   });
-  return compileFunction<PreparedKernel>(["inputs", "outputs"], lines.join("\n"), {
+  return compileFunction<PreparedKernel>(["inputs", "outputs", "origins"], lines.join("\n"), {
     ...jsLibrary,
     ...memoryViews(target.memory.buffer),
     ...functions,

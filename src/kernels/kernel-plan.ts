@@ -4,6 +4,7 @@
  * output. All other kinds are units.
  */
 import { asUnit } from "../commands/as-unit.ts";
+import { type AttentionKernel, isAttention } from "../commands/attention.ts";
 import type { CombineKernel, FillKernel, Kernel, OpaqueKernel, Operand } from "../commands/kernel.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { reductionSemantics } from "../ir/ops/functions/expressions.ts";
@@ -13,19 +14,26 @@ import { dot } from "./nests/affine.ts";
 import { arrangeLoops } from "./nests/arrange-loops.ts";
 import { createIndexSpace, type IndexSpace, unsplit } from "./nests/index-space.ts";
 import type { Access, Instruction, Memory, Nest } from "./nests/nest.ts";
-import { planUnit, type UnitPlan } from "./unit-plan.ts";
+import { type PhasePlan, planUnit, unitPhases, type UnitPlan } from "./unit-plan.ts";
 
 export function planKernel(kernel: Kernel): UnitPlan {
-  switch (kernel.kind) {
-    case "combine":
-      return nests(combineNests(kernel));
-    case "fill":
-      return nests([fillNest(kernel)]);
-    case "opaque":
-      return refuseOpaque(kernel);
-    default:
-      return planUnit(asUnit(kernel));
-  }
+  if (isUnit(kernel)) return planUnit(asUnit(kernel));
+  return { phases: kernelPhases(kernel).phases, valueBytes: 0, workBytes: 0 };
+}
+
+/** The phases before values share scratch. */
+export function kernelPhases(kernel: Kernel): PhasePlan {
+  if (isUnit(kernel)) return unitPhases(asUnit(kernel));
+  if (kernel.kind === "opaque") return refuseOpaque(kernel);
+  if (isAttention(kernel)) return refuseAttention(kernel);
+  const nests = kernel.kind === "combine" ? combineNests(kernel) : [fillNest(kernel)];
+  return { phases: nests.map((nest) => ({ kind: "nest", nest: arrangeLoops(nest) })), sizes: new Map() };
+}
+
+type OtherKernel = CombineKernel | FillKernel | OpaqueKernel | AttentionKernel;
+
+function isUnit(kernel: Kernel): kernel is Exclude<Kernel, OtherKernel> {
+  return kernel.kind !== "combine" && kernel.kind !== "fill" && kernel.kind !== "opaque" && !isAttention(kernel);
 }
 
 /** Throws `kernel-opaque`. */
@@ -39,8 +47,15 @@ export function refuseOpaque({ op }: OpaqueKernel): never {
   });
 }
 
-function nests(list: readonly Nest[]): UnitPlan {
-  return { phases: list.map((nest) => ({ kind: "nest", nest: arrangeLoops(nest) })), valueBytes: 0, workBytes: 0 };
+/** Throws `kernel-opaque`. */
+function refuseAttention({ kind }: AttentionKernel): never {
+  return fail({
+    code: "kernel-opaque",
+    message: `${kind} is no nest of loops, and this back end has no other kernel for it`,
+    found: kind,
+    expected: "attention as matmuls and a softmax",
+    help: 'lower the program with attention "ops" (--attention ops)',
+  });
 }
 
 function fillNest({ outputs }: FillKernel): Nest {

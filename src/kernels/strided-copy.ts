@@ -3,7 +3,8 @@
  * sides moves at once: a long run by copyWithin, a short run word by word, because a call then costs more than the
  * loop.
  */
-import { at, invariant } from "../support/invariant.ts";
+import { invariant } from "../support/invariant.ts";
+import { type CopyAxis, copyAxes, joinAxes } from "./copy-axes.ts";
 
 export interface CopyShape {
   readonly shape: readonly number[];
@@ -19,23 +20,12 @@ export type PreparedCopy = (source: number, destination: number) => void;
 /** In bytes. Shorter runs are copied word by word. */
 const longRun = 64;
 
-interface Axis {
-  readonly extent: number;
-  /** In bytes. */
-  readonly source: number;
-  readonly destination: number;
-}
-
 export function prepareCopy(
   buffer: ArrayBufferLike,
   { shape, elementBytes, source, destination }: CopyShape,
 ): PreparedCopy {
   const word = Math.min(elementBytes, 4);
-  const elements = shape.map((extent, i) => ({
-    extent,
-    source: at(source, i) * elementBytes,
-    destination: at(destination, i) * elementBytes,
-  }));
+  const elements = copyAxes(shape, elementBytes, source, destination);
   const axes = joinAxes([...elements, { extent: elementBytes / word, source: word, destination: word }]);
   const inner = axes.at(-1) ?? { extent: 1, source: word, destination: word };
   const run = inner.extent * word;
@@ -62,11 +52,11 @@ function wordsOf(buffer: ArrayBufferLike, word: number): Words {
   return new Int32Array(buffer);
 }
 
-function inWords({ extent, source, destination }: Axis, word: number): Axis {
+function inWords({ extent, source, destination }: CopyAxis, word: number): CopyAxis {
   return { extent, source: source / word, destination: destination / word };
 }
 
-function copyPlane(words: Words, from: number, to: number, row: Axis, inner: Axis): void {
+function copyPlane(words: Words, from: number, to: number, row: CopyAxis, inner: CopyAxis): void {
   for (let i = 0; i < row.extent; i++) {
     let source = from + i * row.source;
     let destination = to + i * row.destination;
@@ -78,7 +68,7 @@ function copyPlane(words: Words, from: number, to: number, row: Axis, inner: Axi
   }
 }
 
-function overAxes(axes: readonly Axis[], copy: PreparedCopy): PreparedCopy {
+function overAxes(axes: readonly CopyAxis[], copy: PreparedCopy): PreparedCopy {
   return axes.reduceRight<PreparedCopy>(
     (inner, { extent, source, destination }) =>
       (from, to) => {
@@ -86,18 +76,4 @@ function overAxes(axes: readonly Axis[], copy: PreparedCopy): PreparedCopy {
       },
     copy,
   );
-}
-
-/**
- * Drops axes of one element, and merges adjacent axes that step evenly on both sides. The axis with the smallest step
- * becomes innermost.
- */
-function joinAxes(axes: readonly Axis[]): readonly Axis[] {
-  const ordered = axes.filter(({ extent }) => extent > 1).toSorted((a, b) => b.destination - a.destination);
-  return ordered.reduce<readonly Axis[]>((joined, axis) => {
-    const outer = joined.at(-1);
-    const joins = outer?.source === axis.source * axis.extent && outer.destination === axis.destination * axis.extent;
-    if (!joins) return [...joined, axis];
-    return [...joined.slice(0, -1), { ...axis, extent: axis.extent * outer.extent }];
-  }, []);
 }

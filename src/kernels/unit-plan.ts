@@ -8,7 +8,7 @@ import { elementCount } from "../commands/view.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { arrangeLoops } from "./nests/arrange-loops.ts";
-import { buildNest, stridedBox, type UnitGraph } from "./nests/build-nest.ts";
+import { stridedBox, type UnitGraph } from "./nests/build-nest.ts";
 import { linearContraction, matmulContraction, type StridedShape } from "./gemm/contraction.ts";
 import { rowAccumulatorBytes } from "./emit/emit-nest.ts";
 import { gemmScratchBytes } from "./gemm/gemm.ts";
@@ -16,6 +16,7 @@ import { withoutEmptyReduction } from "./nests/empty-reduction.ts";
 import type { Memory, Placement } from "./nests/nest.ts";
 import type { Address, Phase } from "./phase.ts";
 import { shareScratch } from "./nests/share-scratch.ts";
+import { valueNests } from "./nests/value-nests.ts";
 import { storedValues } from "./nests/stored-values.ts";
 import { contiguousStrides } from "../commands/view.ts";
 
@@ -27,40 +28,54 @@ export interface UnitPlan {
   readonly workBytes: number;
 }
 
+/** A plan in which every stored value has its own place in the scratch. */
+export interface PhasePlan {
+  readonly phases: readonly Phase[];
+  /** Aligned bytes of the values in the scratch, by offset. */
+  readonly sizes: ReadonlyMap<number, number>;
+}
+
 /** Offsets in the scratch are multiples of this: a cache line. */
 export const scratchAlignment = 64;
 
 type ContractionStep = Extract<UnitStep, { kind: "Matmul" | "Linear" }>;
 
 export function planUnit(kernel: UnitKernel): UnitPlan {
+  const { phases, sizes } = unitPhases(kernel);
+  const work = phases.map((phase) =>
+    phase.kind === "nest" ? rowAccumulatorBytes(phase.nest) : gemmScratchBytes(phase.contraction),
+  );
+  const shared = shareScratch(phases, sizes);
+  return { phases: shared.phases, valueBytes: shared.bytes, workBytes: Math.max(0, ...work) };
+}
+
+export function unitPhases(kernel: UnitKernel): PhasePlan {
   const unit = withOwnResults(kernel);
   const producers = unit.values.map((): UnitStep | undefined => undefined);
   for (const step of unit.steps) producers[step.output] = step;
   const layout = placeValues(unit, storedValues(unit));
   const graph: UnitGraph = { unit, producers, placements: layout.placements };
-  const nestOf = (value: number): Phase => {
+  const nestsOf = (value: number): readonly Phase[] => {
     const placement = graph.placements[value];
     invariant(placement !== undefined, "a nest stores its value", { value });
-    const nest = withoutEmptyReduction(buildNest(graph, value), at(unit.values, value).shape, placement);
-    return { kind: "nest", nest: arrangeLoops(nest) };
+    return valueNests(graph, value).map((nest) => {
+      const whole = withoutEmptyReduction(nest, at(unit.values, value).shape, placement);
+      return { kind: "nest", nest: arrangeLoops(whole) };
+    });
   };
   const phases = unit.steps.flatMap((step): readonly Phase[] => {
     if (graph.placements[step.output] === undefined) return [];
     // Nothing computes an empty value, and nothing reads it: a reduction of it is the neutral element.
     if (elementCount(at(unit.values, step.output).shape) === 0) return [];
-    if (step.kind !== "Matmul" && step.kind !== "Linear") return [nestOf(step.output)];
+    if (step.kind !== "Matmul" && step.kind !== "Linear") return nestsOf(step.output);
     const gathered = new Set(step.inputs.filter((value) => stridedBox(graph, value) === null));
-    const gatherings = [...gathered].map((value) => {
+    const gatherings = [...gathered].flatMap((value) => {
       layout.place(value);
-      return nestOf(value);
+      return nestsOf(value);
     });
     return [...gatherings, contractionPhase(graph, step)];
   });
-  const work = phases.map((phase) =>
-    phase.kind === "nest" ? rowAccumulatorBytes(phase.nest) : gemmScratchBytes(phase.contraction),
-  );
-  const shared = shareScratch(phases, layout.sizes);
-  return { phases: shared.phases, valueBytes: shared.bytes, workBytes: Math.max(0, ...work) };
+  return { phases, sizes: layout.sizes };
 }
 
 /**

@@ -5,7 +5,9 @@
 import type { DType } from "../../src/numerics/dtype.ts";
 import { emitJs, jsLibrary } from "../../src/numerics/scalar/emit-js.ts";
 import type { Expression } from "../../src/numerics/scalar/expression.ts";
+import { splitShared } from "../../src/numerics/scalar/split-shared.ts";
 import type { Value } from "../../src/numerics/tensor/storage.ts";
+import { at } from "../../src/support/invariant.ts";
 import { compileFunction } from "../../src/support/compile-function.ts";
 import type { BinaryOpType } from "../../src/ir/ops/functions/binary.ts";
 import {
@@ -49,5 +51,16 @@ export function compileReduction(op: ReductionOpType, dtype: DType): CompiledRed
 
 function compile<F>(expression: Expression, arity: number): F {
   const names = ["x", "y"].slice(0, arity);
-  return compileFunction<F>(names, `return ${emitJs(expression, names)};`, jsLibrary);
+  const values = [...names];
+  const lines: string[] = [];
+  const operands = names.map((_, i) => i);
+  const result = splitShared(expression, operands, (each, ...numbers) => {
+    const text = emitJs(
+      each,
+      numbers.map((i) => at(values, i)),
+    );
+    lines.push(`const v${values.length} = ${text};`);
+    return values.push(`v${values.length}`) - 1;
+  });
+  return compileFunction<F>(names, [...lines, `return ${at(values, result)};`].join("\n"), jsLibrary);
 }

@@ -6,7 +6,8 @@ import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
-import { arithmeticDTypes, binary, cast, floatDTypes, floatFunctions, reduce, unary } from "./reference.ts";
+import { compileUnary } from "./compiled-expressions.ts";
+import { arithmeticDTypes, binary, cast, floatDTypes, floatFunctions, isInexact, reduce, unary } from "./reference.ts";
 import { count, operand, runKernel, type Values } from "./run-kernel.ts";
 import { edgePairs, edges, firstDifference, randomValues } from "./values.ts";
 
@@ -29,16 +30,12 @@ function binaryKernel(op: BinaryKernel["op"], left: Operand, right: Operand, out
   return { kind: "binary", op, inputs: [left, right], outputs: [output ?? operand(left.dtype, left.shape)] };
 }
 
-describe.each(["neg", "abs", "relu", ...floatFunctions] as const)("%s", (op) => {
+describe.each(["neg", "abs", "relu", "sign", ...floatFunctions] as const)("%s", (op) => {
   it.each(floatFunctions.includes(op) ? floatDTypes : arithmeticDTypes)("of %s", (dtype) => {
     const values = samplesOf(dtype);
     const [found = []] = runKernel(unaryKernel(op, flat(dtype, values)), [values]);
-    expect(
-      firstDifference(
-        found,
-        values.map((x) => unary(op, dtype, x)),
-      ),
-    ).toBeNull();
+    const statement = isInexact(op, dtype) ? compileUnary(op, dtype) : (x: Value) => unary(op, dtype, x);
+    expect(firstDifference(found, values.map(statement))).toBeNull();
   });
 });
 

@@ -20,7 +20,9 @@ function textsOf(dtype: DType): readonly string[] {
   return dtype === "int64" ? wide : integers;
 }
 
-export const numberCases: readonly NumberCase[] = (["add", "sub", "mul", "div"] as const).flatMap((op) =>
+export const numberCases: readonly NumberCase[] = (
+  ["add", "sub", "mul", "div", "maximum", "lt", "ne"] as const
+).flatMap((op) =>
   arithmeticDTypes.flatMap((dtype) =>
     textsOf(dtype).flatMap((text) =>
       ([0, 1] as const).map((position): NumberCase => ({ op, dtype, scalar: { position, text } })),

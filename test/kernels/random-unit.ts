@@ -5,15 +5,13 @@
 import type { Operand, UnitKernel, UnitStep, UnitValue } from "../../src/commands/kernel.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
 import { at } from "../../src/support/invariant.ts";
+import { creationMakers } from "./random-creation-steps.ts";
+import { shapeMakers } from "./random-shape-steps.ts";
+import { another, firstOf, type Made, type Maker, pick, type StepChoice } from "./random-step.ts";
+import { binaryFunctions } from "../../src/ir/ops/functions/binary.ts";
+import { keysOf } from "../../src/support/keys-of.ts";
+import { takes } from "../support/unary-calls.ts";
 import { count, operand } from "./run-kernel.ts";
-
-export interface StepChoice {
-  readonly op: number;
-  readonly first: number;
-  readonly second: number;
-  readonly third: number;
-  readonly detail: number;
-}
 
 export interface UnitChoice {
   readonly inputs: readonly { readonly dtype: DType; readonly shape: readonly number[]; readonly layout: number }[];
@@ -25,12 +23,9 @@ export interface UnitChoice {
 /** Values with more elements are not made. */
 const mostElements = 400;
 
-type Step = UnitStep;
-type Made = { readonly step: Step; readonly value: UnitValue };
-
 export function makeUnit(choice: UnitChoice): UnitKernel {
   const values: UnitValue[] = choice.inputs.map(({ dtype, shape }) => ({ dtype, shape }));
-  const steps: Step[] = [];
+  const steps: UnitStep[] = [];
   for (const each of choice.steps) {
     const made = makeStep(values, each);
     if (made === null || count(made.value.shape) > mostElements) continue;
@@ -86,8 +81,6 @@ function spread(dtype: DType, shape: readonly number[], layout: number, reading:
   }
 }
 
-type Maker = (values: readonly UnitValue[], choice: StepChoice) => Made | null;
-
 const makers: readonly Maker[] = [
   makeUnary,
   makeBinary,
@@ -103,7 +96,10 @@ const makers: readonly Maker[] = [
   makeMatmul,
   makeLinear,
   makeCast,
+  makeTernary,
   makeSet,
+  ...shapeMakers,
+  ...creationMakers,
 ];
 
 function makeStep(values: readonly UnitValue[], choice: StepChoice): Made | null {
@@ -114,26 +110,6 @@ function isFloat(dtype: DType): boolean {
   return dtypes[dtype].family === "float";
 }
 
-function pick<T>(items: readonly T[], choice: number): T {
-  return at(items, choice % items.length);
-}
-
-interface First extends UnitValue {
-  readonly number: number;
-  readonly output: number;
-}
-
-function firstOf(values: readonly UnitValue[], { first }: StepChoice): First {
-  const number = values.length - 1 - (first % values.length);
-  return { ...at(values, number), number, output: values.length };
-}
-
-/** Another value that `fits`, if there is one. */
-function another(values: readonly UnitValue[], choice: number, fits: (value: UnitValue) => boolean): number | null {
-  const fitting = [...values.keys()].filter((i) => fits(at(values, i)));
-  return fitting.length === 0 ? null : pick(fitting.toReversed(), choice);
-}
-
 function makeSet(values: readonly UnitValue[], choice: StepChoice): Made {
   const { number, output, dtype, shape } = firstOf(values, choice);
   return { step: { kind: "Set", inputs: [number], output }, value: { dtype, shape } };
@@ -142,7 +118,8 @@ function makeSet(values: readonly UnitValue[], choice: StepChoice): Made {
 function makeUnary(values: readonly UnitValue[], choice: StepChoice): Made | null {
   const { number, output, dtype, shape } = firstOf(values, choice);
   if (dtype === "bool") return null;
-  const ops = isFloat(dtype) ? (["neg", "abs", "relu", "exp", "gelu"] as const) : (["neg", "abs", "relu"] as const);
+  const exact = ["neg", "abs", "relu", "sign"] as const;
+  const ops = isFloat(dtype) ? ([...exact, "exp", "gelu", "sqrt", "floor", "ceil", "trunc", "round"] as const) : exact;
   return {
     step: { kind: "Unary", op: pick<(typeof ops)[number]>(ops, choice.detail), inputs: [number], output },
     value: { dtype, shape },
@@ -157,7 +134,6 @@ function makeCast(values: readonly UnitValue[], choice: StepChoice): Made {
 
 function makeBinary(values: readonly UnitValue[], choice: StepChoice): Made | null {
   const { number, output, dtype, shape } = firstOf(values, choice);
-  if (dtype === "bool") return null;
   const second = another(
     values,
     choice.second,
@@ -168,9 +144,28 @@ function makeBinary(values: readonly UnitValue[], choice: StepChoice): Made | nu
   );
   if (second === null) return null;
   const stretched = shape.map((extent, axis) => Math.max(extent, at(at(values, second).shape, axis)));
-  const op = pick(["add", "sub", "mul", "div"] as const, choice.detail);
+  const ops = keysOf(binaryFunctions).filter((op) => op !== "pow" && takes(binaryFunctions[op].operand, dtype));
+  const op = pick(ops, choice.detail);
   const inputs = choice.third % 2 === 0 ? [number, second] : [second, number];
-  return { step: { kind: "Binary", op, inputs, output }, value: { dtype, shape: stretched } };
+  const made = binaryFunctions[op].result === "bool" ? "bool" : dtype;
+  return { step: { kind: "Binary", op, inputs, output }, value: { dtype: made, shape: stretched } };
+}
+
+/** A condition, the last value of its shape and dtype bool, and one value or two. */
+function makeTernary(values: readonly UnitValue[], choice: StepChoice): Made | null {
+  const { number, output, dtype, shape } = firstOf(values, choice);
+  const same = (other: UnitValue): boolean => other.shape.join() === shape.join();
+  const condition = another(values, choice.second, (other) => other.dtype === "bool" && same(other));
+  const second = another(values, choice.third, (other) => other.dtype === dtype && same(other));
+  if (condition === null || second === null) return null;
+  const step = { kind: "Ternary", op: "where", output } as const;
+  if (choice.detail % 3 === 0)
+    return { step: { ...step, inputs: [condition, number, second] }, value: { dtype, shape } };
+  const position = choice.detail % 3 === 1 ? 1 : 2;
+  return {
+    step: { ...step, inputs: [condition, number], scalar: { position, text: dtype === "bool" ? "1" : "3" } },
+    value: { dtype, shape },
+  };
 }
 
 function makeReduction(values: readonly UnitValue[], choice: StepChoice): Made | null {
@@ -239,11 +234,12 @@ function makeSlice(values: readonly UnitValue[], choice: StepChoice): Made {
   const { number, output, dtype, shape } = firstOf(values, choice);
   const ranges = shape.map((extent, axis) => {
     const start = (choice.detail + axis) % extent;
-    return { start, stop: start + 1 + (choice.second % (extent - start)) };
+    const stop = start + 1 + (choice.second % (extent - start));
+    return choice.third % 2 === 0 ? { start, stop } : { start, stop, step: 1 + ((choice.third + axis) % 3) };
   });
   return {
     step: { kind: "Slice", ranges, inputs: [number], output },
-    value: { dtype, shape: ranges.map(({ start, stop }) => stop - start) },
+    value: { dtype, shape: ranges.map(({ start, stop, step = 1 }) => Math.ceil((stop - start) / step)) },
   };
 }
 

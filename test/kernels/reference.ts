@@ -18,11 +18,22 @@ export {
 } from "../../src/oracle/definitions.ts";
 
 export const arithmeticDTypes = ["double", "float", "half", "bfloat16", "int", "int64"] as const;
+
 export const floatDTypes = ["double", "float", "half", "bfloat16"] as const;
 
-/** Functions of floats alone, but for gelu, whose last bits are the library's. */
+/** Functions whose two statements, the oracle's and that of kernels, differ in their last bits. */
+export const inexactFunctions: readonly UnaryOpType[] = ["gelu", "geluTanh", "erf", "normalCdf", "sigmoid", "silu"];
+
+/** Functions that kernels define for float32 (src/numerics/scalar/float-functions.ts); in double they are exact. */
+const floatDefinitions: readonly UnaryOpType[] = ["exp", "log", "tanh"];
+
+export function isInexact(op: UnaryOpType, dtype: DType): boolean {
+  return inexactFunctions.includes(op) || (floatDefinitions.includes(op) && dtype !== "double");
+}
+
+/** Functions of floats alone with the same bits in both statements, at least in double. */
 export const floatFunctions: readonly UnaryOpType[] = keysOf(unaryDefinitions).filter(
-  (op) => unaryDefinitions[op].integer === null && op !== "gelu",
+  (op) => unaryDefinitions[op].integer === null && !inexactFunctions.includes(op),
 );
 
 /** In blocks, with one rounding to the dtype at the end. Not empty. */

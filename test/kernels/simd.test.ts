@@ -100,7 +100,7 @@ it("gives the bits of the JavaScript for any unit", () => {
 describe("usesLanes", () => {
   const nestsOf = (kernel: Kernel) =>
     planKernel(kernel).phases.flatMap((phase) => (phase.kind === "nest" ? [phase.nest] : []));
-  const unary = (op: "neg" | "exp" | "gelu", dtype: DType, shape: readonly number[]): Kernel => ({
+  const unary = (op: "neg" | "exp" | "gelu" | "sin", dtype: DType, shape: readonly number[]): Kernel => ({
     kind: "unary",
     op,
     inputs: [operand(dtype, shape)],
@@ -117,8 +117,10 @@ describe("usesLanes", () => {
   });
 
   it("leaves the engine's own functions to JavaScript", () => {
-    expect(uses(unary("exp", "float", [4096]), "always")).toEqual([false]);
-    expect(uses(unary("gelu", "half", [4096]), "always")).toEqual([false]);
+    expect(uses(unary("exp", "double", [4096]), "always")).toEqual([false]);
+    expect(uses(unary("sin", "half", [4096]), "always")).toEqual([false]);
+    expect(uses(unary("exp", "float", [4096]), "auto")).toEqual([true]);
+    expect(uses(unary("gelu", "half", [4096]), "auto")).toEqual([true]);
   });
 
   it("leaves a sum of everything to JavaScript: its order has no neighbours", () => {

@@ -3,11 +3,13 @@
  * arithmetic shared.
  */
 import type { UnitKernel, UnitStep } from "../../src/commands/kernel.ts";
-import type { DType } from "../../src/numerics/dtype.ts";
+import type { UnaryOpType } from "../../src/ir/ops/op.ts";
+import { type DType, dtypes } from "../../src/numerics/dtype.ts";
 import { compileUnary } from "./compiled-expressions.ts";
 import type { Value } from "../../src/numerics/tensor/storage.ts";
+import { randomBits } from "../../src/oracle/creation.ts";
 import { at } from "../../src/support/invariant.ts";
-import { binary, cast, dot, numberOf, reduce, unary } from "./reference.ts";
+import { binary, cast, dot, isInexact, numberOf, reduce, toDType, unary } from "./reference.ts";
 import { rowMajor, type Values } from "./run-kernel.ts";
 
 interface Tensor {
@@ -33,6 +35,19 @@ export function evaluateUnit(unit: UnitKernel, inputs: readonly Values[]): reado
   return unit.results.map((value) => at(tensors, value).values);
 }
 
+type Statement = (x: Value) => Value;
+
+const compiled = new Map<string, Statement>();
+
+/** The oracle's definition, or that of kernels where their last bits differ. */
+function statementOf(op: UnaryOpType, dtype: DType): Statement {
+  if (!isInexact(op, dtype)) return (x) => unary(op, dtype, x);
+  const key = `${op} ${dtype}`;
+  const statement = compiled.get(key) ?? compileUnary(op, dtype);
+  compiled.set(key, statement);
+  return statement;
+}
+
 function indices(shape: readonly number[]): readonly Index[] {
   return shape.reduce<readonly Index[]>(
     (all, extent) => all.flatMap((index) => Array.from({ length: extent }, (_, i) => [...index, i])),
@@ -46,18 +61,37 @@ function element(
   dtype: DType,
   index: Index,
 ): Value {
-  const first = at(operands, 0);
+  const [first = { dtype, shape: [], values: [] }] = operands;
   switch (step.kind) {
     case "Set":
+    case "Expand":
       return read(first, index);
+    case "Full":
+      return dtype === "int64" ? BigInt(step.value) : cast("double", dtype, Number(step.value));
+    case "RandomBits": {
+      const scalars = operands.map(({ values }, i) => ({
+        dtype: "int64" as const,
+        shape: [],
+        elements: [at(values, i === 0 ? 0 : at(index, i - 1))],
+        bounds: new Float64Array(1),
+      }));
+      return at(randomBits(step, scalars, dtype, []).elements, 0);
+    }
+    case "Iota":
+      throw new Error("iota is a kernel of its own");
     case "Unary":
-      return step.op === "gelu"
-        ? compileUnary("gelu", dtype)(read(first, index))
-        : unary(step.op, dtype, read(first, index));
+      return statementOf(step.op, dtype)(read(first, index));
     case "Cast":
       return cast(first.dtype, step.to, read(first, index));
     case "Binary":
-      return binary(step.op, dtype, ...sides(step, operands, dtype, index));
+      return binary(step.op, first.dtype, ...sides(step, operands, first.dtype, index));
+    case "Ternary": {
+      const values = operands.slice(1).map((each) => read(each, index));
+      if (step.scalar !== undefined) {
+        values.splice(step.scalar.position - 1, 0, rounded(dtype, step.scalar.text));
+      }
+      return at(values, read(first, index) === 0 ? 1 : 0);
+    }
     case "Reduction": {
       const kept = index.values();
       const reduced = first.shape.map((extent, axis) =>
@@ -89,15 +123,52 @@ function element(
     case "Slice":
       return read(
         first,
-        index.map((i, axis) => i + at(step.ranges, axis).start),
+        index.map((i, axis) => i * (at(step.ranges, axis).step ?? 1) + at(step.ranges, axis).start),
       );
     case "Select":
       return read(first, [...index.slice(0, step.axis), step.index, ...index.slice(step.axis)]);
+    case "Cat": {
+      let position = at(index, step.axis);
+      const own = operands.findIndex(({ shape }) => {
+        const isInside = position < at(shape, step.axis);
+        if (!isInside) position -= at(shape, step.axis);
+        return isInside;
+      });
+      return read(at(operands, own), index.with(step.axis, position));
+    }
+    case "IndexSelect": {
+      const rank = at(operands, 1).shape.length;
+      const place = read(at(operands, 1), index.slice(step.axis, step.axis + rank));
+      return readAt(first, step.axis, place, (inside) => index.toSpliced(step.axis, rank, inside));
+    }
+    case "Gather":
+      return readAt(first, step.axis, read(at(operands, 1), index), (inside) => index.with(step.axis, inside));
+    case "ScatterAdd": {
+      const [places, source] = [at(operands, 1), at(operands, 2)];
+      return range(at(source.shape, step.axis)).reduce(
+        (sum, i) => {
+          const from = index.with(step.axis, i);
+          const isHere = Number(read(places, from)) === index[step.axis];
+          return isHere ? binary("add", dtype, sum, read(source, from)) : sum;
+        },
+        read(first, index),
+      );
+    }
+    case "Pad": {
+      const inside = index.map((i, axis) => i - at(step.widths, axis).before);
+      const isInside = inside.every((i, axis) => i >= 0 && i < at(first.shape, axis));
+      return isInside ? read(first, inside) : numberOf(dtype, step.value);
+    }
     case "Matmul":
       return matmulElement(first, at(operands, 1), index);
     case "Linear":
       return linearElement(first, at(operands, 1), operands[2], index);
   }
+}
+
+/** A number as an element. */
+function rounded(dtype: DType, text: string): Value {
+  return dtypes[dtype].family === "float" ? toDType(dtype, Number(text)) : numberOf(dtype, text);
 }
 
 function sides(
@@ -110,6 +181,12 @@ function sides(
   if (scalar === undefined) return [first, read(at(operands, 1), index)];
   const number = numberOf(dtype, scalar.text);
   return scalar.position === 0 ? [number, first] : [first, number];
+}
+
+/** The element at a loaded index along `axis`, or 0. */
+function readAt(tensor: Tensor, axis: number, place: Value, position: (inside: number) => Index): Value {
+  const inside = place >= 0 && place < at(tensor.shape, axis);
+  return inside ? read(tensor, position(Number(place))) : numberOf(tensor.dtype, "0");
 }
 
 /** The element at `index`; an axis of one element takes any. */

@@ -76,8 +76,8 @@ export function createCompute(
   };
 
   return {
-    launch: (_, { kernel, inputs, outputs }: Launch) =>
-      at(kernels, kernel)(inputs.map(addressOf), outputs.map(addressOf)),
+    launch: (_, { kernel, inputs, outputs, origins }: Launch) =>
+      at(kernels, kernel)(inputs.map(addressOf), outputs.map(addressOf), origins),
     copy: (source, destination) => {
       copyOf(source.view, destination)(sourceAddress(source), addressOf(destination));
     },

@@ -4,11 +4,12 @@
  */
 import { dtypes } from "../../numerics/dtype.ts";
 import { emitJs, jsConstant } from "../../numerics/scalar/emit-js.ts";
+import { type Expression, operand } from "../../numerics/scalar/expression.ts";
 import type { ReductionSemantics } from "../../ir/ops/functions/expressions.ts";
 import { sumBlock } from "../../numerics/sum-order.ts";
 import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
-import { type Affine, type Atom, coefficientOf } from "../nests/affine.ts";
+import { type Affine, type Atom, coefficientOf, lastNeeded } from "../nests/affine.ts";
 import { accumulatesRows } from "../nests/arrange-loops.ts";
 import { accumulatorDType, addressAsIndex, elementText, loadText, storeText } from "./element-text.ts";
 import { type Access, accumulatorLevels, type Instruction, type Loop, type Memory, type Nest } from "../nests/nest.ts";
@@ -29,7 +30,7 @@ export function rowAccumulatorBytes(nest: Nest): number {
 }
 
 /**
- * The lines of one block. They refer to `inputs` and `outputs` (arrays of byte addresses) and to the views of
+ * The lines of one block. They refer to `inputs` and `outputs` (arrays of byte addresses), `origins`, and the views of
  * element-text.ts.
  */
 export function emitNest(nest: Nest, addresses: NestAddresses): readonly string[] {
@@ -48,7 +49,8 @@ type Cursor = ReadonlyMap<Access, { readonly name: string; readonly text: string
 type Inner = (cursor: Cursor) => readonly string[];
 
 function loopsText(nest: Nest, start: Cursor, addresses: NestAddresses): readonly string[] {
-  const { reduction } = nest;
+  const { reduction, scatter } = nest;
+  if (scatter !== undefined) return scatterText(nest, scatter, start);
   if (reduction === null) {
     return emitLoops(nest.loops, start, (cursor) => [...bodyText(nest, cursor), storeBody(nest, cursor)]);
   }
@@ -71,6 +73,16 @@ function loopsText(nest: Nest, start: Cursor, addresses: NestAddresses): readonl
     storeText(nest.target.dtype, indexText(nest, nest.target, outer), reduction.finish, [sum(levels - 1)]),
   ];
   return emitLoops(nest.loops, start, accumulate, { enclosing: true });
+}
+
+/** Combines each value with the element at its target, in the order of the loops. */
+function scatterText(nest: Nest, combine: Expression, start: Cursor): readonly string[] {
+  return emitLoops([...nest.loops, ...nest.reducedLoops], start, (cursor) => {
+    const { dtype } = nest.target;
+    const index = indexText(nest, nest.target, cursor);
+    const sum = `const sum = ${loadText(dtype, index)};`;
+    return [...bodyText(nest, cursor, true), sum, storeText(dtype, index, combine, ["sum", lastName(nest)])];
+  });
 }
 
 /** Adds the accumulator below level `to` to that of level `to`, and resets it. */
@@ -195,14 +207,16 @@ function emitLoops(loops: readonly Loop[], cursor: Cursor, inner: Inner, form: L
   return around(loop, [...declarations, ...emitLoops(rest, next, inner, form)]);
 }
 
-/** Computes every instruction into a separate constant. */
-function bodyText(nest: Nest, cursor: Cursor): readonly string[] {
+/** Computes every instruction into a separate constant, and the indices that follow from it. */
+function bodyText(nest: Nest, cursor: Cursor, keepsLast = nest.reduction !== null): readonly string[] {
   const last = nest.body.length - 1;
   return [
-    ...divisionsText(nest.atoms),
+    ...atomsText(nest.atoms, -1),
     ...nest.body.flatMap((instruction, i) =>
       // storeBody stores the last instruction directly, without a constant.
-      i === last && nest.reduction === null ? [] : [`const ${nameOf(i)} = ${valueText(nest, instruction, cursor)};`],
+      i === last && !keepsLast
+        ? []
+        : [`const ${nameOf(i)} = ${valueText(nest, instruction, cursor)};`, ...atomsText(nest.atoms, i)],
     ),
   ];
 }
@@ -211,6 +225,8 @@ function valueText(nest: Nest, instruction: Instruction, cursor: Cursor): string
   switch (instruction.kind) {
     case "load":
       return loadText(instruction.access.dtype, indexText(nest, instruction.access, cursor));
+    case "index":
+      return `BigInt(${affineText(instruction.index, nest.atoms)} + origins[${instruction.origin}])`;
     case "apply":
       return emitJs(instruction.expression, instruction.operands.map(nameOf));
     default:
@@ -226,6 +242,8 @@ function storeBody(nest: Nest, cursor: Cursor): string {
     case "load":
       // A plain copy moves the stored bits unchanged.
       return `${elementText(dtype, index)} = ${elementText(dtype, indexText(nest, last.access, cursor))};`;
+    case "index":
+      return storeText(dtype, index, operand("i64", 0), [valueText(nest, last, cursor)]);
     case "apply":
       return storeText(dtype, index, last.expression, last.operands.map(nameOf));
     default:
@@ -233,9 +251,11 @@ function storeBody(nest: Nest, cursor: Cursor): string {
   }
 }
 
-function divisionsText(atoms: readonly Atom[]): readonly string[] {
+/** The atoms that are known after instruction `after`; -1 for those that need none. */
+function atomsText(atoms: readonly Atom[], after: number): readonly string[] {
   return atoms.flatMap((atom, i) => {
-    if (atom.kind === "loop") return [];
+    if (atom.kind === "loop" || lastNeeded(atoms, i) !== after) return [];
+    if (atom.kind === "loaded") return [`const ${atomName(i, atoms)} = ${nameOf(atom.instruction)};`];
     const dividend = affineText(atom.dividend, atoms);
     const text =
       atom.kind === "remainder" ? `(${dividend}) % ${atom.divisor}` : `Math.floor((${dividend}) / ${atom.divisor})`;

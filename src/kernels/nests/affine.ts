@@ -1,6 +1,6 @@
 /**
- * Index arithmetic of generated loops: a constant plus atoms times coefficients. An atom is a loop variable, or the
- * quotient or remainder of an uneven division. All values are at least 0.
+ * Index arithmetic of generated loops: a constant plus atoms times coefficients. An atom is a loop variable, the quotient
+ * or remainder of an uneven division, or an index that is loaded. All values are at least 0.
  */
 import { at } from "../../support/invariant.ts";
 
@@ -24,7 +24,29 @@ export type Atom =
       readonly extent: number;
       readonly dividend: Affine;
       readonly divisor: number;
-    };
+    }
+  /** The value of an instruction of the nest's body, which changes with the loops `by` alone. */
+  | { readonly kind: "loaded"; readonly extent: number; readonly instruction: number; readonly by: readonly number[] };
+
+/** The loops that an atom's value changes with. */
+export function loopsBehind(atoms: readonly Atom[], atom: number): readonly number[] {
+  const definition = at(atoms, atom);
+  if (definition.kind === "loop") return [atom];
+  return definition.kind === "loaded"
+    ? definition.by
+    : definition.dividend.terms.flatMap((term) => loopsBehind(atoms, term.atom));
+}
+
+/**
+ * The last instruction that an atom needs; -1 for an atom that needs none. An atom is declared as soon as it can be, and
+ * the others of one instruction in their order.
+ */
+export function lastNeeded(atoms: readonly Atom[], atom: number): number {
+  const definition = at(atoms, atom);
+  if (definition.kind === "loop") return -1;
+  if (definition.kind === "loaded") return definition.instruction;
+  return Math.max(-1, ...definition.dividend.terms.map((term) => lastNeeded(atoms, term.atom)));
+}
 
 export function constantIndex(constant: number): Affine {
   return { constant, terms: [] };

@@ -8,10 +8,12 @@ import { type Affine, coefficientOf } from "./affine.ts";
 import type { Access, Loop, Nest } from "./nest.ts";
 
 export function arrangeLoops(nest: Nest): Nest {
-  const accesses = [...loadsOf(nest), nest.target];
+  const indices = nest.body.flatMap((step) => (step.kind === "index" ? [step.index] : []));
+  const steps = [...[...loadsOf(nest), nest.target].map(({ offset }) => offset), ...indices];
   const divided = new Set<number>();
   for (const atom of nest.atoms) {
-    if (atom.kind !== "loop") for (const term of atom.dividend.terms) divided.add(term.atom);
+    if (atom.kind === "quotient" || atom.kind === "remainder")
+      for (const term of atom.dividend.terms) divided.add(term.atom);
   }
   const join = (loops: readonly Loop[]): readonly Loop[] =>
     loops.reduce<readonly Loop[]>((joined, loop) => {
@@ -20,9 +22,7 @@ export function arrangeLoops(nest: Nest): Nest {
         outer !== undefined &&
         !divided.has(outer.atom) &&
         !divided.has(loop.atom) &&
-        accesses.every(
-          ({ offset }) => coefficientOf(offset, outer.atom) === coefficientOf(offset, loop.atom) * loop.extent,
-        );
+        steps.every((step) => coefficientOf(step, outer.atom) === coefficientOf(step, loop.atom) * loop.extent);
       if (!joins) return [...joined, loop];
       return [...joined.slice(0, -1), { atom: loop.atom, extent: outer.extent * loop.extent }];
     }, []);
@@ -40,9 +40,10 @@ export function arrangeLoops(nest: Nest): Nest {
     ...nest,
     loops,
     reducedLoops,
-    body: nest.body.map((instruction) =>
-      instruction.kind === "load" ? { ...instruction, access: strip(instruction.access) } : instruction,
-    ),
+    body: nest.body.map((instruction) => {
+      if (instruction.kind === "load") return { ...instruction, access: strip(instruction.access) };
+      return instruction.kind === "index" ? { ...instruction, index: without(instruction.index) } : instruction;
+    }),
     target: strip(nest.target),
   };
 }

@@ -6,18 +6,23 @@
 import type { UnitKernel, UnitStep } from "../../commands/kernel.ts";
 import { elementCount } from "../../commands/view.ts";
 import type { DType } from "../../numerics/dtype.ts";
-import type { Expression } from "../../numerics/scalar/expression.ts";
+import { computeType, constant, type Expression } from "../../numerics/scalar/expression.ts";
 import {
   binaryExpression,
   castExpression,
+  fullExpression,
+  iotaExpression,
   reductionSemantics,
+  ternaryExpression,
   unaryExpression,
 } from "../../ir/ops/functions/expressions.ts";
+import { appendRandom } from "../../ir/ops/functions/philox.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
-import { type Affine, affineKey, coefficientOf, constantIndex, dot } from "./affine.ts";
+import { type Affine, affineKey, coefficientOf, constantIndex, dot, loopsBehind } from "./affine.ts";
 import { type AxisLoops, createIndexSpace, type IndexSpace, unsplit } from "./index-space.ts";
 import type { Access, Instruction, Loop, Nest, Placement } from "./nest.ts";
+import { insideExpression, placeExpression } from "./loaded-index.ts";
 import { isViewStep, viewIndex } from "./view-index.ts";
 
 export interface UnitGraph {
@@ -77,7 +82,7 @@ function buildReduction(graph: UnitGraph, value: number, step: ReductionStep): N
 }
 
 /** Rebuilds while divisions request splits. It ends, because each split makes a loop shorter. */
-function settle<T>(start: AxisLoops, build: (space: IndexSpace, loops: AxisLoops) => T): T {
+export function settle<T>(start: AxisLoops, build: (space: IndexSpace, loops: AxisLoops) => T): T {
   let loops = start;
   for (;;) {
     const space = createIndexSpace(loops);
@@ -117,19 +122,32 @@ export function stridedBox(graph: UnitGraph, value: number): StridedBox | null {
   });
 }
 
-interface Body {
+export interface Body {
   readonly instructions: readonly Instruction[];
   /** The instruction for `value` at `index`: a load if the value is stored. */
   readonly read: (value: number, index: readonly Affine[]) => number;
+  /** An instruction that computes `expression` of the results of others. */
+  readonly apply: (expression: Expression, ...operands: readonly number[]) => number;
+  /** The place of an index that an instruction has loaded along an axis of `extent` elements, in range. */
+  readonly place: (loaded: number, dtype: DType, extent: number) => Affine;
   /** The instruction for `value` at `index`, computed by its step. */
   readonly compute: (value: number, index: readonly Affine[]) => number;
 }
 
-function createBody(graph: UnitGraph, space: IndexSpace): Body {
+export function createBody(graph: UnitGraph, space: IndexSpace): Body {
   const { values } = graph.unit;
   const instructions: Instruction[] = [];
   const known = new Map<string, number>();
-  const emit = (instruction: Instruction): number => instructions.push(instruction) - 1;
+  const loops: ReadonlySet<number>[] = [];
+  const emit = (instruction: Instruction): number => {
+    const { terms } = instruction.kind === "load" ? instruction.access.offset : { terms: [] };
+    const own = (instruction.kind === "index" ? instruction.index.terms : terms).flatMap(({ atom }) =>
+      loopsBehind(space.atoms, atom),
+    );
+    const operands = instruction.kind === "apply" ? instruction.operands : [];
+    loops.push(new Set([...own, ...operands.flatMap((operand) => [...at(loops, operand)])]));
+    return instructions.push(instruction) - 1;
+  };
   const dtypeOf = (value: number): DType => at(values, value).dtype;
   const apply = (expression: Expression, ...operands: readonly number[]): number =>
     emit({ kind: "apply", expression, operands });
@@ -145,35 +163,89 @@ function createBody(graph: UnitGraph, space: IndexSpace): Body {
     return result;
   };
 
+  const place: Body["place"] = (loaded, dtype, extent) => {
+    const instruction = apply(placeExpression(dtype, extent), loaded);
+    return space.loaded(instruction, extent, [...at(loops, instruction)]);
+  };
+
+  /** The element of `table` at a loaded index along `axis`; 0 if the index is outside. */
+  const readAt = (
+    table: number,
+    axis: number,
+    loaded: number,
+    dtype: DType,
+    indexOf: (place: Affine) => readonly Affine[],
+  ): number => {
+    const own = dtypeOf(table);
+    const extent = at(at(values, table).shape, axis);
+    const zero = constant(computeType[own], 0);
+    if (extent === 0) return apply(zero);
+    const element = read(table, indexOf(place(loaded, dtype, extent)));
+    return apply(insideExpression(dtype, extent, own, zero), loaded, element);
+  };
+
   const compute = (value: number, index: readonly Affine[]): number => {
     const step = graph.producers[value];
     // The result is an input, so the nest is a copy.
     if (step === undefined) return read(value, index);
-    const first = at(step.inputs, 0);
     if (isViewStep(step)) {
+      const first = at(step.inputs, 0);
       const { shape } = at(values, first);
       return read(first, viewIndex(step, index, shape, at(values, value).shape, space));
     }
     switch (step.kind) {
-      case "Unary":
+      case "Unary": {
+        const first = at(step.inputs, 0);
         return apply(unaryExpression(step.op, dtypeOf(first)), read(first, index));
-      case "Cast":
+      }
+      case "Cast": {
+        const first = at(step.inputs, 0);
         return apply(castExpression(dtypeOf(first), dtypeOf(value)), read(first, index));
+      }
+      case "Full":
+        return apply(fullExpression(step.value, dtypeOf(value)));
+      case "Iota": {
+        const position = emit({ kind: "index", index: at(index, 0), origin: step.origin });
+        return apply(iotaExpression(step.start, step.step, dtypeOf(value)), position);
+      }
+      case "RandomBits": {
+        const [seed = 0, ...parts] = step.inputs.map((input, i) => read(input, index.slice(i - 1, i)));
+        return appendRandom(apply, seed, parts, step);
+      }
       case "Binary": {
         const operands = step.inputs.map((input) => read(input, stretched(at(values, input).shape, index)));
-        return apply(binaryExpression(step.op, dtypeOf(value), step.scalar), ...operands);
+        return apply(binaryExpression(step.op, dtypeOf(at(step.inputs, 0)), step.scalar), ...operands);
+      }
+      case "Ternary": {
+        const operands = step.inputs.map((input) => read(input, stretched(at(values, input).shape, index)));
+        return apply(ternaryExpression(step.op, dtypeOf(value), step.scalar), ...operands);
+      }
+      case "IndexSelect": {
+        const [table, indices] = [at(step.inputs, 0), at(step.inputs, 1)];
+        const { axis } = step;
+        const rank = at(values, indices).shape.length;
+        const loaded = read(indices, index.slice(axis, axis + rank));
+        return readAt(table, axis, loaded, dtypeOf(indices), (place) => index.toSpliced(axis, rank, place));
+      }
+      case "Gather": {
+        const [table, indices] = [at(step.inputs, 0), at(step.inputs, 1)];
+        const loaded = read(indices, index);
+        return readAt(table, step.axis, loaded, dtypeOf(indices), (place) => index.with(step.axis, place));
       }
       case "Reduction":
       case "Matmul":
       case "Linear":
-        invariant(false, "reductions and contractions are stored", { value, kind: step.kind });
+      case "Cat":
+      case "Pad":
+      case "ScatterAdd":
+        invariant(false, "reductions, contractions and joined values are stored", { value, kind: step.kind });
         break;
       default:
         return unreachable(step);
     }
   };
 
-  return { instructions, read, compute };
+  return { instructions, read, apply, place, compute };
 }
 
 /** An operand of extent 1 along an axis broadcasts: it reads index 0. */
@@ -181,16 +253,16 @@ function stretched(shape: readonly number[], index: readonly Affine[]): readonly
   return index.map((axis, i) => (shape[i] === 1 ? constantIndex(0) : axis));
 }
 
-function accessTo(placement: Placement, index: readonly Affine[]): Access {
+export function accessTo(placement: Placement, index: readonly Affine[]): Access {
   return { memory: placement.memory, dtype: placement.dtype, offset: dot(index, placement.strides) };
 }
 
-function placementOf(graph: UnitGraph, value: number): Placement {
+export function placementOf(graph: UnitGraph, value: number): Placement {
   const placement = graph.placements[value];
   invariant(placement !== undefined, "a nest's value is stored", { value });
   return placement;
 }
 
-function loopsOf(space: IndexSpace, from: number, to: number): readonly Loop[] {
+export function loopsOf(space: IndexSpace, from: number, to: number): readonly Loop[] {
   return space.atoms.slice(from, to).map(({ extent }, i) => ({ atom: from + i, extent }));
 }

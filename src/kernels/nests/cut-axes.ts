@@ -5,8 +5,10 @@
 import { shapesOf } from "../../commands/as-unit.ts";
 import type { UnitKernel, UnitStep } from "../../commands/kernel.ts";
 import type { Shapes } from "../../ir/ops/row.ts";
-import { at } from "../../support/invariant.ts";
+import { isKept } from "../../ir/ops/kinds/views/pad.ts";
+import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
+import { isFree } from "./stored-values.ts";
 import { isViewStep, viewSources } from "./view-index.ts";
 
 /** Per value, the axis that is cut, or null if every part uses the whole value. */
@@ -47,7 +49,7 @@ export function cutAxes(unit: Pick<UnitKernel, "values" | "steps" | "results">, 
   const isCut = (value: number): boolean => (cuts.get(value) ?? null) !== null;
   const needed = unit.steps.filter(({ output }) => cuts.has(output));
   if (!unit.results.every(isCut)) return null;
-  if (!needed.every((step) => isViewStep(step) || isCut(step.output))) return null;
+  if (!needed.every((step) => isFree(unit, step) || isCut(step.output))) return null;
   return unit.values.map((_, value) => cuts.get(value) ?? null);
 }
 
@@ -79,18 +81,41 @@ function operandCut(step: UnitStep, position: number, axis: number, shapes: Shap
     const sources = viewSources(step, shape.length);
     if (sources === null) return reshapedAxis(shape, shapes.output, axis);
     const own = sources.findIndex((source) => source.axis === axis);
+    if (step.kind === "Expand" && shape[own] === 1) return "whole";
     return shape[own] === extent ? own : "torn";
   }
   switch (step.kind) {
     case "Unary":
     case "Cast":
     case "Binary":
+    case "Ternary":
       return shape[axis] === 1 ? "whole" : axis;
+    case "RandomBits":
+      return position === axis + 1 ? 0 : "whole";
+    case "Full":
+    case "Iota":
+      invariant(false, "an op without operands has none to cut", { kind: step.kind });
+      break;
     case "Reduction":
       return at(
         [...shape.keys()].filter((i) => !step.axes.includes(i)),
         axis,
       );
+    case "Cat":
+      return step.axis === axis ? "torn" : axis;
+    case "ScatterAdd":
+      return step.axis === axis ? "torn" : axis;
+    case "Gather":
+      return position === 0 && step.axis === axis ? "whole" : axis;
+    case "IndexSelect": {
+      const rank = at(shapes.operands, 1).length;
+      const isIndex = axis >= step.axis && axis < step.axis + rank;
+      if (position === 1) return isIndex ? axis - step.axis : "whole";
+      if (isIndex) return "whole";
+      return axis < step.axis ? axis : axis - rank + 1;
+    }
+    case "Pad":
+      return isKept(at(step.widths, axis)) ? axis : "torn";
     case "Matmul":
       return matmulAxis(position, axis, shapes);
     case "Linear":

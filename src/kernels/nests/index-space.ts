@@ -17,6 +17,8 @@ export interface IndexSpace {
   /** The index along each axis. */
   readonly axes: readonly Affine[];
   readonly divide: (dividend: Affine, divisor: number) => { readonly quotient: Affine; readonly remainder: Affine };
+  /** The index that an instruction loads; `by` are the loops that it changes with. */
+  readonly loaded: (instruction: number, extent: number, by: readonly number[]) => Affine;
   /** The loops to use instead, if a division requested a split. */
   readonly refined: () => AxisLoops | null;
 }
@@ -63,6 +65,13 @@ export function createIndexSpace(loops: AxisLoops): IndexSpace {
     return null;
   };
 
+  const loaded = (instruction: number, extent: number, by: readonly number[]): Affine => {
+    const known = atoms.findIndex(
+      (atom) => atom.kind === "loaded" && atom.instruction === instruction && atom.extent === extent,
+    );
+    return atomIndex(known < 0 ? atoms.push({ kind: "loaded", extent, instruction, by }) - 1 : known);
+  };
+
   const refined = (): AxisLoops | null => {
     if (request === null) return null;
     const { loop, inner } = request;
@@ -72,5 +81,5 @@ export function createIndexSpace(loops: AxisLoops): IndexSpace {
     );
   };
 
-  return { atoms, loopCount, axes, divide, refined };
+  return { atoms, loopCount, axes, divide, loaded, refined };
 }

@@ -30,9 +30,17 @@ export interface Access {
   readonly offset: Affine;
 }
 
+/** An index of a whole tensor, as i64: `index` plus the launch's origin at position `origin`. */
+export interface IndexInstruction {
+  readonly kind: "index";
+  readonly index: Affine;
+  readonly origin: number;
+}
+
 /** Single assignment: the position of an instruction identifies it, and its operands precede it. */
 export type Instruction =
   | { readonly kind: "load"; readonly access: Access }
+  | IndexInstruction
   | { readonly kind: "apply"; readonly expression: Expression; readonly operands: readonly number[] };
 
 export interface Loop {
@@ -47,6 +55,11 @@ export interface Nest {
   /** Run inside `loops`, in the order of accumulation. Empty without a reduction. */
   readonly reducedLoops: readonly Loop[];
   readonly reduction: ReductionSemantics | null;
+  /**
+   * If present, the body's value is combined with the element at the target, which several iterations of `reducedLoops`
+   * may have: in their order, within one iteration of `loops`.
+   */
+  readonly scatter?: Expression;
   /** The nest stores or accumulates the result of the last instruction. */
   readonly body: readonly Instruction[];
   readonly target: Access;

@@ -3,7 +3,7 @@
  * unique offset, which identifies it. Afterwards offsets overlap where lifetimes do not, by first fit in the order of
  * the phases.
  */
-import type { Instruction, Memory } from "./nest.ts";
+import type { Instruction, Memory, Nest } from "./nest.ts";
 import type { Phase } from "../phase.ts";
 
 export interface SharedScratch {
@@ -25,7 +25,19 @@ interface Place {
 
 /** `sizes` maps the offset of each value to its aligned bytes. */
 export function shareScratch(phases: readonly Phase[], sizes: ReadonlyMap<number, number>): SharedScratch {
-  const lifetimes = lifetimesOf(phases);
+  const { move, bytes } = placeScratch(phases.map(memoriesOf), sizes);
+  return { phases: phases.map((phase) => movedPhase(phase, move)), bytes };
+}
+
+export interface ScratchPlaces {
+  /** Where memory lies; other memory than scratch stays. */
+  readonly move: (memory: Memory) => Memory;
+  readonly bytes: number;
+}
+
+/** `uses` has the memory that each step uses, in order. Values that one step uses do not overlap. */
+export function placeScratch(uses: readonly (readonly Memory[])[], sizes: ReadonlyMap<number, number>): ScratchPlaces {
+  const lifetimes = lifetimesOf(uses);
   const offsets = new Map<number, number>();
   let live: readonly Place[] = [];
   let bytes = 0;
@@ -39,14 +51,14 @@ export function shareScratch(phases: readonly Phase[], sizes: ReadonlyMap<number
   }
   const move = (memory: Memory): Memory =>
     memory.kind === "scratch" ? { kind: "scratch", offset: offsets.get(memory.offset) ?? 0 } : memory;
-  return { phases: phases.map((phase) => moved(phase, move)), bytes };
+  return { move, bytes };
 }
 
 /** In order of first use. */
-function lifetimesOf(phases: readonly Phase[]): ReadonlyMap<number, Lifetime> {
+function lifetimesOf(uses: readonly (readonly Memory[])[]): ReadonlyMap<number, Lifetime> {
   const lifetimes = new Map<number, Lifetime>();
-  for (const [i, phase] of phases.entries()) {
-    for (const memory of memoriesOf(phase)) {
+  for (const [i, memories] of uses.entries()) {
+    for (const memory of memories) {
       if (memory.kind !== "scratch") continue;
       lifetimes.set(memory.offset, { first: lifetimes.get(memory.offset)?.first ?? i, last: i });
     }
@@ -64,7 +76,7 @@ function firstGap(live: readonly Place[], size: number): number {
   return offset;
 }
 
-function memoriesOf(phase: Phase): readonly Memory[] {
+export function memoriesOf(phase: Phase): readonly Memory[] {
   if (phase.kind === "contraction") {
     const { a, b, bias, c } = phase;
     return [a, b, ...(bias === null ? [] : [bias]), c].map(({ memory }) => memory);
@@ -74,15 +86,19 @@ function memoriesOf(phase: Phase): readonly Memory[] {
   return [...loads, target.memory];
 }
 
-function moved(phase: Phase, move: (memory: Memory) => Memory): Phase {
+export function movedPhase<P extends Phase>(phase: P, move: ScratchPlaces["move"]): P;
+export function movedPhase(phase: Phase, move: ScratchPlaces["move"]): Phase {
   const inMemory = <T extends { readonly memory: Memory }>(item: T): T => ({ ...item, memory: move(item.memory) });
-  if (phase.kind === "contraction") {
-    const { a, b, bias, c } = phase;
-    return { ...phase, a: inMemory(a), b: inMemory(b), bias: bias && inMemory(bias), c: inMemory(c) };
-  }
-  const { nest } = phase;
-  const body = nest.body.map((instruction): Instruction =>
-    instruction.kind === "load" ? { ...instruction, access: inMemory(instruction.access) } : instruction,
-  );
-  return { ...phase, nest: { ...nest, body, target: inMemory(nest.target) } };
+  if (phase.kind === "nest") return { ...phase, nest: movedNest(phase.nest, move) };
+  const { a, b, bias, c } = phase;
+  return { ...phase, a: inMemory(a), b: inMemory(b), bias: bias && inMemory(bias), c: inMemory(c) };
+}
+
+export function movedNest(nest: Nest, move: ScratchPlaces["move"]): Nest {
+  const body = nest.body.map((instruction): Instruction => {
+    if (instruction.kind !== "load") return instruction;
+    const { access } = instruction;
+    return { ...instruction, access: { ...access, memory: move(access.memory) } };
+  });
+  return { ...nest, body, target: { ...nest.target, memory: move(nest.target.memory) } };
 }

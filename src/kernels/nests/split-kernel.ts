@@ -2,10 +2,11 @@
  * Divides a kernel into parts that may run in any order and concurrently. Each part computes a range of the outputs
  * along one axis that is not reduced. Every element is computed as in the whole kernel, so the bits are the same.
  */
-import type { Kernel, Operand, UnitKernel, UnitStep } from "../../commands/kernel.ts";
+import { type Kernel, type Operand, originsOf, type UnitKernel, type UnitStep } from "../../commands/kernel.ts";
 import { elementCount } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
+import { attentionCut, attentionWork, isAttention } from "../../commands/attention.ts";
 import { asUnit, shapesOf } from "../../commands/as-unit.ts";
 import { type CutAxes, cutAxes } from "./cut-axes.ts";
 import { tileRows } from "../gemm/gemm-wasm.ts";
@@ -37,9 +38,17 @@ const lineBytes = 64;
  * pays.
  */
 export function splitKernel(kernel: Kernel, parts: number): readonly KernelPart[] {
-  const { axes, ranges } = chooseCut(kernel, parts) ?? { axes: [], ranges: [] };
-  if (ranges.length < 2)
-    return [{ kernel: kernel, inputOffsets: kernel.inputs.map(() => 0), outputOffsets: kernel.outputs.map(() => 0) }];
+  const cut = chooseCut(kernel, parts);
+  return cut === null ? [wholeKernel(kernel)] : partsOf(kernel, cut.axes, cut.ranges);
+}
+
+/** The kernel as its only part. */
+export function wholeKernel(kernel: Kernel): KernelPart {
+  return { kernel, inputOffsets: kernel.inputs.map(() => 0), outputOffsets: kernel.outputs.map(() => 0) };
+}
+
+/** A part for each range of the axes that `cutsAlong` returns. */
+export function partsOf(kernel: Kernel, axes: CutAxes, ranges: readonly Range[]): readonly KernelPart[] {
   const ofLength = new Map<number, Kernel>();
   return ranges.map(({ start, stop }) => {
     const length = stop - start;
@@ -67,15 +76,14 @@ interface Cut {
 function chooseCut(kernel: Kernel, parts: number): Cut | null {
   const output = at(kernel.outputs, 0);
   if (parts < 2 || elementCount(output.shape) === 0) return null;
-  const byStride = [...output.shape.keys()].toSorted((a, b) => at(output.strides, b) - at(output.strides, a));
   let best: Cut | null = null;
-  for (const axis of byStride) {
+  for (const axis of axesByStride(kernel)) {
     const extent = at(output.shape, axis);
     const ranges = cutRange(extent, parts, grainOf(kernel, axis));
     const longest = Math.max(...ranges.map(({ start, stop }) => stop - start));
     const balance = (longest * parts) / extent;
     if (ranges.length < 2 || (best !== null && balance >= best.balance)) continue;
-    const axes = axesOf(kernel, axis);
+    const axes = cutsAlong(kernel, axis);
     if (axes === null) continue;
     best = { axes, ranges, balance };
     if (balance <= goodBalance) break;
@@ -104,9 +112,20 @@ function cutRange(extent: number, parts: number, grain: number): readonly Range[
   return Array.from({ length: count }, (_, i) => ({ start: boundary(i), stop: boundary(i + 1) }));
 }
 
-/** One entry per value of a unit. For other kernels one per operand, inputs first. */
-function axesOf(kernel: Kernel, axis: number): CutAxes | null {
-  if (kernel.kind === "opaque") return null;
+/** Axes of the first output, the outermost in memory first. */
+export function axesByStride({ outputs }: Kernel): readonly number[] {
+  const { shape, strides } = at(outputs, 0);
+  return [...shape.keys()].toSorted((a, b) => at(strides, b) - at(strides, a));
+}
+
+/**
+ * How parts along an axis of the first output cut the kernel; null if they would not be independent. One entry per value
+ * of a unit. For other kernels one per operand, inputs first.
+ */
+export function cutsAlong(kernel: Kernel, axis: number): CutAxes | null {
+  // The parts of a kernel are launched with its origins.
+  if (kernel.kind === "opaque" || originsOf(kernel) > 0) return null;
+  if (isAttention(kernel)) return attentionCut(kernel, axis);
   return kernel.kind === "combine" || kernel.kind === "fill"
     ? [...kernel.inputs, ...kernel.outputs].map(() => axis)
     : cutAxes(asUnit(kernel), axis);
@@ -150,6 +169,7 @@ export function kernelWork(kernel: Kernel): number {
   if (kernel.kind === "combine" || kernel.kind === "fill" || kernel.kind === "opaque") {
     return elementWork * elementCount(at(kernel.outputs, 0).shape) * (kernel.inputs.length + kernel.outputs.length);
   }
+  if (isAttention(kernel)) return attentionWork(kernel);
   const unit = asUnit(kernel);
   const written = unit.outputs.reduce((count, { shape }) => count + elementCount(shape), 0);
   return unit.steps.reduce((work, step) => work + rowOf(step).work(step, shapesOf(unit, step)), elementWork * written);

@@ -1,15 +1,20 @@
 /**
  * Which values of a unit are stored; each gets a separate loop nest. All others are inlined where they are read. The
- * stored values are results, reductions, contractions, computed operands of contractions, and computations that
+ * stored values are results, reductions, contractions, joined values, computed operands of contractions, and computations that
  * inlining would repeat: several nests read them, or one nest reads them at several indices or along an axis that they
  * do not have.
  */
 import type { UnitKernel, UnitStep } from "../../commands/kernel.ts";
+import { elementCount } from "../../commands/view.ts";
+import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import { isViewStep } from "./view-index.ts";
 
 /** With more computations in one nest, JavaScript engines no longer optimize the function well. */
 const mostInlined = 64;
+
+/** What cannot be computed where another nest reads it. */
+const ownNest: ReadonlySet<UnitStep["kind"]> = new Set(["Reduction", "Matmul", "Linear", "Cat", "Pad", "ScatterAdd"]);
 
 /** One read of a value by a nest. */
 interface Use {
@@ -40,8 +45,7 @@ export function storedValues(unit: Pick<UnitKernel, "values" | "steps" | "result
     const own = [...at(uses, value).values()];
     if (own.length === 0 && !stored.has(value)) continue;
     const repeats = own.length > 1 || own.some((use) => use.store);
-    if (step.kind === "Reduction" || step.kind === "Matmul" || step.kind === "Linear" || (repeats && !isViewStep(step)))
-      stored.add(value);
+    if (ownNest.has(step.kind) || (repeats && !isFree(unit, step))) stored.add(value);
     const nest = own[0]?.nest;
     if (!stored.has(value) && !isViewStep(step) && nest !== undefined) {
       const count = (inlined.get(nest) ?? 0) + 1;
@@ -63,6 +67,16 @@ export function storedValues(unit: Pick<UnitKernel, "values" | "steps" | "result
   return stored;
 }
 
+/**
+ * Views and constants cost nothing where they are inlined. A 16-bit float is read as fast as the same value in float,
+ * and takes less memory.
+ */
+export function isFree({ values }: Pick<UnitKernel, "values">, step: UnitStep): boolean {
+  if (step.kind !== "Cast") return isViewStep(step) || step.kind === "Full";
+  const { dtype } = at(values, at(step.inputs, 0));
+  return step.to === "float" && dtypes[dtype].family === "float" && dtypes[dtype].bytes === 2;
+}
+
 /** How the index of a step's operand differs from the index of its output; null if they are equal. */
 function pathChange(
   { values }: Pick<UnitKernel, "values">,
@@ -70,9 +84,17 @@ function pathChange(
   input: number,
 ): "view" | "stretched" | "contracted" | null {
   if (step.kind === "Matmul" || step.kind === "Linear") return "contracted";
+  if (step.kind === "RandomBits") return "stretched";
   if (step.kind === "Set") return null;
-  if (isViewStep(step)) return "view";
-  if (step.kind !== "Binary") return null;
+  if (isViewStep(step) && step.kind !== "Expand") return "view";
+  if (step.kind === "Cat" || step.kind === "Pad" || step.kind === "ScatterAdd") return "view";
+  if (step.kind === "IndexSelect" || step.kind === "Gather") {
+    if (input === 1) return step.kind === "Gather" ? null : "stretched";
+    // What is read at most once per element on average is not worth storing.
+    const [read, made] = [at(step.inputs, 0), step.output].map((value) => elementCount(at(values, value).shape));
+    return (made ?? 0) <= (read ?? 0) ? "view" : "stretched";
+  }
+  if (step.kind !== "Binary" && step.kind !== "Ternary" && step.kind !== "Expand") return null;
   const { shape } = at(values, at(step.inputs, input));
   return shape.some((extent, axis) => extent === 1 && at(values, step.output).shape[axis] !== 1) ? "stretched" : null;
 }

@@ -6,7 +6,7 @@ import type { UnitStep } from "../../commands/kernel.ts";
 import type { AxisSource, ViewKind } from "../../ir/ops/row.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import { at } from "../../support/invariant.ts";
-import { type Affine, constantIndex, dot, sum } from "./affine.ts";
+import { type Affine, constantIndex, dot, scale, sum } from "./affine.ts";
 import type { IndexSpace } from "./index-space.ts";
 import { contiguousStrides } from "../../commands/view.ts";
 
@@ -26,9 +26,12 @@ export function viewIndex(
 ): readonly Affine[] {
   const sources = viewSources(step, inputShape.length);
   if (sources === null) return reshapeIndex(index, inputShape, outputShape, space);
-  return sources.map(({ axis, offset }) => {
+  return sources.map(({ axis, offset }, own) => {
     if (axis === null) return constantIndex(offset);
-    return step.kind === "Slice" ? sum([at(index, axis), constantIndex(offset)]) : at(index, axis);
+    // Also where an expand stretches the axis.
+    if (inputShape[own] === 1) return constantIndex(0);
+    if (step.kind !== "Slice") return at(index, axis);
+    return sum([scale(at(index, axis), at(step.ranges, own).step ?? 1), constantIndex(offset)]);
   });
 }
 

@@ -75,12 +75,16 @@ interface LaneNest {
   readonly operands: readonly Exclude<Memory, { kind: "scratch" }>[];
 }
 
-/** Whether WebAssembly supports the nest: accesses are strided, and no op exists only in JavaScript. */
+/**
+ * Whether WebAssembly supports the nest: accesses are strided, and no op exists only in JavaScript. The few elements that
+ * are computed from indices of whole tensors are left to JavaScript.
+ */
 function hasLanes(nest: Nest): boolean {
   const expressions = nest.body.flatMap((step) => (step.kind === "apply" ? [step.expression] : []));
   const isStrided = ({ offset }: Access): boolean =>
     offset.terms.every(({ atom }) => at(nest.atoms, atom).kind === "loop");
-  return expressions.every(hasLaneForm) && accessesOf(nest).every(isStrided);
+  const hasIndices = nest.body.some(({ kind }) => kind === "index");
+  return !hasIndices && expressions.every(hasLaneForm) && accessesOf(nest).every(isStrided);
 }
 
 function accessesOf(nest: Nest): readonly Access[] {

@@ -2,90 +2,21 @@
  * Scalar expressions (numerics/scalar/expression.ts) over groups of elements. Every lane has the same bits as with
  * emit-js.ts, except NaNs.
  */
-import type { Expression, Primitive, ScalarType } from "../../numerics/scalar/expression.ts";
+import { definitionOf, type Expression, type ScalarType } from "../../numerics/scalar/expression.ts";
+import { subexpressions } from "../../numerics/scalar/subexpressions.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import type { FunctionWriter } from "./function-writer.ts";
 import { extractLane, get, replaceLane, scalar, shuffleWords, vector, type VectorInstruction } from "./instructions.ts";
+import { isShift, laneComparison, lanePrimitives, shiftAll } from "./lane-primitives.ts";
 import { wordCodings } from "./lane-words.ts";
 import { groupElements, type Lanes, partsOfType, shapeOfType, splatConstant } from "./lanes.ts";
 import type { Code } from "./wasm-encoding.ts";
 
-/** Takes locals, returns the code of one vector of the result. */
-type LanePrimitive = (writer: FunctionWriter, ...operands: readonly number[]) => Code;
-
-const plain =
-  (instruction: VectorInstruction): LanePrimitive =>
-  (_, ...operands) =>
-    vector(instruction, ...operands.map(get));
-
-const primitives: { readonly [P in Primitive]: { readonly [T in ScalarType]?: LanePrimitive } } = {
-  neg: everywhere("neg"),
-  abs: everywhere("abs"),
-  add: everywhere("add"),
-  sub: everywhere("sub"),
-  mul: everywhere("mul"),
-  div: { f64: plain("f64x2.div"), f32: plain("f32x4.div"), i32: quotient("i32"), i64: quotient("i64") },
-  max: {
-    f64: plain("f64x2.max"),
-    f32: plain("f32x4.max"),
-    i32: plain("i32x4.max_s"),
-    i64: (_, x = 0, y = 0) => vector("v128.bitselect", get(x), get(y), vector("i64x2.gt_s", get(x), get(y))),
-  },
-  min: {
-    f64: plain("f64x2.min"),
-    f32: plain("f32x4.min"),
-    i32: plain("i32x4.min_s"),
-    i64: (_, x = 0, y = 0) => vector("v128.bitselect", get(x), get(y), vector("i64x2.gt_s", get(y), get(x))),
-  },
-  sqrt: { f64: plain("f64x2.sqrt"), f32: plain("f32x4.sqrt") },
-};
-
-function everywhere(name: "neg" | "abs" | "add" | "sub" | "mul"): { readonly [T in ScalarType]: LanePrimitive } {
-  return {
-    f64: plain(`f64x2.${name}`),
-    f32: plain(`f32x4.${name}`),
-    i32: plain(`i32x4.${name}`),
-    i64: plain(`i64x2.${name}`),
-  };
-}
-
-/**
- * Divides lane by lane. The instruction traps at the divisors 0 and -1, so they are replaced by 1; x / -1 is then -x,
- * and x / 0 is unused.
- */
-function quotient(type: "i32" | "i64"): LanePrimitive {
-  const shape = shapeOfType[type];
-  const lanes = type === "i32" ? [0, 1, 2, 3] : [0, 1];
-  return (writer, x = 0, y = 0) => {
-    const isMinusOne = writer.keep(vector(`${shape}.eq`, get(y), splatConstant(type, -1)));
-    const traps = vector("v128.or", get(isMinusOne), vector(`${shape}.eq`, get(y), splatConstant(type, 0)));
-    const divisor = writer.keep(vector("v128.bitselect", splatConstant(type, 1), get(y), traps));
-    const element = (lane: number): Code =>
-      scalar(`${type}.div_s`, extractLane(shape, lane, get(x)), extractLane(shape, lane, get(divisor)));
-    const divided = lanes.reduce((code, lane) => replaceLane(shape, lane, code, element(lane)), get(x));
-    return vector("v128.bitselect", vector(`${shape}.neg`, get(x)), divided, get(isMinusOne));
-  };
-}
-
-/** Whether every node of the expression has a vector form. Library functions exist only in JavaScript. */
+/** Whether every node of the expression has a vector form: all but library functions without a definition. */
 export function hasLaneForm(expression: Expression): boolean {
-  switch (expression.kind) {
-    case "operand":
-    case "constant":
-      return true;
-    case "apply":
-      return expression.operands.every(hasLaneForm);
-    case "call":
-      return false;
-    case "choose":
-      return [expression.left, expression.right, expression.then, expression.otherwise].every(hasLaneForm);
-    case "convert":
-    case "round":
-      return hasLaneForm(expression.operand);
-    default:
-      return unreachable(expression);
-  }
+  if (expression.kind === "call" && definitionOf(expression) === undefined) return false;
+  return subexpressions(expression).every(hasLaneForm);
 }
 
 /** Computes `expression` into locals. `operands[i]` holds operand i. */
@@ -101,21 +32,25 @@ export function evaluateLanes(writer: FunctionWriter, expression: Expression, op
     }
     case "apply": {
       const { primitive, type } = expression;
-      const form = primitives[primitive][type];
+      const form = lanePrimitives[primitive][type];
       invariant(form !== undefined, "a primitive is used with a type that it has", { primitive, type });
+      const [first, second] = expression.operands;
+      if (first !== undefined && second?.kind === "constant" && isShift(primitive)) {
+        return evaluate(first).map((part) => writer.keep(shiftAll(primitive, type, part, Number(second.value))));
+      }
       const values = expression.operands.map(evaluate);
       return Array.from({ length: partsOfType[expression.type] }, (_, part) =>
         writer.keep(form(writer, ...values.map((value) => at(value, part)))),
       );
     }
     case "call":
-      invariant(false, "an expression has a lane form", expression.function);
+      invariant(false, "library functions are split before (nests/split-functions.ts)", expression.function);
     case "choose": {
       // Both branches are computed, because nothing traps.
       const { type } = expression.left;
       const [left, right] = [evaluate(expression.left), evaluate(expression.right)];
       const mask = keepAll(
-        left.map((part, i) => vector(`${shapeOfType[type]}.${expression.comparison}`, get(part), get(at(right, i)))),
+        left.map((part, i) => laneComparison(type, expression.comparison, get(part), get(at(right, i)))),
       );
       const fitting = keepAll(maskFor(partsOfType[expression.type], mask));
       const [then, otherwise] = [evaluate(expression.then), evaluate(expression.otherwise)];
@@ -127,6 +62,8 @@ export function evaluateLanes(writer: FunctionWriter, expression: Expression, op
       return keepAll(laneConversions[expression.operand.type][expression.type](evaluate(expression.operand)));
     case "round":
       return evaluate(expression.operand).map((part) => writer.keep(wordCodings[expression.to].round(writer, part)));
+    case "bits":
+      return evaluate(expression.operand);
     default:
       return unreachable(expression);
   }

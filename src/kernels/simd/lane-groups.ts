@@ -3,7 +3,7 @@ import type { Expression } from "../../numerics/scalar/expression.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { coefficientOf } from "../nests/affine.ts";
-import type { Access, Loop, Nest } from "../nests/nest.ts";
+import type { Access, IndexInstruction, Loop, Nest } from "../nests/nest.ts";
 import type { FunctionWriter } from "./function-writer.ts";
 import { evaluateLanes } from "./lane-expressions.ts";
 import { type Pointers, stepBytes } from "./lane-loops.ts";
@@ -41,7 +41,7 @@ export function writeInvariant(target: Target, row: Loop): ReadonlyMap<number, L
     const same =
       step.kind === "load"
         ? coefficientOf(step.access.offset, row.atom) === 0
-        : step.operands.every((operand) => known.has(operand));
+        : step.kind === "apply" && step.operands.every((operand) => known.has(operand));
     if (same) writeStep(target, known, i, { row, first: 0, count: groupElements });
   }
   return known;
@@ -58,9 +58,16 @@ export function writeStep(target: Target, values: Map<number, Lanes>, i: number,
     case "apply":
       values.set(i, evaluateLanes(writer, step.expression, operandsOf(values, step.operands)));
       break;
+    case "index":
+      failIndex(step);
+      break;
     default:
       unreachable(step);
   }
+}
+
+function failIndex(step: IndexInstruction): never {
+  invariant(false, "indices of whole tensors are computed in JavaScript", step);
 }
 
 export function valueOf(values: ReadonlyMap<number, Lanes>, instruction: number): Lanes {
@@ -89,6 +96,9 @@ export function writeElements(target: Target, groups: readonly RowGroup[], hoist
           break;
         case "apply":
           storeExpression(writer, stored, step.expression, operandsOf(values, step.operands));
+          break;
+        case "index":
+          failIndex(step);
           break;
         default:
           unreachable(step);

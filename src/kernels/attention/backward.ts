@@ -1,0 +1,182 @@
+/**
+ * The gradients of attention, block by block of query rows (blocks.ts). dk and dv add the blocks in order of their
+ * rows, and of the heads that share keys and values.
+ */
+import type { Kernel, Operand, SdpaBackwardKernel, UnitKernel } from "../../commands/kernel.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import { at } from "../../support/invariant.ts";
+import type { Contraction, MatrixStrides } from "../gemm/contraction.ts";
+import {
+  type AttentionShape,
+  blockShapes,
+  dense,
+  denseOperand,
+  headsOf,
+  isEmpty,
+  isWide,
+  product,
+  readStrides,
+  type RowBlock,
+  rowsOperand,
+  scratchLayout,
+  shapeKey,
+  shapeOf,
+  transposed,
+  visibleKeys,
+} from "./blocks.ts";
+import { gradientRows, rowStatistics, scoreRows } from "./row-kernels.ts";
+import { type AttentionTools, headAddresses, loadedMatrix, storedMatrix } from "./tools.ts";
+
+type Part = "p" | "ds" | "dq" | "dk" | "dv" | "g" | "q" | "k" | "v" | "o";
+
+export function backwardScratch(kernel: SdpaBackwardKernel): ReturnType<typeof layoutOf> {
+  return layoutOf(kernel, shapeOf(kernel));
+}
+
+function layoutOf(
+  { inputs }: SdpaBackwardKernel,
+  { dtype, d, e, keys, blocks }: AttentionShape,
+): ReturnType<typeof scratchLayout<Part>> {
+  const most = blocks[0]?.rows ?? 0;
+  const copied = isWide(at(inputs, 0).dtype) ? 0 : 1;
+  return scratchLayout(dtype, {
+    p: most * keys,
+    ds: most * keys,
+    dq: most * d,
+    dk: keys * d,
+    dv: keys * e,
+    g: copied * most * e,
+    q: copied * most * d,
+    k: copied * keys * d,
+    v: copied * keys * e,
+    o: copied * most * e,
+  });
+}
+
+interface BlockProducts {
+  /** q k^T */
+  readonly scores: Contraction;
+  /** g v^T */
+  readonly dp: Contraction;
+  readonly dq: Contraction;
+  readonly dk: Contraction;
+  readonly dv: Contraction;
+}
+
+function products(kernel: SdpaBackwardKernel, shape: AttentionShape, { rows, keys }: RowBlock): BlockProducts {
+  const { dtype, d, e } = shape;
+  const read = (operand: number): MatrixStrides => readStrides(at(kernel.inputs, operand));
+  const [g, q, k, v] = [read(0), read(1), read(2), read(3)];
+  const scores = dense(shape.keys);
+  return {
+    scores: product(dtype, [rows, keys, d], q, transposed(k), scores),
+    dp: product(dtype, [rows, keys, e], g, transposed(v), scores),
+    dq: product(dtype, [rows, d, keys], scores, k, dense(d)),
+    dk: product(dtype, [keys, d, rows], transposed(scores), q, dense(d), true),
+    dv: product(dtype, [keys, e, rows], transposed(scores), g, dense(e), true),
+  };
+}
+
+export function backwardProducts(kernel: SdpaBackwardKernel): readonly Contraction[] {
+  const shape = shapeOf(kernel);
+  return shape.blocks
+    .flatMap((block) => {
+      const { scores, dp, dq, dk, dv } = products(kernel, shape, block);
+      return [scores, dp, dq, dk, dv];
+    })
+    .filter((each) => !isEmpty(each));
+}
+
+function gradientUnit(
+  { scale, inputs }: SdpaBackwardKernel,
+  { dtype, e, keys }: AttentionShape,
+  { rows, width }: RowBlock,
+): UnitKernel {
+  const scores = scoreRows(dtype, rows, width, keys);
+  const statistics = rowStatistics(dtype, rows, at(inputs, 5).strides.at(-1));
+  const [g, o] = [0, 4].map((i): Operand => {
+    const operand = at(inputs, i);
+    return isWide(operand.dtype) ? rowsOperand(operand, rows) : denseOperand(dtype, rows, e);
+  });
+  return gradientRows([scores, scores, statistics, g ?? scores, o ?? scores], scale);
+}
+
+export function backwardRows(kernel: SdpaBackwardKernel): readonly Kernel[] {
+  const shape = shapeOf(kernel);
+  return blockShapes(shape.blocks).map((block) => gradientUnit(kernel, shape, block));
+}
+
+/** Takes absolute byte addresses. The scratch has `backwardScratch(kernel).bytes` bytes. */
+export function prepareBackward(
+  kernel: SdpaBackwardKernel,
+  tools: AttentionTools,
+  scratch: number,
+): (inputs: readonly number[], outputs: readonly number[]) => void {
+  const shape = shapeOf(kernel);
+  const { dtype, d, e, keys, rows, blocks } = shape;
+  const { offsets } = layoutOf(kernel, shape);
+  const { floats } = tools;
+  const { causal } = kernel;
+  const size = dtypes[dtype].bytes;
+  const placeOf = (part: Part): number => scratch + offsets[part];
+  const load = (operand: number, part: Part): ReturnType<typeof loadedMatrix> =>
+    loadedMatrix(tools, at(kernel.inputs, operand), dtype, placeOf(part));
+  const [g, q, k, v, o] = [load(0, "g"), load(1, "q"), load(2, "k"), load(3, "v"), load(4, "o")];
+  const stores = (["dq", "dk", "dv"] as const).map((part, i) =>
+    storedMatrix(tools, at(kernel.outputs, i), dtype, placeOf(part)),
+  );
+  const [storeQ, storeK, storeV] = [at(stores, 0), at(stores, 1), at(stores, 2)];
+  const gemm = (contraction: Contraction): ReturnType<AttentionTools["gemm"]> | null =>
+    isEmpty(contraction) ? null : tools.gemm(contraction);
+  const units = new Map(
+    blockShapes(blocks).map((block) => [shapeKey(block), tools.prepare(gradientUnit(kernel, shape, block))] as const),
+  );
+  const steps = blocks.map((block) => {
+    const { scores, dp, dq, dk, dv } = products(kernel, shape, block);
+    const rowUnit = units.get(shapeKey(block));
+    return { block, rowUnit, scores: gemm(scores), dp: gemm(dp), dq: gemm(dq), dk: gemm(dk), dv: gemm(dv) };
+  });
+  const [p, ds] = [placeOf("p") / size, placeOf("ds") / size];
+  const clear = (part: Part, count: number): void => {
+    floats.fill(0, placeOf(part) / size, placeOf(part) / size + count);
+  };
+  const statisticsStep = at(kernel.inputs, 5).strides.at(-1) ?? 0;
+  const operands = [...kernel.inputs, ...kernel.outputs];
+  const { outer, shared } = headsOf(kernel);
+
+  return (inputs, outputs) => {
+    for (const keyHead of outer) {
+      const own = headAddresses(operands, [...inputs, ...outputs], keyHead);
+      const [kAddress, vAddress] = [k.load(at(own, 2), 0, keys), v.load(at(own, 3), 0, keys)];
+      clear("dk", keys * d);
+      clear("dv", keys * e);
+      for (const head of shared) {
+        const addresses = headAddresses(operands, own, head);
+        for (const { block, rowUnit, ...multiply } of steps) {
+          const { start, rows: count } = block;
+          const gAddress = g.load(at(addresses, 0), start, count);
+          const qAddress = q.load(at(addresses, 1), start, count);
+          const oAddress = o.load(at(addresses, 4), start, count);
+          if (multiply.scores === null) clear("p", count * keys);
+          else multiply.scores(qAddress, kAddress, 0, placeOf("p"));
+          if (multiply.dp === null) clear("ds", count * keys);
+          else multiply.dp(gAddress, vAddress, 0, placeOf("ds"));
+          const lse = at(addresses, 5) + start * statisticsStep * size;
+          rowUnit?.([placeOf("p"), placeOf("ds"), lse, gAddress, oAddress], [placeOf("p"), placeOf("ds")]);
+          for (let row = 0; row < count; row++) {
+            const seen = visibleKeys(causal, start + row, rows, keys);
+            floats.fill(0, p + row * keys + seen, p + row * keys + block.keys);
+            floats.fill(0, ds + row * keys + seen, ds + row * keys + block.keys);
+          }
+          multiply.dv?.(placeOf("p"), gAddress, 0, placeOf("dv"));
+          if (multiply.dq === null) clear("dq", count * d);
+          else multiply.dq(placeOf("ds"), kAddress, 0, placeOf("dq"));
+          storeQ(at(addresses, 6), start, count);
+          multiply.dk?.(placeOf("ds"), qAddress, 0, placeOf("dk"));
+        }
+      }
+      storeK(at(own, 7), 0, keys);
+      storeV(at(own, 8), 0, keys);
+    }
+  };
+}

@@ -1,0 +1,199 @@
+/**
+ * Attention goes through blocks of query rows: the scores of a block are in the scratch, and no more of the Lq x Lk
+ * scores exist at a time. A row's bits do not depend on the block that it is in: its scores and its exponentials add in
+ * sum-order.ts's order, and keys that it does not see add zeros at the end.
+ */
+import type { AttentionKernel } from "../../commands/attention.ts";
+import type { Operand } from "../../commands/kernel.ts";
+import { contiguousStrides } from "../../commands/view.ts";
+import type { CausalMask } from "../../ir/ops/kinds/attention/attention.ts";
+import { accumulatorOf, type DType, dtypes } from "../../numerics/dtype.ts";
+import { at } from "../../support/invariant.ts";
+import type { Contraction, MatrixStrides } from "../gemm/contraction.ts";
+
+/** A multiple of the GEMM's tile. Scores of 64 x 8192 floats are 2 MB. */
+const blockRows = 64;
+
+export interface RowBlock {
+  readonly start: number;
+  readonly rows: number;
+  /** How many keys the last row sees, at least as many as the others. */
+  readonly keys: number;
+  /** As `keys`, or a few more, so that blocks have few widths, and units are prepared once per width. */
+  readonly width: number;
+}
+
+/** How many widths blocks have at most. With 4, causal blocks compute an eighth more of their scores than they need. */
+const mostWidths = 4;
+
+function rowBlocks(causal: CausalMask | null, rows: number, keys: number): readonly RowBlock[] {
+  return Array.from({ length: Math.ceil(rows / blockRows) }, (_, i) => {
+    const start = i * blockRows;
+    const stop = Math.min(rows, start + blockRows);
+    const seen = visibleKeys(causal, stop - 1, rows, keys);
+    const step = Math.max(blockRows, Math.ceil(keys / mostWidths));
+    return { start, rows: stop - start, keys: seen, width: Math.min(keys, Math.ceil(seen / step) * step) };
+  });
+}
+
+/** How many keys a query row sees: those from 0 on. */
+export function visibleKeys(causal: CausalMask | null, row: number, rows: number, keys: number): number {
+  if (causal === null) return keys;
+  return Math.min(keys, Math.max(0, row + 1 + (causal === "topLeft" ? 0 : keys - rows)));
+}
+
+/** The first block of each shape that units have. */
+export function blockShapes(blocks: readonly RowBlock[]): readonly RowBlock[] {
+  return [...new Map(blocks.map((block) => [shapeKey(block), block])).values()].filter(({ width }) => width > 0);
+}
+
+export function shapeKey({ rows, width }: RowBlock): string {
+  return `${rows}x${width}`;
+}
+
+export interface AttentionShape {
+  /** Of the scores and of all that is accumulated. */
+  readonly dtype: "float" | "double";
+  /** Elements of a row of queries and keys. */
+  readonly d: number;
+  /** Elements of a row of values. */
+  readonly e: number;
+  readonly rows: number;
+  readonly keys: number;
+  readonly blocks: readonly RowBlock[];
+}
+
+export function shapeOf(kernel: AttentionKernel): AttentionShape {
+  const { causal, inputs } = kernel;
+  const first = queriesOf(kernel);
+  const [q, k, v] = [matrixOf(at(inputs, first)), matrixOf(at(inputs, first + 1)), matrixOf(at(inputs, first + 2))];
+  const dtype = accumulatorOf[at(inputs, 0).dtype] === "double" ? "double" : "float";
+  return { dtype, d: q.columns, e: v.columns, rows: q.rows, keys: k.rows, blocks: rowBlocks(causal, q.rows, k.rows) };
+}
+
+/** The position of the queries among the inputs; keys and values follow them. */
+function queriesOf({ kind }: AttentionKernel): 0 | 1 {
+  return kind === "sdpa" ? 0 : 1;
+}
+
+/** The last two axes of an operand, of one head. */
+export interface Matrix {
+  readonly dtype: DType;
+  readonly rows: number;
+  readonly columns: number;
+  readonly strides: MatrixStrides;
+}
+
+export function matrixOf({ dtype, shape, strides }: Operand): Matrix {
+  const [row, column] = [shape.length - 2, shape.length - 1];
+  return {
+    dtype,
+    rows: at(shape, row),
+    columns: at(shape, column),
+    strides: { row: at(strides, row), column: at(strides, column) },
+  };
+}
+
+export function transposed({ row, column }: MatrixStrides): MatrixStrides {
+  return { row: column, column: row };
+}
+
+/** A row-major matrix in the scratch. */
+export function dense(columns: number): MatrixStrides {
+  return { row: columns, column: 1 };
+}
+
+/** Of an operand as GEMMs read it: where it lies, or converted row-major in the scratch. */
+export function readStrides(operand: Operand): MatrixStrides {
+  const { strides, columns } = matrixOf(operand);
+  return isWide(operand.dtype) ? strides : dense(columns);
+}
+
+/** Whether a GEMM has nothing to add: no GEMM is made for it. */
+export function isEmpty({ m, n, k }: Contraction): boolean {
+  return m === 0 || n === 0 || k === 0;
+}
+
+/** c [m, n] = a [m, k] b [k, n], one matrix each. */
+export function product(
+  dtype: DType,
+  [m, n, k]: readonly [number, number, number],
+  a: MatrixStrides,
+  b: MatrixStrides,
+  c: MatrixStrides,
+  accumulate = false,
+): Contraction {
+  return { dtype, m, n, k, batch: [], a, b, c, bias: null, ...(accumulate ? { accumulate } : {}) };
+}
+
+/** The offsets of all heads, in elements of each operand, in row-major order of the axes in front. */
+export interface Heads {
+  /** Axes that keys and values have. */
+  readonly outer: readonly (readonly number[])[];
+  /** Axes along which heads of queries share keys and values. */
+  readonly shared: readonly (readonly number[])[];
+}
+
+export function headsOf(kernel: AttentionKernel): Heads {
+  const operands = [...kernel.inputs, ...kernel.outputs];
+  const queries = queriesOf(kernel);
+  const extents = at(kernel.inputs, queries).shape.slice(0, -2);
+  const keys = at(kernel.inputs, queries + 1).shape;
+  const isShared = extents.map((extent, axis) => at(keys, axis) !== extent);
+  const over = (shared: boolean): readonly (readonly number[])[] =>
+    offsets(
+      extents.flatMap((extent, axis) =>
+        isShared[axis] === shared
+          ? [{ extent, steps: operands.map(({ shape, strides }) => (at(shape, axis) === 1 ? 0 : at(strides, axis))) }]
+          : [],
+      ),
+      operands.length,
+    );
+  return { outer: over(false), shared: over(true) };
+}
+
+function offsets(
+  axes: readonly { readonly extent: number; readonly steps: readonly number[] }[],
+  count: number,
+): readonly (readonly number[])[] {
+  return axes.reduce<readonly (readonly number[])[]>(
+    (list, { extent, steps }) =>
+      list.flatMap((base) =>
+        Array.from({ length: extent }, (_, i) => base.map((offset, operand) => offset + i * at(steps, operand))),
+      ),
+    [Array.from({ length: count }, () => 0)],
+  );
+}
+
+/** Places matrices in the scratch one after the other; offsets in bytes. */
+export function scratchLayout<K extends string>(
+  dtype: DType,
+  elements: Readonly<Record<K, number>>,
+): { readonly offsets: Readonly<Record<K, number>>; readonly bytes: number } {
+  const size = dtypes[dtype].bytes;
+  let bytes = 0;
+  const offsets: Record<K, number> = { ...elements };
+  for (const name in elements) {
+    offsets[name] = bytes;
+    bytes += Math.ceil((elements[name] * size) / scratchAlignment) * scratchAlignment;
+  }
+  return { offsets, bytes };
+}
+
+const scratchAlignment = 64;
+
+/** Whether GEMMs can read the operand where it lies: scores are in the accumulator's dtype. */
+export function isWide(dtype: DType): boolean {
+  return accumulatorOf[dtype] === dtype;
+}
+
+/** A row-major operand. */
+export function denseOperand(dtype: DType, rows: number, columns: number): Operand {
+  const shape = [rows, columns];
+  return { dtype, shape, strides: contiguousStrides(shape) };
+}
+
+/** `rows` rows of the last two axes of an operand. */
+export function rowsOperand({ dtype, shape, strides }: Operand, rows: number): Operand {
+  return { dtype, shape: [rows, at(shape, shape.length - 1)], strides: strides.slice(-2) };
+}

@@ -1,0 +1,171 @@
+/** softmax(scale q k^T) v, block by block of query rows (blocks.ts). */
+import type { Kernel, SdpaKernel, UnitKernel } from "../../commands/kernel.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import { at } from "../../support/invariant.ts";
+import type { Contraction } from "../gemm/contraction.ts";
+import {
+  type AttentionShape,
+  blockShapes,
+  dense,
+  denseOperand,
+  headsOf,
+  isEmpty,
+  isWide,
+  product,
+  readStrides,
+  type RowBlock,
+  scratchLayout,
+  shapeKey,
+  shapeOf,
+  transposed,
+  visibleKeys,
+} from "./blocks.ts";
+import { divideRows, exponentialRows, rowStatistics, scaleRows, scoreRows } from "./row-kernels.ts";
+import { type AttentionTools, headAddresses, loadedMatrix, storedMatrix } from "./tools.ts";
+
+export function forwardScratch(kernel: SdpaKernel): ReturnType<typeof layoutOf> {
+  return layoutOf(kernel, shapeOf(kernel));
+}
+
+function layoutOf(
+  { inputs }: SdpaKernel,
+  { dtype, d, e, keys, blocks }: AttentionShape,
+): ReturnType<typeof scratchLayout<"scores" | "sums" | "results" | "q" | "k" | "v">> {
+  const most = blocks[0]?.rows ?? 0;
+  const copied = isWide(at(inputs, 0).dtype) ? 0 : 1;
+  return scratchLayout(dtype, {
+    scores: most * keys,
+    sums: most,
+    results: most * e,
+    q: copied * most * d,
+    k: copied * keys * d,
+    v: copied * keys * e,
+  });
+}
+
+/** The GEMMs of a block: its scores, and its results. */
+function products(
+  kernel: SdpaKernel,
+  shape: AttentionShape,
+  { rows, keys }: RowBlock,
+): readonly [Contraction, Contraction] {
+  const { dtype, d, e } = shape;
+  const strides = kernel.inputs.map(readStrides);
+  const scores = dense(shape.keys);
+  return [
+    product(dtype, [rows, keys, d], at(strides, 0), transposed(at(strides, 1)), scores),
+    product(dtype, [rows, e, keys], scores, at(strides, 2), dense(e)),
+  ];
+}
+
+export function forwardProducts(kernel: SdpaKernel): readonly Contraction[] {
+  const shape = shapeOf(kernel);
+  return shape.blocks.flatMap((block) => products(kernel, shape, block)).filter((each) => !isEmpty(each));
+}
+
+interface RowKernels {
+  readonly scale: UnitKernel;
+  readonly exponentials: UnitKernel;
+}
+
+function rowKernels({ scale, outputs }: SdpaKernel, { dtype, keys }: AttentionShape, block: RowBlock): RowKernels {
+  const scores = scoreRows(dtype, block.rows, block.width, keys);
+  const statistics = rowStatistics(dtype, block.rows, at(outputs, 1).strides.at(-1));
+  return {
+    scale: scaleRows(scores, scale),
+    exponentials: exponentialRows(scores, rowStatistics(dtype, block.rows), statistics),
+  };
+}
+
+function divisionOf({ dtype, e }: AttentionShape, rows: number): UnitKernel {
+  return divideRows(denseOperand(dtype, rows, e), rowStatistics(dtype, rows));
+}
+
+function rowCounts(blocks: readonly RowBlock[]): readonly number[] {
+  return [...new Set(blocks.map(({ rows }) => rows))];
+}
+
+export function forwardRows(kernel: SdpaKernel): readonly Kernel[] {
+  const shape = shapeOf(kernel);
+  const divisions = shape.e > 0 ? rowCounts(shape.blocks).map((rows) => divisionOf(shape, rows)) : [];
+  const units = blockShapes(shape.blocks).flatMap((block) => {
+    const { scale, exponentials } = rowKernels(kernel, shape, block);
+    return [scale, exponentials];
+  });
+  return [...units, ...divisions];
+}
+
+/** Takes absolute byte addresses. The scratch has `forwardScratch(kernel).bytes` bytes. */
+export function prepareForward(
+  kernel: SdpaKernel,
+  tools: AttentionTools,
+  scratch: number,
+): (inputs: readonly number[], outputs: readonly number[]) => void {
+  const shape = shapeOf(kernel);
+  const { dtype, e, keys, rows, blocks } = shape;
+  const { offsets } = layoutOf(kernel, shape);
+  const { floats } = tools;
+  const { causal } = kernel;
+  const size = dtypes[dtype].bytes;
+  const [q, k, v] = (["q", "k", "v"] as const).map((name, i) =>
+    loadedMatrix(tools, at(kernel.inputs, i), dtype, scratch + offsets[name]),
+  );
+  const store = storedMatrix(tools, at(kernel.outputs, 0), dtype, scratch + offsets.results);
+  const units = new Map(
+    blockShapes(blocks).map((block) => {
+      const { scale, exponentials } = rowKernels(kernel, shape, block);
+      return [shapeKey(block), { scale: tools.prepare(scale), exponentials: tools.prepare(exponentials) }] as const;
+    }),
+  );
+  const divisions = new Map(
+    rowCounts(blocks).map((count) => [count, e > 0 ? tools.prepare(divisionOf(shape, count)) : null] as const),
+  );
+  const steps = blocks.map((block) => {
+    const [first, second] = products(kernel, shape, block);
+    return {
+      block,
+      scores: isEmpty(first) ? null : tools.gemm(first),
+      results: isEmpty(second) ? null : tools.gemm(second),
+      unit: units.get(shapeKey(block)),
+      divide: divisions.get(block.rows),
+    };
+  });
+  const [scores, sums, results] = [scratch + offsets.scores, scratch + offsets.sums, scratch + offsets.results];
+  const statisticsStep = at(kernel.outputs, 1).strides.at(-1) ?? 0;
+  const operands = [...kernel.inputs, ...kernel.outputs];
+  const { outer, shared } = headsOf(kernel);
+  const fill = (address: number, from: number, to: number, value: number): void => {
+    floats.fill(value, address / size + from, address / size + to);
+  };
+
+  return (inputs, outputs) => {
+    for (const keyHead of outer) {
+      const own = headAddresses(operands, [...inputs, ...outputs], keyHead);
+      const kAddress = k?.load(at(own, 1), 0, keys) ?? 0;
+      const vAddress = v?.load(at(own, 2), 0, keys) ?? 0;
+      for (const head of shared) {
+        const addresses = headAddresses(operands, own, head);
+        for (const { block, scores: multiply, results: weigh, unit, divide } of steps) {
+          const { start, rows: count } = block;
+          const lse = at(addresses, 4) + start * statisticsStep * size;
+          const seen = Array.from({ length: count }, (_, row) => visibleKeys(causal, start + row, rows, keys));
+          if (multiply === null) fill(scores, 0, count * keys, 0);
+          else multiply(q?.load(at(addresses, 0), start, count) ?? 0, kAddress, 0, scores);
+          unit?.scale([scores], [scores]);
+          for (const [row, end] of seen.entries()) fill(scores, row * keys + end, row * keys + block.width, -Infinity);
+          unit?.exponentials([scores], [scores, sums, lse]);
+          for (const [row, end] of seen.entries()) {
+            if (end > 0) continue;
+            fill(scores, row * keys, row * keys + block.width, 0);
+            fill(lse, row * statisticsStep, row * statisticsStep + 1, -Infinity);
+          }
+          if (weigh === null) fill(results, 0, count * e, 0);
+          else weigh(scores, vAddress, 0, results);
+          divide?.([results, sums], [results]);
+          for (const [row, end] of seen.entries()) if (end === 0) fill(results, row * e, (row + 1) * e, 0);
+          store(at(addresses, 3), start, count);
+        }
+      }
+    }
+  };
+}

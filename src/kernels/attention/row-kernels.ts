@@ -1,0 +1,98 @@
+/** What attention computes with the rows of a block beside GEMMs, as units, which run in WebAssembly SIMD. */
+import type { Operand, UnitKernel, UnitStep, UnitValue } from "../../commands/kernel.ts";
+import type { DType } from "../../numerics/dtype.ts";
+import type { NumberOperand } from "../../ir/ops/number-operand.ts";
+import { at } from "../../support/invariant.ts";
+
+/** The scores of `rows` queries and `columns` keys, `keys` elements from row to row. */
+export function scoreRows(dtype: DType, rows: number, columns: number, keys: number): Operand {
+  return { dtype, shape: [rows, columns], strides: [keys, 1] };
+}
+
+/** One element per row. */
+export function rowStatistics(dtype: DType, rows: number, stride = 1): Operand {
+  return { dtype, shape: [rows], strides: [stride] };
+}
+
+/** In place. */
+export function scaleRows(scores: Operand, scale: number): UnitKernel {
+  return unitOf([scores], [scores], [by(scale, 0, 1)], [1]);
+}
+
+/** In place: exponentials of the distances to the largest score of the row. Also their sums, and log(sum(exp(score))). */
+export function exponentialRows(scores: Operand, sums: Operand, statistics: Operand): UnitKernel {
+  return unitOf(
+    [scores],
+    [scores, sums, statistics],
+    [
+      { kind: "Reduction", op: "amax", axes: [1], inputs: [0], output: 1 },
+      toColumn(1, 2),
+      { kind: "Binary", op: "sub", inputs: [0, 2], output: 3 },
+      { kind: "Unary", op: "exp", inputs: [3], output: 4 },
+      { kind: "Reduction", op: "sum", axes: [1], inputs: [4], output: 5 },
+      { kind: "Unary", op: "log", inputs: [5], output: 6 },
+      { kind: "Binary", op: "add", inputs: [1, 6], output: 7 },
+    ],
+    [4, 5, 7],
+  );
+}
+
+/** Divides each row by its sum, in place. */
+export function divideRows(results: Operand, sums: Operand): UnitKernel {
+  const quotient: UnitStep = { kind: "Binary", op: "div", inputs: [0, 2], output: 3 };
+  return unitOf([results, sums], [results], [toColumn(1, 2), quotient], [3]);
+}
+
+/**
+ * Turns scores into probabilities P = exp(scale score - logsumexp), and their gradients dP into those of the scores, P
+ * (dP - sum(g o)) scale. Both in place.
+ */
+export function gradientRows(
+  [scores, dp, statistics, g, o]: readonly [Operand, Operand, Operand, Operand, Operand],
+  scale: number,
+): UnitKernel {
+  return unitOf(
+    [scores, dp, statistics, g, o],
+    [scores, dp],
+    [
+      { kind: "Binary", op: "mul", inputs: [3, 4], output: 5 },
+      { kind: "Reduction", op: "sum", axes: [1], inputs: [5], output: 6 },
+      toColumn(6, 7),
+      toColumn(2, 8),
+      by(scale, 0, 9),
+      { kind: "Binary", op: "sub", inputs: [9, 8], output: 10 },
+      { kind: "Unary", op: "exp", inputs: [10], output: 11 },
+      { kind: "Binary", op: "sub", inputs: [1, 7], output: 12 },
+      { kind: "Binary", op: "mul", inputs: [11, 12], output: 13 },
+      by(scale, 13, 14),
+    ],
+    [11, 14],
+  );
+}
+
+function by(factor: number, input: number, output: number): UnitStep {
+  const scalar: NumberOperand = { position: 1, text: `${factor}` };
+  return { kind: "Binary", op: "mul", scalar, inputs: [input], output };
+}
+
+/** A value per row, as a column. */
+function toColumn(input: number, output: number): UnitStep {
+  return { kind: "Broadcast", flags: [false, true], inputs: [input], output };
+}
+
+/** All values have the dtype of the first input. The output of step i is the value after inputs and earlier steps. */
+function unitOf(
+  inputs: readonly Operand[],
+  outputs: readonly Operand[],
+  steps: readonly UnitStep[],
+  results: readonly number[],
+): UnitKernel {
+  const { dtype } = at(inputs, 0);
+  const values: UnitValue[] = inputs.map(({ shape }) => ({ dtype, shape }));
+  for (const step of steps) {
+    const { shape } = at(values, at(step.inputs, 0));
+    const rows = shape.slice(0, 1);
+    values.push({ dtype, shape: step.kind === "Reduction" ? rows : step.kind === "Broadcast" ? [...rows, 1] : shape });
+  }
+  return { kind: "unit", inputs, outputs, values, steps, results };
+}

@@ -1,0 +1,90 @@
+/** What kernels of attention are made of: GEMMs and copies that convert, over one scratch. */
+import type { Kernel, Operand } from "../../commands/kernel.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import { at } from "../../support/invariant.ts";
+import type { Contraction } from "../gemm/contraction.ts";
+import type { Gemm } from "../gemm/gemm.ts";
+import { denseOperand, isWide, type Matrix, matrixOf, readStrides, rowsOperand } from "./blocks.ts";
+import type { MatrixStrides } from "../gemm/contraction.ts";
+
+export interface AttentionTools {
+  readonly gemm: (contraction: Contraction) => Gemm;
+  /** A kernel on the rows of a block. */
+  readonly prepare: (kernel: Kernel) => (inputs: readonly number[], outputs: readonly number[]) => void;
+  readonly floats: Float32Array | Float64Array;
+}
+
+/** Copies an operand to another one of the same shape. */
+function moveKernel(from: Operand, to: Operand): Kernel {
+  if (from.dtype !== to.dtype) return { kind: "cast", inputs: [from], outputs: [to] };
+  return {
+    kind: "unit",
+    inputs: [from],
+    outputs: [to],
+    values: [from, to].map(({ dtype, shape }) => ({ dtype, shape })),
+    steps: [{ kind: "Set", inputs: [0], output: 1 }],
+    results: [1],
+  };
+}
+
+/** Rows of an operand as GEMMs read them: in place, or converted into the scratch. */
+export interface LoadedMatrix {
+  readonly strides: MatrixStrides;
+  /** The address of the rows from `first` on. Converts them, if need be. `head` is the address of the head's row 0. */
+  readonly load: (head: number, first: number, rows: number) => number;
+}
+
+export function loadedMatrix(
+  tools: AttentionTools,
+  operand: Operand,
+  wide: Operand["dtype"],
+  scratch: number,
+): LoadedMatrix {
+  const matrix: Matrix = matrixOf(operand);
+  const bytes = dtypes[operand.dtype].bytes;
+  const step = matrix.strides.row * bytes;
+  if (isWide(operand.dtype)) return { strides: matrix.strides, load: (head, first) => head + first * step };
+  const movers = new Map<number, ReturnType<AttentionTools["prepare"]>>();
+  return {
+    strides: readStrides(operand),
+    load: (head, first, rows) => {
+      const move =
+        movers.get(rows) ??
+        tools.prepare(moveKernel(rowsOperand(operand, rows), denseOperand(wide, rows, matrix.columns)));
+      movers.set(rows, move);
+      if (matrix.columns > 0) move([head + first * step], [scratch]);
+      return scratch;
+    },
+  };
+}
+
+/** Stores rows that lie row-major at `scratch` into an operand. */
+export function storedMatrix(
+  tools: AttentionTools,
+  operand: Operand,
+  wide: Operand["dtype"],
+  scratch: number,
+): (head: number, first: number, rows: number) => void {
+  const { columns, strides } = matrixOf(operand);
+  const step = strides.row * dtypes[operand.dtype].bytes;
+  const movers = new Map<number, ReturnType<AttentionTools["prepare"]>>();
+  return (head, first, rows) => {
+    if (columns === 0 || rows === 0) return;
+    const move =
+      movers.get(rows) ?? tools.prepare(moveKernel(denseOperand(wide, rows, columns), rowsOperand(operand, rows)));
+    movers.set(rows, move);
+    move([scratch], [head + first * step]);
+  };
+}
+
+/** The addresses of all operands of a head, from their element offsets. */
+export function headAddresses(
+  operands: readonly Operand[],
+  addresses: readonly number[],
+  ...offsets: readonly (readonly number[])[]
+): readonly number[] {
+  return operands.map(({ dtype }, i) => {
+    const elements = offsets.reduce((sum, each) => sum + at(each, i), 0);
+    return at(addresses, i) + elements * dtypes[dtype].bytes;
+  });
+}
