@@ -1,5 +1,7 @@
 /** Reports libraries and their files, the device, and a round trip of signals through peer memory. */
+import { attentionObstacle } from "../../src/backends/cuda/attention/availability.ts";
 import { cublasLtPrototypes } from "../../src/backends/cuda/bindings/cublaslt-api.ts";
+import { cudnnPrototypes } from "../../src/backends/cuda/bindings/cudnn-api.ts";
 import { driverPrototypes } from "../../src/backends/cuda/bindings/driver-api.ts";
 import { loadLibrary } from "../../src/backends/cuda/bindings/native-library.ts";
 import { ncclPrototypes } from "../../src/backends/cuda/bindings/nccl-api.ts";
@@ -23,6 +25,13 @@ export async function* deviceRows({ world }: PartContext): AsyncGenerator<Row> {
   yield await rowOf("cuBLASLt", () => {
     const { file, functions } = loadLibrary("cublasLt", cublasLtPrototypes);
     return `${functions.cublasLtGetVersion()}, ${file}`;
+  });
+  // A machine without it runs attention as matmuls and a softmax.
+  yield await rowOf("cuDNN", () => {
+    const obstacle = attentionObstacle(world.localRank);
+    if (obstacle !== null) return obstacle;
+    const { file, functions } = loadLibrary("cudnn", cudnnPrototypes);
+    return `${functions.cudnnGetVersion()}, ${file}`;
   });
   yield await rowOf("NCCL", () => {
     const { file, functions } = loadLibrary("nccl", ncclPrototypes);

@@ -1,38 +1,33 @@
 /**
  * A sequence-parallel MLP over all GPUs, as one loop from the gather to the residual and as two loops with the
- * activation between them: times and exposed communication, medians of 15 runs of the slowest rank. `--out` writes all
- * figures.
+ * activation between them: times and exposed communication, medians of 15 runs of the slowest rank. All forms take
+ * turns. `--out` writes all figures, `--traces` the commands of one run per form.
  *
  *     sh braid-offline/braid --script scripts/gpu/fused-mlp.ts 2 --rows 8192 --hidden 8192 --ffn 28672 --out mlp.json
  */
 import { writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import path from "node:path";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import type { Prepared } from "../../src/backends/backend.ts";
+import type { Group, Prepared, RunReport } from "../../src/backends/backend.ts";
+import { isWork } from "../../src/commands/command.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { compile, type CompileOptions } from "../../src/compile/compile.ts";
+import { gatherReports } from "../../src/cli/run/gather.ts";
 import { createCudaBackend } from "../../src/cuda.ts";
-import { shardOf } from "../../src/executor/shard.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { add, gelu, linear } from "../../src/ir/api/ops.ts";
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
-import { enterWorld } from "../../src/launch/enter-world.ts";
 import type { World } from "../../src/launch/join-world.ts";
-import { rankEnvironment } from "../../src/launch/rank-environment.ts";
-import { spawnRanks } from "../../src/launch/spawn-ranks.ts";
-import { tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import { at } from "../../src/support/invariant.ts";
 import { overlapOf } from "../../src/trace/overlap.ts";
-import { noise } from "./noise.ts";
+import { asRanks } from "./as-ranks.ts";
+import { noise, writeShards } from "./noise.ts";
 import { median } from "./rows.ts";
 import { versions } from "./versions.ts";
 
-const rankMark = "--as-rank";
 const runs = 15;
-const warmUp = 4;
+/** Runs before each one that counts, so that no form runs with what another left in caches or queues. */
+const warmUp = 2;
 
 interface Shape {
   readonly rows: number;
@@ -66,138 +61,143 @@ function mlp({ rows, hidden, ffn }: Shape, devices: number, chunks: number, fuse
   return f;
 }
 
-interface Figures {
+type Options = Omit<CompileOptions, "devices">;
+
+/** By name: how a form with this many chunks is compiled. Every chunk has a stream, and slots, of its own. */
+const schedules: Readonly<Record<string, (streams: number) => Options>> = {
+  nccl: (streams) => ({ backend: "nccl", streams }),
+  "nccl, early": (streams) => ({ backend: "nccl", streams, schedule: { earlyGathers: true } }),
+  cuda: (streams) => ({ backend: "cuda", streams }),
+  "cuda, early": (streams) => ({ backend: "cuda", streams, schedule: { earlyGathers: true } }),
+  "cuda, early, 1 compute stream": (streams) => ({
+    backend: "cuda",
+    streams,
+    schedule: { earlyGathers: true, computeStreams: 1 },
+  }),
+};
+
+interface Contender {
   readonly name: string;
-  readonly milliseconds: readonly number[];
-  readonly exposed: readonly number[];
-  readonly communication: readonly number[];
-}
-
-async function measure(
-  world: World,
-  name: string,
-  f: Fusion,
-  options: Omit<CompileOptions, "devices">,
-): Promise<Figures> {
-  const { rank, worldSize: devices } = world;
-  const { program, signature } = compile(f, { ...options, devices, on: "cuda" });
-  const group = await createCudaBackend({ rendezvous: world, graph: "on" }).open({
-    world: devices,
-    localRanks: [rank],
-  });
-  const prepared = await group.prepare(program);
-  writeInputs(f, signature.tensors, program, prepared, rank);
-  const own: number[] = [];
-  for (let i = 0; i < warmUp + runs; i++) {
-    await world.barrier();
-    const { milliseconds } = await prepared.execute();
-    if (i >= warmUp) own.push(milliseconds);
-  }
-  const exposed: number[] = [];
-  const communication: number[] = [];
-  for (let i = 0; i < warmUp + runs; i++) {
-    await world.barrier();
-    const { trace } = await prepared.execute({ trace: true });
-    if (i < warmUp) continue;
-    const mine = at(overlapOf(program, trace), rank);
-    exposed.push(mine.communication - mine.hidden);
-    communication.push(mine.communication);
-  }
-  prepared.release();
-  await group.close();
-  return {
-    name,
-    milliseconds: await slowest(world, own),
-    exposed: await slowest(world, exposed),
-    communication: await slowest(world, communication),
+  readonly program: Program;
+  readonly prepared: Prepared;
+  readonly figures: {
+    readonly milliseconds: number[];
+    readonly exposed: number[];
+    readonly communication: number[];
   };
+  trace: readonly string[];
 }
 
-function writeInputs(
-  f: Fusion,
-  tensors: readonly Parameters<typeof shardOf>[0][],
-  { buffers }: Program,
-  prepared: Prepared,
-  rank: number,
-): void {
-  const data = f.data();
-  const whole = noise(f);
-  for (const buffer of buffers) {
-    if (buffer.role !== "input" || buffer.rank !== rank || buffer.position === null) continue;
-    const tensor = at(tensors, at(data.inputs, buffer.position));
-    const given = at(whole, buffer.position);
-    prepared.write(buffer.id, shardOf(tensor, given.shape, tensorBytes(given), rank));
+async function prepare(world: World, group: Group, shape: Shape): Promise<readonly Contender[]> {
+  const contenders: Contender[] = [];
+  let whole: ReturnType<typeof noise> | null = null;
+  for (const chunks of [4, 8]) {
+    for (const [label, options] of Object.entries(schedules)) {
+      for (const fused of [true, false]) {
+        const f = mlp(shape, world.worldSize, chunks, fused);
+        const { program, signature } = compile(f, { ...options(chunks), devices: world.worldSize, on: "cuda" });
+        const prepared = await group.prepare(program);
+        writeShards(f, signature.tensors, program, prepared, world.rank, (whole ??= noise(f)));
+        const figures = { milliseconds: [], exposed: [], communication: [] };
+        const name = `${fused ? "one loop" : "two loops"}, ${chunks} chunks, ${label}`;
+        contenders.push({ name, program, prepared, figures, trace: [] });
+      }
+    }
+  }
+  return contenders;
+}
+
+/** Runs in turns: clocks, temperature and other load then affect all forms equally. */
+async function runInTurns(world: World, contenders: readonly Contender[]): Promise<void> {
+  for (const trace of [false, true]) {
+    for (let run = 0; run < runs; run++) {
+      for (let i = 0; i < contenders.length; i++) {
+        const contender = at(contenders, (i + run) % contenders.length);
+        for (let j = 0; j <= warmUp; j++) {
+          await world.barrier();
+          const own = await contender.prepared.execute({ trace });
+          if (j === warmUp) note(contender, at(await gatherReports(world, [own]), 0));
+        }
+      }
+    }
   }
 }
 
-async function slowest(world: World, own: readonly number[]): Promise<readonly number[]> {
-  const all = await world.allGather(new Uint8Array(Float64Array.from(own).buffer));
-  const times = all.map((bytes) => new Float64Array(bytes.slice().buffer));
-  return own.map((_, i) => Math.max(...times.map((each) => at(each, i))));
+/** The report is that of all ranks, on one time axis: waiting for a peer is not communication. */
+function note(contender: Contender, { milliseconds, trace }: RunReport): void {
+  const { figures, program } = contender;
+  if (trace.length === 0) {
+    figures.milliseconds.push(milliseconds);
+    return;
+  }
+  const overlap = overlapOf(program, trace);
+  figures.exposed.push(Math.max(...overlap.map(({ communication, hidden }) => communication - hidden)));
+  figures.communication.push(Math.max(...overlap.map(({ communication }) => communication)));
+  contender.trace = trace.flatMap(({ rank, stream, command, start, end }) => {
+    const { kind, ...rest } = at(at(program.ranks, rank).commands, command);
+    if (!isWork(kind)) return [];
+    const what = "kernel" in rest ? at(program.kernels, rest.kernel).kind : kind;
+    return [`${start.toFixed(4)} ${end.toFixed(4)} rank ${rank} stream ${stream} ${what}`];
+  });
 }
 
-async function runRank(values: readonly string[]): Promise<number> {
-  const who = rankEnvironment(process.env);
-  if (who === null) throw new Error("no rank in the environment");
+/** The words of this rank's output. */
+function outputOf({ program, prepared }: Contender, rank: number): Uint16Array {
+  const output = program.buffers.find(({ role, rank: owner }) => role === "output" && owner === rank);
+  if (output === undefined) throw new Error("a rank has an output");
+  return new Uint16Array(prepared.read(output.id).slice().buffer);
+}
+
+async function runRank(world: World, values: readonly string[]): Promise<number> {
+  const number = { type: "string" } as const;
   const { values: given } = parseArgs({
     args: [...values],
-    allowPositionals: true,
-    options: { rows: { type: "string" }, hidden: { type: "string" }, ffn: { type: "string" }, out: { type: "string" } },
+    options: { rows: number, hidden: number, ffn: number, out: { type: "string" }, traces: { type: "string" } },
   });
-  const world = await enterWorld(who, process.env, 120_000);
+  const { rank, localRank, worldSize } = world;
   const shape = {
     rows: Number(given.rows ?? 8192),
     hidden: Number(given.hidden ?? 8192),
     ffn: Number(given.ffn ?? 28_672),
   };
-  const found: Figures[] = [];
+  const group = await createCudaBackend({ rendezvous: world, graph: "on" }).open({
+    world: worldSize,
+    localRanks: [rank],
+  });
+  const contenders = await prepare(world, group, shape);
+  await runInTurns(world, contenders);
   const say = (text: string): void => {
-    if (world.rank === 0) console.log(text);
+    if (rank === 0) console.log(text);
   };
-  say(`rows ${shape.rows}, hidden ${shape.hidden}, ffn ${shape.ffn} over ${world.worldSize} GPUs`);
-  say("form                              ms (median, least, most)     exposed ms (median)   communication ms");
-  for (const chunks of [4, 8]) {
-    for (const [label, options] of [
-      ["nccl", { backend: "nccl", streams: 4 }],
-      ["cuda", { backend: "cuda", streams: 2 }],
-    ] as const) {
-      for (const fused of [true, false, true, false]) {
-        const name = `${fused ? "one loop" : "two loops"}, ${chunks} chunks, ${label}`;
-        const figures = await measure(world, name, mlp(shape, world.worldSize, chunks, fused), options);
-        found.push(figures);
-        const { milliseconds: ms, exposed, communication } = figures;
-        const times = `${median(ms).toFixed(3)} ${Math.min(...ms).toFixed(3)} ${Math.max(...ms).toFixed(3)}`;
-        say(
-          `${name.padEnd(33)} ${times.padEnd(28)} ${median(exposed).toFixed(3).padEnd(21)} ${median(communication).toFixed(3)}`,
-        );
-      }
-    }
-  }
-  if (given.out !== undefined && world.rank === 0) {
-    writeFileSync(
-      given.out,
-      `${JSON.stringify({ versions: versions(world.rank, world.localRank), shape, runs, found }, undefined, 1)}\n`,
+  say(`rows ${shape.rows}, hidden ${shape.hidden}, ffn ${shape.ffn} over ${worldSize} GPUs`);
+  say(`${"form".padEnd(50)} ms (median, least, most)  exposed ms (the same)     communication ms`);
+  const found = [];
+  const first = outputOf(at(contenders, 0), rank);
+  for (const contender of contenders) {
+    const { name, figures, trace, prepared } = contender;
+    const own = outputOf(contender, rank);
+    const differing = own.reduce((count, value, i) => count + (value === first[i] ? 0 : 1), 0);
+    const { milliseconds, exposed, communication } = figures;
+    found.push({ name, ...figures });
+    say(
+      `${name.padEnd(50)} ${spread(milliseconds).padEnd(25)} ${spread(exposed).padEnd(25)} ${median(communication).toFixed(3)}  ${differing} elements differ from the first`,
     );
+    if (given.traces !== undefined && rank === 0) {
+      writeFileSync(given.traces, `${name}\n${trace.join("\n")}\n\n`, { flag: "a" });
+    }
+    prepared.release();
   }
-  await world.leave();
+  await group.close();
+  if (given.out !== undefined && rank === 0) {
+    const date = new Date().toISOString().slice(0, 10);
+    const document = { date, devices: worldSize, versions: versions(rank, localRank), shape, runs, found };
+    writeFileSync(given.out, `${JSON.stringify(document, undefined, 1)}\n`);
+  }
   return 0;
 }
 
-async function main(values: readonly string[]): Promise<number> {
-  if (values[0] === rankMark) return runRank(values.slice(1));
-  const [devices = "2", ...rest] = values;
-  const require = createRequire(import.meta.url);
-  const jiti = path.join(path.dirname(require.resolve("jiti/package.json")), "lib/jiti-cli.mjs");
-  const { end, statuses } = await spawnRanks({
-    worldSize: Number(devices),
-    command: [process.execPath, jiti, fileURLToPath(import.meta.url), rankMark, ...rest],
-    env: process.env,
-    timeout: 120_000,
-    out: (text) => process.stdout.write(text),
-    err: (text) => process.stderr.write(text),
-  });
-  if (end !== null) console.log(`ended early by rank ${end.rank}: ${end.reason}`);
-  return statuses.every((status) => status === 0) ? 0 : 1;
+function spread(values: readonly number[]): string {
+  return [median(values), Math.min(...values), Math.max(...values)].map((each) => each.toFixed(3)).join(" ");
 }
 
-process.exitCode = await main(process.argv.slice(2));
+process.exitCode = await asRanks(import.meta.url, 120_000, runRank);

@@ -6,12 +6,13 @@ import { createCudaBackend } from "../../src/cuda.ts";
 import { soloRendezvous } from "../../src/backends/cuda/world.ts";
 import { checkCase } from "../../test/gpu/check-case.ts";
 import { expectationsOf } from "../../test/gpu/expectation.ts";
+import { modelCases } from "../../test/gpu/model-cases.ts";
 import { singleGpuCases } from "../../test/gpu/single-gpu-cases.ts";
 import { type PartContext, type Row, rowOf } from "./rows.ts";
 
 export async function* kernelRows({ world }: PartContext): AsyncGenerator<Row> {
   // Cases are distributed over the ranks, because every rank has its own GPU.
-  const own = singleGpuCases.filter((_, i) => i % world.worldSize === world.rank);
+  const own = [...singleGpuCases, ...modelCases].filter((_, i) => i % world.worldSize === world.rank);
   const rendezvous = { ...soloRendezvous(), localRank: world.localRank };
   let passed = 0;
   for (const { name, build } of own) {

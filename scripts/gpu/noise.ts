@@ -1,7 +1,11 @@
 /** Random inputs for measurements, because GEMMs of zeros run faster than real ones. */
+import type { Prepared } from "../../src/backends/backend.ts";
+import type { Program } from "../../src/commands/program.ts";
+import { shardOf } from "../../src/executor/shard.ts";
 import type { Fusion } from "../../src/ir/api/fusion.ts";
+import type { Tensor as TensorView } from "../../src/ir/domain.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
-import { emptyTensor, type Tensor } from "../../src/numerics/tensor/host-tensor.ts";
+import { emptyTensor, type Tensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 
@@ -25,4 +29,22 @@ export function noise(f: Fusion): readonly Tensor[] {
     }
     return made;
   });
+}
+
+/** Writes one rank's shards of `whole`, a tensor per input. */
+export function writeShards(
+  f: Fusion,
+  tensors: readonly TensorView[],
+  { buffers }: Program,
+  prepared: Prepared,
+  rank: number,
+  whole: readonly Tensor[] = noise(f),
+): void {
+  const data = f.data();
+  for (const buffer of buffers) {
+    if (buffer.role !== "input" || buffer.rank !== rank || buffer.position === null) continue;
+    const tensor = at(tensors, at(data.inputs, buffer.position));
+    const given = at(whole, buffer.position);
+    prepared.write(buffer.id, shardOf(tensor, given.shape, tensorBytes(given), rank));
+  }
 }

@@ -4,24 +4,19 @@
  * host's clock. Host time ends when everything is with the driver.
  */
 import { createCudaBackend } from "../../src/cuda.ts";
-import type { Prepared } from "../../src/backends/backend.ts";
 import { soloRendezvous } from "../../src/backends/cuda/world.ts";
 import { link } from "../../src/commands/link/link.ts";
-import type { Program } from "../../src/commands/program.ts";
-import { shardOf } from "../../src/executor/shard.ts";
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { linear } from "../../src/ir/api/ops.ts";
 import { sizesFromMeshes } from "../../src/ir/sizes.ts";
 import type { World } from "../../src/launch/join-world.ts";
-import { tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import { lower } from "../../src/compile/lower.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 import { record } from "../../src/compile/record.ts";
 import { applySchedule } from "../../src/schedule/schedule.ts";
-import { at } from "../../src/support/invariant.ts";
-import { noise } from "./noise.ts";
-import { median, type Row, rowOf } from "./rows.ts";
+import { writeShards } from "./noise.ts";
+import { median, type Row, rowOf, slowest } from "./rows.ts";
 
 export interface PipelineShape {
   readonly m: number;
@@ -68,8 +63,11 @@ export async function* pipelineRows(world: World, shape: PipelineShape): AsyncGe
   const label = `m ${m} k ${k} n ${n}`;
   const flops = 2 * m * k * n;
   const rate = async (own: Times): Promise<string> => {
-    const milliseconds = await slowest(world, own.runs);
-    const [host, inLoop] = [1000 * (await slowest(world, own.host)), 1000 * (await slowest(world, own.inLoop))];
+    const milliseconds = median(await slowest(world, own.runs));
+    const [host, inLoop] = [
+      1000 * median(await slowest(world, own.host)),
+      1000 * median(await slowest(world, own.inLoop)),
+    ];
     const speed = `${milliseconds.toFixed(3)} ms, ${(flops / milliseconds / 1e9).toFixed(0)} TFLOP/s`;
     return `${speed}, host ${host.toFixed(1)} us until everything is with the driver, ${inLoop.toFixed(1)} one run after the other`;
   };
@@ -135,7 +133,7 @@ async function measure(
   const program = applySchedule(linked, { copyStream: onCopyStream ? "dedicated" : "inline" });
   const group = await createCudaBackend({ rendezvous, graph }).open({ world: devices, localRanks: [rank] });
   const prepared = await group.prepare(program);
-  writeInputs(f, program, prepared, rank);
+  writeShards(f, data.tensors, program, prepared, rank);
   const times: number[] = [];
   const host: number[] = [];
   const inLoop: number[] = [];
@@ -150,22 +148,4 @@ async function measure(
   prepared.release();
   await group.close();
   return { runs: times, host, inLoop };
-}
-
-function writeInputs(f: Fusion, { buffers }: Program, prepared: Prepared, rank: number): void {
-  const data = f.data();
-  const whole = noise(f);
-  for (const buffer of buffers) {
-    if (buffer.role !== "input" || buffer.rank !== rank || buffer.position === null) continue;
-    const tensor = at(data.tensors, at(data.inputs, buffer.position));
-    const given = at(whole, buffer.position);
-    prepared.write(buffer.id, shardOf(tensor, given.shape, tensorBytes(given), rank));
-  }
-}
-
-/** The median over runs of the slowest rank's time. */
-async function slowest(world: World, own: readonly number[]): Promise<number> {
-  const all = await world.allGather(new Uint8Array(Float64Array.from(own).buffer));
-  const times = all.map((bytes) => new Float64Array(bytes.slice().buffer));
-  return median(own.map((_, i) => Math.max(...times.map((each) => at(each, i)))));
 }

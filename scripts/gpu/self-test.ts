@@ -3,17 +3,15 @@
  * and programs over all GPUs in each idiom, eager and as graphs. One process per GPU.
  *
  *     sh braid-offline/braid --script scripts/gpu/self-test.ts 4          all parts on 4 GPUs
- *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, graphs, kernels, speed, world, replays, reference, annotated or large
+ *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, graphs, kernels, attention, speed, world, replays, reference, annotated or large
+ *     ... self-test.ts 1 attention:grouped                            its cases whose names match, with attention
  *     ... self-test.ts 8 --out results.json                           all rows as JSON too
  */
 import { writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import path from "node:path";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
-import { enterWorld } from "../../src/launch/enter-world.ts";
-import { rankEnvironment } from "../../src/launch/rank-environment.ts";
-import { spawnRanks } from "../../src/launch/spawn-ranks.ts";
+import type { World } from "../../src/launch/join-world.ts";
+import { attentionRows } from "./attention-rows.ts";
+import { asRanks } from "./as-ranks.ts";
 import { deviceRows } from "./device-rows.ts";
 import { graphRows } from "./graph-rows.ts";
 import { kernelRows } from "./kernel-rows.ts";
@@ -31,6 +29,7 @@ const parts = {
   device: deviceRows,
   graphs: graphRows,
   kernels: kernelRows,
+  attention: attentionRows,
   speed: speedRows,
   world: worldRows,
   replays: replayRows,
@@ -40,38 +39,16 @@ const parts = {
 } as const;
 type PartName = keyof typeof parts;
 
-const rankMark = "--as-rank";
-
-async function main(values: readonly string[]): Promise<number> {
-  if (values[0] === rankMark) return runRank(values.slice(1));
-  const [devices = "2", ...names] = values;
-  const self = fileURLToPath(import.meta.url);
-  const require = createRequire(import.meta.url);
-  const jiti = path.join(path.dirname(require.resolve("jiti/package.json")), "lib/jiti-cli.mjs");
-  const { end, statuses } = await spawnRanks({
-    worldSize: Number(devices),
-    command: [process.execPath, jiti, self, rankMark, ...names],
-    env: process.env,
-    timeout: 60_000,
-    out: (text) => process.stdout.write(text),
-    err: (text) => process.stderr.write(text),
-  });
-  if (end !== null) console.log(`ended early by rank ${end.rank}: ${end.reason}`);
-  return statuses.every((status) => status === 0) ? 0 : 1;
-}
-
-async function runRank(names: readonly string[]): Promise<number> {
-  const who = rankEnvironment(process.env);
-  if (who === null) throw new Error("no rank in the environment");
-  const world = await enterWorld(who, process.env, 60_000);
-  const context: PartContext = { world };
+async function runRank(world: World, names: readonly string[]): Promise<number> {
   const outAt = names.indexOf("--out");
   const outFile = outAt < 0 ? null : (names[outAt + 1] ?? null);
   const wanted = outAt < 0 ? names : names.toSpliced(outAt, 2);
   const results: Record<string, PartResult> = {};
   let failures = 0;
   for (const name of Object.keys(parts) as PartName[]) {
-    if (wanted.length > 0 && !wanted.includes(name)) continue;
+    const given = wanted.find((each) => each === name || each.startsWith(`${name}:`));
+    if (wanted.length > 0 && given === undefined) continue;
+    const context: PartContext = { world, only: new RegExp(given?.slice(name.length + 1) ?? "") };
     const start = performance.now();
     const rows: Row[] = [];
     try {
@@ -98,7 +75,6 @@ async function runRank(names: readonly string[]): Promise<number> {
     };
     writeFileSync(outFile, `${JSON.stringify(document, undefined, 2)}\n`);
   }
-  await world.leave();
   return failures === 0 ? 0 : 1;
 }
 
@@ -139,5 +115,5 @@ function rowText({ name, ok, text }: Row): string {
   return `${ok ? "ok  " : "FAIL"} ${name}: ${text.split("\n").slice(0, 10).join("\n       ").slice(0, 1200)}`;
 }
 
-process.exitCode = await main(process.argv.slice(2));
+process.exitCode = await asRanks(import.meta.url, 60_000, runRank);
 process.exit();

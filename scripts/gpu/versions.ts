@@ -1,6 +1,7 @@
 /** The GPU, driver and libraries of a measurement. */
 import { readFileSync } from "node:fs";
 import { cublasLtPrototypes } from "../../src/backends/cuda/bindings/cublaslt-api.ts";
+import { cudnnPrototypes } from "../../src/backends/cuda/bindings/cudnn-api.ts";
 import { loadLibrary } from "../../src/backends/cuda/bindings/native-library.ts";
 import { ncclPrototypes } from "../../src/backends/cuda/bindings/nccl-api.ts";
 import { nvrtcPrototypes } from "../../src/backends/cuda/bindings/nvrtc-api.ts";
@@ -11,6 +12,7 @@ export interface Versions {
   readonly driver: string;
   readonly cuda: string;
   readonly cublasLt: string;
+  readonly cudnn: string;
   readonly nccl: string;
   readonly node: string;
 }
@@ -29,6 +31,10 @@ export function versions(rank: number, localRank: number): Versions {
     cublasLt: unlessMissing(() => {
       const { functions } = loadLibrary("cublasLt", cublasLtPrototypes);
       return dotted(Number(functions.cublasLtGetVersion()));
+    }),
+    cudnn: unlessMissing(() => {
+      const { functions } = loadLibrary("cudnn", cudnnPrototypes);
+      return dotted(Number(functions.cudnnGetVersion()));
     }),
     nccl: unlessMissing(() => {
       const { functions } = loadLibrary("nccl", ncclPrototypes);

@@ -20,6 +20,11 @@ export interface OpenOptions {
 
 export interface Backend {
   readonly name: string;
+  /**
+   * Why no attention runs as one kernel on this machine; null if some does. Absent if every attention does. Asked
+   * before a program with attention is lowered.
+   */
+  readonly attentionObstacle?: () => string | null;
   open(options: OpenOptions): Promise<Group>;
 }
 

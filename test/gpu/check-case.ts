@@ -13,6 +13,8 @@ export interface CheckOptions extends ExecutorOptions {
   readonly rank: number;
   /** Runs per set of inputs: from the second on a graph may be replayed. */
   readonly repeat: number;
+  /** Whether all runs on the same inputs must have equal bits. */
+  readonly sameBits?: boolean;
 }
 
 /**
@@ -22,23 +24,29 @@ export interface CheckOptions extends ExecutorOptions {
 export async function checkCase(
   source: ProgramSource,
   expectations: readonly Expectation[],
-  { rank, repeat, ...options }: CheckOptions,
+  { rank, repeat, sameBits = false, ...options }: CheckOptions,
 ): Promise<readonly string[]> {
   const problems: string[] = [];
   const executor = await MultiDeviceExecutor.create(source, { ...options, localRanks: [rank] });
   try {
     const { tensors, outputs: ids } = executor.hostProgram(rank);
     for (const { mode, inputs, outputs, bounds } of expectations) {
+      const first: Uint8Array[] = [];
       for (let run = 0; run < repeat; run++) {
         const results = await executor.run(inputs, { gather: false });
         ids.forEach((id, position) => {
           const result = at(results, position);
           const shard = isSharded(result) ? (result[rank] ?? null) : result;
           if (shard === null) return;
+          const bytes = tensorBytes(shard);
+          first[position] ??= bytes.slice();
+          if (sameBits && Buffer.compare(bytes, first[position]) !== 0) {
+            problems.push(`${mode}, run ${run}, output ${position}: other bits than in run 0`);
+          }
           const tensor = at(tensors, id);
           const whole = at(outputs, position);
           const expected = rowMajorShard(tensor, whole, rank, shard.shape);
-          if (Buffer.compare(tensorBytes(shard), tensorBytes(expected)) === 0) return;
+          if (Buffer.compare(bytes, tensorBytes(expected)) === 0) return;
           const allowed = boundsOf(tensor, whole, bounds[position] ?? null, rank, shard.shape);
           const problem = differenceOf(shard, expected, allowed);
           if (problem !== null) problems.push(`${mode}, run ${run}, output ${position} (${whole.dtype}): ${problem}`);

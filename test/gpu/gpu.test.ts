@@ -50,10 +50,10 @@ function failedRows(printed: string): readonly string[] {
 }
 
 describe("kernels", () => {
-  it.skipIf(gpus < 1)(
-    "have the oracle's results",
-    async () => {
-      const { printed, statuses } = await selfTest(1, "kernels");
+  it.skipIf(gpus < 1).each(["kernels", "attention"])(
+    "have the oracle's results: %s",
+    async (part) => {
+      const { printed, statuses } = await selfTest(1, part);
       expect(failedRows(printed)).toEqual([]);
       expect(statuses).toEqual([0]);
     },

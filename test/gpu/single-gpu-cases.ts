@@ -2,14 +2,13 @@
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import * as api from "../../src/ir/api/ops.ts";
 import {
-  add,
   amax,
   amin,
   broadcast,
   cast,
-  div,
   gelu,
   linear,
+  lt,
   matmul,
   mul,
   neg,
@@ -21,12 +20,16 @@ import {
   squeeze,
   sub,
   sum,
+  where,
 } from "../../src/ir/api/ops.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
+import { binaryFunctions, type BinaryOpType } from "../../src/ir/ops/functions/binary.ts";
 import { unaryFunctions } from "../../src/ir/ops/functions/unary.ts";
-import type { UnaryOpType } from "../../src/ir/ops/op.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
+import { takes, unaryCalls } from "../support/unary-calls.ts";
+import { attentionCases } from "./attention-cases.ts";
+import { shapeCases } from "./shape-cases.ts";
 
 export interface GpuCase {
   readonly name: string;
@@ -50,21 +53,21 @@ const every = keysOf(dtypes);
 const floats = every.filter((dtype) => dtypes[dtype].family === "float");
 const arithmetic = every.filter((dtype) => dtype !== "bool");
 
-const unary: { readonly [Op in UnaryOpType]: (x: TensorView) => TensorView } = api;
-const binary = { add, sub, mul, div } as const;
+const binary: { readonly [Op in BinaryOpType]: (x: TensorView, y: TensorView) => TensorView } = api;
 const reductions = { sum, prod, amax, amin } as const;
 
 export const singleGpuCases: readonly GpuCase[] = [
   ...arithmetic.flatMap((dtype) => [
     fusionCase(`unary ops of ${dtype}`, (f) => {
       const x = f.input([33, 40], dtype);
-      const isFloat = dtypes[dtype].family === "float";
-      const names = keysOf(unaryFunctions).filter((name) => isFloat || unaryFunctions[name].operand === "number");
-      return names.map((name) => unary[name](x));
+      return keysOf(unaryFunctions)
+        .filter((name) => takes(unaryFunctions[name].operand, dtype))
+        .map((name) => unaryCalls[name](x));
     }),
-    fusionCase(`binary ops of ${dtype}`, (f) => {
+    fusionCase(`binary and ternary ops of ${dtype}`, (f) => {
       const [x, y] = [f.input([33, 40], dtype), f.input([33, 40], dtype)];
-      return keysOf(binary).map((name) => binary[name](x, y));
+      const names = keysOf(binaryFunctions).filter((name) => takes(binaryFunctions[name].operand, dtype));
+      return [...names.map((name) => binary[name](x, y)), where(lt(x, y), x, y), where(lt(x, 0), 1, y)];
     }),
     fusionCase(`matmul of ${dtype}`, (f) => [matmul(f.input([65, 48], dtype), f.input([48, 40], dtype))]),
     fusionCase(`linear with bias of ${dtype}`, (f) => [
@@ -120,4 +123,6 @@ export const singleGpuCases: readonly GpuCase[] = [
     const x = f.input([3000, 700], "bfloat16");
     return [sum(x, [0]), sum(x, [1]), amax(x, [0, 1])];
   }),
+  ...shapeCases,
+  ...attentionCases,
 ];

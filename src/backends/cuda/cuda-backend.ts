@@ -4,6 +4,7 @@
 import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import type { Backend, Group, OpenOptions, Prepared } from "../backend.ts";
 import { createFlightRecorder, type FlightRecorder } from "../flight/flight-recorder.ts";
+import { attentionObstacle } from "./attention/availability.ts";
 import { defaultCacheFolder } from "./kernels/compiler.ts";
 import { prepareProgram } from "./prepared-program.ts";
 import { options as schema, type OptionValue } from "../../compile/options.ts";
@@ -34,7 +35,11 @@ const usualTimeout = 30;
  */
 export function createCudaBackend(options: CudaOptions): Backend {
   requireOptions(["graph", "timeout"], options, ["rendezvous", "cacheFolder", "flight"]);
-  return { name: "cuda", open: async (world) => openGroup(world, options) };
+  return {
+    name: "cuda",
+    attentionObstacle: () => attentionObstacle(options.rendezvous.localRank),
+    open: async (world) => openGroup(world, options),
+  };
 }
 
 function openGroup({ world, localRanks }: OpenOptions, options: CudaOptions): Group {

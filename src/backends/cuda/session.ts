@@ -7,6 +7,7 @@ import { createDeviceMemory, type DeviceMemory } from "./memory/device-memory.ts
 import { createHostBlocks, type HostBlocks, pinnedBlock } from "./memory/host-blocks.ts";
 import { type Compiler, createCompiler } from "./kernels/compiler.ts";
 import { createModules, type Modules } from "./kernels/modules.ts";
+import { type Attentions, createAttentions } from "./attention/attentions.ts";
 import { createGemms, type Gemms } from "./matmul/gemms.ts";
 import { type Communicators, createCommunicators } from "./nccl/communicators.ts";
 import { type Gpu, openGpu } from "./gpu.ts";
@@ -34,6 +35,7 @@ export interface Session extends Disposable {
   readonly flight: FlightRecorder;
   /** Libraries are loaded when a Program first needs them. */
   readonly gemms: () => Gemms;
+  readonly attentions: () => Attentions;
   readonly communicators: () => Communicators;
   /** Collective: all ranks request it together, first when they prepare a Program. */
   readonly clock: () => Promise<WorldClock>;
@@ -74,6 +76,7 @@ function sessionOf(resources: Resources, { rendezvous, cacheFolder, flight }: Se
   };
   const staging = resources.own(createStaging(gpu, hostStream, wait));
   let gemms: Gemms | null = null;
+  let attentions: Attentions | null = null;
   let clock: Promise<WorldClock> | null = null;
   let communicators: Communicators | null = null;
   return {
@@ -90,6 +93,7 @@ function sessionOf(resources: Resources, { rendezvous, cacheFolder, flight }: Se
     staging,
     flight,
     gemms: () => (gemms ??= resources.own(createGemms(gpu, blocks))),
+    attentions: () => (attentions ??= resources.own(createAttentions(gpu, blocks))),
     communicators: () => (communicators ??= createCommunicators(gpu, rendezvous)),
     clock: () => (clock ??= openWorldClock(rendezvous)),
     openedCommunicators: () => communicators,

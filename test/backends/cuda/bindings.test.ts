@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import * as cublasLt from "../../../src/backends/cuda/bindings/cublaslt-api.ts";
+import * as cudnn from "../../../src/backends/cuda/bindings/cudnn-api.ts";
 import * as driver from "../../../src/backends/cuda/bindings/driver-api.ts";
 import { libraryFolders } from "../../../src/backends/cuda/bindings/library-places.ts";
 import * as nccl from "../../../src/backends/cuda/bindings/nccl-api.ts";
@@ -33,6 +34,20 @@ const tables: readonly Table[] = [
     constants: cublasLt,
     headers: ["cublasLt.h", "cublas_api.h"],
   },
+  {
+    name: "cuDNN",
+    prototypes: cudnn.cudnnPrototypes,
+    constants: {
+      ...cudnn.descriptorTypes,
+      ...cudnn.attributeNames,
+      ...cudnn.attributeTypes,
+      ...cudnn.dataTypes,
+      ...cudnn.pointwiseModes,
+      ...cudnn.reductionOperators,
+      ...cudnn.heuristicModes,
+    },
+    headers: ["cudnn_graph.h"],
+  },
   { name: "NCCL", prototypes: nccl.ncclPrototypes, constants: nccl, headers: ["nccl.h"] },
 ];
 
@@ -51,7 +66,7 @@ function widthOf(parameter: string): string {
   if (/CUipcMemHandle|ncclUniqueId/.test(parameter) && !parameter.includes("*")) return "struct";
   if (/\*|\[\]/.test(parameter)) return "64";
   if (
-    /\b(size_t|uint64_t|int64_t|cuuint64_t|unsigned long long|CUdeviceptr|CUstream|CUevent|CUcontext|CUmodule|CUfunction|CUgraph|CUgraphExec|nvrtcProgram|cublasLtHandle_t|cublasLtMatmulDesc_t|cublasLtMatrixLayout_t|cublasLtMatmulPreference_t|ncclComm_t|cudaStream_t)\b/.test(
+    /\b(size_t|uint64_t|int64_t|cuuint64_t|unsigned long long|CUdeviceptr|CUstream|CUevent|CUcontext|CUmodule|CUfunction|CUgraph|CUgraphExec|nvrtcProgram|cublasLtHandle_t|cublasLtMatmulDesc_t|cublasLtMatrixLayout_t|cublasLtMatmulPreference_t|cudnnHandle_t|cudnnBackendDescriptor_t|ncclComm_t|cudaStream_t)\b/.test(
       parameter,
     )
   ) {
@@ -67,10 +82,26 @@ function parametersOf(list: string): readonly string[] {
     .filter((parameter) => parameter !== "" && parameter !== "void");
 }
 
+/** The enumerators of a header that has no values for them: they count from 0, or from the one before. */
+function enumerators(text: string): ReadonlyMap<string, number> {
+  const values = new Map<string, number>();
+  for (const [, body = ""] of text.matchAll(/\benum\s*\w*\s*\{([^}]*)\}/g)) {
+    let next = 0;
+    for (const each of body.split(",")) {
+      const [, name, value] = /^\s*(\w+)(?:\s+\w+)?\s*(?:=\s*(\w+))?/.exec(each) ?? [];
+      if (name === undefined) continue;
+      next = value === undefined ? next : Number(value);
+      values.set(name, next);
+      next++;
+    }
+  }
+  return values;
+}
+
 describe.each(tables)("$name", ({ name, prototypes, constants, headers }) => {
   it("names the function of each row", () => {
     for (const [key, prototype] of Object.entries(prototypes)) {
-      expect(prototype).toMatch(new RegExp(`^(int|size_t|const char \\*) ?${key}\\(.*\\)$`));
+      expect(prototype).toMatch(new RegExp(`^(int|void|size_t|const char \\*) ?${key}\\(.*\\)$`));
     }
   });
 
@@ -95,11 +126,12 @@ describe.each(tables)("$name", ({ name, prototypes, constants, headers }) => {
   });
 
   it.skipIf(!installed)("has the header's values of constants", () => {
+    const counted = enumerators(text);
     for (const [key, value] of Object.entries(constants)) {
       // Of structs, whose sizes no header says.
       if (typeof value !== "number" || key.endsWith("_SIZE")) continue;
       const declared = new RegExp(`\\b${key}\\s*=?\\s*(0x[0-9a-fA-F]+|\\d+)`).exec(text)?.[1];
-      expect(Number(declared), key).toBe(value);
+      expect(Number(declared ?? counted.get(key)), key).toBe(value);
     }
   });
 });

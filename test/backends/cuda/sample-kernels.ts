@@ -34,6 +34,31 @@ const unit: UnitKernel = {
   results: [4, 6],
 };
 
+/** The distance to the largest element of the row, times the sum of the distances. */
+const rows: UnitKernel = {
+  kind: "unit",
+  inputs: [operand("bfloat16", wide)],
+  outputs: [operand("bfloat16", wide)],
+  values: [
+    { dtype: "bfloat16", shape: wide },
+    { dtype: "bfloat16", shape: [4096] },
+    { dtype: "bfloat16", shape: [4096, 1] },
+    { dtype: "bfloat16", shape: wide },
+    { dtype: "bfloat16", shape: [4096] },
+    { dtype: "bfloat16", shape: [4096, 1] },
+    { dtype: "bfloat16", shape: wide },
+  ],
+  steps: [
+    { kind: "Reduction", op: "amax", axes: [1], inputs: [0], output: 1 },
+    { kind: "Broadcast", flags: [false, true], inputs: [1], output: 2 },
+    { kind: "Binary", op: "sub", inputs: [0, 2], output: 3 },
+    { kind: "Reduction", op: "sum", axes: [1], inputs: [3], output: 4 },
+    { kind: "Broadcast", flags: [false, true], inputs: [4], output: 5 },
+    { kind: "Binary", op: "mul", inputs: [3, 5], output: 6 },
+  ],
+  results: [6],
+};
+
 const bf16 = operand("bfloat16", wide);
 
 export const sampleKernels: Readonly<Record<string, Kernel>> = {
@@ -52,6 +77,7 @@ export const sampleKernels: Readonly<Record<string, Kernel>> = {
     outputs: [operand("int", [512])],
   },
   "gelu-of-sum-and-abs": unit,
+  "normalized-rows-bfloat16": rows,
   "sum-rows-half": reduction("half", [4096, 4096], 1, "sum"),
   "sum-columns-bfloat16-in-parts": reduction("bfloat16", [65_536, 512], 0, "sum"),
   // The partial results of four devices: a thread per column.

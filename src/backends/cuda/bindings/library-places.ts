@@ -6,11 +6,12 @@ import { existsSync, readdirSync, realpathSync } from "node:fs";
 import path from "node:path";
 import process from "node:process";
 
-/** The four libraries. File names are tried in this order, newest first. */
+/** The libraries. File names are tried in this order, newest first. */
 export const cudaLibraries = {
   driver: { title: "CUDA driver", files: ["libcuda.so.1"] },
   nvrtc: { title: "NVRTC", files: ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"] },
   cublasLt: { title: "cuBLASLt", files: ["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"] },
+  cudnn: { title: "cuDNN", files: ["libcudnn.so.9", "libcudnn_graph.so.9", "libcudnn.so"] },
   nccl: { title: "NCCL", files: ["libnccl.so.2", "libnccl.so"] },
 } as const;
 

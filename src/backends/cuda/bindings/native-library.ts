@@ -149,7 +149,7 @@ function bind<T extends Prototypes>(
       message: `this ${title} is too old for Braid`,
       place: { kind: "file", path: file },
       found: `a library without ${missing.join(", ")}`,
-      expected: "CUDA 12 or newer, NCCL 2.18 or newer",
+      expected: "CUDA 12 or newer, NCCL 2.18 or newer, cuDNN 9",
       help: "install a newer version, or name its folder in LD_LIBRARY_PATH",
     });
   }

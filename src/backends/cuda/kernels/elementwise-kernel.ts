@@ -4,17 +4,16 @@
  *
  *     add of two bfloat16 tensors -> per thread 4 x (2 loads of 16 bytes), 32 float additions, 4 stores of 16 bytes
  */
-import type { Memory } from "../../../kernels/nests/nest.ts";
 import { at } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, registerLines } from "./text/body-text.ts";
 import { elementBytes } from "./text/element-text.ts";
 import { indented } from "./kernel-source.ts";
 import { divisionVariables, indexType, loopVariables, offsetType, widerType } from "./text/index-text.ts";
-import { kernelName, type KernelSource, parameterName } from "./kernel-source.ts";
+import { kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
 import type { GroupedNest } from "./plan/nest-groups.ts";
 import { withPrelude } from "./text/prelude.ts";
 import { accessesOf, parametersOf, parametersText, resultLines } from "./text/result-text.ts";
-import { type AlignmentOf, vectorWidth } from "./plan/vector-width.ts";
+import { type AlignmentOf, indexForm, vectorWidth } from "./plan/vector-width.ts";
 
 const blockThreads = 256;
 /** Vectors per thread, if there are enough threads without it. */
@@ -74,7 +73,7 @@ export interface ElementwiseForm extends Vectors {
 }
 
 export interface ElementwiseBody {
-  readonly parameters: readonly Memory[];
+  readonly parameters: readonly Parameter[];
   readonly parameterText: string;
   /** The type of vector numbers. */
   readonly type: string;
@@ -86,7 +85,7 @@ export function elementwiseBody(group: readonly GroupedNest[], form: Elementwise
   const { width, vectors, copies, stride, most } = form;
   const nests = group.map(({ nest }) => nest);
   const parameters = parametersOf(group);
-  const nameOf = (memory: Memory): string => parameterName(parameters, memory);
+  const nameOf = (memory: Parameter): string => parameterName(parameters, memory);
   const type = widerType([indexType(most), ...nests.map((nest) => offsetType(accessesOf(nest), nest.atoms))]);
   const contexts = group.map(({ nest, given }, i): BodyContext => ({
     nest,
@@ -122,7 +121,11 @@ export function elementwiseBody(group: readonly GroupedNest[], form: Elementwise
 
 function widthOf({ nest, given }: GroupedNest, alignmentOf: AlignmentOf, smallest: number): number {
   const loads = nest.body.flatMap((step, i) => (step.kind === "load" && !given.has(i) ? [step.access] : []));
-  return vectorWidth(loads, [nest.target], nest.atoms, nest.loops.at(-1), alignmentOf, smallest);
+  const loop = nest.loops.at(-1);
+  const isDivided = nest.body.some(
+    (step) => step.kind === "index" && loop !== undefined && indexForm(step.index, nest.atoms, loop) === "divided",
+  );
+  return isDivided ? 1 : vectorWidth(loads, [nest.target], nest.atoms, loop, alignmentOf, smallest);
 }
 
 /** Gives intermediate quotients of the thread's number a prefix, so that each nest has its own. */

@@ -9,28 +9,36 @@ export interface KernelSource {
   readonly text: string;
   readonly grid: readonly [x: number, y: number, z: number];
   readonly block: readonly [x: number, y: number, z: number];
-  /** One pointer each, in the order of the kernel's parameters. */
-  readonly parameters: readonly Memory[];
+  /** A pointer to memory, or an origin of the launch, in the order of the kernel's parameters. 64 bits each. */
+  readonly parameters: readonly Parameter[];
+}
+
+/** A parameter of a kernel: memory, or the launch's origin at a position. */
+export type Parameter = Memory | OriginParameter;
+
+export interface OriginParameter {
+  readonly kind: "origin";
+  readonly position: number;
 }
 
 export const kernelName = "braid_kernel";
 
-export function memoryKey(memory: Memory): string {
-  return memory.kind === "scratch" ? `s${memory.offset}` : `${memory.kind[0] ?? ""}${memory.position}`;
+export function memoryKey(memory: Parameter): string {
+  return memory.kind === "scratch" ? `scratch${memory.offset}` : `${memory.kind}${memory.position}`;
 }
 
 /**
  * The name of the parameter that points to `memory`, given all parameters. Scratch places are numbered, so the text
  * does not depend on offsets.
  */
-export function parameterName(parameters: readonly Memory[], memory: Memory): string {
+export function parameterName(parameters: readonly Parameter[], memory: Parameter): string {
   if (memory.kind !== "scratch") return `${memory.kind}${memory.position}`;
   const places = parameters.filter(({ kind }) => kind === "scratch").map(memoryKey);
   return `scratch${places.indexOf(memoryKey(memory))}`;
 }
 
-/** Every memory once, in order of first mention. */
-export function distinctMemories(memories: readonly Memory[]): readonly Memory[] {
+/** Every parameter once, in order of first mention. */
+export function distinctParameters<T extends Parameter>(memories: readonly T[]): readonly T[] {
   return [...new Map(memories.map((memory) => [memoryKey(memory), memory])).values()];
 }
 

@@ -6,7 +6,7 @@
  *     8 blocks of 512 threads, each with 16 loads of 16 bytes in flight: 4 vectors of 4 ranks' inputs
  */
 import type { Kernel } from "../../../commands/kernel.ts";
-import { planKernel } from "../../../kernels/kernel-plan.ts";
+import { kernelPhases } from "../../../kernels/kernel-plan.ts";
 import { elementwiseBody, vectorsOf } from "./elementwise-kernel.ts";
 import { indented } from "./kernel-source.ts";
 import { kernelName, type KernelSource } from "./kernel-source.ts";
@@ -30,7 +30,7 @@ const loadsPerThread = 16;
  * `parameters`.
  */
 export function linkKernel(kernel: Kernel, alignmentOf: AlignmentOf, barriers: Barriers): KernelSource | null {
-  const [group, ...others] = groupPhases(planKernel(kernel).phases);
+  const [group, ...others] = groupPhases(kernelPhases(kernel).phases);
   if (group?.kind !== "nests" || others.length > 0) return null;
   const { nests } = group;
   const { width, vectors, bytes } = vectorsOf(nests, alignmentOf);

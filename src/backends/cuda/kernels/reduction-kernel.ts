@@ -23,7 +23,7 @@ import {
   offsetType,
   widerType,
 } from "./text/index-text.ts";
-import { distinctMemories, kernelName, type KernelSource, parameterName } from "./kernel-source.ts";
+import { distinctParameters, kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
 import { withPrelude } from "./text/prelude.ts";
 import {
   blockThreads,
@@ -106,8 +106,8 @@ function reductionKernel(
   const { reduction } = nest;
   invariant(reduction !== null, "a reduction kernel is made of a reduction");
   const shape = reductionShape(nest, alignmentOf, target, parts);
-  const parameters = distinctMemories([...loadsOf(nest).map(({ memory }) => memory), target.memory]);
-  const nameOf = (memory: Memory): string => parameterName(parameters, memory);
+  const parameters = distinctParameters([...loadsOf(nest).map(({ memory }) => memory), target.memory]);
+  const nameOf = (memory: Parameter): string => parameterName(parameters, memory);
   const type = widerType([
     indexType(Math.max(shape.keptVectors, shape.reducedVectors) + blockThreads * parts),
     offsetType([...loadsOf(nest), target], nest.atoms),

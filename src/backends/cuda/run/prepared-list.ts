@@ -69,13 +69,14 @@ export function prepareList(
   resources.defer(flight.release);
   const busy: PreparedList["busy"] = { communicator: null };
   const scratchOf = createStreamScratch(session.memory, resources, "scratch of kernels");
-  const workspaceOf = createStreamScratch(session.memory, resources, "workspaces of matmul");
+  const workspaceOf = createStreamScratch(session.memory, resources, "workspaces of matmul and attention");
   const context: ActionContext = {
     session,
     program,
     rank,
     arenas,
     blocks,
+    resources,
     progress,
     streamOf: (stream) => at(streams, stream),
     eventOf: (event) => at(events, event),

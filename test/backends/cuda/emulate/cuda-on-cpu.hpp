@@ -137,3 +137,14 @@ static void launch(Dim grid, unsigned threads, bool barriers, std::function<void
 } // namespace emulation
 
 static void __syncthreads() { swapcontext(&emulation::fibers[emulation::current], &emulation::scheduler); }
+
+// All threads of a block shuffle together, as at a barrier.
+template <class T> static T __shfl_xor_sync(unsigned, T value, unsigned mask) {
+  static T values[1024];
+  const unsigned own = emulation::current;
+  values[own] = value;
+  __syncthreads();
+  const T other = values[own ^ mask];
+  __syncthreads();
+  return other;
+}

@@ -22,11 +22,13 @@ export interface EmulatedCase {
   readonly inputs: readonly Values[];
   /** What the outputs hold before, for kernels that add to them. */
   readonly held?: readonly Values[];
+  readonly origins?: readonly number[];
 }
 
 interface Launch {
   readonly source: KernelSource;
-  readonly addresses: readonly number[];
+  /** The text of each parameter: an address in the image, or an origin. */
+  readonly parameters: readonly string[];
 }
 
 interface Laid {
@@ -67,7 +69,7 @@ export function runEmulated(
 }
 
 /** Operands start at multiples of `alignment` and of no more, so that narrower accesses are generated too. */
-function layOut({ kernel, inputs, held = [] }: EmulatedCase, alignment: number): Laid {
+function layOut({ kernel, inputs, held = [], origins = [] }: EmulatedCase, alignment: number): Laid {
   let next = 256;
   const place = (bytes: number): number => {
     const address = next + (alignment % 256);
@@ -87,14 +89,19 @@ function layOut({ kernel, inputs, held = [] }: EmulatedCase, alignment: number):
   const addressOf = (memory: Memory): number =>
     operandAddress(memory) ?? scratch.start + (memory.kind === "scratch" ? memory.offset : 0);
   const launches = steps.map((step): Launch => {
-    if (step.kind === "kernel") return { source: step.source, addresses: step.source.parameters.map(addressOf) };
+    if (step.kind === "kernel") {
+      const parameters = step.source.parameters.map((parameter) =>
+        parameter.kind === "origin" ? `${at(origins, parameter.position)}ll` : pointerText(addressOf(parameter)),
+      );
+      return { source: step.source, parameters };
+    }
     const places = [step.a, step.b, ...(step.bias === null ? [] : [step.bias]), step.c];
     return {
       source: gemmKernel(
         step.contraction,
         places.map(({ memory }) => memory),
       ),
-      addresses: places.map(({ memory, offset }) => addressOf(memory) + offset),
+      parameters: places.map(({ memory, offset }) => pointerText(addressOf(memory) + offset)),
     };
   });
   const image = new Uint8Array(next).fill(guard);
@@ -105,6 +112,10 @@ function layOut({ kernel, inputs, held = [] }: EmulatedCase, alignment: number):
     offsetsOf(operand).forEach((offset, j) => target.set(first + offset, at(values, j)));
   });
   return { addresses, launches, image, scratch };
+}
+
+function pointerText(address: number): string {
+  return `Any{memory + ${address}}`;
 }
 
 function outputsOf(kernel: Kernel, { addresses, image, scratch }: Laid, bytes: Uint8Array): readonly Values[] {
@@ -153,18 +164,17 @@ function programText(laid: readonly Laid[]): string {
   const sources: string[] = [];
   const calls: string[] = [];
   for (const [i, { launches, image }] of laid.entries()) {
-    for (const [j, { source, addresses }] of launches.entries()) {
+    for (const [j, { source, parameters }] of launches.entries()) {
       const space = `case${i}_${j}`;
       const text = instructions.reduce(
         (done, [pattern, replacement]) => done.replaceAll(pattern, replacement),
         source.text,
       );
       sources.push(`namespace ${space} {\n${text.replaceAll('extern "C" ', "")}}`);
-      const pointers = addresses.map((address) => `Any{memory + ${address}}`).join(", ");
       const [x, y, z] = source.grid;
-      const barriers = source.text.includes("__syncthreads");
+      const barriers = /__syncthreads|__shfl/.test(source.text);
       calls.push(
-        `emulation::launch({${x}, ${y}, ${z}}, ${source.block[0]}, ${barriers}, [=] { ${space}::${kernelName}(${pointers}); });`,
+        `emulation::launch({${x}, ${y}, ${z}}, ${source.block[0]}, ${barriers}, [=] { ${space}::${kernelName}(${parameters.join(", ")}); });`,
       );
     }
     calls.push(`memory += ${image.length};`);

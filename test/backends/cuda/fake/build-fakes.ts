@@ -10,14 +10,23 @@ export interface Fakes {
   readonly env: Readonly<Record<string, string>>;
 }
 
-const sources = ["fake-libraries.cpp", "fake-nccl.cpp"].map((name) => path.join(import.meta.dirname, name));
+/** Those that streams of the fake driver run are in one library. */
+const sourcesOf = {
+  "libcuda.so.1": ["fake-libraries.cpp", "fake-cudnn.cpp"],
+  "libnccl.so.2": ["fake-nccl.cpp"],
+} as const;
+const otherNames = ["libnvrtc.so.13", "libcublasLt.so.13", "libcudnn.so.9"] as const;
+
+const inFolder = (names: readonly string[]): readonly string[] =>
+  names.map((name) => path.join(import.meta.dirname, name));
 
 function librariesFolder(): string {
-  return builtFolder("fakes", sources, (folder) => {
-    for (const [i, library] of ["libcuda.so.1", "libnccl.so.2"].entries()) {
-      compile(["-shared", "-I", headerFolder(), sources[i] ?? "", "-o", path.join(folder, library), "-lrt", "-ldl"]);
+  return builtFolder("fakes", inFolder(Object.values(sourcesOf).flat()), (folder) => {
+    for (const [library, sources] of Object.entries(sourcesOf)) {
+      const flags = ["-o", path.join(folder, library), "-lrt", "-ldl"];
+      compile(["-shared", "-I", headerFolder(), ...inFolder(sources), ...flags]);
     }
-    for (const name of ["libnvrtc.so.13", "libcublasLt.so.13"]) symlinkSync("libcuda.so.1", path.join(folder, name));
+    for (const name of otherNames) symlinkSync("libcuda.so.1", path.join(folder, name));
   });
 }
 

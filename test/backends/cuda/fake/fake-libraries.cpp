@@ -27,7 +27,7 @@ static const char *setting(const char *name, const char *otherwise) {
   const char *value = getenv(name);
   return value ? value : otherwise;
 }
-static int record(const char *name) {
+int record(const char *name) {
   // What was called, for tests that count calls.
   if (const char *file = getenv("FAKE_CUDA_LOG")) {
     if (FILE *log = fopen(file, "a")) {
@@ -51,7 +51,7 @@ static std::map<U64, std::chrono::steady_clock::time_point> events;
 using Work = std::function<int()>;
 using Graph = std::vector<Work>;
 static Graph *capture = nullptr;
-static int enqueue(Work work) {
+int enqueue(Work work) {
   if (capture == nullptr) return work();
   capture->push_back(work);
   return 0;

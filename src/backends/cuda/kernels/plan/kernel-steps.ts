@@ -2,10 +2,10 @@
  * A Kernel as the sequence of launches on the GPU: generated kernels and GEMMs, planned by the planner of the CPU's
  * kernels. A HostUnit without reductions and GEMMs is one generated kernel.
  */
-import type { Kernel } from "../../../../commands/kernel.ts";
+import type { Kernel, Operand } from "../../../../commands/kernel.ts";
 import type { View } from "../../../../commands/view.ts";
 import type { Contraction } from "../../../../kernels/gemm/contraction.ts";
-import { planKernel } from "../../../../kernels/kernel-plan.ts";
+import { kernelPhases } from "../../../../kernels/kernel-plan.ts";
 import type { Nest } from "../../../../kernels/nests/nest.ts";
 import type { Address } from "../../../../kernels/phase.ts";
 import { constantIndex, dot } from "../../../../kernels/nests/affine.ts";
@@ -18,7 +18,10 @@ import { unreachable } from "../../../../support/unreachable.ts";
 import { elementwiseKernel } from "../elementwise-kernel.ts";
 import type { KernelSource } from "../kernel-source.ts";
 import { groupPhases, type GroupedNest } from "./nest-groups.ts";
+import { placeGroups } from "./place-groups.ts";
 import { partBytes, reductionKernels } from "../reduction-kernel.ts";
+import { rowKernel } from "../row-kernel.ts";
+import { scatterKernel } from "../scatter-kernel.ts";
 import { planTiles } from "./tile-plan.ts";
 import { tiledKernel } from "../tiled-kernel.ts";
 import type { AlignmentOf } from "./vector-width.ts";
@@ -44,18 +47,22 @@ const scratchAlignment = 256;
 
 /** `alignmentOf` covers inputs and outputs; scratch is aligned to 64 bytes. */
 export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSteps {
-  const { phases, valueBytes } = planKernel(kernel);
-  const groups = groupPhases(phases);
+  const { phases, sizes } = kernelPhases(kernel);
+  const { groups, valueBytes } = placeGroups(groupPhases(phases), sizes);
   const partsFrom = Math.ceil(valueBytes / scratchAlignment) * scratchAlignment;
   const parts = Math.max(0, ...groups.map((group) => (group.kind === "reduction" ? partBytes(group.nest) : 0)));
   const steps = groups.flatMap((group): readonly KernelStep[] => {
     switch (group.kind) {
       case "nests":
         return [{ kind: "kernel", source: nestsKernel(group.nests, alignmentOf) }];
+      case "rows":
+        return [{ kind: "kernel", source: rowKernel(group, alignmentOf) }];
       case "reduction": {
         const kernels = reductionKernels(group.nest, alignmentOf, { kind: "scratch", offset: partsFrom });
         return kernels.map((source) => ({ kind: "kernel", source }));
       }
+      case "scatter":
+        return [{ kind: "kernel", source: scatterKernel(group.nest) }];
       case "contraction": {
         const { contraction, a, b, bias, c } = group;
         return [{ kind: "gemm", contraction, a, b, bias, c }];
@@ -68,7 +75,7 @@ export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSte
 }
 
 /** Copies a box of elements to another of the same shape, from input 0 to output 0, bit for bit. */
-export function copyKernel(source: View, destination: View, alignmentOf: AlignmentOf): KernelSource {
+export function copyKernel(source: Operand, destination: Operand, alignmentOf: AlignmentOf): KernelSource {
   const { dtype, shape } = destination;
   const space = createIndexSpace(unsplit(shape));
   const nest: Nest = {

@@ -96,6 +96,6 @@ export function count(loops: readonly Loop[]): number {
   return loops.reduce((product, { extent }) => product * extent, 1);
 }
 
-function powerOfTwoAtLeast(value: number): number {
+export function powerOfTwoAtLeast(value: number): number {
   return 2 ** Math.max(0, Math.ceil(Math.log2(value)));
 }

@@ -55,7 +55,9 @@ function splitLoops(nest: Nest, extents: readonly number[]): Nest | null {
     if (pieces.length > 1) splits.push({ atom, pieces });
   }
   const divided = new Set(
-    nest.atoms.flatMap((atom) => (atom.kind === "loop" ? [] : atom.dividend.terms.map((term) => term.atom))),
+    nest.atoms.flatMap((atom) =>
+      atom.kind === "quotient" || atom.kind === "remainder" ? atom.dividend.terms.map((term) => term.atom) : [],
+    ),
   );
   if (splits.some(({ atom }) => divided.has(atom))) return null;
   const move = (access: Access): Access => ({ ...access, offset: splitOffset(access.offset, splits) });
@@ -63,7 +65,10 @@ function splitLoops(nest: Nest, extents: readonly number[]): Nest | null {
     ...nest,
     atoms,
     loops,
-    body: nest.body.map((step) => (step.kind === "load" ? { ...step, access: move(step.access) } : step)),
+    body: nest.body.map((step) => {
+      if (step.kind === "load") return { ...step, access: move(step.access) };
+      return step.kind === "index" ? { ...step, index: splitOffset(step.index, splits) } : step;
+    }),
     target: move(nest.target),
   };
 }

@@ -3,23 +3,29 @@
  * is a power of two that divides the extent of the innermost loop, and every contiguous access starts at a multiple of
  * its bytes.
  */
-import { type Atom, coefficientOf } from "../../../../kernels/nests/affine.ts";
+import { type Affine, type Atom, coefficientOf, loopsBehind } from "../../../../kernels/nests/affine.ts";
 import type { Access, Loop, Memory } from "../../../../kernels/nests/nest.ts";
-import { at } from "../../../../support/invariant.ts";
 import { elementBytes } from "../text/element-text.ts";
 
 /** The alignment of the memory's address in bytes, a power of two. */
 export type AlignmentOf = (memory: Memory) => number;
 
-/** How an access moves along the vectorised loop; `divided` moves unevenly, through a quotient or remainder. */
+/** How an access moves along the vectorised loop; `divided` moves unevenly, through a quotient, a
+ * remainder or a loaded index. */
 export type AccessForm = "contiguous" | "same" | "strided" | "divided";
 
 const accessBytes = 16;
-const widest = 8;
+/** Elements of a vector at most. */
+export const widest = 8;
 
-export function accessForm(access: Access, atoms: readonly Atom[], loop: Loop): AccessForm {
-  if (access.offset.terms.some(({ atom }) => dependsOn(atoms, atom, loop.atom) && atom !== loop.atom)) return "divided";
-  const step = coefficientOf(access.offset, loop.atom);
+export function accessForm({ offset }: Access, atoms: readonly Atom[], loop: Loop): AccessForm {
+  return indexForm(offset, atoms, loop);
+}
+
+export function indexForm(index: Affine, atoms: readonly Atom[], loop: Loop): AccessForm {
+  const others = index.terms.filter(({ atom }) => atom !== loop.atom);
+  if (others.some(({ atom }) => loopsBehind(atoms, atom).includes(loop.atom))) return "divided";
+  const step = coefficientOf(index, loop.atom);
   return step === 0 ? "same" : step === 1 ? "contiguous" : "strided";
 }
 
@@ -58,11 +64,4 @@ function isAligned({ dtype, offset, memory }: Access, loop: Loop, width: number,
   return [alignmentOf(memory), offset.constant * bytes, ...others.map(({ coefficient }) => coefficient * bytes)].every(
     (count) => count % needed === 0,
   );
-}
-
-/** Whether the value of `atom` changes with the loop. */
-function dependsOn(atoms: readonly Atom[], atom: number, loop: number): boolean {
-  if (atom === loop) return true;
-  const definition = at(atoms, atom);
-  return definition.kind !== "loop" && definition.dividend.terms.some((term) => dependsOn(atoms, term.atom, loop));
 }

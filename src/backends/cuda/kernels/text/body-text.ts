@@ -2,13 +2,15 @@
  * The body of a nest for `width` neighbouring indices: first all loads into registers, so that many are in flight, then
  * the arithmetic element by element.
  */
-import { coefficientOf } from "../../../../kernels/nests/affine.ts";
-import type { Access, Instruction, Loop, Memory, Nest } from "../../../../kernels/nests/nest.ts";
-import { computeType } from "../../../../numerics/scalar/expression.ts";
+import { coefficientOf, lastNeeded } from "../../../../kernels/nests/affine.ts";
+import type { Access, Instruction, Loop, Nest } from "../../../../kernels/nests/nest.ts";
+import { computeType, type ScalarType } from "../../../../numerics/scalar/expression.ts";
+import { at } from "../../../../support/invariant.ts";
 import { unreachable } from "../../../../support/unreachable.ts";
 import { accessType, decodeText, elementBytes, storageTypes } from "./element-text.ts";
 import { expressionText, scalarTypes } from "./expression-text.ts";
-import { affineText } from "./index-text.ts";
+import { affineText, divisionVariables, loopName } from "./index-text.ts";
+import type { Parameter } from "../kernel-source.ts";
 import { accessForm } from "../plan/vector-width.ts";
 
 export interface BodyContext {
@@ -18,7 +20,7 @@ export interface BodyContext {
   /** The loop along which `width` elements are taken; undefined for nests without loops. */
   readonly loop: Loop | undefined;
   readonly width: number;
-  readonly nameOf: (memory: Memory) => string;
+  readonly nameOf: (parameter: Parameter) => string;
   /** For the offsets of accesses. */
   readonly offsetType: string;
   /** Loads whose value is already in a register: its name, by instruction. */
@@ -34,31 +36,104 @@ export function registerLines(context: BodyContext, copies: number): readonly st
   });
 }
 
-/** Fills the registers of copy `copy` at the loop variables in scope. */
+/** Fills the registers of copy `copy` at the loop variables in scope, and declares the indices that they load. */
 export function loadLines(context: BodyContext, copy: string): readonly string[] {
-  return loadsOf(context).flatMap(({ access, position }) => {
-    const register = `${registerName(context, position)}[${copy}]`;
-    const offset = `${context.prefix}l${position}`;
-    const from = `${context.nameOf(access.memory)} + ${offset}`;
-    const declaration = `const ${context.offsetType} ${offset} = ${affineText(access.offset, `${context.prefix}i`)};`;
-    const form = formOf(context, access);
-    if (form === "contiguous") return [declaration, ...moveLines(access, register, from, context.width)];
-    const step = context.loop === undefined ? 0 : coefficientOf(access.offset, context.loop.atom);
-    const count = form === "same" ? 1 : context.width;
-    const elements = Array.from(
-      { length: count },
-      (_, i) => `${register}[${i}] = *(${from}${i === 0 ? "" : ` + ${i * step}u`});`,
-    );
-    return [declaration, ...elements];
-  });
+  return loadsBetween(context, copy, 0, context.nest.body.length, new Set());
+}
+
+/** `loadLines` for the instructions from `first` to `end` - 1. `declared` has the indices that are declared before. */
+export function loadsBetween(
+  context: BodyContext,
+  copy: string,
+  first: number,
+  end: number,
+  declared: Set<number>,
+): readonly string[] {
+  return loadsOf(context).flatMap(({ access, position }) =>
+    position < first || position >= end
+      ? []
+      : [...indicesOf(context, access, copy, declared), ...registerOf(context, access, position, copy)],
+  );
+}
+
+/** Declares the indices in an access, of registers that are filled. */
+export function indicesOf(
+  context: BodyContext,
+  access: Access,
+  copy: string,
+  declared: Set<number>,
+): readonly string[] {
+  return [...neededIndices(context, access)].flatMap((loaded) => indexLines(context, loaded, copy, declared));
+}
+
+function registerOf(context: BodyContext, access: Access, position: number, copy: string): readonly string[] {
+  const register = `${registerName(context, position)}[${copy}]`;
+  const offset = `${context.prefix}l${position}`;
+  const from = `${context.nameOf(access.memory)} + ${offset}`;
+  const declaration = `const ${context.offsetType} ${offset} = ${affineText(access.offset, `${context.prefix}i`)};`;
+  const form = formOf(context, access);
+  if (form === "contiguous") return [declaration, ...moveLines(access, register, from, context.width)];
+  const step = context.loop === undefined ? 0 : coefficientOf(access.offset, context.loop.atom);
+  const count = form === "same" ? 1 : context.width;
+  const elements = Array.from(
+    { length: count },
+    (_, i) => `${register}[${i}] = *(${from}${i === 0 ? "" : ` + ${i * step}u`});`,
+  );
+  return [declaration, ...elements];
+}
+
+/** The instructions that load the indices in an access. */
+function neededIndices({ nest: { atoms } }: BodyContext, { offset }: Access): ReadonlySet<number> {
+  return new Set(offset.terms.map(({ atom }) => lastNeeded(atoms, atom)).filter((instruction) => instruction >= 0));
+}
+
+/**
+ * Declares the index that an instruction computes of registers, and what follows from it. A vector has one index: else
+ * it has one element.
+ */
+function indexLines(context: BodyContext, loaded: number, copy: string, declared: Set<number>): readonly string[] {
+  const { nest, prefix, offsetType } = context;
+  const lines: string[] = [];
+  const nameOf = (instruction: number): string => `${prefix}x${instruction}`;
+  const declare = (instruction: number): void => {
+    if (declared.has(instruction)) return;
+    declared.add(instruction);
+    const step = at(nest.body, instruction);
+    if (step.kind === "apply") step.operands.forEach(declare);
+    const text =
+      step.kind === "apply"
+        ? expressionText(step.expression, step.operands.map(nameOf))
+        : valueText(context, step, instruction, copy, "0");
+    lines.push(`const ${scalarTypes[typeOf(step)]} ${nameOf(instruction)} = ${text};`);
+    for (const [i, atom] of nest.atoms.entries()) {
+      if (atom.kind !== "loaded" || atom.instruction !== instruction) continue;
+      lines.push(`const ${offsetType} ${loopName(`${prefix}i`, i)} = (${offsetType})${nameOf(instruction)};`);
+    }
+    lines.push(...divisionVariables(nest.atoms, offsetType, `${prefix}i`, instruction));
+  };
+  declare(loaded);
+  return lines;
 }
 
 /** The arithmetic for element `element` of copy `copy`. The last instruction's value is `resultName`. */
 export function valueLines(context: BodyContext, copy: string, element: string): readonly string[] {
   return context.nest.body.map((instruction, i) => {
     const text = context.given.get(i) ?? valueText(context, instruction, i, copy, element);
-    return `const ${scalarTypes[instruction.kind === "apply" ? instruction.expression.type : computeType[instruction.access.dtype]]} ${valueName(context, i)} = ${text};`;
+    return `const ${scalarTypes[typeOf(instruction)]} ${valueName(context, i)} = ${text};`;
   });
+}
+
+function typeOf(instruction: Instruction): ScalarType {
+  switch (instruction.kind) {
+    case "load":
+      return computeType[instruction.access.dtype];
+    case "index":
+      return "i64";
+    case "apply":
+      return instruction.expression.type;
+    default:
+      return unreachable(instruction);
+  }
 }
 
 export function resultName(context: BodyContext): string {
@@ -98,6 +173,12 @@ function valueText(
   switch (instruction.kind) {
     case "load":
       return decodeText(instruction.access.dtype, elementOf(context, instruction.access, position, copy, element));
+    case "index": {
+      const { index, origin } = instruction;
+      const step = context.loop === undefined ? 0 : coefficientOf(index, context.loop.atom);
+      const along = step === 0 || context.width === 1 ? "" : ` + ${element} * ${step}`;
+      return `(long long)(${affineText(index, `${context.prefix}i`)})${along} + ${context.nameOf({ kind: "origin", position: origin })}`;
+    }
     case "apply":
       return expressionText(instruction.expression, operandNames(context, instruction.operands));
     default:
@@ -120,7 +201,7 @@ function loadsOf({ nest, given }: BodyContext): readonly { readonly access: Acce
   );
 }
 
-export function registerName({ prefix }: BodyContext, position: number): string {
+export function registerName({ prefix }: Pick<BodyContext, "prefix">, position: number): string {
   return `${prefix}r${position}`;
 }
 

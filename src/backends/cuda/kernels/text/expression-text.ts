@@ -4,13 +4,12 @@
  * distribution are within the bounds of `--check`. Results rounded to 16 bits use a short form of the normal
  * distribution (prelude.ts), which is faster than memory.
  */
-import type { Comparison, Expression, Primitive, ScalarType } from "../../../../numerics/scalar/expression.ts";
+import type { Comparison, Expression, ScalarType } from "../../../../numerics/scalar/expression.ts";
+import { mapSubexpressions, subexpressions } from "../../../../numerics/scalar/subexpressions.ts";
 import type { Value } from "../../../../numerics/tensor/storage.ts";
 import { at, invariant } from "../../../../support/invariant.ts";
 import { unreachable } from "../../../../support/unreachable.ts";
-
-type Emit = (...operands: readonly string[]) => string;
-type ByType = { readonly [T in ScalarType]?: Emit };
+import { primitiveTexts } from "./primitive-text.ts";
 
 export const scalarTypes: { readonly [T in ScalarType]: string } = {
   f64: "double",
@@ -19,44 +18,17 @@ export const scalarTypes: { readonly [T in ScalarType]: string } = {
   i64: "long long",
 };
 
-/** Integers wrap as unsigned ones, because signed overflow is undefined in C++. */
-function wrapping(sign: string): ByType {
-  return {
-    i32: (x, y) => `(int)((unsigned)${x} ${sign} (unsigned)${y})`,
-    i64: (x, y) => `(long long)((unsigned long long)${x} ${sign} (unsigned long long)${y})`,
-  };
-}
-
-function infix(sign: string): ByType {
-  return { f64: (x, y) => `${x} ${sign} ${y}`, f32: (x, y) => `${x} ${sign} ${y}` };
-}
-
-function call(name: string): ByType {
-  const emit: Emit = (...operands) => `braid_${name}(${operands.join(", ")})`;
-  return { f64: emit, f32: emit, i32: emit, i64: emit };
-}
-
-const primitives: { readonly [P in Primitive]: ByType } = {
-  neg: {
-    f64: (x) => `-${x}`,
-    f32: (x) => `-${x}`,
-    i32: (x) => `(int)(0u - (unsigned)${x})`,
-    i64: (x) => `(long long)(0ull - (unsigned long long)${x})`,
-  },
-  abs: { ...call("abs"), f64: (x) => `fabs(${x})`, f32: (x) => `fabsf(${x})` },
-  add: { ...infix("+"), ...wrapping("+") },
-  sub: { ...infix("-"), ...wrapping("-") },
-  mul: { ...infix("*"), ...wrapping("*") },
-  div: { ...call("div"), ...infix("/") },
-  max: call("max"),
-  min: call("min"),
-  sqrt: { f64: (x) => `sqrt(${x})`, f32: (x) => `sqrtf(${x})` },
-};
-
 /** Short forms (prelude.ts) of library functions, for results that are rounded to 16 bits. */
 const shortForms: ReadonlyMap<string, string> = new Map([["normcdf", "braid_normal_cdf"]]);
 
-const comparisons: { readonly [C in Comparison]: string } = { eq: "==", ne: "!=" };
+const comparisons: { readonly [C in Comparison]: string } = {
+  eq: "==",
+  ne: "!=",
+  lt: "<",
+  le: "<=",
+  gt: ">",
+  ge: ">=",
+};
 
 /** The text is in parentheses, so that it is safe as an operand. `operands[i]` is the name of operand i. */
 export function expressionText(expression: Expression, operands: readonly string[]): string {
@@ -73,14 +45,14 @@ function textOf(expression: Expression, operands: readonly string[], short: bool
       return constantText(expression.type, expression.value);
     case "apply": {
       const { primitive, type } = expression;
-      const emit = primitives[primitive][type];
+      const emit = primitiveTexts[primitive][type];
       invariant(emit !== undefined, "a primitive is used with a type that it has", { primitive, type });
       return `(${emit(...expression.operands.map(text))})`;
     }
     case "call": {
       const { c } = expression.function;
       const full = expression.type === "f64" ? c : `${c}f`;
-      return `(${short ? (shortForms.get(c) ?? full) : full}(${text(expression.operand)}))`;
+      return `(${short ? (shortForms.get(c) ?? full) : full}(${expression.operands.map(text).join(", ")}))`;
     }
     case "choose": {
       const { left, right, comparison, then, otherwise } = expression;
@@ -93,6 +65,8 @@ function textOf(expression: Expression, operands: readonly string[], short: bool
     }
     case "round":
       return `braid_round_${expression.to}(${textOf(inSingle(expression.operand), operands, true)})`;
+    case "bits":
+      return `${expression.type === "i32" ? "__float_as_int" : "__int_as_float"}(${text(expression.operand)})`;
     default:
       return unreachable(expression);
   }
@@ -107,7 +81,7 @@ function conversionText(from: ScalarType, to: ScalarType, value: string): string
 
 /**
  * Computes in float a result that is rounded to float or 16 bits, if doubles in it only come from widened floats
- * (gelu). The result may differ by one unit of a 16-bit dtype, or by some units of float.
+ * (rsqrt). The result may differ by one unit of a 16-bit dtype, or by some units of float.
  */
 function inSingle(expression: Expression): Expression {
   if (readsDouble(expression)) return expression;
@@ -115,53 +89,17 @@ function inSingle(expression: Expression): Expression {
 }
 
 function readsDouble(expression: Expression): boolean {
-  switch (expression.kind) {
-    case "operand":
-      return expression.type === "f64";
-    case "constant":
-      return false;
-    case "apply":
-      return expression.operands.some(readsDouble);
-    case "choose":
-      return [expression.left, expression.right, expression.then, expression.otherwise].some(readsDouble);
-    case "call":
-      return readsDouble(expression.operand);
-    case "convert":
-      // Only double holds every integer exactly.
-      return readsDouble(expression.operand) || (expression.type === "f64" && expression.operand.type !== "f32");
-    case "round":
-      return readsDouble(expression.operand);
-    default:
-      return unreachable(expression);
-  }
+  if (expression.kind === "operand") return expression.type === "f64";
+  // Only double holds every integer exactly.
+  const widens = expression.kind === "convert" && expression.type === "f64" && expression.operand.type !== "f32";
+  return widens || subexpressions(expression).some(readsDouble);
 }
 
 function narrowed(expression: Expression): Expression {
-  const type = expression.type === "f64" ? "f32" : expression.type;
-  switch (expression.kind) {
-    case "operand":
-    case "constant":
-      return { ...expression, type };
-    case "apply":
-      return { ...expression, type, operands: expression.operands.map(narrowed) };
-    case "call":
-      return { ...expression, type: "f32", operand: narrowed(expression.operand) };
-    case "choose":
-      return {
-        ...expression,
-        type,
-        left: narrowed(expression.left),
-        right: narrowed(expression.right),
-        then: narrowed(expression.then),
-        otherwise: narrowed(expression.otherwise),
-      };
-    case "convert":
-      return { ...expression, type, operand: narrowed(expression.operand) };
-    case "round":
-      return { ...expression, operand: narrowed(expression.operand) };
-    default:
-      return unreachable(expression);
-  }
+  const inner = mapSubexpressions(expression, narrowed);
+  if (inner.kind === "call") return { ...inner, type: "f32" };
+  if (inner.kind === "round" || inner.kind === "bits") return inner;
+  return { ...inner, type: inner.type === "f64" ? "f32" : inner.type };
 }
 
 /** A literal; in parentheses if it is negative. */

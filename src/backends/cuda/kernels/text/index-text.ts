@@ -2,7 +2,7 @@
  * Index arithmetic in generated kernels. A thread's number becomes loop variables by divisions by constants, which
  * compilers turn into multiplications. Loop variables become element offsets.
  */
-import { type Affine, type Atom, largest } from "../../../../kernels/nests/affine.ts";
+import { type Affine, type Atom, largest, lastNeeded } from "../../../../kernels/nests/affine.ts";
 import type { Access, Loop } from "../../../../kernels/nests/nest.ts";
 import { at } from "../../../../support/invariant.ts";
 
@@ -48,10 +48,13 @@ export function loopVariables(
   return lines;
 }
 
-/** Declares the quotients and remainders of the nest, after its loop variables. */
-export function divisionVariables(atoms: readonly Atom[], type: string, prefix: string): readonly string[] {
+/**
+ * Declares the quotients and remainders of the nest, after its loop variables: those that follow from indices loaded by
+ * instruction `after`, or from none.
+ */
+export function divisionVariables(atoms: readonly Atom[], type: string, prefix: string, after = -1): readonly string[] {
   return atoms.flatMap((atom, i) => {
-    if (atom.kind === "loop") return [];
+    if (atom.kind === "loop" || atom.kind === "loaded" || lastNeeded(atoms, i) !== after) return [];
     const sign = atom.kind === "remainder" ? "%" : "/";
     return [`const ${type} ${loopName(prefix, i)} = (${affineText(atom.dividend, prefix)}) ${sign} ${atom.divisor}u;`];
   });

@@ -14,6 +14,9 @@ static __device__ __forceinline__ long long braid_abs(long long x) {
 static __device__ __forceinline__ long long braid_div(long long x, long long y) {
   return y == -1 ? (long long)(0ull - (unsigned long long)x) : x / y;
 }`,
+  // -1 divides every integer, but the most negative one divided by it overflows.
+  braid_rem: `static __device__ __forceinline__ int braid_rem(int x, int y) { return y == -1 ? 0 : x % y; }
+static __device__ __forceinline__ long long braid_rem(long long x, long long y) { return y == -1 ? 0ll : x % y; }`,
   /**
    * For a = |x| and t = 1 / (1 + p a): Phi(-a) = exp(-a^2 / 2) t Q(t), the form of Abramowitz and Stegun 7.1.26 with
    * our own coefficients. They are a minimax fit (Lawson's iteration): 5e-8 where Phi is large, 3.3e-5 of Phi in the
@@ -95,6 +98,7 @@ static __device__ __forceinline__ long long braid_to_i64(double x) { return x !=
 const order: readonly string[] = [
   "braid_abs",
   "braid_div",
+  "braid_rem",
   "braid_reciprocal",
   "braid_normal_cdf",
   "braid_max",

@@ -2,13 +2,13 @@
  * The lines of a generated kernel that encode the values of its nests, keep them for later nests of the group and store
  * them; and its parameter list.
  */
-import type { Access, Memory, Nest } from "../../../../kernels/nests/nest.ts";
+import type { Access, IndexInstruction, Nest } from "../../../../kernels/nests/nest.ts";
 import { computeType, operand } from "../../../../numerics/scalar/expression.ts";
 import { at } from "../../../../support/invariant.ts";
 import { type BodyContext, loadedElement, moveLines, operandNames, resultName, valueLines } from "./body-text.ts";
 import { encodeText, storageTypes } from "./element-text.ts";
 import { affineText } from "./index-text.ts";
-import { distinctMemories } from "../kernel-source.ts";
+import { distinctParameters, type OriginParameter, type Parameter } from "../kernel-source.ts";
 import type { GroupedNest } from "../plan/nest-groups.ts";
 
 /** Computes and stores copy `u` of `width` elements of every nest; `contexts` are those of `group`, in its order. */
@@ -19,17 +19,22 @@ export function resultLines(
 ): readonly string[] {
   const stored = contexts.filter((_, i) => at(group, i).stores);
   return [
-    ...stored.map(({ nest, prefix }) => `alignas(16) ${storageTypes[nest.target.dtype]} ${prefix}s[${width}];`),
+    ...stored.flatMap((context) => storedLines(context, width)),
     "#pragma unroll",
     `for (int v = 0; v < ${width}; v++) {`,
     ...contexts.flatMap((context, i) => elementLines(context, at(group, i).stores, "u")),
     "}",
-    ...stored.flatMap(({ nest, prefix, nameOf }) => storeLines(nest, prefix, nameOf, width)),
+    ...stored.flatMap((context) => storeLines(context, width)),
   ];
 }
 
+/** Declares the encoded elements of a vector. */
+export function storedLines({ nest, prefix }: BodyContext, width: number): readonly string[] {
+  return [`alignas(16) ${storageTypes[nest.target.dtype]} ${prefix}s[${width}];`];
+}
+
 /** Element `v` of copy `copy`: its value and its stored form. */
-function elementLines(context: BodyContext, stores: boolean, copy: string): readonly string[] {
+export function elementLines(context: BodyContext, stores: boolean, copy: string): readonly string[] {
   const { prefix } = context;
   return [
     ...valueLines(context, copy, "v"),
@@ -49,28 +54,43 @@ function storedText(context: BodyContext, copy: string): string {
 }
 
 /** Moves the `width` encoded elements to memory. */
-function storeLines(nest: Nest, prefix: string, nameOf: (memory: Memory) => string, width: number): readonly string[] {
+export function storeLines({ nest, prefix, nameOf }: BodyContext, width: number): readonly string[] {
   const to = `${nameOf(nest.target.memory)} + (${affineText(nest.target.offset, `${prefix}i`)})`;
   return moveLines(nest.target, to, `${prefix}s`, width);
 }
 
-/** The memory that the kernel of a group reads and writes. */
-export function parametersOf(group: readonly GroupedNest[]): readonly Memory[] {
-  return distinctMemories(
-    group.flatMap(({ nest, given, stores }): readonly Memory[] => [
-      ...nest.body.flatMap((step, i) => (step.kind === "load" && !given.has(i) ? [step.access.memory] : [])),
+/** A nest of a kernel, and the loads whose values are in registers. */
+interface Member {
+  readonly nest: Nest;
+  readonly given: ReadonlyMap<number, unknown>;
+  readonly stores: boolean;
+}
+
+/** The memory that the kernel of a group reads and writes, and the origins of its indices. */
+export function parametersOf(group: readonly Member[]): readonly Parameter[] {
+  return distinctParameters(
+    group.flatMap(({ nest, given, stores }): readonly Parameter[] => [
+      ...nest.body.flatMap((step, i): readonly Parameter[] => {
+        if (step.kind === "index") return [originOf(step)];
+        return step.kind === "load" && !given.has(i) ? [step.access.memory] : [];
+      }),
       ...(stores ? [nest.target.memory] : []),
     ]),
   );
 }
 
+function originOf({ origin }: IndexInstruction): OriginParameter {
+  return { kind: "origin", position: origin };
+}
+
 export function parametersText(
-  group: readonly GroupedNest[],
-  parameters: readonly Memory[],
-  nameOf: (memory: Memory) => string,
+  group: readonly Member[],
+  parameters: readonly Parameter[],
+  nameOf: (memory: Parameter) => string,
 ): string {
   return parameters
     .map((memory) => {
+      if (memory.kind === "origin") return `const long long ${nameOf(memory)}`;
       const written = group.some(({ nest, stores }) => stores && nameOf(nest.target.memory) === nameOf(memory));
       const accesses = group.flatMap(({ nest }) => accessesOf(nest));
       const dtype = accesses.find((access) => nameOf(access.memory) === nameOf(memory))?.dtype ?? "bool";

@@ -6,6 +6,7 @@ import type { KernelSteps } from "../../kernels/plan/kernel-steps.ts";
 import type { Arenas } from "../../memory/arenas.ts";
 import type { HostBlocks } from "../../memory/host-blocks.ts";
 import type { Communicator } from "../../nccl/communicators.ts";
+import type { Resources } from "../../resources.ts";
 import type { Session } from "../../session.ts";
 import type { BarrierOperations } from "./barrier-operations.ts";
 import type { StreamOperation } from "./memory-operations.ts";
@@ -37,6 +38,8 @@ export interface ActionContext {
   readonly arenas: Arenas;
   /** Argument blocks that live as long as the prepared Program. */
   readonly blocks: HostBlocks;
+  /** Released with the prepared Program. */
+  readonly resources: Resources;
   readonly progress: Progress;
   readonly streamOf: (stream: CommandStreamId) => number;
   readonly eventOf: (event: EventId) => number;

@@ -3,6 +3,7 @@
  * the Program is prepared. A run calls them in list order and allocates nothing. Signals reach the driver before the
  * waits that follow them in the list, as hardware with fewer queues than streams requires.
  */
+import { isAttention } from "../../../../commands/attention.ts";
 import type { Command, CommandStreamId, Launch } from "../../../../commands/command.ts";
 import { dispatch, type RuleTable } from "../../../../support/dispatch.ts";
 import { at, invariant } from "../../../../support/invariant.ts";
@@ -14,6 +15,7 @@ import type { StreamOperation } from "./memory-operations.ts";
 import { progressWord } from "../stuck/progress.ts";
 import { touchesPeers } from "../../../../commands/barriers.ts";
 import type { Memory } from "../../../../kernels/nests/nest.ts";
+import type { Parameter } from "../../kernels/kernel-source.ts";
 import { linkKernel } from "../../kernels/link-kernel.ts";
 import { noBarriers } from "../../kernels/text/barrier-text.ts";
 import { alignmentOf } from "../../memory/device-memory.ts";
@@ -80,8 +82,10 @@ function linkLaunch(command: Launch, index: number, context: ActionContext): Lin
   const { kernel: id, inputs, outputs, stream } = command;
   if (!touchesPeers(program, rank, command)) return null;
   const kernel = at(program.kernels, id);
+  if (isAttention(kernel)) return null;
   const addresses = { input: inputs.map(addressIn(context)), output: outputs.map(addressIn(context)) };
-  const operand = (memory: Memory): number => {
+  const operand = (memory: Parameter): number => {
+    if (memory.kind === "origin") return at(command.origins ?? [], memory.position);
     invariant(memory.kind !== "scratch", "a kernel that is one loop over elements has no scratch", { index });
     return at(addresses[memory.kind], memory.position);
   };

@@ -1,6 +1,6 @@
 /** Copies of strided boxes as calls: by the copy engines or by a kernel, as copy-plan.ts chooses. */
 import type { Command } from "../../../../commands/command.ts";
-import type { View } from "../../../../commands/view.ts";
+import type { Operand } from "../../../../commands/kernel.ts";
 import { copyKernel } from "../../kernels/plan/kernel-steps.ts";
 import { pullKernel } from "../../kernels/pull-kernel.ts";
 import { alignmentOf } from "../../memory/device-memory.ts";
@@ -53,9 +53,9 @@ export function copyActions(
 
 /** The launch of a kernel that copies the box between these addresses. */
 export function copyLaunch(
-  source: View,
+  source: Operand,
   from: number,
-  destination: View,
+  destination: Operand,
   to: number,
   stream: number,
   context: ActionContext,

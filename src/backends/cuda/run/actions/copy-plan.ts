@@ -5,6 +5,7 @@
  */
 import type { CopyEngine } from "../../../../commands/command.ts";
 import type { View } from "../../../../commands/view.ts";
+import { type CopyAxis, copyAxes, joinAxes } from "../../../../kernels/copy-axes.ts";
 import { dtypes } from "../../../../numerics/dtype.ts";
 import { at } from "../../../../support/invariant.ts";
 
@@ -30,10 +31,6 @@ export interface Sides {
   readonly destination: number;
 }
 
-interface Axis extends Sides {
-  readonly extent: number;
-}
-
 /** A kernel copies rows shorter than this many bytes faster than the copy engine. */
 const shortestRow = 512;
 const mostPlanes = 16;
@@ -42,9 +39,9 @@ const largestPitch = 2 ** 31 - 1;
 
 /** `crossesLink`: one side is in a peer's memory. `engine` is what the command asks for. */
 export function planCopy(source: View, destination: View, crossesLink: boolean, engine: CopyEngine = "copy"): CopyPlan {
-  const axes = joinedAxes(source, destination);
-  if (axes === null) return { kind: "none" };
+  if (destination.shape.includes(0)) return { kind: "none" };
   const element = dtypes[source.dtype].bytes;
+  const axes = joinAxes(copyAxes(destination.shape, element, source.strides, destination.strides));
   const inner = axes.at(-1);
   if (inner === undefined) return { kind: "run", bytes: element };
   const dense = inner.source === element && inner.destination === element;
@@ -62,28 +59,7 @@ export function planCopy(source: View, destination: View, crossesLink: boolean, 
   return { kind: "planes", width, height: rows.extent, pitch, offsets: offsetsOver(outer) };
 }
 
-/**
- * Axes in bytes, outermost first by the destination's stride, without axes of one element and with contiguous
- * neighbours merged. Null if there are no elements.
- */
-function joinedAxes(source: View, destination: View): readonly Axis[] | null {
-  const element = dtypes[source.dtype].bytes;
-  const axes = destination.shape.map((extent, i): Axis => ({
-    extent,
-    source: at(source.strides, i) * element,
-    destination: at(destination.strides, i) * element,
-  }));
-  if (axes.some(({ extent }) => extent === 0)) return null;
-  const ordered = axes.filter(({ extent }) => extent > 1).toSorted((a, b) => b.destination - a.destination);
-  return ordered.reduce<readonly Axis[]>((joined, axis) => {
-    const outer = joined.at(-1);
-    const joins = outer?.source === axis.source * axis.extent && outer.destination === axis.destination * axis.extent;
-    if (!joins) return [...joined, axis];
-    return [...joined.slice(0, -1), { ...axis, extent: axis.extent * outer.extent }];
-  }, []);
-}
-
-function offsetsOver(axes: readonly Axis[]): readonly Sides[] {
+function offsetsOver(axes: readonly CopyAxis[]): readonly Sides[] {
   return axes.reduce<readonly Sides[]>(
     (offsets, { extent, source, destination }) =>
       offsets.flatMap((offset) =>

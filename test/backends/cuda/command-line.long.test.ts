@@ -17,6 +17,8 @@ if (obstacle !== null) console.log(`test/backends/cuda/command-line is skipped: 
 const root = path.resolve(import.meta.dirname, "../../..");
 const main = path.join(root, "dist/cli/main.js");
 const command = [main, "run", path.join(root, "test/fixtures/programs/ring-allgather-matmul.ts"), "--on", "cuda"];
+/** Heads of 8 elements, cut over the devices. */
+const attention = [main, "run", path.join(root, "examples/transformer/attention.ts"), "--on", "cuda", "--devices", "2"];
 const small = ["--set", "M=12", "--set", "K=4", "--set", "N=5"];
 
 let fakes: Fakes;
@@ -33,11 +35,15 @@ interface Ended {
   readonly err: string;
 }
 
-function braid(args: readonly string[], variables: Readonly<Record<string, string>> = {}): Promise<Ended> {
+function braid(
+  args: readonly string[],
+  variables: Readonly<Record<string, string>> = {},
+  start: readonly string[] = command,
+): Promise<Ended> {
   return new Promise((resolve) => {
     // oxlint-disable-next-line node/no-process-env -- what the command inherits
     const env = { ...process.env, ...fakes.env, ...variables };
-    const child = execFile(process.execPath, [...command, ...args], { env }, (_, out, err) => {
+    const child = execFile(process.execPath, [...start, ...args], { env }, (_, out, err) => {
       resolve({ status: child.exitCode, out, err });
     });
   });
@@ -100,6 +106,21 @@ describe.skipIf(obstacle !== null)("braid run --on cuda", () => {
     const crossing = arrows.filter(({ name, from, to }) => name === "signal" && from.pid !== to.pid);
     expect(crossing.length).toBeGreaterThan(0);
   }, 60_000);
+
+  it("runs attention by cuDNN, heads over devices, and says where it does not", async () => {
+    const flags = ["--backend", "cuda", "--attention", "auto", "--check", "--set", "L=8", "--set", "H=64"];
+    const fused = await braid([...flags, "--set", "DTYPE=bfloat16"], {}, attention);
+    expect([fused.status, fused.err]).toEqual([0, ""]);
+    const calls = readFileSync(path.join(fakes.folder, "calls"), "utf8").split("\n");
+    // Two chunks forward and one backward per run and rank.
+    expect(calls.filter((call) => call === "cudnnBackendExecute").length).toBeGreaterThanOrEqual(6);
+    const ops = await braid([...flags, "--graph", "off", "--set", "BACKWARD=0"], {}, attention);
+    expect([ops.status, ops.err.match(/^note\[gpu-unsupported\]: .*$/gm)]).toEqual([
+      0,
+      ["note[gpu-unsupported]: attention runs as matmuls and a softmax"],
+    ]);
+    expect(ops.err).toContain("  found: float\n  expected: half or bfloat16\n");
+  }, 120_000);
 
   it("names the option that differs where ranks were given different ones", async () => {
     const flags = [

@@ -1,0 +1,113 @@
+/**
+ * Attention by cuDNN on this rank's GPU: every form forward and backward against the oracle, eager and as a graph, with
+ * equal bits in all runs; and rates at the sizes of models. Each case has a row, with cuDNN's message if it fails.
+ */
+import { createCudaBackend } from "../../src/cuda.ts";
+import { attentionObstacle } from "../../src/backends/cuda/attention/availability.ts";
+import { soloRendezvous } from "../../src/backends/cuda/world.ts";
+import { compile } from "../../src/compile/compile.ts";
+import { attentionFlops, isAttention } from "../../src/commands/attention.ts";
+import type { PlacedBuffer } from "../../src/commands/buffer.ts";
+import type { Program } from "../../src/commands/program.ts";
+import { Fusion } from "../../src/ir/api/fusion.ts";
+import { sdpa, sdpaBackward } from "../../src/ir/api/ops.ts";
+import { tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
+import { randomTensor } from "../../src/oracle/random-inputs.ts";
+import { createRandom } from "../../src/support/random.ts";
+import { fusedAttentionCases } from "../../test/gpu/attention-cases.ts";
+import { checkCase } from "../../test/gpu/check-case.ts";
+import { expectationsOf } from "../../test/gpu/expectation.ts";
+import { type PartContext, type Row, rowOf } from "./rows.ts";
+
+export async function* attentionRows({ world, only = /(?:)/ }: PartContext): AsyncGenerator<Row> {
+  const rendezvous = { ...soloRendezvous(), localRank: world.localRank };
+  const obstacle = attentionObstacle(world.localRank);
+  yield { name: "cuDNN", ok: true, text: obstacle === null ? "runs attention" : `runs no attention: ${obstacle}` };
+  if (obstacle !== null) return;
+  const cases = fusedAttentionCases.filter(({ name }) => only.test(name));
+  for (const { name, build, forward } of cases.filter((_, i) => i % world.worldSize === world.rank)) {
+    const on = createCudaBackend({ rendezvous, graph: "on" });
+    const row = await rowOf(name, async () => {
+      const expectations = expectationsOf(build());
+      const start = performance.now();
+      // A run of each set of inputs is eager or a capture, the others are replays.
+      const options = { rank: 0, devices: 1, on, repeat: 3, sameBits: true, attention: "fused" } as const;
+      const problems = await checkCase(build(), expectations, options);
+      if (problems.length > 0) throw new Error(`${problems.length} problems: ${problems.slice(0, 6).join("; ")}`);
+      return `passed, ${((performance.now() - start) / 1000).toFixed(1)} s with its plans`;
+    });
+    yield row;
+    if (row.ok) continue;
+    yield await rowOf(`${name}, forward alone`, async () => {
+      const options = { rank: 0, devices: 1, on, repeat: 2, attention: "fused" } as const;
+      const problems = await checkCase(forward(), expectationsOf(forward()), options);
+      if (problems.length > 0) throw new Error(`${problems.length} problems: ${problems.slice(0, 6).join("; ")}`);
+      return "passed";
+    });
+  }
+  if (world.rank > 0) return;
+  for (const { name, ...shape } of rated) {
+    for (const isBackward of [false, true]) {
+      const full = `rate of ${name}, ${isBackward ? "backward" : "forward"}`;
+      if (only.test(full)) yield await rowOf(full, () => rateOf(shape, isBackward, rendezvous));
+    }
+  }
+}
+
+interface RatedShape {
+  readonly q: readonly number[];
+  readonly k: readonly number[];
+}
+
+/** Heads of one GPU of 8: GPT-3, and Llama-3 70B. */
+const rated: readonly ({ readonly name: string } & RatedShape)[] = [
+  { name: "12 heads of 128, 2048 rows", q: [1, 12, 2048, 128], k: [1, 12, 2048, 128] },
+  { name: "8 heads on 1 head of keys, 8192 rows", q: [1, 1, 8, 8192, 128], k: [1, 1, 1, 8192, 128] },
+];
+const runs = 20;
+
+async function rateOf(
+  { q: queries, k: keys }: RatedShape,
+  isBackward: boolean,
+  rendezvous: ReturnType<typeof soloRendezvous>,
+): Promise<string> {
+  const f = new Fusion();
+  const [q, k, v] = [f.input(queries, "bfloat16"), f.input(keys, "bfloat16"), f.input(keys, "bfloat16")];
+  if (isBackward) {
+    const results = { output: f.input(queries, "bfloat16"), logsumexp: f.input(queries.slice(0, -1), "float") };
+    const { dq, dk, dv } = sdpaBackward(f.input(queries, "bfloat16"), q, k, v, results, { causal: "topLeft" });
+    for (const result of [dq, dk, dv]) f.output(result);
+  } else {
+    f.output(sdpa(q, k, v, { causal: "topLeft" }).output);
+  }
+  const { program } = compile(f, { devices: 1, on: "cuda", attention: "fused" });
+  const group = await createCudaBackend({ rendezvous, graph: "on" }).open({ world: 1, localRanks: [0] });
+  try {
+    const prepared = await group.prepare(program);
+    for (const buffer of inputsOf(program)) prepared.write(buffer.id, inputBytes(buffer));
+    await prepared.execute({ runs: 3 });
+    const before = program.buffers.filter(({ arena }) => arena === "output").map(({ id }) => prepared.read(id));
+    const { deviceMilliseconds = NaN } = await prepared.execute({ runs, deviceTime: true });
+    const after = program.buffers.filter(({ arena }) => arena === "output").map(({ id }) => prepared.read(id));
+    const differ = before.some((bytes, i) => Buffer.compare(bytes, after[i] ?? bytes) !== 0);
+    if (differ) throw new Error("runs differ in their bits");
+    prepared.release();
+    const flops = program.kernels.reduce((sum, kernel) => sum + (isAttention(kernel) ? attentionFlops(kernel) : 0), 0);
+    const milliseconds = deviceMilliseconds / runs;
+    return `${milliseconds.toFixed(3)} ms, ${(flops / milliseconds / 1e9).toFixed(0)} TFLOP/s, the same bits in ${runs + 3} runs`;
+  } finally {
+    await group.close();
+  }
+}
+
+function inputsOf({ buffers }: Program): readonly PlacedBuffer[] {
+  return buffers.filter(({ arena }) => arena === "input");
+}
+
+function inputBytes({ id, bytes }: PlacedBuffer): Uint8Array {
+  // A block of random numbers again and again: the oracle has no part in rates.
+  const block = tensorBytes(randomTensor({ dtype: "bfloat16", shape: [4096] }, createRandom(id + 1), "uniform"));
+  const all = new Uint8Array(bytes);
+  for (let at = 0; at < bytes; at += block.length) all.set(block.subarray(0, Math.min(block.length, bytes - at)), at);
+  return all;
+}

@@ -1,0 +1,158 @@
+/**
+ * A graph of cuDNN's operations as plain data: tensors of four axes, and the operations in order. A virtual tensor
+ * exists inside of the kernel only.
+ */
+import type { Four, PlacedOperand } from "./layout.ts";
+
+export type GraphType = "half" | "bfloat16" | "float" | "int32" | "bool";
+
+export interface GraphTensor {
+  /** In messages. */
+  readonly name: string;
+  readonly type: GraphType;
+  readonly dims: Four;
+  /** In elements. */
+  readonly strides: Four;
+  readonly memory: TensorMemory;
+}
+
+/** operand: of the kernel, inputs first. number: one element that the host gives. scratch: bytes after the copies. */
+export type TensorMemory =
+  | { readonly kind: "virtual" }
+  | { readonly kind: "number"; readonly value: number }
+  | { readonly kind: "operand"; readonly position: number }
+  | { readonly kind: "scratch" };
+
+export type PointwiseMode = "ADD" | "MUL" | "DIV" | "SUB" | "EXP" | "LOG" | "CMP_GE" | "GEN_INDEX" | "BINARY_SELECT";
+
+/** Each has a name for messages. Pointwise inputs are x, b and t of the header. */
+export type GraphOp =
+  | {
+      readonly kind: "matmul";
+      readonly name: string;
+      readonly inputs: readonly GraphTensor[];
+      readonly to: GraphTensor;
+    }
+  | {
+      readonly kind: "pointwise";
+      readonly name: string;
+      readonly mode: PointwiseMode;
+      readonly compute: GraphType;
+      /** Of GEN_INDEX. */
+      readonly axis: number | null;
+      readonly inputs: readonly GraphTensor[];
+      readonly to: GraphTensor;
+    }
+  | {
+      readonly kind: "reduction";
+      readonly name: string;
+      readonly operator: "ADD" | "MAX";
+      readonly inputs: readonly GraphTensor[];
+      readonly to: GraphTensor;
+    }
+  | {
+      readonly kind: "reshape";
+      readonly name: string;
+      readonly inputs: readonly GraphTensor[];
+      readonly to: GraphTensor;
+    };
+
+export interface Graph {
+  readonly tensors: readonly GraphTensor[];
+  readonly ops: readonly GraphOp[];
+}
+
+interface Result {
+  /** Float if omitted. */
+  readonly type?: GraphType;
+  /** Of elementwise ops, the larger extents of the inputs if omitted. */
+  readonly dims?: Four;
+  readonly strides?: Four;
+  /** A tensor that receives the result, instead of a new one. */
+  readonly to?: GraphTensor;
+}
+
+export interface GraphBuilder {
+  readonly operand: (
+    name: string,
+    type: GraphType,
+    position: number,
+    placed: Pick<PlacedOperand, "dims" | "strides">,
+  ) => GraphTensor;
+  readonly number: (name: string, type: GraphType, value: number) => GraphTensor;
+  /** A tensor of float in the scratch. */
+  readonly scratch: (name: string, dims: Four) => GraphTensor;
+  readonly matmul: (name: string, a: GraphTensor, b: GraphTensor, result?: Result) => GraphTensor;
+  readonly pointwise: (
+    name: string,
+    mode: PointwiseMode,
+    inputs: readonly GraphTensor[],
+    result?: Result & { readonly compute?: GraphType; readonly axis?: number },
+  ) => GraphTensor;
+  readonly reduction: (name: string, operator: "ADD" | "MAX", x: GraphTensor, result: Result) => GraphTensor;
+  /** The same elements with other axes. */
+  readonly reshape: (name: string, x: GraphTensor, result: Result) => GraphTensor;
+  readonly graph: () => Graph;
+}
+
+export function createGraph(): GraphBuilder {
+  const tensors: GraphTensor[] = [];
+  const ops: GraphOp[] = [];
+  const add = (tensor: GraphTensor): GraphTensor => {
+    tensors.push(tensor);
+    return tensor;
+  };
+  const resultOf = (name: string, dims: Four, result: Result): GraphTensor => {
+    if (result.to !== undefined) return result.to;
+    const own = result.dims ?? dims;
+    const strides = result.strides ?? contiguous(own);
+    return add({ name, type: result.type ?? "float", dims: own, strides, memory: { kind: "virtual" } });
+  };
+  return {
+    operand: (name, type, position, { dims, strides }) =>
+      add({ name, type, dims, strides, memory: { kind: "operand", position } }),
+    number: (name, type, value) =>
+      add({ name, type, dims: [1, 1, 1, 1], strides: [1, 1, 1, 1], memory: { kind: "number", value } }),
+    scratch: (name, dims) => add({ name, type: "float", dims, strides: contiguous(dims), memory: { kind: "scratch" } }),
+    matmul: (name, a, b, result = {}) => {
+      const to = resultOf(name, [a.dims[0], Math.max(a.dims[1], b.dims[1]), a.dims[2], b.dims[3]], result);
+      ops.push({ kind: "matmul", name, inputs: [a, b], to });
+      return to;
+    },
+    pointwise: (name, mode, inputs, { compute = "float", axis, ...result } = {}) => {
+      const largest = (i: 0 | 1 | 2 | 3): number => Math.max(...inputs.map(({ dims }) => dims[i]));
+      const to = resultOf(name, [largest(0), largest(1), largest(2), largest(3)], result);
+      ops.push({ kind: "pointwise", name, mode, compute, axis: axis ?? null, inputs, to });
+      return to;
+    },
+    reduction: (name, operator, x, result) => {
+      const to = resultOf(name, x.dims, result);
+      ops.push({ kind: "reduction", name, operator, inputs: [x], to });
+      return to;
+    },
+    reshape: (name, x, result) => {
+      const to = resultOf(name, x.dims, result);
+      ops.push({ kind: "reshape", name, inputs: [x], to });
+      return to;
+    },
+    graph: () => ({ tensors, ops }),
+  };
+}
+
+/** The last two axes exchanged, over the same memory. */
+export function exchanged<T extends Pick<GraphTensor, "dims" | "strides">>({
+  dims,
+  strides,
+}: T): Pick<GraphTensor, "dims" | "strides"> {
+  const swap = ([first, second, third, fourth]: Four): Four => [first, second, fourth, third];
+  return { dims: swap(dims), strides: swap(strides) };
+}
+
+export function contiguous([, heads, rows, columns]: Four): Four {
+  return [heads * rows * columns, rows * columns, columns, 1];
+}
+
+/** The unique id of a tensor: its position, from 1. */
+export function uniqueId({ tensors }: Graph, tensor: GraphTensor): number {
+  return tensors.indexOf(tensor) + 1;
+}

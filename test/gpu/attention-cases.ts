@@ -1,0 +1,94 @@
+/** Attention, forward and backward, for one GPU. */
+import { Fusion } from "../../src/ir/api/fusion.ts";
+import { gradients } from "../../src/ir/api/gradients.ts";
+import { sdpa, type SdpaOptions } from "../../src/ir/api/ops.ts";
+import type { DType } from "../../src/numerics/dtype.ts";
+
+export interface AttentionForm extends SdpaOptions {
+  readonly name: string;
+  readonly q: readonly number[];
+  readonly k: readonly number[];
+  /** The shape of k if omitted. */
+  readonly v?: readonly number[];
+}
+
+export interface AttentionCase {
+  readonly name: string;
+  readonly build: () => Fusion;
+  /** Without gradients. */
+  readonly forward: () => Fusion;
+}
+
+const forms: readonly AttentionForm[] = [
+  { name: "attention", q: [2, 3, 40, 16], k: [2, 3, 33, 16] },
+  { name: "causal attention of grouped queries", q: [1, 2, 3, 48, 8], k: [1, 2, 1, 48, 8], causal: "topLeft" },
+  { name: "attention to a prefix", q: [2, 20, 8], k: [2, 50, 8], causal: "bottomRight", scale: -0.2 },
+  { name: "attention with rows that see no key", q: [50, 8], k: [20, 8], causal: "bottomRight" },
+];
+
+/** Of 16-bit floats, for cuDNN: sizes of its engines, and uneven ones. */
+const fusedForms: readonly AttentionForm[] = [
+  { name: "no mask", q: [2, 2, 128, 64], k: [2, 2, 128, 64] },
+  { name: "causal", q: [1, 2, 256, 64], k: [1, 2, 256, 64], causal: "topLeft" },
+  { name: "causal, heads of 128", q: [1, 2, 128, 128], k: [1, 2, 128, 128], causal: "topLeft" },
+  { name: "grouped queries", q: [1, 2, 4, 128, 64], k: [1, 2, 1, 128, 64] },
+  { name: "causal, grouped queries", q: [2, 1, 4, 128, 64], k: [2, 1, 1, 128, 64], causal: "topLeft" },
+  { name: "one head of keys", q: [3, 96, 64], k: [1, 96, 64], causal: "topLeft" },
+  { name: "uneven lengths", q: [1, 2, 100, 64], k: [1, 2, 77, 64] },
+  { name: "causal, uneven length", q: [1, 2, 130, 64], k: [1, 2, 130, 64], causal: "topLeft" },
+  { name: "causal, more rows than keys", q: [1, 2, 150, 64], k: [1, 2, 90, 64], causal: "topLeft" },
+  { name: "a chunk of late rows", q: [1, 2, 64, 64], k: [1, 2, 192, 64], causal: "bottomRight" },
+  { name: "late rows, uneven", q: [1, 2, 33, 64], k: [1, 2, 121, 64], causal: "bottomRight" },
+  { name: "one row", q: [1, 4, 1, 64], k: [1, 4, 50, 64] },
+  { name: "heads of 8", q: [1, 2, 64, 8], k: [1, 2, 64, 8], causal: "topLeft" },
+  { name: "heads of 40", q: [1, 2, 64, 40], k: [1, 2, 64, 40] },
+  { name: "values of other size", q: [1, 2, 64, 64], k: [1, 2, 64, 64], v: [1, 2, 64, 32], causal: "topLeft" },
+  { name: "a negative scale", q: [1, 2, 64, 64], k: [1, 2, 64, 64], scale: -0.2 },
+  { name: "keys shared by the batch", q: [2, 2, 64, 64], k: [1, 2, 64, 64] },
+  { name: "copied queries", q: [2, 2, 3, 64, 64], k: [1, 2, 1, 64, 64], causal: "topLeft" },
+];
+
+/** The same in small, for a cuDNN that is emulated. */
+const smallForms: readonly AttentionForm[] = [
+  { name: "no mask", q: [2, 2, 5, 8], k: [2, 2, 7, 8] },
+  { name: "causal, grouped queries", q: [2, 1, 3, 6, 8], k: [2, 1, 1, 6, 8], causal: "topLeft" },
+  { name: "late rows", q: [2, 4, 8], k: [2, 9, 8], v: [2, 9, 16], causal: "bottomRight", scale: -0.2 },
+  { name: "keys shared by the batch", q: [2, 3, 5, 8], k: [1, 3, 6, 8] },
+  { name: "copied queries", q: [2, 3, 2, 5, 8], k: [1, 3, 1, 6, 8] },
+];
+
+/** Forward, and backward. The outputs are output, logsumexp, dq, dk and dv. */
+export function attentionFusion(
+  { q: queries, k: keys, v = keys, ...form }: AttentionForm,
+  dtype: DType,
+  isForward = false,
+): Fusion {
+  const { causal, scale } = form;
+  const options = { ...(causal === undefined ? {} : { causal }), ...(scale === undefined ? {} : { scale }) };
+  const f = new Fusion();
+  const wrt = [f.input(queries, dtype), f.input(keys, dtype), f.input(v, dtype)] as const;
+  const { output, logsumexp } = sdpa(...wrt, options);
+  if (isForward) {
+    for (const result of [output, logsumexp]) f.output(result);
+    return f;
+  }
+  const cotangents = [f.input([...queries.slice(0, -1), v.at(-1) ?? 1], dtype)];
+  for (const result of [output, logsumexp, ...gradients(f, { of: [output], cotangents, wrt })]) {
+    if (result !== null) f.output(result);
+  }
+  return f;
+}
+
+function casesOf(dtypes: readonly DType[], all: readonly AttentionForm[]): readonly AttentionCase[] {
+  return dtypes.flatMap((dtype) =>
+    all.map((form) => ({
+      name: `${form.name} of ${dtype}`,
+      build: () => attentionFusion(form, dtype),
+      forward: () => attentionFusion(form, dtype, true),
+    })),
+  );
+}
+
+export const attentionCases = casesOf(["double", "float", "half", "bfloat16"], forms);
+export const fusedAttentionCases = casesOf(["bfloat16", "half"], fusedForms);
+export const smallAttentionCases = casesOf(["bfloat16", "half"], smallForms);

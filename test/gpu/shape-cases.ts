@@ -1,0 +1,47 @@
+/** Ops that stretch, join, pad, slice and index, for one GPU. */
+import { Fusion } from "../../src/ir/api/fusion.ts";
+import {
+  add,
+  cat,
+  chunk,
+  embedding,
+  expand,
+  gather,
+  indexSelect,
+  pad,
+  repeatInterleave,
+  scatterAdd,
+  slice,
+  unsqueeze,
+} from "../../src/ir/api/ops.ts";
+import type { DType } from "../../src/numerics/dtype.ts";
+
+const dtypes: readonly DType[] = ["double", "float", "half", "bfloat16", "int", "int64"];
+
+/** Random indices are from -8 to 8: some are outside of their axis. */
+export const shapeCases: readonly { readonly name: string; readonly build: () => Fusion }[] = dtypes.map((dtype) => ({
+  name: `shapes and indices of ${dtype}`,
+  build: () => {
+    const f = new Fusion();
+    const [table, x] = [f.input([7, 64], dtype), f.input([33, 64], dtype)];
+    const [rows, columns] = [f.input([33], "int64"), f.input([33, 3], "int")];
+    const stretched = expand(unsqueeze(rows, 1), [-1, 64]);
+    const [narrow, deep] = [f.input([6, 1, 10], dtype), f.input([6, 5, 10], dtype)];
+    for (const output of [
+      add(x, cat([pad(table, [[1, 20], [0, 0]], 3), slice(x, [0, 0], [10, 64], [2, 1])], 0)), // prettier-ignore
+      repeatInterleave(x, 3, 1),
+      add(embedding(table, rows), x),
+      indexSelect(table, 1, columns),
+      gather(x, 1, columns),
+      scatterAdd(table, 0, stretched, x),
+      scatterAdd(x, 1, columns, gather(x, 1, columns)),
+      cat([expand(narrow, [6, 5, 10]), deep], 1),
+      pad(deep, [[1, 2], [0, 0], [-2, 3]], 3), // prettier-ignore
+      slice(deep, [1, 0, 0], [6, 5, 10], [2, 1, 3]),
+      ...chunk(deep, 2, 2),
+    ]) {
+      f.output(output);
+    }
+    return f;
+  },
+}));
