@@ -6,6 +6,7 @@
 import type { CommandList } from "../commands/command-list.ts";
 import type { Program } from "../commands/program.ts";
 import type { Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
+import { proveByClasses } from "./classes/prove-classes.ts";
 import { findProblems, isWarning } from "./check/find-problems.ts";
 import { structureProblem } from "./check/structure/structure.ts";
 import type { Finding, RepairStep } from "./finding.ts";
@@ -25,6 +26,11 @@ export interface VerifyOptions {
   readonly counterexamples?: boolean;
   /** Whether a correct Program gets notes on possible improvements. Default: true. */
   readonly notes?: boolean;
+  /**
+   * Whether every rank is verified, even if one rank of each class stands for the others (docs/symmetry.md). The report
+   * is the same. Default: false.
+   */
+  readonly full?: boolean;
   /** The lines of dumps that findings name. */
   readonly lineOf?: LineOf;
 }
@@ -57,8 +63,10 @@ export interface ProgramSize {
  */
 export function verify(
   program: Program,
-  { counterexamples = true, notes = true, lineOf }: VerifyOptions = {},
+  { counterexamples = true, notes = true, full = false, lineOf }: VerifyOptions = {},
 ): VerifyReport {
+  const byClasses = full ? null : verifyClasses(program, notes);
+  if (byClasses !== null) return byClasses;
   const fault = structureProblem(program);
   if (fault !== null) return invalidReport(fault);
   const graph = createGraph(program, lineOf);
@@ -81,13 +89,22 @@ export function verify(
     ok: findings.every(({ severity }) => severity !== "error"),
     findings,
     repair: steps,
-    size: {
-      ranks: program.ranks.length,
-      commands: program.ranks.reduce((sum, { commands }) => sum + commands.length, 0),
-      streams: graph.chains.length,
-      regions: table.regions.length,
-    },
+    size: sizeOf(program, { streams: graph.chains.length, regions: table.regions.length }),
   };
+}
+
+/** The report of a Program that is proven by class; null if it is not, and all ranks are to be verified. */
+export function verifyClasses(program: Program, notes: boolean): VerifyReport | null {
+  const proof = proveByClasses(program, notes, leastRanks);
+  return proof === null ? null : { ok: true, findings: [], repair: null, size: sizeOf(program, proof) };
+}
+
+/** With fewer ranks, verifying all of them takes less time than comparing them. */
+const leastRanks = 16;
+
+function sizeOf({ ranks }: Program, { streams, regions }: Pick<ProgramSize, "streams" | "regions">): ProgramSize {
+  const commands = ranks.reduce((sum, rank) => sum + rank.commands.length, 0);
+  return { ranks: ranks.length, commands, streams, regions };
 }
 
 /**

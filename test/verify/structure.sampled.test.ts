@@ -3,7 +3,7 @@
  * matters.
  */
 import { describe, expect, it } from "vitest";
-import { type Program, verify } from "braid";
+import { compile, Fusion, iota, type Program, verify } from "braid";
 import type { PlacedBuffer } from "../../src/commands/buffer.ts";
 import type { Command } from "../../src/commands/command.ts";
 import { makeId } from "../../src/support/ids.ts";
@@ -24,6 +24,9 @@ it(`${count} mutants of fields are judged`, () => {
 
 describe("never ok", () => {
   const [collective, , , copying, peer] = programs;
+  const f = new Fusion();
+  f.output(iota(f, 4));
+  const counting = compile(f, { devices: 1 }).recorded;
   const withBuffer = (program: Program, change: (buffer: PlacedBuffer) => PlacedBuffer): Program => ({
     ...program,
     buffers: program.buffers.map(change),
@@ -32,6 +35,8 @@ describe("never ok", () => {
     ...program,
     ranks: program.ranks.map((rank) => ({ ...rank, commands: rank.commands.map(change) })),
   });
+  const withoutOrigins = (command: Command): Command =>
+    command.kind === "launch" ? { ...command, origins: [] } : command;
   const codesOf = (program: Program): readonly string[] => verify(program).findings.map(({ code }) => code);
 
   it.each<[string, Program | undefined]>([
@@ -76,6 +81,7 @@ describe("never ok", () => {
       collective &&
         withCommand(collective, (each) => (each.kind === "waitEvent" ? { ...each, event: makeId(1e15) } : each)),
     ],
+    ["a launch without its origin", counting && withCommand(counting, withoutOrigins)],
     ["an unknown stream", collective && withCommand(collective, (each) => ({ ...each, stream: makeId(99) }))],
     [
       "a transfer that nobody posts",

@@ -50,8 +50,12 @@ export interface Contents {
 /** `always`: buffers that the lists never allocate. */
 const life = { none: 0, live: 1, freed: 2, always: 3 } as const;
 
-export function createContents(graph: Graph, table: RegionTable): Contents {
-  const { kind, argument, program } = graph;
+/** `gapOf` finds what a read lacks. */
+export function createContents(
+  { kind, argument, program }: Pick<Graph, "kind" | "argument" | "program">,
+  table: RegionTable,
+  gapOf: typeof findGap = findGap,
+): Contents {
   const { reads, writes, buffer: bufferOf } = table;
   const state = initialLives(program);
   const allocatedBy = new Map<number, number>();
@@ -104,7 +108,7 @@ export function createContents(graph: Graph, table: RegionTable): Contents {
       for (let i = at(reads.start, node); i < at(reads.start, node + 1); i++) {
         const region = at(reads.values, i);
         if (!isAlive(node, region) || isWritten(region)) continue;
-        const gap = findGap(table, region, isWritten);
+        const gap = gapOf(table, region, isWritten);
         if (gap === null) continue;
         problems.push({ kind: "unwritten", node, buffer: at(bufferOf, region), region, gap });
       }

@@ -25,18 +25,32 @@ type Regions = Pick<RegionTable, "regions" | "sizes" | "overlaps" | "shared">;
 
 /** `isWritten` returns whether all of a region has been written. */
 export function findGap(table: Regions, region: number, isWritten: (other: number) => boolean): Gap | null {
+  return isCovered(table, region, isWritten) ? null : gapBetween(table, region, writersOf(table, region, isWritten));
+}
+
+/** The same by counting shared bytes alone; where that does not show it, all of the region counts as missing. */
+export function findGapByCounts(table: Regions, region: number, isWritten: (other: number) => boolean): Gap | null {
+  if (isCovered(table, region, isWritten)) return null;
+  const size = at(table.sizes, region);
+  const { offset: start } = at(table.regions, region);
+  return { start, end: start + size, missing: size, size };
+}
+
+function isCovered(table: Regions, region: number, isWritten: (other: number) => boolean): boolean {
   const { overlaps, shared, sizes } = table;
   const [start, end] = [at(overlaps.start, region), at(overlaps.start, region + 1)];
   const size = at(sizes, region);
   let covered = 0;
   for (let i = start; i < end; i++) {
     if (!isWritten(at(overlaps.values, i))) continue;
-    if (shared[i] === size) return null;
+    if (shared[i] === size) return true;
     covered += at(shared, i);
   }
-  const writers = overlaps.values.subarray(start, end).filter(isWritten);
-  if (covered >= size && areApart(table, writers)) return null;
-  return gapBetween(table, region, writers);
+  return covered >= size && areApart(table, writersOf(table, region, isWritten));
+}
+
+function writersOf({ overlaps }: Regions, region: number, isWritten: (other: number) => boolean): Int32Array {
+  return overlaps.values.subarray(at(overlaps.start, region), at(overlaps.start, region + 1)).filter(isWritten);
 }
 
 function areApart({ overlaps }: Regions, regions: Int32Array): boolean {

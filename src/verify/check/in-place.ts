@@ -75,6 +75,9 @@ const mayWriteInPlace: { readonly [K in Kernel["kind"]]: boolean } = {
   matmul: false,
   linear: false,
   fill: false,
+  iota: false,
+  sdpa: false,
+  sdpaBackward: false,
   unit: false,
   opaque: false,
 };

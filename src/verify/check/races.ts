@@ -4,8 +4,10 @@
  * if their regions share bytes, at least one writes, and neither happens before the other.
  */
 import { at } from "../../support/invariant.ts";
-import type { Known } from "../order/known.ts";
+import type { Known as KnownRow } from "../order/known.ts";
 import type { RegionTable } from "./region-table.ts";
+
+type Known = Pick<KnownRow, "of">;
 
 /** A node of a run, and how it touched a region. */
 export interface Access {

@@ -4,7 +4,8 @@
  */
 import { accesses } from "../../commands/accesses.ts";
 import type { PlacedBuffer } from "../../commands/buffer.ts";
-import { isWork } from "../../commands/command.ts";
+import { type CommandKind, isWork } from "../../commands/command.ts";
+import type { Program } from "../../commands/program.ts";
 import { canonicalRegion, type Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
 import { boundBuffers, sharingBuffers } from "./blocks.ts";
@@ -29,41 +30,75 @@ export interface RegionTable extends Overlaps {
 }
 
 export function createRegionTable({ program, nodeCount }: Graph): RegionTable {
-  const numbers = createNumbering(program.buffers.length);
-  const reads = createRows(nodeCount);
-  const writes = createRows(nodeCount);
-  const close = (): void => {
-    reads.close();
-    writes.close();
-  };
+  const rows = createTableRows(program, nodeCount);
   const { inputs, outputs } = boundBuffers(program.buffers, program.ranks.length);
   for (const [rank, { commands }] of program.ranks.entries()) {
-    for (const buffer of at(inputs, rank)) writes.add(numbers.of(wholeBuffer(buffer)));
-    close();
+    for (const buffer of at(inputs, rank)) rows.write(wholeBuffer(buffer));
+    rows.close();
     for (const [index, command] of commands.entries()) {
-      if (isWork(command.kind) || command.kind === "alloc" || command.kind === "free") {
+      if (touchesMemory(command.kind)) {
         const touched = accesses(program, rank, index);
-        // Two operands with the same region count as one read. Two writes of one region are a separate mistake.
-        const read = touched.reads.flatMap((region) => (sizeOf(region) > 0 ? [numbers.of(region)] : []));
-        for (const [i, region] of read.entries()) if (read.indexOf(region) === i) reads.add(region);
-        for (const region of touched.writes) if (sizeOf(region) > 0) writes.add(numbers.of(region));
+        for (const region of touched.reads) rows.read(region);
+        for (const region of touched.writes) rows.write(region);
       }
-      close();
+      rows.close();
     }
-    for (const buffer of at(outputs, rank)) reads.add(numbers.of(wholeBuffer(buffer)));
-    close();
+    for (const buffer of at(outputs, rank)) rows.read(wholeBuffer(buffer));
+    rows.close();
   }
-  const shares = sharingBuffers(program.buffers);
-  for (const buffer of program.buffers) if (shares[buffer.id] === 1) numbers.of(wholeBuffer(buffer));
-  const { regions } = numbers;
+  return rows.finish(() => true);
+}
+
+export function touchesMemory(kind: CommandKind): boolean {
+  return isWork(kind) || kind === "alloc" || kind === "free";
+}
+
+/** Builds a table row by row. */
+export interface TableRows {
+  /** Adds to the open row. Empty regions are left out. */
+  read(region: Region): void;
+  write(region: Region): void;
+  /** Ends the open row. */
+  close(): void;
+  /** `isIn`: the buffers whose sharing of bytes with other buffers counts. */
+  finish(isIn: (buffer: PlacedBuffer) => boolean): RegionTable;
+}
+
+export function createTableRows({ buffers }: Program, rowCount: number): TableRows {
+  const numbers = createNumbering(buffers.length);
+  const reads = createRows(rowCount);
+  const writes = createRows(rowCount);
+  let read: number[] = [];
   return {
-    regions,
-    sizes: Float64Array.from(regions, sizeOf),
-    buffer: Int32Array.from(regions, ({ buffer }) => buffer),
-    reads: reads.finish(),
-    writes: writes.finish(),
-    whole: wholeRegions(regions, program.buffers),
-    ...overlapsOf(regions),
+    // Two operands with the same region count as one read. Two writes of one region are a separate mistake.
+    read: (region) => {
+      const number = sizeOf(region) > 0 ? numbers.of(region) : -1;
+      if (number < 0 || read.includes(number)) return;
+      read.push(number);
+      reads.add(number);
+    },
+    write: (region) => {
+      if (sizeOf(region) > 0) writes.add(numbers.of(region));
+    },
+    close: () => {
+      if (read.length > 0) read = [];
+      reads.close();
+      writes.close();
+    },
+    finish: (isIn) => {
+      const shares = sharingBuffers(buffers);
+      for (const buffer of buffers) if (shares[buffer.id] === 1 && isIn(buffer)) numbers.of(wholeBuffer(buffer));
+      const { regions } = numbers;
+      return {
+        regions,
+        sizes: Float64Array.from(regions, sizeOf),
+        buffer: Int32Array.from(regions, ({ buffer }) => buffer),
+        reads: reads.finish(),
+        writes: writes.finish(),
+        whole: wholeRegions(regions, buffers),
+        ...overlapsOf(regions),
+      };
+    },
   };
 }
 
@@ -75,7 +110,7 @@ function wholeRegions(regions: readonly Region[], buffers: readonly PlacedBuffer
   return whole;
 }
 
-function wholeBuffer({ id, bytes }: PlacedBuffer): Region {
+export function wholeBuffer({ id, bytes }: PlacedBuffer): Region {
   return canonicalRegion(id, 0, [], bytes);
 }
 

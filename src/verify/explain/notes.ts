@@ -78,12 +78,13 @@ function redundancyNotes(graph: Graph): readonly RawFinding[] {
   const idle = new Set(idleWaits(graph));
   const needed = new Set<string>();
   for (let node = 0; node < nodeCount; node++) {
-    if (kind[node] === nodeKinds.wait && !idle.has(node)) needed.add(statementKey(graph, node));
+    if (kind[node] === nodeKinds.wait && !idle.has(node)) needed.add(statementKey(originOf(graph, node)));
   }
   const first = new Map<string, { readonly node: number; occurrences: number }>();
   for (const node of idle) {
-    const key = statementKey(graph, node);
-    if (!isSynchronization(graph, node) || needed.has(key)) continue;
+    const origin = originOf(graph, node);
+    const key = statementKey(origin);
+    if (!isSynchronization(origin) || needed.has(key)) continue;
     const known = first.get(key);
     if (known === undefined) first.set(key, { node, occurrences: 1 });
     else known.occurrences++;
@@ -137,12 +138,11 @@ function workCounts({ chains, chainStart, chainNodes, kind }: Graph): Int32Array
 }
 
 /** Whether the host program contains the wait. The recorder adds the waits around transfers and copies. */
-function isSynchronization(graph: Graph, node: number): boolean {
-  return /^(Synchronize|Wait)\b/.test(originOf(graph, node).statement);
+export function isSynchronization({ statement }: Origin): boolean {
+  return /^(Synchronize|Wait)\b/.test(statement);
 }
 
-function statementKey(graph: Graph, node: number): string {
-  const { path, statement } = originOf(graph, node);
+export function statementKey({ path, statement }: Origin): string {
   return `${path.join(".")} ${statement}`;
 }
 

@@ -16,19 +16,14 @@ import { placeOf, placeText } from "./places.ts";
 import type { RegionTable } from "../check/region-table.ts";
 
 /** The work of one iteration of one loop on one rank. */
-interface Iteration {
+export interface Iteration {
   readonly nodes: number[];
   /** On worker streams. */
   readonly workers: number[];
 }
 
 export function serializationNotes(graph: Graph, table: RegionTable): readonly RawFinding[] {
-  const loops = iterationsByLoop(graph);
-  const neighbours = [...loops.values()].flatMap((iterations) => {
-    const inOrder = [...iterations.values()];
-    return inOrder.slice(1).map((next, i): readonly [Iteration, Iteration] => [at(inOrder, i), next]);
-  });
-  const apart = neighbours.filter(([a, b]) => onOtherStreams(graph, a, b) && !shareData(table, a, b));
+  const apart = neighboursOnOtherStreams(graph).filter(([a, b]) => !shareData(table, a, b));
   if (apart.length === 0) return [];
   const orders = captureOrders(
     graph,
@@ -72,11 +67,24 @@ function transfersOf({ kind }: Graph, { nodes }: Iteration): readonly number[] {
 }
 
 /** The first work of the later iteration on a worker stream, and the last of the earlier one. */
-function ends(before: Iteration, after: Iteration): readonly [number, number] {
+export function ends(before: Iteration, after: Iteration): readonly [number, number] {
   return [at(after.workers, 0), at(before.workers, before.workers.length - 1)];
 }
 
-function iterationsByLoop(graph: Graph): ReadonlyMap<string, ReadonlyMap<number, Iteration>> {
+type Nodes = Pick<Graph, "program" | "nodeBase" | "kind" | "chainOf">;
+
+/** Consecutive iterations of one loop and rank whose work on worker streams has no stream in common. */
+export function neighboursOnOtherStreams(graph: Nodes): readonly (readonly [Iteration, Iteration])[] {
+  return [...iterationsByLoop(graph).values()].flatMap((iterations) => {
+    const inOrder = [...iterations.values()];
+    return inOrder
+      .slice(1)
+      .map((next, i): readonly [Iteration, Iteration] => [at(inOrder, i), next])
+      .filter(([a, b]) => onOtherStreams(graph, a, b));
+  });
+}
+
+function iterationsByLoop(graph: Nodes): ReadonlyMap<string, ReadonlyMap<number, Iteration>> {
   const loops = new Map<string, Map<number, Iteration>>();
   for (const { rank, commands, origins, streams } of graph.program.ranks) {
     const isWorker = new Set(streams.flatMap(({ id, role }) => (role === "worker" ? [id] : [])));
@@ -97,7 +105,7 @@ function iterationsByLoop(graph: Graph): ReadonlyMap<string, ReadonlyMap<number,
   return loops;
 }
 
-function onOtherStreams({ chainOf }: Graph, a: Iteration, b: Iteration): boolean {
+function onOtherStreams({ chainOf }: Nodes, a: Iteration, b: Iteration): boolean {
   if (a.workers.length === 0 || b.workers.length === 0) return false;
   const chains = new Set(a.workers.map((node) => chainOf[node]));
   return b.workers.every((node) => !chains.has(chainOf[node]));

@@ -23,7 +23,7 @@ export const nodeKinds = {
   callerReads: 9,
 } as const;
 
-const kindOf: { readonly [K in Command["kind"]]: number } = {
+export const kindOf: { readonly [K in Command["kind"]]: number } = {
   launch: nodeKinds.work,
   copy: nodeKinds.work,
   transfer: nodeKinds.transfer,
@@ -179,7 +179,7 @@ export function commandIndex({ nodeBase, rankOf }: Graph, node: number): number 
   return node - at(nodeBase, at(rankOf, node)) - 1;
 }
 
-export function nodeOf({ nodeBase }: Graph, rank: number, command: number): number {
+export function nodeOf({ nodeBase }: Pick<Graph, "nodeBase">, rank: number, command: number): number {
   return at(nodeBase, rank) + 1 + command;
 }
 

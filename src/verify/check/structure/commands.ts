@@ -1,4 +1,5 @@
 /** The commands of a rank: what they name exists, is theirs to use, and fits. */
+import { originsOf } from "../../../commands/kernel.ts";
 import { collectiveTypes } from "../../../commands/collectives.ts";
 import type { Command } from "../../../commands/command.ts";
 import type { Program, RankProgram } from "../../../commands/program.ts";
@@ -54,11 +55,14 @@ export function checkRank(program: Program, own: RankProgram): void {
 }
 
 const commandRules: RuleTable<Command, void, [Setting]> = {
-  launch: ({ kernel, inputs, outputs, smMargin = 0 }, setting) => {
+  launch: ({ kernel, inputs, outputs, origins = [], smMargin = 0 }, setting) => {
     const { program, where } = setting;
     demand(isCount(kernel, program.kernels.length), `${where}.kernel`, kernel, "a kernel's number");
     demand(isCount(smMargin), `${where}.smMargin`, smMargin, "a count");
     const spec = at(program.kernels, kernel);
+    const count = originsOf(spec);
+    demand(origins.length === count, `${where}.origins`, origins.length, `${count}, as in the kernel`);
+    demandCounts(origins, `${where}.origins`);
     for (const [side, refs] of Object.entries({ inputs, outputs })) {
       const operands = side === "inputs" ? spec.inputs : spec.outputs;
       demand(refs.length === operands.length, `${where}.${side}`, refs.length, `${operands.length}, as in the kernel`);

@@ -16,6 +16,9 @@ const kernelForms: { readonly [K in Kernel["kind"]]: readonly [number, number, n
   linear: [2, 3, 1, 1, false],
   combine: [1, Infinity, 1, Infinity, true],
   fill: [0, 0, 1, 1, true],
+  iota: [0, 0, 1, 1, true],
+  sdpa: [3, 3, 2, 2, false],
+  sdpaBackward: [6, 6, 3, 3, false],
   unit: [0, Infinity, 0, Infinity, false],
   opaque: [0, Infinity, 0, Infinity, false],
 };

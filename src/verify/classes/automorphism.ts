@@ -1,0 +1,141 @@
+/**
+ * Whether a permutation of ranks maps a Program to itself: the list of each rank, command by command, to that of its
+ * image (docs/symmetry.md has the table). Slots and transfers may go to any others, but one to one; buffers go to the
+ * buffer of the same number of the image's rank; slices of buffers are compared by moved-regions.ts.
+ */
+import type { Command, Origin } from "../../commands/command.ts";
+import type { LinkedTransfer, RankProgram } from "../../commands/program.ts";
+import { sameNumbers } from "../../commands/view.ts";
+import { at } from "../../support/invariant.ts";
+import { illegalOverlap } from "../check/in-place.ts";
+import { isCount } from "../check/structure/demand.ts";
+import { isSynchronization } from "../explain/notes.ts";
+import type { Participants } from "../order/participants.ts";
+import { keepDistances, sameOperands, sameView, turned } from "./mapped-operands.ts";
+import { createOneToOne, type Mapped, type Mapping, sameBuffer, sameSlot } from "./mapping.ts";
+import { createMovedRegions } from "./moved-regions.ts";
+import type { Permutation } from "./rank-group.ts";
+
+/** Commands that may still be compared. */
+export interface Budget {
+  left: number;
+}
+
+export function mapsToItself(mapped: Mapped, to: Permutation, budget: Budget): boolean {
+  const { program, buffers } = mapped;
+  if (!program.ranks.every(({ rank }) => buffers.areAlike(rank, at(to, rank)))) return false;
+  const regions = createMovedRegions(program);
+  const slots = createOneToOne(program.slots.length);
+  const transfers = createOneToOne(program.transfers.length);
+  const mapping: Mapping = { ...mapped, to, regions, slots, transfers };
+  for (const own of program.ranks) {
+    budget.left -= own.commands.length;
+    if (budget.left < 0 || !sameList(mapping, own, at(program.ranks, at(to, own.rank)))) return false;
+  }
+  return regions.keepOverlaps() && program.transfers.every((transfer) => sameTransfer(mapping, transfer));
+}
+
+function sameList(mapping: Mapping, a: RankProgram, b: RankProgram): boolean {
+  const { commands, origins, streams, transferOf } = a;
+  if (commands.length !== b.commands.length || origins.length !== b.origins.length) return false;
+  if (transferOf.length !== b.transferOf.length || a.eventCount !== b.eventCount) return false;
+  if (streams.length !== b.streams.length) return false;
+  if (!streams.every(({ id, role }, i) => id === b.streams[i]?.id && role === b.streams[i]?.role)) return false;
+  const texts = new Map<string, string>();
+  for (let i = 0; i < commands.length; i++) {
+    const [one, other] = [at(commands, i), at(b.commands, i)];
+    if (one.stream !== other.stream || !sameOrigin(texts, at(origins, i), at(b.origins, i))) return false;
+    const [own, image] = [transferOf[i] ?? null, b.transferOf[i] ?? null];
+    if ((own === null) !== (image === null)) return false;
+    if (own !== null && image !== null && !mapping.transfers.pair(own, image)) return false;
+    if (!sameCommand(mapping, one, other)) return false;
+    if (other.kind === "transfer" && illegalOverlap(mapping.program, b.rank, i) !== null) return false;
+  }
+  return true;
+}
+
+/** Texts may name other teams, but two commands of one rank have one statement exactly if their images do. */
+function sameOrigin(texts: Map<string, string>, a: Origin, b: Origin): boolean {
+  if (a === b) return true;
+  if (!sameNumbers(a.path, b.path) || !sameNumbers(a.iteration, b.iteration)) return false;
+  if (a.statement === b.statement) return true;
+  const image = texts.get(a.statement);
+  texts.set(a.statement, b.statement);
+  return (image ?? b.statement) === b.statement && isSynchronization(a) === isSynchronization(b);
+}
+
+function sameCommand(mapping: Mapping, a: Command, b: Command): boolean {
+  switch (a.kind) {
+    case "recordEvent":
+    case "waitEvent":
+      return b.kind === a.kind && a.event === b.event;
+    case "signal":
+    case "waitSignal":
+      return b.kind === a.kind && sameSlot(mapping, a.slot, b.slot);
+    case "alloc":
+    case "free":
+      return b.kind === a.kind && sameBuffer(mapping, a.buffer, b.buffer);
+    case "launch": {
+      if (b.kind !== "launch" || a.kernel !== b.kernel || (a.smMargin ?? 0) !== (b.smMargin ?? 0)) return false;
+      const kernel = at(mapping.program.kernels, a.kernel);
+      const [from, to] = [a.origins ?? [], b.origins ?? []];
+      if (from.length !== to.length || !to.every((origin) => isCount(origin))) return false;
+      // A combination adds its inputs in team order, which the symmetry turns.
+      const inputs = kernel.kind === "combine" ? turned(mapping, kernel.inputs, a.inputs, b.inputs) : b.inputs;
+      return (
+        sameOperands(mapping, kernel.inputs, a.inputs, inputs) &&
+        sameOperands(mapping, kernel.outputs, a.outputs, b.outputs) &&
+        keepDistances([...a.inputs, ...a.outputs], [...inputs, ...b.outputs])
+      );
+    }
+    case "copy": {
+      if (b.kind !== "copy" || a.engine !== b.engine) return false;
+      return (
+        sameView(mapping, a.source, b.source) &&
+        sameView(mapping, a.destination, b.destination) &&
+        keepDistances([a.source, a.destination], [b.source, b.destination])
+      );
+    }
+    case "transfer": {
+      if (b.kind !== "transfer" || typeof b.communicator !== "string") return false;
+      const [own, image] = [a.operation, b.operation];
+      if (own.kind === "group") {
+        return (
+          image.kind === "group" &&
+          own.ops.length === image.ops.length &&
+          own.ops.every(({ type, view }, i) => {
+            const other = at(image.ops, i);
+            return other.type === type && sameView(mapping, view, other.view);
+          })
+        );
+      }
+      return (
+        image.kind === "collective" &&
+        own.type === image.type &&
+        sameView(mapping, own.input, image.input) &&
+        sameView(mapping, own.output, image.output)
+      );
+    }
+    default:
+      return false;
+  }
+}
+
+/** Both wait for the same, and need the data of the same. */
+function sameTransfer({ program, to, transfers, participants, nodeBase }: Mapping, transfer: LinkedTransfer): boolean {
+  const image = program.transfers[at(transfers.images, transfer.id)];
+  if (image?.kind !== transfer.kind || image.participants.length !== transfer.participants.length) return false;
+  const first = at(participants.first, transfer.id);
+  const imageOf = transfer.participants.map(({ rank, command }) =>
+    participants.of.get(at(nodeBase, at(to, rank)) + 1 + command),
+  );
+  const sameNeeds = (needs: Participants["peers"]): boolean =>
+    imageOf.every((other, position) => {
+      if (other === undefined) return false;
+      const [own, theirs] = [needs[first + position] ?? null, needs[other] ?? null];
+      if (own === null || theirs === null) return own === theirs;
+      const mapped = new Set(own.map((participant) => imageOf[participant - first]));
+      return own.length === theirs.length && theirs.every((participant) => mapped.has(participant));
+    });
+  return sameNeeds(participants.peers) && sameNeeds(participants.sources);
+}

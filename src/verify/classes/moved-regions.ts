@@ -1,0 +1,97 @@
+/**
+ * The regions that commands touch in each buffer, and where a symmetry moves them. Ranks that write slice r + i in
+ * iteration i touch the same slices in another order. What counts is that any two regions of a buffer share as many
+ * bytes as their images. Where no offset of a buffer changes, there is nothing to compare.
+ */
+import type { BufferId } from "../../commands/buffer.ts";
+import type { Operand } from "../../commands/kernel.ts";
+import type { Program } from "../../commands/program.ts";
+import { regionOfOperand, type Region } from "../../commands/region.ts";
+import { sameNumbers } from "../../commands/view.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import { makeId } from "../../support/ids.ts";
+import { at } from "../../support/invariant.ts";
+import { spanOf } from "../check/shared-bytes.ts";
+import { overlapsOf } from "../check/shared-regions.ts";
+
+/** What is the same in a region and its image. */
+type Form = Pick<Operand, "dtype" | "shape" | "strides">;
+
+export interface MovedRegions {
+  /** False if the region already has another image. */
+  note(buffer: number, form: Form, offset: number, image: number): boolean;
+  /** Whether all images share as many bytes as what they are images of, and lie inside their buffers. */
+  keepOverlaps(): boolean;
+}
+
+interface Touched {
+  /** By form: images by offset. */
+  readonly images: Map<Form, Map<number, number>>;
+  last: { readonly form: Form; readonly images: Map<number, number> } | null;
+  moves: boolean;
+}
+
+export function createMovedRegions({ buffers }: Program): MovedRegions {
+  const touched = buffers.map((): Touched => ({ images: new Map(), last: null, moves: false }));
+  const imagesOf = (own: Touched, form: Form): Map<number, number> => {
+    const { last } = own;
+    if (last !== null && sameForm(last.form, form)) return last.images;
+    const known = [...own.images].find(([other]) => sameForm(other, form));
+    const [key, images] = known ?? [form, new Map<number, number>()];
+    if (known === undefined) own.images.set(key, images);
+    own.last = { form: key, images };
+    return images;
+  };
+  return {
+    note: (buffer, form, offset, image) => {
+      const own = at(touched, buffer);
+      const images = imagesOf(own, form);
+      const known = images.get(offset);
+      if (known !== undefined) return known === image;
+      images.set(offset, image);
+      if (offset !== image) own.moves = true;
+      return true;
+    },
+    keepOverlaps: () =>
+      touched.every(({ images, moves }, buffer) => !moves || keepsOverlaps(images, at(buffers, buffer).bytes)),
+  };
+}
+
+export function sameForm(a: Form, b: Form): boolean {
+  return a === b || (a.dtype === b.dtype && sameNumbers(a.shape, b.shape) && sameNumbers(a.strides, b.strides));
+}
+
+function keepsOverlaps(byForm: ReadonlyMap<Form, ReadonlyMap<number, number>>, bytes: number): boolean {
+  const [from, to]: [Region[], Region[]] = [[], []];
+  for (const [form, images] of byForm) {
+    const region = regionOfOperand({ buffer: makeId<BufferId>(0), offset: 0 }, form);
+    const [span, unit] = [spanOf(region), dtypes[form.dtype].bytes];
+    for (const [offset, image] of images) {
+      if (!Number.isSafeInteger(image) || image % unit !== 0 || image < 0 || image + span > bytes) return false;
+      from.push({ ...region, offset });
+      to.push({ ...region, offset: image });
+    }
+  }
+  return areApart(from) && areApart(to) ? true : sameOverlaps(from, to);
+}
+
+/** Whether the regions, by their first and last bytes, do not touch each other. */
+function areApart(regions: readonly Region[]): boolean {
+  const sorted = regions.toSorted((a, b) => a.offset - b.offset);
+  return sorted.every((region, i) => i === 0 || at(sorted, i - 1).offset + spanOf(at(sorted, i - 1)) <= region.offset);
+}
+
+function sameOverlaps(from: readonly Region[], to: readonly Region[]): boolean {
+  const [own, image] = [overlapsOf(from), overlapsOf(to)];
+  return from.every((_, region) => {
+    const [start, end] = [at(own.overlaps.start, region), at(own.overlaps.start, region + 1)];
+    const [first, last] = [at(image.overlaps.start, region), at(image.overlaps.start, region + 1)];
+    if (end - start !== last - first) return false;
+    const shared = new Map<number, number>();
+    for (let i = start; i < end; i++) shared.set(at(own.overlaps.values, i), at(own.shared, i));
+    for (let i = first; i < last; i++) {
+      if (shared.get(at(image.overlaps.values, i)) !== at(image.shared, i)) return false;
+    }
+    return true;
+  });
+}

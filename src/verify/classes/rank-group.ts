@@ -1,0 +1,83 @@
+/**
+ * Groups of permutations of ranks that act freely: only the identity leaves a rank in its place. The orbits are the
+ * classes of ranks. Each has as many ranks as the group has elements, and its lowest rank represents it.
+ */
+import { at } from "../../support/invariant.ts";
+
+/** By rank: the rank to which it goes. */
+export type Permutation = Uint16Array;
+
+export interface RankGroup {
+  readonly generators: readonly Permutation[];
+  /** The identity first. */
+  readonly elements: readonly Permutation[];
+  /** By element: its inverse. */
+  readonly inverse: readonly number[];
+  /** By rank: the representative of its class, and the element that takes the representative to it. */
+  readonly representative: Int32Array;
+  readonly elementTo: Int32Array;
+}
+
+export function identityGroup(rankCount: number): RankGroup {
+  return groupOf([Uint16Array.from({ length: rankCount }, (_, rank) => rank)], []);
+}
+
+/** The group that these generate together with `group`; null if it does not act freely. */
+export function withGenerator(group: RankGroup, generator: Permutation): RankGroup | null {
+  const rankCount = generator.length;
+  const generators = [...group.generators, generator];
+  const all = [...group.elements];
+  // In a free action the image of rank 0 determines the element.
+  const byImage = new Map(all.map((element) => [at(element, 0), element]));
+  for (const element of all) {
+    for (const step of generators) {
+      const next = element.map((rank) => at(step, rank));
+      const known = byImage.get(at(next, 0));
+      if (known === undefined) {
+        if (all.length === rankCount) return null;
+        byImage.set(at(next, 0), next);
+        all.push(next);
+      } else if (next.some((rank, from) => rank !== known[from])) return null;
+    }
+  }
+  const isFree = all.slice(1).every((element) => element.every((to, from) => to !== from));
+  return isFree ? groupOf(all, generators) : null;
+}
+
+/** Whether an element takes every rank where `permutation` takes it. */
+export function contains({ elements }: RankGroup, permutation: Permutation): boolean {
+  return elements.some((element) => element.every((to, from) => to === permutation[from]));
+}
+
+function groupOf(elements: readonly Permutation[], generators: readonly Permutation[]): RankGroup {
+  const rankCount = at(elements, 0).length;
+  const representative = new Int32Array(rankCount).fill(-1);
+  const elementTo = new Int32Array(rankCount);
+  for (let rank = 0; rank < rankCount; rank++) {
+    if (representative[rank] !== -1) continue;
+    for (const [i, element] of elements.entries()) {
+      representative[at(element, rank)] = rank;
+      elementTo[at(element, rank)] = i;
+    }
+  }
+  const byImage = new Map(elements.map((element, i) => [at(element, 0), i]));
+  const inverse = elements.map((element) => byImage.get(element.indexOf(0)) ?? 0);
+  return { generators, elements, inverse, representative, elementTo };
+}
+
+/**
+ * Rotations along one dimension of a mesh of consecutive ranks: within blocks of `block` ranks, each goes `step` ranks
+ * on. The rotation of all ranks by one comes first.
+ */
+export function* rotations(rankCount: number): Generator<Permutation> {
+  const divisors = Array.from({ length: rankCount }, (_, i) => i + 1).filter((n) => rankCount % n === 0);
+  for (const step of divisors) {
+    for (const block of divisors.toReversed()) {
+      if (block <= step || block % step !== 0) continue;
+      yield Uint16Array.from({ length: rankCount }, (_, rank) => {
+        const first = rank - (rank % block);
+        return first + ((rank - first + step) % block);
+      });
+    }
+  }
+}
