@@ -1,4 +1,7 @@
-/** Which participants of a transfer can start, and when, as the ranks arrive one after the other. */
+/**
+ * Which participants of a transfer can start, and when, as the ranks arrive one after the other. An arrival costs a
+ * step per direct peer; only the last one of a collective looks at all of them.
+ */
 import type { LinkedTransfer, Program } from "../commands/program.ts";
 import { at, invariant } from "../support/invariant.ts";
 
@@ -18,39 +21,69 @@ export interface Arrivals<Queue> {
   arrive(rank: number, index: number, queue: Queue, time: number): readonly Starting<Queue>[];
 }
 
+/** The arrivals at one transfer, by position among its participants. */
+interface Meeting<Queue> {
+  /** Returns the participants that can start: first the one that has arrived, then its peers. */
+  readonly arrive: (position: number, queue: Queue, time: number) => readonly Starting<Queue>[];
+}
+
 export function createArrivals<Queue>({ ranks, transfers }: Program): Arrivals<Queue> {
-  const peers = transfers.map(peersOf);
-  const arrived = transfers.map(() => new Map<number, { readonly queue: Queue; readonly time: number }>());
+  const positions = ranks.map(({ commands }) => new Int32Array(commands.length));
+  for (const { participants } of transfers) {
+    for (const [position, { rank, command }] of participants.entries()) at(positions, rank)[command] = position;
+  }
+  const meetings = transfers.map((): Meeting<Queue> | null => null);
   return {
     arrive: (rank, index, queue, time) => {
       const id = at(at(ranks, rank).transferOf, index);
       invariant(id !== null, "a transfer of a linked Program is matched", { rank, index });
-      const { participants } = at(transfers, id);
-      const present = at(arrived, id);
-      const position = participants.findIndex((each) => each.rank === rank && each.command === index);
-      present.set(position, { queue, time });
-      return [position, ...at(at(peers, id), position)].flatMap((each) => {
-        const needed = [each, ...at(at(peers, id), each)];
-        const times = needed.flatMap((other) => present.get(other)?.time ?? []);
-        const own = present.get(each);
-        if (own === undefined || times.length < needed.length) return [];
-        return [{ queue: own.queue, index: at(participants, each).command, start: Math.max(...times) }];
-      });
+      const transfer = at(transfers, id);
+      const meeting = meetings[id] ?? (transfer.kind === "collective" ? allOf(transfer) : peersIn(transfer));
+      meetings[id] = meeting;
+      return meeting.arrive(at(at(positions, rank), index), queue, time);
     },
   };
 }
 
-/** Per participant: the positions of the participants that it needs. */
-function peersOf(transfer: LinkedTransfer): readonly (readonly number[])[] {
-  const { participants } = transfer;
-  if (transfer.kind === "collective") {
-    return participants.map((_, position) => [...participants.keys()].filter((other) => other !== position));
-  }
-  const needed = participants.map(() => new Set<number>());
-  for (const { from, to } of transfer.edges) {
+function allOf<Queue>({ participants }: LinkedTransfer): Meeting<Queue> {
+  const present = participants.map((): Queue | null => null);
+  let missing = participants.length;
+  let last = -Infinity;
+  return {
+    arrive: (own, queue, time) => {
+      present[own] = queue;
+      last = Math.max(last, time);
+      if (--missing > 0) return [];
+      const start = (position: number): readonly Starting<Queue>[] => {
+        const waiting = present[position];
+        if (waiting === null || waiting === undefined) return [];
+        return [{ queue: waiting, index: at(participants, position).command, start: last }];
+      };
+      return [...start(own), ...participants.flatMap((_, other) => (other === own ? [] : start(other)))];
+    },
+  };
+}
+
+function peersIn<Queue>({ participants, edges }: Extract<LinkedTransfer, { readonly kind: "group" }>): Meeting<Queue> {
+  const peers = participants.map(() => new Set<number>());
+  for (const { from, to } of edges) {
     if (from === to) continue;
-    at(needed, from).add(to);
-    at(needed, to).add(from);
+    at(peers, from).add(to);
+    at(peers, to).add(from);
   }
-  return needed.map((each) => [...each]);
+  const present = participants.map((): Queue | null => null);
+  const missing = peers.map(({ size }) => size + 1);
+  const last = participants.map(() => -Infinity);
+  return {
+    arrive: (own, queue, time) => {
+      present[own] = queue;
+      return [own, ...at(peers, own)].flatMap((each) => {
+        last[each] = Math.max(at(last, each), time);
+        missing[each] = at(missing, each) - 1;
+        const waiting = present[each];
+        if (at(missing, each) > 0 || waiting === null || waiting === undefined) return [];
+        return [{ queue: waiting, index: at(participants, each).command, start: at(last, each) }];
+      });
+    },
+  };
 }

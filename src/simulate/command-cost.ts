@@ -17,7 +17,7 @@ import {
   type TransferTimings,
 } from "./machine-profile.ts";
 import { type GemmCost, gemmCosts } from "./gemm-cost.ts";
-import type { DeviceUse, Resource } from "./occupancy.ts";
+import { type DeviceUse, type RankResources, type Resource, resourcesOfRanks } from "./occupancy.ts";
 
 export interface Cost {
   readonly resources: readonly Resource[];
@@ -40,6 +40,7 @@ export type Assume = (text: string) => void;
 /** Costs of launches, copies and transfers; other commands occupy nothing. */
 export function commandCosts(program: Program, profile: MachineProfile, assume: Assume): CostOf {
   const gemmCostOf = gemmCosts(program, profile, assume);
+  const resources = resourcesOfRanks(program.ranks.length);
   const workInPeers = program.ranks.map(({ rank, commands }) =>
     commands.some((command) => touchesPeers(program, rank, command)),
   );
@@ -52,23 +53,31 @@ export function commandCosts(program: Program, profile: MachineProfile, assume: 
     otherTimes.set(command.kernel, time);
     return time;
   };
+  const transferTimings = new Map<string, TransferTimings>();
+  const timingsOf = (wanted: Pick<TransferTimings, "type" | "ranks">): readonly Timing[] => {
+    const key = `${wanted.type} ${wanted.ranks}`;
+    const used = transferTimings.get(key) ?? nearestTransfer(profile.transfers, wanted, assume);
+    transferTimings.set(key, used);
+    return used.timings;
+  };
   return (rank, index) => {
     const command = at(at(program.ranks, rank).commands, index);
     switch (command.kind) {
       case "launch": {
-        if (touchesPeers(program, rank, command)) return peerKernelCost(program, rank, index, profile, assume);
+        const own = at(resources, rank);
+        if (touchesPeers(program, rank, command)) return peerKernelCost(program, rank, index, own, profile, assume);
         const ofGemm = gemmCostOf(rank, command.kernel);
-        if (ofGemm !== null) return gemmCost(rank, ofGemm, command, at(workInPeers, rank), profile);
+        if (ofGemm !== null) return gemmCost(own, ofGemm, command, at(workInPeers, rank), profile);
         const time = otherTime(rank, index, command);
-        return { ...kernelCost([`sms ${rank}`, `compute ${rank}`], time, profile), deviceUse: "none" };
+        return { ...kernelCost(own.kernel, time, profile), deviceUse: "none" };
       }
       case "copy":
-        return copyCost(program, rank, index, command, profile);
+        return copyCost(program, rank, index, command, resources, profile);
       case "transfer": {
         const { operation } = command;
         const type = operation.kind === "group" ? "group" : operation.type;
         const ranks = operation.kind === "group" ? 2 : operation.team.length;
-        const busy = transferTime(profile.transfers, { type, ranks }, bytesOf(program, rank, index) ?? 0, assume);
+        const busy = timeOf(timingsOf({ type, ranks }), bytesOf(program, rank, index) ?? 0);
         return { ...nothing, busy, deviceUse: "beside" };
       }
       default:
@@ -88,7 +97,7 @@ function kernelCost(resources: readonly Resource[], time: number, { costs }: Mac
  * it nothing.
  */
 function gemmCost(
-  rank: number,
+  own: RankResources,
   { time, withMargin, leavesSms }: GemmCost,
   { smMargin = 0 }: Launch,
   worksInPeers: boolean,
@@ -96,20 +105,27 @@ function gemmCost(
 ): Cost {
   const longer = time * (1 + ((withMargin - 1) * smMargin) / measuredMargin);
   return smMargin < measuredMargin && !(worksInPeers && leavesSms)
-    ? { ...kernelCost([`sms ${rank}`, `compute ${rank}`], longer, profile), deviceUse: "gemm" }
-    : { ...kernelCost([`compute ${rank}`], longer, profile), deviceUse: "none" };
+    ? { ...kernelCost(own.kernel, longer, profile), deviceUse: "gemm" }
+    : { ...kernelCost(own.compute, longer, profile), deviceUse: "none" };
 }
 
 /**
  * A kernel of few blocks is bound by the rank's links. Each direction carries what the kernel reads or writes there,
  * and as much of what its peers' kernels do here.
  */
-function peerKernelCost(program: Program, rank: number, index: number, profile: MachineProfile, assume: Assume): Cost {
+function peerKernelCost(
+  program: Program,
+  rank: number,
+  index: number,
+  own: RankResources,
+  profile: MachineProfile,
+  assume: Assume,
+): Cost {
   if (profile.reductionsInPeers === undefined) {
     assume("kernels in peers' memory are timed as copies between ranks of their bytes");
   }
   const time = timeOf(profile.reductionsInPeers ?? profile.peerCopies, peerBytesOf(program, rank, index));
-  return { ...kernelCost([`out ${rank}`, `in ${rank}`], time, profile), needsSms: true, deviceUse: "beside" };
+  return { ...kernelCost([own.out, own.in], time, profile), needsSms: true, deviceUse: "beside" };
 }
 
 /** Bytes that a launch reads from and writes to peers' memory. */
@@ -125,15 +141,21 @@ function copyCost(
   rank: number,
   index: number,
   command: Copy,
+  resources: readonly RankResources[],
   { localCopies, peerCopies, kernelCopies }: MachineProfile,
 ): Cost {
   const bytes = bytesOf(program, rank, index) ?? 0;
   const peer = peerOf(program, rank, command);
-  if (peer === null) return { ...nothing, resources: [`local ${rank}`], busy: timeOf(localCopies, bytes) };
+  if (peer === null) return { ...nothing, resources: at(resources, rank).local, busy: timeOf(localCopies, bytes) };
   const [from, to] = peer.direction === "from" ? [peer.rank, rank] : [rank, peer.rank];
   const isKernel = command.engine === "kernel";
   const busy = timeOf(isKernel ? kernelCopies : peerCopies, bytes);
-  return { ...nothing, resources: [`out ${from}`, `in ${to}`], busy, deviceUse: isKernel ? "beside" : "none" };
+  return {
+    ...nothing,
+    resources: [at(resources, from).out, at(resources, to).in],
+    busy,
+    deviceUse: isKernel ? "beside" : "none",
+  };
 }
 
 /** The timings of a kernel that is bound by memory. */
@@ -164,13 +186,12 @@ function dtypeOfParts({ inputs }: Kernel): DType {
   return last.dtype;
 }
 
-/** Uses the timings of the nearest team size. */
-function transferTime(
+/** Those of the nearest team size. */
+function nearestTransfer(
   transfers: readonly TransferTimings[],
   wanted: Pick<TransferTimings, "type" | "ranks">,
-  bytes: number,
   assume: Assume,
-): number {
+): TransferTimings {
   const { type, ranks } = wanted;
   const alike = (other: TransferTimings["type"]): readonly TransferTimings[] =>
     transfers.filter((each) => each.type === other);
@@ -182,7 +203,7 @@ function transferTime(
   const used = at(nearest, 0);
   const [asked, taken] = [transferText(wanted), transferText(used)];
   if (asked !== taken) assume(`${asked} is timed as ${taken}`);
-  return timeOf(used.timings, bytes);
+  return used;
 }
 
 function transferText({ type, ranks }: Pick<TransferTimings, "type" | "ranks">): string {

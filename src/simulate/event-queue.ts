@@ -1,5 +1,8 @@
-/** Future events by time; events at the same time come first in, first out. A binary heap. */
-import { at } from "../support/invariant.ts";
+/**
+ * Future events by time; events at the same time come first in, first out. A binary heap whose times and turns are
+ * typed arrays, so that an event makes no garbage.
+ */
+import { at, invariant } from "../support/invariant.ts";
 
 export interface Calendar<T> {
   add(time: number, what: T): void;
@@ -7,50 +10,62 @@ export interface Calendar<T> {
   next(): { readonly time: number; readonly what: T } | null;
 }
 
-interface Entry<T> {
-  readonly time: number;
-  readonly order: number;
-  readonly what: T;
-}
-
 export function createCalendar<T>(): Calendar<T> {
-  const heap: Entry<T>[] = [];
+  let times = new Float64Array(64);
+  /** The number of events that were added earlier. */
+  let turns = new Float64Array(64);
+  const whats: T[] = [];
   let added = 0;
-  const isBefore = (a: Entry<T>, b: Entry<T>): boolean => a.time < b.time || (a.time === b.time && a.order < b.order);
+  const isBefore = (time: number, turn: number, place: number): boolean => {
+    const other = at(times, place);
+    return time < other || (time === other && turn < at(turns, place));
+  };
+  const put = (place: number, time: number, turn: number, what: T): void => {
+    times[place] = time;
+    turns[place] = turn;
+    whats[place] = what;
+  };
+  const move = (from: number, to: number): void => {
+    put(to, at(times, from), at(turns, from), at(whats, from));
+  };
+  /** Puts an event in the place of the first. */
+  const sink = (time: number, turn: number, what: T): void => {
+    let place = 0;
+    for (let child = 1; child < whats.length; child = 2 * place + 1) {
+      if (child + 1 < whats.length && isBefore(at(times, child + 1), at(turns, child + 1), child)) child++;
+      if (isBefore(time, turn, child)) break;
+      move(child, place);
+      place = child;
+    }
+    put(place, time, turn, what);
+  };
   return {
     add: (time, what) => {
-      const entry = { time, order: added++, what };
-      let position = heap.length;
-      heap.push(entry);
-      while (position > 0) {
-        const parent = (position - 1) >> 1;
-        if (!isBefore(entry, at(heap, parent))) break;
-        heap[position] = at(heap, parent);
-        position = parent;
+      let place = whats.length;
+      if (place === times.length) [times, turns] = [twice(times), twice(turns)];
+      const turn = added++;
+      while (place > 0) {
+        const parent = (place - 1) >> 1;
+        if (!isBefore(time, turn, parent)) break;
+        move(parent, place);
+        place = parent;
       }
-      heap[position] = entry;
+      put(place, time, turn, what);
     },
     next: () => {
-      const first = heap[0];
-      const last = heap.pop();
-      if (first === undefined || last === undefined) return null;
-      if (heap.length > 0) sink(heap, last, isBefore);
+      const last = whats.length - 1;
+      if (last < 0) return null;
+      const first = { time: at(times, 0), what: at(whats, 0) };
+      const what = whats.pop();
+      invariant(what !== undefined, "a calendar has no empty events");
+      if (last > 0) sink(at(times, last), at(turns, last), what);
       return first;
     },
   };
 }
 
-/** Puts `entry` in the place of the first. */
-function sink<T>(heap: Entry<T>[], entry: Entry<T>, isBefore: (a: Entry<T>, b: Entry<T>) => boolean): void {
-  let position = 0;
-  for (;;) {
-    const left = 2 * position + 1;
-    if (left >= heap.length) break;
-    const right = left + 1;
-    const child = right < heap.length && isBefore(at(heap, right), at(heap, left)) ? right : left;
-    if (!isBefore(at(heap, child), entry)) break;
-    heap[position] = at(heap, child);
-    position = child;
-  }
-  heap[position] = entry;
+function twice(array: Float64Array): Float64Array<ArrayBuffer> {
+  const longer = new Float64Array(2 * array.length);
+  longer.set(array);
+  return longer;
 }

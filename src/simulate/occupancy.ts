@@ -12,6 +12,28 @@
  */
 export type Resource = `${"compute" | "sms" | "local" | "out" | "in"} ${number}`;
 
+/** The resources of a rank in the combinations that commands hold, made once for all of them. */
+export interface RankResources {
+  readonly sms: readonly Resource[];
+  readonly compute: readonly Resource[];
+  /** Of a kernel that leaves no SMs free. */
+  readonly kernel: readonly Resource[];
+  readonly local: readonly Resource[];
+  readonly out: Resource;
+  readonly in: Resource;
+}
+
+export function resourcesOfRanks(count: number): readonly RankResources[] {
+  return Array.from({ length: count }, (_, rank) => ({
+    sms: [`sms ${rank}`],
+    compute: [`compute ${rank}`],
+    kernel: [`sms ${rank}`, `compute ${rank}`],
+    local: [`local ${rank}`],
+    out: `out ${rank}`,
+    in: `in ${rank}`,
+  }));
+}
+
 /** How a command uses its rank's device: as a GEMM; beside GEMMs, which slows both; or without affecting others. */
 export type DeviceUse = "gemm" | "beside" | "none";
 
@@ -75,26 +97,29 @@ export function createOccupancy<Q>(slowdown: number, announce: (end: number, wor
     held: (resources) => resources.find((resource) => holders.has(resource)) ?? null,
     wait: (queue, resource, isFirst = false) => {
       const others = waiting.get(resource) ?? [];
-      waiting.set(resource, isFirst ? [queue, ...others] : [...others, queue]);
+      waiting.set(resource, others);
+      if (isFirst) others.unshift(queue);
+      else others.push(queue);
     },
-    begin: (begun, start, busy) => {
-      for (const resource of begun.resources) holders.add(resource);
-      const work = { ...begun, start, end: start + busy, left: busy, since: start, isSlow: false };
-      announce(work.end, work);
-      if (begun.deviceUse === "none") return;
-      sharing.set(begun.rank, [...(sharing.get(begun.rank) ?? []), work]);
-      pace(begun.rank, start);
+    begin: ({ queue, rank, resources, deviceUse }, start, busy) => {
+      for (const resource of resources) holders.add(resource);
+      const end = start + busy;
+      const work = { queue, rank, resources, deviceUse, start, end, left: busy, since: start, isSlow: false };
+      announce(end, work);
+      if (deviceUse === "none") return;
+      const others = sharing.get(rank) ?? [];
+      sharing.set(rank, others);
+      others.push(work);
+      pace(rank, start);
     },
     finish: (work, time) => {
       if (work.end !== time) return null;
       const { rank, deviceUse, resources } = work;
       if (deviceUse !== "none") {
         const all = sharing.get(rank) ?? [];
-        if (!all.some((each) => each === work)) return null;
-        sharing.set(
-          rank,
-          all.filter((each) => each !== work),
-        );
+        const place = all.findIndex((each) => each === work);
+        if (place === -1) return null;
+        all.splice(place, 1);
         pace(rank, time);
       }
       return resources.flatMap((resource) => {

@@ -16,7 +16,7 @@ import { commandCosts, type Cost } from "./command-cost.ts";
 import { joinsOf } from "./joins.ts";
 import { createArrivals } from "./arrivals.ts";
 import type { MachineProfile } from "./machine-profile.ts";
-import { createOccupancy, type Occupancy, type Work } from "./occupancy.ts";
+import { createOccupancy, type Occupancy, type RankResources, resourcesOfRanks, type Work } from "./occupancy.ts";
 
 export interface SimulateOptions {
   /** Whether a run is one launch of a graph; otherwise the host issues one command after the other. */
@@ -50,7 +50,7 @@ interface Raised {
 }
 
 /** A queue continues, or its current command ends. */
-type Due = { readonly kind: "next"; readonly queue: Queue } | { readonly kind: "end"; readonly work: Work<Queue> };
+type Due = Queue | Work<Queue>;
 
 interface State {
   readonly program: Program;
@@ -58,12 +58,13 @@ interface State {
   readonly costOf: (rank: number, index: number) => Cost;
   readonly calendar: Calendar<Due>;
   readonly occupancy: Occupancy<Queue>;
+  readonly resources: readonly RankResources[];
   /** Per rank: signals and waits inside a kernel. The kernel's time includes them. */
   readonly inKernel: readonly ReadonlySet<number>[];
   /** Per rank: launches that follow something that is not a kernel (joins.ts). */
   readonly joins: readonly ReadonlySet<number>[];
-  /** Per rank and event: when it was recorded. */
-  readonly recorded: readonly Map<number, number>[];
+  /** Per rank and event: when it was recorded; NaN if it was not yet. */
+  readonly recorded: readonly Float64Array[];
   readonly waiting: readonly Map<number, { readonly queue: Queue; readonly since: number }[]>[];
   readonly raised: readonly Raised[];
   readonly trace: TraceEvent[];
@@ -85,11 +86,12 @@ export function simulate(program: Program, profile: MachineProfile, { graph }: S
     costOf: commandCosts(program, profile, (text) => void assumptions.add(text)),
     calendar,
     occupancy: createOccupancy<Queue>(profile.costs.underTransfer, (end, work) => {
-      calendar.add(end, { kind: "end", work });
+      calendar.add(end, work);
     }),
+    resources: resourcesOfRanks(program.ranks.length),
     inKernel,
     joins: program.ranks.map((list, rank) => joinsOf(list, at(inKernel, rank))),
-    recorded: program.ranks.map(() => new Map()),
+    recorded: program.ranks.map(({ eventCount }) => new Float64Array(eventCount).fill(NaN)),
     waiting: program.ranks.map(() => new Map()),
     raised: program.slots.map(() => ({ times: [], waiting: null })),
     trace: [],
@@ -100,11 +102,11 @@ export function simulate(program: Program, profile: MachineProfile, { graph }: S
   for (const queue of queues) comeBack(state, queue, 0);
   for (let entry = calendar.next(); entry !== null; entry = calendar.next()) {
     const { time, what } = entry;
-    if (what.kind === "end") {
-      finish(state, what.work, time);
+    if ("queue" in what) {
+      finish(state, what, time);
       continue;
     }
-    const { queue } = what;
+    const queue = what;
     const index = queue.commands[queue.next];
     if (index === undefined) {
       state.ended = Math.max(state.ended, time);
@@ -136,17 +138,19 @@ function step(
       return goOn(state, queue, time);
     case "recordEvent": {
       const { event } = command;
-      at(state.recorded, rank).set(event, time);
+      at(state.recorded, rank)[event] = time;
       for (const { queue: waiter, since } of at(state.waiting, rank).get(event) ?? []) {
         goOn(state, waiter, Math.max(since, time + costs.event));
       }
       return goOn(state, queue, time);
     }
     case "waitEvent": {
-      const recorded = at(state.recorded, rank).get(command.event);
-      if (recorded !== undefined) return goOn(state, queue, Math.max(time, recorded + costs.event));
+      const recorded = at(at(state.recorded, rank), command.event);
+      if (!Number.isNaN(recorded)) return goOn(state, queue, Math.max(time, recorded + costs.event));
       const waiting = at(state.waiting, rank);
-      waiting.set(command.event, [...(waiting.get(command.event) ?? []), { queue, since: time }]);
+      const others = waiting.get(command.event) ?? [];
+      waiting.set(command.event, others);
+      others.push({ queue, since: time });
       return;
     }
     case "signal": {
@@ -168,7 +172,7 @@ function step(
     }
     case "transfer": {
       // The library's kernels find no free SMs beside a running GEMM. A GEMM that begins later shares the device with them.
-      const held = state.occupancy.held([`sms ${rank}`, `compute ${rank}`]);
+      const held = state.occupancy.held(at(state.resources, rank).kernel);
       if (held !== null) return state.occupancy.wait(queue, held, true);
       for (const { queue: waiter, index: own, start } of arrivals.arrive(rank, index, queue, time)) {
         begin(state, waiter, state.costOf(waiter.rank, own), start);
@@ -192,7 +196,7 @@ function occupy(state: State, queue: Queue, index: number, time: number): void {
     return comeBack(state, queue, time + latency);
   }
   queue.isReady = true;
-  const occupied = cost.needsSms ? state.occupancy.held([`sms ${queue.rank}`]) : null;
+  const occupied = cost.needsSms ? state.occupancy.held(at(state.resources, queue.rank).sms) : null;
   if (occupied !== null) return state.occupancy.wait(queue, occupied, true);
   const held = state.occupancy.held(cost.resources);
   if (held === null) begin(state, queue, cost, time);
@@ -221,7 +225,7 @@ function goOn(state: State, queue: Queue, time: number): void {
 }
 
 function comeBack({ calendar }: State, queue: Queue, time: number): void {
-  calendar.add(time, { kind: "next", queue });
+  calendar.add(time, queue);
 }
 
 /** Empty if the profile does not time such kernels together with their signals and waits. */

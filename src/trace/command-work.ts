@@ -1,5 +1,6 @@
 /** How much a command does: the bytes it reads, writes or moves and the floating-point operations it counts for. */
 import { accesses } from "../commands/accesses.ts";
+import { attentionFlops, isAttention } from "../commands/attention.ts";
 import { asUnit, shapesOf } from "../commands/as-unit.ts";
 import type { Command } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
@@ -61,6 +62,7 @@ export function flopsOf(kernel: Kernel): number {
   if (kernel.kind === "fill" || kernel.kind === "opaque") return 0;
   // However many outputs the result goes to.
   if (kernel.kind === "combine") return kernel.inputs.slice(1).reduce((sum, { shape }) => sum + elementCount(shape), 0);
+  if (isAttention(kernel)) return attentionFlops(kernel);
   const unit = asUnit(kernel);
   return unit.steps.reduce((sum, step) => sum + rowOf(step).flops(step, shapesOf(unit, step)), 0);
 }

@@ -91,7 +91,7 @@ export function overlapText({ rank, kernels, copies, transfers, waiting, overlap
 }
 
 /** Sets of moments as sorted, disjoint intervals, for sums in which no moment counts twice. */
-interface Interval {
+export interface Interval {
   readonly start: number;
   readonly end: number;
 }

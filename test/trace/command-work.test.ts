@@ -1,4 +1,5 @@
 /** Bytes and operations of commands: every kind of kernel, every side of a transfer. */
+import { compile, Fusion, softmax } from "braid";
 import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
 import type { Kernel, Operand, UnitKernel } from "../../src/commands/kernel.ts";
@@ -90,6 +91,16 @@ describe("bytesOf and peerOf", () => {
   it("counts operands of launches, both sides of collectives by the greater, all ops of groups", () => {
     expect(bytes(0)).toEqual([48, 16, 48, 16, 48, 32, null, null, 16, 16]);
     expect(bytes(1)).toEqual([48, 16, 48, 16, 16, 32, null, null, 16, 16]);
+  });
+
+  it("counts what a norm reads and writes once, and the operations of all its steps", () => {
+    const f = new Fusion();
+    f.output(softmax(f.input([64, 256], "bfloat16"), 1));
+    const norm = compile(f, { devices: 1, verify: "off" }).program;
+    const launches = at(norm.ranks, 0).commands.flatMap(({ kind }, i) => (kind === "launch" ? [i] : []));
+    expect(launches.map((i) => bytesOf(norm, 0, i))).toEqual([2 * 64 * 256 * 2]);
+    // amax and sum, the difference, exp and the quotient
+    expect(norm.kernels.map(flopsOf)).toEqual([2 * 64 * 255 + 3 * 64 * 256]);
   });
 
   it("finds the peers of copies", () => {
