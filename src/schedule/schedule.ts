@@ -8,6 +8,7 @@ import type { Grouping } from "./draft/grouping.ts";
 import type { Rewrite } from "./rewrite.ts";
 import { batchSignals } from "./rewrites/batch-signals.ts";
 import { type CopyStream, copyStream } from "./rewrites/copy-stream.ts";
+import { earlyGathers } from "./rewrites/early-gathers.ts";
 import { earlySums } from "./rewrites/early-sums.ts";
 import { kernelCopies } from "./rewrites/kernel-copies.ts";
 import { mergeGemms } from "./rewrites/merge-gemms.ts";
@@ -26,6 +27,8 @@ export interface ScheduleOptions {
   readonly splitChunks?: number;
   /** Sizes of the groups of chunk GEMMs that become one GEMM, in order of arrival. The last size repeats. */
   readonly mergeGemms?: Grouping;
+  /** Issues communication that waits for no kernel before everything else, such as the gathers of all chunks. */
+  readonly earlyGathers?: boolean;
   /**
    * GEMMs alternate over this many streams, and peer copies run on a separate stream. With 1, GEMMs run on the caller's
    * stream.
@@ -70,6 +73,7 @@ const rewrites: { readonly [K in Name]: ScheduleRow<Values[K]> } = {
   ownLast: { run: whereAsked(ownChunkLast) },
   splitChunks: { run: splitChunks.run },
   mergeGemms: { run: mergeGemms.run },
+  earlyGathers: { run: whereAsked(earlyGathers) },
   computeStreams: { run: placeStreams.run },
   earlySums: { run: earlySums.run },
   kernelCopies: { run: kernelCopies.run },

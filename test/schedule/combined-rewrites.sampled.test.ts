@@ -13,6 +13,8 @@ const schedules: readonly ScheduleOptions[] = [
   { computeStreams: 2 },
   { inPlace: true },
   { ownLast: true },
+  { earlyGathers: true },
+  { earlyGathers: true, inPlace: true, computeStreams: 1 },
   { mergeGemms: [1, 3] },
   { mergeGemms: [4] },
   { mergeGemms: [2], computeStreams: 2 },

@@ -1,6 +1,6 @@
 /** Pipelines over few devices for tests of schedule rewrites, and a Program's outputs after a run. */
 import { type CommandKind } from "../../src/commands/command.ts";
-import { DeviceMesh, Fusion, lower, matmul, record, sum, type DType, type Program } from "braid";
+import { add, DeviceMesh, Fusion, linear, lower, matmul, record, sum, type DType, type Program } from "braid";
 import { type MachineGroupOptions, openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
 import { link } from "../../src/commands/link/link.ts";
 import { parseInterleaving } from "../../src/machine/interleaving.ts";
@@ -63,10 +63,28 @@ function matmulAllreduce(dtype: DType = "float"): Fusion {
   return f;
 }
 
+/** [32, 8] gathered in four chunks of rows, two linears by shares of the columns between, scattered again and added. */
+function gatherScatter(dtype: DType = "float"): Fusion {
+  const f = new Fusion();
+  const x = f.input([32, 8], dtype);
+  const up = f.input([16, 8], dtype);
+  const down = f.input([8, 16], dtype);
+  const hidden = linear(x, up);
+  f.output(add(x, linear(hidden, down)));
+  for (const tensor of [x, up, down]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  x.outerSplit(0, 4);
+  x.outerSplit(1, devices).parallelize("DIDx");
+  up.outerSplit(0, devices).parallelize("DIDx");
+  down.outerSplit(1, devices).parallelize("DIDx");
+  hidden.outerSplit(0, 4).parallelize("Stream");
+  return f;
+}
+
 export const pipelines = {
   "allgather + matmul": allgatherMatmul,
   "matmul + reduce-scatter": matmulReduceScatter,
   "matmul + all-reduce": matmulAllreduce,
+  "gather + linears + scatter": gatherScatter,
 } as const;
 export type Pipeline = keyof typeof pipelines;
 

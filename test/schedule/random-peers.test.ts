@@ -32,6 +32,7 @@ function randomSchedule(random: Random): ScheduleOptions {
     ...(coin() ? { splitChunks: 2 } : {}),
     ...(coin() ? { mergeGemms: [1, 2] } : {}),
     ...(coin() ? { smMargin: 8 } : {}),
+    earlyGathers: coin(),
   };
 }
 

@@ -21,6 +21,7 @@ const scheduleOptions: fc.Arbitrary<ScheduleOptions> = fc.record(
     ownLast: fc.boolean(),
     splitChunks: fc.integer({ min: 1, max: 3 }),
     mergeGemms: sizes,
+    earlyGathers: fc.boolean(),
     computeStreams: fc.integer({ min: 1, max: 3 }),
     kernelCopies: fc.constantFrom(1, 64),
     batchSignals: fc.boolean(),

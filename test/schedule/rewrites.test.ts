@@ -18,6 +18,7 @@ import { printProgram } from "../../src/commands/print-program.ts";
 import { batchSignals } from "../../src/schedule/rewrites/batch-signals.ts";
 import { kernelCopies } from "../../src/schedule/rewrites/kernel-copies.ts";
 import { link } from "../../src/commands/link/link.ts";
+import { earlyGathers } from "../../src/schedule/rewrites/early-gathers.ts";
 import { earlySums } from "../../src/schedule/rewrites/early-sums.ts";
 import { mergeGemms } from "../../src/schedule/rewrites/merge-gemms.ts";
 import { ownChunkLast } from "../../src/schedule/rewrites/own-chunk-last.ts";
@@ -34,6 +35,7 @@ const ranks = Array.from({ length: devices }, (_, rank) => rank);
 const gather = "allgather + matmul";
 const scatter = "matmul + reduce-scatter";
 const reduce = "matmul + all-reduce";
+const both = "gather + linears + scatter";
 
 function counts(program: Program, kind: CommandKind): readonly number[] {
   return ranks.map((rank) => countOf(program, rank, kind));
@@ -266,6 +268,47 @@ describe("split-chunks", () => {
     ]);
     const fetched = recorded(scatter, { protocol: "get" });
     expect(splitChunks.run(fetched, 2)).toBe(fetched);
+  });
+});
+
+describe("early-gathers", () => {
+  /** Of each rank: the types of the collectives in order, A for Allgather. */
+  const collectives = (program: Program): readonly string[] =>
+    program.ranks.map(({ commands }) =>
+      commands
+        .flatMap((c) => (c.kind === "transfer" && c.operation.kind === "collective" ? [c.operation.type] : []))
+        .map(([first]) => first)
+        .join(""),
+    );
+
+  it("posts the gathers of all chunks before the scatters", () => {
+    const program = recorded(both, { backend: "nccl" });
+    expect(collectives(program)).toEqual(ranks.map(() => "ARARARAR"));
+    const early = earlyGathers.run(program, true);
+    expect(collectives(early)).toEqual(ranks.map(() => "AAAARRRR"));
+    expect(verify(early, { notes: false }).findings).toEqual([]);
+  });
+
+  it("leaves a gather among the scatters that waits for a GEMM to end with its slot", () => {
+    const program = recorded(both, { backend: "nccl", streams: 3 });
+    expect(collectives(earlyGathers.run(program, true))).toEqual(ranks.map(() => "AAARRRAR"));
+  });
+
+  it("copies all chunks from peers before the first kernel in peers' memory", () => {
+    const kinds = (schedule: ScheduleOptions): readonly string[] =>
+      ranks.map((rank) => streamsOf(applySchedule(recorded(both), schedule), rank)["copy stream"] ?? "");
+    const [late, early] = [{ computeStreams: 1 }, { computeStreams: 1, earlyGathers: true }].map((schedule) =>
+      kinds(schedule).map((word) => word.replaceAll(/[^CP]/gu, "")),
+    );
+    expect(late).toEqual(ranks.map(() => "CCCP".repeat(4)));
+    expect(early).toEqual(ranks.map(() => "C".repeat(12) + "P".repeat(4)));
+  });
+
+  it("leaves a Program as it is whose gathers queue after nothing", () => {
+    for (const backend of ["nccl", "cuda"] as const) {
+      const program = recorded(gather, { backend });
+      expect(earlyGathers.run(program, true)).toBe(program);
+    }
   });
 });
 

@@ -1,11 +1,12 @@
 /**
  * A Draft is one rank's list in the form that rewrites edit: the commands without events, in an order that is correct
- * on one queue. The positions of commands that touch the same memory define their order. `sync` lists the orders that
- * other ranks rely on. Events only implement these orders on streams, and `writeDraft` regenerates them.
+ * on one queue. The positions of commands that touch the same memory define their order. `sync` and `pasts` list the
+ * orders that other ranks rely on. Events only implement these orders on streams, and `writeDraft` regenerates them.
  *
  *     recordEvent a, waitEvent b, copy, recordEvent c, waitEvent c, signal   ->   copy; signal (sync: the copy)
  */
 import type { Command, Origin, StreamInfo, TransferId } from "../../commands/command.ts";
+import { type Past, pastMapper } from "./pasts.ts";
 import type { Guarantee } from "./signal-guarantees.ts";
 
 export type DraftCommand = Exclude<Command, { readonly kind: "recordEvent" | "waitEvent" }>;
@@ -22,6 +23,8 @@ export interface DraftNode {
   readonly guarantee: Guarantee | null;
   /** Ids of nodes that must complete before this one because other ranks rely on it. */
   readonly sync: readonly number[];
+  /** The same for sets of nodes that many commands share. */
+  readonly pasts: readonly Past[];
 }
 
 export interface Draft {
@@ -41,16 +44,19 @@ export function replaceNodes(
   );
 }
 
-/** `sync` with ids replaced. A removed node has no replacement. */
+/** `sync` and `pasts` with ids replaced. A removed node has no replacement. */
 export function renameSync(
   nodes: readonly DraftNode[],
   ids: ReadonlyMap<number, readonly number[]>,
 ): readonly DraftNode[] {
+  const renamed = (old: readonly number[]): readonly number[] =>
+    old.some((id) => ids.has(id)) ? [...new Set(old.flatMap((id) => ids.get(id) ?? [id]))] : old;
+  const renamedPast = pastMapper(renamed);
   return nodes.map((node) => {
-    if (!node.sync.some((id) => ids.has(id))) return node;
-    const sync = new Set(node.sync.flatMap((id) => ids.get(id) ?? [id]));
-    sync.delete(node.id);
-    return { ...node, sync: [...sync] };
+    const sync = renamed(node.sync);
+    const pasts = node.pasts.map((past) => renamedPast(past));
+    if (sync === node.sync && pasts.every((past, i) => past === node.pasts[i])) return node;
+    return { ...node, sync: sync.filter((id) => id !== node.id), pasts: pasts.flatMap((past) => past ?? []) };
   });
 }
 

@@ -7,8 +7,9 @@ import type { LinkedTransfer, Program, RankProgram } from "../../commands/progra
 import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Draft } from "./draft.ts";
+import { type Foreign, foreignTouches } from "./foreign.ts";
 import { listOrder } from "./list-order.ts";
-import { createMemory, type Memory, type Touch } from "./memory.ts";
+import { createMemory, type Memory } from "./memory.ts";
 import { readDraft } from "./read-draft.ts";
 import { signalGuarantees } from "./signal-guarantees.ts";
 import { writeDraft } from "./write-draft.ts";
@@ -18,8 +19,7 @@ export interface EditContext {
   readonly memory: Memory;
   /** The drafts of all ranks, as they were read. */
   readonly drafts: readonly Draft[];
-  /** The accesses of other ranks to a rank's memory. */
-  readonly foreignTouches: (rank: number) => readonly Touch[];
+  readonly foreign: Foreign;
 }
 
 /**
@@ -32,10 +32,9 @@ export function editRanks(program: Program, edit: (draft: Draft, context: EditCo
   const orders = program.ranks.map(listOrder);
   const guarantee = signalGuarantees(program, orders, memory, foreign);
   const drafts = program.ranks.map((list) => {
-    const others = { foreign: at(foreign, list.rank), guarantee };
-    return readDraft(list, at(orders, list.rank), memory, others);
+    return readDraft(list, at(orders, list.rank), memory, { foreign, guarantee });
   });
-  const context: EditContext = { program, memory, drafts, foreignTouches: (rank) => at(foreign, rank) };
+  const context: EditContext = { program, memory, drafts, foreign };
   const edited = drafts.map((draft) => edit(draft, context));
   if (edited.every((draft, rank) => draft === drafts[rank])) return program;
   const written = edited.map((draft) => writeDraft(draft, memory));
@@ -55,14 +54,9 @@ export function editRanks(program: Program, edit: (draft: Draft, context: EditCo
   return usedKernels({ ...program, ranks, transfers, kernels: memory.kernels, buffers: memory.buffers });
 }
 
-function foreignTouches({ ranks }: Program, memory: Memory): readonly (readonly Touch[])[] {
-  const foreign = ranks.map((): Touch[] => []);
-  for (const { rank, commands } of ranks) {
-    for (const command of commands) {
-      for (const touch of memory.touches(command)) if (touch.rank !== rank) at(foreign, touch.rank).push(touch);
-    }
-  }
-  return foreign;
+/** Reads and writes all lists. Events then order only what must be. */
+export function rewriteAnew(program: Program): Program {
+  return editRanks(program, (draft) => ({ ...draft }));
 }
 
 /** Removes kernels that no command launches any more, because back ends prepare every kernel of a Program. */

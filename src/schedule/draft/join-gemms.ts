@@ -126,6 +126,7 @@ function joinRun(
         };
   const inputs = kernel.inputs.map((operand, i) => grown(operand, at(axis.inputs, i), at(step, i)));
   const outputs = kernel.outputs.map((operand) => grown(operand, axis.output, at(step, step.length - 1)));
-  const parts = gemms.filter((gemm) => run.includes(gemm));
+  const own = new Set(run);
+  const parts = gemms.filter((gemm) => own.has(gemm));
   return { parts, command: { ...first, kernel: memory.kernelId({ ...kernel, inputs, outputs }) } };
 }

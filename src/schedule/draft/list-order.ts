@@ -5,6 +5,11 @@ import { at, invariant } from "../../support/invariant.ts";
 export interface ListOrder {
   /** Whether the streams and events of the list order one command before another. */
   readonly before: (earlier: number, later: number) => boolean;
+  readonly streamOf: (position: number) => number;
+  /** How many commands of its stream have completed when it has. */
+  readonly placeOf: (position: number) => number;
+  /** How many commands of a stream have completed when the command at `position` starts. */
+  readonly completed: (position: number, stream: number) => number;
 }
 
 /** One clock per command: how many commands of each stream have completed when it starts. */
@@ -26,7 +31,12 @@ export function listOrder({ streams, commands }: RankProgram): ListOrder {
     clock[command.stream] = at(places, position);
     if (command.kind === "recordEvent") recorded.set(command.event, clock.slice());
   }
+  const streamOf = (position: number): number => at(commands, position).stream;
+  const completed = (position: number, stream: number): number => at(clocks, position * width + stream);
   return {
-    before: (earlier, later) => at(clocks, later * width + at(commands, earlier).stream) >= at(places, earlier),
+    before: (earlier, later) => completed(later, streamOf(earlier)) >= at(places, earlier),
+    streamOf,
+    placeOf: (position) => at(places, position),
+    completed,
   };
 }

@@ -5,6 +5,7 @@
 import { barriersIn } from "../../commands/barriers.ts";
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
+import type { Dependences } from "./dependences.ts";
 import type { Draft, DraftNode } from "./draft.ts";
 
 /** By position: whether a node is part of a barrier around a kernel. */
@@ -38,16 +39,32 @@ function barriersOf(
   );
 }
 
-/** Dependences between groups, by index of the group. */
+/** Dependences between groups. Vertices are the groups by index, then the joins. */
 export function groupDependences(
   groups: readonly (readonly number[])[],
-  dependences: readonly (readonly number[])[],
-): readonly (readonly number[])[] {
-  if (groups.length === dependences.length) return dependences;
-  const groupOf = new Int32Array(dependences.length);
+  dependences: Dependences,
+): Pick<Dependences, "before" | "sequence" | "nodes"> {
+  const { before, sequence, nodes, lastOf } = dependences;
+  if (groups.length === nodes) return dependences;
+  const groupOf = new Int32Array(nodes);
   for (const [group, positions] of groups.entries()) for (const position of positions) groupOf[position] = group;
-  return groups.map((positions, group) => {
-    const before = positions.flatMap((position) => at(dependences, position).map((other) => at(groupOf, other)));
-    return [...new Set(before)].filter((other) => other !== group).sort((a, b) => a - b);
+  const vertexOf = (vertex: number): number => (vertex < nodes ? at(groupOf, vertex) : vertex - nodes + groups.length);
+  const ofGroups = groups.map((positions, group) => {
+    const first = at(positions, 0);
+    const own = new Set<number>();
+    const left = positions.flatMap((position) => at(before, position));
+    for (let vertex = left.pop(); vertex !== undefined; vertex = left.pop()) {
+      // A signal's past has the kernel of its own barrier: the group depends on the others one by one.
+      if (vertex >= nodes && lastOf(vertex) >= first) left.push(...at(before, vertex));
+      else own.add(vertexOf(vertex));
+    }
+    own.delete(group);
+    return [...own].sort((a, b) => a - b);
   });
+  const ofJoins = before.slice(nodes).map((members) => [...new Set(members.map(vertexOf))].sort((a, b) => a - b));
+  return {
+    before: [...ofGroups, ...ofJoins],
+    sequence: [...new Set(sequence.map(vertexOf))],
+    nodes: groups.length,
+  };
 }

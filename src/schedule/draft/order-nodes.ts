@@ -12,20 +12,21 @@
  */
 import { isBlocking } from "../../commands/command.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { dependentsOf } from "./dependences.ts";
+import { type Dependences, dependentsOf } from "./dependences.ts";
 import type { DraftNode } from "./draft.ts";
 
-/** Indices into `groups`, in issue order. `dependences` are between groups, from `groupDependences`. */
+/** Indices into `groups`, in issue order. `dependences` are those of `groupDependences`. */
 export function issueOrder(
   groups: readonly (readonly DraftNode[])[],
-  dependences: readonly (readonly number[])[],
+  dependences: Pick<Dependences, "before" | "sequence">,
 ): readonly number[] {
-  const dependents = dependentsOf(dependences);
+  const dependents = dependentsOf(dependences.before);
   const keys = issueKeys(groups, dependences, dependents);
-  const open = dependences.map((before) => before.length);
+  const open = dependences.before.map((before) => before.length);
   const free = createQueue(keys);
   const late = createQueue(keys);
   const add = (group: number): void => {
+    if (group >= groups.length) return free.push(group);
     const nodes = at(groups, group);
     const isLast = at(nodes, 0).command.kind === "free" && at(dependents, group).length === 0;
     (isLast || nodes.some(({ command }) => isBlocking(command)) ? late : free).push(group);
@@ -35,7 +36,7 @@ export function issueOrder(
   for (;;) {
     const next = free.pop() ?? late.pop();
     if (next === undefined) break;
-    order.push(next);
+    if (next < groups.length) order.push(next);
     for (const dependent of at(dependents, next)) {
       open[dependent] = at(open, dependent) - 1;
       if (open[dependent] === 0) add(dependent);
@@ -48,27 +49,30 @@ export function issueOrder(
 /**
  * Sort keys: positions in the draft. A signal or an alloc comes right after the nodes that it depends on. A wait for a
  * signal, or a free, comes right before the first command that depends on it, or at the end. A barrier keeps its
- * position.
+ * position. A join is no command and comes first of all.
  */
 function issueKeys(
   groups: readonly (readonly DraftNode[])[],
-  dependences: readonly (readonly number[])[],
+  { before, sequence }: Pick<Dependences, "before" | "sequence">,
   dependents: readonly (readonly number[])[],
 ): readonly number[] {
-  const keys = groups.map((_, group) => group);
+  const keys = before.map((_, vertex) => vertex);
   const kinds = groups.map((nodes) => (nodes.length === 1 ? at(nodes, 0).command.kind : "barrier"));
-  for (const [group, kind] of kinds.entries()) {
-    if (kind !== "signal" && kind !== "alloc") continue;
-    const earliest = kind === "alloc" ? -2 : -1;
-    keys[group] = at(dependences, group).reduce((last, other) => Math.max(last, at(keys, other)), earliest) + 0.5;
+  const isJoin = (vertex: number): boolean => vertex >= groups.length;
+  const lastBefore = (vertex: number, least: number): number =>
+    at(before, vertex).reduce((last, other) => Math.max(last, at(keys, other)), least);
+  for (const vertex of sequence) {
+    if (isJoin(vertex)) keys[vertex] = lastBefore(vertex, -Infinity);
+    else if (kinds[vertex] === "signal") keys[vertex] = lastBefore(vertex, -1) + 0.5;
+    else if (kinds[vertex] === "alloc") keys[vertex] = lastBefore(vertex, -2) + 0.5;
   }
-  for (let group = groups.length - 1; group >= 0; group--) {
-    const kind = at(kinds, group);
-    if (kind !== "waitSignal" && kind !== "free") continue;
-    const first = at(dependents, group).reduce((least, other) => Math.min(least, at(keys, other)), groups.length);
-    keys[group] = first - 0.5;
+  for (const vertex of sequence.toReversed()) {
+    const kind = kinds[vertex];
+    if (!isJoin(vertex) && kind !== "waitSignal" && kind !== "free") continue;
+    const first = at(dependents, vertex).reduce((least, other) => Math.min(least, at(keys, other)), groups.length);
+    keys[vertex] = isJoin(vertex) ? first : first - 0.5;
   }
-  return keys;
+  return keys.map((key, vertex) => (isJoin(vertex) ? -Infinity : key));
 }
 
 interface Queue {

@@ -4,6 +4,7 @@
  * latest first, because the latest event of a stream covers all earlier ones.
  */
 import { at, invariant } from "../../support/invariant.ts";
+import type { Dependences } from "./dependences.ts";
 
 export interface Step {
   /** The index in the dependences: of a command, or of a barrier, whose events come before and after it as a whole. */
@@ -27,11 +28,12 @@ export interface EdgePlan {
 
 export function planEdges(
   steps: readonly Step[],
-  dependences: readonly (readonly number[])[],
+  dependences: Pick<Dependences, "before" | "sequence" | "nodes">,
   streamCount: number,
 ): EdgePlan {
   const stepAt = new Int32Array(steps.length);
   for (const [step, { group }] of steps.entries()) stepAt[group] = step;
+  const candidates = candidatesOf(steps, stepAt, dependences, streamCount);
   const known = Array.from({ length: streamCount }, () => new Int32Array(streamCount));
   const clockAfter = new Map<number, Int32Array>();
   const recorded = new Set<number>();
@@ -49,9 +51,9 @@ export function planEdges(
     const other = streamOf(step);
     return other === stream || at(at(known, stream), other) >= at(clockOf(clockAfter, step), other);
   };
-  const wait = (stream: number, candidates: readonly number[]): readonly number[] => {
+  const wait = (stream: number, wanted: readonly number[]): readonly number[] => {
     const waits: number[] = [];
-    for (const step of candidates.toSorted((a, b) => b - a)) {
+    for (const step of wanted.toSorted((a, b) => b - a)) {
       if (isKnown(stream, step)) continue;
       waits.push(step);
       recorded.add(step);
@@ -72,13 +74,38 @@ export function planEdges(
       finish(step);
       return [];
     }
-    const before = at(dependences, group).map((other) => at(stepAt, other));
-    const own = wait(stream, [...before.filter((other) => other >= start), -1]);
+    const own = wait(stream, [...candidates(group).filter((other) => other >= start), -1]);
     finish(step);
     return own;
   });
   if (end === steps.length) joins = wait(0, [...lasts.values()]);
   return { start, recorded, waits, joins, end };
+}
+
+/** The steps that a group comes after. Of a join's steps, the last on each stream covers the others. */
+function candidatesOf(
+  steps: readonly Step[],
+  stepAt: Int32Array,
+  { before, sequence, nodes }: Pick<Dependences, "before" | "sequence" | "nodes">,
+  streamCount: number,
+): (group: number) => readonly number[] {
+  /** By join and stream: the last step, or -1. */
+  const lasts = new Map<number, Int32Array>();
+  for (const vertex of sequence) {
+    if (vertex < nodes) continue;
+    const last = new Int32Array(streamCount).fill(-1);
+    for (const other of at(before, vertex)) {
+      const ofBase = lasts.get(other);
+      if (ofBase === undefined) {
+        const step = at(stepAt, other);
+        const { stream } = at(steps, step);
+        last[stream] = Math.max(at(last, stream), step);
+      } else for (const [stream, step] of ofBase.entries()) last[stream] = Math.max(at(last, stream), step);
+    }
+    lasts.set(vertex, last);
+  }
+  return (group) =>
+    at(before, group).flatMap((vertex) => (vertex < nodes ? [at(stepAt, vertex)] : [...(lasts.get(vertex) ?? [])]));
 }
 
 function clockOf(clocks: ReadonlyMap<number, Int32Array>, step: number): Int32Array {

@@ -6,8 +6,10 @@
 import type { SlotId } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
+import type { Foreign } from "./foreign.ts";
 import type { ListOrder } from "./list-order.ts";
 import { conflict, type Memory, type Touch } from "./memory.ts";
+import { createPasts, type Past, unknownOf } from "./pasts.ts";
 
 export interface Guarantee {
   /** The ranks whose own memory it covers. */
@@ -34,23 +36,6 @@ export function concerns(guarantee: Guarantee | null, rank: number, touches: rea
   return isSenders || conflict(guarantee.done, touches);
 }
 
-/**
- * The guarantees of a wait that matter to a command of `rank` with these accesses: those about the same memory, and the
- * ranks whose memory it covers. null means "any access".
- */
-export function guaranteeTo(
-  guarantee: Guarantee | null,
-  rank: number,
-  touches: readonly Touch[],
-): { readonly done: readonly Done[]; readonly senders: readonly number[] } | null {
-  if (guarantee === null) return null;
-  const others = new Set(touches.flatMap((touch) => (touch.rank === rank ? [] : [touch.rank])));
-  return {
-    done: guarantee.done.filter((touch) => conflict([touch], touches)),
-    senders: [...others].filter((other) => guarantee.senders.has(other)),
-  };
-}
-
 /** The guarantee without the accesses of `rank`, the waiting rank itself. */
 export function doneByOthers(guarantee: Guarantee, rank: number): Guarantee {
   return { ...guarantee, done: guarantee.done.filter(({ by }) => by !== rank) };
@@ -65,37 +50,35 @@ type Before =
   | { readonly kind: "touches"; readonly touches: readonly Done[] }
   | null;
 
-/** The past of a signal: the past of `base`, an earlier signal of its rank, and `before`. */
+/** A signal's rank and past. */
 interface Signalled {
   readonly rank: number;
-  readonly base: Signalled | null;
-  readonly before: readonly Before[];
+  readonly past: Past<Before> | null;
 }
 
-/** For the n-th signal of a slot. `foreign` lists the accesses of other ranks to a rank's memory. */
+/** For the n-th signal of a slot. */
 export function signalGuarantees(
   program: Program,
   orders: readonly ListOrder[],
   memory: Memory,
-  foreign: readonly (readonly Touch[])[],
+  foreign: Foreign,
 ): (slot: SlotId, n: number) => Guarantee | null {
   const signals = signalsOf(program, orders, memory, foreign);
-  const known = new Map<Signalled, Guarantee | null>();
+  const known = new Map<Past<Before>, Guarantee | null>();
   const guarantee = (slot: SlotId, n: number): Guarantee | null => {
     const signal = signals.get(slot)?.[n];
     // A wait without a signal never ends in any order.
     if (signal === undefined) return null;
-    const unknown: Signalled[] = [];
-    for (let each: Signalled | null = signal; each !== null && !known.has(each); each = each.base) unknown.push(each);
+    const { rank, past } = signal;
+    if (past === null) return nothing(rank);
+    const unknown = unknownOf(past, known);
     // A signal that depends on itself never comes.
     for (const each of unknown) known.set(each, null);
-    for (const each of unknown.toReversed()) {
-      known.set(
-        each,
-        historyOf(each, each.base === null ? nothing(each.rank) : (known.get(each.base) ?? null), guarantee),
-      );
+    for (const each of unknown) {
+      const base = each.base === null ? nothing(rank) : (known.get(each.base) ?? null);
+      known.set(each, historyOf(each, base, guarantee));
     }
-    return known.get(signal) ?? null;
+    return known.get(past) ?? null;
   };
   return guarantee;
 }
@@ -104,16 +87,16 @@ function nothing(rank: number): Guarantee {
   return { senders: new Set([rank]), done: [] };
 }
 
-/** `base`: the history of the signal's base. */
+/** `base`: the history of the set's base. */
 function historyOf(
-  { before }: Signalled,
+  { items }: Past<Before>,
   base: Guarantee | null,
   guarantee: (slot: SlotId, n: number) => Guarantee | null,
 ): Guarantee | null {
-  if (base === null || before.length === 0) return base;
+  if (base === null) return null;
   const senders = new Set(base.senders);
   const done = new Set(base.done);
-  for (const item of before) {
+  for (const item of items) {
     const earlier = item?.kind === "wait" ? guarantee(item.slot, item.n) : null;
     if (item === null || (item.kind === "wait" && earlier === null)) return null;
     for (const touch of item.kind === "touches" ? item.touches : (earlier?.done ?? [])) done.add(touch);
@@ -123,50 +106,34 @@ function historyOf(
   return { senders, done: [...done] };
 }
 
-/**
- * By slot, in list order: the past of each signal, as a difference from an earlier signal. Full pasts would take time
- * quadratic in the length of the list.
- */
+/** By slot, in list order. */
 function signalsOf(
   { ranks }: Program,
   orders: readonly ListOrder[],
   memory: Memory,
-  foreign: readonly (readonly Touch[])[],
+  foreign: Foreign,
 ): ReadonlyMap<SlotId, readonly Signalled[]> {
   const signals = new Map<SlotId, Signalled[]>();
   for (const { rank, commands } of ranks) {
-    const order = at(orders, rank);
-    const counting: { readonly position: number; readonly item: Before }[] = [];
-    const earlier: { readonly position: number; readonly signal: Signalled }[] = [];
+    const pasts = createPasts<Before>(at(orders, rank));
     const waits = new Map<SlotId, number>();
     for (const [position, command] of commands.entries()) {
       if (command.kind === "signal") {
-        // The base's past is part of this signal's past, too.
-        const base = earlier.findLast((other) => order.before(other.position, position));
-        const before = counting.flatMap((other) =>
-          order.before(other.position, position) && (base === undefined || !order.before(other.position, base.position))
-            ? [other.item]
-            : [],
-        );
-        const signal = { rank, base: base?.signal ?? null, before };
-        earlier.push({ position, signal });
         const ofSlot = signals.get(command.slot) ?? [];
         signals.set(command.slot, ofSlot);
-        ofSlot.push(signal);
+        ofSlot.push({ rank, past: pasts.before(position) });
       } else if (command.kind === "waitSignal") {
         const n = waits.get(command.slot) ?? 0;
         waits.set(command.slot, n + 1);
-        counting.push({ position, item: { kind: "wait", slot: command.slot, n } });
+        pasts.add(position, { kind: "wait", slot: command.slot, n });
       } else if (command.kind === "transfer") {
-        counting.push({ position, item: null });
+        pasts.add(position, null);
       } else {
         // Copies, so that an access differs from the same command's at another position of the list.
         const touches = memory
           .touches(command)
-          .flatMap((touch) =>
-            touch.rank !== rank || conflict([touch], at(foreign, rank)) ? [{ ...touch, by: rank }] : [],
-          );
-        if (touches.length > 0) counting.push({ position, item: { kind: "touches", touches } });
+          .flatMap((touch) => (touch.rank !== rank || foreign.conflicts([touch]) ? [{ ...touch, by: rank }] : []));
+        if (touches.length > 0) pasts.add(position, { kind: "touches", touches });
       }
     }
   }

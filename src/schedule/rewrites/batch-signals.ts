@@ -11,7 +11,7 @@
  */
 import { type CommandStreamId, isSignalling, type SlotId } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
-import { dependencesOf, dependentsOf } from "../draft/dependences.ts";
+import { type Dependences, dependencesOf, dependentsOf } from "../draft/dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
 import { inBarriers } from "../draft/node-groups.ts";
@@ -34,7 +34,7 @@ export const batchSignals: Rewrite<true> = {
  * The commands that depended on one then depend on all.
  */
 function batchWaits(draft: Draft, { memory }: EditContext): Draft {
-  const before = dependencesOf(draft.nodes, memory);
+  const { before } = dependencesOf(draft.nodes, memory);
   const after = dependentsOf(before);
   const inBarrier = inBarriers(draft, memory);
   return onEachStream(draft, (left, stream) => {
@@ -43,7 +43,7 @@ function batchWaits(draft: Draft, { memory }: EditContext): Draft {
       const isOwn = command.kind === "waitSignal" && command.stream === stream && !at(inBarrier, position);
       return isOwn && isEarly ? [position] : [];
     });
-    const needing = new Set(waits.flatMap((position) => at(after, position)));
+    const needing = nodesAfter(waits, after, draft.nodes.length);
     if (waits.length < 2 || needing.size === 0) return left;
     const batch = waits.map((position) => at(draft.nodes, position));
     const gathered = gather(left, batch, at(draft.nodes, Math.min(...needing)).id, (first) => [...batch, first]);
@@ -55,18 +55,29 @@ function batchWaits(draft: Draft, { memory }: EditContext): Draft {
   });
 }
 
+/** The nodes that depend on one of these, directly or by a join. */
+function nodesAfter(
+  positions: readonly number[],
+  after: readonly (readonly number[])[],
+  nodes: number,
+): ReadonlySet<number> {
+  const found = new Set(positions.flatMap((position) => at(after, position)));
+  for (const vertex of found) if (vertex >= nodes) for (const other of at(after, vertex)) found.add(other);
+  return new Set([...found].filter((vertex) => vertex < nodes));
+}
+
 /**
  * On every stream, moves signals that only the end of a run waits for after the last command that one of them reports.
  */
 function batchLast(draft: Draft, finals: ReadonlySet<SlotId>, { memory }: EditContext): Draft {
-  const before = dependencesOf(draft.nodes, memory);
+  const { before, lastOf } = dependencesOf(draft.nodes, memory);
   const inBarrier = inBarriers(draft, memory);
   return onEachStream(draft, (left, stream) => {
     const signals = draft.nodes.flatMap(({ command }, position) => {
       const isLast = command.kind === "signal" && command.stream === stream && finals.has(command.slot);
       return isLast && !at(inBarrier, position) && at(before, position).length > 0 ? [position] : [];
     });
-    const last = Math.max(...signals.flatMap((position) => at(before, position)));
+    const last = Math.max(...signals.flatMap((position) => at(before, position).map(lastOf)));
     const anchor = draft.nodes[last];
     if (signals.length < 2 || anchor?.command.stream !== stream) return left;
     const batch = signals.map((position) => withSync(at(draft.nodes, position), [anchor]));
@@ -89,12 +100,20 @@ function finalSlots({ drafts, memory }: EditContext): ReadonlySet<SlotId> {
 /** By position: whether nothing depends on the node except frees that nothing depends on. */
 function letsNothingGoOn(
   nodes: readonly DraftNode[],
-  before: readonly (readonly number[])[],
+  { before, sequence }: Dependences,
 ): (position: number) => boolean {
   const after = dependentsOf(before);
-  const isEnd = (position: number): boolean =>
-    at(nodes, position).command.kind === "free" && at(after, position).length === 0;
-  return (position) => at(after, position).every(isEnd);
+  /** Frees that nothing depends on, and joins that only such frees depend on. */
+  const ends = new Set<number>();
+  for (const vertex of sequence.toReversed()) {
+    const node = nodes[vertex];
+    const isEnd =
+      node === undefined
+        ? at(after, vertex).every((other) => ends.has(other))
+        : node.command.kind === "free" && at(after, vertex).length === 0;
+    if (isEnd) ends.add(vertex);
+  }
+  return (position) => at(after, position).every((other) => ends.has(other));
 }
 
 /**
@@ -110,16 +129,24 @@ function moveToCopyStream(draft: Draft, { memory }: EditContext): Draft {
   const last = nodes[nodes.findLastIndex(({ command }) => isSignalling(command))];
   if (copies === undefined || first === -1 || last === undefined) return draft;
   const inBarrier = inBarriers(draft, memory);
-  const before = dependencesOf(nodes, memory);
+  const dependences = dependencesOf(nodes, memory);
+  const { before, sequence } = dependences;
   // Memory that an alloc marks as usable from the start of the run is ready then.
-  const isStart = (position: number): boolean =>
-    at(nodes, position).command.kind === "alloc" && at(before, position).length === 0;
+  const starts = new Set<number>();
+  for (const vertex of sequence) {
+    const node = nodes[vertex];
+    const isStart =
+      node === undefined
+        ? at(before, vertex).every((other) => starts.has(other))
+        : node.command.kind === "alloc" && at(before, vertex).length === 0;
+    if (isStart) starts.add(vertex);
+  }
   const begins = at(nodes, first).command.kind === "waitSignal" && !at(inBarrier, first);
   const ends = isOnCopyStream(last) && !at(inBarrier, nodes.indexOf(last));
-  const isLast = letsNothingGoOn(nodes, before);
+  const isLast = letsNothingGoOn(nodes, dependences);
   const moving = nodes.filter((node, position) => {
     if (isOnCopyStream(node) || at(inBarrier, position)) return false;
-    if (node.command.kind === "signal") return begins && at(before, position).every(isStart);
+    if (node.command.kind === "signal") return begins && at(before, position).every((other) => starts.has(other));
     return node.command.kind === "waitSignal" && ends && isLast(position);
   });
   if (moving.length === 0) return draft;

@@ -48,8 +48,12 @@ function moveCopies(program: Program, rank: RankProgram): Moved {
       [command.source, command.destination].some(({ buffer }) => at(program.buffers, buffer).rank !== rank.rank),
   );
   if (!crossesLink.includes(true)) return { rank, positions: rank.commands.map((_, i) => i) };
-  const copies = makeId<CommandStreamId>(rank.streams.length);
-  const info: StreamInfo = { id: copies, role: "copy", name: "copy stream" };
+  const info: StreamInfo = rank.streams.find(({ role }) => role === "copy") ?? {
+    id: makeId<CommandStreamId>(rank.streams.length),
+    role: "copy",
+    name: "copy stream",
+  };
+  const copies = info.id;
   const commands: Command[] = [];
   const origins: Origin[] = [];
   const transferOf: (TransferId | null)[] = [];
@@ -82,6 +86,6 @@ function moveCopies(program: Program, rank: RankProgram): Moved {
     i--;
     edge(copies, stream, i);
   }
-  const streams = [...rank.streams, info];
+  const streams = rank.streams.includes(info) ? rank.streams : [...rank.streams, info];
   return { rank: { ...rank, streams, eventCount: events, commands, origins, transferOf }, positions };
 }

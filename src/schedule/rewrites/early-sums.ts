@@ -21,6 +21,7 @@ import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
 import { type Grouping, grouped } from "../draft/grouping.ts";
 import { conflict } from "../draft/memory.ts";
 import { isGemmLaunch } from "../draft/gemm-axes.ts";
+import { idsRelied } from "../draft/pasts.ts";
 import type { Rewrite } from "../rewrite.ts";
 import { concerns } from "../draft/signal-guarantees.ts";
 
@@ -78,11 +79,13 @@ function sumEarly(draft: Draft, id: number, context: EditContext, grouping: Grou
     command: { kind, stream: makeId<CommandStreamId>(0), buffer },
     sources: [],
     sync: [],
+    pasts: [],
   });
   // The waits of the early sums move with them: on another stream they would queue after unrelated work.
-  const early = new Set(stages.slice(0, -1).flatMap(({ sync }) => sync));
+  const early = idsRelied(stages.slice(0, -1));
+  const needed = idsRelied(draft.nodes.slice(0, position));
   const moved = draft.nodes.map((other) =>
-    early.has(other.id) && other.command.kind === "waitSignal" && !isNeededBefore(draft, position, other.id)
+    early.has(other.id) && other.command.kind === "waitSignal" && !needed.has(other.id)
       ? { ...other, command: { ...other.command, stream: sums } }
       : other,
   );
@@ -91,11 +94,6 @@ function sumEarly(draft: Draft, id: number, context: EditContext, grouping: Grou
     streams: [...draft.streams, { id: sums, role: "worker", name: "sums" }],
     nodes: [mark("alloc", 0), ...moved.slice(0, position), ...stages, ...moved.slice(position + 1), mark("free", 1)],
   };
-}
-
-/** Whether a node before the reduction also waits. */
-function isNeededBefore({ nodes }: Draft, position: number, id: number): boolean {
-  return nodes.slice(0, position).some(({ sync }) => sync.includes(id));
 }
 
 /** The slices of the reduced axis; none if all are available at the same time. */

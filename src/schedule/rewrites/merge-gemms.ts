@@ -8,13 +8,14 @@
  * Chunks of a group that are not adjacent (a rotation that wraps around) make one GEMM per adjacent run.
  */
 import type { Launch } from "../../commands/command.ts";
-import { at } from "../../support/invariant.ts";
+import { at, invariant } from "../../support/invariant.ts";
 import { type Draft, type DraftNode, renameSync } from "../draft/draft.ts";
 import { editRanks } from "../draft/edit-ranks.ts";
 import { type Grouping, grouped } from "../draft/grouping.ts";
 import { joinGemms, type GemmNode } from "../draft/join-gemms.ts";
 import { conflict, type Memory } from "../draft/memory.ts";
 import { isGemm } from "../draft/gemm-axes.ts";
+import { idFinder } from "../draft/pasts.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 export const mergeGemms: Rewrite<Grouping> = {
@@ -23,13 +24,43 @@ export const mergeGemms: Rewrite<Grouping> = {
 };
 
 function mergeInDraft(draft: Draft, memory: Memory, grouping: Grouping): Draft {
-  let nodes = draft.nodes;
-  for (const family of families(nodes, memory)) {
+  const merging = createMerging(draft.nodes, memory);
+  for (const family of families(draft.nodes, memory)) {
     for (const group of grouped(family, grouping)) {
-      for (const joined of joinGemms(group, memory)) nodes = placeJoined(nodes, joined.parts, joined.command, memory);
+      for (const joined of joinGemms(group, memory)) placeJoined(merging, joined.parts, joined.command);
     }
   }
-  return nodes === draft.nodes ? draft : { ...draft, nodes };
+  const { ids, nodes } = merging;
+  if (ids.size === 0) return draft;
+  return {
+    ...draft,
+    nodes: renameSync(
+      nodes.flatMap((node) => node ?? []),
+      ids,
+    ),
+  };
+}
+
+/** The nodes, edited in place: a merged GEMM is one of its parts' positions, and the others are null. */
+interface Merging {
+  readonly nodes: (DraftNode | null)[];
+  readonly positionOf: ReadonlyMap<number, number>;
+  /** The node that now stands for a part. */
+  readonly ids: Map<number, readonly number[]>;
+  readonly mayCross: (a: DraftNode, b: DraftNode) => boolean;
+}
+
+function createMerging(nodes: readonly DraftNode[], memory: Memory): Merging {
+  const hasId = idFinder();
+  const relies = ({ sync, pasts }: DraftNode, { id }: DraftNode): boolean =>
+    sync.includes(id) || pasts.some((past) => hasId(past, id));
+  return {
+    nodes: [...nodes],
+    positionOf: new Map(nodes.map(({ id }, position) => [id, position])),
+    ids: new Map(),
+    mayCross: (a, b) =>
+      !relies(a, b) && !relies(b, a) && !conflict(memory.touches(a.command), memory.touches(b.command)),
+  };
 }
 
 /**
@@ -53,37 +84,36 @@ function families(nodes: readonly DraftNode[], memory: Memory): Iterable<readonl
 }
 
 /**
- * The nodes with one in place of `parts`: at the first one's position if the others can move there, else at the last
- * one's; unchanged if neither works. The list stays in an order that completes on one queue.
+ * Puts one node in place of `parts`: at the first one's position if the others can move there, else at the last one's.
+ * Changes nothing if neither works. The list stays in an order that completes on one queue.
  */
-function placeJoined(
-  nodes: readonly DraftNode[],
-  parts: readonly GemmNode[],
-  command: Launch,
-  memory: Memory,
-): readonly DraftNode[] {
-  const ids = new Set(parts.map(({ id }) => id));
-  const positions = parts.map((part) => nodes.findIndex(({ id }) => id === part.id));
+function placeJoined({ nodes, positionOf, ids, mayCross }: Merging, parts: readonly GemmNode[], command: Launch): void {
+  const own = new Set(parts.map(({ id }) => id));
+  const positions = parts.map(({ id }) => {
+    const position = positionOf.get(id);
+    invariant(position !== undefined, "a merged GEMM is in the draft", { id });
+    return position;
+  });
   const [first, last] = [Math.min(...positions), Math.max(...positions)];
-  const isFree = (from: number, to: number, part: GemmNode): boolean =>
-    nodes.slice(from, to).every((other) => ids.has(other.id) || mayCross(part, other, memory));
+  const isFree = (from: number, to: number, part: GemmNode): boolean => {
+    for (let position = from; position < to; position++) {
+      const other = nodes[position];
+      if (other !== null && other !== undefined && !own.has(other.id) && !mayCross(part, other)) return false;
+    }
+    return true;
+  };
   const goUp = parts.every((part, i) => isFree(first, at(positions, i), part));
-  if (!goUp && !parts.every((part, i) => isFree(at(positions, i), last, part))) return nodes;
+  if (!goUp && !parts.every((part, i) => isFree(at(positions, i), last, part))) return;
   const place = goUp ? first : last;
-  const { id } = at(nodes, place);
-  const joined: DraftNode = {
-    ...at(nodes, place),
-    command: { ...command, stream: at(nodes, place).command.stream },
+  const kept = nodes[place];
+  invariant(kept !== null && kept !== undefined, "a GEMM is merged once", { place });
+  for (const position of positions) nodes[position] = null;
+  nodes[place] = {
+    ...kept,
+    command: { ...command, stream: kept.command.stream },
     sources: parts.flatMap(({ sources }) => sources),
     sync: [...new Set(parts.flatMap(({ sync }) => sync))],
+    pasts: [...new Set(parts.flatMap(({ pasts }) => pasts))],
   };
-  return renameSync(
-    nodes.flatMap((node) => (node.id === id ? [joined] : ids.has(node.id) ? [] : [node])),
-    new Map([...ids].map((part) => [part, [id]])),
-  );
-}
-
-function mayCross(a: DraftNode, b: DraftNode, memory: Memory): boolean {
-  if (a.sync.includes(b.id) || b.sync.includes(a.id)) return false;
-  return !conflict(memory.touches(a.command), memory.touches(b.command));
+  for (const part of own) ids.set(part, [kept.id]);
 }

@@ -6,7 +6,7 @@
  */
 import { isBlocking, isSignalling } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
-import { dependencesOf } from "../draft/dependences.ts";
+import { type Dependences, dependencesOf, dependentsOf } from "../draft/dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
 import { isGemm } from "../draft/gemm-axes.ts";
@@ -19,8 +19,9 @@ export const ownChunkLast: Rewrite<true> = {
 
 function editDraft(draft: Draft, context: EditContext): Draft {
   const { nodes } = draft;
-  const before = dependencesOf(nodes, context.memory);
-  const leads = leadsToSignal(nodes, before);
+  const dependences = dependencesOf(nodes, context.memory);
+  const leads = leadsToSignal(nodes, dependences);
+  const after = dependentsOf(dependences.before);
   const kernelOf = ({ command }: DraftNode): number | null =>
     command.kind === "launch" && isGemm(at(context.memory.kernels, command.kernel)) ? command.kernel : null;
   const lastSent = new Map<number, number>();
@@ -33,7 +34,7 @@ function editDraft(draft: Draft, context: EditContext): Draft {
     const kernel = kernelOf(node);
     const target = kernel === null || leads.has(position) ? undefined : lastSent.get(kernel);
     if (target === undefined || target < position) continue;
-    const moving = followers(position, target, before);
+    const moving = followers(position, target, after);
     if (moving.some((other) => isBlocking(at(nodes, other).command))) continue;
     for (const other of moving) movedBehind.set(other, target);
   }
@@ -44,21 +45,22 @@ function editDraft(draft: Draft, context: EditContext): Draft {
 }
 
 /** Positions of nodes that a signal or a transfer depends on. */
-function leadsToSignal(nodes: readonly DraftNode[], before: readonly (readonly number[])[]): ReadonlySet<number> {
+function leadsToSignal(nodes: readonly DraftNode[], { before, sequence }: Dependences): ReadonlySet<number> {
   const leads = new Set<number>();
-  for (let position = nodes.length - 1; position >= 0; position--) {
-    const { command } = at(nodes, position);
-    if (!isSignalling(command) && !leads.has(position)) continue;
-    for (const other of at(before, position)) leads.add(other);
+  for (const vertex of sequence.toReversed()) {
+    const node = nodes[vertex];
+    if (!leads.has(vertex) && (node === undefined || !isSignalling(node.command))) continue;
+    for (const other of at(before, vertex)) leads.add(other);
   }
   return leads;
 }
 
-/** The position, and the positions up to `last` that depend on it directly or indirectly. */
-function followers(first: number, last: number, before: readonly (readonly number[])[]): readonly number[] {
+/**
+ * The position, and the positions up to `last` that depend on it directly or indirectly. Only signals depend on joins
+ * of kernels, and none on these.
+ */
+function followers(first: number, last: number, after: readonly (readonly number[])[]): readonly number[] {
   const found = new Set([first]);
-  for (let position = first + 1; position <= last; position++) {
-    if (at(before, position).some((other) => found.has(other))) found.add(position);
-  }
+  for (const position of found) for (const other of at(after, position)) if (other <= last) found.add(other);
   return [...found];
 }

@@ -44,8 +44,10 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
   const compute =
     count === 1 ? [caller] : Array.from({ length: count }, (_, i) => add({ role: "worker", name: `compute ${i}` }));
   const copies = add({ role: "copy", name: "copy stream" });
+  const isCommunication = new Set([...libraryOf.values(), copies]);
+  const received = add({ role: "worker", name: "received" });
 
-  const before = dependencesOf(nodes, context.memory);
+  const { before, sequence } = dependencesOf(nodes, context.memory);
   const placed: (CommandStreamId | null)[] = nodes.map(() => null);
   let turn = 0;
   for (const [position, node] of nodes.entries()) {
@@ -57,19 +59,40 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
     else if (command.kind === "alloc" || command.kind === "free" || command.stream === caller)
       placed[position] = caller;
   }
-  // Other kernels and copies go to the stream that makes their input, or that reads their output.
-  const after = dependentsOf(before);
-  const follow = (position: number, others: readonly number[]): void => {
+  // Other kernels and copies go to the stream that makes their last input, or that first reads their output. A kernel on received
+  // data gets a stream apart: it may wait long for SMs, and the next communication must not wait for it.
+  const follow = (position: number, other: number): void => {
     if (placed[position] !== null) return;
-    for (const other of others) {
-      const { kind } = at(nodes, other).command;
-      if (kind !== "alloc" && kind !== "free" && placed[other] !== null) placed[position] = at(placed, other);
-    }
+    const stream = at(placed, other);
+    const isApart = at(nodes, position).command.kind === "launch" && stream !== null && isCommunication.has(stream);
+    placed[position] = isApart ? received : stream;
   };
-  for (const [position, { command }] of nodes.entries()) {
-    if (command.kind !== "waitSignal") follow(position, at(before, position));
+  const isPlaced = (position: number): boolean => {
+    const { kind } = at(nodes, position).command;
+    return kind !== "alloc" && kind !== "free" && at(placed, position) !== null;
+  };
+  /** By join: the last placed node before it, then the first after it. */
+  const ofJoins = new Map<number, number>();
+  const placedAmong = (vertices: readonly number[]): readonly number[] =>
+    vertices.flatMap((vertex) =>
+      vertex < nodes.length ? (isPlaced(vertex) ? vertex : []) : (ofJoins.get(vertex) ?? []),
+    );
+  for (const vertex of sequence) {
+    const kind = nodes[vertex]?.command.kind;
+    if (kind === "waitSignal") continue;
+    const last = placedAmong(at(before, vertex)).reduce((most, other) => Math.max(most, other), -1);
+    if (last < 0) continue;
+    if (kind === undefined) ofJoins.set(vertex, last);
+    else follow(vertex, last);
   }
-  for (let position = nodes.length - 1; position >= 0; position--) follow(position, at(after, position).toReversed());
+  ofJoins.clear();
+  const after = dependentsOf(before);
+  for (const vertex of sequence.toReversed()) {
+    const first = placedAmong(at(after, vertex)).reduce((least, other) => Math.min(least, other), nodes.length);
+    if (first === nodes.length) continue;
+    if (vertex >= nodes.length) ofJoins.set(vertex, first);
+    else follow(vertex, first);
+  }
   return {
     ...draft,
     streams,

@@ -8,8 +8,9 @@
 import type { Command } from "../../commands/command.ts";
 import type { Program, RankProgram } from "../../commands/program.ts";
 import { touchesPeers } from "../../commands/barriers.ts";
-import { listOrder } from "../draft/list-order.ts";
+import { type ListOrder, listOrder } from "../draft/list-order.ts";
 import { isGemmLaunch } from "../draft/gemm-axes.ts";
+import { at } from "../../support/invariant.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 /** The value is the number of SMs. */
@@ -29,16 +30,7 @@ function markRank(program: Program, list: RankProgram, count: number): RankProgr
   const gemms = positions((command) => isGemmLaunch(command, program));
   const small = positions(isBeside);
   if (gemms.length === 0 || small.length === 0) return list;
-  const { before } = listOrder(list);
-  // For each small kernel, the last GEMM that it waits for. Later GEMMs may be running when it begins.
-  const awaited = new Map(small.map((position) => [position, gemms.findLast((gemm) => before(gemm, position)) ?? -1]));
-  const marked = new Set(
-    gemms.filter((gemm) =>
-      small.some(
-        (position) => (awaited.get(position) ?? -1) < gemm && !before(gemm, position) && !before(position, gemm),
-      ),
-    ),
-  );
+  const marked = besideThem(gemms, small, listOrder(list));
   const isNew = (command: Command, position: number): boolean =>
     marked.has(position) && command.kind === "launch" && command.smMargin !== count;
   if (!list.commands.some(isNew)) return list;
@@ -46,4 +38,53 @@ function markRank(program: Program, list: RankProgram, count: number): RankProgr
     isNew(command, position) ? { ...command, smMargin: count } : command,
   );
   return { ...list, commands };
+}
+
+/**
+ * The GEMMs that may be running when one of the small kernels begins: those after the last GEMM that it waits for,
+ * until one on the same stream waits for it.
+ */
+function besideThem(gemms: readonly number[], small: readonly number[], order: ListOrder): ReadonlySet<number> {
+  const streams = new Map<number, number[]>();
+  for (const gemm of gemms) {
+    const others = streams.get(order.streamOf(gemm)) ?? [];
+    streams.set(order.streamOf(gemm), others);
+    others.push(gemm);
+  }
+  // By stream: how many small kernels begin and cease to be beside the GEMMs at a place.
+  const changes = new Map([...streams].map(([stream, own]) => [stream, new Int32Array(own.length + 1)]));
+  for (const position of small) {
+    const awaited = Math.max(
+      -1,
+      ...Array.from(streams.values(), (own) => own[countWhile(own, (gemm) => order.before(gemm, position)) - 1] ?? -1),
+    );
+    for (const [stream, own] of streams) {
+      const first = countWhile(own, (gemm) => gemm <= awaited);
+      const end = countWhile(own, (gemm) => gemm <= awaited || !order.before(position, gemm));
+      const counts = changes.get(stream);
+      if (counts === undefined || end <= first) continue;
+      counts[first] = at(counts, first) + 1;
+      counts[end] = at(counts, end) - 1;
+    }
+  }
+  const marked = new Set<number>();
+  for (const [stream, own] of streams) {
+    let beside = 0;
+    for (const [place, gemm] of own.entries()) {
+      beside += changes.get(stream)?.[place] ?? 0;
+      if (beside > 0) marked.add(gemm);
+    }
+  }
+  return marked;
+}
+
+/** How many of the first satisfy what no later one does. */
+function countWhile(all: readonly number[], is: (each: number) => boolean): number {
+  let [low, high] = [0, all.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (is(at(all, middle))) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

@@ -14,6 +14,7 @@ import { editRanks } from "../draft/edit-ranks.ts";
 import { type Memory, sameBytes, type Touch, touchesMeet } from "../draft/memory.ts";
 import type { Copy } from "../draft/move-operands.ts";
 import { gemmAxes, type GemmAxis, type GemmKernel, isGemm } from "../draft/gemm-axes.ts";
+import { createTimeline, type Timeline } from "../draft/timeline.ts";
 import type { Rewrite } from "../rewrite.ts";
 import type { BufferRef } from "../../commands/buffer.ts";
 import type { Operand } from "../../commands/kernel.ts";
@@ -28,11 +29,13 @@ export const splitChunks: Rewrite<number> = {
 
 function splitInDraft(draft: Draft, memory: Memory, parts: number): Draft {
   let next = freshId(draft.nodes);
+  const timeline = createTimeline();
+  for (const [position, { command }] of draft.nodes.entries()) timeline.add(position, memory.touches(command));
   const replaced = new Map<number, readonly DraftNode[]>();
   for (const [position, node] of draft.nodes.entries()) {
     if (node.command.kind !== "copy" || !memory.touches(node.command).some((touch) => touch.rank !== draft.rank))
       continue;
-    const gemm = gemmOf(draft.nodes, position, memory);
+    const gemm = gemmOf(draft.nodes, position, timeline, memory);
     if (gemm === null || replaced.has(gemm.node.id)) continue;
     const chunks = cutTogether(node.command, gemm, memory, parts);
     if (chunks === null) continue;
@@ -58,19 +61,25 @@ interface CopiedGemm {
  * The only GEMM that reads the copy's destination, or the GEMM that writes all of its source. Null if other commands
  * read the destination or there is no such GEMM.
  */
-function gemmOf(nodes: readonly DraftNode[], position: number, memory: Memory): CopiedGemm | null {
+function gemmOf(nodes: readonly DraftNode[], position: number, timeline: Timeline, memory: Memory): CopiedGemm | null {
   const [source, destination] = memory.touches(at(nodes, position).command);
   if (source === undefined || destination === undefined) return null;
   const readers: DraftNode[] = [];
-  for (const node of nodes.slice(position + 1)) {
+  for (const other of timeline.after(position, [destination])) {
+    const node = at(nodes, other);
     const touches = memory.touches(node.command).filter((touch) => touchesMeet(touch, destination));
     if (touches.some(({ writes }) => !writes)) readers.push(node);
     if (touches.some(({ writes }) => writes)) break;
   }
-  const maker = nodes.slice(0, position).findLast(({ command }) => {
-    return memory.touches(command).some((touch) => touch.writes && touchesMeet(touch, source));
-  });
   if (readers.length === 1) return asCopiedGemm(at(readers, 0), destination, memory);
+  const isMaker = ({ command }: DraftNode): boolean =>
+    memory.touches(command).some((touch) => touch.writes && touchesMeet(touch, source));
+  let maker: DraftNode | undefined;
+  for (const other of timeline.before(position, [source])) {
+    if (!isMaker(at(nodes, other))) continue;
+    maker = at(nodes, other);
+    break;
+  }
   return maker === undefined || readers.length > 1 ? null : asCopiedGemm(maker, source, memory);
 }
 

@@ -10,6 +10,8 @@ import { at, invariant } from "../../support/invariant.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
 import { type Memory, type Touch, touchesMeet } from "../draft/memory.ts";
+import { idsRelied } from "../draft/pasts.ts";
+import { createTimeline, type Timeline } from "../draft/timeline.ts";
 import { type Copy, isEven, moveInputs, moveOutput } from "../draft/move-operands.ts";
 import type { Rewrite } from "../rewrite.ts";
 
@@ -19,13 +21,30 @@ export const useInPlace: Rewrite<true> = {
 };
 
 function editDraft(draft: Draft, context: EditContext): Draft {
-  const nodes = draft.nodes.reduce((left, { id }) => {
-    const position = left.findIndex((node) => node.id === id);
-    const place = asLocalCopy(left, position, draft.rank, context);
-    if (place === null) return left;
-    return readOriginal(left, place, context.memory) ?? writeAtOnce(left, place, context.memory) ?? left;
-  }, draft.nodes);
-  return nodes === draft.nodes ? draft : { ...draft, nodes };
+  const editing = createEditing(draft.nodes, context.memory);
+  let isChanged = false;
+  for (const position of draft.nodes.keys()) {
+    const place = asLocalCopy(at(editing.nodes, position), position, draft.rank, context);
+    if (place === null) continue;
+    if (readOriginal(editing, place) || writeAtOnce(editing, place)) isChanged = true;
+  }
+  return isChanged ? { ...draft, nodes: editing.nodes.flatMap((node) => node ?? []) } : draft;
+}
+
+/** The nodes, edited in place: those that were removed are null. */
+interface Editing {
+  readonly nodes: (DraftNode | null)[];
+  readonly memory: Memory;
+  /** Accesses that a node no longer has may be among them. */
+  readonly timeline: Timeline;
+  /** The ids of the nodes that others rely on. */
+  readonly relied: ReadonlySet<number>;
+}
+
+function createEditing(nodes: readonly DraftNode[], memory: Memory): Editing {
+  const timeline = createTimeline();
+  for (const [position, { command }] of nodes.entries()) timeline.add(position, memory.touches(command));
+  return { nodes: [...nodes], memory, timeline, relied: idsRelied(nodes) };
 }
 
 /** A copy within this rank whose destination no peer touches. */
@@ -40,18 +59,18 @@ interface LocalCopy {
 }
 
 function asLocalCopy(
-  nodes: readonly DraftNode[],
+  node: DraftNode | null,
   position: number,
   rank: number,
-  { memory, foreignTouches }: EditContext,
+  { memory, foreign }: EditContext,
 ): LocalCopy | null {
-  const { command } = at(nodes, position);
+  if (node === null) return null;
+  const { command } = node;
   if (command.kind !== "copy" || !isEven(command)) return null;
   const [source, destination] = [at(memory.touches(command), 0), at(memory.touches(command), 1)];
   if (source.rank !== rank || destination.rank !== rank) return null;
-  const foreign = foreignTouches(rank);
-  const onSource = foreign.filter((touch) => touchesMeet(touch, source));
-  if (foreign.some((touch) => touchesMeet(touch, destination)) || onSource.some(({ writes }) => writes)) return null;
+  const onSource = foreign.meeting(source);
+  if (foreign.meeting(destination).length > 0 || onSource.some(({ writes }) => writes)) return null;
   const isTemporary = {
     source: at(memory.buffers, command.source.buffer).role === "temporary",
     destination: at(memory.buffers, command.destination.buffer).role === "temporary",
@@ -59,61 +78,76 @@ function asLocalCopy(
   return { position, copy: command, source, destination, isTemporary, peers: onSource.length > 0 ? "read" : "nothing" };
 }
 
-/**
- * The nodes after redirecting the copy's readers to the source; null if one cannot, or if the copy preserves an older
- * value.
- */
-function readOriginal(nodes: readonly DraftNode[], place: LocalCopy, memory: Memory): readonly DraftNode[] | null {
+/** Redirects the copy's readers to the source. Not if one cannot, or if the copy preserves an older value. */
+function readOriginal(editing: Editing, place: LocalCopy): boolean {
   const { position, copy, source, destination, isTemporary } = place;
-  if (!isTemporary.destination) return null;
+  const { nodes, memory, timeline } = editing;
+  if (!isTemporary.destination) return false;
   const readers = new Map<number, DraftNode>();
   let isStale = false;
-  for (const node of nodes.slice(position + 1)) {
+  for (const other of timeline.after(position, [destination, source])) {
+    const node = at(nodes, other);
+    if (node === null) continue;
     const touches = memory.touches(node.command);
     if (touches.some((touch) => !touch.writes && touchesMeet(touch, destination))) {
       const command = isStale ? null : moveInputs(node.command, touches, destination, copy);
-      if (command === null || touches.some((touch) => touch.writes && touchesMeet(touch, source))) return null;
-      readers.set(node.id, { ...node, command });
+      if (command === null || touches.some((touch) => touch.writes && touchesMeet(touch, source))) return false;
+      readers.set(other, { ...node, command });
     }
     const overwriting = touches.filter((touch) => touch.writes && touchesMeet(touch, destination));
-    if (overwriting.some((touch) => !covers(touch, destination))) return null;
+    if (overwriting.some((touch) => !covers(touch, destination))) return false;
     if (overwriting.length > 0) break;
     isStale ||= touches.some((touch) => touch.writes && touchesMeet(touch, source));
   }
-  return without(position, nodes, readers);
+  removeCopy(editing, position, readers);
+  return true;
 }
 
 /**
- * The nodes after redirecting the source's producer to the destination; null if other nodes need the source, or the
- * destination is in use.
+ * Redirects the source's producer to the destination. Not if other nodes need the source, or the destination is in use.
  */
-function writeAtOnce(nodes: readonly DraftNode[], place: LocalCopy, memory: Memory): readonly DraftNode[] | null {
+function writeAtOnce(editing: Editing, place: LocalCopy): boolean {
   const { position, copy, source, destination, isTemporary, peers } = place;
-  if (!isTemporary.source || peers !== "nothing") return null;
-  const writer = nodes.slice(0, position).findLastIndex(({ command }) => touchesAny(memory.touches(command), source));
-  const maker = nodes[writer];
-  if (maker === undefined) return null;
-  const between = nodes.slice(writer, position);
-  if (between.some(({ command }) => touchesAny(memory.touches(command), destination))) return null;
-  for (const { command } of nodes.slice(position + 1)) {
-    const touches = memory.touches(command).filter((touch) => touchesMeet(touch, source));
-    if (touches.some(({ writes }) => !writes)) return null;
+  const { nodes, memory, timeline } = editing;
+  if (!isTemporary.source || peers !== "nothing") return false;
+  const touchesOf = (other: number): readonly Touch[] => {
+    const node = at(nodes, other);
+    return node === null ? [] : memory.touches(node.command);
+  };
+  const writer = find(timeline.before(position, [source]), (other) => touchesAny(touchesOf(other), source));
+  const maker = writer === null ? null : at(nodes, writer);
+  if (writer === null || maker === null) return false;
+  const user = find(timeline.before(position, [destination]), (other) => touchesAny(touchesOf(other), destination));
+  if (user !== null && user >= writer) return false;
+  for (const other of timeline.after(position, [source])) {
+    const touches = touchesOf(other).filter((touch) => touchesMeet(touch, source));
+    if (touches.some(({ writes }) => !writes)) return false;
     if (touches.some((touch) => covers(touch, source))) break;
   }
   const command = moveOutput(maker.command, memory.touches(maker.command), source, copy);
-  if (command === null) return null;
-  return without(position, nodes, new Map([[maker.id, { ...maker, command }]]));
+  if (command === null) return false;
+  removeCopy(editing, position, new Map([[writer, { ...maker, command }]]));
+  return true;
 }
 
-/** The nodes with some changed and one removed: a copy that no peer can observe. */
-function without(
+function find(positions: Iterable<number>, is: (position: number) => boolean): number | null {
+  for (const position of positions) if (is(position)) return position;
+  return null;
+}
+
+/** Removes a copy that no peer can observe, and changes other nodes. */
+function removeCopy(
+  { nodes, memory, timeline, relied }: Editing,
   position: number,
-  nodes: readonly DraftNode[],
   changed: ReadonlyMap<number, DraftNode>,
-): readonly DraftNode[] {
-  const { id } = at(nodes, position);
-  invariant(!nodes.some(({ sync }) => sync.includes(id)), "no other rank relies on a local copy", { id });
-  return nodes.flatMap((node) => (node.id === id ? [] : [changed.get(node.id) ?? node]));
+): void {
+  const id = at(nodes, position)?.id;
+  invariant(id !== undefined && !relied.has(id), "no other rank relies on a local copy", { id });
+  nodes[position] = null;
+  for (const [other, node] of changed) {
+    nodes[other] = node;
+    timeline.add(other, memory.touches(node.command));
+  }
 }
 
 function touchesAny(touches: readonly Touch[], touch: Touch): boolean {

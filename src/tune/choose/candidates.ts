@@ -15,6 +15,9 @@ export interface ScheduleCandidate {
   readonly schedule: ScheduleOptions;
 }
 
+/** Worker streams of all candidates: about one per chunk, so that no chunk waits for the stream of another. */
+export const candidateStreams = 64;
+
 /** The serial form: a whole collective of the library and a whole GEMM, one after the other. */
 export const serial: ScheduleCandidate = {
   name: "serial",
@@ -22,12 +25,17 @@ export const serial: ScheduleCandidate = {
   schedule: { copyStream: "inline" },
 };
 
-/** Loops whose iterations communicate by calls of the library, without rewrites. */
+/** Loops whose iterations communicate by calls of the library. */
 export const libraryLoops: readonly ScheduleCandidate[] = [
   {
     name: "collectives in chunks",
     lowering: { backend: "nccl", p2p: "broadcast" },
     schedule: { copyStream: "inline" },
+  },
+  {
+    name: "collectives in chunks, early gathers",
+    lowering: { backend: "nccl", p2p: "broadcast" },
+    schedule: { copyStream: "inline", earlyGathers: true },
   },
   {
     name: "sends and receives",
@@ -122,6 +130,8 @@ export function choicesFor(program: Program): readonly ChoiceRow[] {
   return [
     // With two streams the next GEMM would take the SMs that a GEMM leaves free.
     feedsGemms && !kernels ? twoStreams : [oneStream],
+    // Copies of later chunks would queue after the kernels of earlier ones on the copy stream.
+    [usual, ...(kernels ? [{ name: "early gathers", schedule: { earlyGathers: true } }] : [])],
     [
       usual,
       ...sumGroupings(program).map((earlySums): Choice => ({

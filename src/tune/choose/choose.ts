@@ -1,67 +1,15 @@
 /**
  * `scheduleChoice: "auto"`: compiles every candidate, simulates it on the machine of a measured profile, and takes the
- * fastest. The choice depends on the program, its sizes and the profile alone, so that every rank makes the same one.
+ * fastest. The regions of a Fusion are chosen apart. The choice depends on the program, its sizes and the profile alone,
+ * so that every rank makes the same one.
  */
-import type { Program } from "../../commands/program.ts";
-import {
-  type AnyCompilation,
-  compile,
-  type Compilation,
-  type CompileOptions,
-  loweringOf,
-  verified,
-} from "../../compile/compile.ts";
+import { type AnyCompilation, verified } from "../../compile/compile.ts";
 import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
-import { scheduleNames } from "../../compile/options.ts";
-import { rescheduler } from "../../compile/reschedule.ts";
-import { optionPlace, optionText } from "../../compile/options/resolve.ts";
-import { DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
-import type { LoweringOptions } from "../../passes/options.ts";
-import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
-import { simulate } from "../../simulate/simulate.ts";
-import {
-  type ChoiceRow,
-  choicesFor,
-  copyLoops,
-  eitherLoop,
-  finishing,
-  finishingSaves,
-  libraryLoops,
-  type ScheduleCandidate,
-  serial,
-} from "./candidates.ts";
-import { type Considered, decide } from "./decide.ts";
-import { correction, marginToSerial } from "./model-errors.ts";
-import { type Combination, type Root, searchSchedules } from "./search.ts";
-
-/**
- * Given lowering options restrict the choice. `streams` and `schedule` are chosen, so giving them is a `bad-option`.
- */
-export interface ChooseOptions extends CompileOptions {
-  /** Whether runs are launched as CUDA graphs; true if omitted. */
-  readonly graph?: boolean;
-}
-
-export interface ScheduleChoice<C extends AnyCompilation = Compilation> {
-  /** The chosen schedule, compiled. */
-  readonly compilation: C;
-  readonly chosen: ScheduleCandidate;
-  /** Predicted time of a run of the chosen schedule. */
-  readonly milliseconds: number;
-  /** All schedules that apply, the fastest first; of those that make the same Program the first. */
-  readonly considered: readonly Considered[];
-  /** One line: what was chosen, its predicted time, what it was compared with, and what the predictions assume. */
-  readonly reason: string;
-}
-
-/** A candidate with its Program, which is not verified. */
-export interface CompiledCandidate extends Considered {
-  readonly compilation: AnyCompilation;
-}
-
-/** Worker streams of all candidates: about one per chunk, so that no chunk waits for the stream of another. */
-export const candidateStreams = 64;
+import { chooseByRegion } from "./choose-by-region.ts";
+import { type ChooseOptions, considerSchedules } from "./consider.ts";
+import { decide } from "./decide.ts";
+import type { ScheduleChoice } from "./schedule-choice.ts";
 
 /**
  * The fastest schedule of a program by simulation, compiled. Throws `bad-option` if the given options leave no
@@ -69,7 +17,7 @@ export const candidateStreams = 64;
  */
 export function choose(
   source: ProgramSource | Lowered,
-  options: ChooseOptions & { readonly verify?: "on" },
+  options: ChooseOptions & { readonly verify?: "on" | "full" },
   profile: MachineProfile,
 ): ScheduleChoice;
 export function choose(
@@ -82,163 +30,18 @@ export function choose(
   options: ChooseOptions,
   profile: MachineProfile,
 ): ScheduleChoice<AnyCompilation> {
-  const { picked, considered, reason } = decide(considerSchedules(source, options, profile));
-  const { candidate: chosen, milliseconds, compilation: unverified } = picked;
-  const isVerified = options.verify !== "off";
-  const compilation = isVerified ? verified(unverified, { notes: options.notes ?? true }) : unverified;
-  return { compilation, chosen, milliseconds, considered, reason };
+  const choice = chooseByRegion(source, options, profile) ?? chooseWhole(source, options, profile);
+  const { verify = "on", notes = true } = options;
+  if (verify === "off") return choice;
+  return { ...choice, compilation: verified(choice.compilation, { notes, full: verify === "full" }) };
 }
 
-/** One of `copyLoops`, compiled. */
-interface CopyLoop extends Pick<ScheduleCandidate, "name" | "lowering"> {
-  readonly under: (schedule: ScheduleOptions) => AnyCompilation;
-}
-
-/** All schedules that apply, in the order in which they were simulated. Throws as `choose`. */
-export function considerSchedules(
+function chooseWhole(
   source: ProgramSource | Lowered,
-  { graph = true, ...options }: ChooseOptions,
+  options: ChooseOptions,
   profile: MachineProfile,
-): readonly CompiledCandidate[] {
-  requireNoSchedule(options);
-  const given = loweringOf(options);
-  const considered: CompiledCandidate[] = [];
-  const timeOf = simulateOnce(profile, graph);
-  const errors: DiagnosticError[] = [];
-  const compiled = ({ lowering, schedule }: Omit<ScheduleCandidate, "name">): AnyCompilation | null => {
-    if (contradicts(lowering, given)) return null;
-    try {
-      return compile(source, { ...options, ...lowering, streams: candidateStreams, schedule, verify: "off" });
-    } catch (error) {
-      if (!(error instanceof DiagnosticError)) throw error;
-      errors.push(error);
-      return null;
-    }
-  };
-  for (const candidate of [serial, ...libraryLoops]) {
-    const compilation = compiled(candidate);
-    const predicted = compilation === null ? null : timeOf(compilation.program);
-    if (compilation === null || predicted === null) continue;
-    considered.push({ candidate, compilation, ...predicted, margin: marginToSerial(compilation.program) });
-  }
-  const roots = new Map<string, Root<CopyLoop>>();
-  for (const loop of copyLoops) {
-    const compilation = compiled({ ...loop, schedule: { copyStream: "inline" } });
-    if (compilation === null) continue;
-    const { recorded } = compilation;
-    const key = commandsText(recorded);
-    const same = roots.get(key);
-    if (same !== undefined) {
-      roots.set(key, { ...same, of: { ...same.of, name: eitherLoop } });
-      continue;
-    }
-    const under = rescheduler(compilation);
-    roots.set(key, { of: { ...loop, under }, rows: rowsThatApply(recorded, under) });
-  }
-  considered.push(...searched([...roots.values()], timeOf));
-  if (considered.length > 0) return considered;
-  const [firstError] = errors;
-  if (firstError !== undefined) throw firstError;
-  return noneAllowed(given);
-}
-
-/** Small enough to decide only between equal times. */
-const earliness = 1e-5;
-
-type Predicted = Pick<Considered, "milliseconds" | "assumptions">;
-
-/** The prediction of a run; null for a Program with the commands of one that was simulated before. */
-function simulateOnce(profile: MachineProfile, graph: boolean): (program: Program) => Predicted | null {
-  const seen = new Set<string>();
-  return (program) => {
-    const key = commandsText(program);
-    if (seen.has(key)) return null;
-    seen.add(key);
-    const { milliseconds, trace, assumptions } = simulate(program, profile, { graph });
-    // Of Programs with equal times, the one whose commands end earlier is less easily disturbed.
-    const meanEnd = trace.reduce((sum, { end }) => sum + end, 0) / Math.max(1, trace.length);
-    return { milliseconds: milliseconds + earliness * meanEnd, assumptions };
-  };
-}
-
-/** Equal for Programs that do the same. */
-function commandsText({ ranks }: Program): string {
-  return JSON.stringify(ranks.map(({ commands }) => commands));
-}
-
-/** The number of fastest schedules that are also tried with `finishing`. */
-const finalists = 8;
-
-function searched(
-  roots: readonly Root<CopyLoop>[],
-  timeOf: (program: Program) => Predicted | null,
-): readonly CompiledCandidate[] {
-  const compiled = ({ name, lowering, under }: CopyLoop, combination: Combination): CompiledCandidate | null => {
-    const schedule: ScheduleOptions = { ...combination.schedule, copyStream: "dedicated" };
-    const compilation = under(schedule);
-    const { program } = compilation;
-    const predicted = timeOf(program);
-    if (predicted === null) return null;
-    return {
-      candidate: { name: [name, ...combination.names].join(", "), lowering, schedule },
-      compilation,
-      milliseconds: predicted.milliseconds * correction(program, combination),
-      assumptions: predicted.assumptions,
-      margin: marginToSerial(program),
-    };
-  };
-  const all: { readonly loop: CopyLoop; readonly combination: Combination; readonly found: CompiledCandidate }[] = [];
-  searchSchedules(roots, (loop, combination) => {
-    const found = compiled(loop, combination);
-    if (found !== null) all.push({ loop, combination, found });
-    return found?.milliseconds ?? null;
-  });
-  all.sort((a, b) => a.found.milliseconds - b.found.milliseconds);
-  return all.map(({ loop, combination: { names, schedule }, found }, place) => {
-    if (place >= finalists) return found;
-    const finished = compiled(loop, { names, schedule: { ...schedule, ...finishing } });
-    return finished === null || finished.milliseconds > found.milliseconds + finishingSaves ? found : finished;
-  });
-}
-
-/** Whether a candidate needs other lowering options than those that the user gave. */
-function contradicts(own: Partial<LoweringOptions>, given: Partial<LoweringOptions>): boolean {
-  const owned = new Map(Object.entries(own));
-  return Object.entries(given).some(([name, value]) => owned.has(name) && owned.get(name) !== value);
-}
-
-/** Without the choices that change nothing in the recorded Program. */
-function rowsThatApply(recorded: Program, under: CopyLoop["under"]): readonly ChoiceRow[] {
-  const applies = (schedule: ScheduleOptions): boolean =>
-    Object.keys(schedule).length === 0 || under(schedule).program !== recorded;
-  return choicesFor(recorded).map(([usual, ...others]) => [
-    usual,
-    ...others.filter(({ schedule }) => applies(schedule)),
-  ]);
-}
-
-/** Throws `bad-option`: a schedule cannot be both given and chosen. */
-export function requireNoSchedule({ streams, schedule = {} }: Pick<CompileOptions, "streams" | "schedule">): void {
-  const values = { streams, ...schedule };
-  const given = (["streams", ...scheduleNames] as const).filter((name) => values[name] !== undefined);
-  if (given.length === 0) return;
-  fail({
-    code: "bad-option",
-    message: "scheduleChoice auto chooses the streams and the schedule itself",
-    place: optionPlace("scheduleChoice"),
-    found: `auto with ${given.map(optionText).join(", ")}`,
-    expected: "only lowering options with scheduleChoice auto",
-    help: `leave ${given.join(", ")} out, or leave scheduleChoice out`,
-  });
-}
-
-function noneAllowed(lowering: Partial<LoweringOptions>): never {
-  return fail({
-    code: "bad-option",
-    message: "no candidate schedule has these lowering options",
-    place: { kind: "option", text: "scheduleChoice" },
-    found: JSON.stringify(lowering),
-    expected: "lowering options of the serial form, of loops of library calls or of loops of copies",
-    help: "leave out some of these options, or leave scheduleChoice out",
-  });
+): ScheduleChoice<AnyCompilation> {
+  const { picked, considered, reason } = decide(considerSchedules(source, options, profile));
+  const { candidate: chosen, milliseconds, compilation } = picked;
+  return { compilation, chosen, milliseconds, considered, regions: [], reason };
 }

@@ -45,14 +45,14 @@ function fastestWorthIt<T extends Considered>(ordered: readonly T[]): T {
   return ordered.find(({ milliseconds, margin }) => milliseconds * (1 + margin) < serial.milliseconds) ?? serial;
 }
 
-function isSerial({ lowering }: ScheduleCandidate): boolean {
+export function isSerial({ lowering }: ScheduleCandidate): boolean {
   return lowering.overlap === false;
 }
 
 function reasonFor(picked: ScheduleCandidate, ordered: readonly Considered[]): string {
   const timeOf = (candidate: ScheduleCandidate): string => {
     const found = ordered.find((each) => each.candidate === candidate);
-    return `${(found?.milliseconds ?? NaN).toPrecision(3)} ms`;
+    return timeText(found?.milliseconds ?? NaN);
   };
   const candidates = ordered.map(({ candidate }) => candidate);
   const serial = candidates.find(isSerial);
@@ -69,4 +69,8 @@ function reasonFor(picked: ScheduleCandidate, ordered: readonly Considered[]): s
     ...(against.length === 0 ? [] : [against.join(", ")]),
     ...(assumed.length === 0 ? [] : [`assumed: ${assumed.join(", ")}`]),
   ].join("; ");
+}
+
+export function timeText(milliseconds: number): string {
+  return `${milliseconds.toPrecision(3)} ms`;
 }

@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import { DeviceMesh, DiagnosticError, Fusion, linear, matmul, sum } from "braid";
 import { chooseForm } from "../../../src/bench/choose-form.ts";
 import { buildPrimitive } from "../../../src/bench/primitives.ts";
-import { candidateStreams, choose } from "../../../src/tune/choose/choose.ts";
+import { choose } from "../../../src/tune/choose/choose.ts";
 import { decide } from "../../../src/tune/choose/decide.ts";
-import { serial as serialCandidate } from "../../../src/tune/choose/candidates.ts";
+import { candidateStreams, serial as serialCandidate } from "../../../src/tune/choose/candidates.ts";
 import type { MachineProfile, Timing } from "../../../src/simulate/machine-profile.ts";
 import { expectOracle } from "../../support/expect-oracle.ts";
 
@@ -65,6 +65,27 @@ function matmulReduceScatter(devices: number, m: number, n: number, k: number): 
   partial.axis(0).parallelize("Stream");
   return f;
 }
+
+it("gathers early where scatters would hold up the gathers of later chunks", () => {
+  const f = new Fusion();
+  const [x, w1, w2] = [
+    f.input([8192, 8192], "bfloat16"),
+    f.input([16_384, 8192], "bfloat16"),
+    f.input([8192, 16_384], "bfloat16"),
+  ];
+  const hidden = linear(x, w1);
+  f.output(linear(hidden, w2));
+  for (const tensor of [x, w1, w2]) tensor.setDeviceMesh(DeviceMesh.range(2));
+  x.outerSplit(0, 4);
+  x.outerSplit(1, 2).parallelize("DIDx");
+  w1.outerSplit(0, 2).parallelize("DIDx");
+  w2.outerSplit(1, 2).parallelize("DIDx");
+  hidden.outerSplit(0, 4).parallelize("Stream");
+  const { chosen, considered } = choose(f, { devices: 2, backend: "nccl" }, machine);
+  expect(chosen.name).toBe("collectives in chunks, early gathers");
+  const plain = considered.find(({ candidate }) => candidate.name === "collectives in chunks");
+  expect(plain?.milliseconds).toBeGreaterThan(1.03 * (considered[0]?.milliseconds ?? 0));
+});
 
 describe("choose of matmul + reduce-scatter", () => {
   const after = { insertReshardingAfter: true };

@@ -1,0 +1,47 @@
+/** The accesses of ranks to the memory of others. Accesses to the same bytes count once. */
+import type { Program } from "../../commands/program.ts";
+import { type Memory, type Touch, touchesMeet } from "./memory.ts";
+import { createTouchIndex, type TouchIndex } from "./touch-index.ts";
+
+export interface Foreign {
+  /** Whether another rank's access shares a byte with one of these, which are to own memory, unless both read. */
+  readonly conflicts: (touches: readonly Touch[]) => boolean;
+  /** The accesses of other ranks that share a byte with this one. */
+  readonly meeting: (touch: Touch) => readonly Touch[];
+}
+
+export function foreignTouches({ ranks }: Program, memory: Memory): Foreign {
+  const known = new Set<string>();
+  const byPlace = new Map<number, TouchIndex<Touch>>();
+  for (const { rank, commands } of ranks) {
+    for (const command of commands) {
+      for (const touch of memory.touches(command)) {
+        if (touch.rank === rank) continue;
+        const { place, writes, start, bytes, dims } = touch;
+        const key = [place, writes, start, bytes, ...dims.flatMap(({ count, stride }) => [count, stride])].join(" ");
+        if (known.has(key)) continue;
+        known.add(key);
+        const index = byPlace.get(place) ?? createTouchIndex<Touch>();
+        byPlace.set(place, index);
+        index.add(touch, touch);
+      }
+    }
+  }
+  return {
+    conflicts: (touches) =>
+      touches.some(
+        (touch) =>
+          byPlace
+            .get(touch.place)
+            ?.some(touch, (other) => (touch.writes || other.writes) && touchesMeet(touch, other)) ?? false,
+      ),
+    meeting: (touch) => {
+      const found: Touch[] = [];
+      byPlace.get(touch.place)?.some(touch, (other) => {
+        if (touchesMeet(touch, other)) found.push(other);
+        return false;
+      });
+      return found;
+    },
+  };
+}

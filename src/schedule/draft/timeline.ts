@@ -1,0 +1,69 @@
+/** Finds the next or the previous nodes of a draft that may access some bytes, without looking at those between. */
+import { at } from "../../support/invariant.ts";
+import type { Touch } from "./memory.ts";
+import { type Bins, createBins } from "./touch-index.ts";
+
+export interface Timeline {
+  readonly add: (position: number, touches: readonly Touch[]) => void;
+  /** Positions after, ascending, of nodes that may share bytes with one of the accesses. May repeat one. */
+  readonly after: (position: number, touches: readonly Touch[]) => Iterable<number>;
+  /** The same before, descending. */
+  readonly before: (position: number, touches: readonly Touch[]) => Iterable<number>;
+}
+
+export function createTimeline(): Timeline {
+  const byPlace = new Map<number, Bins<number[]>>();
+  const listsOf = (touches: readonly Touch[]): readonly (readonly number[])[] => {
+    const lists: (readonly number[])[] = [];
+    for (const touch of touches) {
+      byPlace.get(touch.place)?.some(touch, (positions) => {
+        lists.push(positions);
+        return false;
+      });
+    }
+    return lists;
+  };
+  return {
+    add: (position, touches) => {
+      for (const touch of touches) {
+        const bins = byPlace.get(touch.place) ?? createBins<number[]>(() => []);
+        byPlace.set(touch.place, bins);
+        const positions = bins.binOf(touch);
+        if (positions === null) continue;
+        const place = firstAbove(positions, position - 1);
+        if (positions[place] !== position) positions.splice(place, 0, position);
+      }
+    },
+    *after(position, touches) {
+      const cursors = listsOf(touches).map((list) => ({ list, next: firstAbove(list, position) }));
+      for (;;) {
+        let least = Infinity;
+        for (const { list, next } of cursors) least = Math.min(least, list[next] ?? Infinity);
+        if (least === Infinity) return;
+        for (const cursor of cursors) if (cursor.list[cursor.next] === least) cursor.next++;
+        yield least;
+      }
+    },
+    *before(position, touches) {
+      const cursors = listsOf(touches).map((list) => ({ list, next: firstAbove(list, position - 1) - 1 }));
+      for (;;) {
+        let most = -1;
+        for (const { list, next } of cursors) most = Math.max(most, list[next] ?? -1);
+        if (most === -1) return;
+        for (const cursor of cursors) if (cursor.list[cursor.next] === most) cursor.next--;
+        yield most;
+      }
+    },
+  };
+}
+
+/** The index of the first of the ascending numbers that is greater. */
+function firstAbove(ascending: readonly number[], number: number): number {
+  let [low, high] = [0, ascending.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (at(ascending, middle) <= number) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,74 @@
+/**
+ * A region as a Fusion of its own, whose tensors and axes are numbered by their first use. Regions that differ only in
+ * numbers, in the names of their tensors and in where they were written have the same Fusion.
+ */
+import type { FusionRegion } from "../../compile/lower-regions.ts";
+import type { HasFusionData } from "../../compile/lower.ts";
+import type { IterDomain, IterDomainId, Tensor, TensorDomain, TensorId, Transform } from "../../ir/domain.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
+import { type Op, outputsOf } from "../../ir/ops/op.ts";
+import { makeId } from "../../support/ids.ts";
+import { at } from "../../support/invariant.ts";
+
+export interface RegionFusion {
+  readonly fusion: HasFusionData;
+  /** Equal for equal regions. */
+  readonly key: string;
+}
+
+export function regionFusion(placed: FusionData, { ops, inputs, outputs }: FusionRegion): RegionFusion {
+  const order = [...new Set([...inputs, ...ops.flatMap((op) => [...op.inputs, ...outputsOf(op)])])];
+  const ids = new Map(order.map((id, index) => [id, makeId<TensorId>(index)]));
+  const idOf = (id: TensorId): TensorId => ids.get(id) ?? id;
+  const axes = new Map<IterDomainId, IterDomainId>();
+  const axisOf = (id: IterDomainId): IterDomainId => {
+    const known = axes.get(id) ?? makeId<IterDomainId>(axes.size);
+    axes.set(id, known);
+    return known;
+  };
+  const tensors = order.map((id): Tensor => {
+    const tensor = at(placed.tensors, id);
+    return { ...tensor, id: idOf(id), domain: renumbered(tensor.domain, axisOf) };
+  });
+  const data: FusionData = {
+    kind: "Fusion",
+    tensors,
+    ops: ops.map((op): Op => ({
+      ...op,
+      inputs: op.inputs.map(idOf),
+      output: idOf(op.output),
+      ...(op.further === undefined ? {} : { further: op.further.map(idOf) }),
+    })),
+    inputs: inputs.map(idOf),
+    outputs: outputs.map(idOf),
+    iterDomainCount: axes.size,
+    scalarCount: placed.scalarCount,
+  };
+  return { fusion: { data: () => data }, key: keyOf(data) };
+}
+
+function renumbered(
+  { logical, transforms, loop, allocation }: TensorDomain,
+  axisOf: (id: IterDomainId) => IterDomainId,
+): TensorDomain {
+  const each = (axes: readonly IterDomain[]): readonly IterDomain[] =>
+    axes.map((axis) => ({ ...axis, id: axisOf(axis.id) }));
+  return {
+    logical: each(logical),
+    transforms: transforms.map((transform): Transform => {
+      const outer = axisOf(transform.outer);
+      return transform.kind === "merge"
+        ? { ...transform, outer, inner: axisOf(transform.inner), output: axisOf(transform.output) }
+        : { ...transform, input: axisOf(transform.input), outer, inner: axisOf(transform.inner) };
+    }),
+    loop: each(loop),
+    allocation: allocation === null ? null : each(allocation),
+  };
+}
+
+function keyOf({ tensors, ops, inputs, outputs }: FusionData): string {
+  const shapes = tensors.map(({ dtype, memory, domain, mesh }) => ({ dtype, memory, domain, mesh: mesh?.toString() }));
+  return JSON.stringify({ shapes, ops, inputs, outputs }, (_, value: unknown) =>
+    typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value)) ? `${value} exactly` : value,
+  );
+}

@@ -1,0 +1,148 @@
+/**
+ * Splits a Fusion into regions whose schedules do not depend on each other: a loop over chunks, or a communication with
+ * the GEMM that makes or reads what it moves. Other ops belong to the region before them.
+ *
+ *     linear 1, gather 1, gelu, linear 2, scatter 2     ->     linear 1, gather 1, gelu | linear 2, scatter 2
+ *
+ * Ops that lowering joins stay together: those of one loop, of one kernel, and those that share a communication.
+ */
+import type { FusionRegion } from "../../compile/lower-regions.ts";
+import type { TensorId } from "../../ir/domain.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
+import { type Op, outputsOf } from "../../ir/ops/op.ts";
+import { accessesOf } from "../../host/traverse.ts";
+import { isResharding } from "../../passes/reshard/sharding.ts";
+import type { StreamLoop } from "../../passes/stream-loops/group/group-loops.ts";
+import type { Statement } from "../../host/nodes.ts";
+import { at } from "../../support/invariant.ts";
+import { createClasses } from "./classes.ts";
+
+/** A Fusion, and how lowering groups its ops. */
+export interface Grouped {
+  /** With all meshes and shardings. */
+  readonly placed: FusionData;
+  /** With all communications as ops. */
+  readonly decomposed: FusionData;
+  /** Statements and loops of a host program of `decomposed`. */
+  readonly groups: readonly (Statement | StreamLoop)[];
+}
+
+/** The regions are all ops, in order. */
+export function splitRegions({ placed, decomposed, groups }: Grouped): readonly FusionRegion[] {
+  const { ops } = placed;
+  const positionOf = new Map(ops.flatMap((op, position) => outputsOf(op).map((id) => [id, position] as const)));
+  const classes = createClasses(ops.length);
+  /** Positions in `ops` of the ops for which a tensor of `decomposed` is made. */
+  const ownersOf = findOwners(decomposed, positionOf);
+  for (const owners of ownersOf.values()) classes.join(owners);
+  const ownersOfAll = (ids: readonly TensorId[]): readonly number[] => ids.flatMap((id) => ownersOf.get(id) ?? []);
+  const anchors = new Set<number>();
+  for (const group of groups) {
+    const isLoop = group.kind === "StreamLoop";
+    const statements = isLoop ? group.members.map(({ statement }) => statement) : [group];
+    const owners = ownersOfAll(statements.flatMap((statement) => accessesOf(statement).writes));
+    classes.join(owners);
+    if (isLoop) for (const owner of owners) anchors.add(owner);
+  }
+  // An op that lowering folds into another belongs to its reader.
+  for (const [position, op] of ops.entries()) {
+    if (outputsOf(op).some((id) => ownersOf.has(id))) continue;
+    const reader = ops.findIndex(({ inputs }, later) => later > position && inputs.includes(op.output));
+    if (reader >= 0) classes.join([position, reader]);
+  }
+  joinNeighbours(placed, decomposed, ownersOfAll, anchors, classes);
+  return cutRegions(placed, spansOf(ops.length, anchors, classes));
+}
+
+/** By tensor of the decomposed Fusion. A tensor that lowering adds is made for the ops that read it. */
+function findOwners(
+  decomposed: FusionData,
+  positionOf: ReadonlyMap<TensorId, number>,
+): ReadonlyMap<TensorId, readonly number[]> {
+  const owners = new Map<TensorId, readonly number[]>();
+  const readers = new Map<TensorId, Set<number>>();
+  for (const op of decomposed.ops.toReversed()) {
+    const outputs = outputsOf(op);
+    const known = outputs.flatMap((id) => positionOf.get(id) ?? []);
+    const own = known.length > 0 ? known : outputs.flatMap((id) => [...(readers.get(id) ?? [])]);
+    for (const id of outputs) owners.set(id, own);
+    for (const id of op.inputs) {
+      const all = readers.get(id) ?? new Set();
+      readers.set(id, all);
+      for (const owner of own) all.add(owner);
+    }
+  }
+  return owners;
+}
+
+/** Joins each communication outside of loops with a GEMM: the one that makes what it moves, or else those that read it. */
+function joinNeighbours(
+  placed: FusionData,
+  decomposed: FusionData,
+  ownersOf: (ids: readonly TensorId[]) => readonly number[],
+  anchors: Set<number>,
+  classes: ReturnType<typeof createClasses>,
+): void {
+  const makers = new Map(decomposed.ops.flatMap((op) => outputsOf(op).map((id) => [id, op] as const)));
+  for (const op of decomposed.ops) {
+    if (!isResharding(op, decomposed.tensors)) continue;
+    const own = ownersOf(outputsOf(op));
+    const isAlone = own.every((owner) => !anchors.has(owner) && !isGemm(at(placed.ops, owner)));
+    for (const owner of own) anchors.add(owner);
+    if (!isAlone) continue;
+    const [made] = op.inputs.flatMap((id) => makers.get(id) ?? []);
+    const maker = made !== undefined && isGemm(made) ? ownersOf(outputsOf(made)) : [];
+    const readers = decomposed.ops.filter((each) => isGemm(each) && each.inputs.includes(op.output));
+    const neighbours = maker.length > 0 ? maker : readers.flatMap((each) => ownersOf(outputsOf(each)));
+    classes.join([...own, ...neighbours]);
+    for (const owner of neighbours) anchors.add(owner);
+  }
+}
+
+function isGemm({ kind }: Op): boolean {
+  return kind === "Matmul" || kind === "Linear";
+}
+
+/** The first positions of the regions. Classes that interleave are one region. */
+function spansOf(
+  count: number,
+  anchors: ReadonlySet<number>,
+  classes: ReturnType<typeof createClasses>,
+): readonly number[] {
+  const lasts = new Map<number, number>();
+  const isAnchored = new Set([...anchors].map((anchor) => classes.of(anchor)));
+  for (let position = 0; position < count; position++) lasts.set(classes.of(position), position);
+  const starts = [0];
+  let reach = -1;
+  let hasAnchor = false;
+  for (let position = 0; position < count; position++) {
+    const own = classes.of(position);
+    const isAnchor = isAnchored.has(own);
+    if (isAnchor && hasAnchor && position > reach) {
+      starts.push(position);
+      hasAnchor = false;
+    }
+    hasAnchor ||= isAnchor;
+    reach = Math.max(reach, lasts.get(own) ?? position);
+  }
+  return starts;
+}
+
+/** Regions that begin at the ops with these positions, the first of which is 0. */
+export function cutRegions(placed: FusionData, starts: readonly number[]): readonly FusionRegion[] {
+  const { ops, outputs } = placed;
+  const results = new Set(outputs);
+  const lastRead = new Map<TensorId, number>();
+  for (const [position, { inputs }] of ops.entries()) for (const id of inputs) lastRead.set(id, position);
+  return starts.map((start, i) => {
+    const end = starts[i + 1] ?? ops.length;
+    const own = ops.slice(start, end);
+    const made = new Set(own.flatMap(outputsOf));
+    const read = new Set(own.flatMap(({ inputs }) => inputs));
+    return {
+      ops: own,
+      inputs: [...read].filter((id) => !made.has(id)),
+      outputs: [...made].filter((id) => results.has(id) || (lastRead.get(id) ?? -1) >= end),
+    };
+  });
+}

@@ -1,0 +1,103 @@
+/** Programs of several regions: which they are, and the schedule that is chosen for each. */
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { DeviceMesh, Fusion, linear, set } from "braid";
+import { isFusion } from "../../../src/ir/api/fusion.ts";
+import { parseProfile } from "../../../src/simulate/parse-profile.ts";
+import { choose } from "../../../src/tune/choose/choose.ts";
+import { considerSchedules } from "../../../src/tune/choose/consider.ts";
+import { decide } from "../../../src/tune/choose/decide.ts";
+import { findRegions } from "../../../src/tune/regions/find-regions.ts";
+import { regionFusion } from "../../../src/tune/regions/region-fusion.ts";
+import { loadExample } from "../../support/example-program.ts";
+import { gatherAndScatter, pairs } from "./pairs.ts";
+
+const name = "2xH200";
+const profile = parseProfile(readFileSync(new URL(`../../../profiles/${name}.json`, import.meta.url), "utf8"), name);
+
+function kindsOf(fusion: Fusion): readonly string[] {
+  const found = findRegions(fusion, {});
+  return (found?.regions ?? []).map(({ ops }) => ops.map(({ kind }) => kind).join(" "));
+}
+
+describe("regions", () => {
+  it("are loops and communications with their GEMMs", () => {
+    expect(kindsOf(pairs(2, 8, [4, 6, 8], "float"))).toEqual(["Linear Set", "Linear Set"]);
+    expect(kindsOf(gatherAndScatter(2, 8, 4))).toEqual(["Linear Unary", "Matmul Reduction"]);
+  });
+
+  it("are equal if they differ in numbers and names alone", () => {
+    const found = findRegions(pairs(2, 8, [4, 4, 4, 6], "float"), {});
+    const keys = (found?.regions ?? []).map((region) => found && regionFusion(found.placed, region).key);
+    expect(keys).toHaveLength(3);
+    expect(keys[1]).toBe(keys[0]);
+    expect(keys[2]).not.toBe(keys[0]);
+  });
+
+  it("of the examples", async () => {
+    const counts = {
+      "allgather-matmul": 1,
+      "matmul-allreduce": 1,
+      "matmul-reduce-scatter": 1,
+      mlp: 1,
+      pipeline: 1,
+      "nvfuser/matmul-reduce-scatter-p2p": 1,
+      "transformer/mlp": 4,
+      "transformer/attention": 4,
+      "transformer/data-parallel": 6,
+    };
+    const found: Record<string, number | undefined> = {};
+    for (const example of Object.keys(counts)) {
+      const fusion = (await loadExample(`${example}.ts`)).build({ devices: 4 });
+      found[example] = isFusion(fusion) ? findRegions(fusion, {})?.regions.length : undefined;
+    }
+    expect(found).toEqual(counts);
+  });
+
+  it("are not split where that would send a tensor twice", () => {
+    const f = new Fusion();
+    const mesh = DeviceMesh.range(2);
+    const x = f.input([2, 4, 8], "float");
+    x.setDeviceMesh(mesh);
+    x.axis(0).parallelize("DIDx");
+    const whole = set(x);
+    const [w, v] = [f.input([8, 8], "float"), f.input([8, 8], "float")];
+    const [a, b] = [linear(whole, w), linear(whole, v)];
+    for (const tensor of [whole, w, v, a, b]) tensor.setDeviceMesh(mesh);
+    for (const tensor of [a, b]) f.output(tensor);
+    expect(kindsOf(f)).toEqual(["Set Linear Linear"]);
+  });
+});
+
+describe("choose", () => {
+  it("chooses equal regions once, and says of each distinct one what won", () => {
+    const fusion = pairs(2, 4096, [4096, 4096, 4096, 16, 16], "bfloat16");
+    const { regions, reason, compilation, milliseconds, considered } = choose(fusion, { devices: 2 }, profile);
+    expect(regions.map(({ count }) => count)).toEqual([2, 1, 1]);
+    expect(regions.map(({ chosen }) => chosen.lowering.backend)).toEqual(["cuda", "cuda", "nccl"]);
+    expect(regions[0]?.ops).toBe("T2 = linear(T0, T1) .. T3 = set(T2)");
+    const [first = "", ...others] = reason.split("\n");
+    expect(first).toMatch(/^by region: [\d.]+ ms, 4 regions of which 3 are distinct; serial [\d.]+ ms/);
+    expect(others.map((line) => line.trim().split(": ", 2).join(": "))).toEqual(
+      regions.map(({ count, ops, chosen }) => `${count} x ${ops}: ${chosen.name}`),
+    );
+    expect(compilation.report.ok).toBe(true);
+    const serial = considered.find(({ candidate }) => candidate.name === "serial");
+    expect(milliseconds).toBeLessThan(serial?.milliseconds ?? 0);
+  });
+
+  it("stays serial as a whole where no region gains", () => {
+    const { chosen, regions, compilation } = choose(pairs(2, 16, [16, 16, 16], "bfloat16"), { devices: 2 }, profile);
+    expect(chosen.name).toBe("serial");
+    expect(regions.map((region) => region.chosen.name)).toEqual(["serial"]);
+    expect(compilation.options.regions).toBeUndefined();
+  });
+
+  it("chooses for a program of one region as without regions", () => {
+    const fusion = pairs(2, 2048, [1024, 1024], "bfloat16");
+    const { regions, reason, chosen } = choose(fusion, { devices: 2, verify: "off" }, profile);
+    const whole = decide(considerSchedules(fusion, { devices: 2 }, profile));
+    expect(regions).toEqual([]);
+    expect([reason, chosen]).toEqual([whole.reason, whole.picked.candidate]);
+  });
+});

@@ -1,0 +1,91 @@
+/**
+ * Fusions cut into regions anywhere, each region with other lowering options and another schedule: the joined Program
+ * verifies and has the oracle's result.
+ */
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { DiagnosticError, type Fusion } from "braid";
+import { type AnyCompilation, verified } from "../../../src/compile/compile.ts";
+import { placedData } from "../../../src/compile/lower.ts";
+import { outputsOf } from "../../../src/ir/ops/op.ts";
+import { at } from "../../../src/support/invariant.ts";
+import { copyLoops, libraryLoops, type ScheduleCandidate, serial } from "../../../src/tune/choose/candidates.ts";
+import { compileRegions } from "../../../src/tune/regions/compile-regions.ts";
+import { cutRegions } from "../../../src/tune/regions/split-regions.ts";
+import { expectOracle } from "../../support/expect-oracle.ts";
+import { buildFusion, recipes } from "../../support/random-fusion.ts";
+import { draws, runs } from "../../support/suite.ts";
+import { gatherAndScatter, pairs } from "./pairs.ts";
+
+const schedules: readonly ScheduleCandidate["schedule"][] = [
+  { copyStream: "dedicated" },
+  { computeStreams: 2, inPlace: true, ownLast: true, copyStream: "dedicated" },
+  { computeStreams: 1, earlySums: [1], inPlace: true },
+  { computeStreams: 1, splitChunks: 2, smMargin: 8, batchSignals: true },
+  { computeStreams: 2, mergeGemms: [2], inPlace: true, kernelCopies: 1e6 },
+  { earlyGathers: true, computeStreams: 1, inPlace: false, mergeGemms: [1e6] },
+];
+
+const candidates: readonly Pick<ScheduleCandidate, "lowering" | "schedule">[] = [
+  serial,
+  ...libraryLoops,
+  ...copyLoops.flatMap(({ lowering }) => schedules.map((schedule) => ({ lowering, schedule }))),
+];
+
+/** `cuts`: whether a region begins at each op. Null if lowering refuses the Fusion, or a part of it. */
+function mixed(
+  fusion: Fusion,
+  devices: number,
+  cuts: readonly boolean[],
+  picks: readonly number[],
+): AnyCompilation | null {
+  try {
+    const placed = placedData(fusion, { insertReshardingAfter: true });
+    const starts = placed.ops.flatMap((_, i) => (i === 0 || at(cuts, i % cuts.length) ? [i] : []));
+    const regions = cutRegions(placed, starts);
+    const chosen = regions.map((_, i) => at(candidates, at(picks, i % picks.length) % candidates.length));
+    return verified(compileRegions({ placed, regions }, chosen, { devices, insertReshardingAfter: true }));
+  } catch (error) {
+    if (error instanceof DiagnosticError) return null;
+    throw error;
+  }
+}
+
+async function expectMixed(fusion: Fusion, devices: number, compilation: AnyCompilation): Promise<void> {
+  expect(compilation.report?.findings.filter(({ severity }) => severity === "error")).toEqual([]);
+  await expectOracle(fusion, { devices, compilation, machineAlone: true, verify: "off" });
+}
+
+const picks = fc.array(fc.nat({ max: candidates.length - 1 }), { minLength: 1, maxLength: 6 });
+
+it("any lowering and schedule of each region of a random Fusion", async () => {
+  const counts = { quick: 10, long: 300 };
+  let ran = 0;
+  const cuts = fc.array(fc.boolean(), { minLength: 1, maxLength: 6 });
+  await fc.assert(
+    fc.asyncProperty(recipes, cuts, picks, async (recipe, cut, pick) => {
+      const fusion = buildFusion(recipe);
+      const compilation = mixed(fusion, recipe.devices, cut, pick);
+      if (compilation === null) return;
+      ran++;
+      await expectMixed(fusion, recipe.devices, compilation);
+    }),
+    draws(counts),
+  );
+  expect(ran).toBeGreaterThan(runs(counts) / 4);
+}, 240_000);
+
+it("any lowering and schedule of each pair, and of a gather and a scatter", async () => {
+  const counts = { quick: 3, long: 60 };
+  await fc.assert(
+    fc.asyncProperty(fc.boolean(), fc.integer({ min: 2, max: 4 }), picks, async (isPairs, devices, pick) => {
+      const fusion = isPairs ? pairs(devices, 4, [3, 2, 5, 2], "float") : gatherAndScatter(devices, 4, 3);
+      const { ops } = fusion.data();
+      const starts = ops.map(({ kind }) => kind === "Linear" || kind === "Matmul");
+      const compilation = mixed(fusion, devices, starts, pick);
+      expect(compilation, ops.flatMap(outputsOf).join()).not.toBeNull();
+      if (compilation !== null) await expectMixed(fusion, devices, compilation);
+    }),
+    draws(counts),
+  );
+}, 120_000);

@@ -1,0 +1,46 @@
+/** Programs of several regions. */
+import { DeviceMesh, type DType, Fusion, linear, matmul, relu, set, sum, type TensorView } from "braid";
+import { at } from "../../../src/support/invariant.ts";
+
+/**
+ * Pairs of a matmul that gathers its rows and a set that shards its result again. `columns`: of the input, and of the
+ * result of each pair.
+ */
+export function pairs(devices: number, rows: number, columns: readonly number[], dtype: DType): Fusion {
+  const f = new Fusion();
+  const mesh = DeviceMesh.range(devices);
+  const sharded = (tensor: TensorView): TensorView => {
+    tensor.setDeviceMesh(mesh);
+    tensor.axis(0).parallelize("DIDx");
+    return tensor;
+  };
+  let x = sharded(f.input([devices, rows, at(columns, 0)], dtype));
+  for (const [i, n] of columns.slice(1).entries()) {
+    const w = f.input([n, at(columns, i)], dtype);
+    const y = linear(x, w);
+    for (const tensor of [w, y]) tensor.setDeviceMesh(mesh);
+    y.axis(0).parallelize("Stream");
+    x = sharded(set(y));
+  }
+  f.output(x);
+  return f;
+}
+
+/** A matmul that gathers its rows with relu, and one whose partial results are sent to the devices that add them. */
+export function gatherAndScatter(devices: number, rows: number, k: number): Fusion {
+  const f = new Fusion();
+  const [a, w] = [f.input([devices, rows, k], "float"), f.input([k, k], "float")];
+  const gathered = linear(a, w);
+  f.output(relu(gathered));
+  const [b, v] = [f.input([devices, devices, rows, k], "float"), f.input([devices, 1, k, k], "float")];
+  const partial = matmul(b, v);
+  const added = sum(partial, [0]);
+  f.output(added);
+  for (const tensor of [a, w, gathered, b, v, partial, added]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  for (const tensor of [a, b, v]) tensor.axis(0).parallelize("DIDx");
+  for (const tensor of [partial, added]) tensor.axis(1).parallelize("DIDx");
+  gathered.axis(0).parallelize("Stream");
+  b.axis(1).parallelize("Stream");
+  partial.axis(0).parallelize("Stream");
+  return f;
+}
