@@ -21,10 +21,19 @@ import {
   scheduleNames,
 } from "./options.ts";
 import { type NamedNumbers, numbersByName, recordAll, recordNames } from "./record.ts";
-import { pickOptions, requireOptions } from "./options/resolve.ts";
+import { loweringOn, pickOptions, requireOptions } from "./options/resolve.ts";
+import { applyByRegion, type RegionSchedule } from "../schedule/by-region.ts";
 import { applySchedule, regeneratesEvents, type ScheduleOptions } from "../schedule/schedule.ts";
 import type { Finding } from "../verify/finding.ts";
-import { unlinkedReport, verify, type VerifyOptions, type VerifyReport, withWarnings } from "../verify/verify.ts";
+import {
+  unlinkedReport,
+  verify,
+  verifyClasses,
+  type VerifyOptions,
+  type VerifyReport,
+  withWarnings,
+} from "../verify/verify.ts";
+import { at } from "../support/invariant.ts";
 import { type Lowered, lowerAll, type ProgramSource } from "./lower-all.ts";
 
 /** The back end on which a Program runs. */
@@ -47,10 +56,22 @@ export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
   readonly scalars?: NamedNumbers;
   /** Rewrites of the linked Program. `copyStream` defaults to `dedicated` with `on: "cuda"`, otherwise to `inline`. */
   readonly schedule?: ScheduleOptions;
-  /** "off": the Program is not verified, even if the verifier would find something. "on" if omitted. */
+  /**
+   * Instead of `schedule` and `protocol`: those of each region of given host programs. The schedule choice sets it.
+   */
+  readonly regions?: readonly RegionOptions[];
+  /**
+   * "full": every rank is verified, even where one of each class would do (docs/symmetry.md). "off": the Program is not
+   * verified, even if the verifier would find something. "on" if omitted.
+   */
   readonly verify?: OptionValue<"verify">;
   /** Whether the report has notes on possible improvements of a correct Program; true if omitted. */
   readonly notes?: boolean;
+}
+
+/** A region of host programs, and how it is recorded and rewritten. */
+export interface RegionOptions extends RegionSchedule {
+  readonly protocol?: OptionValue<"protocol">;
 }
 
 /** `Report` is `VerifyReport | null` if the options may have `verify: "off"`. */
@@ -89,7 +110,7 @@ export interface Unlinked extends Lowered {
  */
 export function compile(
   source: ProgramSource | Lowered,
-  options: CompileOptions & { readonly verify?: "on" },
+  options: CompileOptions & { readonly verify?: "on" | "full" },
 ): Compilation;
 export function compile(source: ProgramSource | Lowered, options: CompileOptions): AnyCompilation;
 export function compile(source: ProgramSource | Lowered, options: CompileOptions): AnyCompilation {
@@ -106,16 +127,17 @@ export function requireLinked(compiled: AnyCompilation | Unlinked): AnyCompilati
 export function tryCompile(source: ProgramSource | Lowered, given: CompileOptions): AnyCompilation | Unlinked {
   requireCompileOptions(given);
   const options = withDefaults(given);
-  const { devices, scalars = {}, schedule = {}, notes = true } = options;
+  const { devices, scalars = {}, notes = true } = options;
   const { signature, hosts } = lowerAll(source, { devices, ...loweringOf(options) });
   const sizes = new Map([...sizesFromMeshes(signature.tensors), ...numbersByName(options.sizes)]);
-  const lists = recordAll(hosts, { devices, sizes, scalars, ...pickOptions(recordNames, options) });
+  const recording = { devices, sizes, scalars, ...pickOptions(recordNames, options) };
+  const lists = recordAll(hosts, recording, options.regions === undefined ? null : protocolsOf(options.regions));
   const linked = tryLink(lists);
   if (linked instanceof DiagnosticError) {
     return { signature, hosts, sizes, program: null, report: unlinkedReport(lists, linked), error: linked };
   }
   const { program: recorded, warnings } = linked;
-  const program = applySchedule(recorded, schedule);
+  const program = scheduled(recorded, options);
   const compiled = { signature, hosts, options, sizes, recorded, warnings, program, report: null, reported: program };
   return options.verify === "off" ? compiled : verified(compiled, { notes });
 }
@@ -124,17 +146,40 @@ export function tryCompile(source: ProgramSource | Lowered, given: CompileOption
  * Adds a report to the Compilation. A rewrite regenerates every event, which would mask one that is missing in the
  * recorded Program, so both Programs are verified.
  */
-export function verified(compilation: AnyCompilation, options: VerifyOptions = {}): Compilation {
-  requireVerifiable(compilation.program);
+export function verified(compilation: AnyCompilation, given: VerifyOptions = {}): Compilation {
+  const options = { full: compilation.options.verify === "full", ...given };
   const { recorded, program, warnings, hosts } = compilation;
-  if (program !== recorded && regeneratesEvents(compilation.options.schedule ?? {})) {
-    const report = verify(recorded, options);
+  if (program !== recorded && hidesEvents(compilation.options)) {
+    const report = verifiedReport(recorded, options);
     if (!report.ok) {
       return { ...compilation, report: withWarnings(asRecorded(named(report, hosts)), warnings), reported: recorded };
     }
   }
-  const report = named(verify(program, options), hosts);
+  const report = named(verifiedReport(program, options), hosts);
   return { ...compilation, report: withWarnings(report, warnings), reported: program };
+}
+
+/** Throws `recording-too-long` where every rank is to be verified. */
+function verifiedReport(program: Program, options: VerifyOptions): VerifyReport {
+  const byClasses = options.full === true ? null : verifyClasses(program, options.notes ?? true);
+  if (byClasses !== null) return byClasses;
+  requireVerifiable(program);
+  return verify(program, { ...options, full: true });
+}
+
+function scheduled(recorded: Program, { schedule = {}, regions }: CompileOptions): Program {
+  return regions === undefined ? applySchedule(recorded, schedule) : applyByRegion(recorded, regions);
+}
+
+/** The protocol of a top-level statement of a rank's host program. */
+function protocolsOf(regions: readonly RegionOptions[]) {
+  return (rank: number, statement: number): RegionOptions["protocol"] =>
+    regions.find(({ ends }) => statement < at(ends, rank))?.protocol;
+}
+
+/** Whether a missing event of the recorded Program may be present in the Program that runs. */
+function hidesEvents({ schedule = {}, regions }: CompileOptions): boolean {
+  return regions !== undefined || regeneratesEvents(schedule);
 }
 
 /** With the names of the tensors that findings mention. */
@@ -185,6 +230,7 @@ function requireCompileOptions(given: CompileOptions): void {
     "sizes",
     "scalars",
     "schedule",
+    "regions",
     "notes",
   ]);
   requireOptions(scheduleNames, given.schedule ?? {});
@@ -192,7 +238,7 @@ function requireCompileOptions(given: CompileOptions): void {
 
 /** The lowering options among `options`. */
 export function loweringOf(options: CompileOptions): GivenOptions<LoweringName> {
-  return pickOptions(loweringNames, options);
+  return loweringOn(pickOptions(loweringNames, options), options.on);
 }
 
 /** Copy engines of GPUs run one queue of copies at the link's full rate, several queues at about half of it. */

@@ -2,14 +2,15 @@
  * The host programs of all ranks: lowered from a Fusion, or given. All ranks share one table of input and output
  * tensors, by which whole tensors are cut into shards.
  */
-import { fail } from "../diagnostics/diagnostic.ts";
+import { type Diagnostic, DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import { mostDevices } from "../host/most-devices.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { print } from "../host/print/print.ts";
 import type { Tensor, TensorId } from "../ir/domain.ts";
+import { originated } from "../ir/origin.ts";
 import { printTensor } from "../ir/print-tensor.ts";
-import { type HasFusionData, lower, type LowerOptions, placedData } from "./lower.ts";
+import { type HasFusionData, type LowerOptions, lowerRanks } from "./lower.ts";
 import { at } from "../support/invariant.ts";
 
 /** A Fusion; one host program for all ranks; one per rank, in order; or a function of the rank. */
@@ -55,8 +56,8 @@ function lowerEach(
   }
   if (isFusionSource(source)) {
     // Shardings spread to inputs and outputs.
-    const { onPass: _, ...given } = options;
-    return { signature: placedData(source, given), hosts: ranks.map((rank) => lower(source, { ...options, rank })) };
+    const { placed, hosts } = lowerRanks(source, ranks.length, options);
+    return { signature: placed, hosts };
   }
   const hosts = hostsOf(source, ranks);
   const [first] = hosts;
@@ -69,7 +70,8 @@ function isLowered(source: ProgramSource | Lowered): source is Lowered {
   return typeof source === "object" && "hosts" in source && "signature" in source;
 }
 
-function isFusionSource(source: ProgramSource): source is HasFusionData {
+/** Whether the source is a Fusion, not host programs. */
+export function isFusionSource(source: ProgramSource): source is HasFusionData {
   return typeof source === "object" && "data" in source && typeof source.data === "function";
 }
 
@@ -139,13 +141,14 @@ export function requireMeshDevices(tensors: readonly Tensor[], devices: number):
     const beyond = largest([tensor]);
     if (beyond < devices) continue;
     const needed = largest(tensors) + 1;
-    fail({
+    const diagnostic: Diagnostic = {
       code: "mesh-too-large",
       message: `the mesh of T${tensor.id} names device ${beyond}, but the run has ${devices}`,
       place: { kind: "tensor", text: printTensor(tensor) },
       found: `device ${beyond}`,
       expected: devices === 1 ? "device 0 only" : `devices 0 to ${devices - 1}`,
       help: `run on at least ${needed} devices (--devices ${needed}), or use a smaller mesh`,
-    });
+    };
+    throw new DiagnosticError([originated(diagnostic, tensors, true)]);
   }
 }

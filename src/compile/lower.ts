@@ -9,14 +9,18 @@ import type { FusionData } from "../ir/fusion-data.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import { scopesOf } from "../host/traverse.ts";
 import {
+  decompose,
+  type Decomposed,
   type HostPass,
   type PassObserver,
   placeTensors,
   runHostPasses,
   runPipeline,
+  segmentFusion,
   validate,
 } from "../passes/pipeline.ts";
 import { streamAxesLeft } from "../passes/validators.ts";
+import { loweringClasses } from "./lowering-class.ts";
 import { loweringNames } from "./options.ts";
 import { optionPlace, resolveOptions } from "./options/resolve.ts";
 
@@ -39,6 +43,34 @@ export interface HasFusionData {
 export function lower(fusion: HasFusionData, { rank = 0, onPass, ...given }: LowerOptions = {}): HostProgram {
   requireWholeNumber("lower(fusion, { rank })", rank, 0);
   return runPipeline(fusion.data(), { rank, options: resolveLoweringOptions(given) }, onPass);
+}
+
+/**
+ * The host programs of ranks 0 .. `devices` - 1, and the Fusion as `decomposedData`. Ranks that lower alike share one
+ * program, of whose passes `onPass` hears once. Throws what `lower` throws.
+ */
+export function lowerRanks(
+  fusion: HasFusionData,
+  devices: number,
+  given: Omit<LowerOptions, "rank"> = {},
+): Decomposed & { readonly hosts: readonly HostProgram[] } {
+  const { onPass, ...lowering } = given;
+  const options = resolveLoweringOptions(lowering);
+  const { placed, decomposed } = decompose(fusion.data(), { rank: 0, options }, onPass);
+  const classOf = loweringClasses(decomposed.tensors);
+  const byClass = new Map<string, HostProgram>();
+  const hosts = Array.from({ length: devices }, (_, rank) => {
+    const key = classOf(rank);
+    const host = byClass.get(key) ?? segmentFusion(decomposed, { rank, options }, onPass);
+    byClass.set(key, host);
+    return host;
+  });
+  return { placed, decomposed, hosts };
+}
+
+/** A Fusion as the passes on it leave it, before any rank's host program. Throws what `lower` throws. */
+export function decomposedData(fusion: HasFusionData, given: Partial<LoweringOptions>): Decomposed {
+  return decompose(fusion.data(), { rank: 0, options: resolveLoweringOptions(given) });
 }
 
 /** The tensors of a Fusion as they lie on the devices, with the meshes and shardings that lowering derives. */
@@ -83,7 +115,7 @@ export function runPass(
 }
 
 /** Throws `bad-option` and `option-unknown`. */
-function resolveLoweringOptions(given: Partial<LoweringOptions>): LoweringOptions {
+export function resolveLoweringOptions(given: Partial<LoweringOptions>): LoweringOptions {
   const resolved = resolveOptions(loweringNames, given);
   const { backend, p2p } = resolved;
   if (p2p === "linear" && backend !== "nccl") {

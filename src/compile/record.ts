@@ -3,10 +3,11 @@ import type { CommandList } from "../commands/command-list.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import { mostDevices } from "../host/most-devices.ts";
+import type { OneSidedProtocol } from "../host/collectives.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { recordHost } from "../record/record.ts";
 import type { RecordOptions as HostOptions } from "../record/recorder.ts";
-import { createTexts } from "../record/texts.ts";
+import { createCommon } from "../record/common.ts";
 import { type OptionValue, recordingNames } from "./options.ts";
 import { resolveOptions } from "./options/resolve.ts";
 
@@ -53,11 +54,21 @@ export function record(program: HostProgram, { rank, ...given }: RecordOptions):
   return recordHost(program, { rank, ...checked(given) });
 }
 
-/** The command lists of all ranks. */
-export function recordAll(hosts: readonly HostProgram[], given: Omit<RecordOptions, "rank">): readonly CommandList[] {
+/**
+ * The command lists of all ranks. `protocolAt` gives the protocol of a top-level statement, if not all have the same.
+ */
+export function recordAll(
+  hosts: readonly HostProgram[],
+  given: Omit<RecordOptions, "rank">,
+  protocolAt: ((rank: number, statement: number) => OneSidedProtocol | undefined) | null = null,
+): readonly CommandList[] {
   const options = checked(given);
-  const texts = createTexts();
-  return hosts.map((host, rank) => recordHost(host, { rank, ...options }, texts));
+  const common = createCommon();
+  return hosts.map((host, rank) => {
+    const ofRank =
+      protocolAt === null ? {} : { protocolAt: (statement: number) => protocolAt(rank, statement) ?? options.protocol };
+    return recordHost(host, { rank, ...options, ...ofRank }, common);
+  });
 }
 
 function checked({ devices, sizes, scalars, ...others }: Omit<RecordOptions, "rank">): Omit<HostOptions, "rank"> {

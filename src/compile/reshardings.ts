@@ -1,8 +1,7 @@
 /** The communication that shardings make necessary, before it becomes a host program. */
-import type { FusionData } from "../ir/fusion-data.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
 import { listReshardings, type Resharding } from "../passes/reshard/list-reshardings.ts";
-import { type HasFusionData, lower, type LowerOptions } from "./lower.ts";
+import { type HasFusionData, type LowerOptions, lowerRanks } from "./lower.ts";
 import { type NamedNumbers, numbersByName } from "./record.ts";
 
 export interface ReshardingsOptions extends Omit<LowerOptions, "rank" | "onPass"> {
@@ -19,13 +18,7 @@ export function reshardings(
   { sizes = {}, ...options }: ReshardingsOptions = {},
 ): readonly Resharding[] {
   const before = fusion.data();
-  let decomposed: FusionData = before;
-  lower(fusion, {
-    ...options,
-    onPass: ({ program }) => {
-      if (program.kind === "Fusion") decomposed = program;
-    },
-  });
+  const { decomposed } = lowerRanks(fusion, 1, options);
   const known = new Map([...sizesFromMeshes(before.tensors), ...numbersByName(sizes)]);
   return listReshardings(decomposed, before, (name) => known.get(name));
 }

@@ -20,9 +20,12 @@ export const diagnosticCodes = {
   "did-repeated": "A tensor has the same DID type twice",
   "stream-repeated": "A tensor has Stream twice",
   "size-contradicts-mesh": "A sharded axis and its mesh axis differ in size",
+  "not-differentiable": "A gradient is asked for where there is none",
   "no-output": "A Fusion has no output",
   // lowering
   "resharding-unsupported": "No collective implements this change of sharding",
+  "annotations-conflict": "Annotations of two tensors contradict each other, so that one of them is moved",
+  "indexed-axis-gathered": "A sharded axis that an op indexes is not in equal runs, so that it is gathered",
   "stream-on-input": "Stream is on an input whose use does not support it",
   "stream-on-split-axis": "Stream is on an axis made by split or merge",
   "stream-on-reduction-axis": "Stream is on a reduced or contracted axis",

@@ -13,7 +13,8 @@ import { type Lowered, lowerAll, type ProgramSource } from "../compile/lower-all
 import type { DiagnosticCode } from "../diagnostics/codes.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
-import { choose, type ScheduleChoice } from "../tune/choose/choose.ts";
+import { choose } from "../tune/choose/choose.ts";
+import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 
 export interface CompiledSource {
   readonly lowered: Lowered;
@@ -53,8 +54,10 @@ function known(
   choice: CompiledSource["choice"],
 ): CompiledSource {
   const lowered = lowerAll(compilation, { devices });
-  if (verify === "on")
-    requireVerified(compilation.report === null ? verified(compilation, { notes: false }) : compilation);
+  if (verify !== "off")
+    requireVerified(
+      compilation.report === null ? verified(compilation, { notes: false, full: verify === "full" }) : compilation,
+    );
   return { lowered, options: { ...compilation.options, verify }, compilation, choice };
 }
 

@@ -6,7 +6,8 @@ import type { Backend, Group } from "../backends/backend.ts";
 import type { AnyCompilation, CompileOptions, Target } from "../compile/compile.ts";
 import type { Lowered, ProgramSource } from "../compile/lower-all.ts";
 import { numbersByName } from "../compile/record.ts";
-import { fail } from "../diagnostics/diagnostic.ts";
+import { chooseAttention } from "../compile/choose-attention.ts";
+import { type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { TensorId } from "../ir/domain.ts";
@@ -14,7 +15,7 @@ import { withOrigins } from "../ir/origin.ts";
 import { refuseOpaque } from "../kernels/kernel-plan.ts";
 import type { Tensor } from "../numerics/tensor/host-tensor.ts";
 import { at } from "../support/invariant.ts";
-import type { ScheduleChoice } from "../tune/choose/choose.ts";
+import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 import { type CompiledSource, compileSource, compileToRun } from "./compiled-source.ts";
 import { type ExecutorOptions, resolveExecutorOptions, type RunOptions } from "./executor-options.ts";
 import {
@@ -42,6 +43,8 @@ export interface Unplaced {
 export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
   /** The choice of `scheduleChoice: "auto"` and its reason; null without it. */
   readonly choice: ScheduleChoice<AnyCompilation> | null;
+  /** With attention "auto" on GPUs: which attention is not one kernel, and why. */
+  readonly notes: readonly Diagnostic[];
   readonly #lowered: Lowered;
   readonly #compileOptions: CompileOptions;
   /** Compiled at creation; null if runs must provide sizes or scalars. */
@@ -60,8 +63,10 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     localRanks: readonly number[] | undefined,
     timeout: number,
     memoryBudget: number,
+    notes: readonly Diagnostic[],
   ) {
     this.choice = choice;
+    this.notes = notes;
     this.#lowered = lowered;
     this.#compileOptions = options;
     this.#compilation = compilation;
@@ -104,13 +109,15 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     const { timeout, profile, memoryBudget } = resolveExecutorOptions(options);
     const backend = await loadBackend(on);
     // Programs of constant sizes are checked before the back end opens.
-    const compiled = compileSource(source, { ...given, on: backend.name === "cuda" ? "cuda" : "cpu" }, profile);
+    const target = { ...given, on: backend.name === "cuda" ? "cuda" : "cpu" } as const;
+    const { options: decided, notes } = chooseAttention(source, target, backend.attentionObstacle);
+    const compiled = compileSource(source, decided, profile);
     const { hosts } = compiled.lowered;
     const group = await backend.open({
       world: hosts.length,
       localRanks: localRanks ?? hosts.map((_host, rank) => rank),
     });
-    return new MultiDeviceExecutor(compiled, group, localRanks, timeout, memoryBudget);
+    return new MultiDeviceExecutor(compiled, group, localRanks, timeout, memoryBudget, notes);
   }
 
   /** The host program of one rank. Throws `device-count` for a rank outside 0 to devices - 1. */

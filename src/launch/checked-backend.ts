@@ -12,7 +12,7 @@ export function withProgramCheck(
   options: ProgramIdentity["options"],
 ): Backend {
   return {
-    name: backend.name,
+    ...backend,
     open: async (openOptions) => {
       const group = await backend.open(openOptions);
       return {

@@ -50,6 +50,7 @@ describe("every row", () => {
 const values: readonly (readonly [(typeof loweringNames)[number] | (typeof scheduleNames)[number], string, unknown])[] =
   [
     ["backend", "cuda", "cuda"],
+    ["attention", "ops", "ops"],
     ["p2p", "broadcast", "broadcast"],
     ["protocol", "put", "put"],
     ["propagate", "false", false],
@@ -64,6 +65,7 @@ const values: readonly (readonly [(typeof loweringNames)[number] | (typeof sched
     ["copyStream", "inline", "inline"],
     ["inPlace", "true", true],
     ["ownLast", "true", true],
+    ["earlyGathers", "true", true],
     ["splitChunks", "3", 3],
     ["mergeGemms", "1-3-4", [1, 3, 4]],
     ["computeStreams", "2", 2],

@@ -1,6 +1,6 @@
 /** What moves between devices, in bytes, and why. */
 import { describe, expect, it } from "vitest";
-import { add, DeviceMesh, Fusion, linear, relu, reshardings } from "braid";
+import { add, DeviceMesh, Fusion, linear, relu, reshardings, slice } from "braid";
 
 const two = DeviceMesh.range(2);
 
@@ -48,4 +48,13 @@ it("says that the user placed the result", () => {
   for (const tensor of [x, y]) tensor.setDeviceMesh(two);
   x.outerSplit(0, 2).parallelize("DIDx");
   expect(reshardings(f)[0]?.reason).toBe("the result of T1 = relu(T0) is annotated");
+});
+
+it("refuses what lowering refuses, after the passes on the Fusion, too", () => {
+  const f = new Fusion();
+  const x = f.input([8, 4]).setDeviceMesh(two);
+  const y = slice(x, [1, 0], [5, 4]);
+  f.output(y);
+  y.setDeviceMesh(two).axis(0).parallelize("Stream");
+  expect(() => reshardings(f)).toThrow("stream-on-cut-axis");
 });

@@ -8,6 +8,7 @@ import type { Program } from "../../src/commands/program.ts";
 import type { View } from "../../src/commands/view.ts";
 import type { BinaryOpType, ReductionOpType } from "../../src/ir/ops/op.ts";
 import type { Compute, Source } from "../../src/machine/execution.ts";
+import { binaryOf } from "../../src/oracle/definitions.ts";
 import { at, invariant } from "../../src/support/invariant.ts";
 
 /** A copy of a whole buffer. */
@@ -51,7 +52,7 @@ export function createReferenceCompute(program: Program): ReferenceCompute {
       const right = valuesOf({ view: b, saved: null });
       write(
         out,
-        left.map((x, i) => binaryOps[op](x, at(right, i))),
+        left.map((x, i) => Number(binaryOf(op, "float", x, at(right, i)))),
       );
     },
     copy: (source, destination) => {
@@ -74,13 +75,6 @@ export function createReferenceCompute(program: Program): ReferenceCompute {
     dump: () => program.buffers.map(({ id }) => [...memoryOf(id)]),
   };
 }
-
-const binaryOps: { readonly [K in BinaryOpType]: (x: number, y: number) => number } = {
-  add: (x, y) => x + y,
-  sub: (x, y) => x - y,
-  mul: (x, y) => x * y,
-  div: (x, y) => x / y,
-};
 
 const reductions: { readonly [K in ReductionOpType]: (x: number, y: number) => number } = {
   sum: (x, y) => x + y,

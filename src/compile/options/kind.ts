@@ -10,6 +10,8 @@ export interface KindInfo {
   readonly expected: string;
   /** The value in usage lines, such as `n`; null for a switch, whose flag takes no value. */
   readonly argument: string | null;
+  /** The text that the flag alone stands for. Another one follows an equals sign. */
+  readonly alone?: string;
   /** A value as text, for the fix that a diagnostic suggests. */
   readonly example: string;
   /** The value that a text means; undefined for any other text. */

@@ -130,6 +130,13 @@ export const parameterValues: AssignedKind<number | DType> = {
   parse: (text) => (isDType(text) ? text : decimal(text)),
 };
 
+/** A change of a machine or a run, which `explain` reads by its name. */
+export const changeValues: AssignedKind<string> = {
+  schema: v.pipe(v.string(), v.regex(/^\d+(\.\d+)?(x|GB\/s)?$/u)),
+  expected: "a factor such as 1.2x, a rate such as 900GB/s, or a number",
+  parse: (text) => text,
+};
+
 /** `NAME=VALUE`, several separated by commas. */
 export function assignments<T>(values: AssignedKind<T>, example: string): OptionKind<ReadonlyMap<string, T>> {
   return kindOf<ReadonlyMap<string, T>>({

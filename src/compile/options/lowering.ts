@@ -60,6 +60,12 @@ export const loweringRows = {
     default: false,
     help: "allow Stream on a contracted axis: a loop adds the matmuls of the chunks to the output one after the other",
   },
+  attention: {
+    ...lowering,
+    kind: oneOf(["fused", "ops", "auto"]),
+    default: "fused",
+    help: "attention as one kernel (fused), as matmuls and a softmax (ops; default with --on cuda), or as one kernel where the back end has it (auto)",
+  },
   deallocate: { ...lowering, kind: toggle, default: true, help: "leave out Deallocate statements" },
   shrink: { ...lowering, kind: toggle, default: true, help: "keep loop-local buffers at full extent" },
   disablePass: {

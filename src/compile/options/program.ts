@@ -1,7 +1,17 @@
 /** Program options: devices, parameters, sizes, and the container of a dump. */
 import { mostDevices } from "../../host/most-devices.ts";
 import type { ParseOptions } from "../../host/parse/parse.ts";
-import { assignments, oneOf, parameterValues, seconds, sizeValues, text, wholeNumber, wholeValues } from "./kinds.ts";
+import {
+  assignments,
+  oneOf,
+  parameterValues,
+  seconds,
+  sizeValues,
+  text,
+  toggle,
+  wholeNumber,
+  wholeValues,
+} from "./kinds.ts";
 import { onMachines, onPrograms, type OptionRow, type RowsFor } from "./row.ts";
 
 const program = { group: "program", commands: onPrograms } as const;
@@ -55,6 +65,13 @@ export const programRows = {
     kind: seconds,
     default: 60,
     help: "refuse a program file that takes longer than this many seconds to build its program",
+  },
+  full: {
+    ...program,
+    commands: ["verify"],
+    kind: toggle,
+    default: false,
+    help: "verify every rank, even where one rank of each class stands for the others",
   },
   rank: {
     ...program,

@@ -5,6 +5,7 @@ import type { OptionKind } from "./kind.ts";
 import {
   flagOf,
   type GivenOptions,
+  type LoweringName,
   type OptionName,
   type OptionValue,
   type Options,
@@ -61,6 +62,18 @@ export function pickOptions<K extends OptionName>(names: readonly K[], from: Giv
   const picked = Object.fromEntries(givenEntries(from).filter(([name]) => names.some((each) => each === name)));
   requireOptions(names, picked);
   return picked;
+}
+
+/** What `attention` is with `--on cuda` if it is not given. */
+const attentionOnGpus = "ops";
+
+/** The lowering options for a back end. The CPU has a kernel for every attention. */
+export function loweringOn(
+  given: GivenOptions<LoweringName>,
+  on: OptionValue<"on"> | undefined,
+): GivenOptions<LoweringName> {
+  if (on === "cuda") return { attention: attentionOnGpus, ...given };
+  return given.attention === "auto" ? { ...given, attention: "fused" } : given;
 }
 
 /** Callers without type checks may pass undefined for an option that they do not give. */

@@ -1,6 +1,6 @@
 /** Run options: where and how a Program runs, and what is checked. */
 import * as v from "valibot";
-import { kindOf, oneOf, seconds, text, toggle, wholeNumber } from "./kinds.ts";
+import { kindOf, oneOf, seconds, text, wholeNumber } from "./kinds.ts";
 import { onMachines, onPrograms, type OptionRow } from "./row.ts";
 
 /** The file of an input; without a name, a file that has names itself. */
@@ -32,6 +32,7 @@ export const runRows = {
     commands: [...onPrograms, ...onMachines],
     kind: oneOf(["cpu", "cuda"]),
     default: "cpu",
+    defaultOf: { explain: "cuda" },
     help: "where the program runs",
   },
   input: {
@@ -50,9 +51,8 @@ export const runRows = {
   repeat: { ...run, kind: wholeNumber(1, 10), default: 1, help: "run n times" },
   check: {
     ...run,
-    kind: toggle,
-    default: false,
-    help: "compare each output with the oracle and print the largest error",
+    kind: { ...oneOf(["rows", "full"]), alone: "rows" },
+    help: "compare each output with the oracle and print the largest error; of large outputs some rows, or all of them",
   },
   interleaving: {
     ...run,
@@ -61,9 +61,9 @@ export const runRows = {
   },
   verify: {
     ...run,
-    kind: oneOf(["on", "off"]),
+    kind: oneOf(["on", "full", "off"]),
     otherwise: "on, but off with --interleaving",
-    help: "refuse to run a program with findings of the verifier",
+    help: "refuse to run a program with findings of the verifier; full: verify every rank, even where ranks are alike",
   },
   blas: {
     ...run,

@@ -1,6 +1,6 @@
 /** Schedule options: they rewrite the linked Program, or choose how. */
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
-import { groupSizes, oneOf, text, toggle, wholeNumber } from "./kinds.ts";
+import { assignments, changeValues, groupSizes, oneOf, text, toggle, wholeNumber } from "./kinds.ts";
 import { onPrograms, type OptionRow, type RowsFor } from "./row.ts";
 
 const schedule = { group: "schedule", commands: onPrograms } as const;
@@ -33,6 +33,12 @@ export const scheduleRows = {
     ...schedule,
     kind: groupSizes("1-3-4"),
     help: "merge the GEMMs of several chunks into one: sizes of the groups in order of arrival, such as 1-3-4",
+  },
+  earlyGathers: {
+    ...schedule,
+    kind: toggle,
+    default: false,
+    help: "issue communication that waits for no kernel, such as the gathers of all chunks, before everything else",
   },
   computeStreams: {
     ...schedule,
@@ -74,5 +80,12 @@ export const choiceRows = {
     commands: [...onPrograms, "bench"],
     kind: text("file", "4xH200"),
     help: "machine profile to choose with: a file that braid calibrate wrote, or the name of a shipped profile",
+  },
+  whatIf: {
+    ...schedule,
+    commands: ["explain"],
+    kind: assignments(changeValues, "gemm=1.2x"),
+    default: new Map(),
+    help: "also predict for another machine: gemm=1.2x, link=900GB/s, link=2x or devices=16; may be repeated",
   },
 } as const satisfies Readonly<Record<string, OptionRow>>;

@@ -1,0 +1,63 @@
+/** Annotations that lowering accepts, but which do not do what they seem to say. */
+import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
+import { sizesFromMeshes } from "../ir/sizes.ts";
+import { annotationConflicts } from "../passes/reshard/annotation-conflicts.ts";
+import { unfollowedInputs } from "../passes/propagate/unfollowed-inputs.ts";
+import type { FusionData } from "../ir/fusion-data.ts";
+import type { Decomposed } from "../passes/pipeline.ts";
+import { decomposedData, type HasFusionData, placedData } from "./lower.ts";
+import { type NamedNumbers, numbersByName } from "./record.ts";
+import type { ReshardingsOptions } from "./reshardings.ts";
+
+/**
+ * Warnings about annotations: `annotations-conflict` where those of two tensors contradict each other, so that one is
+ * moved, `indexed-axis-gathered` where the shares of an indexed axis are unequal, and `stream-on-input` where no op
+ * follows the chunks of an input. Empty for a Fusion that lowering refuses.
+ */
+export function annotationWarnings(
+  fusion: HasFusionData,
+  { sizes = {}, ...lowering }: ReshardingsOptions = {},
+): readonly Diagnostic[] {
+  const found = decomposedOrNull(fusion, lowering);
+  return found === null ? [] : warningsOf(found, fusion, sizes, lowering);
+}
+
+/** `placedData` and `annotationWarnings` by one run of the passes. Throws what `placedData` throws. */
+export function placedWithWarnings(
+  fusion: HasFusionData,
+  { sizes = {}, ...lowering }: ReshardingsOptions,
+): { readonly placed: FusionData; readonly warnings: readonly Diagnostic[] } {
+  const found = decomposedOrNull(fusion, lowering);
+  if (found === null) return { placed: placedData(fusion, lowering), warnings: [] };
+  return { placed: found.placed, warnings: warningsOf(found, fusion, sizes, lowering) };
+}
+
+type Lowering = Omit<ReshardingsOptions, "sizes">;
+
+/** Null for a Fusion that lowering refuses. */
+function decomposedOrNull(fusion: HasFusionData, lowering: Lowering): Decomposed | null {
+  try {
+    return decomposedData(fusion, lowering);
+  } catch (error) {
+    if (error instanceof DiagnosticError) return null;
+    throw error;
+  }
+}
+
+function warningsOf(
+  { placed, decomposed }: Decomposed,
+  fusion: HasFusionData,
+  sizes: NamedNumbers,
+  { overlap }: Lowering,
+): readonly Diagnostic[] {
+  const before = fusion.data();
+  return [
+    ...(overlap === false ? [] : unfollowedInputs(placed, before)),
+    ...annotationConflicts(decomposed, before, sizeOf(before, sizes)),
+  ];
+}
+
+function sizeOf({ tensors }: FusionData, sizes: NamedNumbers): (name: string) => number | undefined {
+  const known = new Map([...sizesFromMeshes(tensors), ...numbersByName(sizes)]);
+  return (name) => known.get(name);
+}

@@ -1,0 +1,189 @@
+/**
+ * Lowers a Fusion region by region, each with its own options, and joins the host programs of a rank: the statements of
+ * one region follow those of the region before. All regions number tensors, streams, units and communications in common,
+ * because each region continues the tables of those before it.
+ */
+import type { Tensor, TensorId } from "../ir/domain.ts";
+import type { FusionData } from "../ir/fusion-data.ts";
+import { type Op, outputsOf } from "../ir/ops/op.ts";
+import type { HostProgram, HostUnit, Statement, UnitId } from "../host/nodes.ts";
+import { deallocate } from "../passes/buffers/deallocate.ts";
+import type { LoweringOptions } from "../passes/options.ts";
+import { decompose, placingNames, runHostPasses } from "../passes/pipeline.ts";
+import { segment } from "../passes/segment/segment.ts";
+import { makeId } from "../support/ids.ts";
+import { at } from "../support/invariant.ts";
+import type { Lowered } from "./lower-all.ts";
+import { resolveLoweringOptions } from "./lower.ts";
+import { loweringClasses } from "./lowering-class.ts";
+
+/** Consecutive ops of a Fusion. */
+export interface FusionRegion {
+  readonly ops: readonly Op[];
+  /** Tensors that the ops read and do not make. */
+  readonly inputs: readonly TensorId[];
+  /** Tensors that the ops make and that later ops or the caller read. */
+  readonly outputs: readonly TensorId[];
+}
+
+export interface RegionLowering {
+  readonly region: FusionRegion;
+  readonly lowering: Partial<LoweringOptions>;
+}
+
+export interface LoweredRegions {
+  readonly lowered: Lowered;
+  /** By region and rank: the number of top-level statements of the host program up to the region's end. */
+  readonly ends: readonly (readonly number[])[];
+}
+
+/**
+ * `placed`: a Fusion whose tensors have their meshes and shardings (`placedData`). The regions are all its ops, in order.
+ * Throws what `lower` throws.
+ */
+export function lowerRegions(placed: FusionData, regions: readonly RegionLowering[], devices: number): LoweredRegions {
+  const decomposed = decomposeRegions(placed, regions);
+  const classOf = loweringClasses(decomposed.tensors);
+  const byClass = new Map<string, JoinedHost>();
+  const ranks = Array.from({ length: devices }, (_, rank) => {
+    const key = classOf(rank);
+    const joined = byClass.get(key) ?? joinedHost(placed, decomposed, rank);
+    byClass.set(key, joined);
+    return joined;
+  });
+  return {
+    lowered: { signature: placed, hosts: ranks.map(({ host }) => host) },
+    ends: regions.map((_, region) => ranks.map(({ ends }) => at(ends, region))),
+  };
+}
+
+interface DecomposedRegion {
+  readonly fusion: FusionData;
+  readonly options: LoweringOptions;
+  /** The tensors that the region makes. */
+  readonly made: ReadonlySet<TensorId>;
+}
+
+interface DecomposedRegions {
+  readonly regions: readonly DecomposedRegion[];
+  /** Each tensor as the region that makes it has it. */
+  readonly tensors: readonly Tensor[];
+  readonly outputs: readonly TensorId[];
+  readonly iterDomainCount: number;
+  readonly scalarCount: number;
+}
+
+/** The passes on Fusions, which are the same for all ranks. */
+function decomposeRegions(placed: FusionData, regions: readonly RegionLowering[]): DecomposedRegions {
+  const tensors = [...placed.tensors];
+  let { iterDomainCount, scalarCount } = placed;
+  /** Tensors in whose place a pass has put another one. */
+  const replaced = new Map<TensorId, TensorId>();
+  const current = (id: TensorId): TensorId => replaced.get(id) ?? id;
+  const found = regions.map(({ region, lowering }): DecomposedRegion => {
+    const options = resolveLoweringOptions(lowering);
+    const fusion: FusionData = {
+      ...placed,
+      tensors: [...tensors],
+      ops: region.ops.map((op) => ({ ...op, inputs: op.inputs.map(current) })),
+      inputs: region.inputs.map(current),
+      outputs: region.outputs,
+      iterDomainCount,
+      scalarCount,
+    };
+    const unplaced = { ...options, disablePass: [...options.disablePass, ...placingNames] };
+    const { decomposed } = decompose(fusion, { rank: 0, options: unplaced });
+    ({ iterDomainCount, scalarCount } = decomposed);
+    for (const [i, id] of region.outputs.entries()) replaced.set(id, at(decomposed.outputs, i));
+    const made = new Set(decomposed.ops.flatMap(outputsOf));
+    for (const [id, tensor] of decomposed.tensors.entries()) {
+      if (id >= tensors.length || made.has(tensor.id)) tensors[id] = tensor;
+    }
+    return { fusion: decomposed, options, made };
+  });
+  return { regions: found, tensors, outputs: placed.outputs.map(current), iterDomainCount, scalarCount };
+}
+
+interface JoinedHost {
+  readonly host: HostProgram;
+  /** By region. */
+  readonly ends: readonly number[];
+}
+
+function joinedHost(
+  placed: FusionData,
+  { regions, tensors, outputs, ...counts }: DecomposedRegions,
+  rank: number,
+): JoinedHost {
+  const joined = [...tensors];
+  let last: Pick<HostProgram, "streams" | "units" | "exprCount" | "iterDomainCount" | "scalarCount"> = {
+    ...counts,
+    streams: [],
+    units: [],
+    exprCount: 0,
+  };
+  const bodies = regions.map(({ fusion, options, made }) => {
+    const own = [...fusion.tensors, ...joined.slice(fusion.tensors.length)];
+    const segmented = segment.run({ ...fusion, tensors: own }, { rank, options });
+    const { units, iterDomainCount, scalarCount } = last;
+    const begun = { ...numberedFrom(segmented, units), streams: last.streams, iterDomainCount, scalarCount };
+    const host = runHostPasses({ ...begun, exprCount: last.exprCount }, { rank, options });
+    last = host;
+    for (const [id, tensor] of host.tensors.entries()) {
+      const known = joined[id];
+      if (known === undefined || made.has(tensor.id)) joined[id] = tensor;
+      // A later region may access it in peers' memory.
+      else if (tensor.memory === "symmetric") joined[id] = { ...known, memory: "symmetric" };
+    }
+    return host.body;
+  });
+  const { options } = at(regions, 0);
+  const body = bodies.flat().map((statement) => withMemory(statement, joined));
+  const { inputs } = placed;
+  const host: HostProgram = { ...last, kind: "HostProgram", tensors: joined, inputs, outputs, body };
+  const freed = deallocate.run(host, { rank, options });
+  return { host: freed, ends: endsOf(bodies, body, freed.body) };
+}
+
+/** The program with its units numbered after `units`. */
+function numberedFrom(program: HostProgram, units: readonly HostUnit[]): HostProgram {
+  const idOf = (id: UnitId): UnitId => makeId<UnitId>(units.length + id);
+  return {
+    ...program,
+    units: [...units, ...program.units.map((unit) => ({ ...unit, id: idOf(unit.id) }))],
+    body: program.body.map((statement) =>
+      statement.kind === "PostOnStream" ? { ...statement, unit: idOf(statement.unit) } : statement,
+    ),
+  };
+}
+
+/** An Allocate names the memory of its tensor. */
+function withMemory(statement: Statement, tensors: readonly Tensor[]): Statement {
+  if (statement.kind === "ForLoop") {
+    const body = statement.body.map((inner) => withMemory(inner, tensors));
+    return body.every((inner, i) => inner === statement.body[i]) ? statement : { ...statement, body };
+  }
+  if (statement.kind !== "Allocate" || statement.memory === "symmetric") return statement;
+  return at(tensors, statement.tensor).memory === "symmetric" ? { ...statement, memory: "symmetric" } : statement;
+}
+
+/** By region: the number of statements in `freed` up to its end. `freed` is `body` with some Deallocates added. */
+function endsOf(
+  bodies: readonly (readonly Statement[])[],
+  body: readonly Statement[],
+  freed: readonly Statement[],
+): readonly number[] {
+  const own = new Set(body);
+  const isAdded = (statement: Statement): boolean => statement.kind === "Deallocate" && !own.has(statement);
+  let end = 0;
+  let kept = 0;
+  let wanted = 0;
+  return bodies.map(({ length }) => {
+    wanted += length;
+    while (kept < wanted || (end < freed.length && isAdded(at(freed, end)))) {
+      if (!isAdded(at(freed, end))) kept++;
+      end++;
+    }
+    return end;
+  });
+}

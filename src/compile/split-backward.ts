@@ -1,0 +1,138 @@
+/**
+ * Two programs of one: the forward pass, which also gives the saved tensors, and the backward pass, which takes them. A
+ * saved tensor lies on the devices of the backward pass as the forward pass leaves it.
+ */
+import { dtypes } from "../numerics/dtype.ts";
+import { Fusion } from "../ir/api/fusion.ts";
+import { type GradientRequest, jointOf } from "../ir/api/gradients.ts";
+import type { TensorView } from "../ir/api/tensor-view.ts";
+import { plainDomain, type Tensor, type TensorId, withoutReductions } from "../ir/domain.ts";
+import type { FusionData } from "../ir/fusion-data.ts";
+import { placedLike } from "../ir/gradients/place.ts";
+import {
+  backwardPart,
+  type BackwardPart,
+  type Joint,
+  rerunnable,
+  savePolicies,
+  type Saves,
+} from "../ir/gradients/split.ts";
+import { type Op, outputsOf } from "../ir/ops/op.ts";
+import { rowOf } from "../ir/ops/rows.ts";
+import { shapeOf } from "../ir/sizes.ts";
+import { at } from "../support/invariant.ts";
+import { placedData } from "./lower.ts";
+
+/**
+ * Which tensors the forward pass saves. `all`: those that the backward pass reads, except views and casts. `minimal`:
+ * results of matmul and linear; all else is computed again. `save`: these, and no others. `bytes`: those that save the
+ * most work per byte, within so many bytes of whole tensors, which needs constant extents.
+ */
+export type SavePolicy = "all" | "minimal" | { readonly save: readonly TensorView[] } | { readonly bytes: number };
+
+/** A tensor as an output of the forward pass and as an input of the backward pass. */
+export interface SavedTensor {
+  readonly forward: TensorView;
+  readonly backward: TensorView;
+}
+
+export interface SplitPrograms {
+  /** Its outputs are those of the Fusion, then the saved tensors that are not among them. */
+  readonly forward: Fusion;
+  /**
+   * Its inputs are those of the Fusion that it reads, cotangents among them, then the saved tensors. Its outputs are
+   * the gradients, in the order of `wrt`, without nulls.
+   */
+  readonly backward: Fusion;
+  readonly saved: readonly SavedTensor[];
+}
+
+/**
+ * Differentiates as `gradients` does, and cuts the result in two programs. The Fusion stays as it is. Stream is left out
+ * of the backward pass. Throws what `gradients` throws, and `size-missing` for `bytes`.
+ */
+export function splitBackward(fusion: Fusion, request: GradientRequest, policy: SavePolicy = "all"): SplitPrograms {
+  const data = fusion.data();
+  const { data: whole, gradients } = jointOf(fusion, request);
+  const found = gradients.flatMap((id) => (id === null ? [] : [id]));
+  const joint: Joint = { data: whole, known: data.tensors.length, gradients: found };
+  const part = backwardPart(joint, savesOf(policy, joint));
+  const forward: FusionData = {
+    ...data,
+    outputs: [...data.outputs, ...part.saved.filter((id) => !data.outputs.includes(id))],
+  };
+  const programs = {
+    forward: new Fusion(forward),
+    backward: new Fusion(backwardData(joint, part, placedData({ data: () => forward }, {}))),
+  };
+  const viewOf = (views: readonly TensorView[], id: TensorId): TensorView =>
+    at(
+      views,
+      views.findIndex((each) => each.id === id),
+    );
+  const saved = part.saved.map((id) => ({
+    forward: viewOf(programs.forward.outputs, id),
+    backward: viewOf(programs.backward.inputs, id),
+  }));
+  return { ...programs, saved };
+}
+
+function backwardData({ data, known, gradients }: Joint, part: BackwardPart, placed: FusionData): FusionData {
+  const inputs = [...part.inputs, ...part.saved];
+  let { iterDomainCount } = data;
+  const newIds = (count: number): number => {
+    iterDomainCount += count;
+    return iterDomainCount - count;
+  };
+  const tensors = data.tensors.map((tensor, id): Tensor => {
+    if (id >= known) return tensor;
+    const isInput = inputs.includes(tensor.id);
+    const like = isInput ? at(placed.tensors, id) : tensor;
+    return hasStream(like) || part.saved.includes(tensor.id) ? withoutStream(tensor, like, isInput, newIds) : like;
+  });
+  return { ...data, tensors, ops: part.ops, inputs, outputs: gradients, iterDomainCount };
+}
+
+function hasStream({ domain }: Tensor): boolean {
+  return domain.loop.some(({ parallelType }) => parallelType === "Stream");
+}
+
+/** The tensor on the devices of `like`, in one piece on each. An input has no reduced axes. */
+function withoutStream(tensor: Tensor, like: Tensor, isInput: boolean, newIds: (count: number) => number): Tensor {
+  const axes = tensor.domain.logical.map((axis) => ({ ...axis, parallelType: "Serial" as const }));
+  const domain = plainDomain(isInput ? withoutReductions(axes) : axes);
+  return placedLike({ ...tensor, domain, mesh: null }, like, newIds, { kind: "call", text: "splitBackward" });
+}
+
+function savesOf(policy: SavePolicy, joint: Joint): Saves {
+  if (policy === "all" || policy === "minimal") return savePolicies[policy];
+  if ("save" in policy) {
+    const saved = new Set(policy.save.map(({ id }) => id));
+    return (op) => outputsOf(op).some((id) => saved.has(id));
+  }
+  return withinBytes(policy.bytes, joint);
+}
+
+/** Adds the tensors that save the most work per byte, as long as what is saved then fits. */
+function withinBytes(limit: number, joint: Joint): Saves {
+  const noSizes = new Map<string, number>();
+  const { tensors } = joint.data;
+  const shape = (id: TensorId): readonly number[] => shapeOf(at(tensors, id), noSizes);
+  const bytesOf = (id: TensorId): number =>
+    shape(id).reduce((product, extent) => product * extent, dtypes[at(tensors, id).dtype].bytes);
+  const workPerByte = (op: Op): number => {
+    const shapes = { operands: op.inputs.map(shape), output: shape(op.output) };
+    return rowOf(op).work(op, shapes) / Math.max(bytesOf(op.output), 1);
+  };
+  const candidates = rerunnable(joint)
+    .filter(savePolicies.all)
+    .map((op) => ({ id: op.output, worth: workPerByte(op) }))
+    .toSorted((a, b) => b.worth - a.worth);
+  const chosen = new Set<TensorId>();
+  for (const { id } of candidates) {
+    chosen.add(id);
+    const { saved } = backwardPart(joint, ({ output }) => chosen.has(output));
+    if (saved.reduce((sum, each) => sum + bytesOf(each), 0) > limit) chosen.delete(id);
+  }
+  return ({ output }) => chosen.has(output);
+}

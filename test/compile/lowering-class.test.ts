@@ -1,0 +1,79 @@
+/** Ranks that share a host program would each lower to an equal one. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { DeviceMesh, DiagnosticError, Fusion, lower, type LowerOptions, matmul, set } from "braid";
+import { lowerRanks } from "../../src/compile/lower.ts";
+import { buildFusion, recipes } from "../support/random-fusion.ts";
+
+const devices = 6;
+
+/** The number of different host programs. Fails if a rank's is not the one that `lower` makes for it. */
+function distinctHosts(fusion: Fusion, options: Omit<LowerOptions, "rank"> = {}): number {
+  const { hosts } = lowerRanks(fusion, devices, options);
+  for (const [rank, host] of hosts.entries()) expect(host).toEqual(lower(fusion, { ...options, rank }));
+  return new Set(hosts).size;
+}
+
+/** Allgather + matmul; `late` is the mesh of a copy of the result. */
+function gathered(mesh: DeviceMesh, late: DeviceMesh | null = null): Fusion {
+  const f = new Fusion();
+  const a = f.input([mesh.devices.length, 4, 8], "float");
+  const b = f.input([8, 2], "float");
+  const c = matmul(a, b);
+  for (const tensor of [a, b, c]) tensor.setDeviceMesh(mesh);
+  a.axis(0).parallelize("DIDx");
+  c.axis(0).parallelize("Stream");
+  f.output(c);
+  if (late === null) return f;
+  const d = set(c);
+  d.setDeviceMesh(late);
+  f.output(d);
+  return f;
+}
+
+describe("host programs of", () => {
+  it.each(["nccl", "cuda"] as const)("the mesh 0 .. D-1 are one, with backend %s", (backend) => {
+    expect(distinctHosts(gathered(DeviceMesh.range(devices)), { backend })).toBe(1);
+  });
+  it("a smaller mesh are one on it and one outside", () => {
+    expect(distinctHosts(gathered(DeviceMesh.range(4)), { backend: "cuda" })).toBe(2);
+  });
+  it("a mesh in another order are one each", () => {
+    expect(distinctHosts(gathered(new DeviceMesh([5, 4, 3, 2, 1, 0])), { backend: "cuda" })).toBe(devices);
+  });
+  it("a mesh of two dimensions are one each", () => {
+    const mesh = new DeviceMesh([
+      [0, 1, 2],
+      [3, 4, 5],
+    ]);
+    const f = new Fusion();
+    const a = f.input([3, 4], "float");
+    const b = set(a);
+    for (const tensor of [a, b]) tensor.setDeviceMesh(mesh);
+    a.axis(0).parallelize("DIDx");
+    f.output(b);
+    expect(distinctHosts(f)).toBe(devices);
+  });
+  it("two meshes are one each", () => {
+    expect(distinctHosts(gathered(DeviceMesh.range(3), new DeviceMesh([3, 4, 5])))).toBe(devices);
+  });
+  it("no mesh are one on device 0 and one elsewhere", () => {
+    const f = new Fusion();
+    f.output(matmul(f.input([4, 8], "float"), f.input([8, 2], "float")));
+    expect(distinctHosts(f)).toBe(2);
+  });
+  it("random Fusions are equal wherever they are shared", () => {
+    let shared = 0;
+    fc.assert(
+      fc.property(recipes, (recipe) => {
+        try {
+          if (distinctHosts(buildFusion(recipe)) < devices) shared++;
+        } catch (error) {
+          if (!(error instanceof DiagnosticError)) throw error;
+        }
+      }),
+      { numRuns: 25, seed: 1 },
+    );
+    expect(shared).toBeGreaterThan(2);
+  });
+});
