@@ -1,0 +1,165 @@
+/** The output of `braid explain`: verdict, regions, causes and what to change, as text and as the document of --json. */
+import Table from "cli-table3";
+import { causes } from "../../explain/causes.ts";
+import type { Explanation } from "../../explain/explain.ts";
+import type { RegionRow } from "../../explain/region-rows.ts";
+import { counted } from "../../support/wording.ts";
+import { reshardingLines } from "../lower/reshardings-text.ts";
+import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
+import type { Colors, Terminal } from "../terminal/terminal.ts";
+import type { ExplainResult } from "./explain-file.ts";
+
+/** `other`: the same program under `--what-if`. */
+export function explainText(result: ExplainResult, other: ExplainResult | null, { outColors }: Terminal): string {
+  const { explanation } = result;
+  const { run, choice } = explanation;
+  return [
+    ...verdict(result, outColors),
+    "",
+    ...regionsText(run.regions),
+    ...communicationText(explanation),
+    ...causesText(explanation, outColors),
+    ...(choice === null ? [] : ["", `schedule: ${choice.reason}`]),
+    ...(other === null ? [] : ["", ...whatIfText(result, other)]),
+    ...run.assumptions.map((text) => `assumed: ${text}`),
+    "",
+  ].join("\n");
+}
+
+function whatIfText({ explanation: { run } }: ExplainResult, { flags, explanation }: ExplainResult): readonly string[] {
+  const changes = [...flags.whatIf].map((entry) => entry.join("=")).join(", ");
+  const { milliseconds, exposed, causes: all } = explanation.run;
+  const [first] = all;
+  const because = first === undefined || exposed <= 0 ? "" : `, most of it ${causes[first.cause].label}`;
+  const speed = (run.milliseconds / milliseconds).toFixed(2);
+  return [`what if ${changes}: ${time(milliseconds)}, ${speed} times as fast; ${time(exposed)} exposed${because}`];
+}
+
+function verdict({ file, flags, profile, explanation }: ExplainResult, colors: Colors): readonly string[] {
+  const { run, serial, peakBytes } = explanation;
+  const { milliseconds, floor, exposed, overlap } = run;
+  const hidden =
+    overlap.overlap === null ? "nothing moves between devices" : `${percent(overlap.overlap)} of communication hidden`;
+  const against =
+    serial === null ? [] : [`serial (collective, then GEMM) ${time(serial)}, ${ratio(serial / milliseconds)}`];
+  return [
+    `${file}: ${colors.bold(time(milliseconds))} predicted on ${counted(flags.devices, "device")}; ${hidden}; ${time(exposed)} exposed`,
+    [
+      `floor ${time(floor.milliseconds)}: compute ${time(floor.compute)}, communication ${time(floor.communication)}, longest chain ${time(floor.chain)}`,
+      ...against,
+      `${bytes(peakBytes)} a device`,
+    ].join("; "),
+    `machine: ${profile.machine}`,
+  ];
+}
+
+/** Columns of bytes that no region has are left out. */
+function regionsText(rows: readonly RegionRow[]): readonly string[] {
+  if (rows.length === 0) return [];
+  const moved = (["sent", "received", "transferred"] as const).filter((key) => rows.some((row) => row[key] > 0));
+  const head = ["region", "chunks", "streams", "GEMMs", ...moved, "communication", "hidden", "exposed"];
+  const table = new Table({ ...plainBorders, head });
+  for (const row of rows) {
+    table.push([
+      shortened(row.statement),
+      row.isLoop ? String(row.chunks) : "no loop",
+      String(row.streams),
+      time(row.gemms),
+      ...moved.map((key) => bytes(row[key])),
+      time(row.communication),
+      row.hidden === null ? "" : percent(row.hidden),
+      time(row.exposed),
+    ]);
+  }
+  return [...trimmedLines(table.toString()), ""];
+}
+
+/** What moves between devices, and why. The document of --json has all of it. */
+function communicationText({ reshardings }: Explanation): readonly string[] {
+  if (reshardings === null || reshardings.length === 0) return [];
+  const more = reshardings.length - mostReshardings;
+  return [
+    ...reshardingLines(reshardings.slice(0, mostReshardings)),
+    ...(more > 0 ? [`and ${more} more: braid lower --print-reshardings`] : []),
+    "",
+  ];
+}
+
+const mostReshardings = 20;
+
+function causesText({ run }: Explanation, colors: Colors): readonly string[] {
+  const { exposed, milliseconds } = run;
+  const shown = run.causes.filter(({ milliseconds: each }) => Math.abs(each) >= 0.001 * milliseconds);
+  if (shown.length === 0) return ["Nothing is exposed: the run takes as long as its kernels."];
+  const table = new Table({ ...plainBorders, head: ["exposed because of", "time", "of the run", ""] });
+  for (const { cause, milliseconds: each } of shown) {
+    table.push([colors.bold(causes[cause].label), time(each), percent(each / milliseconds), causes[cause].sentence]);
+  }
+  const [first] = shown;
+  const remedy = first === undefined || first.milliseconds <= 0 ? null : causes[first.cause].remedy;
+  return [
+    ...trimmedLines(table.toString()),
+    `sum ${time(exposed)}${remedy === null ? "" : `; most would gain: ${remedy}`}`,
+  ];
+}
+
+function time(milliseconds: number): string {
+  const size = Math.abs(milliseconds);
+  if (size >= 100) return `${milliseconds.toFixed(0)} ms`;
+  return size >= 1 ? `${milliseconds.toFixed(2)} ms` : `${(1000 * milliseconds).toFixed(1)} us`;
+}
+
+function percent(part: number): string {
+  return `${(100 * part).toFixed(1)} %`;
+}
+
+function ratio(value: number): string {
+  return `${value.toFixed(2)} times as long`;
+}
+
+function bytes(count: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  const power = count < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(count) / 3));
+  return `${(count / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power] ?? ""}`;
+}
+
+/** A statement without what its tensors are, to fit a column. */
+function shortened(statement: string): string {
+  const short = statement
+    .replaceAll(/(T\d+)_\w+\[[^\]]*\](?: \(DeviceMesh\{[^}]*\}\))?/g, "$1")
+    .replaceAll(/\s+/g, " ");
+  return short.length <= 48 ? short : `${short.slice(0, 45)}...`;
+}
+
+/** The JSON document of --json, described in docs/explain.md. Times are milliseconds. */
+export function explainDocument({
+  file,
+  flags,
+  params,
+  sizes,
+  profile,
+  explanation,
+  milliseconds,
+}: ExplainResult): object {
+  const { run, serial, peakBytes, choice, reshardings } = explanation;
+  const { idle, ...rest } = run;
+  return {
+    file,
+    devices: flags.devices,
+    on: flags.on,
+    params,
+    sizes: Object.fromEntries(sizes),
+    machine: profile.machine,
+    ...rest,
+    idle,
+    serial,
+    peakBytes,
+    reshardings: reshardings ?? undefined,
+    scheduleChoice: choice?.reason,
+    considered: choice?.considered.map(({ candidate, milliseconds: predicted }) => ({
+      name: candidate.name,
+      milliseconds: predicted,
+    })),
+    took: milliseconds,
+  };
+}

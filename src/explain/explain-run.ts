@@ -1,0 +1,122 @@
+/**
+ * Explains one run of a Program, predicted or measured: how much longer it took than its kernels alone, and why. Causes
+ * add up to the exposed time exactly: idle time of the rank that ended last, and what its kernels took longer than the
+ * serial program's.
+ */
+import type { Program } from "../commands/program.ts";
+import { commandCosts, type CostOf } from "../simulate/command-cost.ts";
+import type { MachineProfile } from "../simulate/machine-profile.ts";
+import { at } from "../support/invariant.ts";
+import { keysOf } from "../support/keys-of.ts";
+import type { TraceEvent } from "../trace/event.ts";
+import { overlapOf, type RankOverlap } from "../trace/overlap.ts";
+import { type Cause, causes } from "./causes.ts";
+import { dependencesOf } from "./dependences.ts";
+import { type Floor, floorOf, kernelTimeOf } from "./floor.ts";
+import { type IdlePart, idleTimeOf } from "./idle-time.ts";
+import { type RegionRow, regionRows } from "./region-rows.ts";
+import { regionsOf } from "./regions.ts";
+import { timingOf } from "./timing.ts";
+
+export interface ExplainedRun {
+  /** The run's time in milliseconds, with the fixed cost of a run. */
+  readonly milliseconds: number;
+  /** The rank that ended last: causes and exposed time are its. */
+  readonly rank: number;
+  readonly floor: Floor;
+  /** Milliseconds longer than the kernels of the serial program, or without one, than its own kernels alone. */
+  readonly exposed: number;
+  /** Milliseconds by cause, the greatest first; they add up to `exposed`. A negative one is a gain. */
+  readonly causes: readonly { readonly cause: Cause; readonly milliseconds: number }[];
+  /** The idle time of the rank, in order of time. */
+  readonly idle: readonly IdlePart[];
+  /** The regions that communicate, in the order of the host program. */
+  readonly regions: readonly RegionRow[];
+  /** What the rank's streams did, and the share of its communication that its kernels hid. */
+  readonly overlap: RankOverlap;
+  /** What the profile lacks; one sentence each. */
+  readonly assumptions: readonly string[];
+}
+
+/** A run of a Program. */
+export interface TracedRun {
+  readonly program: Program;
+  readonly trace: readonly TraceEvent[];
+  /** Including what the trace does not show: the launch of a graph, the host's work before the first command. */
+  readonly milliseconds: number;
+}
+
+export interface ExplainRunOptions {
+  /** The serial form of the same program; null if it is not known, as for a dump. */
+  readonly serial: Program | null;
+  /** Whether the run was one launch of a graph. */
+  readonly graph: boolean;
+}
+
+export function explainRun(
+  { program, trace, milliseconds }: TracedRun,
+  profile: MachineProfile,
+  { serial, graph }: ExplainRunOptions,
+): ExplainedRun {
+  const assumptions = new Set<string>();
+  const assume = (text: string): void => void assumptions.add(text);
+  const costOf = commandCosts(program, profile, assume);
+  const dependences = dependencesOf(program);
+  const timing = timingOf(program, dependences, trace);
+  const rank = lastRank(program, timing.end, dependences.first);
+  const issued = graph ? null : (index: number): number => (index * profile.costs.issue) / 1000;
+  const regionOf = regionsOf(program);
+  const idle = idleTimeOf(program, timing, regionOf, rank, issued);
+  const own = kernelTimeOf(program, rank, costOf);
+  const serialCosts = serial === null ? null : commandCosts(serial, profile, assume);
+  const alone = serial === null || serialCosts === null ? own : kernelTimeOf(serial, rank, serialCosts);
+  const times = new Map<Cause, number>();
+  const add = (cause: Cause, time: number): void => void times.set(cause, (times.get(cause) ?? 0) + time);
+  for (const { cause, start, end } of idle.parts) add(cause, end - start);
+  add("chunking", own.gemms - alone.gemms);
+  add("sums", own.others - alone.others);
+  // A kernel's launch counts as part of it, so one that passes beside another kernel is a gain.
+  add("latency", -own.launches);
+  add("interference", idle.kernels - (own.gemms + own.others - own.launches));
+  const launch = Math.min(milliseconds - idle.end, profile.costs.run / 1000);
+  add("host", launch);
+  // The last signals and events on the way, or the host, which still issues commands.
+  add(graph ? "latency" : "host", milliseconds - idle.end - launch);
+  const compute = alone.gemms + alone.others;
+  return {
+    milliseconds,
+    rank,
+    floor: floorOf(program, dependences, costOf, leastCompute(program, serial, costOf, serialCosts)),
+    exposed: milliseconds - compute,
+    causes: keysOf(causes)
+      .map((cause) => ({ cause, milliseconds: times.get(cause) ?? 0 }))
+      .filter(({ milliseconds: time }) => Math.abs(time) > 1e-9)
+      .sort((a, b) => b.milliseconds - a.milliseconds),
+    idle: idle.parts,
+    regions: regionRows(program, timing, regionOf, { rank, idle: idle.parts, costOf }),
+    overlap: at(overlapOf(program, trace), rank),
+    assumptions: [...assumptions].toSorted(),
+  };
+}
+
+/** Chunks may be faster than a whole GEMM, if they happen to fit the kernel's tiles. */
+function leastCompute(program: Program, serial: Program | null, costOf: CostOf, serialCosts: CostOf | null): number {
+  const busiest = (own: Program, costs: CostOf): number =>
+    own.ranks.reduce((most, { rank }) => {
+      const { gemms, others } = kernelTimeOf(own, rank, costs);
+      return Math.max(most, gemms + others);
+    }, 0);
+  const own = busiest(program, costOf);
+  return serial === null || serialCosts === null ? own : Math.min(own, busiest(serial, serialCosts));
+}
+
+function lastRank({ ranks }: Program, end: Float64Array, first: Int32Array): number {
+  let [found, latest] = [0, -1];
+  for (const { rank, commands } of ranks) {
+    for (let index = 0; index < commands.length; index++) {
+      const time = at(end, at(first, rank) + index);
+      if (time > latest) [found, latest] = [rank, time];
+    }
+  }
+  return found;
+}

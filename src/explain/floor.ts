@@ -1,0 +1,94 @@
+/**
+ * What no schedule of a Program can beat on a machine: the kernels of one rank alone, the bytes over one link alone, and
+ * the chain of commands that depend on each other, as if nothing else ran.
+ */
+import { touchesPeers } from "../commands/barriers.ts";
+import type { Program } from "../commands/program.ts";
+import { isWork } from "../commands/command.ts";
+import { type CostOf } from "../simulate/command-cost.ts";
+import { at } from "../support/invariant.ts";
+import type { Dependences } from "./dependences.ts";
+import { type Link, linksOf } from "./links.ts";
+
+/** Milliseconds. */
+export interface Floor {
+  /** The greatest of the others. */
+  readonly milliseconds: number;
+  /** The kernels of the busiest rank, of the serial program if that takes less. */
+  readonly compute: number;
+  /** The copies over the busiest direction of a link, or the library's transfers of the busiest rank. */
+  readonly communication: number;
+  /** The longest chain of commands that wait for each other. */
+  readonly chain: number;
+}
+
+/** A rank's kernels alone, with their launches, in milliseconds. */
+export interface KernelTime {
+  readonly gemms: number;
+  readonly others: number;
+  /** The launches among these: the first part of each kernel, beside which other kernels can run. */
+  readonly launches: number;
+}
+
+export function kernelTimeOf({ ranks, kernels, buffers }: Program, rank: number, costOf: CostOf): KernelTime {
+  let [gemms, others, launches] = [0, 0, 0];
+  for (const [index, command] of at(ranks, rank).commands.entries()) {
+    if (command.kind !== "launch" || touchesPeers({ buffers }, rank, command)) continue;
+    const { kind } = at(kernels, command.kernel);
+    const { latency, busy } = costOf(rank, index);
+    const time = (latency + busy) / 1000;
+    launches += latency / 1000;
+    if (kind === "matmul" || kind === "linear") gemms += time;
+    else others += time;
+  }
+  return { gemms, others, launches };
+}
+
+export function floorOf(program: Program, dependences: Dependences, costOf: CostOf, compute: number): Floor {
+  const communication = Math.max(0, ...linkTimes(program, costOf).values(), ...transferTimes(program, costOf));
+  const chain = chainOf(program, dependences, costOf);
+  return { milliseconds: Math.max(compute, communication, chain), compute, communication, chain };
+}
+
+/** Milliseconds for which copies occupy each direction of a link. */
+function linkTimes(program: Program, costOf: CostOf): ReadonlyMap<Link, number> {
+  const times = new Map<Link, number>();
+  for (const { rank, commands } of program.ranks) {
+    for (const index of commands.keys()) {
+      const links = linksOf(program, rank, index);
+      if (links.length === 0) continue;
+      const { busy } = costOf(rank, index);
+      for (const link of links) times.set(link, (times.get(link) ?? 0) + busy / 1000);
+    }
+  }
+  return times;
+}
+
+function transferTimes({ ranks }: Program, costOf: CostOf): readonly number[] {
+  return ranks.map(({ rank, commands }) =>
+    commands.reduce(
+      (sum, command, index) => (command.kind === "transfer" ? sum + costOf(rank, index).busy / 1000 : sum),
+      0,
+    ),
+  );
+}
+
+function chainOf(
+  { ranks }: Program,
+  { order, previous, source, peers, rankOf, indexOf }: Dependences,
+  costOf: CostOf,
+): number {
+  const end = new Float64Array(order.length);
+  let longest = 0;
+  for (const number of order) {
+    const [rank, index] = [rankOf(number), indexOf(number)];
+    const after = [at(previous, number), at(source, number)];
+    for (const peer of peers(number)) after.push(at(previous, peer));
+    const start = after.reduce((latest, other) => (other < 0 ? latest : Math.max(latest, at(end, other))), 0);
+    const { kind } = at(at(ranks, rank).commands, index);
+    const { latency, busy } = isWork(kind) ? costOf(rank, index) : { latency: 0, busy: 0 };
+    end[number] = start + (latency + busy) / 1000;
+    longest = Math.max(longest, at(end, number));
+  }
+  return longest;
+}

@@ -1,0 +1,155 @@
+/** What each region of a run that communicates does, seen from one rank. */
+import { isWork } from "../commands/command.ts";
+import type { Program } from "../commands/program.ts";
+import { touchesPeers } from "../commands/barriers.ts";
+import type { CostOf } from "../simulate/command-cost.ts";
+import { at } from "../support/invariant.ts";
+import { bytesOf } from "../trace/command-work.ts";
+import { intersectionOf, type Interval, lengthOf, unionOf } from "../trace/overlap.ts";
+import type { Cause } from "./causes.ts";
+import type { IdlePart } from "./idle-time.ts";
+import { linksOf } from "./links.ts";
+import type { RegionOf } from "./regions.ts";
+import type { Timing } from "./timing.ts";
+
+/** Times are milliseconds. */
+export interface RegionRow {
+  /** The position of its statement in the host program's body. */
+  readonly region: number;
+  readonly isLoop: boolean;
+  /** The statement of its first GEMM, or of its first communication. */
+  readonly statement: string;
+  /** Iterations of its outermost loop; 1 without a loop. */
+  readonly chunks: number;
+  /** Streams of the rank that run its kernels and communication. */
+  readonly streams: number;
+  /** GEMMs alone. */
+  readonly gemms: number;
+  /** Bytes that copies and kernels in peers' memory move over the rank's link, by direction. */
+  readonly sent: number;
+  readonly received: number;
+  /** Bytes of the library's transfers: the larger side of the rank, as nccl-tests counts. */
+  readonly transferred: number;
+  /** In which the rank's communication of this region moves data. */
+  readonly communication: number;
+  /** The share of it in which a kernel of the rank runs; null without communication. */
+  readonly hidden: number | null;
+  /** In which the rank waits for this region's communication. */
+  readonly exposed: number;
+}
+
+/** Causes that a region's communication has. */
+const communicationCauses: ReadonlySet<Cause> = new Set<Cause>([
+  "firstChunk",
+  "lastChunk",
+  "linkBound",
+  "notInLoop",
+  "sms",
+  "reuse",
+]);
+
+interface Gathered {
+  readonly region: number;
+  isLoop: boolean;
+  statement: string;
+  isGemm: boolean;
+  gemms: number;
+  sent: number;
+  received: number;
+  transferred: number;
+  exposed: number;
+  readonly spans: Interval[];
+  readonly iterations: Set<number>;
+  readonly streams: Set<number>;
+}
+
+/** In the order of the host program. */
+export function regionRows(
+  program: Program,
+  timing: Timing,
+  regionOf: RegionOf,
+  { rank: own, idle, costOf }: { readonly rank: number; readonly idle: readonly IdlePart[]; readonly costOf: CostOf },
+): readonly RegionRow[] {
+  const { dependences, start, end } = timing;
+  const regions = new Map<number, Gathered>();
+  const kernels: Interval[] = [];
+  for (const { rank, commands, origins } of program.ranks) {
+    for (const [index, command] of commands.entries()) {
+      if (!isWork(command.kind)) continue;
+      const links = linksOf(program, rank, index);
+      const [out, into] = [links.includes(`out ${own}`), links.includes(`in ${own}`)];
+      if (rank !== own && !out && !into) continue;
+      const key = regionOf(rank, index);
+      const found = regions.get(key.id) ?? emptyRegion(key.id);
+      regions.set(key.id, found);
+      const number = at(dependences.first, rank) + index;
+      const span = { start: at(start, number), end: at(end, number) };
+      const moves = command.kind === "transfer" || out || into;
+      const bytes = bytesOf(program, rank, index) ?? 0;
+      if (out) found.sent += bytes;
+      if (into) found.received += bytes;
+      if (moves) found.spans.push(span);
+      if (rank !== own) continue;
+      const { statement, iteration } = at(origins, index);
+      if (command.kind === "transfer") found.transferred += bytes;
+      found.iterations.add(iteration[0] ?? 0);
+      found.streams.add(command.stream);
+      found.isLoop ||= key.isLoop;
+      const kernel = command.kind === "launch" ? at(program.kernels, command.kernel).kind : null;
+      const isGemm = kernel === "matmul" || kernel === "linear";
+      if (isGemm) found.gemms += (costOf(rank, index).latency + costOf(rank, index).busy) / 1000;
+      if (found.statement === "" || (isGemm && !found.isGemm)) {
+        found.statement = statement;
+        found.isGemm = isGemm;
+      }
+      if (command.kind === "launch" && !touchesPeers(program, rank, command)) kernels.push(span);
+    }
+  }
+  for (const { cause, command, start: from, end: to } of idle) {
+    if (command < 0 || !communicationCauses.has(cause)) continue;
+    const { id } = regionOf(dependences.rankOf(command), dependences.indexOf(command));
+    const region = regions.get(id);
+    if (region !== undefined) region.exposed += to - from;
+  }
+  const busy = unionOf(kernels);
+  return [...regions.values()]
+    .filter(({ spans }) => spans.length > 0)
+    .sort((a, b) => a.region - b.region)
+    .map(({ spans, iterations, streams, ...row }): RegionRow => {
+      const moving = unionOf(spans);
+      const communication = lengthOf(moving);
+      const hidden = communication === 0 ? null : lengthOf(intersectionOf(busy, moving)) / communication;
+      const { region, isLoop, statement, gemms, sent, received, transferred, exposed } = row;
+      return {
+        region,
+        isLoop,
+        statement,
+        chunks: isLoop ? iterations.size : 1,
+        streams: streams.size,
+        gemms,
+        sent,
+        received,
+        transferred,
+        communication,
+        hidden,
+        exposed,
+      };
+    });
+}
+
+function emptyRegion(region: number): Gathered {
+  return {
+    region,
+    isLoop: false,
+    statement: "",
+    isGemm: false,
+    gemms: 0,
+    sent: 0,
+    received: 0,
+    transferred: 0,
+    exposed: 0,
+    spans: [],
+    iterations: new Set(),
+    streams: new Set(),
+  };
+}

@@ -1,0 +1,79 @@
+/**
+ * When each command of a run started and ended, and which command it waited for last. A trace has the launches, copies
+ * and transfers; the commands that only order streams end with the last command that they wait for.
+ */
+import { isWork } from "../commands/command.ts";
+import type { Program } from "../commands/program.ts";
+import { at } from "../support/invariant.ts";
+import type { TraceEvent } from "../trace/event.ts";
+import type { Dependences } from "./dependences.ts";
+
+/** By number of the command. Times are milliseconds. */
+export interface Timing {
+  readonly dependences: Dependences;
+  /** Of a transfer: when its data started to move, because all participants that it needs had arrived. */
+  readonly start: Float64Array;
+  readonly end: Float64Array;
+  readonly isWork: Uint8Array;
+  /** The launch, copy or transfer that ended last among those that the command waits for; -1 if it waits for none. */
+  readonly after: Int32Array;
+  /** When that one ended; 0 without one. */
+  readonly ready: Float64Array;
+}
+
+/** Work without an event (a rank of another process) takes no time. */
+export function timingOf(program: Program, dependences: Dependences, events: readonly TraceEvent[]): Timing {
+  const { first, order, previous, source, peers, rankOf, indexOf } = dependences;
+  const count = order.length;
+  const start = new Float64Array(count);
+  const end = new Float64Array(count);
+  const ready = new Float64Array(count);
+  const after = new Int32Array(count).fill(-1);
+  const work = new Uint8Array(count);
+  const traced: (TraceEvent | undefined)[] = [];
+  for (const event of events) traced[at(first, event.rank) + event.command] = event;
+  for (const number of order) {
+    const command = at(at(program.ranks, rankOf(number)).commands, indexOf(number));
+    const wait = (other: number): void => {
+      if (other < 0) return;
+      const worked = work[other] === 1;
+      const found = worked ? other : at(after, other);
+      const time = worked ? at(end, other) : at(ready, other);
+      if (found < 0 || (at(after, number) >= 0 && time <= at(ready, number))) return;
+      after[number] = found;
+      ready[number] = time;
+    };
+    wait(at(previous, number));
+    wait(at(source, number));
+    for (const peer of peers(number)) if (peer !== number) wait(at(previous, peer));
+    if (!isWork(command.kind)) {
+      start[number] = end[number] = at(ready, number);
+      continue;
+    }
+    const event = traced[number];
+    work[number] = 1;
+    end[number] = event?.end ?? at(ready, number);
+    // A library may let a rank continue before late peers have arrived.
+    const arrived = command.kind === "transfer" ? Math.min(at(ready, number), at(end, number)) : 0;
+    start[number] = Math.max(event?.start ?? at(ready, number), arrived);
+  }
+  return { dependences, start, end, isWork: work, after, ready };
+}
+
+/** What `entriesOf` gives for each launch, copy and transfer, by key, in the order in which they end. */
+export function workByEnd<Key, Value>(
+  { isWork, end }: Timing,
+  entriesOf: (number: number) => readonly (readonly [Key, Value])[],
+): ReadonlyMap<Key, readonly Value[]> {
+  const numbers = [...isWork.keys()].filter((number) => isWork[number] === 1);
+  numbers.sort((a, b) => at(end, a) - at(end, b));
+  const found = new Map<Key, Value[]>();
+  for (const number of numbers) {
+    for (const [key, value] of entriesOf(number)) {
+      const all = found.get(key);
+      if (all === undefined) found.set(key, [value]);
+      else all.push(value);
+    }
+  }
+  return found;
+}

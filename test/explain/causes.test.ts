@@ -1,0 +1,142 @@
+/** Each cause of exposed time, planted alone by a machine on which only one thing is slow: it is named first. */
+import { describe, expect, it } from "vitest";
+import { DeviceMesh, explain, Fusion, linear, set } from "braid";
+import { planOwn } from "../../src/bench/braid/plan-own.ts";
+import { type Implementation, parseImplementations } from "../../src/bench/implementation.ts";
+import type { Primitive } from "../../src/bench/primitives.ts";
+import { type Cause, causes } from "../../src/explain/causes.ts";
+import { type ExplainedRun, explainRun } from "../../src/explain/explain-run.ts";
+import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
+import { simulate } from "../../src/simulate/simulate.ts";
+import { at } from "../../src/support/invariant.ts";
+import { keysOf } from "../../src/support/keys-of.ts";
+import { machine, noCosts, perMegabyte, transfersAt } from "./machine.ts";
+
+interface Planted {
+  readonly cause: Cause;
+  readonly primitive: Primitive;
+  /** As for `braid bench --impl`. */
+  readonly implementation: string;
+  readonly slow: Partial<MachineProfile>;
+}
+
+const [gather, scatter] = ["tp-columnwise", "tp-rowwise"] as const;
+const copies = (microseconds: number): Partial<MachineProfile> => ({ peerCopies: perMegabyte(microseconds) });
+
+const planted: readonly Planted[] = [
+  {
+    cause: "notInLoop",
+    primitive: gather,
+    implementation: "serial",
+    slow: { transfers: transfersAt(perMegabyte(20)) },
+  },
+  {
+    cause: "firstChunk",
+    primitive: gather,
+    implementation: "braid;backend=cuda;form=collective;chunks=2",
+    slow: copies(20),
+  },
+  { cause: "lastChunk", primitive: scatter, implementation: "braid;backend=cuda", slow: copies(20) },
+  {
+    cause: "linkBound",
+    primitive: gather,
+    implementation: "braid;backend=cuda;form=collective;chunks=4",
+    slow: copies(300),
+  },
+  {
+    cause: "chunking",
+    primitive: gather,
+    implementation: "braid;backend=cuda",
+    slow: { products: [{ dtype: "bfloat16", m: [256, 1024], n: [1], k: [1], teraflops: [5, 10] }] },
+  },
+  {
+    cause: "sums",
+    primitive: scatter,
+    implementation: "braid;backend=cuda",
+    slow: { memory: perMegabyte(10) },
+  },
+  {
+    cause: "interference",
+    primitive: gather,
+    implementation: "braid;backend=cuda;kernelCopies=16000000",
+    slow: { kernelCopies: perMegabyte(20), costs: { ...noCosts, underTransfer: 3 } },
+  },
+  {
+    cause: "sms",
+    primitive: gather,
+    implementation: "braid;backend=nccl;form=collective;chunks=8",
+    slow: { transfers: transfersAt(perMegabyte(20)) },
+  },
+  {
+    cause: "reuse",
+    primitive: gather,
+    implementation: "braid;backend=cuda;streams=1;copyStream=inline",
+    slow: copies(50),
+  },
+  {
+    cause: "localCopy",
+    primitive: gather,
+    implementation: "braid;backend=cuda",
+    slow: { localCopies: perMegabyte(50), ...copies(60) },
+  },
+  {
+    cause: "host",
+    primitive: gather,
+    implementation: "braid;backend=cuda;graph=off",
+    slow: { costs: { ...noCosts, issue: 50 } },
+  },
+  {
+    cause: "latency",
+    primitive: gather,
+    implementation: "braid;backend=cuda",
+    slow: { costs: { ...noCosts, signal: 100 } },
+  },
+];
+
+function implementationOf(text: string): Extract<Implementation, { readonly kind: "braid" }> {
+  const [found] = parseImplementations(text, "test");
+  if (found?.kind !== "braid") throw new Error(text);
+  return found;
+}
+
+function explained({ primitive, implementation, slow }: Planted): ExplainedRun {
+  const profile = machine(slow);
+  const problem = { primitive, dtype: "bfloat16", m: 1024, n: 1024, k: 1024, devices: 4 } as const;
+  const plan = (text: string) => planOwn(implementationOf(text), problem, { on: "cuda", profile }).program;
+  const graph = !implementation.includes("graph=off");
+  const program = plan(implementation);
+  const run = { program, ...simulate(program, profile, { graph }) };
+  return explainRun(run, profile, { serial: plan("serial"), graph });
+}
+
+describe("a cause planted alone", () => {
+  it.each(planted)("$cause is named first", (each) => {
+    const { causes: found, exposed, milliseconds, floor } = explained(each);
+    const [first] = found;
+    expect(first?.cause, JSON.stringify(found)).toBe(each.cause);
+    expect(at(found, 0).milliseconds).toBeGreaterThan(0.3 * exposed);
+    const sum = found.reduce((total, { milliseconds: time }) => total + time, 0);
+    expect(sum).toBeCloseTo(exposed, 9);
+    expect(milliseconds).toBeGreaterThanOrEqual(floor.compute - 1e-9);
+  });
+
+  it("names a late peer first on a rank that has no rows", () => {
+    const f = new Fusion();
+    const [x, w] = [f.input([5, 1024], "bfloat16"), f.input([1024, 1024], "bfloat16")];
+    const y = linear(x, w);
+    const whole = set(y);
+    f.output(whole);
+    // Rank 3 has the first share.
+    const mesh = new DeviceMesh([3, 2, 1, 0]);
+    for (const tensor of [x, w, y, whole]) tensor.setDeviceMesh(mesh);
+    for (const tensor of [x, y]) tensor.outerSplit(0, 4).parallelize("DIDx");
+    const options = { devices: 4, on: "cuda", backend: "nccl", overlap: false } as const;
+    const { run } = explain(f, options, machine({}));
+    expect(run).toMatchObject({ rank: 0, causes: [{ cause: "latePeer" }] });
+  });
+
+  it("has a test for each cause", () => {
+    const tested = new Set<Cause>([...planted.map(({ cause }) => cause), "latePeer"]);
+    expect(keysOf(causes).filter((cause) => !tested.has(cause))).toEqual([]);
+  });
+});
