@@ -12,6 +12,7 @@ export { requireGpus } from "./backends/cuda/require-gpus.ts";
 export { type EndOfWorld, type Rendezvous, soloRendezvous } from "./backends/cuda/world.ts";
 
 import type { Backend } from "./backends/backend.ts";
+import { attentionObstacle } from "./backends/cuda/attention/availability.ts";
 import { driverPrototypes } from "./backends/cuda/bindings/driver-api.ts";
 import { loadLibrary } from "./backends/cuda/bindings/native-library.ts";
 import { createCudaBackend } from "./backends/cuda/cuda-backend.ts";
@@ -24,6 +25,7 @@ import { fail } from "./diagnostics/diagnostic.ts";
  */
 export const cudaBackend: Backend = {
   name: "cuda",
+  attentionObstacle: () => attentionObstacle(0),
   open: async ({ world, localRanks }) => {
     if (world !== 1) oneProcess(world);
     return createCudaBackend({ rendezvous: soloRendezvous() }).open({ world, localRanks });

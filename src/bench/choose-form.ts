@@ -5,7 +5,7 @@
  */
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { AnyCompilation } from "../compile/compile.ts";
-import { type ChooseOptions, type CompiledCandidate, considerSchedules } from "../tune/choose/choose.ts";
+import { type ChooseOptions, type CompiledCandidate, considerSchedules } from "../tune/choose/consider.ts";
 import { decide } from "../tune/choose/decide.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";

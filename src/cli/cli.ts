@@ -8,6 +8,7 @@ import { packageFile } from "../backends/package-file.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { reportError } from "./terminal/report-error.ts";
 import type { Terminal } from "./terminal/terminal.ts";
+import { withValues } from "./flags/flags-alone.ts";
 import { usageError } from "./flags/usage-error.ts";
 
 interface CommandContext {
@@ -22,6 +23,7 @@ const commands: Readonly<Record<string, (context: CommandContext) => Promise<Com
   lower: async ({ terminal, finish }) => (await import("./lower/command.ts")).lowerCommand(terminal, finish),
   run: async ({ terminal, finish, args }) => (await import("./run/command.ts")).runCommand(terminal, finish, args),
   verify: async ({ terminal, finish }) => (await import("./verify/command.ts")).verifyCommand(terminal, finish),
+  explain: async ({ terminal, finish }) => (await import("./explain/command.ts")).explainCommand(terminal, finish),
   bench: async ({ terminal, finish, args }) =>
     (await import("./bench/command.ts")).benchCommand(terminal, finish, args),
   calibrate: async ({ terminal, finish, args }) =>
@@ -59,7 +61,7 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
       terminal.err(braid.helpInformation());
       return exitStatus.badInput;
     }
-    await braid.parseAsync(args, { from: "user" });
+    await braid.parseAsync(withValues(args, braid.commands), { from: "user" });
     return status;
   } catch (error) {
     return reportError(error, terminal, args.includes("--json"));

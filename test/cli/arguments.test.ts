@@ -35,11 +35,15 @@ interface BadArguments {
 const bad: readonly BadArguments[] = [
   {
     args: ["lwoer", "x.ts"],
-    expected: ["there is no command lwoer", "lower, run, verify, bench, calibrate, doctor", "did you mean lower?"],
+    expected: [
+      "there is no command lwoer",
+      "lower, run, verify, explain, bench, calibrate, doctor",
+      "did you mean lower?",
+    ],
   },
   {
     args: ["prove", "x.ts"],
-    expected: ["there is no command prove", "expected: one of lower, run, verify, bench, calibrate, doctor"],
+    expected: ["there is no command prove", "expected: one of lower, run, verify, explain, bench, calibrate, doctor"],
   },
   { args: ["lower"], expected: ["missing required argument", "found: nothing", "expected: braid lower"] },
   { args: ["lower", "a.ts", "b.ts"], expected: ["arguments that the command does not take", "found: b.ts"] },

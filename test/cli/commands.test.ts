@@ -80,12 +80,14 @@ describe("braid lower", () => {
     const all = await cli("lower", example, "--print-after", "all");
     expect(all.out.match(/^\/\/ after .*$/gm)).toEqual([
       "// after remove-dead-ops (unchanged)",
+      "// after decompose-attention (unchanged)",
       "// after propagate-shardings (unchanged)",
       "// after place-scalars (unchanged)",
       "// after place-casts (unchanged)",
       "// after ignore-stream-axes (unchanged)",
       "// after fold-permutes (unchanged)",
       "// after fold-sums (unchanged)",
+      "// after split-indices (unchanged)",
       "// after split-partial-reductions (unchanged)",
       "// after insert-resharding-sets-after (unchanged)",
       "// after insert-resharding-sets-before",
@@ -96,6 +98,7 @@ describe("braid lower", () => {
       "// after exchange-reductions (unchanged)",
       "// after stream-parallel-type",
       "// after convert-op-to-communication",
+      "// after sink-waits (unchanged)",
       "// after deallocate",
       "// after shrink-stream-buffers",
     ]);

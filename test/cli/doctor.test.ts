@@ -49,6 +49,7 @@ describe("braid doctor", () => {
       "CUDA driver",
       "NVRTC",
       "cuBLASLt",
+      "cuDNN",
       "NCCL",
       "GPU",
     ]) {

@@ -19,6 +19,13 @@ it("the examples are those of the documentation", () => {
     "reduce-scatter",
     "ring-allgather-matmul",
     "set",
+    "transformer/attention",
+    "transformer/data-parallel",
+    "transformer/gpt-block",
+    "transformer/llama-block",
+    "transformer/mlp",
+    "transformer/ring-attention",
+    "transformer/weight-prefetch",
   ]);
 });
 

@@ -1,9 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { cast, DeviceMesh, div, Fusion, mul, set, sum } from "braid";
+import { cast, DeviceMesh, div, Fusion, matmul, mul, permute, set, softmax, sum } from "braid";
 import { exitStatus, statusOf } from "../../src/cli/exit-status.ts";
 import { checkOutputs, type Suspect, withSpecialChecks } from "../../src/cli/run/output-check.ts";
 import type { OutputCopy } from "../../src/cli/run/output-copies.ts";
-import { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
+import { emptyTensor, Tensor } from "../../src/numerics/tensor/host-tensor.ts";
+import { elementsOf } from "../../src/numerics/tensor/storage.ts";
+import { compare } from "../../src/oracle/compare.ts";
+import { evaluateFusion } from "../../src/oracle/evaluate.ts";
+import { areBoundsWide, compareNorms } from "../../src/oracle/norms.ts";
+import { randomInputs } from "../../src/oracle/random-inputs.ts";
+import { createRandom } from "../../src/support/random.ts";
 
 function floats(shape: readonly number[], values: readonly number[]): Tensor {
   return { dtype: "float", shape, data: Float32Array.from(values) };
@@ -115,6 +121,62 @@ describe("what has no error bound", () => {
     expect(result?.check).toMatchObject({ ok: false, elements: 2, compared: 0 });
     expect(result?.failure?.code).toBe("not-checked");
     expect(result?.failure?.found).toContain("T2 (div of T1, T1): a divisor may be 0");
+  });
+});
+
+describe("bounds that are too wide to say much", () => {
+  /** A softmax of products of products. */
+  const f = new Fusion();
+  const shapes = [
+    { dtype: "bfloat16", shape: [8, 64] },
+    { dtype: "bfloat16", shape: [64, 64] },
+  ] as const;
+  const [x, w] = [f.input([8, 64], "bfloat16"), f.input([64, 64], "bfloat16")];
+  const y = matmul(x, w);
+  f.output(softmax(mul(matmul(y, permute(y, [1, 0])), 1 / 8), 1));
+  const inputs = randomInputs(shapes, createRandom(3), "uniform");
+  const { outputs, bounds } = evaluateFusion(f.data(), inputs);
+  const right = outputs[0] ?? floats([], []);
+  const checked = (tensor: Tensor, setting = {}) =>
+    checkOutputs(f.data(), inputs, new Map(), [whole(tensor)], "braid", setting)[0];
+
+  it("are not all there is: the output is compared as a whole", () => {
+    expect(areBoundsWide(right, bounds[0] ?? new Float64Array())).toBe(true);
+    const { check, failure } = checked(right) ?? {};
+    expect([check?.ok, failure]).toEqual([true, null]);
+    expect((check?.norm?.error ?? 0) * 4).toBeCloseTo(check?.norm?.limit ?? NaN, 12);
+  });
+
+  it("fail a result of half the size, and zeros", () => {
+    for (const factor of [0.5, 0]) {
+      const tensor = emptyTensor("bfloat16", right.shape);
+      const [to, from] = [elementsOf(tensor.dtype, tensor.data), elementsOf(right.dtype, right.data)];
+      for (let i = 0; i < from.length; i++) to.set(i, factor * Number(from.get(i)));
+      expect(compare(tensor, right, bounds[0] ?? new Float64Array()).firstBad).toBeNull();
+      expect(checked(tensor)?.failure).toMatchObject({
+        code: "check-failed",
+        message: "an output as a whole differs from the oracle",
+      });
+    }
+  });
+
+  it("say all there is to say about inputs with special values", () => {
+    expect(checked(right, { special: true })?.check.norm).toBeUndefined();
+  });
+
+  it("are not those of one op, nor of integers", () => {
+    const [tensor, exact] = [floats([2], [3, 4]), Tensor.from([3, 4], "int")];
+    expect(areBoundsWide(tensor, Float64Array.of(0.3, 0.3))).toBe(false);
+    expect(areBoundsWide(tensor, Float64Array.of(Infinity, 0.3))).toBe(false);
+    expect(areBoundsWide(tensor, Float64Array.of(0.4, Infinity))).toBe(true);
+    expect(areBoundsWide(exact, Float64Array.of(Infinity, Infinity))).toBe(false);
+  });
+
+  it("say nothing where the exact result is not finite", () => {
+    const [nan, one] = [floats([1], [NaN]), floats([1], [1])];
+    expect(compareNorms(one, one, nan)).toBeNull();
+    expect(compareNorms(one, nan, one)).toBeNull();
+    expect(compareNorms(nan, one, one)).toEqual({ error: Infinity, limit: 0 });
   });
 });
 

@@ -78,7 +78,18 @@ describe("braid verify", () => {
 
   it("more pairs of commands and queues than it can verify", () => {
     const example = path.join(root, "test/fixtures/programs/allgather.ts");
-    const { status, text } = braid(1000, "verify", example, "--devices", "4096", "--set", "S=8", "--set", "N=1");
+    const { status, text } = braid(
+      1000,
+      "verify",
+      example,
+      "--devices",
+      "4096",
+      "--set",
+      "S=8",
+      "--set",
+      "N=1",
+      "--full",
+    );
     expect(text).toContain("error[recording-too-long]");
     expect(text).toMatch(/found: \d+ commands on \d+ queues: \d+ pairs/);
     expect(text).toContain("expected: at most 4294967296 pairs");

@@ -36,3 +36,13 @@ it("of the call that made a tensor, and of those that placed it", async () => {
     /T1 is middle, from \S*lines\.ts:15:\d+; setDeviceMesh at \S*lines\.ts:17:\d+; axis\(0\)\.parallelize\("Stream"\) at \S*lines\.ts:18:\d+/u,
   );
 });
+
+it("of the tensors that a refused call mentions", async () => {
+  const refused = text
+    .replace("program, slice", "gradients, program, round, slice, sum")
+    .replace("  f.output(y);", "  const wrong = round(x);\n  gradients(f, { of: [sum(wrong, [0, 1])], wrt: [x] });");
+  const { err } = await cli("lower", folder.write("refused.ts", refused), "--devices", "2");
+  expect(err).toContain("error[not-differentiable]");
+  // The line has 25 columns.
+  expect(err).toMatch(/where: \S*refused\.ts:17:12\n {2}where: T2 is from \S*refused\.ts:16:[12]\d\n/u);
+});

@@ -10,7 +10,7 @@ import type { LoweringOptions } from "../../passes/options.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { scheduleNames } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
-import { requireNoSchedule } from "../../tune/choose/choose.ts";
+import { requireNoSchedule } from "../../tune/choose/consider.ts";
 import type { BraidOptions } from "./braid-options.ts";
 import { chooseForm, type Shape } from "../choose-form.ts";
 import type { Implementation, OwnName } from "../implementation.ts";

@@ -4,6 +4,7 @@
  * is made.
  */
 import { cublasLtPrototypes } from "../../backends/cuda/bindings/cublaslt-api.ts";
+import { cudnnPrototypes } from "../../backends/cuda/bindings/cudnn-api.ts";
 import {
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
@@ -18,6 +19,7 @@ import {
   loadLibrary,
   type Prototypes,
 } from "../../backends/cuda/bindings/native-library.ts";
+import { dottedCudnn, oldestCudnn } from "../../backends/cuda/attention/availability.ts";
 import { ncclPrototypes } from "../../backends/cuda/bindings/nccl-api.ts";
 import { nvrtcPrototypes } from "../../backends/cuda/bindings/nvrtc-api.ts";
 import { oldestCapability, out } from "../../backends/cuda/gpu.ts";
@@ -28,6 +30,7 @@ const gives: { readonly [L in CudaLibrary]: string } = {
   driver: "runs on NVIDIA GPUs (--on cuda)",
   nvrtc: "compiles kernels for GPUs (--on cuda)",
   cublasLt: "matmul on GPUs (--on cuda)",
+  cudnn: "attention as one kernel on GPUs (--attention auto)",
   nccl: "collectives between GPUs (--on cuda)",
 };
 
@@ -44,6 +47,9 @@ export function cudaFindings(): readonly Finding[] {
       const version = Number(functions.cublasLtGetVersion());
       return `${Math.floor(version / 10_000)}.${Math.floor(version / 100) % 100}.${version % 100}`;
     }),
+    libraryFinding("cudnn", tryLoad("cudnn", cudnnPrototypes), (functions) =>
+      cudnnVersion(Number(functions.cudnnGetVersion())),
+    ),
     libraryFinding("nccl", tryLoad("nccl", ncclPrototypes), (functions) => {
       const version = out((value) => functions.ncclGetVersion(value));
       return `${Math.floor(version / 10_000)}.${Math.floor(version / 100) % 100}.${version % 100}`;
@@ -129,6 +135,13 @@ function peerFindings(driver: DriverFunctions, devices: readonly number[]): read
 
 function noGpu(detail: string): Finding {
   return { name: "GPU", status: "missing", detail, gives: gives.driver, lookedIn: ["the driver's devices"] };
+}
+
+/** Whether it is new enough shows in the version. */
+function cudnnVersion(version: number): string {
+  return version < oldestCudnn
+    ? `${dottedCudnn(version)} (needs ${dottedCudnn(oldestCudnn)} or newer)`
+    : dottedCudnn(version);
 }
 
 /** 13000 is 13.0. */

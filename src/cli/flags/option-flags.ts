@@ -53,10 +53,12 @@ function flagOption(name: string, row: OptionRow, usual: unknown): Option {
   const flag = flagOfRow(name, row);
   const help = otherwise === undefined ? row.help : `${row.help} (default: ${otherwise})`;
   if (kind.argument === null) return new Option(flag, help).helpGroup(`${optionGroups[group]}:`);
-  const option = new Option(`${flag} <${kind.argument}>`, help)
+  const { alone } = kind;
+  const option = new Option(`${flag} ${alone === undefined ? `<${kind.argument}>` : `[${kind.argument}]`}`, help)
     .argParser(parserOf(flag, kind))
     .makeOptionMandatory(row.required ?? false)
     .helpGroup(`${optionGroups[group]}:`);
+  if (alone !== undefined) option.preset(alone);
   return usual === undefined ? option : option.default(usual, defaultText(usual));
 }
 

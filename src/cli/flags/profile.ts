@@ -21,8 +21,25 @@ export async function profileToChooseWith({
     return null;
   }
   if (profile === undefined) return mismatch("--schedule-choice", "auto", "--profile FILE with --schedule-choice auto");
+  return parsedProfile(profile);
+}
+
+/** The profile to predict with. Throws `option-value`, `file-unreadable` and `profile-invalid`. */
+export async function profileToPredictWith({ profile }: Options<"profile">): Promise<MachineProfile> {
+  if (profile !== undefined) return parsedProfile(profile);
+  return fail({
+    code: "option-value",
+    message: "a prediction needs the profile of a machine",
+    place: { kind: "option", text: "--profile" },
+    found: "no --profile",
+    expected: ["a JSON file that braid calibrate wrote", ...shippedProfiles()].join(", or "),
+    help: `add --profile ${shippedProfiles().at(-1) ?? "FILE"}, or measure this machine with braid calibrate`,
+  });
+}
+
+async function parsedProfile(file: string): Promise<MachineProfile> {
   const { parseProfile } = await import("../../simulate/parse-profile.ts");
-  return parseProfile(await readProfile(profile), profile);
+  return parseProfile(await readProfile(file), file);
 }
 
 /** A file takes precedence over a shipped profile of the same name. */

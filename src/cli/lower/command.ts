@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
 import { compileNames } from "../flags/compile-names.ts";
-import { whileBuilding } from "../program/build-apart.ts";
+import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/dump-file.ts";
 import { withProgress } from "../terminal/progress.ts";
 import type { Terminal } from "../terminal/terminal.ts";

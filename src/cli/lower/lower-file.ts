@@ -1,6 +1,6 @@
 /** What `braid lower` prints, as text: from a program file or a dump and flags. */
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
-import { pickOptions } from "../../compile/options/resolve.ts";
+import { loweringOn, pickOptions } from "../../compile/options/resolve.ts";
 import { lower } from "../../compile/lower.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { print, printProgramOfStage } from "../../host/print/print.ts";
@@ -10,7 +10,7 @@ import { at } from "../../support/invariant.ts";
 import { suggestion } from "../../support/nearest.ts";
 import type { CompileGiven } from "../flags/compile-names.ts";
 import { profileToChooseWith } from "../flags/profile.ts";
-import type { Building } from "../program/build-apart.ts";
+import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram, type BuiltProgram } from "../program/build-program.ts";
 import { inputSizes } from "../program/input-sizes.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
@@ -36,7 +36,7 @@ export async function lowerFile(
   }
   const described = { file, devices, rank, params, options };
   // Commands and the choice of lowering options depend on sizes. A host program alone needs no sizes.
-  if (!flags.printLists && profile === null) return hostText(source, options, flags, described);
+  if (!flags.printLists && profile === null) return hostText(source, loweringOn(options, flags.on), flags, described);
   const { compileFile } = await import("../program/compile-file.ts");
   const { loweringOf, requireLinked } = await import("../../compile/compile.ts");
   const { compiled, choice } = await compileFile(

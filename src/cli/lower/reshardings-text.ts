@@ -2,6 +2,7 @@
 import Table from "cli-table3";
 import { reshardings } from "../../compile/reshardings.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
+import type { Resharding } from "../../passes/reshard/list-reshardings.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { BuiltProgram } from "../program/build-program.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
@@ -25,7 +26,12 @@ export function reshardingsText(
   }
   const found = reshardings(source, { ...options, sizes });
   if (json) return `${JSON.stringify({ file, reshardings: found }, undefined, 2)}\n`;
-  if (found.length === 0) return "nothing moves between devices\n";
+  return `${reshardingLines(found).join("\n")}\n`;
+}
+
+/** The table, or one line if nothing moves. */
+export function reshardingLines(found: readonly Resharding[]): readonly string[] {
+  if (found.length === 0) return ["nothing moves between devices"];
   const table = new Table({ ...plainBorders, head: ["tensor", "collective", "along", "chunks", "bytes", "because"] });
   for (const { tensor, collective, along, chunked, bytes, reason } of found) {
     table.push([
@@ -37,5 +43,5 @@ export function reshardingsText(
       reason,
     ]);
   }
-  return `${trimmedLines(table.toString()).join("\n")}\n`;
+  return trimmedLines(table.toString());
 }

@@ -2,16 +2,18 @@
  * Loads a program file or a dump and builds its program for the given devices and parameters. Diagnostics name the
  * option that gave a bad value.
  */
-import { type HasFusionData, lowerStreams, placedData } from "../../compile/lower.ts";
+import { placedWithWarnings } from "../../compile/annotation-warnings.ts";
+import { type HasFusionData, lowerStreams } from "../../compile/lower.ts";
 import { lowerAll, requireMeshDevices, type Signature } from "../../compile/lower-all.ts";
 import type { GivenOptions, LoweringName, Options } from "../../compile/options.ts";
+import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../../host/nodes.ts";
 import type { Parameters } from "../../host/program-file.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import type { Building } from "./build-apart.ts";
+import type { Building } from "./apart/build-apart.ts";
 import { isDumpFile } from "./dump-file.ts";
 import { requireKnownScalars } from "./known-scalars.ts";
-import { revived } from "./revive.ts";
+import { revived } from "./apart/revive.ts";
 import type { ParsedContainer } from "../../host/parse/parse.ts";
 import type { LineOf } from "./statement-lines.ts";
 
@@ -69,7 +71,9 @@ async function fromProgram(
   if ("kind" in source) {
     requireMeshDevices(source.tensors, devices);
     const fusion = sourceOf(source);
-    return { source: fusion, signature: placedData(fusion, lowering), reference: fusion, ...used };
+    const { placed, warnings } = placedWithWarnings(fusion, lowering);
+    for (const warning of warnings) building.print(`${renderDiagnostic(warning)}\n`);
+    return { source: fusion, signature: placed, reference: fusion, ...used };
   }
   const lowered = source.map((host, rank) => lowerStreams(host, { ...lowering, rank }));
   const { signature } = lowerAll(lowered, { devices });

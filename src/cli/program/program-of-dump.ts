@@ -1,12 +1,12 @@
 /** Loads a dump as a program. A program file does not load this module. */
 import { lowerAll } from "../../compile/lower-all.ts";
 import type { HasFusionData } from "../../compile/lower.ts";
-import type { Building } from "./build-apart.ts";
+import type { Building } from "./apart/build-apart.ts";
 import { type BuildFlags, type BuiltProgram, sourceOf } from "./build-program.ts";
 import { badReference } from "./dump-file.ts";
 import { requireKnownParameters } from "./known-parameters.ts";
 import { loadDump } from "./load-dump.ts";
-import { revived } from "./revive.ts";
+import { revived } from "./apart/revive.ts";
 import { dumpLines } from "./statement-lines.ts";
 
 /**

@@ -10,6 +10,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { packageFile } from "../../backends/package-file.ts";
 import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import { siteText } from "../../support/call-site.ts";
 import type { Position, SourceMaps } from "./source-maps.ts";
 
 /** Deep enough to reach the user's frame below Braid's and the loader's own. */
@@ -100,7 +101,7 @@ async function neverSettles(file: string, signal: AbortSignal): Promise<never> {
 function diagnosticsOf(file: string, maps: SourceMaps, error: unknown): readonly Diagnostic[] {
   const site = callSite(error, maps);
   if (isDiagnosticError(error)) {
-    return error.diagnostics.map((diagnostic) => withCaller(diagnostic, site, file));
+    return error.diagnostics.map((diagnostic) => withCaller(withLines(diagnostic, maps), site, file));
   }
   const place = site ?? parsePlace(error) ?? { path: file };
   if (error instanceof ProgramExit) {
@@ -125,6 +126,27 @@ function diagnosticsOf(file: string, maps: SourceMaps, error: unknown): readonly
       help: "correct the program at that line",
     },
   ];
+}
+
+/** With the lines of the tensors that it mentions as the user wrote them. */
+function withLines(diagnostic: Diagnostic, maps: SourceMaps): Diagnostic {
+  if (diagnostic.tensors === undefined) return diagnostic;
+  const original = (text: string): string => {
+    const [, file, line, column] = /^(.+):(\d+):(\d+)$/u.exec(text) ?? [];
+    if (file === undefined) return text;
+    return siteText({
+      path: displayPath(file),
+      ...maps.original(file, { line: Number(line), column: Number(column) }),
+    });
+  };
+  const tensors = diagnostic.tensors.map(({ source, annotations, ...each }) => ({
+    ...each,
+    ...(source === undefined ? {} : { source: original(source) }),
+    ...(annotations === undefined
+      ? {}
+      : { annotations: annotations.map((call) => ({ ...call, source: original(call.source) })) }),
+  }));
+  return { ...diagnostic, tensors };
 }
 
 /** Adds the calling line, or the file if none of its lines was running. */

@@ -7,7 +7,7 @@ import { comparedOptions } from "../flags/compared-options.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { compileNames } from "../flags/compile-names.ts";
-import { whileBuilding } from "../program/build-apart.ts";
+import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/dump-file.ts";
 import { withProgress } from "../terminal/progress.ts";
 import type { RunFlags } from "./run-file.ts";
@@ -30,7 +30,9 @@ export function runCommand(
     const run = async (world: World | null, flight: FlightRecorder): Promise<ExitStatus> => {
       const [here, own] = [{ ...flags, devices: where.devices }, givenOptions(command, compileNames)];
       const result = await withProgress(terminal, (step) =>
-        whileBuilding(file, here, terminal.err, async (building) => {
+        whileBuilding(file, here, terminal.err, async (made) => {
+          // Warnings about the program are the same on all ranks.
+          const building = made !== null && (world?.rank ?? 0) > 0 ? { ...made, print: () => {} } : made;
           const [{ chooseBackend }, { runFile }] = await Promise.all([import("./backend.ts"), import("./run-file.ts")]);
           const backend = await chooseBackend(here, world, { FILE: file, ...comparedOptions(here) }, flight);
           return runFile(file, here, own, { backend, world, building, step });
@@ -39,6 +41,7 @@ export function runCommand(
       if (result === null) return exitStatus.ok;
       const { runDocument, runText } = await import("./run-text.ts");
       terminal.out(flags.json ? `${JSON.stringify(runDocument(result), undefined, 2)}\n` : runText(result, terminal));
+      for (const note of result.notes) terminal.err(`${renderDiagnostic(note)}\n`);
       for (const failure of result.failures) terminal.err(`${renderDiagnostic(failure)}\n`);
       return result.failures.length === 0 ? exitStatus.ok : exitStatus.checkFailed;
     };

@@ -10,16 +10,17 @@ import { createRandom } from "../../support/random.ts";
 
 /**
  * Whole tensors, in the order of the program's inputs. `given`: tensors from files, by position. The others are random,
- * and do not depend on which are given.
+ * and do not depend on which are given. `limits` bounds those that are indices (indexLimits).
  */
 export function drawInputs(
   signature: Signature,
   sizes: Sizes,
   seed: number,
   given: ReadonlyMap<number, Tensor>,
+  limits: ReadonlyMap<number, number> = new Map(),
 ): readonly Tensor[] {
   const isWhole = given.size === signature.inputs.length;
-  const random = isWhole ? [] : randomInputs(inputShapes(signature, sizes), createRandom(seed), "uniform");
+  const random = isWhole ? [] : randomInputs(inputShapes(signature, sizes, limits), createRandom(seed), "uniform");
   return signature.inputs.map((_, i) => given.get(i) ?? at(random, i));
 }
 
@@ -29,15 +30,21 @@ export function drawSpecialInputs(
   sizes: Sizes,
   seed: number,
   given: ReadonlyMap<number, Tensor>,
+  limits: ReadonlyMap<number, number> = new Map(),
 ): readonly Tensor[] {
-  const special = randomInputs(inputShapes(signature, sizes), createRandom(seed), "special");
+  const special = randomInputs(inputShapes(signature, sizes, limits), createRandom(seed), "special");
   return special.map((tensor, i) => (dtypes[tensor.dtype].family === "float" ? tensor : (given.get(i) ?? tensor)));
 }
 
-function inputShapes({ tensors, inputs }: Signature, sizes: Sizes): readonly TensorShape[] {
-  return inputs.map((id) => {
+function inputShapes(
+  { tensors, inputs }: Signature,
+  sizes: Sizes,
+  limits: ReadonlyMap<number, number> = new Map(),
+): readonly TensorShape[] {
+  return inputs.map((id, i) => {
     const tensor = at(tensors, id);
-    return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
+    const limit = limits.get(i);
+    return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes), ...(limit === undefined ? {} : { limit }) };
   });
 }
 

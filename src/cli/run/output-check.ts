@@ -1,13 +1,20 @@
-/** `--check`: compares each output of a run with the oracle's, within the oracle's error bounds. */
+/**
+ * `--check`: compares each output of a run with the oracle's, within the oracle's error bounds. Where these are too wide
+ * to say much, the output as a whole is compared besides, by the norm of its errors.
+ */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
-import type { Sizes } from "../../ir/sizes.ts";
+import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import { compare, type Difference } from "../../oracle/compare.ts";
-import { evaluateFusion } from "../../oracle/evaluate.ts";
+import { evaluateFusion, evaluateValues } from "../../oracle/evaluate.ts";
+import { areBoundsWide, compareNorms, inDouble, type NormComparison, toDouble } from "../../oracle/norms.ts";
 import type { Arithmetic } from "../../oracle/tolerance.ts";
+import { rowsOf, sampleRows } from "../../oracle/sample/rows.ts";
+import { type Sample, sampleTensor, wholePosition, wholeSample } from "../../oracle/sample/sample.ts";
 import { at } from "../../support/invariant.ts";
+import { createRandom } from "../../support/random.ts";
 import type { OutputCopy } from "./output-copies.ts";
 
 export interface OutputCheck {
@@ -16,11 +23,18 @@ export interface OutputCheck {
   readonly largestError: number;
   /** The largest error over its element's bound. Above 1 the check fails. */
   readonly partOfBound: number;
+  /** How many elements were looked at. */
   readonly elements: number;
+  /** How many rows of a large output were looked at; absent if all were. */
+  readonly rows?: { readonly compared: number; readonly of: number };
   /** How many elements have a bound and were compared. */
   readonly compared: number;
   /** Why the others have none; null if all were compared. */
   readonly notCompared: string | null;
+  /** The comparison by norm; absent where the bounds say enough. */
+  readonly norm?: NormComparison;
+  /** The op of the output whose indices are outside of their axis, and how many; absent if all are inside. */
+  readonly outside?: string;
 }
 
 export interface CheckedOutput {
@@ -41,6 +55,15 @@ const helpFor: { readonly [S in Suspect]: string } = {
   unverified: "the program was not verified: run braid verify on it",
 };
 
+/** What a check may depend on beside the program and its inputs. */
+export interface CheckSetting {
+  readonly arithmetic?: Arithmetic;
+  /** Whether inputs have special values, with which norms say nothing. */
+  readonly special?: boolean;
+  /** Of the rows of large outputs that are compared; null for all rows. */
+  readonly rowSeed?: number | null;
+}
+
 /**
  * One check per output, in the order of the Fusion's outputs, for the copy with the largest error. `inputs` are whole
  * tensors. `suspect`: what may be wrong if an output differs.
@@ -51,12 +74,31 @@ export function checkOutputs(
   sizes: Sizes,
   outputs: readonly (readonly OutputCopy[])[],
   suspect: Suspect,
-  arithmetic?: Arithmetic,
+  { arithmetic, special = false, rowSeed = null }: CheckSetting = {},
 ): readonly CheckedOutput[] {
-  const expected = evaluateFusion(fusion, inputs, sizes, arithmetic);
-  return fusion.outputs.map((id, i) => {
-    const copies = at(outputs, i).map(({ tensor, ranks }) => ({
+  const random = rowSeed === null ? null : createRandom(rowSeed);
+  const samples = fusion.outputs.map((id): Sample => {
+    const shape = shapeOf(at(fusion.tensors, id), sizes);
+    return random === null ? wholeSample(shape) : sampleRows(shape, random);
+  });
+  const expected = evaluateFusion(fusion, inputs, sizes, arithmetic, samples);
+  const wide = expected.outputs.map((output, i) => !special && areBoundsWide(output, at(expected.bounds, i)));
+  const exact = wide.includes(true) ? evaluateValues(inDouble(fusion), inputs.map(toDouble), sizes, samples) : null;
+  const sampled = outputs.map((copies, i) =>
+    copies.map(({ tensor, ranks }) => ({
+      tensor: sampleTensor(tensor, at(samples, i)),
       shape: tensor.shape,
+      ranks,
+    })),
+  );
+  const normOf = (i: number): NormComparison | null => {
+    if (exact === null || !at(wide, i)) return null;
+    const norms = at(sampled, i).map(({ tensor }) => compareNorms(tensor, at(expected.outputs, i), at(exact, i)));
+    return norms.reduce((worst, norm) => (norm !== null && norm.error >= (worst?.error ?? 0) ? norm : worst), null);
+  };
+  return fusion.outputs.map((id, i) => {
+    const copies = at(sampled, i).map(({ tensor, shape, ranks }) => ({
+      shape,
       ranks,
       ...compare(tensor, at(expected.outputs, i), at(expected.bounds, i)),
     }));
@@ -66,18 +108,26 @@ export function checkOutputs(
     const elements = at(expected.bounds, i).length;
     const compared = elements - Math.max(...copies.map(({ unbounded }) => unbounded));
     const notCompared = at(expected.unbounded, i);
+    const outside = at(expected.outside, i);
     // Of an empty output there is nothing to compare.
-    const isChecked = compared > 0 || elements === 0;
+    const norm = normOf(i);
+    const isChecked = compared > 0 || elements === 0 || norm !== null;
     const failure =
-      bad === undefined || bad.firstBad === null ? null : failureOf(where, bad.shape, bad.firstBad, suspect);
+      bad === undefined || bad.firstBad === null
+        ? normFailureOf(name, norm, suspect)
+        : failureOf(where, bad.shape, inWhole(bad.firstBad, at(samples, i), bad.shape), suspect);
+    const rows = rowsOf(at(samples, i), at(copies, 0).shape);
     return {
       check: {
         ok: failure === null && isChecked,
         largestError: largest(copies.map(({ maxError }) => maxError)),
         partOfBound: largest(copies.map(({ maxRatio }) => maxRatio)),
         elements,
+        ...(rows === null ? {} : { rows }),
         compared,
         notCompared,
+        ...(norm === null ? {} : { norm }),
+        ...(outside === null ? {} : { outside }),
       },
       failure: failure ?? (isChecked ? null : notCheckedOf(name, notCompared)),
     };
@@ -112,6 +162,11 @@ function notCheckedOf(output: string, reason: string | null): Diagnostic {
   };
 }
 
+/** With its place in the whole output. */
+function inWhole(difference: Difference, sample: Sample, shape: readonly number[]): Difference {
+  return { ...difference, index: wholePosition(difference.index, sample, shape) };
+}
+
 /** NaN if any value is NaN. */
 function largest(values: readonly number[]): number {
   return values.reduce((a, b) => Math.max(a, b), 0);
@@ -134,6 +189,19 @@ function failureOf(
     place: { kind: "tensor", text: `${output}, element [${positionOf(index, shape).join(", ")}]` },
     found: `${String(actual)} (off by ${error.toPrecision(3)})`,
     expected: `${String(expected)} (within ${bound.toPrecision(3)})`,
+    help: helpFor[suspect],
+  };
+}
+
+/** Null if the output passes. */
+function normFailureOf(output: string, norm: NormComparison | null, suspect: Suspect): Diagnostic | null {
+  if (norm === null || norm.error <= norm.limit) return null;
+  return {
+    code: "check-failed",
+    message: "an output as a whole differs from the oracle",
+    place: { kind: "tensor", text: output },
+    found: `a relative error of ${norm.error.toPrecision(3)} in norm`,
+    expected: `at most ${norm.limit.toPrecision(3)}: the bounds of the elements say too little`,
     help: helpFor[suspect],
   };
 }

@@ -1,6 +1,7 @@
 /** Runs a program file with flags and returns a RunResult. Nothing is printed here. */
 import type { Backend, RunReport } from "../../backends/backend.ts";
 import type { Program } from "../../commands/program.ts";
+import { chooseAttention } from "../../compile/choose-attention.ts";
 import { requireLinked } from "../../compile/compile.ts";
 import { placedData } from "../../compile/lower.ts";
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
@@ -13,13 +14,14 @@ import type { Parameters } from "../../host/program-file.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { World } from "../../launch/join-world.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
+import { indexLimits } from "../../ir/index-limits.ts";
 import type { Arithmetic } from "../../oracle/tolerance.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { at } from "../../support/invariant.ts";
 import { chromeTraceText } from "../../trace/chrome/chrome-trace.ts";
 import type { CompileGiven } from "../flags/compile-names.ts";
 import { profileToChooseWith } from "../flags/profile.ts";
-import type { Building } from "../program/build-apart.ts";
+import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { inputSizes } from "../program/input-sizes.ts";
@@ -48,6 +50,8 @@ export interface RunResult {
   readonly outputs: readonly OutputResult[];
   /** The chosen schedule and the reason; null if none was to be chosen. */
   readonly choice: string | null;
+  /** Which attention is not one kernel, and why. */
+  readonly notes: readonly Diagnostic[];
   /** The host program of rank 0 with --print-host, otherwise null. */
   readonly host: string | null;
   /** The last run, which --trace and --timeline show. */
@@ -84,16 +88,18 @@ export async function runFile(
   step(`loading ${file}`);
   requireNotLowered(file, lowering);
   const { source, signature, reference, params } = await buildProgram(file, flags, lowering, building);
-  if (flags.check && reference === null) nothingToCheckWith(file);
+  if (flags.check !== undefined && reference === null) nothingToCheckWith(file);
   const files = await findInputFiles(signature, flags.input);
   const sizes = inputSizes(signature, sizesWithFiles(signature, files, flags.sizes));
   requireFileShapes(signature, files, sizes);
-  if (flags.check && reference !== null) requireMatchingReference(reference.data(), signature, sizes);
+  if (flags.check !== undefined && reference !== null) requireMatchingReference(reference.data(), signature, sizes);
   requireInputMemory(signature, sizes);
   if (files.size > 0) step("reading inputs");
   const given = await readInputFiles(signature, files);
+  const limits = reference === null ? new Map<number, number>() : indexLimits(reference.data(), sizes);
   step(`lowering for ${flags.devices} devices`);
-  const { compiled, choice } = await compileFile(file, source, flags, own, sizes, profile);
+  const { options: decided, notes } = chooseAttention(source, { ...own, on: flags.on }, backend.attentionObstacle);
+  const { compiled, choice } = await compileFile(file, source, flags, decided, sizes, profile);
   // As lowered: shardings spread to outputs without an annotation.
   const { signature: lowered } = compiled;
   // An interleaving is a tool for looking at any program, including a wrong one.
@@ -108,7 +114,7 @@ export async function runFile(
   /** The inputs and outputs of one more run, with special values among the inputs. */
   const runSpecial = async (): Promise<SpecialRun> => {
     step("running on special values");
-    const inputs = drawSpecialInputs(signature, sizes, flags.seed, given);
+    const inputs = drawSpecialInputs(signature, sizes, flags.seed, given, limits);
     const outputs: readonly TensorArgument[] = await executor.run(inputs, {
       trace: false,
       ...(world === null ? { gather: false } : {}),
@@ -125,26 +131,38 @@ export async function runFile(
     step("preparing");
     await executor.prepare();
     step("drawing inputs");
-    const inputs = drawInputs(signature, sizes, flags.seed, given);
+    const inputs = drawInputs(signature, sizes, flags.seed, given, limits);
     const own = await runRepeatedly(executor, inputs, flags, world === null, step);
     const all = world === null ? own : await gatherRuns(world, lowered, sizes, own);
-    return { inputs, all, special: flags.check ? await runSpecial() : null };
+    return { inputs, all, special: flags.check === undefined ? null : await runSpecial() };
   });
   if (ran === null) return null;
   const last = at(ran.runs, ran.runs.length - 1);
   const trace = flags.trace === undefined ? null : await writeTrace(flags.trace, last, step);
   const copies = copiesOf(lowered, sizes, ran.outputs);
   const written = folder === null ? [] : await writeOutputFiles(folder, outputsByName(lowered, copies));
-  if (flags.check) step("evaluating the oracle");
-  const suspect = verify !== "on" ? "unverified" : reference === source ? "braid" : "program";
-  const check = (checked: readonly Tensor[], results: readonly (readonly OutputCopy[])[]): readonly CheckedOutput[] =>
-    reference === null
+  if (flags.check !== undefined) step("evaluating the oracle");
+  const suspect = verify === "off" ? "unverified" : reference === source ? "braid" : "program";
+  const placed = flags.check !== undefined && reference !== null ? placedData(reference, lowering) : null;
+  const check = (
+    checked: readonly Tensor[],
+    results: readonly (readonly OutputCopy[])[],
+    special: boolean,
+  ): readonly CheckedOutput[] =>
+    placed === null
       ? []
-      : checkOutputs(placedData(reference, lowering), checked, sizes, results, suspect, arithmeticOf(flags));
+      : checkOutputs(placed, checked, sizes, results, suspect, {
+          arithmetic: arithmeticOf(flags),
+          special,
+          rowSeed: flags.check === "full" ? null : flags.seed,
+        });
   const checks =
     special === null
       ? null
-      : withSpecialChecks(check(inputs, copies), check(special.inputs, copiesOf(lowered, sizes, special.outputs)));
+      : withSpecialChecks(
+          check(inputs, copies, false),
+          check(special.inputs, copiesOf(lowered, sizes, special.outputs), true),
+        );
   return {
     file,
     flags,
@@ -154,6 +172,7 @@ export async function runFile(
     milliseconds: ran.runs.map(({ report }) => report.milliseconds),
     outputs: outputResults(lowered, copies, checks),
     choice,
+    notes,
     host,
     last,
     trace,
@@ -221,7 +240,7 @@ async function runRepeatedly(
     // Only the last run is traced, because a traced run does not replay a graph.
     const shown = i === repeat - 1 && (trace !== undefined || timeline);
     // Whoever looks for errors needs all copies of an output.
-    const asShards = isWhole && i === repeat - 1 && (check || interleaving !== undefined);
+    const asShards = isWhole && i === repeat - 1 && (check !== undefined || interleaving !== undefined);
     outputs = await executor.run(inputs, { onReport, trace: shown, ...(asShards ? { gather: false } : {}) });
   }
   return { outputs, runs };

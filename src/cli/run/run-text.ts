@@ -11,7 +11,7 @@ import type { Colors, Terminal } from "../terminal/terminal.ts";
 
 export function runText(result: RunResult, { outColors, columns }: Terminal): string {
   const { host, flags, outputs, trace, written } = result;
-  const table = new Table({ ...plainBorders, head: flags.check ? outputHead : outputHead.slice(0, 4) });
+  const table = new Table({ ...plainBorders, head: flags.check !== undefined ? outputHead : outputHead.slice(0, 4) });
   for (const output of outputs) table.push(outputRow(output, outColors));
   return [
     ...(host === null ? [] : [host]),
@@ -20,7 +20,9 @@ export function runText(result: RunResult, { outColors, columns }: Terminal): st
     headline(result),
     ...trimmedLines(table.toString()),
     ...outputs.flatMap(unlikeText),
+    ...outputs.flatMap((output) => sampledText(output, flags.seed)),
     ...outputs.flatMap(notComparedText),
+    ...outputs.flatMap(outsideText),
     ...(trace === null ? [] : [`trace: ${trace.path}, ${(trace.bytes / 1e6).toFixed(2)} MB, for ui.perfetto.dev`]),
     ...(written.length === 0 ? [] : [`outputs: ${written.join(", ")}`]),
     "",
@@ -58,18 +60,31 @@ function unlikeText({ name, unlike }: OutputResult): readonly string[] {
   );
 }
 
+function sampledText({ name, check }: OutputResult, seed: number): readonly string[] {
+  if (check?.rows === undefined) return [];
+  const { compared, of } = check.rows;
+  return [`${name}: ${compared} of ${of} rows were compared, chosen by seed ${seed}; --check=full compares all`];
+}
+
 function notComparedText({ name, check }: OutputResult): readonly string[] {
-  if (check === null || check.notCompared === null) return [];
+  if (check === null || check.notCompared === null || check.norm !== undefined) return [];
   const { elements, compared, notCompared } = check;
   return [
     `${name}: ${elements - compared} of ${elements} elements have no error bound and were not compared: ${notCompared}`,
   ];
 }
 
-function checkCells({ ok, largestError, partOfBound, compared }: OutputCheck, colors: Colors): readonly string[] {
-  if (compared === 0) return ["", "", colors.red("not checked")];
-  const part = Number.isFinite(partOfBound) ? `${(100 * partOfBound).toFixed(1)} %` : "beyond";
-  return [errorText(largestError), part, ok ? colors.green("passed") : colors.red("FAILED")];
+function outsideText({ name, check }: OutputResult): readonly string[] {
+  return check?.outside === undefined ? [] : [`${name}: ${check.outside}`];
+}
+
+function checkCells({ ok, largestError, partOfBound, compared, norm }: OutputCheck, colors: Colors): readonly string[] {
+  if (compared === 0 && norm === undefined) return ["", "", colors.red("not checked")];
+  const verdict = ok ? colors.green("passed") : colors.red("FAILED");
+  const percent = (part: number): string => (Number.isFinite(part) ? `${(100 * part).toFixed(1)} %` : "beyond");
+  if (norm === undefined || partOfBound > 1) return [errorText(largestError), percent(partOfBound), verdict];
+  const part = norm.error === 0 ? 0 : norm.error / norm.limit;
+  return [`${errorText(norm.error)} (norm)`, percent(part), verdict];
 }
 
 function errorText(error: number): string {
@@ -113,6 +128,7 @@ export function runDocument(result: RunResult): object {
     overlap: flags.timeline ? overlap(result) : undefined,
     trace: trace ?? undefined,
     written: flags.outputDir === undefined ? undefined : written,
+    notes: result.notes,
     failures,
   };
 }

@@ -4,7 +4,7 @@ import { type Diagnostic, renderDiagnostic } from "../../diagnostics/diagnostic.
 import { counted } from "../../support/wording.ts";
 import { type ExitStatus, exitStatus, statusOf } from "../exit-status.ts";
 import { compileNames } from "../flags/compile-names.ts";
-import { whileBuilding } from "../program/build-apart.ts";
+import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/dump-file.ts";
 import { withProgress } from "../terminal/progress.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";

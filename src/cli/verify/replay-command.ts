@@ -41,7 +41,7 @@ export function replayCommand({ file, flags, compilation, hasReference }: Replay
     ...flagTexts(programNames, flags),
     ...flagTexts([...loweringNames, ...recordingNames], options, memoryModelOf(file)),
     ...flagTexts(scheduleNames, copyStream === "inline" ? schedule : { ...schedule, copyStream }),
-    ...flagTexts(["check", "interleaving"], { check: hasReference, interleaving: order }),
+    ...flagTexts(["check", "interleaving"], { ...(hasReference ? { check: "rows" } : {}), interleaving: order }),
   ].join(" ");
 }
 
@@ -59,6 +59,7 @@ function flagText<K extends OptionName>(name: K, value: OptionValue<K> | undefin
   const { kind } = rowOf(name);
   const text = value === undefined ? "" : printOption(name, value);
   if (text === "" || text === String(usual)) return [];
+  if (kind.alone !== undefined) return [text === kind.alone ? flagOf(name) : `${flagOf(name)}=${quoted(text)}`];
   return kind.argument === null ? [flagOf(name)] : [flagOf(name), quoted(text)];
 }
 

@@ -4,7 +4,7 @@ import type { Program } from "../../commands/program.ts";
 import { type AnyCompilation, type Compilation, verified } from "../../compile/compile.ts";
 import { lowerAll } from "../../compile/lower-all.ts";
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
-import { pickOptions } from "../../compile/options/resolve.ts";
+import { loweringOn, pickOptions } from "../../compile/options/resolve.ts";
 import { type AddedStatement, type HostRepair, repairHosts } from "../../compile/repair/repair-hosts.ts";
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { print } from "../../host/print/print.ts";
@@ -14,7 +14,7 @@ import type { LoweringOptions } from "../../passes/options.ts";
 import type { VerifyReport } from "../../verify/verify.ts";
 import type { CompileGiven } from "../flags/compile-names.ts";
 import { profileToChooseWith } from "../flags/profile.ts";
-import type { Building } from "../program/build-apart.ts";
+import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { inputSizes } from "../program/input-sizes.ts";
@@ -81,11 +81,12 @@ export async function verifyFile(
   if (flags.reference !== undefined && reference !== null) requireMatchingReference(reference.data(), signature, sizes);
   step(`lowering for ${flags.devices} devices`);
   // The choice lowers every candidate itself.
-  const lowered = profile === null ? lowerAll(source, { ...options, devices: flags.devices }) : source;
+  const lowered =
+    profile === null ? lowerAll(source, { ...loweringOn(options, flags.on), devices: flags.devices }) : source;
   step("verifying");
   const start = performance.now();
   const { compiled, choice } = await compileFile(file, lowered, flags, given, sizes, profile);
-  const checked = compiled.program === null ? compiled : withReport(compiled, linesOfDump);
+  const checked = compiled.program === null ? compiled : withReport(compiled, linesOfDump, flags.full);
   const repaired = checked.program === null || checked.report.ok ? null : repairHosts(checked);
   const report =
     repaired === null || flags.verbose ? checked.report : { ...checked.report, findings: repaired.findings };
@@ -136,8 +137,8 @@ export async function verifyFile(
   };
 }
 
-function withReport(compiled: AnyCompilation, linesOfDump: LineOf | null): Compilation {
-  return verified(compiled, { lineOf: linesOfDump ?? printedLines(compiled.hosts) });
+function withReport(compiled: AnyCompilation, linesOfDump: LineOf | null, full: boolean): Compilation {
+  return verified(compiled, { full, lineOf: linesOfDump ?? printedLines(compiled.hosts) });
 }
 
 /** One container if all ranks run the same, else one for each rank. */

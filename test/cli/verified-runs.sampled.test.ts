@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest";
 import type { Backend } from "../../src/backends/backend.ts";
 import { programCommand } from "../../src/cli/flags/option-flags.ts";
 import type { CompileGiven } from "../../src/cli/flags/compile-names.ts";
-import { type Building, whileBuilding } from "../../src/cli/program/build-apart.ts";
+import { type Building, whileBuilding } from "../../src/cli/program/apart/build-apart.ts";
 import { inputSizes } from "../../src/cli/program/input-sizes.ts";
 import { buildProgram } from "../../src/cli/program/build-program.ts";
 import { drawInputs } from "../../src/cli/run/inputs.ts";
@@ -17,6 +17,8 @@ import { verifyFile } from "../../src/cli/verify/verify-file.ts";
 import { options } from "../../src/compile/options.ts";
 import { createCpuBackend } from "../../src/cpu.ts";
 import { exampleFiles } from "../support/example-program.ts";
+import { combinations } from "../support/split-cases.ts";
+import { sample } from "../support/suite.ts";
 import { roundProfile } from "../simulate/profile.ts";
 import { programFolder } from "./captured-cli.ts";
 
@@ -31,9 +33,9 @@ const flags: RunFlags = {
 
 const example = (name: string): string => path.resolve(import.meta.dirname, "../../examples", name);
 
-/** Programs for GPUs run here, too: what is compared is what a back end of that name is given. */
+/** Programs for GPUs run here, too, and without threads: what is compared is what a back end of that name is given. */
 function backendFor(on: RunFlags["on"]): Backend {
-  return { ...createCpuBackend({ blas: "off" }), name: on };
+  return { ...createCpuBackend({ blas: "off", workers: 0 }), name: on };
 }
 
 function commandsOf(program: Program | null | undefined): unknown {
@@ -46,25 +48,25 @@ function building<T>(file: string, own: RunFlags, work: (of: Building | null) =>
 
 async function expectSame(file: string, own: RunFlags, given: CompileGiven): Promise<Program> {
   const step = (): void => {};
-  const verified = await building(file, own, (of) =>
-    verifyFile(file, { ...own, verbose: false }, given, { building: of, step }),
-  );
+  const [verified, ran] = await building(file, own, async (of) => [
+    await verifyFile(file, { ...own, verbose: false, full: false }, given, { building: of, step }),
+    await runFile(file, own, given, { backend: backendFor(own.on), world: null, building: of, step }),
+  ]);
   expect(verified.report.ok).toBe(true);
-  const backend = backendFor(own.on);
-  const ran = await building(file, own, (of) =>
-    runFile(file, own, given, { backend, world: null, building: of, step }),
-  );
   expect(commandsOf(ran?.last.program)).toEqual(commandsOf(verified.program));
   expect(ran?.choice).toBe(verified.choice);
   if (verified.program === null) throw new Error("nothing was verified");
   return verified.program;
 }
 
-describe.each(options.on.kind.choices)("on %s", (on) => {
-  it.each(exampleFiles)("%s", async (name) => {
+it.each(sample(combinations({ name: exampleFiles, on: options.on.kind.choices }), 7))(
+  "$name on $on",
+  async ({ name, on }) => {
     await expectSame(example(name), { ...flags, on }, { streams });
-  });
+  },
+);
 
+describe.each(options.on.kind.choices)("on %s", (on) => {
   it.each(["get", "put"] as const)("with copies between peers: %s", async (protocol) => {
     const file = example("ring-allgather-matmul.ts");
     const program = await expectSame(file, { ...flags, on }, { streams, backend: "cuda", protocol });

@@ -3,19 +3,21 @@
  * limit and its own output, and answers with plain data. The command's own modules load meanwhile.
  */
 import { Worker } from "node:worker_threads";
-import { packageFile } from "../../backends/package-file.ts";
-import type { Options } from "../../compile/options.ts";
-import { type Diagnostic, DiagnosticError, type Place } from "../../diagnostics/diagnostic.ts";
+import { packageFile } from "../../../backends/package-file.ts";
+import type { Options } from "../../../compile/options.ts";
+import { type Diagnostic, DiagnosticError, type Place } from "../../../diagnostics/diagnostic.ts";
 import type { BuildAnswer, BuildRequest, BuiltData } from "./build-request.ts";
-import { fileToBuild } from "./dump-file.ts";
+import { fileToBuild } from "../dump-file.ts";
 
-const threadFile = "dist/cli/program/build-thread.js";
+const threadFile = "dist/cli/program/apart/build-thread.js";
 
 type ThreadFlags = Options<"devices" | "set" | "buildTimeout" | "reference">;
 
 export interface Building {
   /** As structured clone leaves it. Throws what `buildHere` throws, and `program-threw` if the file does not finish. */
   readonly result: () => Promise<BuiltData>;
+  /** Prints beside the command's output. */
+  readonly print: (text: string) => void;
 }
 
 /**
@@ -44,6 +46,7 @@ export async function whileBuilding<T>(
         clearTimeout(timer);
         return builtOf(answer);
       },
+      print,
     });
   } finally {
     clearTimeout(timer);
@@ -93,7 +96,7 @@ function lost(file: string, error: Error): BuildAnswer {
 /** The line that the thread runs; null if it runs none. */
 async function place(): Promise<FilePlace | null> {
   const { pausedAt } = await import("./paused-at.ts");
-  const { displayPath } = await import("./user-code.ts");
+  const { displayPath } = await import("../user-code.ts");
   const paused = await pausedAt(threadFile);
   return paused === null ? null : { ...paused, path: displayPath(paused.path) };
 }

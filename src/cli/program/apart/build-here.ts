@@ -1,12 +1,12 @@
 /** Evaluates a program file in this thread, and builds its program for the requested devices and parameters. */
-import { fail } from "../../diagnostics/diagnostic.ts";
-import { type HostProgram, isHostProgram } from "../../host/nodes.ts";
-import type { ProgramFile } from "../../host/program-file.ts";
+import { fail } from "../../../diagnostics/diagnostic.ts";
+import { type HostProgram, isHostProgram } from "../../../host/nodes.ts";
+import type { ProgramFile } from "../../../host/program-file.ts";
 import type { BuildRequest, BuiltData } from "./build-request.ts";
-import { requireKnownParameters } from "./known-parameters.ts";
-import { mappedSources } from "./mapped-sources.ts";
-import { loadProgram } from "./load-program.ts";
-import { inUserCode } from "./user-code.ts";
+import { requireKnownParameters } from "../known-parameters.ts";
+import { mappedSources } from "../mapped-sources.ts";
+import { loadProgram } from "../load-program.ts";
+import { inUserCode } from "../user-code.ts";
 
 /** Throws what `loadProgram` throws, `option-unknown`, `option-value`, and diagnostics of the program's own calls. */
 export async function buildHere({ file, devices, set }: BuildRequest): Promise<BuiltData> {

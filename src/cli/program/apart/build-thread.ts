@@ -4,8 +4,8 @@
  */
 import process from "node:process";
 import { parentPort, workerData } from "node:worker_threads";
-import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import { invariant } from "../../support/invariant.ts";
+import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
+import { invariant } from "../../../support/invariant.ts";
 import { type BuildAnswer, type BuildRequest, isBuildRequest } from "./build-request.ts";
 import { buildHere } from "./build-here.ts";
 import { divertOutput } from "./own-output.ts";

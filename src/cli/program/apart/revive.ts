@@ -1,8 +1,8 @@
 /** Programs after structured clone, which keeps everything in them but the class of meshes. */
-import type { HostProgram } from "../../host/nodes.ts";
-import { DeviceMesh, type NestedDevices } from "../../ir/device-mesh.ts";
-import type { Tensor } from "../../ir/domain.ts";
-import type { FusionData } from "../../ir/fusion-data.ts";
+import type { HostProgram } from "../../../host/nodes.ts";
+import { DeviceMesh, type NestedDevices } from "../../../ir/device-mesh.ts";
+import type { Tensor } from "../../../ir/domain.ts";
+import type { FusionData } from "../../../ir/fusion-data.ts";
 import type { BuiltData } from "./build-request.ts";
 
 export function revived({ source, reference, defaults }: BuiltData): BuiltData {

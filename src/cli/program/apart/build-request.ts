@@ -1,8 +1,8 @@
 /** Messages between a command and the thread of its program file (build-thread.ts). Structured clone keeps all. */
-import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
-import type { HostProgram } from "../../host/nodes.ts";
-import type { Parameters, ParameterValue } from "../../host/program-file.ts";
-import type { FusionData } from "../../ir/fusion-data.ts";
+import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
+import type { HostProgram } from "../../../host/nodes.ts";
+import type { Parameters, ParameterValue } from "../../../host/program-file.ts";
+import type { FusionData } from "../../../ir/fusion-data.ts";
 
 export interface BuildRequest {
   readonly file: string;

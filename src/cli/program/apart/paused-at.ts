@@ -5,8 +5,8 @@
 import { type NodeWorker, Session } from "node:inspector";
 import { fileURLToPath } from "node:url";
 import { type InferOutput, array, is, literal, number, object, string } from "valibot";
-import { originalPosition, type Position } from "./source-maps.ts";
-import { isUsers } from "./user-code.ts";
+import { originalPosition, type Position } from "../source-maps.ts";
+import { isUsers } from "../user-code.ts";
 
 export interface Paused extends Position {
   readonly path: string;
