@@ -45,6 +45,8 @@ const counts = {
   "test_multidevice_matmul.cpp": 8,
   "test_matmul.py": 12,
   "test_sharding.py": 8,
+  "test_multidevice_transformer.cpp": 11,
+  "test_transformer.py": 3,
 };
 
 it("all suites have all of nvFuser's tests", () => {

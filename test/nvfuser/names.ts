@@ -151,4 +151,18 @@ export const nvfuserSuites: Readonly<Record<string, readonly string[]>> = {
     "test_expanded_broadcast",
     "test_broadcast",
   ],
+  "test_multidevice_transformer.cpp": [
+    "MLP_Layer",
+    "Sequence_Parallel_MLP_Layer",
+    "MultiheadAttention",
+    "MultiheadAttention_SP",
+    "MLP_Backward",
+    "MHA_Backward",
+    "Forward_SP",
+    "Forward",
+    "Backward",
+    "LoopSplitMLP",
+    "LoopSplitMHAFwd",
+  ],
+  "test_transformer.py": ["test_grouped_mlp", "test_transformer_forward", "test_transformer_backward"],
 };
