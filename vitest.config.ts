@@ -21,6 +21,7 @@ export default defineConfig({
     // By default a core is left to vitest itself, which then has nothing to do.
     maxWorkers: availableParallelism(),
     globalSetup: ["./test/temporary-folder.ts"],
+    setupFiles: ["./test/support/property-seed.ts"],
     reporters: ["default", "./test/totals-reporter.ts"],
     projects: [
       {
