@@ -7,7 +7,9 @@ import process from "node:process";
 import { format, resolveConfig } from "prettier";
 import { keysOf } from "../../src/support/keys-of.ts";
 import { annotatedGraphs } from "./annotated-graphs.ts";
+import { beside } from "./beside.ts";
 import type { Campaign } from "./campaign.ts";
+import { classes } from "./classes.ts";
 import { closure } from "./closure.ts";
 import { dumps } from "./dumps.ts";
 import { fuzz } from "./fuzz.ts";
@@ -21,6 +23,8 @@ import { workerRuns } from "./worker-runs.ts";
 
 const campaigns = {
   "annotated-graphs": annotatedGraphs,
+  beside,
+  classes,
   closure,
   dumps,
   fuzz,

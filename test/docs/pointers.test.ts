@@ -101,7 +101,7 @@ const functions: ReadonlySet<string> = new Set(
 describe("flags", () => {
   const flagsOf = new Map<string, ReadonlySet<string>>();
   beforeAll(async () => {
-    for (const command of ["lower", "run", "verify", "bench", "calibrate", "doctor"]) {
+    for (const command of ["lower", "run", "verify", "explain", "bench", "calibrate", "doctor"]) {
       const { out } = await cli(command, "--help");
       flagsOf.set(command, new Set(out.match(flag)));
     }

@@ -41,12 +41,13 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   simulate: [...data, "kernels", "trace"],
   compile: core,
   tune: [...core, "compile"],
+  explain: [...core, "compile", "tune"],
   backends: [...data, "machine", "kernels", "trace", "compile"],
   launch: ["support", "diagnostics", "commands", "trace", "backends"],
   executor: [...core, "compile", "tune", "backends", "launch", "."],
   bench: [...core, "compile", "tune", "backends", "launch", "executor", "."],
-  cli: [...core, "compile", "tune", "backends", "launch", "executor", "bench", "."],
-  ".": [...core, "compile", "tune", "backends", "executor"],
+  cli: [...core, "compile", "tune", "backends", "launch", "executor", "bench", "explain", "."],
+  ".": [...core, "compile", "tune", "explain", "backends", "executor"],
 };
 
 /**

@@ -86,7 +86,7 @@ describe("the start of the command line", () => {
     expect(loaded.files.length).toBeLessThan(50);
     expect(loaded.bytes).toBeGreaterThan(400e3);
     expect(loaded.bytes).toBeLessThan(1.6e6);
-    expect(loaded.files).toContain(path.normalize("cli/program/build-thread.js"));
+    expect(loaded.files).toContain(path.normalize("cli/program/apart/build-thread.js"));
     // jiti is the thread's.
     expect(loaded.packages.toSorted()).toEqual(["commander", "picocolors", "valibot"]);
   });

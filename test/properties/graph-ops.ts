@@ -46,7 +46,8 @@ export function grow(f: Fusion, shape: readonly number[], symbolic: boolean, ste
   const inputs: TensorView[] = [];
   const [rows] = shape;
   const input = (extents: readonly number[], dtype: DType): TensorView => {
-    const isOpen = symbolic && extents[0] === rows && extents.length > 1;
+    // One row of a later input may be a row for all: its extent is no unknown.
+    const isOpen = symbolic && extents[0] === rows && extents.length > 1 && (rows !== 1 || inputs.length === 0);
     const tensor = f.input(isOpen ? [null, ...extents.slice(1)] : extents, dtype);
     inputs.push(tensor);
     shapes.set(tensor, extents);

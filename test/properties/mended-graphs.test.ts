@@ -1,6 +1,20 @@
 /** Graphs that random ones have shrunk to where something was wrong. Each is annotated on inputs and one Stream only. */
 import { expect, it } from "vitest";
-import { add, cast, DeviceMesh, Fusion, linear, mul, relu, sum, tanh, type TensorView } from "braid";
+import {
+  add,
+  broadcast,
+  cast,
+  DeviceMesh,
+  Fusion,
+  linear,
+  mul,
+  permute,
+  relu,
+  reshape,
+  sum,
+  tanh,
+  type TensorView,
+} from "braid";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { at } from "../../src/support/invariant.ts";
 import type { GraphSetting } from "./annotated-graphs.ts";
@@ -15,6 +29,71 @@ interface Case {
 }
 
 const cases: readonly Case[] = [
+  {
+    name: "one chunk of shares of an axis of one element, in a unit whose inputs each device has whole",
+    devices: 2,
+    body: (f, mesh) => {
+      const x = f.input([6, 4, 1]);
+      const y = tanh(add(x, broadcast(sum(x, [2]), [false, false, true])));
+      for (const tensor of [x, y]) tensor.setDeviceMesh(mesh);
+      y.outerSplit(2, 2).parallelize("DIDx");
+      y.outerSplit(3, 1).parallelize("Stream");
+      return [y];
+    },
+  },
+  {
+    name: "a permuted reshape in one chunk of shares, whose operand is shared along another axis",
+    devices: 2,
+    body: (f, mesh) => {
+      const [x, w] = [f.input([13, 4, 13]), f.input([4, 52])];
+      for (const tensor of [x, w]) tensor.setDeviceMesh(mesh);
+      x.outerSplit(1, 2).parallelize("DIDx");
+      w.outerSplit(0, 2).parallelize("DIDx");
+      const columns = permute(reshape(x, [52, 13]), [1, 0]);
+      columns.setDeviceMesh(mesh);
+      columns.outerSplit(1, 1).parallelize("Stream");
+      columns.outerSplit(2, 2).parallelize("DIDx");
+      return [linear(columns, w)];
+    },
+  },
+  {
+    name: "chunks of the shares of an axis of one element, of operands that each device has whole",
+    devices: 2,
+    body: (f, mesh) => {
+      const [x, y] = [f.input([4, 1]), f.input([4, 1])];
+      const result = add(x, y);
+      for (const tensor of [x, y, result]) tensor.setDeviceMesh(mesh);
+      result.outerSplit(1, 2).parallelize("DIDx");
+      result.outerSplit(2, 1).parallelize("Stream");
+      return [result];
+    },
+  },
+  {
+    name: "one column that two devices share, added to one that each has whole, in one unit with its reduction",
+    devices: 2,
+    body: (f, mesh) => {
+      const [x, w, bias] = [f.input([4, 4]), f.input([1, 4]), f.input([4, 1])];
+      for (const tensor of [x, w]) tensor.setDeviceMesh(mesh);
+      w.outerSplit(0, 2).parallelize("DIDx");
+      const y = add(linear(x, w), bias);
+      const result = mul(y, broadcast(sum(y, [1]), [false, true]));
+      result.outerSplit(0, 2).parallelize("Stream");
+      return [result];
+    },
+  },
+  {
+    name: "a sum over the rows that devices share, in one unit with what it sums",
+    devices: 2,
+    body: (f, mesh) => {
+      const x = f.input([4, 4]);
+      x.setDeviceMesh(mesh);
+      x.outerSplit(0, 2).parallelize("DIDx");
+      const y = tanh(x);
+      const columns = relu(sum(y, [0]));
+      columns.outerSplit(0, 2).parallelize("Stream");
+      return [add(y, y), columns];
+    },
+  },
   {
     name: "a broadcast row whose one row is spread over the devices, resharded after the op",
     devices: 2,
@@ -131,3 +210,53 @@ async function requireRuns({ devices, setting, body }: Case): Promise<void> {
 }
 
 it.each(cases)("$name", requireRuns);
+
+it("run one chunk of a reshape whose devices' shares may not divide the new axis", async () => {
+  const fusion = new Fusion();
+  const [x, w] = [fusion.input([null, 4, 4]), fusion.input([4, 4])];
+  for (const tensor of [x, w]) {
+    tensor.setDeviceMesh(DeviceMesh.range(2));
+    tensor.outerSplit(0, 2).parallelize("DIDx");
+  }
+  const y = linear(reshape(x, [-1, 4]), w);
+  y.outerSplit(0, 1).parallelize("Stream");
+  fusion.output(y);
+  const shapes = [
+    [4, 4, 4],
+    [4, 4],
+  ];
+  const { refused } = await checkFusion({ fusion, devices: 2, shapes }, { streams: 1 }, 0);
+  expect(refused).toBeNull();
+});
+
+it("run chunks of heads of which a device has fewer than chunks", async () => {
+  const fusion = new Fusion();
+  const x = fusion.input([4, 4]);
+  const heads = reshape(x, [4, 2, 2]);
+  fusion.output(heads);
+  for (const tensor of [x, heads]) {
+    tensor.setDeviceMesh(DeviceMesh.range(2));
+    tensor.outerSplit(1, 2).parallelize("DIDx");
+  }
+  heads.outerSplit(2, 2).parallelize("Stream");
+  const { refused } = await checkFusion({ fusion, devices: 2, shapes: [[4, 4]] }, { streams: 1 }, 0);
+  expect(refused).toBeNull();
+});
+
+it("run chunks of a contracted axis of one element, whose extent one operand knows", async () => {
+  const fusion = new Fusion();
+  const [x, w] = [fusion.input([null, 4]), fusion.input([4, 1])];
+  const y = linear(permute(x, [1, 0]), w);
+  fusion.output(y);
+  for (const tensor of [x, w]) {
+    tensor.setDeviceMesh(DeviceMesh.range(2));
+    tensor.outerSplit(0, 2).parallelize("DIDx");
+  }
+  y.outerSplit(2, 2).parallelize("Stream");
+  const shapes = [
+    [1, 4],
+    [4, 1],
+  ];
+  const { refused } = await checkFusion({ fusion, devices: 2, shapes }, { streams: 1, accumulate: true }, 0);
+  expect(refused).toBeNull();
+});

@@ -22,6 +22,9 @@ export interface StepCounter {
 export async function startCounting(): Promise<StepCounter> {
   // V8 would else take code that an earlier test file compiled, without counters, from its cache.
   setFlagsFromString("--no-compilation-cache");
+  // Calls that an optimizing compiler has inlined are not counted, and when it compiles is a matter of time.
+  setFlagsFromString("--no-opt");
+  setFlagsFromString("--no-maglev");
   vi.resetModules();
   const session = new Session();
   session.connect();
@@ -40,6 +43,8 @@ export async function startCounting(): Promise<StepCounter> {
     stop: async () => {
       await session.post("Profiler.stopPreciseCoverage");
       session.disconnect();
+      setFlagsFromString("--opt");
+      setFlagsFromString("--compilation-cache");
     },
   };
 }

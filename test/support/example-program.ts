@@ -7,7 +7,7 @@ import path from "node:path";
 import * as braid from "braid";
 import { loadProgram } from "../../src/cli/program/load-program.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";
-import type { Built, ProgramFile } from "../../src/host/program-file.ts";
+import type { Built, Parameters, ProgramFile } from "../../src/host/program-file.ts";
 
 const patternsFolder = path.resolve(import.meta.dirname, "../fixtures/programs");
 export const examplesFolder = path.resolve(import.meta.dirname, "../../examples");
@@ -16,6 +16,14 @@ export const exampleFiles: readonly string[] = filesIn(examplesFolder);
 
 export async function loadExample(name: string): Promise<ProgramFile> {
   return load(path.join(examplesFolder, name));
+}
+
+/** An example that is a Fusion. Parameters that are not given have the example's values. */
+export async function exampleFusion(name: string, devices: number, params: Partial<Parameters>): Promise<braid.Fusion> {
+  const { build, defaults } = await loadExample(name);
+  const built = build({ devices, params: { ...defaults, ...params } });
+  if (!("data" in built)) throw new Error(`${name} is a host program`);
+  return built;
 }
 
 /**

@@ -5,9 +5,11 @@
  */
 import { type Backend, type ExecutorOptions, type Fusion, MultiDeviceExecutor } from "braid";
 import { expect } from "vitest";
+import type { AnyCompilation } from "../../src/compile/compile.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { compare } from "../../src/oracle/compare.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
+import { indexLimits } from "../../src/ir/index-limits.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
@@ -21,17 +23,25 @@ export interface RunSetting extends Omit<ExecutorOptions, "on" | "localRanks"> {
   readonly machineAlone?: boolean;
   /** Sizes of the extents that the Fusion leaves open, by name. */
   readonly sizes?: ReadonlyMap<string, number>;
+  /** Runs this instead of compiling the Fusion. */
+  readonly compilation?: AnyCompilation;
 }
 
 export async function expectOracle(fusion: Fusion, setting: RunSetting): Promise<void> {
-  const { seed = 1, rounds = false, machineAlone = false, sizes = new Map(), ...options } = setting;
+  const { seed = 1, rounds = false, machineAlone = false, sizes = new Map(), compilation, ...options } = setting;
   const data = fusion.data();
-  const shapes = data.inputs.map((id) => {
+  const limits = indexLimits(data, sizes);
+  const shapes = data.inputs.map((id, i) => {
     const tensor = data.tensors[id];
     if (tensor === undefined) throw new Error("an input without a tensor");
-    return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes) };
+    const limit = limits.get(i);
+    return { dtype: tensor.dtype, shape: shapeOf(tensor, sizes), ...(limit === undefined ? {} : { limit }) };
   });
-  const executors = await createExecutors(fusion, options, machineAlone ? cpuBackends.slice(0, 1) : cpuBackends);
+  const executors = await createExecutors(
+    compilation ?? fusion,
+    options,
+    machineAlone ? cpuBackends.slice(0, 1) : cpuBackends,
+  );
   try {
     for (const mode of ["small-integers", "uniform"] as const) {
       const inputs = randomInputs(shapes, createRandom(seed), mode);
@@ -55,11 +65,11 @@ export async function expectOracle(fusion: Fusion, setting: RunSetting): Promise
 
 /** Lowered and verified once, for the first back end; the others run the same host programs. */
 async function createExecutors(
-  fusion: Fusion,
+  source: Fusion | AnyCompilation,
   options: Omit<ExecutorOptions, "on" | "localRanks">,
   [firstBackend, ...others]: readonly Backend[],
 ): Promise<readonly MultiDeviceExecutor[]> {
-  const first = await MultiDeviceExecutor.create(fusion, { ...options, ...(firstBackend && { on: firstBackend }) });
+  const first = await MultiDeviceExecutor.create(source, { ...options, ...(firstBackend && { on: firstBackend }) });
   const hosts = Array.from({ length: options.devices }, (_, rank) => first.hostProgram(rank));
   const rest = await Promise.all(
     others.map((on) => MultiDeviceExecutor.create(hosts, { ...options, on, verify: "off" })),

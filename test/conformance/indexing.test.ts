@@ -1,0 +1,166 @@
+/** Ops that read and add at indices, on devices and in loops: the oracle's results, and what they communicate. */
+import { describe, expect, it } from "vitest";
+import {
+  add,
+  DeviceMesh,
+  embedding,
+  expand,
+  Fusion,
+  gather,
+  indexSelect,
+  linear,
+  lower,
+  reshape,
+  scatterAdd,
+  type TensorView,
+  unsqueeze,
+} from "braid";
+import { collectivesOf } from "../support/collectives-of.ts";
+import { expectOracle } from "../support/expect-oracle.ts";
+import { shapeCases } from "../gpu/shape-cases.ts";
+import { expectRoundTrip } from "../support/round-trip.ts";
+
+interface Inputs {
+  readonly table: TensorView;
+  readonly index: TensorView;
+  readonly source: TensorView;
+}
+
+function program(
+  devices: number,
+  build: (inputs: Inputs) => TensorView,
+  place: (inputs: Inputs, output: TensorView) => void,
+): Fusion {
+  const f = new Fusion();
+  const inputs = { table: f.input([12, 8]), index: f.input([8], "int64"), source: f.input([8, 8]) };
+  const output = build(inputs);
+  f.output(output);
+  for (const tensor of Object.values(inputs)) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  place(inputs, output);
+  return f;
+}
+
+async function check(f: Fusion, devices: number, collectives: string): Promise<void> {
+  expect(collectivesOf(f, devices)).toBe(collectives);
+  expectRoundTrip(lower(f), [{ rank: 0, sizes: {} }]);
+  await expectOracle(f, { devices, machineAlone: true });
+}
+
+const embedded = ({ table, index, source }: Inputs): TensorView => add(embedding(table, index), source);
+
+describe("an embedding", () => {
+  it("keeps the sharding of its indices", async () => {
+    const f = program(2, embedded, ({ index }) => {
+      index.outerSplit(0, 2).parallelize("DIDx");
+    });
+    await check(f, 2, "");
+  });
+
+  it("keeps the sharding of the table's columns", async () => {
+    const f = program(2, embedded, ({ table }) => {
+      table.outerSplit(1, 2).parallelize("DIDx");
+    });
+    await check(f, 2, "");
+  });
+
+  it("runs in chunks of indices, before a linear", async () => {
+    const f = program(
+      2,
+      ({ table, index, source }) => linear(embedding(table, index), source),
+      ({ index }) => {
+        index.outerSplit(0, 2).parallelize("DIDx");
+        index.outerSplit(1, 2).parallelize("Stream");
+      },
+    );
+    await check(f, 2, "");
+  });
+
+  it("sums what devices read of a table whose rows are cut", async () => {
+    const cut = ({ table }: Inputs): void => void table.outerSplit(0, 3).parallelize("DIDx");
+    await check(program(3, embedded, cut), 3, "Allreduce 1");
+    const scattered = program(2, embedded, ({ table, index, source }) => {
+      table.outerSplit(0, 2).parallelize("DIDx");
+      for (const tensor of [index, source]) tensor.outerSplit(0, 2).parallelize("DIDx");
+    });
+    await check(scattered, 2, "Allgather 1, ReduceScatter 1");
+  });
+
+  it("sums chunk by chunk, on a mesh of two axes too", async () => {
+    const chunked = program(2, embedded, ({ table, index }) => {
+      table.outerSplit(0, 2).parallelize("DIDx");
+      index.outerSplit(0, 2).parallelize("Stream");
+    });
+    await check(chunked, 2, "Allreduce 1");
+    const f = new Fusion();
+    const [table, index] = [f.input([12, 8]), f.input([8], "int64")];
+    const y = embedding(table, index);
+    f.output(y);
+    for (const tensor of [table, index, y]) tensor.setDeviceMesh(new DeviceMesh([[0, 1], [2, 3]])); // prettier-ignore
+    table.outerSplit(0, 2).parallelize("DIDx");
+    table.outerSplit(2, 2).parallelize("DIDy");
+    for (const tensor of [y]) tensor.outerSplit(1, 2).parallelize("DIDy");
+    await check(f, 4, "Allreduce 2");
+  });
+
+  it("gathers a table whose rows are cut unevenly", async () => {
+    const f = program(5, embedded, ({ table }) => {
+      table.outerSplit(0, 5).parallelize("DIDx");
+    });
+    await check(f, 5, "Allgather 1");
+  });
+
+  it("reads columns of a cut axis at indices of any rank", async () => {
+    const build = ({ table, index }: Inputs): TensorView => indexSelect(table, 1, reshape(index, [2, 4]));
+    const f = program(4, build, ({ table }) => void table.outerSplit(1, 4).parallelize("DIDx"));
+    await check(f, 4, "Allreduce 1");
+  });
+});
+
+describe("gather", () => {
+  it("sums what devices read along a cut axis", async () => {
+    const build = ({ source, index }: Inputs): TensorView => gather(source, 1, unsqueeze(index, 1));
+    const f = program(2, build, ({ source }) => void source.outerSplit(1, 2).parallelize("DIDx"));
+    await check(f, 2, "Allreduce 1");
+  });
+
+  it("keeps the sharding of rows", async () => {
+    const f = program(
+      2,
+      ({ source, index }) => gather(source, 1, unsqueeze(index, 1)),
+      ({ source }) => {
+        source.outerSplit(0, 2).parallelize("DIDx");
+      },
+    );
+    await check(f, 2, "");
+  });
+});
+
+describe("scatterAdd", () => {
+  const added = ({ table, index, source }: Inputs): TensorView =>
+    scatterAdd(table, 0, expand(unsqueeze(index, 1), [-1, 8]), source);
+
+  it("keeps the sharding of columns", async () => {
+    const f = program(2, added, ({ table, source }) => {
+      for (const tensor of [table, source]) tensor.outerSplit(1, 2).parallelize("DIDx");
+    });
+    await check(f, 2, "");
+  });
+
+  it("sums what devices add of a cut source", async () => {
+    const f = program(2, added, ({ source }) => {
+      source.outerSplit(0, 2).parallelize("DIDx");
+    });
+    await check(f, 2, "Allreduce 1");
+  });
+
+  it("adds to each device's share of a cut tensor", async () => {
+    const f = program(3, added, ({ table }, output) => {
+      for (const tensor of [table, output]) tensor.outerSplit(0, 3).parallelize("DIDx");
+    });
+    await check(f, 3, "");
+  });
+});
+
+it.each(shapeCases)("$name", async ({ build }) => {
+  await expectOracle(build(), { devices: 1, machineAlone: true });
+});
