@@ -20,7 +20,7 @@ const entries = [
   "cuda",
   "cli/main",
   "cli/terminal/progress-worker",
-  "cli/program/build-thread",
+  "cli/program/apart/build-thread",
   "launch/parent-watch",
   "host/build/builder",
   "backends/cpu/threads/worker",

@@ -31,7 +31,7 @@ export function withOptionTables(text: string): string {
 }
 
 const groups = keysOf(optionGroups);
-const programCommands = ["lower", "run", "verify"] as const;
+const programCommands = ["lower", "run", "verify", "explain"] as const;
 
 function isShared(name: OptionName): boolean {
   return programCommands.every((command) => rowOf(name).commands.includes(command));
@@ -69,8 +69,9 @@ function ofGroup(group: OptionGroup): readonly OptionName[] {
 
 function flagTable(rows: readonly NamedRow[], command: CommandName | null): string {
   const cells = rows.map(([name, row]) => {
-    const { argument } = row.kind;
-    const usage = argument === null ? flagOfRow(name, row) : `${flagOfRow(name, row)} ${argument}`;
+    const { argument, alone } = row.kind;
+    const valued = alone === undefined ? ` ${argument}` : `[=${argument}]`;
+    const usage = `${flagOfRow(name, row)}${argument === null ? "" : valued}`;
     return [code(usage), defaultText(row, command), row.help];
   });
   return table(["flag", "default", "meaning"], cells);
@@ -100,12 +101,12 @@ function implementationTable(): string {
 }
 
 /** A vertical bar ends a cell, even in code. */
-function code(text: string): string {
+export function code(text: string): string {
   return `\`${text.replaceAll("|", String.raw`\|`)}\``;
 }
 
 /** The table as prettier prints it. */
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [head, ...rows];
   const widths = head.map((_, column) => Math.max(3, ...all.map((row) => (row[column] ?? "").length)));
   const line = (cells: readonly string[]): string =>

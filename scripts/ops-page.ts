@@ -1,0 +1,87 @@
+/**
+ * docs/ops.md: a line for every exported op, from its docstring and from the rows of ops, functions and gradients. The
+ * sections are the files of src/ir/api/ops.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import * as api from "../src/ir/api/ops.ts";
+import { binaryVjps, reductionVjps, unaryVjps } from "../src/ir/gradients/functions.ts";
+import { vjps } from "../src/ir/gradients/rules.ts";
+import { compositionVjps } from "../src/ir/gradients/compositions.ts";
+import { at } from "../src/support/invariant.ts";
+import { code, table } from "./option-tables.ts";
+
+const exported =
+  /\/\*\*(?<doc>(?:(?!\*\/)[\s\S])*)\*\/\nexport function (?<name>\w+)(?:<[^(]*>)?\((?<parameters>[^]*?)\n?\): /gu;
+
+export function opsPage(root: string): string {
+  const folder = join(root, "src/ir/api/ops");
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
+  const sections = files.toSorted().flatMap((file) => {
+    const text = readFileSync(join(folder, file), "utf8");
+    const ops = Array.from(text.matchAll(exported), ({ groups = {} }) => groups).filter(({ name = "" }) => name in api);
+    if (ops.length === 0) return [];
+    const rows = ops.map(({ name = "", parameters = "", doc = "" }) => [
+      code(`${name}(${namesOf(parameters)})`),
+      firstSentence(doc).replaceAll("|", String.raw`\|`),
+      gradientOf(name),
+    ]);
+    return ["", `## ${titleOf(file)}`, "", table(["op", "result", "gradient"], rows)];
+  });
+  return [
+    "# Ops",
+    "",
+    "The functions of the API, by file of `src/ir/api/ops`. Their docstrings have the dtypes, shapes and errors, and",
+    "[ir.md](ir.md) has the rules that all share. `npm run docs` writes this page.",
+    "",
+    "Gradients ([gradients.md](gradients.md)) are by a rule of the op, in closed form for a composition, by the rules of the",
+    "ops that the function calls, or there is none.",
+    ...sections,
+    "",
+  ].join("\n");
+}
+
+/** `compositions/norms.ts` as `Norms`. */
+function titleOf(file: string): string {
+  const name = at(/(?<name>[\w-]+)\.ts$/u.exec(file) ?? [], 1);
+  return name.charAt(0).toUpperCase() + name.slice(1).replaceAll("-", " ");
+}
+
+/** The names of the parameters; one with a default is optional. */
+function namesOf(parameters: string): string {
+  let depth = 0;
+  const list: string[] = [""];
+  for (const character of parameters) {
+    if ("([{<".includes(character)) depth++;
+    if (")]}>".includes(character)) depth--;
+    if (character === "," && depth === 0) list.push("");
+    else list[list.length - 1] += character;
+  }
+  return list
+    .map((each) => each.trim())
+    .filter((each) => each !== "")
+    .map((each) => {
+      const name = each.startsWith("{") ? "options" : at(/^(?:\.\.\.)?(?<name>\w+)/u.exec(each) ?? ["", ""], 1);
+      return /^\w+\?|=(?!>)/u.test(each) ? `${name}?` : name;
+    })
+    .join(", ");
+}
+
+function firstSentence(doc: string): string {
+  const text = doc.replaceAll(/\s*\n\s*\* ?/gu, " ").trim();
+  return at(/^(?<sentence>[\s\S]*?)\.(?:\s+(?=[A-Z`\d])|$)/u.exec(text) ?? [text, text], 1);
+}
+
+/** Of the row with the function's name. `eq` and others without a derivative have none. */
+function gradientOf(name: string): string {
+  const kind = name.charAt(0).toUpperCase() + name.slice(1);
+  const own = (rows: object, key: string): unknown => Object.entries(rows).find(([each]) => each === key)?.[1];
+  const closed = own(compositionVjps, name);
+  if (closed !== undefined) return closed === null ? "none" : "closed form";
+  for (const rule of [own(unaryVjps, name), own(reductionVjps, name), own(vjps, kind)]) {
+    if (rule !== undefined) return rule === null ? "none" : "rule";
+  }
+  const binary = own(binaryVjps, name);
+  if (Array.isArray(binary)) return binary.every((rule) => rule === null) ? "none" : "rule";
+  return "of its ops";
+}
