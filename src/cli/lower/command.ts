@@ -4,7 +4,7 @@ import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
 import { compileNames } from "../flags/compile-names.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
-import { givenDevices } from "../program/dump-file.ts";
+import { givenDevices } from "../program/given-devices.ts";
 import { withProgress } from "../terminal/progress.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import type { LowerFlags } from "./lower-file.ts";

@@ -11,7 +11,8 @@ import { suggestion } from "../../support/nearest.ts";
 import type { CompileGiven } from "../flags/compile-names.ts";
 import { profileToChooseWith } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
-import { buildProgram, type BuiltProgram } from "../program/build-program.ts";
+import { buildProgram } from "../program/build-program.ts";
+import type { BuiltProgram } from "../program/built-program.ts";
 import { inputSizes } from "../program/input-sizes.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
 

@@ -1,18 +1,18 @@
 /** The table of `braid lower --print-reshardings`. */
 import Table from "cli-table3";
+import type { Options } from "../../compile/options.ts";
 import { reshardings } from "../../compile/reshardings.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Resharding } from "../../passes/reshard/list-reshardings.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
-import type { BuiltProgram } from "../program/build-program.ts";
+import type { BuiltProgram } from "../program/built-program.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
-import type { LowerFlags } from "./lower-file.ts";
 
 export function reshardingsText(
   file: string,
   source: BuiltProgram["source"],
   options: Partial<LoweringOptions>,
-  { sizes, json }: Pick<LowerFlags, "sizes" | "json">,
+  { sizes, json }: Options<"sizes" | "json">,
 ): string {
   if (!("data" in source)) {
     return fail({

@@ -3,35 +3,15 @@
  * option that gave a bad value.
  */
 import { placedWithWarnings } from "../../compile/annotation-warnings.ts";
-import { type HasFusionData, lowerStreams } from "../../compile/lower.ts";
-import { lowerAll, requireMeshDevices, type Signature } from "../../compile/lower-all.ts";
-import type { GivenOptions, LoweringName, Options } from "../../compile/options.ts";
+import { lowerStreams } from "../../compile/lower.ts";
+import { lowerAll, requireMeshDevices } from "../../compile/lower-all.ts";
+import type { GivenOptions, LoweringName } from "../../compile/options.ts";
 import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
-import type { HostProgram } from "../../host/nodes.ts";
-import type { Parameters } from "../../host/program-file.ts";
-import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Building } from "./apart/build-apart.ts";
+import { type BuildFlags, type BuiltProgram, sourceOf } from "./built-program.ts";
 import { isDumpFile } from "./dump-file.ts";
 import { requireKnownScalars } from "./known-scalars.ts";
 import { revived } from "./apart/revive.ts";
-import type { ParsedContainer } from "../../host/parse/parse.ts";
-import type { LineOf } from "./statement-lines.ts";
-
-export type BuildFlags = Options<"devices" | "set" | "scalar" | "container" | "roots">;
-
-export interface BuiltProgram {
-  /** A Fusion, or the host program of each rank. */
-  readonly source: HasFusionData | readonly HostProgram[];
-  readonly signature: Signature;
-  /** What a check compares with: the Fusion itself, or the one that the program names. */
-  readonly reference: HasFusionData | null;
-  /** Where the statements stand in a dump; null for a program file. */
-  readonly lineOf: LineOf | null;
-  /** The containers of a dump, by rank; null for a program file. */
-  readonly containers: readonly ParsedContainer[] | null;
-  /** The parameters in use, including defaults. */
-  readonly params: Parameters;
-}
 
 /**
  * `building`: of a program file, or of a dump's reference. Host programs that have Stream axes left are lowered with
@@ -79,8 +59,4 @@ async function fromProgram(
   const { signature } = lowerAll(lowered, { devices });
   requireMeshDevices(signature.tensors, devices);
   return { source: lowered, signature, reference: reference === null ? null : sourceOf(reference), ...used };
-}
-
-export function sourceOf(data: FusionData): HasFusionData {
-  return { data: () => data };
 }

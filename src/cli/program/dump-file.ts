@@ -1,6 +1,5 @@
 /** Tells dumps from program files. A program file does not load the parser of dumps. */
 import path from "node:path";
-import type { Command } from "commander";
 import { type MemoryModel, memoryModels } from "../../compile/memory-models.ts";
 import { flagOf, type GivenOptions, type LoweringName, loweringNames, type Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
@@ -38,19 +37,6 @@ export function badReference(found: string, expected: string, help: string): nev
 /** The model of memory and communicators that a file is compiled for: dumps are nvFuser's. */
 export function memoryModelOf(file: string): MemoryModel {
   return isDumpFile(file) ? memoryModels.nvfuser : memoryModels.braid;
-}
-
-/** The number of devices, from the command line or else from a dump; null if neither has it. */
-export async function givenDevices(
-  command: Command,
-  file: string,
-  flags: Options<"devices" | "container" | "roots">,
-): Promise<number | null> {
-  if (command.getOptionValueSource("devices") === "cli") return flags.devices;
-  if (!isDumpFile(file)) return null;
-  const { loadDump } = await import("./load-dump.ts");
-  const { hosts } = await loadDump(file, null, flags);
-  return hosts.length;
 }
 
 /**

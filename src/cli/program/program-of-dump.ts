@@ -2,7 +2,7 @@
 import { lowerAll } from "../../compile/lower-all.ts";
 import type { HasFusionData } from "../../compile/lower.ts";
 import type { Building } from "./apart/build-apart.ts";
-import { type BuildFlags, type BuiltProgram, sourceOf } from "./build-program.ts";
+import { type BuildFlags, type BuiltProgram, sourceOf } from "./built-program.ts";
 import { badReference } from "./dump-file.ts";
 import { requireKnownParameters } from "./known-parameters.ts";
 import { loadDump } from "./load-dump.ts";

@@ -8,7 +8,7 @@ import { givenOptions, programCommand } from "../flags/option-flags.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { compileNames } from "../flags/compile-names.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
-import { givenDevices } from "../program/dump-file.ts";
+import { givenDevices } from "../program/given-devices.ts";
 import { withProgress } from "../terminal/progress.ts";
 import type { RunFlags } from "./run-file.ts";
 import type { Terminal } from "../terminal/terminal.ts";

@@ -5,7 +5,7 @@ import { counted } from "../../support/wording.ts";
 import { type ExitStatus, exitStatus, statusOf } from "../exit-status.ts";
 import { compileNames } from "../flags/compile-names.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
-import { givenDevices } from "../program/dump-file.ts";
+import { givenDevices } from "../program/given-devices.ts";
 import { withProgress } from "../terminal/progress.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";

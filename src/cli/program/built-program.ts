@@ -1,0 +1,29 @@
+/** A program that is built for the given devices and parameters. */
+import type { HasFusionData } from "../../compile/lower.ts";
+import type { Signature } from "../../compile/lower-all.ts";
+import type { Options } from "../../compile/options.ts";
+import type { HostProgram } from "../../host/nodes.ts";
+import type { ParsedContainer } from "../../host/parse/parse.ts";
+import type { Parameters } from "../../host/program-file.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
+import type { LineOf } from "./statement-lines.ts";
+
+export type BuildFlags = Options<"devices" | "set" | "scalar" | "container" | "roots">;
+
+export interface BuiltProgram {
+  /** A Fusion, or the host program of each rank. */
+  readonly source: HasFusionData | readonly HostProgram[];
+  readonly signature: Signature;
+  /** What a check compares with: the Fusion itself, or the one that the program names. */
+  readonly reference: HasFusionData | null;
+  /** Where the statements stand in a dump; null for a program file. */
+  readonly lineOf: LineOf | null;
+  /** The containers of a dump, by rank; null for a program file. */
+  readonly containers: readonly ParsedContainer[] | null;
+  /** The parameters in use, including defaults. */
+  readonly params: Parameters;
+}
+
+export function sourceOf(data: FusionData): HasFusionData {
+  return { data: () => data };
+}
