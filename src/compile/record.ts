@@ -5,9 +5,9 @@ import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import { mostDevices } from "../host/most-devices.ts";
 import type { OneSidedProtocol } from "../host/collectives.ts";
 import type { HostProgram } from "../host/nodes.ts";
-import { recordHost } from "../record/record.ts";
+import { recordAlike, recordHost } from "../record/record.ts";
 import type { RecordOptions as HostOptions } from "../record/recorder.ts";
-import { createCommon } from "../record/common.ts";
+import { type Common, createCommon } from "../record/common.ts";
 import { type OptionValue, recordingNames } from "./options.ts";
 import { resolveOptions } from "./options/resolve.ts";
 
@@ -64,11 +64,35 @@ export function recordAll(
 ): readonly CommandList[] {
   const options = checked(given);
   const common = createCommon();
+  const lists = protocolAt === null ? alikeLists(hosts, options, common) : new Map<number, CommandList>();
   return hosts.map((host, rank) => {
+    const known = lists.get(rank);
+    if (known !== undefined) return known;
     const ofRank =
       protocolAt === null ? {} : { protocolAt: (statement: number) => protocolAt(rank, statement) ?? options.protocol };
     return recordHost(host, { rank, ...options, ...ofRank }, common);
   });
+}
+
+/** With fewer ranks that share a host program, recording each takes less time. */
+const fewestAlike = 8;
+
+/** The lists of ranks that are recorded at once, by rank. */
+function alikeLists(
+  hosts: readonly HostProgram[],
+  options: Omit<HostOptions, "rank">,
+  common: Common,
+): ReadonlyMap<number, CommandList> {
+  const ranksOf = new Map<HostProgram, number[]>();
+  for (const [rank, host] of hosts.entries()) {
+    const ranks = ranksOf.get(host);
+    if (ranks === undefined) ranksOf.set(host, [rank]);
+    else ranks.push(rank);
+  }
+  const lists = [...ranksOf].flatMap(([host, ranks]) =>
+    ranks.length < fewestAlike ? [] : (recordAlike(host, ranks, options, common) ?? []),
+  );
+  return new Map(lists.map((list) => [list.rank, list]));
 }
 
 function checked({ devices, sizes, scalars, ...others }: Omit<RecordOptions, "rank">): Omit<HostOptions, "rank"> {

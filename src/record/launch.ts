@@ -11,6 +11,7 @@ import { partialAxes } from "../ir/ops/axis-map.ts";
 import type { Op } from "../ir/ops/op.ts";
 import { at } from "../support/invariant.ts";
 import { actualOutput } from "./actual.ts";
+import { noteOperands } from "./alike/alike.ts";
 import type { Actual } from "./actual-sizes.ts";
 import { requireDeclaredShape, requireShape } from "./checks.ts";
 import { addTemporary, bind } from "./memory.ts";
@@ -46,8 +47,9 @@ export function launch(recorder: Recorder, request: LaunchRequest): void {
     inputs.some((input) => mayOverlap(input, output) && !(inPlace && sameElements(input, output))),
   );
   if (staged.includes(true)) return launchStaged(recorder, request, staged);
-  const { tape, streams } = recorder;
+  const { tape, streams, alike } = recorder;
   const kernel = kernelFor(recorder, request);
+  if (alike !== null) noteOperands(alike, tape.commands.length, { inputs, outputs });
   emit(tape, {
     kind: "launch",
     stream: streams.current,
@@ -119,12 +121,13 @@ export function copyView(recorder: Recorder, source: View, destination: View): v
 
 /** A copy between views of equal shape that do not overlap. None if they are empty. */
 export function emitCopy(
-  { tape, streams }: Recorder,
+  { tape, streams, alike }: Recorder,
   source: View,
   destination: View,
   stream: CommandStreamId = streams.current,
 ): void {
   if (isEmpty(source)) return;
+  if (alike !== null) noteOperands(alike, tape.commands.length, { inputs: [source], outputs: [destination] });
   emit(tape, { kind: "copy", stream, source, destination });
 }
 

@@ -10,6 +10,8 @@ import type { HostProgram } from "../host/nodes.ts";
 import { validateHostProgram } from "../host/validate/validate.ts";
 import { isChunk, type TensorId } from "../ir/domain.ts";
 import { withOrigins } from "../ir/origin.ts";
+import { type Alike, createAlike, UnlikeError } from "./alike/alike.ts";
+import { alikeLists } from "./alike/alike-lists.ts";
 import { contiguousTemporary, emitCopy, release } from "./launch.ts";
 import { addBuffer, bind, dropAll, dropMemory, finishedBuffers } from "./memory.ts";
 import { recordScope } from "./statements/statement.ts";
@@ -23,12 +25,46 @@ import { sameElements } from "./views.ts";
  * the same `common` for all ranks.
  */
 export function recordHost(program: HostProgram, options: RecordOptions, common = createCommon()): CommandList {
-  return withOrigins(program.tensors, () => recorded(program, options, common));
+  const list = withOrigins(program.tensors, () => recorded(program, options, common, null));
+  return { ...list, rank: options.rank };
 }
 
-function recorded(program: HostProgram, options: RecordOptions, common: Common): CommandList {
+/**
+ * The lists of several ranks with one host program, recorded at once; null if they differ in more than peers and
+ * offsets, or if recording fails on one of them. They are equal to those of `recordHost`.
+ */
+export function recordAlike(
+  program: HostProgram,
+  ranks: readonly number[],
+  options: Omit<RecordOptions, "rank">,
+  common: Common,
+): readonly CommandList[] | null {
+  const alike = createAlike(ranks);
+  const unknownRank = {
+    ...options,
+    get rank(): number {
+      throw new UnlikeError();
+    },
+  };
+  const before = common.latest;
+  try {
+    const list = withOrigins(program.tensors, () => recorded(program, unknownRank, common, alike));
+    return alikeLists(alike, list);
+  } catch (error) {
+    if (!(error instanceof UnlikeError || error instanceof DiagnosticError)) throw error;
+    common.latest = before;
+    return null;
+  }
+}
+
+function recorded(
+  program: HostProgram,
+  options: RecordOptions,
+  common: Common,
+  alike: Alike | null,
+): Omit<CommandList, "rank"> {
   requireValid(program, common);
-  const recorder = createRecorder(program, options, common);
+  const recorder = createRecorder(program, options, common, alike);
   bindArguments(recorder, "input", program.inputs);
   const outputs = bindArguments(recorder, "output", program.outputs);
   recordScope(recorder, program.body);
@@ -39,7 +75,6 @@ function recorded(program: HostProgram, options: RecordOptions, common: Common):
   common.latest = tape;
   return {
     kind: "CommandList",
-    rank: options.rank,
     streams: streams.infos,
     buffers: finishedBuffers(memory),
     kernels: tape.kernels,

@@ -14,6 +14,7 @@ import { printScalar } from "../ir/scalar/print.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
 import { at } from "../support/invariant.ts";
 import type { Actual, ExchangePlan } from "./actual-sizes.ts";
+import { agreed, type Alike, rankNames, valuesOn } from "./alike/alike.ts";
 import type { Layout, SizeOf } from "./local-layout.ts";
 import type { Communicator, CommunicatorModel } from "./communicators.ts";
 import { type Allocator, createMemory, type Held, hold, letGo, type Memory } from "./memory.ts";
@@ -45,6 +46,8 @@ export interface RecordOptions {
 export interface Recorder {
   readonly program: HostProgram;
   readonly options: RecordOptions;
+  /** The ranks that are recorded at once, without knowing which; null if it is one. */
+  readonly alike: Alike | null;
   readonly common: Common;
   readonly tape: Tape;
   readonly streams: Streams;
@@ -79,7 +82,8 @@ export interface Recorder {
 
 /** A buffer whose handle a peer has. */
 export interface SharedHandle {
-  readonly peer: number;
+  /** One for each rank that is recorded at once. */
+  readonly peers: readonly number[];
   readonly view: View;
 }
 
@@ -95,25 +99,29 @@ export interface LastKernel {
   readonly kernel: KernelId;
 }
 
-export function createRecorder(program: HostProgram, options: RecordOptions, common: Common): Recorder {
-  const { rank, sizes, scalars, streams } = options;
+export function createRecorder(
+  program: HostProgram,
+  options: RecordOptions,
+  common: Common,
+  alike: Alike | null,
+): Recorder {
+  const { sizes, scalars, streams } = options;
   const values = new Map([
     ...sizesFromMeshes(program.tensors),
     ...sizes,
     ...scalars,
-    ["rank", rank] as const,
-    ["deviceIdx.x", rank] as const,
     ["numberOfStreams", streams] as const,
   ]);
   const tape = createTape(program, common);
   return {
     program,
     options,
+    alike,
     common,
     tape,
     streams: createStreams(tape),
     memory: createMemory(tape, options.allocator),
-    sizeOf: (name) => values.get(name),
+    sizeOf: (name) => (rankNames.has(name) ? options.rank : values.get(name)),
     indices: new Map(),
     layouts: new Map(),
     extents: new Map(),
@@ -142,6 +150,7 @@ export function fail({ tape, options }: Recorder, diagnostic: Parameters<typeof 
 /** The value of an index, peer, bound or predicate. Throws `scalar-missing` and `scalar-invalid`. */
 export function evaluate(recorder: Recorder, scalar: Scalar, sizeOf = recorder.sizeOf): number {
   if (scalar.kind === "constant" && Number.isSafeInteger(scalar.value)) return scalar.value;
+  if (recorder.alike !== null) return agreed(evaluateEach(recorder, scalar, sizeOf));
   const missing: string[] = [];
   const value = evaluateScalar(scalar, (name) => {
     const known = recorder.indices.get(name) ?? sizeOf(name);
@@ -166,6 +175,15 @@ export function evaluate(recorder: Recorder, scalar: Scalar, sizeOf = recorder.s
     found: `${printScalar(scalar)} is ${value}`,
     expected: "a whole number",
     help: "do not divide by 0, and keep numbers below 2^53",
+  });
+}
+
+/** The value on each rank that is recorded at once: one, if that is one. Throws what `evaluate` throws. */
+export function evaluateEach(recorder: Recorder, scalar: Scalar, sizeOf = recorder.sizeOf): readonly number[] {
+  const { alike, indices } = recorder;
+  if (alike === null) return [evaluate(recorder, scalar, sizeOf)];
+  return valuesOn(alike.ranks, scalar, (name) => {
+    return indices.get(name) ?? (rankNames.has(name) ? (rank) => rank : sizeOf(name));
   });
 }
 

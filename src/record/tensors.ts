@@ -4,6 +4,7 @@ import { isDID, type Tensor, type TensorId } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";
 import { at, invariant } from "../support/invariant.ts";
 import type { Actual } from "./actual-sizes.ts";
+import { agreed } from "./alike/alike.ts";
 import { type Layout, layoutOfShape, wholeExtents } from "./local-layout.ts";
 import { addTemporary, bind, type BufferRequest, stateOf } from "./memory.ts";
 import { fail, type Recorder } from "./recorder.ts";
@@ -16,9 +17,25 @@ export function tensorOf({ program }: Recorder, id: TensorId): Tensor {
 export function layoutOf(recorder: Recorder, tensor: Tensor): Layout {
   const known = recorder.layouts.get(tensor);
   if (known !== undefined) return known;
-  const layout = layoutOfShape(tensor, extentsOf(recorder, tensor), recorder.options.rank);
+  const layout = localLayout(recorder, tensor, extentsOf(recorder, tensor));
   recorder.layouts.set(tensor, layout);
   return layout;
+}
+
+/** The layout on this rank of a tensor whose shape over all devices is `shape`. */
+export function localLayout({ alike, options }: Recorder, tensor: Tensor, shape: readonly number[]): Layout {
+  if (alike === null) return layoutOfShape(tensor, shape, options.rank);
+  if (!isSharded(tensor)) return layoutOfShape(tensor, shape, null);
+  const sameLayout = (a: Layout, b: Layout): boolean =>
+    sameNumbers(a.shape, b.shape) && sameNumbers(a.strides, b.strides);
+  return agreed(
+    alike.ranks.map((rank) => layoutOfShape(tensor, shape, rank)),
+    sameLayout,
+  );
+}
+
+function isSharded({ domain }: Tensor): boolean {
+  return domain.loop.some(({ parallelType }) => isDID(parallelType));
 }
 
 /** The extents over all devices that the tensor is declared with. */
@@ -34,13 +51,14 @@ export function extentsOf(recorder: Recorder, tensor: Tensor): readonly number[]
 /** The layout of the longest share that any device has. Chunks of uneven shares may be as long on every device. */
 export function longestLayout(recorder: Recorder, tensor: Tensor): Layout {
   const own = layoutOf(recorder, tensor);
-  if (!tensor.domain.loop.some(({ parallelType }) => isDID(parallelType))) return own;
+  if (!isSharded(tensor)) return own;
   return layoutOfShape(tensor, extentsOf(recorder, tensor), null);
 }
 
 /** Whether this rank holds data of the tensor. A tensor without a mesh is on device 0. */
-export function isHere({ options: { rank } }: Recorder, { mesh }: Tensor): boolean {
-  return mesh === null ? rank === 0 : mesh.has(rank);
+export function isHere({ options, alike }: Recorder, { mesh }: Tensor): boolean {
+  const isOn = (rank: number): boolean => (mesh === null ? rank === 0 : mesh.has(rank));
+  return alike === null ? isOn(options.rank) : agreed(alike.ranks.map(isOn));
 }
 
 /** The memory that the tensor is bound to; null if none. Throws `not-bound` for a slice of freed memory. */

@@ -5,6 +5,7 @@
 import { contiguousStrides, isEmpty, sameNumbers, type View } from "../commands/view.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
+import { movedView, requireSameDistance } from "./alike/alike.ts";
 
 /** The view at one valid index of `axis`, without that axis. */
 export function selectView(view: View, axis: number, index: number): View {
@@ -14,6 +15,18 @@ export function selectView(view: View, axis: number, index: number): View {
     shape: view.shape.toSpliced(axis, 1),
     strides: view.strides.toSpliced(axis, 1),
   };
+}
+
+/** As `selectView`, at one index for each rank that is recorded at once. */
+export function selectOnEach(view: View, axis: number, indices: readonly number[]): View {
+  const first = at(indices, 0);
+  const selected = selectView(view, axis, first);
+  if (indices.every((index) => index === first)) return selected;
+  const step = at(view.strides, axis) * dtypes[view.dtype].bytes;
+  return movedView(
+    selected,
+    indices.map((index) => (index - first) * step),
+  );
 }
 
 /** The view of which an index along `axis` is as far from the next as `step` were. */
@@ -108,6 +121,7 @@ export function reshapeView(view: View, shape: readonly number[]): View | null {
 
 /** Whether two views list the same elements in the same order. The stride of an axis of one element is ignored. */
 export function sameElements(a: View, b: View): boolean {
+  requireSameDistance(a, b);
   const sameStride = (extent: number, axis: number): boolean => extent === 1 || a.strides[axis] === b.strides[axis];
   const sameStart = a.buffer === b.buffer && a.offset === b.offset && a.dtype === b.dtype;
   return sameStart && sameNumbers(a.shape, b.shape) && a.shape.every(sameStride);
@@ -116,6 +130,7 @@ export function sameElements(a: View, b: View): boolean {
 /** Whether two views may share a byte: whether their spans in one buffer overlap. */
 export function mayOverlap(a: View, b: View): boolean {
   if (isEmpty(a) || isEmpty(b)) return false;
+  requireSameDistance(a, b);
   return a.buffer === b.buffer && a.offset < endOf(b) && b.offset < endOf(a);
 }
 

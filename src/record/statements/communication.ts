@@ -88,7 +88,7 @@ function sendRecv(recorder: Recorder, statement: Communication, position: number
   if (type === "recv") resizeLike(recorder, statement, peer);
   const view = squeezeView(viewOf(recorder, type === "send" ? input : output));
   if (isEmpty(view)) return { kind: "nothing" };
-  if (backend === "cuda") return oneSided(recorder, type, peer, view);
+  if (backend === "cuda") return oneSided(recorder, type, [peer], view);
   return postTransfer(recorder.streams, sendRecvOf(recorder, statement), {
     kind: "group",
     ops: [{ type, peer, view }],

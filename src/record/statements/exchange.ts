@@ -62,7 +62,7 @@ function exchangeOneSided(recorder: Recorder, posted: PostedCollective, plan: Ex
   const { current } = streams;
   const posts: Post[] = [];
   const run = (ops: readonly PointToPoint[]): void => {
-    for (const { type, peer, view } of ops) posts.push(oneSided(recorder, type, peer, view));
+    for (const { type, peer, view } of ops) posts.push(oneSided(recorder, type, [peer], view));
   };
   const { reduces } = collectives[posted.type];
   receive(recorder, posted, plan, pieces, (receives) => {

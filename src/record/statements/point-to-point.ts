@@ -11,12 +11,13 @@
  * A Wait on another stream than the post's also waits for that stream.
  */
 import type { PointToPoint } from "../../commands/transfer.ts";
-import { isEmpty, sameView, type View } from "../../commands/view.ts";
+import { isEmpty, sameNumbers, sameView, type View } from "../../commands/view.ts";
 import type { EndCoalescing, P2PCommunication, ShareMemHandles } from "../../host/nodes.ts";
-import { invariant } from "../../support/invariant.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { agreed, requireSameDistance } from "../alike/alike.ts";
 import { singleOf, worldOf } from "../communicators.ts";
 import { type Post, postTransfer, setPost } from "../recorder.ts";
-import { currentProtocol, evaluate, fail, type Recorder } from "../recorder.ts";
+import { currentProtocol, evaluateEach, fail, type Recorder } from "../recorder.ts";
 import { viewOf } from "../tensors.ts";
 import { emit } from "../tape.ts";
 import { squeezeView } from "../views.ts";
@@ -28,7 +29,7 @@ import { squeezeView } from "../views.ts";
 export function recordHandles(recorder: Recorder, { communications }: ShareMemHandles): void {
   for (const communication of communications) {
     const view = squeezeView(viewOf(recorder, communication.buffer));
-    recorder.shared.set(communication.id, { peer: peerOf(recorder, communication), view });
+    recorder.shared.set(communication.id, { peers: peersOf(recorder, communication), view });
   }
 }
 
@@ -36,12 +37,13 @@ export function recordHandles(recorder: Recorder, { communications }: ShareMemHa
 export function recordPointToPoint(recorder: Recorder, statement: P2PCommunication): void {
   const { id, type, buffer, backend } = statement;
   const view = squeezeView(viewOf(recorder, buffer));
-  const peer = peerOf(recorder, statement);
+  const peers = peersOf(recorder, statement);
   if (backend === "cuda") {
-    requireShared(recorder, statement, peer, view);
-    recorder.posts.set(id, isEmpty(view) ? nothingSent : oneSided(recorder, type, peer, view));
+    requireShared(recorder, statement, peers, view);
+    recorder.posts.set(id, isEmpty(view) ? nothingSent : oneSided(recorder, type, peers, view));
     return;
   }
+  const peer = agreed(peers);
   const op: PointToPoint = { type, peer, view };
   if (recorder.group === null) {
     if (isEmpty(view)) return void recorder.posts.set(id, { kind: "nothing" });
@@ -73,11 +75,15 @@ export function recordGroup(recorder: Recorder, { id }: EndCoalescing): void {
   );
 }
 
-function peerOf(recorder: Recorder, { type, peer, backend }: P2PCommunication): number {
+/** One for each rank that is recorded at once. */
+function peersOf(recorder: Recorder, { type, peer, backend }: P2PCommunication): readonly number[] {
+  const values = evaluateEach(recorder, peer);
+  const isItself = (value: number, k: number): boolean =>
+    backend === "cuda" && value === (recorder.alike === null ? recorder.options.rank : at(recorder.alike.ranks, k));
+  if (values.every((value, k) => value >= 0 && !isItself(value, k))) return values;
   const { rank } = recorder.options;
-  const value = evaluate(recorder, peer);
-  const toItself = backend === "cuda" && value === rank;
-  if (value >= 0 && !toItself) return value;
+  const value = at(values, 0);
+  const toItself = isItself(value, 0);
   return fail(recorder, {
     code: "bad-peer",
     message: toItself ? `the peer of a one-sided ${type} is the rank itself` : `the peer of a ${type} is not a rank`,
@@ -91,7 +97,12 @@ function peerOf(recorder: Recorder, { type, peer, backend }: P2PCommunication): 
  * A peer accesses the buffer of the latest handle, so a post of any other buffer would move the wrong data. Throws
  * `not-shared`.
  */
-function requireShared(recorder: Recorder, { id, type, buffer }: P2PCommunication, peer: number, view: View): void {
+function requireShared(
+  recorder: Recorder,
+  { id, type, buffer }: P2PCommunication,
+  peers: readonly number[],
+  view: View,
+): void {
   const shared = recorder.shared.get(id);
   if (shared === undefined) {
     return fail(recorder, {
@@ -102,21 +113,25 @@ function requireShared(recorder: Recorder, { id, type, buffer }: P2PCommunicatio
       help: "share the handles of both halves before the first post",
     });
   }
-  const samePeer = shared.peer === peer;
+  const samePeer = sameNumbers(shared.peers, peers);
+  requireSameDistance(shared.view, view);
   if (samePeer && sameView(shared.view, view)) return;
   return fail(recorder, {
     code: "not-shared",
     message: `a one-sided ${type} is posted with a different ${samePeer ? "buffer" : "peer"} than its shared handle`,
     found: samePeer
       ? `T${buffer} was bound again after the ShareMemHandles`
-      : `peer ${peer}, shared with rank ${shared.peer}`,
+      : `peer ${at(peers, 0)}, shared with rank ${at(shared.peers, 0)}`,
     expected: "the buffer and the peer of the latest ShareMemHandles",
     help: "share the handles again when the buffer or the peer changes, for example in every iteration of a loop",
   });
 }
 
-export function oneSided(recorder: Recorder, role: "send" | "recv", peer: number, view: View): Post {
-  const { sequences, streams, tape } = recorder;
+/** `peers` has one for each rank that is recorded at once. */
+export function oneSided(recorder: Recorder, role: "send" | "recv", peers: readonly number[], view: View): Post {
+  const { sequences, streams, tape, alike } = recorder;
+  const peer = at(peers, 0);
+  alike?.peers.push(peers);
   const key = `${role} ${peer}`;
   const sequence = sequences.get(key) ?? 0;
   sequences.set(key, sequence + 1);

@@ -16,10 +16,10 @@ import { recordShard } from "./shard.ts";
 import { recordOp } from "./op.ts";
 import { recordGroup, recordHandles, recordPointToPoint } from "./point-to-point.ts";
 import { recordLaunch, recordPost } from "./unit.ts";
-import { evaluate, fail, type Recorder } from "../recorder.ts";
+import { evaluate, evaluateEach, fail, type Recorder } from "../recorder.ts";
 import { allocate, findView, isHere, tensorOf, viewOf } from "../tensors.ts";
 import { indexedStream, nodeStream, order, waitFor } from "../streams.ts";
-import { selectView } from "../views.ts";
+import { selectOnEach } from "../views.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import type { Post } from "../recorder.ts";
 import { emit } from "../tape.ts";
@@ -169,10 +169,12 @@ function recordAliasSelect(statement: HirAliasSelect, recorder: Recorder): void 
   const view =
     selected.iterType === "reduction"
       ? whole
-      : selectView(
+      : selectOnEach(
           whole,
           position,
-          indexInto(recorder, selected, at(whole.shape, position), evaluate(recorder, index), position),
+          evaluateEach(recorder, index).map((each) =>
+            indexInto(recorder, selected, at(whole.shape, position), each, position),
+          ),
         );
   selectActual(recorder, statement, selected.iterType === "reduction" ? null : position, view.shape);
   bind(memory, output, { view, owns: slicesOwn(memory), aliasedBy: null }, streams.current);

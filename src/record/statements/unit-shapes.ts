@@ -13,9 +13,9 @@ import { sameNumbers } from "../../commands/view.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Actual } from "../actual-sizes.ts";
 import { shapeText } from "../checks.ts";
-import { layoutOfShape, wholeExtents } from "../local-layout.ts";
+import { wholeExtents } from "../local-layout.ts";
 import { fail, type Recorder } from "../recorder.ts";
-import { extentsOf, layoutOf, tensorOf, viewOf } from "../tensors.ts";
+import { extentsOf, layoutOf, localLayout, tensorOf, viewOf } from "../tensors.ts";
 
 /** The shape of a tensor of the unit. */
 export type ShapeOf = (id: TensorId) => readonly number[];
@@ -29,7 +29,7 @@ export function unitShapes(
   made: readonly (readonly number[])[] = [],
 ): ShapeOf {
   const declared = declaredExtents(recorder, statement, unit);
-  const local: ShapeOf = (id) => layoutOfShape(at(unit.fusion.tensors, id), declared(id), recorder.options.rank).shape;
+  const local: ShapeOf = (id) => localLayout(recorder, at(unit.fusion.tensors, id), declared(id)).shape;
   unit.fusion.inputs.forEach((input, i) => {
     const shape = at(given, i);
     const isChunk = recorder.actuals.has(at(statement.inputs, i));
