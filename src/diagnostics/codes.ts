@@ -90,6 +90,8 @@ export const diagnosticCodes = {
   "device-count": "The number of devices is wrong",
   "host-programs-differ": "The ranks' host programs have different inputs or outputs",
   "profile-invalid": "A machine profile does not have the form that braid calibrate writes",
+  "trace-invalid": "A trace does not have the form that braid run --trace writes",
+  "trace-mismatch": "A trace shows a run of another program",
   "file-unreadable": "A file cannot be read",
   "tensor-file-invalid": "The file of an input is damaged, or in a form that Braid does not read",
   "file-unwritable": "A file cannot be written",

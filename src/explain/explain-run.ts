@@ -1,10 +1,10 @@
 /**
  * Explains one run of a Program, predicted or measured: how much longer it took than its kernels alone, and why. Causes
  * add up to the exposed time exactly: idle time of the rank that ended last, and what its kernels took longer than the
- * serial program's.
+ * serial program's. Without a profile, the times of commands alone are unknown: the exposed time is the idle time.
  */
 import type { Program } from "../commands/program.ts";
-import { commandCosts, type CostOf } from "../simulate/command-cost.ts";
+import { commandCosts } from "../simulate/command-cost.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { at } from "../support/invariant.ts";
 import { keysOf } from "../support/keys-of.ts";
@@ -15,6 +15,7 @@ import { dependencesOf } from "./dependences.ts";
 import { type Floor, floorOf, kernelTimeOf } from "./floor.ts";
 import { type IdlePart, idleTimeOf } from "./idle-time.ts";
 import { type RegionRow, regionRows } from "./region-rows.ts";
+import { type CommandTime, measuredCosts } from "./measured-costs.ts";
 import { regionsOf } from "./regions.ts";
 import { timingOf } from "./timing.ts";
 
@@ -24,7 +25,10 @@ export interface ExplainedRun {
   /** The rank that ended last: causes and exposed time are its. */
   readonly rank: number;
   readonly floor: Floor;
-  /** Milliseconds longer than the kernels of the serial program, or without one, than its own kernels alone. */
+  /**
+   * Milliseconds longer than the kernels of the serial program alone, or without one, than its own kernels alone. Without
+   * a profile: in which no kernel of the rank runs.
+   */
   readonly exposed: number;
   /** Milliseconds by cause, the greatest first; they add up to `exposed`. A negative one is a gain. */
   readonly causes: readonly { readonly cause: Cause; readonly milliseconds: number }[];
@@ -53,40 +57,48 @@ export interface ExplainRunOptions {
   readonly graph: boolean;
 }
 
+/** `profile`: null for a measured run on a machine without one. */
 export function explainRun(
   { program, trace, milliseconds }: TracedRun,
-  profile: MachineProfile,
+  profile: MachineProfile | null,
   { serial, graph }: ExplainRunOptions,
 ): ExplainedRun {
   const assumptions = new Set<string>();
   const assume = (text: string): void => void assumptions.add(text);
-  const costOf = commandCosts(program, profile, assume);
+  const costOf = profile === null ? measuredCosts(program, trace) : commandCosts(program, profile, assume);
   const dependences = dependencesOf(program);
   const timing = timingOf(program, dependences, trace);
   const rank = lastRank(program, timing.end, dependences.first);
-  const issued = graph ? null : (index: number): number => (index * profile.costs.issue) / 1000;
   const regionOf = regionsOf(program);
+  const issue = profile?.costs.issue;
+  const issued = graph || issue === undefined ? null : (index: number): number => (index * issue) / 1000;
   const idle = idleTimeOf(program, timing, regionOf, rank, issued);
-  const own = kernelTimeOf(program, rank, costOf);
-  const serialCosts = serial === null ? null : commandCosts(serial, profile, assume);
-  const alone = serial === null || serialCosts === null ? own : kernelTimeOf(serial, rank, serialCosts);
+  const overlap = overlapOf(program, trace);
   const times = new Map<Cause, number>();
   const add = (cause: Cause, time: number): void => void times.set(cause, (times.get(cause) ?? 0) + time);
   for (const { cause, start, end } of idle.parts) add(cause, end - start);
-  add("chunking", own.gemms - alone.gemms);
-  add("sums", own.others - alone.others);
-  // A kernel's launch counts as part of it, so one that passes beside another kernel is a gain.
-  add("latency", -own.launches);
-  add("interference", idle.kernels - (own.gemms + own.others - own.launches));
-  const launch = Math.min(milliseconds - idle.end, profile.costs.run / 1000);
+  const launch = profile === null ? 0 : Math.min(milliseconds - idle.end, profile.costs.run / 1000);
   add("host", launch);
   // The last signals and events on the way, or the host, which still issues commands.
   add(graph ? "latency" : "host", milliseconds - idle.end - launch);
-  const compute = alone.gemms + alone.others;
+  let compute = idle.kernels;
+  let least = Math.max(...overlap.map(({ kernels }) => kernels));
+  if (profile !== null) {
+    const own = kernelTimeOf(program, rank, costOf);
+    const serialCosts = serial === null ? null : commandCosts(serial, profile, assume);
+    const alone = serial === null || serialCosts === null ? own : kernelTimeOf(serial, rank, serialCosts);
+    add("chunking", own.gemms - alone.gemms);
+    add("sums", own.others - alone.others);
+    // A kernel's launch counts as part of it, so one that passes beside another kernel is a gain.
+    add("latency", -own.launches);
+    add("interference", idle.kernels - (own.gemms + own.others - own.launches));
+    compute = alone.gemms + alone.others;
+    least = leastCompute(program, serial, costOf, serialCosts);
+  }
   return {
     milliseconds,
     rank,
-    floor: floorOf(program, dependences, costOf, leastCompute(program, serial, costOf, serialCosts)),
+    floor: floorOf(program, dependences, costOf, least),
     exposed: milliseconds - compute,
     causes: keysOf(causes)
       .map((cause) => ({ cause, milliseconds: times.get(cause) ?? 0 }))
@@ -94,14 +106,19 @@ export function explainRun(
       .sort((a, b) => b.milliseconds - a.milliseconds),
     idle: idle.parts,
     regions: regionRows(program, timing, regionOf, { rank, idle: idle.parts, costOf }),
-    overlap: at(overlapOf(program, trace), rank),
+    overlap: at(overlap, rank),
     assumptions: [...assumptions].toSorted(),
   };
 }
 
 /** Chunks may be faster than a whole GEMM, if they happen to fit the kernel's tiles. */
-function leastCompute(program: Program, serial: Program | null, costOf: CostOf, serialCosts: CostOf | null): number {
-  const busiest = (own: Program, costs: CostOf): number =>
+function leastCompute(
+  program: Program,
+  serial: Program | null,
+  costOf: CommandTime,
+  serialCosts: CommandTime | null,
+): number {
+  const busiest = (own: Program, costs: CommandTime): number =>
     own.ranks.reduce((most, { rank }) => {
       const { gemms, others } = kernelTimeOf(own, rank, costs);
       return Math.max(most, gemms + others);

@@ -1,19 +1,22 @@
 /**
- * Explains a program on the machine of a profile, without running it: its predicted time, what communication stays
- * exposed and why, against the serial form of the same program (a whole collective, then a whole GEMM).
+ * Explains a program: its time, what communication stays exposed and why, against the serial form of the same program (a
+ * whole collective, then a whole GEMM). Predicted on the machine of a profile, without running it, or measured.
  */
 import { type AnyCompilation, compile, loweringOf, verified } from "../compile/compile.ts";
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
 import { reshardings } from "../compile/reshardings.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { Resharding } from "../passes/reshard/list-reshardings.ts";
+import type { Program } from "../commands/program.ts";
+import type { TraceEvent } from "../trace/event.ts";
+import { invariant } from "../support/invariant.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { simulate } from "../simulate/simulate.ts";
 import { serial as serialForm } from "../tune/choose/candidates.ts";
 import { choose } from "../tune/choose/choose.ts";
 import type { ChooseOptions } from "../tune/choose/consider.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
-import { type ExplainedRun, explainRun } from "./explain-run.ts";
+import { type ExplainedRun, explainRun, type TracedRun } from "./explain-run.ts";
 
 export interface ExplainOptions extends ChooseOptions {
   /** "auto": explains the schedule that is predicted to be the fastest. "given" if omitted. */
@@ -24,8 +27,12 @@ export interface Explanation {
   readonly compilation: AnyCompilation;
   /** All candidates, with `scheduleChoice: "auto"`. */
   readonly choice: ScheduleChoice<AnyCompilation> | null;
+  /** The measured run, if there is one, otherwise the predicted one. */
   readonly run: ExplainedRun;
-  /** Predicted milliseconds of the serial form; null for host programs, and if it cannot be lowered. */
+  readonly isMeasured: boolean;
+  /** The same run as predicted; null without a profile. */
+  readonly predicted: ExplainedRun | null;
+  /** Predicted milliseconds of the serial form; null for host programs, if it cannot be lowered, and without a profile. */
   readonly serial: number | null;
   /** What moves between devices, and why; null for host programs. */
   readonly reshardings: readonly Resharding[] | null;
@@ -33,30 +40,69 @@ export interface Explanation {
   readonly peakBytes: number;
 }
 
+/** A traced run of a Compilation's Program. */
+export interface MeasuredRun {
+  readonly trace: readonly TraceEvent[];
+  readonly milliseconds: number;
+}
+
 /** Throws what `compile` and, with `scheduleChoice: "auto"`, `choose` throw. */
-export function explain(
+export function explain(source: ProgramSource, options: ExplainOptions, profile: MachineProfile): Explanation {
+  const { compilation, choice } = compileToExplain(source, options, profile);
+  return explainCompiled(source, compilation, { ...options, choice, profile, measured: null });
+}
+
+/** What `explain` explains. Throws what it throws, and `bad-option` for a choice without a profile. */
+export function compileToExplain(
   source: ProgramSource,
   { scheduleChoice = "given", graph = true, ...options }: ExplainOptions,
-  profile: MachineProfile,
-): Explanation {
-  const choice = scheduleChoice === "auto" ? choose(source, { ...options, graph, verify: "off" }, profile) : null;
+  profile: MachineProfile | null,
+): Pick<Explanation, "compilation" | "choice"> {
+  const choice =
+    scheduleChoice === "auto" && profile !== null
+      ? choose(source, { ...options, graph, verify: "off" }, profile)
+      : null;
   const unverified = choice?.compilation ?? compile(source, { ...options, verify: "off" });
-  const compilation = options.verify === "off" ? unverified : verified(unverified);
-  const serial = serialOf(source, options);
+  return { compilation: options.verify === "off" ? unverified : verified(unverified), choice };
+}
+
+export interface ExplainCompiledOptions extends ChooseOptions {
+  readonly choice: Explanation["choice"];
+  /** Null for a measured run on a machine without one. */
+  readonly profile: MachineProfile | null;
+  /** Null to explain the predicted run. */
+  readonly measured: MeasuredRun | null;
+}
+
+/** `compilation` is that of `source` with these options. */
+export function explainCompiled(
+  source: ProgramSource,
+  compilation: AnyCompilation,
+  { choice, profile, measured, graph = true, ...options }: ExplainCompiledOptions,
+): Explanation {
   const { program, sizes } = compilation;
-  const run = explainRun({ program, ...simulate(program, profile, { graph }) }, profile, {
-    serial: serial?.program ?? null,
-    graph,
-  });
+  const serial = profile === null ? null : serialOf(source, options);
+  const explained = { serial: serial?.program ?? null, graph };
+  const predicted =
+    profile === null ? null : explainRun({ program, ...simulate(program, profile, { graph }) }, profile, explained);
+  const run = measured === null ? predicted : explainRun(tracedRun(program, measured), profile, explained);
+  invariant(run !== null, "a run is measured, or predicted with a profile");
   const bytes = program.ranks.map(({ arenaBytes }) => Object.values(arenaBytes).reduce((sum, each) => sum + each, 0));
   return {
     compilation,
     choice,
     run,
-    serial: serial === null ? null : simulate(serial.program, profile, { graph }).milliseconds,
+    isMeasured: measured !== null,
+    predicted,
+    serial: serial === null || profile === null ? null : simulate(serial.program, profile, { graph }).milliseconds,
     reshardings: isFusionSource(source) ? reshardings(source, { ...loweringOf(compilation.options), sizes }) : null,
     peakBytes: Math.max(...bytes),
   };
+}
+
+/** Ranks read their clocks a little apart, so the last event may end after the time of the run. */
+function tracedRun(program: Program, { trace, milliseconds }: MeasuredRun): TracedRun {
+  return { program, trace, milliseconds: trace.reduce((latest, { end }) => Math.max(latest, end), milliseconds) };
 }
 
 /** The serial form, in the library's collectives whatever the options say; null where there is none. */

@@ -5,7 +5,7 @@
 import { touchesPeers } from "../commands/barriers.ts";
 import type { Program } from "../commands/program.ts";
 import { isWork } from "../commands/command.ts";
-import { type CostOf } from "../simulate/command-cost.ts";
+import type { CommandTime } from "./measured-costs.ts";
 import { at } from "../support/invariant.ts";
 import type { Dependences } from "./dependences.ts";
 import { type Link, linksOf } from "./links.ts";
@@ -30,7 +30,7 @@ export interface KernelTime {
   readonly launches: number;
 }
 
-export function kernelTimeOf({ ranks, kernels, buffers }: Program, rank: number, costOf: CostOf): KernelTime {
+export function kernelTimeOf({ ranks, kernels, buffers }: Program, rank: number, costOf: CommandTime): KernelTime {
   let [gemms, others, launches] = [0, 0, 0];
   for (const [index, command] of at(ranks, rank).commands.entries()) {
     if (command.kind !== "launch" || touchesPeers({ buffers }, rank, command)) continue;
@@ -44,14 +44,14 @@ export function kernelTimeOf({ ranks, kernels, buffers }: Program, rank: number,
   return { gemms, others, launches };
 }
 
-export function floorOf(program: Program, dependences: Dependences, costOf: CostOf, compute: number): Floor {
+export function floorOf(program: Program, dependences: Dependences, costOf: CommandTime, compute: number): Floor {
   const communication = Math.max(0, ...linkTimes(program, costOf).values(), ...transferTimes(program, costOf));
   const chain = chainOf(program, dependences, costOf);
   return { milliseconds: Math.max(compute, communication, chain), compute, communication, chain };
 }
 
 /** Milliseconds for which copies occupy each direction of a link. */
-function linkTimes(program: Program, costOf: CostOf): ReadonlyMap<Link, number> {
+function linkTimes(program: Program, costOf: CommandTime): ReadonlyMap<Link, number> {
   const times = new Map<Link, number>();
   for (const { rank, commands } of program.ranks) {
     for (const index of commands.keys()) {
@@ -64,7 +64,7 @@ function linkTimes(program: Program, costOf: CostOf): ReadonlyMap<Link, number> 
   return times;
 }
 
-function transferTimes({ ranks }: Program, costOf: CostOf): readonly number[] {
+function transferTimes({ ranks }: Program, costOf: CommandTime): readonly number[] {
   return ranks.map(({ rank, commands }) =>
     commands.reduce(
       (sum, command, index) => (command.kind === "transfer" ? sum + costOf(rank, index).busy / 1000 : sum),
@@ -76,7 +76,7 @@ function transferTimes({ ranks }: Program, costOf: CostOf): readonly number[] {
 function chainOf(
   { ranks }: Program,
   { order, previous, source, peers, rankOf, indexOf }: Dependences,
-  costOf: CostOf,
+  costOf: CommandTime,
 ): number {
   const end = new Float64Array(order.length);
   let longest = 0;

@@ -2,7 +2,7 @@
 import { isWork } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import { touchesPeers } from "../commands/barriers.ts";
-import type { CostOf } from "../simulate/command-cost.ts";
+import type { CommandTime } from "./measured-costs.ts";
 import { at } from "../support/invariant.ts";
 import { bytesOf } from "../trace/command-work.ts";
 import { intersectionOf, type Interval, lengthOf, unionOf } from "../trace/overlap.ts";
@@ -68,7 +68,11 @@ export function regionRows(
   program: Program,
   timing: Timing,
   regionOf: RegionOf,
-  { rank: own, idle, costOf }: { readonly rank: number; readonly idle: readonly IdlePart[]; readonly costOf: CostOf },
+  {
+    rank: own,
+    idle,
+    costOf,
+  }: { readonly rank: number; readonly idle: readonly IdlePart[]; readonly costOf: CommandTime },
 ): readonly RegionRow[] {
   const { dependences, start, end } = timing;
   const regions = new Map<number, Gathered>();

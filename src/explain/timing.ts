@@ -6,6 +6,7 @@ import { isWork } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
 import type { TraceEvent } from "../trace/event.ts";
+import { eventTable, movingSince } from "../trace/event-table.ts";
 import type { Dependences } from "./dependences.ts";
 
 /** By number of the command. Times are milliseconds. */
@@ -23,15 +24,15 @@ export interface Timing {
 
 /** Work without an event (a rank of another process) takes no time. */
 export function timingOf(program: Program, dependences: Dependences, events: readonly TraceEvent[]): Timing {
-  const { first, order, previous, source, peers, rankOf, indexOf } = dependences;
+  const { order, previous, source, peers, rankOf, indexOf } = dependences;
   const count = order.length;
   const start = new Float64Array(count);
   const end = new Float64Array(count);
   const ready = new Float64Array(count);
   const after = new Int32Array(count).fill(-1);
   const work = new Uint8Array(count);
-  const traced: (TraceEvent | undefined)[] = [];
-  for (const event of events) traced[at(first, event.rank) + event.command] = event;
+  const eventOf = eventTable(program, events);
+  const moving = movingSince(program, eventOf);
   for (const number of order) {
     const command = at(at(program.ranks, rankOf(number)).commands, indexOf(number));
     const wait = (other: number): void => {
@@ -50,12 +51,10 @@ export function timingOf(program: Program, dependences: Dependences, events: rea
       start[number] = end[number] = at(ready, number);
       continue;
     }
-    const event = traced[number];
+    const event = eventOf(rankOf(number), indexOf(number));
     work[number] = 1;
     end[number] = event?.end ?? at(ready, number);
-    // A library may let a rank continue before late peers have arrived.
-    const arrived = command.kind === "transfer" ? Math.min(at(ready, number), at(end, number)) : 0;
-    start[number] = Math.max(event?.start ?? at(ready, number), arrived);
+    start[number] = event === undefined ? at(ready, number) : moving(event);
   }
   return { dependences, start, end, isWork: work, after, ready };
 }

@@ -1,9 +1,8 @@
 /** A back end whose ranks run in separate processes. They compare their Programs before any of them prepares one. */
 import type { Backend } from "../backends/backend.ts";
-import type { Program } from "../commands/program.ts";
 import type { World } from "./join-world.ts";
-import { createHash } from "node:crypto";
 import { fail } from "../diagnostics/diagnostic.ts";
+import { programHash } from "./program-hash.ts";
 
 /** Preparing throws `program-differs` on every rank if one rank has a different Program. */
 export function withProgramCheck(
@@ -17,7 +16,7 @@ export function withProgramCheck(
       const group = await backend.open(openOptions);
       return {
         prepare: async (program) => {
-          await requireSameProgram(world, { hash: programHash(programText(program)), options });
+          await requireSameProgram(world, { hash: programHash(program), options });
           return group.prepare(program);
         },
         close: () => group.close(),
@@ -26,24 +25,12 @@ export function withProgramCheck(
   };
 }
 
-/** Equal Programs have equal text: they are plain data, made in the same order on every rank. */
-function programText(program: Program): string {
-  return JSON.stringify(program, (_, value: unknown) =>
-    value instanceof Map || value instanceof Set ? [...value] : value,
-  );
-}
-
 /** A rank's Program and the options that made it. */
 interface ProgramIdentity {
   /** Equal for equal Programs. */
   readonly hash: string;
   /** Every option that the user set, as text, by the name the user knows. */
   readonly options: Readonly<Record<string, string>>;
-}
-
-/** SHA-256 of the text, the first 16 hexadecimal digits. */
-function programHash(text: string): string {
-  return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }
 
 /**
@@ -57,7 +44,7 @@ export async function requireSameProgram(world: Pick<World, "allGather">, own: P
   const rank = identities.findIndex((identity) => identity?.hash !== first?.hash);
   if (rank < 0) return;
   const other = identities[rank];
-  const differing = optionsThatDiffer(first?.options ?? {}, other?.options ?? {});
+  const differing = optionsThatDiffer(first?.options ?? {}, other?.options ?? {}, "on rank 0");
   fail({
     code: "program-differs",
     message: `rank ${rank} has a different program than rank 0`,
@@ -71,11 +58,16 @@ export async function requireSameProgram(world: Pick<World, "allGather">, own: P
   });
 }
 
-function optionsThatDiffer(first: ProgramIdentity["options"], other: ProgramIdentity["options"]): readonly string[] {
+/** Lines such as `--streams: 3, on rank 0: 4`; `where` names the place of `first`. */
+export function optionsThatDiffer(
+  first: ProgramIdentity["options"],
+  other: ProgramIdentity["options"],
+  where: string,
+): readonly string[] {
   const names = [...new Set([...Object.keys(first), ...Object.keys(other)])];
   return names
     .filter((name) => first[name] !== other[name])
-    .map((name) => `${name}: ${other[name] ?? "not given"}, on rank 0: ${first[name] ?? "not given"}`);
+    .map((name) => `${name}: ${other[name] ?? "not given"}, ${where}: ${first[name] ?? "not given"}`);
 }
 
 function readIdentity(bytes: Uint8Array): ProgramIdentity | null {

@@ -30,12 +30,10 @@ export function alignmentError(origins: readonly TraceOrigin[]): number | null {
   return first === undefined || second === undefined ? null : first + second;
 }
 
-/** The same as a field of the Chrome Trace Event format; absent for fewer than two ranks. */
-export function precisionOf(origins: readonly TraceOrigin[]): { readonly otherData?: { readonly clocks: string } } {
+/** The same as a field of `otherData` in the Chrome Trace Event format; absent for fewer than two ranks. */
+export function precisionOf(origins: readonly TraceOrigin[]): { readonly clocks?: string } {
   const error = alignmentError(origins);
-  return error === null
-    ? {}
-    : { otherData: { clocks: `times of different ranks fit within ${microsecondsText(error)}` } };
+  return error === null ? {} : { clocks: `times of different ranks fit within ${microsecondsText(error)}` };
 }
 
 export function microsecondsText(milliseconds: number): string {

@@ -1,7 +1,7 @@
 /** Output and exit status of `braid explain`. */
 import path from "node:path";
-import { expect, it } from "vitest";
-import { cli } from "./captured-cli.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
 
 const example = path.resolve(import.meta.dirname, "../../examples/matmul-reduce-scatter.ts");
 const dump = path.resolve(import.meta.dirname, "../fixtures/dumps");
@@ -72,3 +72,55 @@ it("predicts for other machines and other numbers of devices", async () => {
   expect(wrong).toMatchObject({ status: 2 });
   expect(wrong.err).toContain("did you mean gemm?");
 });
+
+describe("a measured run", () => {
+  let folder: ProgramFolder;
+  beforeAll(() => {
+    folder = programFolder();
+  });
+  afterAll(() => {
+    folder.remove();
+  });
+
+  const asked = [example, "--devices", "2", "--set", "M=64"];
+
+  it("is explained by run --explain, and from its trace by explain --measured", async () => {
+    const file = path.join(folder.path, "trace.json");
+    const ran = await cli("run", ...asked, "--explain", "--trace", file, "--json");
+    expect([ran.status, ran.err]).toEqual([0, ""]);
+    const { explain } = JSON.parse(ran.out) as { readonly explain: ExplainDocument };
+    expect(explain).toMatchObject({ measured: true, predicted: null, on: "cpu" });
+    const sum = (causes: ExplainDocument["causes"]): number => causes.reduce((all, each) => all + each.milliseconds, 0);
+    expect(sum(explain.causes)).toBeCloseTo(explain.exposed, 9);
+    // Devices and the back end are the trace's.
+    const read = await cli("explain", example, "--set", "M=64", "--measured", file, "--json");
+    expect([read.status, read.err]).toEqual([0, ""]);
+    const again = JSON.parse(read.out) as ExplainDocument;
+    expect(again).toMatchObject({ measured: true, devices: 2, on: "cpu", rank: explain.rank });
+    expect(again.milliseconds).toBeCloseTo(explain.milliseconds, 6);
+    const beside = await cli("explain", example, "--set", "M=64", "--measured", file, "--profile", "4xH200");
+    expect(beside.out).toMatch(/ measured on 2 devices \([\d.]+ us predicted\); .* exposed \([\d.]+ us predicted\)\n/);
+    expect(beside.out).toMatch(/^exposed because of +time +of the run +predicted$/m);
+    const other = await cli("explain", example, "--set", "M=64", "--measured", file, "--streams", "3");
+    expect(other.status).toBe(2);
+    expect(other.err).toContain("error[trace-mismatch]");
+    expect(other.err).toContain("note: --streams: 4, here: 3\n");
+    expect(other.err).not.toContain("--devices:");
+  });
+
+  it("needs a trace of braid run, and real threads", async () => {
+    const missing = await cli("explain", ...asked, "--measured", path.join(folder.path, "none.json"));
+    expect(missing).toMatchObject({ status: 2 });
+    expect(missing.err).toContain("error[file-unreadable]: the trace cannot be read");
+    const taken = await cli("run", ...asked, "--explain", "--interleaving", "seed:1");
+    expect(taken).toMatchObject({ status: 2 });
+    expect(taken.err).toContain("fix: remove --interleaving");
+  });
+});
+
+interface ExplainDocument {
+  readonly milliseconds: number;
+  readonly rank: number;
+  readonly exposed: number;
+  readonly causes: readonly { readonly milliseconds: number }[];
+}

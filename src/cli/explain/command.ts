@@ -15,17 +15,22 @@ export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) 
   );
   return command.action(async (file: string, flags: ExplainFlags) => {
     const given = givenOptions(command, compileNames);
-    const all = { ...flags, devices: (await givenDevices(command, file, flags)) ?? flags.devices };
-    const explained = async (used: ExplainFlags): Promise<ExplainResult> =>
+    const { readTrace } = await import("./measured-trace.ts");
+    const trace = flags.measured === undefined ? null : await readTrace(flags.measured);
+    const devices = (await givenDevices(command, file, flags)) ?? trace?.run.devices ?? flags.devices;
+    const on = givenOptions(command, ["on"]).on ?? trace?.run.on ?? flags.on;
+    const all = { ...flags, devices, on };
+    const explained = async (used: ExplainFlags, measured = trace): Promise<ExplainResult> =>
       withProgress(terminal, (step) =>
         whileBuilding(file, used, terminal.err, async (building) => {
           const { explainFile } = await import("./explain-file.ts");
-          return explainFile(file, used, given, { building, step });
+          // A traced run does not replay a graph.
+          return explainFile(file, used, given, { measured, graph: trace === null, building, step });
         }),
       );
     const result = await explained({ ...all, whatIf: new Map() });
-    const devices = Number(flags.whatIf.get("devices") ?? all.devices);
-    const other = flags.whatIf.size === 0 ? null : await explained({ ...all, devices });
+    const others = Number(flags.whatIf.get("devices") ?? devices);
+    const other = flags.whatIf.size === 0 ? null : await explained({ ...all, devices: others }, null);
     const { explainDocument, explainText } = await import("./explain-text.ts");
     const document = (): object => ({
       ...explainDocument(result),

@@ -1,30 +1,43 @@
 /** Explains a program file or a dump with flags. Nothing is printed here. */
 import { loweringNames, type NamesOf, type Options, recordingNames, scheduleNames } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
-import { explain, type Explanation } from "../../explain/explain.ts";
+import { compileToExplain, explainCompiled, type Explanation } from "../../explain/explain.ts";
 import { changed } from "../../explain/what-if.ts";
 import type { Parameters } from "../../host/program-file.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import type { CompileGiven } from "../flags/compile-names.ts";
+import { programOptions } from "../flags/compared-options.ts";
 import { profileToPredictWith } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
 import { inputSizes } from "../program/input-sizes.ts";
+import type { ReadTrace } from "../../trace/chrome/read-trace.ts";
+import { measuredRun } from "./measured-trace.ts";
 import type { Step } from "../terminal/progress.ts";
 
 export type ExplainFlags = Options<NamesOf<"explain">>;
 
 export interface ExplainResult {
   readonly file: string;
-  readonly flags: ExplainFlags;
+  readonly flags: Pick<ExplainFlags, "devices" | "on" | "whatIf">;
   readonly params: Parameters;
   readonly sizes: Sizes;
-  readonly profile: MachineProfile;
+  /** Null for a measured run without --profile. */
+  readonly profile: MachineProfile | null;
   readonly explanation: Explanation;
   /** Milliseconds that the explanation took. */
   readonly milliseconds: number;
+}
+
+export interface ExplainSetting {
+  /** The trace of `--measured`; null to explain the predicted run. */
+  readonly measured: ReadTrace | null;
+  /** Whether predicted runs are launches of a graph. */
+  readonly graph: boolean;
+  readonly building: Building | null;
+  readonly step: Step;
 }
 
 /** `flags.whatIf` changes the machine, not the number of devices. */
@@ -32,9 +45,10 @@ export async function explainFile(
   file: string,
   flags: ExplainFlags,
   given: CompileGiven,
-  { building, step }: { readonly building: Building | null; readonly step: Step },
+  { measured, graph, building, step }: ExplainSetting,
 ): Promise<ExplainResult> {
-  const { profile } = changed(await profileToPredictWith(flags), flags.whatIf);
+  const known = measured !== null && flags.profile === undefined ? null : await profileToPredictWith(flags);
+  const profile = known === null ? null : changed(known, flags.whatIf).profile;
   const lowering = pickOptions(loweringNames, given);
   step(`loading ${file}`);
   requireNotLowered(file, lowering);
@@ -45,6 +59,9 @@ export async function explainFile(
   const schedule = pickOptions(scheduleNames, given);
   const compiling = { ...memoryModelOf(file), ...pickOptions([...loweringNames, ...recordingNames], given) };
   const start = performance.now();
-  const explanation = explain(source, { ...compiling, devices, on, sizes, scalars, schedule, scheduleChoice }, profile);
+  const options = { ...compiling, devices, on, sizes, scalars, schedule };
+  const { compilation, choice } = compileToExplain(source, { ...options, scheduleChoice }, profile);
+  const run = measured === null ? null : measuredRun(compilation.program, measured, programOptions(flags));
+  const explanation = explainCompiled(source, compilation, { ...options, graph, choice, profile, measured: run });
   return { file, flags, params, sizes, profile, explanation, milliseconds: performance.now() - start };
 }

@@ -1,6 +1,7 @@
 /** The output of `braid explain`: verdict, regions, causes and what to change, as text and as the document of --json. */
 import Table from "cli-table3";
-import { causes } from "../../explain/causes.ts";
+import { type Cause, causes } from "../../explain/causes.ts";
+import type { ExplainedRun } from "../../explain/explain-run.ts";
 import type { Explanation } from "../../explain/explain.ts";
 import type { RegionRow } from "../../explain/region-rows.ts";
 import { counted } from "../../support/wording.ts";
@@ -26,30 +27,40 @@ export function explainText(result: ExplainResult, other: ExplainResult | null, 
   ].join("\n");
 }
 
-function whatIfText({ explanation: { run } }: ExplainResult, { flags, explanation }: ExplainResult): readonly string[] {
+function whatIfText(
+  { explanation: { run, predicted } }: ExplainResult,
+  { flags, explanation }: ExplainResult,
+): readonly string[] {
   const changes = [...flags.whatIf].map((entry) => entry.join("=")).join(", ");
   const { milliseconds, exposed, causes: all } = explanation.run;
+  const now = predicted ?? run;
   const [first] = all;
   const because = first === undefined || exposed <= 0 ? "" : `, most of it ${causes[first.cause].label}`;
-  const speed = (run.milliseconds / milliseconds).toFixed(2);
+  const speed = (now.milliseconds / milliseconds).toFixed(2);
   return [`what if ${changes}: ${time(milliseconds)}, ${speed} times as fast; ${time(exposed)} exposed${because}`];
 }
 
 function verdict({ file, flags, profile, explanation }: ExplainResult, colors: Colors): readonly string[] {
-  const { run, serial, peakBytes } = explanation;
+  const { run, isMeasured, predicted, serial, peakBytes } = explanation;
   const { milliseconds, floor, exposed, overlap } = run;
+  const beside = (of: (run: ExplainedRun) => number): string =>
+    isMeasured && predicted !== null ? ` (${time(of(predicted))} predicted)` : "";
   const hidden =
     overlap.overlap === null ? "nothing moves between devices" : `${percent(overlap.overlap)} of communication hidden`;
   const against =
     serial === null ? [] : [`serial (collective, then GEMM) ${time(serial)}, ${ratio(serial / milliseconds)}`];
   return [
-    `${file}: ${colors.bold(time(milliseconds))} predicted on ${counted(flags.devices, "device")}; ${hidden}; ${time(exposed)} exposed`,
+    [
+      `${file}: ${colors.bold(time(milliseconds))} ${isMeasured ? "measured" : "predicted"} on ${counted(flags.devices, "device")}${beside((each) => each.milliseconds)}`,
+      hidden,
+      `${time(exposed)} exposed${beside((each) => each.exposed)}`,
+    ].join("; "),
     [
       `floor ${time(floor.milliseconds)}: compute ${time(floor.compute)}, communication ${time(floor.communication)}, longest chain ${time(floor.chain)}`,
       ...against,
       `${bytes(peakBytes)} a device`,
     ].join("; "),
-    `machine: ${profile.machine}`,
+    ...(profile === null ? [] : [`machine: ${profile.machine}`]),
   ];
 }
 
@@ -87,13 +98,21 @@ function communicationText({ reshardings }: Explanation): readonly string[] {
 
 const mostReshardings = 20;
 
-function causesText({ run }: Explanation, colors: Colors): readonly string[] {
+function causesText({ run, isMeasured, predicted }: Explanation, colors: Colors): readonly string[] {
   const { exposed, milliseconds } = run;
   const shown = run.causes.filter(({ milliseconds: each }) => Math.abs(each) >= 0.001 * milliseconds);
   if (shown.length === 0) return ["Nothing is exposed: the run takes as long as its kernels."];
-  const table = new Table({ ...plainBorders, head: ["exposed because of", "time", "of the run", ""] });
+  const beside = isMeasured ? predicted : null;
+  const head = ["exposed because of", "time", "of the run", ...(beside === null ? [] : ["predicted"]), ""];
+  const table = new Table({ ...plainBorders, head });
   for (const { cause, milliseconds: each } of shown) {
-    table.push([colors.bold(causes[cause].label), time(each), percent(each / milliseconds), causes[cause].sentence]);
+    table.push([
+      colors.bold(causes[cause].label),
+      time(each),
+      percent(each / milliseconds),
+      ...(beside === null ? [] : [time(timeOf(beside, cause))]),
+      causes[cause].sentence,
+    ]);
   }
   const [first] = shown;
   const remedy = first === undefined || first.milliseconds <= 0 ? null : causes[first.cause].remedy;
@@ -101,6 +120,10 @@ function causesText({ run }: Explanation, colors: Colors): readonly string[] {
     ...trimmedLines(table.toString()),
     `sum ${time(exposed)}${remedy === null ? "" : `; most would gain: ${remedy}`}`,
   ];
+}
+
+function timeOf(run: ExplainedRun, cause: Cause): number {
+  return run.causes.find((each) => each.cause === cause)?.milliseconds ?? 0;
 }
 
 function time(milliseconds: number): string {
@@ -141,7 +164,7 @@ export function explainDocument({
   explanation,
   milliseconds,
 }: ExplainResult): object {
-  const { run, serial, peakBytes, choice, reshardings } = explanation;
+  const { run, isMeasured, predicted, serial, peakBytes, choice, reshardings } = explanation;
   const { idle, ...rest } = run;
   return {
     file,
@@ -149,9 +172,11 @@ export function explainDocument({
     on: flags.on,
     params,
     sizes: Object.fromEntries(sizes),
-    machine: profile.machine,
+    machine: profile?.machine,
+    measured: isMeasured,
     ...rest,
     idle,
+    predicted: isMeasured ? predicted : undefined,
     serial,
     peakBytes,
     reshardings: reshardings ?? undefined,

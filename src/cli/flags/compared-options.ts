@@ -19,6 +19,19 @@ export function comparedOptions(flags: Options<NamesOf<"run">>): Readonly<Record
   );
 }
 
+/** The options that `run` and `explain` have in common and that make a Program, keyed by flag. */
+export function programOptions(flags: Options<NamesOf<"run"> & NamesOf<"explain">>): Readonly<Record<string, string>> {
+  const shared = namesOf("run").filter((name): name is NamesOf<"run"> & NamesOf<"explain"> =>
+    namesOf("explain").some((other) => other === name),
+  );
+  return Object.fromEntries(
+    shared
+      .filter((name) => rowOf(name).group !== "output" && name !== "buildTimeout")
+      .filter((name) => name !== "profile" || flags.scheduleChoice === "auto")
+      .flatMap((name) => textOf(name, flags[name])),
+  );
+}
+
 function textOf<K extends OptionName>(
   name: K,
   value: OptionValue<K> | undefined,

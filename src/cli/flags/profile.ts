@@ -9,16 +9,18 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 /**
- * The profile to choose a schedule with; null if none is to be chosen. Throws `option-value`, `file-unreadable` and
+ * The profile to choose a schedule with, or with `explain`, to predict with; null if there is none. Throws `option-value`, `file-unreadable` and
  * `profile-invalid`.
  */
 export async function profileToChooseWith({
   scheduleChoice,
   profile,
-}: Options<"scheduleChoice" | "profile">): Promise<MachineProfile | null> {
+  explain = false,
+}: Options<"scheduleChoice" | "profile"> & { readonly explain?: boolean }): Promise<MachineProfile | null> {
   if (scheduleChoice === "given") {
-    if (profile !== undefined) mismatch("--profile", profile, "--schedule-choice auto with --profile, or no --profile");
-    return null;
+    if (profile === undefined) return null;
+    if (explain) return parsedProfile(profile);
+    return mismatch("--profile", profile, "--schedule-choice auto with --profile, or no --profile");
   }
   if (profile === undefined) return mismatch("--schedule-choice", "auto", "--profile FILE with --schedule-choice auto");
   return parsedProfile(profile);

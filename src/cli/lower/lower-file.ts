@@ -49,7 +49,7 @@ export async function lowerFile(
     profile,
   );
   const compilation = requireLinked(compiled);
-  const chosen = { ...described, scheduleChoice: choice ?? undefined };
+  const chosen = { ...described, scheduleChoice: choice?.reason };
   if (!flags.printLists) return hostText(source, loweringOf(compilation.options), flags, chosen);
   const { printProgram } = await import("../../commands/print-program.ts");
   const lists = printProgram(compilation.program, { ranks: [rank] });

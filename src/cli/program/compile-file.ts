@@ -4,6 +4,7 @@ import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
 import { loweringNames, type NamesOf, type Options, recordingNames, scheduleNames } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
 import type { Sizes } from "../../ir/sizes.ts";
+import type { ScheduleChoice } from "../../tune/choose/schedule-choice.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import type { CompileGiven } from "../flags/compile-names.ts";
 import { memoryModelOf } from "./dump-file.ts";
@@ -14,8 +15,9 @@ export type CompileFlags = Options<NamesOf<"lower"> & NamesOf<"run"> & NamesOf<"
 export interface CompiledFile {
   /** Not verified yet. */
   readonly compiled: AnyCompilation | Unlinked;
-  /** The chosen schedule and the reason; null if none was to be chosen. */
-  readonly choice: string | null;
+  /** The chosen schedule; null if none was to be chosen. */
+  readonly choice: ScheduleChoice<AnyCompilation> | null;
+  readonly options: CompileOptions;
 }
 
 /**
@@ -35,8 +37,10 @@ export async function compileFile(
   const lowered = pickOptions([...loweringNames, ...recordingNames], given);
   const model = memoryModelOf(file);
   const options: CompileOptions = { ...model, ...lowered, devices, on, sizes, scalars, schedule, verify: "off" };
-  if (profile === null) return { compiled: tryCompile(source, options), choice: null };
+  if (profile === null || flags.scheduleChoice === "given") {
+    return { compiled: tryCompile(source, options), choice: null, options };
+  }
   const { choose } = await import("../../tune/choose/choose.ts");
-  const { compilation, reason } = choose(source, options, profile);
-  return { compiled: compilation, choice: reason };
+  const choice = choose(source, options, profile);
+  return { compiled: choice.compilation, choice, options };
 }

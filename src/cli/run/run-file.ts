@@ -7,6 +7,7 @@ import { placedData } from "../../compile/lower.ts";
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
+import { programHash } from "../../launch/program-hash.ts";
 import { MultiDeviceExecutor } from "../../executor/multi-device-executor.ts";
 import type { TensorArgument } from "../../executor/tensor-arguments.ts";
 import { print } from "../../host/print/print.ts";
@@ -20,6 +21,8 @@ import type { LoweringOptions } from "../../passes/options.ts";
 import { at } from "../../support/invariant.ts";
 import { chromeTraceText } from "../../trace/chrome/chrome-trace.ts";
 import type { CompileGiven } from "../flags/compile-names.ts";
+import type { ExplainResult } from "../explain/explain-file.ts";
+import { programOptions } from "../flags/compared-options.ts";
 import { profileToChooseWith } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
@@ -52,6 +55,8 @@ export interface RunResult {
   readonly choice: string | null;
   /** Which attention is not one kernel, and why. */
   readonly notes: readonly Diagnostic[];
+  /** The last run, explained; null without --explain. */
+  readonly explained: ExplainResult | null;
   /** The host program of rank 0 with --print-host, otherwise null. */
   readonly host: string | null;
   /** The last run, which --trace and --timeline show. */
@@ -80,6 +85,7 @@ export async function runFile(
   own: CompileGiven,
   { backend, world, building, step }: RunSetting,
 ): Promise<RunResult | null> {
+  requireTimesToExplain(flags);
   if (flags.trace !== undefined) await requireTraceFile(flags.trace);
   // Rank 0 writes, perhaps on another machine.
   const folder = (world?.rank ?? 0) === 0 ? await requireOutputFolder(flags) : null;
@@ -99,7 +105,7 @@ export async function runFile(
   const limits = reference === null ? new Map<number, number>() : indexLimits(reference.data(), sizes);
   step(`lowering for ${flags.devices} devices`);
   const { options: decided, notes } = chooseAttention(source, { ...own, on: flags.on }, backend.attentionObstacle);
-  const { compiled, choice } = await compileFile(file, source, flags, decided, sizes, profile);
+  const { compiled, choice, options: compiling } = await compileFile(file, source, flags, decided, sizes, profile);
   // As lowered: shardings spread to outputs without an annotation.
   const { signature: lowered } = compiled;
   // An interleaving is a tool for looking at any program, including a wrong one.
@@ -122,6 +128,29 @@ export async function runFile(
     const whole = world === null ? null : await gatherRuns(world, lowered, sizes, { outputs, runs: [] });
     return { inputs, outputs: whole?.outputs ?? outputs };
   };
+  const explainRunOf = async ({ report }: OneRun): Promise<ExplainResult> => {
+    step("explaining");
+    const { explainCompiled } = await import("../../explain/explain.ts");
+    const start = performance.now();
+    const explanation = explainCompiled(source, requireLinked(compiled), {
+      ...compiling,
+      // A traced run does not replay a graph.
+      graph: false,
+      choice,
+      profile,
+      measured: report,
+    });
+    const whatIf = new Map<string, string>();
+    return {
+      file,
+      flags: { ...flags, whatIf },
+      params,
+      sizes,
+      profile,
+      explanation,
+      milliseconds: performance.now() - start,
+    };
+  };
   const host = flags.printHost ? print(executor.hostProgram(0)) : null;
   const {
     inputs,
@@ -138,7 +167,8 @@ export async function runFile(
   });
   if (ran === null) return null;
   const last = at(ran.runs, ran.runs.length - 1);
-  const trace = flags.trace === undefined ? null : await writeTrace(flags.trace, last, step);
+  const trace = flags.trace === undefined ? null : await writeTrace(flags.trace, last, flags, step);
+  const explained = flags.explain ? await explainRunOf(last) : null;
   const copies = copiesOf(lowered, sizes, ran.outputs);
   const written = folder === null ? [] : await writeOutputFiles(folder, outputsByName(lowered, copies));
   if (flags.check !== undefined) step("evaluating the oracle");
@@ -171,8 +201,9 @@ export async function runFile(
     sizes,
     milliseconds: ran.runs.map(({ report }) => report.milliseconds),
     outputs: outputResults(lowered, copies, checks),
-    choice,
+    choice: choice?.reason ?? null,
     notes,
+    explained,
     host,
     last,
     trace,
@@ -225,20 +256,38 @@ function nothingToCheckWith(file: string): never {
   });
 }
 
+/** Throws `option-value`. */
+function requireTimesToExplain({ explain, interleaving }: RunFlags): void {
+  if (!explain || interleaving === undefined) return;
+  fail({
+    code: "option-value",
+    message: "a run with an interleaving has no times to explain: its streams take turns on one thread",
+    place: { kind: "option", text: "--explain" },
+    found: `--explain with --interleaving ${interleaving}`,
+    expected: "a run by the back end's own threads or GPUs",
+    help: "remove --interleaving, or predict with braid explain",
+  });
+}
+
 async function runRepeatedly(
   executor: MultiDeviceExecutor<TensorArgument>,
   inputs: readonly Tensor[],
-  { repeat, devices, trace, timeline, check, interleaving }: RunFlags,
+  { repeat, devices, trace, timeline, explain, check, interleaving }: RunFlags,
   isWhole: boolean,
   step: Step,
 ): Promise<Runs> {
   const runs: OneRun[] = [];
   let outputs: readonly TensorArgument[] = [];
+  if (explain && repeat === 1) {
+    // The first run loads libraries and compiles, which explains nothing.
+    step("running once before the explained run");
+    await executor.run(inputs, { trace: false, ...(isWhole ? {} : { gather: false }) });
+  }
   for (let i = 0; i < repeat; i++) {
     step(`running on ${devices} devices${repeat === 1 ? "" : `, ${i + 1} of ${repeat}`}`);
     const onReport = (report: RunReport, program: Program): void => void runs.push({ report, program });
     // Only the last run is traced, because a traced run does not replay a graph.
-    const shown = i === repeat - 1 && (trace !== undefined || timeline);
+    const shown = i === repeat - 1 && (trace !== undefined || timeline || explain);
     // Whoever looks for errors needs all copies of an output.
     const asShards = isWhole && i === repeat - 1 && (check !== undefined || interleaving !== undefined);
     outputs = await executor.run(inputs, { onReport, trace: shown, ...(asShards ? { gather: false } : {}) });
@@ -246,7 +295,10 @@ async function runRepeatedly(
   return { outputs, runs };
 }
 
-function writeTrace(file: string, { program, report }: OneRun, step: Step): Promise<TraceFile> {
+function writeTrace(file: string, { program, report }: OneRun, flags: RunFlags, step: Step): Promise<TraceFile> {
   step(`writing ${file}`);
-  return writeTraceFile(file, chromeTraceText(program, report.trace, report.origins));
+  const { devices, on } = flags;
+  const { milliseconds, trace, origins } = report;
+  const run = { program: programHash(program), devices, on, milliseconds, options: programOptions(flags) };
+  return writeTraceFile(file, chromeTraceText(program, trace, origins, run));
 }

@@ -3,14 +3,16 @@ import Table from "cli-table3";
 import { at } from "../../support/invariant.ts";
 import { overlapOf, overlapText, type RankOverlap } from "../../trace/overlap.ts";
 import { renderTimeline } from "../../trace/timeline.ts";
+import { explainDocument, explainText } from "../explain/explain-text.ts";
 import type { OutputCheck } from "./output-check.ts";
 import type { OutputResult } from "./outputs.ts";
 import type { RunResult } from "./run-file.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
 import type { Colors, Terminal } from "../terminal/terminal.ts";
 
-export function runText(result: RunResult, { outColors, columns }: Terminal): string {
-  const { host, flags, outputs, trace, written } = result;
+export function runText(result: RunResult, terminal: Terminal): string {
+  const { outColors, columns } = terminal;
+  const { host, flags, outputs, trace, written, explained } = result;
   const table = new Table({ ...plainBorders, head: flags.check !== undefined ? outputHead : outputHead.slice(0, 4) });
   for (const output of outputs) table.push(outputRow(output, outColors));
   return [
@@ -25,6 +27,7 @@ export function runText(result: RunResult, { outColors, columns }: Terminal): st
     ...outputs.flatMap(outsideText),
     ...(trace === null ? [] : [`trace: ${trace.path}, ${(trace.bytes / 1e6).toFixed(2)} MB, for ui.perfetto.dev`]),
     ...(written.length === 0 ? [] : [`outputs: ${written.join(", ")}`]),
+    ...(explained === null ? [] : ["", explainText(explained, null, terminal).trimEnd()]),
     "",
   ].join("\n");
 }
@@ -126,6 +129,7 @@ export function runDocument(result: RunResult): object {
     hostProgram: host ?? undefined,
     timeline: flags.timeline ? timeline(result, jsonColumns) : undefined,
     overlap: flags.timeline ? overlap(result) : undefined,
+    explain: result.explained === null ? undefined : explainDocument(result.explained),
     trace: trace ?? undefined,
     written: flags.outputDir === undefined ? undefined : written,
     notes: result.notes,

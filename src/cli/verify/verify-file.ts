@@ -129,7 +129,7 @@ export async function verifyFile(
     program,
     report,
     added,
-    choice,
+    choice: choice?.reason ?? null,
     milliseconds,
     written,
     unwritten,

@@ -13,6 +13,12 @@ export const outputRows = {
     default: false,
     help: "draw the streams of rank 0 over the last run, and print how much communication they hid",
   },
+  explain: {
+    ...output,
+    kind: toggle,
+    default: false,
+    help: "say what is exposed in the last run and why, beside the prediction if there is a --profile",
+  },
   trace: { ...output, kind: text("file", "trace.json"), help: "write the last run as a trace for ui.perfetto.dev" },
   outputDir: {
     ...output,

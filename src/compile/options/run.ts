@@ -54,6 +54,12 @@ export const runRows = {
     kind: { ...oneOf(["rows", "full"]), alone: "rows" },
     help: "compare each output with the oracle and print the largest error; of large outputs some rows, or all of them",
   },
+  measured: {
+    ...run,
+    commands: ["explain"],
+    kind: text("file", "trace.json"),
+    help: "explain this run, which braid run --trace wrote, beside the prediction if there is a --profile",
+  },
   interleaving: {
     ...run,
     kind: text("order", "seed:1"),

@@ -21,9 +21,21 @@ import type { StreamInfo } from "../../commands/command.ts";
 
 export interface ChromeTrace {
   readonly displayTimeUnit: "ns";
-  /** How precisely the times of ranks with separate clocks match. */
-  readonly otherData?: Arguments;
+  /** How precisely the times of ranks with separate clocks match, and the run that was traced. */
+  readonly otherData?: { readonly clocks?: string; readonly run?: TracedRunInfo };
   readonly traceEvents: readonly ChromeEvent[];
+}
+
+/** The run that a trace shows: with it, `readChromeTrace` gives the trace back. */
+export interface TracedRunInfo {
+  /** Equal for equal Programs. */
+  readonly program: string;
+  readonly devices: number;
+  readonly on: "cpu" | "cuda";
+  /** As the back end measured the run. */
+  readonly milliseconds: number;
+  /** The command line, option by option. */
+  readonly options: Readonly<Record<string, string>>;
 }
 
 /**
@@ -35,10 +47,10 @@ export function chromeTrace(
   program: Program,
   events: readonly TraceEvent[],
   origins: readonly TraceOrigin[] = [],
+  run: TracedRunInfo | null = null,
 ): ChromeTrace {
   return {
-    displayTimeUnit: "ns",
-    ...precisionOf(origins),
+    ...headOf(origins, run),
     traceEvents: [...chromeEvents(program, events, origins)],
   };
 }
@@ -51,8 +63,9 @@ export function* chromeTraceText(
   program: Program,
   events: readonly TraceEvent[],
   origins: readonly TraceOrigin[] = [],
+  run: TracedRunInfo | null = null,
 ): Generator<string> {
-  const head = JSON.stringify({ displayTimeUnit: "ns", ...precisionOf(origins) });
+  const head = JSON.stringify(headOf(origins, run));
   let piece = `${head.slice(0, -1)},"traceEvents":[`;
   let separator = "\n";
   for (const event of chromeEvents(program, events, origins)) {
@@ -63,6 +76,11 @@ export function* chromeTraceText(
     piece = "";
   }
   yield `${piece}\n]}\n`;
+}
+
+function headOf(origins: readonly TraceOrigin[], run: TracedRunInfo | null): Omit<ChromeTrace, "traceEvents"> {
+  const otherData = { ...precisionOf(origins), ...(run === null ? {} : { run }) };
+  return { displayTimeUnit: "ns", ...(Object.keys(otherData).length === 0 ? {} : { otherData }) };
 }
 
 function* chromeEvents(
