@@ -12,12 +12,13 @@ import { createHostBlocks } from "../../src/backends/cuda/memory/host-blocks.ts"
 import { createPeerHeap } from "../../src/backends/cuda/memory/peer-memory.ts";
 import { createResources } from "../../src/backends/cuda/resources.ts";
 import { type CapturedGraph, captureGraph } from "../../src/backends/cuda/run/graph.ts";
+import type { ProgressWord, Word } from "../../src/backends/cuda/ops/address.ts";
+import { encodeBatch } from "../../src/backends/cuda/bind/batch.ts";
 import {
-  encodeBatch,
   type MemoryOperation,
   memoryOperations,
   type StreamOperation,
-} from "../../src/backends/cuda/run/actions/memory-operations.ts";
+} from "../../src/backends/cuda/ops/memory-operations.ts";
 import { createStreamPool, lowestPriority } from "../../src/backends/cuda/run/streams/stream-pool.ts";
 import { streamIsIdle } from "../../src/backends/cuda/run/stuck/wait.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -65,7 +66,7 @@ async function* rows(gpu: Gpu, deviceMemory: DeviceMemory, peer: number): AsyncG
   const empty = `extern "C" __global__ void ${kernelName}() {}`;
   const write = { kind: "write", address: memory.address, value: 1 } as const;
   /** A node of several operations. */
-  const batchOf = (operations: readonly MemoryOperation[]): ((stream: number) => () => void) => {
+  const batchOf = (operations: readonly MemoryOperation<number>[]): ((stream: number) => () => void) => {
     const batch = encodeBatch(operations, blocks);
     return (stream) => () => gpu.call.cuStreamBatchMemOp_v2(stream, operations.length, batch, 0);
   };
@@ -73,7 +74,7 @@ async function* rows(gpu: Gpu, deviceMemory: DeviceMemory, peer: number): AsyncG
   /** One node on the stream. */
   const nodes: Readonly<Record<string, (stream: number) => () => void>> = {
     "empty kernels": (stream) =>
-      modules.prepareLaunch({ text: empty, grid: [1, 1, 1], block: [32, 1, 1], parameters: [] }, [], stream, blocks),
+      modules.prepareLaunch({ text: empty, grid: [1, 1, 1], block: [32, 1, 1] }, [], stream, blocks),
     "copies of 1 KiB": (stream) => () =>
       gpu.call.cuMemcpyDtoDAsync_v2(memory.address + 2048, memory.address + 1024, 1024, stream),
     "copies of 1 KiB from a peer": (stream) => () =>
@@ -153,14 +154,14 @@ async function* rows(gpu: Gpu, deviceMemory: DeviceMemory, peer: number): AsyncG
   });
   yield await rowOf("host time of a graph of signals that come at once", async () => {
     // As in a command list: the signal, and its wait between progress reports.
-    const progress = memory.address + 64;
-    const word = memory.address + 128;
+    const word = wordAt(0);
     const both = memoryOperations([
       { kind: "signal", word },
-      { kind: "wait", word, progress, says: 1 },
+      { kind: "wait", word, progress: progressWord, says: 1 },
     ]);
-    const node = batchOf(both);
-    const bare = batchOf(both.filter(({ address }) => address !== progress));
+    const placed = (operations: typeof both) => placedAt(operations, memory.address + 128, memory.address + 64);
+    const node = batchOf(placed(both));
+    const bare = batchOf(placed(both.filter(({ address }) => address.space === "word")));
     const texts: string[] = [];
     for (const count of counts) {
       const [all, without] = [await cost(node, count, 1), await cost(bare, count, 1)];
@@ -174,15 +175,38 @@ async function* rows(gpu: Gpu, deviceMemory: DeviceMemory, peer: number): AsyncG
     const progress = blocks.take(4).address;
     return waitCounts
       .map((count) => {
-        const words = Array.from({ length: count }, (_, i) => memory.address + 256 + 4 * i);
+        const words = Array.from({ length: count }, (_, i) => wordAt(i));
         const signals = words.map((word): StreamOperation => ({ kind: "signal", word }));
-        const waits = words.map((word, i): StreamOperation => ({ kind: "wait", word, progress, says: i + 1 }));
+        const waits = words.map((word, i): StreamOperation => ({
+          kind: "wait",
+          word,
+          progress: progressWord,
+          says: i + 1,
+        }));
         const [both, alone] = [[...signals, ...waits], signals].map((operations) =>
-          timeOf(batchOf(memoryOperations(operations))(first)),
+          timeOf(batchOf(placedAt(memoryOperations(operations), memory.address + 256, progress))(first)),
         );
         return `${count}: ${((both ?? NaN) - (alone ?? NaN)).toFixed(1)} us`;
       })
       .join(", ");
   });
   resources[Symbol.dispose]();
+}
+
+const progressWord: ProgressWord = { space: "progress", stream: 0 };
+
+function wordAt(index: number): Word {
+  return { space: "word", rank: 0, index };
+}
+
+/** `words`: where the words of slots begin. */
+function placedAt(
+  operations: readonly MemoryOperation[],
+  words: number,
+  progress: number,
+): readonly MemoryOperation<number>[] {
+  return operations.map((each) => ({
+    ...each,
+    address: each.address.space === "word" ? words + 4 * each.address.index : progress,
+  }));
 }

@@ -6,7 +6,7 @@ import type { Out } from "../../src/backends/cuda/bindings/driver-api.ts";
 import type { Gpu } from "../../src/backends/cuda/gpu.ts";
 import type { HostBlocks } from "../../src/backends/cuda/memory/host-blocks.ts";
 import type { Resources } from "../../src/backends/cuda/resources.ts";
-import { encodeBatch } from "../../src/backends/cuda/run/actions/memory-operations.ts";
+import { encodeBatch } from "../../src/backends/cuda/bind/batch.ts";
 import type { StreamPool } from "../../src/backends/cuda/run/streams/stream-pool.ts";
 import { streamIsIdle } from "../../src/backends/cuda/run/stuck/wait.ts";
 import { median } from "./rows.ts";

@@ -15,7 +15,7 @@ import type { FlightStanding } from "../../trace/flight/flight-record.ts";
 import type { TraceEvent } from "../../trace/event.ts";
 import type { ExecuteOptions, Group, Prepared, RunReport } from "../backend.ts";
 import { runsInARow } from "../backend.ts";
-import type { FlightRecorder, Standings } from "../flight/flight-recorder.ts";
+import { type FlightRecorder, programFlights, type Standings } from "../flight/flight-recorder.ts";
 import { createMemory, layOutProgram } from "./address-space.ts";
 import { createCompute, savedBytes } from "./compute.ts";
 import type { CallerStep, Interleaving } from "../../machine/interleaving.ts";
@@ -42,7 +42,7 @@ function prepare(
   const memory = createMemory(program, space, { shared: false });
   const library = createKernelLibrary({ memory, scratch: space.scratch, ...gemms(memory.buffer) });
   const recorder = createTraceRecorder(program);
-  const flight = flights?.open(program, [...program.ranks.keys()], recorder.standings) ?? null;
+  const flight = flights?.open(programFlights(program), [...program.ranks.keys()], recorder.standings) ?? null;
   const compute = createCompute(program, space, library, new Uint8Array(memory.buffer));
   const bytesOf = (id: BufferId): Uint8Array =>
     new Uint8Array(memory.buffer, at(space.buffers, id), at(program.buffers, id).bytes);

@@ -10,7 +10,7 @@ import type { Program } from "../../commands/program.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { systemReason } from "../../support/system-reason.ts";
 import { at } from "../../support/invariant.ts";
-import { flightPlans } from "../../trace/flight/flight-plan.ts";
+import { type FlightPlan, flightPlans } from "../../trace/flight/flight-plan.ts";
 import { beginFlight, createFlightWords, endFlight } from "../../trace/flight/flight-words.ts";
 import { type FlightEntry, flightFile, writeFlightFiles } from "./flight-files.ts";
 import type { FlightMessage, GpuWords } from "./flight-message.ts";
@@ -20,7 +20,7 @@ export interface FlightRecorder {
   /** Where records are written. */
   readonly folder: string;
   /** `gpu`: where the streams of the one rank of a GPU report, for the other thread. */
-  readonly open: (program: Program, ranks: readonly number[], standings: Standings, gpu?: GpuWords) => Flight;
+  readonly open: (flights: Flights, ranks: readonly number[], standings: Standings, gpu?: GpuWords) => Flight;
   /** Writes the records of a run that goes on. Returns null, or why it cannot. */
   readonly write: (reason: string) => string | null;
   /**
@@ -28,6 +28,22 @@ export interface FlightRecorder {
    * folder; that of another rank's failure has none, because that rank says it.
    */
   readonly failed: <E>(error: E) => E | DiagnosticError;
+}
+
+/** What the ranks of a run are to do. */
+export interface Flights {
+  readonly world: number;
+  readonly planOf: (rank: number) => FlightPlan;
+  /** How many commands the rank's list has. */
+  readonly commandsOf: (rank: number) => number;
+}
+
+export function programFlights(program: Program): Flights {
+  return {
+    world: program.ranks.length,
+    planOf: flightPlans(program),
+    commandsOf: (rank) => at(program.ranks, rank).commands.length,
+  };
 }
 
 /** Where the streams of a rank stand now. */
@@ -80,17 +96,15 @@ export function createFlightRecorder({ folder = defaultFlightFolder(), mirror }:
   };
   return {
     folder,
-    open: (program, ranks, standings, gpu) => {
-      const plans = flightPlans(program);
-      const world = program.ranks.length;
+    open: ({ world, planOf, commandsOf }, ranks, standings, gpu) => {
       const own = ranks.map((rank) => {
         forget(rank);
         const words = createFlightWords();
         const shared = { rank, world, words };
         const id = ids++;
-        entries.set(id, { ...shared, plan: () => plans(rank), standings: () => standings(rank) });
-        if (gpu !== undefined) mirror?.({ kind: "open", id, folder, entry: { ...shared, plan: plans(rank) }, gpu });
-        return { id, words, length: at(program.ranks, rank).commands.length };
+        entries.set(id, { ...shared, plan: () => planOf(rank), standings: () => standings(rank) });
+        if (gpu !== undefined) mirror?.({ kind: "open", id, folder, entry: { ...shared, plan: planOf(rank) }, gpu });
+        return { id, words, length: commandsOf(rank) };
       });
       return {
         words: own.map(({ words }) => words),

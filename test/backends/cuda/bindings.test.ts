@@ -13,8 +13,8 @@ import * as driver from "../../../src/backends/cuda/bindings/driver-api.ts";
 import { libraryFolders } from "../../../src/backends/cuda/bindings/library-places.ts";
 import * as nccl from "../../../src/backends/cuda/bindings/nccl-api.ts";
 import * as nvrtc from "../../../src/backends/cuda/bindings/nvrtc-api.ts";
-import { writeOperation } from "../../../src/backends/cuda/run/actions/memory-operations.ts";
-import { writePlaneCopy } from "../../../src/backends/cuda/run/actions/copy-actions.ts";
+import { writeOperation } from "../../../src/backends/cuda/bind/batch.ts";
+import { writePlaneCopy } from "../../../src/backends/cuda/bind/plane-copy.ts";
 import { emulationObstacle } from "./emulate/compiler.ts";
 
 interface Table {

@@ -1,23 +1,33 @@
 /** Neighbouring memory operations become one driver call; all other work keeps its position in the list. */
 import { describe, expect, it } from "vitest";
-import type { Work } from "../../../src/backends/cuda/run/actions/action-context.ts";
-import { joinWork, type ListedWork, type StreamWork } from "../../../src/backends/cuda/run/actions/join-work.ts";
-import { noOperations } from "../../../src/backends/cuda/run/actions/barrier-operations.ts";
-import { memoryOperations, type StreamOperation } from "../../../src/backends/cuda/run/actions/memory-operations.ts";
-import { passedWord } from "../../../src/backends/cuda/run/stuck/progress.ts";
+import type { Work } from "../../../src/backends/cuda/ops/planning.ts";
+import { joinWork, type ListedWork, type StreamWork } from "../../../src/backends/cuda/ops/join-work.ts";
+import { noOperations } from "../../../src/backends/cuda/ops/barrier-operations.ts";
+import { memoryOperations, type StreamOperation } from "../../../src/backends/cuda/ops/memory-operations.ts";
+import { passedWord } from "../../../src/backends/cuda/ops/progress-word.ts";
 import type { CommandStreamId } from "../../../src/commands/command.ts";
 import { makeId } from "../../../src/support/ids.ts";
 
-const call: Work = { kind: "call", action: () => {} };
-const signal = (word: number): StreamOperation => ({ kind: "signal", word });
-const wait = (word: number): StreamOperation => ({ kind: "wait", word, progress: 8, says: word + 1 });
+const call: Work = { kind: "op", op: { kind: "record", stream: 0, command: 0, event: 0 } };
+const wordAt = (index: number) => ({ space: "word", rank: 0, index }) as const;
+const progress = { space: "progress", stream: 0 } as const;
+const signal = (index: number): StreamOperation => ({ kind: "signal", word: wordAt(index) });
+const wait = (index: number): StreamOperation => ({ kind: "wait", word: wordAt(index), progress, says: index + 1 });
 const raise = (word: number): Work => ({ kind: "memory", operations: [signal(word)] });
 const take = (word: number): Work => ({ kind: "memory", operations: [wait(word)] });
 const linkWorkOf = (blocks: number): Work => ({
   kind: "linkKernel",
   operations: noOperations,
   blocks,
-  launch: () => () => {},
+  launch: () => ({
+    kind: "launch",
+    stream: 0,
+    command: 0,
+    kernel: 0,
+    grid: [1, 1, 1],
+    block: [1, 1, 1],
+    parameters: [],
+  }),
 });
 const linkWork = linkWorkOf(8);
 const joined = (pieces: readonly ListedWork[]): readonly StreamWork[] => joinWork(pieces, 132);
@@ -35,7 +45,7 @@ function shape(pieces: readonly StreamWork[]): readonly (readonly [number, numbe
 }
 
 function sizeOf(work: Work): number | string {
-  if (work.kind === "call") return "call";
+  if (work.kind === "op") return "call";
   if (work.kind === "memory") return work.operations.length;
   return `${work.operations.before.length} kernel ${work.operations.after.length}`;
 }
@@ -79,17 +89,17 @@ it("moves no wait", () => {
 });
 
 it("gives consecutive waits one word before and one after, and resets them once all have arrived", () => {
-  const [progress, three] = [8, [wait(64), wait(128), wait(192)]];
+  const three = [wait(64), wait(128), wait(192)];
   expect(memoryOperations([signal(32), ...three, signal(256), wait(320)])).toEqual([
-    { kind: "write", address: 32, value: 1 },
+    { kind: "write", address: wordAt(32), value: 1 },
     { kind: "write", address: progress, value: 65 },
-    ...[64, 128, 192].map((address) => ({ kind: "wait", address, value: 1 })),
-    ...[64, 128, 192].map((address) => ({ kind: "write", address, value: 0 })),
+    ...[64, 128, 192].map((index) => ({ kind: "wait", address: wordAt(index), value: 1 })),
+    ...[64, 128, 192].map((index) => ({ kind: "write", address: wordAt(index), value: 0 })),
     { kind: "write", address: progress, value: passedWord(193) },
-    { kind: "write", address: 256, value: 1 },
+    { kind: "write", address: wordAt(256), value: 1 },
     { kind: "write", address: progress, value: 321 },
-    { kind: "wait", address: 320, value: 1 },
-    { kind: "write", address: 320, value: 0 },
+    { kind: "wait", address: wordAt(320), value: 1 },
+    { kind: "write", address: wordAt(320), value: 0 },
     { kind: "write", address: progress, value: passedWord(321) },
   ]);
   for (const count of [1, 2, 3, 7]) {
@@ -98,9 +108,11 @@ it("gives consecutive waits one word before and one after, and resets them once 
 });
 
 it("takes a word back before the next wait for it", () => {
-  const touched = memoryOperations([wait(64), wait(128), wait(64), wait(192)]).filter(({ address }) => address !== 8);
+  const touched = memoryOperations([wait(64), wait(128), wait(64), wait(192)]).flatMap(({ kind, address }) =>
+    address.space === "word" ? [`${kind} ${address.index}`] : [],
+  );
   const [first, second] = ["wait 64, wait 128, write 64, write 128", "wait 64, wait 192, write 64, write 192"];
-  expect(touched.map(({ kind, address }) => `${kind} ${address}`).join(", ")).toBe(`${first}, ${second}`);
+  expect(touched.join(", ")).toBe(`${first}, ${second}`);
 });
 
 it("ends a batch before it is longer than a call may be", () => {

@@ -4,10 +4,11 @@ import { gemmLayout } from "../../../src/backends/cuda/matmul/gemm-layout.ts";
 import { smTarget } from "../../../src/backends/cuda/matmul/gemms.ts";
 import { config } from "../../../src/backends/cuda/nccl/communicators.ts";
 import { planCollective, planGroup } from "../../../src/backends/cuda/nccl/transfer-plan.ts";
-import { planCopy } from "../../../src/backends/cuda/run/actions/copy-plan.ts";
-import { memoryOperations, writeOperation } from "../../../src/backends/cuda/run/actions/memory-operations.ts";
-import { writePlaneCopy } from "../../../src/backends/cuda/run/actions/copy-actions.ts";
-import { missingEdges } from "../../../src/backends/cuda/run/prepared-list.ts";
+import { planCopy } from "../../../src/backends/cuda/ops/copy-plan.ts";
+import { writeOperation } from "../../../src/backends/cuda/bind/batch.ts";
+import { memoryOperations } from "../../../src/backends/cuda/ops/memory-operations.ts";
+import { writePlaneCopy } from "../../../src/backends/cuda/bind/plane-copy.ts";
+import { missingEdges } from "../../../src/backends/cuda/ops/stream-edges.ts";
 import type { BufferId } from "../../../src/commands/buffer.ts";
 import type { Command, CommandStreamId, EventId, SlotId } from "../../../src/commands/command.ts";
 import type { Collective } from "../../../src/commands/transfer.ts";
@@ -266,10 +267,14 @@ describe("a pitched copy", () => {
 
 describe("a signal", () => {
   it("writes 1; its wait says so, waits for 1, writes 0 and says that it is past, as cuda.h lays the operations out", () => {
+    const wordAt = (index: number) => ({ space: "word", rank: 0, index }) as const;
     const operations = memoryOperations([
-      { kind: "signal", word: 0x7f00_0000_1000 },
-      { kind: "wait", word: 0x7f00_0000_2000, progress: 0x7e00_0000_0010, says: 41 },
-    ]);
+      { kind: "signal", word: wordAt(0x1000) },
+      { kind: "wait", word: wordAt(0x2000), progress: { space: "progress", stream: 0 }, says: 41 },
+    ]).map((operation) => {
+      const { address } = operation;
+      return { ...operation, address: address.space === "word" ? 0x7f00_0000_0000 + address.index : 0x7e00_0000_0010 };
+    });
     const bytes = new DataView(new ArrayBuffer(5 * 48));
     operations.forEach((operation, i) => writeOperation(bytes, 48 * i, operation));
     const read = (i: number) => ({

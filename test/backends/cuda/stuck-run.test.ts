@@ -3,8 +3,10 @@
  * whose signals are missing.
  */
 import { describe, expect, it } from "vitest";
-import { DiagnosticError, link } from "braid";
-import { createProgress, passedWord, progressWord } from "../../../src/backends/cuda/run/stuck/progress.ts";
+import { DiagnosticError, link, type Program } from "braid";
+import { programNotes } from "../../../src/backends/cuda/ops/list-notes.ts";
+import { passedWord, progressWord } from "../../../src/backends/cuda/ops/progress-word.ts";
+import { createProgress } from "../../../src/backends/cuda/run/stuck/progress.ts";
 import { createSlotReader, type ReadingGpu } from "../../../src/backends/cuda/run/stuck/slot-reader.ts";
 import { type StuckRun, stuckStreams, timedOut } from "../../../src/backends/cuda/run/stuck/stuck-run.ts";
 import { buildLists } from "../../machine/list-builder.ts";
@@ -37,7 +39,7 @@ const gather = link(
 );
 
 interface Given extends Pick<StuckRun, "eager" | "runs"> {
-  readonly program?: StuckRun["program"];
+  readonly program?: Program;
   /** Commands of rank 0 that are one run of waits. */
   readonly run?: readonly number[];
   /** Those of them whose signals have come; null where the GPU does not say. */
@@ -49,13 +51,13 @@ function stuckRun(words: readonly number[], { program = exchange, run = [], come
   const view = new DataView(new ArrayBuffer(64));
   const progress = createProgress(3, { take: () => ({ address: 0, view }) });
   words.forEach((word, stream) => view.setUint32(4 * stream, word, true));
-  const waits = run.map((command) => ({ kind: "wait", word: command, progress: 4, says: command + 1 }) as const);
+  const waits = run.map((command) => ({ word: command, command }));
   return {
-    gpu: { rank: 0, raw: { cuStreamQuery: (stream) => (stream === 2 ? 0 : 600), cuEventQuery: () => 600 } },
-    program,
+    gpu: { raw: { cuStreamQuery: (stream) => (stream === 2 ? 0 : 600), cuEventQuery: () => 600 } },
+    notes: programNotes(program, 0),
     list: {
       streams: [0, 1, 2],
-      events: [],
+      records: [],
       progress,
       waitRuns: new Map(run.length > 1 ? [[run[0] ?? 0, waits]] : []),
       slots: {

@@ -12,7 +12,12 @@ import { createTables, type Tables } from "../../../machine/tables.ts";
 import { at } from "../../../support/invariant.ts";
 import type { ExecuteOptions, Group, Prepared, RunReport } from "../../backend.ts";
 import { runsInARow } from "../../backend.ts";
-import { createFlightRecorder, type Flight, type FlightRecorder } from "../../flight/flight-recorder.ts";
+import {
+  createFlightRecorder,
+  type Flight,
+  type FlightRecorder,
+  programFlights,
+} from "../../flight/flight-recorder.ts";
 import { layOutProgram } from "../address-space.ts";
 import { numberCommands } from "./command-numbers.ts";
 import { now, traceOf } from "./command-numbers.ts";
@@ -84,7 +89,7 @@ async function prepare(
     blas,
   };
   const progress = { tables, state: shared.state };
-  const flight = recorder.open(program, [...program.ranks.keys()], (rank) =>
+  const flight = recorder.open(programFlights(program), [...program.ranks.keys()], (rank) =>
     standingsOf(progress, shared, pool.size, rank),
   );
   await pool.prepare(id, shared).catch((reason: unknown) => {

@@ -6,7 +6,9 @@
  * In the backward graph, dS k is written to dq at once. The usual form adds parts of it by atomics, in any order.
  */
 import type { AttentionKernel } from "../../../commands/attention.ts";
-import { at } from "../../../support/invariant.ts";
+import { fail } from "../../../diagnostics/diagnostic.ts";
+import { cudnnObstacle } from "../../../ir/ops/kinds/attention/cudnn-obstacle.ts";
+import { at, invariant } from "../../../support/invariant.ts";
 import {
   contiguous,
   createGraph,
@@ -18,7 +20,25 @@ import {
 } from "./graph.ts";
 import type { AttentionLayout, Four } from "./layout.ts";
 
-/** The dtype is half or bfloat16. */
+/** Throws `kernel-opaque` for an attention that cuDNN does not take. */
+export function attentionType(kernel: AttentionKernel): "half" | "bfloat16" {
+  const isForward = kernel.kind === "sdpa";
+  const { dtype, shape: q } = at(kernel.inputs, isForward ? 0 : 1);
+  const [k, v] = [1, 2].map((i) => at(kernel.inputs, i + (isForward ? 0 : 1)).shape);
+  const obstacle = cudnnObstacle({ dtype, causal: kernel.causal, isBackward: !isForward, q, k: k ?? [], v: v ?? [] });
+  if (obstacle !== null) {
+    fail({
+      code: "kernel-opaque",
+      message: `cuDNN does not take this ${kernel.kind}`,
+      found: obstacle.found,
+      expected: obstacle.expected,
+      help: "lower the program with --attention ops",
+    });
+  }
+  invariant(dtype === "half" || dtype === "bfloat16", "cuDNN takes 16-bit floats", { dtype });
+  return dtype;
+}
+
 export function attentionGraph(kernel: AttentionKernel, type: GraphType, layout: AttentionLayout): Graph {
   const graph = createGraph();
   const build = kernel.kind === "sdpa" ? buildForward : buildBackward;
@@ -106,7 +126,7 @@ function masked(graph: GraphBuilder, { causal }: AttentionKernel, scores: GraphT
   const [first, column] = [index("row", 2), index("column", 3)];
   const row = causal === "topLeft" ? first : lastRowSeesAll(graph, first, scores);
   const isSeen = graph.pointwise("is seen", "CMP_GE", [row, column], { type: "bool", compute: "bool" });
-  return graph.pointwise("masked", "BINARY_SELECT", [scores, graph.number("-infinity", "float", -Infinity), isSeen]);
+  return graph.pointwise("masked", "BINARY_SELECT", [scores, graph.number("-infinity", "float", "-infinity"), isSeen]);
 }
 
 function lastRowSeesAll(graph: GraphBuilder, row: GraphTensor, { dims: [, , rows, keys] }: GraphTensor): GraphTensor {

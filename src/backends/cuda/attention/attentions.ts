@@ -3,9 +3,8 @@
  * shared by all Programs; a launch has its own pack of addresses. Each stream has a handle, which is bound to it.
  */
 import type { AttentionKernel } from "../../../commands/attention.ts";
-import { cudnnObstacle } from "../../../ir/ops/kinds/attention/cudnn-obstacle.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
-import { at, invariant } from "../../../support/invariant.ts";
+import { at } from "../../../support/invariant.ts";
 import { callFailed } from "../bindings/call-error.ts";
 import { cudnnPrototypes } from "../bindings/cudnn-api.ts";
 import type { Out } from "../bindings/driver-api.ts";
@@ -14,16 +13,12 @@ import { nvrtcPrototypes } from "../bindings/nvrtc-api.ts";
 import type { Gpu } from "../gpu.ts";
 import type { HostBlocks } from "../memory/host-blocks.ts";
 import { createResources, type Resources } from "../resources.ts";
-import { attentionGraph } from "./attention-graph.ts";
 import { createDescriptors, isRefusal, lastError, type Refusal } from "./descriptors.ts";
-import { type Graph, type GraphTensor, uniqueId } from "./graph.ts";
-import { aligned, type AttentionLayout, attentionLayout } from "./layout.ts";
+import type { DeviceAttention } from "../ops/device-op.ts";
+import { type GraphTensor, scratchPlaces } from "./graph.ts";
 import { buildPlan, type Plan } from "./plan.ts";
 
 export interface PlannedAttention {
-  readonly layout: AttentionLayout;
-  /** Scratch bytes after the layout's copies. */
-  readonly scratchBytes: number;
   readonly workspaceBytes: number;
   /** A run of the returned call allocates nothing. `resources` owns the pack of addresses. */
   readonly bind: (places: AttentionPlaces, resources: Resources) => () => void;
@@ -37,11 +32,8 @@ export interface AttentionPlaces {
 }
 
 export interface Attentions extends Disposable {
-  /**
-   * `alignments` of the operands' addresses, inputs first. Throws `kernel-opaque` for an attention that cuDNN does not
-   * take, and `gpu-call-failed`.
-   */
-  readonly plan: (kernel: AttentionKernel, alignments: readonly number[], stream: number) => PlannedAttention;
+  /** Throws `kernel-opaque` if cuDNN has no kernel for it, and `gpu-call-failed`. */
+  readonly plan: (attention: DeviceAttention, stream: number) => PlannedAttention;
 }
 
 /** Loads the library. Throws `backend-unavailable`, `gpu-call-failed`. */
@@ -71,39 +63,36 @@ export function createAttentions({ rank }: Gpu, blocks: HostBlocks): Attentions 
     return handle;
   };
   const numberAt = numbersIn(blocks);
-  const plans = new Map<string, Made>();
-  const made = (kernel: AttentionKernel, graph: Graph, stream: number): Made => {
-    const key = JSON.stringify([kernel.kind, kernel.causal, graph.tensors]);
+  const plans = new Map<string, Plan>();
+  const planOf = ({ kernel, graph }: DeviceAttention, stream: number): Plan => {
+    const key = JSON.stringify(graph);
     const known = plans.get(key);
     if (known !== undefined) return known;
     const plan = buildPlan(graph, handleOf(stream), descriptors);
     if (isRefusal(plan)) refused(kernel, plan);
-    plans.set(key, { graph, plan });
-    return { graph, plan };
+    plans.set(key, plan);
+    return plan;
   };
 
   return {
-    plan: (kernel, alignments, stream) => {
-      const type = elementType(kernel);
-      const layout = attentionLayout(kernel, alignments);
-      const { graph, plan } = made(kernel, attentionGraph(kernel, type, layout), stream);
-      const { places, bytes } = scratchPlaces(graph);
+    plan: (attention, stream) => {
+      const plan = planOf(attention, stream);
+      const { kernel, graph } = attention;
       return {
-        layout,
-        scratchBytes: bytes,
         workspaceBytes: plan.workspaceBytes,
         bind: ({ operands, scratch, workspace }, owner) => {
-          const address = (tensor: GraphTensor): number => {
-            const { memory } = tensor;
+          const places = scratchPlaces(graph);
+          const address = ({ id, type, memory }: GraphTensor): number => {
             if (memory.kind === "operand") return at(operands, memory.position);
-            if (memory.kind === "number") return numberAt(tensor.type, memory.value);
-            return scratch + (places.get(tensor) ?? 0);
+            if (memory.kind === "number")
+              return numberAt(type, memory.value === "-infinity" ? -Infinity : memory.value);
+            return scratch + (places.get(id) ?? 0);
           };
           const given = graph.tensors.filter(({ memory }) => memory.kind !== "virtual");
           const pack = owner
             .own(createDescriptors(raw, rank))
             .make("CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR", "the pack", [
-              ["CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS", "CUDNN_TYPE_INT64", given.map((each) => uniqueId(graph, each))],
+              ["CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS", "CUDNN_TYPE_INT64", given.map(({ id }) => id)],
               ["CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS", "CUDNN_TYPE_VOID_PTR", given.map(address)],
               ["CUDNN_ATTR_VARIANT_PACK_WORKSPACE", "CUDNN_TYPE_VOID_PTR", [workspace]],
             ]);
@@ -117,31 +106,6 @@ export function createAttentions({ rank }: Gpu, blocks: HostBlocks): Attentions 
     },
     [Symbol.dispose]: () => resources[Symbol.dispose](),
   };
-}
-
-/** With the tensors of the graph that the plan was built from. */
-interface Made {
-  readonly graph: Graph;
-  readonly plan: Plan;
-}
-
-/** Throws `kernel-opaque`. */
-function elementType(kernel: AttentionKernel): "half" | "bfloat16" {
-  const isForward = kernel.kind === "sdpa";
-  const { dtype, shape: q } = at(kernel.inputs, isForward ? 0 : 1);
-  const [k, v] = [1, 2].map((i) => at(kernel.inputs, i + (isForward ? 0 : 1)).shape);
-  const obstacle = cudnnObstacle({ dtype, causal: kernel.causal, isBackward: !isForward, q, k: k ?? [], v: v ?? [] });
-  if (obstacle !== null) {
-    fail({
-      code: "kernel-opaque",
-      message: `cuDNN does not take this ${kernel.kind}`,
-      found: obstacle.found,
-      expected: obstacle.expected,
-      help: "lower the program with --attention ops",
-    });
-  }
-  invariant(dtype === "half" || dtype === "bfloat16", "cuDNN takes 16-bit floats", { dtype });
-  return dtype;
 }
 
 function refused({ kind, causal, inputs }: AttentionKernel, { call, status, name, text }: Refusal): never {
@@ -171,19 +135,4 @@ function numbersIn(blocks: HostBlocks): (type: GraphTensor["type"], value: numbe
     known.set(key, address);
     return address;
   };
-}
-
-/** All tensors in the scratch are float. */
-function scratchPlaces({ tensors }: Graph): {
-  readonly places: ReadonlyMap<GraphTensor, number>;
-  readonly bytes: number;
-} {
-  const places = new Map<GraphTensor, number>();
-  let bytes = 0;
-  for (const tensor of tensors) {
-    if (tensor.memory.kind !== "scratch") continue;
-    places.set(tensor, bytes);
-    bytes += aligned(4 * tensor.dims.reduce((product, extent) => product * extent, 1));
-  }
-  return { places, bytes };
 }

@@ -2,11 +2,13 @@
  * A graph of cuDNN's operations as plain data: tensors of four axes, and the operations in order. A virtual tensor
  * exists inside of the kernel only.
  */
-import type { Four, PlacedOperand } from "./layout.ts";
+import { aligned, type Four, type PlacedOperand } from "./layout.ts";
 
 export type GraphType = "half" | "bfloat16" | "float" | "int32" | "bool";
 
 export interface GraphTensor {
+  /** Its position among the graph's tensors, from 1: cuDNN's unique id. */
+  readonly id: number;
   /** In messages. */
   readonly name: string;
   readonly type: GraphType;
@@ -19,19 +21,19 @@ export interface GraphTensor {
 /** operand: of the kernel, inputs first. number: one element that the host gives. scratch: bytes after the copies. */
 export type TensorMemory =
   | { readonly kind: "virtual" }
-  | { readonly kind: "number"; readonly value: number }
+  | { readonly kind: "number"; readonly value: number | "-infinity" }
   | { readonly kind: "operand"; readonly position: number }
   | { readonly kind: "scratch" };
 
 export type PointwiseMode = "ADD" | "MUL" | "DIV" | "SUB" | "EXP" | "LOG" | "CMP_GE" | "GEN_INDEX" | "BINARY_SELECT";
 
-/** Each has a name for messages. Pointwise inputs are x, b and t of the header. */
+/** Each has a name for messages, and refers to tensors by id. Pointwise inputs are x, b and t of the header. */
 export type GraphOp =
   | {
       readonly kind: "matmul";
       readonly name: string;
-      readonly inputs: readonly GraphTensor[];
-      readonly to: GraphTensor;
+      readonly inputs: readonly number[];
+      readonly to: number;
     }
   | {
       readonly kind: "pointwise";
@@ -40,21 +42,21 @@ export type GraphOp =
       readonly compute: GraphType;
       /** Of GEN_INDEX. */
       readonly axis: number | null;
-      readonly inputs: readonly GraphTensor[];
-      readonly to: GraphTensor;
+      readonly inputs: readonly number[];
+      readonly to: number;
     }
   | {
       readonly kind: "reduction";
       readonly name: string;
       readonly operator: "ADD" | "MAX";
-      readonly inputs: readonly GraphTensor[];
-      readonly to: GraphTensor;
+      readonly inputs: readonly number[];
+      readonly to: number;
     }
   | {
       readonly kind: "reshape";
       readonly name: string;
-      readonly inputs: readonly GraphTensor[];
-      readonly to: GraphTensor;
+      readonly inputs: readonly number[];
+      readonly to: number;
     };
 
 export interface Graph {
@@ -79,7 +81,7 @@ export interface GraphBuilder {
     position: number,
     placed: Pick<PlacedOperand, "dims" | "strides">,
   ) => GraphTensor;
-  readonly number: (name: string, type: GraphType, value: number) => GraphTensor;
+  readonly number: (name: string, type: GraphType, value: number | "-infinity") => GraphTensor;
   /** A tensor of float in the scratch. */
   readonly scratch: (name: string, dims: Four) => GraphTensor;
   readonly matmul: (name: string, a: GraphTensor, b: GraphTensor, result?: Result) => GraphTensor;
@@ -98,7 +100,8 @@ export interface GraphBuilder {
 export function createGraph(): GraphBuilder {
   const tensors: GraphTensor[] = [];
   const ops: GraphOp[] = [];
-  const add = (tensor: GraphTensor): GraphTensor => {
+  const add = (described: Omit<GraphTensor, "id">): GraphTensor => {
+    const tensor = { id: tensors.length + 1, ...described };
     tensors.push(tensor);
     return tensor;
   };
@@ -116,23 +119,31 @@ export function createGraph(): GraphBuilder {
     scratch: (name, dims) => add({ name, type: "float", dims, strides: contiguous(dims), memory: { kind: "scratch" } }),
     matmul: (name, a, b, result = {}) => {
       const to = resultOf(name, [a.dims[0], Math.max(a.dims[1], b.dims[1]), a.dims[2], b.dims[3]], result);
-      ops.push({ kind: "matmul", name, inputs: [a, b], to });
+      ops.push({ kind: "matmul", name, inputs: [a.id, b.id], to: to.id });
       return to;
     },
     pointwise: (name, mode, inputs, { compute = "float", axis, ...result } = {}) => {
       const largest = (i: 0 | 1 | 2 | 3): number => Math.max(...inputs.map(({ dims }) => dims[i]));
       const to = resultOf(name, [largest(0), largest(1), largest(2), largest(3)], result);
-      ops.push({ kind: "pointwise", name, mode, compute, axis: axis ?? null, inputs, to });
+      ops.push({
+        kind: "pointwise",
+        name,
+        mode,
+        compute,
+        axis: axis ?? null,
+        inputs: inputs.map(({ id }) => id),
+        to: to.id,
+      });
       return to;
     },
     reduction: (name, operator, x, result) => {
       const to = resultOf(name, x.dims, result);
-      ops.push({ kind: "reduction", name, operator, inputs: [x], to });
+      ops.push({ kind: "reduction", name, operator, inputs: [x.id], to: to.id });
       return to;
     },
     reshape: (name, x, result) => {
       const to = resultOf(name, x.dims, result);
-      ops.push({ kind: "reshape", name, inputs: [x], to });
+      ops.push({ kind: "reshape", name, inputs: [x.id], to: to.id });
       return to;
     },
     graph: () => ({ tensors, ops }),
@@ -152,7 +163,22 @@ export function contiguous([, heads, rows, columns]: Four): Four {
   return [heads * rows * columns, rows * columns, columns, 1];
 }
 
-/** The unique id of a tensor: its position, from 1. */
-export function uniqueId({ tensors }: Graph, tensor: GraphTensor): number {
-  return tensors.indexOf(tensor) + 1;
+/** All tensors in the scratch are float. */
+export function scratchBytesOf({ tensors }: Graph): number {
+  return tensors.reduce((sum, tensor) => sum + scratchBytes(tensor), 0);
+}
+
+/** By id: the places of the graph's tensors in the scratch. */
+export function scratchPlaces({ tensors }: Graph): ReadonlyMap<number, number> {
+  const places = new Map<number, number>();
+  let next = 0;
+  for (const tensor of tensors) {
+    if (tensor.memory.kind === "scratch") places.set(tensor.id, next);
+    next += scratchBytes(tensor);
+  }
+  return places;
+}
+
+function scratchBytes({ memory, dims }: GraphTensor): number {
+  return memory.kind === "scratch" ? aligned(4 * dims.reduce((product, extent) => product * extent, 1)) : 0;
 }

@@ -2,7 +2,7 @@
 import { at } from "../../../support/invariant.ts";
 import { dataTypes, heuristicModes, pointwiseModes, reductionOperators } from "../bindings/cudnn-api.ts";
 import { type Attribute, type Descriptors, isRefusal, type Refusal } from "./descriptors.ts";
-import { type Graph, type GraphOp, type GraphTensor, type GraphType, uniqueId } from "./graph.ts";
+import { type Graph, type GraphOp, type GraphTensor, type GraphType } from "./graph.ts";
 import { tensorAlignment } from "./layout.ts";
 import { unreachable } from "../../../support/unreachable.ts";
 
@@ -24,8 +24,8 @@ const mostConfigs = 8;
 
 /** Returns what cuDNN refused if it has no kernel for the graph. Throws `gpu-call-failed`. */
 export function buildPlan(graph: Graph, handle: number, descriptors: Descriptors): Plan | Refusal {
-  const tensors = new Map(graph.tensors.map((tensor) => [tensor, tensorDescriptor(graph, tensor, descriptors)]));
-  const of = (tensor: GraphTensor): number => tensors.get(tensor) ?? 0;
+  const tensors = graph.tensors.map((tensor) => tensorDescriptor(tensor, descriptors));
+  const of = (id: number): number => at(tensors, id - 1);
   const ops = graph.ops.map((op) => opDescriptor(op, of, descriptors));
   const whole = descriptors.attempt("CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR", "the graph", [
     ["CUDNN_ATTR_OPERATIONGRAPH_OPS", "CUDNN_TYPE_BACKEND_DESCRIPTOR", ops],
@@ -57,8 +57,8 @@ export function buildPlan(graph: Graph, handle: number, descriptors: Descriptors
   return refused;
 }
 
-function tensorDescriptor(graph: Graph, tensor: GraphTensor, descriptors: Descriptors): number {
-  const { name, type, dims, strides, memory } = tensor;
+function tensorDescriptor(tensor: GraphTensor, descriptors: Descriptors): number {
+  const { id, name, type, dims, strides, memory } = tensor;
   const flags = {
     virtual: [["CUDNN_ATTR_TENSOR_IS_VIRTUAL", "CUDNN_TYPE_BOOLEAN", [1]]],
     number: [["CUDNN_ATTR_TENSOR_IS_BY_VALUE", "CUDNN_TYPE_BOOLEAN", [1]]],
@@ -69,13 +69,13 @@ function tensorDescriptor(graph: Graph, tensor: GraphTensor, descriptors: Descri
     ["CUDNN_ATTR_TENSOR_DATA_TYPE", "CUDNN_TYPE_DATA_TYPE", [typeNumbers[type]]],
     ["CUDNN_ATTR_TENSOR_DIMENSIONS", "CUDNN_TYPE_INT64", dims],
     ["CUDNN_ATTR_TENSOR_STRIDES", "CUDNN_TYPE_INT64", strides],
-    ["CUDNN_ATTR_TENSOR_UNIQUE_ID", "CUDNN_TYPE_INT64", [uniqueId(graph, tensor)]],
+    ["CUDNN_ATTR_TENSOR_UNIQUE_ID", "CUDNN_TYPE_INT64", [id]],
     ["CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT", "CUDNN_TYPE_INT64", [tensorAlignment]],
     ...flags[memory.kind],
   ]);
 }
 
-function opDescriptor(op: GraphOp, of: (tensor: GraphTensor) => number, descriptors: Descriptors): number {
+function opDescriptor(op: GraphOp, of: (id: number) => number, descriptors: Descriptors): number {
   const { name, inputs, to } = op;
   const result = of(to);
   const [x = 0, ...others] = inputs.map(of);

@@ -7,7 +7,7 @@ import { kernelName, type KernelSource } from "./kernel-source.ts";
 export interface Modules extends Disposable {
   /** A launch of the kernel with these pointers on this stream. Running it allocates nothing. */
   readonly prepareLaunch: (
-    source: KernelSource,
+    source: Pick<KernelSource, "text" | "grid" | "block">,
     pointers: readonly number[],
     stream: number,
     blocks: HostBlocks,

@@ -36,6 +36,9 @@ export interface GemmLayout {
 
 export type FloatDType = "double" | "float" | "half" | "bfloat16";
 
+/** Workspace bytes of every stream that runs GEMMs, enough for the fastest algorithms on Hopper. */
+export const workspaceBytes = 64 << 20;
+
 /** More GEMM calls than this take longer to launch than the generated kernel takes to run as one. */
 const mostGemms = 64;
 

@@ -10,8 +10,8 @@ import { type Gpu, out } from "../gpu.ts";
 import type { HostBlocks } from "../memory/host-blocks.ts";
 import { alignmentOf } from "../memory/device-memory.ts";
 import { createResources } from "../resources.ts";
-import type { GemmLayout } from "./gemm-layout.ts";
-import { createRecipes, workspaceBytes } from "./recipes.ts";
+import { type GemmLayout, workspaceBytes } from "./gemm-layout.ts";
+import { createRecipes } from "./recipes.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
 
 export interface GemmAddresses {

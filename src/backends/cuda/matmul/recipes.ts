@@ -30,10 +30,7 @@ import type { Out } from "../bindings/driver-api.ts";
 import { out } from "../gpu.ts";
 import type { HostBlocks } from "../memory/host-blocks.ts";
 import type { Resources } from "../resources.ts";
-import type { FloatDType, MatrixLayout, GemmLayout } from "./gemm-layout.ts";
-
-/** Workspace bytes of every stream that runs GEMMs, enough for the fastest algorithms on Hopper. */
-export const workspaceBytes = 64 << 20;
+import { type FloatDType, type GemmLayout, type MatrixLayout, workspaceBytes } from "./gemm-layout.ts";
 
 interface TypeRow {
   /** cudaDataType of the elements, and of alpha and beta. */

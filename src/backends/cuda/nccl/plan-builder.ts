@@ -9,24 +9,25 @@ export type Piece =
   /** In bytes, from the start of the stream's scratch. */
   | { readonly kind: "scratch"; readonly offset: number };
 
-export type NcclCall =
-  | ({ readonly kind: "allGather" } & Moved)
-  | ({ readonly kind: "broadcast"; readonly root: number } & Moved)
-  | ({ readonly kind: "allReduce" | "reduceScatter" } & Reduced)
-  | ({ readonly kind: "reduce"; readonly root: number } & Reduced)
+/** `P` names memory: a piece, or an address. */
+export type NcclCall<P = Piece> =
+  | ({ readonly kind: "allGather" } & Moved<P>)
+  | ({ readonly kind: "broadcast"; readonly root: number } & Moved<P>)
+  | ({ readonly kind: "allReduce" | "reduceScatter" } & Reduced<P>)
+  | ({ readonly kind: "reduce"; readonly root: number } & Reduced<P>)
   /** `peer` is a rank of the world. */
-  | { readonly kind: "send" | "recv"; readonly piece: Piece; readonly bytes: number; readonly peer: number };
+  | { readonly kind: "send" | "recv"; readonly piece: P; readonly bytes: number; readonly peer: number };
 
-interface Sides {
-  readonly from: Piece;
-  readonly to: Piece;
+interface Sides<P> {
+  readonly from: P;
+  readonly to: P;
 }
 
-interface Moved extends Sides {
+interface Moved<P> extends Sides<P> {
   readonly bytes: number;
 }
 
-export interface Reduced extends Sides {
+export interface Reduced<P = Piece> extends Sides<P> {
   readonly count: number;
   readonly dtype: DType;
   readonly op: ReductionOpType;

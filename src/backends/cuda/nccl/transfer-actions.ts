@@ -1,24 +1,17 @@
-/**
- * The calls of a TransferPlan as actions with addresses: packs, the NCCL call or group, and unpacks, all on one
- * stream.
- */
-import { contiguousStrides, type View } from "../../../commands/view.ts";
+/** The NCCL calls of a transfer as one action: a group on one stream. */
 import type { ReductionOpType } from "../../../ir/ops/op.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
 import type { DType } from "../../../numerics/dtype.ts";
 import { unreachable } from "../../../support/unreachable.ts";
 import type { Communicator, Communicators } from "./communicators.ts";
-import type { NcclCall, Piece, TransferPlan } from "./plan-builder.ts";
+import type { Address } from "../ops/address.ts";
+import type { NcclCall } from "./plan-builder.ts";
 
 export interface TransferTarget {
   readonly communicator: Communicator;
   readonly communicators: Communicators;
   readonly stream: number;
-  readonly scratch: number;
-  readonly addressOf: (view: View) => number;
-  /** A launch that copies a box between addresses. */
-  readonly copy: (source: View, from: number, destination: View, to: number) => () => void;
-  readonly fillIdentity: (op: ReductionOpType, dtype: DType, count: number, to: number) => () => void;
+  readonly addressOf: (address: Address) => number;
   /** Called when NCCL continues a call in the background. */
   readonly inProgress: (communicator: Communicator) => void;
 }
@@ -39,33 +32,24 @@ const rawBytes = 1;
 const reductions: { readonly [Op in ReductionOpType]: number } = { sum: 0, prod: 1, amax: 2, amin: 3 };
 
 /**
- * The actions in order. After a call of `inProgress`, the next action waits until NCCL has enqueued its work. They
- * allocate nothing when they run.
+ * After a call of `inProgress`, the next action waits until NCCL has enqueued its work. A run of the action allocates
+ * nothing.
  */
-export function transferActions(plan: TransferPlan, target: TransferTarget): readonly (() => void)[] {
-  const { communicator, communicators, scratch, addressOf, copy, fillIdentity, inProgress } = target;
-  const packed = (view: View): View => ({ ...view, strides: contiguousStrides(view.shape) });
-  const before = [
-    ...plan.packs.map(({ view, offset }) => copy(view, addressOf(view), packed(view), scratch + offset)),
-    ...plan.identities.map(({ offset, count, dtype, op }) => fillIdentity(op, dtype, count, scratch + offset)),
-  ];
-  const calls = plan.calls.map((call) => callAction(call, target));
-  const after = plan.unpacks.map(({ view, offset }) => copy(packed(view), scratch + offset, view, addressOf(view)));
+export function transferAction(calls: readonly NcclCall<Address>[], target: TransferTarget): () => void {
+  const { communicator, communicators, inProgress } = target;
+  const actions = calls.map((call) => callAction(call, target));
   const { functions, check } = communicators;
-  const group = (): void => {
-    for (const each of before) each();
+  return () => {
     check(functions.ncclGroupStart(), "ncclGroupStart", communicator);
-    for (const each of calls) each();
+    for (const each of actions) each();
     if (check(functions.ncclGroupEnd(), "ncclGroupEnd", communicator)) inProgress(communicator);
   };
-  return calls.length === 0 ? [] : [group, ...after];
 }
 
-function callAction(call: NcclCall, target: TransferTarget): () => void {
-  const { communicator, communicators, stream, scratch, addressOf } = target;
+function callAction(call: NcclCall<Address>, target: TransferTarget): () => void {
+  const { communicator, communicators, stream, addressOf: place } = target;
   const { functions, check } = communicators;
   const { handle, ranks } = communicator;
-  const place = (piece: Piece): number => (piece.kind === "view" ? addressOf(piece.view) : scratch + piece.offset);
   const checked = (name: string, status: number): void => {
     check(status, name, communicator);
   };

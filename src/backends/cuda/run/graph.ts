@@ -1,6 +1,6 @@
 /**
  * Captures a command list as a CUDA graph: its actions are issued once from stream 0 without executing, and one call
- * launches the graph per run. Streams fork from stream 0 and rejoin it (prepared-list.ts). Signals are batches of
+ * launches the graph per run. Streams fork from stream 0 and rejoin it (ops/stream-edges.ts). Signals are batches of
  * memory operations, which a graph can hold. Kernels keep the priority of their stream.
  */
 import {

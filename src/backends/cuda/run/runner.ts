@@ -3,15 +3,15 @@
  * ranks could capture one. A replay costs the host two driver calls: making the context current, and the launch.
  * Nothing is allocated or awaited before the launch. Runs in a row are one launch each, without waiting in between.
  */
-import type { Program } from "../../../commands/program.ts";
 import type { OptionValue } from "../../../compile/options.ts";
 import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import type { ExecuteOptions, RunReport } from "../../backend.ts";
 import { runsInARow } from "../../backend.ts";
+import type { ListNotes } from "../ops/list-notes.ts";
 import type { Resources } from "../resources.ts";
 import type { Session } from "../session.ts";
-import { enqueueList } from "./actions/enqueue.ts";
+import { enqueueList } from "./enqueue.ts";
 import { type CapturedGraph, captureGraph } from "./graph.ts";
 import { pause } from "./stuck/wait.ts";
 import type { PreparedList } from "./prepared-list.ts";
@@ -42,7 +42,7 @@ const mostActionsAhead = 1024;
 
 export function createRunner(
   session: Session,
-  program: Program,
+  notes: ListNotes,
   list: PreparedList,
   clock: WorldClock,
   resources: Resources,
@@ -60,7 +60,7 @@ export function createRunner(
     let made: CapturedGraph | null = null;
     let problem: unknown = null;
     try {
-      made = await captureGraph(gpu, stream, () => enqueueList(session, program, list, deadline));
+      made = await captureGraph(gpu, stream, () => enqueueList(session, notes, list, deadline));
     } catch (error) {
       problem = error;
     }
@@ -75,14 +75,14 @@ export function createRunner(
   /** Returns null if everything is already with the driver. */
   const issue = (deadline: Deadline, trace: boolean): Promise<void> | null => {
     if (trace) {
-      traced ??= traceList(session, program, list, clock, resources);
+      traced ??= traceList(session, notes, list, clock, resources);
       list.flight.begin("one by one");
-      return enqueueList(session, program, traced.list, deadline);
+      return enqueueList(session, notes, traced.list, deadline);
     }
     const run = begun++;
     if (use !== "off" && run === 1) return captureAndIssue(deadline);
     list.flight.begin(graph === null ? "one by one" : "all");
-    if (graph === null) return enqueueList(session, program, list, deadline);
+    if (graph === null) return enqueueList(session, notes, list, deadline);
     graph.launch();
     return null;
   };
@@ -90,7 +90,7 @@ export function createRunner(
   const captureAndIssue = async (deadline: Deadline): Promise<void> => {
     list.flight.begin("one by one");
     graph = await capture(deadline);
-    if (graph === null) await enqueueList(session, program, list, deadline);
+    if (graph === null) await enqueueList(session, notes, list, deadline);
     else graph.launch();
   };
 
@@ -112,7 +112,7 @@ export function createRunner(
     const { trace = false, deviceTime = false } = options;
     const timeout = options.timeout === undefined ? usual : 1000 * options.timeout;
     const start = performance.now();
-    const state = (): StuckRun => ({ gpu, program, list, eager: graph === null, runs });
+    const state = (): StuckRun => ({ gpu, notes, list, eager: graph === null, runs });
     const deadline: Deadline = {
       at: start + timeout,
       signal: rendezvous.signal,
@@ -149,9 +149,9 @@ export function createRunner(
       };
     } catch (error) {
       // The message about another rank's end does not say what this rank was doing.
-      const notes = error === rendezvous.signal.reason ? stuckStreams(state()) : [];
+      const stuck = error === rendezvous.signal.reason ? stuckStreams(state()) : [];
       broken(error instanceof DiagnosticError ? (error.diagnostics[0]?.message ?? error.message) : String(error));
-      throw session.flight.failed(withNotes(error, notes));
+      throw session.flight.failed(withNotes(error, stuck));
     }
   };
 }

@@ -4,15 +4,17 @@
  * when it continued. Times count from an event at the start of the run. The host waits for that event and notes its
  * time on the world clock, which puts the times of several GPUs on one axis.
  */
-import type { Command } from "../../../commands/command.ts";
-import type { Program } from "../../../commands/program.ts";
+import type { Command, CommandStreamId } from "../../../commands/command.ts";
+import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
 import type { TraceEvent, TraceOrigin } from "../../../trace/event.ts";
 import { CUDA_ERROR_NOT_READY, type DriverFunctions, type Out } from "../bindings/driver-api.ts";
 import type { Resources } from "../resources.ts";
 import type { Session } from "../session.ts";
-import type { Enqueued } from "./actions/enqueue.ts";
-import type { PreparedList } from "./prepared-list.ts";
+import type { Enqueued } from "./enqueue.ts";
+import type { ListNotes } from "../ops/list-notes.ts";
+import type { Action } from "../bind/bind-op.ts";
+import type { BoundOp, PreparedList } from "./prepared-list.ts";
 import type { WorldClock } from "./world-clock.ts";
 import type { Checked } from "../bindings/call-error.ts";
 import type { Gpu } from "../gpu.ts";
@@ -36,17 +38,47 @@ const timed: { readonly [K in Command["kind"]]: "work" | "wait" | null } = {
   free: null,
 };
 
+interface TimedAction {
+  readonly action: Action;
+  readonly index: number;
+}
+
+/** A command between two timing events. */
+interface Span {
+  readonly index: number;
+  readonly stream: CommandStreamId;
+  readonly what: "work" | "wait";
+  readonly start: number;
+  readonly end: number;
+}
+
+interface CommandActions {
+  readonly command: number;
+  readonly stream: CommandStreamId;
+  readonly actions: readonly Action[];
+}
+
+/** The actions of each command; those of an edge by themselves. */
+function byCommand(list: readonly BoundOp[]): readonly CommandActions[] {
+  const each: { command: number; stream: CommandStreamId; actions: Action[] }[] = [];
+  for (const { op, action } of list) {
+    const last = each.at(-1);
+    if (last !== undefined && op.command >= 0 && last.command === op.command) last.actions.push(action);
+    else each.push({ command: op.command, stream: makeId<CommandStreamId>(op.stream), actions: [action] });
+  }
+  return each;
+}
+
 /** The list with its timing events; made once. */
 export function traceList(
   session: Session,
-  program: Program,
+  notes: ListNotes,
   prepared: PreparedList,
   clock: WorldClock,
   resources: Resources,
 ): TracedList {
   const { gpu, pool } = session;
-  const { rank } = gpu;
-  const own = at(program.ranks, rank);
+  const { rank } = notes;
   const event = (): number => pool.event("time", resources);
   const mark = (handle: number, stream: number) => (): void =>
     gpu.call.cuEventRecord(handle, at(prepared.streams, stream));
@@ -56,22 +88,19 @@ export function traceList(
     const placed = placeEvent(gpu, origin, at(prepared.streams, 0), clock);
     origins = placed === null ? [] : [{ rank, ...placed }];
   };
-  const spans = prepared.commands.flatMap(({ index, stream }) => {
-    const what = timed[at(own.commands, index).kind];
-    return what === null ? [] : [{ index, stream, what, start: event(), end: event() }];
-  });
-  const spanOf = new Map(spans.map((span) => [span.index, span]));
-  const inOrder = [
-    { action: begin, index: -1 },
-    ...prepared.forks.map((action) => ({ action, index: -1 })),
-    ...prepared.commands.flatMap(({ index, stream, actions }) => {
-      const span = spanOf.get(index);
-      const calls = actions();
-      const all = span === undefined ? calls : [mark(span.start, stream), ...calls, mark(span.end, stream)];
-      return all.map((action) => ({ action, index }));
-    }),
-    ...prepared.joins.map((action) => ({ action, index: -1 })),
-  ];
+  const spans: Span[] = [];
+  const inOrder: TimedAction[] = [{ action: begin, index: -1 }];
+  for (const { command: index, stream, actions } of byCommand(prepared.unjoined())) {
+    const calls = actions.map((action) => ({ action, index }));
+    const what = index < 0 ? null : timed[notes.kindOf(index)];
+    if (what === null) {
+      inOrder.push(...calls);
+      continue;
+    }
+    const [start, end] = [event(), event()];
+    spans.push({ index, stream, what, start, end });
+    inOrder.push({ action: mark(start, stream), index }, ...calls, { action: mark(end, stream), index });
+  }
   const since = (handle: number): number => {
     const milliseconds: Out = [0];
     gpu.call.cuEventElapsedTime(milliseconds, origin, handle);

@@ -40,6 +40,26 @@ int record(const char *name) {
 
 struct Shared { std::string name; size_t bytes; };
 static std::map<U64, Shared> allocations;
+// The memory of this process and what it has mapped, by address: a name that does not depend on where it lies.
+struct Named { std::string name; size_t bytes; };
+static std::map<U64, Named> places;
+static std::string placeOf(U64 address) {
+  auto after = places.upper_bound(address);
+  if (after == places.begin()) return std::to_string(address);
+  auto &[start, named] = *--after;
+  return address < start + named.bytes ? named.name + "+" + std::to_string(address - start) : std::to_string(address);
+}
+// Every call with its arguments, in a file for each rank, for tests that compare them.
+static void detail(const std::string &line) {
+  const char *prefix = getenv("FAKE_CUDA_CALLS");
+  if (prefix == nullptr) return;
+  if (FILE *log = fopen((std::string(prefix) + setting("RANK", "0")).c_str(), "a")) {
+    fprintf(log, "%s\n", line.c_str());
+    fclose(log);
+  }
+}
+static std::map<U64, int> streamNumbers, eventNumbers;
+static std::string onStream(U64 stream) { return " stream " + (streamNumbers.count(stream) ? std::to_string(streamNumbers[stream]) : "?"); }
 // What a process that ends has not freed would stay in the machine's memory.
 static struct Leaving {
   ~Leaving() { for (auto &each : allocations) shm_unlink(each.second.name.c_str()); }
@@ -85,6 +105,7 @@ API cuMemAlloc_v2(U64 *address, size_t bytes) {
   memset(memory, 0xa5, bytes);
   *address = (U64)memory;
   allocations[*address] = {name, bytes};
+  places[*address] = {"device " + std::to_string(count - 1), bytes};
   return 0;
 }
 API cuMemFree_v2(U64 address) {
@@ -93,10 +114,20 @@ API cuMemFree_v2(U64 address) {
   munmap((void *)address, found->second.bytes);
   shm_unlink(found->second.name.c_str());
   allocations.erase(found);
+  places.erase(address);
   return 0;
 }
-API cuMemHostAlloc(U64 *address, size_t bytes, unsigned) { *address = (U64)aligned_alloc(4096, (bytes + 4095) / 4096 * 4096); return 0; }
-API cuMemFreeHost(U64 address) { free((void *)address); return 0; }
+API cuMemHostAlloc(U64 *address, size_t bytes, unsigned) {
+  static int count = 0;
+  *address = (U64)aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  places[*address] = {"host " + std::to_string(count++), bytes};
+  return 0;
+}
+API cuMemFreeHost(U64 address) {
+  places.erase(address);
+  free((void *)address);
+  return 0;
+}
 struct IpcHandle { char bytes[64]; };
 API cuIpcGetMemHandle(IpcHandle *handle, U64 address) {
   auto found = allocations.find(address);
@@ -115,6 +146,8 @@ API cuIpcOpenMemHandle_v2(U64 *address, IpcHandle handle, unsigned) {
   close(file);
   if (memory == MAP_FAILED) return 999;
   *address = (U64)memory;
+  static int count = 0;
+  places[*address] = {"peer " + std::to_string(count++), bytes};
   return record("cuIpcOpenMemHandle");
 }
 API cuIpcCloseMemHandle(U64) { return record("cuIpcCloseMemHandle"); }
@@ -124,23 +157,30 @@ API cuMemsetD8Async(U64 address, unsigned char value, size_t count, U64) {
 static int move(U64 to, U64 from, size_t bytes) { memcpy((void *)to, (void *)from, bytes); return 0; }
 API cuMemcpyHtoDAsync_v2(U64 to, U64 from, size_t bytes, U64) { return enqueue([=] { return move(to, from, bytes); }); }
 API cuMemcpyDtoHAsync_v2(U64 to, U64 from, size_t bytes, U64) { return enqueue([=] { return move(to, from, bytes); }); }
-API cuMemcpyDtoDAsync_v2(U64 to, U64 from, size_t bytes, U64) {
+API cuMemcpyDtoDAsync_v2(U64 to, U64 from, size_t bytes, U64 stream) {
   record("cuMemcpyDtoDAsync");
+  detail("copy " + placeOf(from) + " to " + placeOf(to) + ", " + std::to_string(bytes) + onStream(stream));
   return enqueue([=] { return move(to, from, bytes); });
 }
 struct Side { size_t x, y; int type; U64 host, device, array; size_t pitch; };
 struct Copy2D { Side source, destination; size_t width, height; };
-API cuMemcpy2DAsync_v2(const Copy2D *given, U64) {
+API cuMemcpy2DAsync_v2(const Copy2D *given, U64 stream) {
   const Copy2D copy = *given;
   if (copy.source.type != 2 || copy.destination.type != 2) return 1;
   record("cuMemcpy2DAsync");
+  detail("copy2d " + placeOf(copy.source.device) + " pitch " + std::to_string(copy.source.pitch) + " to " + placeOf(copy.destination.device) + " pitch " +
+         std::to_string(copy.destination.pitch) + ", " + std::to_string(copy.height) + " x " + std::to_string(copy.width) + onStream(stream));
   return enqueue([=] {
     for (size_t i = 0; i < copy.height; i++)
       move(copy.destination.device + i * copy.destination.pitch, copy.source.device + i * copy.source.pitch, copy.width);
     return 0;
   });
 }
-API cuStreamCreateWithPriority(U64 *stream, unsigned, int) { *stream = nextHandle++; return 0; }
+API cuStreamCreateWithPriority(U64 *stream, unsigned, int) {
+  *stream = nextHandle++;
+  streamNumbers[*stream] = streamNumbers.size();
+  return 0;
+}
 API cuStreamDestroy_v2(U64) { return 0; }
 // Streams that wait for longer than FAKE_CUDA_PATIENCE milliseconds, where it is set: they never end, and no later memory operation of theirs is done.
 static std::set<U64> stuck;
@@ -148,8 +188,9 @@ API cuStreamQuery(U64 stream) {
   record("cuStreamQuery");
   return stuck.count(stream) ? 600 : 0;
 }
-API cuStreamWaitEvent(U64, U64 event, unsigned) {
+API cuStreamWaitEvent(U64 stream, U64 event, unsigned) {
   record("cuStreamWaitEvent");
+  detail("wait event " + std::to_string(eventNumbers[event]) + onStream(stream));
   return events.count(event) ? 0 : 1;
 }
 enum { STUCK = -1 };
@@ -173,6 +214,9 @@ static int perform(const MemoryOperation &each) {
 API cuStreamBatchMemOp_v2(U64 stream, unsigned count, const MemoryOperation *operations, unsigned) {
   record("cuStreamBatchMemOp");
   std::vector<MemoryOperation> batch(operations, operations + count);
+  std::string line = "batch";
+  for (auto &each : batch) line += (each.type == 2 ? " write " : " wait ") + placeOf(each.address) + " = " + std::to_string(each.value);
+  detail(line + onStream(stream));
   return enqueue([=] {
     if (stuck.count(stream)) return 0;
     for (auto &each : batch) {
@@ -185,10 +229,15 @@ API cuStreamBatchMemOp_v2(U64 stream, unsigned count, const MemoryOperation *ope
 }
 API cuStreamBeginCapture_v2(U64, int) { capture = new Graph; return record("cuStreamBeginCapture"); }
 API cuStreamEndCapture(U64, U64 *graph) { *graph = (U64)capture; capture = nullptr; return 0; }
-API cuEventCreate(U64 *event, unsigned) { *event = nextHandle++; return 0; }
+API cuEventCreate(U64 *event, unsigned) {
+  *event = nextHandle++;
+  eventNumbers[*event] = eventNumbers.size();
+  return 0;
+}
 API cuEventDestroy_v2(U64) { return 0; }
-API cuEventRecord(U64 event, U64) {
+API cuEventRecord(U64 event, U64 stream) {
   record("cuEventRecord");
+  detail("record event " + std::to_string(eventNumbers[event]) + onStream(stream));
   events[event] = std::chrono::steady_clock::now();
   return enqueue([=] { events[event] = std::chrono::steady_clock::now(); return 0; });
 }
@@ -199,8 +248,9 @@ API cuEventElapsedTime(float *milliseconds, U64 start, U64 end) {
 }
 API cuGraphInstantiateWithFlags(U64 *exec, U64 graph, U64) { *exec = (U64) new Graph(*(Graph *)graph); return 0; }
 API cuGraphUpload(U64, U64) { return 0; }
-API cuGraphLaunch(U64 exec, U64) {
+API cuGraphLaunch(U64 exec, U64 stream) {
   record("cuGraphLaunch");
+  detail("graph" + onStream(stream));
   for (auto &work : *(Graph *)exec)
     if (int status = work()) return status;
   return 0;
@@ -236,9 +286,22 @@ API cuModuleLoadData(U64 *module, const char *image) {
   return 0;
 }
 API cuModuleUnload(U64) { return 0; }
-API cuModuleGetFunction(U64 *fn, U64 module, const char *) { *fn = (U64)dlsym((void *)module, "run"); return *fn ? 0 : 500; }
-API cuLaunchKernel(U64 fn, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned, U64, void **parameters, U64) {
+static std::map<U64, std::pair<std::string, unsigned>> functions;
+API cuModuleGetFunction(U64 *fn, U64 module, const char *) {
+  *fn = (U64)dlsym((void *)module, "run");
+  auto *name = (const char **)dlsym((void *)module, "kernelHash");
+  auto *count = (const unsigned *)dlsym((void *)module, "parameterCount");
+  if (*fn) functions[*fn] = {*name, *count};
+  return *fn ? 0 : 500;
+}
+API cuLaunchKernel(U64 fn, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned, U64 stream, void **parameters, U64) {
   record("cuLaunchKernel");
+  auto &[name, count] = functions[fn];
+  std::string line = "launch " + name + " grid";
+  for (unsigned each : {x, y, z}) line += " " + std::to_string(each);
+  line += " of " + std::to_string(threads) + " (";
+  for (unsigned i = 0; i < count; i++) line += (i ? ", " : "") + placeOf(*(U64 *)parameters[i]);
+  detail(line + ")" + onStream(stream));
   if (x == 0 || y == 0 || z == 0 || threads == 0) return 1; // CUDA_ERROR_INVALID_VALUE
   return enqueue([=] {
     unsigned grid[] = {x, y, z};
@@ -262,6 +325,7 @@ static void replaceLine(std::string &text, const std::string &start, const std::
 API nvrtcCompileProgram(U64 program, int count, const char **options) {
   if (count < 1 || strncmp(options[0], "-arch=sm_", 9)) return 5;
   std::string &text = programs[program];
+  std::string hash = nameOf(text);
   replaceLine(text, "asm(\"max.NaN.f32 ", "z = emulate_max(x, y);");
   replaceLine(text, "asm(\"min.NaN.f32 ", "z = emulate_min(x, y);");
   replaceLine(text, "asm(\"rcp.approx.ftz.f32 ", "y = 1.0f / x;");
@@ -278,9 +342,10 @@ API nvrtcCompileProgram(U64 program, int count, const char **options) {
   replaceAll(text, "extern \"C\" ", "static ");
   std::string arguments;
   for (size_t i = 0; i < parameters; i++) arguments += (i ? ", " : "") + ("Any{*(char **)parameters[" + std::to_string(i) + "]}");
+  std::string described = "\nextern \"C\" const char *kernelHash = \"" + hash + "\";\nextern \"C\" const unsigned parameterCount = " + std::to_string(parameters) + ";\n";
   text = "#include \"" + std::string(setting("FAKE_CUDA_HEADER", "cuda-on-cpu.hpp")) + "\"\nstruct Any { char *at; template <class T> operator T *() const { return (T *)at; } operator unsigned long long() const { return (unsigned long long)at; } };\n" + text +
          "\nextern \"C\" void run(const unsigned *grid, unsigned threads, void **parameters) { emulation::launch({grid[0], grid[1], grid[2]}, threads, " +
-         (barriers ? "true" : "false") + ", [=] { braid_kernel(" + arguments + "); }); }\n";
+         (barriers ? "true" : "false") + ", [=] { braid_kernel(" + arguments + "); }); }\n" + described;
   return 0;
 }
 API nvrtcGetProgramLogSize(U64, size_t *bytes) { *bytes = 1; return 0; }

@@ -2,8 +2,6 @@
 import { CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING, CU_STREAM_NON_BLOCKING } from "../../bindings/driver-api.ts";
 import { type Gpu, out } from "../../gpu.ts";
 import type { Resources } from "../../resources.ts";
-import type { StreamInfo } from "../../../../commands/command.ts";
-import type { DeviceBlock, DeviceMemory } from "../../memory/device-memory.ts";
 
 /** 0 is the highest. A GPU has few priorities; all below its lowest are the same. */
 export type StreamPriority = number;
@@ -51,34 +49,5 @@ export function createStreamPool(gpu: Gpu): StreamPool {
       for (const event of made.events.splice(0)) gpu.call.cuEventDestroy_v2(event);
       for (const stream of made.streams.splice(0)) gpu.call.cuStreamDestroy_v2(stream);
     },
-  };
-}
-
-/**
- * Chooses which stream runs first when an SM or a copy engine becomes free. Copies and communication do: they are few,
- * and other ranks wait for them. GEMMs on compute stream 0 have higher priority than those on stream 1. Copies wait for
- * results in stream order, so a GPU that started with stream 1 would delay every copy.
- */
-export function streamPriorities(streams: readonly Pick<StreamInfo, "role">[]): readonly StreamPriority[] {
-  let workers = 0;
-  return streams.map(({ role }) => {
-    if (role === "worker") return ++workers;
-    return role === "caller" ? 1 : 0;
-  });
-}
-
-/** Returns the address of at least `bytes` bytes that belong to `stream`; 0 for none. */
-type StreamScratch = (stream: number, bytes: number) => number;
-
-/** A stream that asks for more gets a new block and keeps the first. `what` names the use in messages. */
-export function createStreamScratch(memory: DeviceMemory, resources: Resources, what: string): StreamScratch {
-  const blocks = new Map<number, DeviceBlock>();
-  return (stream, bytes) => {
-    if (bytes === 0) return 0;
-    const known = blocks.get(stream);
-    if (known !== undefined && known.bytes >= bytes) return known.address;
-    const made = resources.own(memory.allocate(bytes, what));
-    blocks.set(stream, made);
-    return made.address;
   };
 }

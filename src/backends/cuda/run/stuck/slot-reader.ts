@@ -5,7 +5,7 @@
  */
 import { CUDA_ERROR_NOT_READY, CUDA_SUCCESS } from "../../bindings/driver-api.ts";
 import type { Gpu } from "../../gpu.ts";
-import type { Arenas } from "../../memory/arenas.ts";
+import type { Arenas } from "../../bind/spaces.ts";
 import type { HostBlocks } from "../../memory/host-blocks.ts";
 
 export interface SlotReader {

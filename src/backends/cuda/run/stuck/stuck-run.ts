@@ -2,20 +2,17 @@
  * Describes what the streams of a hanging run are doing: for the timeout message, and for the notes of a run that the
  * end of another rank interrupted.
  */
-import type { CommandStreamId } from "../../../../commands/command.ts";
-import type { Program } from "../../../../commands/program.ts";
 import { DiagnosticError, fail } from "../../../../diagnostics/diagnostic.ts";
-import { makeId } from "../../../../support/ids.ts";
-import { at } from "../../../../support/invariant.ts";
 import type { Gpu } from "../../gpu.ts";
+import type { ListNotes } from "../../ops/list-notes.ts";
 import type { PreparedList } from "../prepared-list.ts";
-import { commandOf, type Standing, stuckStream } from "./progress.ts";
+import { type Standing, stuckStream } from "./standing.ts";
 import type { SlotReader } from "./slot-reader.ts";
 
 export interface StuckRun {
-  readonly gpu: Pick<Gpu, "rank"> & { readonly raw: Pick<Gpu["raw"], "cuStreamQuery" | "cuEventQuery"> };
-  readonly program: Program;
-  readonly list: Pick<PreparedList, "streams" | "events" | "progress" | "waitRuns" | "slots">;
+  readonly gpu: { readonly raw: Pick<Gpu["raw"], "cuStreamQuery" | "cuEventQuery"> };
+  readonly notes: ListNotes;
+  readonly list: Pick<PreparedList, "streams" | "records" | "progress" | "waitRuns" | "slots">;
   /** Whether its commands were issued one by one, not as a graph. */
   readonly eager: boolean;
   /** How many runs were issued in a row. */
@@ -24,14 +21,14 @@ export interface StuckRun {
 
 /** Throws `timed-out` with a line for every stream that has not finished. `timeout` is in milliseconds. */
 export function timedOut(run: StuckRun, timeout: number): never {
-  const { gpu, program, runs } = run;
-  const own = at(program.ranks, gpu.rank);
+  const { runs } = run;
+  const { rank, world, commandCount } = run.notes;
   const notes = stuckStreams(run);
   const what = runs === 1 ? "run" : `${runs} runs`;
   return fail({
     code: "timed-out",
-    message: `rank ${gpu.rank} did not finish its ${what} within ${timeout} ms`,
-    place: { kind: "call", text: `rank ${gpu.rank} of ${program.ranks.length}, ${own.commands.length} commands` },
+    message: `rank ${rank} did not finish its ${what} within ${timeout} ms`,
+    place: { kind: "call", text: `rank ${rank} of ${world}, ${commandCount} commands` },
     found: notes[0] ?? "the GPU is busy, and no stream waits for a peer",
     expected: `an end within ${timeout} ms`,
     help: "check the rank that it waits for, allow more time (--timeout) or use smaller sizes",
@@ -55,14 +52,13 @@ const ofWhichRun = "a stream may have reached its command in the run before the 
 
 type StandingAt = (command: number) => Standing;
 
-function streamLines({ gpu, program, list, eager }: StuckRun, standingAt: StandingAt): readonly string[] {
-  return list.streams.flatMap((stream, i) => {
-    const id = makeId<CommandStreamId>(i);
-    const line = (standing: Standing | null): string => stuckStream(program, gpu.rank, id, standing);
+function streamLines({ gpu, notes, list, eager }: StuckRun, standingAt: StandingAt): readonly string[] {
+  return list.streams.flatMap((stream, id) => {
+    const line = (standing: Standing | null): string => stuckStream(notes, id, standing);
     const said = list.progress.last(id);
     if (!eager) return said === null || said.passed ? [] : [line(standingAt(said.command))];
     if (gpu.raw.cuStreamQuery(stream) === 0) return [];
-    const reached = Math.max(said?.command ?? -1, lastEvent(gpu, program, list, id));
+    const reached = Math.max(said?.command ?? -1, lastEvent(gpu, list, id));
     if (reached < 0) return [line(null)];
     const isPast = said?.passed === true && said.command === reached;
     return [line(isPast ? { command: reached, missing: [], isKnown: true } : standingAt(reached))];
@@ -80,7 +76,7 @@ function standingIn({ waitRuns, slots }: StuckRun["list"]): StandingAt {
     if (run === undefined) return { command, missing: [command], isKnown: true };
     const { words } = (reading ??= { words: slots.read() });
     const late = words === null ? run : run.filter(({ word }) => words(word) === 0);
-    const missing = late.map(({ says }) => commandOf(says));
+    const missing = late.map((wait) => wait.command);
     return { command: missing[0] ?? command, missing, isKnown: words !== null };
   };
 }
@@ -94,16 +90,7 @@ export function withNotes(error: unknown, notes: readonly string[]): unknown {
 }
 
 /** The last recordEvent of the stream that has completed; -1 for none. */
-function lastEvent(
-  gpu: StuckRun["gpu"],
-  program: Program,
-  { events }: StuckRun["list"],
-  stream: CommandStreamId,
-): number {
-  return at(program.ranks, gpu.rank).commands.findLastIndex(
-    (command) =>
-      command.kind === "recordEvent" &&
-      command.stream === stream &&
-      gpu.raw.cuEventQuery(at(events, command.event)) === 0,
-  );
+function lastEvent({ raw }: StuckRun["gpu"], { records }: StuckRun["list"], stream: number): number {
+  const last = records.findLast((record) => record.stream === stream && raw.cuEventQuery(record.event) === 0);
+  return last?.command ?? -1;
 }

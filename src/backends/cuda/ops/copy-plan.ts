@@ -3,11 +3,11 @@
  * kernel if rows are short or planes are many. Between GPUs the copy engines move long rows at the link's rate and
  * leave the SMs to the GEMM. Within a GPU a kernel is as fast and takes any strides.
  */
-import type { CopyEngine } from "../../../../commands/command.ts";
-import type { View } from "../../../../commands/view.ts";
-import { type CopyAxis, copyAxes, joinAxes } from "../../../../kernels/copy-axes.ts";
-import { dtypes } from "../../../../numerics/dtype.ts";
-import { at } from "../../../../support/invariant.ts";
+import type { CopyEngine } from "../../../commands/command.ts";
+import type { View } from "../../../commands/view.ts";
+import { type CopyAxis, copyAxes, joinAxes } from "../../../kernels/copy-axes.ts";
+import { dtypes } from "../../../numerics/dtype.ts";
+import { at } from "../../../support/invariant.ts";
 
 export type CopyPlan =
   | { readonly kind: "none" }

@@ -1,7 +1,7 @@
 /**
  * Signals as stream memory operations: signal writes 1 into the waiting rank's word; waitSignal waits for 1 in its own
  * memory and writes 0. A stream also reports what it waits for, and that it is past it. Commands carry no value, so a
- * batch is made once and replayed, in a graph too. Layout: CUstreamBatchMemOpParams of cuda.h.
+ * batch is made once and replayed, in a graph too.
  *
  *     waitSignal a, waitSignal b     ->     report a; wait for a, wait for b; a = 0, b = 0; report past b
  *
@@ -9,30 +9,23 @@
  * H200, longer than the rest. All words stay 1 until the last signal has arrived, so in a run that hangs the words show
  * which signals are missing.
  */
-import { at } from "../../../../support/invariant.ts";
-import { unreachable } from "../../../../support/unreachable.ts";
-import {
-  CU_STREAM_BATCH_MEM_OP_SIZE,
-  CU_STREAM_MEM_OP_WAIT_VALUE_32,
-  CU_STREAM_MEM_OP_WRITE_VALUE_32,
-  CU_STREAM_WAIT_VALUE_EQ,
-  CU_STREAM_WRITE_VALUE_DEFAULT,
-} from "../../bindings/driver-api.ts";
-import type { HostBlocks } from "../../memory/host-blocks.ts";
-import { passedWord } from "../stuck/progress.ts";
+import { at } from "../../../support/invariant.ts";
+import { unreachable } from "../../../support/unreachable.ts";
+import { isSameWord, type ProgressWord, type Word } from "./address.ts";
+import { passedWord } from "./progress-word.ts";
 
-/** The operations of commands. Addresses are of 4-byte words. */
+/** The operations of commands. */
 export type StreamOperation =
-  | { readonly kind: "say"; readonly progress: number; readonly value: number }
-  | { readonly kind: "signal"; readonly word: number }
+  | { readonly kind: "say"; readonly progress: ProgressWord; readonly value: number }
+  | { readonly kind: "signal"; readonly word: Word }
   /** `says`: the word that the stream writes to `progress` before it waits. */
-  | { readonly kind: "wait"; readonly word: number; readonly progress: number; readonly says: number };
+  | { readonly kind: "wait"; readonly word: Word; readonly progress: ProgressWord; readonly says: number };
 
-/** The operations that the GPU executes. */
-export type MemoryOperation =
-  | { readonly kind: "write"; readonly address: number; readonly value: number }
+/** The operations that the GPU executes. `A` names a 4-byte word: an address, or its number. */
+export type MemoryOperation<A = Word | ProgressWord> =
+  | { readonly kind: "write"; readonly address: A; readonly value: number }
   /** Holds the stream until the word has the value. */
-  | { readonly kind: "wait"; readonly address: number; readonly value: number };
+  | { readonly kind: "wait"; readonly address: A; readonly value: number };
 
 export type Wait = Extract<StreamOperation, { readonly kind: "wait" }>;
 
@@ -78,26 +71,10 @@ function piecesOf(operations: readonly StreamOperation[]): readonly Piece[] {
     if (operation.kind !== "wait") {
       run = null;
       pieces.push(operation);
-    } else if (run === null || run.some(({ word }) => word === operation.word)) {
+    } else if (run === null || run.some(({ word }) => isSameWord(word, operation.word))) {
       run = [operation];
       pieces.push({ kind: "waits", waits: run });
     } else run.push(operation);
   }
   return pieces;
-}
-
-/** The address of the batch, for cuStreamBatchMemOp. */
-export function encodeBatch(operations: readonly MemoryOperation[], blocks: HostBlocks): number {
-  const { address, view } = blocks.take(operations.length * CU_STREAM_BATCH_MEM_OP_SIZE);
-  operations.forEach((operation, i) => writeOperation(view, i * CU_STREAM_BATCH_MEM_OP_SIZE, operation));
-  return address;
-}
-
-/** Writes the bytes of one operation: type at 0, address at 8, value at 16, flags at 24. */
-export function writeOperation(view: DataView, offset: number, operation: MemoryOperation): void {
-  const waits = operation.kind === "wait";
-  view.setUint32(offset, waits ? CU_STREAM_MEM_OP_WAIT_VALUE_32 : CU_STREAM_MEM_OP_WRITE_VALUE_32, true);
-  view.setBigUint64(offset + 8, BigInt(operation.address), true);
-  view.setUint32(offset + 16, operation.value, true);
-  view.setUint32(offset + 24, waits ? CU_STREAM_WAIT_VALUE_EQ : CU_STREAM_WRITE_VALUE_DEFAULT, true);
 }

@@ -2,7 +2,8 @@
  * Decides which signals and waits a kernel absorbs (kernels/text/barrier-text.ts): as many before and after it as are
  * in order, signals first. The others stay a batch of memory operations.
  */
-import type { Barriers, BarrierShape } from "../../kernels/text/barrier-text.ts";
+import type { Barriers, BarrierShape } from "../kernels/text/barrier-text.ts";
+import type { Address } from "./address.ts";
 import type { StreamOperation } from "./memory-operations.ts";
 
 export interface BarrierOperations {
@@ -36,7 +37,7 @@ export function shapesOf({ before, after }: BarrierOperations): Barriers {
 }
 
 /** The values of `barrierParameters`. */
-export function barrierValues({ before, after }: BarrierOperations, gate: number): readonly number[] {
+export function barrierValues({ before, after }: BarrierOperations, gate: Address): readonly (Address | number)[] {
   const all = [...before, ...after];
   if (all.length === 0) return [];
   const wait = all.find((operation) => operation.kind === "wait");
@@ -44,7 +45,7 @@ export function barrierValues({ before, after }: BarrierOperations, gate: number
   return [gate, wait?.progress ?? gate, ...all.flatMap(wordsOf)];
 }
 
-function wordsOf(operation: StreamOperation): readonly number[] {
+function wordsOf(operation: StreamOperation): readonly (Address | number)[] {
   if (operation.kind === "say") return [];
   return operation.kind === "signal" ? [operation.word] : [operation.word, operation.says];
 }

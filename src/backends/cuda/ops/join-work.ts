@@ -10,12 +10,13 @@
  * of its stream, if nothing in between waits for a peer. Nothing else moves: a signal that is delayed past another
  * stream's wait could hang.
  */
-import type { CommandStreamId } from "../../../../commands/command.ts";
-import { at } from "../../../../support/invariant.ts";
-import { unreachable } from "../../../../support/unreachable.ts";
-import { type Action, type ActionContext, checked, type Work } from "./action-context.ts";
+import type { CommandStreamId } from "../../../commands/command.ts";
+import { at } from "../../../support/invariant.ts";
+import { unreachable } from "../../../support/unreachable.ts";
 import { isInOrder, takenBefore } from "./barrier-operations.ts";
-import { encodeBatch, memoryOperations } from "./memory-operations.ts";
+import type { DeviceOp } from "./device-op.ts";
+import { memoryOperations } from "./memory-operations.ts";
+import type { Work } from "./planning.ts";
 
 export interface StreamWork {
   readonly stream: CommandStreamId;
@@ -97,7 +98,7 @@ function leavesHalfOfGpu(list: readonly StreamWork[], smCount: number): boolean 
  * as they are.
  */
 function joinPair(first: Work, second: Work, mayAbsorb: boolean): readonly [Work, Work?] | null {
-  if (first.kind === "call" || second.kind === "call") return null;
+  if (first.kind === "op" || second.kind === "op") return null;
   if (second.kind === "memory") {
     const operations = [...(first.kind === "memory" ? first.operations : first.operations.after), ...second.operations];
     if (first.kind === "memory") {
@@ -114,20 +115,15 @@ function joinPair(first: Work, second: Work, mayAbsorb: boolean): readonly [Work
   return left.length === 0 ? [linkWork] : [{ kind: "memory", operations: left }, linkWork];
 }
 
-/** The action of a stream's work, which lays out the arguments of memory operations. */
-export function workAction(work: Work, stream: CommandStreamId, context: ActionContext): Action {
+/** The operation of a stream's work. */
+export function workOp({ work, stream, index }: StreamWork): DeviceOp {
   switch (work.kind) {
-    case "call":
-      return work.action;
+    case "op":
+      return work.op;
     case "linkKernel":
       return work.launch(work.operations);
-    case "memory": {
-      const operations = memoryOperations(work.operations);
-      const batch = encodeBatch(operations, context.blocks);
-      const count = operations.length;
-      const on = context.streamOf(stream);
-      return checked(context, "cuStreamBatchMemOp", (raw) => () => raw.cuStreamBatchMemOp_v2(on, count, batch, 0));
-    }
+    case "memory":
+      return { kind: "batch", stream, command: index, operations: memoryOperations(work.operations) };
     default:
       return unreachable(work);
   }

@@ -1,0 +1,126 @@
+/**
+ * Binds device operations: turns each into an action, a closure over the numbers of addresses, streams and events,
+ * whose arguments are laid out when the list is prepared. A run calls the actions in order and allocates nothing.
+ */
+import { dispatch, type RuleTable } from "../../../support/dispatch.ts";
+import { at, invariant } from "../../../support/invariant.ts";
+import type { PlannedAttention } from "../attention/attentions.ts";
+import type { HostBlocks } from "../memory/host-blocks.ts";
+import type { Communicator } from "../nccl/communicators.ts";
+import { transferAction } from "../nccl/transfer-actions.ts";
+import type { DeviceAttention, DeviceOp, DeviceOps, KernelLaunch } from "../ops/device-op.ts";
+import type { Resources } from "../resources.ts";
+import type { Session } from "../session.ts";
+import { encodeBatch } from "./batch.ts";
+import { encodePlaneCopy } from "./plane-copy.ts";
+import type { AddressOf } from "./spaces.ts";
+
+/** A driver or library call with its arguments bound. */
+export type Action = () => void;
+
+export interface Binding {
+  readonly session: Session;
+  readonly list: Pick<DeviceOps, "kernels" | "gemms" | "attentions">;
+  readonly addressOf: AddressOf;
+  /** Argument blocks that live as long as the prepared list. */
+  readonly blocks: HostBlocks;
+  /** Released with the prepared list. */
+  readonly resources: Resources;
+  /** By number. */
+  readonly streams: readonly number[];
+  readonly events: readonly number[];
+  readonly attentionOf: (attention: DeviceAttention, stream: number) => PlannedAttention;
+  readonly communicators: ReadonlyMap<string, Communicator>;
+  /** Called when NCCL continues a call in the background. The next action must wait for it. */
+  readonly inProgress: (communicator: Communicator) => void;
+}
+
+const table: RuleTable<DeviceOp, Action, [Binding]> = {
+  copy: ({ stream, bytes, ...op }, binding) => {
+    const [to, from, on] = [binding.addressOf(op.to), binding.addressOf(op.from), at(binding.streams, stream)];
+    return checked(binding, "cuMemcpyDtoDAsync", (raw) => () => raw.cuMemcpyDtoDAsync_v2(to, from, bytes, on));
+  },
+  copy2d: ({ stream, to, toPitch, from, fromPitch, width, height }, binding) => {
+    const [source, destination] = [binding.addressOf(from), binding.addressOf(to)];
+    const pitches = { sourcePitch: fromPitch, destinationPitch: toPitch };
+    const copy = encodePlaneCopy({ source, destination, ...pitches, width, height }, binding.blocks);
+    const on = at(binding.streams, stream);
+    return checked(binding, "cuMemcpy2DAsync", (raw) => () => raw.cuMemcpy2DAsync_v2(copy, on));
+  },
+  batch: ({ stream, operations }, binding) => {
+    const bound = operations.map((each) => ({ ...each, address: binding.addressOf(each.address) }));
+    const batch = encodeBatch(bound, binding.blocks);
+    const [count, on] = [bound.length, at(binding.streams, stream)];
+    return checked(binding, "cuStreamBatchMemOp", (raw) => () => raw.cuStreamBatchMemOp_v2(on, count, batch, 0));
+  },
+  launch: ({ stream, ...launch }, binding) => {
+    const values = launch.parameters.map((each) => (typeof each === "number" ? each : binding.addressOf(each)));
+    return launchAction(launch, values, stream, binding);
+  },
+  gemm: ({ stream, gemm, ...op }, binding) => {
+    const { session, streams, addressOf } = binding;
+    const { layout, margin, fallback } = at(binding.list.gemms, gemm);
+    const bias = op.bias === null ? 0 : addressOf(op.bias);
+    const addresses = { a: addressOf(op.a), b: addressOf(op.b), bias, c: addressOf(op.c) };
+    const workspace = addressOf({ space: "workspace", stream });
+    const call = session.gemms().prepare(layout, addresses, { stream: at(streams, stream), workspace, margin });
+    if (call !== null) return call;
+    const operands = [addresses.a, addresses.b, ...(op.bias === null ? [] : [bias]), addresses.c];
+    return launchAction(fallback, operands, stream, binding);
+  },
+  attention: ({ stream, attention, operands, scratch }, { list, addressOf, attentionOf, resources }) =>
+    attentionOf(at(list.attentions, attention), stream).bind(
+      {
+        operands: operands.map(addressOf),
+        scratch: addressOf(scratch),
+        workspace: addressOf({ space: "workspace", stream }),
+      },
+      resources,
+    ),
+  record: ({ event, stream }, binding) => {
+    const [handle, on] = [at(binding.events, event), at(binding.streams, stream)];
+    return checked(binding, "cuEventRecord", (raw) => () => raw.cuEventRecord(handle, on));
+  },
+  wait: ({ event, stream }, binding) => {
+    const [handle, on] = [at(binding.events, event), at(binding.streams, stream)];
+    return checked(binding, "cuStreamWaitEvent", (raw) => () => raw.cuStreamWaitEvent(on, handle, 0));
+  },
+  transfer: ({ communicator: name, stream, calls }, { session, communicators, streams, addressOf, inProgress }) => {
+    const communicator = communicators.get(name);
+    invariant(communicator !== undefined, "the communicator of a transfer is open", { name });
+    return transferAction(calls, {
+      communicator,
+      communicators: session.communicators(),
+      stream: at(streams, stream),
+      addressOf,
+      inProgress,
+    });
+  },
+};
+
+/** Compiles and loads what the operation needs. Throws `gpu-call-failed`, `backend-unavailable`, `gpu-unsupported`. */
+export function bindOp(op: DeviceOp, binding: Binding): Action {
+  return dispatch<DeviceOp, Action, [Binding]>(table, op, binding);
+}
+
+function launchAction(
+  { kernel, grid, block }: Omit<KernelLaunch, "parameters">,
+  values: readonly number[],
+  stream: number,
+  { session, list, streams, blocks }: Binding,
+): Action {
+  const source = { text: at(list.kernels, kernel), grid, block };
+  return session.modules.prepareLaunch(source, values, at(streams, stream), blocks);
+}
+
+type Raw = Session["gpu"]["raw"];
+
+/** `make` binds the call's arguments once; the action throws `gpu-call-failed`. */
+function checked({ session }: Binding, name: string, make: (raw: Raw) => () => number): Action {
+  const { gpu } = session;
+  const call = make(gpu.raw);
+  return () => {
+    const status = call();
+    if (status !== 0) gpu.check(status, name);
+  };
+}

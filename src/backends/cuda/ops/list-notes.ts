@@ -1,0 +1,32 @@
+/** What messages, traces and flight records say about a rank's commands. */
+import { type Command, originText } from "../../../commands/command.ts";
+import { commandDetails } from "../../../commands/command-text.ts";
+import type { Program } from "../../../commands/program.ts";
+import { at } from "../../../support/invariant.ts";
+import { type FlightPlan, flightPlans } from "../../../trace/flight/flight-plan.ts";
+
+export interface ListNotes {
+  readonly rank: number;
+  readonly world: number;
+  readonly commandCount: number;
+  readonly kindOf: (command: number) => Command["kind"];
+  /** `waitSignal slot 3`. */
+  readonly textOf: (command: number) => string;
+  readonly statementOf: (command: number) => string;
+  /** Made when it is first asked for. */
+  readonly flight: () => FlightPlan;
+}
+
+export function programNotes(program: Program, rank: number): ListNotes {
+  const own = at(program.ranks, rank);
+  let flight: FlightPlan | null = null;
+  return {
+    rank,
+    world: program.ranks.length,
+    commandCount: own.commands.length,
+    kindOf: (command) => at(own.commands, command).kind,
+    textOf: (command) => `${at(own.commands, command).kind} ${commandDetails(own, command)}`,
+    statementOf: (command) => originText(at(own.origins, command)),
+    flight: () => (flight ??= flightPlans(program)(rank)),
+  };
+}

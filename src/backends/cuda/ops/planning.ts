@@ -1,0 +1,104 @@
+/** The inputs from which device operations of commands are planned, and the forms of a command's work. */
+import type { Program } from "../../../commands/program.ts";
+import type { KernelSource } from "../kernels/kernel-source.ts";
+import type { KernelStep, KernelSteps } from "../kernels/plan/kernel-steps.ts";
+import type { BarrierOperations } from "./barrier-operations.ts";
+import type { DeviceAttention, DeviceGemm, DeviceOp, LaunchOp } from "./device-op.ts";
+import type { StreamOperation } from "./memory-operations.ts";
+import type { Places } from "./places.ts";
+
+/**
+ * The work that a command puts on its stream. op: an operation as it is. memory: memory operations, which can join
+ * their neighbours' into one batch. linkKernel: a kernel that can absorb the signals and waits around it.
+ */
+export type Work =
+  | { readonly kind: "op"; readonly op: DeviceOp }
+  | { readonly kind: "memory"; readonly operations: readonly StreamOperation[] }
+  | ({ readonly kind: "linkKernel"; readonly operations: BarrierOperations } & LinkLaunch);
+
+export interface LinkLaunch {
+  /** Thread blocks of the kernel. */
+  readonly blocks: number;
+  /** The launch of the kernel with these operations inside. */
+  readonly launch: (operations: BarrierOperations) => LaunchOp;
+}
+
+export interface Planning {
+  readonly program: Program;
+  readonly rank: number;
+  readonly places: Places;
+  readonly tables: Tables;
+}
+
+/** What operations refer to by number, and the memory of streams. */
+export interface Tables {
+  readonly kernels: string[];
+  readonly gemms: DeviceGemm[];
+  readonly attentions: DeviceAttention[];
+  /** The kernel's number. Equal texts have one. */
+  readonly kernelOf: (source: KernelSource) => number;
+  readonly gemmOf: (step: KernelStep, margin: number, make: () => DeviceGemm) => number;
+  readonly attentionOf: (key: string, make: () => DeviceAttention) => number;
+  /** Steps of launches that were planned before. */
+  readonly stepsOf: (key: string, make: () => KernelSteps) => KernelSteps;
+  readonly scratchBytes: number[];
+  readonly workspaceBytes: number[];
+  /** The stream needs at least `bytes` bytes. */
+  readonly needScratch: (stream: number, bytes: number) => void;
+  readonly needWorkspace: (stream: number, bytes: number) => void;
+}
+
+export function createTables(streams: number): Tables {
+  const kernels: string[] = [];
+  const numbers = new Map<string, number>();
+  const gemms: DeviceGemm[] = [];
+  const gemmNumbers = new Map<KernelStep, Map<number, number>>();
+  const attentions: DeviceAttention[] = [];
+  const attentionNumbers = new Map<string, number>();
+  const steps = new Map<string, KernelSteps>();
+  const [scratchBytes, workspaceBytes] = [zeros(streams), zeros(streams)];
+  const need = (list: number[]) => (stream: number, bytes: number) => {
+    list[stream] = Math.max(list[stream] ?? 0, bytes);
+  };
+  return {
+    kernels,
+    gemms,
+    attentions,
+    kernelOf: ({ text }) => known(numbers, text, () => kernels.push(text) - 1),
+    gemmOf: (step, margin, make) =>
+      known(
+        known(gemmNumbers, step, () => new Map<number, number>()),
+        margin,
+        () => gemms.push(make()) - 1,
+      ),
+    attentionOf: (key, make) => known(attentionNumbers, key, () => attentions.push(make()) - 1),
+    stepsOf: (key, make) => known(steps, key, make),
+    scratchBytes,
+    workspaceBytes,
+    needScratch: need(scratchBytes),
+    needWorkspace: need(workspaceBytes),
+  };
+}
+
+function zeros(length: number): number[] {
+  return Array.from({ length }, () => 0);
+}
+
+function known<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const before = map.get(key);
+  if (before !== undefined) return before;
+  const made = make();
+  map.set(key, made);
+  return made;
+}
+
+/** The launch of a kernel with these parameters. */
+export function launchOf(
+  { tables }: Planning,
+  at: Pick<LaunchOp, "stream" | "command">,
+  source: KernelSource,
+  parameters: LaunchOp["parameters"],
+): LaunchOp {
+  const { grid, block } = source;
+  return { kind: "launch", ...at, kernel: tables.kernelOf(source), grid, block, parameters };
+}

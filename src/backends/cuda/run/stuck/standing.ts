@@ -1,0 +1,48 @@
+/** Where a stream of a hanging run stands, as one line. */
+import { at } from "../../../../support/invariant.ts";
+import type { ListNotes } from "../../ops/list-notes.ts";
+
+/** The command that a stream has reached. */
+export interface Standing {
+  /** Its position in the rank's list. */
+  readonly command: number;
+  /**
+   * For a waitSignal: the commands of its run whose signals have not arrived. If `isKnown` is false, at least one of
+   * them is missing.
+   */
+  readonly missing: readonly number[];
+  readonly isKnown: boolean;
+}
+
+/** One line: what the stream is doing and which peers it waits for. `standing` is null if it has reported nothing. */
+export function stuckStream(notes: ListNotes, stream: number, standing: Standing | null): string {
+  const { rank } = notes;
+  const name = at(notes.flight().streams, stream);
+  if (standing === null) return `rank ${rank}, ${name}: has not reached a command that waits for a peer`;
+  const { command } = standing;
+  return `rank ${rank}, ${name}: reached command ${command}, ${notes.textOf(command)}${waitsFor(notes, standing)} (${notes.statementOf(command)})`;
+}
+
+function waitsFor(notes: ListNotes, standing: Standing): string {
+  const kind = notes.kindOf(standing.command);
+  if (kind === "waitSignal") return signallers(notes, standing);
+  return kind === "transfer" ? `; it communicates with ranks ${peersOf(notes, [standing.command]).join(", ")}` : "";
+}
+
+function signallers(notes: ListNotes, { missing, isKnown }: Standing): string {
+  const each = peersOf(
+    notes,
+    missing.filter((command) => notes.kindOf(command) === "waitSignal"),
+  );
+  if (each.length === 0) return "";
+  const [others, last] = [each.slice(0, -1), at(each, each.length - 1)];
+  if (others.length === 0) return `; it waits for rank ${last}`;
+  return `; it waits for ${isKnown ? "" : "at least one of "}ranks ${others.join(", ")} and ${last}`;
+}
+
+/** The ranks that the commands need, in ascending order. */
+function peersOf(notes: ListNotes, waiting: readonly number[]): readonly number[] {
+  const { commands } = notes.flight();
+  const ranks = waiting.flatMap((command) => (at(commands, command).needs ?? []).map(([rank]) => rank));
+  return [...new Set(ranks)].toSorted((a, b) => a - b);
+}

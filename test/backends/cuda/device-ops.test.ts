@@ -1,0 +1,135 @@
+/**
+ * Device operations as plain data: golden files of their lists, no dependence on anything but the Program, and the same
+ * work with and without joined commands.
+ */
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Address } from "../../../src/backends/cuda/ops/address.ts";
+import type { DeviceOps } from "../../../src/backends/cuda/ops/device-op.ts";
+import { deviceOps } from "../../../src/backends/cuda/ops/device-ops.ts";
+import type { Program } from "../../../src/commands/program.ts";
+import { compile, type CompileOptions } from "../../../src/compile/compile.ts";
+import { DeviceMesh } from "../../../src/ir/device-mesh.ts";
+import { Fusion } from "../../../src/ir/api/fusion.ts";
+import { matmul, sum } from "../../../src/ir/api/ops.ts";
+import { attentionFusion } from "../../gpu/attention-cases.ts";
+
+const devices = 2;
+const target = { multiprocessors: 132 };
+
+/** Chunks of rows are multiplied while the next ones travel. */
+function ring(): Fusion {
+  const f = new Fusion();
+  const [a, b] = [f.input([devices, 64, 256], "bfloat16"), f.input([256, 128], "bfloat16")];
+  const c = matmul(a, b);
+  f.output(c);
+  for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  a.axis(0).parallelize("DIDx");
+  c.axis(0).parallelize("Stream");
+  return f;
+}
+
+/** Kernels that read and write peers' memory, with their signals inside. */
+function total(): Fusion {
+  const f = new Fusion();
+  const x = f.input([devices, 512], "float");
+  const y = sum(x, [0]);
+  f.output(y);
+  for (const tensor of [x, y]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  x.axis(0).parallelize("DIDx");
+  return f;
+}
+
+const cases: Readonly<Record<string, readonly [() => Fusion, Omit<CompileOptions, "devices">]>> = {
+  "ring-get": [ring, { backend: "cuda", protocol: "get", schedule: { inPlace: true } }],
+  "ring-put": [ring, { backend: "cuda", protocol: "put" }],
+  "ring-kernel-copies": [ring, { backend: "cuda", protocol: "get", schedule: { kernelCopies: 1 << 20, smMargin: 8 } }],
+  "ring-nccl": [ring, { backend: "nccl" }],
+  "sum-over-links": [total, { backend: "cuda" }],
+  attention: [
+    () => attentionFusion({ name: "", q: [2, 16, 8], k: [2, 16, 8], causal: "topLeft" }, "half"),
+    { attention: "fused" },
+  ],
+};
+
+function programOf(name: string): Program {
+  const [build, options] = cases[name] ?? [];
+  if (build === undefined) throw new Error(`no case ${name}`);
+  return compile(build(), { on: "cuda", devices: name === "attention" ? 1 : devices, ...options }).program;
+}
+
+/** A line for each table entry and operation. Kernels' texts have golden files of their own. */
+function text({ rank, world, streams, memory, kernels, ops, ...tables }: DeviceOps): string {
+  const rows = [{ rank, world, kernels: kernels.length, ...tables }, ...streams, memory];
+  return [...rows.map((row) => JSON.stringify(row)), ...ops.map((op) => JSON.stringify(op))].join("\n") + "\n";
+}
+
+describe.each(Object.keys(cases))("%s", (name) => {
+  const program = programOf(name);
+  const lists = program.ranks.map(({ rank }) => deviceOps(program, rank, target));
+
+  it("has the operations of its golden file", async () => {
+    const file = path.join(import.meta.dirname, "golden/ops", `${name}.txt`);
+    await expect(lists.map(text).join("\n")).toMatchFileSnapshot(file);
+  });
+
+  it("is plain data, the same every time", () => {
+    expect(JSON.parse(JSON.stringify(lists))).toEqual(lists);
+    expect(program.ranks.map(({ rank }) => deviceOps(program, rank, target))).toEqual(lists);
+  });
+
+  it("has the same operations without joined commands, but for batches and the kernels that took them in", () => {
+    for (const list of lists) {
+      const alone = deviceOps(program, list.rank, target, { joined: false });
+      expect(alone.memory).toEqual(list.memory);
+      expect(alone.ops.filter(isSingle)).toEqual(list.ops.filter(isSingle));
+      expect(alone.ops.filter(({ kind }) => kind === "launch")).toHaveLength(
+        list.ops.filter(({ kind }) => kind === "launch").length,
+      );
+    }
+  });
+
+  it("names memory that exists", () => {
+    for (const list of lists) for (const address of addressesIn(list.ops)) expect(isKnown(address, list)).toBe(true);
+  });
+});
+
+it("leaves waits to memory operations where kernels that wait could hold more than half of the GPU", () => {
+  const program = programOf("sum-over-links");
+  const kinds = (multiprocessors: number) => deviceOps(program, 0, { multiprocessors }).ops.map(({ kind }) => kind);
+  expect(kinds(132)).not.toContain("batch");
+  expect(kinds(1)).toContain("batch");
+});
+
+function isSingle({ kind }: { readonly kind: string }): boolean {
+  return kind !== "batch" && kind !== "launch";
+}
+
+/** Every object with a space, at any depth. */
+function addressesIn(value: unknown): readonly Address[] {
+  if (typeof value !== "object" || value === null) return [];
+  if ("space" in value) return [value as Address];
+  return Object.values(value).flatMap(addressesIn);
+}
+
+function isKnown(address: Address, { streams, memory }: DeviceOps): boolean {
+  switch (address.space) {
+    case "in":
+    case "out":
+      return address.offset < (memory[address.space][address.tensor]?.bytes ?? 0);
+    case "temporary":
+      return address.offset < memory.temporaryBytes;
+    case "symmetric":
+      return address.offset < (memory.symmetricBytes[address.rank] ?? 0);
+    case "word":
+      return address.index < (memory.words[address.rank] ?? 0);
+    case "gate":
+      return address.index < memory.gates;
+    case "progress":
+      return address.stream < streams.length;
+    case "scratch":
+      return address.offset < (memory.scratchBytes[address.stream] ?? 0);
+    case "workspace":
+      return address.stream < streams.length;
+  }
+}
