@@ -38,8 +38,9 @@ const { output } = await build({
   output: { dir: dist, chunkFileNames: "chunks/[name].js", sourcemap: true, sourcemapExcludeSources: true },
 });
 
-// Files of an earlier build would be packed too.
+// Files of an earlier build would be packed too. Those of the playground are of another build.
 const built = new Set(output.map(({ fileName }) => path.normalize(fileName)));
 for (const file of readdirSync(dist, { recursive: true, encoding: "utf8" })) {
-  if (/\.js(\.map)?$/.test(file) && !built.has(file)) rmSync(path.join(dist, file));
+  if (/\.js(\.map)?$/.test(file) && !built.has(file) && !file.startsWith(`playground${path.sep}`))
+    rmSync(path.join(dist, file));
 }

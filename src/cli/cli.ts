@@ -28,6 +28,8 @@ const commands: Readonly<Record<string, (context: CommandContext) => Promise<Com
     (await import("./bench/command.ts")).benchCommand(terminal, finish, args),
   calibrate: async ({ terminal, finish, args }) =>
     (await import("./calibrate/command.ts")).calibrateCommand(terminal, finish, args),
+  playground: async ({ terminal, finish }) =>
+    (await import("./playground/command.ts")).playgroundCommand(terminal, finish),
   doctor: async ({ terminal, finish }) => (await import("./doctor/command.ts")).doctorCommand(terminal, finish),
 };
 

@@ -106,7 +106,7 @@ function tracedRun(program: Program, { trace, milliseconds }: MeasuredRun): Trac
 }
 
 /** The serial form, in the library's collectives whatever the options say; null where there is none. */
-function serialOf(source: ProgramSource, options: ChooseOptions): AnyCompilation | null {
+export function serialOf(source: ProgramSource, options: ChooseOptions): AnyCompilation | null {
   if (!isFusionSource(source)) return null;
   try {
     const { lowering, schedule } = serialForm;

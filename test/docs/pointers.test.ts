@@ -10,7 +10,7 @@ function filesIn(folder: string): readonly string[] {
   return readdirSync(path.join(root, folder), { recursive: true, encoding: "utf8" }).map((name) => `${folder}/${name}`);
 }
 
-const folders = ["src", "test", "bench", "docs", "examples", "profiles", "scripts"];
+const folders = ["src", "playground", "test", "bench", "docs", "examples", "profiles", "scripts"];
 const files = [...folders, ...folders.flatMap(filesIn), ...readdirSync(root)].filter(
   (name) => !name.startsWith("docs/api"),
 );
@@ -89,9 +89,9 @@ const otherNames: ReadonlySet<string> = new Set([
   "s5",
 ]);
 
-const codeFiles = ["src", "test", "bench", "examples", "scripts"]
+const codeFiles = ["src", "playground", "test", "bench", "examples", "scripts"]
   .flatMap(filesIn)
-  .filter((name) => /\.(ts|py|json|hir|cu)$/.test(name) && !name.endsWith("docs/pointers.test.ts"));
+  .filter((name) => /\.(ts|tsx|py|json|hir|cu)$/.test(name) && !name.endsWith("docs/pointers.test.ts"));
 const code = [...codeFiles, "package.json"].map(read).join("\n");
 const words: ReadonlySet<string> = new Set(code.match(/[A-Za-z_]\w*/g));
 const functions: ReadonlySet<string> = new Set(
@@ -101,7 +101,7 @@ const functions: ReadonlySet<string> = new Set(
 describe("flags", () => {
   const flagsOf = new Map<string, ReadonlySet<string>>();
   beforeAll(async () => {
-    for (const command of ["lower", "run", "verify", "explain", "bench", "calibrate", "doctor"]) {
+    for (const command of ["lower", "run", "verify", "explain", "bench", "calibrate", "playground", "doctor"]) {
       const { out } = await cli(command, "--help");
       flagsOf.set(command, new Set(out.match(flag)));
     }
@@ -109,11 +109,10 @@ describe("flags", () => {
 
   it.each(pages)("of every command in %s are flags that it has", (page) => {
     const text = read(page).replaceAll(/\\\n */g, "");
-    const unknown = [...text.matchAll(/\bbraid (lower|run|verify|bench|calibrate|doctor)\b([^`\n]*)/g)].flatMap(
-      ([line, command = "", rest = ""]) =>
-        (rest.match(flag) ?? [])
-          .filter((name) => flagsOf.get(command)?.has(name) === false)
-          .map((name) => [name, line]),
+    const unknown = [
+      ...text.matchAll(/\bbraid (lower|run|verify|bench|calibrate|playground|doctor)\b([^`\n]*)/g),
+    ].flatMap(([line, command = "", rest = ""]) =>
+      (rest.match(flag) ?? []).filter((name) => flagsOf.get(command)?.has(name) === false).map((name) => [name, line]),
     );
     expect(unknown).toEqual([]);
   });

@@ -1,0 +1,331 @@
+/**
+ * Takes a built program or a dump through the whole compiler and reports each part as soon as it is known: what was
+ * lowered, the verdict, the prediction, and the repair of a program that does not verify.
+ */
+import { placedWithWarnings } from "../../src/compile/annotation-warnings.ts";
+import { type Compilation, type Unlinked, tryCompile, verified } from "../../src/compile/compile.ts";
+import { lowerAll, requireMeshDevices, type Signature } from "../../src/compile/lower-all.ts";
+import { type HasFusionData, lower, type LowerOptions, lowerStreams } from "../../src/compile/lower.ts";
+import { memoryModels } from "../../src/compile/memory-models.ts";
+import { type GivenOptions, loweringNames, type OptionName } from "../../src/compile/options.ts";
+import { loweringOn, pickOptions } from "../../src/compile/options/resolve.ts";
+import { type AddedStatement, repairHosts } from "../../src/compile/repair/repair-hosts.ts";
+import { reshardings } from "../../src/compile/reshardings.ts";
+import { inputSizes } from "../../src/cli/program/input-sizes.ts";
+import { lineBefore, type LineOf, dumpLines, printedLines } from "../../src/cli/program/statement-lines.ts";
+import { revived } from "../../src/cli/program/apart/revive.ts";
+import { type Diagnostic, DiagnosticError, renderDiagnostic } from "../../src/diagnostics/diagnostic.ts";
+import { causes } from "../../src/explain/causes.ts";
+import { serialOf } from "../../src/explain/explain.ts";
+import { explainRun } from "../../src/explain/explain-run.ts";
+import type { HostProgram } from "../../src/host/nodes.ts";
+import { parseContainers, type ParsedContainer } from "../../src/host/parse/parse.ts";
+import { rankContainers } from "../../src/host/parse/rank-containers.ts";
+import { print, printFusion, printProgramOfStage } from "../../src/host/print/print.ts";
+import type { FusionData } from "../../src/ir/fusion-data.ts";
+import type { Resharding } from "../../src/passes/reshard/list-reshardings.ts";
+import { parseProfile } from "../../src/simulate/parse-profile.ts";
+import { simulate } from "../../src/simulate/simulate.ts";
+import { at } from "../../src/support/invariant.ts";
+import { commandsOf } from "./commands-view.ts";
+import { linkedLines } from "./links.ts";
+import type { CompileRequest, HostEdit, Source, WorkPart } from "./messages.ts";
+import type { HostText, LoweredPart, PassText, PredictedPart, RepairPart, VerdictPart } from "./parts.ts";
+import { compileOptionsOf, readOptions } from "./read-options.ts";
+import { pictures } from "./shardings.ts";
+
+/** What a later request about the same program needs. */
+export interface Analysed {
+  readonly compilation: Compilation;
+  /** What results are compared with; null for host programs without a reference. */
+  readonly reference: FusionData | null;
+}
+
+interface Loaded {
+  /** What `explain` takes. */
+  readonly source: HasFusionData | readonly HostProgram[];
+  readonly hosts: readonly HostProgram[];
+  readonly signature: Signature;
+  readonly fusion: FusionData | null;
+  readonly reference: FusionData | null;
+  readonly warnings: readonly Diagnostic[];
+  /** The texts that the user wrote, by rank; null if the programs are printed. */
+  readonly containers: readonly ParsedContainer[] | null;
+  readonly texts: readonly string[];
+  readonly isDump: boolean;
+}
+
+/** Null if the ranks' lists do not link. Throws diagnostics. */
+export function analyse(request: CompileRequest, answer: (part: WorkPart) => void): Analysed | null {
+  const given = readOptions(request.options);
+  const loaded = edited(load(request.source, request.devices, given), request.edits);
+  const devices = loaded.hosts.length;
+  answer({ kind: "lowered", part: loweredPart(loaded, request, given) });
+  const lineOf = linesOf(loaded);
+  const sizes = inputSizes(loaded.signature, given.sizes ?? new Map());
+  const options = {
+    ...(loaded.isDump ? memoryModels.nvfuser : {}),
+    ...compileOptionsOf(given),
+    devices,
+    sizes,
+    verify: "off",
+  } as const;
+  const start = performance.now();
+  const compiled = tryCompile({ signature: loaded.signature, hosts: loaded.hosts }, options);
+  const checked = compiled.program === null ? compiled : verified(compiled, { lineOf });
+  const milliseconds = performance.now() - start;
+  answer({ kind: "verdict", part: verdictPart(checked, lineOf, milliseconds) });
+  if (checked.program === null) return null;
+  if (checked.report.ok) {
+    answer({ kind: "predicted", part: predictedPart(loaded, checked, request.profile) });
+  } else {
+    answer({ kind: "repair", part: repairPart(checked, loaded.containers) });
+  }
+  return { compilation: checked, reference: loaded.reference };
+}
+
+/** The texts that are shown lack the empty line with which printed ones begin. */
+const skippedLines = 1;
+
+function linesOf({ containers, hosts }: Loaded): LineOf {
+  if (containers !== null) return dumpLines(containers);
+  const lines = printedLines(hosts);
+  return (rank, path) => shown(lines(rank, path));
+}
+
+function shown(line: number | null): number | null {
+  return line === null ? null : line - skippedLines;
+}
+
+/** Predicted milliseconds of a source; null if it cannot be compiled with these options. */
+export function predictedTime(
+  source: Source,
+  devices: number,
+  texts: Readonly<Record<string, string>>,
+  profileText: string,
+): number | null {
+  try {
+    const given = readOptions(texts);
+    const { signature, hosts } = load(source, devices, given);
+    const sizes = inputSizes(signature, given.sizes ?? new Map());
+    const compiled = tryCompile({ signature, hosts }, { ...compileOptionsOf(given), devices, sizes, verify: "off" });
+    if (compiled.program === null) return null;
+    return simulate(compiled.program, parseProfile(profileText, "the profile"), { graph: true }).milliseconds;
+  } catch (error) {
+    if (error instanceof DiagnosticError) return null;
+    throw error;
+  }
+}
+
+function load(source: Source, devices: number | null, given: GivenOptions<OptionName>): Loaded {
+  return source.kind === "dump" ? loadDump(source, devices, given) : loadBuilt(source, devices ?? 1, given);
+}
+
+function loadBuilt(
+  { data }: Extract<Source, { kind: "built" }>,
+  devices: number,
+  given: GivenOptions<OptionName>,
+): Loaded {
+  const { source, reference } = revived(data);
+  const lowering = loweringOn(pickOptions(loweringNames, given), given.on);
+  const isDump = false;
+  if ("kind" in source) {
+    requireMeshDevices(source.tensors, devices);
+    const fusion: HasFusionData = { data: () => source };
+    const { warnings } = placedWithWarnings(fusion, { ...lowering, sizes: given.sizes ?? new Map() });
+    const { signature, hosts } = lowerAll(fusion, { ...lowering, devices });
+    const texts = printedTexts(hosts);
+    return {
+      source: fusion,
+      hosts,
+      signature,
+      fusion: source,
+      reference: source,
+      warnings,
+      containers: null,
+      texts,
+      isDump,
+    };
+  }
+  const hosts = source.map((host, rank) => lowerStreams(host, { ...lowering, rank }));
+  const { signature } = lowerAll(hosts, { devices });
+  requireMeshDevices(signature.tensors, devices);
+  const texts = printedTexts(hosts);
+  return { source: hosts, hosts, signature, fusion: null, reference, warnings: [], containers: null, texts, isDump };
+}
+
+function loadDump(
+  { file, text }: Extract<Source, { kind: "dump" }>,
+  devices: number | null,
+  { container, roots = "era" }: GivenOptions<OptionName>,
+): Loaded {
+  const parsed = parseContainers(text, { file, roots });
+  const hosts = rankContainers(parsed, { file, devices, container: container ?? null }).map(({ program }) => program);
+  const { signature } = lowerAll(hosts, { devices: hosts.length });
+  const texts = printedTexts(hosts);
+  return {
+    source: hosts,
+    hosts,
+    signature,
+    fusion: null,
+    reference: null,
+    warnings: [],
+    containers: null,
+    texts,
+    isDump: true,
+  };
+}
+
+/**
+ * With the host programs that the user changed: of a rank, and of all ranks that run the same one. They keep the lines
+ * of the user's program.
+ */
+function edited(loaded: Loaded, edits: readonly HostEdit[]): Loaded {
+  if (edits.length === 0) return loaded;
+  const { hosts, texts } = loaded;
+  const changed = new Map(edits.map(({ rank, text }) => [texts[rank], { rank, text }]));
+  const parsed = new Map<string, ParsedContainer>();
+  const containers = texts.map((printed, rank) => {
+    const edit = changed.get(printed);
+    const text = edit?.text ?? printed;
+    const container = parsed.get(text) ?? onlyContainer(text, edit?.rank ?? rank);
+    parsed.set(text, container);
+    return { ...container, program: withOriginsOf(container.program, at(hosts, rank)) };
+  });
+  const all = containers.map(({ program }) => program);
+  const { signature } = lowerAll(all, { devices: all.length });
+  return {
+    ...loaded,
+    source: all,
+    hosts: all,
+    signature,
+    containers,
+    texts: texts.map((text) => changed.get(text)?.text ?? text),
+  };
+}
+
+function onlyContainer(text: string, rank: number): ParsedContainer {
+  const file = `rank ${rank}`;
+  return at(rankContainers(parseContainers(text, { file }), { file, devices: null, container: 0 }), 0);
+}
+
+/** Dumps do not hold what tensors are to the user. */
+function withOriginsOf(program: HostProgram, { tensors }: HostProgram): HostProgram {
+  return {
+    ...program,
+    tensors: program.tensors.map((tensor) => {
+      const origin = tensors[tensor.id]?.origin;
+      return origin === undefined ? tensor : { ...tensor, origin };
+    }),
+  };
+}
+
+function loweredPart(loaded: Loaded, { rank }: CompileRequest, given: GivenOptions<OptionName>): LoweredPart {
+  const { fusion, hosts, warnings, texts, signature } = loaded;
+  const lowering = loweringOn(pickOptions(loweringNames, given), given.on);
+  const sizes = given.sizes ?? new Map<string, number>();
+  return {
+    devices: hosts.length,
+    isFusion: fusion !== null,
+    passes: fusion === null ? [] : passTexts(fusion, { ...lowering, rank: Math.min(rank, hosts.length - 1) }),
+    tensors: fusion === null ? [] : pictures({ ...fusion, tensors: signature.tensors }, sizes),
+    fusion: fusion === null ? [] : linkedLines(printFusion({ ...fusion, tensors: signature.tensors }), fusion.tensors),
+    reshardings: fusion === null ? [] : reshardings({ data: () => fusion }, { ...lowering, sizes }).map(reshardingText),
+    warnings,
+    hosts: hostTexts(hosts, texts),
+  };
+}
+
+function reshardingText({ tensor, collective, chunked, bytes, reason }: Resharding): string {
+  const size = bytes === null ? "" : `, ${bytes.toLocaleString("en-US")} bytes`;
+  return `T${tensor}: ${collective}${chunked ? " per chunk" : ""}${size}: ${reason}`;
+}
+
+function passTexts(fusion: FusionData, options: LowerOptions): readonly PassText[] {
+  const before = printFusion(fusion);
+  const passes: PassText[] = [{ name: "input", text: before, changed: true, milliseconds: 0 }];
+  lower(
+    { data: () => fusion },
+    {
+      ...options,
+      onPass: ({ pass, program, changed, milliseconds }) => {
+        const last = passes.at(-1)?.text ?? before;
+        const text = changed ? printProgramOfStage(program) : last;
+        passes.push({ name: pass, text, changed: text !== last, milliseconds });
+      },
+    },
+  );
+  return passes;
+}
+
+function hostTexts(hosts: readonly HostProgram[], texts: readonly string[]): readonly HostText[] {
+  const found = new Map<string, number[]>();
+  texts.forEach((text, rank) => {
+    const ranks = found.get(text) ?? [];
+    found.set(text, ranks);
+    ranks.push(rank);
+  });
+  return [...found].map(([text, ranks]) => ({ lines: linkedLines(text, at(hosts, at(ranks, 0)).tensors), ranks }));
+}
+
+function verdictPart(checked: Compilation | Unlinked, lineOf: LineOf, milliseconds: number): VerdictPart {
+  const { ok, size, findings } = checked.report;
+  return {
+    ok,
+    size,
+    findings: findings.map((finding) => ({ finding, text: renderDiagnostic(finding) })),
+    milliseconds,
+    commands: checked.program === null ? [] : commandsOf(checked.reported, lineOf),
+  };
+}
+
+function repairPart(compilation: Compilation, containers: Loaded["containers"]): RepairPart {
+  const steps = compilation.report.repair ?? [];
+  const repaired = repairHosts(compilation);
+  if (repaired === null) return { hosts: null, added: [], steps };
+  const before = (ranks: AddedStatement["ranks"], place: Pick<AddedStatement, "follows" | "opensElse">) =>
+    lineBefore(compilation.hosts, containers, at(ranks, 0), place);
+  return {
+    hosts: hostTexts(repaired.hosts, printedTexts(repaired.hosts)).map(({ ranks, lines }) => ({
+      rank: at(ranks, 0),
+      text: lines.map(({ text }) => text).join("\n"),
+    })),
+    added: repaired.added.map(({ ranks, text, ...place }) => ({
+      ranks,
+      statement: text,
+      after: containers === null ? shown(before(ranks, place)) : before(ranks, place),
+    })),
+    steps,
+  };
+}
+
+function predictedPart({ source, fusion }: Loaded, compilation: Compilation, profileText: string): PredictedPart {
+  const profile = parseProfile(profileText, "the profile");
+  const { program, options, recorded } = compilation;
+  const simulation = simulate(program, profile, { graph: true });
+  const serial = fusion === null ? null : serialOf(source, options);
+  const run = explainRun({ program, ...simulation }, profile, { serial: serial?.program ?? null, graph: true });
+  const bytes = recorded.ranks.map(({ arenaBytes }) => Object.values(arenaBytes).reduce((sum, each) => sum + each, 0));
+  return {
+    machine: profile.machine,
+    milliseconds: run.milliseconds,
+    serial: serial === null ? null : simulate(serial.program, profile, { graph: true }).milliseconds,
+    floor: run.floor,
+    exposed: run.exposed,
+    hidden: run.overlap.overlap,
+    peakBytes: bytes.reduce((most, each) => Math.max(most, each), 0),
+    causes: run.causes.map(({ cause, milliseconds }) => ({ cause, milliseconds, ...causes[cause] })),
+    slices: simulation.trace,
+    assumptions: run.assumptions,
+  };
+}
+
+/** Each text printed once: ranks share programs. */
+function printedTexts(hosts: readonly HostProgram[]): readonly string[] {
+  const known = new Map<HostProgram, string>();
+  return hosts.map((host) => {
+    const text = known.get(host) ?? print(host).slice(skippedLines);
+    known.set(host, text);
+    return text;
+  });
+}

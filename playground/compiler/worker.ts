@@ -1,0 +1,56 @@
+/** The worker of both kinds: it evaluates one user's program and is then ended, or it compiles one program after another. */
+import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
+import { type Analysed, analyse, predictedTime } from "./analyse.ts";
+import { buildProgram } from "./build-program.ts";
+import type { WorkAnswer, WorkerRequest, WorkPart, WorkRequest } from "./messages.ts";
+import { replayOf } from "./replay.ts";
+import { closeSandbox } from "./sandbox.ts";
+
+start();
+
+function start(): void {
+  const kept: Kept = { analysed: null };
+  addEventListener("message", ({ data }: MessageEvent<WorkerRequest>) => {
+    if (data.kind === "build") {
+      const { send, evaluate } = closeSandbox();
+      send(buildProgram(data, evaluate));
+    } else work(data, kept);
+  });
+}
+
+/** The last compiled program, which a replay is about. */
+interface Kept {
+  analysed: Analysed | null;
+}
+
+function work(request: WorkRequest, kept: Kept): void {
+  const start = performance.now();
+  const answer = (part: WorkPart): void => {
+    const message: WorkAnswer = { id: request.id, answer: part };
+    postMessage(message);
+  };
+  try {
+    run(request, kept, answer);
+  } catch (error) {
+    if (error instanceof DiagnosticError) answer({ kind: "refused", diagnostics: error.diagnostics });
+    else answer({ kind: "failed", stack: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+  }
+  answer({ kind: "done", milliseconds: performance.now() - start });
+}
+
+function run(request: WorkRequest, kept: Kept, answer: (part: WorkPart) => void): void {
+  switch (request.kind) {
+    case "compile":
+      kept.analysed = analyse(request, answer);
+      return;
+    case "curve": {
+      const { points, options, profile } = request;
+      const milliseconds = points.map(({ source, devices }) => predictedTime(source, devices, options, profile));
+      answer({ kind: "curve", milliseconds });
+      return;
+    }
+    case "replay":
+      if (kept.analysed !== null) answer({ kind: "replay", part: replayOf(kept.analysed, request) });
+      return;
+  }
+}

@@ -1,0 +1,30 @@
+/** The command line that does what the page shows. */
+import { flagOf, optionNames, rowOf } from "../../src/compile/options.ts";
+import { usualDevices } from "./inputs.ts";
+import type { State } from "./state.ts";
+
+export type ShownCommand = "lower" | "run" | "verify" | "explain";
+
+/** Options that the command does not take are left out. */
+export function cliCommand(command: ShownCommand, state: State): string {
+  const { document, options, params, profile, customProfile } = state;
+  const given: Readonly<Record<string, string>> =
+    document.kind === "dump" ? options : { devices: String(usualDevices), ...options };
+  const words = ["npx", "braid", command, quoted(document.name)];
+  for (const name of optionNames) {
+    const text = given[name];
+    const row = rowOf(name);
+    if (text === undefined || !row.commands.includes(command)) continue;
+    const usual = row.defaultOf?.[command] ?? row.default;
+    if (text === String(usual)) continue;
+    if (row.kind.argument === null) words.push(flagOf(name));
+    else words.push(flagOf(name), quoted(text));
+  }
+  for (const [name, text] of Object.entries(params)) words.push("--set", quoted(`${name}=${text}`));
+  if (command === "explain") words.push("--profile", customProfile === null ? profile : `${profile}.json`);
+  return words.join(" ");
+}
+
+function quoted(text: string): string {
+  return /^[\w./:=,+-]+$/u.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,27 @@
+/** What the compiler is given for a state. */
+import type { State } from "./state.ts";
+
+export const usualDevices = 4;
+export const usualProfile = "4xH200";
+
+/** Null for a dump that runs on as many as it names. */
+export function devicesOf({ document, options }: State): number | null {
+  const text = options["devices"];
+  if (text !== undefined && /^\d+$/u.test(text) && Number(text) >= 1) return Number(text);
+  return document.kind === "dump" ? null : usualDevices;
+}
+
+export function profileTextOf({ profile, customProfile }: State, profiles: ReadonlyMap<string, string>): string {
+  return customProfile ?? profiles.get(profile) ?? profiles.get(usualProfile) ?? "";
+}
+
+/** Sizes that keep a GPU busy, for the examples whose own are made to run in a moment on a CPU. */
+export const gpuSizes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "allgather-matmul": { M: "16384", K: "8192", N: "4096" },
+  "ring-allgather-matmul": { M: "16384", K: "8192", N: "4096" },
+  "matmul-allreduce": { M: "16384", K: "8192", N: "4096" },
+  "matmul-reduce-scatter": { M: "16384", K: "8192", N: "4096" },
+  mlp: { M: "16384" },
+  "nvfuser/allgather-matmul": { M: "16384", K: "8192", N: "4096" },
+  pipeline: { M: "16384", K: "4096", H: "16384", N: "4096" },
+};

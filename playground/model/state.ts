@@ -1,0 +1,145 @@
+/** What the page shows, as plain data, and the changes that controls make to it. */
+
+export const paneNames = ["fusion", "passes", "host", "commands"] as const;
+export type PaneName = (typeof paneNames)[number];
+
+export type Document =
+  | { readonly kind: "program"; readonly name: string; readonly text: string }
+  | { readonly kind: "dump"; readonly name: string; readonly text: string };
+
+/** All that a link holds, and undo restores. */
+export interface State {
+  readonly document: Document;
+  /** Given options by name, as texts. */
+  readonly options: Readonly<Record<string, string>>;
+  /** Given parameters of the program, as texts. */
+  readonly params: Readonly<Record<string, string>>;
+  /** The name of a shipped profile, or of `customProfile`. */
+  readonly profile: string;
+  readonly customProfile: string | null;
+  /** Changed host programs, by the first rank that runs it. */
+  readonly edits: Readonly<Record<string, string>>;
+  readonly rank: number;
+  readonly pane: PaneName;
+}
+
+export type Change =
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "open"; readonly document: Document; readonly params: Readonly<Record<string, string>> }
+  /** An empty text clears the option. */
+  | { readonly kind: "option"; readonly name: string; readonly text: string }
+  | { readonly kind: "param"; readonly name: string; readonly text: string }
+  | { readonly kind: "profile"; readonly name: string; readonly text: string | null }
+  | { readonly kind: "edit"; readonly rank: number; readonly text: string | null }
+  | { readonly kind: "unedit" }
+  | { readonly kind: "rank"; readonly rank: number }
+  | { readonly kind: "pane"; readonly pane: PaneName }
+  | { readonly kind: "restore"; readonly state: State };
+
+function changed(state: State, change: Change): State {
+  switch (change.kind) {
+    case "text":
+      return { ...state, document: { ...state.document, text: change.text }, edits: {} };
+    case "open":
+      return { ...state, document: change.document, params: change.params, options: kept(state.options), edits: {} };
+    case "option":
+      return { ...state, options: assigned(state.options, change.name, change.text), edits: {} };
+    case "param":
+      return { ...state, params: assigned(state.params, change.name, change.text), edits: {} };
+    case "profile":
+      return { ...state, profile: change.name, customProfile: change.text };
+    case "edit":
+      return { ...state, edits: assigned(state.edits, String(change.rank), change.text ?? "") };
+    case "unedit":
+      return { ...state, edits: {} };
+    case "rank":
+      return { ...state, rank: change.rank };
+    case "pane":
+      return { ...state, pane: change.pane };
+    case "restore":
+      return change.state;
+  }
+}
+
+/** Options that fit any program stay when another is opened. */
+function kept(options: State["options"]): State["options"] {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => name === "devices" || name === "on"));
+}
+
+function assigned(
+  record: Readonly<Record<string, string>>,
+  name: string,
+  text: string,
+): Readonly<Record<string, string>> {
+  const { [name]: _, ...rest } = record;
+  return text === "" ? rest : { ...rest, [name]: text };
+}
+
+/** Whether two states compile differently. */
+export function sameInput(a: State, b: State): boolean {
+  return (
+    a.document === b.document &&
+    a.options === b.options &&
+    a.params === b.params &&
+    a.profile === b.profile &&
+    a.customProfile === b.customProfile &&
+    a.edits === b.edits
+  );
+}
+
+/** Undo and redo. Views (rank, pane) are not steps; changes of one field in a row are one step. */
+export interface History {
+  readonly past: readonly State[];
+  readonly present: State;
+  readonly future: readonly State[];
+  /** The field that the last step changed; null after undo. */
+  readonly field: string | null;
+}
+
+const mostSteps = 200;
+
+export function startHistory(present: State): History {
+  return { past: [], present, future: [], field: null };
+}
+
+export function step(history: History, change: Change): History {
+  const { past, present } = history;
+  const next = changed(present, change);
+  if (change.kind === "rank" || change.kind === "pane") return { ...history, present: next };
+  const field = fieldOf(change);
+  if (field !== null && field === history.field) return { ...history, present: next, future: [] };
+  return { past: [...past, present].slice(-mostSteps), present: next, future: [], field };
+}
+
+/** Null: always a step of its own. */
+function fieldOf(change: Change): string | null {
+  switch (change.kind) {
+    case "text":
+      return "text";
+    case "option":
+    case "param":
+      return `${change.kind} ${change.name}`;
+    case "edit":
+      return `edit ${change.rank}`;
+    default:
+      return null;
+  }
+}
+
+export function undo(history: History): History {
+  const previous = history.past.at(-1);
+  if (previous === undefined) return history;
+  const { past, present, future } = history;
+  return { past: past.slice(0, -1), present: viewOf(previous, present), future: [present, ...future], field: null };
+}
+
+export function redo(history: History): History {
+  const [next, ...future] = history.future;
+  if (next === undefined) return history;
+  const { past, present } = history;
+  return { past: [...past, present], present: viewOf(next, present), future, field: null };
+}
+
+function viewOf(state: State, { rank, pane }: State): State {
+  return { ...state, rank, pane };
+}

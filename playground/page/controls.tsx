@@ -1,0 +1,216 @@
+/** Controls of a program's devices, parameters, machine and options, made from the schema of options. */
+import type { JSX } from "preact";
+import { profiles } from "virtual:profiles";
+import { type OptionGroup, optionGroups, type OptionName, optionNames, rowOf } from "../../src/compile/options.ts";
+import { renderDiagnostic, DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
+import { parseProfile } from "../../src/simulate/parse-profile.ts";
+import { usualDevices } from "../model/inputs.ts";
+import type { State } from "../model/state.ts";
+import { useStore } from "./hooks.ts";
+import type { Store } from "./store.ts";
+
+/** Options of a file, a run or an output, which a page has no use for, and those that have a place of their own. */
+const elsewhere: ReadonlySet<OptionName> = new Set([
+  "devices",
+  "set",
+  "reference",
+  "buildTimeout",
+  "rank",
+  "full",
+  "profile",
+  "whatIf",
+  "scheduleChoice",
+]);
+const groups: readonly OptionGroup[] = ["program", "lowering", "schedule"];
+
+export function Controls({ store }: { readonly store: Store }): JSX.Element {
+  const { history, results } = useStore(store);
+  const state = history.present;
+  return (
+    <div class="controls">
+      <div class="fields main">
+        <Field label="devices" help={rowOf("devices").help}>
+          <input
+            type="number"
+            min="1"
+            max="64"
+            value={state.options["devices"] ?? (state.document.kind === "dump" ? "" : String(usualDevices))}
+            onInput={({ currentTarget }) => {
+              store.change({ kind: "option", name: "devices", text: currentTarget.value });
+            }}
+          />
+        </Field>
+        <MachineField store={store} state={state} />
+        {Object.entries(results.defaults).map(([name, usual]) => (
+          <Field key={name} label={name} help={`parameter ${name} of the program; ${usual} if it is cleared`}>
+            <input
+              type="text"
+              inputMode={typeof usual === "number" ? "numeric" : "text"}
+              placeholder={String(usual)}
+              value={state.params[name] ?? ""}
+              class={state.params[name] === undefined ? "" : "given"}
+              onInput={({ currentTarget }) => {
+                store.change({ kind: "param", name, text: currentTarget.value });
+              }}
+            />
+          </Field>
+        ))}
+      </div>
+      {groups.map((group) => (
+        <OptionGroupFields key={group} store={store} state={state} group={group} />
+      ))}
+    </div>
+  );
+}
+
+function OptionGroupFields({
+  store,
+  state,
+  group,
+}: {
+  readonly store: Store;
+  readonly state: State;
+  readonly group: OptionGroup;
+}): JSX.Element {
+  const names = optionNames.filter((name) => {
+    const { group: own, commands } = rowOf(name);
+    return (
+      (own === group || (group === "program" && name === "on")) && !elsewhere.has(name) && commands.includes("lower")
+    );
+  });
+  const given = names.filter((name) => state.options[name] !== undefined && name !== "on");
+  return (
+    <details class="group" open={given.length > 0}>
+      <summary>
+        {group === "program" ? "Target and sizes" : optionGroups[group]}
+        {given.length > 0 && <span class="count">{given.length} set</span>}
+      </summary>
+      <div class="fields">
+        {names.map((name) => (
+          <OptionField key={name} store={store} name={name} text={state.options[name] ?? null} />
+        ))}
+      </div>
+    </details>
+  );
+}
+
+interface OptionFieldProps {
+  readonly store: Store;
+  readonly name: OptionName;
+  /** Null if the option is not given. */
+  readonly text: string | null;
+}
+
+function OptionField({ store, name, text }: OptionFieldProps): JSX.Element {
+  const row = rowOf(name);
+  const set = (next: string): void => {
+    store.change({ kind: "option", name, text: next });
+  };
+  const bad = text !== null && row.kind.read(text) === undefined;
+  return (
+    <Field label={name} help={row.help} problem={bad ? `expected ${row.kind.expected}` : null}>
+      {row.kind.argument === null ? (
+        <input
+          type="checkbox"
+          checked={text === null ? row.default === true : text === "true"}
+          onChange={({ currentTarget: { checked } }) => {
+            set(checked === (row.default === true) ? "" : String(checked));
+          }}
+        />
+      ) : "choices" in row.kind && Array.isArray(row.kind.choices) ? (
+        <select
+          value={text ?? ""}
+          class={text === null ? "" : "given"}
+          onChange={({ currentTarget }) => {
+            set(currentTarget.value);
+          }}
+        >
+          <option value="">{typeof row.default === "string" ? row.default : "default"}</option>
+          {row.kind.choices
+            .map(String)
+            .filter((choice) => choice !== row.default)
+            .map((choice) => (
+              <option key={choice} value={choice}>
+                {choice}
+              </option>
+            ))}
+        </select>
+      ) : (
+        <input
+          type="text"
+          value={text ?? ""}
+          aria-invalid={bad}
+          class={text === null ? "" : "given"}
+          placeholder={usualText(row.default) ?? `e.g. ${row.kind.example}`}
+          onInput={({ currentTarget }) => {
+            set(currentTarget.value);
+          }}
+        />
+      )}
+    </Field>
+  );
+}
+
+function usualText(value: unknown): string | null {
+  return typeof value === "number" || (typeof value === "string" && value !== "") ? String(value) : null;
+}
+
+interface FieldProps {
+  readonly label: string;
+  readonly help: string;
+  readonly problem?: string | null;
+  readonly children: JSX.Element;
+}
+
+function Field({ label, help, problem = null, children }: FieldProps): JSX.Element {
+  return (
+    <label class="field" title={help}>
+      <span class="name">{label}</span>
+      {children}
+      {problem !== null && <span class="problem">{problem}</span>}
+    </label>
+  );
+}
+
+/** Shipped profiles, and one from a file. */
+function MachineField({ store, state }: { readonly store: Store; readonly state: State }): JSX.Element {
+  const read = async (file: File): Promise<void> => {
+    const text = await file.text();
+    try {
+      parseProfile(text, file.name);
+      store.change({ kind: "profile", name: file.name.replace(/\.json$/u, ""), text });
+    } catch (error) {
+      alert(error instanceof DiagnosticError ? error.diagnostics.map(renderDiagnostic).join("\n") : String(error));
+    }
+  };
+  return (
+    <Field label="machine" help="profile of the machine that the prediction is for">
+      <select
+        value={state.customProfile === null ? state.profile : "custom"}
+        onChange={({ currentTarget: { value } }) => {
+          if (value === "file") chooseFile((file) => void read(file));
+          else store.change({ kind: "profile", name: value, text: null });
+        }}
+      >
+        {profiles.map(({ name }) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+        {state.customProfile !== null && <option value="custom">{state.profile}</option>}
+        <option value="file">from a file …</option>
+      </select>
+    </Field>
+  );
+}
+
+function chooseFile(take: (file: File) => void): void {
+  const input = document.createElement("input");
+  input.type = "file";
+  input.accept = ".json,application/json";
+  input.onchange = () => {
+    const file = input.files?.[0];
+    if (file !== undefined) take(file);
+  };
+  input.click();
+}

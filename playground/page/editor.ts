@@ -1,0 +1,175 @@
+/** A CodeMirror editor with diagnostics, and lines that are highlighted because something else is pointed at. */
+import { autocompletion, type CompletionSource } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { bracketMatching, indentOnInput, type LanguageSupport, StreamLanguage } from "@codemirror/language";
+import { javascript } from "@codemirror/lang-javascript";
+import { type Diagnostic as Mark, lintGutter, setDiagnostics } from "@codemirror/lint";
+import { EditorState, type Extension, StateEffect, StateField } from "@codemirror/state";
+import {
+  Decoration,
+  type DecorationSet,
+  drawSelection,
+  EditorView,
+  highlightActiveLine,
+  highlightActiveLineGutter,
+  keymap,
+  lineNumbers,
+} from "@codemirror/view";
+import { codeColors } from "./code-colors.ts";
+
+export type Language = "typescript" | "dump";
+
+export interface LineMark {
+  /** From 1; 0 stands for the first line. */
+  readonly line: number;
+  /** From 1; null marks the whole line. */
+  readonly column: number | null;
+  readonly severity: "error" | "warning" | "info";
+  readonly message: string;
+  /** An edit that mends it. */
+  readonly fix: { readonly label: string; readonly apply: () => void } | null;
+}
+
+export interface EditorOptions {
+  readonly label: string;
+  readonly language: Language;
+  readonly text: string;
+  readonly onText: (text: string) => void;
+  /** The line under the pointer or the cursor changed. */
+  readonly onLine: (line: number | null) => void;
+  readonly completions?: CompletionSource;
+}
+
+export interface Editor {
+  readonly setText: (text: string) => void;
+  readonly setMarks: (marks: readonly LineMark[]) => void;
+  readonly highlight: (lines: readonly number[], scroll: boolean) => void;
+  readonly destroy: () => void;
+}
+
+const highlightLines = StateEffect.define<readonly number[]>();
+const highlighted = Decoration.line({ class: "cm-linked" });
+const highlightField = StateField.define<DecorationSet>({
+  create: () => Decoration.none,
+  update: (set, { effects, state, changes }) => {
+    for (const effect of effects) {
+      if (!effect.is(highlightLines)) continue;
+      const known = effect.value.filter((line) => line >= 1 && line <= state.doc.lines);
+      return Decoration.set(
+        known.toSorted((a, b) => a - b).map((line) => highlighted.range(state.doc.line(line).from)),
+      );
+    }
+    return set.map(changes);
+  },
+  provide: (field) => EditorView.decorations.from(field),
+});
+
+const keywords =
+  /^(?:FOR|from|to|IF|ELSE|SetCurrentStream|GetCurrentStream|Synchronize|Wait|Stream|Communication|P2PCommunication|StartCoalescing|EndCoalescing|ALLOCATE|Deallocate|ShareMemHandles|HostUnit\d*|PostOnStream|Launch\w*|HirAliasSelect|ShardByStream)\b/u;
+
+const dump = StreamLanguage.define({
+  name: "host-ir",
+  token: (stream) => {
+    if (stream.match(/^\/\/.*/u)) return "comment";
+    if (stream.match(keywords)) return "keyword";
+    if (stream.match(/^T\d+/u)) return "variableName";
+    if (stream.match(/^(?:iS|iStreamIdx|ideviceIdx\.[xyz]|rS|bS)\d*/u)) return "typeName";
+    if (stream.match(/^%?[A-Za-z_][\w.]*(?=\s*\()/u)) return "propertyName";
+    if (stream.match(/^\d+/u)) return "number";
+    stream.match(/^(?:[A-Za-z_]\w*|.)/u);
+    return null;
+  },
+});
+
+const languages: Readonly<Record<Language, () => LanguageSupport | Extension>> = {
+  typescript: () => javascript({ typescript: true }),
+  dump: () => dump,
+};
+
+export function createEditor(parent: HTMLElement, options: EditorOptions): Editor {
+  const { label, language, text, onText, onLine, completions } = options;
+  // Set while the page itself replaces the text.
+  let isReplacing = false;
+  let pointed: number | null = null;
+  const tell = (line: number | null): void => {
+    if (line !== pointed) onLine((pointed = line));
+  };
+  const view = new EditorView({
+    parent,
+    state: EditorState.create({
+      doc: text,
+      extensions: [
+        lineNumbers(),
+        highlightActiveLineGutter(),
+        highlightActiveLine(),
+        history(),
+        drawSelection(),
+        indentOnInput(),
+        bracketMatching(),
+        lintGutter(),
+        highlightField,
+        languages[language](),
+        codeColors,
+        ...(completions === undefined ? [] : [autocompletion({ override: [completions] })]),
+        keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
+        EditorView.contentAttributes.of({ "aria-label": label }),
+        EditorView.updateListener.of((update) => {
+          if (update.docChanged && !isReplacing) onText(update.state.doc.toString());
+          if (update.selectionSet && view.hasFocus) tell(lineAt(view, view.state.selection.main.head));
+        }),
+        EditorView.domEventHandlers({
+          mousemove: (event) => {
+            const position = view.posAtCoords({ x: event.clientX, y: event.clientY });
+            tell(position === null ? null : lineAt(view, position));
+          },
+          mouseleave: () => {
+            tell(null);
+          },
+        }),
+      ],
+    }),
+  });
+  return {
+    setText: (next) => {
+      if (next === view.state.doc.toString()) return;
+      isReplacing = true;
+      view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } });
+      isReplacing = false;
+    },
+    setMarks: (marks) => {
+      view.dispatch(
+        setDiagnostics(
+          view.state,
+          marks.map((mark) => markOf(view, mark)),
+        ),
+      );
+    },
+    highlight: (lines, scroll) => {
+      const [first] = lines;
+      const target = scroll && first !== undefined && first >= 1 && first <= view.state.doc.lines ? first : null;
+      view.dispatch({
+        effects: [
+          highlightLines.of(lines),
+          ...(target === null ? [] : [EditorView.scrollIntoView(view.state.doc.line(target).from, { y: "nearest" })]),
+        ],
+      });
+    },
+    destroy: () => {
+      view.destroy();
+    },
+  };
+}
+
+function lineAt(view: EditorView, position: number): number {
+  return view.state.doc.lineAt(position).number;
+}
+
+function markOf({ state }: EditorView, { line, column, severity, message, fix }: LineMark): Mark {
+  const at = state.doc.line(Math.min(Math.max(1, line), state.doc.lines));
+  const indent = /^\s*/u.exec(at.text)?.[0].length ?? 0;
+  const from = Math.min(at.from + (column === null ? indent : column - 1), at.to);
+  const word = /^[\w$.]+/u.exec(state.sliceDoc(from, at.to))?.[0].length ?? 1;
+  const to = column === null ? at.to : Math.min(from + word, at.to);
+  const actions = fix === null ? [] : [{ name: fix.label, apply: fix.apply }];
+  return { from, to: Math.max(from, to), severity, message, actions };
+}

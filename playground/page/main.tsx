@@ -1,0 +1,17 @@
+/** Starts the page: restores the state from the address or from the last visit, and shows it. */
+import { render } from "preact";
+import { profiles } from "virtual:profiles";
+import { firstState, keepState } from "./persistence.ts";
+import { App } from "./app.tsx";
+import { createPointing } from "./pointing.ts";
+import { createStore } from "./store.ts";
+import { startTheme } from "./theme.ts";
+
+startTheme();
+const store = createStore(firstState(), new Map(profiles.map(({ name, text }) => [name, text])));
+keepState(store);
+const root = document.getElementById("app");
+if (root !== null) {
+  root.replaceChildren();
+  render(<App store={store} pointing={createPointing(store)} />, root);
+}

@@ -1,0 +1,75 @@
+/** What the verifier found, and what would repair it. */
+import type { JSX } from "preact";
+import { renderDiagnostic } from "../../../src/diagnostics/diagnostic.ts";
+import type { AddedLine } from "../../compiler/parts.ts";
+import { Icon } from "../icons.tsx";
+import type { PageProps } from "../props.ts";
+import { useStore } from "../hooks.ts";
+
+export function Findings({ store }: PageProps): JSX.Element | null {
+  const { results } = useStore(store);
+  const { verdict, repair, refused } = results;
+  if (refused.length > 0) {
+    return (
+      <section class="findings refused" aria-label="Diagnostics">
+        {refused.map((diagnostic, i) => (
+          <pre key={i}>{renderDiagnostic(diagnostic)}</pre>
+        ))}
+      </section>
+    );
+  }
+  const shown = verdict?.findings.filter(({ finding }) => finding.severity !== "note") ?? [];
+  if (verdict === null || shown.length === 0) return null;
+  const hosts = repair?.hosts ?? null;
+  return (
+    <section class="findings" aria-label="Findings">
+      {repair !== null && (
+        <div class="repair">
+          {hosts === null ? (
+            <span>No few statements repair it.</span>
+          ) : (
+            <>
+              <span>
+                {repair.added.map((added, i) => (
+                  <span key={i}>{addedText(added)} </span>
+                ))}
+              </span>
+              <button
+                type="button"
+                class="primary"
+                onClick={() => {
+                  for (const { rank, text } of hosts) store.change({ kind: "edit", rank, text });
+                }}
+              >
+                <Icon name="wrench" /> Repair
+              </button>
+            </>
+          )}
+        </div>
+      )}
+      {shown.map(({ finding, text }, i) => (
+        <details key={i} class={`finding ${finding.severity}`} open={i === 0}>
+          <summary>
+            <span class="severity">{finding.severity}</span> {finding.message}
+          </summary>
+          <pre>{text.split("\n").slice(1).join("\n")}</pre>
+          {finding.interleaving !== null && (
+            <button
+              type="button"
+              onClick={() => {
+                store.replay(i);
+              }}
+            >
+              <Icon name="play" /> Replay step by step
+            </button>
+          )}
+        </details>
+      ))}
+    </section>
+  );
+}
+
+function addedText({ statement, after, ranks }: AddedLine): string {
+  const where = after === null ? "" : ` after line ${after}`;
+  return `Add ${statement.trim()}${where} of rank${ranks.length === 1 ? "" : "s"} ${ranks.join(", ")}: it verifies.`;
+}

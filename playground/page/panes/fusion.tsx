@@ -1,0 +1,112 @@
+/** The Fusion: its ops, and how each tensor lies on the devices and in chunks. */
+import type { JSX } from "preact";
+import type { TensorPicture } from "../../compiler/parts.ts";
+import type { PageProps } from "../props.ts";
+import { useLinked, useStore } from "../hooks.ts";
+import { LinkedText } from "./linked-text.tsx";
+import { ShardingPicture } from "./sharding-picture.tsx";
+
+export function FusionPane({ store, pointing }: PageProps): JSX.Element {
+  const { lowered } = useStore(store).results;
+  const linked = useLinked(pointing);
+  if (lowered === null) return <p class="empty">There is no program yet.</p>;
+  if (!lowered.isFusion) {
+    return <p class="empty">This program is written as host programs, so it has no Fusion. See the host program.</p>;
+  }
+  const pointAt = (source: number | undefined): void => {
+    pointing.point(source === undefined || source === 0 ? null : { kind: "source", line: source });
+  };
+  return (
+    <>
+      <h2>Tensors</h2>
+      <Legend lowered={lowered.devices} />
+      <div class="pictures">
+        {lowered.tensors.map((tensor) => (
+          <TensorCard
+            key={tensor.id}
+            tensor={tensor}
+            isLinked={tensor.source > 0 && linked.sources.includes(tensor.source)}
+            point={(on) => {
+              pointAt(on ? tensor.source : undefined);
+            }}
+          />
+        ))}
+      </div>
+      <h2>Communication that the shardings need</h2>
+      {lowered.reshardings.length === 0 ? (
+        <p class="empty">Nothing moves between devices.</p>
+      ) : (
+        <ul class="reshardings">
+          {lowered.reshardings.map((text) => (
+            <li key={text}>{text}</li>
+          ))}
+        </ul>
+      )}
+      <h2>Ops</h2>
+      <LinkedText
+        lines={lowered.fusion}
+        isLinked={({ sources }) => sources.some((line) => linked.sources.includes(line))}
+        point={(line) => {
+          pointAt(line?.sources[0]);
+        }}
+      />
+    </>
+  );
+}
+
+function Legend({ lowered }: { readonly lowered: number }): JSX.Element {
+  const shown = Math.min(lowered, 16);
+  return (
+    <ul class="legend" aria-label="Colors of devices">
+      {Array.from({ length: shown }, (_, device) => (
+        <li key={device}>
+          <span class={`swatch device-${device % 8}`} /> device {device}
+        </li>
+      ))}
+      {shown < lowered && <li>… {lowered}</li>}
+      <li>
+        <span class="swatch whole" /> on all devices
+      </li>
+    </ul>
+  );
+}
+
+interface CardProps {
+  readonly tensor: TensorPicture;
+  readonly isLinked: boolean;
+  readonly point: (on: boolean) => void;
+}
+
+function TensorCard({ tensor, isLinked, point }: CardProps): JSX.Element {
+  return (
+    <figure
+      class={isLinked ? "card linked" : "card"}
+      onMouseEnter={() => {
+        point(true);
+      }}
+      onMouseLeave={() => {
+        point(false);
+      }}
+    >
+      <figcaption>
+        <strong>{tensor.name}</strong> <span class="role">{tensor.role}</span>
+        <code>
+          {tensor.dtype} [
+          {tensor.logical
+            .filter(({ type }) => type !== "reduced")
+            .map(({ extent }) => extent ?? "?")
+            .join(", ")}
+          ]
+        </code>
+      </figcaption>
+      <ShardingPicture tensor={tensor} />
+      <ul class="axes" aria-label="Loop axes">
+        {tensor.loop.map(({ name, type }) => (
+          <li key={name} class={`axis ${type.startsWith("DID") ? "did" : type.toLowerCase()}`}>
+            {name}
+          </li>
+        ))}
+      </ul>
+    </figure>
+  );
+}

@@ -1,0 +1,98 @@
+/** The host program of a rank as text that can be edited, with the verifier's findings and the repair. */
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import type { HostText } from "../../compiler/parts.ts";
+import { hostOf } from "../../model/linking.ts";
+import { createEditor, type Editor, type LineMark } from "../editor.ts";
+import type { PageProps } from "../props.ts";
+import { useLinked, useStore } from "../hooks.ts";
+import { Findings } from "./findings.tsx";
+import { RankPicker, shownRank } from "./rank-picker.tsx";
+
+export function HostPane(props: PageProps): JSX.Element {
+  const { store } = props;
+  const { history, results } = useStore(store);
+  const rank = shownRank(store);
+  const host = hostOf(results, rank);
+  if (host === null) return <p class="empty">There is no host program yet.</p>;
+  const others = host.ranks.filter((each) => each !== rank);
+  const isEdited = Object.keys(history.present.edits).length > 0;
+  return (
+    <>
+      <div class="toolbar">
+        <RankPicker store={store} />
+        <span class="hint">
+          {others.length === 0 ? "Only this rank runs it." : `Ranks ${host.ranks.join(", ")} run it.`} Delete a Wait or
+          a Synchronize to see what breaks.
+        </span>
+        {isEdited && (
+          <button
+            type="button"
+            onClick={() => {
+              store.change({ kind: "unedit" });
+            }}
+          >
+            Undo all edits
+          </button>
+        )}
+      </div>
+      <Findings {...props} />
+      <HostEditor {...props} rank={rank} host={host} />
+    </>
+  );
+}
+
+function HostEditor({
+  store,
+  pointing,
+  rank,
+  host,
+}: PageProps & { readonly rank: number; readonly host: HostText }): JSX.Element {
+  const { history, results } = useStore(store);
+  const linked = useLinked(pointing);
+  const holder = useRef<HTMLDivElement>(null);
+  const editor = useRef<Editor | null>(null);
+  const owner = host.ranks[0] ?? rank;
+  const text = history.present.edits[String(owner)] ?? host.lines.map((line) => line.text).join("\n");
+  useEffect(() => {
+    if (holder.current === null) return;
+    const made = createEditor(holder.current, {
+      label: `Host program of rank ${rank}`,
+      language: "dump",
+      text,
+      onText: (next) => {
+        store.change({ kind: "edit", rank: owner, text: next });
+      },
+      onLine: (line) => {
+        pointing.point(line === null ? null : { kind: "host", rank, line });
+      },
+    });
+    editor.current = made;
+    return () => {
+      made.destroy();
+    };
+  }, [store, pointing, rank, owner]);
+  useEffect(() => {
+    editor.current?.setText(text);
+  }, [text]);
+  const { verdict } = results;
+  useEffect(() => {
+    const marks = (verdict?.findings ?? []).flatMap(({ finding }) =>
+      finding.commands.flatMap(({ rank: own, line }): LineMark[] =>
+        host.ranks.includes(own) && line !== null
+          ? [{ line, column: null, severity: severityOf(finding.severity), message: finding.message, fix: null }]
+          : [],
+      ),
+    );
+    editor.current?.setMarks(marks);
+  }, [verdict, host]);
+  useEffect(() => {
+    const own = pointing.pointed()?.kind === "host";
+    editor.current?.highlight(own ? [] : linked.hostLines(rank), !own);
+  }, [linked, rank, pointing]);
+  return <div class="editor host" ref={holder} />;
+}
+
+function severityOf(severity: "error" | "warning" | "note"): LineMark["severity"] {
+  return severity === "note" ? "info" : severity;
+}

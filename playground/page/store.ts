@@ -1,0 +1,178 @@
+/** The page's state and its results: one value, which components read, and functions that change it. */
+import type { Diagnostic } from "../../src/diagnostics/diagnostic.ts";
+import type { BuiltVariant, CompileRequest, Source, WorkPart } from "../compiler/messages.ts";
+import type { LoweredPart, PredictedPart, RepairPart, Replay, VerdictPart } from "../compiler/parts.ts";
+import { devicesOf, profileTextOf } from "../model/inputs.ts";
+import { type Change, type History, redo, sameInput, startHistory, type State, step, undo } from "../model/state.ts";
+import { createBuilder, createCompiler } from "./workers.ts";
+
+/** What is known about the present program. Parts of the one before stay until they are replaced. */
+export interface Results {
+  readonly defaults: Readonly<Record<string, number | string>>;
+  readonly lowered: LoweredPart | null;
+  readonly verdict: VerdictPart | null;
+  readonly predicted: PredictedPart | null;
+  readonly repair: RepairPart | null;
+  readonly replay: Replay | null;
+  /** Why there is no program. */
+  readonly refused: readonly Diagnostic[];
+  /** A bug of Braid: its stack. */
+  readonly failed: string | null;
+  readonly isBusy: boolean;
+  /** From the edit to the last part. */
+  readonly milliseconds: number;
+}
+
+export interface Store {
+  readonly history: () => History;
+  readonly results: () => Results;
+  readonly change: (change: Change) => void;
+  readonly undo: () => void;
+  readonly redo: () => void;
+  readonly replay: (finding: number) => void;
+  /** The present program, to compile in other ways; null if it does not build. */
+  readonly source: () => Source | null;
+  readonly subscribe: (listener: () => void) => () => void;
+}
+
+const nothing: Results = {
+  defaults: {},
+  lowered: null,
+  verdict: null,
+  predicted: null,
+  repair: null,
+  replay: null,
+  refused: [],
+  failed: null,
+  isBusy: true,
+  milliseconds: 0,
+};
+
+/** `profiles`: the shipped ones, by name. */
+export function createStore(first: State, profiles: ReadonlyMap<string, string>): Store {
+  const builder = createBuilder();
+  const compiler = createCompiler();
+  const listeners = new Set<() => void>();
+  let history = startHistory(first);
+  let results = nothing;
+  let source: Source | null = null;
+  let id = 0;
+  const publish = (next: Partial<Results>): void => {
+    results = { ...results, ...next };
+    for (const listener of listeners) listener();
+  };
+
+  const compile = (state: State, own: Source, begun: number, number: number): void => {
+    source = own;
+    const request: CompileRequest = {
+      kind: "compile",
+      id: number,
+      source: own,
+      devices: devicesOf(state),
+      options: state.options,
+      profile: profileTextOf(state, profiles),
+      rank: state.rank,
+      edits: Object.entries(state.edits).map(([rank, text]) => ({ rank: Number(rank), text })),
+    };
+    const seen = new Set<WorkPart["kind"]>();
+    compiler.work(request, (answer) => {
+      seen.add(answer.kind);
+      if (answer.kind === "done") finish(seen, begun);
+      else take(answer);
+    });
+  };
+
+  const take = (answer: Exclude<WorkPart, { kind: "done" }>): void => {
+    switch (answer.kind) {
+      case "lowered":
+        return publish({ lowered: answer.part, refused: [], failed: null });
+      case "verdict":
+        return publish({ verdict: answer.part, replay: null });
+      case "predicted":
+        return publish({ predicted: answer.part, repair: null });
+      case "repair":
+        return publish({ repair: answer.part });
+      case "replay":
+        return publish({ replay: answer.part });
+      case "refused":
+        return publish({ refused: answer.diagnostics, failed: null });
+      case "failed":
+        return publish({ failed: answer.stack });
+      case "curve":
+        return;
+    }
+  };
+
+  /** Parts that this request did not answer are those of an earlier program. */
+  const finish = (seen: ReadonlySet<WorkPart["kind"]>, begun: number): void => {
+    publish({
+      isBusy: false,
+      milliseconds: performance.now() - begun,
+      ...(seen.has("verdict") ? {} : { verdict: null, repair: null, replay: null }),
+      ...(seen.has("predicted") ? {} : { predicted: null }),
+      ...(seen.has("repair") ? {} : { repair: null }),
+    });
+  };
+
+  const start = (state: State): void => {
+    const number = ++id;
+    const begun = performance.now();
+    publish({ isBusy: true });
+    const { document: file } = state;
+    if (file.kind === "dump") return compile(state, { kind: "dump", file: file.name, text: file.text }, begun, number);
+    const variant = { devices: devicesOf(state) ?? 1, params: state.params };
+    builder.build({ kind: "build", text: file.text, variants: [variant] }, (answer) => {
+      if (number !== id) return;
+      if (answer.kind === "built") {
+        const [only] = answer.variants;
+        if (only === undefined) return;
+        publish({ defaults: defaultsOf(only) });
+        return compile(state, { kind: "built", data: only.data }, begun, number);
+      }
+      source = null;
+      publish(answer.kind === "refused" ? { refused: answer.diagnostics, failed: null } : { failed: answer.stack });
+      finish(new Set(), begun);
+    });
+  };
+
+  const move = (next: History): void => {
+    const before = history.present;
+    history = next;
+    const { present } = next;
+    if (!sameInput(before, present)) start(present);
+    else if (before.rank !== present.rank && source !== null) compile(present, source, performance.now(), ++id);
+    for (const listener of listeners) listener();
+  };
+
+  start(first);
+  return {
+    history: () => history,
+    results: () => results,
+    change: (change) => {
+      move(step(history, change));
+    },
+    undo: () => {
+      move(undo(history));
+    },
+    redo: () => {
+      move(redo(history));
+    },
+    replay: (finding) => {
+      compiler.work(
+        { kind: "replay", id: ++id, finding, seed: Number(history.present.options["seed"] ?? 0) },
+        (answer) => {
+          if (answer.kind !== "done") take(answer);
+        },
+      );
+    },
+    source: () => source,
+    subscribe: (listener) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+}
+
+function defaultsOf({ data: { defaults } }: BuiltVariant): Results["defaults"] {
+  return defaults;
+}

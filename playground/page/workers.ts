@@ -1,0 +1,120 @@
+/**
+ * The page's workers. Each user's program gets a fresh one, prepared in advance and ended after its answer or after a
+ * time-out. One compiles; a newer request ends an older one that is still running.
+ */
+import type { BuildAnswer, BuildRequest, WorkAnswer, WorkPart, WorkRequest } from "../compiler/messages.ts";
+
+/** Programs only build a graph. */
+const buildTimeout = 3000;
+const workTimeout = 60_000;
+/** A compiler that has not answered for this long is replaced when a newer request comes. */
+const patience = 150;
+
+/** A worker that has the page's security policy, whichever server sends the script: workers of blobs inherit it. */
+function startWorker(): Worker {
+  const script = new URL("worker.js", document.baseURI).href;
+  const blob = new Blob([`importScripts(${JSON.stringify(script)});`], { type: "text/javascript" });
+  const url = URL.createObjectURL(blob);
+  const worker = new Worker(url);
+  setTimeout(() => {
+    URL.revokeObjectURL(url);
+  }, 30_000);
+  return worker;
+}
+
+export interface Builder {
+  /** Ends an earlier build that is still running, which then never answers. */
+  readonly build: (request: BuildRequest, done: (answer: BuildAnswer) => void) => void;
+}
+
+export function createBuilder(): Builder {
+  let spare = startWorker();
+  let running: (() => void) | null = null;
+  return {
+    build: (request, done) => {
+      running?.();
+      const worker = spare;
+      const stop = (): void => {
+        clearTimeout(timer);
+        worker.terminate();
+        if (running === stop) running = null;
+      };
+      const finish = (answer: BuildAnswer): void => {
+        stop();
+        done(answer);
+      };
+      const timer = setTimeout(() => {
+        finish(endless());
+      }, buildTimeout);
+      running = stop;
+      worker.onmessage = ({ data }: MessageEvent<BuildAnswer>) => {
+        finish(data);
+      };
+      worker.onerror = (event) => {
+        finish({ kind: "failed", stack: event.message });
+      };
+      worker.postMessage(request);
+      spare = startWorker();
+    },
+  };
+}
+
+function endless(): BuildAnswer {
+  return {
+    kind: "refused",
+    diagnostics: [
+      {
+        code: "program-threw",
+        message: `the program did not end within ${buildTimeout / 1000} seconds, and was stopped`,
+        place: { kind: "file", path: "/program.ts" },
+        found: "a program that is still running",
+        expected: "code that builds a Fusion and returns it",
+        help: "look for an endless loop, or use fewer devices",
+      },
+    ],
+  };
+}
+
+export interface Compiler {
+  readonly work: (request: WorkRequest, answer: (part: WorkPart) => void) => void;
+}
+
+export function createCompiler(): Compiler {
+  let worker = startWorker();
+  let current: { readonly id: number; readonly begun: number; readonly end: () => void } | null = null;
+  return {
+    work: (request, answer) => {
+      if (current !== null) {
+        current.end();
+        if (performance.now() - current.begun > patience) {
+          worker.terminate();
+          worker = startWorker();
+        }
+      }
+      const timer = setTimeout(() => {
+        worker.terminate();
+        worker = startWorker();
+        answer({ kind: "failed", stack: `The compiler did not end within ${workTimeout / 1000} seconds.` });
+        answer({ kind: "done", milliseconds: workTimeout });
+      }, workTimeout);
+      const end = (): void => {
+        clearTimeout(timer);
+      };
+      current = { id: request.id, begun: performance.now(), end };
+      worker.onmessage = ({ data: { id, answer: part } }: MessageEvent<WorkAnswer>) => {
+        if (id !== request.id) return;
+        if (part.kind === "done") {
+          end();
+          current = null;
+        }
+        answer(part);
+      };
+      worker.onerror = (event) => {
+        end();
+        answer({ kind: "failed", stack: event.message });
+        answer({ kind: "done", milliseconds: 0 });
+      };
+      worker.postMessage(request);
+    },
+  };
+}

@@ -1,0 +1,75 @@
+/**
+ * Makes dist/playground/, the static folder that `braid playground` serves, by `npm run build:playground`: the page, the
+ * worker, the styles, and the examples and profiles as modules. Run it after a change of src/ or playground/.
+ */
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { gzipSync } from "node:zlib";
+import { build, type Plugin } from "rolldown";
+import { exampleRows } from "./example-rows.ts";
+
+const root = path.dirname(import.meta.dirname);
+const folder = path.join(root, "playground");
+const out = path.join(root, "dist/playground");
+
+const modules: Readonly<Record<string, () => string>> = {
+  "virtual:examples": () => `export const examples = ${JSON.stringify(exampleRows(root))};`,
+  "virtual:profiles": () => `export const profiles = ${JSON.stringify(profileRows())};`,
+};
+
+function profileRows(): readonly { readonly name: string; readonly text: string }[] {
+  const files = readdirSync(path.join(root, "profiles")).filter((file) => file.endsWith(".json"));
+  return files.sort().map((file) => ({
+    name: path.basename(file, ".json"),
+    text: JSON.stringify(JSON.parse(readFileSync(path.join(root, "profiles", file), "utf8"))),
+  }));
+}
+
+const virtual: Plugin = {
+  name: "virtual",
+  resolveId: (id) => (Object.hasOwn(modules, id) ? `\0${id}` : null),
+  load: (id) => modules[id.slice(1)]?.() ?? null,
+};
+
+/** `MultiDeviceExecutor` loads back ends when it is first used; they run in Node only. */
+const withoutBackends: Plugin = {
+  name: "without-backends",
+  load: (id) =>
+    [path.join(root, "src/cpu.ts"), path.join(root, "src/cuda.ts")].includes(id)
+      ? 'throw new Error("The playground compiles programs. The braid command runs them.");'
+      : null,
+};
+
+rmSync(out, { recursive: true, force: true });
+mkdirSync(out, { recursive: true });
+
+const common = { platform: "browser", transform: { target: "es2022" } } as const;
+await build({
+  ...common,
+  input: { page: path.join(folder, "page/main.tsx") },
+  plugins: [virtual],
+  output: { dir: out, entryFileNames: "[name].js", chunkFileNames: "chunks/[name].js", minify: true },
+});
+// A classic script: the page starts it by importScripts from a worker that has the page's security policy.
+await build({
+  ...common,
+  input: { worker: path.join(folder, "compiler/worker.ts") },
+  plugins: [withoutBackends],
+  output: { dir: out, entryFileNames: "[name].js", format: "iife", minify: true, codeSplitting: false },
+});
+const sheets = readdirSync(path.join(folder, "styles"))
+  .sort()
+  .map((file) => path.join(folder, "styles", file));
+writeFileSync(path.join(out, "page.css"), sheets.map((file) => readFileSync(file, "utf8")).join("\n"));
+copyFileSync(path.join(folder, "index.html"), path.join(out, "index.html"));
+
+for (const file of readdirSync(out, { recursive: true, encoding: "utf8" })) {
+  const full = path.join(out, file);
+  if (!statSync(full).isFile()) continue;
+  const bytes = readFileSync(full);
+  console.log(`${file.padEnd(32)} ${size(bytes.length)} ${size(gzipSync(bytes).length)} gzip`);
+}
+
+function size(bytes: number): string {
+  return `${(bytes / 1000).toFixed(1).padStart(9)} kB`;
+}

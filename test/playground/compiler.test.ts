@@ -1,0 +1,156 @@
+/** The playground's worker without a worker: builds programs, compiles them, and reports each part. */
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, it } from "vitest";
+import { analyse } from "../../playground/compiler/analyse.ts";
+import { buildProgram } from "../../playground/compiler/build-program.ts";
+import type { BuildAnswer, CompileRequest, Source, WorkPart } from "../../playground/compiler/messages.ts";
+import { replayOf } from "../../playground/compiler/replay.ts";
+import { exampleRows } from "../../scripts/example-rows.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+const examples = exampleRows(root);
+const profile = readFileSync(path.join(root, "profiles/4xH200.json"), "utf8");
+
+// oxlint-disable-next-line no-eval -- as the playground's worker does
+const evaluate = (code: string): unknown => globalThis.eval(code);
+
+function build(text: string, params: Readonly<Record<string, string>> = {}, devices = 4): BuildAnswer {
+  return buildProgram({ kind: "build", text, variants: [{ devices, params }] }, evaluate);
+}
+
+function sourceOf(answer: BuildAnswer): Source {
+  if (answer.kind !== "built" || answer.variants[0] === undefined) throw new Error(JSON.stringify(answer));
+  // As the worker gets it.
+  return { kind: "built", data: structuredClone(answer.variants[0].data) };
+}
+
+function example(name: string): string {
+  const text = examples.find((each) => each.name === name)?.text;
+  if (text === undefined) throw new Error(name);
+  return text;
+}
+
+type Parts = { readonly [K in WorkPart["kind"]]?: Extract<WorkPart, { kind: K }> };
+
+function compile(source: Source, given: Partial<CompileRequest> = {}) {
+  const parts: Record<string, WorkPart> = {};
+  const request = {
+    kind: "compile",
+    id: 1,
+    source,
+    devices: 4,
+    options: { on: "cuda" },
+    profile,
+    rank: 0,
+    edits: [],
+  } as const;
+  const analysed = analyse({ ...request, ...given }, (part) => void (parts[part.kind] = part));
+  return { parts: parts as Parts, analysed };
+}
+
+// The others take seconds; test/browser has them all.
+const quick = examples
+  .map(({ name }) => name)
+  .filter((name) => !/^transformer\/.*(attention|parallel|block)/u.test(name));
+
+describe("examples", () => {
+  it("have a sentence each", () => {
+    expect(examples.length).toBeGreaterThan(15);
+    for (const { sentence } of examples) expect(sentence).toMatch(/^[A-Z].{10,200}\.$/u);
+    expect(examples[0]?.name).toBe("allgather-matmul");
+  });
+
+  it.each(quick)("%s compiles, verifies and is predicted", (name) => {
+    const { parts } = compile(sourceOf(build(example(name))));
+    expect(parts.verdict?.part.ok).toBe(true);
+    expect(parts.predicted?.part.milliseconds).toBeGreaterThan(0);
+    expect(parts.lowered?.part.hosts.flatMap(({ ranks }) => ranks).sort()).toEqual([0, 1, 2, 3]);
+  });
+});
+
+describe("a program", () => {
+  const source = sourceOf(build(example("allgather-matmul")));
+  const { parts } = compile(source);
+
+  it("has passes, of which some change nothing, up to the host program that is shown", () => {
+    const passes = parts.lowered?.part.passes ?? [];
+    expect(passes.some(({ changed }) => !changed)).toBe(true);
+    const shown = parts.lowered?.part.hosts[0]?.lines.map(({ text }) => text).join("\n");
+    expect(passes.at(-1)?.text.trim()).toBe(shown?.trim());
+  });
+
+  it("has pictures in which every device holds its part of every chunk", () => {
+    const [x] = parts.lowered?.part.tensors ?? [];
+    expect(x?.cells).toHaveLength(32);
+    expect(x?.cells.every(({ devices }) => devices.length === 1)).toBe(true);
+    const rows = x?.cells.reduce((sum, cell) => sum + cell.rows[1] - cell.rows[0], 0);
+    expect(rows).toBe(x?.rows);
+  });
+
+  it("links commands to lines of the host program that it shows", () => {
+    const lines = parts.lowered?.part.hosts[0]?.lines ?? [];
+    const rows = parts.verdict?.part.commands[0]?.rows ?? [];
+    const transfer = rows.find(({ kind }) => kind === "transfer");
+    expect(lines[(transfer?.line ?? 0) - 1]?.text).toContain("Communication 0");
+  });
+
+  it("that does not verify has findings with lines of the edited text, a repair, and a replay", () => {
+    const [host] = parts.lowered?.part.hosts ?? [];
+    const lines = host?.lines.map(({ text }) => text) ?? [];
+    const wait = lines.findIndex((line) => line.includes("Wait Communication"));
+    const broken = lines.toSpliced(wait, 1);
+    const { parts: found, analysed } = compile(source, { edits: [{ rank: 0, text: broken.join("\n") }] });
+    expect(found.verdict?.part.ok).toBe(false);
+    expect(found.predicted).toBeUndefined();
+    const [first] = found.verdict?.part.findings ?? [];
+    const shown = first?.finding.commands.map(({ line }) => broken[(line ?? 0) - 1]) ?? [];
+    expect(shown.some((line) => line?.includes("Communication 0"))).toBe(true);
+    expect(found.repair?.part.added).toMatchObject([{ ranks: [0, 1, 2, 3], after: wait }]);
+    const repaired = found.repair?.part.hosts?.map(({ rank, text }) => ({ rank, text })) ?? [];
+    expect(compile(source, { edits: repaired }).parts.verdict?.part.ok).toBe(true);
+    if (analysed === null) throw new Error("not analysed");
+    const replay = replayOf(analysed, { kind: "replay", id: 2, finding: 0, seed: 0 });
+    expect(replay.steps.filter(({ isNamed }) => isNamed).length).toBeGreaterThan(0);
+  });
+});
+
+describe("what is refused", () => {
+  const refusal = (text: string, params = {}) => {
+    const answer = build(text, params);
+    return answer.kind === "refused" ? answer.diagnostics[0] : answer;
+  };
+
+  it("has the line of the syntax, of the throw, and of Braid's call", () => {
+    expect(refusal("const x = 1;\nexport default (;")).toMatchObject({ place: { line: 2 }, code: "program-threw" });
+    expect(refusal("\n\nthrow new Error('no');")).toMatchObject({ place: { line: 3 }, found: "Error: no" });
+    const text =
+      'import { Fusion, program } from "braid";\nexport default program({}, () => {\n  const f = new Fusion();\n  f.input([1.5], "float");\n  return f;\n});\n';
+    expect(refusal(text)).toMatchObject({
+      code: "bad-extent",
+      source: expect.stringContaining("/program.ts:4:") as string,
+    });
+  });
+
+  it("is a file without a program, and another module", () => {
+    expect(refusal("export const x = 1;")).toMatchObject({ code: "program-invalid" });
+    expect(refusal('import fs from "node:fs";\nexport default fs;')).toMatchObject({ found: 'import from "node:fs"' });
+  });
+
+  it("is a parameter without a value, or that there is not", () => {
+    expect(refusal(example("set"), { M: "x" })).toMatchObject({ code: "option-value" });
+    expect(refusal(example("set"), { Q: "1" })).toMatchObject({ code: "option-unknown" });
+  });
+});
+
+describe("a dump", () => {
+  it("is compiled like a program", () => {
+    const file = "pasted.hir";
+    const shown = compile(sourceOf(build(example("allgather"))))
+      .parts.lowered?.part.hosts[0]?.lines.map(({ text }) => text)
+      .join("\n");
+    const { parts } = compile({ kind: "dump", file, text: shown ?? "" }, { devices: null });
+    expect(parts.lowered?.part.isFusion).toBe(false);
+    expect(parts.verdict?.part.ok).toBe(true);
+  });
+});

@@ -1,0 +1,180 @@
+/** The playground's state, links, diffs and command lines: everything but its page. */
+import { describe, expect, it } from "vitest";
+import { cliCommand } from "../../playground/model/cli-command.ts";
+import { linkedTo } from "../../playground/model/linking.ts";
+import { editOf, placeOf } from "../../playground/model/marks.ts";
+import { decodeState, encodeState } from "../../playground/model/share.ts";
+import { hunks, sideBySide } from "../../playground/model/side-by-side.ts";
+import { redo, sameInput, startHistory, type State, step, undo } from "../../playground/model/state.ts";
+import type { HostText, LoweredPart, VerdictPart } from "../../playground/compiler/parts.ts";
+
+const state: State = {
+  document: { kind: "program", name: "examples/set.ts", text: "export default 1;\n" },
+  options: { on: "cuda" },
+  params: { M: "64" },
+  profile: "4xH200",
+  customProfile: null,
+  edits: {},
+  rank: 0,
+  pane: "host",
+};
+
+describe("history", () => {
+  it("undoes and redoes steps; letters of one text are one step", () => {
+    let history = startHistory(state);
+    for (const text of ["a", "ab", "abc"]) history = step(history, { kind: "text", text });
+    history = step(history, { kind: "param", name: "M", text: "128" });
+    expect(history.past).toHaveLength(2);
+    history = undo(history);
+    expect([history.present.document.text, history.present.params]).toEqual(["abc", { M: "64" }]);
+    history = undo(undo(history));
+    expect(history.present).toEqual(state);
+    history = redo(redo(history));
+    expect(history.present.params).toEqual({ M: "128" });
+  });
+
+  it("does not count panes and ranks as steps, and keeps them through undo", () => {
+    let history = step(startHistory(state), { kind: "text", text: "a" });
+    history = step(history, { kind: "pane", pane: "passes" });
+    expect(history.past).toHaveLength(1);
+    history = undo(history);
+    expect([history.present.pane, history.present.document.text]).toEqual(["passes", state.document.text]);
+    expect(sameInput(state, history.present)).toBe(true);
+  });
+
+  it("drops edits of host programs when what they were made from changes", () => {
+    const edited = step(startHistory(state), { kind: "edit", rank: 0, text: "%HostIrContainer {" });
+    expect(edited.present.edits).toEqual({ 0: "%HostIrContainer {" });
+    expect(step(edited, { kind: "text", text: "b" }).present.edits).toEqual({});
+    expect(step(edited, { kind: "option", name: "streams", text: "2" }).present.edits).toEqual({});
+    expect(step(edited, { kind: "profile", name: "2xH200", text: null }).present.edits).not.toEqual({});
+  });
+
+  it("clears an option by an empty text", () => {
+    const history = step(startHistory(state), { kind: "option", name: "on", text: "" });
+    expect(history.present.options).toEqual({});
+  });
+});
+
+describe("links to share", () => {
+  it("hold the whole state", () => {
+    const full: State = { ...state, edits: { 0: "x → y\n" }, customProfile: "{}", pane: "commands", rank: 3 };
+    const text = encodeState(full);
+    expect(text).toMatch(/^[\w-]+$/u);
+    expect(decodeState(text)).toEqual(full);
+  });
+
+  it.each(["", "1", "1!!", "2abc", encodeState(state).slice(0, -8), `1${btoa("{}")}`])("refuse %j", (text) => {
+    expect(decodeState(text)).toBeNull();
+  });
+
+  it("refuse a state of another shape", () => {
+    const wrong = { ...state, pane: "none" };
+    expect(decodeState(encodeState(wrong as unknown as State))).toBeNull();
+  });
+});
+
+describe("command lines", () => {
+  it("have the options that the command takes and that are not its defaults", () => {
+    const given: State = {
+      ...state,
+      options: { on: "cuda", devices: "8", streams: "2", overlap: "false", seed: "3" },
+    };
+    expect(cliCommand("lower", given)).toBe(
+      "npx braid lower examples/set.ts --no-overlap --streams 2 --on cuda --set M=64",
+    );
+    expect(cliCommand("explain", given)).toBe(
+      "npx braid explain examples/set.ts --no-overlap --streams 2 --set M=64 --profile 4xH200",
+    );
+    expect(cliCommand("run", { ...given, document: { ...state.document, name: "my file.ts" } })).toContain(
+      "'my file.ts' --no-overlap --streams 2 --on cuda --seed 3",
+    );
+  });
+
+  it("name the page's number of devices, which is not the command's", () => {
+    expect(cliCommand("lower", { ...state, options: {} })).toBe(
+      "npx braid lower examples/set.ts --devices 4 --set M=64",
+    );
+  });
+});
+
+describe("two texts side by side", () => {
+  it("pair lines that changed, and leave gaps for others", () => {
+    expect(sideBySide("a\nb\nc", "a\nB\nc\nd")).toEqual([
+      { kind: "same", left: "a", right: "a" },
+      { kind: "changed", left: "b", right: "B" },
+      { kind: "same", left: "c", right: "c" },
+      { kind: "added", left: null, right: "d" },
+    ]);
+    expect(sideBySide("a\nb", "b").map(({ kind }) => kind)).toEqual(["removed", "same"]);
+  });
+
+  it("hide what is far from a change", () => {
+    const before = Array.from({ length: 20 }, (_, i) => `line ${i}`);
+    const rows = sideBySide(before.join("\n"), before.with(10, "other").join("\n"));
+    expect(hunks(rows, 2).map((part) => (part.kind === "hidden" ? part.count : part.rows.length))).toEqual([8, 5, 7]);
+    expect(hunks(rows, Infinity)).toHaveLength(1);
+  });
+});
+
+describe("linked lines", () => {
+  const host = (ranks: readonly number[], sources: readonly (readonly number[])[]): HostText => ({
+    ranks,
+    lines: sources.map((each) => ({ text: "", sources: each })),
+  });
+  const lowered = { hosts: [host([0, 1], [[], [5], [7]]), host([2], [[5], []])] } as unknown as LoweredPart;
+  const rows = [{ line: 2 }, { line: 3 }, { line: 0 }];
+  const verdict = { commands: [{ rows }, { rows }, { rows: [{ line: 1 }] }] } as unknown as VerdictPart;
+  const tables = { lowered, verdict };
+
+  it("go from a source line to statements and commands of every rank", () => {
+    const linked = linkedTo({ kind: "source", line: 5 }, tables);
+    expect([0, 1, 2].map((rank) => linked.hostLines(rank))).toEqual([[2], [2], [1]]);
+    expect([linked.hasCommand(0, 0), linked.hasCommand(0, 1), linked.hasCommand(2, 0)]).toEqual([true, false, true]);
+  });
+
+  it("go from a statement to its source and to the commands of ranks that run it", () => {
+    const linked = linkedTo({ kind: "host", rank: 0, line: 3 }, tables);
+    expect(linked.sources).toEqual([7]);
+    expect([linked.hasCommand(1, 1), linked.hasCommand(2, 0)]).toEqual([true, false]);
+  });
+
+  it("go from a command to its statement and source; one without a statement is alone", () => {
+    const linked = linkedTo({ kind: "command", rank: 1, command: 0 }, tables);
+    expect([linked.sources, linked.hostLines(1), linked.hasCommand(0, 0), linked.hasCommand(1, 0)]).toEqual([
+      [5],
+      [2],
+      false,
+      true,
+    ]);
+    const alone = linkedTo({ kind: "command", rank: 0, command: 2 }, tables);
+    expect([alone.sources, alone.hasCommand(0, 2), alone.hasCommand(0, 0)]).toEqual([[], true, false]);
+  });
+});
+
+describe("diagnostics in the editor", () => {
+  const diagnostic = {
+    code: "option-unknown",
+    message: "there is no axis rwos",
+    source: "/program.ts:2:5",
+    found: "rwos",
+    help: "did you mean rows?",
+  } as const;
+
+  it("stand where the call is", () => {
+    expect(placeOf(diagnostic)).toEqual({ line: 2, column: 5 });
+    expect(
+      placeOf({ code: "program-threw", message: "", place: { kind: "file", path: "/program.ts", line: 3 } }),
+    ).toEqual({
+      line: 3,
+      column: null,
+    });
+    expect(placeOf({ code: "bad-option", message: "" })).toBeNull();
+  });
+
+  it("offer an edit where the fix is one", () => {
+    expect(editOf(diagnostic, "one\n  f(rwos)\n")?.text).toBe("one\n  f(rows)\n");
+    expect(editOf({ ...diagnostic, help: "round it" }, "one\n  f(rwos)\n")).toBeNull();
+    expect(editOf(diagnostic, "one\n  f(x)\n")).toBeNull();
+  });
+});
