@@ -4,6 +4,8 @@
  */
 import { type AnyCompilation, compile, loweringOf, verified } from "../compile/compile.ts";
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
+import { loopRefusals } from "../compile/loop-refusals.ts";
+import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
 import { reshardings } from "../compile/reshardings.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { Resharding } from "../passes/reshard/list-reshardings.ts";
@@ -36,6 +38,8 @@ export interface Explanation {
   readonly serial: number | null;
   /** What moves between devices, and why; null for host programs. */
   readonly reshardings: readonly Resharding[] | null;
+  /** Why communication is in no loop with a kernel that could hide it; empty for host programs. */
+  readonly refusals: readonly LoopRefusal[];
   /** Bytes of inputs, outputs and temporaries of the rank that needs the most. */
   readonly peakBytes: number;
 }
@@ -96,6 +100,7 @@ export function explainCompiled(
     predicted,
     serial: serial === null || profile === null ? null : simulate(serial.program, profile, { graph }).milliseconds,
     reshardings: isFusionSource(source) ? reshardings(source, { ...loweringOf(compilation.options), sizes }) : null,
+    refusals: isFusionSource(source) ? loopRefusals(source, loweringOf(compilation.options)) : [],
     peakBytes: Math.max(...bytes),
   };
 }

@@ -36,6 +36,13 @@ it("explains the chosen schedule", async () => {
   expect(milliseconds).toBeLessThanOrEqual(1.05 * Math.min(...considered.map((each) => each.milliseconds)));
 });
 
+it("names the rule that kept a collective out of a loop", async () => {
+  const { status, out } = await cli("explain", example, "--devices", "4", "--profile", "4xH200", "--no-overlap");
+  expect(status).toBe(0);
+  expect(out).toMatch(/^not in a loop: T\d+ = .*, beside T\d+ = .*: the option overlap is off/m);
+  expect(out).toMatch(/^ {2}fix: leave --no-overlap out$/m);
+});
+
 it("needs a profile, and names those that come with Braid", async () => {
   const { status, err } = await cli("explain", example);
   expect(status).toBe(2);

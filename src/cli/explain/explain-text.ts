@@ -20,6 +20,7 @@ export function explainText(result: ExplainResult, other: ExplainResult | null, 
     ...regionsText(run.regions),
     ...communicationText(explanation),
     ...causesText(explanation, outColors),
+    ...refusalsText(explanation),
     ...(choice === null ? [] : ["", `schedule: ${choice.reason}`]),
     ...(other === null ? [] : ["", ...whatIfText(result, other)]),
     ...run.assumptions.map((text) => `assumed: ${text}`),
@@ -122,6 +123,23 @@ function causesText({ run, isMeasured, predicted }: Explanation, colors: Colors)
   ];
 }
 
+/** Which rule kept communication out of a loop, where that costs time. */
+function refusalsText({ run, refusals }: Explanation): readonly string[] {
+  if (timeOf(run, "notInLoop") < 0.01 * run.milliseconds) return [];
+  const more = refusals.length - mostRefusals;
+  return [
+    ...refusals
+      .slice(0, mostRefusals)
+      .flatMap(({ op, beside, because, fix, source }) => [
+        `not in a loop: ${op}, beside ${beside}${source === null ? "" : ` (${source})`}: ${because}`,
+        `  fix: ${fix}`,
+      ]),
+    ...(more > 0 ? [`and ${more} more: --json has all`] : []),
+  ];
+}
+
+const mostRefusals = 3;
+
 function timeOf(run: ExplainedRun, cause: Cause): number {
   return run.causes.find((each) => each.cause === cause)?.milliseconds ?? 0;
 }
@@ -180,6 +198,7 @@ export function explainDocument({
     serial,
     peakBytes,
     reshardings: reshardings ?? undefined,
+    notInLoop: explanation.refusals,
     scheduleChoice: choice?.reason,
     considered: choice?.considered.map(({ candidate, milliseconds: predicted }) => ({
       name: candidate.name,

@@ -64,9 +64,14 @@ export const streamParallelType: Pass<"segmented", "looped"> = {
 
 /** The statements of a segmented program, of which those with Stream axes form loops. */
 export function loopsOf(program: HostProgram, options: LoweringOptions): readonly (Statement | StreamLoop)[] {
-  const members = program.body.map((statement) => memberOf(statement, program, options));
+  const members = loopMembers(program, options);
   requireSlicedInputs(program, members);
   return groupIntoLoops(program, members);
+}
+
+/** By statement of a segmented program; null for one without a Stream axis. */
+export function loopMembers(program: HostProgram, options: LoweringOptions): readonly (LoopMember | null)[] {
+  return program.body.map((statement) => memberOf(statement, program, options));
 }
 
 function unitsPostedTwice(body: readonly Statement[]): ReadonlySet<UnitId> {

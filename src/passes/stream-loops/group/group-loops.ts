@@ -61,7 +61,7 @@ function groupStretch(
   const members = allMembers.slice(start, end);
   if (members.every((member) => member === null)) return statements;
   const edges = dependences(statements, ownerOf).map((before, node) =>
-    before.map((from): Edge => ({ from, fusible: areFusible(members[from], members[node], classes) })),
+    before.map((from): Edge => ({ from, fusible: areFusible(members[from] ?? null, members[node] ?? null, classes) })),
   );
   const teams = spreadTeams(members, edges, tensors);
   const types = members.map((member, node) => {
@@ -81,27 +81,34 @@ function groupStretch(
   });
 }
 
+function areFusible(producer: LoopMember | null, consumer: LoopMember | null, classes: AxisClasses): boolean {
+  return producer !== null && consumer !== null && fusionObstacle(producer, consumer, classes) === null;
+}
+
+/** Why an op may not run in the loop of an earlier one. */
+export type FusionObstacle = "axis" | "extent" | "chunks" | "overwrites" | "otherChunk";
+
 /**
- * Whether an op may run in the loop of an earlier one, the producer. It must read the producer's result only at the
- * loop's own index, because other chunks may not exist yet. Extents are compared because a broadcast axis can link axes
- * of different extents. In a hand-built program, an op that overwrites a tensor of the producer must wait for the whole
- * loop.
+ * The first rule by which an op may not run in the loop of an earlier one, the producer; null if it may. It must read
+ * the producer's result only at the loop's own index, because other chunks may not exist yet. Extents are compared
+ * because a broadcast axis can link axes of different extents. In a hand-built program, an op that overwrites a tensor of
+ * the producer must wait for the whole loop.
  */
-function areFusible(
-  producer: LoopMember | null | undefined,
-  consumer: LoopMember | null | undefined,
+export function fusionObstacle(
+  { counted, chunks, inputs, outputs, made }: LoopMember,
+  consumer: LoopMember,
   classes: AxisClasses,
-): boolean {
-  if (producer === null || producer === undefined || consumer === null || consumer === undefined) return false;
-  const { counted, chunks, inputs, outputs, made } = producer;
-  if (!classes.same(counted, consumer.counted) || !sameScalar(counted.extent, consumer.counted.extent)) return false;
-  if (!sameChunks(chunks, consumer.chunks)) return false;
-  if (consumer.outputs.some((output) => inputs.includes(output) || outputs.includes(output))) return false;
+): FusionObstacle | null {
+  if (!classes.same(counted, consumer.counted)) return "axis";
+  if (!sameScalar(counted.extent, consumer.counted.extent)) return "extent";
+  if (!sameChunks(chunks, consumer.chunks)) return "chunks";
+  if (consumer.outputs.some((output) => inputs.includes(output) || outputs.includes(output))) return "overwrites";
   const reads = consumer.inputs.flatMap((input, operand) => {
     const output = outputs.indexOf(input);
     return output < 0 ? [] : [{ read: consumer.read[operand] ?? null, made: made[output] ?? null }];
   });
-  return reads.length > 0 && reads.every((each) => each.made !== null && each.read?.id === each.made.id);
+  const isOwn = reads.length > 0 && reads.every((each) => each.made !== null && each.read?.id === each.made.id);
+  return isOwn ? null : "otherChunk";
 }
 
 /**

@@ -1,0 +1,229 @@
+/** Each rule that keeps communication out of a loop, planted alone, is the one that is reported. */
+import { describe, expect, it } from "vitest";
+import { add, broadcast, DeviceMesh, Fusion, linear, lower, type LowerOptions, set, sum, type TensorView } from "braid";
+import { loopRefusals } from "../../../src/compile/loop-refusals.ts";
+import { resolveLoweringOptions } from "../../../src/compile/lower.ts";
+import type { HostProgram } from "../../../src/host/nodes.ts";
+import { axisClasses } from "../../../src/passes/stream-loops/group/axis-classes.ts";
+import { loopMembers } from "../../../src/passes/stream-loops/stream-parallel-type.ts";
+import { fusionObstacle } from "../../../src/passes/stream-loops/group/group-loops.ts";
+import { type LoopRule, loopRules } from "../../../src/passes/stream-loops/loop-rules.ts";
+import { keysOf } from "../../../src/support/keys-of.ts";
+
+interface Planted {
+  readonly rule: LoopRule;
+  /** Of the op that moves a tensor and the op beside it. */
+  readonly ops: readonly [op: string, beside: string];
+  readonly fix: string;
+  readonly fusion: () => Fusion;
+  readonly options?: LowerOptions;
+}
+
+const mesh = DeviceMesh.range(2);
+
+function placed(f: Fusion, tensors: readonly TensorView[], output: TensorView): Fusion {
+  f.output(output);
+  for (const tensor of tensors) tensor.setDeviceMesh(mesh);
+  return f;
+}
+
+/** y = linear(x, w), where x has its rows on two devices, in chunks if `chunks`. */
+function gathering(chunks: number | null, annotate: (y: TensorView) => void): Fusion {
+  const f = new Fusion();
+  const [x, w] = [f.input([16, 8]), f.input([4, 8])];
+  const y = linear(x, w);
+  if (chunks === null) x.outerSplit(0, 2).parallelize("DIDx");
+  else {
+    x.outerSplit(0, chunks);
+    x.outerSplit(1, 2).parallelize("DIDx");
+  }
+  annotate(y);
+  return placed(f, [x, w, y], y);
+}
+
+/** z = set(x), which gathers the rows of x in chunks, and what `read` makes of it. */
+function setBefore(
+  read: (f: Fusion, z: TensorView) => { readonly made: TensorView; readonly also?: readonly TensorView[] },
+  annotate: (z: TensorView) => void,
+): Fusion {
+  const f = new Fusion();
+  const x = f.input([16, 8]);
+  const z = set(x);
+  x.outerSplit(0, 4);
+  x.outerSplit(1, 2).parallelize("DIDx");
+  annotate(z);
+  const { made, also = [] } = read(f, z);
+  return placed(f, [x, z, made, ...also], made);
+}
+
+function streamed(tensor: TensorView, axis = 0, chunks = 4): TensorView {
+  tensor.outerSplit(axis, chunks).parallelize("Stream");
+  return tensor;
+}
+
+function linearOf(f: Fusion, z: TensorView, annotate: (y: TensorView) => void): { readonly made: TensorView } {
+  const y = linear(z, f.input([4, 8]));
+  annotate(y);
+  return { made: y };
+}
+
+const none = (): void => {};
+
+const planted: readonly Planted[] = [
+  {
+    rule: "overlap",
+    ops: ["T3 = set(T0)", "T2 = linear(T3, T1)"],
+    fix: "leave --no-overlap out",
+    fusion: () => gathering(4, streamed),
+    options: { overlap: false },
+  },
+  {
+    rule: "stream",
+    ops: ["T3 = set(T0)", "T2 = linear(T3, T1)"],
+    fix: 'T2.outerSplit(0, chunks).parallelize("Stream")',
+    fusion: () => gathering(null, none),
+  },
+  {
+    rule: "whole",
+    ops: ["T3 = set(T0)", "T2 = linear(T3, T1)"],
+    fix: 'T2.outerSplit(0, chunks).parallelize("Stream"), instead of axis 1 of T2 (Stream)',
+    fusion: () => gathering(null, (y) => streamed(y, 1, 2)),
+  },
+  {
+    rule: "neighbour",
+    ops: ["T1 = set(T0)", "T3 = linear(T1, T2)"],
+    fix: 'T3.outerSplit(0, chunks).parallelize("Stream")',
+    fusion: () => setBefore((f, z) => linearOf(f, z, none), streamed),
+  },
+  {
+    rule: "annotated",
+    ops: ["T1 = set(T0)", "T3 = linear(T1, T2)"],
+    fix: "give T1 the Stream axis of T3",
+    fusion: () => setBefore((f, z) => linearOf(f, z, streamed), none),
+  },
+  {
+    rule: "axis",
+    ops: ["T1 = set(T0)", "T3 = linear(T1, T2)"],
+    fix: "put Stream on the axis of T3 that T1 has too",
+    fusion: () =>
+      setBefore(
+        (f, z) => linearOf(f, z, streamed),
+        (z) => streamed(z, 1),
+      ),
+  },
+  {
+    rule: "chunks",
+    ops: ["T1 = set(T0)", "T3 = linear(T1, T2)"],
+    fix: "split both into as many chunks",
+    fusion: () => setBefore((f, z) => linearOf(f, z, (y) => streamed(y, 0, 2)), streamed),
+  },
+  {
+    rule: "otherChunk",
+    ops: ["T1 = set(T0)", "T2 = linear(T1, T1)"],
+    fix: "put Stream on an axis that both T1 and T2 keep",
+    fusion: () => setBefore((_, z) => ({ made: streamed(linear(z, z)) }), streamed),
+  },
+  {
+    rule: "path",
+    ops: ["T1 = set(T0)", "T4 = add(T1, T3)"],
+    fix: "give the ops between the two the same Stream axis",
+    fusion: () =>
+      setBefore((_, z) => {
+        const [total] = [sum(z, [0])];
+        const spread = broadcast(total, [true, false]);
+        return { made: streamed(add(z, spread)), also: [total, spread] };
+      }, streamed),
+  },
+  {
+    rule: "extent",
+    ops: ["T1 = set(T0)", "T3 = add(T1, T2)"],
+    fix: "put Stream on an axis of one extent in both",
+    fusion: () => {
+      const f = new Fusion();
+      const [x, z] = [f.input([1, 8])].flatMap((input) => [input, set(input)]);
+      if (x === undefined || z === undefined) throw new Error("two tensors");
+      const other = f.input([4, 8]);
+      const y = add(z, other);
+      for (const tensor of [z, y]) tensor.axis(0).parallelize("Stream");
+      placed(f, [z, other, y], y);
+      x.setDeviceMesh(DeviceMesh.range(1));
+      return f;
+    },
+  },
+  {
+    rule: "peers",
+    ops: ["T1 = set(T0)", "T2 = set(T1)"],
+    fix: "--p2p broadcast",
+    fusion: () => {
+      const f = new Fusion();
+      const x = f.input([2, 8]);
+      const z = set(x);
+      const y = set(z);
+      x.axis(0).parallelize("DIDx");
+      for (const tensor of [z, y]) tensor.axis(0).parallelize("Stream");
+      placed(f, [x, z], y);
+      y.setDeviceMesh(DeviceMesh.range(4));
+      return f;
+    },
+  },
+  {
+    rule: "alone",
+    ops: ["T1 = set(T0)", "T2 = set(T1)"],
+    fix: "give an op that reads T1 or T2 the same Stream axis",
+    fusion: () => {
+      const f = setBefore((_, z) => ({ made: streamed(set(z)) }), streamed);
+      f.outputs[0]?.setDeviceMesh(DeviceMesh.range(4));
+      return f;
+    },
+  },
+  {
+    rule: "cut",
+    ops: ["T5 = set(T4)", "T3 = set(T5)"],
+    fix: "split the axis by the number of chunks first",
+    fusion: () => {
+      const f = gathering(null, streamed);
+      const grid = new DeviceMesh([
+        [0, 1],
+        [2, 3],
+      ]);
+      for (const tensor of [...f.inputs, ...f.outputs]) tensor.setDeviceMesh(grid);
+      f.inputs[0]?.outerSplit(1, 2).parallelize("DIDy");
+      return f;
+    },
+  },
+];
+
+describe("a rule that keeps communication out of a loop", () => {
+  it.each(planted)("$rule", ({ rule, ops: [op, beside], fix, fusion, options = {} }) => {
+    const found = loopRefusals(fusion(), options);
+    const own = found.find((each) => each.op === op);
+    expect(own, JSON.stringify(found)).toMatchObject({ rule, beside });
+    expect(own?.fix).toContain(fix);
+    expect(own?.source).toContain("loop-refusals.test.ts:");
+  });
+
+  it("does not report what shares a loop", () => {
+    expect(loopRefusals(gathering(4, streamed))).toEqual([]);
+    expect(loopRefusals(setBefore((f, z) => linearOf(f, z, streamed), streamed))).toEqual([]);
+  });
+
+  it("overwrites, in a program built by hand", () => {
+    let segmented: HostProgram | null = null;
+    lower(gathering(4, streamed), {
+      onPass: ({ pass, program }) => {
+        if (pass === "segment" && "body" in program) segmented = program;
+      },
+    });
+    if (segmented === null) throw new Error("segmented");
+    const [producer, consumer] = loopMembers(segmented, resolveLoweringOptions({})).filter((member) => member !== null);
+    if (producer === undefined || consumer === undefined) throw new Error("two members");
+    const classes = axisClasses(segmented);
+    expect(fusionObstacle(producer, consumer, classes)).toBeNull();
+    expect(fusionObstacle(producer, { ...consumer, outputs: producer.inputs }, classes)).toBe("overwrites");
+  });
+
+  it("has a test for each rule", () => {
+    const tested = new Set<LoopRule>([...planted.map(({ rule }) => rule), "overwrites"]);
+    expect(keysOf(loopRules).filter((rule) => !tested.has(rule))).toEqual([]);
+  });
+});
