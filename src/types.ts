@@ -91,6 +91,7 @@ export type { CallSite } from "./support/call-site.ts";
 export type { TracedRunInfo } from "./trace/chrome/chrome-trace.ts";
 export type { LoopRefusal } from "./passes/stream-loops/loop-refusals.ts";
 export type { LoopRule } from "./passes/stream-loops/loop-rules.ts";
+export type { FusionObstacle } from "./passes/stream-loops/group/group-loops.ts";
 export type { Floor } from "./explain/floor.ts";
 export type { IdlePart } from "./explain/idle-time.ts";
 export type { RegionRow } from "./explain/region-rows.ts";
