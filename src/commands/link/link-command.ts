@@ -6,7 +6,7 @@ import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { CopyPeer, SignalPeer, SignalRank, UnlinkedCommand, WaitPeer, WaitRank } from "../command-list.ts";
 import type { Command, KernelId, SlotId } from "../command.ts";
-import { alignViews, type View } from "../view.ts";
+import { alignViews, sameNumbers, type View } from "../view.ts";
 import type { LinkedPair } from "./match/one-sided.ts";
 import { type LinkedCollective, slotBetween } from "./match/peer-collectives.ts";
 import { type Combination, sliceCopy } from "./peer-operands.ts";
@@ -54,7 +54,8 @@ const table: RuleTable<UnlinkedCommand, Command, [RankLinks]> = {
   copyPeer: (command, links) => {
     const pair = pairOf(command, links);
     invariant(links.rank === copierOf(pair), "the receiver of a get and the sender of a put copies", pair);
-    return { kind: "copy", stream: command.stream, ...alignedViews(pair) };
+    const { source, destination } = alignedViews(pair);
+    return { kind: "copy", stream: command.stream, source, destination };
   },
   signalRank: (command, links) => {
     const { collective, other } = otherRank(command, links);
@@ -82,7 +83,8 @@ export function linkCommand(command: UnlinkedCommand, links: RankLinks): Command
 
 function pairOf({ pair }: SignalPeer | WaitPeer | CopyPeer, links: RankLinks): LinkedPair {
   const linked = links.pairOf[pair];
-  invariant(linked !== undefined, "pairs are matched before commands are linked", { rank: links.rank, pair });
+  if (linked === undefined)
+    invariant(false, "pairs are matched before commands are linked", { rank: links.rank, pair });
   return linked;
 }
 
@@ -110,12 +112,15 @@ function slotOf(command: SignalPeer | WaitPeer, links: RankLinks, signals: boole
   const isCopier = links.rank === copierOf(pair);
   // A rank that exchanges with itself has both roles.
   const allowed = pair.sender === pair.receiver || (isCopier === copierSignals) === signals;
-  invariant(allowed, "the copier signals done and waits for ready, its peer the reverse", { command, pair });
+  if (!allowed)
+    invariant(false, "the copier signals done and waits for ready, its peer the reverse", { command, pair });
   return command.slot === "ready" ? pair.ready : pair.done;
 }
 
 /** Both views of a pair under one shape. A copy needs equal shapes, while the ranks only agree on the elements. */
-function alignedViews({ source, destination }: LinkedPair): { readonly source: View; readonly destination: View } {
+function alignedViews(pair: LinkedPair): { readonly source: View; readonly destination: View } {
+  const { source, destination } = pair;
+  if (sameNumbers(source.shape, destination.shape)) return pair;
   const [from, to] = alignViews([source, destination]) ?? [];
   invariant(from !== undefined && to !== undefined, "pairs without a common box are refused", { source, destination });
   return { source: from, destination: to };

@@ -128,10 +128,11 @@ function bufferBases(lists: readonly CommandList[]): readonly number[] {
  * now.
  */
 function combinationsOf(
-  { rank, commands }: CommandList,
+  { rank, commands, peerCollectives }: CommandList,
   collectiveOf: readonly (LinkedCollective | undefined)[],
 ): ReadonlyMap<number, Combination> {
   const combinations = new Map<number, Combination>();
+  if (peerCollectives.length === 0) return combinations;
   for (const command of commands) {
     if (command.kind !== "combineRanks") continue;
     const collective = collectiveOf[command.collective];
@@ -152,9 +153,11 @@ function mergeKernels(kernelsOf: readonly (readonly Kernel[])[]): {
 } {
   const kernels: Kernel[] = [];
   const known = new Map<string, KernelId>();
+  const texts = new Map<Kernel, string>();
   const idOf = kernelsOf.map((own) =>
     own.map((kernel) => {
-      const key = JSON.stringify(kernel);
+      const key = texts.get(kernel) ?? JSON.stringify(kernel);
+      texts.set(kernel, key);
       const id = known.get(key) ?? makeId<KernelId>(kernels.length);
       if (id === kernels.length) {
         kernels.push(kernel);

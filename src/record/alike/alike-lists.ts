@@ -53,15 +53,22 @@ function moved(command: UnlinkedCommand, operands: MovingOperands, change: (view
 /** The pairs of rank number k: with its peers, and counted for each of them. */
 function rankPairs({ peers, ranks }: Alike, pairs: readonly OneSided[]): (k: number) => readonly OneSided[] {
   const most = peers.reduce((largest, own) => own.reduce((a, b) => Math.max(a, b), largest), ranks.length);
+  const views = new Map<string, View>();
+  const fixed = pairs.map(({ view }) => {
+    const text = JSON.stringify(view);
+    const known = views.get(text) ?? view;
+    views.set(text, known);
+    return known;
+  });
   const counts = { send: new Int32Array(most + 1), recv: new Int32Array(most + 1) };
   return (k) => {
     counts.send.fill(0);
     counts.recv.fill(0);
-    return pairs.map(({ protocol, role, view }, i): OneSided => {
+    return pairs.map(({ protocol, role }, i): OneSided => {
       const peer = at(at(peers, i), k);
       const sequence = at(counts[role], peer);
       counts[role][peer] = sequence + 1;
-      return { protocol, role, peer, sequence, view: viewOn(view, k) };
+      return { protocol, role, peer, sequence, view: viewOn(at(fixed, i), k) };
     });
   };
 }

@@ -43,8 +43,8 @@ interface Half extends CommandRef {
 interface Channel {
   readonly from: number;
   readonly to: number;
-  readonly sends: Half[];
-  readonly recvs: Half[];
+  readonly sends: readonly Half[];
+  readonly recvs: readonly Half[];
 }
 
 /** `relocate` numbers the buffers of a rank's view over all ranks. */
@@ -89,40 +89,79 @@ export function matchOneSided(meanings: Meanings, relocate: (rank: number, view:
   return { pairOf, slots, problems, warnings };
 }
 
-function channelsOf(lists: readonly CommandList[], relocate: (rank: number, view: View) => View): readonly Channel[] {
-  const channels: Channel[] = [];
-  const known = new Map<number, Map<number, Channel>>();
-  const channelOf = (from: number, to: number): Channel => {
-    const others = known.get(from) ?? new Map<number, Channel>();
-    known.set(from, others);
-    const channel = others.get(to);
-    if (channel !== undefined) return channel;
-    const added = { from, to, sends: [], recvs: [] };
-    others.set(to, added);
-    channels.push(added);
-    return added;
-  };
-  for (const list of lists) {
-    const firstUse = firstUses(list);
-    const inSequence = [...list.pairs.entries()].sort(([, a], [, b]) => a.sequence - b.sequence);
-    for (const [pair, { protocol, role, peer, view }] of inSequence) {
-      const [from, to] = role === "send" ? [list.rank, peer] : [peer, list.rank];
-      const channel = channelOf(from, to);
-      (role === "send" ? channel.sends : channel.recvs).push({
-        rank: list.rank,
-        command: at(firstUse, pair),
-        pair,
-        protocol,
-        view: relocate(list.rank, view),
-      });
+/**
+ * The channels in order of their first half, each with its halves in sequence. Halves are numbered over all ranks and
+ * chained in typed arrays: there are as many channels as pairs of ranks.
+ */
+function* channelsOf(
+  lists: readonly CommandList[],
+  relocate: (rank: number, view: View) => View,
+): Generator<Channel, void> {
+  const halfOf = halvesOf(lists, relocate);
+  const count = lists.reduce((sum, { pairs }) => sum + pairs.length, 0);
+  const next = new Int32Array(count).fill(none);
+  const first = { send: new Int32Array(count).fill(none), recv: new Int32Array(count).fill(none) };
+  const last = { send: new Int32Array(count), recv: new Int32Array(count) };
+  const ends: Pick<Channel, "from" | "to">[] = [];
+  const known = lists.map(() => new Map<number, number>());
+  let base = 0;
+  for (const { rank, pairs } of lists) {
+    for (const index of inSequence(pairs)) {
+      const { role, peer } = at(pairs, index);
+      const [from, to] = role === "send" ? [rank, peer] : [peer, rank];
+      const others = (known[from] ??= new Map<number, number>());
+      const channel = others.get(to) ?? ends.push({ from, to }) - 1;
+      others.set(to, channel);
+      if (first[role][channel] === none) first[role][channel] = base + index;
+      else next[at(last[role], channel)] = base + index;
+      last[role][channel] = base + index;
     }
+    base += pairs.length;
   }
-  return channels;
+  for (const [channel, { from, to }] of ends.entries()) {
+    const chain = (role: OneSided["role"], rank: number): readonly Half[] => {
+      const halves: Half[] = [];
+      for (let half = at(first[role], channel); half !== none; half = at(next, half)) halves.push(halfOf(rank, half));
+      return halves;
+    };
+    yield { from, to, sends: chain("send", from), recvs: chain("recv", to) };
+  }
+}
+
+const none = -1;
+
+/** The positions of a rank's pairs, in sequence. Most are. */
+function inSequence(pairs: readonly OneSided[]): Iterable<number> {
+  const ordered = pairs.every(({ sequence }, i) => i === 0 || at(pairs, i - 1).sequence <= sequence);
+  return ordered ? pairs.keys() : [...pairs.keys()].sort((a, b) => at(pairs, a).sequence - at(pairs, b).sequence);
+}
+
+/** By rank and number over all ranks: a half. A rank's equal views stay one object. */
+function halvesOf(
+  lists: readonly CommandList[],
+  relocate: (rank: number, view: View) => View,
+): (rank: number, half: number) => Half {
+  const firstOf = lists.map(firstUses);
+  const relocated = lists.map(() => new Map<View, View>());
+  const bases: number[] = [];
+  let base = 0;
+  for (const { pairs } of lists) {
+    bases.push(base);
+    base += pairs.length;
+  }
+  return (rank, half) => {
+    const pair = half - at(bases, rank);
+    const { protocol, view } = at(at(lists, rank).pairs, pair);
+    const views = at(relocated, rank);
+    const placed = views.get(view) ?? relocate(rank, view);
+    views.set(view, placed);
+    return { rank, command: at(at(firstOf, rank), pair), pair, protocol, view: placed };
+  };
 }
 
 /** The first command of every pair of a list, which messages name. */
-function firstUses({ pairs, commands }: CommandList): readonly number[] {
-  const first = pairs.map(() => 0);
+function firstUses({ pairs, commands }: CommandList): Int32Array {
+  const first = new Int32Array(pairs.length);
   for (let index = commands.length - 1; index >= 0; index--) {
     const command = at(commands, index);
     if ("pair" in command) first[command.pair] = index;

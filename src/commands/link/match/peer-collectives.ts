@@ -84,6 +84,7 @@ export function slotBetween({ slots }: LinkedCollective, role: SlotRole, from: n
 function usesOf(lists: readonly CommandList[], bufferBases: readonly number[]): readonly PeerUse[] {
   return lists.flatMap((list) => {
     const { rank, commands, peerCollectives } = list;
+    if (peerCollectives.length === 0) return [];
     const first = new Map<number, number>();
     for (const [index, command] of commands.entries()) {
       if ("collective" in command && !first.has(command.collective)) first.set(command.collective, index);
@@ -110,7 +111,8 @@ function addSlots(
   firstSlot: number,
 ): readonly Slot[] {
   const slots: Slot[] = [];
-  for (const { rank, commands } of lists) {
+  for (const { rank, commands, peerCollectives } of lists) {
+    if (peerCollectives.length === 0) continue;
     for (const command of commands) {
       if (command.kind !== "signalRank" && command.kind !== "waitRank") continue;
       const linked = at(collectiveOf, rank)[command.collective];

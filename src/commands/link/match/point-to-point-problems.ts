@@ -2,7 +2,7 @@
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { counted } from "../../../support/wording.ts";
-import { commonBox, elementCount, type View } from "../../view.ts";
+import { commonBox, elementCount, sameNumbers, type View } from "../../view.ts";
 import { type CommandRef, type Listed, mismatch } from "./problems.ts";
 
 export type End = CommandRef & { readonly view: View };
@@ -19,6 +19,7 @@ export function viewMismatch(lists: readonly Listed[], send: End, recv: End): Di
       help: `send and receive the same ${what}`,
     });
   if (send.view.dtype !== recv.view.dtype) return differing("dtype", ({ dtype }) => dtype);
+  if (sameNumbers(send.view.shape, recv.view.shape)) return null;
   const elements = ({ shape }: View): number => elementCount(shape);
   if (elements(send.view) !== elements(recv.view))
     return differing("size", (view) => counted(elements(view), "element"));

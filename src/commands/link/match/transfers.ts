@@ -5,6 +5,7 @@ import { at } from "../../../support/invariant.ts";
 import type { TransferId } from "../../command.ts";
 import type { LinkedTransfer, Participant } from "../../program.ts";
 import type { Collective, PointToPointGroup } from "../../transfer.ts";
+import type { CommandList } from "../../command-list.ts";
 import { matchCollectives, type Posted } from "./collectives.ts";
 import { matchGroups } from "./groups.ts";
 import type { Meanings } from "./meaning.ts";
@@ -40,7 +41,7 @@ export function matchTransfers(meanings: Meanings, bufferBases: readonly number[
     ...matchedCollectives.matched.map((match) => ({ ...match, kind: "collective" as const })),
     ...matchedGroups.matched.map((match) => ({ ...match, kind: "group" as const })),
   ].sort((a, b) => compare(earliest(a.participants), earliest(b.participants)));
-  const transferOf = lists.map(({ commands }): (TransferId | null)[] => commands.map(() => null));
+  const transferOf = emptyRows(lists, new Set([...collectives, ...groups].map(({ rank }) => rank)));
   const transfers = unnumbered.map((match, index): LinkedTransfer => {
     const id = makeId<TransferId>(index);
     const participants = match.participants.map(({ rank, command, operation }) => ({ rank, command, operation }));
@@ -53,6 +54,21 @@ export function matchTransfers(meanings: Meanings, bufferBases: readonly number[
     problems: [...matchedCollectives.problems, ...matchedGroups.problems],
     warnings: [...matchedCollectives.warnings, ...matchedGroups.warnings],
   };
+}
+
+/** A row of nulls for each list. Lists without transfers, and of one length, share one. */
+function emptyRows(
+  lists: readonly CommandList[],
+  withTransfers: ReadonlySet<number>,
+): readonly (TransferId | null)[][] {
+  const shared = new Map<number, (TransferId | null)[]>();
+  return lists.map(({ commands }, rank) => {
+    const known = shared.get(commands.length);
+    if (known !== undefined && !withTransfers.has(rank)) return known;
+    const row = commands.map(() => null);
+    if (!withTransfers.has(rank)) shared.set(commands.length, row);
+    return row;
+  });
 }
 
 function earliest(participants: readonly Participant[]): Participant {

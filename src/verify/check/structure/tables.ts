@@ -54,8 +54,10 @@ export function checkTables({ kind, ranks, buffers, kernels, transfers, slots }:
   demandApart(ranks, buffers);
   for (const [id, kernel] of kernels.entries()) checkKernel(kernel, `kernels[${id}]`);
   for (const [i, { id, signaller, waiter }] of slots.entries()) {
-    demand(id === i, `slots[${i}].id`, id, String(i));
-    for (const rank of [signaller, waiter]) demand(isCount(rank, ranks.length), `slots[${i}]`, rank, "a rank");
+    // There are as many as pairs of ranks: a text only for what is wrong.
+    if (id !== i) demand(false, `slots[${i}].id`, id, String(i));
+    if (!isCount(signaller, ranks.length)) demand(false, `slots[${i}]`, signaller, "a rank");
+    if (!isCount(waiter, ranks.length)) demand(false, `slots[${i}]`, waiter, "a rank");
   }
 }
 
@@ -94,9 +96,10 @@ function checkBuffer(ranks: readonly RankProgram[], buffer: PlacedBuffer, positi
 
 /** Buffers that no list allocates are alive all the time. The sweep checks the others. */
 function demandApart(ranks: readonly RankProgram[], buffers: readonly PlacedBuffer[]): void {
-  const allocated = new Set(
-    ranks.flatMap(({ commands }) => commands.flatMap((command) => (command.kind === "alloc" ? [command.buffer] : []))),
-  );
+  const allocated = new Set<number>();
+  for (const { commands } of ranks) {
+    for (const command of commands) if (command.kind === "alloc") allocated.add(command.buffer);
+  }
   const positions = new Set<string>();
   const ends = new Map<string, PlacedBuffer>();
   const always = buffers.filter(({ id, bytes }) => !allocated.has(id) && bytes > 0);
