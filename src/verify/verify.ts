@@ -103,7 +103,7 @@ export function verifyClasses(program: Program, notes: boolean): VerifyReport | 
 const leastRanks = 16;
 
 function sizeOf({ ranks }: Program, { streams, regions }: Pick<ProgramSize, "streams" | "regions">): ProgramSize {
-  const commands = ranks.reduce((sum, rank) => sum + rank.commands.length, 0);
+  const commands = ranks.reduce((sum, { origins }) => sum + origins.length, 0);
   return { ranks: ranks.length, commands, streams, regions };
 }
 

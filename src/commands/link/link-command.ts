@@ -3,11 +3,20 @@
  * kind.
  */
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
+import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import type { CopyPeer, SignalPeer, SignalRank, UnlinkedCommand, WaitPeer, WaitRank } from "../command-list.ts";
+import type {
+  CommandList,
+  CopyPeer,
+  SignalPeer,
+  SignalRank,
+  UnlinkedCommand,
+  WaitPeer,
+  WaitRank,
+} from "../command-list.ts";
 import type { Command, KernelId, SlotId } from "../command.ts";
 import { alignViews, sameNumbers, type View } from "../view.ts";
-import type { LinkedPair } from "./match/one-sided.ts";
+import type { RankPairs } from "./match/one-sided.ts";
 import { type LinkedCollective, slotBetween } from "./match/peer-collectives.ts";
 import { type Combination, sliceCopy } from "./peer-operands.ts";
 import { relocateBuffer, relocateCollective, relocateGroup, relocateRef, relocateView } from "./relocate.ts";
@@ -18,7 +27,8 @@ export interface RankLinks {
   /** The id of the rank's buffer 0. */
   readonly bufferBase: number;
   readonly kernelOf: readonly KernelId[];
-  readonly pairOf: readonly (LinkedPair | undefined)[];
+  readonly list: Pick<CommandList, "pairs">;
+  readonly pairs: RankPairs;
   readonly collectiveOf: readonly (LinkedCollective | undefined)[];
   /** By collective of the rank's list. */
   readonly combinations: ReadonlyMap<number, LinkedCombination>;
@@ -52,10 +62,13 @@ const table: RuleTable<UnlinkedCommand, Command, [RankLinks]> = {
   signalPeer: (command, links) => ({ kind: "signal", stream: command.stream, slot: slotOf(command, links, true) }),
   waitPeer: (command, links) => ({ kind: "waitSignal", stream: command.stream, slot: slotOf(command, links, false) }),
   copyPeer: (command, links) => {
-    const pair = pairOf(command, links);
-    invariant(links.rank === copierOf(pair), "the receiver of a get and the sender of a put copies", pair);
-    const { source, destination } = alignedViews(pair);
-    return { kind: "copy", stream: command.stream, source, destination };
+    const { pair, stream } = command;
+    requireMatched(command, links);
+    if (!isCopier(command, links)) {
+      invariant(false, "the receiver of a get and the sender of a put copies", { rank: links.rank, pair });
+    }
+    const { source, destination } = alignedViews(links.pairs.viewsOf(pair));
+    return { kind: "copy", stream, source, destination };
   },
   signalRank: (command, links) => {
     const { collective, other } = otherRank(command, links);
@@ -81,11 +94,16 @@ export function linkCommand(command: UnlinkedCommand, links: RankLinks): Command
   return dispatch<UnlinkedCommand, Command, [RankLinks]>(table, command, links);
 }
 
-function pairOf({ pair }: SignalPeer | WaitPeer | CopyPeer, links: RankLinks): LinkedPair {
-  const linked = links.pairOf[pair];
-  if (linked === undefined)
-    invariant(false, "pairs are matched before commands are linked", { rank: links.rank, pair });
-  return linked;
+/** The slot of the pair's `ready`. */
+function requireMatched({ pair }: SignalPeer | WaitPeer | CopyPeer, { rank, pairs }: RankLinks): number {
+  const slot = at(pairs.ready, pair);
+  if (slot < 0) invariant(false, "pairs are matched before commands are linked", { rank, pair });
+  return slot;
+}
+
+function isCopier({ pair }: SignalPeer | WaitPeer | CopyPeer, { list }: RankLinks): boolean {
+  const { protocol, role } = at(list.pairs, pair);
+  return (protocol === "get") === (role === "recv");
 }
 
 function collectiveOf(index: number, { rank, collectiveOf: known }: RankLinks): LinkedCollective {
@@ -102,23 +120,19 @@ function otherRank(
   return { collective, other: at(collective.team, position) };
 }
 
-function copierOf({ protocol, sender, receiver }: LinkedPair): number {
-  return protocol === "get" ? receiver : sender;
-}
-
 function slotOf(command: SignalPeer | WaitPeer, links: RankLinks, signals: boolean): SlotId {
-  const pair = pairOf(command, links);
+  const ready = requireMatched(command, links);
   const copierSignals = command.slot === "done";
-  const isCopier = links.rank === copierOf(pair);
+  const { pair, slot } = command;
   // A rank that exchanges with itself has both roles.
-  const allowed = pair.sender === pair.receiver || (isCopier === copierSignals) === signals;
-  if (!allowed)
-    invariant(false, "the copier signals done and waits for ready, its peer the reverse", { command, pair });
-  return command.slot === "ready" ? pair.ready : pair.done;
+  if ((isCopier(command, links) === copierSignals) !== signals && at(links.list.pairs, pair).peer !== links.rank) {
+    invariant(false, "the copier signals done and waits for ready, its peer the reverse", { rank: links.rank, pair });
+  }
+  return makeId<SlotId>(slot === "ready" ? ready : ready + 1);
 }
 
 /** Both views of a pair under one shape. A copy needs equal shapes, while the ranks only agree on the elements. */
-function alignedViews(pair: LinkedPair): { readonly source: View; readonly destination: View } {
+function alignedViews(pair: ReturnType<RankPairs["viewsOf"]>): { readonly source: View; readonly destination: View } {
   const { source, destination } = pair;
   if (sameNumbers(source.shape, destination.shape)) return pair;
   const [from, to] = alignViews([source, destination]) ?? [];

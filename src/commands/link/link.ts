@@ -8,10 +8,11 @@ import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { BufferId } from "../buffer.ts";
 import type { CommandList } from "../command-list.ts";
-import type { KernelId } from "../command.ts";
+import type { Command, KernelId } from "../command.ts";
 import type { Kernel } from "../kernel.ts";
 import type { Program, RankProgram } from "../program.ts";
-import { linkCommand, type LinkedCombination } from "./link-command.ts";
+import { linkCommand, type LinkedCombination, type RankLinks } from "./link-command.ts";
+import { commandsOnDemand } from "./made-on-demand.ts";
 import { meaningsOf } from "./match/meaning.ts";
 import { matchOneSided } from "./match/one-sided.ts";
 import { type LinkedCollective, matchPeerCollectives } from "./match/peer-collectives.ts";
@@ -51,29 +52,42 @@ export function linkWithWarnings(lists: readonly CommandList[]): Linked {
     const visible = new Set([...peerVisibleBuffers(list), ...at(peers.visible, rank)]);
     return layOutRank(list, at(bases, rank), visible);
   });
-  const ranks = ordered.map((list, rank): RankProgram => {
+  const linksOf = (rank: number): RankLinks => {
     const kernelOf = at(idOf, rank);
-    const links = {
+    const own = at(ordered, rank).kernels.length;
+    return {
       rank,
       bufferBase: at(bases, rank),
       kernelOf,
-      pairOf: at(pairs.pairOf, rank),
+      list: at(ordered, rank),
+      pairs: at(pairs.pairsOf, rank),
       collectiveOf: at(peers.collectiveOf, rank),
       combinations: new Map(
         [...at(combined, rank)].map(([collective, combination], i): [number, LinkedCombination] => [
           collective,
-          { ...combination, kernel: at(kernelOf, list.kernels.length + i) },
+          { ...combination, kernel: at(kernelOf, own + i) },
         ]),
       ),
     };
+  };
+  const make = (rank: number): readonly Command[] => {
+    const links = linksOf(rank);
+    return at(ordered, rank).commands.map((command) => linkCommand(command, links));
+  };
+  const onDemand = commandsOnDemand(
+    ordered.map(({ commands }) => commands.length),
+    make,
+  );
+  const ranks = ordered.map(({ streams, eventCount, origins }, rank): RankProgram => {
+    const start = { rank, streams, eventCount };
+    const rest = { origins, transferOf: at(matched.transferOf, rank), arenaBytes: at(layouts, rank).arenaBytes };
+    if (onDemand === null) return { ...start, commands: make(rank), ...rest };
     return {
-      rank,
-      streams: list.streams,
-      eventCount: list.eventCount,
-      commands: list.commands.map((command) => linkCommand(command, links)),
-      origins: list.origins,
-      transferOf: at(matched.transferOf, rank),
-      arenaBytes: at(layouts, rank).arenaBytes,
+      ...start,
+      get commands() {
+        return onDemand(rank);
+      },
+      ...rest,
     };
   });
   const program: Program = {

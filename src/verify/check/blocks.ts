@@ -3,6 +3,7 @@
  * different times.
  */
 import type { PlacedBuffer } from "../../commands/buffer.ts";
+import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 
 /** By buffer: whether another buffer shares some of its bytes. */
@@ -21,6 +22,15 @@ export function sharingBuffers(buffers: readonly PlacedBuffer[]): Uint8Array {
     }
   }
   return shares;
+}
+
+/** By buffer: 1 if a list allocates it. The others are alive all the time. */
+export function allocatedBuffers({ buffers, ranks }: Program): Uint8Array {
+  const allocated = new Uint8Array(buffers.length);
+  for (const { commands } of ranks) {
+    for (const command of commands) if (command.kind === "alloc") allocated[command.buffer] = 1;
+  }
+  return allocated;
 }
 
 /** The arena of a rank, as a key. */

@@ -3,7 +3,6 @@
  * written since their buffer was last undefined (at the start of the run, by alloc and by free). If accesses race, the
  * order of the sweep is one of several; verify drops problems that follow from a race it reports.
  */
-import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import { findGap, type Gap } from "./coverage.ts";
 import { type Graph, nodeKinds } from "../order/graph.ts";
@@ -50,17 +49,18 @@ export interface Contents {
 /** `always`: buffers that the lists never allocate. */
 const life = { none: 0, live: 1, freed: 2, always: 3 } as const;
 
-/** `gapOf` finds what a read lacks. */
+/** `allocated` has 1 for buffers that are alive from an alloc on. `gapOf` finds what a read lacks. */
 export function createContents(
-  { kind, argument, program }: Pick<Graph, "kind" | "argument" | "program">,
+  { kind, argument }: Pick<Graph, "kind" | "argument">,
   table: RegionTable,
+  allocated: Uint8Array,
   gapOf: typeof findGap = findGap,
 ): Contents {
   const { reads, writes, buffer: bufferOf } = table;
-  const state = initialLives(program);
+  const state = allocated.map((isAllocated) => (isAllocated === 1 ? life.none : life.always));
   const allocatedBy = new Map<number, number>();
   const freedBy = new Map<number, number>();
-  const epoch = new Int32Array(program.buffers.length);
+  const epoch = new Int32Array(allocated.length);
   const writtenIn = new Int32Array(table.regions.length).fill(-1);
   const problems: ContentsProblem[] = [];
   const isWritten = (region: number): boolean => writtenIn[region] === epoch[at(bufferOf, region)];
@@ -119,13 +119,4 @@ export function createContents(
       }
     },
   };
-}
-
-/** Buffers with an alloc are alive from it on. */
-function initialLives({ buffers, ranks }: Program): Uint8Array {
-  const lives = new Uint8Array(buffers.length).fill(life.always);
-  for (const { commands } of ranks) {
-    for (const command of commands) if (command.kind === "alloc") lives[command.buffer] = life.none;
-  }
-  return lives;
 }

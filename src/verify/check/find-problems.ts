@@ -3,6 +3,7 @@
  * contents from the sweeps.
  */
 import { at } from "../../support/invariant.ts";
+import { allocatedBuffers } from "./blocks.ts";
 import { type ContentsProblem, createContents } from "./contents.ts";
 import { shortestCycle, type Wait } from "./deadlock.ts";
 import { type Graph, nodeKinds } from "../order/graph.ts";
@@ -24,8 +25,9 @@ export function isWarning(problem: Problem): boolean {
 
 export function findProblems(graph: Graph, table: RegionTable): readonly Problem[] {
   const races = createRaces(table);
-  const contents = createContents(graph, table);
-  const tenants = createTenants(graph.program);
+  const allocated = allocatedBuffers(graph.program);
+  const contents = createContents(graph, table, allocated);
+  const tenants = createTenants(graph.program, allocated);
   const { nodeCount, kind, argument } = graph;
   const { stuckAt, misuses } = sweep(graph, runs, {
     starts: (node, visit, chain, position, known) => {

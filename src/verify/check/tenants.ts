@@ -19,8 +19,8 @@ interface Range {
 
 const none: readonly number[] = [];
 
-/** Buffers that are never allocated have their bytes from the start. */
-export function createTenants({ buffers, ranks }: Program): Tenants {
+/** Buffers that are never `allocated` have their bytes from the start. */
+export function createTenants({ buffers }: Program, allocated: Uint8Array): Tenants {
   const shares = sharingBuffers(buffers);
   const arenas = new Map<string, Range[]>();
   const rangeOf = (buffer: number): Range => {
@@ -34,10 +34,7 @@ export function createTenants({ buffers, ranks }: Program): Tenants {
     arenas.set(key, ranges);
     return replace(ranges, rangeOf(buffer));
   };
-  const allocated = new Set(
-    ranks.flatMap(({ commands }) => commands.flatMap((command) => (command.kind === "alloc" ? [command.buffer] : []))),
-  );
-  for (const { id } of buffers) if (!allocated.has(id)) moveIn(id);
+  for (const { id } of buffers) if (allocated[id] !== 1) moveIn(id);
   return { moveIn };
 }
 

@@ -29,7 +29,7 @@ export function mapsToItself(mapped: Mapped, to: Permutation, budget: Budget): b
   const transfers = createOneToOne(program.transfers.length);
   const mapping: Mapping = { ...mapped, to, regions, slots, transfers };
   for (const own of program.ranks) {
-    budget.left -= own.commands.length;
+    budget.left -= own.origins.length;
     if (budget.left < 0 || !sameList(mapping, own, at(program.ranks, at(to, own.rank)))) return false;
   }
   return regions.keepOverlaps() && program.transfers.every((transfer) => sameTransfer(mapping, transfer));
@@ -37,14 +37,17 @@ export function mapsToItself(mapped: Mapped, to: Permutation, budget: Budget): b
 
 function sameList(mapping: Mapping, a: RankProgram, b: RankProgram): boolean {
   const { commands, origins, streams, transferOf } = a;
-  if (commands.length !== b.commands.length || origins.length !== b.origins.length) return false;
+  if (commands.length !== origins.length || b.commands.length !== origins.length || origins.length !== b.origins.length)
+    return false;
   if (transferOf.length !== b.transferOf.length || a.eventCount !== b.eventCount) return false;
   if (streams.length !== b.streams.length) return false;
   if (!streams.every(({ id, role }, i) => id === b.streams[i]?.id && role === b.streams[i]?.role)) return false;
   const texts = new Map<string, string>();
+  const images = b.commands;
   for (let i = 0; i < commands.length; i++) {
-    const [one, other] = [at(commands, i), at(b.commands, i)];
-    if (one.stream !== other.stream || !sameOrigin(texts, at(origins, i), at(b.origins, i))) return false;
+    const [one, other] = [at(commands, i), at(images, i)];
+    if (one.stream !== other.stream) return false;
+    if (origins !== b.origins && !sameOrigin(texts, at(origins, i), at(b.origins, i))) return false;
     const [own, image] = [transferOf[i] ?? null, b.transferOf[i] ?? null];
     if ((own === null) !== (image === null)) return false;
     if (own !== null && image !== null && !mapping.transfers.pair(own, image)) return false;

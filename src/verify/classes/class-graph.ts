@@ -26,7 +26,20 @@ export interface ClassGraph extends RepresentativeNodes {
   readonly parts: Parts;
 }
 
-export function createClassGraph(program: Program, group: RankGroup, participants: Participants): ClassGraph {
+/** The signal at a node is that of the command at `index` of rank `by`. */
+interface Signalled {
+  readonly node: number;
+  readonly index: number;
+  readonly by: number;
+}
+
+/** `nodeBase` is that of the participants: the node before each rank's command 0. */
+export function createClassGraph(
+  program: Program,
+  group: RankGroup,
+  participants: Participants,
+  nodeBase: Int32Array,
+): ClassGraph {
   const { ranks } = program;
   const { elements, inverse, representative, elementTo } = group;
   const representatives = [...new Set(representative)].sort((a, b) => a - b);
@@ -59,6 +72,7 @@ export function createClassGraph(program: Program, group: RankGroup, participant
     rankOf[node] = rank;
     kind[node] = what;
   };
+  const signals: Signalled[] = [];
   for (const rank of representatives) {
     const { commands, transferOf } = at(ranks, rank);
     const base = at(firstNode, rank);
@@ -79,23 +93,16 @@ export function createClassGraph(program: Program, group: RankGroup, participant
         case "signal": {
           // The command of the rank that signals a representative where this one signals the waiter.
           const element = at(inverse, at(elementTo, at(program.slots, command.slot).waiter));
-          const other = at(at(ranks, at(at(elements, element), rank)).commands, index);
           frame[node] = element;
-          if (other.kind === "signal") argument[node] = other.slot;
+          signals.push({ node, index, by: at(at(elements, element), rank) });
           break;
         }
         case "waitSignal":
           argument[node] = command.slot;
           break;
         case "transfer": {
-          const id = at(transferOf, index);
-          const own =
-            id === null
-              ? -1
-              : at(program.transfers, id).participants.findIndex(
-                  (each) => each.rank === rank && each.command === index,
-                );
-          if (id !== null) argument[node] = at(participants.first, id) + own;
+          const own = participants.of.get(at(nodeBase, rank) + 1 + index);
+          if (at(transferOf, index) !== null && own !== undefined) argument[node] = own;
           break;
         }
         case "alloc":
@@ -108,6 +115,11 @@ export function createClassGraph(program: Program, group: RankGroup, participant
       }
     }
     place(base + commands.length + 1, rank, 0, nodeKinds.callerReads);
+  }
+  // Rank by rank: a long Program makes the commands of each when they are asked for.
+  for (const { node, index, by } of signals.sort((a, b) => a.by - b.by)) {
+    const other = at(at(ranks, by).commands, index);
+    if (other.kind === "signal") argument[node] = other.slot;
   }
   const graph = { program, group, representatives, nodeCount, firstNode, rankOf, kind, argument, frame };
   return {

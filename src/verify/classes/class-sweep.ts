@@ -34,12 +34,12 @@ const runs = 2;
 const none: readonly number[] = [];
 
 /** Whether the classes have no problem. */
-export function sweepClasses(graph: ClassGraph, observer: ClassObserver): boolean {
+export function sweepClasses(graph: ClassGraph, observer: ClassObserver, allocated: Uint8Array): boolean {
   const { nodeCount, kind, argument, frame, nodesOf, chainOf, parts, program, group } = graph;
   const clocks = createClassClocks(graph);
   const races = createRaces(parts.table);
-  const contents = createContents({ ...parts, program }, parts.table, findGapByCounts);
-  const tenants = createTenants(program);
+  const contents = createContents(parts, parts.table, allocated, findGapByCounts);
+  const tenants = createTenants(program, allocated);
   const slots = new Map<number, SlotState>();
   const arrivals = arrivalsOf(graph, clocks);
   const queues = [...nodesOf.values()];

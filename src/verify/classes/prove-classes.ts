@@ -5,10 +5,11 @@
 import type { Program } from "../../commands/program.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { at, InvariantError } from "../../support/invariant.ts";
+import { allocatedBuffers } from "../check/blocks.ts";
 import { checkRank } from "../check/structure/commands.ts";
-import { checkTables } from "../check/structure/tables.ts";
+import { checkApart, checkTables } from "../check/structure/tables.ts";
 import { checkTransfer } from "../check/structure/transfers.ts";
-import { createParticipants, type Participants } from "../order/participants.ts";
+import { createParticipants } from "../order/participants.ts";
 import { type Budget, mapsToItself } from "./automorphism.ts";
 import { createClassGraph } from "./class-graph.ts";
 import { createClassNotes, withoutNotes } from "./class-notes.ts";
@@ -48,11 +49,11 @@ function proveChecked(program: Program, notes: boolean): ClassProof | null {
   const { ranks } = program;
   if (ranks.some(({ streams }) => streams.some(({ role }) => role === "pair"))) return null;
   const nodeBase = new Int32Array(ranks.length + 1);
-  for (const [rank, { commands }] of ranks.entries()) nodeBase[rank + 1] = at(nodeBase, rank) + commands.length + 2;
+  for (const [rank, { origins }] of ranks.entries()) nodeBase[rank + 1] = at(nodeBase, rank) + origins.length + 2;
   const participants = createParticipants(program, nodeBase);
-  const group = groupOf({ program, buffers: createRankBuffers(program), participants, nodeBase });
-  if (group.elements.length === 1) return null;
-  return proveClasses(program, group, participants, notes);
+  const mapped = { program, buffers: createRankBuffers(program), participants, nodeBase };
+  const group = groupOf(mapped);
+  return group.elements.length === 1 ? null : proveClasses(mapped, group, notes);
 }
 
 /**
@@ -61,7 +62,7 @@ function proveChecked(program: Program, notes: boolean): ClassProof | null {
  */
 function groupOf(mapped: Mapped): RankGroup {
   const { ranks } = mapped.program;
-  const size = ranks.reduce((sum, { commands }) => sum + commands.length, 0);
+  const size = ranks.reduce((sum, { origins }) => sum + origins.length, 0);
   let left = size;
   let group = identityGroup(ranks.length);
   for (const rotation of rotations(ranks.length)) {
@@ -76,22 +77,33 @@ function groupOf(mapped: Mapped): RankGroup {
   return group;
 }
 
-function proveClasses(
-  program: Program,
-  group: RankGroup,
-  participants: Participants,
-  notes: boolean,
-): ClassProof | null {
-  const graph = createClassGraph(program, group, participants);
+function proveClasses(mapped: Mapped, group: RankGroup, notes: boolean): ClassProof | null {
+  const { program, participants, nodeBase } = mapped;
+  const allocated = allocatedInClasses(mapped, group);
+  checkApart(program, allocated);
+  const graph = createClassGraph(program, group, participants, nodeBase);
   const { representatives, nodesOf, parts } = graph;
   for (const rank of representatives) checkRank(program, at(program.ranks, rank));
   const observer = notes ? createClassNotes(graph) : withoutNotes;
   if (!representatives.every((rank) => operandsFit(program, rank))) return null;
-  if (!endsInOneQueue(graph) || !sweepClasses(graph, observer) || observer.mayHaveNotes()) return null;
+  if (!endsInOneQueue(graph) || !sweepClasses(graph, observer, allocated) || observer.mayHaveNotes()) return null;
   const size = group.elements.length;
   return {
     classes: representatives.length,
     streams: nodesOf.size * size,
     regions: parts.table.regions.length * size,
   };
+}
+
+/** By buffer: whether a list allocates it, which that of its rank does if that of the representative does. */
+function allocatedInClasses({ program, buffers }: Mapped, { representative }: RankGroup): Uint8Array {
+  const representatives = new Set(representative);
+  const ranks = program.ranks.filter(({ rank }) => representatives.has(rank));
+  const ofRepresentatives = allocatedBuffers({ ...program, ranks });
+  const allocated = new Set<string>();
+  const keyOf = (rank: number, buffer: number): string => `${rank} ${at(buffers.numberOf, buffer)}`;
+  for (const { id, rank } of program.buffers) if (ofRepresentatives[id] === 1) allocated.add(keyOf(rank, id));
+  return Uint8Array.from(program.buffers, ({ id, rank }) =>
+    allocated.has(keyOf(at(representative, rank), id)) ? 1 : 0,
+  );
 }

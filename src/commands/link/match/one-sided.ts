@@ -13,22 +13,20 @@ import { type Meanings, swappedSends } from "./meaning.ts";
 import { unmatched, viewMismatch } from "./point-to-point-problems.ts";
 import { type CommandRef, mismatch } from "./problems.ts";
 
-/** Both halves of a pair, with buffers numbered over all ranks. */
-export interface LinkedPair {
-  readonly protocol: OneSided["protocol"];
-  readonly sender: number;
-  readonly receiver: number;
-  readonly source: View;
-  readonly destination: View;
-  /** get: signalled by the sender, waited for by the receiver. put: the reverse. */
-  readonly ready: SlotId;
-  /** Signalled by the rank that copies, waited for by its peer. */
-  readonly done: SlotId;
+/** The pairs of one rank, by their numbers in its list. */
+export interface RankPairs {
+  /**
+   * The slot of `ready`; -1 if the pair has a problem. get: signalled by the sender, waited for by the receiver. put:
+   * the reverse. The next slot is that of `done`: signalled by the rank that copies, waited for by its peer.
+   */
+  readonly ready: Int32Array;
+  /** Both views, with buffers numbered over all ranks. */
+  readonly viewsOf: (pair: number) => { readonly source: View; readonly destination: View };
 }
 
 export interface MatchedPairs {
-  /** pairOf[rank][pair of that rank's list]; undefined if the pair has a problem. */
-  readonly pairOf: readonly (readonly (LinkedPair | undefined)[])[];
+  /** By rank. */
+  readonly pairsOf: readonly RankPairs[];
   readonly slots: readonly Slot[];
   readonly problems: readonly Diagnostic[];
   readonly warnings: readonly Diagnostic[];
@@ -50,7 +48,10 @@ interface Channel {
 /** `relocate` numbers the buffers of a rank's view over all ranks. */
 export function matchOneSided(meanings: Meanings, relocate: (rank: number, view: View) => View): MatchedPairs {
   const { lists } = meanings;
-  const pairOf = lists.map(({ pairs }): (LinkedPair | undefined)[] => pairs.map(() => undefined));
+  const viewOf = relocatedViews(lists, relocate);
+  const ready = lists.map(({ pairs }) => new Int32Array(pairs.length).fill(none));
+  /** By pair: the number of the peer's half in its list. */
+  const mates = lists.map(({ pairs }) => new Int32Array(pairs.length).fill(none));
   const slots: Slot[] = [];
   const problems: Diagnostic[] = [];
   const warnings: Diagnostic[] = [];
@@ -59,7 +60,7 @@ export function matchOneSided(meanings: Meanings, relocate: (rank: number, view:
     slots.push({ id, signaller, waiter });
     return id;
   };
-  for (const { from, to, sends, recvs } of channelsOf(lists, relocate)) {
+  for (const { from, to, sends, recvs } of channelsOf(lists, viewOf)) {
     for (const [k, send] of sends.entries()) {
       const recv = recvs[k];
       if (recv === undefined) break;
@@ -69,94 +70,120 @@ export function matchOneSided(meanings: Meanings, relocate: (rank: number, view:
         continue;
       }
       const [copier, other] = send.protocol === "get" ? [to, from] : [from, to];
-      const pair: LinkedPair = {
-        protocol: send.protocol,
-        sender: from,
-        receiver: to,
-        source: send.view,
-        destination: recv.view,
-        ready: addSlot(other, copier),
-        done: addSlot(copier, other),
-      };
-      at(pairOf, from)[send.pair] = pair;
-      at(pairOf, to)[recv.pair] = pair;
+      const slot = addSlot(other, copier);
+      addSlot(copier, other);
+      at(ready, from)[send.pair] = slot;
+      at(ready, to)[recv.pair] = slot;
+      at(mates, from)[send.pair] = recv.pair;
+      at(mates, to)[recv.pair] = send.pair;
     }
     if (sends.length !== recvs.length) {
       problems.push(unmatched(lists, { from, to, sends, recvs, channel: "peer memory" }));
     }
-    warnings.push(...swappedSends(meanings, sends, recvs));
+    // Of one send, the order cannot be wrong.
+    if (sends.length > 1) warnings.push(...swappedSends(meanings, sends, recvs));
   }
-  return { pairOf, slots, problems, warnings };
+  const pairsOf = lists.map(({ rank, pairs }): RankPairs => ({
+    ready: at(ready, rank),
+    viewsOf: (pair) => {
+      const { role, peer } = at(pairs, pair);
+      const [own, other] = [viewOf(rank, pair), viewOf(peer, at(at(mates, rank), pair))];
+      return role === "send" ? { source: own, destination: other } : { source: other, destination: own };
+    },
+  }));
+  return { pairsOf, slots, problems, warnings };
+}
+
+/** By rank and pair: the view, with buffers numbered over all ranks. A rank's equal views stay one object. */
+type ViewOf = (rank: number, pair: number) => View;
+
+function relocatedViews(lists: readonly CommandList[], relocate: (rank: number, view: View) => View): ViewOf {
+  const relocated = lists.map(() => new Map<View, View>());
+  return (rank, pair) => {
+    const { view } = at(at(lists, rank).pairs, pair);
+    const views = at(relocated, rank);
+    const known = views.get(view);
+    if (known !== undefined) return known;
+    const placed = relocate(rank, view);
+    views.set(view, placed);
+    return placed;
+  };
 }
 
 /**
  * The channels in order of their first half, each with its halves in sequence. Halves are numbered over all ranks and
  * chained in typed arrays: there are as many channels as pairs of ranks.
  */
-function* channelsOf(
-  lists: readonly CommandList[],
-  relocate: (rank: number, view: View) => View,
-): Generator<Channel, void> {
-  const halfOf = halvesOf(lists, relocate);
+function* channelsOf(lists: readonly CommandList[], viewOf: ViewOf): Generator<Channel, void> {
   const count = lists.reduce((sum, { pairs }) => sum + pairs.length, 0);
   const next = new Int32Array(count).fill(none);
   const first = { send: new Int32Array(count).fill(none), recv: new Int32Array(count).fill(none) };
   const last = { send: new Int32Array(count), recv: new Int32Array(count) };
-  const ends: Pick<Channel, "from" | "to">[] = [];
-  const known = lists.map(() => new Map<number, number>());
+  const ends = { from: new Int32Array(count), to: new Int32Array(count) };
+  const bases: number[] = [];
+  const numbers = createNumbers(lists.length);
   let base = 0;
   for (const { rank, pairs } of lists) {
+    bases.push(base);
     for (const index of inSequence(pairs)) {
       const { role, peer } = at(pairs, index);
       const [from, to] = role === "send" ? [rank, peer] : [peer, rank];
-      const others = (known[from] ??= new Map<number, number>());
-      const channel = others.get(to) ?? ends.push({ from, to }) - 1;
-      others.set(to, channel);
+      const channel = numbers.of(from, to);
+      [ends.from[channel], ends.to[channel]] = [from, to];
       if (first[role][channel] === none) first[role][channel] = base + index;
       else next[at(last[role], channel)] = base + index;
       last[role][channel] = base + index;
     }
     base += pairs.length;
   }
-  for (const [channel, { from, to }] of ends.entries()) {
-    const chain = (role: OneSided["role"], rank: number): readonly Half[] => {
-      const halves: Half[] = [];
-      for (let half = at(first[role], channel); half !== none; half = at(next, half)) halves.push(halfOf(rank, half));
-      return halves;
-    };
-    yield { from, to, sends: chain("send", from), recvs: chain("recv", to) };
+  const firstUse = lists.map(firstUses);
+  const halvesOf = (start: number, rank: number): readonly Half[] => {
+    if (start === none) return [];
+    const { pairs } = at(lists, rank);
+    const halves: Half[] = [];
+    for (let half = start; half !== none; half = at(next, half)) {
+      const pair = half - at(bases, rank);
+      const { protocol } = at(pairs, pair);
+      halves.push({ rank, command: at(at(firstUse, rank), pair), pair, protocol, view: viewOf(rank, pair) });
+    }
+    return halves;
+  };
+  for (let channel = 0; channel < numbers.count(); channel++) {
+    const [from, to] = [at(ends.from, channel), at(ends.to, channel)];
+    const sends = halvesOf(at(first.send, channel), from);
+    const recvs = halvesOf(at(first.recv, channel), to);
+    yield { from, to, sends, recvs };
   }
 }
 
 const none = -1;
 
+/** Numbers ordered pairs of ranks from 0, in the order in which they are asked for. */
+function createNumbers(rankCount: number) {
+  const known = new Int32Array(rankCount * rankCount).fill(none);
+  /** Of ranks that the run does not have. */
+  const others = new Map<string, number>();
+  let count = 0;
+  return {
+    count: () => count,
+    of: (from: number, to: number): number => {
+      if (from < rankCount && to < rankCount) {
+        const place = from * rankCount + to;
+        if (at(known, place) === none) known[place] = count++;
+        return at(known, place);
+      }
+      const key = `${from} ${to}`;
+      const number = others.get(key) ?? count++;
+      others.set(key, number);
+      return number;
+    },
+  };
+}
+
 /** The positions of a rank's pairs, in sequence. Most are. */
 function inSequence(pairs: readonly OneSided[]): Iterable<number> {
   const ordered = pairs.every(({ sequence }, i) => i === 0 || at(pairs, i - 1).sequence <= sequence);
   return ordered ? pairs.keys() : [...pairs.keys()].sort((a, b) => at(pairs, a).sequence - at(pairs, b).sequence);
-}
-
-/** By rank and number over all ranks: a half. A rank's equal views stay one object. */
-function halvesOf(
-  lists: readonly CommandList[],
-  relocate: (rank: number, view: View) => View,
-): (rank: number, half: number) => Half {
-  const firstOf = lists.map(firstUses);
-  const relocated = lists.map(() => new Map<View, View>());
-  const bases: number[] = [];
-  let base = 0;
-  for (const { pairs } of lists) {
-    bases.push(base);
-    base += pairs.length;
-  }
-  return (rank, half) => {
-    const pair = half - at(bases, rank);
-    const { protocol, view } = at(at(lists, rank).pairs, pair);
-    const views = at(relocated, rank);
-    const placed = views.get(view) ?? relocate(rank, view);
-    views.set(view, placed);
-    return { rank, command: at(at(firstOf, rank), pair), pair, protocol, view: placed };
-  };
 }
 
 /** The first command of every pair of a list, which messages name. */

@@ -8,7 +8,8 @@ import { type Diagnostic, DiagnosticError } from "../../../diagnostics/diagnosti
 import { at, InvariantError } from "../../../support/invariant.ts";
 import { checkRank } from "./commands.ts";
 import { invalid } from "./demand.ts";
-import { checkTables } from "./tables.ts";
+import { allocatedBuffers } from "../blocks.ts";
+import { checkApart, checkTables } from "./tables.ts";
 import { checkTransfer } from "./transfers.ts";
 
 /**
@@ -17,6 +18,7 @@ import { checkTransfer } from "./transfers.ts";
 export function structureProblem(program: Program): Diagnostic | null {
   try {
     checkTables(program);
+    checkApart(program, allocatedBuffers(program));
     for (const rank of program.ranks) checkRank(program, rank);
     for (const [id, transfer] of program.transfers.entries()) checkTransfer(program, transfer, id);
     return null;

@@ -51,7 +51,6 @@ export function checkTables({ kind, ranks, buffers, kernels, transfers, slots }:
     );
   }
   for (const [id, buffer] of buffers.entries()) checkBuffer(ranks, buffer, id);
-  demandApart(ranks, buffers);
   for (const [id, kernel] of kernels.entries()) checkKernel(kernel, `kernels[${id}]`);
   for (const [i, { id, signaller, waiter }] of slots.entries()) {
     // There are as many as pairs of ranks: a text only for what is wrong.
@@ -94,15 +93,11 @@ function checkBuffer(ranks: readonly RankProgram[], buffer: PlacedBuffer, positi
   demand(offset + bytes <= size, `${where}.offset`, offset, `an end of at most ${size} bytes, the size of the arena`);
 }
 
-/** Buffers that no list allocates are alive all the time. The sweep checks the others. */
-function demandApart(ranks: readonly RankProgram[], buffers: readonly PlacedBuffer[]): void {
-  const allocated = new Set<number>();
-  for (const { commands } of ranks) {
-    for (const command of commands) if (command.kind === "alloc") allocated.add(command.buffer);
-  }
+/** Buffers that are not `allocated` are alive all the time. The sweep checks the others. */
+export function checkApart({ buffers }: Program, allocated: Uint8Array): void {
   const positions = new Set<string>();
   const ends = new Map<string, PlacedBuffer>();
-  const always = buffers.filter(({ id, bytes }) => !allocated.has(id) && bytes > 0);
+  const always = buffers.filter(({ id, bytes }) => allocated[id] !== 1 && bytes > 0);
   for (const buffer of always.toSorted((a, b) => a.offset - b.offset)) {
     const before = ends.get(arenaOf(buffer));
     const isApart = before === undefined || before.offset + before.bytes <= buffer.offset;
