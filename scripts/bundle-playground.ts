@@ -50,13 +50,18 @@ await build({
   plugins: [virtual],
   output: { dir: out, entryFileNames: "[name].js", chunkFileNames: "chunks/[name].js", minify: true },
 });
-// A classic script: the page starts it by importScripts from a worker that has the page's security policy.
-await build({
-  ...common,
-  input: { worker: path.join(folder, "compiler/worker.ts") },
-  plugins: [withoutBackends],
-  output: { dir: out, entryFileNames: "[name].js", format: "iife", minify: true, codeSplitting: false },
-});
+// Classic scripts: the page starts them by importScripts from a worker that has the page's security policy.
+for (const [name, file] of [
+  ["worker", "compiler/worker.ts"],
+  ["replay-worker", "compiler/replay-worker.ts"],
+] as const) {
+  await build({
+    ...common,
+    input: { [name]: path.join(folder, file) },
+    plugins: [withoutBackends],
+    output: { dir: out, entryFileNames: "[name].js", format: "iife", minify: true, codeSplitting: false },
+  });
+}
 const sheets = readdirSync(path.join(folder, "styles"))
   .sort()
   .map((file) => path.join(folder, "styles", file));

@@ -55,8 +55,12 @@ interface Loaded {
   readonly isDump: boolean;
 }
 
-/** Null if the ranks' lists do not link. Throws diagnostics. */
-export function analyse(request: CompileRequest, answer: (part: WorkPart) => void): Analysed | null {
+/** Null if the ranks' lists do not link. Throws diagnostics. `repairs`: whether to look for a repair; it takes longest. */
+export function analyse(
+  request: CompileRequest,
+  answer: (part: WorkPart) => void,
+  { repairs = true }: { readonly repairs?: boolean } = {},
+): Analysed | null {
   const given = readOptions(request.options);
   const loaded = edited(load(request.source, request.devices, given), request.edits);
   const devices = loaded.hosts.length;
@@ -78,7 +82,7 @@ export function analyse(request: CompileRequest, answer: (part: WorkPart) => voi
   if (checked.program === null) return null;
   if (checked.report.ok) {
     answer({ kind: "predicted", part: predictedPart(loaded, checked, request.profile) });
-  } else {
+  } else if (repairs) {
     answer({ kind: "repair", part: repairPart(checked, loaded.containers) });
   }
   return { compilation: checked, reference: loaded.reference };

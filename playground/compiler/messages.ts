@@ -55,13 +55,18 @@ export interface CompileRequest {
   readonly edits: readonly HostEdit[];
 }
 
-/** Replays the counterexample of a finding of the last compiled program. */
+/** Compiles a program and replays the counterexample of one of its findings. To a worker of its own. */
 export interface ReplayRequest {
   readonly kind: "replay";
-  readonly id: number;
+  readonly compile: CompileRequest;
   readonly finding: number;
+  /** Of the random inputs. */
   readonly seed: number;
 }
+
+export type ReplayAnswer =
+  /** Null if one run cannot show the finding. */
+  { readonly kind: "replayed"; readonly replay: Replay | null } | { readonly kind: "failed"; readonly stack: string };
 
 /** Predicted milliseconds for each source, by one option set. */
 export interface CurveRequest {
@@ -72,7 +77,7 @@ export interface CurveRequest {
   readonly profile: string;
 }
 
-export type WorkRequest = CompileRequest | ReplayRequest | CurveRequest;
+export type WorkRequest = CompileRequest | CurveRequest;
 export type WorkerRequest = BuildRequest | WorkRequest;
 
 /** Answers to a `WorkRequest`, in the order in which its parts become known. */
@@ -81,7 +86,6 @@ export type WorkPart =
   | { readonly kind: "verdict"; readonly part: VerdictPart }
   | { readonly kind: "predicted"; readonly part: PredictedPart }
   | { readonly kind: "repair"; readonly part: RepairPart }
-  | { readonly kind: "replay"; readonly part: Replay }
   | { readonly kind: "curve"; readonly milliseconds: readonly (number | null)[] }
   | { readonly kind: "refused"; readonly diagnostics: readonly Diagnostic[] }
   | { readonly kind: "failed"; readonly stack: string }

@@ -146,32 +146,48 @@ export interface PredictedPart {
   readonly assumptions: readonly string[];
 }
 
+/** A slice of a tensor that a step reads, and whose command wrote it last. */
+export interface ReplayRead {
+  readonly slice: string;
+  /** Whether the caller wrote it before the run. */
+  readonly isInput: boolean;
+  /** The steps that ended a write of some of its bytes, the latest last; empty if there are none in this run. */
+  readonly writtenBy: readonly number[];
+}
+
 /** One command begins or ends, or the caller acts. */
 export interface ReplayStep {
   readonly rank: number;
   readonly stream: number;
+  readonly streamName: string;
   /** The position in the rank's list; null for the caller. */
   readonly command: number | null;
   readonly phase: "begins" | "ends" | "acts";
   readonly text: string;
-  readonly reads: readonly string[];
+  /** Of a command that begins. */
+  readonly reads: readonly ReplayRead[];
   readonly writes: readonly string[];
   /** Whether the finding names the command. */
   readonly isNamed: boolean;
+  /** Whether the order that is missing would have forbidden it here. */
+  readonly isWrong: boolean;
 }
 
 export interface OutputDifference {
+  /** `T2 y`. */
   readonly name: string;
   readonly elements: number;
-  readonly wrong: number;
-  readonly largest: number;
+  /** Of the elements, those whose error exceeds the oracle's bound, as the first that does. */
+  readonly firstWrong: string | null;
+  readonly largestError: number;
 }
 
 export interface Replay {
+  readonly finding: number;
   readonly steps: readonly ReplayStep[];
   /** The message with which the run ended early; null if it ended. */
   readonly stopped: string | null;
-  /** Of each output that differs from the result in the usual order. */
+  /** Each output, compared with the oracle. */
   readonly differences: readonly OutputDifference[];
   /** Why there are no values; null if there are. */
   readonly withoutValues: string | null;

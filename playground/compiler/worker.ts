@@ -1,36 +1,25 @@
 /** The worker of both kinds: it evaluates one user's program and is then ended, or it compiles one program after another. */
 import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
-import { type Analysed, analyse, predictedTime } from "./analyse.ts";
+import { analyse, predictedTime } from "./analyse.ts";
 import { buildProgram } from "./build-program.ts";
 import type { WorkAnswer, WorkerRequest, WorkPart, WorkRequest } from "./messages.ts";
-import { replayOf } from "./replay.ts";
 import { closeSandbox } from "./sandbox.ts";
 
-start();
+addEventListener("message", ({ data }: MessageEvent<WorkerRequest>) => {
+  if (data.kind === "build") {
+    const { send, evaluate } = closeSandbox();
+    send(buildProgram(data, evaluate));
+  } else work(data);
+});
 
-function start(): void {
-  const kept: Kept = { analysed: null };
-  addEventListener("message", ({ data }: MessageEvent<WorkerRequest>) => {
-    if (data.kind === "build") {
-      const { send, evaluate } = closeSandbox();
-      send(buildProgram(data, evaluate));
-    } else work(data, kept);
-  });
-}
-
-/** The last compiled program, which a replay is about. */
-interface Kept {
-  analysed: Analysed | null;
-}
-
-function work(request: WorkRequest, kept: Kept): void {
+function work(request: WorkRequest): void {
   const start = performance.now();
   const answer = (part: WorkPart): void => {
     const message: WorkAnswer = { id: request.id, answer: part };
     postMessage(message);
   };
   try {
-    run(request, kept, answer);
+    run(request, answer);
   } catch (error) {
     if (error instanceof DiagnosticError) answer({ kind: "refused", diagnostics: error.diagnostics });
     else answer({ kind: "failed", stack: error instanceof Error ? (error.stack ?? error.message) : String(error) });
@@ -38,10 +27,10 @@ function work(request: WorkRequest, kept: Kept): void {
   answer({ kind: "done", milliseconds: performance.now() - start });
 }
 
-function run(request: WorkRequest, kept: Kept, answer: (part: WorkPart) => void): void {
+function run(request: WorkRequest, answer: (part: WorkPart) => void): void {
   switch (request.kind) {
     case "compile":
-      kept.analysed = analyse(request, answer);
+      analyse(request, answer);
       return;
     case "curve": {
       const { points, options, profile } = request;
@@ -49,8 +38,5 @@ function run(request: WorkRequest, kept: Kept, answer: (part: WorkPart) => void)
       answer({ kind: "curve", milliseconds });
       return;
     }
-    case "replay":
-      if (kept.analysed !== null) answer({ kind: "replay", part: replayOf(kept.analysed, request) });
-      return;
   }
 }

@@ -4,7 +4,7 @@ import type { BuiltVariant, CompileRequest, Source, WorkPart } from "../compiler
 import type { LoweredPart, PredictedPart, RepairPart, Replay, VerdictPart } from "../compiler/parts.ts";
 import { devicesOf, profileTextOf } from "../model/inputs.ts";
 import { type Change, type History, redo, sameInput, startHistory, type State, step, undo } from "../model/state.ts";
-import { createBuilder, createCompiler } from "./workers.ts";
+import { createBuilder, createCompiler, replayOnce } from "./workers.ts";
 
 /** What is known about the present program. Parts of the one before stay until they are replaced. */
 export interface Results {
@@ -19,6 +19,7 @@ export interface Results {
   /** A bug of Braid: its stack. */
   readonly failed: string | null;
   readonly isBusy: boolean;
+  readonly isReplaying: boolean;
   /** From the edit to the last part. */
   readonly milliseconds: number;
 }
@@ -30,6 +31,7 @@ export interface Store {
   readonly undo: () => void;
   readonly redo: () => void;
   readonly replay: (finding: number) => void;
+  readonly closeReplay: () => void;
   /** The present program, to compile in other ways; null if it does not build. */
   readonly source: () => Source | null;
   readonly subscribe: (listener: () => void) => () => void;
@@ -45,6 +47,7 @@ const nothing: Results = {
   refused: [],
   failed: null,
   isBusy: true,
+  isReplaying: false,
   milliseconds: 0,
 };
 
@@ -57,23 +60,26 @@ export function createStore(first: State, profiles: ReadonlyMap<string, string>)
   let results = nothing;
   let source: Source | null = null;
   let id = 0;
+  let stopReplay = (): void => {};
   const publish = (next: Partial<Results>): void => {
     results = { ...results, ...next };
     for (const listener of listeners) listener();
   };
 
+  const requestOf = (state: State, own: Source, number: number): CompileRequest => ({
+    kind: "compile",
+    id: number,
+    source: own,
+    devices: devicesOf(state),
+    options: state.options,
+    profile: profileTextOf(state, profiles),
+    rank: state.rank,
+    edits: Object.entries(state.edits).map(([rank, text]) => ({ rank: Number(rank), text })),
+  });
+
   const compile = (state: State, own: Source, begun: number, number: number): void => {
     source = own;
-    const request: CompileRequest = {
-      kind: "compile",
-      id: number,
-      source: own,
-      devices: devicesOf(state),
-      options: state.options,
-      profile: profileTextOf(state, profiles),
-      rank: state.rank,
-      edits: Object.entries(state.edits).map(([rank, text]) => ({ rank: Number(rank), text })),
-    };
+    const request = requestOf(state, own, number);
     const seen = new Set<WorkPart["kind"]>();
     compiler.work(request, (answer) => {
       seen.add(answer.kind);
@@ -92,8 +98,6 @@ export function createStore(first: State, profiles: ReadonlyMap<string, string>)
         return publish({ predicted: answer.part, repair: null });
       case "repair":
         return publish({ repair: answer.part });
-      case "replay":
-        return publish({ replay: answer.part });
       case "refused":
         return publish({ refused: answer.diagnostics, failed: null });
       case "failed":
@@ -117,7 +121,8 @@ export function createStore(first: State, profiles: ReadonlyMap<string, string>)
   const start = (state: State): void => {
     const number = ++id;
     const begun = performance.now();
-    publish({ isBusy: true });
+    stopReplay();
+    publish({ isBusy: true, isReplaying: false });
     const { document: file } = state;
     if (file.kind === "dump") return compile(state, { kind: "dump", file: file.name, text: file.text }, begun, number);
     const variant = { devices: devicesOf(state) ?? 1, params: state.params };
@@ -158,12 +163,21 @@ export function createStore(first: State, profiles: ReadonlyMap<string, string>)
       move(redo(history));
     },
     replay: (finding) => {
-      compiler.work(
-        { kind: "replay", id: ++id, finding, seed: Number(history.present.options["seed"] ?? 0) },
-        (answer) => {
-          if (answer.kind !== "done") take(answer);
-        },
-      );
+      const { present } = history;
+      if (source === null) return;
+      stopReplay();
+      publish({ isReplaying: true });
+      const seed = Number(present.options["seed"] ?? 0);
+      const request = { kind: "replay", compile: requestOf(present, source, id), finding, seed } as const;
+      stopReplay = replayOnce(request, (answer) => {
+        publish({
+          isReplaying: false,
+          ...(answer.kind === "failed" ? { failed: answer.stack } : { replay: answer.replay }),
+        });
+      });
+    },
+    closeReplay: () => {
+      publish({ replay: null });
     },
     source: () => source,
     subscribe: (listener) => {

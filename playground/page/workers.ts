@@ -2,7 +2,15 @@
  * The page's workers. Each user's program gets a fresh one, prepared in advance and ended after its answer or after a
  * time-out. One compiles; a newer request ends an older one that is still running.
  */
-import type { BuildAnswer, BuildRequest, WorkAnswer, WorkPart, WorkRequest } from "../compiler/messages.ts";
+import type {
+  BuildAnswer,
+  BuildRequest,
+  ReplayAnswer,
+  ReplayRequest,
+  WorkAnswer,
+  WorkPart,
+  WorkRequest,
+} from "../compiler/messages.ts";
 
 /** Programs only build a graph. */
 const buildTimeout = 3000;
@@ -11,8 +19,8 @@ const workTimeout = 60_000;
 const patience = 150;
 
 /** A worker that has the page's security policy, whichever server sends the script: workers of blobs inherit it. */
-function startWorker(): Worker {
-  const script = new URL("worker.js", document.baseURI).href;
+function startWorker(file: "worker.js" | "replay-worker.js" = "worker.js"): Worker {
+  const script = new URL(file, document.baseURI).href;
   const blob = new Blob([`importScripts(${JSON.stringify(script)});`], { type: "text/javascript" });
   const url = URL.createObjectURL(blob);
   const worker = new Worker(url);
@@ -117,4 +125,28 @@ export function createCompiler(): Compiler {
       worker.postMessage(request);
     },
   };
+}
+
+/** Ends the worker after its answer, or when the returned function is called. */
+export function replayOnce(request: ReplayRequest, done: (answer: ReplayAnswer) => void): () => void {
+  const worker = startWorker("replay-worker.js");
+  const stop = (): void => {
+    clearTimeout(timer);
+    worker.terminate();
+  };
+  const finish = (answer: ReplayAnswer): void => {
+    stop();
+    done(answer);
+  };
+  const timer = setTimeout(() => {
+    finish({ kind: "failed", stack: `The replay did not end within ${workTimeout / 1000} seconds.` });
+  }, workTimeout);
+  worker.onmessage = ({ data }: MessageEvent<ReplayAnswer>) => {
+    finish(data);
+  };
+  worker.onerror = (event) => {
+    finish({ kind: "failed", stack: event.message });
+  };
+  worker.postMessage(request);
+  return stop;
 }

@@ -95,23 +95,31 @@ describe("a program", () => {
     expect(lines[(transfer?.line ?? 0) - 1]?.text).toContain("Communication 0");
   });
 
-  it("that does not verify has findings with lines of the edited text, a repair, and a replay", () => {
-    const [host] = parts.lowered?.part.hosts ?? [];
+  it("that does not verify has findings with lines of the edited text, a repair, and a replay", async () => {
+    const small = sourceOf(build(example("allgather-matmul"), { M: "64", K: "32", N: "16", S: "4" }, 2));
+    const given = { devices: 2, options: { on: "cuda", streams: "2" } };
+    const [host] = compile(small, given).parts.lowered?.part.hosts ?? [];
     const lines = host?.lines.map(({ text }) => text) ?? [];
     const wait = lines.findIndex((line) => line.includes("Wait Communication"));
     const broken = lines.toSpliced(wait, 1);
-    const { parts: found, analysed } = compile(source, { edits: [{ rank: 0, text: broken.join("\n") }] });
+    const { parts: found, analysed } = compile(small, { ...given, edits: [{ rank: 0, text: broken.join("\n") }] });
     expect(found.verdict?.part.ok).toBe(false);
     expect(found.predicted).toBeUndefined();
     const [first] = found.verdict?.part.findings ?? [];
     const shown = first?.finding.commands.map(({ line }) => broken[(line ?? 0) - 1]) ?? [];
     expect(shown.some((line) => line?.includes("Communication 0"))).toBe(true);
-    expect(found.repair?.part.added).toMatchObject([{ ranks: [0, 1, 2, 3], after: wait }]);
+    expect(found.repair?.part.added).toMatchObject([{ ranks: [0, 1], after: wait }]);
     const repaired = found.repair?.part.hosts?.map(({ rank, text }) => ({ rank, text })) ?? [];
-    expect(compile(source, { edits: repaired }).parts.verdict?.part.ok).toBe(true);
+    expect(compile(small, { ...given, edits: repaired }).parts.verdict?.part.ok).toBe(true);
     if (analysed === null) throw new Error("not analysed");
-    const replay = replayOf(analysed, { kind: "replay", id: 2, finding: 0, seed: 0 });
-    expect(replay.steps.filter(({ isNamed }) => isNamed).length).toBeGreaterThan(0);
+    const replay = await replayOf(analysed, { finding: 0, seed: 0 });
+    const wrong = replay?.steps.filter(({ isWrong }) => isWrong) ?? [];
+    expect(wrong).toHaveLength(1);
+    expect(wrong[0]?.text).toContain("launch");
+    // Bytes that the collective brings, of which none are there yet.
+    expect(wrong[0]?.reads.some(({ slice, writtenBy }) => slice.startsWith("T") && writtenBy.length === 0)).toBe(true);
+    expect(replay?.withoutValues).toBeNull();
+    expect(replay?.differences.map(({ firstWrong }) => firstWrong !== null)).toEqual([true]);
   });
 });
 

@@ -18,7 +18,8 @@ export function Findings({ store }: PageProps): JSX.Element | null {
       </section>
     );
   }
-  const shown = verdict?.findings.filter(({ finding }) => finding.severity !== "note") ?? [];
+  const numbered = verdict?.findings.map((each, number) => ({ ...each, number })) ?? [];
+  const shown = numbered.filter(({ finding }) => finding.severity !== "note");
   if (verdict === null || shown.length === 0) return null;
   const hosts = repair?.hosts ?? null;
   return (
@@ -47,8 +48,8 @@ export function Findings({ store }: PageProps): JSX.Element | null {
           )}
         </div>
       )}
-      {shown.map(({ finding, text }, i) => (
-        <details key={i} class={`finding ${finding.severity}`} open={i === 0}>
+      {shown.map(({ finding, text, number }, i) => (
+        <details key={number} class={`finding ${finding.severity}`} open={i === 0}>
           <summary>
             <span class="severity">{finding.severity}</span> {finding.message}
           </summary>
@@ -56,11 +57,12 @@ export function Findings({ store }: PageProps): JSX.Element | null {
           {finding.interleaving !== null && (
             <button
               type="button"
+              disabled={results.isReplaying}
               onClick={() => {
-                store.replay(i);
+                store.replay(number);
               }}
             >
-              <Icon name="play" /> Replay step by step
+              <Icon name="play" /> {results.isReplaying ? "Replaying …" : "Replay step by step"}
             </button>
           )}
         </details>

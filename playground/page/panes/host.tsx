@@ -7,6 +7,7 @@ import { createEditor, type Editor, type LineMark } from "../editor.ts";
 import type { PageProps } from "../props.ts";
 import { useLinked, useStore } from "../hooks.ts";
 import { Findings } from "./findings.tsx";
+import { ReplayView } from "./replay.tsx";
 import { RankPicker, shownRank } from "./rank-picker.tsx";
 
 export function HostPane(props: PageProps): JSX.Element {
@@ -36,7 +37,11 @@ export function HostPane(props: PageProps): JSX.Element {
           </button>
         )}
       </div>
-      <Findings {...props} />
+      {results.replay === null ? (
+        <Findings {...props} />
+      ) : (
+        <ReplayView {...props} replay={results.replay} close={store.closeReplay} />
+      )}
       <HostEditor {...props} rank={rank} host={host} />
     </>
   );
