@@ -38,8 +38,18 @@ const { output } = await build({
   output: { dir: dist, chunkFileNames: "chunks/[name].js", sourcemap: true, sourcemapExcludeSources: true },
 });
 
+/** The script of report pages, which the command line writes into them: one file with the packages that it uses. */
+const page = path.join("report", "page.js");
+await build({
+  input: path.join(root, "src/report/page/main.ts"),
+  platform: "browser",
+  moduleTypes: { ".css": "text" },
+  transform: { target: "es2022" },
+  output: { file: path.join(dist, page), format: "esm", minify: true },
+});
+
 // Files of an earlier build would be packed too. Those of the playground are of another build.
-const built = new Set(output.map(({ fileName }) => path.normalize(fileName)));
+const built = new Set([...output.map(({ fileName }) => path.normalize(fileName)), page]);
 for (const file of readdirSync(dist, { recursive: true, encoding: "utf8" })) {
   if (/\.js(\.map)?$/.test(file) && !built.has(file) && !file.startsWith(`playground${path.sep}`))
     rmSync(path.join(dist, file));

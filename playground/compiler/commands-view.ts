@@ -1,7 +1,7 @@
 /** A rank's commands as rows, with the lines of its host program and the orders between its streams. */
 import { commandDetails } from "../../src/commands/command-text.ts";
 import type { Program, RankProgram } from "../../src/commands/program.ts";
-import type { LineOf } from "../../src/cli/program/statement-lines.ts";
+import type { LineOf } from "../../src/host/print/statement-lines.ts";
 import { at } from "../../src/support/invariant.ts";
 import type { CommandRow, RankCommands, StreamEdge } from "./parts.ts";
 

@@ -40,6 +40,8 @@ export interface ExplainedRun {
   readonly overlap: RankOverlap;
   /** What the profile lacks; one sentence each. */
   readonly assumptions: readonly string[];
+  /** When its launches, copies and transfers ran. */
+  readonly trace: readonly TraceEvent[];
 }
 
 /** A run of a Program. */
@@ -108,6 +110,7 @@ export function explainRun(
     regions: regionRows(program, timing, regionOf, { rank, idle: idle.parts, costOf }),
     overlap: at(overlap, rank),
     assumptions: [...assumptions].toSorted(),
+    trace,
   };
 }
 

@@ -42,11 +42,12 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   compile: core,
   tune: [...core, "compile"],
   explain: [...core, "compile", "tune"],
+  report: [...core, "compile", "explain"],
   backends: [...data, "machine", "kernels", "trace", "compile"],
   launch: ["support", "diagnostics", "commands", "trace", "backends"],
   executor: [...core, "compile", "tune", "backends", "launch", "."],
   bench: [...core, "compile", "tune", "backends", "launch", "executor", "."],
-  cli: [...core, "compile", "tune", "backends", "launch", "executor", "bench", "explain", "."],
+  cli: [...core, "compile", "tune", "backends", "launch", "executor", "bench", "explain", "report", "."],
   ".": [...core, "compile", "tune", "explain", "backends", "executor"],
 };
 

@@ -5,8 +5,10 @@ import { compileNames } from "../flags/compile-names.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
+import { requireOutput } from "../terminal/output-file.ts";
 import { withProgress } from "../terminal/progress.ts";
 import type { Terminal } from "../terminal/terminal.ts";
+import { writeExplainReport } from "../report/explained-report.ts";
 import type { ExplainFlags, ExplainResult } from "./explain-file.ts";
 
 export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
@@ -15,6 +17,7 @@ export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) 
   );
   return command.action(async (file: string, flags: ExplainFlags) => {
     const given = givenOptions(command, compileNames);
+    if (flags.report !== undefined) await requireOutput("--report", flags.report);
     const { readTrace } = await import("./measured-trace.ts");
     const trace = flags.measured === undefined ? null : await readTrace(flags.measured);
     const devices = (await givenDevices(command, file, flags)) ?? trace?.run.devices ?? flags.devices;
@@ -36,6 +39,7 @@ export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) 
       ...explainDocument(result),
       whatIf: other === null ? undefined : { changes: Object.fromEntries(flags.whatIf), ...explainDocument(other) },
     });
+    if (flags.report !== undefined) await writeExplainReport(flags.report, result);
     terminal.out(flags.json ? `${JSON.stringify(document(), undefined, 2)}\n` : explainText(result, other, terminal));
     finish(exitStatus.ok);
   });

@@ -4,6 +4,7 @@ import { type Cause, causes } from "../../explain/causes.ts";
 import type { ExplainedRun } from "../../explain/explain-run.ts";
 import type { Explanation } from "../../explain/explain.ts";
 import type { RegionRow } from "../../explain/region-rows.ts";
+import { bytesText, percentText, timeText } from "../../support/quantities.ts";
 import { counted } from "../../support/wording.ts";
 import { reshardingLines } from "../lower/reshardings-text.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
@@ -38,28 +39,32 @@ function whatIfText(
   const [first] = all;
   const because = first === undefined || exposed <= 0 ? "" : `, most of it ${causes[first.cause].label}`;
   const speed = (now.milliseconds / milliseconds).toFixed(2);
-  return [`what if ${changes}: ${time(milliseconds)}, ${speed} times as fast; ${time(exposed)} exposed${because}`];
+  return [
+    `what if ${changes}: ${timeText(milliseconds)}, ${speed} times as fast; ${timeText(exposed)} exposed${because}`,
+  ];
 }
 
 function verdict({ file, flags, profile, explanation }: ExplainResult, colors: Colors): readonly string[] {
   const { run, isMeasured, predicted, serial, peakBytes } = explanation;
   const { milliseconds, floor, exposed, overlap } = run;
   const beside = (of: (run: ExplainedRun) => number): string =>
-    isMeasured && predicted !== null ? ` (${time(of(predicted))} predicted)` : "";
+    isMeasured && predicted !== null ? ` (${timeText(of(predicted))} predicted)` : "";
   const hidden =
-    overlap.overlap === null ? "nothing moves between devices" : `${percent(overlap.overlap)} of communication hidden`;
+    overlap.overlap === null
+      ? "nothing moves between devices"
+      : `${percentText(overlap.overlap)} of communication hidden`;
   const against =
-    serial === null ? [] : [`serial (collective, then GEMM) ${time(serial)}, ${ratio(serial / milliseconds)}`];
+    serial === null ? [] : [`serial (collective, then GEMM) ${timeText(serial)}, ${ratio(serial / milliseconds)}`];
   return [
     [
-      `${file}: ${colors.bold(time(milliseconds))} ${isMeasured ? "measured" : "predicted"} on ${counted(flags.devices, "device")}${beside((each) => each.milliseconds)}`,
+      `${file}: ${colors.bold(timeText(milliseconds))} ${isMeasured ? "measured" : "predicted"} on ${counted(flags.devices, "device")}${beside((each) => each.milliseconds)}`,
       hidden,
-      `${time(exposed)} exposed${beside((each) => each.exposed)}`,
+      `${timeText(exposed)} exposed${beside((each) => each.exposed)}`,
     ].join("; "),
     [
-      `floor ${time(floor.milliseconds)}: compute ${time(floor.compute)}, communication ${time(floor.communication)}, longest chain ${time(floor.chain)}`,
+      `floor ${timeText(floor.milliseconds)}: compute ${timeText(floor.compute)}, communication ${timeText(floor.communication)}, longest chain ${timeText(floor.chain)}`,
       ...against,
-      `${bytes(peakBytes)} a device`,
+      `${bytesText(peakBytes)} a device`,
     ].join("; "),
     ...(profile === null ? [] : [`machine: ${profile.machine}`]),
   ];
@@ -76,11 +81,11 @@ function regionsText(rows: readonly RegionRow[]): readonly string[] {
       shortened(row.statement),
       row.isLoop ? String(row.chunks) : "no loop",
       String(row.streams),
-      time(row.gemms),
-      ...moved.map((key) => bytes(row[key])),
-      time(row.communication),
-      row.hidden === null ? "" : percent(row.hidden),
-      time(row.exposed),
+      timeText(row.gemms),
+      ...moved.map((key) => bytesText(row[key])),
+      timeText(row.communication),
+      row.hidden === null ? "" : percentText(row.hidden),
+      timeText(row.exposed),
     ]);
   }
   return [...trimmedLines(table.toString()), ""];
@@ -109,9 +114,9 @@ function causesText({ run, isMeasured, predicted }: Explanation, colors: Colors)
   for (const { cause, milliseconds: each } of shown) {
     table.push([
       colors.bold(causes[cause].label),
-      time(each),
-      percent(each / milliseconds),
-      ...(beside === null ? [] : [time(timeOf(beside, cause))]),
+      timeText(each),
+      percentText(each / milliseconds),
+      ...(beside === null ? [] : [timeText(timeOf(beside, cause))]),
       causes[cause].sentence,
     ]);
   }
@@ -119,7 +124,7 @@ function causesText({ run, isMeasured, predicted }: Explanation, colors: Colors)
   const remedy = first === undefined || first.milliseconds <= 0 ? null : causes[first.cause].remedy;
   return [
     ...trimmedLines(table.toString()),
-    `sum ${time(exposed)}${remedy === null ? "" : `; most would gain: ${remedy}`}`,
+    `sum ${timeText(exposed)}${remedy === null ? "" : `; most would gain: ${remedy}`}`,
   ];
 }
 
@@ -144,24 +149,8 @@ function timeOf(run: ExplainedRun, cause: Cause): number {
   return run.causes.find((each) => each.cause === cause)?.milliseconds ?? 0;
 }
 
-function time(milliseconds: number): string {
-  const size = Math.abs(milliseconds);
-  if (size >= 100) return `${milliseconds.toFixed(0)} ms`;
-  return size >= 1 ? `${milliseconds.toFixed(2)} ms` : `${(1000 * milliseconds).toFixed(1)} us`;
-}
-
-function percent(part: number): string {
-  return `${(100 * part).toFixed(1)} %`;
-}
-
 function ratio(value: number): string {
   return `${value.toFixed(2)} times as long`;
-}
-
-function bytes(count: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB"];
-  const power = count < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(count) / 3));
-  return `${(count / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power] ?? ""}`;
 }
 
 /** A statement without what its tensors are, to fit a column. */
@@ -183,7 +172,6 @@ export function explainDocument({
   milliseconds,
 }: ExplainResult): object {
   const { run, isMeasured, predicted, serial, peakBytes, choice, reshardings } = explanation;
-  const { idle, ...rest } = run;
   return {
     file,
     devices: flags.devices,
@@ -192,9 +180,10 @@ export function explainDocument({
     sizes: Object.fromEntries(sizes),
     machine: profile?.machine,
     measured: isMeasured,
-    ...rest,
-    idle,
-    predicted: isMeasured ? predicted : undefined,
+    ...run,
+    // braid run --trace writes it.
+    trace: undefined,
+    predicted: isMeasured ? predicted && { ...predicted, trace: undefined } : undefined,
     serial,
     peakBytes,
     reshardings: reshardings ?? undefined,

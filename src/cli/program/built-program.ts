@@ -6,7 +6,7 @@ import type { HostProgram } from "../../host/nodes.ts";
 import type { ParsedContainer } from "../../host/parse/parse.ts";
 import type { Parameters } from "../../host/program-file.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import type { LineOf } from "./statement-lines.ts";
+import type { LineOf } from "../../host/print/statement-lines.ts";
 
 export type BuildFlags = Options<"devices" | "set" | "scalar" | "container" | "roots">;
 

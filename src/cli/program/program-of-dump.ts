@@ -7,7 +7,7 @@ import { badReference } from "./dump-file.ts";
 import { requireKnownParameters } from "./known-parameters.ts";
 import { loadDump } from "./load-dump.ts";
 import { revived } from "./apart/revive.ts";
-import { dumpLines } from "./statement-lines.ts";
+import { dumpLines } from "../../host/print/statement-lines.ts";
 
 /**
  * `building`: of the reference; null without one. Throws what `loadDump` and `building` throw, and `option-unknown`.

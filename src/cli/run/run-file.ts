@@ -31,6 +31,8 @@ import { inputSizes } from "../program/input-sizes.ts";
 import { isDumpFile, requireNotLowered } from "../program/dump-file.ts";
 import { requireMatchingReference } from "../program/matching-reference.ts";
 import { findInputFiles, readInputFiles, requireFileShapes, sizesWithFiles } from "../tensor-files/input-files.ts";
+import { writeExplainReport } from "../report/explained-report.ts";
+import { requireOutput } from "../terminal/output-file.ts";
 import type { Step } from "../terminal/progress.ts";
 import { gatherRuns, type OneRun, type Runs } from "./gather.ts";
 import { drawInputs, drawSpecialInputs, requireInputMemory } from "./inputs.ts";
@@ -86,6 +88,8 @@ export async function runFile(
   { backend, world, building, step }: RunSetting,
 ): Promise<RunResult | null> {
   requireTimesToExplain(flags);
+  requireExplainedReport(flags);
+  if (flags.report !== undefined) await requireOutput("--report", flags.report);
   if (flags.trace !== undefined) await requireTraceFile(flags.trace);
   // Rank 0 writes, perhaps on another machine.
   const folder = (world?.rank ?? 0) === 0 ? await requireOutputFolder(flags) : null;
@@ -169,6 +173,10 @@ export async function runFile(
   const last = at(ran.runs, ran.runs.length - 1);
   const trace = flags.trace === undefined ? null : await writeTrace(flags.trace, last, flags, step);
   const explained = flags.explain ? await explainRunOf(last) : null;
+  if (flags.report !== undefined && explained !== null) {
+    step(`writing ${flags.report}`);
+    await writeExplainReport(flags.report, explained);
+  }
   const copies = copiesOf(lowered, sizes, ran.outputs);
   const written = folder === null ? [] : await writeOutputFiles(folder, outputsByName(lowered, copies));
   if (flags.check !== undefined) step("evaluating the oracle");
@@ -266,6 +274,18 @@ function requireTimesToExplain({ explain, interleaving }: RunFlags): void {
     found: `--explain with --interleaving ${interleaving}`,
     expected: "a run by the back end's own threads or GPUs",
     help: "remove --interleaving, or predict with braid explain",
+  });
+}
+
+function requireExplainedReport({ explain, report }: RunFlags): void {
+  if (explain || report === undefined) return;
+  fail({
+    code: "option-value",
+    message: "the report of a run shows it explained, so it needs --explain",
+    place: { kind: "option", text: `--report ${report}` },
+    found: "--report without --explain",
+    expected: "--explain --report FILE",
+    help: "add --explain, or write a trace for ui.perfetto.dev with --trace FILE",
   });
 }
 

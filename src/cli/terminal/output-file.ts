@@ -1,5 +1,5 @@
 /**
- * Output files of `braid bench` and `braid calibrate`. Whether they can be written is checked before the measurement,
+ * Output files of `bench`, `calibrate` and `explain`. Whether they can be written is checked before the work,
  * which may be long.
  */
 import { access, constants, writeFile } from "node:fs/promises";
@@ -13,7 +13,7 @@ export async function requireOutput(flag: string, file: string): Promise<void> {
 }
 
 /** Throws `file-unwritable`. */
-export async function writeOutput(flag: string, file: string, text: string): Promise<void> {
+export async function writeOutput(flag: string, file: string, text: string | readonly string[]): Promise<void> {
   await writeFile(file, text).catch((error: unknown) => unwritable(flag, file, error));
 }
 

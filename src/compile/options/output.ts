@@ -66,9 +66,9 @@ export const outputRows = {
   },
   report: {
     ...output,
-    commands: ["verify"],
+    commands: ["run", "verify", "explain"],
     kind: text("file", "report.html"),
-    help: "write the findings as one HTML page",
+    help: "write one HTML page: the timeline of every stream, and why time is exposed or what was found",
   },
   repair: {
     ...output,

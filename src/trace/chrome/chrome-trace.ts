@@ -17,7 +17,7 @@ import type { TraceEvent, TraceOrigin } from "../event.ts";
 import { eventTable, movingSince } from "../event-table.ts";
 import { type PlacedTimes, placeSlices } from "./place-slices.ts";
 import { type Slice, slicesOf } from "./slices.ts";
-import type { StreamInfo } from "../../commands/command.ts";
+import { inTrackOrder } from "../track-order.ts";
 
 export interface ChromeTrace {
   readonly displayTimeUnit: "ns";
@@ -188,13 +188,6 @@ function microseconds(nanoseconds: number): number {
 /** Viewers treat process 0 as idle. */
 function processOf(rank: number): number {
   return rank + 1;
-}
-
-const roles: readonly StreamInfo["role"][] = ["caller", "worker", "communicator", "pair", "copy"];
-
-/** Streams in the order of their tracks. */
-function inTrackOrder(streams: readonly StreamInfo[]): readonly StreamInfo[] {
-  return streams.toSorted((a, b) => roles.indexOf(a.role) - roles.indexOf(b.role) || a.id - b.id);
 }
 
 /**

@@ -116,7 +116,7 @@ function bytesText({ program, rank, index }: Context): string {
 }
 
 /** `Allgather`, `Reduce sum to rank 2`, `send to 1, recv from 3`, `4 sends, 4 recvs`. */
-function operationName(operation: Collective | PointToPointGroup): string {
+export function operationName(operation: Collective | PointToPointGroup): string {
   if (operation.kind === "collective") {
     const { type, reduceOp, root, team } = operation;
     const op = reduceOp === null ? "" : ` ${reduceOp}`;

@@ -1,0 +1,35 @@
+/** The report as one HTML file: the page's script and, compressed, its data. It loads nothing. */
+import { readFile } from "node:fs/promises";
+import { deflateRawSync } from "node:zlib";
+import { packageFile } from "../../backends/package-file.ts";
+import type { ReportData } from "../../report/data/report-data.ts";
+import { encodeColumns } from "../../support/columns.ts";
+
+/** The file's text in pieces. */
+export async function reportPage(data: ReportData): Promise<readonly string[]> {
+  const script = await readFile(packageFile("dist/report/page.js"), "utf8");
+  const { json, bytes } = encodeColumns(data);
+  return [
+    `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>${escapeText(data.title)}: ${escapeText(data.verdict.text)}</title>
+</head>
+<body>
+<noscript>This report needs JavaScript.</noscript>
+`,
+    embedded("br-json", Buffer.from(json)),
+    embedded("br-columns", bytes),
+    `<script type="module">${script}</script>\n</body>\n</html>\n`,
+  ];
+}
+
+function embedded(id: string, bytes: Uint8Array): string {
+  return `<script type="text/plain" id="${id}">${deflateRawSync(bytes).toString("base64")}</script>\n`;
+}
+
+function escapeText(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
+}

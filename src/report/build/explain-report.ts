@@ -1,0 +1,152 @@
+/** The report of an explained run: predicted, measured, or measured below the predicted one. */
+import { causes } from "../../explain/causes.ts";
+import type { Explanation } from "../../explain/explain.ts";
+import type { ExplainedRun } from "../../explain/explain-run.ts";
+import { shortStatement } from "../../commands/short-statement.ts";
+import { bytesText, percentText, timeText } from "../../support/quantities.ts";
+import { counted } from "../../support/wording.ts";
+import type { Fact, LinkedTable, ReportData, Row } from "../data/report-data.ts";
+import type { TimelineRun } from "../data/timeline-data.ts";
+import { hostTexts } from "./host-texts.ts";
+import { timelineRanks } from "./run.ts";
+import { timelineRun } from "./timed-run.ts";
+import { createWorks } from "./works.ts";
+
+export interface ExplainReport {
+  /** The program file. */
+  readonly title: string;
+  /** The machine of the profile; null without one. */
+  readonly machine: string | null;
+  readonly explanation: Explanation;
+}
+
+export function explainReport({ title, machine, explanation }: ExplainReport): ReportData {
+  const { compilation, run, isMeasured, predicted, choice } = explanation;
+  const { program } = compilation;
+  const { texts, lines } = hostTexts(compilation.hosts);
+  const works = createWorks(program, lines);
+  const traced = (explained: ExplainedRun, name: string): TimelineRun =>
+    timelineRun({ program, explained, trace: explained.trace, milliseconds: explained.milliseconds, name }, works);
+  const runs = [
+    ...(predicted === null ? [] : [traced(predicted, "predicted")]),
+    ...(isMeasured ? [traced(run, "measured")] : []),
+  ];
+  const timeline = { unit: "milliseconds", ranks: timelineRanks(program), runs, ...works.rows() } as const;
+  const how = isMeasured ? "measured" : "predicted";
+  const devices = counted(program.ranks.length, "device");
+  return {
+    title,
+    verdict: {
+      tone: "plain",
+      text: `${timeText(run.milliseconds)} ${how} on ${devices}, ${timeText(run.exposed)} of it exposed`,
+    },
+    facts: facts(explanation),
+    views: [{ name: "run", timeline, marked: [] }],
+    tables: [causesTable(explanation), regionsTable(run)].filter(({ rows }) => rows.length > 0),
+    findings: [],
+    hosts: texts,
+    notes: [
+      ...(machine === null ? [] : [`Machine: ${machine}.`]),
+      ...(choice === null ? [] : [`Schedule: ${choice.reason}`]),
+      ...run.assumptions.map((text) => `Assumed: ${text}`),
+    ],
+  };
+}
+
+function facts({ run, isMeasured, predicted, serial, peakBytes }: Explanation): readonly Fact[] {
+  const { milliseconds, floor, exposed, overlap } = run;
+  const bounds = `compute ${timeText(floor.compute)}, communication ${timeText(floor.communication)}, longest chain ${timeText(floor.chain)}`;
+  const share = `${percentText(exposed / milliseconds)} of the run`;
+  const beside = isMeasured ? predicted : null;
+  return [
+    isMeasured
+      ? { label: "measured", value: timeText(milliseconds), note: "the traced run, which replays no graph" }
+      : { label: "predicted", value: timeText(milliseconds), note: "the simulated run, with the fixed cost of a run" },
+    ...(beside === null
+      ? []
+      : [
+          {
+            label: "predicted",
+            value: timeText(beside.milliseconds),
+            note: `${(beside.milliseconds / milliseconds).toFixed(2)} times the measured time`,
+          },
+        ]),
+    {
+      label: "exposed",
+      value: timeText(exposed),
+      note: beside === null ? share : `${share}; ${timeText(beside.exposed)} predicted`,
+    },
+    {
+      label: "communication hidden",
+      value: overlap.overlap === null ? "none" : percentText(overlap.overlap),
+      note: overlap.overlap === null ? "nothing moves between devices" : `of ${timeText(overlap.communication)}`,
+    },
+    { label: "floor", value: timeText(floor.milliseconds), note: bounds },
+    ...(serial === null
+      ? []
+      : [
+          {
+            label: "serial",
+            value: timeText(serial),
+            note: `collective, then GEMM: ${(serial / (predicted ?? run).milliseconds).toFixed(2)} times as long`,
+          },
+        ]),
+    { label: "memory", value: bytesText(peakBytes), note: "of the device that needs the most" },
+  ];
+}
+
+function causesTable({ run, isMeasured, predicted }: Explanation): LinkedTable {
+  const { causes: found, milliseconds, rank } = run;
+  const beside = isMeasured ? predicted : null;
+  return {
+    title: "Why time is exposed",
+    note: `On rank ${rank}, which ends last. The times add up to the exposed time; a negative one is a gain.`,
+    columns: [
+      { label: "cause", numeric: false },
+      { label: "time", numeric: true },
+      { label: "of the run", numeric: true },
+      ...(beside === null ? [] : [{ label: "predicted", numeric: true }]),
+    ],
+    rows: found
+      .filter(({ milliseconds: each }) => Math.abs(each) >= 0.001 * milliseconds)
+      .map(({ cause, milliseconds: each }): Row => {
+        const { label, sentence, remedy } = causes[cause];
+        const expected = beside?.causes.find((other) => other.cause === cause)?.milliseconds ?? 0;
+        return {
+          cells: [
+            label,
+            timeText(each),
+            percentText(each / milliseconds),
+            ...(beside === null ? [] : [timeText(expected)]),
+          ],
+          note: remedy === null || each <= 0 ? sentence : `${sentence} Shorter with ${remedy}.`,
+          link: { kind: "cause", cause },
+        };
+      }),
+  };
+}
+
+/** Columns of bytes that no region has are left out. */
+function regionsTable({ regions }: ExplainedRun): LinkedTable {
+  const moved = (["sent", "received", "transferred"] as const).filter((key) => regions.some((row) => row[key] > 0));
+  const columns = ["chunks", "streams", "GEMMs", ...moved, "communication", "hidden", "exposed"];
+  return {
+    title: "Regions",
+    note: "Statements of the host program that communicate, mostly loops.",
+    columns: [{ label: "region", numeric: false }, ...columns.map((label) => ({ label, numeric: true }))],
+    rows: regions.map((row): Row => ({
+      cells: [
+        shortStatement(row.statement),
+        row.isLoop ? String(row.chunks) : "no loop",
+        String(row.streams),
+        timeText(row.gemms),
+        ...moved.map((key) => bytesText(row[key])),
+        timeText(row.communication),
+        row.hidden === null ? "" : percentText(row.hidden),
+        timeText(row.exposed),
+      ],
+      note: "",
+      link: { kind: "region", region: row.region },
+    })),
+  };
+}

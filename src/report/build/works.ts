@@ -1,0 +1,118 @@
+/** What the slices of a run are: one row for all commands of one statement that do the same. */
+import { touchesPeers } from "../../commands/barriers.ts";
+import type { Command } from "../../commands/command.ts";
+import { commandDetails, kernelText } from "../../commands/command-text.ts";
+import type { Program } from "../../commands/program.ts";
+import { shortStatement } from "../../commands/short-statement.ts";
+import { at } from "../../support/invariant.ts";
+import { unreachable } from "../../support/unreachable.ts";
+import { operationName } from "../../trace/chrome/slices.ts";
+import { bytesOf, flopsOf, peerOf } from "../../trace/command-work.ts";
+import type { Statement, TimelineData, Work } from "../data/timeline-data.ts";
+
+/** The rows that slices refer to, in the order in which they were first asked for. */
+export interface Works {
+  /** The row of the command at `index` of `rank`'s list; `waits`: of the time in which its stream is blocked by it. */
+  readonly workOf: (rank: number, index: number, waits: boolean) => number;
+  readonly iterationOf: (rank: number, index: number) => number;
+  readonly rows: () => Pick<TimelineData, "works" | "statements" | "iterations">;
+}
+
+/** A text of a host program by rank, and the line on which the statement at a path begins in it. */
+export interface HostLines {
+  readonly hostOf: (rank: number) => number;
+  readonly lineOf: (rank: number, path: readonly number[]) => number | null;
+}
+
+export function createWorks(program: Program, { hostOf, lineOf }: HostLines): Works {
+  const works: Work[] = [];
+  const statements: Statement[] = [];
+  const iterations = new Map<string, number>([["", 0]]);
+  const known = new Map<string, number>();
+  const statementsByPath = new Map<string, number>();
+  /** Of kernels, by id: their operands are the same in every launch. */
+  const kernelWork = new Map<number, { readonly bytes: number | null; readonly flops: number }>();
+
+  const statementOf = (rank: number, index: number): number => {
+    const { statement, path } = at(at(program.ranks, rank).origins, index);
+    const host = hostOf(rank);
+    const key = `${host} ${path.join(".")}`;
+    const found = statementsByPath.get(key);
+    if (found !== undefined) return found;
+    statementsByPath.set(key, statements.length);
+    const line = lineOf(rank, path);
+    return statements.push({ text: shortStatement(statement), region: path[0] ?? 0, host, line }) - 1;
+  };
+
+  const amountOf = (rank: number, index: number, command: Command): Pick<Work, "bytes" | "flops"> => {
+    if (command.kind !== "launch") return { bytes: bytesOf(program, rank, index), flops: 0 };
+    const before = kernelWork.get(command.kernel);
+    if (before !== undefined) return before;
+    const amount = { bytes: bytesOf(program, rank, index), flops: flopsOf(at(program.kernels, command.kernel)) };
+    kernelWork.set(command.kernel, amount);
+    return amount;
+  };
+
+  return {
+    workOf: (rank, index, waits) => {
+      const list = at(program.ranks, rank);
+      const command = at(list.commands, index);
+      const statement = statementOf(rank, index);
+      const { kind, label } = waits ? waitingFor(command) : runs(program, rank, command);
+      const amount = waits ? { bytes: null, flops: 0 } : amountOf(rank, index, command);
+      const what = command.kind === "launch" ? command.kernel : kind === "order" || kind === "mark" ? index : "";
+      const key = `${kind} ${label} ${statement} ${amount.bytes} ${what}`;
+      const found = known.get(key);
+      if (found !== undefined) return found;
+      known.set(key, works.length);
+      const details =
+        command.kind === "launch" ? kernelText(at(program.kernels, command.kernel)) : detailsOf(list, index);
+      return works.push({ kind, label, details, statement, ...amount }) - 1;
+    },
+    iterationOf: (rank, index) => {
+      const text = at(at(program.ranks, rank).origins, index).iteration.join(", ");
+      const found = iterations.get(text) ?? iterations.size;
+      iterations.set(text, found);
+      return found;
+    },
+    rows: () => ({ works, statements, iterations: [...iterations.keys()] }),
+  };
+}
+
+function detailsOf(list: Program["ranks"][number], index: number): string {
+  return `${at(list.commands, index).kind} ${commandDetails(list, index)}`;
+}
+
+function waitingFor(command: Command): Pick<Work, "kind" | "label"> {
+  if (command.kind === "transfer") return { kind: "wait", label: "wait for peers" };
+  return { kind: "wait", label: command.kind === "waitSignal" ? "wait for a signal" : "wait for an event" };
+}
+
+function runs(program: Program, rank: number, command: Command): Pick<Work, "kind" | "label"> {
+  switch (command.kind) {
+    case "launch": {
+      const kernel = at(program.kernels, command.kernel);
+      const [label = kernel.kind] = kernelText(kernel).split(":");
+      if (touchesPeers(program, rank, command)) return { kind: "transfer", label };
+      return { kind: kernel.kind === "matmul" || kernel.kind === "linear" ? "gemm" : "kernel", label };
+    }
+    case "copy": {
+      const peer = peerOf(program, rank, command);
+      if (peer === null) return { kind: "localCopy", label: "copy" };
+      return { kind: "copy", label: `${peer.direction} rank ${peer.rank}` };
+    }
+    case "transfer":
+      return { kind: "transfer", label: operationName(command.operation) };
+    case "recordEvent":
+    case "waitEvent":
+      return { kind: "order", label: `${command.kind === "recordEvent" ? "record" : "wait for"} e${command.event}` };
+    case "signal":
+    case "waitSignal":
+      return { kind: "order", label: `${command.kind === "signal" ? "signal" : "wait for"} slot ${command.slot}` };
+    case "alloc":
+    case "free":
+      return { kind: "mark", label: `${command.kind} ${at(program.buffers, command.buffer).name}` };
+    default:
+      return unreachable(command);
+  }
+}

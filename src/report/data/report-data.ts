@@ -1,0 +1,90 @@
+/** What the report page shows, as plain data: `explain`, `verify` and `run --explain` each build one. */
+import type { TimelineData } from "./timeline-data.ts";
+
+export interface ReportData {
+  /** The program file. */
+  readonly title: string;
+  readonly verdict: Verdict;
+  /** The figures under the verdict. */
+  readonly facts: readonly Fact[];
+  /** One of them is shown at a time. */
+  readonly views: readonly View[];
+  readonly tables: readonly LinkedTable[];
+  /** What the verifier says is wrong, or notes. */
+  readonly findings: readonly FindingData[];
+  /** The host programs' texts; ranks that run the same share one. */
+  readonly hosts: readonly HostText[];
+  /** One sentence each: assumptions, the reason for the schedule. */
+  readonly notes: readonly string[];
+}
+
+export interface Verdict {
+  readonly tone: "good" | "bad" | "plain";
+  /** One line. */
+  readonly text: string;
+}
+
+export interface Fact {
+  readonly label: string;
+  readonly value: string;
+  /** What it is, in a sentence; empty if its label says it. */
+  readonly note: string;
+}
+
+/** A timeline to look at. */
+export interface View {
+  readonly name: string;
+  readonly timeline: TimelineData;
+  /** The commands that it is about. */
+  readonly marked: readonly CommandRef[];
+}
+
+export interface CommandRef {
+  readonly rank: number;
+  /** The position in its rank's command list. */
+  readonly command: number;
+}
+
+export interface LinkedTable {
+  readonly title: string;
+  /** One sentence: what its rows are. */
+  readonly note: string;
+  readonly columns: readonly Column[];
+  readonly rows: readonly Row[];
+}
+
+export interface Column {
+  readonly label: string;
+  readonly numeric: boolean;
+}
+
+export interface Row {
+  readonly cells: readonly string[];
+  /** More about it, in a sentence; empty if there is nothing to say. */
+  readonly note: string;
+  /** What a click selects in the timeline. */
+  readonly link: Link;
+}
+
+/** What a row or line stands for in a timeline. */
+export type Link =
+  | { readonly kind: "region"; readonly region: number }
+  | { readonly kind: "cause"; readonly cause: string }
+  | { readonly kind: "commands"; readonly view: number; readonly commands: readonly CommandRef[] }
+  | { readonly kind: "nothing" };
+
+export interface FindingData {
+  readonly severity: "error" | "warning" | "note";
+  readonly code: string;
+  readonly message: string;
+  /** The rest of the diagnostic, as the command line prints it. */
+  readonly text: string;
+  readonly link: Link;
+  /** The interleaving that shows it, and the command that replays it; null if one run cannot show it. */
+  readonly replay: { readonly interleaving: string; readonly command: string } | null;
+}
+
+export interface HostText {
+  readonly ranks: readonly number[];
+  readonly lines: readonly string[];
+}

@@ -1,0 +1,23 @@
+/** Makes elements. */
+interface Attributes {
+  readonly class?: string;
+  readonly text?: string;
+  readonly title?: string;
+  readonly [name: `aria-${string}` | `data-${string}`]: string;
+  readonly role?: string;
+  readonly scope?: string;
+  readonly tabindex?: string;
+  readonly type?: string;
+}
+
+export function make<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  { text, ...attributes }: Attributes = {},
+  ...children: readonly (Node | string)[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  if (text !== undefined) element.textContent = text;
+  element.append(...children);
+  return element;
+}

@@ -1,0 +1,111 @@
+/** The texts of the host programs. A line and the slices that its statement issued point at each other. */
+import { counted } from "../../support/wording.ts";
+import type { HostText } from "../data/report-data.ts";
+import { make } from "./dom.ts";
+
+export interface LinePlace {
+  /** An index into the texts, and a line from 1. */
+  readonly host: number;
+  readonly line: number;
+}
+
+export interface HostPane {
+  readonly element: HTMLElement;
+  /** Marks a line; none with null. */
+  readonly mark: (place: LinePlace | null) => void;
+  /** Shows a line, and marks it until another one is. */
+  readonly reveal: (place: LinePlace) => void;
+}
+
+export function createHostPane(
+  texts: readonly HostText[],
+  {
+    onHover,
+    onPick,
+  }: { readonly onHover: (place: LinePlace | null) => void; readonly onPick: (place: LinePlace) => void },
+): HostPane {
+  const bodies = texts.map(({ lines }, host) => body(lines, host));
+  const holder = make("div", { class: "br-code", tabindex: "0", role: "region", "aria-label": "Host program" });
+  const picker = make("select", { "aria-label": "Ranks" });
+  let current = -1;
+  let marked: HTMLElement | null = null;
+  const show = (host: number): void => {
+    const next = bodies[host];
+    if (next === undefined || host === current) return;
+    current = host;
+    picker.value = String(host);
+    holder.replaceChildren(next);
+  };
+  for (const [host, { ranks }] of texts.entries()) {
+    const option = make("option", { text: ranksText(ranks) });
+    option.value = String(host);
+    picker.append(option);
+  }
+  picker.addEventListener("change", () => {
+    show(Number(picker.value));
+  });
+  show(0);
+  const mark = (place: LinePlace | null): void => {
+    marked?.classList.remove("br-marked");
+    marked = place === null ? null : lineOf(place);
+    marked?.classList.add("br-marked");
+  };
+  const lineOf = ({ host, line }: LinePlace): HTMLElement | null =>
+    bodies[host]?.querySelector<HTMLElement>(`[data-line="${line}"]`) ?? null;
+  const head = make(
+    "div",
+    { class: "br-bar" },
+    make("h2", { text: "Host program" }),
+    make("span", { class: "br-grow" }),
+  );
+  if (texts.length > 1) head.append(picker);
+  else head.append(make("span", { class: "br-note", text: ranksText(texts[0]?.ranks ?? []) }));
+  const element = make("section", { class: "br-panel br-host" }, head, holder);
+  element.hidden = texts.length === 0;
+  return {
+    element,
+    mark,
+    reveal: (place) => {
+      show(place.host);
+      mark(place);
+      const line = lineOf(place);
+      if (line !== null) holder.scrollTop = line.offsetTop - holder.clientHeight / 2;
+    },
+  };
+
+  function body(lines: readonly string[], host: number): HTMLElement {
+    const list = make("div", { class: "br-lines" });
+    for (const [i, text] of lines.entries()) {
+      if (i === 0 && text === "") continue;
+      const line = make(
+        "div",
+        { class: "br-line", "data-line": String(i + 1) },
+        make("span", { class: "br-line-number", text: String(i + 1) }),
+        make("code", { text }),
+      );
+      list.append(line);
+    }
+    list.addEventListener("pointerover", (event) => {
+      const place = placeOf(event.target, host);
+      onHover(place);
+    });
+    list.addEventListener("pointerleave", () => {
+      onHover(null);
+    });
+    list.addEventListener("click", (event) => {
+      const place = placeOf(event.target, host);
+      if (place !== null) onPick(place);
+    });
+    return list;
+  }
+}
+
+function placeOf(target: EventTarget | null, host: number): LinePlace | null {
+  const line = target instanceof Element ? target.closest("[data-line]")?.getAttribute("data-line") : null;
+  return line === null || line === undefined ? null : { host, line: Number(line) };
+}
+
+/** `all ranks alike`, `rank 2`, `ranks 0, 2`. */
+function ranksText(ranks: readonly number[]): string {
+  return ranks.length === 1 ? `rank ${ranks[0] ?? 0}` : `${counted(ranks.length, "rank")}: ${ranks.join(", ")}`;
+}

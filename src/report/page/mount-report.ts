@@ -1,0 +1,181 @@
+/** The report page: verdict, timeline, tables, findings and host programs, linked with each other. */
+import { at } from "../../support/invariant.ts";
+import type { Link, ReportData } from "../data/report-data.ts";
+import type { SliceRef } from "../data/timeline-data.ts";
+import { kindLabels } from "../view/describe.ts";
+import type { Selected } from "../view/selection.ts";
+import { sliceKinds } from "../view/coverage.ts";
+import { make } from "./dom.ts";
+import { createHostPane } from "./host-pane.ts";
+import { findingList, linkedTable } from "./lists.ts";
+import { mountTimeline } from "./mount-timeline.ts";
+import style from "./style.css";
+import { swatch } from "./tip.ts";
+
+export function mountReport(element: HTMLElement, data: ReportData): void {
+  const root = make("div", { class: "br-report" });
+  document.head.append(make("style", { text: style }));
+  element.append(root);
+  let view = 0;
+  /** The link whose rows are marked as pressed, as JSON; links by their JSON. */
+  let chosen: string | null = null;
+  const links = new Map<string, Selected>();
+  const timelineData = () => at(data.views, view).timeline;
+
+  const host = createHostPane(data.hosts, {
+    onHover: (place) => {
+      timeline?.highlight(place === null ? linkOf(chosen) : { kind: "line", ...place }, false);
+    },
+    onPick: (place) => {
+      choose({ kind: "line", ...place }, true);
+    },
+  });
+  const holder = make("div", { class: "br-holder" });
+  const clear = make("button", { type: "button", text: "Clear highlight" });
+  clear.hidden = true;
+  clear.addEventListener("click", () => {
+    choose(null, false);
+  });
+  const tables = make("div", { class: "br-tables" });
+  root.append(header(data), timelineCard(), make("div", { class: "br-columns" }, tables, host.element), footer(data));
+  const hasTimeline = data.views.some(({ timeline: { runs } }) => runs.some(({ tracks }) => tracks.length > 0));
+  const timeline = hasTimeline
+    ? mountTimeline(holder, timelineData(), {
+        keys: "page",
+        onHover: (ref) => {
+          host.mark(placeOf(ref));
+        },
+        onPick: (ref) => {
+          const place = placeOf(ref);
+          if (place !== null) host.reveal(place);
+        },
+      })
+    : null;
+  if (timeline === null) holder.append(make("p", { class: "br-empty", text: "There is no run to draw." }));
+  renderTables();
+
+  function timelineCard(): HTMLElement {
+    const fitAll = make("button", { type: "button", text: "Show all" });
+    fitAll.addEventListener("click", () => timeline?.fit());
+    const bar = make("div", { class: "br-bar" }, make("h2", { text: "Timeline" }));
+    if (data.views.length > 1) {
+      const picker = make("select", { "aria-label": "What the timeline shows" });
+      for (const [i, { name }] of data.views.entries()) {
+        const option = make("option", { text: name });
+        option.value = String(i);
+        picker.append(option);
+      }
+      picker.addEventListener("change", () => {
+        setView(Number(picker.value));
+      });
+      picker.dataset["views"] = "true";
+      bar.append(picker);
+    }
+    bar.append(legend(data), make("span", { class: "br-grow" }), clear, fitAll);
+    return make("section", { class: "br-panel", "aria-label": "Timeline" }, bar, holder, hints());
+  }
+
+  function setView(next: number): void {
+    if (next === view) return;
+    view = next;
+    const picker = root.querySelector<HTMLSelectElement>("select[data-views]");
+    if (picker !== null) picker.value = String(next);
+    timeline?.setData(timelineData());
+    const { marked } = at(data.views, view);
+    if (marked.length > 0) timeline?.highlight({ kind: "commands", view, commands: marked }, false);
+  }
+
+  function choose(selected: Selected | null, zooms: boolean): void {
+    const text = selected === null ? null : JSON.stringify(selected);
+    if (selected !== null && text !== null) links.set(text, selected);
+    chosen = text === chosen ? null : text;
+    const link = linkOf(chosen);
+    if (link?.kind === "commands") setView(link.view);
+    timeline?.highlight(link, zooms);
+    clear.hidden = chosen === null;
+    for (const row of root.querySelectorAll<HTMLElement>("[data-link]")) {
+      row.setAttribute("aria-pressed", String(row.dataset["link"] === chosen));
+      row.closest("tr, article")?.classList.toggle("br-chosen", row.dataset["link"] === chosen);
+    }
+    if (zooms && chosen !== null) holder.scrollIntoView({ block: "nearest" });
+  }
+
+  function linkOf(text: string | null): Selected | null {
+    if (text === null) return null;
+    return links.get(text) ?? null;
+  }
+
+  function renderTables(): void {
+    const onLink = (link: Link): void => {
+      choose(link, true);
+    };
+    tables.append(
+      ...(data.findings.length === 0 ? [] : [findingList(data.findings, onLink)]),
+      ...data.tables.map((table) => linkedTable(table, onLink)),
+    );
+  }
+
+  function placeOf(ref: SliceRef | null): { readonly host: number; readonly line: number } | null {
+    if (ref === null) return null;
+    const { runs, works, statements } = timelineData();
+    const work = at(works, at(at(runs, ref.run).slices.work, ref.slice));
+    const { host: text, line } = at(statements, work.statement);
+    return line === null ? null : { host: text, line };
+  }
+}
+
+function header({ title, verdict, facts }: ReportData): HTMLElement {
+  const list = make("dl", { class: "br-facts" });
+  for (const { label, value, note } of facts) {
+    list.append(
+      make(
+        "div",
+        {},
+        make("dt", { text: label }),
+        make("dd", { text: value }),
+        make("dd", { class: "br-note", text: note }),
+      ),
+    );
+  }
+  return make(
+    "header",
+    {},
+    make("p", { class: "br-file", text: title }),
+    make("h1", { class: `br-verdict br-${verdict.tone}`, text: verdict.text }),
+    list,
+  );
+}
+
+function footer({ notes }: ReportData): HTMLElement {
+  return make("footer", {}, ...notes.map((text) => make("p", { text })));
+}
+
+function legend({ views }: ReportData): HTMLElement {
+  const used = new Set(views.flatMap(({ timeline: { works } }) => works.map(({ kind }) => kind)));
+  const runs = views.flatMap(({ timeline }) => timeline.runs);
+  const item = (kind: string, text: string): HTMLElement => make("li", {}, swatch(kind), text);
+  return make(
+    "ul",
+    { class: "br-legend", "aria-label": "Colours" },
+    ...sliceKinds.filter((kind) => used.has(kind)).map((kind) => item(kind, kindLabels[kind])),
+    ...(runs.some(({ critical }) => critical.length > 0) ? [item("critical", "critical path")] : []),
+    ...(runs.some(({ idle }) => idle.length > 0) ? [item("idle", "exposed")] : []),
+  );
+}
+
+function hints(): HTMLElement {
+  const keys: readonly (readonly [string, string])[] = [
+    ["W S", "zoom"],
+    ["A D ← →", "move"],
+    [", .", "previous, next slice"],
+    ["F", "fit highlight"],
+    ["0", "show all"],
+    ["Esc", "clear"],
+  ];
+  return make(
+    "p",
+    { class: "br-hints" },
+    "Ctrl + wheel zooms, drag moves. ",
+    ...keys.flatMap(([key, text]) => [make("kbd", { text: key }), ` ${text} `]),
+  );
+}

@@ -1,0 +1,63 @@
+/** A slice in words: for tooltips, and for screen readers. */
+import { at } from "../../support/invariant.ts";
+import { bytesText, timeText } from "../../support/quantities.ts";
+import type { SliceKind, TimelineData, TimeUnit } from "../data/timeline-data.ts";
+
+export const kindLabels: { readonly [K in SliceKind]: string } = {
+  gemm: "GEMM",
+  kernel: "other kernel",
+  copy: "copy between devices",
+  transfer: "library or peer kernel",
+  localCopy: "copy on the device",
+  wait: "waits",
+  order: "event, signal",
+  mark: "memory",
+};
+
+export interface SliceWords {
+  readonly title: string;
+  readonly kind: SliceKind;
+  readonly statement: string;
+  /** Name and value. */
+  readonly figures: readonly (readonly [string, string])[];
+}
+
+export function describeSlice(data: TimelineData, run: number, slice: number): SliceWords {
+  const { name, tracks, slices } = at(data.runs, run);
+  const work = at(data.works, at(slices.work, slice));
+  const iteration = at(data.iterations, at(slices.iteration, slice));
+  const track = tracks.find(({ first, count }) => slice >= first && slice < first + count);
+  const stream = data.ranks[track?.rank ?? 0]?.streams.find(({ id }) => id === track?.stream);
+  const [start, duration] = [at(slices.start, slice), at(slices.duration, slice)];
+  const seconds = data.unit === "milliseconds" ? duration / 1000 : 0;
+  const perSecond = (amount: number, text: (rate: number) => string): string =>
+    seconds > 0 ? `, ${text(amount / seconds)}` : "";
+  return {
+    title: iteration === "" ? work.label : `${work.label}, iteration ${iteration}`,
+    kind: work.kind,
+    statement: at(data.statements, work.statement).text,
+    figures: [
+      ["where", `rank ${track?.rank ?? 0}, ${stream?.name ?? ""}${data.runs.length > 1 ? `, ${name}` : ""}`],
+      ["when", `${durationText(data.unit, duration)} from ${instantText(data.unit, start)}`],
+      ...(work.bytes === null
+        ? []
+        : [["bytes", `${bytesText(work.bytes)}${perSecond(work.bytes, (rate) => `${bytesText(rate)}/s`)}`] as const]),
+      ...(work.flops === 0
+        ? []
+        : [["work", `${flopsText(work.flops)}${perSecond(work.flops, (rate) => `${flopsText(rate)}/s`)}`] as const]),
+      ["command", `${at(slices.command, slice)}: ${work.details}`],
+    ],
+  };
+}
+
+export function durationText(unit: TimeUnit, length: number): string {
+  return unit === "milliseconds" ? timeText(length) : `${length} ${length === 1 ? "step" : "steps"}`;
+}
+
+function instantText(unit: TimeUnit, time: number): string {
+  return unit === "milliseconds" ? timeText(time) : `step ${time}`;
+}
+
+function flopsText(count: number): string {
+  return bytesText(count).replace(/B$/u, "FLOP").replace("kFLOP", "KFLOP");
+}

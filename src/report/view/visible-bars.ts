@@ -1,0 +1,67 @@
+/**
+ * What to draw of a track at a zoom: a bar for each slice of at least a pixel, and one bar for all slices that begin in
+ * the same pixel. A view therefore costs at most two bars a pixel, however many slices it covers.
+ */
+import { at } from "../../support/invariant.ts";
+import type { Slices, Track } from "../data/timeline-data.ts";
+import { firstAfter, lowerBound } from "./find.ts";
+
+/** Pixels of a view: `scale` pixels per unit of time, from `from`. */
+export interface PixelScale {
+  readonly from: number;
+  readonly scale: number;
+  readonly width: number;
+}
+
+export interface BarSink {
+  readonly slice: (slice: number, x0: number, x1: number) => void;
+  /** Slices `first` to before `last`, all of them within pixel `x`. */
+  readonly many: (first: number, last: number, x: number) => void;
+}
+
+export function visibleBars(slices: Slices, track: Track, { from, scale, width }: PixelScale, sink: BarSink): void {
+  const { start, duration } = slices;
+  const end = track.first + track.count;
+  const until = from + width / scale;
+  let i = firstAfter(slices, track, from);
+  while (i < end && at(start, i) < until) {
+    const x0 = (at(start, i) - from) * scale;
+    const x1 = x0 + at(duration, i) * scale;
+    if (x1 - x0 >= 1) {
+      sink.slice(i, x0, x1);
+      i++;
+      continue;
+    }
+    const x = Math.floor(x0);
+    let next = lowerBound(start, from + (x + 1) / scale, i + 1, end);
+    // The last one of a pixel may reach beyond it.
+    if (next - 1 > i && at(duration, next - 1) * scale >= 1) next--;
+    if (next === i + 1) sink.slice(i, x0, x1);
+    else sink.many(i, next, x);
+    i = next;
+  }
+}
+
+/** Calls `draw` for the chosen slices of a track in view; of those within a pixel, for one. `chosen` ascends. */
+export function chosenBars(
+  slices: Slices,
+  track: Track,
+  { from, scale, width }: PixelScale,
+  chosen: Int32Array,
+  draw: (slice: number, x0: number, x1: number) => void,
+): void {
+  const { start, duration } = slices;
+  const end = lowerBound(chosen, track.first + track.count, 0, chosen.length);
+  let i = lowerBound(chosen, firstAfter(slices, track, from), 0, end);
+  while (i < end) {
+    const slice = at(chosen, i);
+    const x0 = (at(start, slice) - from) * scale;
+    if (x0 > width) return;
+    const x1 = x0 + at(duration, slice) * scale;
+    draw(slice, x0, Math.max(x0 + 1, x1));
+    i++;
+    if (x1 - x0 >= 1) continue;
+    const next = lowerBound(start, from + (Math.floor(x0) + 1) / scale, slice + 1, track.first + track.count);
+    i = lowerBound(chosen, next, i, end);
+  }
+}
