@@ -52,6 +52,35 @@ describe("temporaries", () => {
     expect(offsets(program)).toEqual([0, 256]);
   });
 
+  test("of two workers in turn share bytes through the caller's stream", () => {
+    const program = linkOne((list) => {
+      const workers = [list.stream("one"), list.stream("two")];
+      for (const worker of workers) {
+        list.synchronize(worker, 0);
+        for (const view of [list.temporary([64]), list.temporary([64])]) {
+          list.alloc(worker, view);
+          list.free(worker, view);
+        }
+        list.synchronize(0, worker);
+      }
+    });
+    expect(offsets(program)).toEqual([0, 0, 0, 0]);
+  });
+
+  test("of two workers at one time share none", () => {
+    const program = linkOne((list) => {
+      const workers = [list.stream("one"), list.stream("two")];
+      for (const worker of workers) list.synchronize(worker, 0);
+      for (const worker of workers) {
+        const view = list.temporary([64]);
+        list.alloc(worker, view);
+        list.free(worker, view);
+        list.synchronize(0, worker);
+      }
+    });
+    expect(offsets(program)).toEqual([0, 256]);
+  });
+
   test("take part of a larger hole and join holes that touch", () => {
     const program = linkOne((list) => {
       const [a, b, c, d] = [list.temporary([64]), list.temporary([64]), list.temporary([128]), list.temporary([64])];
@@ -208,6 +237,66 @@ test("buffers overlap only if one is freed before the other's alloc on the same 
     { numRuns: 1000 },
   );
 });
+
+test("buffers of streams that meet overlap only if one is freed before the other's alloc", () => {
+  const meetings = fc.array(fc.record({ stream: fc.integer({ min: 1, max: 2 }), enters: fc.boolean() }), {
+    maxLength: 3,
+  });
+  let shared = 0;
+  fc.assert(
+    fc.property(lives, fc.array(meetings, { minLength: 25, maxLength: 25 }), (buffers, between) => {
+      const marks = marksOf(buffers).map((mark) => ({ ...mark, stream: at(buffers, mark.buffer).stream }));
+      const program = linkOne((list) => {
+        list.stream("one");
+        list.stream("two");
+        const views = buffers.map(({ elements }) => list.temporary([elements]));
+        for (const [i, { kind, buffer, stream }] of marks.entries()) {
+          for (const { stream: worker, enters } of between[i] ?? []) list.synchronize(...inTurn(worker, enters));
+          list[kind](stream, at(views, buffer));
+        }
+      });
+      const isBefore = orderOf(program);
+      const { commands } = at(program.ranks, 0);
+      const place = (kind: string, id: number): number =>
+        commands.findIndex((each) => each.kind === kind && "buffer" in each && each.buffer === id);
+      const apart = (first: number, second: number): boolean => {
+        const free = place("free", first);
+        return free !== -1 && isBefore(free, place("alloc", second));
+      };
+      for (const a of program.buffers) {
+        for (const b of program.buffers) {
+          if (a.id >= b.id || !overlap(a, b)) continue;
+          expect(apart(a.id, b.id) || apart(b.id, a.id)).toBe(true);
+          if (at(buffers, a.id).stream !== at(buffers, b.id).stream) shared++;
+        }
+      }
+    }),
+    { numRuns: 500 },
+  );
+  expect(shared).toBeGreaterThan(0);
+});
+
+/** The stream that waits, and the one that it waits for. */
+function inTurn(worker: number, enters: boolean): [number, number] {
+  return enters ? [worker, 0] : [0, worker];
+}
+
+/** Whether streams and events order two commands of the only rank. */
+function orderOf(program: Program): (first: number, second: number) => boolean {
+  const { commands } = at(program.ranks, 0);
+  const recordedAt = new Map<number, number>();
+  const lastOf = new Map<number, number>();
+  const before: ReadonlySet<number>[] = [];
+  for (const [position, command] of commands.entries()) {
+    const direct = [lastOf.get(command.stream)];
+    if (command.kind === "recordEvent") recordedAt.set(command.event, position);
+    if (command.kind === "waitEvent") direct.push(recordedAt.get(command.event));
+    const known = direct.filter((each) => each !== undefined);
+    before.push(new Set(known.flatMap((each) => [each, ...at(before, each)])));
+    lastOf.set(command.stream, position);
+  }
+  return (first, second) => at(before, second).has(first);
+}
 
 test("smaller buffers with the same lives never need a larger arena", () => {
   // Most keep their size: where all shrink, the arena has room for gaps.

@@ -25,12 +25,14 @@ export interface Life {
 
 export interface LifeGroup {
   readonly arena: Arena;
+  readonly stream: number;
   /** In order of `from`. */
   readonly lives: readonly Life[];
 }
 
 interface OpenGroup {
   readonly arena: Arena;
+  readonly stream: number;
   readonly lives: Life[];
   /** The number of ended lives with bytes that no later life has taken. */
   idle: number;
@@ -45,7 +47,7 @@ export function livesOf(list: CommandList, arenas: readonly Arena[]): readonly L
   const groupOf = (buffer: BufferId, stream: number): OpenGroup => {
     const arena = at(arenas, buffer);
     const key = `${arena} ${stream}`;
-    const known = groups.get(key) ?? { arena, lives: [], idle: 0 };
+    const known = groups.get(key) ?? { arena, stream, lives: [], idle: 0 };
     groups.set(key, known);
     return known;
   };
@@ -73,12 +75,13 @@ export function livesOf(list: CommandList, arenas: readonly Arena[]): readonly L
     group.lives.push(life);
     if (life.to !== Infinity) endsAt.set(life.to, group);
   }
-  return [...groups.values()].map(({ arena, lives }) => ({ arena, lives: lives.toSorted((a, b) => before(a, b)) }));
+  return [...groups.values()].map(({ arena, stream, lives }) => ({ arena, stream, lives: inOrder(lives) }));
 }
 
-function before(a: Life, b: Life): number {
+/** In order of `from`. */
+export function inOrder<T extends { readonly from: number }>(lives: readonly T[]): readonly T[] {
   // Infinity - Infinity is NaN.
-  return a.from === b.from ? 0 : a.from - b.from;
+  return lives.toSorted((a, b) => (a.from === b.from ? 0 : a.from - b.from));
 }
 
 interface LastFree {

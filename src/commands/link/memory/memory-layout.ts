@@ -1,6 +1,6 @@
 /**
  * Places every buffer of a rank in its arena. Only temporaries share bytes, and only if the free of one comes before
- * the alloc of the other on the same stream (lives.ts): in-order streams then keep their uses apart.
+ * the alloc of the other on the same stream (lives.ts), or through the caller's stream (stays.ts).
  *
  * The temporaries of one arena and stream are placed together, in the lowest of several stacks (stack-lives.ts). The
  * order of allocs and frees alone determines which stacks are tried, so smaller buffers with the same lives never need
@@ -10,8 +10,9 @@ import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
 import type { Arena, BufferId, PlacedBuffer } from "../../buffer.ts";
 import type { CommandList } from "../../command-list.ts";
-import { livesOf } from "./lives.ts";
+import { type Life, livesOf } from "./lives.ts";
 import { stackLives } from "./stack-lives.ts";
+import { nestStays, type Stay } from "./stays.ts";
 
 /** Every buffer starts at a multiple of this, for vector loads and for CUDA's libraries. */
 export const bufferAlignment = 256;
@@ -35,13 +36,9 @@ export function layOutRank(list: CommandList, firstId: number, peerVisible: Read
     arenaBytes[arena] += bytes;
     return offset;
   };
-  for (const { arena, lives } of livesOf(list, arenas)) {
-    const stack = stackLives(
-      lives,
-      lives.map(({ buffer }) => aligned(at(list.buffers, buffer).bytes)),
-    );
-    const start = reserve(arena, stack.bytes);
-    for (const [i, { buffer }] of lives.entries()) offsets.set(buffer, start + at(stack.offsets, i));
+  for (const { arena, lives } of nestStays(list, livesOf(list, arenas))) {
+    const { bytes, place } = stackOf(list, lives);
+    place(reserve(arena, bytes), offsets);
   }
   const buffers = list.buffers.map((buffer): PlacedBuffer => {
     const arena = at(arenas, buffer.id);
@@ -54,6 +51,33 @@ export function layOutRank(list: CommandList, firstId: number, peerVisible: Read
     };
   });
   return { buffers, arenaBytes };
+}
+
+interface Placement {
+  readonly bytes: number;
+  /** Places the buffers from `start` on. */
+  readonly place: (start: number, offsets: Map<BufferId, number>) => void;
+}
+
+function stackOf(list: CommandList, lives: readonly (Life | Stay)[]): Placement {
+  const own = lives.map((life): Placement => {
+    if ("lives" in life) return stackOf(list, life.lives);
+    const { buffer } = life;
+    return {
+      bytes: aligned(at(list.buffers, buffer).bytes),
+      place: (start, offsets) => void offsets.set(buffer, start),
+    };
+  });
+  const stack = stackLives(
+    lives,
+    own.map(({ bytes }) => bytes),
+  );
+  return {
+    bytes: stack.bytes,
+    place: (start, offsets) => {
+      for (const [i, { place }] of own.entries()) place(start + at(stack.offsets, i), offsets);
+    },
+  };
 }
 
 function aligned(bytes: number): number {
