@@ -5,7 +5,7 @@
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { DiagnosticError, type Fusion, link, lower, type Program, record } from "braid";
+import { DiagnosticError, Fusion, linear, link, lower, neg, type Program, record } from "braid";
 import { type CpuOptions, createCpuBackend } from "braid/cpu";
 import { tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import { randomTensor } from "../../src/oracle/random-inputs.ts";
@@ -108,6 +108,29 @@ it("random fusions", async () => {
       await expectSame(buildFusion(recipe), { devices: recipe.devices, streams: count, options }, seed);
     }),
     { ...draws({ quick: 6, long: 60 }), examples: [[fragmented, 1, true, 0]] },
+  );
+}, 120_000);
+
+it("chains, whose intermediates live in turn", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.integer({ min: 1, max: 6 }),
+      fc.integer({ min: 3, max: 6 }),
+      fc.integer({ min: 1, max: 3 }),
+      streams,
+      fc.nat(),
+      async (chunks, length, rows, count, seed) => {
+        const f = new Fusion();
+        let last = f.input([chunks * rows, 64], "float");
+        for (let i = 0; i < length; i++) {
+          last = i % 2 === 0 ? neg(last) : linear(last, f.input([64, 64], "float"));
+          last.outerSplit(0, chunks).parallelize("Stream");
+        }
+        f.output(last);
+        await expectSame(f, { devices: 1, streams: count, options: {} }, seed);
+      },
+    ),
+    draws({ quick: 6, long: 60 }),
   );
 }, 120_000);
 

@@ -29,8 +29,9 @@ import { addAxis, type ModelledAxis, modelOf, splitLike, type TensorEdit } from 
 import type { Pass } from "../pass.ts";
 import { chunkModel } from "../stream-loops/emit/chunk.ts";
 import { chunkFit } from "../stream-loops/stream-part.ts";
+import { iterationAllocations } from "./iteration-allocations.ts";
 import { type IterationBuffer, iterationBuffers, slotIndex, tensorsWithMemory } from "./iteration-buffers.ts";
-import { isSlicing, type Slicing } from "./slices.ts";
+import { isSlicing, ownersOf, type Slicing } from "./slices.ts";
 
 export const shrinkStreamBuffers: Pass<"communicating", "communicating"> = {
   name: "shrink-stream-buffers",
@@ -42,12 +43,24 @@ export const shrinkStreamBuffers: Pass<"communicating", "communicating"> = {
     const slots = new Map<Slicing, Statement>();
     let { iterDomainCount } = program;
     const shrunk = new Set<TensorId>();
+    const replaced = new Set<TensorId>();
+    const bodies = new Map<Statement, readonly Statement[]>();
     const withMemory = tensorsWithMemory(program);
     for (const [loop, candidates] of candidatesOf(program)) {
-      for (const buffer of iterationBuffers(program, loop, candidates, withMemory)) {
+      const buffers = iterationBuffers(program, loop, candidates, withMemory).filter((buffer) =>
+        isPerIteration(program, buffer, loop),
+      );
+      const allocations = iterationAllocations(program, loop, buffers);
+      if (allocations !== null) {
+        bodies.set(loop, allocations.body);
+        for (const tensor of allocations.tensors) tensors[tensor.id] = tensor;
+        for (const tensor of allocations.replaced) replaced.add(tensor);
+      }
+      for (const buffer of buffers) {
+        if (replaced.has(buffer.tensor)) continue;
         const { tensor, slices } = buffer;
         const edit: TensorEdit = { tensors, iterDomainCount };
-        const changed = withSlots(edit, buffer, loop);
+        const changed = withSlots(edit, buffer);
         if (changed === null) continue;
         ({ iterDomainCount } = edit);
         tensors[tensor] = changed;
@@ -55,8 +68,14 @@ export const shrinkStreamBuffers: Pass<"communicating", "communicating"> = {
         for (const slice of slices) slots.set(slice, inSlot(edit, slice, buffer, loop));
       }
     }
-    if (shrunk.size === 0) return program;
-    const body = program.body.map((statement) => rewrite(statement, slots, shrunk, tensors));
+    if (shrunk.size === 0 && replaced.size === 0) return program;
+    const isReplaced = ownedBy(program, replaced);
+    const body = program.body.flatMap((statement): readonly Statement[] => {
+      if ((statement.kind === "Allocate" || statement.kind === "Deallocate") && isReplaced(statement.tensor)) return [];
+      const own = statement.kind === "ForLoop" ? bodies.get(statement) : undefined;
+      const changed = statement.kind === "ForLoop" && own !== undefined ? { ...statement, body: own } : statement;
+      return [rewrite(changed, slots, shrunk, tensors)];
+    });
     return { ...program, tensors, iterDomainCount, body } satisfies HostProgram;
   },
 };
@@ -99,14 +118,27 @@ function candidatesOf(program: HostProgram): ReadonlyMap<ForLoop, ReadonlySet<Te
   return candidates;
 }
 
-/** The tensor with slots; null if it has no slice per iteration, or if the sliced axis is split or merged. */
-function withSlots(edit: TensorEdit, { tensor: id, axis, chunks }: IterationBuffer, loop: ForLoop): Tensor | null {
+/** Whether the loop has as many iterations as the buffer has slices. */
+function isPerIteration({ tensors }: HostProgram, { tensor, axis, chunks }: IterationBuffer, loop: ForLoop): boolean {
+  const sliced = at(at(tensors, tensor).domain.logical, axis);
+  const count = chunks ?? sliced.extent;
+  const counted = isConstant(loop.start, 0) && isConstant(loop.step, 1) && sameScalar(count, loop.stop);
+  return counted && sliced.iterType === "iteration";
+}
+
+/** Whether a tensor is one of `tensors` or a slice of it. */
+function ownedBy({ body }: HostProgram, tensors: ReadonlySet<TensorId>): (tensor: TensorId) => boolean {
+  const ownerOf = ownersOf(body);
+  return (tensor) => tensors.has(ownerOf(tensor));
+}
+
+/** The tensor with slots; null if it has one slice, or if the sliced axis is split or merged. */
+function withSlots(edit: TensorEdit, { tensor: id, axis, chunks }: IterationBuffer): Tensor | null {
   const tensor = at(edit.tensors, id);
   const { logical, loop: loopDomain, allocation, transforms } = tensor.domain;
   const sliced = at(logical, axis);
   const count = chunks ?? sliced.extent;
-  const perIteration = isConstant(loop.start, 0) && isConstant(loop.step, 1) && sameScalar(count, loop.stop);
-  if (!perIteration || sliced.iterType !== "iteration" || isConstant(count, 1)) return null;
+  if (isConstant(count, 1)) return null;
   if (chunks !== null) return allocation === null ? withChunkSlots(edit, tensor, sliced, chunks) : null;
   const domains = [loopDomain, ...(allocation === null ? [] : [allocation])];
   if (!domains.every((axes) => axes.some((each) => each.id === sliced.id))) return null;

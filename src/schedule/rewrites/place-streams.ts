@@ -56,8 +56,7 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
     if (library !== undefined) placed[position] = library;
     else if (at(isOnCopyStream, position)) placed[position] = copies;
     else if (isGemmLaunch(command, context.memory)) placed[position] = at(compute, turn++ % count);
-    else if (command.kind === "alloc" || command.kind === "free" || command.stream === caller)
-      placed[position] = caller;
+    else if (command.stream === caller) placed[position] = caller;
   }
   // Other kernels and copies go to the stream that makes their last input, or that first reads their output. A kernel on received
   // data gets a stream apart: it may wait long for SMs, and the next communication must not wait for it.
@@ -67,10 +66,7 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
     const isApart = at(nodes, position).command.kind === "launch" && stream !== null && isCommunication.has(stream);
     placed[position] = isApart ? received : stream;
   };
-  const isPlaced = (position: number): boolean => {
-    const { kind } = at(nodes, position).command;
-    return kind !== "alloc" && kind !== "free" && at(placed, position) !== null;
-  };
+  const isPlaced = (position: number): boolean => !isMark(at(nodes, position).command) && at(placed, position) !== null;
   /** By join: the last placed node before it, then the first after it. */
   const ofJoins = new Map<number, number>();
   const placedAmong = (vertices: readonly number[]): readonly number[] =>
@@ -79,7 +75,7 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
     );
   for (const vertex of sequence) {
     const kind = nodes[vertex]?.command.kind;
-    if (kind === "waitSignal") continue;
+    if (kind === "waitSignal" || kind === "alloc" || kind === "free") continue;
     const last = placedAmong(at(before, vertex)).reduce((most, other) => Math.max(most, other), -1);
     if (last < 0) continue;
     if (kind === undefined) ofJoins.set(vertex, last);
@@ -91,7 +87,13 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
     const first = placedAmong(at(after, vertex)).reduce((least, other) => Math.min(least, other), nodes.length);
     if (first === nodes.length) continue;
     if (vertex >= nodes.length) ofJoins.set(vertex, first);
-    else follow(vertex, first);
+    else if (!isMark(at(nodes, vertex).command)) follow(vertex, first);
+  }
+  // A mark waits for no other stream that its own has not waited for.
+  for (const [position, { command }] of nodes.entries()) {
+    if (!isMark(command) || at(placed, position) !== null) continue;
+    const last = at(before, position).findLast((other) => other < nodes.length && at(placed, other) !== null);
+    placed[position] = last === undefined ? caller : at(placed, last);
   }
   return {
     ...draft,
@@ -101,6 +103,11 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
       command: { ...node.command, stream: placed[position] ?? caller },
     })),
   };
+}
+
+/** Whether the command does nothing at run time. */
+function isMark({ kind }: DraftNode["command"]): boolean {
+  return kind === "alloc" || kind === "free";
 }
 
 function isLinkCopy({ command }: DraftNode, rank: number, { memory }: EditContext): boolean {

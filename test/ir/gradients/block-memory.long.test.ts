@@ -3,7 +3,15 @@
  * temporaries, and what splitBackward's policies save. docs/gradients.md has the figures.
  */
 import { describe, expect, it } from "vitest";
-import { compile, DeviceMesh, type Fusion, type SavePolicy, splitBackward, type SplitPrograms } from "braid";
+import {
+  compile,
+  type CompileOptions,
+  DeviceMesh,
+  type Fusion,
+  type SavePolicy,
+  splitBackward,
+  type SplitPrograms,
+} from "braid";
 import { at } from "../../../src/support/invariant.ts";
 import { exampleFusion } from "../../support/example-program.ts";
 
@@ -17,9 +25,9 @@ interface Temporaries {
   readonly sum: number;
 }
 
-/** Megabytes on rank 0. `overlap`: with Stream loops, which hold what they make until their end. */
-function temporariesOf(fusion: Fusion, overlap = false): Temporaries {
-  const { program } = compile(fusion, { devices, overlap, verify: "off" });
+/** Megabytes on rank 0. `overlap`: with Stream loops. */
+function temporariesOf(fusion: Fusion, options: Partial<CompileOptions> = { overlap: false }): Temporaries {
+  const { program } = compile(fusion, { devices, verify: "off", ...options });
   const own = program.buffers.filter(({ rank, role }) => rank === 0 && role === "temporary");
   return { peak: megabytes(at(program.ranks, 0).arenaBytes.temporary), sum: megabytes(bytesOf(own)) };
 }
@@ -43,9 +51,9 @@ describe("forward and backward in one program", () => {
 });
 
 describe("of a Llama block as two programs", () => {
-  async function splitBlock(policy: SavePolicy): Promise<SplitPrograms> {
-    const f = await exampleFusion("transformer/llama-block.ts", devices, { ...blocks.llama, BACKWARD: 0 });
-    const dz = f.input([1, sizes.L, sizes.H], "bfloat16");
+  async function splitBlock(policy: SavePolicy, { B, S } = { B: 1, S: 1 }): Promise<SplitPrograms> {
+    const f = await exampleFusion("transformer/llama-block.ts", devices, { ...blocks.llama, B, S, BACKWARD: 0 });
+    const dz = f.input([B, sizes.L, sizes.H], "bfloat16");
     const wrt = f.inputs.slice(0, -1);
     dz.setDeviceMesh(DeviceMesh.range(devices)).outerSplit(1, devices).parallelize("DIDx");
     return splitBackward(f, { of: f.outputs, cotangents: [dz], wrt }, policy);
@@ -67,8 +75,12 @@ describe("of a Llama block as two programs", () => {
     }).toEqual(expected);
   });
 
-  it("takes more for a forward pass in a Stream loop", async () => {
-    const { forward } = await splitBlock("all");
-    expect(temporariesOf(forward, true).peak).toBe(549);
+  it.each([
+    { chunks: 1, streams: 1, overlap: false, forward: 445 },
+    { chunks: 4, streams: 1, overlap: true, forward: 92 },
+    { chunks: 4, streams: 4, overlap: true, forward: 344 },
+  ])("of four sequences in $chunks chunks on $streams streams", async ({ chunks, forward, ...options }) => {
+    const split = await splitBlock("all", { B: 4, S: chunks });
+    expect(temporariesOf(split.forward, options).peak).toBe(forward);
   });
 });
