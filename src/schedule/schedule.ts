@@ -4,6 +4,7 @@
  */
 import type { Program } from "../commands/program.ts";
 import { keysOf } from "../support/keys-of.ts";
+import { createDraftReader, type DraftReader } from "./draft/draft-reader.ts";
 import type { Grouping } from "./draft/grouping.ts";
 import type { Rewrite } from "./rewrite.ts";
 import { batchSignals } from "./rewrites/batch-signals.ts";
@@ -59,7 +60,7 @@ type Values = Required<ScheduleOptions>;
 type Name = keyof Values;
 
 interface ScheduleRow<Value> {
-  readonly run: Rewrite<Value>["run"];
+  readonly rewrite: Pick<Rewrite<Value>, "run" | "applies">;
   /** The rewrite keeps every recorded event, so a missing event is still missing after it. */
   readonly keepsEvents?: true;
 }
@@ -69,25 +70,33 @@ interface ScheduleRow<Value> {
  * depend on streams. The schema of options (src/compile/options/) lists the values of each.
  */
 const rewrites: { readonly [K in Name]: ScheduleRow<Values[K]> } = {
-  inPlace: { run: whereAsked(useInPlace) },
-  ownLast: { run: whereAsked(ownChunkLast) },
-  splitChunks: { run: splitChunks.run },
-  mergeGemms: { run: mergeGemms.run },
-  earlyGathers: { run: whereAsked(earlyGathers) },
-  computeStreams: { run: placeStreams.run },
-  earlySums: { run: earlySums.run },
-  kernelCopies: { run: kernelCopies.run },
-  batchSignals: { run: whereAsked(batchSignals) },
-  smMargin: { run: smMargin.run },
-  copyStream: { run: copyStream.run, keepsEvents: true },
+  inPlace: { rewrite: whereAsked(useInPlace) },
+  ownLast: { rewrite: whereAsked(ownChunkLast) },
+  splitChunks: { rewrite: splitChunks },
+  mergeGemms: { rewrite: mergeGemms },
+  earlyGathers: { rewrite: whereAsked(earlyGathers) },
+  computeStreams: { rewrite: placeStreams },
+  earlySums: { rewrite: earlySums },
+  kernelCopies: { rewrite: kernelCopies },
+  batchSignals: { rewrite: whereAsked(batchSignals) },
+  smMargin: { rewrite: smMargin },
+  copyStream: { rewrite: copyStream, keepsEvents: true },
 };
 
 /** Applying the rewrites one by one in this order gives the same Program as applying all at once. */
 export const rewriteOrder: readonly Name[] = keysOf(rewrites);
 
-/** The rewritten Program, or the same object if no rewrite applies. */
-export function applySchedule(program: Program, options: ScheduleOptions): Program {
-  return rewriteOrder.reduce((rewritten, name) => applyRow(name, rewritten, options), program);
+/**
+ * The rewritten Program, or the same object if no rewrite applies. Rewrites of several Programs that were made from one
+ * share a `reader`.
+ */
+export function applySchedule(program: Program, options: ScheduleOptions, reader = createDraftReader()): Program {
+  return rewriteOrder.reduce((rewritten, name) => applyRow(name, rewritten, options, reader), program);
+}
+
+/** Whether one of the rewrites changes the Program. */
+export function scheduleApplies(program: Program, options: ScheduleOptions, reader: DraftReader): boolean {
+  return rewriteOrder.some((name) => rowApplies(name, program, options, reader));
 }
 
 /**
@@ -101,11 +110,19 @@ export function regeneratesEvents(options: ScheduleOptions): boolean {
   });
 }
 
-function applyRow<K extends Name>(name: K, program: Program, options: Partial<Values>): Program {
+function applyRow<K extends Name>(name: K, program: Program, options: Partial<Values>, reader: DraftReader): Program {
   const value = options[name];
-  return value === undefined ? program : rewrites[name].run(program, value);
+  return value === undefined ? program : rewrites[name].rewrite.run(program, value, reader);
 }
 
-function whereAsked(rewrite: Rewrite<true>): Rewrite<boolean>["run"] {
-  return (program, isAsked) => (isAsked ? rewrite.run(program, true) : program);
+function rowApplies<K extends Name>(name: K, program: Program, options: Partial<Values>, reader: DraftReader): boolean {
+  const value = options[name];
+  return value !== undefined && rewrites[name].rewrite.applies(program, value, reader);
+}
+
+function whereAsked({ run, applies }: Rewrite<true>): ScheduleRow<boolean>["rewrite"] {
+  return {
+    run: (program, isAsked, reader) => (isAsked ? run(program, true, reader) : program),
+    applies: (program, isAsked, reader) => isAsked && applies(program, true, reader),
+  };
 }

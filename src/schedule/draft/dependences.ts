@@ -4,7 +4,8 @@
  */
 import { at, invariant } from "../../support/invariant.ts";
 import type { DraftNode } from "./draft.ts";
-import { type Memory, type Touch, touchesMeet } from "./memory.ts";
+import type { Memory } from "./memory.ts";
+import { type Touch, touchesMeet } from "./touch.ts";
 import { type Past, unknownOf } from "./pasts.ts";
 import { createTouchIndex, type TouchIndex } from "./touch-index.ts";
 

@@ -7,11 +7,9 @@ import type { LinkedTransfer, Program, RankProgram } from "../../commands/progra
 import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Draft } from "./draft.ts";
-import { type Foreign, foreignTouches } from "./foreign.ts";
-import { listOrder } from "./list-order.ts";
-import { createMemory, type Memory } from "./memory.ts";
-import { readDraft } from "./read-draft.ts";
-import { signalGuarantees } from "./signal-guarantees.ts";
+import { createDraftReader, type DraftReader } from "./draft-reader.ts";
+import type { Foreign } from "./foreign.ts";
+import type { Memory } from "./memory.ts";
 import { writeDraft } from "./write-draft.ts";
 
 export interface EditContext {
@@ -22,19 +20,16 @@ export interface EditContext {
   readonly foreign: Foreign;
 }
 
+/** The edit of a rank's draft. */
+export type Edit = (draft: Draft, context: EditContext) => Draft;
+
 /**
  * `edit` returns the same draft if it has nothing to change. If no draft changes, the result is the same Program.
  * Otherwise all lists are written, because a rewrite may rely on the issue order of other ranks.
  */
-export function editRanks(program: Program, edit: (draft: Draft, context: EditContext) => Draft): Program {
-  const memory = createMemory(program);
-  const foreign = foreignTouches(program, memory);
-  const orders = program.ranks.map(listOrder);
-  const guarantee = signalGuarantees(program, orders, memory, foreign);
-  const drafts = program.ranks.map((list) => {
-    return readDraft(list, at(orders, list.rank), memory, { foreign, guarantee });
-  });
-  const context: EditContext = { program, memory, drafts, foreign };
+export function editRanks(program: Program, reader: DraftReader, edit: Edit): Program {
+  const { context, drafts } = contextOf(program, reader);
+  const { memory } = context;
   const edited = drafts.map((draft) => edit(draft, context));
   if (edited.every((draft, rank) => draft === drafts[rank])) return program;
   const written = edited.map((draft) => writeDraft(draft, memory));
@@ -54,9 +49,20 @@ export function editRanks(program: Program, edit: (draft: Draft, context: EditCo
   return usedKernels({ ...program, ranks, transfers, kernels: memory.kernels, buffers: memory.buffers });
 }
 
+/** Whether `edit` changes a draft. Edits only ranks up to the first that changes, and writes none. */
+export function changesRanks(program: Program, reader: DraftReader, edit: Edit): boolean {
+  const { context, drafts } = contextOf(program, reader);
+  return drafts.some((draft) => edit(draft, context) !== draft);
+}
+
+function contextOf(program: Program, reader: DraftReader): { context: EditContext; drafts: readonly Draft[] } {
+  const { drafts, foreign, newMemory } = reader.read(program);
+  return { context: { program, memory: newMemory(), drafts, foreign }, drafts };
+}
+
 /** Reads and writes all lists. Events then order only what must be. */
 export function rewriteAnew(program: Program): Program {
-  return editRanks(program, (draft) => ({ ...draft }));
+  return editRanks(program, createDraftReader(), (draft) => ({ ...draft }));
 }
 
 /** Removes kernels that no command launches any more, because back ends prepare every kernel of a Program. */

@@ -5,7 +5,7 @@
  * signal also reports that the first chunk has arrived.
  */
 import type { ListOrder } from "./list-order.ts";
-import { type Touch, touchesMeet } from "./memory.ts";
+import { type Touch, touchesMeet } from "./touch.ts";
 import type { Done, Guarantee } from "./signal-guarantees.ts";
 import { createTouchIndex, type TouchIndex } from "./touch-index.ts";
 

@@ -1,29 +1,19 @@
 /**
- * The memory accesses of a Program's commands, by arena. Buffers that share bytes of an arena conflict here too, so a
- * rewrite that keeps the order of conflicting commands also keeps lifetimes apart.
+ * The memory accesses of a Program's commands, by arena, and the kernels and buffers that a rewrite adds. Buffers that
+ * share bytes of an arena conflict here too, so a rewrite that keeps the order of conflicting commands also keeps
+ * lifetimes apart.
  */
-import { accessesOf } from "../../commands/accesses.ts";
-import type { Arena, BufferId, PlacedBuffer } from "../../commands/buffer.ts";
+import type { BufferId, PlacedBuffer } from "../../commands/buffer.ts";
 import type { Command, KernelId } from "../../commands/command.ts";
 import type { Kernel } from "../../commands/kernel.ts";
 import { bufferAlignment } from "../../commands/link/memory/memory-layout.ts";
 import type { Program } from "../../commands/program.ts";
-import type { Region } from "../../commands/region.ts";
 import { elementCount } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
-import { regionsMeet, type Runs, runsOf } from "./regions-meet.ts";
-
-const arenas: readonly Arena[] = ["input", "output", "temporary", "symmetric"];
-
-export interface Touch extends Runs {
-  /** The rank that owns the memory. */
-  readonly rank: number;
-  /** A number for each arena of each rank. */
-  readonly place: number;
-  readonly writes: boolean;
-}
+import type { Touch } from "./touch.ts";
+import type { TouchCache } from "./touch-cache.ts";
 
 export interface Memory {
   /** The Program's buffers and those that rewrites add. */
@@ -39,38 +29,22 @@ export interface Memory {
   readonly temporaryBytes: (rank: number) => number;
 }
 
-export function createMemory({ ranks, buffers: placed, kernels: given }: Program): Memory {
+export function createMemory({ ranks, buffers: placed, kernels: given }: Program, cache: TouchCache): Memory {
   const [kernels, buffers] = [[...given], [...placed]];
   const temporaryBytes = ranks.map(({ arenaBytes }) => arenaBytes.temporary);
-  const known = new Map(kernels.map((kernel, id) => [JSON.stringify(kernel), makeId<KernelId>(id)]));
   const operands = { buffers, kernels };
-  const touched = new WeakMap<Command, readonly Touch[]>();
-  const touch = (region: Region, writes: boolean): Touch => {
-    const { rank, arena, offset } = at(buffers, region.buffer);
-    return {
-      ...runsOf(offset + region.offset, region.dims, region.bytes),
-      rank,
-      place: rank * arenas.length + arenas.indexOf(arena),
-      writes,
-    };
-  };
+  let known: Map<string, KernelId> | null = null;
   return {
     buffers,
     kernels,
     kernelId: (kernel) => {
-      const key = JSON.stringify(kernel);
-      const id = known.get(key) ?? makeId<KernelId>(kernels.push(kernel) - 1);
-      known.set(key, id);
+      known ??= new Map(given.map((each, id) => [cache.textOf(each), makeId<KernelId>(id)]));
+      const text = cache.textOf(kernel);
+      const id = known.get(text) ?? makeId<KernelId>(kernels.push(kernel) - 1);
+      known.set(text, id);
       return id;
     },
-    touches: (command) => {
-      const found = touched.get(command);
-      if (found !== undefined) return found;
-      const { reads, writes } = accessesOf(command, operands);
-      const all = [...reads.map((region) => touch(region, false)), ...writes.map((region) => touch(region, true))];
-      touched.set(command, all);
-      return all;
-    },
+    touches: (command) => cache.touchesOf(command, operands),
     addTemporary: (rank, { dtype, shape, name }) => {
       const id = makeId<BufferId>(buffers.length);
       const bytes = elementCount(shape) * dtypes[dtype].bytes;
@@ -82,19 +56,4 @@ export function createMemory({ ranks, buffers: placed, kernels: given }: Program
     },
     temporaryBytes: (rank) => at(temporaryBytes, rank),
   };
-}
-
-export function touchesMeet(a: Touch, b: Touch): boolean {
-  return a.place === b.place && regionsMeet(a, b);
-}
-
-/** Whether both are the same bytes in the same nesting. False if two nestings of one set of bytes differ. */
-export function sameBytes(a: Touch, b: Touch): boolean {
-  if (a.place !== b.place || a.start !== b.start || a.end !== b.end || a.bytes !== b.bytes) return false;
-  return JSON.stringify(a.dims) === JSON.stringify(b.dims);
-}
-
-/** Whether two commands share a byte that one of them writes, so that their order matters. */
-export function conflict(a: readonly Touch[], b: readonly Touch[]): boolean {
-  return a.some((one) => b.some((other) => (one.writes || other.writes) && touchesMeet(one, other)));
 }

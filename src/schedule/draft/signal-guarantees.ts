@@ -8,7 +8,8 @@ import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import type { Foreign } from "./foreign.ts";
 import type { ListOrder } from "./list-order.ts";
-import { conflict, type Memory, type Touch } from "./memory.ts";
+import type { Memory } from "./memory.ts";
+import { conflict, type Touch } from "./touch.ts";
 import { createPasts, type Past, unknownOf } from "./pasts.ts";
 
 export interface Guarantee {

@@ -1,6 +1,6 @@
 /** Finds the next or the previous nodes of a draft that may access some bytes, without looking at those between. */
 import { at } from "../../support/invariant.ts";
-import type { Touch } from "./memory.ts";
+import type { Touch } from "./touch.ts";
 import { type Bins, createBins } from "./touch-index.ts";
 
 export interface Timeline {

@@ -13,21 +13,18 @@ import { type CommandStreamId, isSignalling, type SlotId } from "../../commands/
 import { at } from "../../support/invariant.ts";
 import { type Dependences, dependencesOf, dependentsOf } from "../draft/dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
-import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
+import type { EditContext } from "../draft/edit-ranks.ts";
 import { inBarriers } from "../draft/node-groups.ts";
-import type { Rewrite } from "../rewrite.ts";
+import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
-export const batchSignals: Rewrite<true> = {
-  name: "batch-signals",
-  run: (program) => {
-    let finals: ReadonlySet<SlotId> | null = null;
-    return editRanks(program, (draft, context) => {
-      // The same for all ranks, so computed for the first only.
-      finals ??= finalSlots(context);
-      return moveToCopyStream(batchLast(batchWaits(draft, context), finals, context), context);
-    });
-  },
-};
+export const batchSignals: Rewrite<true> = draftRewrite("batch-signals", () => {
+  let finals: ReadonlySet<SlotId> | null = null;
+  return (draft, context) => {
+    // The same for all ranks, so computed for the first only.
+    finals ??= finalSlots(context);
+    return moveToCopyStream(batchLast(batchWaits(draft, context), finals, context), context);
+  };
+});
 
 /**
  * On every stream, moves waits for signals that are sent at once before the first command that depends on one of them.

@@ -11,15 +11,14 @@ import type { LinkedTransfer, Program, RankProgram } from "../../commands/progra
 import type { TransferId } from "../../commands/command.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
-import type { Rewrite } from "../rewrite.ts";
+import { commandRewrite, type Rewrite } from "../rewrite.ts";
 
 export type CopyStream = "dedicated" | "inline";
 
 /** Returns the same Program for `inline`, and if every copy from or to a peer already runs on a copy stream. */
-export const copyStream: Rewrite<CopyStream> = {
-  name: "copy-stream",
-  run: (program, placement) => (placement === "dedicated" ? moveCopiesToStream(program) : program),
-};
+export const copyStream: Rewrite<CopyStream> = commandRewrite("copy-stream", (program, placement) =>
+  placement === "dedicated" ? moveCopiesToStream(program) : program,
+);
 
 function moveCopiesToStream(program: Program): Program {
   const moved = program.ranks.map((rank) => moveCopies(program, rank));

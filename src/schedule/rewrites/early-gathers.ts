@@ -23,21 +23,18 @@ import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { dependencesOf, dependentsOf } from "../draft/dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
-import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
+import type { EditContext } from "../draft/edit-ranks.ts";
 import { inBarriers } from "../draft/node-groups.ts";
 import { type Past, pastMapper } from "../draft/pasts.ts";
-import type { Rewrite } from "../rewrite.ts";
+import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
-export const earlyGathers: Rewrite<true> = {
-  name: "early-gathers",
-  run: (program) => {
-    let early: readonly ReadonlySet<number>[] | null = null;
-    return editRanks(program, (draft, context) => {
-      early ??= earlyNodes(context);
-      return movedFirst(draft, at(early, draft.rank), context);
-    });
-  },
-};
+export const earlyGathers: Rewrite<true> = draftRewrite("early-gathers", () => {
+  let early: readonly ReadonlySet<number>[] | null = null;
+  return (draft, context) => {
+    early ??= earlyNodes(context);
+    return movedFirst(draft, at(early, draft.rank), context);
+  };
+});
 
 /** A node of a rank's draft. */
 interface Place {

@@ -17,21 +17,18 @@ import { accumulatorOf, dtypes } from "../../numerics/dtype.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { type Draft, type DraftNode, freshId } from "../draft/draft.ts";
-import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
+import type { EditContext } from "../draft/edit-ranks.ts";
 import { type Grouping, grouped } from "../draft/grouping.ts";
-import { conflict } from "../draft/memory.ts";
+import { conflict } from "../draft/touch.ts";
 import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import { idsRelied } from "../draft/pasts.ts";
-import type { Rewrite } from "../rewrite.ts";
+import { draftRewrite, type Rewrite } from "../rewrite.ts";
 import { concerns } from "../draft/signal-guarantees.ts";
 
-export const earlySums: Rewrite<Grouping> = {
-  name: "early-sums",
-  run: (program, grouping) =>
-    editRanks(program, (draft, context) =>
-      draft.nodes.reduce((left, { id }) => sumEarly(left, id, context, grouping), draft),
-    ),
-};
+export const earlySums: Rewrite<Grouping> = draftRewrite(
+  "early-sums",
+  (grouping) => (draft, context) => draft.nodes.reduce((left, { id }) => sumEarly(left, id, context, grouping), draft),
+);
 
 /** One of the added tensors, and its memory. */
 interface Part {

@@ -7,16 +7,13 @@ import type { Program, RankProgram } from "../../commands/program.ts";
 import { elementCount } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
-import type { Rewrite } from "../rewrite.ts";
+import { commandRewrite, type Rewrite } from "../rewrite.ts";
 
 /** The value is the largest copy, in bytes, that a kernel makes. */
-export const kernelCopies: Rewrite<number> = {
-  name: "kernel-copies",
-  run: (program, most) => {
-    const ranks = program.ranks.map((list) => markRank(program, list, most));
-    return ranks.every((list, rank) => list === program.ranks[rank]) ? program : { ...program, ranks };
-  },
-};
+export const kernelCopies: Rewrite<number> = commandRewrite("kernel-copies", (program, most) => {
+  const ranks = program.ranks.map((list) => markRank(program, list, most));
+  return ranks.every((list, rank) => list === program.ranks[rank]) ? program : { ...program, ranks };
+});
 
 function markRank({ buffers }: Program, list: RankProgram, most: number): RankProgram {
   const isSmall = (command: Command): boolean => {

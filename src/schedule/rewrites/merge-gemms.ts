@@ -10,18 +10,20 @@
 import type { Launch } from "../../commands/command.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { type Draft, type DraftNode, renameSync } from "../draft/draft.ts";
-import { editRanks } from "../draft/edit-ranks.ts";
 import { type Grouping, grouped } from "../draft/grouping.ts";
 import { joinGemms, type GemmNode } from "../draft/join-gemms.ts";
-import { conflict, type Memory } from "../draft/memory.ts";
+import type { Memory } from "../draft/memory.ts";
+import { conflict } from "../draft/touch.ts";
 import { isGemm } from "../draft/gemm-axes.ts";
 import { idFinder } from "../draft/pasts.ts";
-import type { Rewrite } from "../rewrite.ts";
+import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
-export const mergeGemms: Rewrite<Grouping> = {
-  name: "merge-gemms",
-  run: (program, grouping) => editRanks(program, (draft, { memory }) => mergeInDraft(draft, memory, grouping)),
-};
+export const mergeGemms: Rewrite<Grouping> = draftRewrite(
+  "merge-gemms",
+  (grouping) =>
+    (draft, { memory }) =>
+      mergeInDraft(draft, memory, grouping),
+);
 
 function mergeInDraft(draft: Draft, memory: Memory, grouping: Grouping): Draft {
   const merging = createMerging(draft.nodes, memory);

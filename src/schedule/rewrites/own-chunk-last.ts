@@ -8,14 +8,11 @@ import { isBlocking, isSignalling } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
 import { type Dependences, dependencesOf, dependentsOf } from "../draft/dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
-import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
+import type { EditContext } from "../draft/edit-ranks.ts";
 import { isGemm } from "../draft/gemm-axes.ts";
-import type { Rewrite } from "../rewrite.ts";
+import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
-export const ownChunkLast: Rewrite<true> = {
-  name: "own-last",
-  run: (program) => editRanks(program, editDraft),
-};
+export const ownChunkLast: Rewrite<true> = draftRewrite("own-last", () => editDraft);
 
 function editDraft(draft: Draft, context: EditContext): Draft {
   const { nodes } = draft;

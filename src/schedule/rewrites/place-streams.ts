@@ -12,16 +12,16 @@ import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { dependencesOf, dependentsOf } from "../draft/dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
-import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
+import type { EditContext } from "../draft/edit-ranks.ts";
 import { inBarriers } from "../draft/node-groups.ts";
 import { isGemmLaunch } from "../draft/gemm-axes.ts";
-import type { Rewrite } from "../rewrite.ts";
+import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
 /** The value is the number of compute streams. */
-export const placeStreams: Rewrite<number> = {
-  name: "compute-streams",
-  run: (program, count) => editRanks(program, (draft, context) => place(draft, context, count)),
-};
+export const placeStreams: Rewrite<number> = draftRewrite(
+  "compute-streams",
+  (count) => (draft, context) => place(draft, context, count),
+);
 
 const caller = makeId<CommandStreamId>(0);
 

@@ -11,16 +11,13 @@ import { touchesPeers } from "../../commands/barriers.ts";
 import { type ListOrder, listOrder } from "../draft/list-order.ts";
 import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import { at } from "../../support/invariant.ts";
-import type { Rewrite } from "../rewrite.ts";
+import { commandRewrite, type Rewrite } from "../rewrite.ts";
 
 /** The value is the number of SMs. */
-export const smMargin: Rewrite<number> = {
-  name: "sm-margin",
-  run: (program, count) => {
-    const ranks = program.ranks.map((list) => markRank(program, list, count));
-    return ranks.every((list, rank) => list === program.ranks[rank]) ? program : { ...program, ranks };
-  },
-};
+export const smMargin: Rewrite<number> = commandRewrite("sm-margin", (program, count) => {
+  const ranks = program.ranks.map((list) => markRank(program, list, count));
+  return ranks.every((list, rank) => list === program.ranks[rank]) ? program : { ...program, ranks };
+});
 
 function markRank(program: Program, list: RankProgram, count: number): RankProgram {
   const isBeside = (command: Command): boolean =>

@@ -10,22 +10,24 @@
 import type { Launch } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
 import { type Draft, type DraftNode, freshId, replaceNodes } from "../draft/draft.ts";
-import { editRanks } from "../draft/edit-ranks.ts";
-import { type Memory, sameBytes, type Touch, touchesMeet } from "../draft/memory.ts";
+import type { Memory } from "../draft/memory.ts";
+import { sameBytes, type Touch, touchesMeet } from "../draft/touch.ts";
 import type { Copy } from "../draft/move-operands.ts";
 import { gemmAxes, type GemmAxis, type GemmKernel, isGemm } from "../draft/gemm-axes.ts";
 import { createTimeline, type Timeline } from "../draft/timeline.ts";
-import type { Rewrite } from "../rewrite.ts";
+import { draftRewrite, type Rewrite } from "../rewrite.ts";
 import type { BufferRef } from "../../commands/buffer.ts";
 import type { Operand } from "../../commands/kernel.ts";
 import { commonBox, elementCount, narrowView } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 
 /** The value is the number of chunks. It is limited to the number of rows (or columns). */
-export const splitChunks: Rewrite<number> = {
-  name: "split-chunks",
-  run: (program, parts) => editRanks(program, (draft, { memory }) => splitInDraft(draft, memory, parts)),
-};
+export const splitChunks: Rewrite<number> = draftRewrite(
+  "split-chunks",
+  (parts) =>
+    (draft, { memory }) =>
+      splitInDraft(draft, memory, parts),
+);
 
 function splitInDraft(draft: Draft, memory: Memory, parts: number): Draft {
   let next = freshId(draft.nodes);

@@ -8,17 +8,15 @@
  */
 import { at, invariant } from "../../support/invariant.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
-import { type EditContext, editRanks } from "../draft/edit-ranks.ts";
-import { type Memory, type Touch, touchesMeet } from "../draft/memory.ts";
+import type { EditContext } from "../draft/edit-ranks.ts";
+import type { Memory } from "../draft/memory.ts";
+import { type Touch, touchesMeet } from "../draft/touch.ts";
 import { idsRelied } from "../draft/pasts.ts";
 import { createTimeline, type Timeline } from "../draft/timeline.ts";
 import { type Copy, isEven, moveInputs, moveOutput } from "../draft/move-operands.ts";
-import type { Rewrite } from "../rewrite.ts";
+import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
-export const useInPlace: Rewrite<true> = {
-  name: "in-place",
-  run: (program) => editRanks(program, editDraft),
-};
+export const useInPlace: Rewrite<true> = draftRewrite("in-place", () => editDraft);
 
 function editDraft(draft: Draft, context: EditContext): Draft {
   const editing = createEditing(draft.nodes, context.memory);

@@ -3,7 +3,7 @@ import type { Program } from "../../commands/program.ts";
 import { type AnyCompilation, compile, type CompileOptions, loweringOf } from "../../compile/compile.ts";
 import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
 import { scheduleNames } from "../../compile/options.ts";
-import { rescheduler } from "../../compile/reschedule.ts";
+import { type Rescheduler, rescheduler } from "../../compile/reschedule.ts";
 import { optionPlace, optionText } from "../../compile/options/resolve.ts";
 import { DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
@@ -12,6 +12,7 @@ import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { simulate } from "../../simulate/simulate.ts";
 import {
   candidateStreams,
+  type Choice,
   type ChoiceRow,
   choicesFor,
   copyLoops,
@@ -40,9 +41,7 @@ export interface CompiledCandidate extends Considered {
 }
 
 /** One of `copyLoops`, compiled. */
-interface CopyLoop extends Pick<ScheduleCandidate, "name" | "lowering"> {
-  readonly under: (schedule: ScheduleOptions) => AnyCompilation;
-}
+interface CopyLoop extends Pick<ScheduleCandidate, "name" | "lowering">, Pick<Rescheduler, "under"> {}
 
 /**
  * All schedules that apply, in the order in which they were simulated. Throws `bad-option` if the given options leave no
@@ -85,8 +84,8 @@ export function considerSchedules(
       roots.set(key, { ...same, of: { ...same.of, name: eitherLoop } });
       continue;
     }
-    const under = rescheduler(compilation);
-    roots.set(key, { of: { ...loop, under }, rows: rowsThatApply(recorded, under) });
+    const { under, applies } = rescheduler(compilation);
+    roots.set(key, { of: { ...loop, under }, rows: rowsThatApply(recorded, applies) });
   }
   considered.push(...searched([...roots.values()], timeOf));
   if (considered.length > 0) return considered;
@@ -161,13 +160,9 @@ function contradicts(own: Partial<LoweringOptions>, given: Partial<LoweringOptio
 }
 
 /** Without the choices that change nothing in the recorded Program. */
-function rowsThatApply(recorded: Program, under: CopyLoop["under"]): readonly ChoiceRow[] {
-  const applies = (schedule: ScheduleOptions): boolean =>
-    Object.keys(schedule).length === 0 || under(schedule).program !== recorded;
-  return choicesFor(recorded).map(([usual, ...others]) => [
-    usual,
-    ...others.filter(({ schedule }) => applies(schedule)),
-  ]);
+function rowsThatApply(recorded: Program, applies: Rescheduler["applies"]): readonly ChoiceRow[] {
+  const isKept = ({ schedule }: Choice): boolean => Object.keys(schedule).length === 0 || applies(schedule);
+  return choicesFor(recorded).map(([usual, ...others]) => [usual, ...others.filter(isKept)]);
 }
 
 /** Throws `bad-option`: a schedule cannot be both given and chosen. */

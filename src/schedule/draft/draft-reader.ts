@@ -1,0 +1,54 @@
+/**
+ * Reads the drafts of Programs. It keeps what the Programs of one search have in common: the accesses of commands that
+ * only moved, and the drafts of Programs that several rewrites start from.
+ */
+import type { Program } from "../../commands/program.ts";
+import { at } from "../../support/invariant.ts";
+import type { Draft } from "./draft.ts";
+import { type Foreign, foreignTouches } from "./foreign.ts";
+import { listOrder } from "./list-order.ts";
+import { createMemory, type Memory } from "./memory.ts";
+import { readDraft } from "./read-draft.ts";
+import { signalGuarantees } from "./signal-guarantees.ts";
+import { createTouchCache, type TouchCache } from "./touch-cache.ts";
+
+export interface ReadProgram {
+  /** Of all ranks. */
+  readonly drafts: readonly Draft[];
+  readonly foreign: Foreign;
+  /** For one edit, which may add kernels and buffers. */
+  readonly newMemory: () => Memory;
+}
+
+export interface DraftReader {
+  readonly read: (program: Program) => ReadProgram;
+}
+
+/** Drafts take more memory than their Program. A search comes back to few Programs at a time. */
+const mostKept = 4;
+
+export function createDraftReader(): DraftReader {
+  const cache = createTouchCache();
+  const kept = new Map<Program, ReadProgram>();
+  return {
+    read: (program) => {
+      const found = kept.get(program) ?? readProgram(program, cache);
+      kept.delete(program);
+      kept.set(program, found);
+      for (const oldest of kept.keys()) {
+        if (kept.size <= mostKept) break;
+        kept.delete(oldest);
+      }
+      return found;
+    },
+  };
+}
+
+function readProgram(program: Program, cache: TouchCache): ReadProgram {
+  const memory = createMemory(program, cache);
+  const foreign = foreignTouches(program, memory);
+  const orders = program.ranks.map(listOrder);
+  const guarantee = signalGuarantees(program, orders, memory, foreign);
+  const drafts = program.ranks.map((list) => readDraft(list, at(orders, list.rank), memory, { foreign, guarantee }));
+  return { drafts, foreign, newMemory: () => createMemory(program, cache) };
+}
