@@ -42,7 +42,7 @@ export { reshardings, type ReshardingsOptions } from "./compile/reshardings.ts";
 export type { Resharding } from "./passes/reshard/list-reshardings.ts";
 export { choose } from "./tune/choose/choose.ts";
 export type { ChooseOptions } from "./tune/choose/consider.ts";
-export type { Considered } from "./tune/choose/decide.ts";
+export type { Considered, LeftOut } from "./tune/choose/decide.ts";
 export { explain, type Explanation, type ExplainOptions } from "./explain/explain.ts";
 export type { Cause } from "./explain/causes.ts";
 export type { ExplainedRun } from "./explain/explain-run.ts";

@@ -6,7 +6,7 @@
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { AnyCompilation } from "../compile/compile.ts";
 import { type ChooseOptions, type CompiledCandidate, considerSchedules } from "../tune/choose/consider.ts";
-import { decide } from "../tune/choose/decide.ts";
+import { decide, type LeftOut } from "../tune/choose/decide.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { invariant } from "../support/invariant.ts";
@@ -39,15 +39,19 @@ export function chooseForm(
   const { devices } = problem;
   const shapeOf = new Map<AnyCompilation, Shape>();
   const considered: CompiledCandidate[] = [];
+  const leftOut: LeftOut[] = [];
   const errors: DiagnosticError[] = [];
   for (const { shape, name, lowering: own } of shapesOf(given, problem)) {
     const together = joined(lowering, own);
     if (together === null) continue;
     try {
       const fusion = buildPrimitive(shape.form, problem, shape);
-      for (const each of considerSchedules(fusion, { ...together, devices }, profile)) {
+      const found = considerSchedules(fusion, { ...together, devices }, profile);
+      const nameOf = (own: string): string => (name === "" ? own : `${name}, ${own}`);
+      leftOut.push(...found.leftOut.map((each) => ({ ...each, name: nameOf(each.name) })));
+      for (const each of found.candidates) {
         const { candidate } = each;
-        const named = { ...candidate, name: name === "" ? candidate.name : `${name}, ${candidate.name}` };
+        const named = { ...candidate, name: nameOf(candidate.name) };
         shapeOf.set(each.compilation, shape);
         considered.push({ ...each, candidate: named });
       }
@@ -59,7 +63,7 @@ export function chooseForm(
   }
   const [firstError] = errors;
   if (considered.length === 0 && firstError !== undefined) throw firstError;
-  const { picked, reason } = decide(considered);
+  const { picked, reason } = decide(considered, leftOut);
   const { compilation } = picked;
   const shape = shapeOf.get(compilation);
   invariant(shape !== undefined, "what is chosen has a form", reason);

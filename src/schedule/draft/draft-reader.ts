@@ -6,6 +6,7 @@ import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import type { Draft } from "./draft.ts";
 import { type Foreign, foreignTouches } from "./foreign.ts";
+import { type ReadDependences, unknownDependences } from "./known-dependences.ts";
 import { listOrder } from "./list-order.ts";
 import { createMemory, type Memory } from "./memory.ts";
 import { readDraft } from "./read-draft.ts";
@@ -16,6 +17,7 @@ export interface ReadProgram {
   /** Of all ranks. */
   readonly drafts: readonly Draft[];
   readonly foreign: Foreign;
+  readonly dependences: ReadDependences;
   /** For one edit, which may add kernels and buffers. */
   readonly newMemory: () => Memory;
 }
@@ -50,5 +52,5 @@ function readProgram(program: Program, cache: TouchCache): ReadProgram {
   const orders = program.ranks.map(listOrder);
   const guarantee = signalGuarantees(program, orders, memory, foreign);
   const drafts = program.ranks.map((list) => readDraft(list, at(orders, list.rank), memory, { foreign, guarantee }));
-  return { drafts, foreign, newMemory: () => createMemory(program, cache) };
+  return { drafts, foreign, dependences: unknownDependences(drafts), newMemory: () => createMemory(program, cache) };
 }

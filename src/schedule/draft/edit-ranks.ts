@@ -9,6 +9,7 @@ import { at, invariant } from "../../support/invariant.ts";
 import type { Draft } from "./draft.ts";
 import { createDraftReader, type DraftReader } from "./draft-reader.ts";
 import type { Foreign } from "./foreign.ts";
+import { createKnownDependences, type KnownDependences } from "./known-dependences.ts";
 import type { Memory } from "./memory.ts";
 import { writeDraft } from "./write-draft.ts";
 
@@ -18,6 +19,7 @@ export interface EditContext {
   /** The drafts of all ranks, as they were read. */
   readonly drafts: readonly Draft[];
   readonly foreign: Foreign;
+  readonly dependences: KnownDependences;
 }
 
 /** The edit of a rank's draft. */
@@ -32,7 +34,7 @@ export function editRanks(program: Program, reader: DraftReader, edit: Edit): Pr
   const { memory } = context;
   const edited = drafts.map((draft) => edit(draft, context));
   if (edited.every((draft, rank) => draft === drafts[rank])) return program;
-  const written = edited.map((draft) => writeDraft(draft, memory));
+  const written = edited.map((draft) => writeDraft(draft, memory, context.dependences));
   const ranks = program.ranks.map((rank, i): RankProgram => ({
     ...rank,
     ...at(written, i).list,
@@ -56,8 +58,10 @@ export function changesRanks(program: Program, reader: DraftReader, edit: Edit):
 }
 
 function contextOf(program: Program, reader: DraftReader): { context: EditContext; drafts: readonly Draft[] } {
-  const { drafts, foreign, newMemory } = reader.read(program);
-  return { context: { program, memory: newMemory(), drafts, foreign }, drafts };
+  const { drafts, foreign, dependences: read, newMemory } = reader.read(program);
+  const memory = newMemory();
+  const dependences = createKnownDependences(read, memory);
+  return { context: { program, memory, drafts, foreign, dependences }, drafts };
 }
 
 /** Reads and writes all lists. Events then order only what must be. */

@@ -12,30 +12,32 @@ export interface Foreign {
 }
 
 export function foreignTouches({ ranks }: Program, memory: Memory): Foreign {
-  const known = new Set<string>();
+  const known = new Set<Touch>();
   const byPlace = new Map<number, TouchIndex<Touch>>();
   for (const { rank, commands } of ranks) {
     for (const command of commands) {
       for (const touch of memory.touches(command)) {
         if (touch.rank === rank) continue;
-        const { place, writes, start, bytes, dims } = touch;
-        const key = [place, writes, start, bytes, ...dims.flatMap(({ count, stride }) => [count, stride])].join(" ");
-        if (known.has(key)) continue;
-        known.add(key);
-        const index = byPlace.get(place) ?? createTouchIndex<Touch>();
-        byPlace.set(place, index);
+        if (known.has(touch)) continue;
+        known.add(touch);
+        const index = byPlace.get(touch.place) ?? createTouchIndex<Touch>();
+        byPlace.set(touch.place, index);
         index.add(touch, touch);
       }
     }
   }
+  const conflicting = new Map<Touch, boolean>();
+  const conflicts = (touch: Touch): boolean => {
+    const decided = conflicting.get(touch);
+    if (decided !== undefined) return decided;
+    const decision =
+      byPlace.get(touch.place)?.some(touch, (other) => (touch.writes || other.writes) && touchesMeet(touch, other)) ??
+      false;
+    conflicting.set(touch, decision);
+    return decision;
+  };
   return {
-    conflicts: (touches) =>
-      touches.some(
-        (touch) =>
-          byPlace
-            .get(touch.place)
-            ?.some(touch, (other) => (touch.writes || other.writes) && touchesMeet(touch, other)) ?? false,
-      ),
+    conflicts: (touches) => touches.some(conflicts),
     meeting: (touch) => {
       const found: Touch[] = [];
       byPlace.get(touch.place)?.some(touch, (other) => {

@@ -33,6 +33,7 @@ export function createMemory({ ranks, buffers: placed, kernels: given }: Program
   const [kernels, buffers] = [[...given], [...placed]];
   const temporaryBytes = ranks.map(({ arenaBytes }) => arenaBytes.temporary);
   const operands = { buffers, kernels };
+  const touched = new Map<Command, readonly Touch[]>();
   let known: Map<string, KernelId> | null = null;
   return {
     buffers,
@@ -44,7 +45,11 @@ export function createMemory({ ranks, buffers: placed, kernels: given }: Program
       known.set(text, id);
       return id;
     },
-    touches: (command) => cache.touchesOf(command, operands),
+    touches: (command) => {
+      const found = touched.get(command) ?? cache.touchesOf(command, operands);
+      touched.set(command, found);
+      return found;
+    },
     addTemporary: (rank, { dtype, shape, name }) => {
       const id = makeId<BufferId>(buffers.length);
       const bytes = elementCount(shape) * dtypes[dtype].bytes;

@@ -7,8 +7,8 @@ import type { Command, CommandStreamId, EventId, Origin, TransferId } from "../.
 import type { RankProgram } from "../../commands/program.ts";
 import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { dependencesOf } from "./dependences.ts";
 import type { Draft, DraftNode } from "./draft.ts";
+import type { KnownDependences } from "./known-dependences.ts";
 import type { Memory } from "./memory.ts";
 import { groupDependences, groupsOf } from "./node-groups.ts";
 import { issueOrder } from "./order-nodes.ts";
@@ -20,10 +20,10 @@ export interface WrittenList {
   readonly positions: ReadonlyMap<number, number>;
 }
 
-export function writeDraft(draft: Draft, memory: Memory): WrittenList {
+export function writeDraft(draft: Draft, memory: Memory, known: KnownDependences): WrittenList {
   const { nodes, streams } = usedStreams(draft);
   const groups = groupsOf({ ...draft, nodes }, memory);
-  const dependences = groupDependences(groups, dependencesOf(nodes, memory));
+  const dependences = groupDependences(groups, known.of(draft.nodes));
   const grouped = groups.map((positions) => positions.map((position) => at(nodes, position)));
   const order = issueOrder(grouped, dependences);
   const plan = planEdges(

@@ -11,7 +11,7 @@
  */
 import { type CommandStreamId, isSignalling, type SlotId } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
-import { type Dependences, dependencesOf, dependentsOf } from "../draft/dependences.ts";
+import { type Dependences, dependentsOf } from "../draft/dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
 import { inBarriers } from "../draft/node-groups.ts";
@@ -30,8 +30,8 @@ export const batchSignals: Rewrite<true> = draftRewrite("batch-signals", () => {
  * On every stream, moves waits for signals that are sent at once before the first command that depends on one of them.
  * The commands that depended on one then depend on all.
  */
-function batchWaits(draft: Draft, { memory }: EditContext): Draft {
-  const { before } = dependencesOf(draft.nodes, memory);
+function batchWaits(draft: Draft, { memory, dependences }: EditContext): Draft {
+  const { before } = dependences.of(draft.nodes);
   const after = dependentsOf(before);
   const inBarrier = inBarriers(draft, memory);
   return onEachStream(draft, (left, stream) => {
@@ -66,8 +66,8 @@ function nodesAfter(
 /**
  * On every stream, moves signals that only the end of a run waits for after the last command that one of them reports.
  */
-function batchLast(draft: Draft, finals: ReadonlySet<SlotId>, { memory }: EditContext): Draft {
-  const { before, lastOf } = dependencesOf(draft.nodes, memory);
+function batchLast(draft: Draft, finals: ReadonlySet<SlotId>, { memory, dependences }: EditContext): Draft {
+  const { before, lastOf } = dependences.of(draft.nodes);
   const inBarrier = inBarriers(draft, memory);
   return onEachStream(draft, (left, stream) => {
     const signals = draft.nodes.flatMap(({ command }, position) => {
@@ -83,10 +83,10 @@ function batchLast(draft: Draft, finals: ReadonlySet<SlotId>, { memory }: EditCo
 }
 
 /** The slots whose waits unblock only frees, at the end of a run. */
-function finalSlots({ drafts, memory }: EditContext): ReadonlySet<SlotId> {
+function finalSlots({ drafts, dependences }: EditContext): ReadonlySet<SlotId> {
   const [finals, others] = [new Set<SlotId>(), new Set<SlotId>()];
   for (const { nodes } of drafts) {
-    const isLast = letsNothingGoOn(nodes, dependencesOf(nodes, memory));
+    const isLast = letsNothingGoOn(nodes, dependences.of(nodes));
     for (const [position, { command }] of nodes.entries()) {
       if (command.kind === "waitSignal") (isLast(position) ? finals : others).add(command.slot);
     }
@@ -118,7 +118,7 @@ function letsNothingGoOn(
  * there if it ends with this rank's last signals. The copy stream begins with the run, and a wait after the last signal
  * delays nothing.
  */
-function moveToCopyStream(draft: Draft, { memory }: EditContext): Draft {
+function moveToCopyStream(draft: Draft, { memory, dependences: known }: EditContext): Draft {
   const { nodes, streams } = draft;
   const copies = streams.find(({ role }) => role === "copy")?.id;
   const isOnCopyStream = ({ command }: DraftNode): boolean => command.stream === copies;
@@ -126,7 +126,7 @@ function moveToCopyStream(draft: Draft, { memory }: EditContext): Draft {
   const last = nodes[nodes.findLastIndex(({ command }) => isSignalling(command))];
   if (copies === undefined || first === -1 || last === undefined) return draft;
   const inBarrier = inBarriers(draft, memory);
-  const dependences = dependencesOf(nodes, memory);
+  const dependences = known.of(nodes);
   const { before, sequence } = dependences;
   // Memory that an alloc marks as usable from the start of the run is ready then.
   const starts = new Set<number>();

@@ -6,7 +6,7 @@
  */
 import { isBlocking, isSignalling } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
-import { type Dependences, dependencesOf, dependentsOf } from "../draft/dependences.ts";
+import { type Dependences, dependentsOf } from "../draft/dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
 import { isGemm } from "../draft/gemm-axes.ts";
@@ -16,7 +16,7 @@ export const ownChunkLast: Rewrite<true> = draftRewrite("own-last", () => editDr
 
 function editDraft(draft: Draft, context: EditContext): Draft {
   const { nodes } = draft;
-  const dependences = dependencesOf(nodes, context.memory);
+  const dependences = context.dependences.of(nodes);
   const leads = leadsToSignal(nodes, dependences);
   const after = dependentsOf(dependences.before);
   const kernelOf = ({ command }: DraftNode): number | null =>

@@ -10,7 +10,7 @@
 import type { CommandStreamId, StreamInfo } from "../../commands/command.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
-import { dependencesOf, dependentsOf } from "../draft/dependences.ts";
+import { dependentsOf } from "../draft/dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
 import { inBarriers } from "../draft/node-groups.ts";
@@ -47,7 +47,7 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
   const isCommunication = new Set([...libraryOf.values(), copies]);
   const received = add({ role: "worker", name: "received" });
 
-  const { before, sequence } = dependencesOf(nodes, context.memory);
+  const { before, sequence } = context.dependences.of(nodes);
   const placed: (CommandStreamId | null)[] = nodes.map(() => null);
   let turn = 0;
   for (const [position, node] of nodes.entries()) {
@@ -95,14 +95,12 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
     const last = at(before, position).findLast((other) => other < nodes.length && at(placed, other) !== null);
     placed[position] = last === undefined ? caller : at(placed, last);
   }
-  return {
-    ...draft,
-    streams,
-    nodes: nodes.map((node, position) => ({
-      ...node,
-      command: { ...node.command, stream: placed[position] ?? caller },
-    })),
-  };
+  const moved = nodes.map((node, position) => ({
+    ...node,
+    command: { ...node.command, stream: placed[position] ?? caller },
+  }));
+  context.dependences.equate(moved, nodes);
+  return { ...draft, streams, nodes: moved };
 }
 
 /** Whether the command does nothing at run time. */

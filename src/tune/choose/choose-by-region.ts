@@ -18,7 +18,7 @@ import { compileRegions } from "../regions/compile-regions.ts";
 import { type FoundRegions, findRegions } from "../regions/find-regions.ts";
 import { regionFusion } from "../regions/region-fusion.ts";
 import { candidateStreams, type ScheduleCandidate, serial } from "./candidates.ts";
-import { type ChooseOptions, considerSchedules, requireNoSchedule } from "./consider.ts";
+import { type ChooseOptions, type ConsideredSchedules, considerSchedules, requireNoSchedule } from "./consider.ts";
 import { type Considered, decide, isSerial, timeText } from "./decide.ts";
 import type { RegionChoice, ScheduleChoice } from "./schedule-choice.ts";
 
@@ -69,13 +69,15 @@ function chooseDistinct(
     }
     const all = considered(fusion, ofRegion, profile);
     if (all === null) return null;
-    const assumptions = all.flatMap((each) => each.assumptions);
-    const { picked, considered: ordered, reason } = decide(all.map((each) => ({ ...each, assumptions: [] })));
+    const { candidates, leftOut } = all;
+    const assumptions = candidates.flatMap((each) => each.assumptions);
+    const apart = candidates.map((each) => ({ ...each, assumptions: [] }));
+    const { picked, considered: ordered, reason } = decide(apart, leftOut);
     const { candidate: chosen, milliseconds } = picked;
     distinct.set(key, {
       positions: [position],
       region,
-      choice: { chosen, milliseconds, considered: ordered, reason },
+      choice: { chosen, milliseconds, considered: ordered, leftOut, reason },
       assumptions,
     });
   }
@@ -87,7 +89,7 @@ function considered(
   fusion: HasFusionData,
   options: ChooseOptions,
   profile: MachineProfile,
-): readonly Considered[] | null {
+): ConsideredSchedules | null {
   try {
     return considerSchedules(fusion, options, profile);
   } catch (error) {
@@ -127,6 +129,7 @@ function settle(
     chosen,
     milliseconds,
     considered: ordered.map((each) => each.considered),
+    leftOut: [],
     regions: distinct.map(({ positions, region, choice }) => ({
       ops: opsText(region),
       count: positions.length,

@@ -41,7 +41,8 @@ function chooseWhole(
   options: ChooseOptions,
   profile: MachineProfile,
 ): ScheduleChoice<AnyCompilation> {
-  const { picked, considered, reason } = decide(considerSchedules(source, options, profile));
+  const { candidates, leftOut } = considerSchedules(source, options, profile);
+  const { picked, considered, reason } = decide(candidates, leftOut);
   const { candidate: chosen, milliseconds, compilation } = picked;
-  return { compilation, chosen, milliseconds, considered, regions: [], reason };
+  return { compilation, chosen, milliseconds, considered, leftOut, regions: [], reason };
 }

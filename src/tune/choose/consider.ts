@@ -23,7 +23,8 @@ import {
   type ScheduleCandidate,
   serial,
 } from "./candidates.ts";
-import type { Considered } from "./decide.ts";
+import { type Considered, isSerial, type LeftOut } from "./decide.ts";
+import { leastTime } from "./least-time.ts";
 import { correction, marginToSerial } from "./model-errors.ts";
 import { type Combination, type Root, searchSchedules } from "./search.ts";
 
@@ -40,18 +41,23 @@ export interface CompiledCandidate extends Considered {
   readonly compilation: AnyCompilation;
 }
 
+export interface ConsideredSchedules {
+  readonly candidates: readonly CompiledCandidate[];
+  readonly leftOut: readonly LeftOut[];
+}
+
 /** One of `copyLoops`, compiled. */
 interface CopyLoop extends Pick<ScheduleCandidate, "name" | "lowering">, Pick<Rescheduler, "under"> {}
 
 /**
- * All schedules that apply, in the order in which they were simulated. Throws `bad-option` if the given options leave no
+ * All schedules that apply, in the order in which they were simulated, except those that cannot be the fastest. Throws `bad-option` if the given options leave no
  * candidate or name a schedule, and the serial form's error if no candidate can be compiled.
  */
 export function considerSchedules(
   source: ProgramSource | Lowered,
   { graph = true, ...options }: ChooseOptions,
   profile: MachineProfile,
-): readonly CompiledCandidate[] {
+): ConsideredSchedules {
   requireNoSchedule(options);
   const given = loweringOf(options);
   const considered: CompiledCandidate[] = [];
@@ -74,6 +80,8 @@ export function considerSchedules(
     considered.push({ candidate, compilation, ...predicted, margin: marginToSerial(compilation.program) });
   }
   const roots = new Map<string, Root<CopyLoop>>();
+  const leftOut: LeftOut[] = [];
+  const limit = slowestWorthIt(considered);
   for (const loop of copyLoops) {
     const compilation = compiled({ ...loop, schedule: { copyStream: "inline" } });
     if (compilation === null) continue;
@@ -84,14 +92,28 @@ export function considerSchedules(
       roots.set(key, { ...same, of: { ...same.of, name: eitherLoop } });
       continue;
     }
+    const least = leastTime(recorded, profile);
+    if (least > limit) {
+      leftOut.push({ name: loop.name, least });
+      continue;
+    }
     const { under, applies } = rescheduler(compilation);
     roots.set(key, { of: { ...loop, under }, rows: rowsThatApply(recorded, applies) });
   }
   considered.push(...searched([...roots.values()], timeOf));
-  if (considered.length > 0) return considered;
+  if (considered.length > 0) return { candidates: considered, leftOut };
   const [firstError] = errors;
   if (firstError !== undefined) throw firstError;
   return noneAllowed(given);
+}
+
+/** Milliseconds. A slower schedule is not picked, because one of these or the serial form is picked before it. */
+function slowestWorthIt(considered: readonly Considered[]): number {
+  return Math.min(
+    ...considered.map(({ candidate, milliseconds, margin }) =>
+      isSerial(candidate) ? milliseconds : milliseconds * (1 + margin),
+    ),
+  );
 }
 
 /** Small enough to decide only between equal times. */

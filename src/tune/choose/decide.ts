@@ -16,6 +16,14 @@ export interface Considered {
   readonly margin: number;
 }
 
+/** Schedules that were not simulated, because a run of any of them takes longer than one that was. */
+export interface LeftOut {
+  /** What they start from: `get`, `put`, or `peers' memory`. */
+  readonly name: string;
+  /** Milliseconds that the fastest of them takes at least. */
+  readonly least: number;
+}
+
 export interface Decision<T extends Considered> {
   readonly picked: T;
   /** All schedules, the fastest first. */
@@ -25,7 +33,7 @@ export interface Decision<T extends Considered> {
 }
 
 /** Picks among at least one schedule, of one program or of several that compute the same. */
-export function decide<T extends Considered>(all: readonly T[]): Decision<T> {
+export function decide<T extends Considered>(all: readonly T[], leftOut: readonly LeftOut[] = []): Decision<T> {
   const ordered = all.toSorted((a, b) => a.milliseconds - b.milliseconds);
   const picked = fastestWorthIt(ordered);
   // Drops the callers' other fields, because Programs are large.
@@ -35,7 +43,7 @@ export function decide<T extends Considered>(all: readonly T[]): Decision<T> {
     assumptions,
     margin,
   }));
-  return { picked, considered, reason: reasonFor(picked.candidate, considered) };
+  return { picked, considered, reason: reasonFor(picked.candidate, considered, leftOut) };
 }
 
 /** The serial form, unless another schedule beats it by that schedule's margin. */
@@ -49,7 +57,7 @@ export function isSerial({ lowering }: ScheduleCandidate): boolean {
   return lowering.overlap === false;
 }
 
-function reasonFor(picked: ScheduleCandidate, ordered: readonly Considered[]): string {
+function reasonFor(picked: ScheduleCandidate, ordered: readonly Considered[], leftOut: readonly LeftOut[]): string {
   const timeOf = (candidate: ScheduleCandidate): string => {
     const found = ordered.find((each) => each.candidate === candidate);
     return timeText(found?.milliseconds ?? NaN);
@@ -67,6 +75,7 @@ function reasonFor(picked: ScheduleCandidate, ordered: readonly Considered[]): s
   return [
     text,
     ...(against.length === 0 ? [] : [against.join(", ")]),
+    ...leftOut.map(({ name, least }) => `${name} left out, at least ${timeText(least)}`),
     ...(assumed.length === 0 ? [] : [`assumed: ${assumed.join(", ")}`]),
   ].join("; ");
 }

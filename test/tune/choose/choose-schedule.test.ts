@@ -227,7 +227,14 @@ describe("choose", () => {
 
   it("stays serial where signals and waits cost more than they hide", () => {
     const slow = { ...machine, costs: { ...machine.costs, signal: 5000 } };
-    expect(choose(allgatherMatmul(4, 2048, 1024, 1024), { devices: 4 }, slow).chosen).toBe(serialCandidate);
+    const { chosen, considered, leftOut, reason } = choose(allgatherMatmul(4, 2048, 1024, 1024), { devices: 4 }, slow);
+    expect(chosen).toBe(serialCandidate);
+    expect(leftOut.map(({ name }) => name)).toEqual(["get", "put"]);
+    for (const { name, least } of leftOut) {
+      expect(least).toBeGreaterThan(10);
+      expect(reason).toContain(`; ${name} left out, at least ${least.toPrecision(3)} ms`);
+      expect(considered.some(({ candidate }) => candidate.name.startsWith(name))).toBe(false);
+    }
   });
 
   it("merges GEMMs where small ones are slow, and does not where all have one rate", () => {
