@@ -19,8 +19,13 @@ export interface MeasuredRow {
   readonly note: string;
 }
 
-/** In the order of the file, without PyTorch's rows, published rows and failed rows. */
+/** In the order of the file, without PyTorch's rows, published rows, failed rows and communication alone. */
 export function measuredRows(file: string): readonly MeasuredRow[] {
+  return ownRows(file).filter(({ implementation }) => implementation.name !== "communication-only");
+}
+
+/** The same with communication alone. */
+export function ownRows(file: string): readonly MeasuredRow[] {
   return rowsOf(withNewNames(readFileSync(file, "utf8"))).flatMap((row) => {
     const problem = problemOf(row);
     const milliseconds = Number(row.get("median_time (ms)"));
@@ -50,7 +55,8 @@ export function sizeText({ m, n, k }: Problem): string {
 function problemOf(row: ReadonlyMap<string, string>): Problem | null {
   const [primitive, dtype] = [row.get("primitive") ?? "", row.get("dtype") ?? ""];
   const isOwn =
-    row.get("source") === "measured" && /^(?:braid|serial|compute-only)\b/.test(row.get("implementation") ?? "");
+    row.get("source") === "measured" &&
+    /^(?:braid|serial|compute-only|communication-only)\b/.test(row.get("implementation") ?? "");
   if (!isOwn || !isOneOf(primitives, primitive) || !isOneOf<DType>(keysOf(dtypes), dtype)) return null;
   const number = (column: string): number => Number(row.get(column));
   return { primitive, dtype, m: number("m"), n: number("n"), k: number("k"), devices: number("world_size") };

@@ -11,16 +11,14 @@ import { parseArgs } from "node:util";
 import type { Group, Prepared, RunReport } from "../../src/backends/backend.ts";
 import { isWork } from "../../src/commands/command.ts";
 import type { Program } from "../../src/commands/program.ts";
-import { compile, type CompileOptions } from "../../src/compile/compile.ts";
+import { compile } from "../../src/compile/compile.ts";
 import { gatherReports } from "../../src/cli/run/gather.ts";
 import { createCudaBackend } from "../../src/cuda.ts";
-import { Fusion } from "../../src/ir/api/fusion.ts";
-import { add, gelu, linear } from "../../src/ir/api/ops.ts";
-import { DeviceMesh } from "../../src/ir/device-mesh.ts";
 import type { World } from "../../src/launch/join-world.ts";
 import { at } from "../../src/support/invariant.ts";
 import { overlapOf } from "../../src/trace/overlap.ts";
 import { asRanks } from "./as-ranks.ts";
+import { mlp, type MlpShape, schedules } from "./mlp-forms.ts";
 import { noise, writeShards } from "./noise.ts";
 import { median } from "./rows.ts";
 import { versions } from "./versions.ts";
@@ -28,53 +26,6 @@ import { versions } from "./versions.ts";
 const runs = 15;
 /** Runs before each one that counts, so that no form runs with what another left in caches or queues. */
 const warmUp = 2;
-
-interface Shape {
-  readonly rows: number;
-  readonly hidden: number;
-  readonly ffn: number;
-}
-
-/** `fused`: the activation runs per chunk. Otherwise the user's mesh keeps Stream away from it: a barrier. */
-function mlp({ rows, hidden, ffn }: Shape, devices: number, chunks: number, fused: boolean): Fusion {
-  const f = new Fusion();
-  const [x, w1, w2] = [
-    f.input([rows, hidden], "bfloat16"),
-    f.input([ffn, hidden], "bfloat16"),
-    f.input([hidden, ffn], "bfloat16"),
-  ];
-  const up = linear(x, w1);
-  const activated = gelu(up);
-  const down = linear(activated, w2);
-  f.output(add(x, down));
-  const mesh = DeviceMesh.range(devices);
-  for (const tensor of [x, w1, w2]) tensor.setDeviceMesh(mesh);
-  x.outerSplit(0, chunks);
-  x.outerSplit(1, devices).parallelize("DIDx");
-  w1.outerSplit(0, devices).parallelize("DIDx");
-  w2.outerSplit(1, devices).parallelize("DIDx");
-  up.outerSplit(0, chunks).parallelize("Stream");
-  if (!fused) {
-    activated.setDeviceMesh(mesh).outerSplit(1, devices).parallelize("DIDx");
-    down.outerSplit(0, chunks).parallelize("Stream");
-  }
-  return f;
-}
-
-type Options = Omit<CompileOptions, "devices">;
-
-/** By name: how a form with this many chunks is compiled. Every chunk has a stream, and slots, of its own. */
-const schedules: Readonly<Record<string, (streams: number) => Options>> = {
-  nccl: (streams) => ({ backend: "nccl", streams }),
-  "nccl, early": (streams) => ({ backend: "nccl", streams, schedule: { earlyGathers: true } }),
-  cuda: (streams) => ({ backend: "cuda", streams }),
-  "cuda, early": (streams) => ({ backend: "cuda", streams, schedule: { earlyGathers: true } }),
-  "cuda, early, 1 compute stream": (streams) => ({
-    backend: "cuda",
-    streams,
-    schedule: { earlyGathers: true, computeStreams: 1 },
-  }),
-};
 
 interface Contender {
   readonly name: string;
@@ -88,7 +39,7 @@ interface Contender {
   trace: readonly string[];
 }
 
-async function prepare(world: World, group: Group, shape: Shape): Promise<readonly Contender[]> {
+async function prepare(world: World, group: Group, shape: MlpShape): Promise<readonly Contender[]> {
   const contenders: Contender[] = [];
   let whole: ReturnType<typeof noise> | null = null;
   for (const chunks of [4, 8]) {

@@ -23,11 +23,10 @@ import type { Operand } from "../../src/commands/kernel.ts";
 import { elementCount } from "../../src/commands/view.ts";
 import { compile } from "../../src/compile/compile.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
-import { layerNorm, neg, rmsNorm, softmax } from "../../src/ir/api/ops.ts";
-import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
+import { type Norm, norms } from "./norm-cases.ts";
 import { median } from "./rows.ts";
 import { createStreamTimer } from "./stream-time.ts";
 import { versions } from "./versions.ts";
@@ -45,16 +44,6 @@ const shapes = [
 const sets = 4;
 const turns = 3;
 const pieceBytes = 2 ** 21;
-
-type Norm = (x: TensorView, vector: () => TensorView) => TensorView;
-
-const norms: Readonly<Record<string, Norm>> = {
-  // A kernel that reads and writes each element once; a set would be a copy without a kernel.
-  copy: (x) => neg(x),
-  layerNorm: (x, vector) => layerNorm(x, vector(), vector()),
-  rmsNorm: (x, vector) => rmsNorm(x, vector()),
-  softmax: (x) => softmax(x, 1),
-};
 
 interface Figure {
   readonly op: string;

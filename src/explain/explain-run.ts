@@ -4,6 +4,8 @@
  * serial program's. Without a profile, the times of commands alone are unknown: the exposed time is the idle time.
  */
 import type { Program } from "../commands/program.ts";
+import { type Assumption, createAssumptions } from "../simulate/assumption.ts";
+import type { ByClass } from "../simulate/command-class.ts";
 import { commandCosts } from "../simulate/command-cost.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { at } from "../support/invariant.ts";
@@ -14,6 +16,7 @@ import { type Cause, causes } from "./causes.ts";
 import { dependencesOf } from "./dependences.ts";
 import { type Floor, floorOf, kernelTimeOf } from "./floor.ts";
 import { type IdlePart, idleTimeOf } from "./idle-time.ts";
+import { pathTimesOf } from "./path-times.ts";
 import { type RegionRow, regionRows } from "./region-rows.ts";
 import { type CommandTime, measuredCosts } from "./measured-costs.ts";
 import { regionsOf } from "./regions.ts";
@@ -34,12 +37,14 @@ export interface ExplainedRun {
   readonly causes: readonly { readonly cause: Cause; readonly milliseconds: number }[];
   /** The idle time of the rank, in order of time. */
   readonly idle: readonly IdlePart[];
+  /** The run's milliseconds by class of command: kernels of the rank, and what it waits for between them. */
+  readonly path: ByClass;
   /** The regions that communicate, in the order of the host program. */
   readonly regions: readonly RegionRow[];
   /** What the rank's streams did, and the share of its communication that its kernels hid. */
   readonly overlap: RankOverlap;
-  /** What the profile lacks; one sentence each. */
-  readonly assumptions: readonly string[];
+  /** What the profile lacks, for this program and its serial form. */
+  readonly assumptions: readonly Assumption[];
   /** When its launches, copies and transfers ran. */
   readonly trace: readonly TraceEvent[];
 }
@@ -65,8 +70,7 @@ export function explainRun(
   profile: MachineProfile | null,
   { serial, graph }: ExplainRunOptions,
 ): ExplainedRun {
-  const assumptions = new Set<string>();
-  const assume = (text: string): void => void assumptions.add(text);
+  const { assume, all } = createAssumptions();
   const costOf = profile === null ? measuredCosts(program, trace) : commandCosts(program, profile, assume);
   const dependences = dependencesOf(program);
   const timing = timingOf(program, dependences, trace);
@@ -84,6 +88,7 @@ export function explainRun(
   // The last signals and events on the way, or the host, which still issues commands.
   add(graph ? "latency" : "host", milliseconds - idle.end - launch);
   let compute = idle.kernels;
+  let interference = 0;
   let least = Math.max(...overlap.map(({ kernels }) => kernels));
   if (profile !== null) {
     const own = kernelTimeOf(program, rank, costOf);
@@ -93,7 +98,8 @@ export function explainRun(
     add("sums", own.others - alone.others);
     // A kernel's launch counts as part of it, so one that passes beside another kernel is a gain.
     add("latency", -own.launches);
-    add("interference", idle.kernels - (own.gemms + own.others - own.launches));
+    interference = idle.kernels - (own.gemms + own.others - own.launches);
+    add("interference", interference);
     compute = alone.gemms + alone.others;
     least = leastCompute(program, serial, costOf, serialCosts);
   }
@@ -107,9 +113,10 @@ export function explainRun(
       .filter(({ milliseconds: time }) => Math.abs(time) > 1e-9)
       .sort((a, b) => b.milliseconds - a.milliseconds),
     idle: idle.parts,
+    path: pathTimesOf({ program, trace, milliseconds }, dependences, idle, interference),
     regions: regionRows(program, timing, regionOf, { rank, idle: idle.parts, costOf }),
     overlap: at(overlap, rank),
-    assumptions: [...assumptions].toSorted(),
+    assumptions: all(),
     trace,
   };
 }

@@ -19,6 +19,7 @@ import { choose } from "../tune/choose/choose.ts";
 import type { ChooseOptions } from "../tune/choose/consider.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 import { type ExplainedRun, explainRun, type TracedRun } from "./explain-run.ts";
+import { intervalOf, type PredictedInterval } from "./interval.ts";
 
 export interface ExplainOptions extends ChooseOptions {
   /** "auto": explains the schedule that is predicted to be the fastest. "given" if omitted. */
@@ -34,6 +35,8 @@ export interface Explanation {
   readonly isMeasured: boolean;
   /** The same run as predicted; null without a profile. */
   readonly predicted: ExplainedRun | null;
+  /** Where the measured time of a run is expected; null without a profile. */
+  readonly interval: PredictedInterval | null;
   /** Predicted milliseconds of the serial form; null for host programs, if it cannot be lowered, and without a profile. */
   readonly serial: number | null;
   /** What moves between devices, and why; null for host programs. */
@@ -98,6 +101,7 @@ export function explainCompiled(
     run,
     isMeasured: measured !== null,
     predicted,
+    interval: predicted === null || profile === null ? null : intervalOf(predicted, profile),
     serial: serial === null || profile === null ? null : simulate(serial.program, profile, { graph }).milliseconds,
     reshardings: isFusionSource(source) ? reshardings(source, { ...loweringOf(compilation.options), sizes }) : null,
     refusals: isFusionSource(source) ? loopRefusals(source, loweringOf(compilation.options)) : [],

@@ -8,6 +8,8 @@ import { collectives } from "../commands/collectives.ts";
 import type { DType } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { bytesOf, peerOf, regionBytes } from "../trace/command-work.ts";
+import { type Assume, assumedErrors, doublings } from "./assumption.ts";
+import type { CommandClass } from "./command-class.ts";
 import { nearestTo, timeOf } from "./interpolate.ts";
 import {
   type MachineProfile,
@@ -34,9 +36,6 @@ export type CostOf = (rank: number, index: number) => Cost;
 
 const nothing: Cost = { resources: [], needsSms: false, latency: 0, busy: 0, deviceUse: "none" };
 
-/** Takes a sentence about something that the profile lacks. */
-export type Assume = (text: string) => void;
-
 /** Costs of launches, copies and transfers; other commands occupy nothing. */
 export function commandCosts(program: Program, profile: MachineProfile, assume: Assume): CostOf {
   const gemmCostOf = gemmCosts(program, profile, assume);
@@ -49,7 +48,7 @@ export function commandCosts(program: Program, profile: MachineProfile, assume: 
     const known = otherTimes.get(command.kernel);
     if (known !== undefined) return known;
     const timings = memoryTimings(at(program.kernels, command.kernel), profile, assume);
-    const time = timeOf(timings, bytesOf(program, rank, index) ?? 0);
+    const time = timed(timings, bytesOf(program, rank, index) ?? 0, "kernels", assume);
     otherTimes.set(command.kernel, time);
     return time;
   };
@@ -72,12 +71,12 @@ export function commandCosts(program: Program, profile: MachineProfile, assume: 
         return { ...kernelCost(own.kernel, time, profile), deviceUse: "none" };
       }
       case "copy":
-        return copyCost(program, rank, index, command, resources, profile);
+        return copyCost(program, rank, index, command, resources, profile, assume);
       case "transfer": {
         const { operation } = command;
         const type = operation.kind === "group" ? "group" : operation.type;
         const ranks = operation.kind === "group" ? 2 : operation.team.length;
-        const busy = timeOf(timingsOf({ type, ranks }), bytesOf(program, rank, index) ?? 0);
+        const busy = timed(timingsOf({ type, ranks }), bytesOf(program, rank, index) ?? 0, "transfers", assume);
         return { ...nothing, busy, deviceUse: "beside" };
       }
       default:
@@ -122,9 +121,12 @@ function peerKernelCost(
   assume: Assume,
 ): Cost {
   if (profile.reductionsInPeers === undefined) {
-    assume("kernels in peers' memory are timed as copies between ranks of their bytes");
+    const text = "kernels in peers' memory are timed as copies between ranks of their bytes";
+    assume({ text, of: "reductionsInPeers", error: assumedErrors.otherKernel });
   }
-  const time = timeOf(profile.reductionsInPeers ?? profile.peerCopies, peerBytesOf(program, rank, index));
+  assumeDevices(program, profile, "reductionsInPeers", assume);
+  const timings = profile.reductionsInPeers ?? profile.peerCopies;
+  const time = timed(timings, peerBytesOf(program, rank, index), "reductionsInPeers", assume);
   return { ...kernelCost([own.out, own.in], time, profile), needsSms: true, deviceUse: "beside" };
 }
 
@@ -142,20 +144,60 @@ function copyCost(
   index: number,
   command: Copy,
   resources: readonly RankResources[],
-  { localCopies, peerCopies, kernelCopies }: MachineProfile,
+  profile: MachineProfile,
+  assume: Assume,
 ): Cost {
+  const { localCopies, peerCopies, kernelCopies } = profile;
   const bytes = bytesOf(program, rank, index) ?? 0;
   const peer = peerOf(program, rank, command);
-  if (peer === null) return { ...nothing, resources: at(resources, rank).local, busy: timeOf(localCopies, bytes) };
+  if (peer === null) {
+    return { ...nothing, resources: at(resources, rank).local, busy: timed(localCopies, bytes, "copies", assume) };
+  }
+  assumeDevices(program, profile, "copies", assume);
   const [from, to] = peer.direction === "from" ? [peer.rank, rank] : [rank, peer.rank];
   const isKernel = command.engine === "kernel";
-  const busy = timeOf(isKernel ? kernelCopies : peerCopies, bytes);
+  const busy = timed(isKernel ? kernelCopies : peerCopies, bytes, "copies", assume);
   return {
     ...nothing,
     resources: [at(resources, from).out, at(resources, to).in],
     busy,
     deviceUse: isKernel ? "beside" : "none",
   };
+}
+
+/**
+ * Microseconds for the bytes. Above the largest that were timed, the time is an assumption, unless the profile gives a
+ * line by its one or two points.
+ */
+function timed(timings: readonly Timing[], bytes: number, of: CommandClass, assume: Assume): number {
+  const most = timings.at(-1)?.bytes ?? 0;
+  if (timings.length > 2 && bytes > most) {
+    const text = `${what[of]} of more than ${most} bytes are timed at the rate of the largest that were measured`;
+    assume({ text, of, error: assumedErrors.moreBytes * doublings(bytes, most) });
+  }
+  return timeOf(timings, bytes);
+}
+
+const what: { readonly [C in CommandClass]: string } = {
+  gemms: "GEMMs",
+  kernels: "kernels",
+  copies: "copies",
+  transfers: "transfers",
+  reductionsInPeers: "kernels in peers' memory",
+  host: "commands",
+};
+
+/** Says that the profile is of another number of devices: how many share its links, no other figure shows. */
+function assumeDevices(
+  { ranks: { length } }: Program,
+  { transfers }: MachineProfile,
+  of: CommandClass,
+  assume: Assume,
+): void {
+  const measured = Math.max(...transfers.map(({ ranks }) => ranks));
+  if (length === measured) return;
+  const text = `${what[of]} among ${length} devices are timed as among ${measured}`;
+  assume({ text, of, error: assumedErrors.otherDevices * doublings(length, measured) });
 }
 
 /** The timings of a kernel that is bound by memory. */
@@ -165,8 +207,13 @@ function memoryTimings(kernel: Kernel, { memory, reductions = [] }: MachineProfi
   const alike = reductions.filter((each) => each.kernel === timed);
   const dtype = dtypeOfParts(kernel);
   const nearest = nearestTo(dtype, alike);
-  if (nearest === undefined) assume("sums over slots are timed as other kernels of their bytes");
-  else if (nearest.dtype !== dtype) assume(`sums over slots in ${dtype} are timed as in ${nearest.dtype}`);
+  if (nearest === undefined) {
+    const text = "sums over slots are timed as other kernels of their bytes";
+    assume({ text, of: "kernels", error: assumedErrors.otherKernel });
+  } else if (nearest.dtype !== dtype) {
+    const text = `sums over slots in ${dtype} are timed as in ${nearest.dtype}`;
+    assume({ text, of: "kernels", error: assumedErrors.otherDType });
+  }
   return nearest?.timings ?? memory;
 }
 
@@ -202,7 +249,13 @@ function nearestTransfer(
   );
   const used = at(nearest, 0);
   const [asked, taken] = [transferText(wanted), transferText(used)];
-  if (asked !== taken) assume(`${asked} is timed as ${taken}`);
+  if (asked !== taken) {
+    const error = Math.hypot(
+      used.type === type ? 0 : assumedErrors.otherCollective,
+      assumedErrors.otherTeam * doublings(ranks, used.ranks),
+    );
+    assume({ text: `${asked} is timed as ${taken}`, of: "transfers", error });
+  }
   return used;
 }
 

@@ -6,9 +6,10 @@ import type { KernelId } from "../commands/command.ts";
 import type { Kernel, LinearKernel, MatmulKernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
 import { type Contraction, linearContraction, matmulContraction } from "../kernels/gemm/contraction.ts";
-import type { DType } from "../numerics/dtype.ts";
+import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
-import { loadFactor, marginOf, nearestTo, gemmTime } from "./interpolate.ts";
+import { type Assume, assumedErrors, doublings } from "./assumption.ts";
+import { type GemmShape, loadFactor, marginOf, nearestTo, gemmTime } from "./interpolate.ts";
 import { type MachineProfile, type GemmGrid, usualMarginFactor } from "./machine-profile.ts";
 
 export interface GemmCost {
@@ -24,7 +25,7 @@ export interface GemmCost {
 export function gemmCosts(
   { ranks, kernels }: Program,
   profile: MachineProfile,
-  assume: (text: string) => void,
+  assume: Assume,
 ): (rank: number, kernel: KernelId) => GemmCost | null {
   const { sustained = [] } = profile;
   const alone = kernels.map((kernel) => (isGemm(kernel) ? gemmKernelTime(kernel, profile, assume) : null));
@@ -55,17 +56,41 @@ function isGemm(kernel: Kernel): kernel is GemmKernel {
 function gemmKernelTime(
   kernel: GemmKernel,
   { products, margins }: MachineProfile,
-  assume: (text: string) => void,
+  assume: Assume,
 ): { readonly one: number; readonly all: number; readonly margin: ReturnType<typeof marginOf> } {
   const { dtype, m, n, k, batch } = contractionOf(kernel);
   const count = batch.reduce((total, { extent }) => total * extent, 1);
   if (count * m * n * k === 0) return { one: 0, all: 0, margin: { factor: 1, room: 1 } };
   const grid = gridOf(products, dtype);
-  if (grid.dtype !== dtype) assume(`GEMMs in ${dtype} are timed as in ${grid.dtype}`);
+  assumeDType(dtype, grid, assume);
+  assumeShape({ m, n, k }, grid, assume);
   const one = gemmTime(grid, { m, n, k });
   const margin = margins === undefined ? { factor: usualMarginFactor, room: 0 } : marginOf(margins, { m, n, k });
   return { one, all: count * one, margin };
 }
+
+function assumeDType(dtype: DType, grid: GemmGrid, assume: Assume): void {
+  if (grid.dtype === dtype) return;
+  const isAlike = dtypes[grid.dtype].bytes === dtypes[dtype].bytes;
+  const error = isAlike ? assumedErrors.otherDType : assumedErrors.otherElementSize;
+  assume({ text: `GEMMs in ${dtype} are timed as in ${grid.dtype}`, of: "gemms", error });
+}
+
+/** A grid with one point along an axis says that the rate does not depend on it. */
+function assumeShape(shape: GemmShape, grid: GemmGrid, assume: Assume): void {
+  const measured = axes.filter((axis) => grid[axis].length > 1);
+  const outside = measured.map((axis) => {
+    const [least, most] = [at(grid[axis], 0), at(grid[axis], grid[axis].length - 1)];
+    if (shape[axis] > most) return assumedErrors.aboveGrid * doublings(shape[axis], most);
+    return shape[axis] < least ? assumedErrors.belowGrid * doublings(shape[axis], least) : 0;
+  });
+  const error = Math.hypot(...outside);
+  if (error === 0) return;
+  const sizes = measured.map((axis) => `${axis} ${at(grid[axis], 0)} to ${at(grid[axis], grid[axis].length - 1)}`);
+  assume({ text: `GEMMs outside ${sizes.join(", ")} are timed as at the nearest of these`, of: "gemms", error });
+}
+
+const axes = ["m", "n", "k"] as const;
 
 function contractionOf({ kind, inputs, outputs }: GemmKernel): Contraction {
   const [a, b, bias] = inputs;

@@ -3,6 +3,7 @@
  * docs/simulation.md says how each figure is measured. Times are in microseconds.
  */
 import type { CollectiveType } from "../commands/collectives.ts";
+import type { ByClass } from "./command-class.ts";
 import type { DType } from "../numerics/dtype.ts";
 
 export interface MachineProfile {
@@ -37,7 +38,14 @@ export interface MachineProfile {
   /** Not empty. */
   readonly transfers: readonly TransferTimings[];
   readonly costs: FixedCosts;
+  /**
+   * The mean absolute logarithm of measured over predicted times, by class of commands, of programs that the other
+   * figures were not taken from. Without it (older profiles), errors are those of the machines in bench/results.
+   */
+  readonly residuals?: Residuals;
 }
+
+export type Residuals = Partial<ByClass>;
 
 /** The time for this many bytes, from the end of the previous command on the stream to its own end. */
 export interface Timing {

@@ -15,6 +15,7 @@ import {
   type MarginGrid,
   type ReductionTimings,
   reductionsTimed,
+  type Residuals,
   type Sustained,
   type Timing,
   type TransferTimings,
@@ -142,6 +143,15 @@ const fixedCosts = object({
   underTransfer: atLeast(1),
 } satisfies Entries<FixedCosts>);
 
+const residuals = object({
+  gemms: v.exactOptional(atLeast(0)),
+  kernels: v.exactOptional(atLeast(0)),
+  copies: v.exactOptional(atLeast(0)),
+  transfers: v.exactOptional(atLeast(0)),
+  reductionsInPeers: v.exactOptional(atLeast(0)),
+  host: v.exactOptional(atLeast(0)),
+} satisfies Entries<Residuals>);
+
 export const machineProfile = object({
   version: v.literal(1, "1"),
   machine: v.string("a text"),
@@ -156,4 +166,5 @@ export const machineProfile = object({
   kernelCopies: timings,
   transfers: listOf(transferTimings),
   costs: fixedCosts,
+  residuals: v.exactOptional(residuals),
 } satisfies Entries<MachineProfile>);

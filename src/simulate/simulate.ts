@@ -12,6 +12,7 @@ import { at, invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import type { TraceEvent } from "../trace/event.ts";
 import { type Calendar, createCalendar } from "./event-queue.ts";
+import { createAssumptions } from "./assumption.ts";
 import { commandCosts, type Cost } from "./command-cost.ts";
 import { joinsOf } from "./joins.ts";
 import { createArrivals } from "./arrivals.ts";
@@ -79,11 +80,11 @@ export function simulate(program: Program, profile: MachineProfile, { graph }: S
   const queues = queuesOf(program);
   const inKernel = program.ranks.map((list) => signalsInKernels(program, list, profile));
   const calendar = createCalendar<Due>();
-  const assumptions = new Set<string>();
+  const { assume, all } = createAssumptions();
   const state: State = {
     program,
     profile,
-    costOf: commandCosts(program, profile, (text) => void assumptions.add(text)),
+    costOf: commandCosts(program, profile, assume),
     calendar,
     occupancy: createOccupancy<Queue>(profile.costs.underTransfer, (end, work) => {
       calendar.add(end, work);
@@ -119,7 +120,7 @@ export function simulate(program: Program, profile: MachineProfile, { graph }: S
   const left = queues.filter(({ next, commands }) => next < commands.length);
   invariant(left.length === 0, "a simulated Program ends", left.slice(0, 4));
   const trace = state.trace.toSorted((a, b) => a.start - b.start);
-  return { milliseconds: (state.ended + profile.costs.run) / 1000, trace, assumptions: [...assumptions].toSorted() };
+  return { milliseconds: (state.ended + profile.costs.run) / 1000, trace, assumptions: all().map(({ text }) => text) };
 }
 
 function step(
