@@ -321,7 +321,7 @@ function predictedPart({ source, fusion }: Loaded, compilation: Compilation, pro
     peakBytes: bytes.reduce((most, each) => Math.max(most, each), 0),
     causes: run.causes.map(({ cause, milliseconds }) => ({ cause, milliseconds, ...causes[cause] })),
     slices: simulation.trace,
-    assumptions: run.assumptions,
+    assumptions: run.assumptions.map(({ text }) => text),
   };
 }
 

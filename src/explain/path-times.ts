@@ -5,6 +5,7 @@
  */
 import type { Program } from "../commands/program.ts";
 import { type ByClass, byClass, type CommandClass, commandClassOf } from "../simulate/command-class.ts";
+import { at } from "../support/invariant.ts";
 import type { TraceEvent } from "../trace/event.ts";
 import type { Dependences } from "./dependences.ts";
 import type { IdleTime } from "./idle-time.ts";
@@ -16,8 +17,8 @@ interface PathRun {
 }
 
 /**
- * Milliseconds by class, with the sum `milliseconds`. `interference`: how much longer kernels take because of transfers
- * and kernels in peers' memory; it counts as these, in proportion to how long they run.
+ * Milliseconds by class, with the sum `milliseconds`. `interference`: how much longer kernels take because of transfers,
+ * kernels in peers' memory and copies by kernels; it counts as these, in proportion to how long they run.
  */
 export function pathTimesOf(
   { program, trace, milliseconds }: PathRun,
@@ -25,32 +26,37 @@ export function pathTimesOf(
   { rank, kernels, parts }: IdleTime,
   interference: number,
 ): ByClass {
-  const ran = new Map<CommandClass, number>();
+  const kernelTimes = new Map<CommandClass, number>();
+  const besideThem = new Map<CommandClass, number>();
   for (const { rank: owner, command, start, end } of trace) {
-    if (owner === rank) addTo(ran, commandClassOf(program, rank, command), end - start);
+    if (owner !== rank) continue;
+    const of = commandClassOf(program, rank, command);
+    if (of === "gemms" || of === "kernels") addTo(kernelTimes, of, end - start);
+    else if (takesSms(program, rank, command)) addTo(besideThem, of, end - start);
   }
   const path = new Map<CommandClass, number>();
   for (const { cause, start, end, command } of parts) {
     const isHost = command < 0 || cause === "latency" || cause === "host";
     addTo(path, isHost ? "host" : commandClassOf(program, rankOf(command), indexOf(command)), end - start);
   }
-  const slower = Math.max(0, Math.min(interference, kernels));
-  share(path, ran, ["transfers", "reductionsInPeers"], slower);
-  share(path, ran, ["gemms", "kernels"], kernels - slower);
+  const slower = besideThem.size === 0 ? 0 : Math.max(0, Math.min(interference, kernels));
+  share(path, besideThem, slower);
+  share(path, kernelTimes, kernels - slower);
   const rest = milliseconds - [...path.values()].reduce((sum, time) => sum + time, 0);
   addTo(path, "host", rest);
   return byClass((of) => path.get(of) ?? 0);
 }
 
-/** Adds `time` in proportion to how long commands of `classes` ran. */
-function share(
-  path: Map<CommandClass, number>,
-  ran: ReadonlyMap<CommandClass, number>,
-  classes: readonly CommandClass[],
-  time: number,
-): void {
-  const total = classes.reduce((sum, of) => sum + (ran.get(of) ?? 0), 0);
-  if (total > 0) for (const of of classes) addTo(path, of, (time * (ran.get(of) ?? 0)) / total);
+/** A copy engine takes none. */
+function takesSms({ ranks }: Program, rank: number, index: number): boolean {
+  const command = at(at(ranks, rank).commands, index);
+  return command.kind !== "copy" || command.engine === "kernel";
+}
+
+/** Adds `time` in proportion to how long commands of each class ran. */
+function share(path: Map<CommandClass, number>, ran: ReadonlyMap<CommandClass, number>, time: number): void {
+  const total = [...ran.values()].reduce((sum, each) => sum + each, 0);
+  if (total > 0) for (const [of, each] of ran) addTo(path, of, (time * each) / total);
 }
 
 function addTo(times: Map<CommandClass, number>, of: CommandClass, time: number): void {

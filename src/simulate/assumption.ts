@@ -24,8 +24,9 @@ export const assumedErrors = {
   otherDType: 0.05,
   /** A GEMM larger than the grid, for each doubling along an axis. */
   aboveGrid: 0.1,
-  /** A GEMM smaller than the grid, for each halving along an axis. */
+  /** A GEMM smaller than the grid, for each halving along an axis, and at most: a launch takes some time. */
   belowGrid: 0.4,
+  mostBelowGrid: 0.9,
   /** More bytes than were timed, for each doubling. */
   moreBytes: 0.05,
   /** A collective timed as another. */

@@ -81,10 +81,11 @@ function assumeShape(shape: GemmShape, grid: GemmGrid, assume: Assume): void {
   const measured = axes.filter((axis) => grid[axis].length > 1);
   const outside = measured.map((axis) => {
     const [least, most] = [at(grid[axis], 0), at(grid[axis], grid[axis].length - 1)];
-    if (shape[axis] > most) return assumedErrors.aboveGrid * doublings(shape[axis], most);
-    return shape[axis] < least ? assumedErrors.belowGrid * doublings(shape[axis], least) : 0;
+    if (shape[axis] > most) return { above: assumedErrors.aboveGrid * doublings(shape[axis], most), below: 0 };
+    return { above: 0, below: shape[axis] < least ? assumedErrors.belowGrid * doublings(shape[axis], least) : 0 };
   });
-  const error = Math.hypot(...outside);
+  const below = Math.hypot(...outside.map((each) => each.below));
+  const error = Math.hypot(Math.min(below, assumedErrors.mostBelowGrid), ...outside.map((each) => each.above));
   if (error === 0) return;
   const sizes = measured.map((axis) => `${axis} ${at(grid[axis], 0)} to ${at(grid[axis], grid[axis].length - 1)}`);
   assume({ text: `GEMMs outside ${sizes.join(", ")} are timed as at the nearest of these`, of: "gemms", error });

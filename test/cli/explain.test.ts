@@ -20,7 +20,9 @@ it("prints a verdict, regions, and causes that add up", async () => {
   expect(causes.reduce((sum, { milliseconds: time }) => sum + time, 0)).toBeCloseTo(exposed, 9);
   expect(milliseconds).toBeGreaterThanOrEqual(floor.milliseconds);
   const text = await cli("explain", example, "--devices", "4", "--profile", "4xH200");
-  expect(text.out).toMatch(/predicted on 4 devices; [\d.]+ % of communication hidden; [\d.]+ \w+ exposed\n/);
+  expect(text.out).toMatch(
+    / us \(90 %: [\d.]+ us to [\d.]+ us\) predicted on 4 devices; [\d.]+ % of communication hidden; [\d.]+ \w+ exposed\n/,
+  );
   expect(text.out).toMatch(/^exposed because of +time +of the run$/m);
 });
 
@@ -73,6 +75,9 @@ it("predicts for other machines and other numbers of devices", async () => {
   const [gemm, link, slow, devices] = await Promise.all(
     ["gemm=2x", "link=2000GB/s", "link=0.5x", "devices=4"].map(predicted),
   );
+  const text = await cli(...asked, "--what-if", "devices=16");
+  expect(text.out).toMatch(/^what if devices=16: [\d.]+ \w+ \(90 %: /m);
+  expect(text.out).toMatch(/^assumed: \w+ over 16 ranks is timed as .* \(mean error [^)]+\)$/m);
   for (const { now, then } of [gemm, link, devices].flatMap((each) => each ?? [])) expect(then).toBeLessThan(now);
   expect(slow?.then).toBeGreaterThan(slow?.now ?? Infinity);
   const wrong = await cli(...asked, "--what-if", "gem=2x");
@@ -106,7 +111,9 @@ describe("a measured run", () => {
     expect(again).toMatchObject({ measured: true, devices: 2, on: "cpu", rank: explain.rank });
     expect(again.milliseconds).toBeCloseTo(explain.milliseconds, 6);
     const beside = await cli("explain", example, "--set", "M=64", "--measured", file, "--profile", "4xH200");
-    expect(beside.out).toMatch(/ measured on 2 devices \([\d.]+ us predicted\); .* exposed \([\d.]+ us predicted\)\n/);
+    expect(beside.out).toMatch(
+      / measured on 2 devices \([\d.]+ us predicted, 90 %: [\d.]+ us to [\d.]+ us\); .* exposed \([\d.]+ us predicted\)\n/,
+    );
     expect(beside.out).toMatch(/^exposed because of +time +of the run +predicted$/m);
     const other = await cli("explain", example, "--set", "M=64", "--measured", file, "--streams", "3");
     expect(other.status).toBe(2);

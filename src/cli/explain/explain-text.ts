@@ -3,6 +3,7 @@ import Table from "cli-table3";
 import { type Cause, causes } from "../../explain/causes.ts";
 import type { ExplainedRun } from "../../explain/explain-run.ts";
 import type { Explanation } from "../../explain/explain.ts";
+import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
 import type { RegionRow } from "../../explain/region-rows.ts";
 import { bytesText, percentText, timeText } from "../../support/quantities.ts";
 import { counted } from "../../support/wording.ts";
@@ -24,7 +25,9 @@ export function explainText(result: ExplainResult, other: ExplainResult | null, 
     ...refusalsText(explanation),
     ...(choice === null ? [] : ["", `schedule: ${choice.reason}`]),
     ...(other === null ? [] : ["", ...whatIfText(result, other)]),
-    ...run.assumptions.map((text) => `assumed: ${text}`),
+    ...assumedTexts([...run.assumptions, ...(other?.explanation.run.assumptions ?? [])]).map(
+      (text) => `assumed: ${text}`,
+    ),
     "",
   ].join("\n");
 }
@@ -39,9 +42,9 @@ function whatIfText(
   const [first] = all;
   const because = first === undefined || exposed <= 0 ? "" : `, most of it ${causes[first.cause].label}`;
   const speed = (now.milliseconds / milliseconds).toFixed(2);
-  return [
-    `what if ${changes}: ${timeText(milliseconds)}, ${speed} times as fast; ${timeText(exposed)} exposed${because}`,
-  ];
+  const { interval } = explanation;
+  const expected = `${timeText(milliseconds)}${interval === null ? "" : ` (${intervalText(interval)})`}`;
+  return [`what if ${changes}: ${expected}, ${speed} times as fast; ${timeText(exposed)} exposed${because}`];
 }
 
 function verdict({ file, flags, profile, explanation }: ExplainResult, colors: Colors): readonly string[] {
@@ -54,10 +57,14 @@ function verdict({ file, flags, profile, explanation }: ExplainResult, colors: C
       ? "nothing moves between devices"
       : `${percentText(overlap.overlap)} of communication hidden`;
   const against =
-    serial === null ? [] : [`serial (collective, then GEMM) ${timeText(serial)}, ${ratio(serial / milliseconds)}`];
+    serial === null
+      ? []
+      : [
+          `serial, as in PyTorch (collective by the library, then GEMM) ${timeText(serial)}, ${ratio(serial / milliseconds)}`,
+        ];
   return [
     [
-      `${file}: ${colors.bold(timeText(milliseconds))} ${isMeasured ? "measured" : "predicted"} on ${counted(flags.devices, "device")}${beside((each) => each.milliseconds)}`,
+      `${file}: ${colors.bold(timeText(milliseconds))}${how(explanation, flags.devices)}`,
       hidden,
       `${timeText(exposed)} exposed${beside((each) => each.exposed)}`,
     ].join("; "),
@@ -68,6 +75,15 @@ function verdict({ file, flags, profile, explanation }: ExplainResult, colors: C
     ].join("; "),
     ...(profile === null ? [] : [`machine: ${profile.machine}`]),
   ];
+}
+
+/** How the time of the verdict came about. */
+function how({ isMeasured, predicted, interval }: Explanation, devices: number): string {
+  const on = `on ${counted(devices, "device")}`;
+  if (!isMeasured) return `${interval === null ? "" : ` (${intervalText(interval)})`} predicted ${on}`;
+  if (predicted === null) return ` measured ${on}`;
+  const within = interval === null ? "" : `, ${intervalText(interval)}`;
+  return ` measured ${on} (${timeText(predicted.milliseconds)} predicted${within})`;
 }
 
 /** Columns of bytes that no region has are left out. */
@@ -171,7 +187,7 @@ export function explainDocument({
   explanation,
   milliseconds,
 }: ExplainResult): object {
-  const { run, isMeasured, predicted, serial, peakBytes, choice, reshardings } = explanation;
+  const { run, isMeasured, predicted, interval, serial, peakBytes, choice, reshardings } = explanation;
   return {
     file,
     devices: flags.devices,
@@ -183,6 +199,7 @@ export function explainDocument({
     ...run,
     // braid run --trace writes it.
     trace: undefined,
+    interval: interval ?? undefined,
     predicted: isMeasured ? predicted && { ...predicted, trace: undefined } : undefined,
     serial,
     peakBytes,

@@ -1,6 +1,7 @@
 /** The report of an explained run: predicted, measured, or measured below the predicted one. */
 import { causes } from "../../explain/causes.ts";
 import type { Explanation } from "../../explain/explain.ts";
+import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
 import type { ExplainedRun } from "../../explain/explain-run.ts";
 import { shortStatement } from "../../commands/short-statement.ts";
 import { bytesText, percentText, timeText } from "../../support/quantities.ts";
@@ -48,27 +49,28 @@ export function explainReport({ title, machine, explanation }: ExplainReport): R
     notes: [
       ...(machine === null ? [] : [`Machine: ${machine}.`]),
       ...(choice === null ? [] : [`Schedule: ${choice.reason}`]),
-      ...run.assumptions.map((text) => `Assumed: ${text}`),
+      ...assumedTexts(run.assumptions).map((text) => `Assumed: ${text}`),
     ],
   };
 }
 
-function facts({ run, isMeasured, predicted, serial, peakBytes }: Explanation): readonly Fact[] {
+function facts({ run, isMeasured, predicted, interval, serial, peakBytes }: Explanation): readonly Fact[] {
   const { milliseconds, floor, exposed, overlap } = run;
   const bounds = `compute ${timeText(floor.compute)}, communication ${timeText(floor.communication)}, longest chain ${timeText(floor.chain)}`;
   const share = `${percentText(exposed / milliseconds)} of the run`;
   const beside = isMeasured ? predicted : null;
+  const within = interval === null ? "" : `; ${intervalText(interval)}`;
   return [
     isMeasured
       ? { label: "measured", value: timeText(milliseconds), note: "the traced run, which replays no graph" }
-      : { label: "predicted", value: timeText(milliseconds), note: "the simulated run, with the fixed cost of a run" },
+      : { label: "predicted", value: timeText(milliseconds), note: `the simulated run${within}` },
     ...(beside === null
       ? []
       : [
           {
             label: "predicted",
             value: timeText(beside.milliseconds),
-            note: `${(beside.milliseconds / milliseconds).toFixed(2)} times the measured time`,
+            note: `${(beside.milliseconds / milliseconds).toFixed(2)} times the measured time${within}`,
           },
         ]),
     {

@@ -1,0 +1,163 @@
+/** The interval around a predicted time: what the run consists of, the errors of its classes, and what widens it. */
+import { describe, expect, it } from "vitest";
+import { planOwn } from "../../src/bench/braid/plan-own.ts";
+import { parseImplementations } from "../../src/bench/implementation.ts";
+import type { Primitive } from "../../src/bench/primitives.ts";
+import { type ExplainedRun, explainRun } from "../../src/explain/explain-run.ts";
+import { committedErrors, intervalOf, meanErrorsWithin } from "../../src/explain/interval.ts";
+import { type ByClass, commandClasses } from "../../src/simulate/command-class.ts";
+import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
+import { simulate } from "../../src/simulate/simulate.ts";
+import { machine, noCosts, perMegabyte, transfersAt } from "./machine.ts";
+
+interface Case {
+  readonly of: keyof ByClass;
+  readonly primitive: Primitive;
+  readonly implementation: string;
+  readonly slow: Partial<MachineProfile>;
+}
+
+const cases: readonly Case[] = [
+  { of: "gemms", primitive: "tp-columnwise", implementation: "compute-only", slow: {} },
+  {
+    of: "kernels",
+    primitive: "tp-rowwise",
+    implementation: "braid;backend=cuda",
+    slow: {
+      memory: perMegabyte(1000),
+      reductions: [{ kernel: "combine", dtype: "bfloat16", timings: perMegabyte(1000) }],
+    },
+  },
+  {
+    of: "copies",
+    primitive: "tp-columnwise",
+    implementation: "braid;backend=cuda",
+    slow: { peerCopies: perMegabyte(1000) },
+  },
+  {
+    of: "transfers",
+    primitive: "tp-columnwise",
+    implementation: "serial",
+    slow: { transfers: transfersAt(perMegabyte(1000)) },
+  },
+  {
+    of: "reductionsInPeers",
+    primitive: "tp-allreduce",
+    implementation: "braid;backend=cuda;form=collective;chunks=2",
+    slow: { reductionsInPeers: perMegabyte(1000) },
+  },
+  { of: "host", primitive: "tp-columnwise", implementation: "compute-only", slow: { costs: { ...noCosts, run: 1e6 } } },
+];
+
+function explained({ primitive, implementation, slow }: Omit<Case, "of">, devices = 4): ExplainedRun {
+  const [parsed] = parseImplementations(implementation, "a test");
+  if (parsed?.kind !== "braid") throw new Error(`${implementation} is no implementation of Braid`);
+  const problem = { primitive, m: 1024, n: 512, k: 512, dtype: "bfloat16", devices } as const;
+  const { program } = planOwn(parsed, problem, { on: "cuda", profile: null });
+  const profile = machine(slow);
+  return explainRun({ program, ...simulate(program, profile, { graph: true }) }, profile, {
+    serial: null,
+    graph: true,
+  });
+}
+
+describe("a run's time by class of command", () => {
+  it.each(cases)("adds up, most of it $of on a machine where only these are slow", ({ of, ...rest }) => {
+    const { milliseconds, path } = explained(rest);
+    expect(commandClasses.reduce((sum, each) => sum + path[each], 0)).toBeCloseTo(milliseconds, 9);
+    for (const each of commandClasses) expect(path[each]).toBeGreaterThanOrEqual(-1e-9);
+    expect(path[of] / milliseconds).toBeGreaterThan(0.8);
+  });
+
+  it("counts what GEMMs take longer beside copies by kernels as copies", () => {
+    const implementation = "braid;backend=cuda;kernelCopies=16000000";
+    const [alone, slowed] = [1, 3].map((underTransfer) => {
+      const slow = { kernelCopies: perMegabyte(20), costs: { ...noCosts, underTransfer } };
+      return explained({ primitive: "tp-columnwise", implementation, slow });
+    });
+    const interference = slowed?.causes.find(({ cause }) => cause === "interference")?.milliseconds ?? 0;
+    expect(interference).toBeGreaterThan(0);
+    expect(slowed?.path.gemms).toBeCloseTo(alone?.path.gemms ?? NaN, 9);
+    expect(slowed?.path.copies).toBeGreaterThanOrEqual(interference);
+  });
+});
+
+describe("the interval", () => {
+  it.each(cases)("is as wide as the errors of $of and of the run", ({ of, ...rest }) => {
+    const run = { ...explained(rest), assumptions: [] };
+    const only = { ...run, path: { ...run.path, [of]: run.milliseconds } };
+    for (const each of commandClasses) if (each !== of) Object.assign(only.path, { [each]: 0 });
+    const { low, high, share } = intervalOf(only, machine({}));
+    expect(share).toBe(0.9);
+    const error = Math.hypot(committedErrors.classes[of], committedErrors.run);
+    expect(Math.log(high / run.milliseconds)).toBeCloseTo(meanErrorsWithin * error, 9);
+    expect(low * high).toBeCloseTo(run.milliseconds ** 2, 9);
+    const wider = intervalOf(only, machine({ residuals: { [of]: 0.7 } }));
+    expect(Math.log(wider.high / run.milliseconds)).toBeCloseTo(
+      meanErrorsWithin * Math.hypot(0.7, committedErrors.run),
+      9,
+    );
+    const others = intervalOf(only, machine({ residuals: { [of === "host" ? "gemms" : "host"]: 0.7 } }));
+    expect(others.high).toBeCloseTo(high, 9);
+  });
+
+  it.each([
+    ["another number of ranks", "transfers", { primitive: "tp-columnwise", implementation: "serial", slow: {} }, 8],
+    [
+      "copies of another number of devices",
+      "copies",
+      { primitive: "tp-columnwise", implementation: "braid", slow: {} },
+      2,
+    ],
+    [
+      "GEMMs larger than the grid",
+      "gemms",
+      {
+        primitive: "tp-columnwise",
+        implementation: "compute-only",
+        slow: { products: [{ dtype: "bfloat16", m: [128, 512], n: [1], k: [1], teraflops: [10, 10] }] },
+      },
+      4,
+    ],
+    [
+      "GEMMs of another size of elements",
+      "gemms",
+      {
+        primitive: "tp-columnwise",
+        implementation: "compute-only",
+        slow: { products: [{ dtype: "float", m: [1], n: [1], k: [1], teraflops: [10] }] },
+      },
+      4,
+    ],
+    [
+      "more bytes than were timed",
+      "transfers",
+      {
+        primitive: "tp-columnwise",
+        implementation: "serial",
+        slow: { transfers: transfersAt([1, 2, 3].map((bytes) => ({ bytes, microseconds: bytes }))) },
+      },
+      4,
+    ],
+  ] as const)("widens for %s, and says so", (_, of, given, devices) => {
+    const run = explained(given, devices);
+    const assumed = run.assumptions.filter((each) => each.of === of);
+    expect(assumed).not.toEqual([]);
+    const width = (assumptions: ExplainedRun["assumptions"]): number =>
+      intervalOf({ ...run, path: { ...run.path, [of]: run.milliseconds }, assumptions }, machine({})).high;
+    expect(width(assumed)).toBeGreaterThan(width([]));
+  });
+
+  it("says nothing for a program that the profile has measured", () => {
+    const axis = [128, 4096];
+    const grid = {
+      dtype: "bfloat16",
+      m: axis,
+      n: axis,
+      k: axis,
+      teraflops: Array.from({ length: 8 }, () => 10),
+    } as const;
+    const slow = { products: [grid] };
+    expect(explained({ primitive: "tp-columnwise", implementation: "serial", slow }).assumptions).toEqual([]);
+  });
+});
