@@ -40,7 +40,7 @@ function predicted(
   return { source, text, graph, measured, predicted: kernels, path: { ...path, host: 0 } };
 }
 
-export function shippedProfile(name: string): MachineProfile {
+function shippedProfile(name: string): MachineProfile {
   const file = new URL(`../../profiles/${name}.json`, import.meta.url);
   return parseProfile(readFileSync(file, "utf8"), `${name}.json`);
 }
