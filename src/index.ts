@@ -46,6 +46,9 @@ export type { Considered, LeftOut } from "./tune/choose/decide.ts";
 export { explain, type Explanation, type ExplainOptions } from "./explain/explain.ts";
 export type { Cause } from "./explain/causes.ts";
 export type { ExplainedRun } from "./explain/explain-run.ts";
+export type { PredictedInterval } from "./explain/interval.ts";
+export type { Assumption } from "./simulate/assumption.ts";
+export type { ByClass, CommandClass } from "./simulate/command-class.ts";
 export type { RegionChoice, ScheduleChoice } from "./tune/choose/schedule-choice.ts";
 export { repair, verify, type VerifyOptions, type VerifyReport } from "./verify/verify.ts";
 export type { CommandPlace, Finding, OrderEdge, SharedMemory } from "./verify/finding.ts";
@@ -56,6 +59,7 @@ export type {
   MachineProfile,
   GemmGrid,
   ReductionTimings,
+  Residuals,
   Sustained,
   Timing,
   TransferTimings,

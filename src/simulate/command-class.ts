@@ -5,16 +5,25 @@
 import { touchesPeers } from "../commands/barriers.ts";
 import type { Program } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
-
-/**
- * gemms; kernels: all others on the rank's own memory; copies, within the rank and over links; transfers: the library's;
- * reductionsInPeers: kernels in peers' memory; host: launches, events, signals and the fixed cost of a run.
- */
-export const commandClasses = ["gemms", "kernels", "copies", "transfers", "reductionsInPeers", "host"] as const;
-export type CommandClass = (typeof commandClasses)[number];
+import { keysOf } from "../support/keys-of.ts";
 
 /** One number for each class. */
-export type ByClass = { readonly [C in CommandClass]: number };
+export interface ByClass {
+  /** matmul and linear. */
+  readonly gemms: number;
+  /** All other kernels on the rank's own memory. */
+  readonly kernels: number;
+  /** Within the rank and over links. */
+  readonly copies: number;
+  /** The library's collectives, sends and receives. */
+  readonly transfers: number;
+  /** Kernels in peers' memory. */
+  readonly reductionsInPeers: number;
+  /** Launches, events, signals and the fixed cost of a run. */
+  readonly host: number;
+}
+
+export type CommandClass = keyof ByClass;
 
 export function byClass(valueOf: (of: CommandClass) => number): ByClass {
   return {
@@ -26,6 +35,8 @@ export function byClass(valueOf: (of: CommandClass) => number): ByClass {
     host: valueOf("host"),
   };
 }
+
+export const commandClasses: readonly CommandClass[] = keysOf(byClass(() => 0));
 
 /** The class of the command at `index` of `rank`'s list. */
 export function commandClassOf(program: Program, rank: number, index: number): CommandClass {
