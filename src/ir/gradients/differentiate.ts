@@ -7,7 +7,7 @@
  */
 import { at } from "../../support/invariant.ts";
 import { builderFrom, snapshotFusion } from "../api/builder-data.ts";
-import { type FusionBuilder, replaceTensor } from "../api/fusion-builder.ts";
+import { type FusionBuilder, nameTensor, replaceTensor } from "../api/fusion-builder.ts";
 import { add, set } from "../api/ops.ts";
 import { TensorView } from "../api/tensor-view.ts";
 import type { TensorId } from "../domain.ts";
@@ -77,7 +77,18 @@ export function differentiate(data: FusionData, request: Differentiation, place:
     taken.add(own.id);
     return own.id;
   });
+  request.wrt.forEach((id, i) => nameGradient(sweep, id, at(gradients, i)));
+  for (const [id, g] of sweep.cotangents) nameGradient(sweep, id, g.id);
   return { data: snapshotFusion(sweep.builder), gradients };
+}
+
+/** Names the gradient of `w` `w.grad`, unless it has a name, or another tensor has this one. */
+function nameGradient({ builder, known }: Sweep, primal: TensorId, gradient: TensorId | null): void {
+  const name = at(builder.tensors, primal).origin?.name;
+  if (name === undefined || gradient === null || gradient < known) return;
+  const own = at(builder.tensors, gradient);
+  const ofPrimal = `${name}.grad`;
+  if (own.origin?.name === undefined && !builder.names.has(ofPrimal)) nameTensor(builder, own, ofPrimal);
 }
 
 interface Sweep {

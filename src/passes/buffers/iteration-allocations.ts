@@ -41,10 +41,13 @@ export function iterationAllocations(
   const changesStream = loop.body.flatMap(scopesOf).some((scope) => walk(scope).some(isSetCurrentStream));
   if (changesStream) return null;
   const plans = buffers.flatMap((buffer) => planOf(program, loop, buffer) ?? []);
-  const bindings = new Map(plans.flatMap((plan) => plan.bindings));
-  const body = rebind(loop.body, bindings);
-  const uses = collectUses({ ...program, body });
   const own = new Set(plans.map(({ tensor }) => tensor.id));
+  const bindings = new Map<Statement, readonly Statement[]>(plans.flatMap((plan) => plan.bindings));
+  const body = rebind(loop.body, (statement) =>
+    // A communication's Allocate of a slice, which is bound already.
+    statement.kind === "Allocate" && own.has(statement.tensor) ? [] : bindings.get(statement),
+  );
+  const uses = collectUses({ ...program, body });
   if (!someLiveInTurn(body, own, uses)) return null;
   return {
     loop,
@@ -131,12 +134,12 @@ function someLiveInTurn(
 
 function rebind(
   body: readonly Statement[],
-  bindings: ReadonlyMap<Statement, readonly Statement[]>,
+  boundTo: (statement: Statement) => readonly Statement[] | undefined,
 ): readonly Statement[] {
   return body.flatMap((statement): readonly Statement[] => {
-    const bound = bindings.get(statement);
+    const bound = boundTo(statement);
     if (bound !== undefined) return bound;
     if (statement.kind !== "IfThenElse") return [statement];
-    return [{ ...statement, then: rebind(statement.then, bindings), else: rebind(statement.else, bindings) }];
+    return [{ ...statement, then: rebind(statement.then, boundTo), else: rebind(statement.else, boundTo) }];
   });
 }

@@ -65,6 +65,26 @@ describe("gradients", () => {
     ).toEqual(["Matmul"]);
   });
 
+  it("has names after those of the tensors, once each", () => {
+    const f = new Fusion();
+    const [x, w, other] = [f.input([4, 3]).named("x"), f.input([5, 3]).named("w"), f.input([4, 5])];
+    const hidden = linear(x, w).named("hidden");
+    const request = { of: [mul(hidden, other)], cotangents: [f.input([4, 5])], wrt: [x, w, other] };
+    const namesOf = (): readonly (string | null | undefined)[] => gradients(f, request).map((each) => each?.name);
+    expect(namesOf()).toEqual(["x.grad", "w.grad", null]);
+    expect(f.data().tensors.map(({ origin }) => origin?.name)).toContain("hidden.grad");
+    expect(namesOf()).toEqual([null, null, null]);
+    expect(() => other.named("x.grad")).toThrow("already has the name x.grad");
+  });
+
+  it("has the name of the tensor that was asked for, of several with one gradient", () => {
+    const f = new Fusion();
+    const x = f.input([4, 3]).named("x");
+    const hidden = add(x, f.input([4, 3])).named("hidden");
+    const [g = null] = gradients(f, { of: [exp(hidden)], cotangents: [f.input([4, 3])], wrt: [x] });
+    expect(g?.name).toBe("x.grad");
+  });
+
   it("differentiates gradients", () => {
     const f = new Fusion();
     const x = f.input([], "double");
