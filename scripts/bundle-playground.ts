@@ -62,9 +62,11 @@ for (const [name, file] of [
     output: { dir: out, entryFileNames: "[name].js", format: "iife", minify: true, codeSplitting: false },
   });
 }
-const sheets = readdirSync(path.join(folder, "styles"))
-  .sort()
-  .map((file) => path.join(folder, "styles", file));
+const own = readdirSync(path.join(folder, "styles")).sort();
+const sheets = [
+  path.join(root, "node_modules/uplot/dist/uPlot.min.css"),
+  ...own.map((file) => path.join(folder, "styles", file)),
+];
 writeFileSync(path.join(out, "page.css"), sheets.map((file) => readFileSync(file, "utf8")).join("\n"));
 copyFileSync(path.join(folder, "index.html"), path.join(out, "index.html"));
 

@@ -15,7 +15,10 @@ import { programFile, syntaxDiagnostic, userDiagnostics } from "./user-errors.ts
 export function buildProgram({ text, variants }: BuildRequest, evaluate: (code: string) => unknown): BuildAnswer {
   try {
     const program = load(compiled(text), evaluate);
-    return { kind: "built", variants: variants.map((variant) => built(program, variant)) };
+    return {
+      kind: "built",
+      variants: variants.map((each) => (variants.length === 1 ? built(program, each) : builtOrNull(program, each))),
+    };
   } catch (error) {
     if (error instanceof Error && error.name === "InvariantError") {
       return { kind: "failed", stack: error.stack ?? error.message };
@@ -68,6 +71,15 @@ function built(program: ProgramFile, { devices, params: texts }: Variant): Built
   const params = read(texts);
   requireKnownParameters("the program", defaults, new Map(Object.entries(params)));
   return { data: dataOf(program, devices, params), params: { ...defaults, ...params } };
+}
+
+function builtOrNull(program: ProgramFile, variant: Variant): BuiltVariant | null {
+  try {
+    return built(program, variant);
+  } catch (error) {
+    if (error instanceof Error && error.name === "InvariantError") throw error;
+    return null;
+  }
 }
 
 function dataOf(program: ProgramFile, devices: number, params: Parameters): BuiltData {

@@ -15,7 +15,7 @@ export interface Variant {
 export interface BuildRequest {
   readonly kind: "build";
   readonly text: string;
-  /** The program is evaluated once and built for each of them. */
+  /** The program is evaluated once and built for each of them. Of several, one that is refused is null. */
   readonly variants: readonly Variant[];
 }
 
@@ -25,7 +25,7 @@ export interface BuiltVariant {
 }
 
 export type BuildAnswer =
-  | { readonly kind: "built"; readonly variants: readonly BuiltVariant[] }
+  | { readonly kind: "built"; readonly variants: readonly (BuiltVariant | null)[] }
   | { readonly kind: "refused"; readonly diagnostics: readonly Diagnostic[] }
   | { readonly kind: "failed"; readonly stack: string };
 
@@ -72,7 +72,8 @@ export type ReplayAnswer =
 export interface CurveRequest {
   readonly kind: "curve";
   readonly id: number;
-  readonly points: readonly { readonly source: Source; readonly devices: number }[];
+  /** Null for a point without a program. */
+  readonly points: readonly ({ readonly source: Source; readonly devices: number } | null)[];
   readonly options: Readonly<Record<string, string>>;
   readonly profile: string;
 }

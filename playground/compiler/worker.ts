@@ -34,7 +34,9 @@ function run(request: WorkRequest, answer: (part: WorkPart) => void): void {
       return;
     case "curve": {
       const { points, options, profile } = request;
-      const milliseconds = points.map(({ source, devices }) => predictedTime(source, devices, options, profile));
+      const milliseconds = points.map((point) =>
+        point === null ? null : predictedTime(point.source, point.devices, options, profile),
+      );
       answer({ kind: "curve", milliseconds });
       return;
     }

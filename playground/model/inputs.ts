@@ -25,3 +25,9 @@ export const gpuSizes: Readonly<Record<string, Readonly<Record<string, string>>>
   "nvfuser/allgather-matmul": { M: "16384", K: "8192", N: "4096" },
   pipeline: { M: "16384", K: "4096", H: "16384", N: "4096" },
 };
+
+/** By the end of its name; what is neither a profile nor a module is a dump, perhaps with other output around it. */
+export function kindOfFile(name: string): "program" | "dump" | "profile" {
+  if (/\.json$/u.test(name)) return "profile";
+  return /\.m?[jt]s$/u.test(name) ? "program" : "dump";
+}

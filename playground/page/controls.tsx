@@ -2,11 +2,10 @@
 import type { JSX } from "preact";
 import { profiles } from "virtual:profiles";
 import { type OptionGroup, optionGroups, type OptionName, optionNames, rowOf } from "../../src/compile/options.ts";
-import { renderDiagnostic, DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
-import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import { usualDevices } from "../model/inputs.ts";
 import type { State } from "../model/state.ts";
 import { useStore } from "./hooks.ts";
+import { chooseFile } from "./open-file.ts";
 import type { Store } from "./store.ts";
 
 /** Options of a file, a run or an output, which a page has no use for, and those that have a place of their own. */
@@ -174,21 +173,12 @@ function Field({ label, help, problem = null, children }: FieldProps): JSX.Eleme
 
 /** Shipped profiles, and one from a file. */
 function MachineField({ store, state }: { readonly store: Store; readonly state: State }): JSX.Element {
-  const read = async (file: File): Promise<void> => {
-    const text = await file.text();
-    try {
-      parseProfile(text, file.name);
-      store.change({ kind: "profile", name: file.name.replace(/\.json$/u, ""), text });
-    } catch (error) {
-      alert(error instanceof DiagnosticError ? error.diagnostics.map(renderDiagnostic).join("\n") : String(error));
-    }
-  };
   return (
     <Field label="machine" help="profile of the machine that the prediction is for">
       <select
         value={state.customProfile === null ? state.profile : "custom"}
         onChange={({ currentTarget: { value } }) => {
-          if (value === "file") chooseFile((file) => void read(file));
+          if (value === "file") chooseFile(".json", store);
           else store.change({ kind: "profile", name: value, text: null });
         }}
       >
@@ -202,15 +192,4 @@ function MachineField({ store, state }: { readonly store: Store; readonly state:
       </select>
     </Field>
   );
-}
-
-function chooseFile(take: (file: File) => void): void {
-  const input = document.createElement("input");
-  input.type = "file";
-  input.accept = ".json,application/json";
-  input.onchange = () => {
-    const file = input.files?.[0];
-    if (file !== undefined) take(file);
-  };
-  input.click();
 }

@@ -7,6 +7,7 @@ import { gpuSizes } from "../model/inputs.ts";
 import type { PaneName } from "../model/state.ts";
 import { Icon } from "./icons.tsx";
 import { useStore } from "./hooks.ts";
+import { chooseFile } from "./open-file.ts";
 import { shareLink } from "./persistence.ts";
 import type { Store } from "./store.ts";
 import { currentTheme, toggleTheme } from "./theme.ts";
@@ -17,6 +18,8 @@ const commandOf: { readonly [P in PaneName]: ShownCommand } = {
   passes: "lower",
   host: "lower",
   commands: "lower",
+  streams: "verify",
+  curves: "explain",
 };
 
 export function Header({ store }: { readonly store: Store }): JSX.Element {
@@ -94,6 +97,20 @@ function ExampleMenu({ store }: { readonly store: Store }): JSX.Element {
         <Icon name="chevron" />
       </summary>
       <ul class="examples" aria-label="Examples">
+        <li>
+          <button
+            type="button"
+            onClick={() => {
+              close();
+              chooseFile(".ts,.mts,.js,.mjs,.hir,.txt,.log,.out,.json", store);
+            }}
+          >
+            <strong>Open a file …</strong>
+            <span>
+              A program, a dump of nvFuser (.hir, .txt, .log) or a machine profile (.json); or drop it on the page.
+            </span>
+          </button>
+        </li>
         {examples.map(({ name, sentence, text }) => (
           <li key={name}>
             <button

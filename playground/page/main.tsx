@@ -2,6 +2,7 @@
 import { render } from "preact";
 import { profiles } from "virtual:profiles";
 import { firstState, keepState } from "./persistence.ts";
+import { acceptDrops } from "./open-file.ts";
 import { App } from "./app.tsx";
 import { createPointing } from "./pointing.ts";
 import { createStore } from "./store.ts";
@@ -10,6 +11,7 @@ import { startTheme } from "./theme.ts";
 startTheme();
 const store = createStore(firstState(), new Map(profiles.map(({ name, text }) => [name, text])));
 keepState(store);
+acceptDrops(store);
 const root = document.getElementById("app");
 if (root !== null) {
   root.replaceChildren();

@@ -2,9 +2,10 @@
 import type { Diagnostic } from "../../src/diagnostics/diagnostic.ts";
 import type { BuiltVariant, CompileRequest, Source, WorkPart } from "../compiler/messages.ts";
 import type { LoweredPart, PredictedPart, RepairPart, Replay, VerdictPart } from "../compiler/parts.ts";
+import type { CurvePoint } from "../model/curves.ts";
 import { devicesOf, profileTextOf } from "../model/inputs.ts";
 import { type Change, type History, redo, sameInput, startHistory, type State, step, undo } from "../model/state.ts";
-import { createBuilder, createCompiler, replayOnce } from "./workers.ts";
+import { type Builder, type Compiler, createBuilder, createCompiler, replayOnce } from "./workers.ts";
 
 /** What is known about the present program. Parts of the one before stay until they are replaced. */
 export interface Results {
@@ -32,8 +33,11 @@ export interface Store {
   readonly redo: () => void;
   readonly replay: (finding: number) => void;
   readonly closeReplay: () => void;
-  /** The present program, to compile in other ways; null if it does not build. */
-  readonly source: () => Source | null;
+  /** Predicts the present program at each point. The returned function stops it. */
+  readonly curve: (
+    points: readonly CurvePoint[],
+    done: (milliseconds: readonly (number | null)[]) => void,
+  ) => () => void;
   readonly subscribe: (listener: () => void) => () => void;
 }
 
@@ -59,6 +63,10 @@ export function createStore(first: State, profiles: ReadonlyMap<string, string>)
   let history = startHistory(first);
   let results = nothing;
   let source: Source | null = null;
+  // Started when the pane of curves is first shown.
+  let curveId = 0;
+  let curveBuilder: Builder | null = null;
+  let curveCompiler: Compiler | null = null;
   let id = 0;
   let stopReplay = (): void => {};
   const publish = (next: Partial<Results>): void => {
@@ -129,8 +137,8 @@ export function createStore(first: State, profiles: ReadonlyMap<string, string>)
     builder.build({ kind: "build", text: file.text, variants: [variant] }, (answer) => {
       if (number !== id) return;
       if (answer.kind === "built") {
-        const [only] = answer.variants;
-        if (only === undefined) return;
+        const only = answer.variants[0] ?? null;
+        if (only === null) return;
         publish({ defaults: defaultsOf(only) });
         return compile(state, { kind: "built", data: only.data }, begun, number);
       }
@@ -179,7 +187,29 @@ export function createStore(first: State, profiles: ReadonlyMap<string, string>)
     closeReplay: () => {
       publish({ replay: null });
     },
-    source: () => source,
+    curve: (points, done) => {
+      const { present } = history;
+      const { document: file, options } = present;
+      let isStopped = false;
+      curveBuilder ??= createBuilder();
+      curveCompiler ??= createCompiler();
+      const own = curveCompiler;
+      const request = { kind: "build", text: file.text, variants: points.map(({ variant }) => variant) } as const;
+      curveBuilder.build(request, (answer) => {
+        if (isStopped || answer.kind !== "built") return;
+        const profile = profileTextOf(present, profiles);
+        const sources = answer.variants.map((variant, i) => {
+          const { devices } = points[i]?.variant ?? { devices: 1 };
+          return variant === null ? null : { source: { kind: "built", data: variant.data } as const, devices };
+        });
+        own.work({ kind: "curve", id: ++curveId, points: sources, options, profile }, (part) => {
+          if (!isStopped && part.kind === "curve") done(part.milliseconds);
+        });
+      });
+      return () => {
+        isStopped = true;
+      };
+    },
     subscribe: (listener) => {
       listeners.add(listener);
       return () => void listeners.delete(listener);

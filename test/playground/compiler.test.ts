@@ -20,9 +20,10 @@ function build(text: string, params: Readonly<Record<string, string>> = {}, devi
 }
 
 function sourceOf(answer: BuildAnswer): Source {
-  if (answer.kind !== "built" || answer.variants[0] === undefined) throw new Error(JSON.stringify(answer));
+  const built = answer.kind === "built" ? (answer.variants[0] ?? null) : null;
+  if (built === null) throw new Error(JSON.stringify(answer));
   // As the worker gets it.
-  return { kind: "built", data: structuredClone(answer.variants[0].data) };
+  return { kind: "built", data: structuredClone(built.data) };
 }
 
 function example(name: string): string {

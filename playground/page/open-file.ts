@@ -1,0 +1,47 @@
+/** Opens files of the user: programs, dumps and machine profiles. */
+import { DiagnosticError, renderDiagnostic } from "../../src/diagnostics/diagnostic.ts";
+import { parseProfile } from "../../src/simulate/parse-profile.ts";
+import { kindOfFile } from "../model/inputs.ts";
+import type { Store } from "./store.ts";
+
+export async function openFile(file: File, store: Store): Promise<void> {
+  const { name } = file;
+  const text = await file.text();
+  const kind = kindOfFile(name);
+  if (kind === "profile") openProfile(name, text, store);
+  else store.change({ kind: "open", document: { kind, name, text }, params: {} });
+}
+
+function openProfile(name: string, text: string, store: Store): void {
+  try {
+    parseProfile(text, name);
+    store.change({ kind: "profile", name: name.replace(/\.json$/u, ""), text });
+  } catch (error) {
+    if (!(error instanceof DiagnosticError)) throw error;
+    alert(error.diagnostics.map(renderDiagnostic).join("\n"));
+  }
+}
+
+export function chooseFile(accept: string, store: Store): void {
+  const input = document.createElement("input");
+  input.type = "file";
+  input.accept = accept;
+  input.onchange = () => {
+    const file = input.files?.[0];
+    if (file !== undefined) void openFile(file, store);
+  };
+  input.click();
+}
+
+/** Files that are dropped anywhere on the page. */
+export function acceptDrops(store: Store): void {
+  addEventListener("dragover", (event) => {
+    event.preventDefault();
+  });
+  addEventListener("drop", (event) => {
+    const file = event.dataTransfer?.files[0];
+    if (file === undefined) return;
+    event.preventDefault();
+    void openFile(file, store);
+  });
+}
