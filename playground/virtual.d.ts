@@ -6,8 +6,14 @@ declare module "virtual:examples" {
     readonly name: string;
     /** The first sentence of the file's comment. */
     readonly sentence: string;
-    readonly text: string;
   }[];
+  /** The text of the first one. */
+  export const firstText: string;
+}
+
+declare module "virtual:example-texts" {
+  /** By name. */
+  export const texts: Readonly<Record<string, string>>;
 }
 
 declare module "virtual:profiles" {

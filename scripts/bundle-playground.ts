@@ -12,8 +12,15 @@ const root = path.dirname(import.meta.dirname);
 const folder = path.join(root, "playground");
 const out = path.join(root, "dist/playground");
 
+const examples = exampleRows(root);
+
 const modules: Readonly<Record<string, () => string>> = {
-  "virtual:examples": () => `export const examples = ${JSON.stringify(exampleRows(root))};`,
+  "virtual:examples": () => {
+    const rows = examples.map(({ name, sentence }) => ({ name, sentence }));
+    return `export const examples = ${JSON.stringify(rows)}; export const firstText = ${JSON.stringify(examples[0]?.text)};`;
+  },
+  "virtual:example-texts": () =>
+    `export const texts = ${JSON.stringify(Object.fromEntries(examples.map(({ name, text }) => [name, text])))};`,
   "virtual:profiles": () => `export const profiles = ${JSON.stringify(profileRows())};`,
 };
 
@@ -65,6 +72,7 @@ for (const [name, file] of [
 const own = readdirSync(path.join(folder, "styles")).sort();
 const sheets = [
   path.join(root, "node_modules/uplot/dist/uPlot.min.css"),
+  path.join(root, "src/report/page/style.css"),
   ...own.map((file) => path.join(folder, "styles", file)),
 ];
 writeFileSync(path.join(out, "page.css"), sheets.map((file) => readFileSync(file, "utf8")).join("\n"));

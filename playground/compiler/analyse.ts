@@ -25,6 +25,9 @@ import { rankContainers } from "../../src/host/parse/rank-containers.ts";
 import { print, printFusion, printProgramOfStage } from "../../src/host/print/print.ts";
 import type { FusionData } from "../../src/ir/fusion-data.ts";
 import type { Resharding } from "../../src/passes/reshard/list-reshardings.ts";
+import { timelineRanks } from "../../src/report/build/run.ts";
+import { timelineRun } from "../../src/report/build/timed-run.ts";
+import { createWorks } from "../../src/report/build/works.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -82,7 +85,7 @@ export function analyse(
   answer({ kind: "verdict", part: verdictPart(checked, lineOf, milliseconds) });
   if (checked.program === null) return null;
   if (checked.report.ok) {
-    answer({ kind: "predicted", part: predictedPart(loaded, checked, request.profile) });
+    answer({ kind: "predicted", part: predictedPart(loaded, checked, request.profile, lineOf) });
   } else if (repairs) {
     answer({ kind: "repair", part: repairPart(checked, loaded.containers) });
   }
@@ -304,12 +307,20 @@ function repairPart(compilation: Compilation, containers: Loaded["containers"]):
   };
 }
 
-function predictedPart({ source, fusion }: Loaded, compilation: Compilation, profileText: string): PredictedPart {
+function predictedPart(
+  { source, fusion, texts }: Loaded,
+  compilation: Compilation,
+  profileText: string,
+  lineOf: LineOf,
+): PredictedPart {
   const profile = parseProfile(profileText, "the profile");
   const { program, options, recorded } = compilation;
   const simulation = simulate(program, profile, { graph: true });
   const serial = fusion === null ? null : serialOf(source, options);
   const run = explainRun({ program, ...simulation }, profile, { serial: serial?.program ?? null, graph: true });
+  const named = [...new Set(texts)];
+  const works = createWorks(program, { hostOf: (rank) => named.indexOf(at(texts, rank)), lineOf });
+  const timed = timelineRun({ program, explained: run, ...simulation, name: "predicted" }, works);
   const bytes = recorded.ranks.map(({ arenaBytes }) => Object.values(arenaBytes).reduce((sum, each) => sum + each, 0));
   return {
     machine: profile.machine,
@@ -320,7 +331,7 @@ function predictedPart({ source, fusion }: Loaded, compilation: Compilation, pro
     hidden: run.overlap.overlap,
     peakBytes: bytes.reduce((most, each) => Math.max(most, each), 0),
     causes: run.causes.map(({ cause, milliseconds }) => ({ cause, milliseconds, ...causes[cause] })),
-    slices: simulation.trace,
+    timeline: { unit: "milliseconds", ranks: timelineRanks(program), runs: [timed], ...works.rows() },
     assumptions: run.assumptions.map(({ text }) => text),
   };
 }

@@ -1,6 +1,7 @@
 /** The parts of a compiled program that the panes show: plain data. */
 import type { Diagnostic } from "../../src/diagnostics/diagnostic.ts";
 import type { Cause } from "../../src/explain/causes.ts";
+import type { TimelineData } from "../../src/report/data/timeline-data.ts";
 import type { Finding, RepairStep } from "../../src/verify/finding.ts";
 import type { ProgramSize } from "../../src/verify/verify.ts";
 
@@ -118,15 +119,6 @@ export interface RepairPart {
   readonly steps: readonly RepairStep[];
 }
 
-/** A launch, copy or transfer of the predicted run. Times are milliseconds. */
-export interface Slice {
-  readonly rank: number;
-  readonly stream: number;
-  readonly command: number;
-  readonly start: number;
-  readonly end: number;
-}
-
 export interface PredictedPart {
   readonly machine: string;
   readonly milliseconds: number;
@@ -142,7 +134,7 @@ export interface PredictedPart {
     readonly remedy: string | null;
     readonly milliseconds: number;
   }[];
-  readonly slices: readonly Slice[];
+  readonly timeline: TimelineData;
   readonly assumptions: readonly string[];
 }
 

@@ -9,7 +9,7 @@ export interface CurvePoint {
 }
 
 /** The number of devices, by this name, which no parameter has. */
-export const devicesAxis = "devices";
+const devicesAxis = "devices";
 
 const counts = [1, 2, 4, 8, 16];
 

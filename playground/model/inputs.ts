@@ -28,6 +28,6 @@ export const gpuSizes: Readonly<Record<string, Readonly<Record<string, string>>>
 
 /** By the end of its name; what is neither a profile nor a module is a dump, perhaps with other output around it. */
 export function kindOfFile(name: string): "program" | "dump" | "profile" {
-  if (/\.json$/u.test(name)) return "profile";
+  if (name.endsWith(".json")) return "profile";
   return /\.m?[jt]s$/u.test(name) ? "program" : "dump";
 }

@@ -1,6 +1,6 @@
 /** What the page shows, as plain data, and the changes that controls make to it. */
 
-export const paneNames = ["fusion", "passes", "host", "commands", "streams", "curves"] as const;
+export const paneNames = ["fusion", "passes", "host", "commands", "streams", "timeline", "curves"] as const;
 export type PaneName = (typeof paneNames)[number];
 
 export type Document =

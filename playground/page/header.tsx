@@ -19,6 +19,7 @@ const commandOf: { readonly [P in PaneName]: ShownCommand } = {
   host: "lower",
   commands: "lower",
   streams: "verify",
+  timeline: "explain",
   curves: "explain",
 };
 
@@ -111,18 +112,14 @@ function ExampleMenu({ store }: { readonly store: Store }): JSX.Element {
             </span>
           </button>
         </li>
-        {examples.map(({ name, sentence, text }) => (
+        {examples.map(({ name, sentence }) => (
           <li key={name}>
             <button
               type="button"
               aria-current={file.name === `examples/${name}.ts`}
               onClick={() => {
                 close();
-                store.change({
-                  kind: "open",
-                  document: { kind: "program", name: `examples/${name}.ts`, text },
-                  params: gpuSizes[name] ?? {},
-                });
+                void openExample(name, store);
               }}
             >
               <strong>{name}</strong>
@@ -139,6 +136,16 @@ type Copied =
   | { readonly kind: "no" | "yes" }
   /** The browser does not allow to copy: the text is shown instead. */
   | { readonly kind: "refused"; readonly value: string };
+
+/** The texts of examples come when the first is opened. */
+async function openExample(name: string, store: Store): Promise<void> {
+  const { texts } = await import("virtual:example-texts");
+  store.change({
+    kind: "open",
+    document: { kind: "program", name: `examples/${name}.ts`, text: texts[name] ?? "" },
+    params: gpuSizes[name] ?? {},
+  });
+}
 
 interface CopyProps {
   readonly label: string;

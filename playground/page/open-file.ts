@@ -4,7 +4,7 @@ import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import { kindOfFile } from "../model/inputs.ts";
 import type { Store } from "./store.ts";
 
-export async function openFile(file: File, store: Store): Promise<void> {
+async function openFile(file: File, store: Store): Promise<void> {
   const { name } = file;
   const text = await file.text();
   const kind = kindOfFile(name);

@@ -1,5 +1,5 @@
 /** The state in the address and in the browser's local storage. */
-import { examples } from "virtual:examples";
+import { examples, firstText } from "virtual:examples";
 import { gpuSizes, usualProfile } from "../model/inputs.ts";
 import { decodeState, encodeState } from "../model/share.ts";
 import type { State } from "../model/state.ts";
@@ -18,7 +18,7 @@ function usualState(): State {
   const [example] = examples;
   const name = example?.name ?? "";
   return {
-    document: { kind: "program", name: `examples/${name}.ts`, text: example?.text ?? "" },
+    document: { kind: "program", name: `examples/${name}.ts`, text: firstText },
     options: { on: "cuda" },
     params: gpuSizes[name] ?? {},
     profile: usualProfile,

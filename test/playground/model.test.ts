@@ -1,10 +1,13 @@
 /** The playground's state, links, diffs and command lines: everything but its page. */
 import { describe, expect, it } from "vitest";
 import { cliCommand } from "../../playground/model/cli-command.ts";
+import { axesOf, pointsOf } from "../../playground/model/curves.ts";
+import { kindOfFile } from "../../playground/model/inputs.ts";
 import { linkedTo } from "../../playground/model/linking.ts";
 import { editOf, placeOf } from "../../playground/model/marks.ts";
 import { decodeState, encodeState } from "../../playground/model/share.ts";
 import { hunks, sideBySide } from "../../playground/model/side-by-side.ts";
+import { streamGraph } from "../../playground/model/stream-graph.ts";
 import { redo, sameInput, startHistory, type State, step, undo } from "../../playground/model/state.ts";
 import type { HostText, LoweredPart, VerdictPart } from "../../playground/compiler/parts.ts";
 
@@ -149,6 +152,97 @@ describe("linked lines", () => {
     ]);
     const alone = linkedTo({ kind: "command", rank: 0, command: 2 }, tables);
     expect([alone.sources, alone.hasCommand(0, 2), alone.hasCommand(0, 0)]).toEqual([[], true, false]);
+  });
+});
+
+describe("the graph of a rank's streams", () => {
+  const row = (stream: number, kind: string) => ({ stream, kind, text: "", line: 0, iteration: [] });
+  // A copy on stream 1, then a launch on stream 2 that waits for it, then one more of stream 1.
+  const rows = [
+    row(1, "copy"),
+    row(1, "recordEvent"),
+    row(2, "waitEvent"),
+    row(2, "launch"),
+    row(2, "recordEvent"),
+    row(1, "waitEvent"),
+    row(1, "launch"),
+  ];
+  const list = {
+    streams: ["caller", "a", "b"],
+    rows,
+    edges: [
+      { from: 1, to: 2 },
+      { from: 4, to: 5 },
+    ],
+  };
+
+  it("has an edge from the work before a record to the work after its wait", () => {
+    const { streams, nodes, edges } = streamGraph(list, 10);
+    expect(streams).toEqual([1, 2]);
+    expect(nodes.map(({ command, column, row: y }) => [command, column, y])).toEqual([
+      [0, 0, 0],
+      [3, 1, 1],
+      [6, 0, 2],
+    ]);
+    expect(edges).toEqual([
+      { from: 0, to: 1 },
+      { from: 1, to: 2 },
+    ]);
+  });
+
+  it("passes on what a stream without work waits for", () => {
+    const relayed = [
+      row(1, "copy"),
+      row(1, "recordEvent"),
+      row(0, "waitEvent"),
+      row(0, "recordEvent"),
+      row(2, "waitEvent"),
+      row(2, "launch"),
+    ];
+    const { edges } = streamGraph(
+      {
+        streams: [],
+        rows: relayed,
+        edges: [
+          { from: 1, to: 2 },
+          { from: 3, to: 4 },
+        ],
+      },
+      10,
+    );
+    expect(edges).toEqual([{ from: 0, to: 1 }]);
+  });
+
+  it("leaves out what is beyond the limit", () => {
+    const { nodes, hidden } = streamGraph(list, 2);
+    expect([nodes.length, hidden]).toEqual([2, 1]);
+  });
+});
+
+describe("curves", () => {
+  it("go over counts for chunks, and around the present value of a size", () => {
+    expect(pointsOf(state, "S", 8).map(({ x }) => x)).toEqual([1, 2, 4, 8, 16, 32, 64]);
+    const sizes = pointsOf({ ...state, params: { M: "1000" } }, "M", 64);
+    expect(sizes.map(({ x }) => x)).toEqual([125, 250, 500, 1000, 2000, 4000]);
+    expect(sizes[0]?.variant).toEqual({ devices: 4, params: { M: "125" } });
+    expect(pointsOf(state, "DTYPE", "half")).toEqual([]);
+  });
+
+  it("go over devices with the same parameters", () => {
+    expect(pointsOf(state, "devices", undefined).map(({ variant }) => variant.devices)).toEqual([1, 2, 4, 8, 16]);
+    expect(axesOf({ S: 8, DTYPE: "half" })).toEqual(["S", "devices"]);
+  });
+});
+
+describe("files", () => {
+  it.each([
+    ["x.ts", "program"],
+    ["a/x.mjs", "program"],
+    ["x.json", "profile"],
+    ["x.hir", "dump"],
+    ["run.log", "dump"],
+  ])("%s is a %s", (name, kind) => {
+    expect(kindOfFile(name)).toBe(kind);
   });
 });
 

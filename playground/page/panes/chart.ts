@@ -19,8 +19,8 @@ export function createChart(holder: HTMLElement, { axis, x, y }: ChartData): Cha
   const color = (name: string): string => styles.getPropertyValue(name).trim();
   const axisColors = {
     stroke: color("--muted"),
-    grid: { stroke: color("--border") },
-    ticks: { stroke: color("--border") },
+    grid: { stroke: color("--border"), width: 1 },
+    ticks: { stroke: color("--border"), width: 1 },
   };
   const plot = new UPlot(
     {

@@ -8,6 +8,7 @@ import { FusionPane } from "./fusion.tsx";
 import { HostPane } from "./host.tsx";
 import { PassesPane } from "./passes.tsx";
 import { StreamsPane } from "./streams.tsx";
+import { TimelinePane } from "./timeline.tsx";
 
 export const paneLabels: { readonly [P in PaneName]: string } = {
   fusion: "Fusion",
@@ -15,6 +16,7 @@ export const paneLabels: { readonly [P in PaneName]: string } = {
   host: "Host program",
   commands: "Commands",
   streams: "Streams",
+  timeline: "Timeline",
   curves: "Curves",
 };
 
@@ -30,6 +32,8 @@ export function Pane({ pane, ...props }: PageProps & { readonly pane: PaneName }
       return <CommandsPane {...props} />;
     case "streams":
       return <StreamsPane {...props} />;
+    case "timeline":
+      return <TimelinePane {...props} />;
     case "curves":
       return <CurvesPane {...props} />;
   }

@@ -7,7 +7,7 @@ import { useLinked, useStore } from "../hooks.ts";
 import type { PageProps } from "../props.ts";
 import { RankPicker, shownRank } from "./rank-picker.tsx";
 
-const [columnWidth, rowHeight, boxWidth, boxHeight, top, left] = [196, 44, 172, 28, 36, 12];
+const [columnWidth, rowHeight, boxWidth, boxHeight, top, left] = [156, 42, 126, 26, 36, 12];
 const atFirst = 60;
 
 export function StreamsPane({ store, pointing }: PageProps): JSX.Element {
@@ -111,7 +111,7 @@ function curveOf(nodes: readonly GraphNode[], { from, to }: GraphEdge): string {
   const side = b.column > a.column ? 1 : -1;
   const [x1, y1] = [xOf(a.column) + (side * boxWidth) / 2, yOf(a.row) + boxHeight / 2];
   const [x2, y2] = [xOf(b.column) - (side * boxWidth) / 2, yOf(b.row) + boxHeight / 2];
-  const bend = (columnWidth - boxWidth) * 1.6 * side;
+  const bend = (columnWidth - boxWidth) * 1.4 * side;
   return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
 }
 

@@ -6,14 +6,12 @@ import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import process from "node:process";
-import type { Program } from "../../commands/program.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { systemReason } from "../../support/system-reason.ts";
-import { at } from "../../support/invariant.ts";
-import { type FlightPlan, flightPlans } from "../../trace/flight/flight-plan.ts";
 import { beginFlight, createFlightWords, endFlight } from "../../trace/flight/flight-words.ts";
 import { type FlightEntry, flightFile, writeFlightFiles } from "./flight-files.ts";
 import type { FlightMessage, GpuWords } from "./flight-message.ts";
+import type { Flights } from "./program-flights.ts";
 import type { FlightStanding } from "../../trace/flight/flight-record.ts";
 
 export interface FlightRecorder {
@@ -28,22 +26,6 @@ export interface FlightRecorder {
    * folder; that of another rank's failure has none, because that rank says it.
    */
   readonly failed: <E>(error: E) => E | DiagnosticError;
-}
-
-/** What the ranks of a run are to do. */
-export interface Flights {
-  readonly world: number;
-  readonly planOf: (rank: number) => FlightPlan;
-  /** How many commands the rank's list has. */
-  readonly commandsOf: (rank: number) => number;
-}
-
-export function programFlights(program: Program): Flights {
-  return {
-    world: program.ranks.length,
-    planOf: flightPlans(program),
-    commandsOf: (rank) => at(program.ranks, rank).commands.length,
-  };
 }
 
 /** Where the streams of a rank stand now. */

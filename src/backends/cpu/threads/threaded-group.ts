@@ -12,12 +12,8 @@ import { createTables, type Tables } from "../../../machine/tables.ts";
 import { at } from "../../../support/invariant.ts";
 import type { ExecuteOptions, Group, Prepared, RunReport } from "../../backend.ts";
 import { runsInARow } from "../../backend.ts";
-import {
-  createFlightRecorder,
-  type Flight,
-  type FlightRecorder,
-  programFlights,
-} from "../../flight/flight-recorder.ts";
+import { createFlightRecorder, type Flight, type FlightRecorder } from "../../flight/flight-recorder.ts";
+import { programFlights } from "../../flight/program-flights.ts";
 import { layOutProgram } from "../address-space.ts";
 import { numberCommands } from "./command-numbers.ts";
 import { now, traceOf } from "./command-numbers.ts";

@@ -4,7 +4,8 @@
  */
 import { at } from "../../../support/invariant.ts";
 import { type FlightStanding, reportedStanding } from "../../../trace/flight/flight-record.ts";
-import type { Flight, Flights } from "../../flight/flight-recorder.ts";
+import type { Flight } from "../../flight/flight-recorder.ts";
+import type { Flights } from "../../flight/program-flights.ts";
 import type { PlannedAttention } from "../attention/attentions.ts";
 import { type Action, type Binding, bindOp } from "../bind/bind-op.ts";
 import { type Arenas, placeStreams } from "../bind/spaces.ts";

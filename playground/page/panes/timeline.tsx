@@ -1,0 +1,112 @@
+/** The predicted run on the report page's timeline, and why time is exposed. */
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import type { PredictedPart } from "../../compiler/parts.ts";
+import type { SliceRef, TimelineData } from "../../../src/report/data/timeline-data.ts";
+import type { Timeline } from "../../../src/report/page/mount-timeline.ts";
+import { percent, time } from "../../model/units.ts";
+import { useLinked, useStore } from "../hooks.ts";
+import type { PageProps } from "../props.ts";
+
+export function TimelinePane(props: PageProps): JSX.Element {
+  const { predicted } = useStore(props.store).results;
+  if (predicted === null) {
+    return <p class="empty">Only a program that verifies has a predicted run. The host program says what is wrong.</p>;
+  }
+  return <Run {...props} predicted={predicted} />;
+}
+
+function Run({ store, pointing, predicted }: PageProps & { readonly predicted: PredictedPart }): JSX.Element {
+  const linked = useLinked(pointing);
+  const holder = useRef<HTMLDivElement>(null);
+  const timeline = useRef<Timeline | null>(null);
+  const { timeline: data } = predicted;
+  const shown = useRef(data);
+  shown.current = data;
+
+  useEffect(() => {
+    let isEnded = false;
+    const point = (ref: SliceRef | null): void => {
+      const place = ref === null ? null : placeOf(shown.current, ref);
+      pointing.point(place === null ? null : { kind: "command", ...place });
+    };
+    // Drawn by D3, which the page loads when it is first shown.
+    void import("../../../src/report/page/mount-timeline.ts").then(({ mountTimeline }) => {
+      if (isEnded || holder.current === null) return;
+      timeline.current = mountTimeline(holder.current, shown.current, { onHover: point });
+    });
+    return () => {
+      isEnded = true;
+      timeline.current?.destroy();
+      timeline.current = null;
+    };
+  }, [pointing]);
+  useEffect(() => {
+    timeline.current?.setData(data);
+  }, [data]);
+  useEffect(() => {
+    const pointed = pointing.pointed();
+    if (pointed === null || pointed.kind === "command") timeline.current?.highlight(null, false);
+    else timeline.current?.highlight({ kind: "commands", view: 0, commands: linkedCommands(store, linked) }, false);
+  }, [linked, pointing, store]);
+
+  return (
+    <>
+      <p class="hint keys">W S zoom · A D move · , . from slice to slice · 0 all · hover for what a slice waited for</p>
+      <div class="timeline" ref={holder} />
+      <h2>
+        Why {time(predicted.exposed)} of {time(predicted.milliseconds)} are exposed
+      </h2>
+      <table class="causes">
+        <tbody>
+          {predicted.causes
+            .filter(({ milliseconds }) => Math.abs(milliseconds) >= 0.001 * predicted.milliseconds)
+            .map(({ cause, label, sentence, remedy, milliseconds }) => (
+              <tr key={cause}>
+                <th scope="row">
+                  <button
+                    type="button"
+                    onClick={() => {
+                      timeline.current?.highlight({ kind: "cause", cause }, true);
+                    }}
+                  >
+                    {label}
+                  </button>
+                </th>
+                <td class="number">{time(milliseconds)}</td>
+                <td class="number">{percent(milliseconds / predicted.milliseconds)}</td>
+                <td>
+                  {sentence}
+                  {remedy !== null && milliseconds > 0 && <span class="remedy"> Shorter with {remedy}.</span>}
+                </td>
+              </tr>
+            ))}
+        </tbody>
+      </table>
+      {predicted.assumptions.map((text) => (
+        <p class="hint keys" key={text}>
+          Assumed: {text}
+        </p>
+      ))}
+    </>
+  );
+}
+
+interface Place {
+  readonly rank: number;
+  readonly command: number;
+}
+
+function placeOf({ runs }: TimelineData, { run, slice }: SliceRef): Place | null {
+  const shown = runs[run];
+  const track = shown?.tracks.find(({ first, count }) => slice >= first && slice < first + count);
+  const command = shown?.slices.command[slice];
+  return track === undefined || command === undefined ? null : { rank: track.rank, command };
+}
+
+function linkedCommands(store: PageProps["store"], { hasCommand }: ReturnType<typeof useLinked>): readonly Place[] {
+  const { verdict } = store.results();
+  return (verdict?.commands ?? []).flatMap(({ rows }, rank) =>
+    rows.flatMap((_, command) => (hasCommand(rank, command) ? [{ rank, command }] : [])),
+  );
+}
