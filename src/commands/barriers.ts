@@ -11,7 +11,9 @@ import type { Program } from "./program.ts";
 /** Whether a command is a launch on `rank` that reads or writes a buffer of another rank. */
 export function touchesPeers({ buffers }: Pick<Program, "buffers">, rank: number, command: Command): boolean {
   if (command.kind !== "launch") return false;
-  return [command.inputs, command.outputs].some((refs) => refs.some(({ buffer }) => buffers[buffer]?.rank !== rank));
+  for (const { buffer } of command.inputs) if (buffers[buffer]?.rank !== rank) return true;
+  for (const { buffer } of command.outputs) if (buffers[buffer]?.rank !== rank) return true;
+  return false;
 }
 
 /** Positions in the rank's list, both inclusive: at least that of the launch. */

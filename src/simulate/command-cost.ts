@@ -4,7 +4,6 @@ import type { Copy, Launch } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
 import { touchesPeers } from "../commands/barriers.ts";
-import { collectives } from "../commands/collectives.ts";
 import type { DType } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { bytesOf, peerOf, regionBytes } from "../trace/command-work.ts";
@@ -18,6 +17,7 @@ import {
   type Timing,
   type TransferTimings,
 } from "./machine-profile.ts";
+import { timingsOfTransfer } from "./transfer-timings.ts";
 import { type GemmCost, gemmCosts } from "./gemm-cost.ts";
 import { type DeviceUse, type RankResources, type Resource, resourcesOfRanks } from "./occupancy.ts";
 
@@ -43,6 +43,7 @@ export function commandCosts(program: Program, profile: MachineProfile, assume: 
   const workInPeers = program.ranks.map(({ rank, commands }) =>
     commands.some((command) => touchesPeers(program, rank, command)),
   );
+  const launches = program.ranks.map(() => new Map<number, { readonly smMargin: number; readonly cost: Cost }>());
   const otherTimes = new Map<number, number>();
   const otherTime = (rank: number, index: number, command: Launch): number => {
     const known = otherTimes.get(command.kernel);
@@ -52,23 +53,33 @@ export function commandCosts(program: Program, profile: MachineProfile, assume: 
     otherTimes.set(command.kernel, time);
     return time;
   };
-  const transferTimings = new Map<string, TransferTimings>();
+  const transferTimings = new Map<string, readonly Timing[]>();
   const timingsOf = (wanted: Pick<TransferTimings, "type" | "ranks">): readonly Timing[] => {
     const key = `${wanted.type} ${wanted.ranks}`;
-    const used = transferTimings.get(key) ?? nearestTransfer(profile.transfers, wanted, assume);
+    const used = transferTimings.get(key) ?? timingsOfTransfer(profile.transfers, wanted, assume);
     transferTimings.set(key, used);
-    return used.timings;
+    return used;
   };
   return (rank, index) => {
     const command = at(at(program.ranks, rank).commands, index);
     switch (command.kind) {
       case "launch": {
         const own = at(resources, rank);
-        if (touchesPeers(program, rank, command)) return peerKernelCost(program, rank, index, own, profile, assume);
+        const inPeers = at(workInPeers, rank);
+        if (inPeers && touchesPeers(program, rank, command)) {
+          return peerKernelCost(program, rank, index, own, profile, assume);
+        }
+        // Of a kernel and a margin, all launches of the rank take as long.
+        const known = at(launches, rank).get(command.kernel);
+        const { smMargin = 0 } = command;
+        if (known?.smMargin === smMargin) return known.cost;
         const ofGemm = gemmCostOf(rank, command.kernel);
-        if (ofGemm !== null) return gemmCost(own, ofGemm, command, at(workInPeers, rank), profile);
-        const time = otherTime(rank, index, command);
-        return { ...kernelCost(own.kernel, time, profile), deviceUse: "none" };
+        const cost: Cost =
+          ofGemm !== null
+            ? gemmCost(own, ofGemm, command, inPeers, profile)
+            : { ...kernelCost(own.kernel, otherTime(rank, index, command), profile), deviceUse: "none" };
+        at(launches, rank).set(command.kernel, { smMargin, cost });
+        return cost;
       }
       case "copy":
         return copyCost(program, rank, index, command, resources, profile, assume);
@@ -231,34 +242,4 @@ function dtypeOfParts({ inputs }: Kernel): DType {
   const last = inputs.at(-1);
   invariant(last !== undefined, "a reduction adds something");
   return last.dtype;
-}
-
-/** Those of the nearest team size. */
-function nearestTransfer(
-  transfers: readonly TransferTimings[],
-  wanted: Pick<TransferTimings, "type" | "ranks">,
-  assume: Assume,
-): TransferTimings {
-  const { type, ranks } = wanted;
-  const alike = (other: TransferTimings["type"]): readonly TransferTimings[] =>
-    transfers.filter((each) => each.type === other);
-  const own = alike(type);
-  const stand = own.length > 0 || type === "group" ? own : alike(collectives[type].timedLike);
-  const nearest = (stand.length > 0 ? stand : transfers).toSorted(
-    (a, b) => Math.abs(a.ranks - ranks) - Math.abs(b.ranks - ranks),
-  );
-  const used = at(nearest, 0);
-  const [asked, taken] = [transferText(wanted), transferText(used)];
-  if (asked !== taken) {
-    const error = Math.hypot(
-      used.type === type ? 0 : assumedErrors.otherCollective,
-      assumedErrors.otherTeam * doublings(ranks, used.ranks),
-    );
-    assume({ text: `${asked} is timed as ${taken}`, of: "transfers", error });
-  }
-  return used;
-}
-
-function transferText({ type, ranks }: Pick<TransferTimings, "type" | "ranks">): string {
-  return type === "group" ? "a group of sends and receives" : `${type} over ${ranks} ranks`;
 }

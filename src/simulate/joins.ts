@@ -10,15 +10,12 @@ import type { RankProgram } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 
-/** Positions of such launches in the list of a rank. `inKernel`: positions of signals and waits inside kernels. */
-export function joinsOf(
-  { commands, streams }: RankProgram,
-  inKernel: ReadonlySet<number> = new Set(),
-): ReadonlySet<number> {
+/** By position in the list of a rank: 1 for such launches. `inKernel` has 1 for signals and waits inside kernels. */
+export function joinsOf({ commands, streams }: RankProgram, inKernel: Uint8Array): Uint8Array {
   /** Per stream: whether the last thing it did or waited for was not a kernel. */
   const isForeign = streams.map(() => false);
   const foreignEvents = new Set<EventId>();
-  const joins = new Set<number>();
+  const joins = new Uint8Array(commands.length);
   for (const [index, command] of commands.entries()) {
     const { stream } = command;
     switch (command.kind) {
@@ -34,10 +31,10 @@ export function joinsOf(
       case "copy":
       case "signal":
       case "waitSignal":
-        if (!inKernel.has(index)) isForeign[stream] = true;
+        if (inKernel[index] !== 1) isForeign[stream] = true;
         break;
       case "launch":
-        if (at(isForeign, stream)) joins.add(index);
+        if (at(isForeign, stream)) joins[index] = 1;
         isForeign[stream] = false;
         break;
       case "transfer":

@@ -94,7 +94,10 @@ export function createOccupancy<Q>(slowdown: number, announce: (end: number, wor
   };
 
   return {
-    held: (resources) => resources.find((resource) => holders.has(resource)) ?? null,
+    held: (resources) => {
+      for (const resource of resources) if (holders.has(resource)) return resource;
+      return null;
+    },
     wait: (queue, resource, isFirst = false) => {
       const others = waiting.get(resource) ?? [];
       waiting.set(resource, others);
@@ -122,12 +125,15 @@ export function createOccupancy<Q>(slowdown: number, announce: (end: number, wor
         all.splice(place, 1);
         pace(rank, time);
       }
-      return resources.flatMap((resource) => {
+      let freed: readonly Q[] = [];
+      for (const resource of resources) {
         holders.delete(resource);
-        const queues = waiting.get(resource) ?? [];
+        const queues = waiting.get(resource);
+        if (queues === undefined) continue;
         waiting.delete(resource);
-        return queues;
-      });
+        freed = freed.length === 0 ? queues : [...freed, ...queues];
+      }
+      return freed;
     },
   };
 }

@@ -7,6 +7,7 @@
  * that could share a device run one after the other, which ends at the same time if each fills it.
  */
 import { barriersIn } from "../commands/barriers.ts";
+import type { Command } from "../commands/command.ts";
 import type { Program, RankProgram } from "../commands/program.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
@@ -37,7 +38,8 @@ export interface Simulation {
 interface Queue {
   readonly rank: number;
   readonly stream: number;
-  /** Positions in the rank's list. */
+  readonly list: readonly Command[];
+  /** Positions in the list. */
   readonly commands: readonly number[];
   next: number;
   /** Whether the latency of the next command has passed. */
@@ -60,10 +62,10 @@ interface State {
   readonly calendar: Calendar<Due>;
   readonly occupancy: Occupancy<Queue>;
   readonly resources: readonly RankResources[];
-  /** Per rank: signals and waits inside a kernel. The kernel's time includes them. */
-  readonly inKernel: readonly ReadonlySet<number>[];
-  /** Per rank: launches that follow something that is not a kernel (joins.ts). */
-  readonly joins: readonly ReadonlySet<number>[];
+  /** Per rank and command: 1 for signals and waits inside a kernel. The kernel's time includes them. */
+  readonly inKernel: readonly Uint8Array[];
+  /** Per rank and command: 1 for launches that follow something that is not a kernel (joins.ts). */
+  readonly joins: readonly Uint8Array[];
   /** Per rank and event: when it was recorded; NaN if it was not yet. */
   readonly recorded: readonly Float64Array[];
   readonly waiting: readonly Map<number, { readonly queue: Queue; readonly since: number }[]>[];
@@ -76,7 +78,9 @@ interface State {
  * Predicts the times of a run. Times are microseconds in the profile and milliseconds in the result. The Program must
  * verify: one that never ends fails an invariant.
  */
-export function simulate(program: Program, profile: MachineProfile, { graph }: SimulateOptions): Simulation {
+export function simulate(given: Program, profile: MachineProfile, { graph }: SimulateOptions): Simulation {
+  // A long Program makes the commands of a rank when they are asked for: here, those of all ranks are held.
+  const program = { ...given, ranks: given.ranks.map((rank) => ({ ...rank })) };
   const queues = queuesOf(program);
   const inKernel = program.ranks.map((list) => signalsInKernels(program, list, profile));
   const calendar = createCalendar<Due>();
@@ -101,8 +105,8 @@ export function simulate(program: Program, profile: MachineProfile, { graph }: S
   const arrivals = createArrivals<Queue>(program);
   const issued = (index: number): number => (graph ? 0 : index * profile.costs.issue);
   for (const queue of queues) comeBack(state, queue, 0);
-  for (let entry = calendar.next(); entry !== null; entry = calendar.next()) {
-    const { time, what } = entry;
+  for (let what = calendar.next(); what !== null; what = calendar.next()) {
+    const time = calendar.time();
     if ("queue" in what) {
       finish(state, what, time);
       continue;
@@ -131,7 +135,7 @@ function step(
   time: number,
 ): void {
   const { rank } = queue;
-  const command = at(at(state.program.ranks, rank).commands, index);
+  const command = at(queue.list, index);
   const { costs } = state.profile;
   switch (command.kind) {
     case "alloc":
@@ -156,7 +160,7 @@ function step(
     }
     case "signal": {
       const slot = at(state.raised, command.slot);
-      const arrives = time + (at(state.inKernel, rank).has(index) ? 0 : costs.signal);
+      const arrives = time + (at(state.inKernel, rank)[index] === 1 ? 0 : costs.signal);
       if (slot.waiting === null) slot.times.push(arrives);
       else {
         goOn(state, slot.waiting.queue, Math.max(slot.waiting.since, arrives));
@@ -191,7 +195,7 @@ function step(
 /** Starts a launch or copy, or tries again when its resources are free. */
 function occupy(state: State, queue: Queue, index: number, time: number): void {
   const cost = state.costOf(queue.rank, index);
-  const latency = cost.latency + (at(state.joins, queue.rank).has(index) ? state.profile.costs.join : 0);
+  const latency = cost.latency + (at(state.joins, queue.rank)[index] === 1 ? state.profile.costs.join : 0);
   if (!queue.isReady && latency > 0) {
     queue.isReady = true;
     return comeBack(state, queue, time + latency);
@@ -229,24 +233,25 @@ function comeBack({ calendar }: State, queue: Queue, time: number): void {
   calendar.add(time, queue);
 }
 
-/** Empty if the profile does not time such kernels together with their signals and waits. */
-function signalsInKernels(
-  program: Program,
-  { rank, commands }: RankProgram,
-  profile: MachineProfile,
-): ReadonlySet<number> {
-  if (profile.reductionsInPeers === undefined) return new Set();
-  return new Set(
-    barriersIn(commands, rank, program).flatMap(({ first, last }) =>
-      Array.from({ length: last - first + 1 }, (_, i) => first + i),
-    ),
-  );
+/** None if the profile does not time such kernels together with their signals and waits. */
+function signalsInKernels(program: Program, { rank, commands }: RankProgram, profile: MachineProfile): Uint8Array {
+  const inside = new Uint8Array(commands.length);
+  if (profile.reductionsInPeers === undefined) return inside;
+  for (const { first, last } of barriersIn(commands, rank, program)) inside.fill(1, first, last + 1);
+  return inside;
 }
 
 function queuesOf({ ranks }: Program): readonly Queue[] {
   return ranks.flatMap(({ rank, streams, commands }) => {
     const positions = streams.map((): number[] => []);
     for (const [index, { stream }] of commands.entries()) at(positions, stream).push(index);
-    return positions.map((list, stream): Queue => ({ rank, stream, commands: list, next: 0, isReady: false }));
+    return positions.map((list, stream): Queue => ({
+      rank,
+      stream,
+      list: commands,
+      commands: list,
+      next: 0,
+      isReady: false,
+    }));
   });
 }

@@ -1,6 +1,7 @@
 /** What a simulation takes instead of figures that the profile lacks is said, and nothing where all are there. */
 import { describe, expect, it } from "vitest";
 import { compile, DeviceMesh, type DType, Fusion, matmul, type MachineProfile, set, simulate, sum } from "braid";
+import { timingsOfTransfer } from "../../src/simulate/transfer-timings.ts";
 import { choose } from "../../src/tune/choose/choose.ts";
 import { roundProfile } from "./profile.ts";
 
@@ -29,7 +30,7 @@ describe("assumptions of a simulation", () => {
 
   it("name the team size and the dtype that were taken", () => {
     expect(assumptionsOf(gathered(8, "half"), 8)).toEqual([
-      "Allgather over 8 ranks is timed as Allgather over 2 ranks",
+      "Allgather over 8 ranks is timed as Allgather over 2 ranks, with 7 times its latency and 1.75 times its time per byte",
       "GEMMs in half are timed as in float",
     ]);
   });
@@ -63,7 +64,40 @@ describe("assumptions of a simulation", () => {
 
   it("stand in the line that says why a schedule was chosen", () => {
     const { reason, considered } = choose(gathered(4, "half"), { devices: 4 }, roundProfile);
-    expect(reason).toContain("; assumed: Allgather over 4 ranks is timed as Allgather over 2 ranks, GEMMs in half are");
+    expect(reason).toContain("; assumed: Allgather over 4 ranks is timed as Allgather over 2 ranks, with 3 times its");
     expect(considered[0]?.assumptions).toContain("GEMMs in half are timed as in float");
+  });
+});
+
+describe("a transfer of a team that was not measured", () => {
+  const measured = [
+    { bytes: 100, microseconds: 10 },
+    { bytes: 300, microseconds: 40 },
+  ];
+
+  it.each([
+    // Three times the steps of 2 ranks, and 3/4 of the bytes instead of 1/2.
+    ["Allgather", 4, [30, 75]],
+    ["Allreduce", 4, [30, 75]],
+    ["ReduceScatter", 8, [70, 122.5]],
+    // The root sends all of it.
+    ["Broadcast", 4, [30, 60]],
+    ["Reduce", 4, [30, 60]],
+    // As measured.
+    ["Allgather", 2, [10, 40]],
+    // A team of one has no steps.
+    ["Allgather", 1, [10, 40]],
+  ] as const)("%s over %i ranks is scaled from one over 2", (type, ranks, expected) => {
+    const timings = timingsOfTransfer([{ type, ranks: 2, timings: measured }], { type, ranks }, () => undefined);
+    expect(timings.map(({ microseconds }) => microseconds)).toEqual(expected);
+  });
+
+  it("takes the times of the nearest size", () => {
+    const sizes = [2, 4, 16].map((ranks) => ({ type: "Allgather" as const, ranks, timings: measured }));
+    const said: string[] = [];
+    timingsOfTransfer(sizes, { type: "Allgather", ranks: 12 }, ({ text }) => said.push(text));
+    expect(said).toEqual([
+      "Allgather over 12 ranks is timed as Allgather over 16 ranks, with 0.73 times its latency and 0.98 times its time per byte",
+    ]);
   });
 });

@@ -298,7 +298,7 @@ it("keeps what happens in order of time, and of equal times in the order of thei
     calendar.add(time, what);
   }
   const order: string[] = [];
-  for (let next = calendar.next(); next !== null; next = calendar.next()) order.push(next.what);
+  for (let next = calendar.next(); next !== null; next = calendar.next()) order.push(next);
   expect(order.join("")).toBe("abcdef");
   expect(calendar.next()).toBeNull();
 });

@@ -18,7 +18,8 @@ import { endsInOneQueue } from "./class-progress.ts";
 import { sweepClasses } from "./class-sweep.ts";
 import type { Mapped } from "./mapping.ts";
 import { createRankBuffers } from "./rank-buffers.ts";
-import { contains, identityGroup, type RankGroup, rotations, withGenerator } from "./rank-group.ts";
+import { meshRotations } from "./mesh-rotations.ts";
+import { contains, identityGroup, type Permutation, type RankGroup, rotations, withGenerator } from "./rank-group.ts";
 
 /** The size of a correct Program without notes. */
 export interface ClassProof {
@@ -65,7 +66,7 @@ function groupOf(mapped: Mapped): RankGroup {
   const size = ranks.reduce((sum, { origins }) => sum + origins.length, 0);
   let left = size;
   let group = identityGroup(ranks.length);
-  for (const rotation of rotations(ranks.length)) {
+  for (const rotation of candidates(mapped.program)) {
     if (group.elements.length === ranks.length || left <= 0) break;
     if (contains(group, rotation)) continue;
     const larger = withGenerator(group, rotation);
@@ -75,6 +76,12 @@ function groupOf(mapped: Mapped): RankGroup {
     else left -= size - budget.left;
   }
   return group;
+}
+
+/** Of consecutive ranks first: those need no look at the lists. */
+function* candidates(program: Program): Generator<Permutation> {
+  yield* rotations(program.ranks.length);
+  yield* meshRotations(program);
 }
 
 function proveClasses(mapped: Mapped, group: RankGroup, notes: boolean): ClassProof | null {

@@ -73,6 +73,10 @@ export function alikePrograms(devices: number, only?: string): readonly AlikePro
     Array.from({ length: half }, (_, i) => i),
     Array.from({ length: half }, (_, i) => half + i),
   ]);
+  /** Even ranks, then odd ones. */
+  const shuffled = new DeviceMesh(
+    Array.from({ length: devices }, (_, i) => (2 * i) % (devices - 1 || 1)).with(-1, devices - 1),
+  );
   const get = { backend: "cuda" } as const;
   const put = { backend: "cuda", protocol: "put" } as const;
   const nccl = { backend: "nccl" } as const;
@@ -92,6 +96,8 @@ export function alikePrograms(devices: number, only?: string): readonly AlikePro
     ...[get, nccl].flatMap((options) => of("allreduce", allreduce(range), options, 1)),
     ...[get, nccl].flatMap((options) => of("pipeline of rows", pipeline(grid), options, 1)),
     ...[get, nccl].flatMap((options) => of("stages", twoStages(devices), options, 2)),
+    ...[get, put].flatMap((options) => of("ring in another order", ring(shuffled), options, 1)),
+    ...[get, nccl].flatMap((options) => of("pipeline in another order", pipeline(shuffled), options, 1)),
     ...of("ring of some", ring(DeviceMesh.range(devices - 1)), get, null),
     ...of("broadcast", ring(range), { backend: "cuda", p2p: "broadcast" }, null),
   ];
