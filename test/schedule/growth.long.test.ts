@@ -22,6 +22,7 @@ const schedules: readonly ScheduleOptions[] = [
   { ownLast: true },
   { splitChunks: 2 },
   { mergeGemms: [1, 2] },
+  { earlySums: [1] },
   { earlyGathers: true },
   { computeStreams: 2 },
   { batchSignals: true },
