@@ -68,7 +68,8 @@ function requireModule(name: string): object {
 
 function built(program: ProgramFile, { devices, params: texts }: Variant): BuiltVariant {
   const { defaults } = program;
-  const params = read(texts);
+  // The page may still have values for the program that was there before.
+  const params = read(Object.fromEntries(Object.entries(texts).filter(([name]) => Object.hasOwn(defaults, name))));
   requireKnownParameters("the program", defaults, new Map(Object.entries(params)));
   return { data: dataOf(program, devices, params), params: { ...defaults, ...params } };
 }

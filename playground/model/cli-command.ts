@@ -5,8 +5,8 @@ import type { State } from "./state.ts";
 
 export type ShownCommand = "lower" | "run" | "verify" | "explain";
 
-/** Options that the command does not take are left out. */
-export function cliCommand(command: ShownCommand, state: State): string {
+/** Options that the command does not take are left out, and parameters that the program does not have: `known`. */
+export function cliCommand(command: ShownCommand, state: State, known: readonly string[]): string {
   const { document, options, params, profile, customProfile } = state;
   const given: Readonly<Record<string, string>> =
     document.kind === "dump" ? options : { devices: String(usualDevices), ...options };
@@ -20,7 +20,8 @@ export function cliCommand(command: ShownCommand, state: State): string {
     if (row.kind.argument === null) words.push(flagOf(name));
     else words.push(flagOf(name), quoted(text));
   }
-  for (const [name, text] of Object.entries(params)) words.push("--set", quoted(`${name}=${text}`));
+  for (const [name, text] of Object.entries(params))
+    if (known.includes(name)) words.push("--set", quoted(`${name}=${text}`));
   if (command === "explain") words.push("--profile", customProfile === null ? profile : `${profile}.json`);
   return words.join(" ");
 }

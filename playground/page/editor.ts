@@ -129,6 +129,8 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
       ],
     }),
   });
+  // Scrolls by keys although its text is wider than it.
+  view.scrollDOM.tabIndex = 0;
   return {
     setText: (next) => {
       if (next === view.state.doc.toString()) return;

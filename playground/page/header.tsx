@@ -24,7 +24,7 @@ const commandOf: { readonly [P in PaneName]: ShownCommand } = {
 };
 
 export function Header({ store }: { readonly store: Store }): JSX.Element {
-  const { history } = useStore(store);
+  const { history, results } = useStore(store);
   const { present, past, future } = history;
   const [theme, setTheme] = useState(currentTheme());
   return (
@@ -58,7 +58,11 @@ export function Header({ store }: { readonly store: Store }): JSX.Element {
         </button>
       </div>
       <CopyButton label="Copy link" icon="link" text={() => shareLink(present)} />
-      <CopyButton label="Copy command" icon="terminal" text={() => cliCommand(commandOf[present.pane], present)} />
+      <CopyButton
+        label="Copy command"
+        icon="terminal"
+        text={() => cliCommand(commandOf[present.pane], present, Object.keys(results.defaults))}
+      />
       <button
         type="button"
         class="icon"
@@ -170,7 +174,7 @@ function CopyButton({ label, icon, text }: CopyProps): JSX.Element {
   };
   return (
     <span class="copy">
-      <button type="button" onClick={() => void copy()}>
+      <button type="button" aria-label={label} title={label} onClick={() => void copy()}>
         <Icon name={icon} />
         <span class="label">{copied.kind === "yes" ? "Copied" : label}</span>
       </button>

@@ -83,19 +83,19 @@ describe("command lines", () => {
       ...state,
       options: { on: "cuda", devices: "8", streams: "2", overlap: "false", seed: "3" },
     };
-    expect(cliCommand("lower", given)).toBe(
+    expect(cliCommand("lower", given, ["M"])).toBe(
       "npx braid lower examples/set.ts --no-overlap --streams 2 --on cuda --set M=64",
     );
-    expect(cliCommand("explain", given)).toBe(
+    expect(cliCommand("explain", given, ["M"])).toBe(
       "npx braid explain examples/set.ts --no-overlap --streams 2 --set M=64 --profile 4xH200",
     );
-    expect(cliCommand("run", { ...given, document: { ...state.document, name: "my file.ts" } })).toContain(
+    expect(cliCommand("run", { ...given, document: { ...state.document, name: "my file.ts" } }, [])).toContain(
       "'my file.ts' --no-overlap --streams 2 --on cuda --seed 3",
     );
   });
 
   it("name the page's number of devices, which is not the command's", () => {
-    expect(cliCommand("lower", { ...state, options: {} })).toBe(
+    expect(cliCommand("lower", { ...state, options: {} }, ["M"])).toBe(
       "npx braid lower examples/set.ts --devices 4 --set M=64",
     );
   });

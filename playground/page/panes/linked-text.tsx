@@ -12,6 +12,7 @@ export function LinkedText({ lines, isLinked, point }: LinkedTextProps): JSX.Ele
   return (
     <pre
       class="listing"
+      tabIndex={0}
       onMouseLeave={() => {
         point(null);
       }}

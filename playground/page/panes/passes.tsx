@@ -66,6 +66,11 @@ function Difference({ before, after, context }: DifferenceProps): JSX.Element {
   const [left, right] = [before?.text ?? after.text, after.text];
   const parts = useMemo(() => hunks(sideBySide(left, right), context), [left, right, context]);
   if (before !== null && left === right) return <p class="empty">{after.name} changes nothing in this program.</p>;
-  if (before === null) return <pre class="listing">{after.text}</pre>;
+  if (before === null)
+    return (
+      <pre class="listing" tabIndex={0}>
+        {after.text}
+      </pre>
+    );
   return <SideBySide titles={[before.name, after.name]} parts={parts} />;
 }

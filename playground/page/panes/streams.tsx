@@ -41,7 +41,7 @@ export function StreamsPane({ store, pointing }: PageProps): JSX.Element {
           </button>
         )}
       </div>
-      <div class="graph">
+      <div class="graph" tabIndex={0}>
         <svg
           width={width}
           height={height}
