@@ -18,6 +18,7 @@ import { serial as serialForm } from "../tune/choose/candidates.ts";
 import { choose } from "../tune/choose/choose.ts";
 import type { ChooseOptions } from "../tune/choose/consider.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
+import { type Alternative, alternatives, type LeftOut, leftOut } from "./alternatives.ts";
 import { type ExplainedRun, explainRun, type TracedRun } from "./explain-run.ts";
 import { intervalOf, type PredictedInterval } from "./interval.ts";
 
@@ -43,6 +44,10 @@ export interface Explanation {
   readonly reshardings: readonly Resharding[] | null;
   /** Why communication is in no loop with a kernel that could hide it; empty for host programs. */
   readonly refusals: readonly LoopRefusal[];
+  /** What other options would gain; null if they were not predicted: of a chosen schedule, or of a large program. */
+  readonly alternatives: readonly Alternative[] | null;
+  /** Forms that the choice of a schedule left out. */
+  readonly leftOut: readonly LeftOut[];
   /** Bytes of inputs, outputs and temporaries of the rank that needs the most. */
   readonly peakBytes: number;
 }
@@ -79,13 +84,15 @@ export interface ExplainCompiledOptions extends ChooseOptions {
   readonly profile: MachineProfile | null;
   /** Null to explain the predicted run. */
   readonly measured: MeasuredRun | null;
+  /** Whether to predict other options for large programs, too. */
+  readonly all?: boolean;
 }
 
 /** `compilation` is that of `source` with these options. */
 export function explainCompiled(
   source: ProgramSource,
   compilation: AnyCompilation,
-  { choice, profile, measured, graph = true, ...options }: ExplainCompiledOptions,
+  { choice, profile, measured, all = false, graph = true, ...options }: ExplainCompiledOptions,
 ): Explanation {
   const { program, sizes } = compilation;
   const serial = profile === null ? null : serialOf(source, options);
@@ -105,8 +112,20 @@ export function explainCompiled(
     serial: serial === null || profile === null ? null : simulate(serial.program, profile, { graph }).milliseconds,
     reshardings: isFusionSource(source) ? reshardings(source, { ...loweringOf(compilation.options), sizes }) : null,
     refusals: isFusionSource(source) ? loopRefusals(source, loweringOf(compilation.options)) : [],
+    alternatives:
+      profile === null || choice !== null || (!all && commandCount(program) > fewCommands)
+        ? null
+        : alternatives(source, compilation, { ...options, graph }, profile),
+    leftOut: choice === null ? [] : leftOut(source, choice, options),
     peakBytes: Math.max(...bytes),
   };
+}
+
+/** Each alternative takes as long as the explanation: about 20 ms for so many commands of all ranks. */
+const fewCommands = 2000;
+
+function commandCount({ ranks }: Program): number {
+  return ranks.reduce((sum, { commands }) => sum + commands.length, 0);
 }
 
 /** Ranks read their clocks a little apart, so the last event may end after the time of the run. */

@@ -9,6 +9,7 @@ import { requireOutput } from "../terminal/output-file.ts";
 import { withProgress } from "../terminal/progress.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { writeExplainReport } from "../report/explained-report.ts";
+import { chunkChanges } from "./chunk-changes.ts";
 import type { ExplainFlags, ExplainResult } from "./explain-file.ts";
 
 export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
@@ -34,13 +35,18 @@ export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) 
     const result = await explained({ ...all, whatIf: new Map() });
     const others = Number(flags.whatIf.get("devices") ?? devices);
     const other = flags.whatIf.size === 0 ? null : await explained({ ...all, devices: others }, null);
+    const chunks = flags.all ? await chunkChanges(result, all, (used) => explained({ ...used, all: false }, null)) : [];
     const { explainDocument, explainText } = await import("./explain-text.ts");
     const document = (): object => ({
-      ...explainDocument(result),
+      ...explainDocument({ ...result, chunks }),
       whatIf: other === null ? undefined : { changes: Object.fromEntries(flags.whatIf), ...explainDocument(other) },
     });
     if (flags.report !== undefined) await writeExplainReport(flags.report, result);
-    terminal.out(flags.json ? `${JSON.stringify(document(), undefined, 2)}\n` : explainText(result, other, terminal));
+    terminal.out(
+      flags.json
+        ? `${JSON.stringify(document(), undefined, 2)}\n`
+        : explainText({ ...result, chunks }, other, terminal),
+    );
     finish(exitStatus.ok);
   });
 }

@@ -21,12 +21,14 @@ export type ExplainFlags = Options<NamesOf<"explain">>;
 
 export interface ExplainResult {
   readonly file: string;
-  readonly flags: Pick<ExplainFlags, "devices" | "on" | "whatIf">;
+  readonly flags: Pick<ExplainFlags, "devices" | "on" | "whatIf" | "all">;
   readonly params: Parameters;
   readonly sizes: Sizes;
   /** Null for a measured run without --profile. */
   readonly profile: MachineProfile | null;
   readonly explanation: Explanation;
+  /** With --all: predictions with other values of the parameters that seem to be numbers of chunks. */
+  readonly chunks: readonly ChunkChange[];
   /** Milliseconds that the explanation took. */
   readonly milliseconds: number;
 }
@@ -38,6 +40,15 @@ export interface ExplainSetting {
   readonly graph: boolean;
   readonly building: Building | null;
   readonly step: Step;
+}
+
+/** The same program with another value of a parameter. */
+export interface ChunkChange {
+  readonly name: string;
+  readonly value: number;
+  /** Predicted; null if it is refused. */
+  readonly milliseconds: number | null;
+  readonly refused: string | null;
 }
 
 /** `flags.whatIf` changes the machine, not the number of devices. */
@@ -62,6 +73,13 @@ export async function explainFile(
   const options = { ...compiling, devices, on, sizes, scalars, schedule };
   const { compilation, choice } = compileToExplain(source, { ...options, scheduleChoice }, profile);
   const run = measured === null ? null : measuredRun(compilation.program, measured, programOptions(flags));
-  const explanation = explainCompiled(source, compilation, { ...options, graph, choice, profile, measured: run });
-  return { file, flags, params, sizes, profile, explanation, milliseconds: performance.now() - start };
+  const explanation = explainCompiled(source, compilation, {
+    ...options,
+    graph,
+    choice,
+    profile,
+    measured: run,
+    all: flags.all,
+  });
+  return { file, flags, params, sizes, profile, explanation, chunks: [], milliseconds: performance.now() - start };
 }

@@ -1,6 +1,6 @@
 /** The output of `braid explain`: verdict, regions, causes and what to change, as text and as the document of --json. */
 import Table from "cli-table3";
-import { type Cause, causes } from "../../explain/causes.ts";
+import { causes } from "../../explain/causes.ts";
 import type { ExplainedRun } from "../../explain/explain-run.ts";
 import type { Explanation } from "../../explain/explain.ts";
 import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
@@ -8,6 +8,7 @@ import type { RegionRow } from "../../explain/region-rows.ts";
 import { bytesText, percentText, timeText } from "../../support/quantities.ts";
 import { counted } from "../../support/wording.ts";
 import { reshardingLines } from "../lower/reshardings-text.ts";
+import { candidateFlags, changeFlags, changeText, timeOf } from "./change-text.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
 import type { Colors, Terminal } from "../terminal/terminal.ts";
 import type { ExplainResult } from "./explain-file.ts";
@@ -15,15 +16,14 @@ import type { ExplainResult } from "./explain-file.ts";
 /** `other`: the same program under `--what-if`. */
 export function explainText(result: ExplainResult, other: ExplainResult | null, { outColors }: Terminal): string {
   const { explanation } = result;
-  const { run, choice } = explanation;
+  const { run } = explanation;
   return [
     ...verdict(result, outColors),
     "",
     ...regionsText(run.regions),
     ...communicationText(explanation),
     ...causesText(explanation, outColors),
-    ...refusalsText(explanation),
-    ...(choice === null ? [] : ["", `schedule: ${choice.reason}`]),
+    ...changeText(result),
     ...(other === null ? [] : ["", ...whatIfText(result, other)]),
     ...assumedTexts([...run.assumptions, ...(other?.explanation.run.assumptions ?? [])]).map(
       (text) => `assumed: ${text}`,
@@ -144,27 +144,6 @@ function causesText({ run, isMeasured, predicted }: Explanation, colors: Colors)
   ];
 }
 
-/** Which rule kept communication out of a loop, where that costs time. */
-function refusalsText({ run, refusals }: Explanation): readonly string[] {
-  if (timeOf(run, "notInLoop") < 0.01 * run.milliseconds) return [];
-  const more = refusals.length - mostRefusals;
-  return [
-    ...refusals
-      .slice(0, mostRefusals)
-      .flatMap(({ op, beside, because, fix, source }) => [
-        `not in a loop: ${op}, beside ${beside}${source === null ? "" : ` (${source})`}: ${because}`,
-        `  fix: ${fix}`,
-      ]),
-    ...(more > 0 ? [`and ${more} more: --json has all`] : []),
-  ];
-}
-
-const mostRefusals = 3;
-
-function timeOf(run: ExplainedRun, cause: Cause): number {
-  return run.causes.find((each) => each.cause === cause)?.milliseconds ?? 0;
-}
-
 function ratio(value: number): string {
   return `${value.toFixed(2)} times as long`;
 }
@@ -187,7 +166,7 @@ export function explainDocument({
   explanation,
   milliseconds,
 }: ExplainResult): object {
-  const { run, isMeasured, predicted, interval, serial, peakBytes, choice, reshardings } = explanation;
+  const { run, isMeasured, predicted, interval, serial, peakBytes, choice, reshardings, alternatives } = explanation;
   return {
     file,
     devices: flags.devices,
@@ -206,10 +185,13 @@ export function explainDocument({
     reshardings: reshardings ?? undefined,
     notInLoop: explanation.refusals,
     scheduleChoice: choice?.reason,
-    considered: choice?.considered.map(({ candidate, milliseconds: predicted }) => ({
+    considered: choice?.considered.map(({ candidate, milliseconds: each }) => ({
       name: candidate.name,
-      milliseconds: predicted,
+      milliseconds: each,
+      flags: candidateFlags(candidate),
     })),
+    leftOut: choice === null ? undefined : explanation.leftOut,
+    alternatives: alternatives?.map(({ options, ...rest }) => ({ flags: changeFlags(options), ...rest })),
     took: milliseconds,
   };
 }

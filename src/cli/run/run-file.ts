@@ -147,11 +147,12 @@ export async function runFile(
     const whatIf = new Map<string, string>();
     return {
       file,
-      flags: { ...flags, whatIf },
+      flags: { ...flags, whatIf, all: false },
       params,
       sizes,
       profile,
       explanation,
+      chunks: [],
       milliseconds: performance.now() - start,
     };
   };

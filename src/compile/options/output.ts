@@ -19,6 +19,13 @@ export const outputRows = {
     default: false,
     help: "say what is exposed in the last run and why, beside the prediction if there is a --profile",
   },
+  all: {
+    ...output,
+    commands: ["explain"],
+    kind: toggle,
+    default: false,
+    help: "print every candidate schedule, and predict other options and numbers of chunks",
+  },
   trace: { ...output, kind: text("file", "trace.json"), help: "write the last run as a trace for ui.perfetto.dev" },
   outputDir: {
     ...output,
