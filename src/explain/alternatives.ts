@@ -83,7 +83,7 @@ export interface LeftOut {
 export function leftOut(
   source: ProgramSource,
   { considered, regions }: ScheduleChoice<AnyCompilation>,
-  { graph: _, ...options }: CompileOptions & { readonly graph?: boolean },
+  options: CompileOptions,
 ): readonly LeftOut[] {
   if (regions.length > 0) return [];
   const names = considered.map(({ candidate }) => candidate.name.split(", ")[0]);

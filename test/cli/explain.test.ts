@@ -31,11 +31,21 @@ it("explains the chosen schedule", async () => {
   const { status, out } = await cli(...given, "--json");
   expect(status).toBe(0);
   const { considered, milliseconds } = JSON.parse(out) as {
-    readonly considered: readonly { readonly milliseconds: number }[];
+    readonly considered: readonly { readonly milliseconds: number; readonly flags: string }[];
     readonly milliseconds: number;
   };
   expect(considered.length).toBeGreaterThan(2);
   expect(milliseconds).toBeLessThanOrEqual(1.05 * Math.min(...considered.map((each) => each.milliseconds)));
+  const byHand = await cli(...given.slice(0, -2), "--json", ...(considered[0]?.flags.split(" ") ?? []));
+  expect(JSON.parse(byHand.out)).toMatchObject({ milliseconds });
+});
+
+it("says what to change", async () => {
+  const asked = ["explain", example, "--devices", "4", "--profile", "4xH200", "--set", "M=8192", "--set", "K=8192"];
+  const [few, all] = await Promise.all([cli(...asked), cli(...asked, "--all")]);
+  expect(few.out).toMatch(/^to change:\n {2}[\d.]+ % faster, [\d.]+ \w+ +--backend cuda/m);
+  expect(few.out).not.toContain("slower");
+  expect(all.out).toMatch(/^ {2}[\d.]+ % \w+, [\d.]+ \w+ +--set S=\d+$/m);
 });
 
 it("names the rule that kept a collective out of a loop", async () => {

@@ -1,0 +1,55 @@
+/** What other options gain is what explaining the program with them says. */
+import { describe, expect, it } from "vitest";
+import { DeviceMesh, explain, Fusion, linear } from "braid";
+import reduceRotated from "../fixtures/stream-parallel-type/reduce-rotated.ts";
+import { machine, perMegabyte, transfersAt } from "./machine.ts";
+
+/** Rows of x are gathered in four chunks, each spread over the devices. */
+function gathering(): Fusion {
+  const f = new Fusion();
+  const [x, w] = [f.input([1024, 512], "bfloat16"), f.input([512, 512], "bfloat16")];
+  const y = linear(x, w);
+  f.output(y);
+  for (const tensor of [x, w, y]) tensor.setDeviceMesh(DeviceMesh.range(4));
+  x.outerSplit(0, 4);
+  x.outerSplit(1, 4).parallelize("DIDx");
+  y.outerSplit(0, 4).parallelize("Stream");
+  return f;
+}
+
+const options = { devices: 4, on: "cuda" } as const;
+
+describe("other options", () => {
+  it("are predicted as if they were given, the fastest first", () => {
+    const profile = machine({ transfers: transfersAt(perMegabyte(200)), peerCopies: perMegabyte(20) });
+    const { run, alternatives } = explain(gathering(), options, profile);
+    const [first] = alternatives ?? [];
+    expect(first).toMatchObject({ options: { backend: "cuda" }, refused: null });
+    expect(first?.milliseconds).toBeLessThan(run.milliseconds / 2);
+    for (const { options: changed, milliseconds } of alternatives ?? []) {
+      const { run: other } = explain(gathering(), { ...options, ...changed }, profile);
+      expect(milliseconds).toBe(other.milliseconds);
+    }
+  });
+
+  it("say why they are refused", () => {
+    // Sends and receives cannot reduce.
+    const given = { ...options, p2p: "broadcast", disablePass: ["exchange-reductions"] } as const;
+    const { alternatives } = explain(reduceRotated.build(), given, machine({}));
+    expect(alternatives).toContainEqual({
+      options: { backend: "nccl", p2p: "rotated" },
+      milliseconds: null,
+      refused: "sends and receives cannot reduce",
+    });
+  });
+
+  it("are not predicted of a chosen schedule, which names the forms that it left out", () => {
+    const { alternatives, leftOut } = explain(
+      gathering(),
+      { ...options, scheduleChoice: "auto", backend: "nccl" },
+      machine({}),
+    );
+    expect(alternatives).toBeNull();
+    expect(leftOut).toContainEqual({ name: "get", because: "backend is given as nccl" });
+  });
+});
