@@ -100,6 +100,7 @@ function evaluate(
     const misses = readsIndices(op) ? whyOutside(op, operands) : null;
     const missed = misses ?? op.inputs.flatMap((id) => outside.get(id) ?? [])[0];
     outputsOf(op).forEach((id, i) => {
+      if (i >= results.length) return;
       const have = i === 0 ? needed.result : wholeSample(shape(id));
       const found = narrow(at(results, i), have, plan.samples.get(id) ?? have);
       const value =

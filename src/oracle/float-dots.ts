@@ -26,10 +26,11 @@ const [tileRows, tileColumns] = [32, 16];
 
 /** Rows are asked for in order. Runs are contiguous. */
 export function createDots(a: Runs, b: Runs, { x, y, step, count }: DotRows): Dots {
-  const isExact = [a, b].every(({ value }) => value.bounds.every((bound) => bound === 0));
+  const [isLeftExact, isRightExact] = [a, b].map(({ value }) => value.bounds.every((bound) => bound === 0));
+  const isExact = isLeftExact === true && isRightExact === true;
   const size = Math.min(tileRows, x.length) * count;
   const tile = { sums: new Float64Array(size), magnitudes: new Float64Array(size), spreads: new Float64Array(size) };
-  const fillPair = isExact ? fillExact : fillBounded;
+  const fillPair = isExact ? fillExact : isRightExact === true ? fillLeftBounded : fillBounded;
   const isOpen = openRuns(a, b);
   const fill = (first: number, last: number): void => {
     for (let block = 0; block < count; block += tileColumns) {
@@ -47,6 +48,11 @@ export function createDots(a: Runs, b: Runs, { x, y, step, count }: DotRows): Do
       for (let column = 0; column < count; column++) {
         const place = (row - first) * count + column;
         if (Number.isFinite(at(tile.spreads, place))) continue;
+        if (Number.isFinite(at(tile.magnitudes, place))) {
+          // All operands are finite: a bound is not.
+          tile.spreads[place] = Infinity;
+          continue;
+        }
         const [start, right] = [at(x, row), at(y, row) + column * step];
         // NaN stays NaN if no operand may be 0 or infinite.
         const isFixed = Number.isNaN(at(tile.sums, place)) && !isOpen(start, right);
@@ -85,6 +91,38 @@ function fillExact(a: Runs, b: Runs, [x, y, z]: Starts, [first, second]: Places,
   sums[second] = otherSum;
   magnitudes[first] = size;
   magnitudes[second] = otherSize;
+}
+
+/** Of operands of which the right ones are exact: those of the weights of a model. */
+function fillLeftBounded(a: Runs, b: Runs, [x, y, z]: Starts, [first, second]: Places, tile: Tile): void {
+  const [left, right, count] = [a.numbers, b.numbers, a.count];
+  const leftBounds = a.value.bounds;
+  let sum = 0;
+  let size = 0;
+  let spread = 0;
+  let otherSum = 0;
+  let otherSize = 0;
+  let otherSpread = 0;
+  for (let k = 0; k < count; k++) {
+    const p = left[x + k] ?? NaN;
+    const u = leftBounds[x + k] ?? NaN;
+    const q = right[y + k] ?? NaN;
+    const r = right[z + k] ?? NaN;
+    const product = p * q;
+    const other = p * r;
+    sum += product;
+    size += Math.abs(product);
+    spread += Math.abs(q) * u;
+    otherSum += other;
+    otherSize += Math.abs(other);
+    otherSpread += Math.abs(r) * u;
+  }
+  tile.sums[first] = sum;
+  tile.sums[second] = otherSum;
+  tile.magnitudes[first] = size;
+  tile.magnitudes[second] = otherSize;
+  tile.spreads[first] = spread;
+  tile.spreads[second] = otherSpread;
 }
 
 function fillBounded(a: Runs, b: Runs, [x, y, z]: Starts, [first, second]: Places, tile: Tile): void {

@@ -40,6 +40,15 @@ const builds: Readonly<Record<string, Build>> = {
   "a linear with bias": (x, f) => braid.linear(x, f.input([4, 8], "float"), f.input([4], "float")),
   "a row's product": (x, f) => braid.matmul(x, f.input([8], "float")),
   attention: (x) => braid.sdpa(x, braid.neg(x), x, { causal: "topLeft" }).output,
+  "attention of groups": (x) => {
+    const k = braid.unsqueeze(x, 1);
+    return braid.sdpa(braid.cat([k, braid.neg(k)], 1), k, k, { causal: "bottomRight" }).output;
+  },
+  "attention to more keys": (x) => {
+    const [q] = braid.split(x, [2, 4], 1);
+    if (q === undefined) throw new Error("two parts");
+    return braid.sdpa(q, x, x, { causal: "bottomRight" }).output;
+  },
   "one use of all, one of a part": (x) =>
     braid.mul(braid.softmax(x, 1), braid.broadcast(braid.sum(x, [0, 1, 2]), [true, true, true])),
 };
@@ -84,6 +93,17 @@ describe("rows of large outputs", () => {
   it("lie in every 64th of the rows, so that every device and chunk has some", () => {
     const [rows] = sampleRows([2048, 2048], createRandom(3));
     expect(rows?.map((row) => Math.floor(row / 32))).toEqual(Array.from({ length: 64 }, (_, i) => i));
+  });
+
+  it("need only their queries of attention, and all keys and values", () => {
+    const f = new braid.Fusion();
+    const [q, k, v] = [f.input([2, 4096, 64]), f.input([2, 512, 64]), f.input([2, 512, 64])];
+    f.output(braid.sdpa(q, k, v).output);
+    const rows = [1, 300, 4000];
+    const { samples } = planSamples(f.data(), new Map(), [[null, rows, null]]);
+    const [ofQ, ...others] = f.data().inputs.map((id) => samples.get(id));
+    expect(ofQ).toEqual([null, rows, null]);
+    for (const other of others) expect(other).toEqual([null, null, null]);
   });
 
   it("need only their rows of a first operand, and their columns of another", () => {

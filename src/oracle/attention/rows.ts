@@ -11,6 +11,12 @@ export interface Rows {
   readonly bounds: Float64Array;
   readonly columns: number;
   readonly start: number;
+  /** By row: whether all of its numbers are finite. */
+  readonly finite: readonly boolean[];
+}
+
+export function isFinite({ finite }: Rows, row: number): boolean {
+  return at(finite, row);
 }
 
 /** The rows of every head of q's axes in front; a tensor of extent 1 on an axis is read again. */
@@ -19,6 +25,7 @@ export function headsOf(value: Value, front: readonly number[], columns: number)
   const own = value.shape.slice(0, front.length);
   const size = value.shape.slice(front.length).reduce((product, extent) => product * extent, 1);
   const count = front.reduce((product, extent) => product * extent, 1);
+  const known = new Map<number, readonly boolean[]>();
   return Array.from({ length: count }, (_, head) => {
     let [rest, flat, step] = [head, 0, size];
     for (let axis = front.length - 1; axis >= 0; axis--) {
@@ -27,7 +34,18 @@ export function headsOf(value: Value, front: readonly number[], columns: number)
       if (at(own, axis) !== 1) flat += index * step;
       step *= at(own, axis);
     }
-    return { numbers, bounds: value.bounds, columns, start: flat };
+    const finite = known.get(flat) ?? finiteRows(numbers, flat, size / columns, columns);
+    known.set(flat, finite);
+    return { numbers, bounds: value.bounds, columns, start: flat, finite };
+  });
+}
+
+function finiteRows(numbers: Float64Array, start: number, rows: number, columns: number): readonly boolean[] {
+  return Array.from({ length: rows }, (_, row) => {
+    for (let i = start + row * columns; i < start + (row + 1) * columns; i++) {
+      if (!Number.isFinite(numbers[i])) return false;
+    }
+    return true;
   });
 }
 
@@ -46,9 +64,16 @@ export interface Setting {
   readonly rounding: number;
 }
 
-export function settingOf({ causal, scale }: SdpaOp | SdpaBackwardOp, q: Value, k: Value, v: Value): Setting {
+/** `rows`: the number of queries, of which q may be a sample. */
+export function settingOf(
+  { causal, scale }: SdpaOp | SdpaBackwardOp,
+  q: Value,
+  k: Value,
+  v: Value,
+  rows = at(q.shape, q.shape.length - 2),
+): Setting {
   const { dtype, shape } = q;
-  const [rows, d] = [at(shape, shape.length - 2), at(shape, shape.length - 1)];
+  const d = at(shape, shape.length - 1);
   const [keys, e] = [at(k.shape, k.shape.length - 2), at(v.shape, v.shape.length - 1)];
   const last = causal === "bottomRight" ? keys - rows : 0;
   return {
@@ -73,13 +98,20 @@ export function dot(
   column: number,
   gamma: number,
 ): { readonly sum: number; readonly error: number } {
-  let [sum, magnitude, spread] = [0, 0, 0];
+  // Not destructured: V8 would allocate the numbers.
+  let sum = 0;
+  let magnitude = 0;
+  let spread = 0;
+  const x = a.start + row * a.columns;
+  const y = b.start + column * b.columns;
   for (let i = 0; i < a.columns; i++) {
-    const [x, y] = [a.start + row * a.columns + i, b.start + column * b.columns + i];
-    const [p, q] = [a.numbers[x] ?? NaN, b.numbers[y] ?? NaN];
-    const [u, w] = [a.bounds[x] ?? NaN, b.bounds[y] ?? NaN];
-    sum += p * q;
-    magnitude += Math.abs(p * q);
+    const p = a.numbers[x + i] ?? NaN;
+    const q = b.numbers[y + i] ?? NaN;
+    const u = a.bounds[x + i] ?? NaN;
+    const w = b.bounds[y + i] ?? NaN;
+    const product = p * q;
+    sum += product;
+    magnitude += Math.abs(product);
     spread += Math.abs(p) * w + Math.abs(q) * u + u * w;
   }
   return { sum, error: gamma * magnitude + spread };

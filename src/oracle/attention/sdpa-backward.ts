@@ -7,6 +7,7 @@ import {
   emptyValue,
   finished,
   headsOf,
+  isFinite,
   type MutableValue,
   type Rows,
   scoresOf,
@@ -93,6 +94,7 @@ function backwardRow(
 
 /** Takes the bounds of elements away to which a row of `source` adds 0 times an infinite number or NaN. */
 function release({ bounds }: MutableValue, place: number, source: Rows, row: number): void {
+  if (isFinite(source, row)) return;
   for (let i = 0; i < source.columns; i++) {
     if (!Number.isFinite(source.numbers[source.start + row * source.columns + i])) bounds[place + i] = Infinity;
   }
@@ -108,17 +110,16 @@ function contribute(
   gamma: number,
   least: number,
 ): void {
+  const factorOf = factor.value;
+  const perSize = factor.error + gamma * Math.abs(factorOf);
+  const perBound = Math.abs(factorOf) + factor.error;
+  const start = source.start + row * source.columns;
   for (let i = 0; i < source.columns; i++) {
-    const x = source.start + row * source.columns + i;
-    const [value, bound] = [source.numbers[x] ?? NaN, source.bounds[x] ?? NaN];
-    const term = factor.value * value;
+    const value = source.numbers[start + i] ?? NaN;
+    const bound = source.bounds[start + i] ?? NaN;
+    const term = factorOf * value;
     target.numbers[place + i] = (target.numbers[place + i] ?? 0) + term;
-    const error =
-      factor.error * Math.abs(value) +
-      Math.abs(factor.value) * bound +
-      factor.error * bound +
-      gamma * Math.abs(term) +
-      least;
+    const error = perSize * Math.abs(value) + perBound * bound + least;
     target.bounds[place + i] = (target.bounds[place + i] ?? 0) + (Number.isFinite(term) ? error : Infinity);
   }
 }

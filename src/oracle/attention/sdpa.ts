@@ -12,6 +12,7 @@ import {
   emptyValue,
   finished,
   headsOf,
+  isFinite,
   type MutableValue,
   type Rows,
   scoresOf,
@@ -19,10 +20,18 @@ import {
   settingOf,
 } from "./rows.ts";
 
-export function sdpa(op: SdpaOp, operands: readonly Value[]): readonly Value[] {
+/** Of all queries, or of a sample of them: `whole` is the number of queries, and `sampled` has their positions. */
+export function sdpa(
+  op: SdpaOp,
+  operands: readonly Value[],
+  whole = at(at(operands, 0).shape, at(operands, 0).shape.length - 2),
+  sampled: readonly number[] | null = null,
+): readonly Value[] {
   const [q, k, v] = [at(operands, 0), at(operands, 1), at(operands, 2)];
-  const setting = settingOf(op, q, k, v);
-  const { dtype, front, rows, d, e, seen } = setting;
+  const setting = settingOf(op, q, k, v, whole);
+  const { dtype, front, d, e } = setting;
+  const rows = at(q.shape, q.shape.length - 2);
+  const seen = (row: number): number => setting.seen(sampled === null ? row : at(sampled, row));
   const [queries, keys, values] = [headsOf(q, front, d), headsOf(k, front, d), headsOf(v, front, e)];
   const [shape, statistics] = [
     [...front, rows, e],
@@ -78,21 +87,35 @@ function weigh(
   place: number,
   seen: number,
 ): void {
-  for (let column = 0; column < e; column++) {
-    let [sum, magnitude, spread, sizes] = [0, 0, 0, 0];
-    for (let j = 0; j < keys; j++) {
-      const x = v.start + j * e + column;
-      const [value, bound] = [v.numbers[x] ?? NaN, v.bounds[x] ?? NaN];
-      const p = probabilities[j] ?? NaN;
-      if (j >= seen && Number.isFinite(value)) continue;
-      sum += j < seen ? p * value : 0;
-      magnitude += j < seen ? Math.abs(p * value) : Infinity;
-      spread += j < seen ? p * (1 + relative) * bound : 0;
-      sizes += Math.abs(value);
+  const [sums, magnitudes] = [new Float64Array(e), new Float64Array(e)];
+  const [spreads, sizes] = [new Float64Array(e), new Float64Array(e)];
+  for (let j = 0; j < seen; j++) {
+    const p = probabilities[j] ?? NaN;
+    const start = v.start + j * e;
+    for (let column = 0; column < e; column++) {
+      const value = v.numbers[start + column] ?? NaN;
+      const term = p * value;
+      sums[column] = (sums[column] ?? NaN) + term;
+      magnitudes[column] = (magnitudes[column] ?? NaN) + Math.abs(term);
+      spreads[column] = (spreads[column] ?? NaN) + p * (1 + relative) * (v.bounds[start + column] ?? NaN);
+      sizes[column] = (sizes[column] ?? NaN) + Math.abs(value);
     }
-    output.numbers[place + column] = sum;
-    const underflow = 2 * smallestRounding[dtype] * (1 + keys + sizes);
-    output.bounds[place + column] =
-      seen === 0 && sizes === 0 ? 0 : magnitude * (relative + gamma(keys + 2)) + spread + underflow;
+  }
+  for (let j = seen; j < keys; j++) {
+    if (isFinite(v, j)) continue;
+    const start = v.start + j * e;
+    for (let column = 0; column < e; column++) {
+      const value = v.numbers[start + column] ?? NaN;
+      if (Number.isFinite(value)) continue;
+      magnitudes[column] = Infinity;
+      sizes[column] = (sizes[column] ?? NaN) + Math.abs(value);
+    }
+  }
+  for (let column = 0; column < e; column++) {
+    const [size, magnitude] = [sizes[column] ?? NaN, magnitudes[column] ?? NaN];
+    const underflow = 2 * smallestRounding[dtype] * (1 + keys + size);
+    const bound = magnitude * (relative + gamma(keys + 2)) + (spreads[column] ?? NaN) + underflow;
+    output.numbers[place + column] = sums[column] ?? NaN;
+    output.bounds[place + column] = seen === 0 && size === 0 ? 0 : bound;
   }
 }

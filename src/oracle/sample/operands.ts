@@ -2,15 +2,16 @@
  * What a sample of an op's result depends on: a sample of each operand. Most ops mean the same for samples as for whole
  * tensors; some are evaluated in another way on samples.
  */
-import type { Op } from "../../ir/ops/op.ts";
+import type { Op, SdpaOp } from "../../ir/ops/op.ts";
 import { evaluateExtent, type Sizes } from "../../ir/sizes.ts";
-import { at } from "../../support/invariant.ts";
+import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
+import { sdpa } from "../attention/sdpa.ts";
 import { numberOf } from "../definitions.ts";
 import { pad } from "../rearrangement.ts";
 import type { Value } from "../value.ts";
 import { sampledReshape } from "./reshape.ts";
-import { type Indices, indicesOf, type Sample, type Sampled, sampledShape } from "./sample.ts";
+import { type Indices, indicesOf, narrow, type Sample, type Sampled, sampledShape } from "./sample.ts";
 
 /** The whole shapes of an op's operands and result. */
 export interface OpShapes {
@@ -90,9 +91,10 @@ export function sampledOp(op: Op, sample: Sample, shapes: OpShapes, sizes: Sizes
     case "IndexSelect":
     case "Gather":
     case "ScatterAdd":
-    case "Sdpa":
     case "SdpaBackward":
       return null;
+    case "Sdpa":
+      return sampledAttention(op, sample, shapes);
     default:
       return unreachable(op);
   }
@@ -123,6 +125,23 @@ function matmulOperands(sample: Sample, { operands }: OpShapes): readonly Sample
     [...stretched(batch, a.slice(0, a.length - 1 - rowAxes)), ...rows, null],
     [...stretched(batch, b.slice(0, b.length - 1 - columnAxes)), null, ...columns],
   ];
+}
+
+/** Rows of queries; of all keys and values of their heads. A row has all of its columns. */
+function sampledAttention(op: SdpaOp, sample: Sample, { operands }: OpShapes): Sampled {
+  const [q, k, v] = [at(operands, 0), at(operands, 1), at(operands, 2)];
+  const front = sample.slice(0, -2);
+  const rows = at(sample, front.length);
+  const heads = (operand: readonly number[]): Sample => [...stretched(front, operand.slice(0, -2)), null, null];
+  return {
+    operands: [[...front, rows, null], heads(k), heads(v)],
+    evaluate: (values) => {
+      const [output] = sdpa(op, values, at(q, q.length - 2), rows);
+      invariant(output !== undefined, "attention has an output", op);
+      const columns = at(sample, front.length + 1);
+      return columns === null ? output : narrow(output, [...sample.slice(0, -1), null], sample);
+    },
+  };
 }
 
 function sampledPad(op: Extract<Op, { readonly kind: "Pad" }>, sample: Sample, shapes: OpShapes): Sampled {

@@ -43,7 +43,10 @@ export function planSamples(
     if (!outputsOf(op).some((id) => samples.has(id))) continue;
     const result = samples.get(op.output);
     const shapes = { operands: op.inputs.map(shape), result: shape(op.output) };
-    const sampled = result === undefined || isWhole(result) ? null : sampledOp(op, result, shapes, sizes);
+    // Further results are whole.
+    const needsFurther = op.further?.some((id) => samples.has(id)) === true;
+    const sampled =
+      result === undefined || isWhole(result) || needsFurther ? null : sampledOp(op, result, shapes, sizes);
     const operands = sampled?.operands ?? shapes.operands.map(wholeSample);
     const { evaluate = null } = sampled ?? {};
     needed.set(op, {
