@@ -1,5 +1,6 @@
 /** The page: what to compile on the left, what becomes of it on the right. */
 import type { JSX, TargetedKeyboardEvent } from "preact";
+import { useState } from "preact/hooks";
 import { paneNames, type PaneName } from "../model/state.ts";
 import { Controls } from "./controls.tsx";
 import { Header } from "./header.tsx";
@@ -7,14 +8,29 @@ import { useStore } from "./hooks.ts";
 import { paneLabels, Pane } from "./panes/pane.tsx";
 import type { PageProps } from "./props.ts";
 import { SourceEditor } from "./source-editor.tsx";
+import { Tour } from "./tour.tsx";
 import { Verdict } from "./verdict.tsx";
 
 export function App({ store, pointing }: PageProps): JSX.Element {
   const { history } = useStore(store);
   const { pane } = history.present;
+  const [hasTour, setHasTour] = useState(false);
   return (
     <>
-      <Header store={store} />
+      <Header
+        store={store}
+        startTour={() => {
+          setHasTour(true);
+        }}
+      />
+      {hasTour && (
+        <Tour
+          store={store}
+          close={() => {
+            setHasTour(false);
+          }}
+        />
+      )}
       <main>
         <section class="input" aria-label="Program">
           <SourceEditor store={store} pointing={pointing} />

@@ -23,7 +23,12 @@ const commandOf: { readonly [P in PaneName]: ShownCommand } = {
   curves: "explain",
 };
 
-export function Header({ store }: { readonly store: Store }): JSX.Element {
+export interface HeaderProps {
+  readonly store: Store;
+  readonly startTour: () => void;
+}
+
+export function Header({ store, startTour }: HeaderProps): JSX.Element {
   const { history, results } = useStore(store);
   const { present, past, future } = history;
   const [theme, setTheme] = useState(currentTheme());
@@ -34,6 +39,9 @@ export function Header({ store }: { readonly store: Store }): JSX.Element {
         Braid <small>playground</small>
       </h1>
       <ExampleMenu store={store} />
+      <button type="button" onClick={startTour}>
+        Tour
+      </button>
       <span class="spacer" />
       <div class="group" role="group" aria-label="Edit">
         <button

@@ -14,7 +14,8 @@ export function firstState(): State {
   return decodeState(location.hash.slice(1)) ?? decodeState(localStorage.getItem(key) ?? "") ?? usualState();
 }
 
-function usualState(): State {
+/** What a first visit shows. */
+export function usualState(): State {
   const [example] = examples;
   const name = example?.name ?? "";
   return {

@@ -1,21 +1,26 @@
 /** The host program of a rank as text that can be edited, with the verifier's findings and the repair. */
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { HostText } from "../../compiler/parts.ts";
 import { hostOf } from "../../model/linking.ts";
+import { hunks, sideBySide } from "../../model/side-by-side.ts";
 import { createEditor, type Editor, type LineMark } from "../editor.ts";
 import type { PageProps } from "../props.ts";
 import { useLinked, useStore } from "../hooks.ts";
 import { Findings } from "./findings.tsx";
 import { ReplayView } from "./replay.tsx";
+import { SideBySide } from "./side-by-side.tsx";
 import { RankPicker, shownRank } from "./rank-picker.tsx";
 
 export function HostPane(props: PageProps): JSX.Element {
   const { store } = props;
   const { history, results } = useStore(store);
+  const [beside, setBeside] = useState<number | null>(null);
   const rank = shownRank(store);
   const host = hostOf(results, rank);
   if (host === null) return <p class="empty">There is no host program yet.</p>;
+  const different = results.lowered?.hosts.filter((each) => each !== host) ?? [];
+  const other = different.find(({ ranks }) => beside !== null && ranks.includes(beside)) ?? null;
   const others = host.ranks.filter((each) => each !== rank);
   const isEdited = Object.keys(history.present.edits).length > 0;
   return (
@@ -26,6 +31,24 @@ export function HostPane(props: PageProps): JSX.Element {
           {others.length === 0 ? "Only this rank runs it." : `Ranks ${host.ranks.join(", ")} run it.`} Delete a Wait or
           a Synchronize to see what breaks.
         </span>
+        {different.length > 0 && (
+          <label class="picker">
+            beside
+            <select
+              value={other === null ? "" : String(other.ranks[0])}
+              onChange={({ currentTarget: { value } }) => {
+                setBeside(value === "" ? null : Number(value));
+              }}
+            >
+              <option value="">nothing</option>
+              {different.map(({ ranks }) => (
+                <option key={ranks[0]} value={String(ranks[0])}>
+                  rank {ranks.join(", ")}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
         {isEdited && (
           <button
             type="button"
@@ -42,7 +65,14 @@ export function HostPane(props: PageProps): JSX.Element {
       ) : (
         <ReplayView {...props} replay={results.replay} close={store.closeReplay} />
       )}
-      <HostEditor {...props} rank={rank} host={host} />
+      {other === null ? (
+        <HostEditor {...props} rank={rank} host={host} />
+      ) : (
+        <SideBySide
+          titles={[`rank ${rank}`, `rank ${other.ranks[0] ?? 0}`]}
+          parts={hunks(sideBySide(textOf(host), textOf(other)), 4)}
+        />
+      )}
     </>
   );
 }
@@ -58,7 +88,7 @@ function HostEditor({
   const holder = useRef<HTMLDivElement>(null);
   const editor = useRef<Editor | null>(null);
   const owner = host.ranks[0] ?? rank;
-  const text = history.present.edits[String(owner)] ?? host.lines.map((line) => line.text).join("\n");
+  const text = history.present.edits[String(owner)] ?? textOf(host);
   useEffect(() => {
     if (holder.current === null) return;
     const made = createEditor(holder.current, {
@@ -96,6 +126,10 @@ function HostEditor({
     editor.current?.highlight(own ? [] : linked.hostLines(rank), !own);
   }, [linked, rank, pointing]);
   return <div class="editor host" ref={holder} />;
+}
+
+function textOf({ lines }: HostText): string {
+  return lines.map(({ text }) => text).join("\n");
 }
 
 function severityOf(severity: "error" | "warning" | "note"): LineMark["severity"] {
