@@ -101,7 +101,12 @@ export function createStore(first: State, profiles: ReadonlyMap<string, string>)
       case "lowered":
         return publish({ lowered: answer.part, refused: [], failed: null });
       case "verdict":
-        return publish({ verdict: answer.part, replay: null });
+        return publish({
+          verdict: answer.part,
+          replay: null,
+          repair: null,
+          ...(answer.part.ok ? {} : { predicted: null }),
+        });
       case "predicted":
         return publish({ predicted: answer.part, repair: null });
       case "repair":

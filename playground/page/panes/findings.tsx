@@ -24,6 +24,7 @@ export function Findings({ store }: PageProps): JSX.Element | null {
   const hosts = repair?.hosts ?? null;
   return (
     <section class="findings" aria-label="Findings">
+      {repair === null && results.isBusy && !verdict.ok && <p class="hint keys">Looking for a repair …</p>}
       {repair !== null && (
         <div class="repair">
           {hosts === null ? (
