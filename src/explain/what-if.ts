@@ -1,6 +1,6 @@
 /**
- * Other machines and numbers of devices, for `braid explain --what-if`: the measured profile with faster or slower GEMMs
- * or links. Latencies stay as they were measured: a link's rate changes only what each further byte costs.
+ * Other machines and numbers of devices, for `braid explain --what-if`: the measured profile with faster or slower GEMMs,
+ * links or memories. Latencies stay as they were measured: a link's rate changes only what each further byte costs.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 import type { MachineProfile, Timing } from "../simulate/machine-profile.ts";
@@ -13,7 +13,7 @@ export interface Changes {
   readonly profile: MachineProfile;
 }
 
-const names = ["gemm", "link", "devices"] as const;
+const names = ["gemm", "link", "memory", "devices"] as const;
 
 /** Throws `option-value` for a name or a unit that it does not know. */
 export function changed(profile: MachineProfile, changes: ReadonlyMap<string, string>): Changes {
@@ -27,6 +27,8 @@ export function changed(profile: MachineProfile, changes: ReadonlyMap<string, st
       result = { ...result, profile: withLinks(result.profile, value) };
     } else if (name === "link" && unit === "GB/s" && value > 0) {
       result = { ...result, profile: withLinks(result.profile, value / linkRate(result.profile)) };
+    } else if (name === "memory" && unit === "x" && value > 0) {
+      result = { ...result, profile: withMemory(result.profile, value) };
     } else if (name === "devices" && unit === "" && Number.isSafeInteger(value) && value > 0) {
       result = { ...result, devices: value };
     } else unknownChange(name, text);
@@ -58,6 +60,18 @@ function withLinks(profile: MachineProfile, factor: number): MachineProfile {
   };
 }
 
+function withMemory(profile: MachineProfile, factor: number): MachineProfile {
+  const { reductions } = profile;
+  return {
+    ...profile,
+    memory: faster(profile.memory, factor),
+    localCopies: faster(profile.localCopies, factor),
+    ...(reductions === undefined
+      ? {}
+      : { reductions: reductions.map((each) => ({ ...each, timings: faster(each.timings, factor) })) }),
+  };
+}
+
 /** Each byte takes 1 / factor of what it takes in long copies; the rest of a time is latency. */
 function faster(timings: readonly Timing[], factor: number): readonly Timing[] {
   const saved = costPerByte(timings) * (1 - 1 / factor);
@@ -81,9 +95,9 @@ function unknownChange(name: string, text: string): never {
     message: "this is no change of a machine",
     place: { kind: "option", text: "--what-if" },
     found: `${name}=${text}`,
-    expected: "gemm=1.2x, link=2x, link=900GB/s or devices=16",
+    expected: "gemm=1.2x, link=2x, link=900GB/s, memory=1.5x or devices=16",
     help: isOneOf(names, name)
       ? "give a factor with x, a rate with GB/s, or for devices a whole number"
-      : suggestion(name, names, "use gemm, link or devices"),
+      : suggestion(name, names, "use gemm, link, memory or devices"),
   });
 }

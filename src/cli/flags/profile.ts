@@ -35,7 +35,7 @@ export async function profileToPredictWith({ profile }: Options<"profile">): Pro
     place: { kind: "option", text: "--profile" },
     found: "no --profile",
     expected: ["a JSON file that braid calibrate wrote", ...shippedProfiles()].join(", or "),
-    help: `add --profile ${shippedProfiles().at(-1) ?? "FILE"}, or measure this machine with braid calibrate`,
+    help: `add --profile ${shippedProfiles().findLast((name) => name.includes("H200")) ?? "FILE"}, or measure this machine with braid calibrate`,
   });
 }
 
