@@ -5,7 +5,13 @@
 import type { Program } from "../commands/program.ts";
 import { at, invariant } from "../support/invariant.ts";
 
-export interface Dependences {
+export interface Dependences extends Waits {
+  /** All commands, each after those that it waits for. Participants of a transfer that need each other are in any order. */
+  readonly order: Int32Array;
+}
+
+/** Those of any Program, also of one in which commands wait for each other, or for ever. */
+export interface Waits {
   /** The number of command 0 of each rank, and after the last rank the number of all commands. */
   readonly first: Int32Array;
   readonly rankOf: (number: number) => number;
@@ -15,13 +21,20 @@ export interface Dependences {
   readonly previous: Int32Array;
   /** The record of the event, or the signal of the slot, that a wait waits for; -1 for other commands. */
   readonly source: Int32Array;
-  /** All commands, each after those that it waits for. Participants of a transfer that need each other are in any order. */
-  readonly order: Int32Array;
   /** By transfer participant: the commands whose arrival it needs. Empty for other commands. */
   readonly peers: (number: number) => readonly number[];
 }
 
 export function dependencesOf(program: Program): Dependences {
+  const waits = waitsOf(program);
+  invariant(!waits.source.includes(never), "a wait has a signal or a record");
+  return { ...waits, order: orderOf(waits.previous, waits.source, waits.peers) };
+}
+
+/** The source of a wait for what no command does. */
+export const never = -2;
+
+export function waitsOf(program: Program): Waits {
   const first = new Int32Array(program.ranks.length + 1);
   program.ranks.forEach(({ commands }, rank) => {
     first[rank + 1] = at(first, rank) + commands.length;
@@ -41,15 +54,17 @@ export function dependencesOf(program: Program): Dependences {
       previous[number] = at(last, command.stream);
       last[command.stream] = number;
       if (command.kind === "recordEvent") recorded[command.event] = number;
-      else if (command.kind === "waitEvent") source[number] = at(recorded, command.event);
-      else if (command.kind === "signal") at(raised, command.slot).push(number);
+      else if (command.kind === "waitEvent") {
+        const record = at(recorded, command.event);
+        source[number] = record < 0 ? never : record;
+      } else if (command.kind === "signal") at(raised, command.slot).push(number);
       else if (command.kind === "waitSignal") at(taken, command.slot).push(number);
     }
   }
   // The n-th wait takes the n-th signal.
   for (const [slot, waits] of taken.entries()) {
     waits.forEach((wait, i) => {
-      source[wait] = at(at(raised, slot), i, "a wait has a signal");
+      source[wait] = at(raised, slot)[i] ?? never;
     });
   }
   const peers = peersOf(program, first);
@@ -60,7 +75,6 @@ export function dependencesOf(program: Program): Dependences {
     previous,
     source,
     peers,
-    order: orderOf(previous, source, peers),
   };
 }
 

@@ -9,7 +9,8 @@ import { givenDevices } from "../program/given-devices.ts";
 import { withProgress } from "../terminal/progress.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import type { AddedLine, VerifyFlags, VerifyResult } from "./verify-file.ts";
+import { addedText } from "./added-text.ts";
+import type { VerifyFlags, VerifyResult } from "./verify-file.ts";
 
 export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
   const command = programCommand("verify", "[file]").description(
@@ -80,12 +81,6 @@ function verifyText(
 function mendedBy(outcome: string, steps: readonly string[]): readonly string[] {
   if (steps.length === 0) return [];
   return [`with ${steps.length === 1 ? "this" : "these"} ${outcome}:`, ...steps.map((text) => `  ${text}`), ""];
-}
-
-function addedText({ ranks, statement, after }: AddedLine, devices: number): string {
-  const where = after.length === 0 ? "" : ` after line${after.length === 1 ? "" : "s"} ${after.join(", ")}`;
-  const who = ranks.length === devices ? "" : ` of rank${ranks.length === 1 ? "" : "s"} ${ranks.join(", ")}`;
-  return `add \`${statement}\`${where}${who}`;
 }
 
 function colored(diagnostic: Diagnostic, colors: Terminal["outColors"]): string {

@@ -25,7 +25,9 @@ import { lineBefore } from "../program/line-before.ts";
 import { type LineOf, printedLines } from "../../host/print/statement-lines.ts";
 import { systemReason } from "../../support/system-reason.ts";
 import { replayCommand } from "./replay-command.ts";
-import { reportPage } from "./report-page.ts";
+import { reportPage } from "../report/report-page.ts";
+import { verifyReport } from "../../report/build/verify-report.ts";
+import { type AddedLine, addedText } from "./added-text.ts";
 
 export type VerifyFlags = Options<NamesOf<"verify">>;
 
@@ -51,13 +53,6 @@ export interface VerifyResult {
   readonly unwritten: readonly Diagnostic[];
   /** The `braid run` that replays the counterexample; null where none was written. */
   readonly replay: string | null;
-}
-
-export interface AddedLine {
-  readonly ranks: readonly number[];
-  readonly statement: string;
-  /** The lines that it goes after, one for each different program of these ranks; empty if unknown. */
-  readonly after: readonly number[];
 }
 
 export async function verifyFile(
@@ -110,7 +105,13 @@ export async function verifyFile(
     return failure === null;
   };
   if (flags.report !== undefined) {
-    await write("--report", flags.report, reportPage({ title: file, program, report, replay: replayOf("order.txt") }));
+    const repair =
+      repaired === null
+        ? (report.repair ?? []).map(({ text }) => text)
+        : repaired.added.map((each) => addedText(linesOf(each), flags.devices));
+    const { hosts } = checked;
+    const data = verifyReport({ title: file, hosts, program, report, repair, replay: replayOf("order.txt") });
+    await write("--report", flags.report, (await reportPage(data)).join(""));
   }
   if (flags.repair !== undefined && repaired !== null) {
     await write("--repair", flags.repair, repairedText(repaired));

@@ -1,5 +1,5 @@
 /** The arrows of a timeline: which drawn command of another stream each drawn command waited for. */
-import type { Dependences } from "../../explain/dependences.ts";
+import type { Waits } from "../../explain/dependences.ts";
 import { at } from "../../support/invariant.ts";
 
 /** The commands, by number, that a command waited for besides the one before it on its stream. */
@@ -15,13 +15,13 @@ const none: readonly number[] = [];
  * transfer, the last one to arrive is the one that was waited for.
  */
 export function createEdges(
-  { order, previous, source, peers }: Dependences,
+  { order, previous, source, peers }: Waits & { readonly order: Iterable<number> },
   isDrawn: (number: number) => boolean,
   arrived: (number: number) => number,
 ): EdgesOf {
   const found: (readonly number[])[] = [];
   /** The last drawn command up to each one, on its stream; -1 without one. */
-  const drawn = new Int32Array(order.length).fill(-1);
+  const drawn = new Int32Array(previous.length).fill(-1);
   const union = (a: readonly number[], b: readonly number[]): readonly number[] => {
     if (a.length === 0 || b.length === 0) return a.length === 0 ? b : a;
     return [...new Set([...a, ...b])].slice(-most);

@@ -3,10 +3,10 @@ import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import type { MemoryCurve } from "../data/timeline-data.ts";
 
-/** `timeOf`: when a command of a rank ran. */
+/** `timeOf`: when a command of a rank ran; null if it never did. */
 export function memoryCurves(
   { ranks, buffers }: Program,
-  timeOf: (rank: number, index: number) => number,
+  timeOf: (rank: number, index: number) => number | null,
 ): readonly MemoryCurve[] {
   const resident = ranks.map(() => 0);
   const allocated = new Set<number>();
@@ -18,7 +18,8 @@ export function memoryCurves(
     const changes = commands.flatMap((command, index) => {
       if (command.kind !== "alloc" && command.kind !== "free") return [];
       const { bytes } = at(buffers, command.buffer);
-      return [{ time: timeOf(rank, index), bytes: command.kind === "alloc" ? bytes : -bytes }];
+      const time = timeOf(rank, index);
+      return time === null ? [] : [{ time, bytes: command.kind === "alloc" ? bytes : -bytes }];
     });
     // At one moment memory is freed before it is taken again.
     changes.sort((a, b) => a.time - b.time || a.bytes - b.bytes);

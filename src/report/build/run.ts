@@ -1,6 +1,6 @@
 /** The tracks and slices of one run, from when each command of the Program started and ended. */
 import type { Program } from "../../commands/program.ts";
-import type { Dependences } from "../../explain/dependences.ts";
+import type { Waits } from "../../explain/dependences.ts";
 import { at } from "../../support/invariant.ts";
 import { inTrackOrder } from "../../trace/track-order.ts";
 import type { Slices, TimelineRank, Track } from "../data/timeline-data.ts";
@@ -48,7 +48,7 @@ export function timelineRanks({ ranks }: Program): readonly TimelineRank[] {
 /** Drawn commands, and the time in which a wait or a transfer blocks its stream. */
 export function slicesOfRun(
   program: Program,
-  { first, previous }: Dependences,
+  { first, previous }: Waits,
   { start, end, ready }: Placed,
   { works, isDrawn, edgesOf }: Drawing,
 ): RunSlices {

@@ -47,6 +47,7 @@ export function timelineRun({ program, trace, milliseconds, name, explained }: T
       end,
       slice: command < 0 ? -1 : at(sliceOf, command),
     })),
+    missing: [],
     memory: memoryCurves(program, (rank, index) => at(timing.end, at(first, rank) + index)),
   };
 }

@@ -70,6 +70,7 @@ export interface Row {
 export type Link =
   | { readonly kind: "region"; readonly region: number }
   | { readonly kind: "cause"; readonly cause: string }
+  | { readonly kind: "stream"; readonly rank: number; readonly stream: number }
   | { readonly kind: "commands"; readonly view: number; readonly commands: readonly CommandRef[] }
   | { readonly kind: "nothing" };
 

@@ -63,6 +63,8 @@ export interface TimelineRun {
   readonly critical: Int32Array;
   /** Time of a rank in which no kernel of it runs, by cause. */
   readonly idle: readonly IdleSpan[];
+  /** Pairs of slices whose order the program lacks: the first should come before the second. */
+  readonly missing: readonly (readonly [number, number])[];
   readonly memory: readonly MemoryCurve[];
 }
 

@@ -1,4 +1,4 @@
-/** Makes elements. */
+/** Makes elements, and adds style sheets. */
 interface Attributes {
   readonly class?: string;
   readonly text?: string;
@@ -20,4 +20,13 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   if (text !== undefined) element.textContent = text;
   element.append(...children);
   return element;
+}
+
+/** Adds a style sheet to the document, unless it is there. */
+export function addStyle(name: string, text: string): void {
+  const id = `br-style-${name}`;
+  if (document.getElementById(id) !== null) return;
+  const style = make("style", { text });
+  style.id = id;
+  document.head.append(style);
 }

@@ -1,6 +1,7 @@
 /** Draws the visible part of a timeline on a canvas. */
 import { at } from "../../support/invariant.ts";
 import type { SliceRef, TimelineData } from "../data/timeline-data.ts";
+import type { Arrow } from "../view/arrows.ts";
 import type { Coverage } from "../view/coverage.ts";
 import { lowerBound } from "../view/find.ts";
 import type { TimelineRow, TimelineRows } from "../view/rows.ts";
@@ -22,7 +23,7 @@ export interface Scene {
   readonly hovered: SliceRef | null;
   readonly picked: SliceRef | null;
   /** Pairs of slices of the hovered one's run: what waited for what. */
-  readonly arrows: readonly (readonly [number, number])[];
+  readonly arrows: readonly Arrow[];
   /** The causes of idle time, and a hatching for each. */
   readonly causes: readonly string[];
   readonly patterns: readonly (CanvasPattern | string)[];
@@ -303,26 +304,39 @@ function outline(context: CanvasRenderingContext2D, scene: Scene, ref: SliceRef,
 }
 
 function drawArrows(context: CanvasRenderingContext2D, scene: Scene): void {
-  const { arrows, hovered, theme } = scene;
-  if (hovered === null) return;
-  context.strokeStyle = context.fillStyle = theme.arrow;
-  context.lineWidth = 1.5;
-  for (const [from, to] of arrows) {
-    const [a, b] = [boxOf(scene, { run: hovered.run, slice: from }), boxOf(scene, { run: hovered.run, slice: to })];
-    if (a === null || b === null) continue;
-    // A transfer's participants end together, so an arrow between them leads from start to start.
-    const begin = Math.min(a.x1, Math.max(a.x0, b.x0));
-    const [y0, y1] = [a.top + a.tall / 2, b.top + b.tall / 2];
-    const bend = Math.max(14, Math.abs(b.x0 - begin) / 3);
-    context.beginPath();
-    context.moveTo(begin, y0);
-    context.bezierCurveTo(begin + bend, y0, b.x0 - bend, y1, b.x0 - 1, y1);
-    context.stroke();
-    context.beginPath();
-    context.moveTo(b.x0, y1);
-    context.lineTo(b.x0 - 7, y1 - 4);
-    context.lineTo(b.x0 - 7, y1 + 4);
-    context.closePath();
-    context.fill();
+  const { data, arrows, hovered, theme } = scene;
+  context.setLineDash([5, 4]);
+  for (const [run, { missing }] of data.runs.entries()) {
+    for (const pair of missing) drawArrow(context, scene, run, pair, theme.missing);
   }
+  context.setLineDash([]);
+  if (hovered === null) return;
+  for (const pair of arrows) drawArrow(context, scene, hovered.run, pair, theme.arrow);
+}
+
+function drawArrow(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  run: number,
+  [from, to]: Arrow,
+  color: string,
+): void {
+  const [a, b] = [boxOf(scene, { run, slice: from }), boxOf(scene, { run, slice: to })];
+  if (a === null || b === null) return;
+  // A transfer's participants end together, so an arrow between them leads from start to start.
+  const begin = b.x0 >= a.x1 ? a.x1 : Math.max(a.x0, Math.min(a.x1, b.x0));
+  const [y0, y1] = [a.top + a.tall / 2, b.top + b.tall / 2];
+  const bend = Math.max(14, Math.abs(b.x0 - begin) / 3);
+  context.strokeStyle = context.fillStyle = color;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  context.moveTo(begin, y0);
+  context.bezierCurveTo(begin + bend, y0, b.x0 - bend, y1, b.x0 - 1, y1);
+  context.stroke();
+  context.beginPath();
+  context.moveTo(b.x0, y1);
+  context.lineTo(b.x0 - 7, y1 - 4);
+  context.lineTo(b.x0 - 7, y1 + 4);
+  context.closePath();
+  context.fill();
 }

@@ -5,16 +5,16 @@ import type { SliceRef } from "../data/timeline-data.ts";
 import { kindLabels } from "../view/describe.ts";
 import type { Selected } from "../view/selection.ts";
 import { sliceKinds } from "../view/coverage.ts";
-import { make } from "./dom.ts";
+import { addStyle, make } from "./dom.ts";
 import { createHostPane } from "./host-pane.ts";
 import { findingList, linkedTable } from "./lists.ts";
 import { mountTimeline } from "./mount-timeline.ts";
-import style from "./style.css";
+import style from "./report.css";
 import { swatch } from "./tip.ts";
 
 export function mountReport(element: HTMLElement, data: ReportData): void {
   const root = make("div", { class: "br-report" });
-  document.head.append(make("style", { text: style }));
+  addStyle("report", style);
   element.append(root);
   let view = 0;
   /** The link whose rows are marked as pressed, as JSON; links by their JSON. */

@@ -15,11 +15,12 @@ import { sliceAt } from "../view/find.ts";
 import { rowAt, rowsOf } from "../view/rows.ts";
 import { type Selected, type Selection, selectionOf } from "../view/selection.ts";
 import type { PixelScale } from "../view/visible-bars.ts";
-import { make } from "./dom.ts";
+import { addStyle, make } from "./dom.ts";
 import { drawScene } from "./draw.ts";
 import { createGutter } from "./gutter.ts";
 import { createHeldKeys } from "./keys.ts";
 import { hatching, themeOf } from "./theme.ts";
+import style from "./timeline.css";
 import { createTip, sliceCard } from "./tip.ts";
 
 export interface TimelineOptions {
@@ -53,6 +54,7 @@ const label =
   "Timeline of the streams of every rank. W and S zoom, A and D or the arrow keys move, comma and period go from slice to slice, F fits the highlight, 0 shows everything.";
 
 export function mountTimeline(element: HTMLElement, given: TimelineData, options: TimelineOptions = {}): Timeline {
+  addStyle("timeline", style);
   const root = make("div", { class: "br-timeline" });
   const axis = make("div", { class: "br-axis", "aria-hidden": "true" });
   const canvas = make("canvas", { class: "br-canvas", tabindex: "0", role: "application", "aria-label": label });

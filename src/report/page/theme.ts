@@ -12,6 +12,7 @@ export interface Theme {
   readonly critical: string;
   readonly idle: string;
   readonly arrow: string;
+  readonly missing: string;
   readonly memory: string;
   readonly select: string;
 }
@@ -36,6 +37,7 @@ export function themeOf(element: HTMLElement): Theme {
     critical: color("critical"),
     idle: color("idle"),
     arrow: color("arrow"),
+    missing: color("missing"),
     memory: color("memory"),
     select: color("select"),
   };

@@ -32,6 +32,15 @@ export function selectionOf({ runs, statements, works }: TimelineData, selected:
           (statement) => statements[statement]?.host === selected.host && statements[statement].line === selected.line,
         ),
       );
+    case "stream": {
+      const tracks = runs.map((run) =>
+        run.tracks.find(({ rank, stream }) => rank === selected.rank && stream === selected.stream),
+      );
+      return collect(runs, (run, slice) => {
+        const track = tracks[run];
+        return track !== undefined && slice >= track.first && slice < track.first + track.count;
+      });
+    }
     case "cause": {
       const spans = runs.flatMap(({ idle }) => idle.filter(({ cause }) => cause === selected.cause));
       return { slices: runs.map(() => new Int32Array()), cause: selected.cause, extent: extentOf(spans) };

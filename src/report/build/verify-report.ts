@@ -1,0 +1,236 @@
+/** The report of `braid verify`: findings on the timeline of their counterexamples, or what was proven. */
+import { type Command, isWork } from "../../commands/command.ts";
+import { accesses } from "../../commands/accesses.ts";
+import type { Program } from "../../commands/program.ts";
+import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
+import type { HostProgram } from "../../host/nodes.ts";
+import { parseInterleaving } from "../../machine/interleaving.ts";
+import { at } from "../../support/invariant.ts";
+import { counted } from "../../support/wording.ts";
+import type { Finding, OrderEdge } from "../../verify/finding.ts";
+import type { VerifyReport as Verified } from "../../verify/verify.ts";
+import type { CommandRef, Fact, FindingData, LinkedTable, ReportData, Row, View } from "../data/report-data.ts";
+import { type HostTexts, hostTexts } from "./host-texts.ts";
+import { timelineRanks } from "./run.ts";
+import { stepRun } from "./step-run.ts";
+import { createWorks } from "./works.ts";
+
+export interface VerifyReport {
+  /** The program file. */
+  readonly title: string;
+  readonly hosts: readonly HostProgram[];
+  /** Null if the lists do not link; the page then has no timeline. */
+  readonly program: Program | null;
+  readonly report: Verified;
+  /** The statements to add, in words; empty if there is nothing to repair, or no repair is known. */
+  readonly repair: readonly string[];
+  /** The command that replays an interleaving in order.txt; null where `program` is. */
+  readonly replay: string | null;
+}
+
+/** Each counterexample is a timeline of its own. */
+const mostCounterexamples = 8;
+
+export function verifyReport(request: VerifyReport): ReportData {
+  const { title, program, hosts, report, repair } = request;
+  const { ok, findings, size } = report;
+  const texts = hostTexts(hosts);
+  const errors = findings.filter(({ severity }) => severity === "error");
+  const drawn = program === null || findings.some(({ code }) => code === "program-malformed") ? null : program;
+  const shown = findings.filter(({ interleaving }) => interleaving !== null).slice(0, mostCounterexamples);
+  const views = drawn === null ? [] : viewsOf(drawn, texts, findings, shown);
+  return {
+    title,
+    verdict: ok
+      ? {
+          tone: "good",
+          text: `Verified: every order of ${counted(size.commands, "command")} gives the same result, and each ends`,
+        }
+      : { tone: "bad", text: `${counted(errors.length, "finding")}: some order of the commands is wrong` },
+    facts: facts(size, drawn),
+    views,
+    tables: [
+      ...(repair.length === 0 ? [] : [repairTable(repair)]),
+      ...(drawn === null ? [] : [...(ok ? [proofTable(drawn)] : []), streamsTable(drawn)]),
+    ],
+    findings: findings.map((finding) =>
+      findingData(finding, views.length === 0 ? null : shown.indexOf(finding) + 1, request),
+    ),
+    hosts: texts.texts,
+    notes: [],
+  };
+}
+
+/** The commands as early as they can run, then the counterexamples. */
+function viewsOf(
+  program: Program,
+  { lines }: HostTexts,
+  findings: readonly Finding[],
+  shown: readonly Finding[],
+): readonly View[] {
+  const works = createWorks(program, lines);
+  const edgesOf = (all: readonly Finding[]): readonly OrderEdge[] =>
+    all.flatMap(({ missingEdge }) => missingEdge ?? []);
+  const runs = [
+    stepRun({ name: "as written", program, interleaving: [], missing: edgesOf(findings) }, works),
+    ...shown.map((finding) => {
+      const interleaving = parseInterleaving(finding.interleaving ?? "");
+      const steps = interleaving.kind === "list" ? interleaving.steps : [];
+      return stepRun({ name: "counterexample", program, interleaving: steps, missing: edgesOf([finding]) }, works);
+    }),
+  ];
+  const common = { unit: "steps", ranks: timelineRanks(program), ...works.rows() } as const;
+  return runs.map((run, i): View => {
+    const about = i === 0 ? findings.filter(({ severity }) => severity === "error") : [at(shown, i - 1)];
+    const name = i === 0 ? "every command as early as it can run" : `counterexample ${i}: ${at(shown, i - 1).code}`;
+    return { name, timeline: { ...common, runs: [run] }, marked: about.flatMap(refsOf) };
+  });
+}
+
+function refsOf({ commands }: Finding): readonly CommandRef[] {
+  return commands.flatMap(({ rank, command }) => (command === null ? [] : [{ rank, command }]));
+}
+
+function findingData(finding: Finding, counterexample: number | null, { replay }: VerifyReport): FindingData {
+  const { severity, code, message, interleaving } = finding;
+  const commands = refsOf(finding);
+  return {
+    severity,
+    code,
+    message,
+    text: renderDiagnostic(finding).split("\n").slice(1).join("\n"),
+    link:
+      counterexample === null || commands.length === 0
+        ? { kind: "nothing" }
+        : { kind: "commands", view: counterexample, commands },
+    replay: interleaving === null ? null : { interleaving, command: replay ?? "" },
+  };
+}
+
+function facts({ ranks, commands, streams, regions }: Verified["size"], program: Program | null): readonly Fact[] {
+  const pairs = program === null ? null : sharingPairs(program);
+  const count = (number: number): string => number.toLocaleString("en-US");
+  return [
+    { label: "devices", value: count(ranks), note: "" },
+    { label: "commands", value: count(commands), note: "of one run, over all devices" },
+    { label: "streams", value: count(streams), note: "with commands; each runs its own in order" },
+    ...(regions === 0
+      ? []
+      : [{ label: "regions", value: count(regions), note: "of memory that commands read or write" }]),
+    ...(pairs === null
+      ? []
+      : [{ label: "pairs", value: count(pairs), note: "of commands that use the same buffer, one of them to write" }]),
+  ];
+}
+
+/** Pairs of commands that use the same buffer, of which at least one writes it. */
+function sharingPairs(program: Program): number {
+  const users = program.buffers.map(() => ({ readers: 0, writers: 0 }));
+  for (const { rank, commands } of program.ranks) {
+    for (const [index, { kind }] of commands.entries()) {
+      if (!isWork(kind)) continue;
+      const { reads, writes } = accesses(program, rank, index);
+      const written = new Set<number>(writes.map(({ buffer }) => buffer));
+      const read = new Set<number>(reads.map(({ buffer }) => buffer).filter((buffer) => !written.has(buffer)));
+      for (const buffer of written) at(users, buffer).writers++;
+      for (const buffer of read) at(users, buffer).readers++;
+    }
+  }
+  return users.reduce((sum, { readers, writers }) => sum + (writers * (writers - 1)) / 2 + writers * readers, 0);
+}
+
+function repairTable(repair: readonly string[]): LinkedTable {
+  return {
+    title: "Repair",
+    note: `With ${repair.length === 1 ? "this" : "these"} it verifies.`,
+    columns: [{ label: "change", numeric: false }],
+    rows: repair.map((text): Row => ({ cells: [text], note: "", link: { kind: "nothing" } })),
+  };
+}
+
+function proofTable(program: Program): LinkedTable {
+  const kinds = (wanted: readonly Command["kind"][]): number =>
+    program.ranks.reduce((sum, { commands }) => sum + commands.filter(({ kind }) => wanted.includes(kind)).length, 0);
+  const transfers = program.transfers.length;
+  const row = (property: string, note: string, what: string): Row => ({
+    cells: [property, what],
+    note,
+    link: { kind: "nothing" },
+  });
+  return {
+    title: "What was proven",
+    note: "For every order that events, signals and transfers allow, over two runs, one after the other.",
+    columns: [
+      { label: "property", numeric: false },
+      { label: "checked", numeric: true },
+    ],
+    rows: [
+      row(
+        "No race",
+        "Of two commands that share bytes, one of which writes them, one is always first.",
+        counted(sharingPairs(program), "pair"),
+      ),
+      row(
+        "No deadlock",
+        "Every wait, signal and transfer has its counterpart, and none waits for itself.",
+        counted(kinds(["waitEvent", "waitSignal", "transfer"]), "wait"),
+      ),
+      row(
+        "Every read is of written bytes",
+        "In this run, not left over from another one.",
+        counted(kinds(["launch", "copy", "transfer"]), "command"),
+      ),
+      row(
+        "Memory is used while it is allocated",
+        "Also by peers and by streams that lag.",
+        counted(kinds(["alloc", "free"]), "allocation mark"),
+      ),
+      ...(transfers === 0
+        ? []
+        : [
+            row(
+              "Ranks agree on transfers",
+              "Each has the same kind, order and sizes on all its ranks.",
+              counted(transfers, "transfer"),
+            ),
+          ]),
+    ],
+  };
+}
+
+const mostStreams = 64;
+
+function streamsTable({ ranks }: Program): LinkedTable {
+  const all = ranks.flatMap(({ rank, streams, commands }) =>
+    streams.flatMap(({ id, name }): readonly Row[] => {
+      const own = commands.filter(({ stream }) => stream === id);
+      if (own.length === 0) return [];
+      const count = (...kinds: readonly Command["kind"][]): string =>
+        String(own.filter(({ kind }) => kinds.includes(kind)).length);
+      return [
+        {
+          cells: [
+            `rank ${rank}, ${name}`,
+            count("launch"),
+            count("copy"),
+            count("transfer"),
+            count("recordEvent", "signal"),
+            count("waitEvent", "waitSignal"),
+          ],
+          note: "",
+          link: { kind: "stream", rank, stream: id },
+        },
+      ];
+    }),
+  );
+  const left = all.length - mostStreams;
+  return {
+    title: "Streams",
+    note: left > 0 ? `The first ${mostStreams}; ${left} more are in the timeline.` : "Each runs its commands in order.",
+    columns: [
+      { label: "stream", numeric: false },
+      ...["kernels", "copies", "transfers", "raises", "waits"].map((label) => ({ label, numeric: true })),
+    ],
+    rows: all.slice(0, mostStreams),
+  };
+}
