@@ -29,7 +29,7 @@ export default defineConfig({
         test: {
           name: "quick",
           include: ["test/**/*.test.ts"],
-          exclude: [long],
+          exclude: [long, "test/browser/**"],
           testTimeout: 60_000,
           hookTimeout: 60_000,
           provide: { suite: "quick" },

@@ -8,7 +8,9 @@ const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(
 
 it("names of test files are of one suite, or sampled for both", () => {
   expect(files.length).toBeGreaterThan(150);
-  expect(files.filter((file) => !/^[a-z0-9-]+(\.long|\.sampled)?\.test\.ts$/.test(path.basename(file)))).toEqual([]);
+  expect(
+    files.filter((file) => !/^[a-z0-9-]+(\.long|\.sampled|\.browser)?\.test\.ts$/.test(path.basename(file))),
+  ).toEqual([]);
 });
 
 it("files that take samples, and no others, are named so", () => {

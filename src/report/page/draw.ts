@@ -7,6 +7,7 @@ import { lowerBound } from "../view/find.ts";
 import type { TimelineRow, TimelineRows } from "../view/rows.ts";
 import type { Selection } from "../view/selection.ts";
 import { chosenBars, type PixelScale, visibleBars } from "../view/visible-bars.ts";
+import type { PixelRow } from "./pixel-row.ts";
 import type { Theme } from "./theme.ts";
 
 export interface Scene {
@@ -27,6 +28,8 @@ export interface Scene {
   /** The causes of idle time, and a hatching for each. */
   readonly causes: readonly string[];
   readonly patterns: readonly (CanvasPattern | string)[];
+  /** For the bars of a track that are a pixel wide. */
+  readonly pixelRow: PixelRow;
   /** The most bytes in use on any device. */
   readonly peak: number;
   /** By run: the slices of the critical path, in ascending order. */
@@ -82,7 +85,7 @@ function drawTrack(
   scene: Scene,
   row: Extract<TimelineRow, { readonly kind: "track" }>,
 ): void {
-  const { data, theme, pixels, coverages, selection } = scene;
+  const { data, theme, pixels, pixelRow, coverages, selection } = scene;
   const { y, height, run, track } = row;
   context.fillStyle = theme.line;
   context.fillRect(0, Math.round(y + height) - 1, pixels.width, 0.5);
@@ -92,19 +95,17 @@ function drawTrack(
   const [top, tall] = [y + 2, height - 4];
   const isDimmed = selection !== null;
   context.globalAlpha = isDimmed ? dimmed : 1;
+  pixelRow.begin(pixels.width);
   visibleBars(slices, track, pixels, {
     slice: (slice, x0, x1) => {
       drawSlice(context, scene, run, slice, { x0, x1, top, tall, named: !isDimmed });
     },
     many: (first, last, x) => {
       const { kind, busy } = coverage.between(first, last);
-      const share = Math.min(1, Math.max(0.25, busy * pixels.scale));
-      context.fillStyle = theme.kinds[kind];
-      context.globalAlpha = share * (isDimmed ? dimmed : 1);
-      context.fillRect(x, top, 1, tall);
-      context.globalAlpha = isDimmed ? dimmed : 1;
+      pixelRow.set(x, theme.kinds[kind], Math.min(1, Math.max(0.25, busy * pixels.scale)));
     },
   });
+  pixelRow.draw(context, top, tall);
   context.globalAlpha = 1;
   if (selection !== null) drawSelected(context, scene, row, at(selection.slices, run));
   drawCritical(context, scene, row);
@@ -253,7 +254,7 @@ function drawIdleName(
   { cause, label, faded }: { readonly cause: string; readonly label: string; readonly faded: boolean },
 ): void {
   context.globalAlpha = faded ? 0.15 : 0.85;
-  context.fillStyle = patterns[causes.indexOf(cause)] ?? theme.idle;
+  context.fillStyle = width < 3 ? theme.idle : (patterns[causes.indexOf(cause)] ?? theme.idle);
   context.fillRect(x0, top, width, tall);
   context.globalAlpha = 1;
   if (faded || width < 40) return;

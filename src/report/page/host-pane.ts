@@ -19,6 +19,8 @@ export interface HostPane {
 
 export function createHostPane(
   texts: readonly HostText[],
+  /** Whether a line issues commands. */
+  issues: (place: LinePlace) => boolean,
   {
     onHover,
     onPick,
@@ -79,7 +81,7 @@ export function createHostPane(
       if (i === 0 && text === "") continue;
       const line = make(
         "div",
-        { class: "br-line", "data-line": String(i + 1) },
+        { class: issues({ host, line: i + 1 }) ? "br-line br-issued" : "br-line", "data-line": String(i + 1) },
         make("span", { class: "br-line-number", text: String(i + 1) }),
         make("code", { text }),
       );
@@ -100,8 +102,9 @@ export function createHostPane(
   }
 }
 
+/** The place of a line that issues commands. */
 function placeOf(target: EventTarget | null, host: number): LinePlace | null {
-  const line = target instanceof Element ? target.closest("[data-line]")?.getAttribute("data-line") : null;
+  const line = target instanceof Element ? target.closest(".br-issued")?.getAttribute("data-line") : null;
   return line === null || line === undefined ? null : { host, line: Number(line) };
 }
 

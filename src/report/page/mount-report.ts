@@ -6,7 +6,7 @@ import { kindLabels } from "../view/describe.ts";
 import type { Selected } from "../view/selection.ts";
 import { sliceKinds } from "../view/coverage.ts";
 import { addStyle, make } from "./dom.ts";
-import { createHostPane } from "./host-pane.ts";
+import { createHostPane, type LinePlace } from "./host-pane.ts";
 import { findingList, linkedTable } from "./lists.ts";
 import { mountTimeline } from "./mount-timeline.ts";
 import style from "./report.css";
@@ -22,7 +22,11 @@ export function mountReport(element: HTMLElement, data: ReportData): void {
   const links = new Map<string, Selected>();
   const timelineData = () => at(data.views, view).timeline;
 
-  const host = createHostPane(data.hosts, {
+  const issuing = new Set(
+    data.views.flatMap(({ timeline: { statements } }) => statements.map((each) => `${each.host} ${each.line}`)),
+  );
+  const issues = ({ host: text, line }: LinePlace): boolean => issuing.has(`${text} ${line}`);
+  const host = createHostPane(data.hosts, issues, {
     onHover: (place) => {
       timeline?.highlight(place === null ? linkOf(chosen) : { kind: "line", ...place }, false);
     },
@@ -48,6 +52,9 @@ export function mountReport(element: HTMLElement, data: ReportData): void {
         onPick: (ref) => {
           const place = placeOf(ref);
           if (place !== null) host.reveal(place);
+        },
+        onClear: () => {
+          choose(null, false);
         },
       })
     : null;
@@ -115,7 +122,7 @@ export function mountReport(element: HTMLElement, data: ReportData): void {
     );
   }
 
-  function placeOf(ref: SliceRef | null): { readonly host: number; readonly line: number } | null {
+  function placeOf(ref: SliceRef | null): LinePlace | null {
     if (ref === null) return null;
     const { runs, works, statements } = timelineData();
     const work = at(works, at(at(runs, ref.run).slices.work, ref.slice));

@@ -19,6 +19,7 @@ import { addStyle, make } from "./dom.ts";
 import { drawScene } from "./draw.ts";
 import { createGutter } from "./gutter.ts";
 import { createHeldKeys } from "./keys.ts";
+import { createPixelRow } from "./pixel-row.ts";
 import { hatching, themeOf } from "./theme.ts";
 import style from "./timeline.css";
 import { createTip, sliceCard } from "./tip.ts";
@@ -30,6 +31,8 @@ export interface TimelineOptions {
   readonly onHover?: (slice: SliceRef | null) => void;
   /** A slice was clicked or reached by keys; null for a click beside slices. */
   readonly onPick?: (slice: SliceRef | null) => void;
+  /** Escape has ended the highlight. */
+  readonly onClear?: () => void;
 }
 
 export interface Timeline {
@@ -69,6 +72,7 @@ export function mountTimeline(element: HTMLElement, given: TimelineData, options
   root.append(axis, scroll, spoken);
   element.append(root);
   const tip = createTip(root);
+  const pixelRow = createPixelRow();
   const context = canvas.getContext("2d");
   const axisGroup = select(axis)
     .append("svg")
@@ -242,6 +246,7 @@ export function mountTimeline(element: HTMLElement, given: TimelineData, options
     drawScene(context, {
       ...shown,
       ...look,
+      pixelRow,
       rows,
       pixels: view,
       scrolled: scroll.scrollTop,
@@ -360,6 +365,7 @@ export function mountTimeline(element: HTMLElement, given: TimelineData, options
       case "Escape":
         highlight(null, false);
         pick(null);
+        options.onClear?.();
         return true;
       default:
         return false;

@@ -16,7 +16,8 @@ export const sliceKinds = [
   "mark",
 ] as const satisfies readonly SliceKind[];
 
-const block = 64;
+const block = 16;
+const waits = sliceKinds.indexOf("wait");
 
 export interface Coverage {
   /** The kind that fills most of slices `from` to before `to`, and the time that all but waits fill. */
@@ -43,10 +44,11 @@ export function createCoverage({ duration, work }: Slices, works: readonly Work[
     }
   }
   const sums = new Float64Array(kinds);
+  // A view asks for thousands of stretches, so these loops make no objects.
   const add = (from: number, to: number): void => {
     for (let i = from; i < to; i++) {
-      const kind = at(kindOf, at(work, i));
-      sums[kind] = at(sums, kind) + at(duration, i);
+      const kind = kindOf[work[i] ?? 0] ?? 0;
+      sums[kind] = (sums[kind] ?? 0) + (duration[i] ?? 0);
     }
   };
   return {
@@ -57,14 +59,15 @@ export function createCoverage({ duration, work }: Slices, works: readonly Work[
       else {
         add(from, first * block);
         for (let kind = 0; kind < kinds; kind++) {
-          sums[kind] = at(sums, kind) + at(before, last * kinds + kind) - at(before, first * kinds + kind);
+          sums[kind] = (sums[kind] ?? 0) + (before[last * kinds + kind] ?? 0) - (before[first * kinds + kind] ?? 0);
         }
         add(last * block, to);
       }
       let [best, busy] = [at(kindOf, at(work, from)), 0];
-      for (const [kind, sum] of sums.entries()) {
-        if (sum > at(sums, best)) best = kind;
-        if (sliceKinds[kind] !== "wait") busy += sum;
+      for (let kind = 0; kind < kinds; kind++) {
+        const sum = sums[kind] ?? 0;
+        if (sum > (sums[best] ?? 0)) best = kind;
+        if (kind !== waits) busy += sum;
       }
       return { kind: at(sliceKinds, best), busy };
     },

@@ -4,10 +4,11 @@ import { at } from "../../support/invariant.ts";
 
 /** The first of the sorted values, from `low` to before `high`, that is at least `value`; `high` without one. */
 export function lowerBound(values: ArrayLike<number>, value: number, low: number, high: number): number {
-  let [from, to] = [low, high];
+  let from = low;
+  let to = high;
   while (from < to) {
     const middle = (from + to) >> 1;
-    if (at(values, middle) < value) from = middle + 1;
+    if ((values[middle] ?? 0) < value) from = middle + 1;
     else to = middle;
   }
   return from;
