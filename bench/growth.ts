@@ -1,30 +1,21 @@
 /**
- * How time and memory of each stage grow with ops, layers and ranks: `npx jiti bench/growth.ts [MOST]`, where MOST
- * limits the sizes (default 16; 4096 for all of them). Run `npm run build` first. Prints a table with the fitted exponents and writes
- * bench/results/growth.svg. Each point is a process of its own.
+ * How time and memory of each stage grow with ops, layers and ranks: `npx jiti bench/growth.ts [SECONDS]`. Each point is
+ * a process that ends after SECONDS (30 by default). Stages that it has not reached by then are left out, there and at
+ * larger sizes of the axis. Prints a table with the fitted exponents and draws bench/results/growth.svg.
  */
-import { execFileSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync, writeSync } from "node:fs";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import {
-  add,
-  DeviceMesh,
-  Fusion,
-  type HostProgram,
-  link,
-  lower,
-  matmul,
-  neg,
-  parseProfile,
-  type Program,
-  record,
-  set,
-  simulate,
-  type TensorView,
-  verify,
-} from "braid";
+import { link } from "../src/commands/link/link.ts";
+import { lowerRanks } from "../src/compile/lower.ts";
+import { recordAll } from "../src/compile/record.ts";
+import { DeviceMesh } from "../src/ir/device-mesh.ts";
+import { add, Fusion, matmul, neg, set, type TensorView } from "../src/index.ts";
 import { applySchedule } from "../src/schedule/schedule.ts";
+import { parseProfile } from "../src/simulate/parse-profile.ts";
+import { simulate } from "../src/simulate/simulate.ts";
+import { verify } from "../src/verify/verify.ts";
 import { type Curve, plotGrowth, type Point, type Stage, stages } from "./growth-plot.ts";
 
 const axes = {
@@ -33,6 +24,7 @@ const axes = {
   ranks: [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
 } as const;
 type Axis = keyof typeof axes;
+const axisNames = ["ops", "layers", "ranks"] as const;
 
 function on(tensor: TensorView, mesh: DeviceMesh, axis: number | null, type: "DIDx" | "Stream" = "DIDx"): TensorView {
   tensor.setDeviceMesh(mesh);
@@ -75,84 +67,113 @@ function problem(axis: Axis, size: number): { readonly fusion: Fusion; readonly 
   return { fusion: gathers(1, size), devices: size };
 }
 
-function measure(axis: Axis, size: number): Point {
+/** Prints the seconds of each stage, and the megabytes so far, when it ends. */
+function measure(axis: Axis, size: number, leaveOut: readonly string[]): void {
   const { fusion, devices } = problem(axis, size);
-  const seconds: Record<Stage, number> = { lower: 0, record: 0, link: 0, rewrite: 0, verify: 0, simulate: 0 };
   const timed = <T>(stage: Stage, run: () => T): T => {
     const before = process.cpuUsage();
     const result = run();
     const { user, system } = process.cpuUsage(before);
-    seconds[stage] = (user + system) / 1e6;
+    writeSync(1, `${stage} ${(user + system) / 1e6} ${process.resourceUsage().maxRSS / 1024}\n`);
     return result;
   };
-  const ranks = Array.from({ length: devices }, (_, rank) => rank);
-  const hosts = timed("lower", (): readonly HostProgram[] =>
-    ranks.map((rank) => lower(fusion, { rank, backend: "cuda" })),
-  );
-  const lists = timed("record", () => hosts.map((host, rank) => record(host, { rank, streams: 8 })));
-  const program: Program = timed("link", () => link(lists));
-  timed("rewrite", () => applySchedule(program, { inPlace: true, computeStreams: 1 }));
-  timed("verify", () => verify(program, { notes: false }));
+  const { hosts } = timed("lower", () => lowerRanks(fusion, devices, { backend: "cuda" }));
+  const lists = timed("record", () => recordAll(hosts, { devices, streams: 8 }));
+  const program = timed("link", () => link(lists));
   const file = new URL("../profiles/4xH200.json", import.meta.url);
   const profile = parseProfile(readFileSync(file, "utf8"), file.pathname);
-  timed("simulate", () => simulate(program, profile, { graph: true }));
-  return { ...seconds, megabytes: process.resourceUsage().maxRSS / 1024 };
+  const rest: Readonly<Record<Exclude<Stage, "lower" | "record" | "link">, () => unknown>> = {
+    verify: () => verify(program, { notes: false }),
+    simulate: () => simulate(program, profile, { graph: true }),
+    rewrite: () => applySchedule(program, { inPlace: true, computeStreams: 1 }),
+  };
+  for (const stage of ["verify", "simulate", "rewrite"] as const) {
+    if (!leaveOut.includes(stage)) timed(stage, rest[stage]);
+  }
 }
 
-/** The slope of the logarithms over the larger half of the sizes, where fixed costs count little. */
+/** The slope of the logarithms over the larger half of the measured sizes, where fixed costs count little. */
 function exponent(sizes: readonly number[], values: readonly number[]): number {
-  const points = sizes.map((size, i) => [Math.log(size), Math.log(Math.max(values[i] ?? 0, 1e-6))] as const);
-  const last = points.slice(Math.min(points.length - 2, Math.floor(points.length / 2)));
+  const points = values.flatMap((value, i) =>
+    Number.isNaN(value) ? [] : [[Math.log(sizes[i] ?? 1), Math.log(Math.max(value, 1e-6))] as const],
+  );
+  const last = points.slice(Math.min(Math.max(0, points.length - 2), Math.floor(points.length / 2)));
   const mean = (of: 0 | 1): number => last.reduce((sum, point) => sum + point[of], 0) / last.length;
   const [x, y] = [mean(0), mean(1)];
   const above = last.reduce((sum, point) => sum + (point[0] - x) * (point[1] - y), 0);
   return above / last.reduce((sum, point) => sum + (point[0] - x) ** 2, 0);
 }
 
-function main(most: number): void {
-  const limits: Readonly<Record<Axis, number>> = {
-    ops: most >= 4096 ? 100_000 : 100 * most,
-    layers: most,
-    ranks: most,
-  };
-  const self = fileURLToPath(import.meta.url);
-  const curves = (["ops", "layers", "ranks"] as const).map((axis): Curve => {
-    const sizes = axes[axis].filter((size) => size <= limits[axis]);
-    const points = sizes.map((size): Point => {
-      const output = execFileSync("npx", ["jiti", self, "--point", axis, String(size)], { encoding: "utf8" });
-      const [low = 0, rec = 0, linked = 0, rewrite = 0, ver = 0, sim = 0, megabytes = 0] = output
-        .split(" ")
-        .map(Number);
-      return { lower: low, record: rec, link: linked, rewrite, verify: ver, simulate: sim, megabytes };
+/** Not by npx, whose child would outlive it. */
+const jiti = fileURLToPath(new URL("../node_modules/jiti/lib/jiti-cli.mjs", import.meta.url));
+
+/** The points in order of size, up to the first without linked lists. Stages that were left out are NaN. */
+function pointsOf(axis: Axis, seconds: number): readonly Point[] {
+  const points: Point[] = [];
+  let leaveOut: readonly Stage[] = [];
+  for (const size of axes[axis]) {
+    const args = [jiti, fileURLToPath(import.meta.url), "--point", axis, String(size), ...leaveOut];
+    const { stdout, stderr, status, error } = spawnSync(process.execPath, args, {
+      encoding: "utf8",
+      timeout: 1000 * seconds,
     });
-    return { axis, sizes, points };
-  });
+    const isLate = error !== undefined && "code" in error && error.code === "ETIMEDOUT";
+    if (status !== 0 && !isLate) throw new Error(`${size} ${axis}: ${stderr}`);
+    const found = new Map(
+      stdout
+        .trim()
+        .split("\n")
+        .map((line) => [line.split(" ")[0], line.split(" ").map(Number)]),
+    );
+    const secondsOf = (stage: Stage): number => found.get(stage)?.[1] ?? NaN;
+    const [low, rec, linked] = [secondsOf("lower"), secondsOf("record"), secondsOf("link")];
+    if (Number.isNaN(linked)) break;
+    const times = { rewrite: secondsOf("rewrite"), verify: secondsOf("verify"), simulate: secondsOf("simulate") };
+    // The process may have taken more before it was ended.
+    const megabytes = isLate ? NaN : Math.max(...[...found.values()].map((values) => values[2] ?? 0));
+    points.push({ lower: low, record: rec, link: linked, ...times, megabytes });
+    leaveOut = stages.filter((stage) => !found.has(stage));
+  }
+  return points;
+}
+
+function main(seconds: number): void {
+  const curves = axisNames.map((axis): Curve => ({ axis, sizes: axes[axis], points: pointsOf(axis, seconds) }));
   for (const { axis, sizes, points } of curves) {
-    const rows = sizes.map((size, i) => {
-      const point = points[i];
-      const cells = stages.map((stage) => (point?.[stage] ?? 0).toPrecision(2));
-      return [String(size), ...cells, (point?.megabytes ?? 0).toFixed(0)];
-    });
+    const columns = [...stages, "megabytes"] as const;
+    const rows = points.map((point, i) => [
+      String(sizes[i]),
+      ...stages.map((stage) => (Number.isNaN(point[stage]) ? "" : point[stage].toPrecision(2))),
+      Number.isNaN(point.megabytes) ? "" : point.megabytes.toFixed(0),
+    ]);
+    const measured = sizes.slice(0, points.length);
     const fitted =
-      sizes.length < 2
+      points.length < 2
         ? []
-        : [...stages, "megabytes" as const].map((of) =>
-            exponent(
-              sizes,
-              points.map((point) => point[of]),
-            ).toFixed(2),
-          );
+        : [
+            [
+              "exponent",
+              ...columns.map((of) =>
+                exponent(
+                  measured,
+                  points.map((point) => point[of]),
+                ).toFixed(2),
+              ),
+            ],
+          ];
     console.log(`\n| ${[axis, ...stages.map((stage) => `${stage}, s`), "MB"].join(" | ")} |`);
     console.log(`| ${Array.from({ length: stages.length + 2 }, () => "---").join(" | ")} |`);
-    for (const row of [...rows, ["exponent", ...fitted]]) console.log(`| ${row.join(" | ")} |`);
+    for (const row of [...rows, ...fitted]) console.log(`| ${row.join(" | ")} |`);
+    const left = sizes.slice(points.length);
+    const sentence = left.length === 0 ? "" : `, and all of ${left.join(", ")} ${axis}`;
+    console.log(`\nLeft out, because the process took more than ${seconds} s: empty cells${sentence}.`);
   }
   writeFileSync(new URL("results/growth.svg", import.meta.url), plotGrowth(curves));
 }
 
-const [first, axis, size] = process.argv.slice(2);
+const [first, axis, size, ...leaveOut] = process.argv.slice(2);
 if (first === "--point") {
-  const found = (["ops", "layers", "ranks"] as const).find((each) => each === axis);
+  const found = axisNames.find((each) => each === axis);
   if (found === undefined) throw new Error(`no axis ${axis}`);
-  const point = measure(found, Number(size));
-  console.log([...stages.map((stage) => point[stage]), point.megabytes].join(" "));
-} else main(Number(first ?? 16));
+  measure(found, Number(size), leaveOut);
+} else main(Number(first ?? 30));
