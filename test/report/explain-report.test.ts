@@ -90,6 +90,8 @@ describe("the report of an explained program", () => {
     expect(first.link.kind).toBe("cause");
     const selected = selectionOf(timeline, first.link);
     expect(selected.extent?.[0]).toBeGreaterThanOrEqual(0);
+    expect(at(selected.slices, 0).length).toBeGreaterThan(0);
+    expect([...at(selected.slices, 0)]).toEqual([...at(selected.slices, 0)].toSorted((a, b) => a - b));
     expect(run.idle.reduce((sum, { start, end }) => sum + end - start, 0)).toBeGreaterThan(0);
     const ofRegion = selectionOf(timeline, at(regions?.rows ?? [], 0).link);
     expect(at(ofRegion.slices, 0).length).toBeGreaterThan(4 * devices);

@@ -177,7 +177,7 @@ function drawMemory(context: CanvasRenderingContext2D, scene: Scene, row: Timeli
   const scaleY = (row.height - 10) / top;
   context.fillStyle = theme.line;
   context.fillRect(0, base, pixels.width, 0.5);
-  const curve = data.runs[0]?.memory.find(({ rank }) => rank === row.rank);
+  const curve = data.runs.at(-1)?.memory.find(({ rank }) => rank === row.rank);
   if (curve === undefined) return;
   const { time, bytes } = curve;
   const x = (each: number): number => (each - pixels.from) * pixels.scale;
@@ -195,7 +195,7 @@ function drawMemory(context: CanvasRenderingContext2D, scene: Scene, row: Timeli
     last = at(bytes, next - 1);
     i = next;
   }
-  const right = Math.min(pixels.width, x(at(data.runs, 0).end));
+  const right = Math.min(pixels.width, x(at(data.runs, data.runs.length - 1).end));
   context.lineTo(right, base - last * scaleY);
   context.lineTo(right, base);
   context.closePath();

@@ -34,7 +34,7 @@ export function createGutter(toggle: (rank: number) => void): Gutter {
             });
             label.append(button);
           } else if (row.kind === "memory") {
-            const curve = runs[0]?.memory.find(({ rank }) => rank === row.rank);
+            const curve = runs.at(-1)?.memory.find(({ rank }) => rank === row.rank);
             label.append(make("span", { text: "memory" }), make("small", { text: bytesText(curve?.peak ?? 0) }));
             label.title = "Bytes in use on the device; dashed: inputs and outputs.";
           } else {

@@ -3,7 +3,7 @@ import { at } from "../../support/invariant.ts";
 import type { Link } from "../data/report-data.ts";
 import type { TimelineData } from "../data/timeline-data.ts";
 
-/** What is highlighted: slices by run, in order of time within each track, and idle time of a cause. */
+/** What is highlighted: slices by run, in ascending order, and idle time of a cause, with what was waited for. */
 export interface Selection {
   readonly slices: readonly Int32Array[];
   readonly cause: string | null;
@@ -43,7 +43,11 @@ export function selectionOf({ runs, statements, works }: TimelineData, selected:
     }
     case "cause": {
       const spans = runs.flatMap(({ idle }) => idle.filter(({ cause }) => cause === selected.cause));
-      return { slices: runs.map(() => new Int32Array()), cause: selected.cause, extent: extentOf(spans) };
+      const slices = runs.map(({ idle }) => {
+        const waitedFor = idle.flatMap(({ cause, slice }) => (cause === selected.cause && slice >= 0 ? [slice] : []));
+        return Int32Array.from(new Set(waitedFor)).sort();
+      });
+      return { slices, cause: selected.cause, extent: extentOf(spans) };
     }
     case "commands": {
       const keys = new Set(selected.commands.map(({ rank, command }) => `${rank} ${command}`));
