@@ -1,0 +1,38 @@
+/** docs/json.md has the fields that commands print with --json: all that are always there, and no others. */
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, it } from "vitest";
+import { cli } from "../cli/captured-cli.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+const page = readFileSync(path.join(root, "docs/json.md"), "utf8");
+const example = path.join(root, "examples/matmul-reduce-scatter.ts");
+const on = [example, "--devices", "2", "--json"];
+
+interface Field {
+  readonly name: string;
+  readonly always: boolean;
+}
+
+function fieldsOf(heading: string): readonly Field[] {
+  const section = page.split(/^## /m).find((each) => each.startsWith(`${heading}\n`)) ?? "";
+  return [...section.matchAll(/^\| `(\w+)` *\| ([^|]*)\|/gm)].map(([, name = "", when = ""]) => ({
+    name,
+    always: when.trim() === "",
+  }));
+}
+
+it.each([
+  ["`braid run`", ["run", ...on, "--check", "--timeline"]],
+  ["`braid verify`", ["verify", ...on]],
+  ["`braid lower`", ["lower", ...on]],
+  ["`braid explain`", ["explain", ...on, "--profile", "2xH200", "--what-if", "gemm=2x", "--schedule-choice", "auto"]],
+  ["`braid doctor`", ["doctor", "--json"]],
+  ["An error", ["run", ...on, "--streams", "0"]],
+])("%s", async (heading, args) => {
+  const { out } = await cli(...args);
+  const names = Object.keys(JSON.parse(out) as object);
+  const fields = fieldsOf(heading);
+  expect(names.filter((name) => !fields.some((field) => field.name === name))).toEqual([]);
+  expect(fields.filter(({ name, always }) => always && !names.includes(name))).toEqual([]);
+});
