@@ -38,14 +38,15 @@ const virtual: Plugin = {
   load: (id) => modules[id.slice(1)]?.() ?? null,
 };
 
-/** `MultiDeviceExecutor` loads back ends when it is first used; they run in Node only. */
-const withoutBackends: Plugin = {
-  name: "without-backends",
-  load: (id) =>
-    [path.join(root, "src/cpu.ts"), path.join(root, "src/cuda.ts")].includes(id)
-      ? 'throw new Error("The playground compiles programs. The braid command runs them.");'
-      : null,
-};
+const refusal = 'throw new Error("The playground compiles programs. The braid command runs them.");';
+
+/** Back ends run in Node only; only a replay runs a program. */
+function without(stubs: Readonly<Record<string, string>>): Plugin {
+  return { name: "without", load: (id) => stubs[path.relative(root, id)] ?? null };
+}
+
+const backends = { "src/cpu.ts": refusal, "src/cuda.ts": refusal };
+const executor = `export class MultiDeviceExecutor { static async create() { ${refusal} } }`;
 
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
@@ -58,14 +59,14 @@ await build({
   output: { dir: out, entryFileNames: "[name].js", chunkFileNames: "chunks/[name].js", minify: true },
 });
 // Classic scripts: the page starts them by importScripts from a worker that has the page's security policy.
-for (const [name, file] of [
-  ["worker", "compiler/worker.ts"],
-  ["replay-worker", "compiler/replay-worker.ts"],
+for (const [name, file, stubs] of [
+  ["worker", "compiler/worker.ts", { ...backends, "src/executor/multi-device-executor.ts": executor }],
+  ["replay-worker", "compiler/replay-worker.ts", backends],
 ] as const) {
   await build({
     ...common,
     input: { [name]: path.join(folder, file) },
-    plugins: [withoutBackends],
+    plugins: [without(stubs)],
     output: { dir: out, entryFileNames: "[name].js", format: "iife", minify: true, codeSplitting: false },
   });
 }
