@@ -56,6 +56,8 @@ await build({
   ...common,
   input: { page: path.join(folder, "page/main.tsx") },
   plugins: [virtual],
+  // The timeline brings its style sheet as a text.
+  moduleTypes: { ".css": "text" },
   output: { dir: out, entryFileNames: "[name].js", chunkFileNames: "chunks/[name].js", minify: true },
 });
 // Classic scripts: the page starts them by importScripts from a worker that has the page's security policy.
@@ -73,7 +75,6 @@ for (const [name, file, stubs] of [
 const own = readdirSync(path.join(folder, "styles")).sort();
 const sheets = [
   path.join(root, "node_modules/uplot/dist/uPlot.min.css"),
-  path.join(root, "src/report/page/style.css"),
   ...own.map((file) => path.join(folder, "styles", file)),
 ];
 writeFileSync(path.join(out, "page.css"), sheets.map((file) => readFileSync(file, "utf8")).join("\n"));
