@@ -1,4 +1,5 @@
 /** Output and exit status of `braid explain`. */
+import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
@@ -65,6 +66,17 @@ it("needs a profile, and names those that come with Braid", async () => {
   expect(unknown.err).toContain("error[file-unreadable]");
 });
 
+it.each([
+  ["a profile of GPUs for the CPU", [example, "--on", "cpu"], "option-value", "add --on cuda"],
+  ["a dump without sizes", [`${dump}/e2-allreduce.hir`], "size-missing", "add --sizes "],
+])("refuses %s with the fix", async (_, asked, code, fix) => {
+  const { status, err } = await cli("explain", ...asked, "--profile", "4xH200");
+  expect(status).toBe(2);
+  expect(err.match(/^error\[/gm)).toHaveLength(1);
+  expect(err).toContain(`error[${code}]`);
+  expect(err).toContain(`fix: ${fix}`);
+});
+
 it("explains a dump, against its own kernels", async () => {
   const { status, out } = await cli("explain", `${dump}/draft-allgather-linear.hir`, "--profile", "4xH200", "--json");
   expect(status).toBe(0);
@@ -72,7 +84,8 @@ it("explains a dump, against its own kernels", async () => {
 });
 
 it("predicts for other machines and other numbers of devices", async () => {
-  const asked = ["explain", example, "--devices", "2", "--profile", "4xH200", "--set", "M=8192", "--set", "K=8192"];
+  const sizes = ["M", "N", "K"].flatMap((name) => ["--set", `${name}=8192`]);
+  const asked = ["explain", example, "--devices", "2", "--profile", "4xH200", ...sizes];
   const predicted = async (change: string): Promise<{ readonly now: number; readonly then: number }> => {
     const { status, out } = await cli(...asked, "--what-if", change, "--json");
     expect(status).toBe(0);
@@ -120,7 +133,10 @@ describe("a measured run", () => {
     const again = JSON.parse(read.out) as ExplainDocument;
     expect(again).toMatchObject({ measured: true, devices: 2, on: "cpu", rank: explain.rank });
     expect(again.milliseconds).toBeCloseTo(explain.milliseconds, 6);
-    const beside = await cli("explain", example, "--set", "M=64", "--measured", file, "--profile", "4xH200");
+    const ofCpu = path.join(folder.path, "cpu.json");
+    const shipped = readFileSync(path.resolve(example, "../../profiles/4xH200.json"), "utf8");
+    writeFileSync(ofCpu, shipped.replace(/"machine": "[^"]*"/, '"machine": "a CPU"'));
+    const beside = await cli("explain", example, "--set", "M=64", "--measured", file, "--profile", ofCpu);
     expect(beside.out).toMatch(
       / measured on 2 devices \([\d.]+ us predicted, 90 %: [\d.]+ us to [\d.]+ us\); .* exposed \([\d.]+ us predicted\)\n/,
     );

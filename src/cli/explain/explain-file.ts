@@ -8,7 +8,7 @@ import type { Sizes } from "../../ir/sizes.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import type { CompileGiven } from "../flags/compile-names.ts";
 import { programOptions } from "../flags/compared-options.ts";
-import { profileToPredictWith } from "../flags/profile.ts";
+import { profileToPredictWith, requireProfileOf } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
@@ -60,6 +60,7 @@ export async function explainFile(
 ): Promise<ExplainResult> {
   const known = measured !== null && flags.profile === undefined ? null : await profileToPredictWith(flags);
   const profile = known === null ? null : changed(known, flags.whatIf).profile;
+  if (profile !== null) requireProfileOf(flags.on, profile);
   const lowering = pickOptions(loweringNames, given);
   step(`loading ${file}`);
   requireNotLowered(file, lowering);

@@ -1,7 +1,7 @@
 /** Reads the machine profile that `--schedule-choice auto --profile FILE` names. */
 import { readFile } from "node:fs/promises";
 import { packageFile } from "../../backends/package-file.ts";
-import type { Options } from "../../compile/options.ts";
+import type { Options, OptionValue } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { systemReason } from "../../support/system-reason.ts";
@@ -36,6 +36,19 @@ export async function profileToPredictWith({ profile }: Options<"profile">): Pro
     found: "no --profile",
     expected: ["a JSON file that braid calibrate wrote", ...shippedProfiles()].join(", or "),
     help: `add --profile ${shippedProfiles().findLast((name) => name.includes("H200")) ?? "FILE"}, or measure this machine with braid calibrate`,
+  });
+}
+
+/** A profile of GPUs names their CUDA; one written by hand may name anything. Throws `option-value`. */
+export function requireProfileOf(on: OptionValue<"on">, { machine }: MachineProfile): void {
+  if (on === "cuda" || !/\bCUDA\b/u.test(machine)) return;
+  fail({
+    code: "option-value",
+    message: "the profile is of GPUs, and the program is for the CPU",
+    place: { kind: "option", text: "--profile" },
+    found: `${machine}, with --on cpu`,
+    expected: "--on cuda, or a profile of this machine's CPU",
+    help: "add --on cuda, or measure the CPU: braid calibrate --on cpu --out cpu.json",
   });
 }
 

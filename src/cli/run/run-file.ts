@@ -23,7 +23,7 @@ import { chromeTraceText } from "../../trace/chrome/chrome-trace.ts";
 import type { CompileGiven } from "../flags/compile-names.ts";
 import type { ExplainResult } from "../explain/explain-file.ts";
 import { programOptions } from "../flags/compared-options.ts";
-import { profileToChooseWith } from "../flags/profile.ts";
+import { profileToChooseWith, requireProfileOf } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { compileFile } from "../program/compile-file.ts";
@@ -94,6 +94,7 @@ export async function runFile(
   // Rank 0 writes, perhaps on another machine.
   const folder = (world?.rank ?? 0) === 0 ? await requireOutputFolder(flags) : null;
   const profile = await profileToChooseWith(flags);
+  if (flags.explain && profile !== null) requireProfileOf(flags.on, profile);
   const lowering = pickOptions(loweringNames, own);
   step(`loading ${file}`);
   requireNotLowered(file, lowering);
