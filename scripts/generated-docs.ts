@@ -1,7 +1,7 @@
 /**
  * The generated parts of docs/. A line `<!-- fixture: segment/chain -->` in a page is followed by a block with the text
  * of test/fixtures/segment/chain.txt, or of the file itself if the name has an extension. docs/diagnostics.md is
- * generated from the register of codes, docs/ops.md from rows and docstrings, tables of options from their schema. `npm run docs` writes them; a test fails
+ * generated from the register of codes, docs/ops.md from rows and docstrings, the schemas of plans from those that read them, tables of options from their schema. `npm run docs` writes them; a test fails
  * if they differ.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -13,6 +13,7 @@ import { at } from "../src/support/invariant.ts";
 import { keysOf } from "../src/support/keys-of.ts";
 import { opsPage } from "./ops-page.ts";
 import { withOptionTables } from "./option-tables.ts";
+import { planSchemas } from "./plan-schemas.ts";
 
 const block = /(?<marker><!-- fixture: (?<name>[\w./-]+) -->\n)(?:\n?```text\n[\s\S]*?\n```\n)?/gu;
 
@@ -32,6 +33,7 @@ export function generatedDocs(root: string): ReadonlyMap<string, string> {
   return new Map([
     ["docs/diagnostics.md", diagnosticsPage()],
     ["docs/ops.md", opsPage(root)],
+    ...planSchemas(),
     ...["docs/command-line.md", "docs/benchmark.md"].map((page): [string, string] => [
       page,
       withOptionTables(readFileSync(join(root, page), "utf8")),

@@ -5,10 +5,12 @@
  *     shared GROUP...   options of these groups that lower, run and verify all take
  *     lower|run|verify  the other options of the command
  *     bench|calibrate   all options of the command
+ *     compile           those that lower, run and verify do not take
  *     impl              options of `bench --impl braid;...`
  */
 import { benchRows } from "../src/bench/bench-options.ts";
 import { braidOptionNames, braidOptionRow } from "../src/bench/braid/braid-options.ts";
+import { compileRows } from "../src/cli/compile/compile-options.ts";
 import {
   type CommandName,
   flagOfRow,
@@ -53,6 +55,10 @@ function optionTable([subject = "", ...rest]: readonly string[]): string {
   }
   if (subject === "bench")
     return flagTable([...Object.entries(benchRows), ...namesOf("bench").map(schemaRow)], subject);
+  if (subject === "compile") {
+    const others = namesOf(subject).filter((name) => !isShared(name));
+    return flagTable([...Object.entries(compileRows), ...others.map(schemaRow)], subject);
+  }
   if (subject === "calibrate") return flagTable(namesOf("calibrate").map(schemaRow), subject);
   throw new Error(`there is no table of options ${subject}`);
 }

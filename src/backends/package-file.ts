@@ -2,7 +2,7 @@
  * Files of the package that runs. Modules find them from its root, because a bundle moves code to other folders than
  * the source's.
  */
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { invariant } from "../support/invariant.ts";
 
 /** The URL of a file or a folder of the package, given relative to its package.json. Folders end in a slash. */
@@ -18,4 +18,11 @@ function packageRoot(): URL {
     folder = above;
   }
   return folder;
+}
+
+/** The version of Braid. */
+export function packageVersion(): string {
+  const text = readFileSync(packageFile("package.json"), "utf8");
+  const [, version = "unknown"] = /"version": "([^"]+)"/.exec(text) ?? [];
+  return version;
 }

@@ -2,9 +2,8 @@
  * The command line as a function of its arguments: parses them, runs one command and returns its exit status. It loads
  * only the modules of that command.
  */
-import { readFileSync } from "node:fs";
 import { Command } from "commander";
-import { packageFile } from "../backends/package-file.ts";
+import { packageVersion } from "../backends/package-file.ts";
 import { type ExitStatus, exitStatus } from "./exit-status.ts";
 import { reportError } from "./terminal/report-error.ts";
 import type { Terminal } from "./terminal/terminal.ts";
@@ -24,6 +23,7 @@ const commands: Readonly<Record<string, (context: CommandContext) => Promise<Com
   run: async ({ terminal, finish, args }) => (await import("./run/command.ts")).runCommand(terminal, finish, args),
   verify: async ({ terminal, finish }) => (await import("./verify/command.ts")).verifyCommand(terminal, finish),
   explain: async ({ terminal, finish }) => (await import("./explain/command.ts")).explainCommand(terminal, finish),
+  compile: async ({ terminal, finish }) => (await import("./compile/command.ts")).compileCommand(terminal, finish),
   bench: async ({ terminal, finish, args }) =>
     (await import("./bench/command.ts")).benchCommand(terminal, finish, args),
   calibrate: async ({ terminal, finish, args }) =>
@@ -68,10 +68,4 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
   } catch (error) {
     return reportError(error, terminal, args.includes("--json"));
   }
-}
-
-function packageVersion(): string {
-  const text = readFileSync(packageFile("package.json"), "utf8");
-  const [, version = "unknown"] = /"version": "([^"]+)"/.exec(text) ?? [];
-  return version;
 }

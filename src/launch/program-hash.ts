@@ -16,3 +16,8 @@ export function programHash(program: Program): string {
 function plain(_: string, value: unknown): unknown {
   return value instanceof Map || value instanceof Set ? [...value] : value;
 }
+
+/** The Program without the statements that its commands come from, which never affect what they do. */
+export function withoutOrigins(program: Program): Program {
+  return { ...program, ranks: program.ranks.map((rank) => ({ ...rank, origins: [] })) };
+}

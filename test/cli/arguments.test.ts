@@ -37,7 +37,7 @@ const bad: readonly BadArguments[] = [
     args: ["lwoer", "x.ts"],
     expected: [
       "there is no command lwoer",
-      "lower, run, verify, explain, bench, calibrate, playground, doctor",
+      "lower, run, verify, explain, compile, bench, calibrate, playground, doctor",
       "did you mean lower?",
     ],
   },
@@ -45,7 +45,7 @@ const bad: readonly BadArguments[] = [
     args: ["prove", "x.ts"],
     expected: [
       "there is no command prove",
-      "expected: one of lower, run, verify, explain, bench, calibrate, playground, doctor",
+      "expected: one of lower, run, verify, explain, compile, bench, calibrate, playground, doctor",
     ],
   },
   { args: ["lower"], expected: ["missing required argument", "found: nothing", "expected: braid lower"] },

@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { generatedDocs } from "../../scripts/generated-docs.ts";
 import { withOptionTables } from "../../scripts/option-tables.ts";
+import { compileRows } from "../../src/cli/compile/compile-options.ts";
 import { benchRows } from "../../src/bench/bench-options.ts";
 import { flagOf, flagOfRow, namesOf } from "../../src/compile/options.ts";
 
@@ -27,6 +28,15 @@ it.each(["lower", "run", "verify", "explain", "calibrate"] as const)(
     expect(namesOf(command).filter((name) => !flags.has(flagOf(name)))).toEqual([]);
   },
 );
+
+it("every option of braid compile has its row", () => {
+  const flags = flagsIn("docs/command-line.md");
+  const all = [
+    ...namesOf("compile").map(flagOf),
+    ...Object.entries(compileRows).map(([name, row]) => flagOfRow(name, row)),
+  ];
+  expect(all.filter((flag) => !flags.has(flag))).toEqual([]);
+});
 
 it("every option of braid bench has its row", () => {
   const flags = flagsIn("docs/benchmark.md");

@@ -101,7 +101,17 @@ const functions: ReadonlySet<string> = new Set(
 describe("flags", () => {
   const flagsOf = new Map<string, ReadonlySet<string>>();
   beforeAll(async () => {
-    for (const command of ["lower", "run", "verify", "explain", "bench", "calibrate", "playground", "doctor"]) {
+    for (const command of [
+      "lower",
+      "run",
+      "verify",
+      "explain",
+      "compile",
+      "bench",
+      "calibrate",
+      "playground",
+      "doctor",
+    ]) {
       const { out } = await cli(command, "--help");
       flagsOf.set(command, new Set(out.match(flag)));
     }
@@ -110,7 +120,7 @@ describe("flags", () => {
   it.each(pages)("of every command in %s are flags that it has", (page) => {
     const text = read(page).replaceAll(/\\\n */g, "");
     const unknown = [
-      ...text.matchAll(/\bbraid (lower|run|verify|bench|calibrate|playground|doctor)\b([^`\n]*)/g),
+      ...text.matchAll(/\bbraid (lower|run|verify|compile|bench|calibrate|playground|doctor)\b([^`\n]*)/g),
     ].flatMap(([line, command = "", rest = ""]) =>
       (rest.match(flag) ?? []).filter((name) => flagsOf.get(command)?.has(name) === false).map((name) => [name, line]),
     );

@@ -44,10 +44,11 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   explain: [...core, "compile", "tune"],
   report: [...core, "compile", "explain"],
   backends: [...data, "machine", "kernels", "trace", "compile"],
+  plan: [...core, "compile", "backends"],
   launch: ["support", "diagnostics", "commands", "trace", "backends"],
   executor: [...core, "compile", "tune", "backends", "launch", "."],
   bench: [...core, "compile", "tune", "backends", "launch", "executor", "."],
-  cli: [...core, "compile", "tune", "backends", "launch", "executor", "bench", "explain", "report", "."],
+  cli: [...core, "compile", "tune", "backends", "launch", "executor", "bench", "explain", "plan", "report", "."],
   ".": [...core, "compile", "tune", "explain", "backends", "executor"],
 };
 

@@ -2,11 +2,14 @@
  * The CUDA back end: one process per GPU. Its Rendezvous connects the processes. `open` takes only this process's rank.
  */
 import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
-import type { Backend, Group, OpenOptions, Prepared } from "../backend.ts";
+import type { Backend, Group, OpenOptions } from "../backend.ts";
 import { createFlightRecorder, type FlightRecorder } from "../flight/flight-recorder.ts";
 import { attentionObstacle } from "./attention/availability.ts";
 import { defaultCacheFolder } from "./kernels/compiler.ts";
-import { prepareProgram } from "./prepared-program.ts";
+import type { Gpu } from "./gpu.ts";
+import { prepareDevice, type PreparedDevice } from "./prepared-device.ts";
+import { byBuffer, programList } from "./prepared-program.ts";
+import type { DeviceList } from "./run/prepared-list.ts";
 import { options as schema, type OptionValue } from "../../compile/options.ts";
 import { requireOptions } from "../../compile/options/resolve.ts";
 import type { GraphUse } from "./run/runner.ts";
@@ -43,8 +46,7 @@ export function createCudaBackend(options: CudaOptions): Backend {
 }
 
 function openGroup({ world, localRanks }: OpenOptions, options: CudaOptions): Group {
-  const { rendezvous, graph = "auto", timeout = usualTimeout, cacheFolder = defaultCacheFolder() } = options;
-  const { rank, worldSize } = rendezvous;
+  const { rank, worldSize } = options.rendezvous;
   if (world !== worldSize || localRanks.length !== 1 || localRanks[0] !== rank) {
     fail({
       code: "device-count",
@@ -55,12 +57,35 @@ function openGroup({ world, localRanks }: OpenOptions, options: CudaOptions): Gr
       help: "start one process per GPU: `braid run --on cuda` does, and so do torchrun, mpirun and srun",
     });
   }
+  const group = openDeviceGroup(options);
+  return {
+    prepare: async (program) => {
+      const list = (): DeviceList => programList(program, rank, { multiprocessors: group.gpu.smCount });
+      return byBuffer(await group.prepare(list), program, rank);
+    },
+    close: group.close,
+  };
+}
+
+/** This process's rank, for device operations that were planned before. */
+export interface DeviceGroup {
+  readonly gpu: Pick<Gpu, "name" | "capability" | "smCount">;
+  /** Collective: all ranks call it together. `list` is called once. */
+  readonly prepare: (list: () => DeviceList) => Promise<PreparedDevice>;
+  readonly close: () => Promise<void>;
+}
+
+/** Throws `backend-unavailable`, `gpu-unsupported` and `gpu-call-failed`. */
+export function openDeviceGroup(options: CudaOptions): DeviceGroup {
+  const { rendezvous, graph = "auto", timeout = usualTimeout, cacheFolder = defaultCacheFolder() } = options;
+  const { rank } = rendezvous;
   const session = openSession({ rendezvous, cacheFolder, flight: options.flight ?? createFlightRecorder() });
   let failure: string | null = null;
   return {
-    prepare: async (program): Promise<Prepared> => {
+    gpu: session.gpu,
+    prepare: async (list) => {
       if (failure !== null) brokenGroup(rank, failure);
-      const prepared = await prepareProgram(session, program, {
+      const prepared = await prepareDevice(session, list(), {
         graph,
         timeout: 1000 * timeout,
         broken: (reason) => {

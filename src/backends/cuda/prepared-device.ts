@@ -1,9 +1,8 @@
 /** A rank's device operations prepared: memory placed, kernels compiled, slots zeroed on all ranks. */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { invariant } from "../../support/invariant.ts";
 import type { Prepared } from "../backend.ts";
 import { type Arenas, placeArenas } from "./bind/spaces.ts";
-import type { Place } from "./ops/address.ts";
+import type { TensorPlace } from "./ops/address.ts";
 import { createResources, type Resources } from "./resources.ts";
 import { type DeviceList, prepareList } from "./run/prepared-list.ts";
 import { createRunner, type RunnerOptions } from "./run/runner.ts";
@@ -15,9 +14,9 @@ export type PrepareOptions = RunnerOptions;
 
 export interface PreparedDevice extends Pick<Prepared, "execute" | "release"> {
   /** Copies bytes into this rank's memory. */
-  readonly write: (place: Place, bytes: Uint8Array) => void;
+  readonly write: (place: TensorPlace, bytes: Uint8Array) => void;
   /** A copy of bytes of this rank's memory. */
-  readonly read: (place: Place, bytes: number) => Uint8Array;
+  readonly read: (place: TensorPlace, bytes: number) => Uint8Array;
 }
 
 /** Collective: all ranks call it together. */
@@ -53,10 +52,10 @@ async function prepareWith(
   const runner = createRunner(session, notes, prepared, await session.clock(), resources, options);
   let released = false;
   return {
-    write: (place, bytes) => staging.upload(ownAddress(place, arenas), bytes),
+    write: (place, bytes) => staging.upload(arenas.addressOf(place), bytes),
     read: (place, count) => {
       const bytes = new Uint8Array(count);
-      staging.download(ownAddress(place, arenas), bytes);
+      staging.download(arenas.addressOf(place), bytes);
       return bytes;
     },
     execute: (run) => runner(run ?? {}),
@@ -80,11 +79,6 @@ async function zeroSlots(
     signal: rendezvous.signal,
     expired: () => busyGpu(gpu.rank, timeout),
   });
-}
-
-function ownAddress(place: Place, { addressOf }: Arenas): number {
-  invariant(place.space !== "scratch", "no tensor lies in scratch", place);
-  return addressOf(place);
 }
 
 function busyGpu(rank: number, timeout: number): never {

@@ -8,6 +8,7 @@ import {
   type OptionValue,
   rowOf,
 } from "../../compile/options.ts";
+import { type CompileGiven, compileNames } from "./compile-names.ts";
 import { printOption } from "../../compile/options/resolve.ts";
 
 /** Keyed by flag. Options that only affect what is printed may differ. */
@@ -30,6 +31,11 @@ export function programOptions(flags: Options<NamesOf<"run"> & NamesOf<"explain"
       .filter((name) => name !== "profile" || flags.scheduleChoice === "auto")
       .flatMap((name) => textOf(name, flags[name])),
   );
+}
+
+/** Given options as text, keyed by flag. */
+export function printedGiven(given: CompileGiven): Readonly<Record<string, string>> {
+  return Object.fromEntries(compileNames.flatMap((name) => textOf(name, given[name])));
 }
 
 function textOf<K extends OptionName>(

@@ -17,9 +17,10 @@ import { keysOf } from "../../support/keys-of.ts";
 
 /** A command on a program file or a dump, with its flags. `argument`: `[file]` if it can do without. */
 export function programCommand(name: CommandName, argument = "<file>"): Command {
-  const file = "program file (.ts, .js, .mjs) or dump (.hir, .txt, .log, .out)";
-  return addFlags(new Command(name).argument(argument, file), name);
+  return addFlags(new Command(name).argument(argument, fileArgument), name);
 }
+
+export const fileArgument = "program file (.ts, .js, .mjs) or dump (.hir, .txt, .log, .out)";
 
 /**
  * Adds the flags of the options that the command `name` takes, and of `own` rows that are not in the schema, by group.

@@ -9,6 +9,7 @@ import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { compileNames } from "../flags/compile-names.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
+import { isPlan } from "../plan/is-plan.ts";
 import { withProgress } from "../terminal/progress.ts";
 import type { RunFlags } from "./run-file.ts";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -25,6 +26,10 @@ export function runCommand(
 ): Command {
   const command = programCommand("run").description("Runs a program on all its devices, with random inputs.");
   return command.action(async (file: string, flags: RunFlags) => {
+    if (await isPlan(file)) {
+      const { runPlanCommand } = await import("../plan/run-command.ts");
+      return finish(await runPlanCommand(file, flags, command, { terminal, args, rankSlack }));
+    }
     const given = await givenDevices(command, file, flags);
     const where = whereToRun(flags.on, given, flags.devices);
     const run = async (world: World | null, flight: FlightRecorder): Promise<ExitStatus> => {

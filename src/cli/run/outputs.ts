@@ -54,6 +54,7 @@ export function outputsByName(
   return new Map(outputs.map((id, i) => [at(namesOfTensor(at(tensors, id)), 0), at(at(copies, i), 0).tensor]));
 }
 
-function fingerprint(tensor: Tensor): string {
+/** Equal for equal bits. */
+export function fingerprint(tensor: Tensor): string {
   return createHash("sha256").update(tensorBytes(tensor)).digest("hex").slice(0, 16);
 }

@@ -43,7 +43,7 @@ function headline({ file, flags, choice, milliseconds }: RunResult): string {
 }
 
 /** One run's time, or the least, median and greatest of several. */
-function timeText(milliseconds: readonly number[]): string {
+export function timeText(milliseconds: readonly number[]): string {
   const sorted = milliseconds.toSorted((a, b) => a - b);
   const text = (index: number): string => at(sorted, index).toFixed(2);
   const last = sorted.length - 1;

@@ -6,6 +6,7 @@ import { type ExitStatus, exitStatus, statusOf } from "../exit-status.ts";
 import { compileNames } from "../flags/compile-names.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
+import { isPlan } from "../plan/is-plan.ts";
 import { withProgress } from "../terminal/progress.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -23,6 +24,10 @@ export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) =
     }
     if (file === undefined) {
       return command.error("error: missing required argument 'file'", { code: "commander.missingArgument" });
+    }
+    if (await isPlan(file)) {
+      const { verifyPlan } = await import("../plan/verify-plan.ts");
+      return finish(await verifyPlan(file, command, flags.json, terminal));
     }
     const given = givenOptions(command, compileNames);
     const all = { ...flags, devices: (await givenDevices(command, file, flags)) ?? flags.devices };

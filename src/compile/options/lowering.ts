@@ -10,6 +10,7 @@ export const loweringRows = {
     ...lowering,
     kind: oneOf(["nccl", "cuda", "ucc"]),
     default: "nccl",
+    defaultOf: { compile: "cuda" },
     help: "communication backend to lower to; --on says where the program runs",
   },
   p2p: {

@@ -12,7 +12,7 @@ export const optionGroups = {
 
 export type OptionGroup = keyof typeof optionGroups;
 
-export type CommandName = "lower" | "run" | "verify" | "explain" | "bench" | "calibrate";
+export type CommandName = "lower" | "run" | "verify" | "explain" | "compile" | "bench" | "calibrate";
 
 /** A row without the type of its value. */
 export interface OptionRow {
@@ -37,6 +37,6 @@ export type RowsFor<Options> = {
 };
 
 /** The commands that compile a program. */
-export const onPrograms = ["lower", "run", "verify", "explain"] as const;
+export const onPrograms = ["lower", "run", "verify", "explain", "compile"] as const;
 /** The commands that measure a machine. */
 export const onMachines = ["bench", "calibrate"] as const;

@@ -1,7 +1,7 @@
 /** Run options: where and how a Program runs, and what is checked. */
 import * as v from "valibot";
 import { kindOf, oneOf, seconds, text, wholeNumber } from "./kinds.ts";
-import { onMachines, onPrograms, type OptionRow } from "./row.ts";
+import { onMachines, type OptionRow } from "./row.ts";
 
 /** The file of an input; without a name, a file that has names itself. */
 export interface InputFile {
@@ -29,7 +29,7 @@ const run = { group: "run", commands: ["run"] } as const;
 export const runRows = {
   on: {
     ...run,
-    commands: [...onPrograms, ...onMachines],
+    commands: ["lower", "run", "verify", "explain", ...onMachines],
     kind: oneOf(["cpu", "cuda"]),
     default: "cpu",
     defaultOf: { explain: "cuda" },

@@ -32,6 +32,8 @@ export interface ProgressWord {
 
 /** An address that bytes can be added to. */
 export type Place = Extract<Address, { readonly offset: number }>;
+/** Where a tensor lies. */
+export type TensorPlace = Exclude<Place, { readonly space: "scratch" }>;
 
 /** No access of a kernel is wider, so a higher alignment means nothing to a plan. */
 export const tensorAlignment = 16;
@@ -43,7 +45,7 @@ export function alignmentOf({ offset }: Place): number {
   return alignment;
 }
 
-export function plus(place: Place, bytes: number): Place {
+export function plus<P extends Place>(place: P, bytes: number): P {
   return bytes === 0 ? place : { ...place, offset: place.offset + bytes };
 }
 

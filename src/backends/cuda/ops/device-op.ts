@@ -12,7 +12,7 @@ import type { Graph } from "../attention/graph.ts";
 import type { GemmLayout } from "../matmul/gemm-layout.ts";
 import type { NcclCall } from "../nccl/plan-builder.ts";
 import type { Team } from "../nccl/teams.ts";
-import type { Address, Word } from "./address.ts";
+import type { Address, TensorPlace, Word } from "./address.ts";
 import type { MemoryOperation } from "./memory-operations.ts";
 
 interface OpBase {
@@ -125,7 +125,7 @@ export interface BoundTensor {
   readonly shape: readonly number[];
   readonly bytes: number;
   /** A tensor in symmetric memory is copied there before a run, or from there afterwards. Others are bound in place. */
-  readonly place: Address;
+  readonly place: TensorPlace;
 }
 
 /** The memory that a rank binds. */

@@ -10,8 +10,8 @@ export interface ListNotes {
   readonly world: number;
   readonly commandCount: number;
   readonly kindOf: (command: number) => Command["kind"];
-  /** `waitSignal slot 3`. */
-  readonly textOf: (command: number) => string;
+  /** The text after its kind: `slot 3`. */
+  readonly detailsOf: (command: number) => string;
   readonly statementOf: (command: number) => string;
   /** Made when it is first asked for. */
   readonly flight: () => FlightPlan;
@@ -25,8 +25,13 @@ export function programNotes(program: Program, rank: number): ListNotes {
     world: program.ranks.length,
     commandCount: own.commands.length,
     kindOf: (command) => at(own.commands, command).kind,
-    textOf: (command) => `${at(own.commands, command).kind} ${commandDetails(own, command)}`,
+    detailsOf: (command) => commandDetails(own, command),
     statementOf: (command) => originText(at(own.origins, command)),
     flight: () => (flight ??= flightPlans(program)(rank)),
   };
+}
+
+/** `waitSignal slot 3`. */
+export function commandText({ kindOf, detailsOf }: ListNotes, command: number): string {
+  return `${kindOf(command)} ${detailsOf(command)}`;
 }

@@ -7,12 +7,12 @@ import type { SlotId } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
 import { touchesPeers } from "../../../commands/barriers.ts";
 import { at, invariant } from "../../../support/invariant.ts";
-import { type Address, type Place, plus, type Word } from "./address.ts";
+import { type Address, plus, type TensorPlace, type Word } from "./address.ts";
 import type { BoundTensor, DeviceMemoryNeeds } from "./device-op.ts";
 
 export interface Places {
   /** Of the rank's own buffers and all symmetric ones. */
-  readonly addressOf: (ref: BufferRef) => Place;
+  readonly addressOf: (ref: BufferRef) => TensorPlace;
   /** The slot's word, in the memory of the rank that waits. */
   readonly wordOf: (slot: SlotId) => Word;
   /** The gate of a link kernel; `command` is one of this rank's. */
@@ -27,7 +27,7 @@ const symmetricAlignment = 256;
 export function placesOf(program: Program, rank: number): Places {
   const bound = boundTensors(program, rank);
   const numbers = new Map([...bound.in, ...bound.out].map(({ id, number }) => [id, number]));
-  const startOf = (buffer: PlacedBuffer): Place => {
+  const startOf = (buffer: PlacedBuffer): TensorPlace => {
     const { arena, offset } = buffer;
     if (arena === "symmetric") return { space: "symmetric", rank: buffer.rank, offset };
     invariant(buffer.rank === rank, "a rank touches only symmetric buffers of its peers", { rank, buffer });

@@ -2,7 +2,7 @@
 import type { Place } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { failedAt } from "../bindings/call-error.ts";
-import type { ListNotes } from "../ops/list-notes.ts";
+import { commandText, type ListNotes } from "../ops/list-notes.ts";
 import type { Communicator } from "../nccl/communicators.ts";
 import type { Session } from "../session.ts";
 import type { Flight } from "../../flight/flight-recorder.ts";
@@ -55,8 +55,9 @@ function runActions(notes: ListNotes, { actions, commandOf, busy, flight }: Enqu
 }
 
 /** `command` -1 stands for an edge that the planner added. */
-function placeOf({ rank, flight, textOf, statementOf }: ListNotes, command: number): Place {
+function placeOf(notes: ListNotes, command: number): Place {
+  const { rank, flight, statementOf } = notes;
   if (command < 0) return { kind: "command", rank, stream: 0, text: "an edge at the start or end of the list" };
-  const text = `command ${command}, ${textOf(command)}, of ${statementOf(command)}`;
+  const text = `command ${command}, ${commandText(notes, command)}, of ${statementOf(command)}`;
   return { kind: "command", rank, stream: at(flight().commands, command).stream, text };
 }

@@ -1,6 +1,6 @@
 /** Where a stream of a hanging run stands, as one line. */
 import { at } from "../../../../support/invariant.ts";
-import type { ListNotes } from "../../ops/list-notes.ts";
+import { commandText, type ListNotes } from "../../ops/list-notes.ts";
 
 /** The command that a stream has reached. */
 export interface Standing {
@@ -20,7 +20,7 @@ export function stuckStream(notes: ListNotes, stream: number, standing: Standing
   const name = at(notes.flight().streams, stream);
   if (standing === null) return `rank ${rank}, ${name}: has not reached a command that waits for a peer`;
   const { command } = standing;
-  return `rank ${rank}, ${name}: reached command ${command}, ${notes.textOf(command)}${waitsFor(notes, standing)} (${notes.statementOf(command)})`;
+  return `rank ${rank}, ${name}: reached command ${command}, ${commandText(notes, command)}${waitsFor(notes, standing)} (${notes.statementOf(command)})`;
 }
 
 function waitsFor(notes: ListNotes, standing: Standing): string {

@@ -1,0 +1,80 @@
+/** Compiles a program file or a dump and writes its plan. Nothing is printed here. */
+import { requireLinked, requireVerified, verified } from "../../compile/compile.ts";
+import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
+import { pickOptions } from "../../compile/options/resolve.ts";
+import { indexLimits } from "../../ir/index-limits.ts";
+import { programHash, withoutOrigins } from "../../launch/program-hash.ts";
+import { makePlan } from "../../plan/make-plan.ts";
+import type { CompileGiven } from "../flags/compile-names.ts";
+import { printedGiven } from "../flags/compared-options.ts";
+import { profileToChooseWith } from "../flags/profile.ts";
+import { packageVersion } from "../../backends/package-file.ts";
+import { requirePlanFolder, writePlanFolder } from "../plan/plan-folder.ts";
+import type { Building } from "../program/apart/build-apart.ts";
+import { buildProgram } from "../program/build-program.ts";
+import { compileFile } from "../program/compile-file.ts";
+import { requireNotLowered } from "../program/dump-file.ts";
+import { inputSizes } from "../program/input-sizes.ts";
+import type { Step } from "../terminal/progress.ts";
+import type { CompileOwnFlags } from "./compile-options.ts";
+
+export type CompileCommandFlags = Options<NamesOf<"compile">> & CompileOwnFlags;
+
+export interface CompileResult {
+  readonly file: string;
+  readonly folder: string;
+  readonly devices: number;
+  /** The chosen schedule and the reason; null if none was to be chosen. */
+  readonly choice: string | null;
+  /** Verified, of all ranks. */
+  readonly commands: number;
+  /** Of all ranks. */
+  readonly operations: number;
+  readonly kernels: number;
+  /** Of all files. */
+  readonly bytes: number;
+  readonly files: readonly string[];
+}
+
+/** Throws the verifier's findings, `plan-unsupported` and `file-unwritable`. */
+export async function compilePlan(
+  file: string,
+  flags: CompileCommandFlags,
+  given: CompileGiven,
+  { building, step }: { readonly building: Building | null; readonly step: Step },
+): Promise<CompileResult> {
+  const folder = flags.o;
+  await requirePlanFolder(folder);
+  const profile = await profileToChooseWith(flags);
+  const lowering = pickOptions(loweringNames, given);
+  step(`loading ${file}`);
+  const { backend: _, ...asked } = lowering;
+  requireNotLowered(file, asked);
+  const { source, signature, reference } = await buildProgram(file, flags, lowering, building);
+  const sizes = inputSizes(signature, flags.sizes);
+  step(`compiling for ${flags.devices} devices`);
+  const all = { ...flags, on: "cuda" } as const;
+  const { compiled, choice } = await compileFile(file, source, all, given, sizes, profile);
+  const compilation = requireVerified(verified(requireLinked(compiled), { notes: false }));
+  const { capability, multiprocessors } = flags;
+  const plan = makePlan(compilation, {
+    braid: packageVersion(),
+    program: programHash(withoutOrigins(compilation.program)),
+    options: printedGiven(given),
+    target: { capability, multiprocessors },
+    limits: reference === null ? new Map() : indexLimits(reference.data(), sizes),
+  });
+  step(`writing ${folder}`);
+  const bytes = await writePlanFolder(folder, plan.files);
+  return {
+    file,
+    folder,
+    devices: flags.devices,
+    choice: choice?.reason ?? null,
+    commands: compilation.report.size.commands,
+    operations: plan.operations,
+    kernels: [...plan.files.keys()].filter((name) => name.endsWith(".cu")).length,
+    bytes,
+    files: [...plan.files.keys()],
+  };
+}

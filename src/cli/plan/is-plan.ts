@@ -1,0 +1,10 @@
+/** Tells plans from program files and dumps. It loads nothing of plans. */
+import { stat } from "node:fs/promises";
+import path from "node:path";
+
+/** Whether FILE of a command line is a plan: a folder, or its plan.json. */
+export async function isPlan(file: string): Promise<boolean> {
+  if (path.basename(file) === "plan.json") return true;
+  const found = await stat(file).catch(() => null);
+  return found?.isDirectory() === true;
+}
