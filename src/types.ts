@@ -89,7 +89,7 @@ export type { Marker, MarkerName } from "./ir/marker.ts";
 export type { NumberOperand } from "./ir/ops/number-operand.ts";
 export type { CallSite } from "./support/call-site.ts";
 export type { TracedRunInfo } from "./trace/chrome/chrome-trace.ts";
-export type { Alternative, ChangedOptions, LeftOut } from "./explain/alternatives.ts";
+export type { Alternative, ChangedOptions, LeftOutForm } from "./explain/alternatives.ts";
 export type { LoopRefusal } from "./passes/stream-loops/loop-refusals.ts";
 export type { LoopRule } from "./passes/stream-loops/loop-rules.ts";
 export type { FusionObstacle } from "./passes/stream-loops/group/group-loops.ts";

@@ -6,6 +6,7 @@ import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { simulate } from "../simulate/simulate.ts";
+import { timeText } from "../support/quantities.ts";
 import { type ScheduleCandidate, copyLoops, eitherLoop, libraryLoops, serial } from "../tune/choose/candidates.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 
@@ -74,7 +75,7 @@ function compiledOrRefusal(source: ProgramSource, options: CompileOptions): AnyC
 }
 
 /** A form of which the schedule choice has no candidate. */
-export interface LeftOut {
+export interface LeftOutForm {
   readonly name: string;
   readonly because: string;
 }
@@ -82,18 +83,20 @@ export interface LeftOut {
 /** Of a program of one region: the forms that the choice did not simulate, and why. */
 export function leftOut(
   source: ProgramSource,
-  { considered, regions }: ScheduleChoice<AnyCompilation>,
+  { considered, regions, leftOut: tooSlow }: ScheduleChoice<AnyCompilation>,
   options: CompileOptions,
-): readonly LeftOut[] {
+): readonly LeftOutForm[] {
   if (regions.length > 0) return [];
+  const bounded = tooSlow.map(({ name, least }) => ({ name, because: `takes at least ${timeText(least)}` }));
   const names = considered.map(({ candidate }) => candidate.name.split(", ")[0]);
   const whole = considered.map(({ candidate }) => candidate.name);
-  const isIn = (name: string): boolean => whole.includes(name) || names.includes(name);
+  const isIn = (name: string): boolean =>
+    [...whole, ...names].includes(name) || tooSlow.some((each) => each.name === name);
   const roots: readonly Pick<ScheduleCandidate, "name" | "lowering">[] = [
     ...[serial, ...libraryLoops].filter(({ name }) => !whole.includes(name)),
     ...copyLoops.filter(({ name }) => !isIn(name) && !isIn(eitherLoop)),
   ];
-  return roots.map(({ name, lowering }) => {
+  const excluded = roots.map(({ name, lowering }) => {
     const given = new Map<string, unknown>(Object.entries(options));
     const excluding = Object.entries(lowering).find(
       ([option, value]) => given.get(option) !== undefined && given.get(option) !== value,
@@ -103,4 +106,5 @@ export function leftOut(
     const compiled = compiledOrRefusal(source, { ...options, ...lowering });
     return { name, because: typeof compiled === "string" ? compiled : "the same commands as another" };
   });
+  return [...bounded, ...excluded];
 }

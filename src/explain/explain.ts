@@ -18,7 +18,7 @@ import { serial as serialForm } from "../tune/choose/candidates.ts";
 import { choose } from "../tune/choose/choose.ts";
 import type { ChooseOptions } from "../tune/choose/consider.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
-import { type Alternative, alternatives, type LeftOut, leftOut } from "./alternatives.ts";
+import { type Alternative, alternatives, type LeftOutForm, leftOut } from "./alternatives.ts";
 import { type ExplainedRun, explainRun, type TracedRun } from "./explain-run.ts";
 import { intervalOf, type PredictedInterval } from "./interval.ts";
 
@@ -47,7 +47,7 @@ export interface Explanation {
   /** What other options would gain; null if they were not predicted: of a chosen schedule, or of a large program. */
   readonly alternatives: readonly Alternative[] | null;
   /** Forms that the choice of a schedule left out. */
-  readonly leftOut: readonly LeftOut[];
+  readonly leftOut: readonly LeftOutForm[];
   /** Bytes of inputs, outputs and temporaries of the rank that needs the most. */
   readonly peakBytes: number;
 }
@@ -60,8 +60,9 @@ export interface MeasuredRun {
 
 /** Throws what `compile` and, with `scheduleChoice: "auto"`, `choose` throw. */
 export function explain(source: ProgramSource, options: ExplainOptions, profile: MachineProfile): Explanation {
-  const { compilation, choice } = compileToExplain(source, options, profile);
-  return explainCompiled(source, compilation, { ...options, choice, profile, measured: null });
+  const { scheduleChoice = "given", ...given } = options;
+  const { compilation, choice } = compileToExplain(source, { ...given, scheduleChoice }, profile);
+  return explainCompiled(source, compilation, { ...given, choice, profile, measured: null });
 }
 
 /** What `explain` explains. Throws what it throws, and `bad-option` for a choice without a profile. */
@@ -121,7 +122,7 @@ export function explainCompiled(
   };
 }
 
-/** Each alternative takes as long as the explanation: about 20 ms for so many commands of all ranks. */
+/** Each alternative is compiled and simulated, which takes as long as the explanation itself. */
 const fewCommands = 2000;
 
 function commandCount({ ranks }: Program): number {

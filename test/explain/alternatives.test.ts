@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, explain, Fusion, linear } from "braid";
 import reduceRotated from "../fixtures/stream-parallel-type/reduce-rotated.ts";
-import { machine, perMegabyte, transfersAt } from "./machine.ts";
+import { machine, noCosts, perMegabyte, transfersAt } from "./machine.ts";
 
 /** Rows of x are gathered in four chunks, each spread over the devices. */
 function gathering(): Fusion {
@@ -51,5 +51,17 @@ describe("other options", () => {
     );
     expect(alternatives).toBeNull();
     expect(leftOut).toContainEqual({ name: "get", because: "backend is given as nccl" });
+  });
+
+  it("name the forms that a chosen schedule did not simulate, with the least time of each", () => {
+    const copies = perMegabyte(1);
+    const slow = machine({ costs: { ...noCosts, signal: 5000 }, peerCopies: copies, kernelCopies: copies });
+    const { leftOut, serial } = explain(gathering(), { ...options, scheduleChoice: "auto" }, slow);
+    for (const name of ["get", "put"]) {
+      const because = expect.stringMatching(/^takes at least 1\d\.\d\d ms$/u) as string;
+      expect(leftOut.filter((each) => each.name === name)).toEqual([{ name, because }]);
+    }
+    expect(leftOut.filter(({ because }) => because.includes("scheduleChoice"))).toEqual([]);
+    expect(serial).not.toBeNull();
   });
 });

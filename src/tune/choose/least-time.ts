@@ -36,8 +36,9 @@ export function leastTime(recorded: Program, { peerCopies, kernelCopies, costs }
 
 /** Of copies of that many bytes together: each has the rate of its size, none of which is larger than the whole. */
 function leastInParts(timings: readonly Timing[], bytes: number): number {
-  const sizes = [bytes, ...timings.map((timing) => timing.bytes).filter((size) => size < bytes)];
-  return Math.min(...sizes.map((size) => (size === 0 ? 0 : timeOf(timings, size) * (bytes / size))));
+  if (bytes === 0) return 0;
+  const sizes = [bytes, ...timings.map((timing) => timing.bytes).filter((size) => size > 0 && size < bytes)];
+  return Math.min(...sizes.map((size) => timeOf(timings, size) * (bytes / size)));
 }
 
 /** Slots each of whose signals a wait takes. */
