@@ -9,28 +9,33 @@ import { readmeProgram } from "../support/readme.ts";
 const root = path.resolve(import.meta.dirname, "../..");
 let folder: ProgramFolder;
 let pipeline: string;
+let plan: string;
 beforeAll(() => {
   folder = programFolder();
   pipeline = folder.write("pipeline.ts", readmeProgram());
+  plan = path.join(folder.path, "plan/");
 });
 afterAll(() => {
   folder.remove();
 });
 
-describe.each(["README.md", "docs/command-line.md", "docs/examples.md"])("%s", (page) => {
-  const commands = consoleCommands(page);
+describe.each(["README.md", "docs/command-line.md", "docs/examples.md", "docs/explain.md", "docs/plan.md"])(
+  "%s",
+  (page) => {
+    const commands = consoleCommands(page);
 
-  it("shows commands", () => {
-    expect(commands.length).toBeGreaterThan(0);
-  });
+    it("shows commands", () => {
+      expect(commands.length).toBeGreaterThan(0);
+    });
 
-  it.each(commands)("$command", async ({ command, output }) => {
-    const { out, err } = await cli(...argumentsOf(command));
-    const printed = withoutTimes((out + err).replaceAll(pipeline, "pipeline.ts").trim());
-    const shown = withoutTimes(output);
-    if (!matches(printed, shown)) expect(printed).toBe(shown);
-  });
-});
+    it.each(commands)("$command", async ({ command, output }) => {
+      const { out, err } = await cli(...argumentsOf(command));
+      const printed = withoutTimes((out + err).replaceAll(pipeline, "pipeline.ts").replaceAll(plan, "plan/").trim());
+      const shown = withoutTimes(output);
+      if (!matches(printed, shown)) expect(printed).toBe(shown);
+    });
+  },
+);
 
 it("the README's program has about 20 lines", () => {
   expect(readmeProgram().trim().split("\n").length).toBeLessThanOrEqual(20);
@@ -43,12 +48,16 @@ it.each([1, 2, 3, 5, 8])("the README's program runs on %d devices", async (devic
   expect(out).toMatch(/\[1000, 32\] +924fd47dfeb981ee .* passed$/m);
 });
 
-/** `npx braid ...`, or `npm ci && npm start` as package.json defines it; `pipeline.ts` is the README's program. */
+/** `npx braid ...`, or `npm ci && npm start` as package.json defines it; `pipeline.ts` is the README's program, `plan/` a folder. */
 function argumentsOf(command: string): readonly string[] {
   const [, start = ""] = /"start": "node dist\/cli\/main\.js ([^"]+)"/.exec(read("package.json")) ?? [];
   const text = command === "npm ci && npm start" ? start : command.replace(/^npx braid /, "");
   expect(text).not.toBe(command);
-  return text.split(" ").map((part) => (part === "pipeline.ts" ? pipeline : part));
+  const places = new Map([
+    ["pipeline.ts", pipeline],
+    ["plan/", plan],
+  ]);
+  return text.split(" ").map((part) => places.get(part) ?? part);
 }
 
 function read(file: string): string {
