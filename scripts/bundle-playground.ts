@@ -7,6 +7,7 @@ import path from "node:path";
 import { gzipSync } from "node:zlib";
 import { build, type Plugin } from "rolldown";
 import { exampleRows } from "./example-rows.ts";
+import { thirdParty } from "./third-party.ts";
 
 const root = path.dirname(import.meta.dirname);
 const folder = path.join(root, "playground");
@@ -51,11 +52,12 @@ const executor = `export class MultiDeviceExecutor { static async create() { ${r
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 
+const packages = thirdParty();
 const common = { platform: "browser", transform: { target: "es2022" } } as const;
 await build({
   ...common,
   input: { page: path.join(folder, "page/main.tsx") },
-  plugins: [virtual],
+  plugins: [virtual, packages.plugin],
   // The timeline brings its style sheet as a text.
   moduleTypes: { ".css": "text" },
   output: { dir: out, entryFileNames: "[name].js", chunkFileNames: "chunks/[name].js", minify: true },
@@ -68,10 +70,11 @@ for (const [name, file, stubs] of [
   await build({
     ...common,
     input: { [name]: path.join(folder, file) },
-    plugins: [without(stubs)],
+    plugins: [without(stubs), packages.plugin],
     output: { dir: out, entryFileNames: "[name].js", format: "iife", minify: true, codeSplitting: false },
   });
 }
+writeFileSync(path.join(out, "licenses.txt"), packages.text());
 const own = readdirSync(path.join(folder, "styles")).sort();
 const sheets = [
   path.join(root, "node_modules/uplot/dist/uPlot.min.css"),

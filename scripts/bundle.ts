@@ -3,9 +3,10 @@
  * writes their declarations. Opening a file takes Node longer than running it, and a command would load up to 490 of
  * them.
  */
-import { readdirSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { build } from "rolldown";
+import { thirdParty } from "./third-party.ts";
 
 const root = path.dirname(import.meta.dirname);
 const dist = path.join(root, "dist");
@@ -40,13 +41,17 @@ const { output } = await build({
 
 /** The script of report pages, which the command line writes into them: one file with the packages that it uses. */
 const page = path.join("report", "page.js");
+const packages = thirdParty();
 await build({
   input: path.join(root, "src/report/page/main.ts"),
+  plugins: [packages.plugin],
   platform: "browser",
   moduleTypes: { ".css": "text" },
   transform: { target: "es2022" },
   output: { file: path.join(dist, page), format: "esm", minify: true },
 });
+const script = readFileSync(path.join(dist, page), "utf8");
+writeFileSync(path.join(dist, page), `/*!\n${packages.text()}\n*/\n${script}`);
 
 // Files of an earlier build would be packed too. Those of the playground are of another build.
 const built = new Set([...output.map(({ fileName }) => path.normalize(fileName)), page]);
