@@ -6,6 +6,8 @@
  *   T6 = matmul(T5, T1)
  */
 const tensor = /\b(T\d+)_[a-z]_\w+\[[^\]]*\](?: \(DeviceMesh\{.*?\}\))?/g;
+/** nvFuser puts blanks before the bracket that ends a linear. */
+const call = /( = \w+\(.*\S)\s+\)$/;
 const allocation = /ALLOCATE\(buffer=(T\d+),.*\)$/;
 
 /** Returns one line, without the names of tensors, which the finding lists. Other text stays unchanged. */
@@ -15,5 +17,6 @@ export function shortStatement(statement: string): string {
     .replace(/\s*\n\s*/g, " ")
     .replace(/;$/, "")
     .replaceAll(tensor, "$1")
+    .replace(call, "$1)")
     .replace(allocation, "ALLOCATE(buffer=$1)");
 }

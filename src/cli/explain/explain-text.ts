@@ -1,5 +1,6 @@
 /** The output of `braid explain`: verdict, regions, causes and what to change, as text and as the document of --json. */
 import Table from "cli-table3";
+import { shortStatement } from "../../commands/short-statement.ts";
 import { causes } from "../../explain/causes.ts";
 import type { ExplainedRun } from "../../explain/explain-run.ts";
 import type { Explanation } from "../../explain/explain.ts";
@@ -148,11 +149,9 @@ function ratio(value: number): string {
   return `${value.toFixed(2)} times as long`;
 }
 
-/** A statement without what its tensors are, to fit a column. */
+/** A statement that fits a column. */
 function shortened(statement: string): string {
-  const short = statement
-    .replaceAll(/(T\d+)_\w+\[[^\]]*\](?: \(DeviceMesh\{[^}]*\}\))?/g, "$1")
-    .replaceAll(/\s+/g, " ");
+  const short = shortStatement(statement);
   return short.length <= 48 ? short : `${short.slice(0, 45)}...`;
 }
 
