@@ -64,15 +64,17 @@ async function requireFile(file: string, absolute: string): Promise<void> {
     place: { kind: "file", path: file },
     found: problem,
     expected: `a readable file that ends in ${extensions.join(", ")}, or in .hir, .txt, .log, .out for a dump`,
-    help: `check the path; it resolves to ${absolute}`,
+    help: `check the path; it resolves to ${absolute}${problem === directory ? " (a plan has a plan.json)" : ""}`,
   });
 }
+
+const directory = "a directory";
 
 /** The reason why a file cannot be a program file, if there is one. */
 async function unreadable(absolute: string): Promise<string | undefined> {
   try {
     const information = await stat(absolute);
-    if (information.isDirectory()) return "a directory";
+    if (information.isDirectory()) return directory;
     if (!information.isFile()) return "a device, socket or pipe";
     await access(absolute, constants.R_OK);
   } catch (error) {
