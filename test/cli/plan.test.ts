@@ -60,7 +60,11 @@ describe("is refused", () => {
       ["plan-mismatch", "found: 4 devices", "expected: 2", "braid compile FILE --devices 4"],
     ],
     ["to be verified with options", () => ["verify", plan, "--full"], ["a plan was verified when it was made"]],
-    ["from a folder without one", () => ["verify", folder.path], ["file-unreadable", "a directory", "a plan has a plan.json"]],
+    [
+      "from a folder without one",
+      () => ["verify", folder.path],
+      ["file-unreadable", "a directory", "a plan has a plan.json"],
+    ],
   ] as const)("%s", async (_, args, expected) => {
     const { status, err } = await cli(...args());
     expect(status).toBe(2);
