@@ -56,7 +56,7 @@ export function knowsLengths(
   return walk(body).every((each) => {
     if (each.kind !== "ShardByStream" || each.input !== of) return true;
     const axis = at(withoutReductions(tensor.domain.logical), each.axis);
-    return sameScalar(axis.extent, each.parts) || (!gathers && isEven(tensor, axis, each.parts));
+    return !gathers && (sameScalar(axis.extent, each.parts) || isEven(tensor, axis, each.parts));
   });
 }
 
