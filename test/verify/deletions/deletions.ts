@@ -141,7 +141,8 @@ function deletion(
   const repaired = repairHosts(compiled);
   if (repaired === null) return { line, isRedundant: false, problems: ["no repair"] };
   const { added, findings } = repaired;
-  const buffers = findings.map(({ memory }) => memory?.tensor ?? "");
+  // Of a signal that nobody takes, each rank has its own.
+  const buffers = findings.map(({ memory, message }) => memory?.tensor ?? message);
   const problems = [
     ...(added.length === 1 ? [] : [`${added.length} statements`]),
     ...(new Set(buffers).size === buffers.length ? [] : [`several findings of a buffer: ${buffers.join(", ")}`]),
