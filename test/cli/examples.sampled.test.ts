@@ -1,4 +1,4 @@
-/** Every example lowers on every rank, and runs and checks, on 1, 2, 3, 4 and 8 devices with 1, 3 and 8 streams. */
+/** Every example lowers, and runs and checks, on 1, 2, 3, 4 and 8 devices with 1 and 8 streams. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
@@ -7,8 +7,8 @@ import { combinations } from "../support/split-cases.ts";
 import { runs, sample } from "../support/suite.ts";
 import { cli } from "./captured-cli.ts";
 
-const cases = sample(combinations({ name: exampleFiles, devices: [1, 2, 3, 4, 8] }), 9);
-const streamCounts = [1, 3, 8].slice(0, runs({ quick: 2, long: 3 }));
+const cases = sample(combinations({ name: exampleFiles, devices: [1, 2, 3, 4, 8] }), 18);
+const streamCounts = [1, 8];
 /** Quick contracts fewer elements than the examples do. */
 const contracted = runs({ quick: 48, long: 0 });
 
@@ -37,9 +37,9 @@ interface RunDocument {
   readonly outputs: readonly { readonly fingerprint: string; readonly check?: { readonly ok: boolean } }[];
 }
 
-it.each(cases)("$name lowers for every rank of $devices devices", async ({ name, devices }) => {
+it.each(cases)("$name lowers for the first, second and last of $devices devices", async ({ name, devices }) => {
   const file = path.join(examplesFolder, name);
-  for (let rank = 0; rank < devices; rank++) {
+  for (const rank of new Set([0, 1 % devices, devices - 1])) {
     const { status, out, err } = await cli("lower", file, "--devices", String(devices), "--rank", String(rank));
     expect([status, err]).toEqual([0, ""]);
     const loop = withoutStream(devices)[name] ?? "FOR streamIdx in ";

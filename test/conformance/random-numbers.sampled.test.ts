@@ -107,6 +107,6 @@ it("have the oracle's bits", async () => {
       const { schedule, seed } = recipe;
       await expectOracle(build(recipe), { devices, seed, schedule, machineAlone: true });
     }),
-    draws({ quick: 4, long: 300 }),
+    draws({ quick: 4, long: 150 }),
   );
 });

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { compareWithClosure } from "./compare-mutants.ts";
 
-const count = 10_000;
+const count = 5000;
 
 it(`the same verdict and kinds of findings on ${count} mutants`, async () => {
   const { counts, disagreements } = await compareWithClosure(count, 7);

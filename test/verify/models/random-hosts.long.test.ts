@@ -7,7 +7,7 @@ import { compareProgram } from "../mutants/compare.ts";
 import { outputsOf } from "../mutants/replay.ts";
 import { devices, randomHosts } from "./random-hosts.ts";
 
-const [programs, steps] = [150, 14];
+const [programs, steps] = [75, 14];
 
 describe.each([1, 2, 3])("seed %d", (seed) => {
   it("has one verdict for each model", async () => {
