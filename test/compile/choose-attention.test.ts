@@ -71,6 +71,8 @@ describe("cuDNN", () => {
     [{ v: [2, 16, 20] }, "heads of 20 elements of v"],
     [{ q: [2, 17, 64], k: [2, 16, 64], causal: "bottomRight" }, "rows that see no key: 17 rows of q, 16 keys"],
     [{ k: [2, 0, 64] }, "no keys"],
+    [{ scale: -0.2 }, "a scale of -0.2"],
+    [{ scale: 0 }, "a scale of 0"],
   ];
   it.each(others)("does not take %o", (form, found) => {
     const f = program(form);
@@ -129,10 +131,21 @@ describe("a machine without cuDNN", () => {
     const f = new Fusion();
     f.output(f.input([2]));
     expect(chooseAttention(f, auto, ask).notes).toEqual([]);
-    for (const options of [{ on: "cuda" }, { on: "cuda", attention: "fused" }, { ...auto, on: "cpu" }] as const) {
+    for (const options of [
+      { on: "cuda", attention: "ops" },
+      { on: "cuda", attention: "fused" },
+      { ...auto, on: "cpu" },
+    ] as const) {
       expect(chooseAttention(program({}), options, ask)).toEqual({ options, notes: [] });
     }
     expect(kinds(program({ dtype: "float" }), { on: "cpu", attention: "auto" })).toEqual(["Sdpa"]);
+  });
+
+  it("is asked on GPUs without the option", () => {
+    const { options, notes } = chooseAttention(program({}), { on: "cuda" }, () => "cuDNN is not installed");
+    expect(options).toEqual({ on: "cuda", attention: "ops" });
+    expect(notes.map(({ found }) => found)).toEqual(["cuDNN is not installed"]);
+    expect(kinds(program({}), { on: "cuda" })).toEqual(["Sdpa"]);
   });
 
   it("is noted by the executor", async () => {

@@ -43,7 +43,7 @@ const fusedForms: readonly AttentionForm[] = [
   { name: "heads of 8", q: [1, 2, 64, 8], k: [1, 2, 64, 8], causal: "topLeft" },
   { name: "heads of 40", q: [1, 2, 64, 40], k: [1, 2, 64, 40] },
   { name: "values of other size", q: [1, 2, 64, 64], k: [1, 2, 64, 64], v: [1, 2, 64, 32], causal: "topLeft" },
-  { name: "a negative scale", q: [1, 2, 64, 64], k: [1, 2, 64, 64], scale: -0.2 },
+  { name: "a large scale", q: [1, 2, 64, 64], k: [1, 2, 64, 64], scale: 0.5 },
   { name: "keys shared by the batch", q: [2, 2, 64, 64], k: [1, 2, 64, 64] },
   { name: "copied queries", q: [2, 2, 3, 64, 64], k: [1, 2, 1, 64, 64], causal: "topLeft" },
 ];
@@ -52,7 +52,7 @@ const fusedForms: readonly AttentionForm[] = [
 const smallForms: readonly AttentionForm[] = [
   { name: "no mask", q: [2, 2, 5, 8], k: [2, 2, 7, 8] },
   { name: "causal, grouped queries", q: [2, 1, 3, 6, 8], k: [2, 1, 1, 6, 8], causal: "topLeft" },
-  { name: "late rows", q: [2, 4, 8], k: [2, 9, 8], v: [2, 9, 16], causal: "bottomRight", scale: -0.2 },
+  { name: "late rows", q: [2, 4, 8], k: [2, 9, 8], v: [2, 9, 16], causal: "bottomRight", scale: 0.2 },
   { name: "keys shared by the batch", q: [2, 3, 5, 8], k: [1, 3, 6, 8] },
   { name: "copied queries", q: [2, 3, 2, 5, 8], k: [1, 3, 1, 6, 8] },
 ];

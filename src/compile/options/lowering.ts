@@ -65,7 +65,7 @@ export const loweringRows = {
     ...lowering,
     kind: oneOf(["fused", "ops", "auto"]),
     default: "fused",
-    help: "attention as one kernel (fused), as matmuls and a softmax (ops; default with --on cuda), or as one kernel where the back end has it (auto)",
+    help: "attention as one kernel (fused), as matmuls and a softmax (ops), or as one kernel where the back end has it (auto; default with --on cuda)",
   },
   deallocate: { ...lowering, kind: toggle, default: true, help: "leave out Deallocate statements" },
   shrink: { ...lowering, kind: toggle, default: true, help: "keep loop-local buffers at full extent" },

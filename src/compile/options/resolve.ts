@@ -65,7 +65,7 @@ export function pickOptions<K extends OptionName>(names: readonly K[], from: Giv
 }
 
 /** What `attention` is with `--on cuda` if it is not given. */
-const attentionOnGpus = "ops";
+const attentionOnGpus = "auto";
 
 /** The lowering options for a back end. The CPU has a kernel for every attention. */
 export function loweringOn(

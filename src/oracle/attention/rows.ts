@@ -3,7 +3,7 @@ import type { SdpaBackwardOp, SdpaOp } from "../../ir/ops/op.ts";
 import { accumulatorOf, type DType, dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import { accumulationError } from "../tolerance.ts";
-import { numbersOf, store, type Value } from "../value.ts";
+import { numbersOf, smallestRounding, store, type Value } from "../value.ts";
 
 /** Rows of one head of an operand: `numbers[start + row * columns + column]`. */
 export interface Rows {
@@ -49,6 +49,9 @@ function finiteRows(numbers: Float64Array, start: number, rows: number, columns:
   });
 }
 
+/** Kernels on GPUs take floats below it for 0. */
+const smallestNormalFloat = 2 ** -126;
+
 export interface Setting {
   readonly dtype: DType;
   readonly front: readonly number[];
@@ -62,6 +65,8 @@ export interface Setting {
   readonly gamma: (count: number) => number;
   /** Of a probability that is rounded to the dtype. */
   readonly rounding: number;
+  /** What a product or a probability may lose if it is too small. */
+  readonly least: number;
 }
 
 /** `rows`: the number of queries, of which q may be a sample. */
@@ -87,6 +92,7 @@ export function settingOf(
     seen: (row) => (causal === null ? keys : Math.max(0, Math.min(keys, row + last + 1))),
     gamma: (count) => accumulationError(count, count, dtype),
     rounding: accumulatorOf[dtype] === dtype ? 0 : 2 * dtypes[dtype].epsilon,
+    least: 2 * smallestRounding[dtype] + (accumulatorOf[dtype] === "double" ? 0 : smallestNormalFloat),
   };
 }
 

@@ -1,7 +1,7 @@
 /** The gradients of attention by their definition, in the notation of the op's row. */
 import type { SdpaBackwardOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
-import { smallestRounding, type Value } from "../value.ts";
+import type { Value } from "../value.ts";
 import {
   dot,
   emptyValue,
@@ -59,13 +59,12 @@ function backwardRow(
   row: number,
   { dq, dk, dv }: Readonly<Record<"dq" | "dk" | "dv", MutableValue>>,
 ): void {
-  const { dtype, d, e, scale, gamma, rounding, rows } = setting;
+  const { d, e, scale, gamma, rounding, rows, least } = setting;
   const seen = setting.seen(row);
   const { scores, errors } = scoresOf(setting, q, k, row, seen);
   const total = dot(g, row, o, row, gamma(e + 2));
   const statistic = lse.numbers[lse.start + row] ?? NaN;
   const statisticError = (lse.bounds[lse.start + row] ?? NaN) + gamma(2) * Math.abs(statistic);
-  const least = 2 * smallestRounding[dtype];
   const sums = gamma(rows + setting.keys + 8);
   for (let j = 0; j < seen; j++) {
     const p = Math.exp((scores[j] ?? NaN) - statistic);

@@ -7,7 +7,7 @@
 import type { SdpaOp } from "../../ir/ops/op.ts";
 import { accumulatorOf } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
-import { smallestRounding, type Value } from "../value.ts";
+import type { Value } from "../value.ts";
 import {
   emptyValue,
   finished,
@@ -80,7 +80,7 @@ function softmaxOf(setting: Setting, q: Rows, k: Rows, row: number, seen: number
 
 /** The sum of the values' rows by their probabilities. */
 function weigh(
-  { dtype, keys, e, gamma }: Setting,
+  { keys, e, gamma, least }: Setting,
   { probabilities, relative }: Softmax,
   v: Rows,
   output: MutableValue,
@@ -113,7 +113,7 @@ function weigh(
   }
   for (let column = 0; column < e; column++) {
     const [size, magnitude] = [sizes[column] ?? NaN, magnitudes[column] ?? NaN];
-    const underflow = 2 * smallestRounding[dtype] * (1 + keys + size);
+    const underflow = least * (1 + keys + size);
     const bound = magnitude * (relative + gamma(keys + 2)) + (spreads[column] ?? NaN) + underflow;
     output.numbers[place + column] = sums[column] ?? NaN;
     output.bounds[place + column] = seen === 0 && size === 0 ? 0 : bound;

@@ -25,7 +25,8 @@ export function attentionType(kernel: AttentionKernel): "half" | "bfloat16" {
   const isForward = kernel.kind === "sdpa";
   const { dtype, shape: q } = at(kernel.inputs, isForward ? 0 : 1);
   const [k, v] = [1, 2].map((i) => at(kernel.inputs, i + (isForward ? 0 : 1)).shape);
-  const obstacle = cudnnObstacle({ dtype, causal: kernel.causal, isBackward: !isForward, q, k: k ?? [], v: v ?? [] });
+  const { causal, scale } = kernel;
+  const obstacle = cudnnObstacle({ dtype, causal, scale, isBackward: !isForward, q, k: k ?? [], v: v ?? [] });
   if (obstacle !== null) {
     fail({
       code: "kernel-opaque",

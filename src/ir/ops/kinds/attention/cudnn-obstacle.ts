@@ -15,6 +15,8 @@ export interface AttentionShape {
   readonly dtype: DType;
   readonly causal: CausalMask | null;
   readonly isBackward: boolean;
+  /** Null for 1 / sqrt(d). */
+  readonly scale: number | null;
   readonly q: readonly (number | null)[];
   readonly k: readonly (number | null)[];
   readonly v: readonly (number | null)[];
@@ -29,8 +31,10 @@ const mostHeadSize = 128;
 const headStep = 8;
 
 /** Null if cuDNN takes it, or may take it: rows and keys of unknown number are checked again when it is launched. */
-export function cudnnObstacle({ dtype, causal, isBackward, q, k, v }: AttentionShape): Obstacle | null {
+export function cudnnObstacle({ dtype, causal, isBackward, scale, q, k, v }: AttentionShape): Obstacle | null {
   if (dtype !== "half" && dtype !== "bfloat16") return { found: dtype, expected: "half or bfloat16" };
+  // cuDNN takes the largest of the products before it scales them (measured with 9.19: infinities, and NaN).
+  if (scale !== null && !(Math.fround(scale) > 0)) return { found: `a scale of ${scale}`, expected: "a scale above 0" };
   for (const [name, size] of [
     ["q and k", q.at(-1) ?? null],
     ["v", v.at(-1) ?? null],
@@ -65,5 +69,13 @@ export function obstacleOfOp({ tensors }: Pick<FusionData, "tensors">, op: SdpaO
   const shape = (tensor: typeof q): readonly (number | null)[] =>
     withoutReductions(tensor?.domain.logical ?? []).map(({ extent }) => constantValue(extent));
   const dtype = q?.dtype ?? "float";
-  return cudnnObstacle({ dtype, causal: op.causal, isBackward, q: shape(q), k: shape(k), v: shape(v) });
+  return cudnnObstacle({
+    dtype,
+    causal: op.causal,
+    isBackward,
+    scale: op.scale === null ? null : Number(op.scale),
+    q: shape(q),
+    k: shape(k),
+    v: shape(v),
+  });
 }
