@@ -116,8 +116,9 @@ function copy(name: string): void {
   cpSync(from, path.join(target, name), { recursive: true, dereference: true, filter: isNeeded });
 }
 
-/** Leaves out declarations and build records, which only compilers use, and tests. */
+/** Leaves out the playground, declarations and build records, which only compilers use, and tests. */
 function isNeeded(file: string): boolean {
+  if (file === path.join(root, "dist/playground")) return false;
   return !/(\.tsbuildinfo|\.test\.ts|\.d\.(ts|mts|cts)(\.map)?)$/.test(file);
 }
 
