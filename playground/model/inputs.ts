@@ -1,8 +1,14 @@
 /** What the compiler is given for a state. */
-import type { State } from "./state.ts";
+import type { Document, State } from "./state.ts";
 
 export const usualDevices = 4;
-export const usualProfile = "4xH200";
+const usualProfile = "4xH200";
+
+/** What a page shows of a document that nobody has changed. */
+export function stateOf(document: Document, params: State["params"] = {}): State {
+  const options = { on: "cuda" };
+  return { document, options, params, profile: usualProfile, customProfile: null, edits: {}, rank: 0, pane: "host" };
+}
 
 /** Null for a dump that runs on as many as it names. */
 export function devicesOf({ document, options }: State): number | null {

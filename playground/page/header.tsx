@@ -3,11 +3,10 @@ import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { examples } from "virtual:examples";
 import { cliCommand, type ShownCommand } from "../model/cli-command.ts";
-import { gpuSizes } from "../model/inputs.ts";
 import type { PaneName } from "../model/state.ts";
 import { Icon } from "./icons.tsx";
 import { useStore } from "./hooks.ts";
-import { chooseFile } from "./open-file.ts";
+import { chooseFile, openExample } from "./open-file.ts";
 import { shareLink } from "./persistence.ts";
 import type { Store } from "./store.ts";
 import { currentTheme, toggleTheme } from "./theme.ts";
@@ -148,16 +147,6 @@ type Copied =
   | { readonly kind: "no" | "yes" }
   /** The browser does not allow to copy: the text is shown instead. */
   | { readonly kind: "refused"; readonly value: string };
-
-/** The texts of examples come when the first is opened. */
-async function openExample(name: string, store: Store): Promise<void> {
-  const { texts } = await import("virtual:example-texts");
-  store.change({
-    kind: "open",
-    document: { kind: "program", name: `examples/${name}.ts`, text: texts[name] ?? "" },
-    params: gpuSizes[name] ?? {},
-  });
-}
 
 interface CopyProps {
   readonly label: string;

@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { profiles } from "virtual:profiles";
 import { firstState, keepState } from "./persistence.ts";
-import { acceptDrops } from "./open-file.ts";
+import { acceptDrops, openExample } from "./open-file.ts";
 import { App } from "./app.tsx";
 import { createPointing } from "./pointing.ts";
 import { createStore } from "./store.ts";
@@ -10,6 +10,8 @@ import { startTheme } from "./theme.ts";
 
 startTheme();
 const store = createStore(firstState(), new Map(profiles.map(({ name, text }) => [name, text])));
+const [, linked] = /^#example=(.+)$/u.exec(location.hash) ?? [];
+if (linked !== undefined) void openExample(decodeURIComponent(linked), store);
 keepState(store);
 acceptDrops(store);
 const root = document.getElementById("app");

@@ -1,7 +1,7 @@
-/** Opens files of the user: programs, dumps and machine profiles. */
+/** Opens programs, dumps and machine profiles: examples, and files of the user. */
 import { DiagnosticError, renderDiagnostic } from "../../src/diagnostics/diagnostic.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";
-import { kindOfFile } from "../model/inputs.ts";
+import { gpuSizes, kindOfFile } from "../model/inputs.ts";
 import type { Store } from "./store.ts";
 
 async function openFile(file: File, store: Store): Promise<void> {
@@ -20,6 +20,15 @@ function openProfile(name: string, text: string, store: Store): void {
     if (!(error instanceof DiagnosticError)) throw error;
     alert(error.diagnostics.map(renderDiagnostic).join("\n"));
   }
+}
+
+/** Their texts come when the first is opened. An unknown name opens nothing. */
+export async function openExample(name: string, store: Store): Promise<void> {
+  const { texts } = await import("virtual:example-texts");
+  const { [name]: text } = texts;
+  if (text === undefined) return;
+  const document = { kind: "program", name: `examples/${name}.ts`, text } as const;
+  store.change({ kind: "open", document, params: gpuSizes[name] ?? {} });
 }
 
 export function chooseFile(accept: string, store: Store): void {

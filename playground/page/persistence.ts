@@ -1,6 +1,6 @@
 /** The state in the address and in the browser's local storage. */
 import { examples, firstText } from "virtual:examples";
-import { gpuSizes, usualProfile } from "../model/inputs.ts";
+import { gpuSizes, stateOf } from "../model/inputs.ts";
 import { decodeState, encodeState } from "../model/share.ts";
 import type { State } from "../model/state.ts";
 import type { Store } from "./store.ts";
@@ -18,16 +18,7 @@ export function firstState(): State {
 export function usualState(): State {
   const [example] = examples;
   const name = example?.name ?? "";
-  return {
-    document: { kind: "program", name: `examples/${name}.ts`, text: firstText },
-    options: { on: "cuda" },
-    params: gpuSizes[name] ?? {},
-    profile: usualProfile,
-    customProfile: null,
-    edits: {},
-    rank: 0,
-    pane: "host",
-  };
+  return stateOf({ kind: "program", name: `examples/${name}.ts`, text: firstText }, gpuSizes[name]);
 }
 
 export function keepState(store: Store): void {

@@ -78,6 +78,7 @@ const otherPaths: ReadonlySet<string> = new Set([
   "test/fixtures/findings/CODE.hir",
   "test/fixtures/findings/CODE.txt",
   "bench/configs/choice-PRIMITIVE.json",
+  "dist/site",
   "pipeline.ts",
 ]);
 
