@@ -6,8 +6,8 @@
 import { accumulatorOf, dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import { wrap } from "./definitions.ts";
-import { createDots, type DotRow } from "./float-dots.ts";
-import { contiguous, type DotRows, rowsOf, type Runs, runsOf } from "./operand-runs.ts";
+import { createDots, type DotRow } from "./dots/float-dots.ts";
+import { contiguous, type DotRows, rowsOf, type Runs, runsOf } from "./dots/operand-runs.ts";
 import {
   type Arithmetic,
   accumulationError,

@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import type { Kernel } from "../../src/commands/kernel.ts";
 import { planKernel } from "../../src/kernels/kernel-plan.ts";
 import { usesLanes } from "../../src/kernels/simd/compile-lane-nests.ts";
-import { signed32, unsigned } from "../../src/kernels/simd/wasm-encoding.ts";
+import { signed32, unsigned } from "../../src/support/wasm/encoding.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { makeUnit } from "./random-unit.ts";

@@ -2,11 +2,11 @@
 import { at, invariant } from "../../support/invariant.ts";
 import { instantiateWasm, isShared, type WasmMemory } from "../../support/webassembly.ts";
 import type { Access, Loop, Memory, Nest } from "../nests/nest.ts";
-import { encodeModule, type WasmFunction } from "./wasm-encoding.ts";
+import { encodeModule, type WasmFunction } from "../../support/wasm/encoding.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { coefficientOf } from "../nests/affine.ts";
-import { createFunctionWriter } from "./function-writer.ts";
-import { advance, get, number, set } from "./instructions.ts";
+import { createFunctionWriter } from "../../support/wasm/function-writer.ts";
+import { advance, get, number, set } from "../../support/wasm/instructions.ts";
 import { hasLaneForm } from "./lane-expressions.ts";
 import { type Target, writeElements, writeInvariant } from "./lane-groups.ts";
 import { stepBytes, writeLoop, writeLoops } from "./lane-loops.ts";

@@ -6,12 +6,20 @@ import { definitionOf, type Expression, type ScalarType } from "../../numerics/s
 import { subexpressions } from "../../numerics/scalar/subexpressions.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
-import type { FunctionWriter } from "./function-writer.ts";
-import { extractLane, get, replaceLane, scalar, shuffleWords, vector, type VectorInstruction } from "./instructions.ts";
+import type { FunctionWriter } from "../../support/wasm/function-writer.ts";
+import {
+  extractLane,
+  get,
+  replaceLane,
+  scalar,
+  shuffleWords,
+  vector,
+  type VectorInstruction,
+} from "../../support/wasm/instructions.ts";
 import { isShift, laneComparison, lanePrimitives, shiftAll } from "./lane-primitives.ts";
 import { wordCodings } from "./lane-words.ts";
 import { groupElements, type Lanes, partsOfType, shapeOfType, splatConstant } from "./lanes.ts";
-import type { Code } from "./wasm-encoding.ts";
+import type { Code } from "../../support/wasm/encoding.ts";
 
 /** Whether every node of the expression has a vector form: all but library functions without a definition. */
 export function hasLaneForm(expression: Expression): boolean {

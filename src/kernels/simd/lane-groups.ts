@@ -4,7 +4,7 @@ import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { coefficientOf } from "../nests/affine.ts";
 import type { Access, IndexInstruction, Loop, Nest } from "../nests/nest.ts";
-import type { FunctionWriter } from "./function-writer.ts";
+import type { FunctionWriter } from "../../support/wasm/function-writer.ts";
 import { evaluateLanes } from "./lane-expressions.ts";
 import { type Pointers, stepBytes } from "./lane-loops.ts";
 import { type Group, loadGroup, loadStored, storeGroup, storeStored } from "./lane-memory.ts";

@@ -5,8 +5,8 @@
 import { dtypes } from "../../numerics/dtype.ts";
 import { coefficientOf } from "../nests/affine.ts";
 import type { Access, Loop } from "../nests/nest.ts";
-import type { FunctionWriter } from "./function-writer.ts";
-import { advance, countDown, number, set } from "./instructions.ts";
+import type { FunctionWriter } from "../../support/wasm/function-writer.ts";
+import { advance, countDown, number, set } from "../../support/wasm/instructions.ts";
 
 /** The local of each access. */
 export type Pointers = ReadonlyMap<Access, number>;

@@ -3,7 +3,7 @@
  * and all others move lane by lane.
  */
 import { type DType, dtypes } from "../../numerics/dtype.ts";
-import type { FunctionWriter } from "./function-writer.ts";
+import type { FunctionWriter } from "../../support/wasm/function-writer.ts";
 import {
   get,
   type LaneBits,
@@ -14,10 +14,10 @@ import {
   storeLane,
   vector,
   wordsConstant,
-} from "./instructions.ts";
+} from "../../support/wasm/instructions.ts";
 import { wordCodings } from "./lane-words.ts";
 import { groupElements, type Lanes } from "./lanes.ts";
-import type { Code } from "./wasm-encoding.ts";
+import type { Code } from "../../support/wasm/encoding.ts";
 import { at } from "../../support/invariant.ts";
 
 /** The memory of a group. */

@@ -1,6 +1,6 @@
 /** The primitives and comparisons of scalar expressions, over one vector of lanes. */
 import type { Comparison, Primitive, ScalarType } from "../../numerics/scalar/expression.ts";
-import type { FunctionWriter } from "./function-writer.ts";
+import type { FunctionWriter } from "../../support/wasm/function-writer.ts";
 import {
   extractLane,
   get,
@@ -10,9 +10,9 @@ import {
   shuffleWords,
   vector,
   type VectorInstruction,
-} from "./instructions.ts";
+} from "../../support/wasm/instructions.ts";
 import { shapeOfType, splatConstant } from "./lanes.ts";
-import type { Code } from "./wasm-encoding.ts";
+import type { Code } from "../../support/wasm/encoding.ts";
 
 /** Takes locals, returns the code of one vector of the result. */
 type LanePrimitive = (writer: FunctionWriter, ...operands: readonly number[]) => Code;

@@ -5,7 +5,7 @@
 import { sumBlock } from "../../numerics/sum-order.ts";
 import { at } from "../../support/invariant.ts";
 import { type Access, accumulatorLevels, type Nest } from "../nests/nest.ts";
-import { advance, get, number, set, whenZero } from "./instructions.ts";
+import { advance, get, number, set, whenZero } from "../../support/wasm/instructions.ts";
 import { evaluateLanes } from "./lane-expressions.ts";
 import { place, type RowGroup, storeExpression, type Target, valueOf, writeStep } from "./lane-groups.ts";
 import { stepBytes, writeLoop, writeLoops } from "./lane-loops.ts";

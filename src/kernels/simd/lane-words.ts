@@ -3,9 +3,9 @@
  * numerics/convert.ts, which also explains the rounding of half's subnormals.
  */
 import type { DType } from "../../numerics/dtype.ts";
-import type { FunctionWriter } from "./function-writer.ts";
-import { get, number, vector, wordsConstant } from "./instructions.ts";
-import type { Code } from "./wasm-encoding.ts";
+import type { FunctionWriter } from "../../support/wasm/function-writer.ts";
+import { get, number, vector, wordsConstant } from "../../support/wasm/instructions.ts";
+import type { Code } from "../../support/wasm/encoding.ts";
 
 interface WordCoding {
   /** Converts words in the low halves of a local's lanes to float32. */

@@ -4,8 +4,8 @@
  */
 import type { ScalarType } from "../../numerics/scalar/expression.ts";
 import type { Value } from "../../numerics/tensor/storage.ts";
-import { type Code } from "./wasm-encoding.ts";
-import { vectorConstant, type VectorShape } from "./instructions.ts";
+import { type Code } from "../../support/wasm/encoding.ts";
+import { vectorConstant, type VectorShape } from "../../support/wasm/instructions.ts";
 
 /** The number of elements in a group. */
 export const groupElements = 4;

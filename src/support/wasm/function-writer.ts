@@ -2,9 +2,9 @@
  * Writes the body of one function: its code in order, and its locals. The locals of a finished block are reused, so
  * that unrolled copies of a body share them.
  */
-import { at } from "../../support/invariant.ts";
+import { at } from "../invariant.ts";
 import { set } from "./instructions.ts";
-import type { Code, LocalType } from "./wasm-encoding.ts";
+import type { Code, LocalType } from "./encoding.ts";
 
 export interface FunctionWriter {
   readonly emit: (code: Code) => void;

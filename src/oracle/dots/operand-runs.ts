@@ -1,6 +1,6 @@
 /** The runs of an operand of a contraction along K, one for each index of the output. */
-import { at } from "../support/invariant.ts";
-import { advance, numbersOf, type Value } from "./value.ts";
+import { at } from "../../support/invariant.ts";
+import { advance, numbersOf, type Value } from "../value.ts";
 
 export interface Runs {
   readonly value: Value;

@@ -1,28 +1,28 @@
 /**
  * Sums of products of floats, in double: the values, the sums of the products' magnitudes, and how far the operands' own
  * errors move them. Nearly all of the oracle's time is spent here, hence plain loops over typed arrays, two columns at a
- * time. Variables of these loops are not destructured: V8 would allocate their numbers.
+ * time. Variables of these loops are not destructured: V8 would allocate their numbers. Large products take lane-dots.
  */
-import { at } from "../support/invariant.ts";
+import { at } from "../../support/invariant.ts";
+import { tileInLanes } from "./lane-tile.ts";
 import type { DotRows, Runs } from "./operand-runs.ts";
+import { type Tile, tileRows } from "./tile.ts";
+
+/** Element `start + column` of each of a tile's arrays is a column's. */
+export interface DotRow extends Tile {
+  readonly start: number;
+}
 
 export interface Dots {
   /** The products of the run of `a` of a row, with `count` runs of `b`. */
   readonly row: (row: number) => DotRow;
 }
 
-/** Element `start + column` of each. */
-export interface DotRow {
-  readonly start: number;
-  readonly sums: Float64Array;
-  /** Of the magnitudes of the products. NaN or Infinity if an operand is. */
-  readonly magnitudes: Float64Array;
-  /** The largest changes of the sums. */
-  readonly spreads: Float64Array;
-}
+/** Columns that are computed together, so that what they read stays in the cache. */
+const tileColumns = 16;
 
-/** Rows and columns that are computed together, so that what they read stays in the cache. */
-const [tileRows, tileColumns] = [32, 16];
+/** Below that many products, compiling the module takes longer than the loops. */
+const fewProducts = 2 ** 17;
 
 /** Rows are asked for in order. Runs are contiguous. */
 export function createDots(a: Runs, b: Runs, { x, y, step, count }: DotRows): Dots {
@@ -30,9 +30,12 @@ export function createDots(a: Runs, b: Runs, { x, y, step, count }: DotRows): Do
   const isExact = isLeftExact === true && isRightExact === true;
   const size = Math.min(tileRows, x.length) * count;
   const tile = { sums: new Float64Array(size), magnitudes: new Float64Array(size), spreads: new Float64Array(size) };
-  const fillPair = isExact ? fillExact : isRightExact === true ? fillLeftBounded : fillBounded;
+  const errors = isExact ? "none" : isRightExact === true ? "left" : "both";
+  const isLarge = x.length * count * a.count >= fewProducts;
+  const fillTile = isLarge ? tileInLanes(a, b, { x, y, step, count }, errors, tile) : null;
   const isOpen = openRuns(a, b);
-  const fill = (first: number, last: number): void => {
+  const fillLoops = (first: number, last: number): void => {
+    const fillPair = fillPairs[errors];
     for (let block = 0; block < count; block += tileColumns) {
       const end = Math.min(block + tileColumns, count);
       for (let row = first; row < last; row++) {
@@ -43,6 +46,9 @@ export function createDots(a: Runs, b: Runs, { x, y, step, count }: DotRows): Do
         }
       }
     }
+  };
+  const fill = (first: number, last: number): void => {
+    (fillTile ?? fillLoops)(first, last);
     if (isExact) return;
     for (let row = first; row < last; row++) {
       for (let column = 0; column < count; column++) {
@@ -68,7 +74,6 @@ export function createDots(a: Runs, b: Runs, { x, y, step, count }: DotRows): Do
   };
 }
 
-type Tile = Omit<DotRow, "start">;
 type Starts = readonly [x: number, y: number, z: number];
 type Places = readonly [number, number];
 
@@ -158,6 +163,8 @@ function fillBounded(a: Runs, b: Runs, [x, y, z]: Starts, [first, second]: Place
   tile.spreads[first] = spread;
   tile.spreads[second] = otherSpread;
 }
+
+const fillPairs = { none: fillExact, left: fillLeftBounded, both: fillBounded } as const;
 
 /** Whether an element of two runs may be 0 though it is not, or has no bound. */
 function openRuns(a: Runs, b: Runs): (x: number, y: number) => boolean {

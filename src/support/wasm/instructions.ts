@@ -2,7 +2,7 @@
  * Instructions as functions from the code of their operands to code. Opcodes are from the WebAssembly 2.0
  * specification.
  */
-import { type Code, signed32, unsigned } from "./wasm-encoding.ts";
+import { type Code, signed32, unsigned } from "./encoding.ts";
 
 /** Opcodes after the prefix 0xfd, for instructions without immediates. */
 const vectorOpcodes = {
