@@ -4,6 +4,7 @@
  */
 import { describe, expect, it } from "vitest";
 import type { UnaryOpType } from "../../src/ir/ops/op.ts";
+import { erf } from "../../src/numerics/scalar/functions.ts";
 import { normalCdf } from "../../src/numerics/scalar/normal-cdf.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { compileUnary } from "../kernels/compiled-expressions.ts";
@@ -28,6 +29,11 @@ const cases: readonly Case[] = [
   { op: "exp", exact: Math.exp, ulps: 1, from: -104, to: 88.72 },
   { op: "log", exact: Math.log, ulps: 0.9, from: 2 ** -149, to: 4 },
   { op: "tanh", exact: Math.tanh, ulps: 1.4, from: -9.1, to: 9.1 },
+  { op: "exp2", exact: (x) => 2 ** x, ulps: 0.51, from: -149, to: 127.99 },
+  { op: "expm1", exact: Math.expm1, ulps: 0.51, from: -17, to: 88.72 },
+  { op: "log1p", exact: Math.log1p, ulps: 0.51, from: -1 + 2 ** -24, to: 2 ** 128 * (1 - 2 ** -24) },
+  { op: "log1p", exact: Math.log1p, ulps: 0.51, from: -1 + 2 ** -24, to: 4 },
+  { op: "erf", exact: erf, ulps: 0.51, from: -3.9, to: 3.9 },
   { op: "normalCdf", exact: normalCdf, ulps: 0.55, from: -14.2, to: 5.5 },
   { op: "sigmoid", exact: logistic, ulps: 0.51, from: -104, to: 17 },
   { op: "silu", exact: (x) => x * logistic(x), ulps: 0.51, from: -104, to: 17 },

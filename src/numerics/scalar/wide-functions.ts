@@ -1,7 +1,7 @@
 /**
- * Library functions in primitives of double, as steps of functions whose result is rounded to float32. Their errors of
- * about 2^-30 change few of those roundings. WebAssembly SIMD computes them, with the bits of
- * generated JavaScript; CUDA calls its own functions of float.
+ * Library functions in primitives of double, as steps of functions whose result is rounded to float32
+ * (rounded-functions.ts has some). Their errors of about 2^-30 change few of those roundings. WebAssembly SIMD computes
+ * them, with the bits of generated JavaScript; CUDA calls its own functions of float.
  *
  * Coefficients are least-squares fits, reweighted until the largest relative error is least.
  */
@@ -13,23 +13,28 @@ const one = double(1);
 const two = double(2);
 
 /** As in float-functions.ts, for x up to 88; 0 below -150. The relative error is below 2^-33. */
-function exp(x: Expression): Expression {
+export function exp(x: Expression): Expression {
   const { k, first, second } = powerOfTwo(convert("f32", x));
   const r = sub(x, mul(convert("f64", k), double(Math.LN2)));
+  const rest = add(one, mul(r, expm1Quotient(r)));
+  const scaled = mul(mul(rest, convert("f64", first)), convert("f64", second));
+  return choose([x, "lt", double(-150)], zero, scaled);
+}
+
+/** (exp(x) - 1) / x of |x| <= ln(2) / 2, with a relative error below 2^-33. */
+export function expm1Quotient(x: Expression): Expression {
   const series = polynomial(
-    r,
+    x,
     [
       0.5000000068701133, 0.16666665856472057, 0.041666291186808035, 0.008333498791860322, 0.001394494263865822,
       0.00019790062085227965,
     ],
   );
-  const rest = add(one, add(r, mul(mul(r, r), series)));
-  const scaled = mul(mul(rest, convert("f64", first)), convert("f64", second));
-  return choose([x, "lt", double(-150)], zero, scaled);
+  return add(one, mul(x, series));
 }
 
-/** Of x from 0 to 1. 2 atanh(s) with s = x / (2 + x) <= 1 / 3, by its Taylor series. */
-function log1p(x: Expression): Expression {
+/** Of x from -0.5 to 1. 2 atanh(s) with s = x / (2 + x), |s| <= 1 / 3, by its Taylor series. */
+export function log1p(x: Expression): Expression {
   const s = div(x, add(two, x));
   const terms = Array.from({ length: 10 }, (_, n) => 2 / (2 * n + 1));
   return mul(s, polynomial(mul(s, s), terms));
@@ -45,7 +50,12 @@ function tanh(x: Expression): Expression {
 
 /** With u = |x|, the lower tail is exp(-u^2 / 2) t p(t), t = 1 / (1 + u / 4). The relative error is below 2^-30. */
 function normalCdf(x: Expression): Expression {
-  const u = apply("abs", x);
+  const tail = normalTail(apply("abs", x));
+  return choose([x, "lt", zero], tail, sub(one, tail));
+}
+
+/** Of u >= 0: what normalCdf is of -u. */
+export function normalTail(u: Expression): Expression {
   const t = div(one, add(one, mul(double(0.25), u)));
   const series = polynomial(
     sub(t, double(0.625)),
@@ -55,8 +65,7 @@ function normalCdf(x: Expression): Expression {
       -0.014769829700779084, -0.00821060285081521,
     ],
   );
-  const tail = mul(exp(mul(double(-0.5), mul(u, u))), mul(t, series));
-  return choose([x, "lt", zero], tail, sub(one, tail));
+  return mul(exp(mul(double(-0.5), mul(u, u))), mul(t, series));
 }
 
 export const wideFunctions = {

@@ -12,6 +12,7 @@ import {
   type LibraryFunction,
 } from "../../../../numerics/scalar/expression.ts";
 import { floatFunctions } from "../../../../numerics/scalar/float-functions.ts";
+import { roundedFunctions } from "../../../../numerics/scalar/rounded-functions.ts";
 import { wideFunctions } from "../../../../numerics/scalar/wide-functions.ts";
 import { elementWork } from "../../row.ts";
 import type { UnaryFunction } from "./row.ts";
@@ -97,8 +98,8 @@ export const activations = {
   },
   erf: {
     operand: "float",
-    expression: (x) => call({ js: "erf", c: "erf" }, x),
-    work: 250,
+    expression: (x) => call(roundedFunctions.erf, x),
+    work: 190,
     alsoRead: ["erff"],
   },
   /** The cumulative distribution function of the normal distribution. */

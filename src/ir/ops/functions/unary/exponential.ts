@@ -1,6 +1,7 @@
 /** Exponentials, logarithms and trigonometric functions. */
 import { call } from "../../../../numerics/scalar/expression.ts";
 import { floatFunctions } from "../../../../numerics/scalar/float-functions.ts";
+import { roundedFunctions } from "../../../../numerics/scalar/rounded-functions.ts";
 import type { UnaryFunction } from "./row.ts";
 
 export const exponential = {
@@ -13,15 +14,15 @@ export const exponential = {
   /** 2 to the power of x. */
   exp2: {
     operand: "float",
-    expression: (x) => call({ js: "exp2", c: "exp2" }, x),
-    work: 128,
+    expression: (x) => call(roundedFunctions.exp2, x),
+    work: 76,
     alsoRead: ["exp2f"],
   },
   /** exp(x) - 1, accurate near 0. */
   expm1: {
     operand: "float",
-    expression: (x) => call({ js: "Math.expm1", c: "expm1" }, x),
-    work: 155,
+    expression: (x) => call(roundedFunctions.expm1, x),
+    work: 96,
     alsoRead: ["expm1f"],
   },
   /** -Infinity at 0, NaN below. */
@@ -34,8 +35,8 @@ export const exponential = {
   /** log(1 + x), accurate near 0. */
   log1p: {
     operand: "float",
-    expression: (x) => call({ js: "Math.log1p", c: "log1p" }, x),
-    work: 135,
+    expression: (x) => call(roundedFunctions.log1p, x),
+    work: 150,
     alsoRead: ["log1pf"],
   },
   sin: {
