@@ -17,7 +17,20 @@ declare module "virtual:example-texts" {
 }
 
 declare module "virtual:profiles" {
-  export const profiles: readonly { readonly name: string; readonly text: string }[];
+  /** Of the shipped ones. */
+  export const profileNames: readonly string[];
+  /** The text of the one that a first visit shows. */
+  export const usualText: string;
+}
+
+declare module "virtual:profile-texts" {
+  /** By name. */
+  export const texts: Readonly<Record<string, string>>;
+}
+
+declare module "virtual:types" {
+  /** Declarations of Braid and of the language, by path. */
+  export const types: Readonly<Record<string, string>>;
 }
 
 declare module "*.css";

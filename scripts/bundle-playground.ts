@@ -6,8 +6,10 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, w
 import path from "node:path";
 import { gzipSync } from "node:zlib";
 import { build, type Plugin } from "rolldown";
+import { usualProfile } from "../playground/model/inputs.ts";
 import { exampleRows } from "./example-rows.ts";
 import { thirdParty } from "./third-party.ts";
+import { typeFiles } from "./type-files.ts";
 
 const root = path.dirname(import.meta.dirname);
 const folder = path.join(root, "playground");
@@ -22,15 +24,24 @@ const modules: Readonly<Record<string, () => string>> = {
   },
   "virtual:example-texts": () =>
     `export const texts = ${JSON.stringify(Object.fromEntries(examples.map(({ name, text }) => [name, text])))};`,
-  "virtual:profiles": () => `export const profiles = ${JSON.stringify(profileRows())};`,
+  "virtual:types": () => `export const types = ${JSON.stringify(typeFiles(root))};`,
+  "virtual:profiles": () => {
+    const texts = shippedProfiles();
+    return `export const profileNames = ${JSON.stringify(Object.keys(texts))}; export const usualText = ${JSON.stringify(texts[usualProfile])};`;
+  },
+  "virtual:profile-texts": () => `export const texts = ${JSON.stringify(shippedProfiles())};`,
 };
 
-function profileRows(): readonly { readonly name: string; readonly text: string }[] {
+/** Texts by name, in the order of names. */
+function shippedProfiles(): Readonly<Record<string, string>> {
   const files = readdirSync(path.join(root, "profiles")).filter((file) => file.endsWith(".json"));
-  return files.sort().map((file) => ({
-    name: path.basename(file, ".json"),
-    text: JSON.stringify(JSON.parse(readFileSync(path.join(root, "profiles", file), "utf8"))),
-  }));
+  const rows = files
+    .sort()
+    .map((file) => [
+      path.basename(file, ".json"),
+      JSON.stringify(JSON.parse(readFileSync(path.join(root, "profiles", file), "utf8"))),
+    ]);
+  return Object.fromEntries(rows) as Readonly<Record<string, string>>;
 }
 
 const virtual: Plugin = {
@@ -47,6 +58,13 @@ function without(stubs: Readonly<Record<string, string>>): Plugin {
 }
 
 const backends = { "src/cpu.ts": refusal, "src/cuda.ts": refusal };
+/** Of sucrase, what programs in TypeScript do not use. */
+const otherSyntax = Object.fromEntries(
+  ["JSX", "Flow", "JestHoist", "ReactHotLoader", "ReactDisplayName"].map((name) => [
+    `node_modules/sucrase/dist/esm/transformers/${name}Transformer.js`,
+    "export default class {}\nexport const startsWithLowerCase = () => false;",
+  ]),
+);
 const executor = `export class MultiDeviceExecutor { static async create() { ${refusal} } }`;
 
 rmSync(out, { recursive: true, force: true });
@@ -64,13 +82,14 @@ await build({
 });
 // Classic scripts: the page starts them by importScripts from a worker that has the page's security policy.
 for (const [name, file, stubs] of [
-  ["worker", "compiler/worker.ts", { ...backends, "src/executor/multi-device-executor.ts": executor }],
+  ["worker", "compiler/worker.ts", { ...backends, ...otherSyntax, "src/executor/multi-device-executor.ts": executor }],
   ["replay-worker", "compiler/replay-worker.ts", backends],
+  ["types-worker", "typescript/worker.ts", {}],
 ] as const) {
   await build({
     ...common,
     input: { [name]: path.join(folder, file) },
-    plugins: [without(stubs), packages.plugin],
+    plugins: [virtual, without(stubs), packages.plugin],
     output: { dir: out, entryFileNames: "[name].js", format: "iife", minify: true, codeSplitting: false },
   });
 }

@@ -16,7 +16,7 @@ export function thirdParty(): ThirdParty {
     plugin: {
       name: "third-party",
       moduleParsed: ({ id }) => {
-        const [, folder] = /^\0?(.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+)[\\/]/.exec(id) ?? [];
+        const [, folder] = /([^?\0]*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+)[\\/]/.exec(id) ?? [];
         if (folder !== undefined) folders.add(folder);
       },
     },

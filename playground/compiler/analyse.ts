@@ -19,6 +19,7 @@ import { type Diagnostic, DiagnosticError, renderDiagnostic } from "../../src/di
 import { causes } from "../../src/explain/causes.ts";
 import { serialOf } from "../../src/explain/explain.ts";
 import { explainRun } from "../../src/explain/explain-run.ts";
+import { changed as changedMachine } from "../../src/explain/what-if.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";
 import { parseContainers, type ParsedContainer } from "../../src/host/parse/parse.ts";
 import { rankContainers } from "../../src/host/parse/rank-containers.ts";
@@ -28,6 +29,7 @@ import type { Resharding } from "../../src/passes/reshard/list-reshardings.ts";
 import { timelineRanks } from "../../src/report/build/run.ts";
 import { timelineRun } from "../../src/report/build/timed-run.ts";
 import { createWorks } from "../../src/report/build/works.ts";
+import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -57,6 +59,8 @@ interface Loaded {
   readonly containers: readonly ParsedContainer[] | null;
   readonly texts: readonly string[];
   readonly isDump: boolean;
+  /** Lines of the dump that the user opened; null for a program, and for host programs that the user changed. */
+  readonly openedLines: LineOf | null;
 }
 
 /** Null if the ranks' lists do not link. Throws diagnostics. `repairs`: whether to look for a repair; it takes longest. */
@@ -82,14 +86,19 @@ export function analyse(
   const compiled = tryCompile({ signature: loaded.signature, hosts: loaded.hosts }, options);
   const checked = compiled.program === null ? compiled : verified(compiled, { lineOf });
   const milliseconds = performance.now() - start;
-  answer({ kind: "verdict", part: verdictPart(checked, lineOf, milliseconds) });
+  answer({ kind: "verdict", part: verdictPart(checked, loaded.openedLines, lineOf, milliseconds) });
   if (checked.program === null) return null;
   if (checked.report.ok) {
-    answer({ kind: "predicted", part: predictedPart(loaded, checked, request.profile, lineOf) });
+    answer({ kind: "predicted", part: predictedPart(loaded, checked, machineOf(request.profile, given), lineOf) });
   } else if (repairs) {
     answer({ kind: "repair", part: repairPart(checked, loaded.containers) });
   }
   return { compilation: checked, reference: loaded.reference };
+}
+
+/** The profile with the rates that `whatIf` changes. */
+function machineOf(text: string, { whatIf }: GivenOptions<OptionName>): MachineProfile {
+  return changedMachine(parseProfile(text, "the profile"), whatIf ?? new Map()).profile;
 }
 
 /** The texts that are shown lack the empty line with which printed ones begin. */
@@ -118,7 +127,7 @@ export function predictedTime(
     const sizes = inputSizes(signature, given.sizes ?? new Map());
     const compiled = tryCompile({ signature, hosts }, { ...compileOptionsOf(given), devices, sizes, verify: "off" });
     if (compiled.program === null) return null;
-    return simulate(compiled.program, parseProfile(profileText, "the profile"), { graph: true }).milliseconds;
+    return simulate(compiled.program, machineOf(profileText, given), { graph: true }).milliseconds;
   } catch (error) {
     if (error instanceof DiagnosticError) return null;
     throw error;
@@ -136,7 +145,7 @@ function loadBuilt(
 ): Loaded {
   const { source, reference } = revived(data);
   const lowering = loweringOn(pickOptions(loweringNames, given), given.on);
-  const isDump = false;
+  const own = { isDump: false, openedLines: null };
   if ("kind" in source) {
     requireMeshDevices(source.tensors, devices);
     const fusion: HasFusionData = { data: () => source };
@@ -152,14 +161,14 @@ function loadBuilt(
       warnings,
       containers: null,
       texts,
-      isDump,
+      ...own,
     };
   }
   const hosts = source.map((host, rank) => lowerStreams(host, { ...lowering, rank }));
   const { signature } = lowerAll(hosts, { devices });
   requireMeshDevices(signature.tensors, devices);
   const texts = printedTexts(hosts);
-  return { source: hosts, hosts, signature, fusion: null, reference, warnings: [], containers: null, texts, isDump };
+  return { source: hosts, hosts, signature, fusion: null, reference, warnings: [], containers: null, texts, ...own };
 }
 
 function loadDump(
@@ -168,7 +177,8 @@ function loadDump(
   { container, roots = "era" }: GivenOptions<OptionName>,
 ): Loaded {
   const parsed = parseContainers(text, { file, roots });
-  const hosts = rankContainers(parsed, { file, devices, container: container ?? null }).map(({ program }) => program);
+  const opened = rankContainers(parsed, { file, devices, container: container ?? null });
+  const hosts = opened.map(({ program }) => program);
   const { signature } = lowerAll(hosts, { devices: hosts.length });
   const texts = printedTexts(hosts);
   return {
@@ -181,6 +191,7 @@ function loadDump(
     containers: null,
     texts,
     isDump: true,
+    openedLines: dumpLines(opened),
   };
 }
 
@@ -208,6 +219,7 @@ function edited(loaded: Loaded, edits: readonly HostEdit[]): Loaded {
     hosts: all,
     signature,
     containers,
+    openedLines: null,
     texts: texts.map((text) => changed.get(text)?.text ?? text),
   };
 }
@@ -276,12 +288,21 @@ function hostTexts(hosts: readonly HostProgram[], texts: readonly string[]): rea
   return [...found].map(([text, ranks]) => ({ lines: linkedLines(text, at(hosts, at(ranks, 0)).tensors), ranks }));
 }
 
-function verdictPart(checked: Compilation | Unlinked, lineOf: LineOf, milliseconds: number): VerdictPart {
+function verdictPart(
+  checked: Compilation | Unlinked,
+  openedLines: LineOf | null,
+  lineOf: LineOf,
+  milliseconds: number,
+): VerdictPart {
   const { ok, size, findings } = checked.report;
   return {
     ok,
     size,
-    findings: findings.map((finding) => ({ finding, text: renderDiagnostic(finding) })),
+    findings: findings.map((finding) => ({
+      finding,
+      text: renderDiagnostic(finding),
+      openedLines: finding.commands.flatMap(({ rank, path }) => openedLines?.(rank, path) ?? []),
+    })),
     milliseconds,
     commands: checked.program === null ? [] : commandsOf(checked.reported, lineOf),
   };
@@ -310,10 +331,9 @@ function repairPart(compilation: Compilation, containers: Loaded["containers"]):
 function predictedPart(
   { source, fusion, texts }: Loaded,
   compilation: Compilation,
-  profileText: string,
+  profile: MachineProfile,
   lineOf: LineOf,
 ): PredictedPart {
-  const profile = parseProfile(profileText, "the profile");
   const { program, options, recorded } = compilation;
   const simulation = simulate(program, profile, { graph: true });
   const serial = fusion === null ? null : serialOf(source, options);

@@ -94,6 +94,8 @@ export interface FoundFinding {
   readonly finding: Finding;
   /** As printed. */
   readonly text: string;
+  /** Of its commands, in the dump that the user opened; empty if there is none. */
+  readonly openedLines: readonly number[];
 }
 
 export interface VerdictPart {

@@ -2,7 +2,7 @@
 import type { Document, State } from "./state.ts";
 
 export const usualDevices = 4;
-const usualProfile = "4xH200";
+export const usualProfile = "4xH200";
 
 /** What a page shows of a document that nobody has changed. */
 export function stateOf(document: Document, params: State["params"] = {}): State {

@@ -61,9 +61,11 @@ function changed(state: State, change: Change): State {
   }
 }
 
+const lasting: readonly string[] = ["devices", "on", "whatIf", "seed"];
+
 /** Options that fit any program stay when another is opened. */
 function kept(options: State["options"]): State["options"] {
-  return Object.fromEntries(Object.entries(options).filter(([name]) => name === "devices" || name === "on"));
+  return Object.fromEntries(Object.entries(options).filter(([name]) => lasting.includes(name)));
 }
 
 function assigned(

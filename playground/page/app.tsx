@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { paneNames, type PaneName } from "../model/state.ts";
 import { Controls } from "./controls.tsx";
 import { Header } from "./header.tsx";
+import { Splitter } from "./splitter.tsx";
 import { useStore } from "./hooks.ts";
 import { paneLabels, Pane } from "./panes/pane.tsx";
 import type { PageProps } from "./props.ts";
@@ -36,6 +37,7 @@ export function App({ store, pointing }: PageProps): JSX.Element {
           <SourceEditor store={store} pointing={pointing} />
           <Controls store={store} />
         </section>
+        <Splitter />
         <section class="output" aria-label="Results">
           <Verdict store={store} pointing={pointing} />
           <Tabs

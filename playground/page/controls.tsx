@@ -1,9 +1,10 @@
 /** Controls of a program's devices, parameters, machine and options, made from the schema of options. */
 import type { JSX } from "preact";
-import { profiles } from "virtual:profiles";
+import { profileNames } from "virtual:profiles";
 import { type OptionGroup, optionGroups, type OptionName, optionNames, rowOf } from "../../src/compile/options.ts";
 import { usualDevices } from "../model/inputs.ts";
 import type { State } from "../model/state.ts";
+import { factorOf, mostSteps, type Rate, rates, stepOf, withStep } from "../model/what-if.ts";
 import { useStore } from "./hooks.ts";
 import { chooseFile } from "./open-file.ts";
 import type { Store } from "./store.ts";
@@ -55,6 +56,7 @@ export function Controls({ store }: { readonly store: Store }): JSX.Element {
           </Field>
         ))}
       </div>
+      <MachineFields store={store} state={state} />
       {groups.map((group) => (
         <OptionGroupFields key={group} store={store} state={state} group={group} />
       ))}
@@ -182,7 +184,7 @@ function MachineField({ store, state }: { readonly store: Store; readonly state:
           else store.change({ kind: "profile", name: value, text: null });
         }}
       >
-        {profiles.map(({ name }) => (
+        {profileNames.map((name) => (
           <option key={name} value={name}>
             {name}
           </option>
@@ -191,5 +193,46 @@ function MachineField({ store, state }: { readonly store: Store; readonly state:
         <option value="file">from a file …</option>
       </select>
     </Field>
+  );
+}
+
+const rateHelp: { readonly [R in Rate]: string } = {
+  gemm: "rate of GEMMs, as a factor on the machine's",
+  link: "rate of links between devices, as a factor on the machine's; latencies stay",
+};
+
+/** What changes the prediction and the replay, but not the program. */
+function MachineFields({ store, state }: { readonly store: Store; readonly state: State }): JSX.Element {
+  const { whatIf, seed } = state.options;
+  const given = [whatIf, seed].filter((text) => text !== undefined).length;
+  return (
+    <details class="group" open={given > 0}>
+      <summary>
+        Rates and seed
+        {given > 0 && <span class="count">{given} set</span>}
+      </summary>
+      <div class="fields">
+        {rates.map((rate) => {
+          const step = stepOf(whatIf, rate);
+          return (
+            <Field key={rate} label={`${rate} ${factorOf(step)}×`} help={rateHelp[rate]}>
+              <input
+                type="range"
+                min={-mostSteps}
+                max={mostSteps}
+                value={step}
+                aria-label={`${rate} rate`}
+                aria-valuetext={`${factorOf(step)} times`}
+                onInput={({ currentTarget }) => {
+                  const text = withStep(whatIf, rate, Number(currentTarget.value));
+                  store.change({ kind: "option", name: "whatIf", text });
+                }}
+              />
+            </Field>
+          );
+        })}
+        <OptionField store={store} name="seed" text={seed ?? null} />
+      </div>
+    </details>
   );
 }

@@ -1,10 +1,9 @@
 /** A CodeMirror editor with diagnostics, and lines that are highlighted because something else is pointed at. */
-import { autocompletion, type CompletionSource } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
-import { bracketMatching, indentOnInput, type LanguageSupport, StreamLanguage } from "@codemirror/language";
-import { javascript } from "@codemirror/lang-javascript";
+import { bracketMatching, indentOnInput, StreamLanguage } from "@codemirror/language";
+import { typescriptLanguage } from "@codemirror/lang-javascript";
 import { type Diagnostic as Mark, lintGutter, setDiagnostics } from "@codemirror/lint";
-import { EditorState, type Extension, StateEffect, StateField } from "@codemirror/state";
+import { Compartment, EditorState, type Extension, StateEffect, StateField } from "@codemirror/state";
 import {
   Decoration,
   type DecorationSet,
@@ -30,6 +29,10 @@ export interface LineMark {
   readonly fix: { readonly label: string; readonly apply: () => void } | null;
 }
 
+export function severityOf(severity: "error" | "warning" | "note"): LineMark["severity"] {
+  return severity === "note" ? "info" : severity;
+}
+
 export interface EditorOptions {
   readonly label: string;
   readonly language: Language;
@@ -37,7 +40,6 @@ export interface EditorOptions {
   readonly onText: (text: string) => void;
   /** The line under the pointer or the cursor changed. */
   readonly onLine: (line: number | null) => void;
-  readonly completions?: CompletionSource;
 }
 
 export interface Editor {
@@ -81,13 +83,15 @@ const dump = StreamLanguage.define({
   },
 });
 
-const languages: Readonly<Record<Language, () => LanguageSupport | Extension>> = {
-  typescript: () => javascript({ typescript: true }),
-  dump: () => dump,
+/** Lines of programs wrap; those of dumps are too long for that. */
+const languages: Readonly<Record<Language, Extension>> = {
+  typescript: [typescriptLanguage, EditorView.lineWrapping],
+  dump,
 };
 
 export function createEditor(parent: HTMLElement, options: EditorOptions): Editor {
-  const { label, language, text, onText, onLine, completions } = options;
+  const { label, language, text, onText, onLine } = options;
+  const types = new Compartment();
   // Set while the page itself replaces the text.
   let isReplacing = false;
   let pointed: number | null = null;
@@ -108,9 +112,9 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
         bracketMatching(),
         lintGutter(),
         highlightField,
-        languages[language](),
+        languages[language],
+        types.of([]),
         codeColors,
-        ...(completions === undefined ? [] : [autocompletion({ override: [completions] })]),
         keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
         EditorView.contentAttributes.of({ "aria-label": label }),
         EditorView.updateListener.of((update) => {
@@ -129,6 +133,7 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
       ],
     }),
   });
+  if (language === "typescript") loadTypes(view, types);
   // Scrolls by keys although its text is wider than it.
   view.scrollDOM.tabIndex = 0;
   return {
@@ -160,6 +165,15 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
       view.destroy();
     },
   };
+}
+
+/** When the editor is first used: its types are several times as large as the page. */
+function loadTypes(view: EditorView, types: Compartment): void {
+  const load = async (): Promise<void> => {
+    const { typesExtension } = await import("./types.ts");
+    view.dispatch({ effects: types.reconfigure(typesExtension()) });
+  };
+  view.contentDOM.addEventListener("focus", () => void load(), { once: true });
 }
 
 function lineAt(view: EditorView, position: number): number {

@@ -1,6 +1,5 @@
 /** Starts the page: restores the state from the address or from the last visit, and shows it. */
 import { render } from "preact";
-import { profiles } from "virtual:profiles";
 import { firstState, keepState } from "./persistence.ts";
 import { acceptDrops, openExample } from "./open-file.ts";
 import { App } from "./app.tsx";
@@ -9,7 +8,7 @@ import { createStore } from "./store.ts";
 import { startTheme } from "./theme.ts";
 
 startTheme();
-const store = createStore(firstState(), new Map(profiles.map(({ name, text }) => [name, text])));
+const store = createStore(firstState());
 const [, linked] = /^#example=(.+)$/u.exec(location.hash) ?? [];
 if (linked !== undefined) void openExample(decodeURIComponent(linked), store);
 keepState(store);

@@ -3,8 +3,9 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Diagnostic } from "../../src/diagnostics/diagnostic.ts";
 import { editOf, explanationOf, placeOf } from "../model/marks.ts";
+import type { FoundFinding } from "../compiler/parts.ts";
 import type { Pointed } from "../model/linking.ts";
-import { createEditor, type Editor, type LineMark } from "./editor.ts";
+import { createEditor, type Editor, type LineMark, severityOf } from "./editor.ts";
 import type { PageProps } from "./props.ts";
 import { useLinked, useStore } from "./hooks.ts";
 import type { Store } from "./store.ts";
@@ -35,14 +36,17 @@ export function SourceEditor({ store, pointing }: PageProps): JSX.Element {
     };
   }, [file.kind, store, pointing]);
 
+  // Not `file.text`: the user may have typed since it was rendered.
   useEffect(() => {
-    editor.current?.setText(file.text);
-  }, [file]);
+    editor.current?.setText(store.history().present.document.text);
+  }, [file, store]);
   const warnings = results.lowered?.warnings;
+  const findings = results.verdict?.findings;
   useEffect(() => {
     const shown = results.refused.length > 0 ? results.refused : (warnings ?? []);
-    editor.current?.setMarks(shown.map((diagnostic) => markOf(diagnostic, store)));
-  }, [results.refused, warnings, store]);
+    const found = results.refused.length > 0 ? [] : (findings ?? []);
+    editor.current?.setMarks([...shown.map((diagnostic) => markOf(diagnostic, store)), ...found.flatMap(marksOf)]);
+  }, [results.refused, warnings, findings, store]);
   useEffect(() => {
     editor.current?.highlight(isInSource(pointing.pointed()) ? [] : linked.sources, !isInSource(pointing.pointed()));
   }, [linked, pointing]);
@@ -54,13 +58,19 @@ function isInSource(pointed: Pointed | null): boolean {
   return pointed?.kind === "source";
 }
 
+/** Of a finding in a dump, at each of its commands. */
+function marksOf({ finding, openedLines }: FoundFinding): readonly LineMark[] {
+  const severity = severityOf(finding.severity);
+  return openedLines.map((line) => ({ line, column: null, severity, message: finding.message, fix: null }));
+}
+
 function markOf(diagnostic: Diagnostic, store: Store): LineMark {
   const place = placeOf(diagnostic);
   const edit = editOf(diagnostic, store.history().present.document.text);
   return {
     line: place?.line ?? 1,
     column: place?.column ?? null,
-    severity: diagnostic.severity === "warning" ? "warning" : diagnostic.severity === "note" ? "info" : "error",
+    severity: severityOf(diagnostic.severity ?? "error"),
     message: explanationOf(diagnostic),
     fix:
       edit === null

@@ -1,9 +1,10 @@
 /** The page's state and its results: one value, which components read, and functions that change it. */
+import { usualText } from "virtual:profiles";
 import type { Diagnostic } from "../../src/diagnostics/diagnostic.ts";
 import type { BuiltVariant, CompileRequest, Source, WorkPart } from "../compiler/messages.ts";
 import type { LoweredPart, PredictedPart, RepairPart, Replay, VerdictPart } from "../compiler/parts.ts";
 import type { CurvePoint } from "../model/curves.ts";
-import { devicesOf, profileTextOf } from "../model/inputs.ts";
+import { devicesOf, profileTextOf, usualProfile } from "../model/inputs.ts";
 import { type Change, type History, redo, sameInput, startHistory, type State, step, undo } from "../model/state.ts";
 import { type Builder, type Compiler, createBuilder, createCompiler, replayOnce } from "./workers.ts";
 
@@ -55,8 +56,7 @@ const nothing: Results = {
   milliseconds: 0,
 };
 
-/** `profiles`: the shipped ones, by name. */
-export function createStore(first: State, profiles: ReadonlyMap<string, string>): Store {
+export function createStore(first: State): Store {
   const builder = createBuilder();
   const compiler = createCompiler();
   const listeners = new Set<() => void>();
@@ -68,6 +68,8 @@ export function createStore(first: State, profiles: ReadonlyMap<string, string>)
   let curveBuilder: Builder | null = null;
   let curveCompiler: Compiler | null = null;
   let id = 0;
+  /** Machine profiles by name. Those that a first visit does not show are loaded when one is chosen. */
+  let profiles: ReadonlyMap<string, string> = new Map([[usualProfile, usualText]]);
   let stopReplay = (): void => {};
   const publish = (next: Partial<Results>): void => {
     results = { ...results, ...next };
@@ -136,6 +138,13 @@ export function createStore(first: State, profiles: ReadonlyMap<string, string>)
     const begun = performance.now();
     stopReplay();
     publish({ isBusy: true, isReplaying: false });
+    if (state.customProfile === null && profiles.size === 1 && !profiles.has(state.profile)) {
+      void import("virtual:profile-texts").then(({ texts }) => {
+        profiles = new Map(Object.entries(texts));
+        if (number === id) start(history.present);
+      });
+      return;
+    }
     const { document: file } = state;
     if (file.kind === "dump") return compile(state, { kind: "dump", file: file.name, text: file.text }, begun, number);
     const variant = { devices: devicesOf(state) ?? 1, params: state.params };

@@ -10,24 +10,40 @@ import type { Results } from "./store.ts";
 export function Verdict({ store }: PageProps): JSX.Element {
   const { results } = useStore(store);
   const { predicted, isBusy, milliseconds } = results;
-  const { tone, title, detail } = verdictOf(results);
+  const { tone, title, detail, scale = "" } = verdictOf(results);
   return (
     <div class={`verdict ${tone}`}>
       <div class="headline" role="status" aria-live="polite">
         <span class="badge">
           <Icon name={tone === "ok" ? "check" : "cross"} /> {title}
         </span>
-        <span class="detail">{detail}</span>
+        <span class="detail" title={scale}>
+          {detail}
+        </span>
       </div>
       {predicted !== null && (
         <dl class="figures">
-          <Figure name="predicted" value={time(predicted.milliseconds)} />
+          <Figure
+            name="predicted"
+            value={time(predicted.milliseconds)}
+            help={`predicted time of one run on ${predicted.machine}`}
+          />
           {predicted.serial !== null && (
-            <Figure name="serial" value={`${(predicted.serial / predicted.milliseconds).toFixed(2)}×`} />
+            <Figure
+              name="speedup"
+              value={`${(predicted.serial / predicted.milliseconds).toFixed(2)}×`}
+              help="how much faster than the same program without chunks: communication, then computation"
+            />
           )}
-          {predicted.hidden !== null && <Figure name="hidden" value={percent(predicted.hidden)} />}
-          <Figure name="exposed" value={time(predicted.exposed)} />
-          <Figure name="memory" value={bytes(predicted.peakBytes)} />
+          {predicted.hidden !== null && (
+            <Figure name="hidden" value={percent(predicted.hidden)} help="communication that runs under kernels" />
+          )}
+          <Figure
+            name="exposed"
+            value={time(predicted.exposed)}
+            help="the predicted time minus that of the kernels alone"
+          />
+          <Figure name="memory" value={bytes(predicted.peakBytes)} help="of the largest rank" />
         </dl>
       )}
       <span class={isBusy ? "took busy" : "took"} title="from the edit to all panes">
@@ -37,9 +53,15 @@ export function Verdict({ store }: PageProps): JSX.Element {
   );
 }
 
-function Figure({ name, value }: { readonly name: string; readonly value: string }): JSX.Element {
+interface FigureProps {
+  readonly name: string;
+  readonly value: string;
+  readonly help: string;
+}
+
+function Figure({ name, value, help }: FigureProps): JSX.Element {
   return (
-    <div>
+    <div title={help}>
       <dt>{name}</dt>
       <dd>{value}</dd>
     </div>
@@ -50,6 +72,8 @@ interface Headline {
   readonly tone: "ok" | "wrong" | "refused" | "none";
   readonly title: string;
   readonly detail: string;
+  /** How much was verified. */
+  readonly scale?: string;
 }
 
 function verdictOf({ refused, failed, verdict }: Results): Headline {
@@ -61,7 +85,7 @@ function verdictOf({ refused, failed, verdict }: Results): Headline {
   if (verdict === null) return { tone: "none", title: "Compiling", detail: "" };
   const { ok, size, findings } = verdict;
   const scale = `${size.commands} commands on ${size.streams} streams of ${size.ranks} ranks`;
-  if (ok) return { tone: "ok", title: "Verified", detail: `no race, no deadlock in any order: ${scale}` };
+  if (ok) return { tone: "ok", title: "Verified", detail: "no race, no deadlock in any order", scale };
   const errors = findings.filter(({ finding }) => finding.severity === "error");
   return {
     tone: "wrong",

@@ -19,7 +19,7 @@ const workTimeout = 60_000;
 const patience = 150;
 
 /** A worker that has the page's security policy, whichever server sends the script: workers of blobs inherit it. */
-function startWorker(file: "worker.js" | "replay-worker.js" = "worker.js"): Worker {
+export function startWorker(file: "worker.js" | "replay-worker.js" | "types-worker.js" = "worker.js"): Worker {
   const script = new URL(file, document.baseURI).href;
   const blob = new Blob([`importScripts(${JSON.stringify(script)});`], { type: "text/javascript" });
   const url = URL.createObjectURL(blob);

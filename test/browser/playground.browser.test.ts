@@ -1,5 +1,5 @@
 /** The built playground in Chromium: panes, controls, breaking and repairing, sharing, and hostile programs. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { gzipSync } from "node:zlib";
@@ -17,6 +17,8 @@ const seriousFindings = `axe.run().then(({ violations }) => violations
   .filter(({ impact }) => impact === "serious" || impact === "critical")
   .map(({ id, nodes }) => id + ": " + nodes[0].html))`;
 const complaints: string[] = [];
+/** Paths that the page has asked for. */
+const requests: string[] = [];
 let browser: Browser;
 let serving: Serving;
 let context: BrowserContext;
@@ -32,6 +34,7 @@ afterAll(async () => {
 });
 afterEach(async () => {
   await context.close();
+  requests.length = 0;
   expect(complaints.splice(0)).toEqual([]);
 });
 
@@ -58,6 +61,7 @@ async function openPage(hash = ""): Promise<void> {
   page.on("pageerror", (error) => complaints.push(error.message));
   page.on("request", (request) => {
     const url = new URL(request.url());
+    if (url.protocol === "http:") requests.push(url.pathname);
     if (url.protocol.startsWith("http") && url.port !== String(serving.port)) complaints.push(request.url());
   });
   await page.goto(`http://127.0.0.1:${serving.port}/${hash}`);
@@ -86,12 +90,13 @@ const program = (body: string): string =>
   `import { DeviceMesh, Fusion, program, set } from "braid";\nexport default program({ S: 2 }, ({ devices, params: { S } }) => {\n${body}\n  const f = new Fusion();\n  const x = f.input([8], "float");\n  const y = set(x);\n  f.output(y);\n  x.setDeviceMesh(DeviceMesh.range(devices));\n  y.outerSplit(0, S).parallelize("Stream");\n  return f;\n});\n`;
 
 describe("the first load", () => {
-  it("is at most 500 KB and shows a verified program", async () => {
+  it("is well below 500 KB and shows a verified program", async () => {
     await open();
     expect(await verdict()).toBe("Verified");
-    const files = readdirSync(folder).filter((file) => file !== "replay-worker.js" && file !== "chunks");
-    const bytes = files.reduce((sum, file) => sum + gzipSync(readFileSync(path.join(folder, file))).length, 0);
-    expect(bytes).toBeLessThan(500_000);
+    const loaded = [...new Set(requests)].filter((name) => name !== "/");
+    expect(loaded.toSorted()).toEqual(["/page.css", "/page.js", "/worker.js"]);
+    const sizes = ["index.html", ...loaded].map((name) => gzipSync(readFileSync(path.join(folder, name))).length);
+    expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(490_000);
   });
 });
 
@@ -160,6 +165,62 @@ describe("controls", () => {
     expect(await verdict()).toBe("Not compiled");
     await page.click("[aria-label=Undo]");
     await page.waitForSelector(".verdict.ok");
+  });
+});
+
+describe("rates and the seed", () => {
+  it("change the prediction, the command line, and nothing of the program", async () => {
+    await open();
+    const predicted = async (): Promise<number> =>
+      Number.parseFloat((await page.textContent('.figures div:has-text("predicted") dd')) ?? "");
+    const usual = await predicted();
+    const host = await page.textContent(".editor.host");
+    await page.click('summary:has-text("Rates and seed")');
+    await page.focus('[aria-label="link rate"]');
+    for (let i = 0; i < 4; i++) await page.keyboard.press("ArrowLeft");
+    await page.waitForSelector('.name:text-is("link 0.5×")');
+    await settled();
+    await page.waitForFunction(`!document.querySelector(".figures dd").textContent.startsWith("${usual}")`);
+    expect(await predicted()).toBeGreaterThan(usual);
+    expect(await page.textContent(".editor.host")).toBe(host);
+    await page.click("#tab-timeline");
+    await page.click("text=Copy command");
+    expect(await page.evaluate<string>("navigator.clipboard.readText()")).toContain("--what-if link=0.5x");
+    await page.selectOption('.field:has(.name:text-is("machine")) select', "8xB200");
+    await page.waitForFunction(`document.querySelector(".figures div").title.includes("B200")`);
+  });
+});
+
+describe("types", () => {
+  it("complete a tensor's methods, and explain a name under the pointer", async () => {
+    await open();
+    await page.click('.editor.source .cm-line:has-text("f.output(y)")');
+    await page.keyboard.press("End");
+    await page.waitForTimeout(300);
+    await page.keyboard.type("\ny.outer");
+    await page.waitForSelector('.cm-completionLabel:has-text("outerSplit")', { timeout: 15_000 });
+    expect(requests).toContain("/types-worker.js");
+    await page.keyboard.press("Enter");
+    expect(await page.textContent('.editor.source .cm-line:has-text("y.outerSplit")')).toContain("y.outerSplit");
+    await page.hover('.editor.source .cm-line:has-text("const y = linear(x, w)") >> text=linear');
+    await page.waitForSelector(".signature");
+    expect(await page.textContent(".signature code")).toContain("TensorView");
+  });
+});
+
+describe("the border between program and results", () => {
+  it("is moved by keys and by the pointer", async () => {
+    await open();
+    const width = async (): Promise<number> => (await page.locator(".input").boundingBox())?.width ?? 0;
+    const usual = await width();
+    await page.focus("[role=separator]");
+    await page.keyboard.press("ArrowLeft");
+    expect(await width()).toBeLessThan(usual);
+    await page.mouse.move(await width(), 500);
+    await page.mouse.down();
+    await page.mouse.move(700, 500);
+    await page.mouse.up();
+    expect(Math.abs((await width()) - 700)).toBeLessThan(12);
   });
 });
 
@@ -276,5 +337,18 @@ describe("a dump", () => {
     await page.waitForSelector('.file:text-is("run.log")');
     await settled();
     await page.waitForSelector(".verdict.ok", { timeout: 30_000 });
+  });
+
+  it("that does not verify has its findings marked in its own text", async () => {
+    await open();
+    const name = "data-race.hir";
+    const buffer = readFileSync(path.join(root, "test/fixtures/findings", name));
+    await page.click(".menu summary");
+    const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.click("text=Open a file")]);
+    await chooser.setFiles({ name, mimeType: "text/plain", buffer });
+    await page.waitForSelector(".verdict.wrong");
+    await page.waitForSelector(".editor.source .cm-lintRange-error");
+    const marked = await page.locator(".editor.source .cm-lintRange-error").allTextContents();
+    expect(marked.join("\n")).toMatch(/T2/u);
   });
 });

@@ -9,6 +9,7 @@ import { decodeState, encodeState } from "../../playground/model/share.ts";
 import { hunks, sideBySide } from "../../playground/model/side-by-side.ts";
 import { streamGraph } from "../../playground/model/stream-graph.ts";
 import { redo, sameInput, startHistory, type State, step, undo } from "../../playground/model/state.ts";
+import { stepOf, withStep } from "../../playground/model/what-if.ts";
 import type { HostText, LoweredPart, VerdictPart } from "../../playground/compiler/parts.ts";
 
 const state: State = {
@@ -270,5 +271,17 @@ describe("diagnostics in the editor", () => {
     expect(editOf(diagnostic, "one\n  f(rwos)\n")?.text).toBe("one\n  f(rows)\n");
     expect(editOf({ ...diagnostic, help: "round it" }, "one\n  f(rwos)\n")).toBeNull();
     expect(editOf(diagnostic, "one\n  f(x)\n")).toBeNull();
+  });
+});
+
+describe("rates", () => {
+  it("are steps of a quarter of a doubling, and keep other changes", () => {
+    const text = withStep("memory=2x,link=900GB/s", "gemm", 4);
+    expect(text).toBe("memory=2x,link=900GB/s,gemm=2x");
+    expect(stepOf(text, "gemm")).toBe(4);
+    expect(stepOf(withStep(text, "link", -2), "link")).toBe(-2);
+    expect(withStep("gemm=0.5x", "gemm", 0)).toBe("");
+    expect(stepOf(undefined, "link")).toBe(0);
+    expect(stepOf(text, "link")).toBe(0);
   });
 });

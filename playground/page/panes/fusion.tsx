@@ -20,6 +20,11 @@ export function FusionPane({ store, pointing }: PageProps): JSX.Element {
     <>
       <h2>Tensors</h2>
       <Legend lowered={lowered.devices} />
+      <p class="hint">
+        The axes below a tensor are those of its loops: part i of <code class="axis did">ideviceIdx</code> is on device
+        i, part i of <code class="axis stream">istreamIdx</code> is chunk i and runs on the next stream, and the rest is
+        local to a device.
+      </p>
       <div class="pictures">
         {lowered.tensors.map((tensor) => (
           <TensorCard
@@ -102,11 +107,17 @@ function TensorCard({ tensor, isLinked, point }: CardProps): JSX.Element {
       <ShardingPicture tensor={tensor} />
       <ul class="axes" aria-label="Loop axes">
         {tensor.loop.map(({ name, type }) => (
-          <li key={name} class={`axis ${type.startsWith("DID") ? "did" : type.toLowerCase()}`}>
+          <li key={name} class={`axis ${type.startsWith("DID") ? "did" : type.toLowerCase()}`} title={axisHelp(type)}>
             {name}
           </li>
         ))}
       </ul>
     </figure>
   );
+}
+
+function axisHelp(type: string): string {
+  if (type.startsWith("DID")) return "part i is on device i of the mesh";
+  if (type === "Stream") return "part i is chunk i, on stream i modulo the number of streams";
+  return type === "reduced" ? "summed over: not in memory" : "local to a device";
 }

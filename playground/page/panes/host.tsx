@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { HostText } from "../../compiler/parts.ts";
 import { hostOf } from "../../model/linking.ts";
 import { hunks, sideBySide } from "../../model/side-by-side.ts";
-import { createEditor, type Editor, type LineMark } from "../editor.ts";
+import { createEditor, type Editor, type LineMark, severityOf } from "../editor.ts";
 import type { PageProps } from "../props.ts";
 import { useLinked, useStore } from "../hooks.ts";
 import { Findings } from "./findings.tsx";
@@ -88,7 +88,8 @@ function HostEditor({
   const holder = useRef<HTMLDivElement>(null);
   const editor = useRef<Editor | null>(null);
   const owner = host.ranks[0] ?? rank;
-  const text = history.present.edits[String(owner)] ?? textOf(host);
+  const printed = textOf(host);
+  const text = history.present.edits[String(owner)] ?? printed;
   useEffect(() => {
     if (holder.current === null) return;
     const made = createEditor(holder.current, {
@@ -107,9 +108,10 @@ function HostEditor({
       made.destroy();
     };
   }, [store, pointing, rank, owner]);
+  // Not `text`: the user may have typed since it was rendered.
   useEffect(() => {
-    editor.current?.setText(text);
-  }, [text]);
+    editor.current?.setText(store.history().present.edits[String(owner)] ?? printed);
+  }, [text, printed, owner, store]);
   const { verdict } = results;
   useEffect(() => {
     const marks = (verdict?.findings ?? []).flatMap(({ finding }) =>
@@ -130,8 +132,4 @@ function HostEditor({
 
 function textOf({ lines }: HostText): string {
   return lines.map(({ text }) => text).join("\n");
-}
-
-function severityOf(severity: "error" | "warning" | "note"): LineMark["severity"] {
-  return severity === "note" ? "info" : severity;
 }
