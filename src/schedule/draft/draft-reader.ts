@@ -5,13 +5,13 @@
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import type { Draft } from "./draft.ts";
-import { type Foreign, foreignTouches } from "./foreign.ts";
-import { type ReadDependences, unknownDependences } from "./known-dependences.ts";
-import { listOrder } from "./list-order.ts";
-import { createMemory, type Memory } from "./memory.ts";
+import { type Foreign, foreignTouches } from "./memory/foreign.ts";
+import { type ReadDependences, unknownDependences } from "./order/known-dependences.ts";
+import { listOrder } from "./order/list-order.ts";
+import { createMemory, type Memory } from "./memory/memory.ts";
 import { readDraft } from "./read-draft.ts";
-import { signalGuarantees } from "./signal-guarantees.ts";
-import { createTouchCache, type TouchCache } from "./touch-cache.ts";
+import { signalGuarantees } from "./order/signal-guarantees.ts";
+import { createTouchCache, type TouchCache } from "./memory/touch-cache.ts";
 
 export interface ReadProgram {
   /** Of all ranks. */

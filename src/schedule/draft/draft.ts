@@ -6,8 +6,8 @@
  *     recordEvent a, waitEvent b, copy, recordEvent c, waitEvent c, signal   ->   copy; signal (sync: the copy)
  */
 import type { Command, Origin, StreamInfo, TransferId } from "../../commands/command.ts";
-import { type Past, pastMapper } from "./pasts.ts";
-import type { Guarantee } from "./signal-guarantees.ts";
+import { type Past, pastMapper } from "./order/pasts.ts";
+import type { Guarantee } from "./order/signal-guarantees.ts";
 
 export type DraftCommand = Exclude<Command, { readonly kind: "recordEvent" | "waitEvent" }>;
 

@@ -8,9 +8,9 @@ import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Draft } from "./draft.ts";
 import { createDraftReader, type DraftReader } from "./draft-reader.ts";
-import type { Foreign } from "./foreign.ts";
-import { createKnownDependences, type KnownDependences } from "./known-dependences.ts";
-import type { Memory } from "./memory.ts";
+import type { Foreign } from "./memory/foreign.ts";
+import { createKnownDependences, type KnownDependences } from "./order/known-dependences.ts";
+import type { Memory } from "./memory/memory.ts";
 import { writeDraft } from "./write-draft.ts";
 
 export interface EditContext {

@@ -7,7 +7,7 @@ import type { Operand } from "../../commands/kernel.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { DraftNode } from "./draft.ts";
-import type { Memory } from "./memory.ts";
+import type { Memory } from "./memory/memory.ts";
 import { isGemm, type GemmAxis, gemmAxes, type GemmKernel } from "./gemm-axes.ts";
 
 export interface GemmNode extends DraftNode {

@@ -3,7 +3,7 @@ import type { BufferRef } from "../../commands/buffer.ts";
 import { commonBox, sameNumbers, type View } from "../../commands/view.ts";
 import { at } from "../../support/invariant.ts";
 import type { DraftCommand } from "./draft.ts";
-import { sameBytes, type Touch } from "./touch.ts";
+import { sameBytes, type Touch } from "./memory/touch.ts";
 
 export type Copy = Extract<DraftCommand, { readonly kind: "copy" }>;
 

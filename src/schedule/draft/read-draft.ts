@@ -9,12 +9,12 @@
 import { isBlocking, isSignalling, type SlotId } from "../../commands/command.ts";
 import type { RankProgram } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
-import type { Foreign } from "./foreign.ts";
-import { createKnownWaits } from "./known-waits.ts";
-import type { ListOrder } from "./list-order.ts";
-import { createPasts, type Past, type Pasts } from "./pasts.ts";
-import { doneByOthers, type Guarantee } from "./signal-guarantees.ts";
-import type { Memory } from "./memory.ts";
+import type { Foreign } from "./memory/foreign.ts";
+import { createKnownWaits } from "./order/known-waits.ts";
+import type { ListOrder } from "./order/list-order.ts";
+import { createPasts, type Past, type Pasts } from "./order/pasts.ts";
+import { doneByOthers, type Guarantee } from "./order/signal-guarantees.ts";
+import type { Memory } from "./memory/memory.ts";
 import type { Draft, DraftNode } from "./draft.ts";
 
 /** Facts about other ranks that reading a rank's list requires. */

@@ -7,9 +7,9 @@ import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import type { DraftNode } from "./draft.ts";
 import { isGemmLaunch } from "./gemm-axes.ts";
-import type { Memory } from "./memory.ts";
-import { createTimeline } from "./timeline.ts";
-import { conflict } from "./touch.ts";
+import type { Memory } from "./memory/memory.ts";
+import { createTimeline } from "./memory/timeline.ts";
+import { conflict } from "./memory/touch.ts";
 
 /** One of the added tensors, and its memory. */
 export interface Part {

@@ -21,11 +21,11 @@ import {
 import type { Program } from "../../commands/program.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
-import { dependencesOf, dependentsOf } from "../draft/dependences.ts";
+import { dependencesOf, dependentsOf } from "../draft/order/dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
-import { inBarriers } from "../draft/node-groups.ts";
-import { type Past, pastMapper } from "../draft/pasts.ts";
+import { inBarriers } from "../draft/order/node-groups.ts";
+import { type Past, pastMapper } from "../draft/order/pasts.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
 export const earlyGathers: Rewrite<true> = draftRewrite("early-gathers", () => {

@@ -18,11 +18,11 @@ import { at } from "../../support/invariant.ts";
 import { type Draft, type DraftNode, freshId } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
 import { type Grouping, grouped } from "../draft/grouping.ts";
-import type { Memory } from "../draft/memory.ts";
-import { type Past, unknownOf } from "../draft/pasts.ts";
+import type { Memory } from "../draft/memory/memory.ts";
+import { type Past, unknownOf } from "../draft/order/pasts.ts";
 import { asSum, createArrivals, type Part, type Sum } from "../draft/sum-arrivals.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
-import { concerns } from "../draft/signal-guarantees.ts";
+import { concerns } from "../draft/order/signal-guarantees.ts";
 
 export const earlySums: Rewrite<Grouping> = draftRewrite(
   "early-sums",

@@ -12,10 +12,10 @@ import { at, invariant } from "../../support/invariant.ts";
 import { type Draft, type DraftNode, renameSync } from "../draft/draft.ts";
 import { type Grouping, grouped } from "../draft/grouping.ts";
 import { joinGemms, type GemmNode } from "../draft/join-gemms.ts";
-import type { Memory } from "../draft/memory.ts";
-import { conflict } from "../draft/touch.ts";
+import type { Memory } from "../draft/memory/memory.ts";
+import { conflict } from "../draft/memory/touch.ts";
 import { isGemm } from "../draft/gemm-axes.ts";
-import { idFinder } from "../draft/pasts.ts";
+import { idFinder } from "../draft/order/pasts.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
 export const mergeGemms: Rewrite<Grouping> = draftRewrite(

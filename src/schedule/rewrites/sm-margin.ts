@@ -8,7 +8,7 @@
 import type { Command } from "../../commands/command.ts";
 import type { Program, RankProgram } from "../../commands/program.ts";
 import { touchesPeers } from "../../commands/barriers.ts";
-import { type ListOrder, listOrder } from "../draft/list-order.ts";
+import { type ListOrder, listOrder } from "../draft/order/list-order.ts";
 import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import { at } from "../../support/invariant.ts";
 import { commandRewrite, type Rewrite } from "../rewrite.ts";

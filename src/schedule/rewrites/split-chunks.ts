@@ -10,11 +10,11 @@
 import type { Launch } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
 import { type Draft, type DraftNode, freshId, replaceNodes } from "../draft/draft.ts";
-import type { Memory } from "../draft/memory.ts";
-import { sameBytes, type Touch, touchesMeet } from "../draft/touch.ts";
+import type { Memory } from "../draft/memory/memory.ts";
+import { sameBytes, type Touch, touchesMeet } from "../draft/memory/touch.ts";
 import type { Copy } from "../draft/move-operands.ts";
 import { gemmAxes, type GemmAxis, type GemmKernel, isGemm } from "../draft/gemm-axes.ts";
-import { createTimeline, type Timeline } from "../draft/timeline.ts";
+import { createTimeline, type Timeline } from "../draft/memory/timeline.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 import type { BufferRef } from "../../commands/buffer.ts";
 import type { Operand } from "../../commands/kernel.ts";

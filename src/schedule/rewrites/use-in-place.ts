@@ -9,10 +9,10 @@
 import { at, invariant } from "../../support/invariant.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
-import type { Memory } from "../draft/memory.ts";
-import { type Touch, touchesMeet } from "../draft/touch.ts";
-import { idsRelied } from "../draft/pasts.ts";
-import { createTimeline, type Timeline } from "../draft/timeline.ts";
+import type { Memory } from "../draft/memory/memory.ts";
+import { type Touch, touchesMeet } from "../draft/memory/touch.ts";
+import { idsRelied } from "../draft/order/pasts.ts";
+import { createTimeline, type Timeline } from "../draft/memory/timeline.ts";
 import { type Copy, isEven, moveInputs, moveOutput } from "../draft/move-operands.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 

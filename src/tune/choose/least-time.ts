@@ -5,7 +5,7 @@
 import type { RankProgram, Program } from "../../commands/program.ts";
 import { touchesPeers } from "../../commands/barriers.ts";
 import type { SlotId } from "../../commands/command.ts";
-import { listOrder } from "../../schedule/draft/list-order.ts";
+import { listOrder } from "../../schedule/draft/order/list-order.ts";
 import { timeOf } from "../../simulate/interpolate.ts";
 import type { MachineProfile, Timing } from "../../simulate/machine-profile.ts";
 import { at } from "../../support/invariant.ts";

@@ -3,13 +3,13 @@
  * done, the sender's own memory may be accessed from then on, and so is everything that earlier signals guaranteed to
  * the sender.
  */
-import type { SlotId } from "../../commands/command.ts";
-import type { Program } from "../../commands/program.ts";
-import { at } from "../../support/invariant.ts";
-import type { Foreign } from "./foreign.ts";
+import type { SlotId } from "../../../commands/command.ts";
+import type { Program } from "../../../commands/program.ts";
+import { at } from "../../../support/invariant.ts";
+import type { Foreign } from "../memory/foreign.ts";
 import type { ListOrder } from "./list-order.ts";
-import type { Memory } from "./memory.ts";
-import { conflict, type Touch } from "./touch.ts";
+import type { Memory } from "../memory/memory.ts";
+import { conflict, type Touch } from "../memory/touch.ts";
 import { createPasts, type Past, unknownOf } from "./pasts.ts";
 
 export interface Guarantee {

@@ -5,9 +5,9 @@
  * signal also reports that the first chunk has arrived.
  */
 import type { ListOrder } from "./list-order.ts";
-import { type Touch, touchesMeet } from "./touch.ts";
+import { type Touch, touchesMeet } from "../memory/touch.ts";
 import type { Done, Guarantee } from "./signal-guarantees.ts";
-import { createTouchIndex, type TouchIndex } from "./touch-index.ts";
+import { createTouchIndex, type TouchIndex } from "../memory/touch-index.ts";
 
 export interface KnownWaits {
   /** In list order. */

@@ -2,11 +2,11 @@
  * Groups the nodes of a draft. A barrier with its kernel in peers' memory is one group, so that no rewrite inserts a
  * command into it. All other nodes are groups of one.
  */
-import { barriersIn } from "../../commands/barriers.ts";
-import type { Program } from "../../commands/program.ts";
-import { at } from "../../support/invariant.ts";
+import { barriersIn } from "../../../commands/barriers.ts";
+import type { Program } from "../../../commands/program.ts";
+import { at } from "../../../support/invariant.ts";
 import type { Dependences } from "./dependences.ts";
-import type { Draft, DraftNode } from "./draft.ts";
+import type { Draft, DraftNode } from "../draft.ts";
 
 /** By position: whether a node is part of a barrier around a kernel. */
 export function inBarriers({ nodes, rank }: Draft, memory: Pick<Program, "buffers">): readonly boolean[] {

@@ -1,7 +1,7 @@
 /** The dependences of node lists, computed once for each. */
 import { type Dependences, dependencesOf } from "./dependences.ts";
-import type { Draft, DraftNode } from "./draft.ts";
-import type { Memory } from "./memory.ts";
+import type { Draft, DraftNode } from "../draft.ts";
+import type { Memory } from "../memory/memory.ts";
 
 type Nodes = readonly DraftNode[];
 

@@ -1,6 +1,6 @@
 /** The order of one rank's commands that the list's streams and events define. */
-import type { RankProgram } from "../../commands/program.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import type { RankProgram } from "../../../commands/program.ts";
+import { at, invariant } from "../../../support/invariant.ts";
 
 export interface ListOrder {
   /** Whether the streams and events of the list order one command before another. */

@@ -10,10 +10,10 @@
  * With barriers, the drafts must complete with each barrier as a whole. This holds if it held for the list that was
  * read.
  */
-import { isBlocking } from "../../commands/command.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import { isBlocking } from "../../../commands/command.ts";
+import { at, invariant } from "../../../support/invariant.ts";
 import { type Dependences, dependentsOf } from "./dependences.ts";
-import type { DraftNode } from "./draft.ts";
+import type { DraftNode } from "../draft.ts";
 
 /** Indices into `groups`, in issue order. `dependences` are those of `groupDependences`. */
 export function issueOrder(

@@ -3,7 +3,7 @@
  * knows each stream to have progressed. A dependence that the clock covers needs no event. The others are handled
  * latest first, because the latest event of a stream covers all earlier ones.
  */
-import { at, invariant } from "../../support/invariant.ts";
+import { at, invariant } from "../../../support/invariant.ts";
 import type { Dependences } from "./dependences.ts";
 
 export interface Step {

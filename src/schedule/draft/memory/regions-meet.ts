@@ -4,8 +4,8 @@
  *
  *   columns 0-3 and 4-7 of a row-major [1000, 8] tensor: their intervals overlap, but they share no byte
  */
-import type { RegionDim } from "../../commands/region.ts";
-import { at } from "../../support/invariant.ts";
+import type { RegionDim } from "../../../commands/region.ts";
+import { at } from "../../../support/invariant.ts";
 
 /** Strided runs in the bytes [start, end). Dims as in a Region, in descending order of stride. */
 export interface Runs {

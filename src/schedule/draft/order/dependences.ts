@@ -2,12 +2,12 @@
  * Dependences between the nodes of a draft: those that `sync` and `pasts` name and, for each byte, earlier conflicting
  * accesses. A write of contiguous bytes replaces the accesses that it covers, which keeps long lists cheap.
  */
-import { at, invariant } from "../../support/invariant.ts";
-import type { DraftNode } from "./draft.ts";
-import type { Memory } from "./memory.ts";
-import { type Touch, touchesMeet } from "./touch.ts";
+import { at, invariant } from "../../../support/invariant.ts";
+import type { DraftNode } from "../draft.ts";
+import type { Memory } from "../memory/memory.ts";
+import { type Touch, touchesMeet } from "../memory/touch.ts";
 import { type Past, unknownOf } from "./pasts.ts";
-import { createTouchIndex, type TouchIndex } from "./touch-index.ts";
+import { createTouchIndex, type TouchIndex } from "../memory/touch-index.ts";
 
 /**
  * A graph of vertices: the nodes by position, then a _join_ for each past. A join stands for the nodes of the past and

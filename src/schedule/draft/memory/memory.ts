@@ -3,15 +3,15 @@
  * share bytes of an arena conflict here too, so a rewrite that keeps the order of conflicting commands also keeps
  * lifetimes apart.
  */
-import type { BufferId, PlacedBuffer } from "../../commands/buffer.ts";
-import type { Command, KernelId } from "../../commands/command.ts";
-import type { Kernel } from "../../commands/kernel.ts";
-import { bufferAlignment } from "../../commands/link/memory/memory-layout.ts";
-import type { Program } from "../../commands/program.ts";
-import { elementCount } from "../../commands/view.ts";
-import { dtypes } from "../../numerics/dtype.ts";
-import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
+import type { BufferId, PlacedBuffer } from "../../../commands/buffer.ts";
+import type { Command, KernelId } from "../../../commands/command.ts";
+import type { Kernel } from "../../../commands/kernel.ts";
+import { bufferAlignment } from "../../../commands/link/memory/memory-layout.ts";
+import type { Program } from "../../../commands/program.ts";
+import { elementCount } from "../../../commands/view.ts";
+import { dtypes } from "../../../numerics/dtype.ts";
+import { makeId } from "../../../support/ids.ts";
+import { at } from "../../../support/invariant.ts";
 import type { Touch } from "./touch.ts";
 import type { TouchCache } from "./touch-cache.ts";
 

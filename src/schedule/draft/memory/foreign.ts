@@ -1,5 +1,5 @@
 /** The accesses of ranks to the memory of others. Accesses to the same bytes count once. */
-import type { Program } from "../../commands/program.ts";
+import type { Program } from "../../../commands/program.ts";
 import type { Memory } from "./memory.ts";
 import { type Touch, touchesMeet } from "./touch.ts";
 import { createTouchIndex, type TouchIndex } from "./touch-index.ts";

@@ -2,12 +2,12 @@
  * Remembers the accesses of commands by their operands. Rewrites move most commands to other streams and positions, and
  * such a command shares its operands with the one that it was made from.
  */
-import { accessesOf, type Operands } from "../../commands/accesses.ts";
-import type { Arena } from "../../commands/buffer.ts";
-import type { Command } from "../../commands/command.ts";
-import type { Kernel } from "../../commands/kernel.ts";
-import type { Region } from "../../commands/region.ts";
-import { at } from "../../support/invariant.ts";
+import { accessesOf, type Operands } from "../../../commands/accesses.ts";
+import type { Arena } from "../../../commands/buffer.ts";
+import type { Command } from "../../../commands/command.ts";
+import type { Kernel } from "../../../commands/kernel.ts";
+import type { Region } from "../../../commands/region.ts";
+import { at } from "../../../support/invariant.ts";
 import { runsOf } from "./regions-meet.ts";
 import type { Touch } from "./touch.ts";
 
