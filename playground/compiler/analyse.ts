@@ -11,10 +11,10 @@ import { type GivenOptions, loweringNames, type OptionName } from "../../src/com
 import { loweringOn, pickOptions } from "../../src/compile/options/resolve.ts";
 import { type AddedStatement, repairHosts } from "../../src/compile/repair/repair-hosts.ts";
 import { reshardings } from "../../src/compile/reshardings.ts";
-import { inputSizes } from "../../src/cli/program/input-sizes.ts";
-import { lineBefore } from "../../src/cli/program/line-before.ts";
+import { inputSizes } from "../../src/compile/program/input-sizes.ts";
+import { lineBefore } from "../../src/compile/repair/line-before.ts";
 import { type LineOf, dumpLines, printedLines } from "../../src/host/print/statement-lines.ts";
-import { revived } from "../../src/cli/program/apart/revive.ts";
+import { revived } from "../../src/compile/program/revive.ts";
 import { type Diagnostic, DiagnosticError, renderDiagnostic } from "../../src/diagnostics/diagnostic.ts";
 import { causes } from "../../src/explain/causes.ts";
 import { serialOf } from "../../src/explain/explain.ts";

@@ -1,8 +1,8 @@
 /** Evaluates the user's program and builds it for each variant. Runs in a worker that is then ended. */
 import { transform } from "sucrase";
 import * as braid from "../../src/index.ts";
-import type { BuiltData } from "../../src/cli/program/apart/build-request.ts";
-import { requireKnownParameters } from "../../src/cli/program/known-parameters.ts";
+import type { BuiltData } from "../../src/compile/program/revive.ts";
+import { requireKnownParameters } from "../../src/compile/program/known-parameters.ts";
 import { parameterValues } from "../../src/compile/options/kinds.ts";
 import { DiagnosticError, fail } from "../../src/diagnostics/diagnostic.ts";
 import { type HostProgram, isHostProgram } from "../../src/host/nodes.ts";

@@ -1,5 +1,5 @@
 /** What the page and its workers send each other. Structured clone keeps all of it. */
-import type { BuiltData } from "../../src/cli/program/apart/build-request.ts";
+import type { BuiltData } from "../../src/compile/program/revive.ts";
 import type { Diagnostic } from "../../src/diagnostics/diagnostic.ts";
 import type { ParameterValue } from "../../src/host/program-file.ts";
 import type { LoweredPart, PredictedPart, RepairPart, Replay, VerdictPart } from "./parts.ts";

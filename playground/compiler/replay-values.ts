@@ -1,7 +1,7 @@
 /** The outputs of a run in a given order of streams, compared with the oracle's. */
 import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
-import { drawInputs } from "../../src/cli/run/inputs.ts";
-import { copiesOf } from "../../src/cli/run/output-copies.ts";
+import { drawInputs } from "../../src/compile/program/inputs.ts";
+import { copiesOf } from "../../src/executor/output-copies.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import { MultiDeviceExecutor } from "../../src/executor/multi-device-executor.ts";

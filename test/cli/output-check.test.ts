@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { cast, DeviceMesh, div, Fusion, matmul, mul, permute, set, softmax, sum } from "braid";
 import { exitStatus, statusOf } from "../../src/cli/exit-status.ts";
 import { checkOutputs, type Suspect, withSpecialChecks } from "../../src/cli/run/output-check.ts";
-import type { OutputCopy } from "../../src/cli/run/output-copies.ts";
+import type { OutputCopy } from "../../src/executor/output-copies.ts";
 import { emptyTensor, Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { elementsOf } from "../../src/numerics/tensor/storage.ts";
 import { compare } from "../../src/oracle/compare.ts";

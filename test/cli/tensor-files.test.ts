@@ -12,7 +12,7 @@ import {
   requireFileShapes,
   sizesWithFiles,
 } from "../../src/cli/tensor-files/input-files.ts";
-import { drawInputs, drawSpecialInputs } from "../../src/cli/run/inputs.ts";
+import { drawInputs, drawSpecialInputs } from "../../src/compile/program/inputs.ts";
 import { requireOutputFolder, writeOutputFiles } from "../../src/cli/tensor-files/output-files.ts";
 import { safetensorsTensors } from "../../src/cli/tensor-files/safetensors.ts";
 import { readStored, withTensorFile } from "../../src/cli/tensor-files/stored-tensor.ts";

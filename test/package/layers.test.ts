@@ -52,6 +52,9 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   ".": [...core, "compile", "tune", "explain", "backends", "executor"],
 };
 
+/** What the playground, which runs in browsers, may import of src/. A replay runs a program on the CPU back end's machine. */
+const playgroundMayImport: readonly string[] = [...core, "compile", "explain", "report", "backends", "executor", "."];
+
 /**
  * The executor loads back ends by their entry points when they are first asked for; the package's entry exports the
  * executor.
@@ -96,6 +99,17 @@ describe("layers", () => {
   it.each(Object.keys(mayImport))("%s imports only what it may", (folder) => {
     const own = imports.filter(({ file }) => folderOf(file) === folder);
     expect(own.filter((each) => !isAllowed(each))).toEqual([]);
+  });
+
+  it("the playground imports nothing of the command line", () => {
+    const folder = path.resolve(source, "../playground");
+    const own = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => /\.tsx?$/.test(file));
+    const found = own
+      .map((file) => path.join("..", "playground", file))
+      .flatMap((file) => importsOf(file, readFileSync(path.join(source, file), "utf8")))
+      .filter(({ imported }) => !imported.startsWith(".."));
+    expect(found.length).toBeGreaterThan(50);
+    expect(found.filter(({ imported }) => !playgroundMayImport.includes(folderOf(imported)))).toEqual([]);
   });
 
   it("goes one way: no two folders may import each other", () => {

@@ -14,7 +14,7 @@ import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
-import { inputSizes } from "../program/input-sizes.ts";
+import { inputSizes } from "../../compile/program/input-sizes.ts";
 import type { Step } from "../terminal/progress.ts";
 import type { CompileOwnFlags } from "./compile-options.ts";
 

@@ -12,7 +12,7 @@ import { profileToPredictWith, requireProfileOf } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
-import { inputSizes } from "../program/input-sizes.ts";
+import { inputSizes } from "../../compile/program/input-sizes.ts";
 import type { ReadTrace } from "../../trace/chrome/read-trace.ts";
 import { measuredRun } from "./measured-trace.ts";
 import type { Step } from "../terminal/progress.ts";

@@ -13,7 +13,7 @@ import { profileToChooseWith } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import type { BuiltProgram } from "../program/built-program.ts";
-import { inputSizes } from "../program/input-sizes.ts";
+import { inputSizes } from "../../compile/program/input-sizes.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
 
 export type LowerFlags = Options<NamesOf<"lower">>;

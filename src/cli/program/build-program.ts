@@ -11,7 +11,7 @@ import type { Building } from "./apart/build-apart.ts";
 import { type BuildFlags, type BuiltProgram, sourceOf } from "./built-program.ts";
 import { isDumpFile } from "./dump-file.ts";
 import { requireKnownScalars } from "./known-scalars.ts";
-import { revived } from "./apart/revive.ts";
+import { revived } from "../../compile/program/revive.ts";
 
 /**
  * `building`: of a program file, or of a dump's reference. Host programs that have Stream axes left are lowered with

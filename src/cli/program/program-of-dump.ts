@@ -4,9 +4,9 @@ import type { HasFusionData } from "../../compile/lower.ts";
 import type { Building } from "./apart/build-apart.ts";
 import { type BuildFlags, type BuiltProgram, sourceOf } from "./built-program.ts";
 import { badReference } from "./dump-file.ts";
-import { requireKnownParameters } from "./known-parameters.ts";
+import { requireKnownParameters } from "../../compile/program/known-parameters.ts";
 import { loadDump } from "./load-dump.ts";
-import { revived } from "./apart/revive.ts";
+import { revived } from "../../compile/program/revive.ts";
 import { dumpLines } from "../../host/print/statement-lines.ts";
 
 /**

@@ -15,7 +15,7 @@ import { rowsOf, sampleRows } from "../../oracle/sample/rows.ts";
 import { type Sample, sampleTensor, wholePosition, wholeSample } from "../../oracle/sample/sample.ts";
 import { at } from "../../support/invariant.ts";
 import { createRandom } from "../../support/random.ts";
-import type { OutputCopy } from "./output-copies.ts";
+import type { OutputCopy } from "../../executor/output-copies.ts";
 
 export interface OutputCheck {
   /** Whether elements were compared, and no error exceeds its bound. */

@@ -5,7 +5,7 @@ import { nameOf } from "../../ir/origin.ts";
 import { type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
 import { at } from "../../support/invariant.ts";
 import type { CheckedOutput, OutputCheck } from "./output-check.ts";
-import type { OutputCopy } from "./output-copies.ts";
+import type { OutputCopy } from "../../executor/output-copies.ts";
 import { namesOfTensor } from "../tensor-files/tensor-names.ts";
 
 export interface OutputResult {

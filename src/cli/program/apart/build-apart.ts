@@ -6,7 +6,8 @@ import { Worker } from "node:worker_threads";
 import { packageFile } from "../../../backends/package-file.ts";
 import type { Options } from "../../../compile/options.ts";
 import { type Diagnostic, DiagnosticError, type Place } from "../../../diagnostics/diagnostic.ts";
-import type { BuildAnswer, BuildRequest, BuiltData } from "./build-request.ts";
+import type { BuiltData } from "../../../compile/program/revive.ts";
+import type { BuildAnswer, BuildRequest } from "./build-request.ts";
 import { fileToBuild } from "../dump-file.ts";
 
 const threadFile = "dist/cli/program/apart/build-thread.js";

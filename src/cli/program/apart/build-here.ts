@@ -2,8 +2,9 @@
 import { fail } from "../../../diagnostics/diagnostic.ts";
 import { type HostProgram, isHostProgram } from "../../../host/nodes.ts";
 import type { ProgramFile } from "../../../host/program-file.ts";
-import type { BuildRequest, BuiltData } from "./build-request.ts";
-import { requireKnownParameters } from "../known-parameters.ts";
+import type { BuiltData } from "../../../compile/program/revive.ts";
+import type { BuildRequest } from "./build-request.ts";
+import { requireKnownParameters } from "../../../compile/program/known-parameters.ts";
 import { mappedSources } from "../mapped-sources.ts";
 import { loadProgram } from "../load-program.ts";
 import { inUserCode } from "../user-code.ts";

@@ -1,8 +1,7 @@
 /** Messages between a command and the thread of its program file (build-thread.ts). Structured clone keeps all. */
+import type { BuiltData } from "../../../compile/program/revive.ts";
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
-import type { HostProgram } from "../../../host/nodes.ts";
-import type { Parameters, ParameterValue } from "../../../host/program-file.ts";
-import type { FusionData } from "../../../ir/fusion-data.ts";
+import type { ParameterValue } from "../../../host/program-file.ts";
 
 export interface BuildRequest {
   readonly file: string;
@@ -13,15 +12,6 @@ export interface BuildRequest {
 
 export function isBuildRequest(value: unknown): value is BuildRequest {
   return typeof value === "object" && value !== null && "file" in value && "devices" in value && "set" in value;
-}
-
-/** The program of a file for the requested devices and parameters. */
-export interface BuiltData {
-  /** A Fusion, or the host program of each rank. */
-  readonly source: FusionData | readonly HostProgram[];
-  /** The Fusion that a program of host programs names for checks. */
-  readonly reference: FusionData | null;
-  readonly defaults: Parameters;
 }
 
 export type BuildAnswer =

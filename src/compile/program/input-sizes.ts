@@ -1,6 +1,6 @@
 /** The sizes of symbolic extents, from meshes and from `--sizes`. */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import type { Signature } from "../../compile/lower-all.ts";
+import type { Signature } from "../lower-all.ts";
 import { requireMeshSizes, type Sizes, sizesFromMeshes } from "../../ir/sizes.ts";
 import { at } from "../../support/invariant.ts";
 import { suggestion } from "../../support/nearest.ts";

@@ -1,9 +1,18 @@
-/** Programs after structured clone, which keeps everything in them but the class of meshes. */
-import type { HostProgram } from "../../../host/nodes.ts";
-import { DeviceMesh, type NestedDevices } from "../../../ir/device-mesh.ts";
-import type { Tensor } from "../../../ir/domain.ts";
-import type { FusionData } from "../../../ir/fusion-data.ts";
-import type { BuiltData } from "./build-request.ts";
+/** What building a program gives, and how it is after structured clone, which keeps all but the class of meshes. */
+import type { HostProgram } from "../../host/nodes.ts";
+import type { Parameters } from "../../host/program-file.ts";
+import { DeviceMesh, type NestedDevices } from "../../ir/device-mesh.ts";
+import type { Tensor } from "../../ir/domain.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
+
+/** The program of a file for the requested devices and parameters. */
+export interface BuiltData {
+  /** A Fusion, or the host program of each rank. */
+  readonly source: FusionData | readonly HostProgram[];
+  /** The Fusion that a program of host programs names for checks. */
+  readonly reference: FusionData | null;
+  readonly defaults: Parameters;
+}
 
 export function revived({ source, reference, defaults }: BuiltData): BuiltData {
   return {

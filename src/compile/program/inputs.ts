@@ -1,5 +1,5 @@
 /** The inputs of a run, random or from files, and whether they fit into memory, which is checked before anything else. */
-import type { Signature } from "../../compile/lower-all.ts";
+import type { Signature } from "../lower-all.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import { dtypes } from "../../numerics/dtype.ts";

@@ -2,13 +2,13 @@
  * All copies of an output. A replicated output is computed on several devices. A race may spoil one copy and leave the
  * others intact.
  */
-import type { Signature } from "../../compile/lower-all.ts";
-import { packShard, replicas, unshardInto } from "../../executor/shard.ts";
-import { isSharded, type TensorArgument } from "../../executor/tensor-arguments.ts";
-import type { Tensor as IrTensor } from "../../ir/domain.ts";
-import { shapeOf, type Sizes } from "../../ir/sizes.ts";
-import { emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import type { Signature } from "../compile/lower-all.ts";
+import { packShard, replicas, unshardInto } from "./shard.ts";
+import { isSharded, type TensorArgument } from "./tensor-arguments.ts";
+import type { Tensor as IrTensor } from "../ir/domain.ts";
+import { shapeOf, type Sizes } from "../ir/sizes.ts";
+import { emptyTensor, type Tensor, tensorBytes } from "../numerics/tensor/host-tensor.ts";
+import { at, invariant } from "../support/invariant.ts";
 
 export interface OutputCopy {
   readonly tensor: Tensor;

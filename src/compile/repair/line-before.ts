@@ -1,5 +1,5 @@
 /** Where a statement that a repair adds belongs, in the loaded dump or in the one that `braid lower --rank` prints. */
-import type { AddedStatement } from "../../compile/repair/repair-hosts.ts";
+import type { AddedStatement } from "./repair-hosts.ts";
 import type { HostProgram } from "../../host/nodes.ts";
 import type { ParsedContainer } from "../../host/parse/parse.ts";
 import { print } from "../../host/print/print.ts";
