@@ -1,6 +1,6 @@
 /**
  * The kernel of a group of nests over rows (plan/row-group.ts). The lanes of a row take vectors of it in turn, load them
- * all, and then compute nest after nest. What a later nest reads stays in registers. A reduction adds the elements of a
+ * all, and then compute nest after nest. What a later nest reads stays in registers, or is computed again. A reduction adds the elements of a
  * lane, then lanes by shuffles, then warps through shared memory, so that all lanes have its result. The extent of a row
  * and the width of vectors alone decide in which order elements are added.
  *
@@ -90,7 +90,10 @@ function contextOf(
 ): BodyContext {
   const textOf = (source: number, load: number | null): string => {
     const { form, nest: from } = at(nests, source);
-    if (load === null) return form === "elements" ? `n${source}kept[u][v]` : `n${source}total`;
+    if (load === null) {
+      if (form !== "elements") return `n${source}total`;
+      return at(nests, source).again ? `n${source}at(u, v)` : `n${source}kept[u][v]`;
+    }
     const step = from.body[load];
     invariant(step?.kind === "load", "a value that a nest shares is loaded", { source, load });
     const loop = at(from.loops, from.loops.length - 1);

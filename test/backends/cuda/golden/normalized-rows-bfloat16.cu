@@ -70,23 +70,17 @@ extern "C" __global__ void __launch_bounds__(256) braid_kernel(const unsigned sh
     n0sum[0] = (braid_max(n0sum[0], other));
   }
   const float n0total = braid_round_bfloat16(n0sum[0]);
-  float n1kept[4][8];
 #pragma unroll
   for (int u = 0; u < 4; u++) {
-    const unsigned r = lane + u * 256u;
-    {
-      const unsigned n1i0 = k;
-      const unsigned n1i1 = (r) * 8u;
 #pragma unroll
-      for (int v = 0; v < 8; v++) {
-        const float n1v0 = braid_decode_bfloat16(n0r0[u][v]);
-        const float n1v1 = n0total;
-        const float n1v2 = braid_round_bfloat16((n1v0 - n1v1));
-        const auto n1result = n1v2;
-        n1kept[u][v] = n1result;
-      }
-    }
+    for (int i = 0; i < 4; i++) asm volatile("" : "+r"(((unsigned *)n0r0[u])[i]));
   }
+  const auto n1at = [&](int u, int v) {
+    const float n1v0 = braid_decode_bfloat16(n0r0[u][v]);
+    const float n1v1 = n0total;
+    const float n1v2 = braid_round_bfloat16((n1v0 - n1v1));
+    return n1v2;
+  };
   float n2sum[8];
 #pragma unroll
   for (int v = 0; v < 8; v++) n2sum[v] = (-0.0f);
@@ -98,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(256) braid_kernel(const unsigned sh
       const unsigned n2i1 = (r) * 8u;
 #pragma unroll
       for (int v = 0; v < 8; v++) {
-        const float n2v0 = n1kept[u][v];
+        const float n2v0 = n1at(u, v);
         n2sum[v] = (n2sum[v] + n2v0);
       }
     }
@@ -122,6 +116,11 @@ extern "C" __global__ void __launch_bounds__(256) braid_kernel(const unsigned sh
   const float n2total = braid_round_bfloat16(n2sum[0]);
 #pragma unroll
   for (int u = 0; u < 4; u++) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) asm volatile("" : "+r"(((unsigned *)n0r0[u])[i]));
+  }
+#pragma unroll
+  for (int u = 0; u < 4; u++) {
     const unsigned r = lane + u * 256u;
     {
       const unsigned n3i0 = k;
@@ -129,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(256) braid_kernel(const unsigned sh
       alignas(16) unsigned short n3s[8];
 #pragma unroll
       for (int v = 0; v < 8; v++) {
-        const float n3v0 = n1kept[u][v];
+        const float n3v0 = n1at(u, v);
         const float n3v1 = n2total;
         const float n3v2 = braid_round_bfloat16((n3v0 * n3v1));
         const auto n3result = n3v2;

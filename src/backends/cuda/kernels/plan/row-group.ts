@@ -11,6 +11,7 @@ import { computeType } from "../../../../numerics/scalar/expression.ts";
 import { at } from "../../../../support/invariant.ts";
 import { memoryKey } from "../kernel-source.ts";
 import { accumulatorDTypes, elementBytes } from "../text/element-text.ts";
+import { isComputedAgain } from "./computed-again.ts";
 import { isStored, loadsOf, mayFollow, positionKey, sourceOf } from "./nest-reads.ts";
 import { refineLoops } from "./refine-loops.ts";
 import { blockThreads, count, powerOfTwoAtLeast } from "./reduction-shape.ts";
@@ -42,6 +43,8 @@ export interface RowNest {
   readonly nest: Nest;
   readonly given: ReadonlyMap<number, Given>;
   readonly stores: boolean;
+  /** Whether later nests compute its values again. */
+  readonly again: boolean;
 }
 
 /** Elements of a row that a thread takes; a longer row has more threads. */
@@ -82,10 +85,12 @@ function groupOf(
   later: readonly Phase[],
   { rows, elements }: Extents,
 ): RowGroup | null {
-  const members = nests.map((nest, i): RowNest => {
-    return { form: at(forms, i), nest, given: givenTo(nests, forms, i), stores: isStored(nest, later) };
-  });
   const lanes = Math.min(mostLanes, powerOfTwoAtLeast(Math.ceil(elements / laneElements)));
+  const members = nests.map((nest, i): RowNest => {
+    const form = at(forms, i);
+    const again = isComputedAgain({ form, nest }, elements / lanes);
+    return { form, nest, given: givenTo(nests, forms, i), stores: isStored(nest, later), again };
+  });
   const threads = Math.max(blockThreads, lanes);
   if (keptWords(members) * Math.ceil(elements / lanes) > registersOf(threads)) return null;
   return { kind: "rows", nests: members, rowLoops: rowLoopsOf(at(nests, 0), rows), rows, elements, lanes, threads };

@@ -30,10 +30,15 @@ export interface BodyContext {
 /** Declares the registers that `loadLines` fills. `copies` is the first dimension. */
 export function registerLines(context: BodyContext, copies: number): readonly string[] {
   return loadsOf(context).map(({ access, position }) => {
-    const count = formOf(context, access) === "same" ? 1 : context.width;
+    const count = elementsOf(context, access);
     const type = storageTypes[access.dtype];
     return `alignas(16) ${type} ${registerName(context, position)}[${copies}][${count}];`;
   });
+}
+
+/** Elements of a load that a copy has in registers. */
+export function elementsOf(context: BodyContext, access: Access): number {
+  return formOf(context, access) === "same" ? 1 : context.width;
 }
 
 /** Fills the registers of copy `copy` at the loop variables in scope, and declares the indices that they load. */

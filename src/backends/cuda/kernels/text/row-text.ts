@@ -1,12 +1,22 @@
 /**
  * The nests of a kernel over rows. `k` is the row of a lane and `r` a vector of it. `n<i>kept` holds the values of nest i
- * for the elements of the lane, `n<i>total` its value for the row, which every lane has.
+ * for the elements of the lane, or `n<i>at` computes one again; `n<i>total` is its value for the row, which every lane
+ * has.
  */
 import { computeType, operand } from "../../../../numerics/scalar/expression.ts";
 import { at, invariant } from "../../../../support/invariant.ts";
+import { registersReadBy } from "../plan/computed-again.ts";
 import type { RowGroup, RowNest } from "../plan/row-group.ts";
-import { type BodyContext, loadLines, registerLines, resultName, valueLines } from "./body-text.ts";
-import { encodeText } from "./element-text.ts";
+import {
+  type BodyContext,
+  elementsOf,
+  loadLines,
+  registerLines,
+  registerName,
+  resultName,
+  valueLines,
+} from "./body-text.ts";
+import { elementBytes, encodeText } from "./element-text.ts";
 import { constantText, expressionText, scalarTypes } from "./expression-text.ts";
 import { affineText, divisionVariables, loopVariables } from "./index-text.ts";
 import { elementLines, storedLines, storeLines } from "./result-text.ts";
@@ -54,15 +64,20 @@ function ofRow(form: RowForm, { nest, stores }: RowNest, index: number): readonl
   ];
 }
 
-function ofElements(form: RowForm, { nest, stores }: RowNest, index: number): readonly string[] {
+function ofElements(form: RowForm, member: RowNest, index: number): readonly string[] {
+  const { nest, stores, again } = member;
   const context = at(form.contexts, index);
   const { width, copies, group } = form;
-  const kept = group.nests.some(({ given }) =>
+  const isRead = group.nests.some(({ given }) =>
     [...given.values()].some((source) => source.nest === index && source.load === null),
   );
+  const isAgain = isRead && again;
+  if (isAgain && !stores) return [...loaded(form, context), ...valueFunction(context, index)];
+  const kept = isRead && !isAgain;
   return [
     ...(kept ? [`${scalarTypes[computeType[nest.target.dtype]]} n${index}kept[${copies}][${width}];`] : []),
     ...loaded(form, context),
+    ...(isAgain ? valueFunction(context, index) : []),
     ...overVectors(form, context, [
       ...(stores ? storedLines(context, width) : []),
       "#pragma unroll",
@@ -73,6 +88,40 @@ function ofElements(form: RowForm, { nest, stores }: RowNest, index: number): re
       ...(stores ? storeLines(context, width) : []),
     ]),
   ];
+}
+
+/** The value for element `v` of vector `u`, from registers. */
+function valueFunction(context: BodyContext, index: number): readonly string[] {
+  return [
+    `const auto n${index}at = [&](int u, int v) {`,
+    ...valueLines(context, "u", "v"),
+    `return ${resultName(context)};`,
+    "};",
+  ];
+}
+
+/**
+ * Lets the compiler forget, after the reduction `index`, what it computed from registers of which later nests compute
+ * values again. It would keep those values, in more registers than leave room for another block.
+ */
+function forgetLines({ group: { nests }, copies, contexts }: RowForm, index: number): readonly string[] {
+  const given = nests.slice(index + 1).flatMap((later) => [...later.given.values()]);
+  const again = new Set(given.flatMap(({ nest, load }) => (load === null ? nest : [])));
+  const lines = [...again]
+    .filter((nest) => at(nests, nest).again)
+    .flatMap((nest) => registersReadBy(nests, nest))
+    .filter(({ nest }) => nest <= index)
+    .flatMap(({ nest, load, access }) => {
+      const bytes = elementsOf(at(contexts, nest), access) * elementBytes(access.dtype);
+      const name = registerName(at(contexts, nest), load);
+      // A few bytes are not worth it.
+      return bytes % 4 === 0
+        ? `for (int i = 0; i < ${bytes / 4}; i++) asm volatile("" : "+r"(((unsigned *)${name}[u])[i]));`
+        : [];
+    });
+  if (lines.length === 0) return [];
+  const distinct = [...new Set(lines)].flatMap((line) => ["#pragma unroll", line]);
+  return ["#pragma unroll", `for (int u = 0; u < ${copies}; u++) {`, ...distinct, "}"];
 }
 
 function ofReduction(form: RowForm, { nest, stores }: RowNest, index: number): readonly string[] {
@@ -99,6 +148,7 @@ function ofReduction(form: RowForm, { nest, stores }: RowNest, index: number): r
     ...addingLanes(form.group, index, type, add),
     `const ${scalarTypes[computeType[nest.target.dtype]]} n${index}total = ${expressionText(reduction.finish, [`${sum}[0]`])};`,
     ...(stores ? [openIf(form.inRange), ...variables(form, context, false), ...storeTotal(context, index), "}"] : []),
+    ...forgetLines(form, index),
   ];
 }
 
