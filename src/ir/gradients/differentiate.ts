@@ -82,13 +82,17 @@ export function differentiate(data: FusionData, request: Differentiation, place:
   return { data: snapshotFusion(sweep.builder), gradients };
 }
 
-/** Names the gradient of `w` `w.grad`, unless it has a name, or another tensor has this one. */
+/** Names the gradient of `w` `w.grad`, or `w.grad2` and so on where that is taken, unless it has a name. */
 function nameGradient({ builder, known }: Sweep, primal: TensorId, gradient: TensorId | null): void {
   const name = at(builder.tensors, primal).origin?.name;
   if (name === undefined || gradient === null || gradient < known) return;
   const own = at(builder.tensors, gradient);
-  const ofPrimal = `${name}.grad`;
-  if (own.origin?.name === undefined && !builder.names.has(ofPrimal)) nameTensor(builder, own, ofPrimal);
+  if (own.origin?.name !== undefined) return;
+  const free = (count: number): string => {
+    const ofPrimal = `${name}.grad${count === 1 ? "" : count}`;
+    return builder.names.has(ofPrimal) ? free(count + 1) : ofPrimal;
+  };
+  nameTensor(builder, own, free(1));
 }
 
 interface Sweep {
