@@ -6,6 +6,7 @@ import type { ExplainedRun } from "../../explain/explain-run.ts";
 import type { Explanation } from "../../explain/explain.ts";
 import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
 import type { RegionRow } from "../../explain/region-rows.ts";
+import { regionTable } from "../../explain/region-table.ts";
 import { bytesText, percentText, timeText } from "../../support/quantities.ts";
 import { counted } from "../../support/wording.ts";
 import { reshardingLines } from "../lower/reshardings-text.ts";
@@ -87,24 +88,11 @@ function how({ isMeasured, predicted, interval }: Explanation, devices: number):
   return ` measured ${on} (${timeText(predicted.milliseconds)} predicted${within})`;
 }
 
-/** Columns of bytes that no region has are left out. */
 function regionsText(rows: readonly RegionRow[]): readonly string[] {
   if (rows.length === 0) return [];
-  const moved = (["sent", "received", "transferred"] as const).filter((key) => rows.some((row) => row[key] > 0));
-  const head = ["region", "chunks", "streams", "GEMMs", ...moved, "communication", "hidden", "exposed"];
-  const table = new Table({ ...plainBorders, head });
-  for (const row of rows) {
-    table.push([
-      shortened(row.statement),
-      row.isLoop ? String(row.chunks) : "no loop",
-      String(row.streams),
-      timeText(row.gemms),
-      ...moved.map((key) => bytesText(row[key])),
-      timeText(row.communication),
-      row.hidden === null ? "" : percentText(row.hidden),
-      timeText(row.exposed),
-    ]);
-  }
+  const { columns, cellsOf } = regionTable(rows);
+  const table = new Table({ ...plainBorders, head: ["region", ...columns] });
+  for (const row of rows) table.push([shortened(row.statement), ...cellsOf(row)]);
   return [...trimmedLines(table.toString()), ""];
 }
 

@@ -3,6 +3,7 @@ import { causes } from "../../explain/causes.ts";
 import type { Explanation } from "../../explain/explain.ts";
 import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
 import type { ExplainedRun } from "../../explain/explain-run.ts";
+import { regionTable } from "../../explain/region-table.ts";
 import { shortStatement } from "../../commands/short-statement.ts";
 import { bytesText, percentText, timeText } from "../../support/quantities.ts";
 import { counted } from "../../support/wording.ts";
@@ -128,25 +129,14 @@ function causesTable({ run, isMeasured, predicted }: Explanation): LinkedTable {
   };
 }
 
-/** Columns of bytes that no region has are left out. */
 function regionsTable({ regions }: ExplainedRun): LinkedTable {
-  const moved = (["sent", "received", "transferred"] as const).filter((key) => regions.some((row) => row[key] > 0));
-  const columns = ["chunks", "streams", "GEMMs", ...moved, "communication", "hidden", "exposed"];
+  const { columns, cellsOf } = regionTable(regions);
   return {
     title: "Regions",
     note: "Statements of the host program that communicate, mostly loops.",
     columns: [{ label: "region", numeric: false }, ...columns.map((label) => ({ label, numeric: true }))],
     rows: regions.map((row): Row => ({
-      cells: [
-        shortStatement(row.statement),
-        row.isLoop ? String(row.chunks) : "no loop",
-        String(row.streams),
-        timeText(row.gemms),
-        ...moved.map((key) => bytesText(row[key])),
-        timeText(row.communication),
-        row.hidden === null ? "" : percentText(row.hidden),
-        timeText(row.exposed),
-      ],
+      cells: [shortStatement(row.statement), ...cellsOf(row)],
       note: "",
       link: { kind: "region", region: row.region },
     })),
