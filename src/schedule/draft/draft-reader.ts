@@ -2,6 +2,7 @@
  * Reads the drafts of Programs. It keeps what the Programs of one search have in common: the accesses of commands that
  * only moved, and the drafts of Programs that several rewrites start from.
  */
+import type { Command } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import type { Draft } from "./draft.ts";
@@ -9,6 +10,7 @@ import { type Foreign, foreignTouches } from "./memory/foreign.ts";
 import { type ReadDependences, unknownDependences } from "./order/known-dependences.ts";
 import { listOrder } from "./order/list-order.ts";
 import { createMemory, type Memory } from "./memory/memory.ts";
+import type { Touch } from "./memory/touch.ts";
 import { readDraft } from "./read-draft.ts";
 import { signalGuarantees } from "./order/signal-guarantees.ts";
 import { createTouchCache, type TouchCache } from "./memory/touch-cache.ts";
@@ -47,10 +49,12 @@ export function createDraftReader(): DraftReader {
 }
 
 function readProgram(program: Program, cache: TouchCache): ReadProgram {
-  const memory = createMemory(program, cache);
+  const touched = new Map<Command, readonly Touch[]>();
+  const newMemory = (): Memory => createMemory(program, cache, touched);
+  const memory = newMemory();
   const foreign = foreignTouches(program, memory);
   const orders = program.ranks.map(listOrder);
   const guarantee = signalGuarantees(program, orders, memory, foreign);
   const drafts = program.ranks.map((list) => readDraft(list, at(orders, list.rank), memory, { foreign, guarantee }));
-  return { drafts, foreign, dependences: unknownDependences(drafts), newMemory: () => createMemory(program, cache) };
+  return { drafts, foreign, dependences: unknownDependences(drafts), newMemory };
 }

@@ -29,24 +29,30 @@ export interface Memory {
   readonly temporaryBytes: (rank: number) => number;
 }
 
-export function createMemory({ ranks, buffers: placed, kernels: given }: Program, cache: TouchCache): Memory {
+/** `touched`: the accesses of commands that are known, shared by all memories of one Program. */
+export function createMemory(
+  { ranks, buffers: placed, kernels: given }: Program,
+  cache: TouchCache,
+  touched: Map<Command, readonly Touch[]>,
+): Memory {
   const [kernels, buffers] = [[...given], [...placed]];
   const temporaryBytes = ranks.map(({ arenaBytes }) => arenaBytes.temporary);
   const operands = { buffers, kernels };
-  const touched = new Map<Command, readonly Touch[]>();
-  let known: Map<string, KernelId> | null = null;
+  let knownKernels: Map<string, KernelId> | null = null;
   return {
     buffers,
     kernels,
     kernelId: (kernel) => {
-      known ??= new Map(given.map((each, id) => [cache.textOf(each), makeId<KernelId>(id)]));
+      knownKernels ??= new Map(given.map((each, id) => [cache.textOf(each), makeId<KernelId>(id)]));
       const text = cache.textOf(kernel);
-      const id = known.get(text) ?? makeId<KernelId>(kernels.push(kernel) - 1);
-      known.set(text, id);
+      const id = knownKernels.get(text) ?? makeId<KernelId>(kernels.push(kernel) - 1);
+      knownKernels.set(text, id);
       return id;
     },
     touches: (command) => {
-      const found = touched.get(command) ?? cache.touchesOf(command, operands);
+      const known = touched.get(command);
+      if (known !== undefined) return known;
+      const found = cache.touchesOf(command, operands);
       touched.set(command, found);
       return found;
     },

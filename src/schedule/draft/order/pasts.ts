@@ -23,50 +23,72 @@ export interface Pasts<T> {
 
 /** Items of a stream, or sets that were asked for there, in list order. */
 interface Track<T> {
+  readonly stream: number;
   /** How many commands of the stream have completed with it. */
   readonly places: number[];
-  readonly entries: { readonly position: number; readonly value: T }[];
+  readonly positions: number[];
+  readonly values: T[];
 }
 
 interface Known<T> {
   readonly past: Past<T> | null;
-  /** By stream: how many of its items the set has. */
-  readonly counts: ReadonlyMap<number, number>;
+  /** By track of items, in the order of their first item: how many of them the set has. */
+  readonly counts: Int32Array;
 }
 
 export function createPasts<T>(order: ListOrder): Pasts<T> {
-  const items = new Map<number, Track<T>>();
-  const asked = new Map<number, Track<Known<T>>>();
-  const put = <V>(tracks: Map<number, Track<V>>, position: number, value: V): void => {
-    const stream = order.streamOf(position);
-    const track = tracks.get(stream) ?? { places: [], entries: [] };
-    tracks.set(stream, track);
-    track.places.push(order.placeOf(position));
-    track.entries.push({ position, value });
-  };
+  const items = createTracks<T>(order);
+  const asked = createTracks<Known<T>>(order);
   return {
-    add: (position, item) => {
-      put(items, position, item);
-    },
+    add: items.put,
     before: (position) => {
-      const counts = new Map<number, number>();
-      for (const [stream, { places }] of items) {
+      let base: Known<T> | null = null;
+      let basePosition = -1;
+      for (const { stream, places, positions, values } of asked.tracks) {
+        const last = atMost(places, order.completed(position, stream)) - 1;
+        if (last < 0 || at(positions, last) <= basePosition) continue;
+        basePosition = at(positions, last);
+        base = at(values, last);
+      }
+      const counts = new Int32Array(items.tracks.length);
+      const news: { readonly position: number; readonly value: T }[] = [];
+      for (const [track, { stream, places, positions, values }] of items.tracks.entries()) {
         const count = atMost(places, order.completed(position, stream));
-        if (count > 0) counts.set(stream, count);
+        counts[track] = count;
+        for (let i = base?.counts[track] ?? 0; i < count; i++) {
+          news.push({ position: at(positions, i), value: at(values, i) });
+        }
       }
-      let base: { readonly position: number; readonly value: Known<T> } | null = null;
-      for (const [stream, { places, entries }] of asked) {
-        const last = entries[atMost(places, order.completed(position, stream)) - 1];
-        if (last !== undefined && (base === null || last.position > base.position)) base = last;
-      }
-      const known: Known<T> = base?.value ?? { past: null, counts: new Map() };
-      const news = [...counts].flatMap(
-        ([stream, count]) => items.get(stream)?.entries.slice(known.counts.get(stream) ?? 0, count) ?? [],
-      );
       news.sort((a, b) => a.position - b.position);
-      const past = news.length === 0 ? known.past : { base: known.past, items: news.map(({ value }) => value) };
-      put(asked, position, { past, counts });
+      const known = base?.past ?? null;
+      const past = news.length === 0 ? known : { base: known, items: news.map(({ value }) => value) };
+      asked.put(position, { past, counts });
       return past;
+    },
+  };
+}
+
+interface Tracks<T> {
+  readonly tracks: readonly Track<T>[];
+  readonly put: (position: number, value: T) => void;
+}
+
+function createTracks<T>(order: ListOrder): Tracks<T> {
+  const tracks: Track<T>[] = [];
+  const ofStream = new Map<number, Track<T>>();
+  return {
+    tracks,
+    put: (position, value) => {
+      const stream = order.streamOf(position);
+      let track = ofStream.get(stream);
+      if (track === undefined) {
+        track = { stream, places: [], positions: [], values: [] };
+        ofStream.set(stream, track);
+        tracks.push(track);
+      }
+      track.places.push(order.placeOf(position));
+      track.positions.push(position);
+      track.values.push(value);
     },
   };
 }

@@ -33,23 +33,28 @@ export function planEdges(
 ): EdgePlan {
   const stepAt = new Int32Array(steps.length);
   for (const [step, { group }] of steps.entries()) stepAt[group] = step;
-  const candidates = candidatesOf(steps, stepAt, dependences, streamCount);
   const known = Array.from({ length: streamCount }, () => new Int32Array(streamCount));
-  const clockAfter = new Map<number, Int32Array>();
+  /** By step, from the start of the run at -1: what its stream knew after it. */
+  const clocks = new Int32Array((steps.length + 1) * streamCount);
+  const isFinished = new Uint8Array(steps.length + 1);
   const recorded = new Set<number>();
   // Marks before any work come before the start, so one event covers both.
   const firstWork = steps.findIndex(({ stream, isMark }) => stream !== 0 || !isMark);
   const start = firstWork === -1 ? steps.length : firstWork;
+  const candidates = candidatesOf(steps, stepAt, dependences, streamCount, start);
   const streamOf = (step: number): number => (step === -1 ? 0 : at(steps, step).stream);
   const finish = (step: number): void => {
     const stream = streamOf(step);
     const clock = at(known, stream);
     clock[stream] = at(clock, stream) + 1;
-    clockAfter.set(step, clock.slice());
+    clocks.set(clock, (step + 1) * streamCount);
+    isFinished[step + 1] = 1;
   };
   const isKnown = (stream: number, step: number): boolean => {
     const other = streamOf(step);
-    return other === stream || at(at(known, stream), other) >= at(clockOf(clockAfter, step), other);
+    if (other === stream) return true;
+    invariant(isFinished[step + 1] === 1, "what a command waits for is issued before it", { step });
+    return at(at(known, stream), other) >= at(clocks, (step + 1) * streamCount + other);
   };
   const wait = (stream: number, wanted: readonly number[]): readonly number[] => {
     const waits: number[] = [];
@@ -58,8 +63,11 @@ export function planEdges(
       waits.push(step);
       recorded.add(step);
       const clock = at(known, stream);
-      for (const [other, count] of clockOf(clockAfter, step).entries())
-        clock[other] = Math.max(at(clock, other), count);
+      const after = (step + 1) * streamCount;
+      for (let other = 0; other < streamCount; other++) {
+        const count = at(clocks, after + other);
+        if (count > at(clock, other)) clock[other] = count;
+      }
     }
     return waits;
   };
@@ -74,7 +82,7 @@ export function planEdges(
       finish(step);
       return [];
     }
-    const own = wait(stream, [...candidates(group).filter((other) => other >= start), -1]);
+    const own = wait(stream, [...candidates(group), -1]);
     finish(step);
     return own;
   });
@@ -82,12 +90,13 @@ export function planEdges(
   return { start, recorded, waits, joins, end };
 }
 
-/** The steps that a group comes after. Of a join's steps, the last on each stream covers the others. */
+/** The steps from `least` that a group comes after. Of a join's steps, the last on each stream covers the others. */
 function candidatesOf(
   steps: readonly Step[],
   stepAt: Int32Array,
   { before, sequence, nodes }: Pick<Dependences, "before" | "sequence" | "nodes">,
   streamCount: number,
+  least: number,
 ): (group: number) => readonly number[] {
   /** By join and stream: the last step, or -1. */
   const lasts = new Map<number, Int32Array>();
@@ -99,17 +108,26 @@ function candidatesOf(
       if (ofBase === undefined) {
         const step = at(stepAt, other);
         const { stream } = at(steps, step);
-        last[stream] = Math.max(at(last, stream), step);
-      } else for (const [stream, step] of ofBase.entries()) last[stream] = Math.max(at(last, stream), step);
+        if (step > at(last, stream)) last[stream] = step;
+        continue;
+      }
+      for (let stream = 0; stream < streamCount; stream++) {
+        const step = at(ofBase, stream);
+        if (step > at(last, stream)) last[stream] = step;
+      }
     }
     lasts.set(vertex, last);
   }
-  return (group) =>
-    at(before, group).flatMap((vertex) => (vertex < nodes ? [at(stepAt, vertex)] : [...(lasts.get(vertex) ?? [])]));
-}
-
-function clockOf(clocks: ReadonlyMap<number, Int32Array>, step: number): Int32Array {
-  const clock = clocks.get(step);
-  invariant(clock !== undefined, "what a command waits for is issued before it", { step });
-  return clock;
+  return (group) => {
+    const found: number[] = [];
+    for (const vertex of at(before, group)) {
+      if (vertex < nodes) {
+        const step = at(stepAt, vertex);
+        if (step >= least) found.push(step);
+      } else {
+        for (const step of lasts.get(vertex) ?? []) if (step >= least) found.push(step);
+      }
+    }
+    return found;
+  };
 }
