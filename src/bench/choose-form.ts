@@ -9,7 +9,6 @@ import { type ChooseOptions, type CompiledCandidate, considerSchedules } from ".
 import { decide, type LeftOut } from "../tune/choose/decide.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
-import { invariant } from "../support/invariant.ts";
 import type { BraidOptions } from "./braid/braid-options.ts";
 import { buildPrimitive, type Form, type Pieces, type Primitive, type Problem } from "./primitives.ts";
 
@@ -37,8 +36,7 @@ export function chooseForm(
   profile: MachineProfile,
 ): ChosenForm {
   const { devices } = problem;
-  const shapeOf = new Map<AnyCompilation, Shape>();
-  const considered: CompiledCandidate[] = [];
+  const considered: (CompiledCandidate & { readonly shape: Shape })[] = [];
   const leftOut: LeftOut[] = [];
   const errors: DiagnosticError[] = [];
   for (const { shape, name, lowering: own } of shapesOf(given, problem)) {
@@ -52,8 +50,7 @@ export function chooseForm(
       for (const each of found.candidates) {
         const { candidate } = each;
         const named = { ...candidate, name: nameOf(candidate.name) };
-        shapeOf.set(each.compilation, shape);
-        considered.push({ ...each, candidate: named });
+        considered.push({ ...each, candidate: named, shape });
       }
     } catch (error) {
       // The rows do not divide evenly, or the form does not support the options.
@@ -64,10 +61,7 @@ export function chooseForm(
   const [firstError] = errors;
   if (considered.length === 0 && firstError !== undefined) throw firstError;
   const { picked, reason } = decide(considered, leftOut);
-  const { compilation } = picked;
-  const shape = shapeOf.get(compilation);
-  invariant(shape !== undefined, "what is chosen has a form", reason);
-  return { shape, compilation, reason };
+  return { shape: picked.shape, compilation: picked.compiled(), reason };
 }
 
 interface NamedShape {

@@ -1,6 +1,6 @@
 /**
  * One source under many schedules: it is lowered, recorded and linked once, and no rewrite runs twice on the same
- * Program.
+ * Program while that is kept.
  */
 import type { Program } from "../commands/program.ts";
 import { createDraftReader } from "../schedule/draft/draft-reader.ts";
@@ -14,27 +14,64 @@ export interface Rescheduler {
   readonly applies: (schedule: ScheduleOptions) => boolean;
 }
 
-export function rescheduler(compilation: AnyCompilation): Rescheduler {
+/** Some 150 MB. What was not used for longest is made again when asked for. */
+const mostCommands = 500_000;
+
+/** `most`: commands of all Programs that are kept. */
+export function rescheduler(compilation: AnyCompilation, most = mostCommands): Rescheduler {
   const { recorded } = compilation;
   const reader = createDraftReader();
-  const rewritten = new Map<Program, Map<string, Program>>();
-  const rewrite = (program: Program, option: ScheduleOptions): Program => {
-    const known = rewritten.get(program) ?? new Map<string, Program>();
-    rewritten.set(program, known);
-    const key = JSON.stringify(option);
-    const result = known.get(key) ?? applySchedule(program, option, reader);
-    known.set(key, result);
-    return result;
-  };
+  const kept = createKept(most);
   return {
     under: (schedule) => {
-      const program = rewriteOrder.reduce((left, name) => {
+      /** The options that changed something so far. */
+      let path = "";
+      let program = recorded;
+      for (const name of rewriteOrder) {
         const value = schedule[name];
-        return value === undefined || value === false ? left : rewrite(left, { [name]: value });
-      }, recorded);
+        if (value === undefined || value === false) continue;
+        const option = { [name]: value };
+        const key = `${path} ${JSON.stringify(option)}`;
+        const known = kept.get(key);
+        const left = program;
+        program = known === undefined ? applySchedule(left, option, reader) : (known ?? left);
+        kept.put(key, program === left ? null : program);
+        if (program !== left) path = key;
+      }
       const options = { ...compilation.options, schedule };
       return { ...compilation, options, program, report: null, reported: program };
     },
     applies: (schedule) => scheduleApplies(recorded, schedule, reader),
   };
+}
+
+/** What rewrites made; null where they changed nothing. */
+interface Kept {
+  readonly get: (key: string) => Program | null | undefined;
+  readonly put: (key: string, made: Program | null) => void;
+}
+
+function createKept(most: number): Kept {
+  const kept = new Map<string, Program | null>();
+  let commands = 0;
+  const drop = (key: string): void => {
+    commands -= sizeOf(kept.get(key));
+    kept.delete(key);
+  };
+  return {
+    get: (key) => kept.get(key),
+    put: (key, made) => {
+      drop(key);
+      kept.set(key, made);
+      commands += sizeOf(made);
+      for (const oldest of kept.keys()) {
+        if (commands <= most) break;
+        drop(oldest);
+      }
+    },
+  };
+}
+
+function sizeOf(program: Program | null | undefined): number {
+  return program?.ranks.reduce((sum, { commands }) => sum + commands.length, 0) ?? 0;
 }

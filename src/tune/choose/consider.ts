@@ -23,6 +23,7 @@ import {
   type ScheduleCandidate,
   serial,
 } from "./candidates.ts";
+import { createTextDigest } from "../../support/text-digest.ts";
 import { type Considered, isSerial, type LeftOut } from "./decide.ts";
 import { leastTime } from "./least-time.ts";
 import { correction, marginToSerial } from "./model-errors.ts";
@@ -36,9 +37,9 @@ export interface ChooseOptions extends CompileOptions {
   readonly graph?: boolean;
 }
 
-/** A candidate with its Program, which is not verified. */
 export interface CompiledCandidate extends Considered {
-  readonly compilation: AnyCompilation;
+  /** Makes its Program, which is not verified. The Programs of all candidates would take much memory. */
+  readonly compiled: () => AnyCompilation;
 }
 
 export interface ConsideredSchedules {
@@ -77,7 +78,12 @@ export function considerSchedules(
     const compilation = compiled(candidate);
     const predicted = compilation === null ? null : timeOf(compilation.program);
     if (compilation === null || predicted === null) continue;
-    considered.push({ candidate, compilation, ...predicted, margin: marginToSerial(compilation.program) });
+    considered.push({
+      candidate,
+      compiled: () => compilation,
+      ...predicted,
+      margin: marginToSerial(compilation.program),
+    });
   }
   const roots = new Map<string, Root<CopyLoop>>();
   const leftOut: LeftOut[] = [];
@@ -86,7 +92,7 @@ export function considerSchedules(
     const compilation = compiled({ ...loop, schedule: { copyStream: "inline" } });
     if (compilation === null) continue;
     const { recorded } = compilation;
-    const key = commandsText(recorded);
+    const key = commandsDigest(recorded);
     const same = roots.get(key);
     if (same !== undefined) {
       roots.set(key, { ...same, of: { ...same.of, name: eitherLoop } });
@@ -125,7 +131,7 @@ type Predicted = Pick<Considered, "milliseconds" | "assumptions">;
 function simulateOnce(profile: MachineProfile, graph: boolean): (program: Program) => Predicted | null {
   const seen = new Set<string>();
   return (program) => {
-    const key = commandsText(program);
+    const key = commandsDigest(program);
     if (seen.has(key)) return null;
     seen.add(key);
     const { milliseconds, trace, assumptions } = simulate(program, profile, { graph });
@@ -136,8 +142,10 @@ function simulateOnce(profile: MachineProfile, graph: boolean): (program: Progra
 }
 
 /** Equal for Programs that do the same. */
-function commandsText({ ranks }: Program): string {
-  return JSON.stringify(ranks.map(({ commands }) => commands));
+function commandsDigest({ ranks }: Program): string {
+  const digest = createTextDigest();
+  for (const { commands } of ranks) digest.add(JSON.stringify(commands));
+  return digest.value();
 }
 
 /** The number of fastest schedules that are also tried with `finishing`. */
@@ -149,13 +157,12 @@ function searched(
 ): readonly CompiledCandidate[] {
   const compiled = ({ name, lowering, under }: CopyLoop, combination: Combination): CompiledCandidate | null => {
     const schedule: ScheduleOptions = { ...combination.schedule, copyStream: "dedicated" };
-    const compilation = under(schedule);
-    const { program } = compilation;
+    const { program } = under(schedule);
     const predicted = timeOf(program);
     if (predicted === null) return null;
     return {
       candidate: { name: [name, ...combination.names].join(", "), lowering, schedule },
-      compilation,
+      compiled: () => under(schedule),
       milliseconds: predicted.milliseconds * correction(program, combination),
       assumptions: predicted.assumptions,
       margin: marginToSerial(program),
