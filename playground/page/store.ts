@@ -1,7 +1,7 @@
 /** The page's state and its results: one value, which components read, and functions that change it. */
 import { usualText } from "virtual:profiles";
 import type { Diagnostic } from "../../src/diagnostics/diagnostic.ts";
-import type { BuiltVariant, CompileRequest, Source, WorkPart } from "../compiler/messages.ts";
+import type { BuiltVariant, CompileRequest, Source, Variant, WorkPart } from "../compiler/messages.ts";
 import type { LoweredPart, PredictedPart, RepairPart, Replay, VerdictPart } from "../compiler/parts.ts";
 import type { CurvePoint } from "../model/curves.ts";
 import { devicesOf, profileTextOf, usualProfile } from "../model/inputs.ts";
@@ -63,6 +63,8 @@ export function createStore(first: State): Store {
   let history = startHistory(first);
   let results = nothing;
   let source: Source | null = null;
+  /** The last program that was built: edits of host programs, options and the machine do not build it anew. */
+  let built: LastBuild | null = null;
   // Started when the pane of curves is first shown.
   let curveId = 0;
   let curveBuilder: Builder | null = null;
@@ -148,13 +150,15 @@ export function createStore(first: State): Store {
     const { document: file } = state;
     if (file.kind === "dump") return compile(state, { kind: "dump", file: file.name, text: file.text }, begun, number);
     const variant = { devices: devicesOf(state) ?? 1, params: state.params };
+    if (built !== null && isSameBuild(built, file.text, variant)) return compile(state, built.source, begun, number);
     builder.build({ kind: "build", text: file.text, variants: [variant] }, (answer) => {
       if (number !== id) return;
       if (answer.kind === "built") {
         const only = answer.variants[0] ?? null;
         if (only === null) return;
         publish({ defaults: defaultsOf(only) });
-        return compile(state, { kind: "built", data: only.data }, begun, number);
+        built = { text: file.text, variant, source: { kind: "built", data: only.data } };
+        return compile(state, built.source, begun, number);
       }
       source = null;
       publish(answer.kind === "refused" ? { refused: answer.diagnostics, failed: null } : { failed: answer.stack });
@@ -229,6 +233,16 @@ export function createStore(first: State): Store {
       return () => void listeners.delete(listener);
     },
   };
+}
+
+interface LastBuild {
+  readonly text: string;
+  readonly variant: Variant;
+  readonly source: Source;
+}
+
+function isSameBuild({ text, variant }: LastBuild, nextText: string, { devices, params }: Variant): boolean {
+  return text === nextText && variant.devices === devices && variant.params === params;
 }
 
 function defaultsOf({ data: { defaults } }: BuiltVariant): Results["defaults"] {
