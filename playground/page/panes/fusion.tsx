@@ -20,7 +20,7 @@ export function FusionPane({ store, pointing }: PageProps): JSX.Element {
     <>
       <h2>Tensors</h2>
       <Legend lowered={lowered.devices} />
-      <p class="hint">
+      <p class="hint axes-help">
         The axes below a tensor are those of its loops: part i of <code class="axis did">ideviceIdx</code> is on device
         i, part i of <code class="axis stream">istreamIdx</code> is chunk i and runs on the next stream, and the rest is
         local to a device.
