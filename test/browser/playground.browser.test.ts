@@ -240,7 +240,9 @@ describe("a host program without its Wait", () => {
     expect(await page.textContent(".steps [aria-current]")).toContain("launch");
     expect(await page.textContent(".memory .unwritten")).toContain("not written in this run yet");
     expect(await page.textContent(".outcome")).toContain("is wrong");
+    expect(await page.locator(".editor.source .cm-linked").count()).toBeGreaterThan(0);
     await page.click("[aria-label='Close the replay']");
+    await page.waitForFunction(`document.querySelector(".editor.source .cm-linked") === null`);
     await page.click(".repair button");
     await page.waitForSelector(".verdict.ok");
     expect(await page.textContent(".editor.host")).toContain("Wait Communication");

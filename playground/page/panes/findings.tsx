@@ -54,7 +54,6 @@ export function Findings({ store }: PageProps): JSX.Element | null {
           <summary>
             <span class="severity">{finding.severity}</span> {finding.message}
           </summary>
-          <pre>{text.split("\n").slice(1).join("\n")}</pre>
           {finding.interleaving !== null && (
             <button
               type="button"
@@ -66,6 +65,7 @@ export function Findings({ store }: PageProps): JSX.Element | null {
               <Icon name="play" /> {results.isReplaying ? "Replaying …" : "Replay step by step"}
             </button>
           )}
+          <pre>{text.split("\n").slice(1).join("\n")}</pre>
         </details>
       ))}
     </section>

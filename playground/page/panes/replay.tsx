@@ -26,6 +26,12 @@ export function ReplayView({ replay, pointing, close }: ReplayProps): JSX.Elemen
     const command = step?.command ?? null;
     pointing.point(step === undefined || command === null ? null : { kind: "command", rank: step.rank, command });
   }, [step, pointing]);
+  useEffect(
+    () => () => {
+      pointing.point(null);
+    },
+    [pointing],
+  );
   if (step === undefined) return <p class="empty">No command runs before it.</p>;
   const move = (to: number): void => {
     setPosition(Math.max(0, Math.min(steps.length - 1, to)));
