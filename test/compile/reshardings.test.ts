@@ -58,3 +58,56 @@ it("refuses what lowering refuses, after the passes on the Fusion, too", () => {
   y.setDeviceMesh(two).axis(0).parallelize("Stream");
   expect(() => reshardings(f)).toThrow("stream-on-cut-axis");
 });
+
+describe("hints of forgotten annotations", () => {
+  const hintsOf = (f: Fusion): readonly string[] => reshardings(f).flatMap(({ hint }) => hint ?? []);
+
+  const product = (cut: { readonly x: boolean; readonly y: boolean }): Fusion => {
+    const f = new Fusion();
+    const [x, w] = [f.input([8, 4]), f.input([8, 4])];
+    const y = linear(x, w);
+    f.output(y);
+    for (const tensor of [x, w]) tensor.setDeviceMesh(two);
+    w.outerSplit(0, 2).parallelize("DIDx");
+    if (cut.x) x.outerSplit(0, 2).parallelize("DIDx");
+    if (cut.x || !cut.y) y.setDeviceMesh(two);
+    if (cut.x) y.outerSplit(0, 2).parallelize("DIDx");
+    return f;
+  };
+
+  it("names a weight that is gathered for work that every device repeats", () => {
+    expect(hintsOf(product({ x: false, y: false }))).toEqual([
+      "T1 is a weight that every device gathers, and then every device computes all of T2: cut T2 by DIDx, or leave its mesh out",
+    ]);
+  });
+
+  it("says nothing of a weight that stays, nor of one gathered for rows that are cut (FSDP)", () => {
+    expect(reshardings(product({ x: false, y: true }))).toEqual([]);
+    const fsdp = reshardings(product({ x: true, y: true }));
+    expect(fsdp).toMatchObject([{ tensor: 1, collective: "Allgather" }]);
+    expect(fsdp[0]?.hint).toBeUndefined();
+  });
+
+  const chain = (cutAxis: 0 | 1 | null): Fusion => {
+    const f = new Fusion();
+    const x = f.input([8, 4]);
+    const y = relu(x);
+    const z = relu(y);
+    f.output(z);
+    for (const tensor of [x, y, z]) tensor.setDeviceMesh(two);
+    x.outerSplit(0, 2).parallelize("DIDx");
+    if (cutAxis !== null) z.outerSplit(cutAxis, 2).parallelize("DIDx");
+    return f;
+  };
+
+  it("names what lies whole between a gather and a cut of the same axis", () => {
+    expect(hintsOf(chain(0))).toEqual([
+      "all of T1 goes to every device, and is cut along the same axis again: cut T1 by DIDx, too, and nothing moves",
+    ]);
+  });
+
+  it.each([1, null] as const)("says nothing if axis %s is cut behind the gather", (axis) => {
+    expect(reshardings(chain(axis))).toMatchObject([{ collective: "Allgather" }]);
+    expect(hintsOf(chain(axis))).toEqual([]);
+  });
+});

@@ -29,7 +29,7 @@ export function reshardingsText(
   return `${reshardingLines(found).join("\n")}\n`;
 }
 
-/** The table, or one line if nothing moves. */
+/** The table with its hints, or one line if nothing moves. */
 export function reshardingLines(found: readonly Resharding[]): readonly string[] {
   if (found.length === 0) return ["nothing moves between devices"];
   const table = new Table({ ...plainBorders, head: ["tensor", "collective", "along", "chunks", "bytes", "because"] });
@@ -43,5 +43,8 @@ export function reshardingLines(found: readonly Resharding[]): readonly string[]
       reason,
     ]);
   }
-  return trimmedLines(table.toString());
+  return [
+    ...trimmedLines(table.toString()),
+    ...found.flatMap(({ hint }) => (hint === undefined ? [] : [`hint: ${hint}`])),
+  ];
 }

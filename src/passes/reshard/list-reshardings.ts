@@ -12,6 +12,7 @@ import { collectives, type CommunicationType } from "../../host/collectives.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import { opText } from "../op-text.ts";
+import { forgottenAnnotation } from "./forgotten-annotation.ts";
 import { type OpPlacements, placementsOf } from "./placement.ts";
 import { receivedOnMesh, shareOf } from "./resharding-route.ts";
 import { type ReshardingStep, reshardingStep } from "./resharding-step.ts";
@@ -30,6 +31,8 @@ export interface Resharding {
   readonly bytes: number | null;
   /** Which op needs it, and what it follows there. */
   readonly reason: string;
+  /** What to annotate, where an annotation was likely forgotten. */
+  readonly hint?: string;
 }
 
 /** A resharding with the ops and tensors that it is for. */
@@ -73,17 +76,20 @@ export function movedTensors(
       bytes: receivedBytes(op, placements, step, tensors, sizeOf),
       reason: reasonFor(op, step, fusion, before),
     };
-    return [
-      {
-        resharding,
-        isInserted: op.kind === "Set" && written.get(op.output)?.kind !== "Set",
-        reader: written.get(op.output) ?? (reader === null ? null : (written.get(reader.output) ?? null)),
-        leader:
-          reader === null
-            ? null
-            : (leaderOf(reader, op.output, step.type, tensors) ?? onMeshOf(reader, op.output, tensors)),
-      },
-    ];
+    const moved = {
+      resharding,
+      isInserted: op.kind === "Set" && written.get(op.output)?.kind !== "Set",
+      reader: written.get(op.output) ?? (reader === null ? null : (written.get(reader.output) ?? null)),
+      leader:
+        reader === null
+          ? null
+          : (leaderOf(reader, op.output, step.type, tensors) ?? onMeshOf(reader, op.output, tensors)),
+    };
+    const isGathered = moved.isInserted && step.kind === "Allgather" && step.type !== null;
+    const hint = isGathered
+      ? forgottenAnnotation({ tensor, along: step.type, set: op, reader: moved.reader }, fusion, before)
+      : null;
+    return [hint === null ? moved : { ...moved, resharding: { ...resharding, hint } }];
   });
 }
 
