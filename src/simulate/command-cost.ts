@@ -44,6 +44,11 @@ export function commandCosts(program: Program, profile: MachineProfile, assume: 
     commands.some((command) => touchesPeers(program, rank, command)),
   );
   const launches = program.ranks.map(() => new Map<number, { readonly smMargin: number; readonly cost: Cost }>());
+  const timedDevices = new Set<CommandClass>();
+  const onDevices = (of: CommandClass): void => {
+    if (!timedDevices.has(of)) assumeDevices(program, profile, of, assume);
+    timedDevices.add(of);
+  };
   const otherTimes = new Map<number, number>();
   const otherTime = (rank: number, index: number, command: Launch): number => {
     const known = otherTimes.get(command.kernel);
@@ -67,7 +72,7 @@ export function commandCosts(program: Program, profile: MachineProfile, assume: 
         const own = at(resources, rank);
         const inPeers = at(workInPeers, rank);
         if (inPeers && touchesPeers(program, rank, command)) {
-          return peerKernelCost(program, rank, index, own, profile, assume);
+          return peerKernelCost(program, rank, index, own, profile, assume, onDevices);
         }
         // Of a kernel and a margin, all launches of the rank take as long.
         const known = at(launches, rank).get(command.kernel);
@@ -82,7 +87,7 @@ export function commandCosts(program: Program, profile: MachineProfile, assume: 
         return cost;
       }
       case "copy":
-        return copyCost(program, rank, index, command, resources, profile, assume);
+        return copyCost(program, rank, index, command, resources, profile, assume, onDevices);
       case "transfer": {
         const { operation } = command;
         const type = operation.kind === "group" ? "group" : operation.type;
@@ -130,12 +135,13 @@ function peerKernelCost(
   own: RankResources,
   profile: MachineProfile,
   assume: Assume,
+  onDevices: (of: CommandClass) => void,
 ): Cost {
   if (profile.reductionsInPeers === undefined) {
     const text = "kernels in peers' memory are timed as copies between ranks of their bytes";
     assume({ text, of: "reductionsInPeers", error: assumedErrors.otherKernel });
   }
-  assumeDevices(program, profile, "reductionsInPeers", assume);
+  onDevices("reductionsInPeers");
   const timings = profile.reductionsInPeers ?? profile.peerCopies;
   const time = timed(timings, peerBytesOf(program, rank, index), "reductionsInPeers", assume);
   return { ...kernelCost([own.out, own.in], time, profile), needsSms: true, deviceUse: "beside" };
@@ -157,6 +163,7 @@ function copyCost(
   resources: readonly RankResources[],
   profile: MachineProfile,
   assume: Assume,
+  onDevices: (of: CommandClass) => void,
 ): Cost {
   const { localCopies, peerCopies, kernelCopies } = profile;
   const bytes = bytesOf(program, rank, index) ?? 0;
@@ -164,7 +171,7 @@ function copyCost(
   if (peer === null) {
     return { ...nothing, resources: at(resources, rank).local, busy: timed(localCopies, bytes, "copies", assume) };
   }
-  assumeDevices(program, profile, "copies", assume);
+  onDevices("copies");
   const [from, to] = peer.direction === "from" ? [peer.rank, rank] : [rank, peer.rank];
   const isKernel = command.engine === "kernel";
   const busy = timed(isKernel ? kernelCopies : peerCopies, bytes, "copies", assume);

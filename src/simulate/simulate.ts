@@ -42,6 +42,8 @@ interface Queue {
   /** Positions in the list. */
   readonly commands: readonly number[];
   next: number;
+  /** Of the next command, if it is a launch or a copy that has been tried. */
+  cost: Cost | null;
   /** Whether the latency of the next command has passed. */
   isReady: boolean;
 }
@@ -194,7 +196,7 @@ function step(
 
 /** Starts a launch or copy, or tries again when its resources are free. */
 function occupy(state: State, queue: Queue, index: number, time: number): void {
-  const cost = state.costOf(queue.rank, index);
+  const cost = (queue.cost ??= state.costOf(queue.rank, index));
   const latency = cost.latency + (at(state.joins, queue.rank)[index] === 1 ? state.profile.costs.join : 0);
   if (!queue.isReady && latency > 0) {
     queue.isReady = true;
@@ -225,6 +227,7 @@ function finish(state: State, work: Work<Queue>, time: number): void {
 
 function goOn(state: State, queue: Queue, time: number): void {
   queue.next++;
+  queue.cost = null;
   queue.isReady = false;
   comeBack(state, queue, time);
 }
@@ -251,6 +254,7 @@ function queuesOf({ ranks }: Program): readonly Queue[] {
       list: commands,
       commands: list,
       next: 0,
+      cost: null,
       isReady: false,
     }));
   });
