@@ -41,6 +41,8 @@ export interface Figures {
   readonly overSerial: number | null;
   /** The time of PyTorch's better path over this one's. */
   readonly overPyTorch: number | null;
+  /** The largest `overPyTorch` that the bound allows: PyTorch's better path over the greater of compute-only and bytes. */
+  readonly boundOverPyTorch: number | null;
   /** Of the time that `serial` takes beyond compute-only, the part that this one saves. */
   readonly hidden: number | null;
 }
@@ -123,12 +125,19 @@ function figuresOf(
     computeShare: multiplies && compute !== null ? compute / median : null,
     overSerial: multiplies && communicates && serial !== null ? serial / median : null,
     overPyTorch: multiplies && communicates && pyTorch !== null ? pyTorch / median : null,
+    boundOverPyTorch:
+      multiplies && communicates && pyTorch !== null && compute !== null
+        ? pyTorch / Math.max(compute, received(problem) / boundGigabytesPerSecond / 1e6)
+        : null,
     hidden:
       multiplies && communicates && compute !== null && serial !== null && serial > compute
         ? (serial - median) / (serial - compute)
         : null,
   };
 }
+
+/** What a device can receive over NVLink 4 with all links: copies between H200 that nothing else disturbs. */
+export const boundGigabytesPerSecond = 370;
 
 /** For one device. */
 export function flops({ m, n, k }: Problem): number {

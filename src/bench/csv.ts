@@ -30,6 +30,7 @@ const columns: readonly (readonly [name: string, cell: (row: BenchRow, machine: 
   ["share of communication hidden", ({ figures }) => figures?.hidden ?? null],
   ["speedup over serial", ({ figures }) => figures?.overSerial ?? null],
   ["speedup over PyTorch", ({ figures }) => figures?.overPyTorch ?? null],
+  ["bound of the speedup over PyTorch", ({ figures }) => figures?.boundOverPyTorch ?? null],
   ["Bandwidth (GB/s)", ({ figures }) => figures?.gigabytesPerSecond ?? null],
   ["host_time (us)", ({ hostMicroseconds }) => hostMicroseconds],
   ["host_time in a row (us)", ({ hostInRowMicroseconds }) => hostInRowMicroseconds],

@@ -89,6 +89,53 @@ describe("figures", () => {
   });
 });
 
+describe("the part of what is possible", () => {
+  const milliseconds = (problem: Problem, ...times: readonly (readonly [string, number])[]) =>
+    benchRows(
+      problem,
+      times.map(([name, time]) => timed(name, time)),
+    );
+  // Of 0.5 GB, a device of two receives a half: 0.7255 ms at 370 GB/s, more than the GEMM takes.
+  const linkBound: Problem = { ...large, m: 32_768, k: 8192, n: 8, devices: 2 };
+  const computeBound: Problem = { ...linkBound, m: 4096, n: 8192 };
+  const rows = [
+    ...milliseconds(linkBound, ["compute-only", 0.2], ["braid", 1], ["braid;streams=1", 2], ["torch-nccl", 1.5]),
+    ...milliseconds(computeBound, ["compute-only", 2], ["braid", 2.2], ["braid;streams=1", 2.1], ["torch-nccl", 2.5]),
+  ];
+  const summary = (of: typeof rows): string => resultsText(of, pc.createColors(false));
+
+  it("is log(PyTorch / Braid) over log(PyTorch / bound), where bytes or the GEMM bound it", () => {
+    const bytes = (0.5 * 32_768 * 8192 * 2) / 370e6;
+    expect(bytes).toBeCloseTo(0.7255, 4);
+    const bounds = rows.filter(({ name }) => name === "braid").map(({ figures }) => figures?.boundOverPyTorch);
+    expect(bounds).toEqual([1.5 / bytes, 1.5 / bytes, 1.25, 1.25]);
+    const possible = Math.log(1.5 / bytes) + Math.log(1.25);
+    const part = (first: number, second: number) =>
+      `  ${((100 * (Math.log(first) + Math.log(second))) / possible).toFixed(1)} %  `;
+    const [, after = ""] = summary(rows).split("\nlog(PyTorch / this) over log(PyTorch / bound), summed over 2 sizes");
+    expect(after).toMatch(/^ \(bound: compute-only, or the bytes at 370 GB\/s if that is more\):\n/);
+    expect(after.split("\n").slice(1, 4)).toEqual([
+      `${part(1.5, 2.5 / 2.2)}braid`,
+      `${part(0.75, 2.5 / 2.1)}braid (streams=1)`,
+      `${part(1.5, 2.5 / 2.1)}the best of Braid's implementations at each size`,
+    ]);
+    expect(csvText(rows, { device: "GPU" })).toContain(`,${1.5},${1.5 / bytes},`);
+  });
+
+  it("is not told for one size, without PyTorch, or where PyTorch is at the bound", () => {
+    const told = "over log(PyTorch / bound)";
+    expect(summary(rows)).toContain(told);
+    expect(summary(rows.filter(({ problem }) => problem === linkBound))).not.toContain(told);
+    const alone = [linkBound, computeBound].flatMap((each) => milliseconds(each, ["compute-only", 1], ["braid", 2]));
+    expect(summary(alone)).not.toContain(told);
+    const atBound = [linkBound, computeBound].flatMap((each) =>
+      milliseconds(each, ["compute-only", 1], ["braid", 1.1], ["torch-nccl", 1]),
+    );
+    expect(summary(atBound)).not.toContain(told);
+    expect(summary(atBound)).toContain("speedup over PyTorch's better path");
+  });
+});
+
 describe("the host's time", () => {
   const told = (name: string, hostInRowMicroseconds: readonly number[] | null): Measured => ({
     implementation: at(parseImplementations(name, "test"), 0),

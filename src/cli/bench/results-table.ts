@@ -2,7 +2,7 @@
 import Table from "cli-table3";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
 import type { Colors } from "../terminal/terminal.ts";
-import type { BenchRow, Figures } from "../../bench/bench-row.ts";
+import { boundGigabytesPerSecond, type BenchRow, type Figures } from "../../bench/bench-row.ts";
 import { at } from "../../support/invariant.ts";
 import { labelOf } from "../../bench/implementation-label.ts";
 
@@ -118,29 +118,52 @@ const comparisons: readonly Comparison[] = [
 function summaryLines(rows: readonly BenchRow[]): readonly string[] {
   const problems = [...new Set(rows.map(({ problem }) => problem))];
   if (problems.length < 2) return [];
-  const names = [...new Set(rows.filter(({ name }) => name === "braid").map(labelOf))];
-  const lines = comparisons.flatMap(({ title, ratioOf }) => {
-    const best = problems.map((problem) => {
-      const own = rows.filter((row) => row.problem === problem && row.name === "braid");
-      return Math.max(...own.map(({ figures }) => (figures === null ? null : ratioOf(figures)) ?? 0));
-    });
-    if (best.some((ratio) => ratio === 0)) return [];
-    const each = names.flatMap((label) => {
-      const ratios = rows
-        .filter((row) => labelOf(row) === label)
-        .map(({ figures }) => (figures === null ? null : ratioOf(figures)) ?? 0);
-      return ratios.length === problems.length && !ratios.includes(0) ? [`  ${text(ratios)}  ${label}`] : [];
-    });
-    return [
-      `${title}, geometric mean of ${problems.length} sizes (least):`,
-      ...each,
-      `  ${text(best)}  the best of Braid's implementations at each size`,
-    ];
+  const own = rows.filter(({ name }) => name === "braid");
+  const lines = comparisons.flatMap(({ title, ratioOf }) =>
+    summaryOf(problems, own, ratioOf, text, `${title}, geometric mean of ${problems.length} sizes (least):`),
+  );
+  const bounds = problems.map((problem) =>
+    Math.max(...own.map((row) => (row.problem === problem ? (row.figures?.boundOverPyTorch ?? 0) : 0))),
+  );
+  const possible = sumOfLogs(bounds);
+  // Where PyTorch reaches the bound there is nothing to share out.
+  const reached =
+    bounds.includes(0) || possible <= 0
+      ? []
+      : summaryOf(
+          problems,
+          own,
+          ({ overPyTorch }) => overPyTorch,
+          (ratios) => percent(sumOfLogs(ratios) / possible),
+          `log(PyTorch / this) over log(PyTorch / bound), summed over ${problems.length} sizes ` +
+            `(bound: compute-only, or the bytes at ${boundGigabytesPerSecond} GB/s if that is more):`,
+        );
+  return lines.length + reached.length === 0 ? [] : [...lines, ...reached, ""];
+}
+
+/** A line per implementation that has a figure at every size, and one for the best at each; empty without such figures. */
+function summaryOf(
+  problems: readonly BenchRow["problem"][],
+  own: readonly BenchRow[],
+  ratioOf: Comparison["ratioOf"],
+  text: (ratios: readonly number[]) => string,
+  title: string,
+): readonly string[] {
+  const ratio = ({ figures }: BenchRow): number => (figures === null ? null : ratioOf(figures)) ?? 0;
+  const best = problems.map((problem) => Math.max(...own.filter((row) => row.problem === problem).map(ratio)));
+  if (best.some((each) => !(each > 0))) return [];
+  const each = [...new Set(own.map(labelOf))].flatMap((label) => {
+    const ratios = own.filter((row) => labelOf(row) === label).map(ratio);
+    return ratios.length === problems.length && !ratios.includes(0) ? [`  ${text(ratios)}  ${label}`] : [];
   });
-  return lines.length === 0 ? [] : [...lines, ""];
+  return [title, ...each, `  ${text(best)}  the best of Braid's implementations at each size`];
+}
+
+function sumOfLogs(ratios: readonly number[]): number {
+  return ratios.reduce((sum, ratio) => sum + Math.log(ratio), 0);
 }
 
 function text(ratios: readonly number[]): string {
-  const mean = Math.exp(ratios.reduce((sum, ratio) => sum + Math.log(ratio), 0) / ratios.length);
+  const mean = Math.exp(sumOfLogs(ratios) / ratios.length);
   return `${mean.toFixed(3)} (${Math.min(...ratios).toFixed(3)})`;
 }
