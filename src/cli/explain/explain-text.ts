@@ -9,7 +9,7 @@ import type { RegionRow } from "../../explain/region-rows.ts";
 import { regionTable } from "../../explain/region-table.ts";
 import { bytesText, percentText, timeText } from "../../support/quantities.ts";
 import { counted } from "../../support/wording.ts";
-import { reshardingLines } from "../lower/reshardings-text.ts";
+import { communicationLines } from "../lower/reshardings-text.ts";
 import { candidateFlags, changeFlags, changeText, timeOf } from "./change-text.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
 import type { Colors, Terminal } from "../terminal/terminal.ts";
@@ -96,15 +96,10 @@ function regionsText(rows: readonly RegionRow[]): readonly string[] {
   return [...trimmedLines(table.toString()), ""];
 }
 
-/** What moves between devices, and why. The document of --json has all of it. */
+/** The document of --json has all of it. */
 function communicationText({ reshardings }: Explanation): readonly string[] {
-  if (reshardings === null || reshardings.length === 0) return [];
-  const more = reshardings.length - mostReshardings;
-  return [
-    ...reshardingLines(reshardings.slice(0, mostReshardings)),
-    ...(more > 0 ? [`and ${more} more: braid lower --print-reshardings`] : []),
-    "",
-  ];
+  const lines = communicationLines(reshardings, mostReshardings);
+  return lines.length === 0 ? [] : [...lines, ""];
 }
 
 const mostReshardings = 20;

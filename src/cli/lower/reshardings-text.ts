@@ -29,8 +29,18 @@ export function reshardingsText(
   return `${reshardingLines(found).join("\n")}\n`;
 }
 
+/** What moves between devices, and why, in at most `most` rows; empty if nothing moves, and for host programs. */
+export function communicationLines(found: readonly Resharding[] | null, most: number): readonly string[] {
+  if (found === null || found.length === 0) return [];
+  const more = found.length - most;
+  return [
+    ...reshardingLines(found.slice(0, most)),
+    ...(more > 0 ? [`and ${more} more: braid lower --print-reshardings`, ...hintLines(found.slice(most))] : []),
+  ];
+}
+
 /** The table with its hints, or one line if nothing moves. */
-export function reshardingLines(found: readonly Resharding[]): readonly string[] {
+function reshardingLines(found: readonly Resharding[]): readonly string[] {
   if (found.length === 0) return ["nothing moves between devices"];
   const table = new Table({ ...plainBorders, head: ["tensor", "collective", "along", "chunks", "bytes", "because"] });
   for (const { tensor, collective, along, chunked, bytes, reason } of found) {
@@ -43,8 +53,9 @@ export function reshardingLines(found: readonly Resharding[]): readonly string[]
       reason,
     ]);
   }
-  return [
-    ...trimmedLines(table.toString()),
-    ...found.flatMap(({ hint }) => (hint === undefined ? [] : [`hint: ${hint}`])),
-  ];
+  return [...trimmedLines(table.toString()), ...hintLines(found)];
+}
+
+function hintLines(found: readonly Resharding[]): readonly string[] {
+  return found.flatMap(({ hint }) => (hint === undefined ? [] : [`hint: ${hint}`]));
 }

@@ -2,10 +2,12 @@
 import type { Backend, RunReport } from "../../backends/backend.ts";
 import type { Program } from "../../commands/program.ts";
 import { chooseAttention } from "../../compile/choose-attention.ts";
-import { requireLinked } from "../../compile/compile.ts";
+import { loweringOf, requireLinked } from "../../compile/compile.ts";
+import { isFusionSource } from "../../compile/lower-all.ts";
 import { placedData } from "../../compile/lower.ts";
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
+import { reshardings } from "../../compile/reshardings.ts";
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import { programHash } from "../../launch/program-hash.ts";
 import { MultiDeviceExecutor } from "../../executor/multi-device-executor.ts";
@@ -18,6 +20,7 @@ import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import { indexLimits } from "../../ir/index-limits.ts";
 import type { Arithmetic } from "../../oracle/tolerance.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
+import type { Resharding } from "../../passes/reshard/list-reshardings.ts";
 import { at } from "../../support/invariant.ts";
 import { chromeTraceText } from "../../trace/chrome/chrome-trace.ts";
 import type { CompileGiven } from "../flags/compile-names.ts";
@@ -55,6 +58,8 @@ export interface RunResult {
   readonly outputs: readonly OutputResult[];
   /** The chosen schedule and the reason; null if none was to be chosen. */
   readonly choice: string | null;
+  /** What moves between devices, and why; null for host programs. */
+  readonly reshardings: readonly Resharding[] | null;
   /** Which attention is not one kernel, and why. */
   readonly notes: readonly Diagnostic[];
   /** The last run, explained; null without --explain. */
@@ -212,6 +217,9 @@ export async function runFile(
     milliseconds: ran.runs.map(({ report }) => report.milliseconds),
     outputs: outputResults(lowered, copies, checks),
     choice: choice?.reason ?? null,
+    reshardings: isFusionSource(source)
+      ? reshardings(source, { ...loweringOf(requireLinked(compiled).options), sizes: Object.fromEntries(sizes) })
+      : null,
     notes,
     explained,
     host,

@@ -4,6 +4,7 @@ import { at } from "../../support/invariant.ts";
 import { overlapOf, overlapText, type RankOverlap } from "../../trace/overlap.ts";
 import { renderTimeline } from "../../trace/timeline.ts";
 import { explainDocument, explainText } from "../explain/explain-text.ts";
+import { communicationLines } from "../lower/reshardings-text.ts";
 import type { OutputCheck } from "./output-check.ts";
 import type { OutputResult } from "./outputs.ts";
 import type { RunResult } from "./run-file.ts";
@@ -27,10 +28,14 @@ export function runText(result: RunResult, terminal: Terminal): string {
     ...outputs.flatMap(outsideText),
     ...(trace === null ? [] : [`trace: ${trace.path}, ${(trace.bytes / 1e6).toFixed(2)} MB, for ui.perfetto.dev`]),
     ...(written.length === 0 ? [] : [`outputs: ${written.join(", ")}`]),
+    ...(explained === null ? communicationLines(result.reshardings, mostReshardings) : []),
     ...(explained === null ? [] : ["", explainText(explained, null, terminal).trimEnd()]),
     "",
   ].join("\n");
 }
+
+/** Below the outputs, which are what a run is for. */
+const mostReshardings = 5;
 
 const outputHead = ["output", "dtype", "shape", "fingerprint", "largest error", "of the bound", "check"];
 
@@ -119,6 +124,7 @@ export function runDocument(result: RunResult): object {
     options,
     sizes: Object.fromEntries(sizes),
     milliseconds,
+    reshardings: result.reshardings ?? undefined,
     outputs: outputs.map(({ check, ...output }) => ({
       ...output,
       check:
