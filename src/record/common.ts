@@ -6,10 +6,14 @@
 import type { CommandList } from "../commands/command-list.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
 import { createStatementText } from "../host/print/statement.ts";
+import type { Tensor } from "../ir/domain.ts";
+import { sizesFromMeshes } from "../ir/sizes.ts";
 import { namesComment } from "../ir/origin.ts";
 
 export interface Common {
   readonly statements: (program: HostProgram) => (statement: Statement) => string;
+  /** The sizes that the meshes of a table of tensors determine. */
+  readonly meshSizes: (tensors: readonly Tensor[]) => ReadonlyMap<string, number>;
   /** The ranks of a team, separated by spaces. */
   readonly team: (team: readonly number[]) => string;
   /** Host programs that have been found valid. */
@@ -21,6 +25,7 @@ export interface Common {
 export function createCommon(): Common {
   const byStatement = new Map<Statement, string>();
   const byTeam = new Map<readonly number[], string>();
+  const byTable = new Map<readonly Tensor[], ReadonlyMap<string, number>>();
   const shared = new Map<string, string>();
   const remember = <K>(texts: Map<K, string>, key: K, made: string): string => {
     const text = shared.get(made) ?? made;
@@ -31,15 +36,21 @@ export function createCommon(): Common {
   return {
     statements: (program) => {
       const textOf = createStatementText(program);
+      const isNamed = program.tensors.some(({ origin }) => origin?.name !== undefined);
       return (statement) => {
         const known = byStatement.get(statement);
         if (known !== undefined) return known;
         const text = textOf(statement);
-        return remember(byStatement, statement, `${text}${namesComment(text, program.tensors)}`);
+        return remember(byStatement, statement, isNamed ? `${text}${namesComment(text, program.tensors)}` : text);
       };
     },
     valid: new Set(),
     latest: { commands: [], origins: [] },
+    meshSizes: (tensors) => {
+      const known = byTable.get(tensors) ?? sizesFromMeshes(tensors);
+      byTable.set(tensors, known);
+      return known;
+    },
     team: (team) => byTeam.get(team) ?? remember(byTeam, team, team.join(" ")),
   };
 }

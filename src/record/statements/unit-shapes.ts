@@ -8,7 +8,6 @@ import type { HostUnit, PostOnStream } from "../../host/nodes.ts";
 import { isUnitAxis, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
-import { sizesFromMeshes } from "../../ir/sizes.ts";
 import { sameNumbers } from "../../commands/view.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Actual } from "../actual-sizes.ts";
@@ -70,7 +69,7 @@ export type UnitSize = (name: string) => number | undefined;
 
 export function unitSizes(recorder: Recorder, statement: PostOnStream, { fusion }: HostUnit): UnitSize {
   const tensors = fusion.inputs.map((input) => at(fusion.tensors, input));
-  const sizes = sizesFromMeshes(fusion.tensors);
+  const sizes = new Map(recorder.common.meshSizes(fusion.tensors));
   const given = statement.inputs.map(
     (id) => recorder.actuals.get(id)?.extents ?? extentsOf(recorder, tensorOf(recorder, id)),
   );
