@@ -2,7 +2,8 @@
  * A GPT block, forward and backward: layerNorm, causal attention and an MLP with gelu, each with dropout and a residual.
  * Tensor parallel: each device has some of the heads and a part of the hidden features. With sequence parallelism (SP=1)
  * the tokens are spread over the devices outside of the linears. The
- * forward pass runs in S chunks of sequences.
+ * forward pass runs in S chunks: of sequences or, with TOKENS=1, of the tokens of each sequence, which also works for one
+ * sequence; attention then waits for all chunks.
  *
  *   npx braid run examples/transformer/gpt-block.ts --check
  */
@@ -23,8 +24,8 @@ import {
 } from "braid";
 
 export default program(
-  { S: 2, B: 2, L: 16, H: 32, HEADS: 8, FFN: 64, DROPOUT: 0.1, DTYPE: "float", SP: 1, BACKWARD: 1 },
-  ({ devices, params: { S, B, L, H, HEADS, FFN, DROPOUT, DTYPE, SP, BACKWARD } }) => {
+  { S: 2, B: 2, L: 16, H: 32, HEADS: 8, FFN: 64, DROPOUT: 0.1, DTYPE: "float", SP: 1, TOKENS: 0, BACKWARD: 1 },
+  ({ devices, params: { S, B, L, H, HEADS, FFN, DROPOUT, DTYPE, SP, TOKENS, BACKWARD } }) => {
     const f = new Fusion();
     const D = H / HEADS;
     const x = f.input([B, L, H], DTYPE).named("x");
@@ -43,7 +44,10 @@ export default program(
     for (const tensor of f.inputs) tensor.setDeviceMesh(mesh);
     for (const rows of [wQKV, bQKV, wUp, bUp]) rows.outerSplit(0, devices).parallelize("DIDx");
     for (const columns of [wOut, wDown]) columns.outerSplit(1, devices).parallelize("DIDx");
-    if (SP) for (const tokens of [x, dz]) tokens?.outerSplit(1, devices).parallelize("DIDx");
+    for (const tokens of SP ? [x, dz] : []) {
+      if (TOKENS) tokens?.outerSplit(1, S);
+      tokens?.outerSplit(1 + TOKENS, devices).parallelize("DIDx");
+    }
 
     const heads = reshape(linear(layerNorm(x, norm1, shift1), wQKV, bQKV), [B, L, HEADS, 3 * D]);
     const [q, k, v] = split(permute(heads, [0, 2, 1, 3]), [D, D, D], -1);
@@ -51,7 +55,7 @@ export default program(
     const r = add(x, dropout(linear(mixed, wOut, bOut), DROPOUT, seed));
     const hidden = gelu(linear(layerNorm(r, norm2, shift2), wUp, bUp), "tanh");
     const z = add(r, dropout(linear(hidden, wDown, bDown), DROPOUT, seed)).named("z");
-    z.outerSplit(0, S).parallelize("Stream");
+    z.outerSplit(TOKENS, S).parallelize("Stream");
     f.output(z);
     if (dz !== null) {
       const found = gradients(f, { of: [z], cotangents: [dz], wrt: parameters });

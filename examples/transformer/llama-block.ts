@@ -2,7 +2,8 @@
  * A Llama block, forward and backward: rmsNorm, rotary positions, attention in which groups of query heads share a key
  * and a value, and swiglu. Tensor parallel: each device has some of the groups and a part of the hidden features. With
  * sequence parallelism (SP=1) the tokens are spread over the devices outside of the linears. The
- * forward pass runs in S chunks of sequences.
+ * forward pass runs in S chunks: of sequences or, with TOKENS=1, of the tokens of each sequence, which also works for one
+ * sequence; attention then waits for all chunks.
  *
  *   npx braid run examples/transformer/llama-block.ts --check
  */
@@ -31,8 +32,8 @@ import {
 } from "braid";
 
 export default program(
-  { S: 2, B: 2, L: 16, H: 32, HEADS: 8, GROUPS: 4, FFN: 64, DTYPE: "float", SP: 1, BACKWARD: 1 },
-  ({ devices, params: { S, B, L, H, HEADS, GROUPS, FFN, DTYPE, SP, BACKWARD } }) => {
+  { S: 2, B: 2, L: 16, H: 32, HEADS: 8, GROUPS: 4, FFN: 64, DTYPE: "float", SP: 1, TOKENS: 0, BACKWARD: 1 },
+  ({ devices, params: { S, B, L, H, HEADS, GROUPS, FFN, DTYPE, SP, TOKENS, BACKWARD } }) => {
     const f = new Fusion();
     const D = H / HEADS;
     const R = HEADS / GROUPS;
@@ -51,7 +52,10 @@ export default program(
     for (const tensor of f.inputs) tensor.setDeviceMesh(mesh);
     for (const rows of [wQKV, wGate, wUp]) rows.outerSplit(0, devices).parallelize("DIDx");
     for (const columns of [wOut, wDown]) columns.outerSplit(1, devices).parallelize("DIDx");
-    if (SP) for (const tokens of [x, dz]) tokens?.outerSplit(1, devices).parallelize("DIDx");
+    for (const tokens of SP ? [x, dz] : []) {
+      if (TOKENS) tokens?.outerSplit(1, S);
+      tokens?.outerSplit(1 + TOKENS, devices).parallelize("DIDx");
+    }
 
     const groups = reshape(linear(rmsNorm(x, norm1), wQKV), [B, L, GROUPS, R + 2, D]);
     const [q, k, v] = split(permute(groups, [0, 2, 3, 1, 4]), [R, 1, 1], 2);
@@ -60,7 +64,7 @@ export default program(
     const r = add(x, linear(reshape(permute(heads, [0, 3, 1, 2, 4]), [B, L, HEADS * D]), wOut));
     const n = rmsNorm(r, norm2);
     const z = add(r, linear(swiglu(linear(n, wGate), linear(n, wUp)), wDown)).named("z");
-    z.outerSplit(0, S).parallelize("Stream");
+    z.outerSplit(TOKENS, S).parallelize("Stream");
     f.output(z);
     if (dz !== null) {
       const wrt = [x, norm1, wQKV, wOut, norm2, wGate, wUp, wDown];
