@@ -21,7 +21,10 @@ export interface Waits {
   readonly previous: Int32Array;
   /** The record of the event, or the signal of the slot, that a wait waits for; -1 for other commands. */
   readonly source: Int32Array;
-  /** By transfer participant: the commands whose arrival it needs. Empty for other commands. */
+  /**
+   * By transfer participant: the commands whose arrival it needs. Empty for other commands. The participants of a
+   * collective have one array, so that what follows from it can be found once for all of them.
+   */
   readonly peers: (number: number) => readonly number[];
 }
 
@@ -109,6 +112,8 @@ function orderOf(previous: Int32Array, source: Int32Array, peers: Dependences["p
   const [unseen, open, done] = [0, 1, 2];
   let filled = 0;
   const stack: number[] = [];
+  /** Arrays of peers that are on the stack, or done. */
+  const met = new Set<readonly number[]>();
   const push = (number: number): void => {
     if (number < 0 || state[number] === done) return;
     invariant(state[number] === unseen, "commands of a verified Program do not wait for each other", { number });
@@ -127,7 +132,10 @@ function orderOf(previous: Int32Array, source: Int32Array, peers: Dependences["p
       state[number] = open;
       push(at(previous, number));
       push(at(source, number));
-      for (const peer of peers(number)) if (peer !== number) push(at(previous, peer));
+      const needed = peers(number);
+      if (met.has(needed)) continue;
+      met.add(needed);
+      for (const peer of needed) if (peer !== number) push(at(previous, peer));
     }
   }
   return order;

@@ -80,11 +80,19 @@ function chainOf(
 ): number {
   const end = new Float64Array(order.length);
   let longest = 0;
+  const endOf = (number: number): number => (number < 0 ? 0 : at(end, number));
+  /** When the last of some peers arrives. */
+  const arrivals = new Map<readonly number[], number>();
+  const arrivalOf = (needed: readonly number[]): number => {
+    const known = arrivals.get(needed);
+    if (known !== undefined) return known;
+    const arrival = needed.reduce((latest, peer) => Math.max(latest, endOf(at(previous, peer))), 0);
+    arrivals.set(needed, arrival);
+    return arrival;
+  };
   for (const number of order) {
     const [rank, index] = [rankOf(number), indexOf(number)];
-    const after = [at(previous, number), at(source, number)];
-    for (const peer of peers(number)) after.push(at(previous, peer));
-    const start = after.reduce((latest, other) => (other < 0 ? latest : Math.max(latest, at(end, other))), 0);
+    const start = Math.max(endOf(at(previous, number)), endOf(at(source, number)), arrivalOf(peers(number)));
     const { kind } = at(at(ranks, rank).commands, index);
     const { latency, busy } = isWork(kind) ? costOf(rank, index) : { latency: 0, busy: 0 };
     end[number] = start + (latency + busy) / 1000;

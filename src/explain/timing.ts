@@ -33,6 +33,21 @@ export function timingOf(program: Program, dependences: Dependences, events: rea
   const work = new Uint8Array(count);
   const eventOf = eventTable(program, events);
   const moving = movingSince(program, eventOf);
+  /** The one of some peers before which the last work ended, the first of several: the others end no later. */
+  const latest = new Map<readonly number[], number>();
+  const latestOf = (needed: readonly number[]): number => {
+    const known = latest.get(needed);
+    if (known !== undefined) return known;
+    let [found, time] = [-1, -Infinity];
+    for (const peer of needed) {
+      const other = at(previous, peer);
+      if (other < 0 || (work[other] !== 1 && at(after, other) < 0)) continue;
+      const ended = work[other] === 1 ? at(end, other) : at(ready, other);
+      if (ended > time) [found, time] = [other, ended];
+    }
+    latest.set(needed, found);
+    return found;
+  };
   for (const number of order) {
     const command = at(at(program.ranks, rankOf(number)).commands, indexOf(number));
     const wait = (other: number): void => {
@@ -46,7 +61,7 @@ export function timingOf(program: Program, dependences: Dependences, events: rea
     };
     wait(at(previous, number));
     wait(at(source, number));
-    for (const peer of peers(number)) if (peer !== number) wait(at(previous, peer));
+    wait(latestOf(peers(number)));
     if (!isWork(command.kind)) {
       start[number] = end[number] = at(ready, number);
       continue;
