@@ -4,6 +4,7 @@ import { shortStatement } from "../../commands/short-statement.ts";
 import { causes } from "../../explain/causes.ts";
 import type { ExplainedRun } from "../../explain/explain-run.ts";
 import type { Explanation } from "../../explain/explain.ts";
+import { exposedText } from "../../explain/exposed-text.ts";
 import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
 import type { RegionRow } from "../../explain/region-rows.ts";
 import { regionTable } from "../../explain/region-table.ts";
@@ -46,7 +47,7 @@ function whatIfText(
   const speed = (now.milliseconds / milliseconds).toFixed(2);
   const { interval } = explanation;
   const expected = `${timeText(milliseconds)}${interval === null ? "" : ` (${intervalText(interval)})`}`;
-  return [`what if ${changes}: ${expected}, ${speed} times as fast; ${timeText(exposed)} exposed${because}`];
+  return [`what if ${changes}: ${expected}, ${speed} times as fast; ${exposedText(exposed)}${because}`];
 }
 
 function verdict({ file, flags, profile, explanation }: ExplainResult, colors: Colors): readonly string[] {
@@ -68,7 +69,7 @@ function verdict({ file, flags, profile, explanation }: ExplainResult, colors: C
     [
       `${file}: ${colors.bold(timeText(milliseconds))}${how(explanation, flags.devices)}`,
       hidden,
-      `${timeText(exposed)} exposed${beside((each) => each.exposed)}`,
+      `${exposedText(exposed)}${beside((each) => each.exposed)}`,
     ].join("; "),
     [
       `floor ${timeText(floor.milliseconds)}: compute ${timeText(floor.compute)}, communication ${timeText(floor.communication)}, longest chain ${timeText(floor.chain)}`,

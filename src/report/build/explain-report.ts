@@ -1,6 +1,7 @@
 /** The report of an explained run: predicted, measured, or measured below the predicted one. */
 import { causes } from "../../explain/causes.ts";
 import type { Explanation } from "../../explain/explain.ts";
+import { exposedText } from "../../explain/exposed-text.ts";
 import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
 import type { ExplainedRun } from "../../explain/explain-run.ts";
 import { regionTable } from "../../explain/region-table.ts";
@@ -40,7 +41,7 @@ export function explainReport({ title, machine, explanation }: ExplainReport): R
     title,
     verdict: {
       tone: "plain",
-      text: `${timeText(run.milliseconds)} ${how} on ${devices}, ${timeText(run.exposed)} of it exposed`,
+      text: `${timeText(run.milliseconds)} ${how} on ${devices}, ${exposedText(run.exposed)}`,
     },
     facts: facts(explanation),
     views: [{ name: "run", timeline, marked: [] }],
@@ -58,7 +59,7 @@ export function explainReport({ title, machine, explanation }: ExplainReport): R
 function facts({ run, isMeasured, predicted, interval, serial, peakBytes }: Explanation): readonly Fact[] {
   const { milliseconds, floor, exposed, overlap } = run;
   const bounds = `compute ${timeText(floor.compute)}, communication ${timeText(floor.communication)}, longest chain ${timeText(floor.chain)}`;
-  const share = `${percentText(exposed / milliseconds)} of the run`;
+  const share = exposed < 0 ? exposedText(exposed) : `${percentText(exposed / milliseconds)} of the run`;
   const beside = isMeasured ? predicted : null;
   const within = interval === null ? "" : `; ${intervalText(interval)}`;
   return [
@@ -76,7 +77,7 @@ function facts({ run, isMeasured, predicted, interval, serial, peakBytes }: Expl
         ]),
     {
       label: "exposed",
-      value: timeText(exposed),
+      value: exposed < 0 ? "none" : timeText(exposed),
       note: beside === null ? share : `${share}; ${timeText(beside.exposed)} predicted`,
     },
     {
