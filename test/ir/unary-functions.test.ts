@@ -139,6 +139,16 @@ const cases: { readonly [Op in UnaryOpType]: Case } = {
     cuda: "(logf(x))",
     lanes: true,
   },
+  log2: {
+    exact: Math.log2,
+    edges: [-Infinity, -Infinity, Infinity, NaN],
+    known: [
+      [8, 3],
+      [-1, NaN],
+    ],
+    cuda: "(log2f(x))",
+    lanes: false,
+  },
   log1p: {
     exact: Math.log1p,
     edges: [0, -0, Infinity, NaN],

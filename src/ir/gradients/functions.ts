@@ -55,6 +55,7 @@ export const unaryVjps: { readonly [K in UnaryOpType]: UnaryVjp } = {
   exp2: (g, _, y) => mul(g, mul(y, Math.LN2)),
   expm1: (g, _, y) => mul(g, add(y, 1)),
   log: (g, x) => div(g, x),
+  log2: (g, x) => div(g, mul(x, Math.LN2)),
   log1p: (g, x) => div(g, add(x, 1)),
   sin: (g, x) => mul(g, cos(x)),
   cos: (g, x) => neg(mul(g, sin(x))),

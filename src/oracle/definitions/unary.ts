@@ -103,6 +103,7 @@ export const unaryDefinitions: { readonly [Op in UnaryOpType]: UnaryDefinition }
   },
   /** -Infinity at 0, NaN below. */
   log: { float: Math.log, integer: null, error: relative(2, spreadOfLog) },
+  log2: { float: Math.log2, integer: null, error: relative(2, (by, x) => Math.LOG2E * spreadOfLog(by, x)) },
   log1p: { float: Math.log1p, integer: null, error: relative(2, (by, input) => spreadOfLog(by, 1 + input)) },
   sin: { float: Math.sin, integer: null, error: relative(4, (by) => by) },
   cos: { float: Math.cos, integer: null, error: relative(4, (by) => by) },

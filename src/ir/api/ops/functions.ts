@@ -95,6 +95,11 @@ export function log(tensor: TensorView): TensorView {
   return unary("log", tensor);
 }
 
+/** The logarithm to base 2: -Infinity at 0, NaN below. Integers become float. Throws `dtype-mismatch` for bool. */
+export function log2(tensor: TensorView): TensorView {
+  return unary("log2", tensor);
+}
+
 /** log(1 + x), accurate near 0. Integers become float. Throws `dtype-mismatch` for bool. */
 export function log1p(tensor: TensorView): TensorView {
   return unary("log1p", tensor);

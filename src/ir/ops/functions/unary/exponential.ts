@@ -32,6 +32,13 @@ export const exponential = {
     work: 36,
     alsoRead: ["logf"],
   },
+  /** The logarithm to base 2. */
+  log2: {
+    operand: "float",
+    expression: (x) => call({ js: "Math.log2", c: "log2" }, x),
+    work: 150,
+    alsoRead: ["log2f"],
+  },
   /** log(1 + x), accurate near 0. */
   log1p: {
     operand: "float",
