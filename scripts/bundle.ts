@@ -23,6 +23,7 @@ const entries = [
   "cli/terminal/progress-worker",
   "cli/program/apart/build-thread",
   "launch/parent-watch",
+  "backends/mpi/probe-process",
   "host/build/builder",
   "backends/cpu/threads/worker",
 ];

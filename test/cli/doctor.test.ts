@@ -52,6 +52,7 @@ describe("braid doctor", () => {
       "cuDNN",
       "NCCL",
       "GPU",
+      "MPI",
     ]) {
       expect(out).toContain(name);
     }
@@ -60,8 +61,14 @@ describe("braid doctor", () => {
   it("as JSON", async () => {
     const { status, out } = await cli("doctor", "--json");
     expect(status).toBe(0);
-    const { findings } = JSON.parse(out) as { findings: { name: string; status: string; lookedIn: string[] }[] };
+    const { findings } = JSON.parse(out) as {
+      findings: { name: string; status: string; detail: string; lookedIn: string[] }[];
+    };
     expect(findings.find(({ name }) => name === "Node")).toMatchObject({ status: "ok" });
+    const mpi = findings.find(({ name }) => name === "MPI");
+    expect(mpi?.detail).toMatch(
+      /^no libmpi|^.+ v?\d.*, \S*libmpi\S*, ABI of .+, threads: (single|funneled|serialized|multiple)$/m,
+    );
     for (const { status: found, lookedIn } of findings) expect(lookedIn.length > 0).toBe(found === "missing");
   });
 });

@@ -3,17 +3,19 @@ import Table from "cli-table3";
 import { Command } from "commander";
 import type { Finding } from "./finding.ts";
 import { machineFindings } from "./machine.ts";
+import { mpiFinding } from "./mpi.ts";
 import { nativeFindings } from "./native.ts";
+import { processEnvironment } from "../ranks/where-to-run.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
 import type { Colors, Terminal } from "../terminal/terminal.ts";
 
 export function doctorCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
   return new Command("doctor")
-    .description("Reports what this machine has (Node, FFI, BLAS, GPUs, CUDA, NCCL) and what is missing.")
+    .description("Reports what this machine has (Node, FFI, BLAS, GPUs, CUDA, NCCL, MPI) and what is missing.")
     .option("--json", "print the findings as JSON")
-    .action(({ json = false }: { readonly json?: boolean }) => {
-      const findings = [...machineFindings(), ...nativeFindings()];
+    .action(async ({ json = false }: { readonly json?: boolean }) => {
+      const findings = [...machineFindings(), ...nativeFindings(), await mpiFinding(processEnvironment)];
       terminal.out(json ? `${JSON.stringify({ findings }, undefined, 2)}\n` : render(findings, terminal.outColors));
       finish(exitStatus.ok);
     });

@@ -1,0 +1,93 @@
+/** Finds MPI libraries and binds one through koffi. A process uses one of them. */
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+import type * as Koffi from "koffi";
+import { invariant } from "../../support/invariant.ts";
+import { libraryFolders } from "../cuda/bindings/library-places.ts";
+import type { MpiAbi, MpiConstant } from "./abi.ts";
+import { type MpiFunctions, mostVersionBytes, mpiPrototypes } from "./mpi-api.ts";
+
+export interface MpiLibrary {
+  /** The name under which the loader found it. */
+  readonly file: string;
+  readonly abi: MpiAbi;
+  readonly functions: MpiFunctions;
+  readonly world: number;
+  readonly byte: number;
+  /** The library's name and version, as it states them. */
+  readonly version: string;
+}
+
+/** Folders where distributions that allow several MPI libraries side by side put them. */
+const ownFolders = [
+  "/usr/lib64/openmpi/lib",
+  "/usr/lib64/mpich/lib",
+  "/opt/mpi/lib",
+  "/opt/intel/oneapi/mpi/latest/lib",
+];
+
+/** Existing folders that are searched after the loader's path. */
+export function mpiFolders(): readonly string[] {
+  return [...libraryFolders(), ...ownFolders.filter((folder) => existsSync(folder))];
+}
+
+/** The first library of that ABI that loads; null if there is none. Throws if it lacks a function. */
+export function findMpiLibrary(abi: MpiAbi): MpiLibrary | null {
+  const { files } = abi;
+  const existing = mpiFolders().flatMap((folder) => files.map((file) => path.join(folder, file)).filter(existsSync));
+  // oxlint-disable-next-line typescript/no-unsafe-assignment -- require gives any; an optional package cannot be imported statically
+  const koffi: typeof Koffi = createRequire(import.meta.url)("koffi");
+  for (const file of [...files, ...existing]) {
+    let handle: ReturnType<typeof Koffi.load>;
+    try {
+      handle = koffi.load(file);
+    } catch {
+      continue;
+    }
+    return bind(koffi, handle, file, abi);
+  }
+  return null;
+}
+
+/** RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE of dlfcn.h: an MPI library's plug-ins take its symbols from the process. */
+const globalForEver = 0x1102;
+
+function bind(koffi: typeof Koffi, handle: ReturnType<typeof Koffi.load>, file: string, abi: MpiAbi): MpiLibrary {
+  const process = koffi.load(null);
+  const dlopen: (name: string, flags: number) => number = process.func("uint64_t dlopen(const char *name, int flags)");
+  const dlsym: (library: number, name: string) => number = process.func(
+    "uint64_t dlsym(uint64_t library, const char *name)",
+  );
+  const library = dlopen(file, globalForEver);
+  const constant = (given: MpiConstant): number => {
+    if (given.kind === "value") return given.value;
+    const address = dlsym(library, given.name);
+    if (address === 0) throw new Error(`${file} does not export ${given.name}`);
+    return address;
+  };
+  const table = Object.entries(mpiPrototypes).map(([name, prototype]) => {
+    const bound: unknown = handle.func(prototype.replaceAll(/\bhandle\b/g, abi.handle));
+    return [name, bound] as const;
+  });
+  // oxlint-disable-next-line typescript/consistent-type-assertions -- a table of the FFI: one function per prototype
+  const functions = Object.fromEntries(table) as MpiFunctions;
+  return {
+    file,
+    abi,
+    functions,
+    world: constant(abi.world),
+    byte: constant(abi.byte),
+    version: versionOf(functions),
+  };
+}
+
+/** "Open MPI v4.1.4" or "MPICH Version: 4.0.2": the first line up to a comma. */
+function versionOf({ MPI_Get_library_version }: MpiFunctions): string {
+  const bytes = new Uint8Array(mostVersionBytes);
+  const length: [number] = [0];
+  const status = MPI_Get_library_version(bytes, length);
+  invariant(status === 0, "MPI_Get_library_version succeeds", { status });
+  const [first = ""] = new TextDecoder().decode(bytes.subarray(0, length[0])).split(/[\n,]/);
+  return first.replaceAll(/\s+/g, " ").trim();
+}
