@@ -39,7 +39,7 @@ describe.each(launchers)("messages by $abi", ({ abi, file, flags }) => {
         { env: { ...process.env, ...rootVariables }, killSignal: "SIGKILL", timeout: limit },
       );
       // A launcher may join the lines of its processes.
-      const ranks = (stdout.match(/\{[^}]*\}/g) ?? []).map((document): unknown => JSON.parse(document));
+      const ranks = (stdout.match(/\{[^}]*\}/g) ?? []).map((document) => JSON.parse(document) as unknown);
       expect(ranks).toHaveLength(2);
       for (const rank of [0, 1])
         expect(ranks).toContainEqual({ rank, size: 2, threads: "multiple", started: 72, wrong: 0 });
