@@ -6,7 +6,7 @@ import { type AnyCompilation, compile, loweringOf, verified } from "../compile/c
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
 import { loopRefusals } from "../compile/loop-refusals.ts";
 import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
-import { reshardings } from "../compile/reshardings.ts";
+import { reshardingsOfLowered } from "../compile/reshardings.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { Resharding } from "../passes/reshard/list-reshardings.ts";
 import type { Program } from "../commands/program.ts";
@@ -111,7 +111,9 @@ export function explainCompiled(
     predicted,
     interval: predicted === null || profile === null ? null : intervalOf(predicted, profile),
     serial: serial === null || profile === null ? null : simulate(serial.program, profile, { graph }).milliseconds,
-    reshardings: isFusionSource(source) ? reshardings(source, { ...loweringOf(compilation.options), sizes }) : null,
+    reshardings: isFusionSource(source)
+      ? reshardingsOfLowered(source, { ...loweringOf(compilation.options), sizes })
+      : null,
     refusals: isFusionSource(source) ? loopRefusals(source, loweringOf(compilation.options)) : [],
     alternatives:
       profile === null || choice !== null || (!all && commandCount(program) > fewCommands)

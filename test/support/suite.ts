@@ -18,9 +18,10 @@ export function runs(counts: Readonly<Record<Suite, number>>): number {
   return counts[inject("suite")];
 }
 
-/** This suite's part of the cases, see `splitCases`. */
-export function sample<Case extends object>(cases: readonly Case[], every: number): readonly Case[] {
-  return splitCases(cases, every)[inject("suite")];
+/** This suite's part of the cases, see `splitCases`. Of what is left to long, it has every `kept`-th. */
+export function sample<Case extends object>(cases: readonly Case[], every: number, kept = 1): readonly Case[] {
+  const { quick, long } = splitCases(cases, every);
+  return inject("suite") === "quick" ? quick : long.filter((_, i) => i % kept === 0);
 }
 
 /** Settings of a property. Its seed is that of `property-seed.ts`. */

@@ -7,7 +7,7 @@ import { isFusionSource } from "../../compile/lower-all.ts";
 import { placedData } from "../../compile/lower.ts";
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
-import { reshardings } from "../../compile/reshardings.ts";
+import { reshardingsOfLowered } from "../../compile/reshardings.ts";
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import { programHash } from "../../launch/program-hash.ts";
 import { MultiDeviceExecutor } from "../../executor/multi-device-executor.ts";
@@ -218,7 +218,10 @@ export async function runFile(
     outputs: outputResults(lowered, copies, checks),
     choice: choice?.reason ?? null,
     reshardings: isFusionSource(source)
-      ? reshardings(source, { ...loweringOf(requireLinked(compiled).options), sizes: Object.fromEntries(sizes) })
+      ? reshardingsOfLowered(source, {
+          ...loweringOf(requireLinked(compiled).options),
+          sizes: Object.fromEntries(sizes),
+        })
       : null,
     notes,
     explained,

@@ -26,9 +26,9 @@ export function runText(result: RunResult, terminal: Terminal): string {
     ...outputs.flatMap((output) => sampledText(output, flags.seed)),
     ...outputs.flatMap(notComparedText),
     ...outputs.flatMap(outsideText),
+    ...(explained === null ? communicationLines(result.reshardings, mostReshardings) : []),
     ...(trace === null ? [] : [`trace: ${trace.path}, ${(trace.bytes / 1e6).toFixed(2)} MB, for ui.perfetto.dev`]),
     ...(written.length === 0 ? [] : [`outputs: ${written.join(", ")}`]),
-    ...(explained === null ? communicationLines(result.reshardings, mostReshardings) : []),
     ...(explained === null ? [] : ["", explainText(explained, null, terminal).trimEnd()]),
     "",
   ].join("\n");
