@@ -4,7 +4,7 @@
  */
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { Application, KindRouter, type PageEvent, type Reflection } from "typedoc";
+import { Application, KindRouter, type PageEvent, type Reflection, OptionDefaults } from "typedoc";
 import { brokenLinks } from "./site/broken-links.ts";
 import { sitePages } from "./site/site-pages.ts";
 import { playgroundMark } from "./site/stage-page.ts";
@@ -47,6 +47,7 @@ async function buildSite(): Promise<void> {
     navigation: { includeGroups: true },
     groupOrder: [...groups, "More", "*"],
     locales: { en: { kind_plural_module: "API reference" } },
+    highlightLanguages: [...OptionDefaults.highlightLanguages, "python"],
     ignoredHighlightLanguages: ["console"],
     favicon: path.join(root, "scripts/site/icon.svg"),
     sort: ["source-order"],
