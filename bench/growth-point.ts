@@ -1,0 +1,89 @@
+/** One point of growth.ts, as a process: `node BUNDLE AXIS SIZE [STAGE...]`, without these stages. */
+import { readFileSync, writeSync } from "node:fs";
+import process from "node:process";
+import { link } from "../src/commands/link/link.ts";
+import { lowerRanks } from "../src/compile/lower.ts";
+import { recordAll } from "../src/compile/record.ts";
+import { add, Fusion, matmul, neg, set, type TensorView } from "../src/index.ts";
+import { DeviceMesh } from "../src/ir/device-mesh.ts";
+import { applySchedule } from "../src/schedule/schedule.ts";
+import { parseProfile } from "../src/simulate/parse-profile.ts";
+import { simulate } from "../src/simulate/simulate.ts";
+import { verify } from "../src/verify/verify.ts";
+import type { Stage } from "./growth-plot.ts";
+
+const axisNames = ["ops", "layers", "ranks"] as const;
+type Axis = (typeof axisNames)[number];
+
+/** From the root of the checkout, where growth.ts runs. */
+const profilePath = "profiles/4xH200.json";
+
+function on(tensor: TensorView, mesh: DeviceMesh, axis: number | null, type: "DIDx" | "Stream" = "DIDx"): TensorView {
+  tensor.setDeviceMesh(mesh);
+  if (axis !== null) tensor.axis(axis).parallelize(type);
+  return tensor;
+}
+
+/** A chain that mixes units, loops and reshardings, on two ranks. */
+function chain(ops: number): Fusion {
+  const f = new Fusion();
+  const mesh = DeviceMesh.range(2);
+  const input = on(f.input([4, 2, 4], "float"), mesh, null);
+  let last = input;
+  for (let i = 0; i < ops; i++) {
+    const fused = i % 7 === 3;
+    last = on(fused ? neg(last) : i % 5 === 0 ? set(last) : add(last, input), mesh, null);
+    if (!fused && i % 11 < 8) last.axis(0).parallelize("Stream");
+    if (i % 13 === 0) last.axis(1).parallelize("DIDx");
+  }
+  f.output(last);
+  return f;
+}
+
+/** Per layer: rows gathered in a loop over the devices and multiplied; the result is sharded again. */
+function gathers(layers: number, devices: number): Fusion {
+  const f = new Fusion();
+  const mesh = DeviceMesh.range(devices);
+  let x = on(f.input([devices, 4, 8], "float"), mesh, 0);
+  for (let layer = 0; layer < layers; layer++) {
+    const weight = on(f.input([8, 8], "float"), mesh, null);
+    x = on(set(on(matmul(x, weight), mesh, 0, "Stream")), mesh, 0);
+  }
+  f.output(x);
+  return f;
+}
+
+function problem(axis: Axis, size: number): { readonly fusion: Fusion; readonly devices: number } {
+  if (axis === "ops") return { fusion: chain(size), devices: 2 };
+  if (axis === "layers") return { fusion: gathers(size, 8), devices: 8 };
+  return { fusion: gathers(1, size), devices: size };
+}
+
+/** Prints the seconds of each stage, and the megabytes so far, when it ends. */
+function measure(axis: Axis, size: number, leaveOut: readonly string[]): void {
+  const { fusion, devices } = problem(axis, size);
+  const timed = <T>(stage: Stage, run: () => T): T => {
+    const before = process.cpuUsage();
+    const result = run();
+    const { user, system } = process.cpuUsage(before);
+    writeSync(1, `${stage} ${(user + system) / 1e6} ${process.resourceUsage().maxRSS / 1024}\n`);
+    return result;
+  };
+  const { hosts } = timed("lower", () => lowerRanks(fusion, devices, { backend: "cuda" }));
+  const lists = timed("record", () => recordAll(hosts, { devices, streams: 8 }));
+  const program = timed("link", () => link(lists));
+  const profile = parseProfile(readFileSync(profilePath, "utf8"), profilePath);
+  const rest: Readonly<Record<Exclude<Stage, "lower" | "record" | "link">, () => unknown>> = {
+    verify: () => verify(program, { notes: false }),
+    simulate: () => simulate(program, profile, { graph: true }),
+    rewrite: () => applySchedule(program, { inPlace: true, computeStreams: 1 }),
+  };
+  for (const stage of ["verify", "simulate", "rewrite"] as const) {
+    if (!leaveOut.includes(stage)) timed(stage, rest[stage]);
+  }
+}
+
+const [axis, size, ...leaveOut] = process.argv.slice(2);
+const found = axisNames.find((each) => each === axis);
+if (found === undefined) throw new Error(`no axis ${axis}`);
+measure(found, Number(size), leaveOut);
