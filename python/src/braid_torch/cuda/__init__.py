@@ -1,0 +1,1 @@
+"""The CUDA driver and the libraries beside it, by ctypes. Nothing here knows plans."""

@@ -1,0 +1,191 @@
+"""GEMMs by cuBLASLt, with the algorithm that Braid's own back end takes: the first of the library's heuristic."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..refusal import Refusal
+from . import driver as cu
+from .gpu import Gpu
+from .libraries import load
+
+Json = dict[str, Any]
+U64, I32, BYTES, SIZE = cu.U64, cu.I32, cu.BYTES, cu.SIZE
+
+PROTOTYPES: dict[str, tuple[Any, ...]] = {
+    "cublasLtCreate": (cu.OUT64,),
+    "cublasLtMatmulDescCreate": (cu.OUT64, I32, I32),
+    "cublasLtMatmulDescSetAttribute": (U64, I32, BYTES, SIZE),
+    "cublasLtMatrixLayoutCreate": (cu.OUT64, I32, U64, U64, ctypes.c_int64),
+    "cublasLtMatrixLayoutSetAttribute": (U64, I32, BYTES, SIZE),
+    "cublasLtMatmulPreferenceCreate": (cu.OUT64,),
+    "cublasLtMatmulPreferenceSetAttribute": (U64, I32, BYTES, SIZE),
+    "cublasLtMatmulAlgoGetHeuristic": (*(U64,) * 7, I32, BYTES, cu.OUT32),
+    "cublasLtMatmul": (U64, U64, BYTES, U64, U64, U64, U64, BYTES, U64, U64, U64, U64, BYTES, U64, SIZE, U64),
+}
+
+CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5
+CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6
+CUBLASLT_MATMUL_DESC_TRANSA = 3
+CUBLASLT_MATMUL_DESC_TRANSB = 4
+CUBLASLT_MATMUL_DESC_EPILOGUE = 7
+CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8
+CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET = 15
+CUBLASLT_EPILOGUE_BIAS = 4
+CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1
+CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3
+# Of A, B, C and D.
+CUBLASLT_MATMUL_PREF_MIN_ALIGNMENTS = (5, 6, 7, 8)
+CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2
+CUBLASLT_ALGO_SIZE = 64
+CUBLASLT_HEURISTIC_RESULT_SIZE = 96
+
+# As in Braid's back end: a smaller one would give other algorithms.
+WORKSPACE_BYTES = 64 << 20
+
+# cudaDataType of the elements, and of alpha and beta; the compute type: float is float32 throughout, never TF32.
+TYPES = {"double": (1, 1, 70), "float": (0, 0, 68), "half": (2, 0, 68), "bfloat16": (14, 0, 68)}
+ELEMENT_BYTES = {"double": 8, "float": 4, "half": 2, "bfloat16": 2}
+
+
+@functools.cache
+def _library() -> Any:
+    library = load("cuBLASLt")
+    for name, types in PROTOTYPES.items():
+        function = getattr(library, name)
+        function.argtypes, function.restype = types, I32
+    for name in ("cublasLtGetStatusName", "cublasLtGetStatusString"):
+        function = getattr(library, name)
+        function.argtypes, function.restype = (I32,), ctypes.c_char_p
+    return library
+
+
+@dataclass(frozen=True)
+class Recipe:
+    left: int
+    right: int
+    result: int
+    # A cublasLtMatmulAlgo_t.
+    algorithm: Any
+
+
+class Gemms:
+    def __init__(self, gpu: Gpu) -> None:
+        """Raises Refusal and GpuError."""
+        self._gpu, self._raw = gpu, _library()
+        self._handle = self._out("cublasLtCreate")
+        self._preference = self._out("cublasLtMatmulPreferenceCreate")
+        self._prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, U64(WORKSPACE_BYTES))
+        self._prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, cu.U32(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE))
+        self._recipes: dict[str, Recipe | None] = {}
+        self._descriptors: dict[str, int] = {}
+        # What alpha and beta point to, in the accumulator's type.
+        self._scalars = {
+            kind: (ctypes.byref(c(1)), ctypes.byref(c(0)))
+            for kind, c in (("double", ctypes.c_double), ("float", ctypes.c_float))
+        }
+
+    def bind(
+        self, layout: Json, margin: int, a: int, b: int, bias: int, c: int, workspace: int, stream: int
+    ) -> list[Callable[[list[int]], None]] | None:
+        """A call for each of the layout's offsets, to which streams are given; None if there is no algorithm."""
+        size = ELEMENT_BYTES[layout["dtype"]]
+        one, zero = self._scalars["double" if layout["dtype"] == "double" else "float"]
+        beta = one if layout.get("accumulate") else zero
+        descriptor = self._descriptor(layout, margin, bias)
+        calls = []
+        for offset in layout["offsets"]:
+            at_a, at_b, at_c = a + offset["a"] * size, b + offset["b"] * size, c + offset["c"] * size
+            left, right = (at_b, at_a) if layout["swapped"] else (at_a, at_b)
+            recipe = self._recipe(layout, margin, bias, (left, right, at_c))
+            if recipe is None:
+                return None
+            head = (self._handle, descriptor, one, left, recipe.left, right, recipe.right, beta)
+            tail = (at_c, recipe.result, at_c, recipe.result, recipe.algorithm, workspace, WORKSPACE_BYTES)
+            calls.append(self._action((*head, *tail), stream))
+        return calls
+
+    def _action(self, values: tuple[Any, ...], stream: int) -> Callable[[list[int]], None]:
+        matmul = self._raw.cublasLtMatmul
+
+        def act(streams: list[int]) -> None:
+            status = matmul(*values, streams[stream])
+            if status:
+                self._check(status, "cublasLtMatmul")
+
+        return act
+
+    def _recipe(self, layout: Json, margin: int, bias: int, addresses: tuple[int, int, int]) -> Recipe | None:
+        alignments = [min(256, address & -address) if address else 256 for address in addresses]
+        key = json.dumps([layout, margin, alignments])
+        if key not in self._recipes:
+            self._recipes[key] = self._make(layout, self._descriptor(layout, margin, bias), alignments)
+        return self._recipes[key]
+
+    def _make(self, layout: Json, descriptor: int, alignments: list[int]) -> Recipe | None:
+        matrices = [self._matrix(layout, layout[side]) for side in ("left", "right", "result")]
+        left, right, result = matrices
+        for attribute, value in zip(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENTS, (*alignments, alignments[2])):
+            self._prefer(attribute, cu.U32(value))
+        found, returned = ctypes.create_string_buffer(CUBLASLT_HEURISTIC_RESULT_SIZE), I32()
+        arguments = (self._handle, descriptor, left, right, result, result, self._preference, 1, found)
+        status = self._raw.cublasLtMatmulAlgoGetHeuristic(*arguments, ctypes.byref(returned))
+        if status or returned.value == 0:
+            return None
+        algorithm = ctypes.create_string_buffer(found.raw[:CUBLASLT_ALGO_SIZE], CUBLASLT_ALGO_SIZE)
+        return Recipe(left, right, result, algorithm)
+
+    def _matrix(self, layout: Json, matrix: Json) -> int:
+        data = TYPES[layout["dtype"]][0]
+        made = self._out("cublasLtMatrixLayoutCreate", data, matrix["rows"], matrix["columns"], matrix["leading"])
+        if layout["batchCount"] > 1:
+            self._set("MatrixLayout", made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, I32(layout["batchCount"]))
+            stride = ctypes.c_int64(matrix["batchStride"])
+            self._set("MatrixLayout", made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride)
+        return made
+
+    def _descriptor(self, layout: Json, margin: int, bias: int) -> int:
+        left, right = layout["left"]["transposed"], layout["right"]["transposed"]
+        key = json.dumps([layout["dtype"], left, right, margin, bias if layout["hasBias"] else None])
+        if key not in self._descriptors:
+            _, scale, compute = TYPES[layout["dtype"]]
+            made = self._out("cublasLtMatmulDescCreate", compute, scale)
+            self._set("MatmulDesc", made, CUBLASLT_MATMUL_DESC_TRANSA, I32(left))
+            self._set("MatmulDesc", made, CUBLASLT_MATMUL_DESC_TRANSB, I32(right))
+            if layout["hasBias"]:
+                self._set("MatmulDesc", made, CUBLASLT_MATMUL_DESC_EPILOGUE, I32(CUBLASLT_EPILOGUE_BIAS))
+                self._set("MatmulDesc", made, CUBLASLT_MATMUL_DESC_BIAS_POINTER, U64(bias))
+            if margin:
+                self._set("MatmulDesc", made, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, I32(self._sm_count(margin)))
+            self._descriptors[key] = made
+        return self._descriptors[key]
+
+    def _sm_count(self, margin: int) -> int:
+        count = self._gpu.multiprocessors
+        if margin >= count:
+            fix = "make a plan for this GPU: braid compile FILE -o FOLDER --multiprocessors N"
+            raise Refusal("plan-mismatch", self._gpu.name, f"a margin of {margin} SMs", f"fewer than {count}", fix)
+        return count - margin
+
+    def _prefer(self, attribute: int, value: Any) -> None:
+        self._set("MatmulPreference", self._preference, attribute, value)
+
+    def _set(self, kind: str, descriptor: int, attribute: int, value: Any) -> None:
+        name = f"cublasLt{kind}SetAttribute"
+        self._check(getattr(self._raw, name)(descriptor, attribute, ctypes.byref(value), ctypes.sizeof(value)), name)
+
+    def _out(self, name: str, *values: Any) -> int:
+        made = U64()
+        self._check(getattr(self._raw, name)(ctypes.byref(made), *values), name)
+        return made.value
+
+    def _check(self, status: int, call: str) -> None:
+        if status:
+            name = self._raw.cublasLtGetStatusName(status).decode()
+            text = self._raw.cublasLtGetStatusString(status).decode()
+            raise cu.GpuError(self._gpu.rank, call, status, name, text)

@@ -1,0 +1,260 @@
+"""
+Runs a plan on this rank: by calls one after the other when it sees a set of addresses for the first time, and by a
+graph of them from the second time on. Runs are queued on the caller's stream; nothing here waits for the GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .bind import Action, Binding, bind, copy_action, is_bound_by_run
+from .cuda import driver as cu
+from .cuda.gemms import WORKSPACE_BYTES
+from .group import agree, same
+from .places import Places
+from .plan import Plan
+from .refusal import Refusal
+from .session import Session
+from .watch import Watch
+
+Json = dict[str, Any]
+
+# Graphs that a plan keeps. Loops with checkpointing and micro-batches use up to 9 sets of addresses; expandable
+# segments up to 43.
+MOST_GRAPHS = 48
+# Seconds until a stream that still waits for the same peer counts as stuck.
+TIMEOUT = 120.0
+ZEROING_SECONDS = 30.0
+
+
+@dataclass
+class Counts:
+    runs: int = 0
+    graphs: int = 0
+    one_by_one: int = 0
+    captured: int = 0
+    refused: int = 0
+
+
+@dataclass
+class _Entry:
+    """The run of one set of addresses."""
+
+    actions: list[Action]
+    # A CUgraphExec; 0 before the second run.
+    graph: int = 0
+    releases: list[Any] = field(default_factory=list)
+
+
+class Runner:
+    """Collective: all ranks make it together. Raises Refusal on all of them."""
+
+    def __init__(self, session: Session, plan: Plan, folder: str, timeout: float = TIMEOUT) -> None:
+        self.session, self.plan, self.folder, self.counts = session, plan, folder, Counts()
+        group, gpu = session.group, session.gpu
+        agree(group, "checking the plan", self._check)
+        same(group, folder, plan.hash, "give all ranks the same plan: braid compile is needed once")
+        self.own: Json = plan.ranks[group.rank]
+        streams = self.own["streams"]
+        progress = agree(group, "allocating host memory", lambda: gpu.pinned(max(64, 4 * len(streams))))
+        self._places = Places(gpu, group, self.own, progress)
+        self._binding = agree(group, "preparing the plan", lambda: self._prepare(self._places))
+        self._zero_slots()
+        self._entries: OrderedDict[tuple[int, ...], _Entry] = OrderedDict()
+        self._spare: tuple[int, ...] | None = None
+        self._launch = gpu.raw.cuGraphLaunch
+        self.watch = Watch(self, progress, timeout)
+
+    def _check(self) -> None:
+        group, gpu, document = self.session.group, self.session.gpu, self.plan.document
+        self.session.require_same_process()
+        if group.size != document["world"]:
+            fix = f"braid compile FILE --devices {group.size} -o FOLDER"
+            raise Refusal(
+                "plan-mismatch", self.folder, f"a group of {group.size} processes", f"{document['world']}", fix
+            )
+        target = document["target"]
+        if gpu.capability < target["capability"] or gpu.multiprocessors < target["multiprocessors"]:
+            found = f"{gpu.name}, compute capability {gpu.capability / 10}, {gpu.multiprocessors} multiprocessors"
+            expected = f"at least {target['capability'] / 10} and {target['multiprocessors']}"
+            fix = f"braid compile FILE -o FOLDER --capability {gpu.capability} --multiprocessors {gpu.multiprocessors}"
+            raise Refusal("plan-mismatch", self.folder, found, expected, fix)
+
+    def _prepare(self, places: Places) -> Binding:
+        gpu, own, session = self.session.gpu, self.own, self.session
+        # Number 0 stands for the caller's stream, and is captured in its place.
+        self._capturing = gpu.stream(own["streams"][0]["priority"])
+        self._streams = [0, *(gpu.stream(each["priority"]) for each in own["streams"][1:])]
+        events = [gpu.event() for _ in range(own["events"])]
+        kernels = [self._kernel(number) for number in own["kernels"]]
+        memory = own["memory"]
+        scratch = [gpu.allocate(count, "scratch of kernels") for count in memory["scratchBytes"]]
+        workspaces = [gpu.allocate(count, "workspaces of matmul and attention") for count in self._workspace_bytes()]
+        places.add_streams(scratch, workspaces)
+        none: dict[str, tuple[int, ...]] = {}
+        binding = Binding(gpu, own, places, events, kernels, lambda: session.gemms, lambda: session.attentions, none)
+        self._always = [None if is_bound_by_run(op) else bind(op, binding) for op in own["ops"]]
+        return binding
+
+    def _kernel(self, number: int) -> int:
+        kernel = self.plan.document["kernels"][number]
+        return self.session.kernels.function(self.plan.kernels[number], kernel["entry"], tuple(kernel["options"]))
+
+    def _workspace_bytes(self) -> list[int]:
+        """By stream: what cuBLASLt needs, or cuDNN, whose plans know."""
+        counts = [max(count, WORKSPACE_BYTES) if count else 0 for count in self.own["memory"]["workspaceBytes"]]
+        for op in self.own["ops"]:
+            if op["kind"] == "attention":
+                graph = self.own["attentions"][op["attention"]]["graph"]
+                counts[op["stream"]] = max(counts[op["stream"]], self.session.attentions.workspace_bytes(graph))
+        return counts
+
+    def _zero_slots(self) -> None:
+        gpu, places = self.session.gpu, self._places
+
+        def zero() -> None:
+            if places.slot_bytes:
+                gpu.call("cuMemsetD8Async", places.slots, 0, places.slot_bytes, self._capturing)
+                wait_until_idle(gpu, self._capturing, ZEROING_SECONDS)
+
+        agree(self.session.group, "zeroing the words of signals", zero)
+        self.session.group.all_gather(b"")
+
+    def run(self, addresses: tuple[int, ...], stream: int, capturing: bool = False) -> None:
+        """
+        Queues one run on the caller's stream. `addresses`: of `memory.in`, `memory.out`, then `memory.copied`, each a
+        multiple of 16. `capturing`: the caller captures the stream into a graph of its own.
+        """
+        session = self.session
+        with session.lock:
+            session.gpu.make_current()
+            if capturing:
+                return self._issue_into_capture(addresses, stream)
+            if stream != session.last_stream:
+                self._order_after_last(stream)
+            self.counts.runs += 1
+            entry = self._entries.get(addresses)
+            if entry is None:
+                self._first(addresses, stream)
+            else:
+                if not entry.graph:
+                    entry.graph = self._capture(entry)
+                self._entries.move_to_end(addresses)
+                self.counts.graphs += 1
+                status = self._launch(entry.graph, stream)
+                if status:
+                    session.gpu.check(status, "cuGraphLaunch")
+            refused = session.refusals.news()
+            if refused is not None:
+                self._peer_refused(refused)
+
+    def refuse(self, reason: str, stream: int) -> None:
+        """Takes part in a run with memory of its own, so that peers do not wait, and tells them why it is void."""
+        with self.session.lock:
+            self.counts.refused += 1
+            self.session.refusals.post(f"{self.folder}, call {self.counts.runs + 1}: {reason}")
+            if self._spare is None:
+                memory = self.own["memory"]
+                bound = [*memory["in"], *memory["out"], *memory["copied"]]
+                self._spare = tuple(self.session.gpu.allocate(each["bytes"], "a refused call") for each in bound)
+            self.run(self._spare, stream)
+
+    def _peer_refused(self, refused: str) -> None:
+        expected = "calls that every rank makes with tensors that fit"
+        fix = "the results of that call are void on all ranks; this call's are not"
+        raise Refusal("peer-refused", self.folder, refused, expected, fix)
+
+    def _issue_into_capture(self, addresses: tuple[int, ...], stream: int) -> None:
+        if self.counts.runs == 0:
+            expected = "a call before the capture: the first one loads kernels"
+            fix = "call the plan once, as warm-up, before torch.cuda.graph"
+            raise Refusal("plan-mismatch", self.folder, "a first call inside a capture", expected, fix)
+        self.counts.captured += 1
+        self._issue(self._bound(addresses).actions, stream)
+
+    def _order_after_last(self, stream: int) -> None:
+        """Two runs share memory and signals, so one follows the other also where their streams differ."""
+        gpu, session = self.session.gpu, self.session
+        if session.last_stream is not None and gpu.raw.cuEventRecord(session.between, session.last_stream) == 0:
+            gpu.call("cuStreamWaitEvent", stream, session.between, 0)
+        session.last_stream = stream
+
+    def _first(self, addresses: tuple[int, ...], stream: int) -> None:
+        entry = self._bound(addresses)
+        self._entries[addresses] = entry
+        if len(self._entries) > MOST_GRAPHS:
+            _, oldest = self._entries.popitem(last=False)
+            self._release(oldest)
+        self.counts.one_by_one += 1
+        self._issue(entry.actions, stream)
+
+    def _issue(self, actions: list[Action], stream: int) -> None:
+        streams = [stream, *self._streams[1:]]
+        for action in actions:
+            action(streams)
+
+    def _capture(self, entry: _Entry) -> int:
+        gpu, stream = self.session.gpu, self._capturing
+        gpu.call("cuStreamBeginCapture_v2", stream, cu.CU_STREAM_CAPTURE_MODE_RELAXED)
+        try:
+            self._issue(entry.actions, stream)
+        except BaseException:
+            # Ends the capture and drops what it holds.
+            gpu.raw.cuStreamEndCapture(stream, ctypes.byref(cu.U64()))
+            raise
+        graph = self._end_capture(stream)
+        try:
+            flags = cu.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
+            made: int = gpu.out("cuGraphInstantiateWithFlags", cu.U64, graph, flags)
+            gpu.call("cuGraphUpload", made, stream)
+            return made
+        finally:
+            gpu.call("cuGraphDestroy", graph)
+
+    def _end_capture(self, stream: int) -> int:
+        graph = cu.U64()
+        self.session.gpu.call("cuStreamEndCapture", stream, ctypes.byref(graph))
+        return graph.value
+
+    def _bound(self, addresses: tuple[int, ...]) -> _Entry:
+        memory, gpu = self.own["memory"], self.session.gpu
+        ins, outs = len(memory["in"]), len(memory["out"])
+        tensors = {"in": addresses[:ins], "out": addresses[ins : ins + outs]}
+        binding = replace(self._binding, tensors=tensors)
+        copied = list(zip(memory["copied"], addresses[ins + outs :]))
+
+        def copies(role: str) -> list[Action]:
+            own = [(each, address) for each, address in copied if each["role"] == role and each["bytes"]]
+            pairs = [(self._places.of(each["place"], tensors), address, each["bytes"]) for each, address in own]
+            if role == "output":
+                return [copy_action(gpu, address, place, count, 0) for place, address, count in pairs]
+            return [copy_action(gpu, place, address, count, 0) for place, address, count in pairs]
+
+        actions = copies("input")
+        releases = []
+        for op, always in zip(self.own["ops"], self._always):
+            calls = bind(op, binding) if always is None else always
+            actions += calls
+            if always is None:
+                releases += [call.release for call in calls if hasattr(call, "release")]
+        return _Entry([*actions, *copies("output")], releases=releases)
+
+    def _release(self, entry: _Entry) -> None:
+        if entry.graph:
+            self.session.gpu.call("cuGraphExecDestroy", entry.graph)
+        for release in entry.releases:
+            release()
+
+
+def wait_until_idle(gpu: Any, stream: int, seconds: float) -> None:
+    """Raises TimeoutError."""
+    end = time.monotonic() + seconds
+    while (status := gpu.raw.cuStreamQuery(stream)) == cu.CUDA_ERROR_NOT_READY:
+        if time.monotonic() > end:
+            raise TimeoutError(f"rank {gpu.rank}: the GPU does not finish a memset within {seconds:g} s")
+        time.sleep(0.0005)
+    gpu.check(status, "cuStreamQuery")

@@ -1,0 +1,203 @@
+"""A plan as a function of tensors of PyTorch: `plan = load("plan/"); y = plan(x, w)`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .plan import read_plan
+from .refusal import Refusal
+from .run import TIMEOUT, Runner
+from .session import Session
+from .torch_group import group_of
+
+Json = dict[str, Any]
+
+DTYPES = {
+    "double": torch.float64,
+    "float": torch.float32,
+    "half": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "int": torch.int32,
+    "int64": torch.int64,
+    "bool": torch.bool,
+}
+ALIGNMENT = 16
+
+# By name of the process group and GPU.
+_sessions: dict[tuple[str, int], Session] = {}
+_loaded: list[TorchPlan] = []
+
+
+def load(folder: str | Path, group: Any = None, timeout: float = TIMEOUT) -> TorchPlan:
+    """
+    Reads a plan and prepares it on this rank's current GPU. Collective: all ranks of `group`, a process group of
+    PyTorch, call it together; the default is the whole world, or this process alone where there is none.
+
+    `timeout`: seconds until a run whose streams still wait for the same peer ends the process with a report; 0 for
+    never. Raises Refusal, a ValueError, on every rank.
+    """
+    plan = read_plan(folder)
+    runner = Runner(session_of(group), plan, str(folder), timeout)
+    made = TorchPlan(runner)
+    _loaded.append(made)
+    return made
+
+
+def session_of(group: Any = None) -> Session:
+    """The one of this group and GPU. Collective when it is first asked for."""
+    ordinal = torch.cuda.current_device()
+    ranks = group_of(group)
+    name = getattr(getattr(ranks, "process_group", None), "group_name", "")
+    if (name, ordinal) not in _sessions:
+        # PyTorch's context first, so that both use the same one.
+        torch.cuda.init()
+        _sessions[name, ordinal] = Session(ranks, ordinal)
+    return _sessions[name, ordinal]
+
+
+def explain() -> list[Json]:
+    """For each loaded plan: how often it ran, by a graph or by calls one after the other, and how often it refused."""
+    return [{"plan": each.folder, **vars(each.runner.counts)} for each in _loaded]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What this rank has of an input or output of the program. Strides count elements."""
+
+    role: str
+    position: int
+    name: str
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.dtype} {list(self.shape)} with strides {list(self.strides)}"
+
+
+def _part(tensor: Json) -> Part:
+    shape, strides = tuple(tensor["shape"]), tuple(tensor["strides"])
+    return Part(tensor["role"], tensor["position"], tensor["name"], DTYPES[tensor["dtype"]], shape, strides)
+
+
+class TorchPlan:
+    """
+    Takes this rank's part of each input of the program, in its order, and returns this rank's part of each output: a
+    tensor, or a tuple of them. `inputs` and `outputs` say what parts are; None where this rank has none. Runs are
+    queued on the current stream. All ranks call their plans in the same order.
+
+    A tensor that does not fit raises Refusal, a ValueError, on its rank, and on the other ranks in their next call of a
+    plan. Nobody waits for ever, and the next call with tensors that fit works.
+    """
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner, self.folder = runner, runner.folder
+        self._device = runner.session.gpu.ordinal
+        memory, document = runner.own["memory"], runner.plan.document
+        # In the order of the addresses of a run.
+        bound = [_part(each) for name in ("in", "out", "copied") for each in memory[name]]
+        own = {(each.role, each.position): each for each in bound}
+        self.inputs = tuple(own.get(("input", position)) for position in range(len(document["inputs"])))
+        self.outputs = tuple(own.get(("output", position)) for position in range(len(document["outputs"])))
+        self._given = [position for position, part in enumerate(self.inputs) if part is not None]
+        self._made = [part for part in self.outputs if part is not None]
+        parts = [part for part in (*self.inputs, *self.outputs) if part is not None]
+        # Where the tensors that are given, then those that are made, go among the addresses.
+        self._order = [parts.index(each) for each in bound]
+        self._is_simple = len(self.outputs) == len(self._made) == 1
+
+    def __call__(self, *inputs: Tensor | None, out: Sequence[Tensor] | Tensor | None = None) -> Any:
+        """`out`: tensors for the outputs of which this rank has a part; new ones otherwise."""
+        stream, capturing = _raw_stream(self._device), _is_capturing()
+        problem = self._problem(inputs)
+        made: Sequence[Tensor] = ()
+        if problem is None and out is None:
+            made = [_empty(part.shape, part.strides, part.dtype, self._device) for part in self._made]
+        elif problem is None and out is not None:
+            made = [out] if isinstance(out, torch.Tensor) else list(out)
+            problem = self._misfits(made, self._made, "outputs")
+        if problem is not None:
+            if not capturing:
+                self.runner.refuse(str(problem), stream)
+            raise problem
+        tensors = [*(inputs[position] for position in self._given), *made]
+        addresses = tuple([tensors[place].data_ptr() for place in self._order])
+        self.runner.run(addresses, stream, capturing)
+        if self._is_simple:
+            return made[0]
+        results = iter(made)
+        return tuple(None if part is None else next(results) for part in self.outputs)
+
+    def _problem(self, inputs: Sequence[Tensor | None]) -> Refusal | None:
+        if torch.cuda.current_device() != self._device:
+            return self._misfit("the current GPU", f"cuda:{torch.cuda.current_device()}", f"cuda:{self._device}")
+        if len(inputs) != len(self.inputs):
+            return self._misfit("inputs", str(len(inputs)), str(len(self.inputs)))
+        given = [inputs[position] for position in self._given]
+        problem = self._misfits(given, [part for part in self.inputs if part is not None], "inputs")
+        if problem is None and torch.is_grad_enabled():
+            for tensor in given:
+                if tensor.requires_grad:
+                    expected = "none: call it in an autograd.Function, or under torch.no_grad()"
+                    return self._misfit("inputs", "a tensor that requires a gradient", expected)
+        return problem
+
+    def _misfits(self, tensors: Sequence[Any], parts: Sequence[Part], what: str) -> Refusal | None:
+        if len(tensors) != len(parts):
+            return self._misfit(what, str(len(tensors)), str(len(parts)))
+        for tensor, part in zip(tensors, parts):
+            if not isinstance(tensor, torch.Tensor):
+                return self._misfit(part.name, type(tensor).__name__, str(part))
+            is_here = tensor.is_cuda and tensor.device.index == self._device
+            if not (
+                is_here and tensor.dtype is part.dtype and tensor.shape == part.shape and _same_places(tensor, part)
+            ):
+                found = f"{tensor.dtype} {list(tensor.shape)} with strides {list(tensor.stride())} on {tensor.device}"
+                return self._misfit(part.name, found, f"{part} on cuda:{self._device}")
+            if tensor.data_ptr() % ALIGNMENT:
+                return self._misfit(part.name, f"an address that {ALIGNMENT} does not divide", "clone the tensor")
+        return None
+
+    def _misfit(self, what: str, found: str, expected: str) -> Refusal:
+        fix = "pass this rank's part as the plan has it: plan.inputs and plan.outputs list the parts"
+        return Refusal("plan-mismatch", f"{self.folder}, {what}", found, expected, fix)
+
+
+def _same_places(tensor: Tensor, part: Part) -> bool:
+    """Strides of axes of one element do not matter."""
+    if tensor.stride() == part.strides:
+        return True
+    pairs = zip(part.shape, tensor.stride(), part.strides)
+    return all(extent == 1 or own == wanted for extent, own, wanted in pairs)
+
+
+def _fast(module: str, name: str) -> Any:
+    """A private function of PyTorch, as Inductor's code calls it; None where it is not there."""
+    try:
+        return getattr(importlib.import_module(module), name, None)
+    except ImportError:
+        return None
+
+
+_current_raw_stream = _fast("torch._C", "_cuda_getCurrentRawStream")
+_empty_strided_cuda = _fast("torch._C._dynamo.guards", "_empty_strided_cuda")
+_is_capturing: Callable[[], bool] = torch.cuda.is_current_stream_capturing
+
+
+def _raw_stream(device: int) -> int:
+    if _current_raw_stream is not None:
+        return int(_current_raw_stream(device))
+    return torch.cuda.current_stream(device).cuda_stream
+
+
+def _empty(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype, device: int) -> Tensor:
+    if _empty_strided_cuda is not None:
+        return _empty_strided_cuda(shape, strides, dtype)  # type: ignore[no-any-return]
+    return torch.empty_strided(shape, strides, dtype=dtype, device=device)

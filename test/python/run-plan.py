@@ -1,0 +1,67 @@
+"""
+One rank on fake GPUs, whose memory is the process's own: runs the plan in a folder as often as asked, on what is in
+`in-RANK` there, and writes `out-RANK`. Prints its counts as JSON.
+"""
+
+import ctypes
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "python/src"))
+
+from braid_torch.plan import read_plan  # noqa: E402
+from braid_torch.run import Runner  # noqa: E402
+from braid_torch.session import Session  # noqa: E402
+
+
+class Files:
+    """A group that meets in a folder."""
+
+    def __init__(self, folder: Path, rank: int, size: int) -> None:
+        self.rank, self.size, self._folder, self._meetings = rank, size, folder, 0
+        folder.mkdir(exist_ok=True)
+
+    def all_gather(self, data: bytes) -> list[bytes]:
+        self._meetings += 1
+        own = self._folder / f"{self._meetings}-{self.rank}"
+        own.with_suffix(".part").write_bytes(data)
+        own.with_suffix(".part").rename(own)
+        return [self._read(self._folder / f"{self._meetings}-{rank}") for rank in range(self.size)]
+
+    def _read(self, file: Path) -> bytes:
+        end = time.monotonic() + 20
+        while not file.exists():
+            if time.monotonic() > end:
+                raise TimeoutError(f"rank {self.rank} waits for {file.name}")
+            time.sleep(0.001)
+        return file.read_bytes()
+
+
+def run(folder: Path, session: Session, runs: int) -> dict[str, int]:
+    rank, gpu = session.group.rank, session.gpu
+    runner = Runner(session, read_plan(folder), str(folder))
+    memory = runner.own["memory"]
+    bound = [*memory["in"], *memory["out"], *memory["copied"]]
+    addresses = tuple(gpu.allocate(max(16, tensor["bytes"]), tensor["name"]) for tensor in bound)
+    given, offset = (folder / f"in-{rank}").read_bytes(), 0
+    for tensor, address in zip(bound, addresses):
+        if tensor["role"] == "input":
+            ctypes.memmove(address, given[offset : offset + tensor["bytes"]], tensor["bytes"])
+            offset += tensor["bytes"]
+    outputs = [(each["bytes"], address) for each, address in zip(bound, addresses) if each["role"] == "output"]
+    for _ in range(runs):
+        for count, address in outputs:
+            ctypes.memset(address, 0xEE, count)
+        # The stream that it captures is the caller's, too, so that all calls are of the streams of the plan.
+        runner.run(addresses, runner._capturing)
+    (folder / f"out-{rank}").write_bytes(b"".join(ctypes.string_at(address, count) for count, address in outputs))
+    copied = [each["role"] for each in memory["copied"] if each["bytes"]]
+    return {**vars(runner.counts), "before": copied.count("input"), "after": copied.count("output")}
+
+
+folder, runs = Path(sys.argv[1]), int(sys.argv[2])
+own_rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+print(json.dumps(run(folder, Session(Files(folder / "group", own_rank, size), own_rank), runs)))
