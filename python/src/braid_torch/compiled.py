@@ -1,0 +1,99 @@
+"""Plans of Braid's own programs: those in a folder that was shipped, in the cache, or compiled when first needed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from .cuda.gpu import Gpu
+from .group import Group, agree, same
+from .refusal import Refusal
+
+# From the start of the compiler; on a busy machine Node alone takes seconds.
+COMPILE_SECONDS = 120
+SCATTERED = ("--insert-resharding-after",)
+PROGRAMS = {
+    "all-gather-matmul": (),
+    "matmul-reduce-scatter": SCATTERED,
+    "matmul-all-reduce": SCATTERED,
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A program of this package, and its parameters as text."""
+
+    program: str
+    parameters: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        return "-".join([self.program, *(f"{name.lower()}{value}" for name, value in self.parameters)])
+
+
+def plan_folder(problem: Problem, gpu: Gpu, group: Group) -> Path:
+    """Collective: rank 0 compiles. Raises Refusal on every rank."""
+    same(group, "the call", str(problem), "call it with the same shapes and dtypes on all ranks, in the same order")
+    profile = _profile(gpu, group.size)
+    name = f"{problem}-{group.size}x-sm{gpu.capability}-{gpu.multiprocessors}-{profile}"
+    places = [Path(root) / name for root in (os.environ.get("BRAID_PLANS", ""), _cache()) if root]
+
+    def find() -> str:
+        if group.rank != 0:
+            return ""
+        known = next((place for place in places if (place / "plan.json").exists()), None)
+        return str(known or _compile(problem, gpu, group.size, profile, places[-1]))
+
+    found = agree(group, f"compiling {problem}", find)
+    return Path(group.all_gather(found.encode())[0].decode())
+
+
+def _compile(problem: Problem, gpu: Gpu, devices: int, profile: str, target: Path) -> Path:
+    compiler = shlex.split(os.environ.get("BRAID_COMPILER", "npx --no-install braid"))
+    source = Path(__file__).parent / "programs" / f"{problem.program}.ts"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the target, so that it can be renamed.
+    unfinished = Path(tempfile.mkdtemp(prefix=".plan-", dir=target.parent))
+    settings = [f"--set={name}={value}" for name, value in problem.parameters]
+    size = [f"--capability={gpu.capability}", f"--multiprocessors={gpu.multiprocessors}"]
+    schedule = ["--schedule-choice=auto", f"--profile={profile}"]
+    flags = [f"--devices={devices}", *settings, *PROGRAMS[problem.program], *size, *schedule]
+    try:
+        command = [*compiler, "compile", str(source), *flags, "-o", str(unfinished)]
+        try:
+            ended = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise _no_compiler(problem, str(error)) from None
+        if ended.returncode:
+            raise _no_compiler(problem, ended.stderr.strip() or f"status {ended.returncode}")
+        shutil.rmtree(target, ignore_errors=True)
+        unfinished.rename(target)
+        return target
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _no_compiler(problem: Problem, found: str) -> Refusal:
+    fix = "install Node and Braid, name the command in BRAID_COMPILER, or a folder of plans in BRAID_PLANS"
+    return Refusal("compiler-failed", str(problem), found, "a plan from braid compile", fix)
+
+
+def _profile(gpu: Gpu, devices: int) -> str:
+    """What braid or the user has measured, by name or file: the schedule is chosen with it."""
+    given = os.environ.get("BRAID_PROFILE")
+    if given:
+        return given
+    model = re.search(r"[A-Z]\d{2,3}", gpu.name)
+    known = {"H200": {2: "2xH200", 4: "4xH200"}, "H100": {8: "8xH100"}, "A100": {8: "8xA100"}, "B200": {8: "8xB200"}}
+    by_count = known.get(model.group() if model else "", known["H200"])
+    return by_count.get(devices, max(by_count.values()))
+
+
+def _cache() -> str:
+    home = os.environ.get("XDG_CACHE_HOME")
+    return str((Path(home) if home else Path.home() / ".cache") / "braid/plans")
