@@ -23,7 +23,7 @@ import torch
 import torch.distributed as dist
 
 import braid_torch
-from braid_torch import torch_ops
+from braid_torch import torch_ops, torch_others
 
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
@@ -238,57 +238,81 @@ check("memory after many calls", memory_stays)
 check("host times", host_times)
 
 
+def by_braid(a: torch.Tensor, bs: list[torch.Tensor]) -> tuple[Any, str]:
+    """The last op's result by its plan, and what was the fastest."""
+    key = list(torch_ops._measured)[-1]
+    return torch_ops._measured[key]["braid"](a, bs), f"fastest: {torch_ops._names[key]}"
+
+
 def gather_case(shape: tuple[int, ...], columns: tuple[int, ...], dim: int, transposed: bool, return_a: bool) -> str:
     a = randn(*shape, seed=rank)
-    bs = [
-        randn(n, shape[-1], seed=50 + rank + n).t() if transposed else randn(shape[-1], n, seed=50 + rank + n)
-        for n in columns
-    ]
-    others = torch_ops._gather_others(a, bs, dim, dist.group.WORLD, return_a)
-    whole, expected = others["all_gather and torch.mm"]()
-    found_whole, found = braid_torch.all_gather_matmul(a, bs, dim, GROUP, return_a)
-    name = list(torch_ops._chosen.values())[-1]
-    plan_key = list(torch_ops._chosen)[-1]
-    if plan_key in torch_ops._plans:
-        torch_ops._chosen[plan_key] = "braid"
-        found_whole, found = braid_torch.all_gather_matmul(a, bs, dim, GROUP, return_a)
-        torch_ops._chosen[plan_key] = name
+    inner = shape[-1]
+    seeds = [50 + rank + n for n in columns]
+    pairs = zip(columns, seeds, strict=True)
+    bs = [randn(n, inner, seed=s).t() if transposed else randn(inner, n, seed=s) for n, s in pairs]
+    others = torch_others.gather_ways(dim, dist.group.WORLD, return_a)
+    whole, expected = others["all_gather and torch.mm"](a, bs)
+    braid_torch.all_gather_matmul(a, bs, dim, GROUP, return_a)
+    (found_whole, found), fastest = by_braid(a, bs)
     if return_a:
         same(found_whole, whole, 0)
         assert found_whole.stride() == whole.stride(), (found_whole.stride(), whole.stride())
     said = set()
-    for own, other in zip(found, expected):
+    for own, other in zip(found, expected, strict=True):
         said.add(same(own, other))
         assert own.stride() == other.stride(), (own.stride(), other.stride())
-    return f"{', '.join(said)}; fastest: {name}"
+    return f"{', '.join(said)}; {fastest}"
 
 
 def scatter_case(shape: tuple[int, ...], columns: int, dim: int, transposed: bool, op: str) -> str:
     a = randn(*shape, seed=rank)
     b = randn(columns, shape[-1], seed=70 + rank).t() if transposed else randn(shape[-1], columns, seed=70 + rank)
-    expected = torch_ops._scatter_others(a, b, op, dim, dist.group.WORLD)["torch.mm and reduce_scatter"]()
-    found = braid_torch.matmul_reduce_scatter(a, b, op, dim, GROUP)
-    key = list(torch_ops._chosen)[-1]
-    name = torch_ops._chosen[key]
-    if key in torch_ops._plans:
-        torch_ops._chosen[key] = "braid"
-        found = braid_torch.matmul_reduce_scatter(a, b, op, dim, GROUP)
-        torch_ops._chosen[key] = name
+    expected = torch_others.scatter_ways(op, dim, dist.group.WORLD)["torch.mm and reduce_scatter"](a, [b])
+    braid_torch.matmul_reduce_scatter(a, b, op, dim, GROUP)
+    found, fastest = by_braid(a, [b])
     assert found.stride() == expected.stride(), (found.stride(), expected.stride())
-    return f"{same(found, expected)}; fastest: {name}"
+    return f"{same(found, expected)}; {fastest}"
 
 
 def reduce_case(m: int, k: int, n: int) -> str:
     a, b = randn(m, k, seed=rank), randn(n, k, seed=70 + rank).t()
     expected = torch.mm(a, b)
     dist.all_reduce(expected)
-    found = braid_torch.matmul_all_reduce(a, b, "sum", GROUP)
-    key = list(torch_ops._chosen)[-1]
-    name = torch_ops._chosen[key]
-    torch_ops._chosen[key] = "braid"
-    found = braid_torch.matmul_all_reduce(a, b, "sum", GROUP)
-    torch_ops._chosen[key] = name
-    return f"{same(found, expected)}; fastest: {name}"
+    braid_torch.matmul_all_reduce(a, b, "sum", GROUP)
+    found, fastest = by_braid(a, [b])
+    return f"{same(found, expected)}; {fastest}"
+
+
+def rows_that_do_not_divide() -> str:
+    a, b = randn(world * 8 + 1, 64, seed=1), randn(64, 32, seed=2)
+    try:
+        braid_torch.matmul_reduce_scatter(a, b, "sum", 0, GROUP)
+    except ValueError as error:
+        said = str(error).splitlines()[1]
+    else:
+        raise AssertionError("not refused")
+    a = randn(world * 8, 64, seed=1)
+    braid_torch.matmul_reduce_scatter(a, b, "sum", 0, GROUP)
+    return said
+
+
+def shapes_that_differ() -> str:
+    a, b = randn(512 if rank else 1024, 64, seed=1), randn(64, 32, seed=2)
+    try:
+        braid_torch.matmul_reduce_scatter(a, b, "sum", 0, GROUP)
+    except ValueError as error:
+        return str(error).splitlines()[0]
+    raise AssertionError("not refused")
+
+
+def falls_back() -> str:
+    """The last dimension has no plan."""
+    a, b = randn(64, 128, seed=rank), randn(128 * world, 96, seed=3)
+    whole, (found,) = braid_torch.all_gather_matmul(a, [b], 1, GROUP, True)
+    parts = [torch.empty_like(a) for _ in range(world)]
+    dist.all_gather(parts, a)
+    same(found, torch.cat(parts, dim=1) @ b)
+    return braid_torch.choices()[-1]["runs"]
 
 
 if os.environ.get("BRAID_COMPILER"):
@@ -299,6 +323,9 @@ if os.environ.get("BRAID_COMPILER"):
     check("scatter, 2-D", lambda: scatter_case((1024, 512), 256, 0, True, "sum"))
     check("scatter, 3-D, dim 1, avg", lambda: scatter_case((4, 128, 256), 192, 1, False, "avg"))
     check("all-reduce", lambda: reduce_case(1024, 512, 256))
+    check("rows that do not divide", rows_that_do_not_divide)
+    check("shapes that differ between ranks", shapes_that_differ)
+    check("no plan for the last dimension", falls_back)
 
     def installed() -> str:
         braid_torch.install()

@@ -8,11 +8,11 @@ export function perRun(calls: readonly string[], before: number, after: number):
   return [...own(0), ...own(length), ...calls.slice(launches)];
 }
 
-/** With memory, streams and events numbered in the order in which they appear. */
+/** With addresses, streams and events numbered in the order in which they appear. */
 export function canonicalCalls(calls: readonly string[]): readonly string[] {
   const names = new Map<string, string>();
   return calls.map((call) =>
-    call.replaceAll(/\b(device|host|peer|stream|event) (\d+)/g, (found: string, kind: string) => {
+    call.replaceAll(/\b(device|host|peer|stream|event) \d+(\+\d+)?/g, (found: string, kind: string) => {
       const count = [...names.keys()].filter((name) => name.startsWith(kind)).length;
       const name = names.get(found) ?? `${kind} ${count}`;
       names.set(found, name);

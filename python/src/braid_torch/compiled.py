@@ -19,7 +19,8 @@ from .refusal import Refusal
 COMPILE_SECONDS = 120
 SCATTERED = ("--insert-resharding-after",)
 PROGRAMS = {
-    "all-gather-matmul": (),
+    # With get, peers would read the shard from memory that they reach, into which it would have to be copied.
+    "all-gather-matmul": ("--protocol=put",),
     "matmul-reduce-scatter": SCATTERED,
     "matmul-all-reduce": SCATTERED,
 }

@@ -48,10 +48,10 @@ def agree(group: Group, what: str, work: Callable[[], T]) -> T:
         raise failure
     for rank, answer in enumerate(answers):
         if answer:
-            error = pickle.loads(answer)
-            if isinstance(error, Refusal):
-                raise Refusal(error.code, f"rank {rank}: {error.place}", error.found, error.expected, error.fix)
-            raise RuntimeError(f"rank {rank} failed when {what}: {error}")
+            other = pickle.loads(answer)
+            if isinstance(other, Refusal):
+                raise Refusal(other.code, f"rank {rank}: {other.place}", other.found, other.expected, other.fix)
+            raise RuntimeError(f"rank {rank} failed when {what}: {other}")
     return result  # type: ignore[return-value]
 
 

@@ -15,11 +15,10 @@ from .bind import Action, Binding, bind, copy_action, is_bound_by_run
 from .cuda import driver as cu
 from .cuda.gemms import WORKSPACE_BYTES
 from .group import agree, same
-from .places import Places
+from .places import GATE_BYTES, WORD_BYTES, Places, Shared
 from .plan import Plan
 from .refusal import Refusal
 from .session import Session
-from .watch import Watch
 
 Json = dict[str, Any]
 
@@ -61,13 +60,14 @@ class Runner:
         self.own: Json = plan.ranks[group.rank]
         streams = self.own["streams"]
         progress = agree(group, "allocating host memory", lambda: gpu.pinned(max(64, 4 * len(streams))))
-        self._places = Places(gpu, group, self.own, progress)
-        self._binding = agree(group, "preparing the plan", lambda: self._prepare(self._places))
-        self._zero_slots()
+        memory = self.own["memory"]
+        symmetric, words = session.symmetric(memory["symmetricBytes"]), session.words(memory["words"])
+        self._binding = agree(group, "preparing the plan", lambda: self._prepare(symmetric, words, progress))
+        self._zero_words()
         self._entries: OrderedDict[tuple[int, ...], _Entry] = OrderedDict()
         self._spare: tuple[int, ...] | None = None
         self._launch = gpu.raw.cuGraphLaunch
-        self.watch = Watch(self, progress, timeout)
+        session.watch.add(self, progress, timeout)
 
     def _check(self) -> None:
         group, gpu, document = self.session.group, self.session.gpu, self.plan.document
@@ -84,7 +84,7 @@ class Runner:
             fix = f"braid compile FILE -o FOLDER --capability {gpu.capability} --multiprocessors {gpu.multiprocessors}"
             raise Refusal("plan-mismatch", self.folder, found, expected, fix)
 
-    def _prepare(self, places: Places) -> Binding:
+    def _prepare(self, symmetric: list[int], words: list[int], progress: int) -> Binding:
         gpu, own, session = self.session.gpu, self.own, self.session
         # Number 0 stands for the caller's stream, and is captured in its place.
         self._capturing = gpu.stream(own["streams"][0]["priority"])
@@ -92,11 +92,14 @@ class Runner:
         events = [gpu.event() for _ in range(own["events"])]
         kernels = [self._kernel(number) for number in own["kernels"]]
         memory = own["memory"]
-        scratch = [gpu.allocate(count, "scratch of kernels") for count in memory["scratchBytes"]]
-        workspaces = [gpu.allocate(count, "workspaces of matmul and attention") for count in self._workspace_bytes()]
-        places.add_streams(scratch, workspaces)
+        scratch = [session.block(f"scratch of stream {i}", count) for i, count in enumerate(memory["scratchBytes"])]
+        spaces = [session.block(f"workspace of stream {i}", count) for i, count in enumerate(self._workspace_bytes())]
+        temporary = session.block("temporaries", memory["temporaryBytes"])
+        self._gates = gpu.allocate(GATE_BYTES * memory["gates"], "gates of kernels")
+        self._places = Places(own, Shared(symmetric, words, temporary, scratch, spaces), self._gates, progress)
         none: dict[str, tuple[int, ...]] = {}
-        binding = Binding(gpu, own, places, events, kernels, lambda: session.gemms, lambda: session.attentions, none)
+        gemms, attentions = (lambda: session.gemms), (lambda: session.attentions)
+        binding = Binding(gpu, own, self._places, events, kernels, gemms, attentions, none)
         self._always = [None if is_bound_by_run(op) else bind(op, binding) for op in own["ops"]]
         return binding
 
@@ -113,13 +116,18 @@ class Runner:
                 counts[op["stream"]] = max(counts[op["stream"]], self.session.attentions.workspace_bytes(graph))
         return counts
 
-    def _zero_slots(self) -> None:
-        gpu, places = self.session.gpu, self._places
+    def _zero_words(self) -> None:
+        gpu, memory = self.session.gpu, self.own["memory"]
+        places = [
+            (self._places.words, WORD_BYTES * memory["words"][self.own["rank"]]),
+            (self._gates, GATE_BYTES * memory["gates"]),
+        ]
 
         def zero() -> None:
-            if places.slot_bytes:
-                gpu.call("cuMemsetD8Async", places.slots, 0, places.slot_bytes, self._capturing)
-                wait_until_idle(gpu, self._capturing, ZEROING_SECONDS)
+            for address, count in places:
+                if count:
+                    gpu.call("cuMemsetD8Async", address, 0, count, self._capturing)
+            wait_until_idle(gpu, self._capturing, ZEROING_SECONDS)
 
         agree(self.session.group, "zeroing the words of signals", zero)
         self.session.group.all_gather(b"")

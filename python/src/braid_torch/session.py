@@ -9,10 +9,16 @@ import threading
 from .cuda.attentions import Attentions
 from .cuda.gemms import Gemms
 from .cuda.gpu import Gpu
+from .cuda.heap import allocate_shared
 from .cuda.kernels import Kernels
 from .group import Group, agree, same
+from .places import WORD_BYTES, aligned
 from .refusal import Refusal
 from .refusals import SharedRefusals
+from .watch import Watch
+
+# What a rank allocates for the words of many plans: the least that can be shared.
+WORDS_BYTES = 2 << 20
 
 
 class Session:
@@ -24,10 +30,44 @@ class Session:
         same(group, "the host of a rank", _host(), "a plan runs on one host: split the group by host")
         self.gpu = agree(group, "opening its GPU", lambda: Gpu(group.rank, ordinal))
         self.kernels = Kernels(self.gpu)
-        self.refusals = SharedRefusals(group)
+        self.refusals, self.watch = SharedRefusals(group), Watch()
+        self._symmetric, self._symmetric_bytes = [0] * group.size, [0] * group.size
+        self._words: list[int] = []
+        self._words_used = 0
+        # By name: address and bytes.
+        self._blocks: dict[str, tuple[int, int]] = {}
         # The caller's stream of the last run of any plan, and an event to order the next one after it.
         self.last_stream: int | None = None
         self.between = self.gpu.event()
+
+    def block(self, name: str, count: int) -> int:
+        """
+        The address of memory that all plans share under this name. Plans that need more than there is get a larger
+        block; those before keep theirs.
+        """
+        known = self._blocks.get(name)
+        if known is None or known[1] < count:
+            known = self._blocks[name] = (self.gpu.allocate(count, name), count)
+        return known[0]
+
+    def symmetric(self, counts: list[int]) -> list[int]:
+        """
+        By rank: the address of at least as many bytes that its peers reach. All plans share them: a run begins with
+        signals that its own memory is free, and ends when no peer uses it any more. Collective.
+        """
+        if any(count > given for count, given in zip(counts, self._symmetric_bytes)):
+            self._symmetric_bytes = [max(*each) for each in zip(counts, self._symmetric_bytes)]
+            self._symmetric = allocate_shared(self.gpu, self.group, self._symmetric_bytes[self.group.rank])
+        return self._symmetric
+
+    def words(self, counts: list[int]) -> list[int]:
+        """By rank: the address of so many words that it waits on, which no other plan has. Collective."""
+        size = aligned(WORD_BYTES * max(counts, default=0))
+        if self._words_used + size > WORDS_BYTES or not self._words:
+            self._words = allocate_shared(self.gpu, self.group, max(WORDS_BYTES, size))
+            self._words_used = 0
+        start, self._words_used = self._words_used, self._words_used + size
+        return [address + start for address in self._words]
 
     @functools.cached_property
     def gemms(self) -> Gemms:

@@ -6,7 +6,8 @@ fastest. What Braid has no plan for goes to the faster of the other two.
 
 from __future__ import annotations
 
-import time
+import functools
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,20 +18,23 @@ from torch import Tensor
 
 from .compiled import Problem, plan_folder
 from .refusal import Refusal
-from .torch_plan import TorchPlan, load, session_of
-
-Run = Callable[[], Any]
+from .torch_choice import fastest
+from .torch_others import Way, gather_ways, reduce_ways, scatter_ways
+from .torch_plan import ALIGNMENT, TorchPlan, empty, is_capturing, load, raw_stream, session_of
 
 DTYPES = {torch.bfloat16: "bfloat16", torch.float16: "half", torch.float32: "float"}
 # Weights that share a gather.
 MOST_WEIGHTS = 4
-ROUNDS = 3
-CALLS = 5
 
-# By op, shapes and group: the name of what runs.
-_chosen: dict[tuple[Any, ...], str] = {}
-_plans: dict[tuple[Any, ...], TorchPlan] = {}
-_told: set[tuple[Any, ...]] = set()
+Shape = tuple[int, ...]
+Key = tuple[Any, ...]
+
+_ways: dict[Key, Way] = {}
+# All that were measured, by name.
+_measured: dict[Key, dict[str, Way]] = {}
+# What runs, by call.
+_names: dict[Key, str] = {}
+_told: set[Key] = set()
 
 
 def all_gather_matmul(
@@ -40,24 +44,13 @@ def all_gather_matmul(
     The arguments and results of torch.ops.symm_mem.fused_all_gather_matmul: gathers `a` along `gather_dim` and
     multiplies it by each of `weights`, [K, N].
     """
-    group = _group(group_name)
-    size = dist.get_world_size(group)
-    others = _gather_others(a, weights, gather_dim, group, return_a)
-    problem = _gather_problem(a, weights, gather_dim, size, return_a)
-    if problem is None:
-        return _fastest(("gather", *_key(a, weights), gather_dim, return_a), None, others, group)()
-    rows = a.movedim(gather_dim, 0)
-    lead, inner = list(rows.shape[:-1]), rows.shape[-1]
-    flat = rows.reshape(1, -1, inner)
-
-    def braid(plan: TorchPlan) -> tuple[Tensor | None, list[Tensor]]:
-        results = plan(flat, *(_stored(weight) for weight in weights))
-        made = list(results) if isinstance(results, tuple) else [results]
-        shape = [lead[0] * size, *lead[1:]]
-        whole = [each.view(*shape, each.shape[-1]).movedim(0, gather_dim) for each in made]
-        return (whole[0], whole[1:]) if return_a else (None, whole)
-
-    return _fastest(("gather", *_key(a, weights), gather_dim, return_a), (problem, braid), others, group)()
+    key = ("all_gather_matmul", group_name, gather_dim, return_a, *_operands(a, weights))
+    way = _ways.get(key)
+    if way is None:
+        own = functools.partial(_gather_plan, a, weights, gather_dim, return_a)
+        way = _decide(key, a, weights, gather_ways(gather_dim, _group(group_name), return_a), own)
+    result: tuple[Tensor | None, list[Tensor]] = way(a, weights)
+    return result
 
 
 def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int, group_name: str) -> Tensor:
@@ -65,179 +58,182 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
     The arguments and result of torch.ops.symm_mem.fused_matmul_reduce_scatter: `a` times `b`, [K, N], added over the
     ranks ("sum" or "avg"), of which each rank keeps its part along `scatter_dim`.
     """
-    group = _group(group_name)
-    size = dist.get_world_size(group)
-    _require_reduction(reduce_op)
-    if a.dim() >= 2 and 0 <= scatter_dim < a.dim() - 1 and a.shape[scatter_dim] % size:
-        found = f"{a.shape[scatter_dim]} along axis {scatter_dim}"
-        raise Refusal("plan-mismatch", "matmul_reduce_scatter", found, f"a multiple of {size}", "pad the tensor")
-    others = _scatter_others(a, b, reduce_op, scatter_dim, group)
-    key = ("scatter", *_key(a, [b]), reduce_op, scatter_dim)
-    problem = _scatter_problem(a, b, scatter_dim, size)
-    if problem is None:
-        return _fastest(key, None, others, group)()
-    rows = a.movedim(scatter_dim, 0)
-    lead, inner = list(rows.shape[:-1]), rows.shape[-1]
-    flat = rows.reshape(1, size, -1, inner)
-
-    def braid(plan: TorchPlan) -> Tensor:
-        stored = _stored(b)
-        result: Tensor = plan(flat, stored.view(1, 1, *stored.shape))
-        result = result.view(lead[0] // size, *lead[1:], b.shape[1]).movedim(0, scatter_dim).contiguous()
-        return result.div_(size) if reduce_op == "avg" else result
-
-    return _fastest(key, (problem, braid), others, group)()
+    key = ("matmul_reduce_scatter", group_name, scatter_dim, reduce_op, *_operands(a, (b,)))
+    way = _ways.get(key)
+    if way is None:
+        _require_reduction(reduce_op)
+        _require_parts(a, b, scatter_dim, group_name)
+        own = functools.partial(_scatter_plan, a, b, scatter_dim, reduce_op)
+        way = _decide(key, a, (b,), scatter_ways(reduce_op, scatter_dim, _group(group_name)), own)
+    result: Tensor = way(a, (b,))
+    return result
 
 
 def matmul_all_reduce(a: Tensor, b: Tensor, reduce_op: str, group_name: str) -> Tensor:
     """`a` [.., K] times `b` [K, N], added over the ranks of the group ("sum" or "avg"): every rank has the result."""
-    group = _group(group_name)
-    size = dist.get_world_size(group)
-    _require_reduction(reduce_op)
-
-    def library() -> Tensor:
-        result = torch.matmul(a, b)
-        dist.all_reduce(result, group=group)
-        return result.div_(size) if reduce_op == "avg" else result
-
-    others: dict[str, Run] = {"torch.mm and all_reduce": library}
-    key = ("reduce", *_key(a, [b]), reduce_op)
-    rows = a.numel() // a.shape[-1]
-    chunks = next((count for count in (4, 2, 1) if rows % (count * size) == 0), None)
-    if not _fits(a, [b]) or chunks is None:
-        return _fastest(key, None, others, group)()
-    sizes = {"M": rows, "K": a.shape[-1], "N": b.shape[1], "CHUNKS": chunks}
-    problem = _problem("matmul-all-reduce", sizes, [b], a.dtype)
-    flat = a.reshape(chunks, 1, rows // chunks, a.shape[-1])
-
-    def braid(plan: TorchPlan) -> Tensor:
-        stored = _stored(b)
-        result: Tensor = plan(flat, stored.view(1, 1, *stored.shape))
-        result = result.view(*a.shape[:-1], b.shape[1])
-        return result.div_(size) if reduce_op == "avg" else result
-
-    return _fastest(key, (problem, braid), others, group)()
+    key = ("matmul_all_reduce", group_name, reduce_op, *_operands(a, (b,)))
+    way = _ways.get(key)
+    if way is None:
+        _require_reduction(reduce_op)
+        own = functools.partial(_reduce_plan, a, b, reduce_op)
+        way = _decide(key, a, (b,), reduce_ways(reduce_op, _group(group_name)), own)
+    result: Tensor = way(a, (b,))
+    return result
 
 
 def choices() -> list[dict[str, Any]]:
     """What runs for each shape that was called."""
-    return [{"call": " ".join(map(str, key)), "runs": name} for key, name in _chosen.items()]
+    return [{"call": " ".join(map(str, key)), "runs": name} for key, name in _names.items()]
 
 
-def _fastest(
-    key: tuple[Any, ...], own: tuple[Problem, Callable[[TorchPlan], Any]] | None, others: dict[str, Run], group: Any
-) -> Run:
-    """The call to make, chosen at the first call of a key. Collective then."""
-    key = (group.group_name, *key)
-    name = _chosen.get(key)
-    if name == "braid" and own is not None:
-        plan, call = _plans[key], own[1]
-        return lambda: call(plan)
-    if name is not None:
-        return others[name]
-    if torch.cuda.is_current_stream_capturing():
+def _operands(a: Tensor, weights: Sequence[Tensor]) -> Key:
+    """All that a plan depends on, and that two calls of one plan may differ in otherwise."""
+    if torch.is_grad_enabled() and (a.requires_grad or any(each.requires_grad for each in weights)):
+        found, fix = "an operand that requires a gradient", "call it in an autograd.Function, or under torch.no_grad()"
+        raise Refusal("plan-mismatch", "a fused op", found, "operands without one", fix)
+    return (a.shape, a.stride(), a.dtype, *((each.shape, each.stride(), each.dtype) for each in weights))
+
+
+# A plan's folder is made of a problem; the way calls the plan.
+Own = tuple[Problem, Callable[[TorchPlan], Way]]
+
+
+def _decide(
+    key: Key, a: Tensor, weights: Sequence[Tensor], others: dict[str, Way], own: Callable[[int], Own | None]
+) -> Way:
+    """Collective, at the first call of a key."""
+    group = _group(key[1])
+    if is_capturing():
         _tell(key, "its first call is inside a capture: call it once before")
         return next(iter(others.values()))
-    candidates: dict[str, Run] = dict(others)
-    if own is not None:
-        problem, call = own
+    ways = dict(others)
+    planned = own(dist.get_world_size(group))
+    if planned is not None:
+        problem, way_of = planned
         try:
             session = session_of(group)
-            made = load(plan_folder(problem, session.gpu, session.group), group)
-            candidates["braid"] = lambda: call(made)
-            _plans[key] = made
+            ways = {"braid": way_of(load(plan_folder(problem, session.gpu, session.group), group)), **others}
         except Refusal as refusal:
             if refusal.code == "program-differs":
                 raise
             _tell(key, str(refusal))
-    _chosen[key] = _measured(candidates, group)
-    return candidates[_chosen[key]]
+    name = fastest({each: functools.partial(way, a, weights) for each, way in ways.items()}, group)
+    _names[key], _ways[key], _measured[key] = name, ways[name], ways
+    return ways[name]
 
 
-def _measured(candidates: dict[str, Run], group: Any) -> str:
-    """The name of the fastest, by the slowest rank of each."""
-    if len(candidates) == 1:
-        return next(iter(candidates))
-    times = torch.full((len(candidates),), float("inf"), dtype=torch.float64)
-    runs = list(candidates.values())
-    for position, run in enumerate(runs):
-        try:
-            for _ in range(2):
-                run()
-            torch.cuda.synchronize()
-        except (RuntimeError, ValueError, AssertionError):
-            if list(candidates)[position] != "torch's op":
-                raise
-            # Its symmetric memory does not work here, or it refuses the operands.
-            runs[position] = _never
-    for _ in range(ROUNDS):
-        for position, run in enumerate(runs):
-            dist.barrier(group)
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            for _ in range(CALLS):
-                run()
-            torch.cuda.synchronize()
-            if run is not _never:
-                times[position] = min(float(times[position]), time.perf_counter() - start)
-    slowest = times.cuda()
-    dist.all_reduce(slowest, op=dist.ReduceOp.MAX, group=group)
-    return list(candidates)[int(slowest.argmin())]
+def _gather_plan(a: Tensor, weights: Sequence[Tensor], gather_dim: int, return_a: bool, size: int) -> Own | None:
+    if not _fits(a, weights) or not 0 <= gather_dim < a.dim() - 1:
+        return None
+    inner = a.shape[-1]
+    columns = [each.shape[1] for each in weights]
+    sizes = {"M": a.numel() // inner * size, "K": inner, **{f"N{i}": n for i, n in enumerate(columns)}}
+    problem = _problem("all-gather-matmul", {**sizes, "RETURN_A": int(return_a)}, weights, a.dtype)
+    lead = [a.shape[gather_dim] * size, *(n for i, n in enumerate(a.shape[:-1]) if i != gather_dim)]
+    results = [_moved((*lead, n), gather_dim) for n in ([inner, *columns] if return_a else columns)]
+
+    def way_of(plan: TorchPlan) -> Way:
+        call = _caller(plan, a.dtype, results)
+
+        def way(a: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor | None, list[Tensor]]:
+            made = call((a if gather_dim == 0 else a.movedim(gather_dim, 0), *weights))
+            return (made[0], made[1:]) if return_a else (None, made)
+
+        return way
+
+    return problem, way_of
 
 
-def _never() -> None:
-    pass
+def _scatter_plan(a: Tensor, b: Tensor, scatter_dim: int, reduce_op: str, size: int) -> Own | None:
+    if not _fits(a, (b,)) or not 0 <= scatter_dim < a.dim() - 1:
+        return None
+    sizes = {"M": a.numel() // a.shape[-1], "K": a.shape[-1], "N": b.shape[1]}
+    problem = _problem("matmul-reduce-scatter", sizes, (b,), a.dtype)
+    lead = [a.shape[scatter_dim] // size, *(n for i, n in enumerate(a.shape[:-1]) if i != scatter_dim)]
+
+    def way_of(plan: TorchPlan) -> Way:
+        call = _caller(plan, a.dtype, [_moved((*lead, b.shape[1]), scatter_dim)])
+
+        def way(a: Tensor, weights: Sequence[Tensor]) -> Tensor:
+            (made,) = call((a if scatter_dim == 0 else a.movedim(scatter_dim, 0), *weights))
+            part = made.contiguous()
+            return part.div_(size) if reduce_op == "avg" else part
+
+        return way
+
+    return problem, way_of
 
 
-def _tell(key: tuple[Any, ...], reason: str) -> None:
-    if key not in _told and dist.get_rank() == 0:
-        warnings.warn(f"braid_torch leaves {' '.join(map(str, key[1:]))} to PyTorch: {reason}", stacklevel=4)
-    _told.add(key)
+def _reduce_plan(a: Tensor, b: Tensor, reduce_op: str, size: int) -> Own | None:
+    rows = a.numel() // max(1, a.shape[-1])
+    chunks = next((count for count in (4, 2, 1) if rows % (count * size) == 0), None)
+    if not _fits(a, (b,)) or chunks is None:
+        return None
+    sizes = {"M": rows, "K": a.shape[-1], "N": b.shape[1], "CHUNKS": chunks}
+    shape = (*a.shape[:-1], b.shape[1])
+
+    def way_of(plan: TorchPlan) -> Way:
+        call = _caller(plan, a.dtype, [_moved(shape, 0)])
+
+        def way(a: Tensor, weights: Sequence[Tensor]) -> Tensor:
+            (made,) = call((a, *weights))
+            return made.div_(size) if reduce_op == "avg" else made
+
+        return way
+
+    return _problem("matmul-all-reduce", sizes, (b,), a.dtype), way_of
 
 
-def _group(name: str) -> Any:
-    return dist.distributed_c10d._resolve_process_group(name)
+def _moved(shape: Shape, axis: int) -> tuple[Shape, Shape]:
+    """The shape and strides of a contiguous tensor of this shape with its first axis moved to another place."""
+    strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+
+    def move(values: Sequence[int]) -> Shape:
+        rest = list(values[1:])
+        return (*rest[:axis], values[0], *rest[axis:])
+
+    return move(shape), move(strides)
 
 
-def _key(a: Tensor, weights: Sequence[Tensor]) -> tuple[Any, ...]:
-    return (tuple(a.shape), *(f"{tuple(each.shape)}{'' if each.is_contiguous() else 't'}" for each in weights), a.dtype)
+def _caller(
+    plan: TorchPlan, dtype: torch.dtype, results: Sequence[tuple[Shape, Shape]]
+) -> Callable[[Sequence[Tensor]], list[Tensor]]:
+    """Calls a plan with operands whose shapes are known to fit, and makes results of these shapes and strides."""
+    run, order, device = plan.runner.run, plan.order, plan.device
+
+    def call(operands: Sequence[Tensor]) -> list[Tensor]:
+        first, *others = operands
+        if not first.is_contiguous():
+            first = first.contiguous()
+        tensors = [first, *others]
+        addresses = [each.data_ptr() for each in tensors]
+        if any(address % ALIGNMENT for address in addresses):
+            # Kept until the run is queued: the allocator hands the memory out again in the order of the stream.
+            tensors = [each.clone() if each.data_ptr() % ALIGNMENT else each for each in tensors]
+            addresses = [each.data_ptr() for each in tensors]
+        made = [empty(shape, strides, dtype, device) for shape, strides in results]
+        addresses += [each.data_ptr() for each in made]
+        run(tuple([addresses[place] for place in order]), raw_stream(device), is_capturing())
+        return made
+
+    return call
 
 
 def _fits(a: Tensor, weights: Sequence[Tensor]) -> bool:
     """Whether a plan can take the operands where they are, but for copies that make `a` contiguous."""
     if a.dim() < 2 or a.numel() == 0 or a.dtype not in DTYPES or not 1 <= len(weights) <= MOST_WEIGHTS:
         return False
-    stored = [_is_by_rows(each) for each in weights]
-    return all(
-        each.dim() == 2 and each.dtype == a.dtype and each.shape[0] == a.shape[-1] and each.shape[1] > 0
+    return len({_is_by_rows(each) for each in weights}) == 1 and all(
+        _is_by_rows(each) is not None and each.dtype == a.dtype and each.shape[0] == a.shape[-1] and each.shape[1] > 0
         for each in weights
-    ) and (all(kind is True for kind in stored) or all(kind is False for kind in stored))
+    )
 
 
 def _is_by_rows(weight: Tensor) -> bool | None:
     """True for [K, N] by rows, False for the transposed view of an [N, K], None for another."""
-    if weight.is_contiguous():
-        return True
-    return False if weight.dim() == 2 and weight.t().is_contiguous() else None
-
-
-def _stored(weight: Tensor) -> Tensor:
-    return weight if weight.is_contiguous() else weight.t()
-
-
-def _gather_problem(a: Tensor, weights: Sequence[Tensor], gather_dim: int, size: int, return_a: bool) -> Problem | None:
-    if not _fits(a, weights) or not 0 <= gather_dim < a.dim() - 1:
+    if weight.dim() != 2:
         return None
-    columns = [each.shape[1] for each in weights]
-    sizes = {"M": a.numel() // a.shape[-1] * size, "K": a.shape[-1], **{f"N{i}": n for i, n in enumerate(columns)}}
-    return _problem("all-gather-matmul", {**sizes, "RETURN_A": int(return_a)}, weights, a.dtype)
-
-
-def _scatter_problem(a: Tensor, b: Tensor, scatter_dim: int, size: int) -> Problem | None:
-    if not _fits(a, [b]) or not 0 <= scatter_dim < a.dim() - 1:
-        return None
-    sizes = {"M": a.numel() // a.shape[-1], "K": a.shape[-1], "N": b.shape[1]}
-    return _problem("matmul-reduce-scatter", sizes, [b], a.dtype)
+    return True if weight.is_contiguous() else False if weight.t().is_contiguous() else None
 
 
 def _problem(program: str, sizes: dict[str, int], weights: Sequence[Tensor], dtype: torch.dtype) -> Problem:
@@ -250,47 +246,20 @@ def _require_reduction(reduce_op: str) -> None:
         raise ValueError(f"reduce_op: found {reduce_op!r}, expected 'sum' or 'avg'")
 
 
-def _gather_others(a: Tensor, weights: Sequence[Tensor], gather_dim: int, group: Any, return_a: bool) -> dict[str, Run]:
-    size = dist.get_world_size(group)
-
-    def library() -> tuple[Tensor | None, list[Tensor]]:
-        rows = a.movedim(gather_dim, 0).contiguous()
-        whole = rows.new_empty(rows.shape[0] * size, *rows.shape[1:])
-        dist.all_gather_into_tensor(whole, rows, group=group)
-        if gather_dim != a.dim() - 1:
-            flat = whole.flatten(0, -2)
-            results = [torch.mm(flat, each).view(*whole.shape[:-1], -1).movedim(0, gather_dim) for each in weights]
-        else:
-            whole = whole.movedim(0, gather_dim).contiguous()
-            return (whole if return_a else None), [torch.matmul(whole, each) for each in weights]
-        return (whole.movedim(0, gather_dim) if return_a else None), results
-
-    others: dict[str, Run] = {"all_gather and torch.mm": library}
-    own = _torchs("_fused_all_gather_matmul")
-    if own is not None:
-        others["torch's op"] = lambda: own(a, list(weights), gather_dim, group.group_name, return_A=return_a)
-    return others
+def _require_parts(a: Tensor, b: Tensor, scatter_dim: int, group_name: str) -> None:
+    """Rows that do not divide hang PyTorch's own op in its next call."""
+    size = dist.get_world_size(_group(group_name))
+    shape = (*a.shape[:-1], b.shape[-1])
+    if 0 <= scatter_dim < len(shape) and shape[scatter_dim] % size:
+        found = f"{shape[scatter_dim]} along axis {scatter_dim}"
+        raise Refusal("plan-mismatch", "matmul_reduce_scatter", found, f"a multiple of {size}", "pad the tensor")
 
 
-def _scatter_others(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int, group: Any) -> dict[str, Run]:
-    size = dist.get_world_size(group)
-
-    def library() -> Tensor:
-        partial = torch.matmul(a, b).movedim(scatter_dim, 0).contiguous()
-        part = partial.new_empty(partial.shape[0] // size, *partial.shape[1:])
-        kind = dist.ReduceOp.AVG if reduce_op == "avg" else dist.ReduceOp.SUM
-        dist.reduce_scatter_tensor(part, partial, op=kind, group=group)
-        return part.movedim(0, scatter_dim).contiguous()
-
-    others: dict[str, Run] = {"torch.mm and reduce_scatter": library}
-    own = _torchs("_fused_matmul_reduce_scatter")
-    if own is not None:
-        others["torch's op"] = lambda: own(a, b, reduce_op, scatter_dim, group.group_name)
-    return others
+def _tell(key: Key, reason: str) -> None:
+    if key not in _told and dist.get_rank() == 0:
+        warnings.warn(f"braid_torch leaves {' '.join(map(str, key))} to PyTorch: {reason}", stacklevel=4)
+    _told.add(key)
 
 
-def _torchs(name: str) -> Callable[..., Any] | None:
-    """The Python function behind PyTorch's own op, which stays callable when the op is replaced."""
-    from torch.distributed import _symmetric_memory
-
-    return getattr(_symmetric_memory, name, None)
+def _group(name: str) -> Any:
+    return dist.distributed_c10d._resolve_process_group(name)

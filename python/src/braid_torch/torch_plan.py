@@ -99,36 +99,37 @@ class TorchPlan:
 
     def __init__(self, runner: Runner) -> None:
         self.runner, self.folder = runner, runner.folder
-        self._device = runner.session.gpu.ordinal
+        self.device = runner.session.gpu.ordinal
         memory, document = runner.own["memory"], runner.plan.document
         # In the order of the addresses of a run.
         bound = [_part(each) for name in ("in", "out", "copied") for each in memory[name]]
         own = {(each.role, each.position): each for each in bound}
         self.inputs = tuple(own.get(("input", position)) for position in range(len(document["inputs"])))
         self.outputs = tuple(own.get(("output", position)) for position in range(len(document["outputs"])))
+        self._taken = [part for part in self.inputs if part is not None]
         self._given = [position for position, part in enumerate(self.inputs) if part is not None]
         self._made = [part for part in self.outputs if part is not None]
         parts = [part for part in (*self.inputs, *self.outputs) if part is not None]
         # Where the tensors that are given, then those that are made, go among the addresses.
-        self._order = [parts.index(each) for each in bound]
+        self.order = [parts.index(each) for each in bound]
         self._is_simple = len(self.outputs) == len(self._made) == 1
 
     def __call__(self, *inputs: Tensor | None, out: Sequence[Tensor] | Tensor | None = None) -> Any:
         """`out`: tensors for the outputs of which this rank has a part; new ones otherwise."""
-        stream, capturing = _raw_stream(self._device), _is_capturing()
+        stream, capturing = raw_stream(self.device), is_capturing()
         problem = self._problem(inputs)
         made: Sequence[Tensor] = ()
         if problem is None and out is None:
-            made = [_empty(part.shape, part.strides, part.dtype, self._device) for part in self._made]
+            made = [empty(part.shape, part.strides, part.dtype, self.device) for part in self._made]
         elif problem is None and out is not None:
-            made = [out] if isinstance(out, torch.Tensor) else list(out)
+            made = (out,) if isinstance(out, torch.Tensor) else out
             problem = self._misfits(made, self._made, "outputs")
         if problem is not None:
             if not capturing:
                 self.runner.refuse(str(problem), stream)
             raise problem
         tensors = [*(inputs[position] for position in self._given), *made]
-        addresses = tuple([tensors[place].data_ptr() for place in self._order])
+        addresses = tuple([tensors[place].data_ptr() for place in self.order])
         self.runner.run(addresses, stream, capturing)
         if self._is_simple:
             return made[0]
@@ -136,12 +137,12 @@ class TorchPlan:
         return tuple(None if part is None else next(results) for part in self.outputs)
 
     def _problem(self, inputs: Sequence[Tensor | None]) -> Refusal | None:
-        if torch.cuda.current_device() != self._device:
-            return self._misfit("the current GPU", f"cuda:{torch.cuda.current_device()}", f"cuda:{self._device}")
+        if current_device() != self.device:
+            return self._misfit("the current GPU", f"cuda:{current_device()}", f"cuda:{self.device}")
         if len(inputs) != len(self.inputs):
             return self._misfit("inputs", str(len(inputs)), str(len(self.inputs)))
         given = [inputs[position] for position in self._given]
-        problem = self._misfits(given, [part for part in self.inputs if part is not None], "inputs")
+        problem = self._misfits(given, self._taken, "inputs")
         if problem is None and torch.is_grad_enabled():
             for tensor in given:
                 if tensor.requires_grad:
@@ -152,15 +153,18 @@ class TorchPlan:
     def _misfits(self, tensors: Sequence[Any], parts: Sequence[Part], what: str) -> Refusal | None:
         if len(tensors) != len(parts):
             return self._misfit(what, str(len(tensors)), str(len(parts)))
+        device = self.device
         for tensor, part in zip(tensors, parts):
             if not isinstance(tensor, torch.Tensor):
                 return self._misfit(part.name, type(tensor).__name__, str(part))
-            is_here = tensor.is_cuda and tensor.device.index == self._device
-            if not (
-                is_here and tensor.dtype is part.dtype and tensor.shape == part.shape and _same_places(tensor, part)
+            if (
+                tensor.shape != part.shape
+                or tensor.dtype is not part.dtype
+                or tensor.get_device() != device
+                or not (tensor.stride() == part.strides or _same_places(tensor, part))
             ):
                 found = f"{tensor.dtype} {list(tensor.shape)} with strides {list(tensor.stride())} on {tensor.device}"
-                return self._misfit(part.name, found, f"{part} on cuda:{self._device}")
+                return self._misfit(part.name, found, f"{part} on cuda:{device}")
             if tensor.data_ptr() % ALIGNMENT:
                 return self._misfit(part.name, f"an address that {ALIGNMENT} does not divide", "clone the tensor")
         return None
@@ -172,8 +176,6 @@ class TorchPlan:
 
 def _same_places(tensor: Tensor, part: Part) -> bool:
     """Strides of axes of one element do not matter."""
-    if tensor.stride() == part.strides:
-        return True
     pairs = zip(part.shape, tensor.stride(), part.strides)
     return all(extent == 1 or own == wanted for extent, own, wanted in pairs)
 
@@ -186,18 +188,20 @@ def _fast(module: str, name: str) -> Any:
         return None
 
 
+# The number of the current GPU.
+current_device: Callable[[], int] = _fast("torch._C", "_cuda_getDevice") or torch.cuda.current_device
 _current_raw_stream = _fast("torch._C", "_cuda_getCurrentRawStream")
 _empty_strided_cuda = _fast("torch._C._dynamo.guards", "_empty_strided_cuda")
-_is_capturing: Callable[[], bool] = torch.cuda.is_current_stream_capturing
+is_capturing: Callable[[], bool] = torch.cuda.is_current_stream_capturing
 
 
-def _raw_stream(device: int) -> int:
+def raw_stream(device: int) -> int:
     if _current_raw_stream is not None:
         return int(_current_raw_stream(device))
     return torch.cuda.current_stream(device).cuda_stream
 
 
-def _empty(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype, device: int) -> Tensor:
+def empty(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype, device: int) -> Tensor:
     if _empty_strided_cuda is not None:
         return _empty_strided_cuda(shape, strides, dtype)  # type: ignore[no-any-return]
     return torch.empty_strided(shape, strides, dtype=dtype, device=device)

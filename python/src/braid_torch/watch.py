@@ -1,6 +1,6 @@
 """
-Finds runs that hang. A thread looks at the words that streams write before and after they wait for a peer; it calls
-the driver only when it has to report, because a call from another thread can break a capture of PyTorch.
+Finds runs that hang. A thread of the session looks at the words that streams write before and after they wait for a
+peer. It makes no call of the driver: one from another thread can break a capture of PyTorch.
 """
 
 from __future__ import annotations
@@ -21,37 +21,57 @@ Json = dict[str, Any]
 PASSED = 0x8000_0000
 # Looks for each time-out: a stream that waits at every one of them, while no new run is queued, does not move.
 LOOKS = 50
+# Between looks, in seconds.
+LONGEST, SHORTEST = 1.0, 0.02
 
 
 class Watch:
-    """One thread for each plan. `on_stuck` gets the lines of the report; by default they are printed, and it aborts."""
+    """Of all plans of a session. `on_stuck` gets the lines of the report; by default it prints them and aborts."""
 
-    def __init__(self, runner: Runner, progress: int, timeout: float) -> None:
-        self._runner, self._timeout = runner, timeout
-        self._words = (ctypes.c_uint32 * len(runner.own["streams"])).from_address(progress)
+    def __init__(self) -> None:
         self.on_stuck = abort
-        if timeout > 0 and runner.session.group.size > 1:
-            name = f"braid watch {runner.folder}"
-            threading.Thread(target=self._look, name=name, daemon=True).start()
+        self._watched: list[_Watched] = []
+
+    def add(self, runner: Runner, progress: int, timeout: float) -> None:
+        """`progress`: the address of the words. `timeout` in seconds; 0 for never."""
+        if timeout <= 0 or runner.session.group.size == 1:
+            return
+        self._watched.append(_Watched(runner, progress, timeout))
+        if len(self._watched) == 1:
+            threading.Thread(target=self._look, name="braid watch", daemon=True).start()
 
     def _look(self) -> None:
-        since: dict[int, tuple[int, int, float]] = {}
         while True:
-            time.sleep(self._timeout / LOOKS)
-            now, runs = time.monotonic(), self._runner.counts.runs
-            for stream, word in enumerate(self._words):
-                known = since.get(stream)
-                if word == 0 or word >= PASSED:
-                    since.pop(stream, None)
-                elif known is None or known[:2] != (word, runs):
-                    since[stream] = (word, runs, now)
-                elif now - known[2] >= self._timeout:
-                    return self.on_stuck(self.report())
+            least = min(each.timeout for each in self._watched)
+            time.sleep(min(LONGEST, max(SHORTEST, least / LOOKS)))
+            for each in tuple(self._watched):
+                if each.is_stuck(time.monotonic()):
+                    return self.on_stuck(each.report())
+
+
+class _Watched:
+    def __init__(self, runner: Runner, progress: int, timeout: float) -> None:
+        self._runner, self.timeout = runner, timeout
+        self._words = (ctypes.c_uint32 * len(runner.own["streams"])).from_address(progress)
+        # By stream: its word, the runs that were queued then, and since when both are the same.
+        self._since: dict[int, tuple[int, int, float]] = {}
+
+    def is_stuck(self, now: float) -> bool:
+        runs = self._runner.counts.runs
+        for stream, word in enumerate(self._words):
+            known = self._since.get(stream)
+            if word == 0 or word >= PASSED:
+                self._since.pop(stream, None)
+            elif known is None or known[:2] != (word, runs):
+                self._since[stream] = (word, runs, now)
+            elif now - known[2] >= self.timeout:
+                return True
+        return False
 
     def report(self) -> list[str]:
-        """A line for each stream that waits for a peer."""
+        """The plan, and a line for each stream that waits for a peer."""
         own = self._runner.own
-        lines = []
+        lines = [f"{self._runner.folder}, {self.timeout:g} s after its last call"]
         for stream, word in enumerate(self._words):
             if word == 0 or word >= PASSED:
                 continue

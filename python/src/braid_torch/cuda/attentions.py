@@ -64,7 +64,7 @@ class Attentions:
         number = -math.inf if value == "-infinity" else value
         block = self._numbers.get((kind, number))
         if block is None:
-            block = ctypes.c_int32(number) if kind == "int32" else ctypes.c_float(number)
+            block = ctypes.c_int32(int(number)) if kind == "int32" else ctypes.c_float(number)
             self._numbers[kind, number] = block
         return ctypes.addressof(block)
 

@@ -1,0 +1,129 @@
+"""
+Tensor-parallel linear layers with sequence parallelism: rows of activations are sharded over the ranks between the
+layers. The backward passes hide their communication too, and copy nothing to transpose it.
+
+    column-parallel, w [N/R, K]:  y = gather(x) w^T      dx = scatter(dy w)     dw = dy^T gather(x)
+    row-parallel, w [N, K/R]:     y = scatter(x w^T)     dx = gather(dy) w      dw = gather(dy)^T x
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from .torch_ops import all_gather_matmul, matmul_reduce_scatter
+
+
+def column_parallel_linear(x: Tensor, weight: Tensor, group_name: str) -> Tensor:
+    """`x` [rows / R, .., K], `weight` [N / R, K]; the result is [rows, .., N / R]."""
+    result: Tensor = _Column.apply(x, weight, group_name)
+    return result
+
+
+def row_parallel_linear(x: Tensor, weight: Tensor, group_name: str) -> Tensor:
+    """`x` [rows, .., K / R], `weight` [N, K / R]; the result is [rows / R, .., N]."""
+    result: Tensor = _Row.apply(x, weight, group_name)
+    return result
+
+
+class _Column(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, group_name: str) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.group_name = group_name
+        _, (result,) = all_gather_matmul(x, [weight.t()], 0, group_name, False)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        x, weight = ctx.saved_tensors
+        wants_x, wants_weight, _ = ctx.needs_input_grad
+        gradient = gradient.contiguous()
+        gathering = _gather(x, ctx.group_name) if wants_weight else None
+        # The gather runs meanwhile.
+        dx = matmul_reduce_scatter(gradient, weight, "sum", 0, ctx.group_name) if wants_x else None
+        if gathering is None:
+            return dx, None, None
+        whole, work = gathering
+        work.wait()
+        return dx, _weight_gradient(weight, gradient, whole), None
+
+
+class _Row(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, group_name: str) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.group_name = group_name
+        return matmul_reduce_scatter(x, weight.t(), "sum", 0, group_name)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        x, weight = ctx.saved_tensors
+        wants_weight = ctx.needs_input_grad[1]
+        # One gather for both gradients.
+        whole, (dx,) = all_gather_matmul(gradient.contiguous(), [weight], 0, ctx.group_name, wants_weight)
+        dw = _weight_gradient(weight, whole, x) if wants_weight and whole is not None else None
+        return dx, dw, None
+
+
+def _gather(x: Tensor, group_name: str) -> tuple[Tensor, Any]:
+    group = dist.distributed_c10d._resolve_process_group(group_name)
+    own = x.contiguous()
+    whole = own.new_empty(own.shape[0] * dist.get_world_size(group), *own.shape[1:])
+    return whole, dist.all_gather_into_tensor(whole, own, group=group, async_op=True)
+
+
+def _weight_gradient(weight: Tensor, rows: Tensor, columns: Tensor) -> Tensor | None:
+    """rows^T columns. In float32, and added to weight.main_grad, for a weight that has one, as in Megatron."""
+    left, right = rows.flatten(0, -2).t(), columns.flatten(0, -2)
+    main = getattr(weight, "main_grad", None)
+    if main is None:
+        return torch.mm(left, right)
+    main.add_(torch.mm(left, right, out_dtype=main.dtype) if left.dtype != main.dtype else torch.mm(left, right))
+    return None
+
+
+class _Linear(nn.Module):
+    """This rank's part of an nn.Linear(inputs, outputs), initialized as that is. No bias."""
+
+    def __init__(self, inputs: int, outputs: int, divided: int, axis: int, group: Any, options: dict[str, Any]) -> None:
+        super().__init__()
+        group = dist.group.WORLD if group is None else group
+        size = dist.get_world_size(group)
+        if divided % size:
+            raise ValueError(f"features: found {divided}, expected a multiple of the {size} ranks")
+        self.group_name: str = group.group_name
+        shape = [outputs, inputs]
+        shape[axis] //= size
+        self.weight = nn.Parameter(torch.empty(*shape, **options))
+        bound = 1 / math.sqrt(inputs)
+        nn.init.uniform_(self.weight, -bound, bound)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[1]} to {self.weight.shape[0]} features on each rank"
+
+
+class ColumnParallelLinear(_Linear):
+    """Each rank has outputs / R of the features: [rows / R, .., inputs] to [rows, .., outputs / R]."""
+
+    def __init__(self, inputs: int, outputs: int, group: Any = None, **options: Any) -> None:
+        """`options`: dtype and device of the weight."""
+        super().__init__(inputs, outputs, outputs, 0, group, options)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return column_parallel_linear(x, self.weight, self.group_name)
+
+
+class RowParallelLinear(_Linear):
+    """Each rank takes inputs / R of the features: [rows, .., inputs / R] to [rows / R, .., outputs]."""
+
+    def __init__(self, inputs: int, outputs: int, group: Any = None, **options: Any) -> None:
+        """`options`: dtype and device of the weight."""
+        super().__init__(inputs, outputs, inputs, 1, group, options)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return row_parallel_linear(x, self.weight, self.group_name)
