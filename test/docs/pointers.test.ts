@@ -10,7 +10,7 @@ function filesIn(folder: string): readonly string[] {
   return readdirSync(path.join(root, folder), { recursive: true, encoding: "utf8" }).map((name) => `${folder}/${name}`);
 }
 
-const folders = ["src", "playground", "test", "bench", "docs", "examples", "profiles", "scripts"];
+const folders = ["src", "playground", "test", "bench", "docs", "examples", "profiles", "python", "scripts"];
 const files = [...folders, ...folders.flatMap(filesIn), ...readdirSync(root)].filter(
   (name) => !name.startsWith("docs/api"),
 );
@@ -90,7 +90,7 @@ const otherNames: ReadonlySet<string> = new Set([
   "s5",
 ]);
 
-const codeFiles = ["src", "playground", "test", "bench", "examples", "scripts"]
+const codeFiles = ["src", "playground", "test", "bench", "examples", "python", "scripts"]
   .flatMap(filesIn)
   .filter((name) => /\.(ts|tsx|py|json|hir|cu)$/.test(name) && !name.endsWith("docs/pointers.test.ts"));
 const code = [...codeFiles, "package.json"].map(read).join("\n");

@@ -2,8 +2,7 @@
  * The Python package runs plans as the CUDA back end does: on fake GPUs, it makes the same calls with the same arguments
  * in the same order, and the outputs have the same bytes.
  */
-import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import process from "node:process";
@@ -22,6 +21,7 @@ import { emulationObstacle } from "../backends/cuda/emulate/compiler.ts";
 import { buildFakes, type Fakes } from "../backends/cuda/fake/build-fakes.ts";
 import { attention, planOf, read, ring, total } from "../plan/plans.ts";
 import { canonicalCalls, perRun } from "./driver-calls.ts";
+import { ended, pythonRanks, writePlan } from "./python-ranks.ts";
 
 const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs are shared objects for Linux";
 if (obstacle !== null) console.log(`test/python/run-plan is skipped: ${obstacle}`);
@@ -39,34 +39,13 @@ afterAll(() => {
 const runs = 4;
 const seed = 7;
 
-interface Ended {
-  readonly status: number | null;
-  readonly out: string;
-  readonly err: string;
-}
-
-function ended(command: readonly string[], variables: Readonly<Record<string, string>>): Promise<Ended> {
-  return new Promise((resolve) => {
-    const [file = "", ...args] = command;
-    // oxlint-disable-next-line node/no-process-env -- what the command inherits
-    const child = spawn(file, args, { env: { ...process.env, ...fakes.env, ...variables }, timeout: 60_000 });
-    const said = { out: "", err: "" };
-    child.stdout.on("data", (text) => void (said.out += String(text)));
-    child.stderr.on("data", (text) => void (said.err += String(text)));
-    child.on("close", (status) => {
-      resolve({ status, ...said });
-    });
-  });
-}
-
 /** The rank's part of each tensor that a run takes or gives, in the order of the caller's addresses. */
 function boundOf({ ranks }: Plan, rank: number, role: PlanTensor["role"]): readonly PlanTensor[] {
   return at(ranks, rank).tensors.filter((tensor) => tensor.role === role);
 }
 
 function write(folder: string, files: PlanFiles, plan: Plan): void {
-  mkdirSync(path.join(folder, "kernels"), { recursive: true });
-  for (const [file, text] of files) writeFileSync(path.join(folder, file), text);
+  writePlan(folder, files);
   const inputs = randomInputs(plan.document.inputs, createRandom(seed), "uniform");
   for (let rank = 0; rank < plan.document.world; rank++) {
     const parts = boundOf(plan, rank, "input").map((tensor) => {
@@ -108,15 +87,12 @@ describe.skipIf(obstacle !== null)("braid_torch on fake GPUs", () => {
     const { world } = plan.document;
     const main = path.resolve(import.meta.dirname, "../../dist/cli/main.js");
     const args = ["--on", "cuda", "--repeat", String(runs), "--seed", String(seed), "--json"];
-    const [own, ...python] = await Promise.all([
-      ended([process.execPath, main, "run", folder, ...args], { FAKE_CUDA_CALLS: `${folder}/node-` }),
-      ...Array.from({ length: world }, (_, rank) =>
-        ended(["python3", "-B", path.join(import.meta.dirname, "run-plan.py"), folder, String(runs)], {
-          FAKE_CUDA_CALLS: `${folder}/python-`,
-          RANK: String(rank),
-          WORLD_SIZE: String(world),
-        }),
-      ),
+    const [own, python] = await Promise.all([
+      ended([process.execPath, main, "run", folder, ...args], { ...fakes.env, FAKE_CUDA_CALLS: `${folder}/node-` }),
+      pythonRanks(world, "run-plan.py", [folder, String(runs)], {
+        ...fakes.env,
+        FAKE_CUDA_CALLS: `${folder}/python-`,
+      }),
     ]);
     expect([own.err, ...python.map(({ err }) => err)].join("")).toBe("");
     const { outputs } = JSON.parse(own.out) as { readonly outputs: readonly { readonly fingerprint: string }[] };

@@ -38,7 +38,7 @@ class SharedRefusals:
     def _make(self, folder: str) -> str:
         if self._rank != 0:
             return ""
-        descriptor, path = tempfile.mkstemp(prefix="braid-", dir=folder)
+        descriptor, path = tempfile.mkstemp(prefix=f"braid-refusals-{os.getpid()}-", dir=folder)
         with os.fdopen(descriptor, "wb") as file:
             file.truncate(self._size * (COUNT.size + ROW_BYTES))
         return path

@@ -11,8 +11,8 @@ import torch.distributed as dist
 
 from .torch_others import TORCHS_OP
 
-ROUNDS = 3
-CALLS = 5
+ROUNDS = 5
+CALLS = 10
 # Braid or the library rather than PyTorch's op, whose times vary more, unless it is faster by this part.
 MARGIN = 0.02
 

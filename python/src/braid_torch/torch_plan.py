@@ -68,7 +68,7 @@ def explain() -> list[Json]:
 
 
 @dataclass(frozen=True)
-class Part:
+class Shard:
     """What this rank has of an input or output of the program. Strides count elements."""
 
     role: str
@@ -82,15 +82,15 @@ class Part:
         return f"{self.dtype} {list(self.shape)} with strides {list(self.strides)}"
 
 
-def _part(tensor: Json) -> Part:
+def _shard(tensor: Json) -> Shard:
     shape, strides = tuple(tensor["shape"]), tuple(tensor["strides"])
-    return Part(tensor["role"], tensor["position"], tensor["name"], DTYPES[tensor["dtype"]], shape, strides)
+    return Shard(tensor["role"], tensor["position"], tensor["name"], DTYPES[tensor["dtype"]], shape, strides)
 
 
 class TorchPlan:
     """
-    Takes this rank's part of each input of the program, in its order, and returns this rank's part of each output: a
-    tensor, or a tuple of them. `inputs` and `outputs` say what parts are; None where this rank has none. Runs are
+    Takes this rank's shard of each input of the program, in its order, and returns this rank's shard of each output: a
+    tensor, or a tuple of them. `inputs` and `outputs` say what shards are; None where this rank has none. Runs are
     queued on the current stream. All ranks call their plans in the same order.
 
     A tensor that does not fit raises Refusal, a ValueError, on its rank, and on the other ranks in their next call of a
@@ -102,25 +102,25 @@ class TorchPlan:
         self.device = runner.session.gpu.ordinal
         memory, document = runner.own["memory"], runner.plan.document
         # In the order of the addresses of a run.
-        bound = [_part(each) for name in ("in", "out", "copied") for each in memory[name]]
+        bound = [_shard(each) for name in ("in", "out", "copied") for each in memory[name]]
         own = {(each.role, each.position): each for each in bound}
         self.inputs = tuple(own.get(("input", position)) for position in range(len(document["inputs"])))
         self.outputs = tuple(own.get(("output", position)) for position in range(len(document["outputs"])))
-        self._taken = [part for part in self.inputs if part is not None]
-        self._given = [position for position, part in enumerate(self.inputs) if part is not None]
-        self._made = [part for part in self.outputs if part is not None]
-        parts = [part for part in (*self.inputs, *self.outputs) if part is not None]
+        self._taken = [shard for shard in self.inputs if shard is not None]
+        self._given = [position for position, shard in enumerate(self.inputs) if shard is not None]
+        self._made = [shard for shard in self.outputs if shard is not None]
+        shards = [shard for shard in (*self.inputs, *self.outputs) if shard is not None]
         # Where the tensors that are given, then those that are made, go among the addresses.
-        self.order = [parts.index(each) for each in bound]
+        self.order = [shards.index(each) for each in bound]
         self._is_simple = len(self.outputs) == len(self._made) == 1
 
     def __call__(self, *inputs: Tensor | None, out: Sequence[Tensor] | Tensor | None = None) -> Any:
-        """`out`: tensors for the outputs of which this rank has a part; new ones otherwise."""
+        """`out`: tensors for the outputs of which this rank has a shard; new ones otherwise."""
         stream, capturing = raw_stream(self.device), is_capturing()
         problem = self._problem(inputs)
         made: Sequence[Tensor] = ()
         if problem is None and out is None:
-            made = [empty(part.shape, part.strides, part.dtype, self.device) for part in self._made]
+            made = [empty(shard.shape, shard.strides, shard.dtype, self.device) for shard in self._made]
         elif problem is None and out is not None:
             made = (out,) if isinstance(out, torch.Tensor) else out
             problem = self._misfits(made, self._made, "outputs")
@@ -134,7 +134,7 @@ class TorchPlan:
         if self._is_simple:
             return made[0]
         results = iter(made)
-        return tuple(None if part is None else next(results) for part in self.outputs)
+        return tuple(None if shard is None else next(results) for shard in self.outputs)
 
     def _problem(self, inputs: Sequence[Tensor | None]) -> Refusal | None:
         if current_device() != self.device:
@@ -150,33 +150,33 @@ class TorchPlan:
                     return self._misfit("inputs", "a tensor that requires a gradient", expected)
         return problem
 
-    def _misfits(self, tensors: Sequence[Any], parts: Sequence[Part], what: str) -> Refusal | None:
-        if len(tensors) != len(parts):
-            return self._misfit(what, str(len(tensors)), str(len(parts)))
+    def _misfits(self, tensors: Sequence[Any], shards: Sequence[Shard], what: str) -> Refusal | None:
+        if len(tensors) != len(shards):
+            return self._misfit(what, str(len(tensors)), str(len(shards)))
         device = self.device
-        for tensor, part in zip(tensors, parts):
+        for tensor, shard in zip(tensors, shards):
             if not isinstance(tensor, torch.Tensor):
-                return self._misfit(part.name, type(tensor).__name__, str(part))
+                return self._misfit(shard.name, type(tensor).__name__, str(shard))
             if (
-                tensor.shape != part.shape
-                or tensor.dtype is not part.dtype
+                tensor.shape != shard.shape
+                or tensor.dtype is not shard.dtype
                 or tensor.get_device() != device
-                or not (tensor.stride() == part.strides or _same_places(tensor, part))
+                or not (tensor.stride() == shard.strides or _same_places(tensor, shard))
             ):
                 found = f"{tensor.dtype} {list(tensor.shape)} with strides {list(tensor.stride())} on {tensor.device}"
-                return self._misfit(part.name, found, f"{part} on cuda:{device}")
+                return self._misfit(shard.name, found, f"{shard} on cuda:{device}")
             if tensor.data_ptr() % ALIGNMENT:
-                return self._misfit(part.name, f"an address that {ALIGNMENT} does not divide", "clone the tensor")
+                return self._misfit(shard.name, f"an address that {ALIGNMENT} does not divide", "clone the tensor")
         return None
 
     def _misfit(self, what: str, found: str, expected: str) -> Refusal:
-        fix = "pass this rank's part as the plan has it: plan.inputs and plan.outputs list the parts"
+        fix = "pass this rank's shard as the plan has it: plan.inputs and plan.outputs list the shards"
         return Refusal("plan-mismatch", f"{self.folder}, {what}", found, expected, fix)
 
 
-def _same_places(tensor: Tensor, part: Part) -> bool:
+def _same_places(tensor: Tensor, shard: Shard) -> bool:
     """Strides of axes of one element do not matter."""
-    pairs = zip(part.shape, tensor.stride(), part.strides)
+    pairs = zip(shard.shape, tensor.stride(), shard.strides)
     return all(extent == 1 or own == wanted for extent, own, wanted in pairs)
 
 

@@ -19,7 +19,8 @@ export default program(defaults, ({ devices, params: { M, K, N0, N1, N2, N3, ROW
   for (const output of outputs) f.output(output);
 
   const mesh = DeviceMesh.range(devices);
-  for (const tensor of [a, ...weights, ...results, ...(gathered === null ? [] : [gathered])]) tensor.setDeviceMesh(mesh);
+  for (const tensor of [a, ...weights, ...results, ...(gathered === null ? [] : [gathered])])
+    tensor.setDeviceMesh(mesh);
   a.axis(0).parallelize("DIDx");
   for (const tensor of [...results, ...(gathered === null ? [] : [gathered])]) tensor.axis(0).parallelize("Stream");
   return f;

@@ -1,0 +1,117 @@
+"""
+One rank on fake GPUs that meets something wrong, which is named: what it is refused, or reports, as JSON. Folders of
+two plans follow: the first is right.
+"""
+
+import ctypes
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[2] / "python/src"), str(Path(__file__).parent)]
+
+from braid_torch import Refusal  # noqa: E402
+from braid_torch.plan import read_plan  # noqa: E402
+from braid_torch.run import Runner  # noqa: E402
+from braid_torch.session import Session  # noqa: E402
+from files_group import Files  # noqa: E402
+
+case, first, second = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+
+
+def runner_of(folder: Path, timeout: float = 0) -> tuple[Runner, tuple[int, ...]]:
+    session = Session(Files(first.parent / f"group-{case}", rank, size), rank)
+    runner = Runner(session, read_plan(folder), str(folder), timeout)
+    memory = runner.own["memory"]
+    bound = [*memory["in"], *memory["out"], *memory["copied"]]
+    return runner, tuple(session.gpu.allocate(max(16, each["bytes"]), each["name"]) for each in bound)
+
+
+def other_plan() -> None:
+    runner_of(second if rank == 1 else first)
+
+
+def of_another_kind() -> None:
+    runner_of(second)
+
+
+def first_in_capture() -> None:
+    runner, addresses = runner_of(first)
+    runner.run(addresses, runner._capturing, capturing=True)
+
+
+def one_rank_refuses() -> dict[str, object]:
+    """Rank 0's second call does not fit. The others hear of it in their second or third."""
+    runner, addresses = runner_of(first)
+    said = []
+    for call in range(4):
+        try:
+            if rank == 0 and call == 1:
+                runner.refuse("a shape that does not fit", runner._capturing)
+                said.append([call, "its own"])
+            else:
+                runner.run(addresses, runner._capturing)
+        except Refusal as refusal:
+            said.append([call, refusal.code, refusal.found.split(", call ")[1]])
+        runner.session.group.all_gather(b"")
+    return {
+        "said": said,
+        "runs": runner.counts.runs,
+        "left": len(list(Path("/dev/shm").glob(f"braid-refusals-{os.getpid()}-*"))),
+    }
+
+
+def after_fork() -> None:
+    runner, _ = runner_of(first)
+    child = os.fork()
+    if child == 0:
+        try:
+            runner.session.require_same_process()
+        except Refusal as refusal:
+            os._exit(0 if "spawn" in refusal.fix else 1)
+        os._exit(2)
+    raise Refusal("forked", "", str(os.waitpid(child, 0)[1]), "0")
+
+
+def stuck() -> dict[str, object]:
+    """Rank 1 makes no call. The fake driver gives up after FAKE_CUDA_PATIENCE; a real one would wait on."""
+    runner, addresses = runner_of(first, timeout=0.3)
+    reports: list[list[str]] = []
+    runner.session.watch.on_stuck = reports.append
+    if rank == 0:
+        runner.run(addresses, runner._capturing)
+        end = time.monotonic() + 10
+        while not reports and time.monotonic() < end:
+            time.sleep(0.01)
+    runner.session.group.all_gather(b"")
+    return {"reports": reports}
+
+
+def moving() -> dict[str, object]:
+    """A stream that waits at every look, in one run after the other, is not stuck."""
+    runner, _ = runner_of(first, timeout=0.2)
+    reports: list[list[str]] = []
+    runner.session.watch.on_stuck = reports.append
+    words = runner.session.watch._watched[0]._words
+    waiting = next(i for i, command in enumerate(runner.own["commands"]) if command["kind"] == "waitSignal")
+    end = time.monotonic() + 0.6
+    while time.monotonic() < end:
+        words[1] = ctypes.c_uint32(waiting + 1).value
+        runner.counts.runs += 1
+        time.sleep(0.02)
+    before = len(reports)
+    time.sleep(0.5)
+    return {"before": before, "after": len(reports)}
+
+
+try:
+    answer = globals()[case]()
+except Refusal as refusal:
+    answer = {"code": refusal.code, "found": refusal.found, "expected": refusal.expected, "fix": refusal.fix}
+print(json.dumps(answer))
+# Streams of the fake driver may still wait.
+sys.stdout.flush()
+os._exit(0)
