@@ -9,10 +9,12 @@ import os
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 sys.path[:0] = [str(Path(__file__).parents[2] / "python/src"), str(Path(__file__).parent)]
 
 from braid_torch import Refusal  # noqa: E402
+from braid_torch.cuda import driver as cu  # noqa: E402
 from braid_torch.plan import read_plan  # noqa: E402
 from braid_torch.run import Runner  # noqa: E402
 from braid_torch.session import Session  # noqa: E402
@@ -36,6 +38,36 @@ def other_plan() -> None:
 
 def of_another_kind() -> None:
     runner_of(second)
+
+
+def other_host() -> None:
+    with mock.patch("braid_torch.session._host", lambda: str(rank)):
+        runner_of(first)
+
+
+def no_sharing() -> None:
+    """The driver of rank 1 maps no memory of others."""
+    with mock.patch.object(cu.driver(), "cuIpcOpenMemHandle_v2", lambda *_: 801 if rank == 1 else 0):
+        runner_of(first)
+
+
+def too_little_memory() -> dict[str, object]:
+    """Rank 1 has too little for a plan. Later plans that need less than that get memory all the same."""
+    session = Session(Files(first.parent / f"group-{case}", rank, size), rank)
+    small = session.symmetric([64, 64])
+    reclaimed: list[int] = []
+    session.gpu.reclaim = lambda: reclaimed.append(rank)
+    try:
+        session.symmetric([1 << 20, 8 << 30])
+    except Refusal as refusal:
+        code, found = refusal.code, refusal.found
+    again = session.symmetric([1 << 20, 1 << 20])
+    ctypes.memset(again[rank], rank + 1, 1 << 20)
+    session.group.all_gather(b"")
+    last = [ctypes.string_at(address + (1 << 20) - 1, 1)[0] for address in again]
+    session.group.all_gather(b"")
+    moved = small[rank] != again[rank]
+    return {"code": code, "found": found, "moved": moved, "last": last, "reclaimed": reclaimed}
 
 
 def first_in_capture() -> None:

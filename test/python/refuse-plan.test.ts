@@ -64,6 +64,22 @@ describe.skipIf(obstacle !== null)("braid_torch refuses on every rank", () => {
     }
   });
 
+  it("a group that spans hosts, and GPUs that do not share memory", async () => {
+    const code = "backend-unavailable";
+    for (const answer of await refused("other_host")) {
+      expect(answer).toMatchObject({ code, found: "rank 1 is on another host than rank 0" });
+    }
+    for (const answer of await refused("no_sharing")) {
+      expect(answer).toMatchObject({ code, fix: expect.stringContaining("nvidia-smi topo") as unknown });
+    }
+  });
+
+  it("a plan that needs more memory than a rank has; smaller ones after it get theirs", async () => {
+    for (const [rank, answer] of (await refused("too_little_memory")).entries()) {
+      expect(answer).toMatchObject({ code: "gpu-memory", moved: true, last: [1, 2], reclaimed: rank === 1 ? [1] : [] });
+    }
+  });
+
   it("a first call inside a capture, and a session after fork", async () => {
     for (const answer of await refused("first_in_capture")) expect(answer).toMatchObject({ code: "plan-mismatch" });
     for (const answer of await refused("after_fork")) expect(answer).toMatchObject({ code: "forked", found: "0" });

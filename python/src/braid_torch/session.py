@@ -11,7 +11,7 @@ from .cuda.gemms import Gemms
 from .cuda.gpu import Gpu
 from .cuda.heap import allocate_shared
 from .cuda.kernels import Kernels
-from .group import Group, agree, same
+from .group import Group, agree
 from .places import WORD_BYTES, aligned
 from .refusal import Refusal
 from .refusals import SharedRefusals
@@ -27,7 +27,7 @@ class Session:
     def __init__(self, group: Group, ordinal: int) -> None:
         self.group, self._process = group, os.getpid()
         self.lock = threading.RLock()
-        same(group, "the host of a rank", _host(), "a plan runs on one host: split the group by host")
+        _require_one_host(group)
         self.gpu = agree(group, "opening its GPU", lambda: Gpu(group.rank, ordinal))
         self.kernels = Kernels(self.gpu)
         self.refusals, self.watch = SharedRefusals(group), Watch()
@@ -56,8 +56,10 @@ class Session:
         signals that its own memory is free, and ends when no peer uses it any more. Collective.
         """
         if any(count > given for count, given in zip(counts, self._symmetric_bytes)):
-            self._symmetric_bytes = [max(*each) for each in zip(counts, self._symmetric_bytes)]
-            self._symmetric = allocate_shared(self.gpu, self.group, self._symmetric_bytes[self.group.rank])
+            needed = [max(*each) for each in zip(counts, self._symmetric_bytes)]
+            # Both change together, or, where a rank has too little memory, neither does.
+            self._symmetric = allocate_shared(self.gpu, self.group, needed[self.group.rank])
+            self._symmetric_bytes = needed
         return self._symmetric
 
     def words(self, counts: list[int]) -> list[int]:
@@ -81,6 +83,14 @@ class Session:
         if os.getpid() != self._process:
             fix = 'start processes with the method "spawn"'
             raise Refusal("backend-unavailable", "a process after fork", "a GPU of its parent", "its own", fix)
+
+
+def _require_one_host(group: Group) -> None:
+    hosts = [each.decode() for each in group.all_gather(_host().encode())]
+    other = next((rank for rank, host in enumerate(hosts) if host != hosts[0]), None)
+    if other is not None:
+        found, fix = f"rank {other} is on another host than rank 0", "split the group by host"
+        raise Refusal("backend-unavailable", "the process group", found, "ranks of one host", fix)
 
 
 def _host() -> str:

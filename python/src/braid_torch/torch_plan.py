@@ -58,7 +58,8 @@ def session_of(group: Any = None) -> Session:
     if (name, ordinal) not in _sessions:
         # PyTorch's context first, so that both use the same one.
         torch.cuda.init()
-        _sessions[name, ordinal] = Session(ranks, ordinal)
+        session = _sessions[name, ordinal] = Session(ranks, ordinal)
+        session.gpu.reclaim = torch.cuda.empty_cache
     return _sessions[name, ordinal]
 
 

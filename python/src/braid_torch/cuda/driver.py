@@ -32,6 +32,7 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "cuCtxGetStreamPriorityRange": (OUT32, OUT32),
     "cuMemGetInfo_v2": (OUTSIZE, OUTSIZE),
     "cuMemAlloc_v2": (OUT64, SIZE),
+    "cuMemFree_v2": (U64,),
     "cuMemHostAlloc": (OUT64, SIZE, U32),
     "cuIpcGetMemHandle": (ctypes.POINTER(IpcHandle), U64),
     "cuIpcOpenMemHandle_v2": (OUT64, IpcHandle, U32),

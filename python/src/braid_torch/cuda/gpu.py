@@ -15,6 +15,8 @@ class Gpu:
 
     def __init__(self, rank: int, ordinal: int) -> None:
         self.rank, self.ordinal = rank, ordinal
+        # Frees memory that this process keeps without using it; PyTorch's allocator does.
+        self.reclaim: Callable[[], None] | None = None
         self.raw: Any = cu.driver()
         self.check: Callable[[int, str], None] = cu.checker(rank)
         self.call("cuInit", 0)
@@ -59,13 +61,16 @@ class Gpu:
             return 0
         address = cu.U64()
         status = self.raw.cuMemAlloc_v2(ctypes.byref(address), count)
+        if status == cu.CUDA_ERROR_OUT_OF_MEMORY and self.reclaim is not None:
+            self.reclaim()
+            status = self.raw.cuMemAlloc_v2(ctypes.byref(address), count)
         if status == cu.CUDA_ERROR_OUT_OF_MEMORY:
             free, total = cu.SIZE(), cu.SIZE()
             self.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
             found = (
                 f"{count / 2**30:.2f} GiB for {what}; {free.value / 2**30:.2f} of {total.value / 2**30:.2f} GiB free"
             )
-            fix = "torch.cuda.empty_cache() frees what PyTorch holds without using it; or use smaller sizes"
+            fix = "use smaller sizes, or fewer shapes: every plan keeps its memory until the process ends"
             raise Refusal("gpu-memory", f"rank {self.rank}, {self.name}", found, "enough free memory", fix)
         self.check(status, "cuMemAlloc")
         return address.value
