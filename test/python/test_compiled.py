@@ -1,5 +1,6 @@
 """plan_folder: who compiles, what is found again, and what every rank is told. Ranks are threads."""
 
+import json
 import os
 import stat
 import sys
@@ -12,6 +13,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "python/src"))
 
+from braid_torch import compiled  # noqa: E402
 from braid_torch.compiled import Problem, plan_folder  # noqa: E402
 from braid_torch.refusal import Refusal  # noqa: E402
 
@@ -25,6 +27,14 @@ if "--set=M=0" in sys.argv:
     sys.exit("error[bad-extent]: no rows")
 pathlib.Path(sys.argv[-1], "plan.json").write_text("{}")
 """
+
+
+def read(folder: Path) -> str:
+    """Of a plan, only whether it is JSON."""
+    try:
+        return str(json.loads((folder / "plan.json").read_text()))
+    except ValueError as error:
+        raise Refusal("plan-invalid", str(folder), str(error), "a JSON document") from None
 
 
 class Threads:
@@ -68,9 +78,9 @@ class PlanFolder(unittest.TestCase):
         self.compiler.write_text(COMPILER)
         self.compiler.chmod(self.compiler.stat().st_mode | stat.S_IXUSR)
         names = {"BRAID_COMPILER": str(self.compiler), "XDG_CACHE_HOME": f"{folder.name}/cache", "BRAID_PLANS": ""}
-        patch = mock.patch.dict(os.environ, names)
-        patch.start()
-        self.addCleanup(patch.stop)
+        for patch in (mock.patch.dict(os.environ, names), mock.patch.object(compiled, "read_plan", read)):
+            patch.start()
+            self.addCleanup(patch.stop)
 
     def calls(self) -> list[str]:
         log = Path(f"{self.compiler}.log")
@@ -93,12 +103,39 @@ class PlanFolder(unittest.TestCase):
         self.assertEqual(len(list((self.root / "cache/braid/plans").iterdir())), 1)
 
     def test_shipped_plans_come_first(self) -> None:
-        (compiled, _) = on_ranks([PROBLEM, PROBLEM])
+        (made, _) = on_ranks([PROBLEM, PROBLEM])
         shipped = self.root / "shipped"
-        Path(str(compiled)).parent.rename(shipped)
+        Path(str(made)).parent.rename(shipped)
         with mock.patch.dict(os.environ, {"BRAID_PLANS": str(shipped)}):
-            self.assertEqual(on_ranks([PROBLEM, PROBLEM]), [shipped / Path(str(compiled)).name] * 2)
+            self.assertEqual(on_ranks([PROBLEM, PROBLEM]), [shipped / Path(str(made)).name] * 2)
         self.assertEqual(len(self.calls()), 1)
+
+    def test_a_plan_that_was_cut_off_is_made_again(self) -> None:
+        (folder, _) = on_ranks([PROBLEM, PROBLEM])
+        (Path(str(folder)) / "plan.json").write_text("{")
+        self.assertEqual(on_ranks([PROBLEM, PROBLEM]), [folder, folder])
+        self.assertEqual((Path(str(folder)) / "plan.json").read_text(), "{}")
+        self.assertEqual(len(self.calls()), 2)
+
+    def test_a_plan_that_another_job_has_made_meanwhile_stays(self) -> None:
+        target, unfinished = self.root / "target", self.root / "unfinished"
+        for folder in (target, unfinished):
+            folder.mkdir()
+            (folder / "plan.json").write_text("{}")
+        (target / "of another job").touch()
+        compiled._put(unfinished, target)
+        self.assertTrue((target / "of another job").exists())
+
+    def test_another_profile_is_another_plan(self) -> None:
+        profile = self.root / "profile.json"
+        folders = set()
+        for text in ("slow", "fast", "slow"):
+            profile.write_text(text)
+            with mock.patch.dict(os.environ, {"BRAID_PROFILE": str(profile)}):
+                (folder, _) = on_ranks([PROBLEM, PROBLEM])
+                folders.add(folder)
+        self.assertEqual(len(folders), 2)
+        self.assertEqual({Path(str(folder)).parent for folder in folders}, {self.root / "cache/braid/plans"})
 
     def test_every_rank_hears_why_there_is_no_plan(self) -> None:
         wrong = Problem("all-gather-matmul", (("M", "0"),))

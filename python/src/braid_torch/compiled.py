@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from .cuda.gpu import Gpu
 from .group import Group, agree, same
+from .plan import read_plan
 from .refusal import Refusal
 
 # From the start of the compiler; on a busy machine Node alone takes seconds.
@@ -40,23 +42,42 @@ class Problem:
 def plan_folder(problem: Problem, gpu: Gpu, group: Group) -> Path:
     """Collective: rank 0 compiles. Raises Refusal on every rank."""
     same(group, "the call", str(problem), "call it with the same shapes and dtypes on all ranks, in the same order")
-    profile = _profile(gpu, group.size)
-    name = f"{problem}-{group.size}x-sm{gpu.capability}-{gpu.multiprocessors}-{profile}"
-    places = [Path(root) / name for root in (os.environ.get("BRAID_PLANS", ""), _cache()) if root]
 
     def find() -> str:
         if group.rank != 0:
             return ""
-        known = next((place for place in places if (place / "plan.json").exists()), None)
-        return str(known or _compile(problem, gpu, group.size, profile, places[-1]))
+        profile = _profile(gpu, group.size)
+        name = f"{problem}-{group.size}x-sm{gpu.capability}-{gpu.multiprocessors}-{_version(problem, profile)}"
+        shipped, cached = os.environ.get("BRAID_PLANS", ""), Path(_cache()) / name
+        if shipped and (Path(shipped) / name / "plan.json").exists():
+            return str(Path(shipped) / name)
+        return str(cached if _is_whole(cached) else _compile(problem, gpu, group.size, profile, cached))
 
     found = agree(group, f"compiling {problem}", find)
     return Path(group.all_gather(found.encode())[0].decode())
 
 
+def _is_whole(folder: Path) -> bool:
+    """False for a plan that was cut off, or that another version wrote: it is made again."""
+    try:
+        return (folder / "plan.json").exists() and read_plan(folder) is not None
+    except Refusal:
+        return False
+
+
+def _source(problem: Problem) -> Path:
+    return Path(__file__).parent / "programs" / f"{problem.program}.ts"
+
+
+def _version(problem: Problem, profile: str) -> str:
+    """Of all that a plan is made of besides the problem and the GPU. A profile is a name or a file."""
+    measured = Path(profile).read_bytes() if Path(profile).is_file() else profile.encode()
+    parts = (_source(problem).read_bytes(), " ".join(PROGRAMS[problem.program]).encode(), measured)
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
+
+
 def _compile(problem: Problem, gpu: Gpu, devices: int, profile: str, target: Path) -> Path:
     compiler = shlex.split(os.environ.get("BRAID_COMPILER", "npx --no-install braid"))
-    source = Path(__file__).parent / "programs" / f"{problem.program}.ts"
     target.parent.mkdir(parents=True, exist_ok=True)
     # Beside the target, so that it can be renamed.
     unfinished = Path(tempfile.mkdtemp(prefix=".plan-", dir=target.parent))
@@ -65,18 +86,28 @@ def _compile(problem: Problem, gpu: Gpu, devices: int, profile: str, target: Pat
     schedule = ["--schedule-choice=auto", f"--profile={profile}"]
     flags = [f"--devices={devices}", *settings, *PROGRAMS[problem.program], *size, *schedule]
     try:
-        command = [*compiler, "compile", str(source), *flags, "-o", str(unfinished)]
+        command = [*compiler, "compile", str(_source(problem)), *flags, "-o", str(unfinished)]
         try:
             ended = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise _no_compiler(problem, str(error)) from None
         if ended.returncode:
             raise _no_compiler(problem, ended.stderr.strip() or f"status {ended.returncode}")
-        shutil.rmtree(target, ignore_errors=True)
-        unfinished.rename(target)
+        _put(unfinished, target)
         return target
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _put(unfinished: Path, target: Path) -> None:
+    """Another job may have made the same plan meanwhile, and be reading it: the first one stays."""
+    if not _is_whole(target):
+        shutil.rmtree(target, ignore_errors=True)
+    try:
+        unfinished.rename(target)
+    except OSError:
+        if not _is_whole(target):
+            raise
 
 
 def _no_compiler(problem: Problem, found: str) -> Refusal:
