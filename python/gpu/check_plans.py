@@ -341,6 +341,55 @@ if os.environ.get("BRAID_COMPILER"):
 
     check("install, also under torch.compile", installed)
 
+    def async_tp_gathers() -> str:
+        """The shapes of PyTorch's AsyncTPTest: values and strides of the fused op against the library's."""
+        said = []
+        for dim in range(3):
+            a = randn(8, 64, 32, seed=rank, dtype=torch.float32)
+            inner = 32 * (world if dim == 2 else 1)
+            bs = [randn(inner, 16, seed=40 + i, dtype=torch.float32) for i in range(3)]
+            ways = torch_others.gather_ways(dim, dist.group.WORLD, True)
+            whole, expected = ways["all_gather and torch.mm"](a, bs)
+            found_whole, found = torch.ops.symm_mem.fused_all_gather_matmul(a, bs, dim, GROUP)
+            for own, other in zip((found_whole, *found), (whole, *expected), strict=True):
+                said.append(same(own, other, 1e-4))
+                assert own.stride() == other.stride(), (dim, own.stride(), other.stride())
+        return ", ".join(sorted(set(said)))
+
+    def async_tp_scatters() -> str:
+        said = []
+        for dim in range(3):
+            a = randn(8, 64, 1024, seed=rank, dtype=torch.float32)
+            b = randn(1024, 16, seed=9, dtype=torch.float32)
+            expected = torch_others.scatter_ways("avg", dim, dist.group.WORLD)["torch.mm and reduce_scatter"](a, [b])
+            found = torch.ops.symm_mem.fused_matmul_reduce_scatter(a, b, "avg", dim, GROUP)
+            said.append(same(found, expected, 1e-4))
+            assert found.stride() == expected.stride(), (dim, found.stride(), expected.stride())
+        return ", ".join(sorted(set(said)))
+
+    def gradients_of_linears() -> str:
+        """In float32, against one process that has everything."""
+        rows, width, hidden = 64 * world, 96, 128
+        x = randn(rows, width, seed=1, dtype=torch.float32)
+        up = randn(hidden, width, seed=2, dtype=torch.float32)
+        down = randn(width, hidden, seed=3, dtype=torch.float32)
+        whole = [each.clone().requires_grad_() for each in (x, up, down)]
+        ((torch.tanh(whole[0] @ whole[1].t()) @ whole[2].t()) ** 2).sum().backward()
+        own = [each.chunk(world, dim)[rank].contiguous().requires_grad_() for each, dim in ((x, 0), (up, 0), (down, 1))]
+        hidden_part = torch.tanh(braid_torch.column_parallel_linear(own[0], own[1], GROUP))
+        (braid_torch.row_parallel_linear(hidden_part, own[2], GROUP) ** 2).sum().backward()
+        for found, expected, dim in zip(own, whole, (0, 0, 1), strict=True):
+            same(found.grad, expected.grad.chunk(world, dim)[rank], 1e-4)
+        main = torch.nn.Parameter(own[1].detach().bfloat16())
+        main.main_grad = torch.zeros(main.shape, device="cuda")
+        braid_torch.column_parallel_linear(own[0].detach().bfloat16(), main, GROUP).sum().backward()
+        assert main.grad is None and main.main_grad.abs().sum() > 0
+        return "close"
+
+    check("PyTorch's AsyncTPTest, gathers", async_tp_gathers)
+    check("PyTorch's AsyncTPTest, scatters", async_tp_scatters)
+    check("gradients of linear layers", gradients_of_linears)
+
 
 if rank == 0 and len(sys.argv) > 2:
     Path(sys.argv[2]).write_text(
