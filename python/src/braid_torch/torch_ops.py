@@ -25,6 +25,9 @@ from .torch_plan import ALIGNMENT, TorchPlan, empty, is_capturing, load, raw_str
 DTYPES = {torch.bfloat16: "bfloat16", torch.float16: "half", torch.float32: "float"}
 # Weights that share a gather.
 MOST_WEIGHTS = 4
+# Shapes of a group for which plans are made and measured. A loop with a new length in every step would otherwise
+# compile in every step.
+MOST_SHAPES = 256
 
 Shape = tuple[int, ...]
 Key = tuple[Any, ...]
@@ -47,6 +50,7 @@ def all_gather_matmul(
     key = ("all_gather_matmul", group_name, gather_dim, return_a, *_operands(a, weights))
     way = _ways.get(key)
     if way is None:
+        _require_axis("gather_dim", gather_dim, a)
         own = functools.partial(_gather_plan, a, weights, gather_dim, return_a)
         way = _decide(key, a, weights, gather_ways(gather_dim, _group(group_name), return_a), own)
     result: tuple[Tensor | None, list[Tensor]] = way(a, weights)
@@ -62,6 +66,7 @@ def matmul_reduce_scatter(a: Tensor, b: Tensor, reduce_op: str, scatter_dim: int
     way = _ways.get(key)
     if way is None:
         _require_reduction(reduce_op)
+        _require_axis("scatter_dim", scatter_dim, a)
         _require_parts(a, b, scatter_dim, group_name)
         own = functools.partial(_scatter_plan, a, b, scatter_dim, reduce_op)
         way = _decide(key, a, (b,), scatter_ways(reduce_op, scatter_dim, _group(group_name)), own)
@@ -104,7 +109,11 @@ def _decide(
     """Collective, at the first call of a key."""
     group = _group(key[1])
     if is_capturing():
-        _tell(key, "its first call is inside a capture: call it once before")
+        _tell(key, group, "its first call is inside a capture: call it once before")
+        return next(iter(others.values()))
+    if sum(each[1] == key[1] for each in _names) >= MOST_SHAPES:
+        reason = f"this group has called {MOST_SHAPES} other shapes; pad to fewer lengths"
+        _tell(("further shapes", key[1]), group, reason)
         return next(iter(others.values()))
     ways = dict(others)
     planned = own(dist.get_world_size(group))
@@ -116,7 +125,7 @@ def _decide(
         except Refusal as refusal:
             if refusal.code == "program-differs":
                 raise
-            _tell(key, str(refusal))
+            _tell(key, group, str(refusal))
     name = fastest({each: functools.partial(way, a, weights) for each, way in ways.items()}, group)
     _names[key], _ways[key], _measured[key] = name, ways[name], ways
     return ways[name]
@@ -246,17 +255,24 @@ def _require_reduction(reduce_op: str) -> None:
         raise ValueError(f"reduce_op: found {reduce_op!r}, expected 'sum' or 'avg'")
 
 
+def _require_axis(name: str, axis: int, a: Tensor) -> None:
+    """As PyTorch's ops: an axis counted from the end is refused."""
+    if not 0 <= axis < a.dim():
+        raise ValueError(f"{name}: found {axis}, expected 0 to {a.dim() - 1}")
+
+
 def _require_parts(a: Tensor, b: Tensor, scatter_dim: int, group_name: str) -> None:
     """Rows that do not divide hang PyTorch's own op in its next call."""
     size = dist.get_world_size(_group(group_name))
     shape = (*a.shape[:-1], b.shape[-1])
-    if 0 <= scatter_dim < len(shape) and shape[scatter_dim] % size:
+    if shape[scatter_dim] % size:
         found = f"{shape[scatter_dim]} along axis {scatter_dim}"
         raise Refusal("plan-mismatch", "matmul_reduce_scatter", found, f"a multiple of {size}", "pad the tensor")
 
 
-def _tell(key: Key, reason: str) -> None:
-    if key not in _told and dist.get_rank() == 0:
+def _tell(key: Key, group: Any, reason: str) -> None:
+    """Once, on the first rank of the group."""
+    if key not in _told and dist.get_rank(group) == 0:
         warnings.warn(f"braid_torch leaves {' '.join(map(str, key))} to PyTorch: {reason}", stacklevel=4)
     _told.add(key)
 

@@ -1,0 +1,150 @@
+"""What the fused ops decide at the first call of a shape. PyTorch is a stand-in: nothing here computes."""
+
+import math
+import sys
+import unittest
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "python/src"))
+TORCH = mock.MagicMock()
+NAMES = ("torch", "torch.distributed", "torch.distributed._symmetric_memory")
+sys.modules.update(dict.fromkeys(NAMES, TORCH))
+TORCH.distributed, TORCH.is_grad_enabled.return_value = TORCH, False
+
+from braid_torch import torch_ops  # noqa: E402
+from braid_torch.refusal import Refusal  # noqa: E402
+
+
+class Tensor:
+    """A contiguous one of bfloat16, or a transposed view of one."""
+
+    dtype, requires_grad = TORCH.bfloat16, False
+
+    def __init__(self, *shape: int, by_rows: bool = True) -> None:
+        self.shape, self._by_rows = shape, by_rows
+
+    def stride(self) -> tuple[int, ...]:
+        strides = tuple(math.prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
+        return strides if self._by_rows else (1, self.shape[0])
+
+    def dim(self) -> int:
+        return len(self.shape)
+
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    def is_contiguous(self) -> bool:
+        return self._by_rows
+
+    def t(self) -> "Tensor":
+        return Tensor(*reversed(self.shape), by_rows=not self._by_rows)
+
+
+def library(a: Tensor, weights: list[Tensor]) -> str:
+    return "by the library"
+
+
+class Decisions(unittest.TestCase):
+    def setUp(self) -> None:
+        self.plans: list[str] = []
+        self.measured: list[list[str]] = []
+        self.rank = 0
+
+        def plan_folder(problem: object, gpu: object, group: object) -> str:
+            self.plans.append(str(problem))
+            return "folder"
+
+        def fastest(candidates: dict[str, object], group: object) -> str:
+            self.measured.append(list(candidates))
+            return next(iter(candidates))
+
+        for known in (torch_ops._ways, torch_ops._measured, torch_ops._names):
+            known.clear()
+        torch_ops._told.clear()
+        TORCH.get_world_size.return_value = 2
+        TORCH.get_rank.side_effect = lambda group=None: self.rank
+        self.compiler = mock.Mock(side_effect=plan_folder)
+        self.capturing = mock.Mock(return_value=False)
+        for name, stand_in in (
+            ("plan_folder", self.compiler),
+            ("fastest", fastest),
+            ("load", lambda folder, group: SimpleNamespace(runner=mock.Mock(), order=[], device=0)),
+            ("session_of", mock.Mock()),
+            ("is_capturing", self.capturing),
+            ("gather_ways", lambda *_: {"library": library}),
+            ("scatter_ways", lambda *_: {"library": library}),
+            ("_caller", lambda plan, dtype, results: lambda operands: ["by a plan"] * len(results)),
+        ):
+            patch = mock.patch.object(torch_ops, name, stand_in)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def gather(self, rows: int = 8, dim: int = 0, group: str = "0") -> object:
+        return torch_ops.all_gather_matmul(Tensor(rows, 4), [Tensor(4, 6, by_rows=False)], dim, group, False)
+
+    def test_the_first_call_of_a_shape_measures_and_later_ones_do_not(self) -> None:
+        for _ in range(3):
+            self.assertEqual(self.gather(), (None, ["by a plan"]))
+        self.assertEqual(self.measured, [["braid", "library"]])
+        self.assertEqual(self.plans, ["all-gather-matmul-m16-k4-n06-return_a0-rows0-dtypebfloat16"])
+        self.gather(16)
+        self.assertEqual(len(self.measured), 2)
+
+    def test_an_axis_counted_from_the_end_is_refused_as_by_pytorch(self) -> None:
+        with self.assertRaisesRegex(ValueError, "gather_dim: found -1, expected 0 to 1"):
+            self.gather(4, -1)
+        with self.assertRaisesRegex(ValueError, "scatter_dim: found -1, expected 0 to 1"):
+            torch_ops.matmul_reduce_scatter(Tensor(4, 4), Tensor(4, 4), "sum", -1, "0")
+        with self.assertRaisesRegex(ValueError, "gather_dim: found 2"):
+            self.gather(4, 2)
+        self.assertEqual(self.measured, [])
+
+    def test_the_last_axis_has_no_plan(self) -> None:
+        self.assertEqual(self.gather(8, 1), "by the library")
+        self.assertEqual(self.plans, [])
+
+    def test_without_a_compiler_pytorch_runs_and_the_first_rank_says_so_once(self) -> None:
+        self.compiler.side_effect = Refusal("compiler-failed", "problem", "no npx", "a plan")
+        for self.rank, said in ((1, 0), (0, 0)):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                torch_ops._ways.clear()
+                torch_ops._told.clear()
+                for _ in range(3):
+                    self.assertEqual(self.gather(), "by the library")
+                said = len(caught)
+            self.assertEqual(said, 1 if self.rank == 0 else 0)
+        self.assertIn("no npx", str(caught[0].message))
+
+    def test_shapes_that_differ_between_ranks_are_not_measured(self) -> None:
+        self.compiler.side_effect = Refusal("program-differs", "the call", "rank 0: a; rank 1: b", "the same")
+        with self.assertRaises(Refusal):
+            self.gather()
+        self.assertEqual(self.measured, [])
+
+    def test_a_first_call_inside_a_capture_decides_nothing(self) -> None:
+        self.capturing.return_value = True
+        with self.assertWarnsRegex(UserWarning, "first call is inside a capture"):
+            self.assertEqual(self.gather(), "by the library")
+        self.capturing.return_value = False
+        self.assertEqual(self.gather(), (None, ["by a plan"]))
+
+    def test_after_many_shapes_new_ones_are_left_to_pytorch(self) -> None:
+        with mock.patch.object(torch_ops, "MOST_SHAPES", 3):
+            for rows in (2, 4, 6):
+                self.gather(rows)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                for rows in (8, 10, 12, 8):
+                    self.assertEqual(self.gather(rows), "by the library")
+            self.assertEqual(self.gather(4), (None, ["by a plan"]))
+            self.assertEqual(self.gather(8, group="1"), (None, ["by a plan"]))
+        self.assertEqual(len(self.measured), 4)
+        self.assertEqual([str(each.message).split(": ")[1][:34] for each in caught], ["this group has called 3 other shap"])
+
+
+if __name__ == "__main__":
+    unittest.main()
