@@ -77,18 +77,39 @@ def first_in_capture() -> None:
 
 def one_rank_refuses() -> dict[str, object]:
     """Rank 0's second call does not fit. The others hear of it in their second or third."""
+    return calls({0: 1})
+
+
+def all_ranks_refuse() -> dict[str, object]:
+    """Each knows by itself: nobody hears of it again."""
+    return calls({0: 1, 1: 1})
+
+
+def ahead() -> dict[str, object]:
+    """Rank 0 queues all its calls, of which the third does not fit, before rank 1 begins."""
+    return calls({0: 2}, ahead=True)
+
+
+def calls(refused: dict[int, int], ahead: bool = False) -> dict[str, object]:
+    """Four, of which ranks refuse one each."""
     runner, addresses = runner_of(first)
     said = []
+    if ahead and rank == 1:
+        runner.session.group.all_gather(b"")
     for call in range(4):
         try:
-            if rank == 0 and call == 1:
+            if refused.get(rank) == call:
                 runner.refuse("a shape that does not fit", runner._capturing)
                 said.append([call, "its own"])
             else:
                 runner.run(addresses, runner._capturing)
         except Refusal as refusal:
-            said.append([call, refusal.code, refusal.found.split(", call ")[1]])
+            said.append([call, refusal.code, refusal.found.split(", call ")[1], refusal.fix])
+        if not ahead:
+            runner.session.group.all_gather(b"")
+    if ahead and rank == 0:
         runner.session.group.all_gather(b"")
+    runner.session.group.all_gather(b"")
     return {
         "said": said,
         "runs": runner.counts.runs,

@@ -91,7 +91,25 @@ describe.skipIf(obstacle !== null)("braid_torch refuses on every rank", () => {
     expect(other).toMatchObject({ runs: 4, left: 0 });
     const said = other?.["said"] as readonly unknown[];
     expect(said).toHaveLength(1);
-    expect(said[0]).toEqual([expect.any(Number), "peer-refused", "2: a shape that does not fit"]);
+    expect(said[0]).toEqual([
+      expect.any(Number),
+      "peer-refused",
+      "2: a shape that does not fit",
+      expect.stringMatching(/^the results of (this call|the call 1 before this one) are void on all ranks/),
+    ]);
+  });
+
+  it("a call that all ranks refuse: nobody hears of it twice, and the next call works", async () => {
+    for (const answer of await refused("all_ranks_refuse")) {
+      expect(answer).toEqual({ said: [[1, "its own"]], runs: 4, left: 0 });
+    }
+  });
+
+  it("a call of a rank that is ahead: the others hear of it when they come to it", async () => {
+    const [own, other] = await refused("ahead");
+    expect(own).toMatchObject({ said: [[2, "its own"]] });
+    const void_ = "the results of this call are void on all ranks";
+    expect(other).toMatchObject({ said: [[2, "peer-refused", "3: a shape that does not fit", void_]], runs: 4 });
   });
 });
 

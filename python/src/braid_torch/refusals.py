@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .group import Group, agree
 
-# Of each rank: how many calls it has refused, then its last message.
+# Of each rank: how many calls it has refused; then of each rank: the number of the last one; then its message.
 COUNT = struct.Struct("<Q")
 ROW_BYTES = 4096
 
@@ -34,36 +34,54 @@ class SharedRefusals:
             Path(path).unlink(missing_ok=True)
         self._counts = memoryview(self._memory)[: COUNT.size * self._size]
         self._seen = bytearray(self._counts)
+        # The calls that this rank has refused itself, while others may not have come to them.
+        self._own: set[int] = set()
 
     def _make(self, folder: str) -> str:
         if self._rank != 0:
             return ""
         descriptor, path = tempfile.mkstemp(prefix=f"braid-refusals-{os.getpid()}-", dir=folder)
         with os.fdopen(descriptor, "wb") as file:
-            file.truncate(self._size * (COUNT.size + ROW_BYTES))
+            file.truncate(self._size * (2 * COUNT.size + ROW_BYTES))
         return path
 
     def _map(self, path: str) -> mmap.mmap:
         with open(path, "r+b") as file:
             return mmap.mmap(file.fileno(), 0)
 
-    def post(self, message: str) -> None:
-        """To the others: this rank's own are raised where they arise."""
-        start = COUNT.size * self._size + ROW_BYTES * self._rank
+    def post(self, message: str, call: int) -> None:
+        """To the others: this rank's own are raised where they arise. `call`: its number, the same on all ranks."""
+        self._own.add(call)
+        start = self._row(self._rank)
         text = message.encode()[: ROW_BYTES - 1]
         self._memory[start : start + ROW_BYTES] = text.ljust(ROW_BYTES, b"\0")
+        COUNT.pack_into(self._memory, COUNT.size * (self._size + self._rank), call)
+        # Last, for readers that do not wait.
         place = COUNT.size * self._rank
         (count,) = COUNT.unpack_from(self._memory, place)
         COUNT.pack_into(self._memory, place, count + 1)
         COUNT.pack_into(self._seen, place, count + 1)
 
-    def news(self) -> str | None:
-        """The last message of another rank that has refused since this was called; None usually."""
+    def news(self, call: int) -> tuple[int, str] | None:
+        """
+        The number and message of a call that another rank has refused, up to this one, since this was last asked; None
+        usually. A rank that is ahead is heard when this one has come as far, and not if it has refused that call too.
+        """
         if self._counts == self._seen:
             return None
-        now = bytes(self._counts)
-        slices = (slice(COUNT.size * rank, COUNT.size * (rank + 1)) for rank in range(self._size))
-        rank = next(rank for rank, own in enumerate(slices) if now[own] != self._seen[own])
-        self._seen[:] = now
-        start = COUNT.size * self._size + ROW_BYTES * rank
-        return f"rank {rank}: " + self._memory[start : start + ROW_BYTES].rstrip(b"\0").decode(errors="replace")
+        found = None
+        for rank in range(self._size):
+            place = slice(COUNT.size * rank, COUNT.size * (rank + 1))
+            count = bytes(self._counts[place])
+            (refused,) = COUNT.unpack_from(self._memory, COUNT.size * (self._size + rank))
+            if count == self._seen[place] or refused > call:
+                continue
+            self._seen[place] = count
+            if refused not in self._own:
+                start = self._row(rank)
+                text = self._memory[start : start + ROW_BYTES].rstrip(b"\0").decode(errors="replace")
+                found = refused, f"rank {rank}: {text}"
+        return found
+
+    def _row(self, rank: int) -> int:
+        return 2 * COUNT.size * self._size + ROW_BYTES * rank

@@ -142,38 +142,47 @@ class Runner:
             session.gpu.make_current()
             if capturing:
                 return self._issue_into_capture(addresses, stream)
-            if stream != session.last_stream:
-                self._order_after_last(stream)
-            self.counts.runs += 1
-            entry = self._entries.get(addresses)
-            if entry is None:
-                self._first(addresses, stream)
-            else:
-                if not entry.graph:
-                    entry.graph = self._capture(entry)
-                self._entries.move_to_end(addresses)
-                self.counts.graphs += 1
-                status = self._launch(entry.graph, stream)
-                if status:
-                    session.gpu.check(status, "cuGraphLaunch")
-            refused = session.refusals.news()
+            self._queue(addresses, stream)
+            refused = session.refusals.news(session.calls)
             if refused is not None:
-                self._peer_refused(refused)
+                self._peer_refused(*refused)
+
+    def _queue(self, addresses: tuple[int, ...], stream: int) -> None:
+        session = self.session
+        session.calls += 1
+        if stream != session.last_stream:
+            self._order_after_last(stream)
+        self.counts.runs += 1
+        entry = self._entries.get(addresses)
+        if entry is None:
+            self._first(addresses, stream)
+        else:
+            if not entry.graph:
+                entry.graph = self._capture(entry)
+            self._entries.move_to_end(addresses)
+            self.counts.graphs += 1
+            status = self._launch(entry.graph, stream)
+            if status:
+                session.gpu.check(status, "cuGraphLaunch")
 
     def refuse(self, reason: str, stream: int) -> None:
         """Takes part in a run with memory of its own, so that peers do not wait, and tells them why it is void."""
-        with self.session.lock:
+        session = self.session
+        with session.lock:
+            session.gpu.make_current()
             self.counts.refused += 1
-            self.session.refusals.post(f"{self.folder}, call {self.counts.runs + 1}: {reason}")
+            session.refusals.post(f"{self.folder}, call {self.counts.runs + 1}: {reason}", session.calls + 1)
             if self._spare is None:
                 memory = self.own["memory"]
                 bound = [*memory["in"], *memory["out"], *memory["copied"]]
-                self._spare = tuple(self.session.gpu.allocate(each["bytes"], "a refused call") for each in bound)
-            self.run(self._spare, stream)
+                self._spare = tuple(session.gpu.allocate(each["bytes"], "a refused call") for each in bound)
+            self._queue(self._spare, stream)
 
-    def _peer_refused(self, refused: str) -> None:
+    def _peer_refused(self, call: int, refused: str) -> None:
         expected = "calls that every rank makes with tensors that fit"
-        fix = "the results of that call are void on all ranks; this call's are not"
+        before = self.session.calls - call
+        which = "this call" if before == 0 else f"the call {before} before this one"
+        fix = f"the results of {which} are void on all ranks{'' if before == 0 else '; those of this call are not'}"
         raise Refusal("peer-refused", self.folder, refused, expected, fix)
 
     def _issue_into_capture(self, addresses: tuple[int, ...], stream: int) -> None:

@@ -36,6 +36,8 @@ class Session:
         self._words_used = 0
         # By name: address and bytes.
         self._blocks: dict[str, tuple[int, int]] = {}
+        # Of all plans: every rank makes the same ones in the same order.
+        self.calls = 0
         # The caller's stream of the last run of any plan, and an event to order the next one after it.
         self.last_stream: int | None = None
         self.between = self.gpu.event()
