@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import random
 import signal
 import sys
 import threading
@@ -23,6 +24,9 @@ PASSED = 0x8000_0000
 LOOKS = 50
 # Between looks, in seconds.
 LONGEST, SHORTEST = 1.0, 0.02
+# Where graphs of PyTorch run a plan, nothing counts its runs. If a rank waits at one command for 99 % of each of them,
+# looks once a second would find it there a hundred times in a row within minutes.
+OF_CAPTURED = 0.05
 
 
 class Watch:
@@ -42,11 +46,17 @@ class Watch:
 
     def _look(self) -> None:
         while True:
-            least = min(each.timeout for each in self._watched)
-            time.sleep(min(LONGEST, max(SHORTEST, least / LOOKS)))
+            time.sleep(self.pause())
             for each in tuple(self._watched):
                 if each.is_stuck(time.monotonic()):
                     return self.on_stuck(each.report())
+
+
+    def pause(self) -> float:
+        """Until the next look: of random length, so that looks do not keep time with a loop."""
+        least = min(each.timeout for each in self._watched)
+        most = OF_CAPTURED if any(each.is_captured() for each in self._watched) else LONGEST
+        return min(most, max(SHORTEST, least / LOOKS)) * random.uniform(0.5, 1)
 
 
 class _Watched:
@@ -55,6 +65,9 @@ class _Watched:
         self._words = (ctypes.c_uint32 * len(runner.own["streams"])).from_address(progress)
         # By stream: its word, the runs that were queued then, and since when both are the same.
         self._since: dict[int, tuple[int, int, float]] = {}
+
+    def is_captured(self) -> bool:
+        return self._runner.counts.captured > 0
 
     def is_stuck(self, now: float) -> bool:
         runs = self._runner.counts.runs
