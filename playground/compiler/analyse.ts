@@ -58,6 +58,8 @@ interface Loaded {
   /** The texts that the user wrote, by rank; null if the programs are printed. */
   readonly containers: readonly ParsedContainer[] | null;
   readonly texts: readonly string[];
+  /** The texts before the user's edits of host programs. */
+  readonly printed: readonly string[];
   readonly isDump: boolean;
   /** Lines of the dump that the user opened; null for a program, and for host programs that the user changed. */
   readonly openedLines: LineOf | null;
@@ -161,6 +163,7 @@ function loadBuilt(
       warnings,
       containers: null,
       texts,
+      printed: texts,
       ...own,
     };
   }
@@ -168,7 +171,18 @@ function loadBuilt(
   const { signature } = lowerAll(hosts, { devices });
   requireMeshDevices(signature.tensors, devices);
   const texts = printedTexts(hosts);
-  return { source: hosts, hosts, signature, fusion: null, reference, warnings: [], containers: null, texts, ...own };
+  return {
+    source: hosts,
+    hosts,
+    signature,
+    fusion: null,
+    reference,
+    warnings: [],
+    containers: null,
+    texts,
+    printed: texts,
+    ...own,
+  };
 }
 
 function loadDump(
@@ -190,6 +204,7 @@ function loadDump(
     warnings: [],
     containers: null,
     texts,
+    printed: texts,
     isDump: true,
     openedLines: dumpLines(opened),
   };
@@ -241,7 +256,7 @@ function withOriginsOf(program: HostProgram, { tensors }: HostProgram): HostProg
 }
 
 function loweredPart(loaded: Loaded, { rank }: CompileRequest, given: GivenOptions<OptionName>): LoweredPart {
-  const { fusion, hosts, warnings, texts, signature } = loaded;
+  const { fusion, hosts, warnings, texts, printed, signature } = loaded;
   const lowering = loweringOn(pickOptions(loweringNames, given), given.on);
   const sizes = given.sizes ?? new Map<string, number>();
   return {
@@ -252,7 +267,7 @@ function loweredPart(loaded: Loaded, { rank }: CompileRequest, given: GivenOptio
     fusion: fusion === null ? [] : linkedLines(printFusion({ ...fusion, tensors: signature.tensors }), fusion.tensors),
     reshardings: fusion === null ? [] : reshardings({ data: () => fusion }, { ...lowering, sizes }).map(reshardingText),
     warnings,
-    hosts: hostTexts(hosts, texts),
+    hosts: hostTexts(hosts, texts, printed),
   };
 }
 
@@ -278,14 +293,21 @@ function passTexts(fusion: FusionData, options: LowerOptions): readonly PassText
   return passes;
 }
 
-function hostTexts(hosts: readonly HostProgram[], texts: readonly string[]): readonly HostText[] {
+function hostTexts(
+  hosts: readonly HostProgram[],
+  texts: readonly string[],
+  printed: readonly string[] = texts,
+): readonly HostText[] {
   const found = new Map<string, number[]>();
   texts.forEach((text, rank) => {
     const ranks = found.get(text) ?? [];
     found.set(text, ranks);
     ranks.push(rank);
   });
-  return [...found].map(([text, ranks]) => ({ lines: linkedLines(text, at(hosts, at(ranks, 0)).tensors), ranks }));
+  return [...found].map(([text, ranks]) => {
+    const first = at(ranks, 0);
+    return { lines: linkedLines(text, at(hosts, first).tensors), ranks, printed: at(printed, first).trimEnd() };
+  });
 }
 
 function verdictPart(

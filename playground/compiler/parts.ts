@@ -22,6 +22,8 @@ export interface HostText {
   readonly lines: readonly LinkedLine[];
   /** The ranks that run it, the first of which names it. */
   readonly ranks: readonly number[];
+  /** What the user's edits were made from; the lines' own text without edits. */
+  readonly printed: string;
 }
 
 export interface CommandRow {
@@ -185,4 +187,6 @@ export interface Replay {
   readonly differences: readonly OutputDifference[];
   /** Why there are no values; null if there are. */
   readonly withoutValues: string | null;
+  /** Whether smaller sizes would have values. */
+  readonly isTooLarge: boolean;
 }

@@ -18,16 +18,15 @@ import type { OutputDifference, Replay } from "./parts.ts";
 /** What a page computes in about a second. */
 const mostFlops = 1e9;
 
-type Values = Pick<Replay, "differences" | "withoutValues">;
+type Values = Pick<Replay, "differences" | "withoutValues" | "isTooLarge">;
 
 export async function valuesOf({ compilation, reference }: Analysed, order: string, seed: number): Promise<Values> {
   const { reported, signature, sizes, options } = compilation;
   if (reference === null) return without("host programs without a reference have nothing to compare outputs with");
   const flops = totalFlops(reported);
   if (flops > mostFlops) {
-    return without(
-      `the program takes ${(flops / 1e9).toFixed(1)} GFLOP, too many to compute here: choose smaller sizes`,
-    );
+    const gflop = Math.round(flops / 1e9).toLocaleString("en-US");
+    return { ...without(`these sizes take ${gflop} GFLOP, too many for a page`), isTooLarge: true };
   }
   const inputs = drawInputs(signature, sizes, seed, new Map(), indexLimits(reference, sizes));
   const backend = { name: "machine", open: async () => openMachineGroup({ interleaving: parseInterleaving(order) }) };
@@ -39,7 +38,7 @@ export async function valuesOf({ compilation, reference }: Analysed, order: stri
     const outputs = await executor.run(inputs, { gather: false });
     const expected = evaluateFusion(reference, inputs, sizes);
     const copies = copiesOf(signature, sizes, outputs);
-    return { differences: copies.map((each, i) => differenceOf(each, i)), withoutValues: null };
+    return { differences: copies.map((each, i) => differenceOf(each, i)), withoutValues: null, isTooLarge: false };
 
     function differenceOf(each: ReturnType<typeof copiesOf>[number], i: number): OutputDifference {
       const tensor = at(signature.tensors, at(signature.outputs, i));
@@ -61,7 +60,7 @@ export async function valuesOf({ compilation, reference }: Analysed, order: stri
 }
 
 function without(reason: string): Values {
-  return { differences: [], withoutValues: reason };
+  return { differences: [], withoutValues: reason, isTooLarge: false };
 }
 
 function totalFlops({ ranks, kernels }: Program): number {

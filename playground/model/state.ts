@@ -29,6 +29,10 @@ export type Change =
   /** An empty text clears the option. */
   | { readonly kind: "option"; readonly name: string; readonly text: string }
   | { readonly kind: "param"; readonly name: string; readonly text: string }
+  /** Clears all parameters: those in the program's text apply. */
+  | { readonly kind: "ownSizes" }
+  /** Edits of host programs that were carried over to other sizes. Part of the step before. */
+  | { readonly kind: "carry"; readonly edits: State["edits"] }
   | { readonly kind: "profile"; readonly name: string; readonly text: string | null }
   | { readonly kind: "edit"; readonly rank: number; readonly text: string | null }
   | { readonly kind: "unedit" }
@@ -46,6 +50,10 @@ function changed(state: State, change: Change): State {
       return { ...state, options: assigned(state.options, change.name, change.text), edits: {} };
     case "param":
       return { ...state, params: assigned(state.params, change.name, change.text), edits: {} };
+    case "ownSizes":
+      return { ...state, params: {}, edits: {} };
+    case "carry":
+      return { ...state, edits: change.edits };
     case "profile":
       return { ...state, profile: change.name, customProfile: change.text };
     case "edit":
@@ -89,7 +97,7 @@ export function sameInput(a: State, b: State): boolean {
   );
 }
 
-/** Undo and redo. Views (rank, pane) are not steps; changes of one field in a row are one step. */
+/** Undo and redo. Views (rank, pane) and carried edits are not steps; changes of one field in a row are one step. */
 export interface History {
   readonly past: readonly State[];
   readonly present: State;
@@ -107,7 +115,7 @@ export function startHistory(present: State): History {
 export function step(history: History, change: Change): History {
   const { past, present } = history;
   const next = changed(present, change);
-  if (change.kind === "rank" || change.kind === "pane") return { ...history, present: next };
+  if (change.kind === "rank" || change.kind === "pane" || change.kind === "carry") return { ...history, present: next };
   const field = fieldOf(change);
   if (field !== null && field === history.field) return { ...history, present: next, future: [] };
   return { past: [...past, present].slice(-mostSteps), present: next, future: [], field };

@@ -25,12 +25,12 @@ export const tour: readonly TourStep[] = [
   },
   {
     title: "Why it overlaps",
-    text: "While one worker multiplies chunk i, the library gathers chunk i + 1: blue GEMMs run above orange gathers. Only the first gather has nothing to hide under; it is shaded as exposed. The table says what else costs time.",
+    text: "While one worker multiplies chunk i, the library gathers chunk i + 1: blue GEMMs run above orange gathers. The first gather has nothing to hide under, and each later one takes a little longer than a GEMM; these times are shaded. The table says what else costs time.",
     pane: "timeline",
   },
   {
     title: "Break it",
-    text: "The Wait is gone now. Nothing makes the matmul come after the gather that writes its input, and the verifier says which two commands race, and for which bytes. Choose Replay step by step to see the matmul read a chunk that has not arrived.",
+    text: "The Wait is gone now. Nothing makes the matmul come after the gather that writes its input, and the verifier says which two commands race, and for which bytes. Choose Replay step by step to see the matmul read a chunk that has not arrived, then compute at the program's own sizes to see the wrong output.",
     pane: "host",
     changes: (host) => edit(host, (lines) => lines.filter((line) => !line.includes(waitText))),
   },

@@ -3,6 +3,7 @@ import { usualText } from "virtual:profiles";
 import type { Diagnostic } from "../../src/diagnostics/diagnostic.ts";
 import type { BuiltVariant, CompileRequest, Source, Variant, WorkPart } from "../compiler/messages.ts";
 import type { LoweredPart, PredictedPart, RepairPart, Replay, VerdictPart } from "../compiler/parts.ts";
+import { carriedEdits, type Edit, editsToCarry } from "../model/carry-edits.ts";
 import type { CurvePoint } from "../model/curves.ts";
 import { devicesOf, profileTextOf, usualProfile } from "../model/inputs.ts";
 import { type Change, type History, redo, sameInput, startHistory, type State, step, undo } from "../model/state.ts";
@@ -22,6 +23,8 @@ export interface Results {
   readonly failed: string | null;
   readonly isBusy: boolean;
   readonly isReplaying: boolean;
+  /** Whether edits of host programs were lost, because the program has other statements now. */
+  readonly isEditLost: boolean;
   /** From the edit to the last part. */
   readonly milliseconds: number;
 }
@@ -34,6 +37,8 @@ export interface Store {
   readonly redo: () => void;
   readonly replay: (finding: number) => void;
   readonly closeReplay: () => void;
+  /** Replays the first finding at the sizes in the program's text, at which values can be computed. */
+  readonly replayAtOwnSizes: () => void;
   /** Predicts the present program at each point. The returned function stops it. */
   readonly curve: (
     points: readonly CurvePoint[],
@@ -53,6 +58,7 @@ const nothing: Results = {
   failed: null,
   isBusy: true,
   isReplaying: false,
+  isEditLost: false,
   milliseconds: 0,
 };
 
@@ -73,6 +79,9 @@ export function createStore(first: State): Store {
   /** Machine profiles by name. Those that a first visit does not show are loaded when one is chosen. */
   let profiles: ReadonlyMap<string, string> = new Map([[usualProfile, usualText]]);
   let stopReplay = (): void => {};
+  /** Edits that wait for the program that they are carried to. */
+  let carrying: readonly Edit[] = [];
+  let replaysNext = false;
   const publish = (next: Partial<Results>): void => {
     results = { ...results, ...next };
     for (const listener of listeners) listener();
@@ -103,7 +112,8 @@ export function createStore(first: State): Store {
   const take = (answer: Exclude<WorkPart, { kind: "done" }>): void => {
     switch (answer.kind) {
       case "lowered":
-        return publish({ lowered: answer.part, refused: [], failed: null });
+        publish({ lowered: answer.part, refused: [], failed: null });
+        return carry(answer.part);
       case "verdict":
         return publish({
           verdict: answer.part,
@@ -124,6 +134,14 @@ export function createStore(first: State): Store {
     }
   };
 
+  const carry = ({ hosts }: LoweredPart): void => {
+    if (carrying.length === 0) return;
+    const edits = carriedEdits(carrying, hosts);
+    carrying = [];
+    if (edits === null) publish({ isEditLost: true });
+    else move(step(history, { kind: "carry", edits }));
+  };
+
   /** Parts that this request did not answer are those of an earlier program. */
   const finish = (seen: ReadonlySet<WorkPart["kind"]>, begun: number): void => {
     publish({
@@ -133,6 +151,9 @@ export function createStore(first: State): Store {
       ...(seen.has("predicted") ? {} : { predicted: null }),
       ...(seen.has("repair") ? {} : { repair: null }),
     });
+    if (!replaysNext) return;
+    replaysNext = false;
+    if ((results.verdict?.findings[0]?.finding.interleaving ?? null) !== null) replay(0);
   };
 
   const start = (state: State): void => {
@@ -175,32 +196,50 @@ export function createStore(first: State): Store {
     for (const listener of listeners) listener();
   };
 
+  const replay = (finding: number): void => {
+    const { present } = history;
+    if (source === null) return;
+    stopReplay();
+    publish({ isReplaying: true });
+    const seed = Number(present.options["seed"] ?? 0);
+    const request = { kind: "replay", compile: requestOf(present, source, id), finding, seed } as const;
+    stopReplay = replayOnce(request, (answer) => {
+      publish({
+        isReplaying: false,
+        ...(answer.kind === "failed" ? { failed: answer.stack } : { replay: answer.replay }),
+      });
+    });
+  };
+
+  const change = (next: Change): void => {
+    const lost = editsToCarry(history.present, next, results.lowered?.hosts ?? []);
+    if (lost.length > 0) carrying = lost;
+    else if (next.kind === "edit" || next.kind === "unedit" || next.kind === "open" || next.kind === "restore")
+      carrying = [];
+    if (next.kind !== "pane" && next.kind !== "rank") {
+      replaysNext = false;
+      if (results.isEditLost) publish({ isEditLost: false });
+    }
+    move(step(history, next));
+  };
+
   start(first);
   return {
     history: () => history,
     results: () => results,
-    change: (change) => {
-      move(step(history, change));
-    },
+    change,
     undo: () => {
+      carrying = [];
       move(undo(history));
     },
     redo: () => {
+      carrying = [];
       move(redo(history));
     },
-    replay: (finding) => {
-      const { present } = history;
-      if (source === null) return;
-      stopReplay();
-      publish({ isReplaying: true });
-      const seed = Number(present.options["seed"] ?? 0);
-      const request = { kind: "replay", compile: requestOf(present, source, id), finding, seed } as const;
-      stopReplay = replayOnce(request, (answer) => {
-        publish({
-          isReplaying: false,
-          ...(answer.kind === "failed" ? { failed: answer.stack } : { replay: answer.replay }),
-        });
-      });
+    replay,
+    replayAtOwnSizes: () => {
+      change({ kind: "ownSizes" });
+      replaysNext = true;
     },
     closeReplay: () => {
       publish({ replay: null });

@@ -227,15 +227,16 @@ describe("the border between program and results", () => {
 describe("a host program without its Wait", () => {
   it("is found, replayed to the wrong read, and repaired", async () => {
     await open();
-    for (const name of ["M", "K", "N"]) await page.fill(`.field:has(.name:text-is("${name}")) input`, "");
-    await settled();
-    await page.waitForSelector(`.editor.host .cm-line:has-text("{256}")`);
     await page.click('.editor.host .cm-line:has-text("Wait Communication")');
     await page.keyboard.press("Home");
     await page.keyboard.press("Shift+End");
     await page.keyboard.press("Delete");
     await page.waitForSelector(".verdict.wrong");
     await page.click("text=Replay step by step");
+    await page.click("text=Compute at the program's own sizes");
+    await page.waitForSelector(`.editor.host .cm-line:has-text("{256}")`);
+    expect(await page.textContent(".editor.host")).not.toContain("Wait Communication");
+    await page.waitForSelector(".outcome .wrong");
     await page.click("text=Where it goes wrong");
     expect(await page.textContent(".steps [aria-current]")).toContain("launch");
     expect(await page.textContent(".memory .unwritten")).toContain("not written in this run yet");

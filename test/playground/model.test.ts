@@ -125,6 +125,7 @@ describe("linked lines", () => {
   const host = (ranks: readonly number[], sources: readonly (readonly number[])[]): HostText => ({
     ranks,
     lines: sources.map((each) => ({ text: "", sources: each })),
+    printed: "",
   });
   const lowered = { hosts: [host([0, 1], [[], [5], [7]]), host([2], [[5], []])] } as unknown as LoweredPart;
   const rows = [{ line: 2 }, { line: 3 }, { line: 0 }];

@@ -28,8 +28,9 @@ export function HostPane(props: PageProps): JSX.Element {
       <div class="toolbar">
         <RankPicker store={store} />
         <span class="hint">
-          {others.length === 0 ? "Only this rank runs it." : `Ranks ${host.ranks.join(", ")} run it.`} Delete a Wait or
-          a Synchronize to see what breaks.
+          {results.isEditLost
+            ? "Your edits are gone: the host program has other statements now. Undo brings them back."
+            : `${others.length === 0 ? "Only this rank runs it." : `Ranks ${host.ranks.join(", ")} run it.`} Delete a Wait or a Synchronize to see what breaks.`}
         </span>
         {different.length > 0 && (
           <label class="picker">

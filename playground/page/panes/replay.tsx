@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Replay, ReplayRead, ReplayStep } from "../../compiler/parts.ts";
 import { Icon } from "../icons.tsx";
 import type { PageProps } from "../props.ts";
+import type { Store } from "../store.ts";
 
 export interface ReplayProps extends PageProps {
   readonly replay: Replay;
@@ -13,7 +14,7 @@ export interface ReplayProps extends PageProps {
 /** Steps shown before and after the present one. */
 const around = 3;
 
-export function ReplayView({ replay, pointing, close }: ReplayProps): JSX.Element {
+export function ReplayView({ store, replay, pointing, close }: ReplayProps): JSX.Element {
   const { steps } = replay;
   const wrong = steps.findIndex(({ isWrong }) => isWrong);
   const [position, setPosition] = useState(firstNamed(steps));
@@ -102,7 +103,7 @@ export function ReplayView({ replay, pointing, close }: ReplayProps): JSX.Elemen
         </ol>
         <StepMemory step={step} steps={steps} />
       </div>
-      <Outcome replay={replay} />
+      <Outcome store={store} replay={replay} />
     </section>
   );
 }
@@ -175,11 +176,27 @@ function writerText({ writtenBy, isInput }: ReplayRead, steps: readonly ReplaySt
   return `written by rank ${writer.rank}, ${writer.streamName}, in step ${last + 1}: ${writer.text}`;
 }
 
-function Outcome({ replay: { stopped, differences, withoutValues } }: { readonly replay: Replay }): JSX.Element {
+interface OutcomeProps {
+  readonly store: Store;
+  readonly replay: Replay;
+}
+
+function Outcome({ store, replay }: OutcomeProps): JSX.Element {
+  const { stopped, differences, withoutValues, isTooLarge } = replay;
+  const hasSizes = Object.keys(store.history().present.params).length > 0;
   return (
     <ul class="outcome">
       {stopped !== null && <li class="wrong">The run stops: {stopped}.</li>}
-      {withoutValues !== null && <li>Outputs are not computed: {withoutValues}.</li>}
+      {withoutValues !== null && (
+        <li>
+          Outputs are not computed: {withoutValues}.{" "}
+          {isTooLarge && hasSizes && (
+            <button type="button" onClick={store.replayAtOwnSizes}>
+              Compute at the program's own sizes
+            </button>
+          )}
+        </li>
+      )}
       {differences.map(({ name, elements, firstWrong, largestError }) => (
         <li key={name} class={firstWrong === null ? "right" : "wrong"}>
           {firstWrong === null
