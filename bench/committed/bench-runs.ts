@@ -6,15 +6,19 @@ import { ownRows, sizeText } from "../measured-rows.ts";
 import { type CommittedRun, resultsFile } from "./committed-run.ts";
 
 export function benchRuns(): readonly CommittedRun[] {
-  const sources = primitives.flatMap((primitive) => [`${primitive}-4xH200.csv`, `choice-${primitive}-4xH200.csv`]);
-  return sources.flatMap((source) =>
+  const sources = primitives.flatMap((primitive) => [
+    [`${primitive}-4xH200.csv`, "4xH200"] as const,
+    [`choice-${primitive}-4xH200.csv`, "4xH200"] as const,
+    [`${primitive}-2xH200.csv`, "2xH200"] as const,
+  ]);
+  return sources.flatMap(([source, profile]) =>
     ownRows(fileURLToPath(resultsFile(source))).flatMap((row): readonly CommittedRun[] => {
       const { implementation, problem, milliseconds } = row;
       if (implementation.options.scheduleChoice === "auto") return [];
       const { program } = planOwn(implementation, problem, { on: "cuda", profile: null });
       const text = `${problem.primitive} ${sizeText(problem)} ${row.text}`;
       const graph = implementation.options.graph !== "off";
-      return [{ source, text, profile: "4xH200", program, graph, measured: milliseconds, isRun: true }];
+      return [{ source, text, profile, program, graph, measured: milliseconds, isRun: true }];
     }),
   );
 }

@@ -15,7 +15,7 @@ describe("of the programs in bench/results", () => {
   }, 240_000);
 
   it("all are there", () => {
-    expect(runs.length).toBeGreaterThanOrEqual(333);
+    expect(runs.length).toBeGreaterThanOrEqual(495);
   });
 
   it("the committed errors are those that are found in them", () => {
@@ -35,9 +35,13 @@ describe("of the programs in bench/results", () => {
     expect(inside.length / runs.length).toBeGreaterThanOrEqual(0.9);
   });
 
-  it("those of braid bench are predicted within 5 % in the geometric mean", () => {
-    const errors = runs.filter(({ source }) => source.endsWith(".csv")).map(errorOf);
-    expect(errors.length).toBeGreaterThanOrEqual(198);
-    expect(Math.expm1(errors.reduce((sum, error) => sum + error, 0) / errors.length)).toBeLessThan(0.05);
+  it.each([
+    ["4xH200", 198, 0.05],
+    // A later machine than that of the profile.
+    ["2xH200", 162, 0.08],
+  ] as const)("those of braid bench on %s are predicted well in the geometric mean", (machine, count, most) => {
+    const errors = runs.filter(({ source }) => source.endsWith(`${machine}.csv`)).map(errorOf);
+    expect(errors.length).toBeGreaterThanOrEqual(count);
+    expect(Math.expm1(errors.reduce((sum, error) => sum + error, 0) / errors.length)).toBeLessThan(most);
   });
 });
