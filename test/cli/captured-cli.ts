@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import pc from "picocolors";
 import { runCli } from "../../src/cli/cli.ts";
+import type { Terminal } from "../../src/cli/terminal/terminal.ts";
 
 export interface CliRun {
   readonly status: number;
@@ -11,7 +12,12 @@ export interface CliRun {
   readonly err: string;
 }
 
-export async function cli(...args: readonly string[]): Promise<CliRun> {
+export function cli(...args: readonly string[]): Promise<CliRun> {
+  return cliAt({}, ...args);
+}
+
+/** With another kind of terminal. */
+export async function cliAt(terminal: Partial<Terminal>, ...args: readonly string[]): Promise<CliRun> {
   const written = { out: "", err: "" };
   const status = await runCli(args, {
     out: (text) => void (written.out += text),
@@ -20,6 +26,7 @@ export async function cli(...args: readonly string[]): Promise<CliRun> {
     errColors: pc.createColors(false),
     columns: 100,
     interactive: false,
+    ...terminal,
   });
   return { status, ...written };
 }

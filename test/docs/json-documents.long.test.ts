@@ -7,6 +7,7 @@ import { cli } from "../cli/captured-cli.ts";
 const root = path.resolve(import.meta.dirname, "../..");
 const page = readFileSync(path.join(root, "docs/json.md"), "utf8");
 const example = path.join(root, "examples/matmul-reduce-scatter.ts");
+const bench = ["bench", "tp-columnwise", "-m", "32", "--devices", "2", "--iterations", "2", "--json"] as const;
 const on = [example, "--devices", "2", "--json"];
 
 interface Field {
@@ -29,10 +30,22 @@ it.each([
   ["`braid explain`", ["explain", ...on, "--profile", "2xH200", "--what-if", "gemm=2x", "--schedule-choice", "auto"]],
   ["`braid doctor`", ["doctor", "--json"]],
   ["An error", ["run", ...on, "--streams", "0"]],
+  ["`braid bench`", bench],
 ])("%s", async (heading, args) => {
   const { out } = await cli(...args);
-  const names = Object.keys(JSON.parse(out) as object);
+  expectFields(JSON.parse(out), heading);
+});
+
+it("rows of `braid bench`", async () => {
+  const { out } = await cli(...bench);
+  const { rows } = JSON.parse(out) as { readonly rows: readonly object[] };
+  expect(rows.length).toBeGreaterThan(2);
+  for (const row of rows) expectFields(row, "A row of `braid bench`");
+});
+
+function expectFields(document: unknown, heading: string): void {
+  const names = Object.keys(document as object);
   const fields = fieldsOf(heading);
   expect(names.filter((name) => !fields.some((field) => field.name === name))).toEqual([]);
   expect(fields.filter(({ name, always }) => always && !names.includes(name))).toEqual([]);
-});
+}

@@ -14,16 +14,20 @@ export function lowerCommand(terminal: Terminal, finish: (status: ExitStatus) =>
     "Lowers a program and prints the host program of one rank in nvFuser's dump format.",
   );
   return command.action(async (file: string, flags: LowerFlags) => {
+    const notes: string[] = [];
     const text = await withProgress(terminal, async (step) => {
       step(`lowering ${file}`);
       const given = givenOptions(command, compileNames);
       const all = { ...flags, devices: (await givenDevices(command, file, flags)) ?? flags.devices };
       return whileBuilding(file, all, terminal.err, async (building) => {
         const { lowerFile } = await import("./lower-file.ts");
-        return lowerFile(file, all, given, building);
+        const note = (lines: readonly string[]): void => void notes.push(...lines);
+        return lowerFile(file, all, given, { building, note, isWatched: terminal.interactive });
       });
     });
     terminal.out(text);
+    // After the program, where a terminal shows both.
+    if (notes.length > 0) terminal.err(`${notes.join("\n")}\n`);
     finish(exitStatus.ok);
   });
 }

@@ -2,6 +2,7 @@
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
 import { loweringOn, pickOptions } from "../../compile/options/resolve.ts";
 import { lower } from "../../compile/lower.ts";
+import { reshardingsOfLowered } from "../../compile/reshardings.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { print, printProgramOfStage } from "../../host/print/print.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
@@ -18,11 +19,19 @@ import { requireNotLowered } from "../program/dump-file.ts";
 
 export type LowerFlags = Options<NamesOf<"lower">>;
 
+export interface LowerSetting {
+  readonly building: Building | null;
+  /** Takes the lines on what moves between devices. */
+  readonly note: (lines: readonly string[]) => void;
+  /** Whether a person may be watching them. */
+  readonly isWatched: boolean;
+}
+
 export async function lowerFile(
   file: string,
   flags: LowerFlags,
   given: CompileGiven,
-  building: Building | null,
+  { building, note, isWatched }: LowerSetting,
 ): Promise<string> {
   const options = pickOptions(loweringNames, given);
   const { devices, rank, json } = flags;
@@ -37,7 +46,20 @@ export async function lowerFile(
   }
   const described = { file, devices, rank, params, options };
   // Commands and the choice of lowering options depend on sizes. A host program alone needs no sizes.
-  if (!flags.printLists && profile === null) return hostText(source, loweringOn(options, flags.on), flags, described);
+  const noteMoves = async (lowering: Partial<LoweringOptions>): Promise<void> => {
+    if (!("data" in source) || json) return;
+    const moved = reshardingsOfLowered(source, { ...lowering, sizes: flags.sizes });
+    if (!isWatched && moved.every(({ hint }) => hint === undefined)) return;
+    // With the table's library, which takes time to load.
+    const { communicationNotes } = await import("./reshardings-text.ts");
+    note(communicationNotes(moved, isWatched));
+  };
+  if (!flags.printLists && profile === null) {
+    const lowering = loweringOn(options, flags.on);
+    const text = hostText(source, lowering, flags, described);
+    await noteMoves(lowering);
+    return text;
+  }
   const { compileFile } = await import("../program/compile-file.ts");
   const { loweringOf, requireLinked } = await import("../../compile/compile.ts");
   const { compiled, choice } = await compileFile(
@@ -49,6 +71,7 @@ export async function lowerFile(
     profile,
   );
   const compilation = requireLinked(compiled);
+  await noteMoves(loweringOf(compilation.options));
   const chosen = { ...described, scheduleChoice: choice?.reason };
   if (!flags.printLists) return hostText(source, loweringOf(compilation.options), flags, chosen);
   const { printProgram } = await import("../../commands/print-program.ts");

@@ -39,6 +39,14 @@ export function communicationLines(found: readonly Resharding[] | null, most: nu
   ];
 }
 
+/** What `braid lower` says beside its output: the hints, and for a person the table too. */
+export function communicationNotes(found: readonly Resharding[], isWatched: boolean): readonly string[] {
+  return isWatched ? communicationLines(found, mostRows) : hintLines(found);
+}
+
+/** Programs with more have a line that says how many more. */
+const mostRows = 5;
+
 /** The table with its hints, or one line if nothing moves. */
 function reshardingLines(found: readonly Resharding[]): readonly string[] {
   if (found.length === 0) return ["nothing moves between devices"];
