@@ -36,6 +36,9 @@ export interface OracleResult {
   readonly outside: readonly (string | null)[];
 }
 
+/** Called before each op that is evaluated: how many were before it, and how many there are. */
+export type OnOp = (done: number, of: number) => void;
+
 /** Contractions in any order, as a BLAS may choose, and extrema that propagate NaN. */
 const anyOrder: Arithmetic = { blocksContractions: false, keepsNaN: true };
 
@@ -51,8 +54,9 @@ export function evaluateFusion(
   sizes?: Sizes,
   arithmetic: Arithmetic = anyOrder,
   samples: readonly Sample[] | null = null,
+  onOp: OnOp = () => {},
 ): OracleResult {
-  return withOrigins(fusion.tensors, () => evaluate(fusion, inputs, sizes, arithmetic, samples));
+  return withOrigins(fusion.tensors, () => evaluate(fusion, inputs, sizes, arithmetic, samples, onOp));
 }
 
 /** The outputs alone, or samples of them, without bounds. */
@@ -61,9 +65,10 @@ export function evaluateValues(
   inputs: readonly Tensor[],
   sizes: Sizes,
   samples: readonly Sample[],
+  onOp: OnOp = () => {},
 ): readonly Tensor[] {
   const arithmetic = { ...anyOrder, valuesOnly: true };
-  return withOrigins(fusion.tensors, () => evaluate(fusion, inputs, sizes, arithmetic, samples)).outputs;
+  return withOrigins(fusion.tensors, () => evaluate(fusion, inputs, sizes, arithmetic, samples, onOp)).outputs;
 }
 
 function evaluate(
@@ -72,6 +77,7 @@ function evaluate(
   given: Sizes | undefined,
   arithmetic: Arithmetic,
   samples: readonly Sample[] | null,
+  onOp: OnOp,
 ): OracleResult {
   const { tensors } = fusion;
   const inputTensors = fusion.inputs.map((id) => at(tensors, id));
@@ -90,10 +96,12 @@ function evaluate(
   const take = (id: TensorId, wanted: Sample): Value => narrow(valueOf(values, id), sampleOf(plan.samples, id), wanted);
   const unbounded = new Map<TensorId, string>();
   const outside = new Map<TensorId, string>();
+  let done = 0;
   for (const op of fusion.ops) {
     requireSizesFit(op, tensors, sizes);
     const needed = plan.ops.get(op);
     if (needed === undefined) continue;
+    onOp(done++, plan.ops.size);
     const operands = op.inputs.map((id, i) => take(id, at(needed.operands, i)));
     const result = sampledShape(needed.result, shape(op.output));
     const results = needed.evaluate?.(operands) ?? evaluateOp(op, operands, result, { tensors, sizes, arithmetic });

@@ -84,12 +84,12 @@ describe("progress", () => {
   beforeAll(async () => {
     progress = await nodeScript("src/cli/terminal/progress.ts");
   });
-  const script = (milliseconds: number, interactive: boolean): string => `
+  const script = (milliseconds: number, interactive: boolean, done = "0, 0"): string => `
     import { withProgress } from ${JSON.stringify(progress)};
     const busy = (until) => { while (performance.now() < until); };
     const result = await withProgress({ interactive: ${interactive} }, async (step) => {
       step("first");
-      step("lifting");
+      step("lifting", ${done});
       // Nothing else runs on this thread meanwhile.
       busy(performance.now() + ${milliseconds});
       return 42;
@@ -104,6 +104,11 @@ describe("progress", () => {
     expect(drawn.length).toBeGreaterThan(2);
     expect([drawn.at(0), drawn.at(-1)]).toEqual(["", ""]);
     for (const line of drawn.slice(1, -1)) expect(line).toMatch(/^[|/\\-] lifting \(1 s\)$/);
+  });
+
+  it("has a bar for what can be counted", async () => {
+    const { err } = await node("--input-type=module", "--eval", script(1600, true, "5, 40"));
+    expect(err.split("\r\u001b[2K")[1]).toMatch(/^[|/\\-] lifting \[== {18}\] 5 of 40 \(\d s\)$/);
   });
 
   it("says nothing of what is quick, and nothing where no person watches", async () => {

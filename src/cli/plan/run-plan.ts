@@ -77,7 +77,8 @@ export async function runPlan(
   }
   const reports = [];
   for (let i = 0; i < repeat; i++) {
-    step(`running on ${document.world} devices${repeat === 1 ? "" : `, ${i + 1} of ${repeat}`}`);
+    if (repeat === 1) step(`running on ${document.world} devices`);
+    else step(`running on ${document.world} devices`, i, repeat);
     reports.push(await prepared.execute());
   }
   const times = world === null ? reports : await gatherReports(world, reports);

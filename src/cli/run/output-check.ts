@@ -8,7 +8,7 @@ import { printTensor } from "../../ir/print-tensor.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import { compare, type Difference } from "../../oracle/compare.ts";
-import { evaluateFusion, evaluateValues } from "../../oracle/evaluate.ts";
+import { evaluateFusion, evaluateValues, type OnOp } from "../../oracle/evaluate.ts";
 import { areBoundsWide, compareNorms, inDouble, type NormComparison, toDouble } from "../../oracle/norms.ts";
 import type { Arithmetic } from "../../oracle/tolerance.ts";
 import { rowsOf, sampleRows } from "../../oracle/sample/rows.ts";
@@ -62,6 +62,7 @@ export interface CheckSetting {
   readonly special?: boolean;
   /** Of the rows of large outputs that are compared; null for all rows. */
   readonly rowSeed?: number | null;
+  readonly onOp?: OnOp;
 }
 
 /**
@@ -74,16 +75,18 @@ export function checkOutputs(
   sizes: Sizes,
   outputs: readonly (readonly OutputCopy[])[],
   suspect: Suspect,
-  { arithmetic, special = false, rowSeed = null }: CheckSetting = {},
+  { arithmetic, special = false, rowSeed = null, onOp }: CheckSetting = {},
 ): readonly CheckedOutput[] {
   const random = rowSeed === null ? null : createRandom(rowSeed);
   const samples = fusion.outputs.map((id): Sample => {
     const shape = shapeOf(at(fusion.tensors, id), sizes);
     return random === null ? wholeSample(shape) : sampleRows(shape, random);
   });
-  const expected = evaluateFusion(fusion, inputs, sizes, arithmetic, samples);
+  const expected = evaluateFusion(fusion, inputs, sizes, arithmetic, samples, onOp);
   const wide = expected.outputs.map((output, i) => !special && areBoundsWide(output, at(expected.bounds, i)));
-  const exact = wide.includes(true) ? evaluateValues(inDouble(fusion), inputs.map(toDouble), sizes, samples) : null;
+  const exact = wide.includes(true)
+    ? evaluateValues(inDouble(fusion), inputs.map(toDouble), sizes, samples, onOp)
+    : null;
   const sampled = outputs.map((copies, i) =>
     copies.map(({ tensor, ranks }) => ({
       tensor: sampleTensor(tensor, at(samples, i)),

@@ -186,7 +186,6 @@ export async function runFile(
   }
   const copies = copiesOf(lowered, sizes, ran.outputs);
   const written = folder === null ? [] : await writeOutputFiles(folder, outputsByName(lowered, copies));
-  if (flags.check !== undefined) step("evaluating the oracle");
   const suspect = verify === "off" ? "unverified" : reference === source ? "braid" : "program";
   const placed = flags.check !== undefined && reference !== null ? placedData(reference, lowering) : null;
   const check = (
@@ -200,6 +199,7 @@ export async function runFile(
           arithmetic: arithmeticOf(flags),
           special,
           rowSeed: flags.check === "full" ? null : flags.seed,
+          onOp: (done, of) => step("evaluating the oracle, by op", done, of),
         });
   const checks =
     special === null
@@ -317,7 +317,8 @@ async function runRepeatedly(
     await executor.run(inputs, { trace: false, ...(isWhole ? {} : { gather: false }) });
   }
   for (let i = 0; i < repeat; i++) {
-    step(`running on ${devices} devices${repeat === 1 ? "" : `, ${i + 1} of ${repeat}`}`);
+    if (repeat === 1) step(`running on ${devices} devices`);
+    else step(`running on ${devices} devices`, i, repeat);
     const onReport = (report: RunReport, program: Program): void => void runs.push({ report, program });
     // Only the last run is traced, because a traced run does not replay a graph.
     const shown = i === repeat - 1 && (trace !== undefined || timeline || explain);

@@ -4,10 +4,11 @@
  */
 import { Worker } from "node:worker_threads";
 import { packageFile } from "../../backends/package-file.ts";
+import type { Progress } from "./progress-line.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Announces the next step, such as `lowering`. */
-export type Step = (label: string) => void;
+/** Announces the next step, such as `lowering`; of steps that can be counted, how many are done. */
+export type Step = (label: string, done?: number, of?: number) => void;
 
 /** Shared with the worker: a request to stop, and its answer that the line is cleared. */
 export const stopRequested = 0;
@@ -28,8 +29,8 @@ export async function withProgress<T>(terminal: Terminal, work: (step: Step) => 
   // A missing progress line never fails a command.
   worker.on("error", () => {});
   try {
-    return await work((label) => {
-      worker.postMessage(label);
+    return await work((label, done = 0, of = 0) => {
+      worker.postMessage({ label, done, of } satisfies Progress);
     });
   } finally {
     Atomics.store(flags, stopRequested, 1);
