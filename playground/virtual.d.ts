@@ -16,6 +16,11 @@ declare module "virtual:example-texts" {
   export const texts: Readonly<Record<string, string>>;
 }
 
+declare module "virtual:passes" {
+  /** What each pass does, by its name. */
+  export const sentences: Readonly<Record<string, string>>;
+}
+
 declare module "virtual:profiles" {
   /** Of the shipped ones. */
   export const profileNames: readonly string[];

@@ -8,6 +8,7 @@ import { gzipSync } from "node:zlib";
 import { build, type Plugin } from "rolldown";
 import { usualProfile } from "../playground/model/inputs.ts";
 import { exampleRows } from "./example-rows.ts";
+import { passSentences } from "./pass-rows.ts";
 import { thirdParty } from "./third-party.ts";
 import { typeFiles } from "./type-files.ts";
 
@@ -24,6 +25,7 @@ const modules: Readonly<Record<string, () => string>> = {
   },
   "virtual:example-texts": () =>
     `export const texts = ${JSON.stringify(Object.fromEntries(examples.map(({ name, text }) => [name, text])))};`,
+  "virtual:passes": () => `export const sentences = ${JSON.stringify(passSentences(root))};`,
   "virtual:types": () => `export const types = ${JSON.stringify(typeFiles(root))};`,
   "virtual:profiles": () => {
     const texts = shippedProfiles();

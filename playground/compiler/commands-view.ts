@@ -2,6 +2,7 @@
 import { commandDetails } from "../../src/commands/command-text.ts";
 import type { Program, RankProgram } from "../../src/commands/program.ts";
 import type { LineOf } from "../../src/host/print/statement-lines.ts";
+import { labelOf } from "../../src/report/build/works.ts";
 import { at } from "../../src/support/invariant.ts";
 import type { CommandRow, RankCommands, StreamEdge } from "./parts.ts";
 
@@ -11,9 +12,11 @@ const mostRows = 20_000;
 export function commandsOf(program: Program, lineOf: LineOf): readonly RankCommands[] {
   return program.ranks.map((list) => ({
     streams: list.streams.map(({ name }) => name),
-    rows: list.commands.slice(0, mostRows).map(({ kind, stream }, index): CommandRow => {
+    rows: list.commands.slice(0, mostRows).map((command, index): CommandRow => {
+      const { kind, stream } = command;
       const { path, iteration } = at(list.origins, index);
-      return { stream, kind, text: commandDetails(list, index), line: lineOf(list.rank, path) ?? 0, iteration };
+      const label = labelOf(program, list.rank, command);
+      return { stream, kind, label, text: commandDetails(list, index), line: lineOf(list.rank, path) ?? 0, iteration };
     }),
     edges: edgesOf(list),
   }));

@@ -55,12 +55,13 @@ export interface CompileRequest {
   readonly edits: readonly HostEdit[];
 }
 
-/** Compiles a program and replays the counterexample of one of its findings. To a worker of its own. */
+/** Compiles a program and replays the counterexample of a finding, or any run. To a worker of its own. */
 export interface ReplayRequest {
   readonly kind: "replay";
   readonly compile: CompileRequest;
-  readonly finding: number;
-  /** Of the random inputs. */
+  /** Null: a run in a random order. */
+  readonly finding: number | null;
+  /** Of the random inputs, and of the random order. */
   readonly seed: number;
 }
 

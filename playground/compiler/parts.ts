@@ -29,6 +29,8 @@ export interface HostText {
 export interface CommandRow {
   readonly stream: number;
   readonly kind: string;
+  /** `Allgather`, `linear`. */
+  readonly label: string;
   readonly text: string;
   /** The line of the rank's host program; 0 if unknown. */
   readonly line: number;
@@ -163,7 +165,7 @@ export interface ReplayStep {
   /** Of a command that begins. */
   readonly reads: readonly ReplayRead[];
   readonly writes: readonly string[];
-  /** Whether the finding names the command. */
+  /** Whether the finding names the command; without a finding, whether a kernel, copy or transfer begins. */
   readonly isNamed: boolean;
   /** Whether the order that is missing would have forbidden it here. */
   readonly isWrong: boolean;
@@ -179,7 +181,8 @@ export interface OutputDifference {
 }
 
 export interface Replay {
-  readonly finding: number;
+  /** Null for a run that shows none. */
+  readonly finding: number | null;
   readonly steps: readonly ReplayStep[];
   /** The message with which the run ended early; null if it ended. */
   readonly stopped: string | null;

@@ -28,9 +28,9 @@ export async function replayOf(
   { finding, seed }: Pick<ReplayRequest, "finding" | "seed">,
 ): Promise<Replay | null> {
   const { reported, report } = analysed.compilation;
-  const found = report.findings[finding];
-  const order = found?.interleaving ?? null;
-  if (found === undefined || order === null) return null;
+  const found = finding === null ? null : (report.findings[finding] ?? null);
+  const order = finding === null ? `seed:${seed}` : (found?.interleaving ?? null);
+  if (order === null) return null;
   return { finding, ...stepsOf(reported, found, order), ...(await valuesOf(analysed, order, seed)) };
 }
 
@@ -43,7 +43,7 @@ const callerTexts: { readonly [A in CallerAction]: string } = {
   overwrites: "the caller writes the inputs of the next run",
 };
 
-function stepsOf(program: Program, finding: Finding, order: string): Pick<Replay, "steps" | "stopped"> {
+function stepsOf(program: Program, finding: Finding | null, order: string): Pick<Replay, "steps" | "stopped"> {
   const steps: ReplayStep[] = [];
   const written = new Map<number, { readonly step: number; readonly region: Region }[]>();
   const readOf = (region: Region): ReplayRead => ({
@@ -53,7 +53,7 @@ function stepsOf(program: Program, finding: Finding, order: string): Pick<Replay
       mayOverlap(each.region, region) ? [each.step] : [],
     ),
   });
-  const { missingEdge } = finding;
+  const missingEdge = finding?.missingEdge ?? null;
   const hasEnded = (place: CommandPlace): boolean =>
     steps.some(({ rank, command, phase }) => rank === place.rank && command === place.command && phase !== "begins");
   const note = (rank: number, command: number, phase: "begins" | "ends"): void => {
@@ -77,7 +77,7 @@ function stepsOf(program: Program, finding: Finding, order: string): Pick<Replay
       text: `${kind} ${commandDetails(list, command)}`,
       reads: phase === "begins" ? reads.map(readOf) : [],
       writes: writes.map((region) => textOf(program, region)),
-      isNamed: finding.commands.some(isHere),
+      isNamed: finding === null ? phase === "begins" && isWork(kind) : finding.commands.some(isHere),
       isWrong: phase === "begins" && missingEdge !== null && isHere(missingEdge.to) && !hasEnded(missingEdge.from),
     });
   };
@@ -92,7 +92,7 @@ function stepsOf(program: Program, finding: Finding, order: string): Pick<Replay
       },
     },
     caller: ({ rank, caller }) => {
-      const isNamed = finding.commands.some((each) => each.rank === rank && each.command === null);
+      const isNamed = finding?.commands.some((each) => each.rank === rank && each.command === null) ?? false;
       const place = { rank, stream: 0, streamName: "caller", command: null, phase: "acts" } as const;
       steps.push({ ...place, text: callerTexts[caller], reads: [], writes: [], isNamed, isWrong: isNamed });
     },

@@ -165,11 +165,14 @@ interface FieldProps {
 
 function Field({ label, help, problem = null, children }: FieldProps): JSX.Element {
   return (
-    <label class="field" title={help}>
-      <span class="name">{label}</span>
-      {children}
+    <div class="field" title={help}>
+      <label>
+        <span class="name">{label}</span>
+        {children}
+      </label>
       {problem !== null && <span class="problem">{problem}</span>}
-    </label>
+      <span class="help">{help}</span>
+    </div>
   );
 }
 

@@ -35,7 +35,8 @@ export interface Store {
   readonly change: (change: Change) => void;
   readonly undo: () => void;
   readonly redo: () => void;
-  readonly replay: (finding: number) => void;
+  /** Null: a run of the program in a random order, by the seed. */
+  readonly replay: (finding: number | null) => void;
   readonly closeReplay: () => void;
   /** Replays the first finding at the sizes in the program's text, at which values can be computed. */
   readonly replayAtOwnSizes: () => void;
@@ -153,7 +154,9 @@ export function createStore(first: State): Store {
     });
     if (!replaysNext) return;
     replaysNext = false;
-    if ((results.verdict?.findings[0]?.finding.interleaving ?? null) !== null) replay(0);
+    const { verdict } = results;
+    if (verdict?.ok === true) replay(null);
+    else if ((verdict?.findings[0]?.finding.interleaving ?? null) !== null) replay(0);
   };
 
   const start = (state: State): void => {
@@ -196,7 +199,7 @@ export function createStore(first: State): Store {
     for (const listener of listeners) listener();
   };
 
-  const replay = (finding: number): void => {
+  const replay = (finding: number | null): void => {
     const { present } = history;
     if (source === null) return;
     stopReplay();

@@ -162,7 +162,7 @@ describe("the report page", () => {
     await view();
     const before = await pixels();
     await hoverSlice();
-    await expect(page.locator(".br-card").innerText()).resolves.toMatch(/rank 0[\s\S]*us from/);
+    await expect(page.locator(".br-card").innerText()).resolves.toMatch(/rank 0[\s\S]*µs from/);
     await expect(page.locator(".br-line.br-marked").count()).resolves.toBe(1);
     await view();
     expect(await pixels()).not.toBe(before);

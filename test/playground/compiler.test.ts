@@ -124,6 +124,20 @@ describe("a program", () => {
   });
 });
 
+describe("a run of a program that verifies", () => {
+  it("is stepped through: each kernel reads what was written, and the output is right", async () => {
+    const small = sourceOf(build(example("allgather-matmul"), { M: "64", K: "32", N: "16", S: "4" }, 2));
+    const { analysed } = compile(small, { devices: 2, options: { on: "cuda" } });
+    if (analysed === null) throw new Error("not analysed");
+    const replay = await replayOf(analysed, { finding: null, seed: 3 });
+    const kernels = replay?.steps.filter(({ isNamed, text }) => isNamed && text.startsWith("launch")) ?? [];
+    expect(kernels).toHaveLength(8);
+    expect(kernels.every(({ reads }) => reads.every((each) => each.isInput || each.writtenBy.length > 0))).toBe(true);
+    expect(replay?.steps.some(({ isWrong }) => isWrong)).toBe(false);
+    expect(replay?.differences.map(({ firstWrong }) => firstWrong)).toEqual([null]);
+  });
+});
+
 describe("what is refused", () => {
   const refusal = (text: string, params = {}) => {
     const answer = build(text, params);

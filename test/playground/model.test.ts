@@ -9,6 +9,7 @@ import { decodeState, encodeState } from "../../playground/model/share.ts";
 import { hunks, sideBySide } from "../../playground/model/side-by-side.ts";
 import { streamGraph } from "../../playground/model/stream-graph.ts";
 import { redo, sameInput, startHistory, type State, step, undo } from "../../playground/model/state.ts";
+import { variableNames } from "../../playground/model/variable-names.ts";
 import { stepOf, withStep } from "../../playground/model/what-if.ts";
 import type { HostText, LoweredPart, VerdictPart } from "../../playground/compiler/parts.ts";
 
@@ -158,7 +159,7 @@ describe("linked lines", () => {
 });
 
 describe("the graph of a rank's streams", () => {
-  const row = (stream: number, kind: string) => ({ stream, kind, text: "", line: 0, iteration: [] });
+  const row = (stream: number, kind: string) => ({ stream, kind, label: "", text: "", line: 0, iteration: [] });
   // A copy on stream 1, then a launch on stream 2 that waits for it, then one more of stream 1.
   const rows = [
     row(1, "copy"),
@@ -284,5 +285,22 @@ describe("rates", () => {
     expect(withStep("gemm=0.5x", "gemm", 0)).toBe("");
     expect(stepOf(undefined, "link")).toBe(0);
     expect(stepOf(text, "link")).toBe(0);
+  });
+});
+
+describe("names of variables", () => {
+  it("are those of lines that make one tensor, and give way to names in the program", () => {
+    const text =
+      "const x = f.input([8], 'float');\nconst y = add(mul(x, x), x);\nconst z = set(y).named('out');\nuse(neg(z));";
+    const rows = [
+      ["T0", 1],
+      ["T1", 2],
+      ["T2", 2],
+      ["T3 out", 3],
+      ["T4", 4],
+      ["T5", 0],
+    ] as const;
+    const tensors = rows.map(([name, source], id) => ({ id, name, source }));
+    expect([...variableNames(text, tensors)]).toEqual([[0, "x"]]);
   });
 });

@@ -3,16 +3,19 @@ import type { JSX } from "preact";
 import type { TensorPicture } from "../../compiler/parts.ts";
 import type { PageProps } from "../props.ts";
 import { useLinked, useStore } from "../hooks.ts";
+import { variableNames } from "../../model/variable-names.ts";
 import { LinkedText } from "./linked-text.tsx";
 import { ShardingPicture } from "./sharding-picture.tsx";
 
 export function FusionPane({ store, pointing }: PageProps): JSX.Element {
-  const { lowered } = useStore(store).results;
+  const { history, results } = useStore(store);
+  const { lowered } = results;
   const linked = useLinked(pointing);
   if (lowered === null) return <p class="empty">There is no program yet.</p>;
   if (!lowered.isFusion) {
     return <p class="empty">This program is written as host programs, so it has no Fusion. See the host program.</p>;
   }
+  const variables = variableNames(history.present.document.text, lowered.tensors);
   const pointAt = (source: number | undefined): void => {
     pointing.point(source === undefined || source === 0 ? null : { kind: "source", line: source });
   };
@@ -22,14 +25,16 @@ export function FusionPane({ store, pointing }: PageProps): JSX.Element {
       <Legend lowered={lowered.devices} />
       <p class="hint axes-help">
         The axes below a tensor are those of its loops: part i of <code class="axis did">ideviceIdx</code> is on device
-        i, part i of <code class="axis stream">istreamIdx</code> is chunk i and runs on the next stream, and the rest is
-        local to a device.
+        i, part i of <code class="axis stream">istreamIdx</code> is chunk i and runs on the next stream. An axis{" "}
+        <code class="axis">iS</code> is not cut, and one that is summed over (<code class="axis reduced">rS</code>) is
+        not stored. Numbers in braces are extents.
       </p>
       <div class="pictures">
         {lowered.tensors.map((tensor) => (
           <TensorCard
             key={tensor.id}
             tensor={tensor}
+            variable={variables.get(tensor.id) ?? null}
             isLinked={tensor.source > 0 && linked.sources.includes(tensor.source)}
             point={(on) => {
               pointAt(on ? tensor.source : undefined);
@@ -78,11 +83,13 @@ function Legend({ lowered }: { readonly lowered: number }): JSX.Element {
 
 interface CardProps {
   readonly tensor: TensorPicture;
+  /** Null if the program's text has no name for it. */
+  readonly variable: string | null;
   readonly isLinked: boolean;
   readonly point: (on: boolean) => void;
 }
 
-function TensorCard({ tensor, isLinked, point }: CardProps): JSX.Element {
+function TensorCard({ tensor, variable, isLinked, point }: CardProps): JSX.Element {
   return (
     <figure
       class={isLinked ? "card linked" : "card"}
@@ -94,7 +101,8 @@ function TensorCard({ tensor, isLinked, point }: CardProps): JSX.Element {
       }}
     >
       <figcaption>
-        <strong>{tensor.name}</strong> <span class="role">{tensor.role}</span>
+        <strong>{tensor.name}</strong> {variable !== null && <code class="variable">{variable}</code>}{" "}
+        <span class="role">{tensor.role}</span>
         <code>
           {tensor.dtype} [
           {tensor.logical

@@ -50,6 +50,18 @@ export function HostPane(props: PageProps): JSX.Element {
             </select>
           </label>
         )}
+        {results.verdict?.ok === true && results.replay === null && (
+          <button
+            type="button"
+            disabled={results.isReplaying}
+            title="one run on the machine that the verifier uses, in a random order: what each command reads, and who wrote it"
+            onClick={() => {
+              store.replay(null);
+            }}
+          >
+            {results.isReplaying ? "Running …" : "Step through a run"}
+          </button>
+        )}
         {isEdited && (
           <button
             type="button"

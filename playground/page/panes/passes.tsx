@@ -1,6 +1,7 @@
 /** The passes as tabs, in order; the chosen one as a diff. Passes without a change are grey. */
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
+import { sentences } from "virtual:passes";
 import type { PassText } from "../../compiler/parts.ts";
 import { hunks, sideBySide } from "../../model/side-by-side.ts";
 import { useStore } from "../hooks.ts";
@@ -51,6 +52,10 @@ export function PassesPane({ store }: PageProps): JSX.Element {
           </li>
         ))}
       </ol>
+      <p class="hint keys">
+        {after.name === "input" ? "The Fusion as the program built it." : (sentences[after.name] ?? "")}
+        {!after.changed && " It changes nothing here."}
+      </p>
       <Difference before={before} after={after} context={showAll ? Infinity : 4} />
     </>
   );

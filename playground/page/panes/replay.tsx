@@ -1,4 +1,4 @@
-/** A counterexample step by step: which command runs, what it reads and who wrote that, and what comes out. */
+/** A counterexample, or any run, step by step: which command runs, what it reads and who wrote that, and what comes out. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Replay, ReplayRead, ReplayStep } from "../../compiler/parts.ts";
@@ -39,7 +39,7 @@ export function ReplayView({ store, replay, pointing, close }: ReplayProps): JSX
   };
   const from = Math.max(0, Math.min(at - around, steps.length - 2 * around - 1));
   return (
-    <section class="replay" aria-label="Replay of the counterexample">
+    <section class="replay" aria-label={replay.finding === null ? "Steps of a run" : "Replay of the counterexample"}>
       <div class="replay-bar">
         <button
           type="button"
@@ -65,7 +65,7 @@ export function ReplayView({ store, replay, pointing, close }: ReplayProps): JSX
             move(nextNamed(steps, at));
           }}
         >
-          Next of the finding
+          {replay.finding === null ? "Next kernel or transfer" : "Next of the finding"}
         </button>
         {wrong >= 0 && (
           <button
@@ -182,7 +182,7 @@ interface OutcomeProps {
 }
 
 function Outcome({ store, replay }: OutcomeProps): JSX.Element {
-  const { stopped, differences, withoutValues, isTooLarge } = replay;
+  const { finding, stopped, differences, withoutValues, isTooLarge } = replay;
   const hasSizes = Object.keys(store.history().present.params).length > 0;
   return (
     <ul class="outcome">
@@ -200,7 +200,7 @@ function Outcome({ store, replay }: OutcomeProps): JSX.Element {
       {differences.map(({ name, elements, firstWrong, largestError }) => (
         <li key={name} class={firstWrong === null ? "right" : "wrong"}>
           {firstWrong === null
-            ? `${name} is right after all: this order spoils bytes that do not reach it.`
+            ? `${name} is right${finding === null ? ", as in every order" : " after all: this order spoils bytes that do not reach it"}.`
             : `${name} is wrong: ${firstWrong}. The largest error of ${elements.toLocaleString("en-US")} elements is ${largestError.toPrecision(3)}.`}
         </li>
       ))}

@@ -1,14 +1,17 @@
 /** The streams of a rank as a graph of what waits for what. */
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
+import { fittedLabel } from "../../../src/report/view/slice-label.ts";
 import type { CommandRow } from "../../compiler/parts.ts";
 import { type GraphEdge, type GraphNode, streamGraph } from "../../model/stream-graph.ts";
 import { useLinked, useStore } from "../hooks.ts";
 import type { PageProps } from "../props.ts";
 import { RankPicker, shownRank } from "./rank-picker.tsx";
 
-const [columnWidth, rowHeight, boxWidth, boxHeight, top, left] = [156, 42, 126, 26, 36, 12];
+const [columnWidth, rowHeight, boxWidth, boxHeight, top, left] = [146, 42, 122, 26, 36, 12];
 const atFirst = 60;
+/** Characters that fit into a box. */
+const boxRoom = 16;
 
 export function StreamsPane({ store, pointing }: PageProps): JSX.Element {
   const { verdict } = useStore(store).results;
@@ -28,7 +31,8 @@ export function StreamsPane({ store, pointing }: PageProps): JSX.Element {
       <div class="toolbar">
         <RankPicker store={store} />
         <span class="hint">
-          Each column is a stream, in order from the top. An arrow is an event: the stream below waits for the other.
+          Each column is a stream, in order from the top. An arrow is an event: the work that it points to waits for the
+          work that it comes from. The number is the iteration.
         </span>
         {hidden > 0 && (
           <button
@@ -124,11 +128,10 @@ interface BoxProps {
 
 function Box({ node: { column, row: y, command }, row, isLinked, point }: BoxProps): JSX.Element | null {
   if (row === undefined) return null;
-  const iteration = row.iteration.length === 0 ? "" : ` i=${row.iteration.join(",")}`;
-  const label = `${command} ${row.kind}${iteration}`;
+  const label = fittedLabel(row.label, row.iteration.join(","), boxRoom);
   return (
     <g class={isLinked ? "box linked" : "box"} onMouseEnter={point}>
-      <title>{`${row.kind} ${row.text}`}</title>
+      <title>{`${command}: ${row.kind} ${row.text}`}</title>
       <rect class={row.kind} x={xOf(column) - boxWidth / 2} y={yOf(y)} width={boxWidth} height={boxHeight} rx={5} />
       <text x={xOf(column)} y={yOf(y) + boxHeight / 2 + 4} text-anchor="middle">
         {label}

@@ -57,6 +57,10 @@ function Run({ store, pointing, predicted }: PageProps & { readonly predicted: P
       <h2>
         Why {time(predicted.exposed)} of {time(predicted.milliseconds)} are exposed
       </h2>
+      <p class="hint keys">
+        Exposed is the run's time minus that of its kernels alone: time without a kernel, and what transfers slow
+        kernels down.
+      </p>
       <table class="causes">
         <tbody>
           {predicted.causes
@@ -78,6 +82,7 @@ function Run({ store, pointing, predicted }: PageProps & { readonly predicted: P
                 <td>
                   {sentence}
                   {remedy !== null && milliseconds > 0 && <span class="remedy"> Shorter with {remedy}.</span>}
+                  {milliseconds < 0 && <span class="remedy"> Negative: a gain here.</span>}
                 </td>
               </tr>
             ))}

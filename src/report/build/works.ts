@@ -88,6 +88,11 @@ function waitingFor(command: Command): Pick<Work, "kind" | "label"> {
   return { kind: "wait", label: command.kind === "waitSignal" ? "wait for a signal" : "wait for an event" };
 }
 
+/** What a slice of a command is called. */
+export function labelOf(program: Program, rank: number, command: Command): string {
+  return runs(program, rank, command).label;
+}
+
 function runs(program: Program, rank: number, command: Command): Pick<Work, "kind" | "label"> {
   switch (command.kind) {
     case "launch": {

@@ -5,6 +5,7 @@ import type { Arrow } from "../view/arrows.ts";
 import type { Coverage } from "../view/coverage.ts";
 import { lowerBound } from "../view/find.ts";
 import type { TimelineRow, TimelineRows } from "../view/rows.ts";
+import { fittedLabel } from "../view/slice-label.ts";
 import type { Selection } from "../view/selection.ts";
 import { chosenBars, type PixelScale, visibleBars } from "../view/visible-bars.ts";
 import type { PixelRow } from "./pixel-row.ts";
@@ -137,11 +138,10 @@ function drawSlice(
   if (!named || width < 26 || work.kind === "wait") return;
   const from = Math.max(left, 0);
   const iteration = at(data.iterations, at(slices.iteration, slice));
-  const full = iteration === "" ? work.label : `${work.label} · ${iteration}`;
   const room = Math.floor((Math.min(right, pixels.width) - from - 8) / characterWidth);
   if (room < 3) return;
   context.fillStyle = theme.onSlice;
-  context.fillText(full.length <= room ? full : `${full.slice(0, room - 1)}…`, from + 4, top + tall / 2 + 0.5);
+  context.fillText(fittedLabel(work.label, iteration, room), from + 4, top + tall / 2 + 0.5);
 }
 
 /** The highlighted slices of a track, over the dimmed ones. */

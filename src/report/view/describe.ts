@@ -51,11 +51,16 @@ export function describeSlice(data: TimelineData, run: number, slice: number): S
 }
 
 export function durationText(unit: TimeUnit, length: number): string {
-  return unit === "milliseconds" ? timeText(length) : `${length} ${length === 1 ? "step" : "steps"}`;
+  return unit === "milliseconds" ? microText(length) : `${length} ${length === 1 ? "step" : "steps"}`;
+}
+
+/** Pages have the letter that terminals may lack. */
+function microText(milliseconds: number): string {
+  return timeText(milliseconds).replace(/ us$/u, " µs");
 }
 
 function instantText(unit: TimeUnit, time: number): string {
-  return unit === "milliseconds" ? timeText(time) : `step ${time}`;
+  return unit === "milliseconds" ? microText(time) : `step ${time}`;
 }
 
 function flopsText(count: number): string {
