@@ -15,7 +15,7 @@ import { overlapOf, type RankOverlap } from "../trace/overlap.ts";
 import { type Cause, causes } from "./causes.ts";
 import { dependencesOf } from "./dependences.ts";
 import { type Floor, floorOf, kernelTimeOf } from "./floor.ts";
-import { type IdlePart, idleTimeOf } from "./idle-time.ts";
+import { type IdlePart, type IdleTime, idleTimeOf } from "./idle-time.ts";
 import { pathTimesOf } from "./path-times.ts";
 import { type RegionRow, regionRows } from "./region-rows.ts";
 import { type CommandTime, measuredCosts } from "./measured-costs.ts";
@@ -37,6 +37,8 @@ export interface ExplainedRun {
   readonly causes: readonly { readonly cause: Cause; readonly milliseconds: number }[];
   /** The idle time of the rank, in order of time. */
   readonly idle: readonly IdlePart[];
+  /** The same of each rank. */
+  readonly idleOf: (rank: number) => readonly IdlePart[];
   /** The run's milliseconds by class of command: kernels of the rank, and what it waits for between them. */
   readonly path: ByClass;
   /** The regions that communicate, in the order of the host program. */
@@ -78,7 +80,8 @@ export function explainRun(
   const regionOf = regionsOf(program);
   const issue = profile?.costs.issue;
   const issued = graph || issue === undefined ? null : (index: number): number => (index * issue) / 1000;
-  const idle = idleTimeOf(program, timing, regionOf, rank, issued);
+  const idleTime = (of: number): IdleTime => idleTimeOf(program, timing, regionOf, of, issued);
+  const idle = idleTime(rank);
   const overlap = overlapOf(program, trace);
   const times = new Map<Cause, number>();
   const add = (cause: Cause, time: number): void => void times.set(cause, (times.get(cause) ?? 0) + time);
@@ -113,6 +116,7 @@ export function explainRun(
       .filter(({ milliseconds: time }) => Math.abs(time) > 1e-9)
       .sort((a, b) => b.milliseconds - a.milliseconds),
     idle: idle.parts,
+    idleOf: (of) => (of === rank ? idle : idleTime(of)).parts,
     path: pathTimesOf({ program, trace, milliseconds }, dependences, idle, interference),
     regions: regionRows(program, timing, regionOf, { rank, idle: idle.parts, costOf }),
     overlap: at(overlap, rank),

@@ -44,7 +44,9 @@ describe("a measured run", () => {
     const setting = { ...options, choice: null, profile, measured: { trace, milliseconds } };
     const found = explainCompiled(gathering(), compilation, setting);
     const expected = explain(gathering(), options, profile);
-    expect(found).toMatchObject({ isMeasured: true, run: expected.run, predicted: expected.run });
+    const run = { ...expected.run, idleOf: expect.any(Function) as unknown };
+    expect(found).toMatchObject({ isMeasured: true, run, predicted: run });
+    for (let rank = 0; rank < 4; rank++) expect(found.run.idleOf(rank)).toEqual(expected.run.idleOf(rank));
     expect(expected).toMatchObject({ isMeasured: false, predicted: expected.run });
   });
 

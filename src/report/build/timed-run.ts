@@ -14,7 +14,7 @@ import type { Works } from "./works.ts";
 
 export interface TimedRun extends TracedRun {
   readonly name: string;
-  readonly explained: Pick<ExplainedRun, "rank" | "idle">;
+  readonly explained: Pick<ExplainedRun, "idleOf">;
 }
 
 export function timelineRun({ program, trace, milliseconds, name, explained }: TimedRun, works: Works): TimelineRun {
@@ -39,14 +39,16 @@ export function timelineRun({ program, trace, milliseconds, name, explained }: T
     tracks,
     slices,
     critical: Int32Array.from(path),
-    idle: explained.idle.map(({ cause, start, end, command }) => ({
-      rank: explained.rank,
-      cause,
-      label: causes[cause].label,
-      start,
-      end,
-      slice: command < 0 ? -1 : at(sliceOf, command),
-    })),
+    idle: program.ranks.flatMap(({ rank }) =>
+      explained.idleOf(rank).map(({ cause, start, end, command }) => ({
+        rank,
+        cause,
+        label: causes[cause].label,
+        start,
+        end,
+        slice: command < 0 ? -1 : at(sliceOf, command),
+      })),
+    ),
     missing: [],
     memory: memoryCurves(program, (rank, index) => at(timing.end, at(first, rank) + index)),
   };

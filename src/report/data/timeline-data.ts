@@ -61,7 +61,7 @@ export interface TimelineRun {
   readonly slices: Slices;
   /** Indices of the slices of the critical path, in order of time. */
   readonly critical: Int32Array;
-  /** Time of a rank in which no kernel of it runs, by cause. */
+  /** Time of ranks in which no kernel of them runs, by cause: rank after rank, in order of time. */
   readonly idle: readonly IdleSpan[];
   /** Pairs of slices whose order the program lacks: the first should come before the second. */
   readonly missing: readonly (readonly [number, number])[];

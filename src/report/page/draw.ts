@@ -1,6 +1,6 @@
 /** Draws the visible part of a timeline on a canvas. */
 import { at } from "../../support/invariant.ts";
-import type { SliceRef, TimelineData } from "../data/timeline-data.ts";
+import type { IdleSpan, SliceRef, TimelineData } from "../data/timeline-data.ts";
 import type { Arrow } from "../view/arrows.ts";
 import type { Coverage } from "../view/coverage.ts";
 import { lowerBound } from "../view/find.ts";
@@ -217,28 +217,46 @@ function drawMemory(context: CanvasRenderingContext2D, scene: Scene, row: Timeli
 
 /** Exposed time: named in the head of its rank, and shaded across the rank's tracks. */
 function drawIdle(context: CanvasRenderingContext2D, scene: Scene): void {
-  const { data, rows, theme, pixels, selection } = scene;
+  const { data, rows, scrolled, height } = scene;
+  const visible = rows.rows.filter((row) => row.y + row.height > scrolled && row.y < scrolled + height);
+  const ranks = new Set(visible.map(({ rank }) => rank));
   for (const [run, { idle }] of data.runs.entries()) {
-    const own = rows.rows.filter(({ rank }) => rank === idle[0]?.rank);
-    const [head] = own;
-    if (head === undefined) continue;
-    const tracks = own.filter((row) => row.kind === "track" && row.run === run);
-    let drawn = -1;
-    for (const { cause, label, start, end } of idle) {
-      const x0 = Math.max(-1, (start - pixels.from) * pixels.scale);
-      const x1 = Math.min(pixels.width + 1, (end - pixels.from) * pixels.scale);
-      if (x1 < 0 || x1 <= drawn) continue;
-      if (x0 > pixels.width) break;
-      const width = Math.max(x1 - x0, 1);
-      drawn = Math.floor(x0 + width);
-      const faded = selection !== null && selection.cause !== cause;
+    for (const rank of ranks) {
+      const own = visible.filter((row) => row.rank === rank);
+      drawIdleOf(context, scene, { run, own, spans: idle.filter((span) => span.rank === rank) });
+    }
+  }
+}
+
+function drawIdleOf(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  {
+    run,
+    own,
+    spans,
+  }: { readonly run: number; readonly own: readonly TimelineRow[]; readonly spans: readonly IdleSpan[] },
+): void {
+  const { data, theme, pixels, selection } = scene;
+  const head = own.find(({ kind }) => kind === "rank");
+  const tracks = own.filter((row) => row.kind === "track" && row.run === run);
+  let drawn = -1;
+  for (const { cause, label, start, end } of spans) {
+    const x0 = Math.max(-1, (start - pixels.from) * pixels.scale);
+    const x1 = Math.min(pixels.width + 1, (end - pixels.from) * pixels.scale);
+    if (x1 < 0 || x1 <= drawn) continue;
+    if (x0 > pixels.width) break;
+    const width = Math.max(x1 - x0, 1);
+    drawn = Math.floor(x0 + width);
+    const faded = selection !== null && selection.cause !== cause;
+    if (head !== undefined) {
       const tall = (head.height - 4) / data.runs.length;
       drawIdleName(context, scene, { x0, width, top: head.y + 2 + run * tall, tall }, { cause, label, faded });
-      context.fillStyle = theme.idle;
-      context.globalAlpha = faded ? 0.03 : selection?.cause === cause ? 0.28 : 0.1;
-      for (const row of tracks) context.fillRect(x0, row.y, width, row.height);
-      context.globalAlpha = 1;
     }
+    context.fillStyle = theme.idle;
+    context.globalAlpha = faded ? 0.03 : selection?.cause === cause ? 0.28 : 0.1;
+    for (const row of tracks) context.fillRect(x0, row.y, width, row.height);
+    context.globalAlpha = 1;
   }
 }
 
