@@ -9,10 +9,12 @@ layers. The backward passes hide their communication too, and copy nothing to tr
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.distributed as dist
+import torch.distributed._symmetric_memory  # defines the ops that torch.compile sees
 from torch import Tensor, nn
 
 from .torch_ops import all_gather_matmul, matmul_reduce_scatter
@@ -35,7 +37,7 @@ class _Column(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, group_name: str) -> Tensor:
         ctx.save_for_backward(x, weight)
         ctx.group_name = group_name
-        _, (result,) = all_gather_matmul(x, [weight.t()], 0, group_name, False)
+        _, (result,) = _gather_matmul(x, weight.t(), group_name, False)
         return result
 
     @staticmethod
@@ -43,14 +45,11 @@ class _Column(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         wants_x, wants_weight, _ = ctx.needs_input_grad
         gradient = gradient.contiguous()
-        gathering = _gather(x, ctx.group_name) if wants_weight else None
+        gathered = _gather(x, ctx.group_name) if wants_weight else None
         # The gather runs meanwhile.
-        dx = matmul_reduce_scatter(gradient, weight, "sum", 0, ctx.group_name) if wants_x else None
-        if gathering is None:
-            return dx, None, None
-        whole, work = gathering
-        work.wait()
-        return dx, _weight_gradient(weight, gradient, whole), None
+        dx = _matmul_scatter(gradient, weight, ctx.group_name) if wants_x else None
+        dw = None if gathered is None else _weight_gradient(weight, gradient, gathered())
+        return dx, dw, None
 
 
 class _Row(torch.autograd.Function):
@@ -58,23 +57,49 @@ class _Row(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, group_name: str) -> Tensor:
         ctx.save_for_backward(x, weight)
         ctx.group_name = group_name
-        return matmul_reduce_scatter(x, weight.t(), "sum", 0, group_name)
+        return _matmul_scatter(x, weight.t(), group_name)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         x, weight = ctx.saved_tensors
         wants_weight = ctx.needs_input_grad[1]
         # One gather for both gradients.
-        whole, (dx,) = all_gather_matmul(gradient.contiguous(), [weight], 0, ctx.group_name, wants_weight)
+        whole, (dx,) = _gather_matmul(gradient.contiguous(), weight, ctx.group_name, wants_weight)
         dw = _weight_gradient(weight, whole, x) if wants_weight and whole is not None else None
         return dx, dw, None
 
 
-def _gather(x: Tensor, group_name: str) -> tuple[Tensor, Any]:
-    group = dist.distributed_c10d._resolve_process_group(group_name)
+def _gather_matmul(x: Tensor, weight: Tensor, group_name: str, return_a: bool) -> tuple[Tensor | None, list[Tensor]]:
+    if torch.compiler.is_compiling():
+        # Dynamo cannot trace the choice of a plan. It keeps the op, which install() replaces.
+        fused = torch.ops.symm_mem.fused_all_gather_matmul
+        return fused(x, [weight], 0, group_name, return_A=return_a)  # type: ignore[no-any-return]
+    return all_gather_matmul(x, [weight], 0, group_name, return_a)
+
+
+def _matmul_scatter(x: Tensor, weight: Tensor, group_name: str) -> Tensor:
+    if torch.compiler.is_compiling():
+        fused = torch.ops.symm_mem.fused_matmul_reduce_scatter
+        return fused(x, weight, "sum", 0, group_name)  # type: ignore[no-any-return]
+    return matmul_reduce_scatter(x, weight, "sum", 0, group_name)
+
+
+def _gather(x: Tensor, group_name: str) -> Callable[[], Tensor]:
+    """Begins to gather the rows by the library. The result waits for them, and returns them."""
     own = x.contiguous()
+    if torch.compiler.is_compiling():
+        functional, size = torch.ops._c10d_functional, dist.distributed_c10d._get_group_size_by_name(group_name)
+        pending = functional.all_gather_into_tensor(own, size, group_name)
+        return lambda: functional.wait_tensor(pending)  # type: ignore[no-any-return]
+    group = dist.distributed_c10d._resolve_process_group(group_name)
     whole = own.new_empty(own.shape[0] * dist.get_world_size(group), *own.shape[1:])
-    return whole, dist.all_gather_into_tensor(whole, own, group=group, async_op=True)
+    work = dist.all_gather_into_tensor(whole, own, group=group, async_op=True)
+
+    def gathered() -> Tensor:
+        work.wait()
+        return whole
+
+    return gathered
 
 
 def _weight_gradient(weight: Tensor, rows: Tensor, columns: Tensor) -> Tensor | None:
