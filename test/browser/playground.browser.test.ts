@@ -342,6 +342,18 @@ describe("a dump", () => {
     await page.waitForSelector(".verdict.ok", { timeout: 30_000 });
   });
 
+  it("with symbolic sizes gets some by a click", async () => {
+    await open();
+    const name = "e2-allgather-matmul.hir";
+    const buffer = readFileSync(path.join(root, "test/fixtures/dumps", name));
+    await page.click(".menu summary");
+    const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.click("text=Open a file")]);
+    await chooser.setFiles({ name, mimeType: "text/plain", buffer });
+    await page.click("text=Use these sizes");
+    await page.waitForSelector(".verdict.ok", { timeout: 15_000 });
+    expect(await page.inputValue('.field:has(.name:text-is("sizes")) input')).toContain("i0=64");
+  });
+
   it("that does not verify has its findings marked in its own text", async () => {
     await open();
     const name = "data-race.hir";

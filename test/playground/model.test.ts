@@ -9,6 +9,7 @@ import { decodeState, encodeState } from "../../playground/model/share.ts";
 import { hunks, sideBySide } from "../../playground/model/side-by-side.ts";
 import { streamGraph } from "../../playground/model/stream-graph.ts";
 import { redo, sameInput, startHistory, type State, step, undo } from "../../playground/model/state.ts";
+import { sizesFor } from "../../playground/model/missing-sizes.ts";
 import { variableNames } from "../../playground/model/variable-names.ts";
 import { stepOf, withStep } from "../../playground/model/what-if.ts";
 import type { HostText, LoweredPart, VerdictPart } from "../../playground/compiler/parts.ts";
@@ -302,5 +303,20 @@ describe("names of variables", () => {
     ] as const;
     const tensors = rows.map(([name, source], id) => ({ id, name, source }));
     expect([...variableNames(text, tensors)]).toEqual([[0, "x"]]);
+  });
+});
+
+describe("sizes that a dump leaves open", () => {
+  it("are given after those that are known", () => {
+    const diagnostic = (code: "size-missing" | "dump-syntax", message: string) => ({
+      code,
+      message,
+      found: "",
+      expected: "",
+      help: "",
+    });
+    expect(sizesFor(diagnostic("size-missing", "i0 has no size"), undefined)).toBe("i0=64");
+    expect(sizesFor(diagnostic("size-missing", "i2, i3 have no size"), "i0=8")).toBe("i0=8,i2=64,i3=64");
+    expect(sizesFor(diagnostic("dump-syntax", "i0 has no size"), undefined)).toBeNull();
   });
 });

@@ -1,10 +1,12 @@
 /** What the verifier found, and what would repair it. */
 import type { JSX } from "preact";
-import { renderDiagnostic } from "../../../src/diagnostics/diagnostic.ts";
+import { type Diagnostic, renderDiagnostic } from "../../../src/diagnostics/diagnostic.ts";
 import type { AddedLine } from "../../compiler/parts.ts";
 import { Icon } from "../icons.tsx";
 import type { PageProps } from "../props.ts";
 import { useStore } from "../hooks.ts";
+import { sizesFor } from "../../model/missing-sizes.ts";
+import type { Store } from "../store.ts";
 
 export function Findings({ store }: PageProps): JSX.Element | null {
   const { results } = useStore(store);
@@ -13,7 +15,10 @@ export function Findings({ store }: PageProps): JSX.Element | null {
     return (
       <section class="findings refused" aria-label="Diagnostics">
         {refused.map((diagnostic, i) => (
-          <pre key={i}>{renderDiagnostic(diagnostic)}</pre>
+          <div key={i}>
+            <SizesFix store={store} diagnostic={diagnostic} />
+            <pre>{renderDiagnostic(diagnostic)}</pre>
+          </div>
         ))}
       </section>
     );
@@ -69,6 +74,30 @@ export function Findings({ store }: PageProps): JSX.Element | null {
         </details>
       ))}
     </section>
+  );
+}
+
+interface SizesProps {
+  readonly store: Store;
+  readonly diagnostic: Diagnostic;
+}
+
+function SizesFix({ store, diagnostic }: SizesProps): JSX.Element | null {
+  const sizes = sizesFor(diagnostic, store.history().present.options["sizes"]);
+  if (sizes === null) return null;
+  return (
+    <div class="repair">
+      <span>The dump leaves sizes open. Set them under Target and sizes, or begin with {sizes}.</span>
+      <button
+        type="button"
+        class="primary"
+        onClick={() => {
+          store.change({ kind: "option", name: "sizes", text: sizes });
+        }}
+      >
+        Use these sizes
+      </button>
+    </div>
   );
 }
 

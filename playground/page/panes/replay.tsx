@@ -131,7 +131,7 @@ function StepRow({ step, isPresent }: { readonly step: ReplayStep; readonly isPr
         rank {rank} · {streamName}
       </span>
       <span class="phase">{phase}</span>
-      <code>{text}</code>
+      <code title={text}>{text}</code>
     </li>
   );
 }
