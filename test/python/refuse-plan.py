@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import time
+import warnings
 from pathlib import Path
 from unittest import mock
 
@@ -115,6 +116,22 @@ def calls(refused: dict[int, int], ahead: bool = False) -> dict[str, object]:
         "runs": runner.counts.runs,
         "left": len(list(Path("/dev/shm").glob(f"braid-refusals-{os.getpid()}-*"))),
     }
+
+
+def many_tensors() -> dict[str, object]:
+    """A loop over more sets of tensors than are kept: some are found again, the others run one by one."""
+    runner, addresses = runner_of(first)
+    runner.session.entries._most = 2
+    gpu, memory = runner.session.gpu, runner.own["memory"]
+    bound = [*memory["in"], *memory["out"], *memory["copied"]]
+    others = [tuple(gpu.allocate(max(16, each["bytes"]), each["name"]) for each in bound) for _ in range(2)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(4):
+            for each in (addresses, *others):
+                runner.run(each, runner._capturing)
+    runner.session.group.all_gather(b"")
+    return {**vars(runner.counts), "said": [str(each.message).split(".")[0] for each in caught]}
 
 
 def after_fork() -> None:

@@ -113,6 +113,16 @@ describe.skipIf(obstacle !== null)("braid_torch refuses on every rank", () => {
   });
 });
 
+describe.skipIf(obstacle !== null)("braid_torch's graphs", () => {
+  it("are kept for as many sets of tensors as fit, also in a loop over more", async () => {
+    const said = "braid_torch keeps graphs for 2 sets of tensors";
+    for (const [rank, answer] of (await refused("many_tensors")).entries()) {
+      const counts = { runs: 12, graphs: 6, one_by_one: 6, captured: 0, refused: 0 };
+      expect(answer).toEqual({ ...counts, said: rank === 0 ? [said] : [] });
+    }
+  });
+});
+
 describe.skipIf(obstacle !== null)("braid_torch's watch", () => {
   it("reports a run that does not end: rank, stream, command and peer", async () => {
     const [waits] = await refused("stuck");

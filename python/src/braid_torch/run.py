@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .bind import Action, Binding, bind, copy_action, is_bound_by_run
 from .cuda import driver as cu
 from .cuda.gemms import WORKSPACE_BYTES
+from .entries import Addresses, Entry
 from .group import agree, same
 from .places import GATE_BYTES, WORD_BYTES, Places, Shared
 from .plan import Plan
@@ -22,9 +22,6 @@ from .session import Session
 
 Json = dict[str, Any]
 
-# Graphs that a plan keeps. Loops with checkpointing and micro-batches use up to 9 sets of addresses; expandable
-# segments up to 43.
-MOST_GRAPHS = 48
 # Seconds until a stream that still waits for the same peer counts as stuck.
 TIMEOUT = 120.0
 ZEROING_SECONDS = 30.0
@@ -37,16 +34,6 @@ class Counts:
     one_by_one: int = 0
     captured: int = 0
     refused: int = 0
-
-
-@dataclass
-class _Entry:
-    """The run of one set of addresses."""
-
-    actions: list[Action]
-    # A CUgraphExec; 0 before the second run.
-    graph: int = 0
-    releases: list[Any] = field(default_factory=list)
 
 
 class Runner:
@@ -64,8 +51,8 @@ class Runner:
         symmetric, words = session.symmetric(memory["symmetricBytes"]), session.words(memory["words"])
         self._binding = agree(group, "preparing the plan", lambda: self._prepare(symmetric, words, progress))
         self._zero_words()
-        self._entries: OrderedDict[tuple[int, ...], _Entry] = OrderedDict()
-        self._spare: tuple[int, ...] | None = None
+        self._entries = session.entries.of_plan()
+        self._spare: Addresses | None = None
         self._launch = gpu.raw.cuGraphLaunch
         session.watch.add(self, progress, timeout)
 
@@ -132,7 +119,7 @@ class Runner:
         agree(self.session.group, "zeroing the words of signals", zero)
         self.session.group.all_gather(b"")
 
-    def run(self, addresses: tuple[int, ...], stream: int, capturing: bool = False) -> None:
+    def run(self, addresses: Addresses, stream: int, capturing: bool = False) -> None:
         """
         Queues one run on the caller's stream. `addresses`: of `memory.in`, `memory.out`, then `memory.copied`, each a
         multiple of 16. `capturing`: the caller captures the stream into a graph of its own.
@@ -147,7 +134,7 @@ class Runner:
             if refused is not None:
                 self._peer_refused(*refused)
 
-    def _queue(self, addresses: tuple[int, ...], stream: int) -> None:
+    def _queue(self, addresses: Addresses, stream: int) -> None:
         session = self.session
         session.calls += 1
         if stream != session.last_stream:
@@ -159,7 +146,7 @@ class Runner:
         else:
             if not entry.graph:
                 entry.graph = self._capture(entry)
-            self._entries.move_to_end(addresses)
+            entry.used = session.calls
             self.counts.graphs += 1
             status = self._launch(entry.graph, stream)
             if status:
@@ -185,13 +172,15 @@ class Runner:
         fix = f"the results of {which} are void on all ranks{'' if before == 0 else '; those of this call are not'}"
         raise Refusal("peer-refused", self.folder, refused, expected, fix)
 
-    def _issue_into_capture(self, addresses: tuple[int, ...], stream: int) -> None:
+    def _issue_into_capture(self, addresses: Addresses, stream: int) -> None:
         if self.counts.runs == 0:
             expected = "a call before the capture: the first one loads kernels"
             fix = "call the plan once, as warm-up, before torch.cuda.graph"
             raise Refusal("plan-mismatch", self.folder, "a first call inside a capture", expected, fix)
         self.counts.captured += 1
-        self._issue(self._bound(addresses).actions, stream)
+        entry = self._bound(addresses)
+        self._issue(entry.actions, stream)
+        self.session.entries.release(entry)
 
     def _order_after_last(self, stream: int) -> None:
         """Two runs share memory and signals, so one follows the other also where their streams differ."""
@@ -200,21 +189,20 @@ class Runner:
             gpu.call("cuStreamWaitEvent", stream, session.between, 0)
         session.last_stream = stream
 
-    def _first(self, addresses: tuple[int, ...], stream: int) -> None:
-        entry = self._bound(addresses)
-        self._entries[addresses] = entry
-        if len(self._entries) > MOST_GRAPHS:
-            _, oldest = self._entries.popitem(last=False)
-            self._release(oldest)
+    def _first(self, addresses: Addresses, stream: int) -> None:
+        entry, entries = self._bound(addresses), self.session.entries
+        kept = entries.keep(self._entries, addresses, entry)
         self.counts.one_by_one += 1
         self._issue(entry.actions, stream)
+        if not kept:
+            entries.release(entry)
 
     def _issue(self, actions: list[Action], stream: int) -> None:
         streams = [stream, *self._streams[1:]]
         for action in actions:
             action(streams)
 
-    def _capture(self, entry: _Entry) -> int:
+    def _capture(self, entry: Entry) -> int:
         gpu, stream = self.session.gpu, self._capturing
         gpu.call("cuStreamBeginCapture_v2", stream, cu.CU_STREAM_CAPTURE_MODE_RELAXED)
         try:
@@ -237,7 +225,7 @@ class Runner:
         self.session.gpu.call("cuStreamEndCapture", stream, ctypes.byref(graph))
         return graph.value
 
-    def _bound(self, addresses: tuple[int, ...]) -> _Entry:
+    def _bound(self, addresses: Addresses) -> Entry:
         memory, gpu = self.own["memory"], self.session.gpu
         ins, outs = len(memory["in"]), len(memory["out"])
         tensors = {"in": addresses[:ins], "out": addresses[ins : ins + outs]}
@@ -258,13 +246,7 @@ class Runner:
             actions += calls
             if always is None:
                 releases += [call.release for call in calls if hasattr(call, "release")]
-        return _Entry([*actions, *copies("output")], releases=releases)
-
-    def _release(self, entry: _Entry) -> None:
-        if entry.graph:
-            self.session.gpu.call("cuGraphExecDestroy", entry.graph)
-        for release in entry.releases:
-            release()
+        return Entry([*actions, *copies("output")], self.session.calls, releases=releases)
 
 
 def wait_until_idle(gpu: Any, stream: int, seconds: float) -> None:

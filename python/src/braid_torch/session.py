@@ -11,6 +11,7 @@ from .cuda.gemms import Gemms
 from .cuda.gpu import Gpu
 from .cuda.heap import allocate_shared
 from .cuda.kernels import Kernels
+from .entries import Entries
 from .group import Group, agree
 from .places import WORD_BYTES, aligned
 from .refusal import Refusal
@@ -29,7 +30,7 @@ class Session:
         self.lock = threading.RLock()
         _require_one_host(group)
         self.gpu = agree(group, "opening its GPU", lambda: Gpu(group.rank, ordinal))
-        self.kernels = Kernels(self.gpu)
+        self.kernels, self.entries = Kernels(self.gpu), Entries(self.gpu)
         self.refusals, self.watch = SharedRefusals(group), Watch()
         self._symmetric, self._symmetric_bytes = [0] * group.size, [0] * group.size
         self._words: list[int] = []
