@@ -1,5 +1,6 @@
 /** Where a diagnostic stands in the user's program. */
 import type { Diagnostic } from "../../src/diagnostics/diagnostic.ts";
+import { nearest } from "../../src/support/nearest.ts";
 
 export interface SourcePlace {
   readonly line: number;
@@ -26,11 +27,13 @@ export function explanationOf({ message, found, expected, help }: Diagnostic): s
   return lines.join("\n");
 }
 
-/** The edit of the text that a fix such as `did you mean X?` or `write X` describes; null if it is no such edit. */
+/** The edit of the text that a fix such as `did you mean X?` or `write X` describes, or the nearest of the expected names; null if it is no such edit. */
 export function editOf(diagnostic: Diagnostic, text: string): { readonly label: string; readonly text: string } | null {
-  const { found, help = "" } = diagnostic;
+  const { found, help = "", expected = "" } = diagnostic;
   const place = placeOf(diagnostic);
-  const [, word] = /^(?:did you mean|write) ([\w$]+)\??$/u.exec(help) ?? [];
+  const [, named] = /^(?:did you mean|write) ([\w$]+)\??$/u.exec(help) ?? [];
+  const names = /^[\w$]+(?:, [\w$]+)+$/u.test(expected) ? expected.split(", ") : [];
+  const word = named ?? nearest(found ?? "", names);
   if (word === undefined || found === undefined || place === null || !/^[\w$]+$/u.test(found)) return null;
   const lines = text.split("\n");
   const line = lines[place.line - 1];

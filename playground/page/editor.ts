@@ -116,7 +116,10 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
         types.of([]),
         codeColors,
         keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
-        EditorView.contentAttributes.of({ "aria-label": label }),
+        EditorView.contentAttributes.of({
+          "aria-label": label,
+          "aria-description": "Escape, then Tab, leaves the editor.",
+        }),
         EditorView.updateListener.of((update) => {
           if (update.docChanged && !isReplacing) onText(update.state.doc.toString());
           if (update.selectionSet && view.hasFocus) tell(lineAt(view, view.state.selection.main.head));

@@ -124,6 +124,14 @@ describe("panes", () => {
     expect(await page.getAttribute("#tab-commands", "aria-selected")).toBe("true");
   });
 
+  it("are reached from the editor by Escape and Tab", async () => {
+    await open();
+    await page.click(".editor.source .cm-content");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Tab");
+    expect(await page.evaluate("document.activeElement.closest('.editor.source')")).toBeNull();
+  });
+
   it("highlight what belongs to the line under the pointer", async () => {
     await open();
     await page.hover('.editor.source .cm-line:has-text("linear(x, w)")');

@@ -274,6 +274,9 @@ describe("diagnostics in the editor", () => {
     expect(editOf(diagnostic, "one\n  f(rwos)\n")?.text).toBe("one\n  f(rows)\n");
     expect(editOf({ ...diagnostic, help: "round it" }, "one\n  f(rwos)\n")).toBeNull();
     expect(editOf(diagnostic, "one\n  f(x)\n")).toBeNull();
+    const listed = { ...diagnostic, help: "use one of these names", expected: "rows, columns" };
+    expect(editOf(listed, "one\n  f('rwos')\n")?.text).toBe("one\n  f('rows')\n");
+    expect(editOf({ ...listed, expected: "devices, streams" }, "one\n  f('rwos')\n")).toBeNull();
   });
 });
 
