@@ -16,8 +16,7 @@ sys.path[:0] = [str(Path(__file__).parents[2] / "python/src"), str(Path(__file__
 
 from braid_torch import Refusal  # noqa: E402
 from braid_torch.cuda import driver as cu  # noqa: E402
-from braid_torch.plan import read_plan  # noqa: E402
-from braid_torch.run import Runner  # noqa: E402
+from braid_torch.run import Runner, load_plan  # noqa: E402
 from braid_torch.session import Session  # noqa: E402
 from files_group import Files  # noqa: E402
 
@@ -27,7 +26,7 @@ rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
 def runner_of(folder: Path, timeout: float = 0) -> tuple[Runner, tuple[int, ...]]:
     session = Session(Files(first.parent / f"group-{case}", rank, size), rank)
-    runner = Runner(session, read_plan(folder), str(folder), timeout)
+    runner = load_plan(session, folder, timeout)
     memory = runner.own["memory"]
     bound = [*memory["in"], *memory["out"], *memory["copied"]]
     return runner, tuple(session.gpu.allocate(max(16, each["bytes"]), each["name"]) for each in bound)
@@ -35,6 +34,18 @@ def runner_of(folder: Path, timeout: float = 0) -> tuple[Runner, tuple[int, ...]
 
 def other_plan() -> None:
     runner_of(second if rank == 1 else first)
+
+
+def flipped_on_one() -> None:
+    """Rank 1 reads another folder, in which a byte is wrong."""
+    if rank == 1:
+        file = second / "rank-1.json"
+        file.write_text(file.read_text().replace("half", "hale"))
+    runner_of(second if rank == 1 else first)
+
+
+def missing_on_one() -> None:
+    runner_of(second / "nowhere" if rank == 1 else first)
 
 
 def of_another_kind() -> None:

@@ -48,6 +48,15 @@ describe.skipIf(obstacle !== null)("braid_torch refuses on every rank", () => {
     for (const answer of await refused("other_plan")) expect(answer).toMatchObject({ code: "program-differs" });
   });
 
+  it("a plan that one rank cannot read, or reads with a flipped byte", async () => {
+    for (const answer of await refused("flipped_on_one")) {
+      expect(answer).toMatchObject({ code: "plan-invalid", found: expect.stringMatching(/^SHA-256 /) as unknown });
+    }
+    for (const answer of await refused("missing_on_one")) {
+      expect(answer).toMatchObject({ code: "plan-invalid", found: expect.stringContaining("nowhere") as unknown });
+    }
+  });
+
   it("a plan for another number of ranks", async () => {
     for (const answer of await refused("of_another_kind", "four")) {
       expect(answer).toMatchObject({ code: "plan-mismatch", found: "a group of 2 processes", expected: "4" });

@@ -11,15 +11,14 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2] / "python/src"), str(Path(__file__).parent)]
 
-from braid_torch.plan import read_plan  # noqa: E402
-from braid_torch.run import Runner  # noqa: E402
+from braid_torch.run import load_plan  # noqa: E402
 from braid_torch.session import Session  # noqa: E402
 from files_group import Files  # noqa: E402
 
 
 def run(folder: Path, session: Session, runs: int) -> dict[str, int]:
     rank, gpu = session.group.rank, session.gpu
-    runner = Runner(session, read_plan(folder), str(folder))
+    runner = load_plan(session, folder)
     memory = runner.own["memory"]
     bound = [*memory["in"], *memory["out"], *memory["copied"]]
     addresses = tuple(gpu.allocate(max(16, tensor["bytes"]), tensor["name"]) for tensor in bound)

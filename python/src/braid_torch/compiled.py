@@ -61,7 +61,7 @@ def _is_whole(folder: Path) -> bool:
     """False for a plan that was cut off, or that another version wrote: it is made again."""
     try:
         return (folder / "plan.json").exists() and read_plan(folder) is not None
-    except Refusal:
+    except (OSError, ValueError):
         return False
 
 

@@ -5,18 +5,17 @@ graph of them from the second time on. Runs are queued on the caller's stream; n
 
 from __future__ import annotations
 
-import ctypes
-import time
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from .bind import Action, Binding, bind, copy_action, is_bound_by_run
-from .cuda import driver as cu
 from .cuda.gemms import WORKSPACE_BYTES
+from .cuda.graphs import captured, wait_until_idle
 from .entries import Addresses, Entry
 from .group import agree, same
 from .places import GATE_BYTES, WORD_BYTES, Places, Shared
-from .plan import Plan
+from .plan import Plan, read_plan
 from .refusal import Refusal
 from .session import Session
 
@@ -145,7 +144,7 @@ class Runner:
             self._first(addresses, stream)
         else:
             if not entry.graph:
-                entry.graph = self._capture(entry)
+                entry.graph = captured(session.gpu, self._capturing, lambda: self._issue(entry.actions, self._capturing))
             entry.used = session.calls
             self.counts.graphs += 1
             status = self._launch(entry.graph, stream)
@@ -202,29 +201,6 @@ class Runner:
         for action in actions:
             action(streams)
 
-    def _capture(self, entry: Entry) -> int:
-        gpu, stream = self.session.gpu, self._capturing
-        gpu.call("cuStreamBeginCapture_v2", stream, cu.CU_STREAM_CAPTURE_MODE_RELAXED)
-        try:
-            self._issue(entry.actions, stream)
-        except BaseException:
-            # Ends the capture and drops what it holds.
-            gpu.raw.cuStreamEndCapture(stream, ctypes.byref(cu.U64()))
-            raise
-        graph = self._end_capture(stream)
-        try:
-            flags = cu.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
-            made: int = gpu.out("cuGraphInstantiateWithFlags", cu.U64, graph, flags)
-            gpu.call("cuGraphUpload", made, stream)
-            return made
-        finally:
-            gpu.call("cuGraphDestroy", graph)
-
-    def _end_capture(self, stream: int) -> int:
-        graph = cu.U64()
-        self.session.gpu.call("cuStreamEndCapture", stream, ctypes.byref(graph))
-        return graph.value
-
     def _bound(self, addresses: Addresses) -> Entry:
         memory, gpu = self.own["memory"], self.session.gpu
         ins, outs = len(memory["in"]), len(memory["out"])
@@ -249,11 +225,14 @@ class Runner:
         return Entry([*actions, *copies("output")], self.session.calls, releases=releases)
 
 
-def wait_until_idle(gpu: Any, stream: int, seconds: float) -> None:
-    """Raises TimeoutError."""
-    end = time.monotonic() + seconds
-    while (status := gpu.raw.cuStreamQuery(stream)) == cu.CUDA_ERROR_NOT_READY:
-        if time.monotonic() > end:
-            raise TimeoutError(f"rank {gpu.rank}: the GPU does not finish a memset within {seconds:g} s")
-        time.sleep(0.0005)
-    gpu.check(status, "cuStreamQuery")
+def load_plan(session: Session, folder: str | Path, timeout: float = TIMEOUT) -> Runner:
+    """Collective: every rank reads the plan. Raises Refusal on all of them."""
+
+    def read() -> Plan:
+        try:
+            return read_plan(folder)
+        except OSError as error:
+            expected = "a folder that braid compile has written, which every rank can read"
+            raise Refusal("plan-invalid", str(folder), str(error), expected) from error
+
+    return Runner(session, agree(session.group, "reading the plan", read), str(folder), timeout)

@@ -11,9 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .plan import read_plan
 from .refusal import Refusal
-from .run import TIMEOUT, Runner
+from .run import TIMEOUT, Runner, load_plan
 from .session import Session
 from .torch_group import group_of
 
@@ -43,9 +42,7 @@ def load(folder: str | Path, group: Any = None, timeout: float = TIMEOUT) -> Tor
     `timeout`: seconds until a run whose streams still wait for the same peer ends the process with a report; 0 for
     never. Raises Refusal, a ValueError, on every rank.
     """
-    plan = read_plan(folder)
-    runner = Runner(session_of(group), plan, str(folder), timeout)
-    made = TorchPlan(runner)
+    made = TorchPlan(load_plan(session_of(group), folder, timeout))
     _loaded.append(made)
     return made
 
