@@ -19,6 +19,7 @@ from braid_torch import torch_linear  # noqa: E402
 class Ops(unittest.TestCase):
     def setUp(self) -> None:
         TORCH.reset_mock()
+        TORCH.is_autocast_enabled.return_value = False
         self.calls: list[str] = []
         self.x, self.weight, self.gradient = (mock.MagicMock(name=name) for name in ("x", "weight", "gradient"))
         del self.weight.main_grad
@@ -81,6 +82,27 @@ class Ops(unittest.TestCase):
         _, dw, _ = torch_linear._Column.backward(self.ctx, self.gradient)
         self.assertIsNone(dw)
         self.weight.main_grad.add_.assert_called_once()
+
+
+class Layers(unittest.TestCase):
+    def setUp(self) -> None:
+        TORCH.reset_mock()
+        TORCH.is_autocast_enabled.return_value = False
+
+    def test_ranks_that_are_seeded_alike_draw_other_weights(self) -> None:
+        seeds = []
+        TORCH.randint.return_value = 41
+        for rank in (0, 1):
+            TORCH.Generator.return_value.manual_seed.side_effect = seeds.append
+            torch_linear._initialize(mock.MagicMock(), 0.5, rank)
+        self.assertEqual(seeds, [41, 42])
+
+    def test_autocast_casts_both_as_it_does_for_nn_linear(self) -> None:
+        x, weight = mock.MagicMock(), mock.MagicMock()
+        self.assertEqual(torch_linear._autocast(x, weight), (x, weight))
+        TORCH.is_autocast_enabled.return_value = True
+        TORCH.get_autocast_dtype.return_value = "half"
+        self.assertEqual(torch_linear._autocast(x, weight), (x.to("half"), weight.to("half")))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from braid_torch.refusal import Refusal  # noqa: E402
 class Tensor:
     """A contiguous one of bfloat16, or a transposed view of one."""
 
-    dtype, requires_grad = TORCH.bfloat16, False
+    dtype, requires_grad, device = TORCH.bfloat16, False, "cuda:0"
 
     def __init__(self, *shape: int, by_rows: bool = True) -> None:
         self.shape, self._by_rows = shape, by_rows
@@ -29,6 +29,9 @@ class Tensor:
     def stride(self) -> tuple[int, ...]:
         strides = tuple(math.prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
         return strides if self._by_rows else (1, self.shape[0])
+
+    def get_device(self) -> int:
+        return 0 if self.device == "cuda:0" else -1
 
     def dim(self) -> int:
         return len(self.shape)
@@ -74,6 +77,7 @@ class Decisions(unittest.TestCase):
             ("load", lambda folder, group: SimpleNamespace(runner=mock.Mock(), order=[], device=0)),
             ("session_of", mock.Mock()),
             ("is_capturing", self.capturing),
+            ("current_device", lambda: 0),
             ("gather_ways", lambda *_: {"library": library}),
             ("scatter_ways", lambda *_: {"library": library}),
             ("_caller", lambda plan, dtype, results: lambda operands: ["by a plan"] * len(results)),
@@ -101,6 +105,13 @@ class Decisions(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "gather_dim: found 2"):
             self.gather(4, 2)
         self.assertEqual(self.measured, [])
+
+    def test_a_tensor_elsewhere_is_refused_also_after_a_call_of_the_same_shape(self) -> None:
+        self.gather()
+        weight = Tensor(4, 6, by_rows=False)
+        weight.device = "cpu"
+        with self.assertRaisesRegex(Refusal, "a tensor on cpu"):
+            torch_ops.all_gather_matmul(Tensor(8, 4), [weight], 0, "0", False)
 
     def test_the_last_axis_has_no_plan(self) -> None:
         self.assertEqual(self.gather(8, 1), "by the library")

@@ -21,8 +21,9 @@ from .session import Session
 
 Json = dict[str, Any]
 
-# Seconds until a stream that still waits for the same peer counts as stuck.
-TIMEOUT = 120.0
+# Seconds until a stream that still waits for the same peer counts as stuck: as long as PyTorch's process groups wait.
+# A rank that saves a checkpoint or compiles keeps the others waiting for minutes.
+TIMEOUT = 600.0
 ZEROING_SECONDS = 30.0
 
 

@@ -22,14 +22,22 @@ from .torch_ops import all_gather_matmul, matmul_reduce_scatter
 
 def column_parallel_linear(x: Tensor, weight: Tensor, group_name: str) -> Tensor:
     """`x` [rows / R, .., K], `weight` [N / R, K]; the result is [rows, .., N / R]."""
-    result: Tensor = _Column.apply(x, weight, group_name)
+    result: Tensor = _Column.apply(*_autocast(x, weight), group_name)
     return result
 
 
 def row_parallel_linear(x: Tensor, weight: Tensor, group_name: str) -> Tensor:
     """`x` [rows, .., K / R], `weight` [N, K / R]; the result is [rows / R, .., N]."""
-    result: Tensor = _Row.apply(x, weight, group_name)
+    result: Tensor = _Row.apply(*_autocast(x, weight), group_name)
     return result
+
+
+def _autocast(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """As nn.Linear under torch.autocast."""
+    if not torch.is_autocast_enabled("cuda"):
+        return x, weight
+    dtype = torch.get_autocast_dtype("cuda")
+    return x.to(dtype), weight.to(dtype)
 
 
 class _Column(torch.autograd.Function):
@@ -113,7 +121,7 @@ def _weight_gradient(weight: Tensor, rows: Tensor, columns: Tensor) -> Tensor | 
 
 
 class _Linear(nn.Module):
-    """This rank's part of an nn.Linear(inputs, outputs), initialized as that is. No bias."""
+    """This rank's part of an nn.Linear(inputs, outputs), initialized as that is, but by other numbers. No bias."""
 
     def __init__(self, inputs: int, outputs: int, divided: int, axis: int, group: Any, options: dict[str, Any]) -> None:
         super().__init__()
@@ -125,11 +133,22 @@ class _Linear(nn.Module):
         shape = [outputs, inputs]
         shape[axis] //= size
         self.weight = nn.Parameter(torch.empty(*shape, **options))
-        bound = 1 / math.sqrt(inputs)
-        nn.init.uniform_(self.weight, -bound, bound)
+        if not self.weight.is_meta:
+            _initialize(self.weight, 1 / math.sqrt(inputs), dist.get_rank(group))
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[1]} to {self.weight.shape[0]} features on each rank"
+
+
+def _initialize(weight: Tensor, bound: float, rank: int) -> None:
+    """
+    Draws from a generator of the rank. Programs seed all ranks alike, and shards with the same values would compute the
+    same on every rank, for ever.
+    """
+    seed = int(torch.randint(2**62, ())) + rank
+    generator = torch.Generator(weight.device).manual_seed(seed)
+    with torch.no_grad():
+        weight.uniform_(-bound, bound, generator=generator)
 
 
 class ColumnParallelLinear(_Linear):

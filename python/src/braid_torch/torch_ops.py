@@ -20,7 +20,7 @@ from .compiled import Problem, plan_folder
 from .refusal import Refusal
 from .torch_choice import fastest
 from .torch_others import Way, gather_ways, reduce_ways, scatter_ways
-from .torch_plan import ALIGNMENT, TorchPlan, empty, is_capturing, load, raw_stream, session_of
+from .torch_plan import ALIGNMENT, TorchPlan, current_device, empty, is_capturing, load, raw_stream, session_of
 
 DTYPES = {torch.bfloat16: "bfloat16", torch.float16: "half", torch.float32: "float"}
 # Weights that share a gather.
@@ -96,7 +96,7 @@ def _operands(a: Tensor, weights: Sequence[Tensor]) -> Key:
     if torch.is_grad_enabled() and (a.requires_grad or any(each.requires_grad for each in weights)):
         found, fix = "an operand that requires a gradient", "call it in an autograd.Function, or under torch.no_grad()"
         raise Refusal("plan-mismatch", "a fused op", found, "operands without one", fix)
-    return (a.shape, a.stride(), a.dtype, *((each.shape, each.stride(), each.dtype) for each in weights))
+    return tuple([(each.shape, each.stride(), each.dtype, each.get_device()) for each in (a, *weights)])
 
 
 # A plan's folder is made of a problem; the way calls the plan.
@@ -107,6 +107,10 @@ def _decide(
     key: Key, a: Tensor, weights: Sequence[Tensor], others: dict[str, Way], own: Callable[[int], Own | None]
 ) -> Way:
     """Collective, at the first call of a key."""
+    for each in (a, *weights):
+        if each.get_device() != current_device():
+            found, expected = f"a tensor on {each.device}", f"tensors on the current GPU, cuda:{current_device()}"
+            raise Refusal("plan-mismatch", key[0], found, expected, "move it there, or call torch.cuda.set_device")
     group = _group(key[1])
     if is_capturing():
         _tell(key, group, "its first call is inside a capture: call it once before")
