@@ -77,10 +77,37 @@ export function assembliesOf(operations: readonly Collective[], position: number
   const output = own?.output ?? null;
   if (own === undefined || output === null) return [];
   const { splitsInput, splitsOutput } = collectives[own.type];
-  const place = operations.slice(0, position).filter((each) => each.output !== null).length;
+  const place = countBefore(operations, position, "output");
   const sources = operations.flatMap(({ input }, from) =>
     input === null ? [] : [{ from, view: splitsInput ? partOf(input, place) : input }],
   );
   if (!splitsOutput) return [{ output, sources }];
   return sources.map((source, part) => ({ output: partOf(output, part), sources: [source] }));
+}
+
+/**
+ * The slice of the rank at `from` in the result of the rank at `position`, and the region that it is for; null if that
+ * result has none of its data. The same as in `assembliesOf`, without the slices of the others: a team of n ranks has n
+ * x n slices.
+ */
+export function sliceFrom(
+  operations: readonly Collective[],
+  position: number,
+  from: number,
+): { readonly source: View; readonly output: View } | null {
+  const own = operations[position];
+  const input = operations[from]?.input ?? null;
+  if (own === undefined || own.output === null || input === null) return null;
+  const { splitsInput, splitsOutput } = collectives[own.type];
+  return {
+    source: splitsInput ? partOf(input, countBefore(operations, position, "output")) : input,
+    output: splitsOutput ? partOf(own.output, countBefore(operations, from, "input")) : own.output,
+  };
+}
+
+/** How many ranks before `position` have the side. */
+function countBefore(operations: readonly Collective[], position: number, side: "input" | "output"): number {
+  let count = 0;
+  for (let i = 0; i < position; i++) if ((operations[i]?.[side] ?? null) !== null) count += 1;
+  return count;
 }

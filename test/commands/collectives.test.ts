@@ -9,6 +9,7 @@ import {
   dependsOn,
   isRooted,
   sideOf,
+  sliceFrom,
 } from "../../src/commands/collectives.ts";
 import type { Collective } from "../../src/commands/transfer.ts";
 import { contiguousStrides, type View } from "../../src/commands/view.ts";
@@ -114,6 +115,24 @@ describe.each(collectiveTypes)("%s", (type) => {
           const needed = [...new Set(sources)].sort((a, b) => a - b);
           const relativeRoot = isRooted(type) ? root : null;
           expect(dependsOn(type, team.length, relativeRoot, position)).toEqual(needed);
+        }
+      }
+    }
+  });
+
+  test("gives each rank's slice of a result as the assemblies have it", () => {
+    for (const team of teams) {
+      for (const root of isRooted(type) ? positions(team.length) : [0]) {
+        for (const operations of [operationsOf(type, team, root), operationsOf(type, team, root, true)]) {
+          for (const position of positions(team.length)) {
+            const assembled = assembliesOf(operations, position).flatMap(({ output, sources }) =>
+              sources.map(({ from, view: source }) => ({ from, slice: { source, output } })),
+            );
+            for (const from of positions(team.length)) {
+              const slice = assembled.find((each) => each.from === from)?.slice ?? null;
+              expect(sliceFrom(operations, position, from)).toEqual(slice);
+            }
+          }
         }
       }
     }

@@ -4,7 +4,7 @@
  */
 import { at, invariant } from "../../support/invariant.ts";
 import type { BufferRef } from "../buffer.ts";
-import { assembliesOf } from "../collectives.ts";
+import { assembliesOf, sliceFrom } from "../collectives.ts";
 import type { CombineKernel } from "../kernel.ts";
 import { sliceOf } from "../slices.ts";
 import { alignViews, operandOf, refOf, type View } from "../view.ts";
@@ -22,10 +22,9 @@ export function sliceCopy(
   position: number,
   from: number,
 ): { readonly source: View; readonly destination: View } {
-  const slices = assembliesOf(operations, position).flatMap(({ output, sources }) =>
-    sources.filter((slice) => slice.from === from).map(({ view }) => [view, output]),
-  );
-  const [source, destination] = aligned(at(slices, 0, "a rank copies from those whose data it needs"));
+  const slice = sliceFrom(operations, position, from);
+  invariant(slice !== null, "a rank copies from those whose data it needs", { position, from });
+  const [source, destination] = aligned([slice.source, slice.output]);
   invariant(source !== undefined && destination !== undefined, "alignment keeps the views", { position, from });
   return { source, destination };
 }

@@ -62,19 +62,20 @@ export function movedTensors(
 ): readonly Moved[] {
   const { tensors } = fusion;
   const written = new Map(before.ops.map((op) => [op.output, op]));
+  const readers = firstReaders(fusion.ops);
   return fusion.ops.flatMap((op): readonly Moved[] => {
     const placements = isResharding(op, tensors) ? placementsOf(op, tensors) : null;
     const step = placements === null ? null : reshardingStep(placements.from, placements.to, placements.reduced);
     if (placements === null || step === null) return [];
     const tensor = at(op.inputs, 0);
-    const reader = fusion.ops.find(({ inputs }) => inputs.includes(op.output)) ?? null;
+    const reader = readers.get(op.output) ?? null;
     const resharding = {
       tensor,
       collective: step.kind,
       along: step.type,
       chunked: streamAxis(at(tensors, op.output)) !== null,
       bytes: receivedBytes(op, placements, step, tensors, sizeOf),
-      reason: reasonFor(op, step, fusion, before),
+      reason: reasonFor(op, step, reader, tensors, before, written),
     };
     const moved = {
       resharding,
@@ -110,18 +111,29 @@ function receivedBytes(
   return Math.ceil(whole * (Math.max(...teams, 1) - 1));
 }
 
-function reasonFor(op: Op, { type }: ReshardingStep, fusion: FusionData, before: FusionData): string {
-  const { tensors } = fusion;
+function firstReaders(ops: readonly Op[]): ReadonlyMap<TensorId, Op> {
+  const readers = new Map<TensorId, Op>();
+  for (const op of ops) for (const id of op.inputs) if (!readers.has(id)) readers.set(id, op);
+  return readers;
+}
+
+/** `written` has the ops of `before` by their output. */
+function reasonFor(
+  op: Op,
+  { type }: ReshardingStep,
+  reader: Op | null,
+  tensors: readonly Tensor[],
+  before: FusionData,
+  written: ReadonlyMap<TensorId, Op>,
+): string {
   if (op.kind !== "Set") return `${opText(op)} sums over devices`;
-  const isUsers = (id: TensorId): boolean => (before.tensors[id]?.mesh ?? null) !== null;
-  if (before.ops.some(({ output }) => output === op.output)) return `${opText(op)} is in the program`;
-  const reader = fusion.ops.find(({ inputs }) => inputs.includes(op.output));
-  const producer = before.ops.find(({ output }) => output === op.inputs[0]);
-  if (reader === undefined)
+  if (written.has(op.output)) return `${opText(op)} is in the program`;
+  if (reader === null) {
+    const producer = written.get(at(op.inputs, 0));
     return producer === undefined ? opText(op) : `the result of ${opText(producer)} is annotated`;
-  const asWritten = before.ops.find(({ output }) => output === reader.output) ?? reader;
-  const needs = `${opText(asWritten)} needs it`;
-  if (isUsers(reader.output)) return `${needs} as T${reader.output} is annotated`;
+  }
+  const needs = `${opText(written.get(reader.output) ?? reader)} needs it`;
+  if ((before.tensors[reader.output]?.mesh ?? null) !== null) return `${needs} as T${reader.output} is annotated`;
   const leader = leaderOf(reader, op.output, type, tensors);
   return leader === null ? needs : `${needs} to follow T${leader}`;
 }
