@@ -1,6 +1,6 @@
 /** Runs a script of this folder in a Python process per rank, on fake GPUs. */
 import { spawn } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import process from "node:process";
 import type { PlanFiles } from "../../src/plan/make-plan.ts";
@@ -9,6 +9,17 @@ export interface Ended {
   readonly status: number | null;
   readonly out: string;
   readonly err: string;
+  /** Files of its fake GPUs in the machine's memory that it has not freed. They are removed. */
+  readonly left: readonly string[];
+}
+
+const memory = "/dev/shm";
+
+function removeLeft(pid: number): readonly string[] {
+  if (!existsSync(memory)) return [];
+  const left = readdirSync(memory).filter((name) => name.startsWith(`braid-fake-${pid}-`));
+  for (const name of left) rmSync(path.join(memory, name));
+  return left;
 }
 
 export function ended(command: readonly string[], variables: Readonly<Record<string, string>>): Promise<Ended> {
@@ -20,7 +31,7 @@ export function ended(command: readonly string[], variables: Readonly<Record<str
     child.stdout.on("data", (text) => void (said.out += String(text)));
     child.stderr.on("data", (text) => void (said.err += String(text)));
     child.on("close", (status) => {
-      resolve({ status, ...said });
+      resolve({ status, ...said, left: removeLeft(child.pid ?? 0) });
     });
   });
 }

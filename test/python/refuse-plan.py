@@ -192,7 +192,5 @@ try:
     answer = globals()[case]()
 except Refusal as refusal:
     answer = {"code": refusal.code, "found": refusal.found, "expected": refusal.expected, "fix": refusal.fix}
+# It ends as usual: fake GPUs free their memory, which is the machine's, at the end of the process.
 print(json.dumps(answer))
-# Streams of the fake driver may still wait.
-sys.stdout.flush()
-os._exit(0)

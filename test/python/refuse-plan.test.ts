@@ -40,6 +40,7 @@ async function refused(
   const args = [test, path.join(folder, "first"), path.join(folder, "second")];
   const ranks = await pythonRanks(2, "refuse-plan.py", args, variables);
   expect(ranks.map(({ err }) => err).join("")).toBe("");
+  expect(ranks.flatMap(({ left }) => left)).toEqual([]);
   return ranks.map(({ out }) => JSON.parse(out) as Record<string, unknown>);
 }
 
