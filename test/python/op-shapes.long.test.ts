@@ -1,0 +1,69 @@
+/** The programs of braid_torch's ops at shapes of chance: what Python's ranks get is what plain Python computes. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import process from "node:process";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { emulationObstacle } from "../backends/cuda/emulate/compiler.ts";
+import { buildFakes, type Fakes } from "../backends/cuda/fake/build-fakes.ts";
+import { cli } from "../cli/captured-cli.ts";
+import { pythonRanks } from "./python-ranks.ts";
+
+const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs are shared objects for Linux";
+if (obstacle !== null) console.log(`test/python/op-shapes is skipped: ${obstacle}`);
+
+const scratch = mkdtempSync(path.join(tmpdir(), "braid-tests-"));
+let fakes: Fakes;
+beforeAll(() => {
+  if (obstacle === null) fakes = buildFakes(3);
+}, 60_000);
+afterAll(() => {
+  rmSync(scratch, { recursive: true });
+  if (obstacle === null) rmSync(fakes.folder, { recursive: true });
+});
+
+/** As python/src/braid_torch/compiled.py has them. */
+const flags = {
+  "all-gather-matmul": ["--protocol", "put"],
+  "matmul-reduce-scatter": ["--insert-resharding-after"],
+  "matmul-all-reduce": ["--insert-resharding-after"],
+} as const;
+
+const extent = fc.integer({ min: 1, max: 9 });
+const shape = fc.record({
+  devices: fc.constantFrom(2, 3),
+  /** Of A on one device, by the devices. */
+  rows: extent,
+  inner: fc.integer({ min: 1, max: 40 }),
+  columns: fc.array(extent, { minLength: 2, maxLength: 3 }),
+  byRows: fc.constantFrom("0", "1"),
+});
+const programs = Object.keys(flags) as (keyof typeof flags)[];
+const cases = programs.flatMap((program, i) =>
+  fc.sample(shape, { numRuns: 2, seed: 20 + i }).map((s) => ({ program, ...s })),
+);
+
+describe.skipIf(obstacle !== null)("braid_torch's programs on fake GPUs", () => {
+  it.each(cases)("$program: $devices ranks, $rows, $inner, $columns, by rows $byRows", async (each) => {
+    const { program, devices, inner, byRows } = each;
+    const gathers = program === "all-gather-matmul";
+    const columns = gathers ? each.columns : each.columns.slice(0, 1);
+    const rows = each.rows * devices;
+    const widths = gathers ? columns.map((n, i) => `N${i}=${n}`) : [`N=${columns.join("")}`];
+    const own = { M: gathers ? rows * devices : rows, K: inner, ROWS: byRows, DTYPE: "float" };
+    const chunks = program === "matmul-all-reduce" ? ["CHUNKS=1"] : [];
+    const set = [...Object.entries(own).map(([name, value]) => `${name}=${value}`), ...widths, ...chunks];
+    const folder = mkdtempSync(path.join(scratch, "plan-"));
+    const source = path.resolve(import.meta.dirname, `../../python/src/braid_torch/programs/${program}.ts`);
+    const options = [...flags[program], ...set.flatMap((one) => ["--set", one])];
+    const { status, err } = await cli("compile", source, "--devices", `${devices}`, ...options, "-o", folder);
+    expect(err).not.toContain("error");
+    expect(status).toBe(0);
+    const args = [folder, program, `${rows}`, `${inner}`, columns.join(","), byRows];
+    for (const rank of await pythonRanks(devices, "op-shape.py", args, fakes.env)) {
+      expect(rank.err).toBe("");
+      expect(Number(rank.out)).toBeGreaterThan(0);
+    }
+  });
+});
