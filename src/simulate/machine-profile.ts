@@ -10,6 +10,8 @@ export interface MachineProfile {
   readonly version: 1;
   /** Machine, versions and date, as in bench/results. */
   readonly machine: string;
+  /** The back end that it was measured with. Without it (older profiles), GPUs are known by a `machine` with CUDA. */
+  readonly on?: "cpu" | "cuda";
   readonly products: readonly GemmGrid[];
   /**
    * GEMMs beside kernels in peers' memory. Without it (older profiles), a margin costs `usualMarginFactor`, and GEMMs

@@ -155,6 +155,7 @@ const residuals = object({
 export const machineProfile = object({
   version: v.literal(1, "1"),
   machine: v.string("a text"),
+  on: v.exactOptional(v.picklist(["cpu", "cuda"], "cpu or cuda")),
   products: listOf(gemmGrid),
   margins: v.exactOptional(marginGrid),
   sustained: v.exactOptional(sustained),

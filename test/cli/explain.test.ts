@@ -77,6 +77,28 @@ it.each([
   expect(err).toContain(`fix: ${fix}`);
 });
 
+it("refuses a profile that says that it is of another back end", async () => {
+  const shipped = readFileSync(path.resolve(example, "../../profiles/4xH200.json"), "utf8");
+  // Its machine may be called anything.
+  const unnamed = shipped.replace(/"machine": ".*"/u, '"machine": "mine"');
+  const folder = programFolder();
+  try {
+    const gpus = folder.write("gpus.json", unnamed);
+    const cpu = folder.write("cpu.json", unnamed.replace('"on": "cuda"', '"on": "cpu"'));
+    for (const [file, on, fix] of [
+      [gpus, "cpu", "add --on cuda"],
+      [cpu, "cuda", "add --on cpu"],
+    ] as const) {
+      const { status, err } = await cli("explain", example, "--on", on, "--profile", file);
+      expect(status).toBe(2);
+      expect(err.match(/^error\[option-value\]/gm)).toHaveLength(1);
+      expect(err).toContain(`fix: ${fix}`);
+    }
+  } finally {
+    folder.remove();
+  }
+});
+
 it("explains a dump, against its own kernels", async () => {
   const { status, out } = await cli("explain", `${dump}/draft-allgather-linear.hir`, "--profile", "4xH200", "--json");
   expect(status).toBe(0);
@@ -135,7 +157,7 @@ describe("a measured run", () => {
     expect(again.milliseconds).toBeCloseTo(explain.milliseconds, 6);
     const ofCpu = path.join(folder.path, "cpu.json");
     const shipped = readFileSync(path.resolve(example, "../../profiles/4xH200.json"), "utf8");
-    writeFileSync(ofCpu, shipped.replace(/"machine": "[^"]*"/, '"machine": "a CPU"'));
+    writeFileSync(ofCpu, shipped.replace(/"machine": "[^"]*",\n +"on": "cuda"/u, '"machine": "a CPU", "on": "cpu"'));
     const beside = await cli("explain", example, "--set", "M=64", "--measured", file, "--profile", ofCpu);
     expect(beside.out).toMatch(
       / measured on 2 devices \([\d.]+ us predicted, 90 %: [\d.]+ us to [\d.]+ us\); .* exposed \([\d.]+ us predicted\)\n/,

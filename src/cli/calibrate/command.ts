@@ -79,7 +79,7 @@ async function calibrate(
   const date = new Date().toISOString().slice(0, 10);
   const machine = `${host.devices} x ${device}, Node ${process.versions.node}, ${date}`;
   try {
-    const profile = await measureProfile(host, machine, calibrationSizes[on]);
+    const profile = await measureProfile(host, { machine, on }, calibrationSizes[on]);
     if (out === null) return exitStatus.ok;
     await writeOutput("--out", out, `${JSON.stringify(rounded(profile), undefined, 1)}\n`);
     terminal.out(`${out}: ${machine}\n`);

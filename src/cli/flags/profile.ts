@@ -35,13 +35,24 @@ export async function profileToPredictWith({ profile }: Options<"profile">): Pro
     place: { kind: "option", text: "--profile" },
     found: "no --profile",
     expected: ["a JSON file that braid calibrate wrote", ...shippedProfiles()].join(", or "),
-    help: `add --profile ${shippedProfiles().findLast((name) => name.includes("H200")) ?? "FILE"}, or measure this machine with braid calibrate`,
+    help: `add ${usualProfile()}, or measure this machine with braid calibrate`,
   });
 }
 
-/** A profile of GPUs names their CUDA; one written by hand may name anything. Throws `option-value`. */
-export function requireProfileOf(on: OptionValue<"on">, { machine }: MachineProfile): void {
-  if (on === "cuda" || !/\bCUDA\b/u.test(machine)) return;
+/** Throws `option-value` if the profile says that it is for another back end. */
+export function requireProfileOf(on: OptionValue<"on">, { machine, on: measured }: MachineProfile): void {
+  const of = measured ?? (/\bCUDA\b/u.test(machine) ? "cuda" : on);
+  if (of === on) return;
+  if (on === "cuda") {
+    fail({
+      code: "option-value",
+      message: "the profile is of a CPU, and the program is for GPUs",
+      place: { kind: "option", text: "--profile" },
+      found: `${machine}, with --on cuda`,
+      expected: "--on cpu, or a profile of GPUs",
+      help: `add --on cpu, or name a profile of GPUs: ${usualProfile()}`,
+    });
+  }
   fail({
     code: "option-value",
     message: "the profile is of GPUs, and the program is for the CPU",
@@ -50,6 +61,10 @@ export function requireProfileOf(on: OptionValue<"on">, { machine }: MachineProf
     expected: "--on cuda, or a profile of this machine's CPU",
     help: "add --on cuda, or measure the CPU: braid calibrate --on cpu --out cpu.json",
   });
+}
+
+function usualProfile(): string {
+  return `--profile ${shippedProfiles().findLast((name) => name.includes("H200")) ?? "FILE"}`;
 }
 
 async function parsedProfile(file: string): Promise<MachineProfile> {

@@ -24,10 +24,10 @@ import { chain, collectiveProbes, fork, localCopy, pointwise, ring, slotSum } fr
 
 const library = { backend: "nccl" } as const;
 
-/** Collective: all ranks, at least two, call it together. `machine`: the machine line of the results. */
+/** Collective: all ranks, at least two, call it together. `machine` and `on` are written into the profile as given. */
 export async function measureProfile(
   host: CalibrationHost,
-  machine: string,
+  { machine, on }: Required<Pick<MachineProfile, "machine" | "on">>,
   sizes: CalibrationSizes,
 ): Promise<MachineProfile> {
   const { devices, say } = host;
@@ -57,6 +57,7 @@ export async function measureProfile(
   return {
     version: 1,
     machine,
+    on,
     products,
     margins,
     sustained,
