@@ -1,8 +1,10 @@
 """
-Trains a tensor-parallel MLP in loops whose tensors move, on GPUs: torchrun --nproc-per-node N python/gpu/check_training.py
+Trains a tensor-parallel MLP in loops whose tensors move, on GPUs:
 
-Prints a line for each loop: whether two runs have the same bits, which part of the calls were graphs in the second half,
-and whether memory grew in it. Ends with status 1 if a check fails.
+    torchrun --nproc-per-node 2 python/gpu/check_training.py [JSON]
+
+Prints a line for each loop: whether two runs have the same bits, and how many calls of the second half were graphs. Ends
+with status 1 if a check fails.
 """
 
 from __future__ import annotations

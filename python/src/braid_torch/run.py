@@ -145,7 +145,8 @@ class Runner:
             self._first(addresses, stream)
         else:
             if not entry.graph:
-                entry.graph = captured(session.gpu, self._capturing, lambda: self._issue(entry.actions, self._capturing))
+                stand_in = self._capturing
+                entry.graph = captured(session.gpu, stand_in, lambda: self._issue(entry.actions, stand_in))
             entry.used = session.calls
             self.counts.graphs += 1
             status = self._launch(entry.graph, stream)
