@@ -66,7 +66,7 @@ def counts() -> tuple[int, int]:
 def train(checkpointed: bool, micro_batches: int, lengths: tuple[int, ...]) -> dict[str, Any]:
     torch.manual_seed(rank)
     model = Model(checkpointed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-4, fused=True)
     losses, before, memory = [], (0, 0), 0
     for step in range(STEPS):
         if step == STEPS // 2:

@@ -143,6 +143,16 @@ describe("merge-gemms", () => {
     expect(program.kernels).toMatchObject([{ kind: "matmul", outputs: [{ shape: [24, 5] }] }]);
   });
 
+  it.each(["get", "put"] as const)("makes one GEMM of all chunks in slots, which it puts in order (%s)", (protocol) => {
+    const program = mergeGemms.run(recorded(gather, { protocol }), [4]);
+    expect(counts(program, "launch")).toEqual([1, 1, 1, 1]);
+    expect(verify(program, { notes: false }).findings).toEqual([]);
+    const scattered = mergeGemms.run(recorded(scatter, { protocol }), [4]);
+    // And the sum.
+    expect(counts(scattered, "launch")).toEqual([2, 2, 2, 2]);
+    expect(verify(scattered, { notes: false }).findings).toEqual([]);
+  });
+
   it("computes a scatter's merged chunks before any of them is sent", () => {
     const program = mergeGemms.run(ownChunkLast.run(recorded(scatter, { protocol: "put" }), true), [3, 1]);
     for (const { rank, commands } of program.ranks) {
