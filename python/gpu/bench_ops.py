@@ -1,5 +1,7 @@
 """
-Times braid_torch's ops and linear layers beside PyTorch's: torchrun --nproc-per-node N python/gpu/bench_ops.py [JSON]
+Times braid_torch's ops and linear layers beside PyTorch's: torchrun --nproc-per-node N python/gpu/bench_ops.py [JSON [ONLY]]
+
+ONLY: part of the names of the rows to measure, such as "few rows".
 
 Milliseconds are of calls back to back, on the slowest rank, median of rounds in which all take turns; the host's
 microseconds are those of one call meanwhile.
@@ -32,6 +34,7 @@ Run = Callable[[], Any]
 ROUNDS = 7
 MILLISECONDS_A_ROUND = 15.0
 DTYPE = torch.bfloat16
+ONLY = sys.argv[2] if len(sys.argv) > 2 else ""
 
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 dist.init_process_group("nccl", device_id=torch.device("cuda", torch.cuda.current_device()))
@@ -108,6 +111,9 @@ def planned(a: Tensor, weights: list[Tensor]) -> dict[str, Run]:
 
 
 def gather(m: int, k: int, columns: tuple[int, ...], label: str = "") -> None:
+    name = f"AG {label} {m} x {k} x {'+'.join(map(str, columns))}"
+    if ONLY not in name:
+        return
     a = randn(m // world, k)
     weights = [randn(n, k).t() for n in columns]
     whole = randn(m, k)
@@ -116,20 +122,26 @@ def gather(m: int, k: int, columns: tuple[int, ...], label: str = "") -> None:
     run["braid"]()
     run |= {**planned(a, weights), **others}
     run["mm"] = lambda: [torch.mm(whole, weight) for weight in weights]
-    measured(f"AG {label} {m} x {k} x {'+'.join(map(str, columns))}", run)
+    measured(name, run)
 
 
 def scatter(m: int, k: int, n: int, label: str = "") -> None:
+    name = f"RS {label} {m} x {k} x {n}"
+    if ONLY not in name:
+        return
     a, b = randn(m, k), randn(n, k).t()
     others = ways(torch_others.scatter_ways("sum", 0, group), a, [b])
     run = {"braid": lambda: braid_torch.matmul_reduce_scatter(a, b, "sum", 0, GROUP)}
     run["braid"]()
     run |= {**planned(a, [b]), **others}
     run["mm"] = lambda: torch.mm(a, b)
-    measured(f"RS {label} {m} x {k} x {n}", run)
+    measured(name, run)
 
 
 def reduce(m: int, k: int, n: int, label: str = "") -> None:
+    name = f"AR {label} {m} x {k} x {n}"
+    if ONLY not in name:
+        return
     a, b = randn(m, k), randn(n, k).t()
 
     def library() -> Tensor:
@@ -139,7 +151,7 @@ def reduce(m: int, k: int, n: int, label: str = "") -> None:
 
     run = {"braid": lambda: braid_torch.matmul_all_reduce(a, b, "sum", GROUP), "mm and all_reduce": library}
     run["mm"] = lambda: torch.mm(a, b)
-    measured(f"AR {label} {m} x {k} x {n}", run)
+    measured(name, run)
 
 
 class TitanColumn(torch.autograd.Function):
@@ -262,13 +274,15 @@ for name, (width, hidden, shared) in LLAMA.items():
         gather(m, width, (hidden // world, hidden // world), f"{name} w1, w3")
         scatter(m, width // world, width, f"{name} wo")
         scatter(m, hidden // world, width, f"{name} w2")
-for m in (128, 256, 512, 1024):
+for m in (2, 16, 64, 128, 256, 512, 1024):
     gather(m, 8192, (28672 // world,), "few rows")
     scatter(m, 28672 // world, 8192, "few rows")
+    reduce(m, 28672 // world, 8192, "few rows")
 for m in (2048, 8192):
     reduce(m, 28672 // world, 8192, "70B w2")
-layers(8192, 8192, 28672, "70B")
-layers(8192, 4096, 14336, "8B")
+if ONLY in "column row forward+backward":
+    layers(8192, 8192, 28672, "70B")
+    layers(8192, 4096, 14336, "8B")
 
 if rank == 0:
     for start, over in (

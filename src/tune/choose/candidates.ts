@@ -49,13 +49,15 @@ export const libraryLoops: readonly ScheduleCandidate[] = [
   },
 ];
 
-/** Loops whose iterations access peers' memory by copies or kernels. The rewrites below start from these. */
-export const copyLoops: readonly Pick<ScheduleCandidate, "name" | "lowering">[] = (["get", "put"] as const).map(
-  (protocol) => ({
-    name: protocol,
-    lowering: { backend: "cuda", p2p: "rotated", protocol },
-  }),
-);
+/**
+ * Loops whose iterations access peers' memory by copies or kernels, and no loop at all, which is the fastest where a
+ * chunk takes about as long as the whole. The rewrites below start from these.
+ */
+export const copyLoops: readonly Pick<ScheduleCandidate, "name" | "lowering">[] = [
+  { name: "get", lowering: { backend: "cuda", p2p: "rotated", protocol: "get" } },
+  { name: "put", lowering: { backend: "cuda", p2p: "rotated", protocol: "put" } },
+  { name: "no loop", lowering: { backend: "cuda", overlap: false } },
+];
 
 /** The name of `get` and `put` if both make the same program, because it has only collectives. */
 export const eitherLoop = "peers' memory";

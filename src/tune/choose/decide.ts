@@ -54,7 +54,7 @@ function fastestWorthIt<T extends Considered>(ordered: readonly T[]): T {
 }
 
 export function isSerial({ lowering }: ScheduleCandidate): boolean {
-  return lowering.overlap === false;
+  return lowering.overlap === false && lowering.backend !== "cuda";
 }
 
 function reasonFor(picked: ScheduleCandidate, ordered: readonly Considered[], leftOut: readonly LeftOut[]): string {

@@ -181,13 +181,22 @@ describe("choose of matmul + all-reduce in chunks", () => {
   const namesWith = (...factors: readonly number[]): readonly string[] => {
     const margins = { m: [1024, 2048, 4096], n: [8192], k: [8192], factors, room: [0, 0, 0] };
     const profile = { ...machine, reductionsInPeers: rate(5, 3.2e5), margins };
-    return choose(fusion, { devices: 4, ...lowering }, profile).considered.map(({ candidate }) => candidate.name);
+    const { considered } = choose(fusion, { devices: 4, ...lowering }, profile);
+    return considered.map(({ candidate }) => candidate.name).filter((name) => name !== "no loop");
   };
 
   it("leaves room for kernels in peers' memory where that costs little, and does not where it costs much", () => {
     // Gemms are of 2048 rows.
     expect(namesWith(2, 1.04, 2)).toEqual(["peers' memory", "peers' memory, no margin"]);
     expect(namesWith(1.04, 2, 1.04)).toEqual(["peers' memory, no margin", "peers' memory"]);
+  });
+
+  it("makes no loop where a chunk's GEMM takes about as long as the whole", () => {
+    // GEMMs of fewer rows take as long as those of 512, the fewest that the machine has.
+    const few = buildPrimitive("collective", { ...problem, m: 512 }, { chunks: 4, outputs: 1 });
+    const { chosen } = choose(few, { devices: 4, ...lowering }, { ...machine, reductionsInPeers: rate(5, 3.2e5) });
+    expect(chosen.name).toBe("no loop");
+    expect(chosen.lowering.overlap).toBe(false);
   });
 
   it("takes the backend of a primitive's collectives in chunks that is faster", () => {
@@ -229,7 +238,7 @@ describe("choose", () => {
     const slow = { ...machine, costs: { ...machine.costs, signal: 5000 } };
     const { chosen, considered, leftOut, reason } = choose(allgatherMatmul(4, 2048, 1024, 1024), { devices: 4 }, slow);
     expect(chosen).toBe(serialCandidate);
-    expect(leftOut.map(({ name }) => name)).toEqual(["get", "put"]);
+    expect(leftOut.map(({ name }) => name)).toEqual(["get", "put", "no loop"]);
     for (const { name, least } of leftOut) {
       expect(least).toBeGreaterThan(10);
       expect(reason).toContain(`; ${name} left out, at least ${least.toPrecision(3)} ms`);
