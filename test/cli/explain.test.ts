@@ -31,13 +31,15 @@ it("explains the chosen schedule", async () => {
   const given = ["explain", example, "--devices", "2", "--profile", "2xH200", "--schedule-choice", "auto"];
   const { status, out } = await cli(...given, "--json");
   expect(status).toBe(0);
-  const { considered, milliseconds } = JSON.parse(out) as {
-    readonly considered: readonly { readonly milliseconds: number; readonly flags: string }[];
+  const { considered, milliseconds, scheduleChoice } = JSON.parse(out) as {
+    readonly considered: readonly { readonly name: string; readonly milliseconds: number; readonly flags: string }[];
     readonly milliseconds: number;
+    readonly scheduleChoice: string;
   };
   expect(considered.length).toBeGreaterThan(2);
   expect(milliseconds).toBeLessThanOrEqual(1.05 * Math.min(...considered.map((each) => each.milliseconds)));
-  const byHand = await cli(...given.slice(0, -2), "--json", ...(considered[0]?.flags.split(" ") ?? []));
+  const chosen = considered.find(({ name }) => scheduleChoice.startsWith(`${name}:`));
+  const byHand = await cli(...given.slice(0, -2), "--json", ...(chosen?.flags.split(" ") ?? []));
   expect(JSON.parse(byHand.out)).toMatchObject({ milliseconds });
 });
 
