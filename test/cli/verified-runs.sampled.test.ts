@@ -12,7 +12,8 @@ import { type Building, whileBuilding } from "../../src/cli/program/apart/build-
 import { inputSizes } from "../../src/compile/program/input-sizes.ts";
 import { buildProgram } from "../../src/cli/program/build-program.ts";
 import { drawInputs } from "../../src/compile/program/inputs.ts";
-import { runFile, type RunFlags } from "../../src/cli/run/run-file.ts";
+import { runFile } from "../../src/cli/run/run-file.ts";
+import type { RunFlags } from "../../src/cli/run/run-flags.ts";
 import { verifyFile } from "../../src/cli/verify/verify-file.ts";
 import { options } from "../../src/compile/options.ts";
 import { createCpuBackend } from "../../src/cpu.ts";

@@ -11,7 +11,7 @@ import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
 import { isPlan } from "../plan/is-plan.ts";
 import { withProgress } from "../terminal/progress.ts";
-import type { RunFlags } from "./run-file.ts";
+import type { RunFlags } from "./run-flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { whereToRun } from "../ranks/where-to-run.ts";
 

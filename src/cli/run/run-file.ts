@@ -1,14 +1,13 @@
 /** Runs a program file with flags and returns a RunResult. Nothing is printed here. */
-import type { Backend, RunReport } from "../../backends/backend.ts";
-import type { Program } from "../../commands/program.ts";
+import type { Backend } from "../../backends/backend.ts";
 import { chooseAttention } from "../../compile/choose-attention.ts";
 import { loweringOf, requireLinked } from "../../compile/compile.ts";
 import { isFusionSource } from "../../compile/lower-all.ts";
 import { placedData } from "../../compile/lower.ts";
-import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
+import { loweringNames } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
 import { reshardingsOfLowered } from "../../compile/reshardings.ts";
-import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
+import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { programHash } from "../../launch/program-hash.ts";
 import { MultiDeviceExecutor } from "../../executor/multi-device-executor.ts";
 import type { TensorArgument } from "../../executor/tensor-arguments.ts";
@@ -31,21 +30,22 @@ import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
-import { isDumpFile, requireNotLowered } from "../program/dump-file.ts";
+import { requireNotLowered } from "../program/dump-file.ts";
 import { requireMatchingReference } from "../program/matching-reference.ts";
 import { findInputFiles, readInputFiles, requireFileShapes, sizesWithFiles } from "../tensor-files/input-files.ts";
 import { writeExplainReport } from "../report/explained-report.ts";
 import { requireOutput } from "../terminal/output-file.ts";
 import type { Step } from "../terminal/progress.ts";
-import { gatherRuns, type OneRun, type Runs } from "./gather.ts";
+import { gatherRuns, type OneRun } from "./gather.ts";
 import { drawInputs, drawSpecialInputs, requireInputMemory } from "../../compile/program/inputs.ts";
 import { type CheckedOutput, checkOutputs, withSpecialChecks } from "./output-check.ts";
 import { copiesOf, type OutputCopy } from "../../executor/output-copies.ts";
 import { type OutputResult, outputResults, outputsByName } from "./outputs.ts";
 import { requireOutputFolder, writeOutputFiles } from "../tensor-files/output-files.ts";
+import { nothingToCheckWith, requireExplainedReport, requireTimesToExplain } from "./refusals.ts";
+import type { RunFlags } from "./run-flags.ts";
+import { runRepeatedly } from "./run-repeatedly.ts";
 import { requireTraceFile, type TraceFile, writeTraceFile } from "./trace-file.ts";
-
-export type RunFlags = Options<NamesOf<"run">>;
 
 export interface RunResult {
   readonly file: string;
@@ -260,73 +260,6 @@ async function closing<T>(
     if (world === null) await executor.close();
     throw error;
   }
-}
-
-function nothingToCheckWith(file: string): never {
-  return fail({
-    code: "option-value",
-    message: "--check needs a reference, and this host program has none",
-    place: { kind: "option", text: "--check" },
-    found: isDumpFile(file) ? `the dump ${file}` : `${file}: program(defaults, build) that returns a HostProgram`,
-    expected: isDumpFile(file)
-      ? "--reference FILE, where FILE returns a Fusion of the same inputs and outputs"
-      : "program(defaults, build, { reference }) with a function that returns a Fusion of the same inputs and outputs",
-    help: isDumpFile(file)
-      ? "name a program file with --reference, or leave --check out"
-      : "leave --check out, or name a reference",
-  });
-}
-
-/** Throws `option-value`. */
-function requireTimesToExplain({ explain, interleaving }: RunFlags): void {
-  if (!explain || interleaving === undefined) return;
-  fail({
-    code: "option-value",
-    message: "a run with an interleaving has no times to explain: its streams take turns on one thread",
-    place: { kind: "option", text: "--explain" },
-    found: `--explain with --interleaving ${interleaving}`,
-    expected: "a run by the back end's own threads or GPUs",
-    help: "remove --interleaving, or predict with braid explain",
-  });
-}
-
-function requireExplainedReport({ explain, report }: RunFlags): void {
-  if (explain || report === undefined) return;
-  fail({
-    code: "option-value",
-    message: "the report of a run shows it explained, so it needs --explain",
-    place: { kind: "option", text: `--report ${report}` },
-    found: "--report without --explain",
-    expected: "--explain --report FILE",
-    help: "add --explain, or write a trace for ui.perfetto.dev with --trace FILE",
-  });
-}
-
-async function runRepeatedly(
-  executor: MultiDeviceExecutor<TensorArgument>,
-  inputs: readonly Tensor[],
-  { repeat, devices, trace, timeline, explain, check, interleaving }: RunFlags,
-  isWhole: boolean,
-  step: Step,
-): Promise<Runs> {
-  const runs: OneRun[] = [];
-  let outputs: readonly TensorArgument[] = [];
-  if (explain && repeat === 1) {
-    // The first run loads libraries and compiles, which explains nothing.
-    step("running once before the explained run");
-    await executor.run(inputs, { trace: false, ...(isWhole ? {} : { gather: false }) });
-  }
-  for (let i = 0; i < repeat; i++) {
-    if (repeat === 1) step(`running on ${devices} devices`);
-    else step(`running on ${devices} devices`, i, repeat);
-    const onReport = (report: RunReport, program: Program): void => void runs.push({ report, program });
-    // Only the last run is traced, because a traced run does not replay a graph.
-    const shown = i === repeat - 1 && (trace !== undefined || timeline || explain);
-    // Whoever looks for errors needs all copies of an output.
-    const asShards = isWhole && i === repeat - 1 && (check !== undefined || interleaving !== undefined);
-    outputs = await executor.run(inputs, { onReport, trace: shown, ...(asShards ? { gather: false } : {}) });
-  }
-  return { outputs, runs };
 }
 
 function writeTrace(file: string, { program, report }: OneRun, flags: RunFlags, step: Step): Promise<TraceFile> {
