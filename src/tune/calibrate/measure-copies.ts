@@ -11,7 +11,7 @@ import { type Calibration, timingsOf } from "./calibration-host.ts";
 import type { ProbeOptions } from "./probe.ts";
 import { gatherAndMultiplyCopies, ring } from "./probe-fusions.ts";
 
-export type CopyFigures = Pick<MachineProfile, "peerCopies" | "kernelCopies"> & { readonly signal: number };
+export type CopyTables = Pick<MachineProfile, "peerCopies" | "kernelCopies">;
 
 const copies = { backend: "cuda", p2p: "rotated", protocol: "get" } as const;
 
@@ -22,19 +22,22 @@ const onCopyStream = {
   schedule: { computeStreams: 1, batchSignals: true, copyStream: "dedicated" },
 } as const satisfies ProbeOptions;
 
-export async function measureCopies(calibration: Calibration): Promise<CopyFigures> {
+/** Microseconds of a signal, with its wait. */
+export async function signalTime(calibration: Calibration): Promise<number> {
   const { devices, sizes, say, took } = calibration;
-  const others = devices - 1;
   say("signals");
   const around = await took(ring(devices, at(sizes.bytes, 0)), onCopyStream);
-  const signals = Math.max(0, around - others * (await shortCopy(calibration)));
-  const ofOne = (time: number): number => (time - signals) / others;
+  return Math.max(0, around - (devices - 1) * (await shortCopy(calibration))) / 2;
+}
+
+export async function measureCopies(calibration: Calibration, signal: number): Promise<CopyTables> {
+  const { devices } = calibration;
+  const ofOne = (time: number): number => (time - 2 * signal) / (devices - 1);
   const ringOf = (bytes: number): ReturnType<typeof ring> => ring(devices, bytes);
   const byKernel = { ...onCopyStream, schedule: { ...onCopyStream.schedule, kernelCopies: Number.MAX_SAFE_INTEGER } };
   return {
     peerCopies: await timingsOf(calibration, "copies between ranks", ringOf, onCopyStream, ofOne),
     kernelCopies: await timingsOf(calibration, "copies between ranks by kernel", ringOf, byKernel, ofOne),
-    signal: signals / 2,
   };
 }
 

@@ -17,9 +17,10 @@ import { keysOf } from "../../support/keys-of.ts";
 import { type Calibration, type CalibrationHost, leastTime, timingsOf, tookBeyond } from "./calibration-host.ts";
 import type { CalibrationSizes } from "./calibration-sizes.ts";
 import { combinedSlots } from "./combined-slots.ts";
-import { joinTime, measureCopies } from "./measure-copies.ts";
+import { joinTime, measureCopies, signalTime } from "./measure-copies.ts";
 import { bytesInPeers, gemmGrid, gemmsBesideKernels, slowdownBesideTransfer, sustainedGemms } from "./measure-gemms.ts";
 import { probe, type ProbeOptions } from "./probe.ts";
+import { type MeasuredTables, residualsOf, sizesBetween } from "./residuals.ts";
 import { chain, collectiveProbes, fork, localCopy, pointwise, ring, slotSum } from "./probe-fusions.ts";
 
 const library = { backend: "nccl" } as const;
@@ -41,33 +42,40 @@ export async function measureProfile(
   const calibration: Calibration = { ...host, sizes, took: tookBeyond(host, run) };
   const event = Math.max(0, ((await calibration.took(fork(devices), { streams: 2 })) - launch) / 2);
   const issue = await issueTime(host);
-  const memory = await timingsOf(calibration, "kernels", (bytes) => pointwise(devices, bytes));
-  const reductions = await sums(calibration);
-  const localCopies = await timingsOf(calibration, "copies", (bytes) => localCopy(devices, bytes));
-  const { signal, ...betweenRanks } = await measureCopies(calibration);
-  const reductionsInPeers = await reductionsOfPeers(calibration);
-  const transfers = await libraryTransfers(calibration);
+  const signal = await signalTime(calibration);
+  const tables = await measureTables(calibration, signal);
   const join = await joinTime(calibration, launch);
-  const products: GemmGrid[] = [];
-  for (const dtype of sizes.dtypes) products.push(await gemmGrid(calibration, dtype));
   const sustained = await sustainedGemms(calibration);
   const underTransfer = await slowdownBesideTransfer(calibration);
-  const margins = await gemmsBesideKernels(calibration, reductionsInPeers);
+  const margins = await gemmsBesideKernels(calibration, tables.reductionsInPeers);
+  say("sizes between the measured ones");
+  const between = await measureTables({ ...calibration, sizes: sizesBetween(sizes), say: () => {} }, signal);
   const costs: FixedCosts = { run, launch, event, join, signal, issue, underTransfer };
   return {
     version: 1,
     machine,
     on,
-    products,
     margins,
     sustained,
-    memory,
-    reductions,
-    reductionsInPeers,
-    localCopies,
-    ...betweenRanks,
-    transfers,
+    ...tables,
     costs,
+    residuals: residualsOf(tables, between),
+  };
+}
+
+/** What is measured at sizes, between which times are interpolated. `signal`: microseconds of a signal. */
+async function measureTables(calibration: Calibration, signal: number): Promise<MeasuredTables> {
+  const { devices, sizes } = calibration;
+  const products: GemmGrid[] = [];
+  for (const dtype of sizes.dtypes) products.push(await gemmGrid(calibration, dtype));
+  return {
+    products,
+    memory: await timingsOf(calibration, "kernels", (bytes) => pointwise(devices, bytes)),
+    reductions: await sums(calibration),
+    reductionsInPeers: await reductionsOfPeers(calibration),
+    localCopies: await timingsOf(calibration, "copies", (bytes) => localCopy(devices, bytes)),
+    ...(await measureCopies(calibration, signal)),
+    transfers: await libraryTransfers(calibration),
   };
 }
 

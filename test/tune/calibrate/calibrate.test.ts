@@ -42,6 +42,9 @@ it("writes a profile of this machine, by which a schedule is chosen", async () =
   const [room = NaN] = profile.margins?.room ?? [];
   expect(room).toBeGreaterThanOrEqual(0);
   expect(room).toBeLessThanOrEqual(1);
+  const residuals = Object.entries(profile.residuals ?? {});
+  expect(residuals.map(([of]) => of)).toEqual(["gemms", "kernels", "copies", "transfers", "reductionsInPeers"]);
+  for (const [of, error] of residuals) expect(error, of).toBeGreaterThan(0);
 
   const command = [
     "run",

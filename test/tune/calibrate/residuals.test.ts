@@ -1,0 +1,64 @@
+/** Residuals of a calibration: what differs between tables and the sizes in between, by class of commands. */
+import { expect, it } from "vitest";
+import { timeOf } from "../../../src/simulate/interpolate.ts";
+import type { Timing } from "../../../src/simulate/machine-profile.ts";
+import { calibrationSizes } from "../../../src/tune/calibrate/calibration-sizes.ts";
+import { type MeasuredTables, residualsOf, sizesBetween } from "../../../src/tune/calibrate/residuals.ts";
+
+const timings: readonly Timing[] = [
+  { bytes: 1024, microseconds: 2 },
+  { bytes: 4096, microseconds: 4 },
+  { bytes: 16_384, microseconds: 10 },
+];
+
+function tables(list: readonly Timing[], teraflops: readonly number[], m: readonly number[]): MeasuredTables {
+  return {
+    products: [{ dtype: "float", m, n: [64], k: [64], teraflops }],
+    memory: list,
+    reductions: [{ kernel: "reduction", dtype: "float", timings: list }],
+    reductionsInPeers: list,
+    localCopies: list,
+    peerCopies: list,
+    kernelCopies: list,
+    transfers: [{ type: "Allgather", ranks: 2, timings: list }],
+  };
+}
+
+const measured = tables(timings, [1, 4], [64, 256]);
+const bytes = 2048;
+const asInterpolated = [{ bytes, microseconds: timeOf(timings, bytes) }];
+// In the middle, in logarithms, of 1 and 4.
+const between = tables(asInterpolated, [2], [128]);
+
+it("are 0 where all times are those in between", () => {
+  const found = residualsOf(measured, between);
+  for (const [of, error] of Object.entries(found)) expect(error, of).toBeCloseTo(0, 9);
+});
+
+it("are the mean error of a class, whatever its sign", () => {
+  const off = (factor: number): readonly Timing[] => [{ bytes, microseconds: factor * timeOf(timings, bytes) }];
+  const found = residualsOf(measured, {
+    ...between,
+    products: [{ dtype: "float", m: [128], n: [64], k: [64], teraflops: [1] }],
+    localCopies: off(1.2),
+    peerCopies: off(1 / 1.2),
+  });
+  expect(found.gemms).toBeCloseTo(Math.log(2), 2);
+  // Two of three lists.
+  expect(found.copies).toBeCloseTo((2 / 3) * Math.log(1.2), 3);
+  expect(found.kernels).toBe(0);
+});
+
+it("come from sizes that the tables do not have, in parts for eight devices", () => {
+  for (const sizes of Object.values(calibrationSizes)) {
+    const others = sizesBetween(sizes);
+    for (const axis of ["m", "n", "k", "bytes"] as const) {
+      for (const size of others[axis]) {
+        expect(sizes[axis]).not.toContain(size);
+        expect(size).toBeGreaterThan(sizes[axis][0] ?? Infinity);
+        expect(size).toBeLessThan(sizes[axis].at(-1) ?? 0);
+        if (axis === "bytes") expect(size % (8 * 16)).toBe(0);
+      }
+    }
+  }
+});
