@@ -200,6 +200,14 @@ describe("the report page", () => {
     await expect(page.getByRole("heading", { name: "Repair" }).count()).resolves.toBe(1);
   });
 
+  it("folds a long list of streams until it is opened", async () => {
+    await open("proven.html");
+    const streams = page.getByRole("region", { name: "Streams" });
+    await expect(streams.isVisible()).resolves.toBe(false);
+    await page.getByText(/^Show \d+ rows$/).click();
+    await expect(streams.isVisible()).resolves.toBe(true);
+  });
+
   it("says what was proven", async () => {
     await open("proven.html");
     await expect(page.locator("h1").innerText()).resolves.toMatch(/^Verified/);

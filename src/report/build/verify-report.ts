@@ -199,6 +199,8 @@ function proofTable(program: Program): LinkedTable {
 }
 
 const mostStreams = 64;
+/** More would hide what follows. */
+const fewStreams = 8;
 
 function streamsTable({ ranks }: Program): LinkedTable {
   const all = ranks.flatMap(({ rank, streams, commands }) =>
@@ -226,6 +228,7 @@ function streamsTable({ ranks }: Program): LinkedTable {
   const left = all.length - mostStreams;
   return {
     title: "Streams",
+    isFolded: all.length > fewStreams,
     note: left > 0 ? `The first ${mostStreams}; ${left} more are in the timeline.` : "Each runs its commands in order.",
     columns: [
       { label: "stream", numeric: false },

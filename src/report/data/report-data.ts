@@ -47,6 +47,8 @@ export interface CommandRef {
 
 export interface LinkedTable {
   readonly title: string;
+  /** Whether only its title and note are seen until it is opened; false if absent. */
+  readonly isFolded?: boolean;
   /** One sentence: what its rows are. */
   readonly note: string;
   readonly columns: readonly Column[];

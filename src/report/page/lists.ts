@@ -4,7 +4,7 @@ import { make } from "./dom.ts";
 
 type OnLink = (link: Link) => void;
 
-export function linkedTable({ title, note, columns, rows }: LinkedTable, onLink: OnLink): HTMLElement {
+export function linkedTable({ title, note, isFolded, columns, rows }: LinkedTable, onLink: OnLink): HTMLElement {
   const head = make(
     "tr",
     {},
@@ -25,16 +25,17 @@ export function linkedTable({ title, note, columns, rows }: LinkedTable, onLink:
     }
     return row;
   });
+  const table = make(
+    "div",
+    { class: "br-wide", tabindex: "0", role: "region", "aria-label": title },
+    make("table", {}, make("thead", {}, head), make("tbody", {}, ...body)),
+  );
   return make(
     "section",
     { class: "br-panel" },
     make("h2", { text: title }),
     make("p", { class: "br-note", text: note }),
-    make(
-      "div",
-      { class: "br-wide", tabindex: "0", role: "region", "aria-label": title },
-      make("table", {}, make("thead", {}, head), make("tbody", {}, ...body)),
-    ),
+    isFolded === true ? make("details", {}, make("summary", { text: `Show ${rows.length} rows` }), table) : table,
   );
 }
 
