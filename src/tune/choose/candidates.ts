@@ -99,6 +99,9 @@ const ownChunk: ChoiceRow = [
   { name: "own chunk copied", schedule: {} },
 ];
 
+/** Copies above 32 MiB are never faster by a kernel. */
+const copyEngine: ChoiceRow = [usual, { name: "copies by kernel", schedule: { kernelCopies: 32 * 2 ** 20 } }];
+
 const smMargin: ChoiceRow = [usual, { name: `margin ${measuredMargin}`, schedule: { smMargin: measuredMargin } }];
 /**
  * For programs whose only communication is kernels in peers' memory: without a margin, those find free SMs only by
@@ -122,12 +125,16 @@ export const finishingSaves = 0.001;
 
 /**
  * Rows of independent choices, of which a candidate takes one each. Rows that matter most for most shapes come first.
- * If two rows set one option, the later row wins. Group sizes are in order of arrival; the last size repeats. Copies
- * above 32 MiB are never faster by a kernel. Programs that communicate only by kernels in peers' memory have few
- * choices, because no chunks arrive one by one.
+ * If two rows set one option, the later row wins. Group sizes are in order of arrival; the last size repeats. Programs
+ * that communicate only by kernels in peers' memory, and those without loops, have few choices, because no chunks arrive
+ * one by one.
  */
-export function choicesFor(program: Program): readonly ChoiceRow[] {
+export function choicesFor(
+  program: Program,
+  { overlap }: Pick<Partial<LoweringOptions>, "overlap">,
+): readonly ChoiceRow[] {
   const { kernels, copies, feedsGemms } = peerTraffic(program);
+  if (overlap === false) return [[oneStream], copyEngine];
   if (kernels && !copies) return [[oneStream], ownChunk, smMarginForKernels];
   return [
     // With two streams the next GEMM would take the SMs that a GEMM leaves free.
@@ -152,7 +159,7 @@ export function choicesFor(program: Program): readonly ChoiceRow[] {
       // One GEMM needs the rank's own chunk beside the chunks that have arrived.
       { name: "one GEMM", schedule: { inPlace: false, ownLast: false, mergeGemms: [all] } },
     ],
-    [usual, { name: "copies by kernel", schedule: { kernelCopies: 32 * 2 ** 20 } }],
+    copyEngine,
     smMargin,
   ];
 }

@@ -104,7 +104,7 @@ export function considerSchedules(
       continue;
     }
     const { under, applies } = rescheduler(compilation);
-    roots.set(key, { of: { ...loop, under }, rows: rowsThatApply(recorded, applies) });
+    roots.set(key, { of: { ...loop, under }, rows: rowsThatApply(recorded, loop.lowering, applies) });
   }
   considered.push(...searched([...roots.values()], timeOf));
   if (considered.length > 0) return { candidates: considered, leftOut };
@@ -189,9 +189,13 @@ function contradicts(own: Partial<LoweringOptions>, given: Partial<LoweringOptio
 }
 
 /** Without the choices that change nothing in the recorded Program. */
-function rowsThatApply(recorded: Program, applies: Rescheduler["applies"]): readonly ChoiceRow[] {
+function rowsThatApply(
+  recorded: Program,
+  lowering: Partial<LoweringOptions>,
+  applies: Rescheduler["applies"],
+): readonly ChoiceRow[] {
   const isKept = ({ schedule }: Choice): boolean => Object.keys(schedule).length === 0 || applies(schedule);
-  return choicesFor(recorded).map(([usual, ...others]) => [usual, ...others.filter(isKept)]);
+  return choicesFor(recorded, lowering).map(([usual, ...others]) => [usual, ...others.filter(isKept)]);
 }
 
 /** Throws `bad-option`: a schedule cannot be both given and chosen. */

@@ -54,7 +54,7 @@ it.each(protocols)(
   "puts products on two streams that wait for copies by %s, and on one where copies wait for them",
   (protocol) => {
     const streamsOf = (primitive: Primitive): readonly unknown[] => {
-      const [[usually, ...others] = []] = choicesFor(linked(primitive, "rotated", 4, protocol));
+      const [[usually, ...others] = []] = choicesFor(linked(primitive, "rotated", 4, protocol), {});
       return [usually, ...others].map((choice) => choice?.schedule.computeStreams);
     };
     expect(streamsOf("tp-columnwise")).toEqual([2, 1]);
