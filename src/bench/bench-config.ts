@@ -14,15 +14,15 @@ import { suggestion } from "../support/nearest.ts";
 import { systemReason } from "../support/system-reason.ts";
 import { type BenchOptions, benchRows, torchDtypes } from "./bench-options.ts";
 import { type Alternatives, expandImplementations, type Implementation } from "./implementation.ts";
-import { type Primitive, primitives } from "./primitives.ts";
+import { type BenchPrimitive, benchPrimitives } from "./bench-problem.ts";
 
 export interface BenchConfig extends BenchOptions, GivenOptions<"devices"> {
-  readonly primitive?: Primitive;
+  readonly primitive?: BenchPrimitive;
 }
 
 /** Options by their names in configuration files. */
 const rows: ReadonlyMap<string, readonly [name: string, row: OptionRow]> = new Map([
-  ...(["m", "n", "k", "sizes", "dtype", "validate", "plot"] as const).map(
+  ...(["m", "n", "k", "sizes", "model", "cut", "pass", "dtype", "validate", "plot"] as const).map(
     (name): [string, readonly [string, OptionRow]] => [name, [name, benchRows[name]]],
   ),
   ["num_iterations", ["iterations", benchRows.iterations]],
@@ -104,9 +104,9 @@ function scalar(value: unknown, place: string): string {
   return bad(value, "a text, a number, true or false, or a list of them", place);
 }
 
-function primitiveOf(value: unknown, place: string): Primitive {
+function primitiveOf(value: unknown, place: string): BenchPrimitive {
   const text = typeof value === "string" ? value.replaceAll("_", "-") : "";
-  return isOneOf(primitives, text) ? text : bad(value, `one of ${primitives.join(", ")}`, place);
+  return isOneOf(benchPrimitives, text) ? text : bad(value, `one of ${benchPrimitives.join(", ")}`, place);
 }
 
 function bad(value: unknown, expected: string, place: string): never {

@@ -7,6 +7,8 @@ import { kindOf, listOf, oneOf, positiveWhole, text, toggle, wholeNumber } from 
 import type { Target } from "../compile/compile.ts";
 import type { NamesOf, OptionRow, Options, ValuesOf } from "../compile/options.ts";
 import type { DType } from "../numerics/dtype.ts";
+import { blockCuts, blockPasses } from "./block/block-problem.ts";
+import { type ModelName, modelNames } from "./block/models.ts";
 import { type Implementation, parseImplementations } from "./implementation.ts";
 
 export interface Size {
@@ -17,11 +19,23 @@ export interface Size {
 
 /** What is measured where neither a flag nor a configuration file says. */
 export const usual = {
-  cpu: { size: { m: 256, n: 64, k: 128 }, dtypes: ["float"], iterations: 10, warmup: 2 },
-  cuda: { size: { m: 8192, n: 8192, k: 8192 }, dtypes: ["bfloat16"], iterations: 20, warmup: 5 },
-} as const satisfies Readonly<
-  Record<Target, { size: Size; dtypes: readonly DType[]; iterations: number; warmup: number }>
->;
+  cpu: { size: { m: 256, n: 64, k: 128 }, model: "small-llama", dtypes: ["float"], iterations: 10, warmup: 2 },
+  cuda: {
+    size: { m: 8192, n: 8192, k: 8192 },
+    model: "llama-3-8b",
+    dtypes: ["bfloat16"],
+    iterations: 20,
+    warmup: 5,
+  },
+} as const satisfies Readonly<Record<Target, Usual>>;
+
+interface Usual {
+  readonly size: Size;
+  readonly model: ModelName;
+  readonly dtypes: readonly DType[];
+  readonly iterations: number;
+  readonly warmup: number;
+}
 
 function byTarget(of: (standard: (typeof usual)[Target]) => number | string): string {
   return `${of(usual.cpu)}; ${of(usual.cuda)} with --on cuda`;
@@ -93,6 +107,24 @@ export const benchRows = {
     ...problem,
     kind: listOf(size, "MxNxK"),
     help: "extra sizes, in addition to all combinations of -m, -n and -k; may be repeated",
+  },
+  model: {
+    ...problem,
+    kind: listOf(oneOf(modelNames), "names"),
+    otherwise: byTarget(({ model }) => model),
+    help: `of block, the models of which one block is timed: ${modelNames.join(", ")}`,
+  },
+  cut: {
+    ...problem,
+    kind: listOf(oneOf(blockCuts), "names"),
+    otherwise: "both",
+    help: "of block: tp, activations whole on every device; tp-sp, their tokens shared outside of the linears",
+  },
+  pass: {
+    ...problem,
+    kind: listOf(oneOf(blockPasses), "names"),
+    otherwise: "both",
+    help: "of block: forward, forward+backward",
   },
   dtype: {
     ...problem,

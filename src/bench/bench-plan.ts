@@ -5,13 +5,15 @@ import type { DType } from "../numerics/dtype.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import type { Options } from "../compile/options.ts";
 import type { BenchConfig } from "./bench-config.ts";
+import { type BenchPrimitive, type BenchProblem } from "./bench-problem.ts";
 import { type Size, usual } from "./bench-options.ts";
+import { blockCuts, blockPasses } from "./block/block-problem.ts";
 import { expandImplementations, type Implementation, parseImplementations, type PeerName } from "./implementation.ts";
-import { type Primitive, type Problem } from "./primitives.ts";
+import type { Primitive, Problem } from "./primitives.ts";
 
 export interface BenchPlan {
-  readonly primitive: Primitive;
-  readonly problems: readonly Problem[];
+  readonly primitive: BenchPrimitive;
+  readonly problems: readonly BenchProblem[];
   readonly implementations: readonly Implementation[];
   readonly devices: number;
   readonly on: Target;
@@ -34,20 +36,13 @@ export interface BenchSettings extends BenchConfig, Options<"on" | "seed" | "tim
 }
 
 /** `devices` comes from the launcher or the flags. Throws `option-value` if no primitive is named. */
-export function planBench(primitive: Primitive | null, settings: BenchSettings, devices: number): BenchPlan {
+export function planBench(primitive: BenchPrimitive | null, settings: BenchSettings, devices: number): BenchPlan {
   const { on, seed, profile, timeout } = settings;
-  const { size, ...standard } = usual[on];
+  const standard = usual[on];
   const named = primitive ?? settings.primitive ?? noPrimitive();
-  const dtypes: readonly DType[] = settings.dtype ?? standard.dtypes;
-  const { m = [size.m], n = [size.n], k = [size.k] } = settings;
-  const product = m.flatMap((rows) =>
-    n.flatMap((columns) => k.map((depth): Size => ({ m: rows, n: columns, k: depth }))),
-  );
-  const listed = settings.m === undefined && settings.n === undefined && settings.k === undefined;
-  const sizes = settings.sizes !== undefined && listed ? settings.sizes : [...(settings.sizes ?? []), ...product];
   return {
     primitive: named,
-    problems: sizes.flatMap((each) => dtypes.map((dtype) => ({ primitive: named, ...each, dtype, devices }))),
+    problems: named === "block" ? blocks(settings, devices) : matmuls(named, settings, devices),
     implementations: withBaselines(settings.impl ?? usualImplementations(named, on)),
     devices,
     on,
@@ -63,14 +58,64 @@ export function planBench(primitive: Primitive | null, settings: BenchSettings, 
   };
 }
 
+function matmuls(primitive: Primitive, settings: BenchSettings, devices: number): readonly Problem[] {
+  refuse(settings, ["model", "cut", "pass"], primitive, "sizes of a GEMM: -m, -n, -k, --sizes");
+  const { size, dtypes } = usual[settings.on];
+  const { m = [size.m], n = [size.n], k = [size.k] } = settings;
+  const product = m.flatMap((rows) =>
+    n.flatMap((columns) => k.map((depth): Size => ({ m: rows, n: columns, k: depth }))),
+  );
+  const listed = settings.m === undefined && settings.n === undefined && settings.k === undefined;
+  const sizes = settings.sizes !== undefined && listed ? settings.sizes : [...(settings.sizes ?? []), ...product];
+  const of: readonly DType[] = settings.dtype ?? dtypes;
+  return sizes.flatMap((each) => of.map((dtype) => ({ primitive, ...each, dtype, devices })));
+}
+
+function blocks(settings: BenchSettings, devices: number): readonly BenchProblem[] {
+  refuse(settings, ["m", "n", "k", "sizes"], "block", "--model, --cut and --pass");
+  const { model, dtypes } = usual[settings.on];
+  const { model: all = [model], cut: cuts = blockCuts, pass: passes = blockPasses } = settings;
+  const of: readonly DType[] = settings.dtype ?? dtypes;
+  return all.flatMap((each) =>
+    cuts.flatMap((cut) =>
+      passes.flatMap((pass) =>
+        of.map((dtype): BenchProblem => ({ primitive: "block", model: each, cut, pass, dtype, devices })),
+      ),
+    ),
+  );
+}
+
+/** Throws `option-value` for settings of another primitive. */
+function refuse(
+  settings: BenchSettings,
+  names: readonly ("m" | "n" | "k" | "sizes" | "model" | "cut" | "pass")[],
+  primitive: BenchPrimitive,
+  expected: string,
+): void {
+  const given = names.find((name) => settings[name] !== undefined);
+  if (given === undefined) return;
+  const flag = given.length === 1 ? `-${given}` : `--${given}`;
+  fail({
+    code: "option-value",
+    message: `${primitive} has no ${given}`,
+    place: { kind: "option", text: flag },
+    found: `${flag} with ${primitive}`,
+    expected,
+    help: `leave ${flag} out`,
+  });
+}
+
 /**
  * The default implementations: nvFuser's forms without rewrites; on GPUs also with the rewrites that help at most
  * sizes, and PyTorch's implementations.
  */
-function usualImplementations(primitive: Primitive, on: Target): readonly Implementation[] {
-  const lowered = ["braid;form=rotated;protocol=get,put", "braid;form=collective;backend=nccl"];
+function usualImplementations(primitive: BenchPrimitive, on: Target): readonly Implementation[] {
+  const lowered =
+    primitive === "block"
+      ? ["braid;chunks=1,4;backend=nccl", "braid;chunks=4;backend=cuda"]
+      : ["braid;form=rotated;protocol=get,put", "braid;form=collective;backend=nccl"];
   const rewritten = "braid;protocol=get,put;streams=64;inPlace=true;ownLast=true;computeStreams=1;batchSignals=true";
-  const own = [...lowered, ...(on === "cuda" ? [rewritten] : [])].flatMap((text) =>
+  const own = [...lowered, ...(on === "cuda" && primitive !== "block" ? [rewritten] : [])].flatMap((text) =>
     parseImplementations(text, "--impl"),
   );
   if (on === "cpu") return own;
@@ -93,7 +138,7 @@ function noPrimitive(): never {
     message: "no primitive to time is given",
     place: { kind: "option", text: "braid bench PRIMITIVE" },
     found: "no primitive, on the command line or in a file",
-    expected: "tp-columnwise, tp-rowwise or tp-allreduce",
+    expected: "tp-columnwise, tp-rowwise, tp-allreduce or block",
     help: "name one: braid bench tp-columnwise",
   });
 }

@@ -1,13 +1,11 @@
 /** One row of the results, with the figures that derive from it and from the two baselines. */
 import { quantile as interpolated } from "d3-array";
-import { dtypes } from "../numerics/dtype.ts";
 import { invariant } from "../support/invariant.ts";
-import { unreachable } from "../support/unreachable.ts";
 import type { Measured } from "./measure.ts";
-import type { Problem } from "./primitives.ts";
+import { type BenchProblem, flops, isBlock, received } from "./bench-problem.ts";
 
 export interface BenchRow {
-  readonly problem: Problem;
+  readonly problem: BenchProblem;
   readonly name: string;
   /** Options of the implementation, as text. */
   readonly option: string;
@@ -48,7 +46,7 @@ export interface Figures {
 }
 
 /** Rows of one problem: the measured ones, then published figures for it. */
-export function benchRows(problem: Problem, measured: readonly Measured[]): readonly BenchRow[] {
+export function benchRows(problem: BenchProblem, measured: readonly Measured[]): readonly BenchRow[] {
   const compare: Compared = {
     compute: medianOf(measured, "compute-only"),
     serial: medianOf(measured, "serial"),
@@ -108,7 +106,7 @@ function medianOf(measured: readonly Measured[], name: string): number | null {
 }
 
 function figuresOf(
-  problem: Problem,
+  problem: BenchProblem,
   name: string,
   times: readonly number[],
   { compute, serial, pyTorch }: Compared,
@@ -138,26 +136,6 @@ function figuresOf(
 
 /** What a device can receive over NVLink 4 with all links: copies between H200 that nothing else disturbs. */
 export const boundGigabytesPerSecond = 370;
-
-/** For one device. */
-export function flops({ m, n, k }: Problem): number {
-  return 2 * m * n * k;
-}
-
-/** The bytes that a device has to receive in any implementation. */
-function received({ primitive, m, n, k, dtype, devices }: Problem): number {
-  const others = ((devices - 1) / devices) * dtypes[dtype].bytes;
-  switch (primitive) {
-    case "tp-columnwise":
-      return others * m * k;
-    case "tp-rowwise":
-      return others * m * n;
-    case "tp-allreduce":
-      return 2 * others * m * n;
-    default:
-      return unreachable(primitive);
-  }
-}
 
 /** A quantile, interpolated linearly between neighbouring values. */
 export function quantile(values: readonly number[], part: number): number {
@@ -194,7 +172,9 @@ const allgatherMatmul: readonly Published[] = [
   { name: "TransformerEngine", teraflops: 660, source },
 ];
 
-function publishedFor({ primitive, m, n, k, dtype }: Problem): readonly Published[] {
+function publishedFor(problem: BenchProblem): readonly Published[] {
+  if (isBlock(problem)) return [];
+  const { primitive, m, n, k, dtype } = problem;
   const same = primitive === "tp-columnwise" && m === 32_768 && n === 8192 && k === 16_384;
   return same && (dtype === "bfloat16" || dtype === "half") ? allgatherMatmul : [];
 }

@@ -1,6 +1,7 @@
 /** The CSV file: DDLB's columns in DDLB's order, then Braid's own columns. */
 import { hostname } from "node:os";
-import { type BenchRow, deviation, flops, mean } from "./bench-row.ts";
+import { type BenchRow, deviation, mean } from "./bench-row.ts";
+import { type BenchProblem, flops, isBlock } from "./bench-problem.ts";
 import { labelOf } from "./implementation-label.ts";
 import type { Machine } from "./machine.ts";
 
@@ -12,9 +13,9 @@ const columns: readonly (readonly [name: string, cell: (row: BenchRow, machine: 
   ["std_time", times(deviation)],
   ["min_time", times((values) => Math.min(...values))],
   ["max_time", times((values) => Math.max(...values))],
-  ["m", ({ problem }) => problem.m],
-  ["n", ({ problem }) => problem.n],
-  ["k", ({ problem }) => problem.k],
+  ["m", ({ problem }) => matmulSize(problem, "m")],
+  ["n", ({ problem }) => matmulSize(problem, "n")],
+  ["k", ({ problem }) => matmulSize(problem, "k")],
   ["dtype", ({ problem }) => problem.dtype],
   ["Throughput (TFLOPS)", rates(mean)],
   ["Throughput std (TFLOPS)", rates(deviation)],
@@ -23,6 +24,9 @@ const columns: readonly (readonly [name: string, cell: (row: BenchRow, machine: 
   ["option", ({ option }) => option],
   ["valid", ({ partOfBound }) => (partOfBound === null ? null : partOfBound <= 1)],
   ["primitive", ({ problem }) => problem.primitive],
+  ["model", ({ problem }) => (isBlock(problem) ? problem.model : null)],
+  ["cut", ({ problem }) => (isBlock(problem) ? problem.cut : null)],
+  ["pass", ({ problem }) => (isBlock(problem) ? problem.pass : null)],
   ["median_time (ms)", ({ figures }) => figures?.median ?? null],
   ["spread_time (ms)", ({ figures }) => figures?.spread ?? null],
   ["median Throughput (TFLOPS)", ({ figures }) => figures?.teraflops ?? null],
@@ -49,6 +53,10 @@ export function csvText(rows: readonly BenchRow[], machine: Machine): string {
     ...rows.map((row) => columns.map(([, cell]) => textOf(cell(row, machine)))),
   ];
   return lines.map((cells) => `${cells.map(quoted).join(",")}\n`).join("");
+}
+
+function matmulSize(problem: BenchProblem, name: "m" | "n" | "k"): Cell {
+  return isBlock(problem) ? null : problem[name];
 }
 
 function times(statistic: (values: readonly number[]) => number): (row: BenchRow) => Cell {

@@ -3,7 +3,8 @@
  * and a line at the rate of compute-only. SVG as text needs no browser; the ticks are d3's.
  */
 import { nice, ticks, tickStep } from "d3-array";
-import { type BenchRow, flops, quantile } from "./bench-row.ts";
+import { type BenchRow, quantile } from "./bench-row.ts";
+import { flops, sizeText } from "./bench-problem.ts";
 import { labelOf } from "./implementation-label.ts";
 import type { Machine } from "./machine.ts";
 
@@ -80,7 +81,6 @@ const dashes = 'stroke="black" stroke-dasharray="4 3"';
 function panel(rows: readonly BenchRow[], { left, top: y, unit }: Frame): string {
   const [first] = rows;
   if (first === undefined) return "";
-  const { m, n, k, dtype } = first.problem;
   const end = y + panelHead + rows.length * rowHeight;
   const edge = left + chartWidth;
   const most = unit.perTeraflop * Math.max(...rows.map(highest));
@@ -91,7 +91,7 @@ function panel(rows: readonly BenchRow[], { left, top: y, unit }: Frame): string
   const compute = rows.find(({ name, option }) => name === "compute-only" && option === "");
   const limit = compute === undefined ? null : rateOf(compute.figures);
   return [
-    text(16, y + 20, `m ${m}, n ${n}, k ${k}, ${dtype}`, 'font-weight="bold"'),
+    text(16, y + 20, `${sizeText(first.problem)}, ${first.problem.dtype}`, 'font-weight="bold"'),
     ...ticks(0, last, tickCount).map((tick) => {
       const label = text(x(tick), end + 16, tick.toFixed(decimals), 'text-anchor="middle" fill="#4a5568"');
       return `${line(x(tick), y + panelHead, x(tick), end, 'stroke="#e2e8f0"')}${label}`;

@@ -10,13 +10,14 @@ import type { Exchange } from "./exchange.ts";
 import type { Implementation } from "./implementation.ts";
 import { labelOf } from "./implementation-label.ts";
 import { createMatrices, type Matrices } from "./braid/matrices.ts";
+import { matmulWorkload } from "./braid/matmul-workload.ts";
+import { blockWorkload } from "./block/block-workload.ts";
 import { measure, type Measured } from "./measure.ts";
 import { prepareOwn } from "./braid/own-contender.ts";
-import { createInputs } from "./braid/operands.ts";
 import { peerContender, type PeerImplementation, setUpPeer } from "./torch/peer-contender.ts";
 import type { Places } from "./braid/places.ts";
-import { type Planned, planOwn, type Setting } from "./braid/plan-own.ts";
-import type { Problem } from "./primitives.ts";
+import { type BenchProblem, isBlock, sizeText } from "./bench-problem.ts";
+import type { OwnImplementation, Ready, Workload } from "./workload.ts";
 import type { TorchPeer } from "./torch/torch-peer.ts";
 
 export interface BenchHost {
@@ -38,11 +39,14 @@ export async function runBench(plan: BenchPlan, host: BenchHost): Promise<readon
   const rows: BenchRow[] = [];
   const matrices = new Map<string, Matrices>();
   for (const [i, problem] of plan.problems.entries()) {
-    const { m, n, k, dtype } = problem;
-    const label = `${i + 1}/${plan.problems.length} ${problem.primitive} m ${m} n ${n} k ${k} ${dtype}`;
+    const { primitive, dtype } = problem;
+    const label = `${i + 1}/${plan.problems.length} ${primitive} ${sizeText(problem)} ${dtype}`;
     const drawn = matrices.get(dtype) ?? createMatrices(dtype, plan.seed);
     matrices.set(dtype, drawn);
-    const measured = await runProblem(plan, problem, drawn, label, host);
+    const workload = isBlock(problem)
+      ? blockWorkload(problem, plan, plan.seed)
+      : matmulWorkload(problem, plan, drawn, plan.seed);
+    const measured = await runProblem(plan, problem, workload, label, host);
     rows.push(...benchRows(problem, measured));
     await host.onRows(rows);
   }
@@ -51,27 +55,26 @@ export async function runBench(plan: BenchPlan, host: BenchHost): Promise<readon
 
 async function runProblem(
   plan: BenchPlan,
-  problem: Problem,
-  matrices: Matrices,
+  problem: BenchProblem,
+  workload: Workload,
   label: string,
   host: BenchHost,
 ): Promise<readonly Measured[]> {
   const { implementations } = plan;
   host.say(`${label}: preparing`);
   const planned = implementations.flatMap((each) =>
-    each.kind === "braid" ? (tryToPlan(each, problem, plan, host.say) ?? []) : [],
+    each.kind === "braid" ? (tryToPlan(each, workload, host.say) ?? []) : [],
   );
-  if (planned.every(({ implementation }) => isBaseline(implementation))) nothingLeft(implementations, problem, plan);
-  const inputs = createInputs(matrices);
+  if (planned.every(({ implementation }) => isBaseline(implementation))) nothingLeft(implementations, workload);
   const contenders: Contender[] = [];
   const failed: Measured[] = [];
   try {
     for (const each of planned) {
       const place = await host.places.placeFor(each.implementation.options.graph ?? "auto");
-      contenders.push(await prepareOwn(each, place, matrices, inputs));
+      contenders.push(await prepareOwn(each, place));
     }
     const peers = implementations.filter((each) => each.kind === "peer");
-    if (peers.length > 0) failed.push(...(await addPeers(peers, problem, plan.seed, contenders, host)));
+    if (peers.length > 0) failed.push(...(await addPeers(peers, problem, workload, contenders, host)));
     const { iterations, warmup, validate } = plan;
     const measured = await measure(contenders, host.exchange, {
       iterations,
@@ -86,14 +89,9 @@ async function runProblem(
 }
 
 /** Null, with a line of output, if the combination is not possible. A baseline must be possible. */
-function tryToPlan(
-  implementation: Planned["implementation"],
-  problem: Problem,
-  setting: Setting,
-  say: (line: string) => void,
-): Planned | null {
+function tryToPlan(implementation: OwnImplementation, workload: Workload, say: (line: string) => void): Ready | null {
   try {
-    const planned = planOwn(implementation, problem, setting);
+    const planned = workload.plan(implementation);
     if (planned.reason !== null)
       say(`${labelOf({ ...implementation, option: implementation.said })}: ${planned.reason}`);
     return planned;
@@ -109,16 +107,16 @@ function isBaseline({ name, said }: Implementation): boolean {
 }
 
 /** Throws the error of the first implementation that the user named, if any. */
-function nothingLeft(implementations: readonly Implementation[], problem: Problem, setting: Setting): void {
+function nothingLeft(implementations: readonly Implementation[], workload: Workload): void {
   const [first] = implementations.filter((each) => each.kind === "braid" && !isBaseline(each));
-  if (first?.kind === "braid") planOwn(first, problem, setting);
+  if (first?.kind === "braid") workload.plan(first);
 }
 
 /** Adds the peers that PyTorch's process supports and reports the others with their reasons. */
 async function addPeers(
   peers: readonly PeerImplementation[],
-  problem: Problem,
-  seed: number,
+  { primitive }: BenchProblem,
+  { setup }: Workload,
   contenders: Contender[],
   { peer: start, exchange, say }: BenchHost,
 ): Promise<readonly Measured[]> {
@@ -129,14 +127,14 @@ async function addPeers(
   };
   const peer = await start();
   if (peer.kind === "failed") return without(peer.why);
-  const names = await setUpPeer(peer.value, problem, seed, exchange);
+  const names = await setUpPeer(peer.value, setup, exchange);
   if (names.kind === "failed") return without(names.why);
   const missing: Measured[] = [];
   for (const implementation of peers) {
     const contender = peerContender(implementation, peer.value);
     if (names.value.includes(contender.name)) contenders.push(contender);
     else if (implementation.asked) {
-      const why = `not available here for ${problem.primitive}`;
+      const why = `not available here for ${primitive}`;
       missing.push({ implementation, note: null, result: { kind: "failed", why } });
     }
   }

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readBenchConfig } from "../../src/bench/bench-config.ts";
+import { sizeText } from "../../src/bench/bench-problem.ts";
 import { labelOf } from "../../src/bench/implementation-label.ts";
 import { planBench } from "../../src/bench/bench-plan.ts";
 import { braidOptionNames } from "../../src/bench/braid/braid-options.ts";
@@ -152,7 +153,7 @@ describe("braid bench", () => {
     "has the committed results of %s as a file",
     async (primitive) => {
       const { problems, implementations } = await committedPlan(primitive, primitive);
-      expect(problems.map(({ m, n, k }) => `${m}x${n}x${k}`)).toContain("32768x8192x16384");
+      expect(problems.map(sizeText)).toContain("m 32768 n 8192 k 16384");
       expect(problems).toHaveLength(6);
       const names = implementations.map(({ name }) => name);
       const paths = primitive === "tp-allreduce" ? ["torch-nccl"] : ["torch-nccl", "torch-async-tp"];
@@ -161,7 +162,7 @@ describe("braid bench", () => {
 
       // Of sizes that calibration has not.
       const unseen = await committedPlan(primitive, `choice-${primitive}`);
-      expect(unseen.problems.map(({ m, n, k }) => `${m}x${n}x${k}`)).toEqual(["12288x4096x6144", "4096x4096x4096"]);
+      expect(unseen.problems.map(sizeText)).toEqual(["m 12288 n 4096 k 6144", "m 4096 n 4096 k 4096"]);
       expectCommitted(`choice-${primitive}`, unseen.implementations);
     },
   );

@@ -38,7 +38,7 @@ describe("PyTorch's process", () => {
   it("sets a problem up, runs turns and validates", async () => {
     await withPeer("well", async (peer) => {
       expect(peer.ready).toMatchObject({ ready: 1, torch: "fake" });
-      expect(await setUpPeer(peer, problem, 0, exchangeAlone)).toEqual({
+      expect(await setUpPeer(peer, { ...problem, seed: 0 }, exchangeAlone)).toEqual({
         kind: "done",
         value: ["compute-only", "nccl", "async-tp"],
       });

@@ -20,12 +20,18 @@ export interface Matrices {
   reader(key: string): (index: number) => number;
 }
 
-/** Uniform in [-1, 1), rounded to the dtype. The same seed gives the same matrices in every process. */
-export function createMatrices(dtype: DType, seed: number): Matrices {
+/**
+ * Uniform in [-1, 1), rounded to the dtype, times `scale`, a power of two. The same seed gives the same matrices in
+ * every process.
+ */
+export function createMatrices(dtype: DType, seed: number, scale = 1): Matrices {
   const piece = emptyTensor(dtype, [pieceLength]);
   const elements = elementsOf(piece.dtype, piece.data);
   const random = createRandom(seed);
-  for (let i = 0; i < pieceLength; i++) elements.set(i, 2 * random.float() - 1);
+  for (let i = 0; i < pieceLength; i++) {
+    elements.set(i, 2 * random.float() - 1);
+    if (scale !== 1) elements.set(i, Number(elements.get(i)) * scale);
+  }
   const values = new Float64Array(pieceLength);
   for (let i = 0; i < pieceLength; i++) values[i] = Number(elements.get(i));
   const source = tensorBytes(piece);

@@ -1,11 +1,7 @@
 /** Braid's implementations as contenders. Inputs are written once, before the first run. */
 import type { Group, Prepared } from "../../backends/backend.ts";
-import { invariant } from "../../support/invariant.ts";
-import type { Contender, Outcome, Timing } from "../contender.ts";
-import type { Matrices } from "./matrices.ts";
-import type { Inputs } from "./operands.ts";
-import type { Planned } from "./plan-own.ts";
-import { checkSamples } from "../sampled-check.ts";
+import type { Contender, Timing } from "../contender.ts";
+import type { Ready } from "../workload.ts";
 
 export interface Place {
   readonly group: Group;
@@ -18,17 +14,12 @@ export interface Place {
 }
 
 /** Collective: all ranks call it together. */
-export async function prepareOwn(
-  planned: Planned,
-  place: Place,
-  matrices: Matrices,
-  inputs: Inputs,
-): Promise<Contender> {
-  const { implementation, layout, program, reason } = planned;
+export async function prepareOwn(ready: Ready, place: Place): Promise<Contender> {
+  const { implementation, program, reason } = ready;
   const prepared = await place.group.prepare(program);
   for (const { id, role, rank, position } of program.buffers) {
     if (role !== "input" || position === null || !place.ranks.includes(rank)) continue;
-    prepared.write(id, inputs(layout, position, rank));
+    prepared.write(id, ready.input(position, rank));
   }
   return {
     implementation,
@@ -46,7 +37,7 @@ export async function prepareOwn(
       const { hostMilliseconds } = await prepared.execute({ runs, timeout: runs * place.timeout });
       return { kind: "done", value: hostMilliseconds === undefined ? null : (1000 * hostMilliseconds) / runs };
     },
-    check: async () => checkOutputs(planned, prepared, place.ranks, matrices),
+    check: () => ready.check(prepared, place.ranks),
     release: () => prepared.release(),
   };
 }
@@ -58,21 +49,4 @@ async function timedRun(prepared: Prepared, timeout: number): Promise<Timing> {
     milliseconds: deviceMilliseconds,
     hostMicroseconds: hostMilliseconds === undefined ? null : 1000 * hostMilliseconds,
   };
-}
-
-function checkOutputs(
-  { layout, program }: Planned,
-  prepared: Prepared,
-  ranks: readonly number[],
-  matrices: Matrices,
-): Outcome<number> {
-  const outputs = program.buffers.filter(({ role, rank }) => role === "output" && ranks.includes(rank));
-  const checks = outputs.map(({ id, rank, position }) => {
-    invariant(position !== null, "outputs have positions", { id });
-    return checkSamples(layout, rank, position, prepared.read(id), matrices);
-  });
-  if (checks.some(({ compared }) => compared === 0)) {
-    return { kind: "failed", why: "not checked: a sum has so many terms that its error has no bound" };
-  }
-  return { kind: "done", value: Math.max(0, ...checks.map(({ partOfBound }) => partOfBound)) };
 }

@@ -2,36 +2,23 @@
  * Compiles Braid's own implementations as `braid run` does, with the given options or with the ones chosen by
  * simulation on a machine profile.
  */
-import type { Program } from "../../commands/program.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Target } from "../../compile/compile.ts";
 import { type AnyCompilation, compile, requireVerified, verified } from "../../compile/compile.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
-import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { scheduleNames } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
 import { requireNoSchedule } from "../../tune/choose/consider.ts";
 import type { BraidOptions } from "./braid-options.ts";
 import { chooseForm, type Shape } from "../choose-form.ts";
-import type { Implementation, OwnName } from "../implementation.ts";
+import type { OwnName } from "../implementation.ts";
 import type { Layout } from "./operands.ts";
+import type { OwnImplementation, PlannedProgram, Setting } from "../workload.ts";
 import { buildPrimitive, type Form, type Primitive, type Problem, takesOutputs } from "../primitives.ts";
 
-export type OwnImplementation = Extract<Implementation, { readonly kind: "braid" }>;
-
 /** The Program that runs, and the layout of its operands. */
-export interface Planned {
-  readonly implementation: OwnImplementation;
+export interface Planned extends PlannedProgram {
   readonly layout: Layout;
-  readonly program: Program;
-  /** The reason for its schedule; null if the schedule was given. */
-  readonly reason: string | null;
-}
-
-/** Settings that all implementations share: the back end and the machine profile. */
-export interface Setting {
-  readonly on: Target;
-  readonly profile: MachineProfile | null;
 }
 
 /**
@@ -136,7 +123,7 @@ function outputsWithoutLoop(form: Form, primitive: Primitive, outputs: number): 
   });
 }
 
-function noProfile(): never {
+export function noProfile(): never {
   return fail({
     code: "bad-option",
     message: "scheduleChoice=auto needs a machine profile",

@@ -5,19 +5,20 @@
 import type { Contender, Outcome, Timing } from "../contender.ts";
 import type { Exchange } from "../exchange.ts";
 import { type Implementation, peerImplementations } from "../implementation.ts";
-import type { Problem } from "../primitives.ts";
 import type { PeerAnswer, TorchPeer } from "./torch-peer.ts";
 
 export type PeerImplementation = Extract<Implementation, { readonly kind: "peer" }>;
 
-/** Collective: the implementations that the process supports for a problem; failed if it cannot set the problem up. */
+/**
+ * Collective: the implementations that the process supports for a problem, which `setup` describes; failed if it cannot
+ * set the problem up.
+ */
 export async function setUpPeer(
   peer: TorchPeer,
-  { primitive, m, n, k, dtype }: Problem,
-  seed: number,
+  setup: Readonly<Record<string, unknown>>,
   exchange: Exchange,
 ): Promise<Outcome<readonly string[]>> {
-  const answer = await peer.ask({ do: "setup", primitive, m, n, k, dtype, seed });
+  const answer = await peer.ask({ do: "setup", ...setup });
   const names = answer.kind === "done" ? answer.value["impls"] : null;
   const own: Outcome<readonly number[]> = answer.kind === "failed" ? answer : { kind: "done", value: [] };
   const agreed = await exchange(own);

@@ -14,7 +14,7 @@ import { type Machine, machineOf } from "../../bench/machine.ts";
 import { requireOutput, writeOutput } from "../terminal/output-file.ts";
 import { placesOnCpu, placesOnGpus } from "../../bench/braid/places.ts";
 import { plotHtml, plotSvg } from "../../bench/plot.ts";
-import { type Primitive, primitives } from "../../bench/primitives.ts";
+import { type BenchPrimitive, benchPrimitives } from "../../bench/bench-problem.ts";
 import { resultsText } from "./results-table.ts";
 import { type BenchHost, type PeerStart, requirePeers, runBench } from "../../bench/run-bench.ts";
 import { startTorch } from "../../bench/torch/start-torch.ts";
@@ -29,7 +29,7 @@ import { profileToChooseWith } from "../flags/profile.ts";
 
 /** Milliseconds that ranks may differ by, because of compiling kernels, filling gigabytes and PyTorch's start. */
 const rankSlack = 240_000;
-const primitiveKind = oneOf(primitives);
+const primitiveKind = oneOf(benchPrimitives);
 
 /** `args`: all arguments of the command line, for processes that run it again. */
 export function benchCommand(
@@ -38,9 +38,11 @@ export function benchCommand(
   args: readonly string[] = [],
 ): Command {
   const command = addFlags(new Command("bench"), "bench", benchRows)
-    .description("Times a tensor-parallel primitive: Braid's schedules, the serial form, the GEMM alone, and PyTorch.")
-    .addArgument(new Argument("[primitive]", primitives.join(", ")).argParser(primitiveOf));
-  return command.action(async (primitive: Primitive | undefined, flags: BenchFlags) => {
+    .description(
+      "Times a tensor-parallel primitive or a transformer block: Braid's schedules, the serial form, the compute alone, and PyTorch.",
+    )
+    .addArgument(new Argument("[primitive]", benchPrimitives.join(", ")).argParser(primitiveOf));
+  return command.action(async (primitive: BenchPrimitive | undefined, flags: BenchFlags) => {
     const settings = await benchSettings(command, flags);
     const where = whereToRun(flags.on, settings.devices ?? null, flags.devices);
     requireSeveralDevices(where.devices);
@@ -58,7 +60,7 @@ export function benchCommand(
 }
 
 /** Also accepts DDLB's names, with _ for -. */
-function primitiveOf(text: string): Primitive {
+function primitiveOf(text: string): BenchPrimitive {
   return readValue("PRIMITIVE", primitiveKind, text.replaceAll("_", "-"));
 }
 

@@ -3,6 +3,7 @@ import Table from "cli-table3";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
 import type { Colors } from "../terminal/terminal.ts";
 import { boundGigabytesPerSecond, type BenchRow, type Figures } from "../../bench/bench-row.ts";
+import { sizeText } from "../../bench/bench-problem.ts";
 import { at } from "../../support/invariant.ts";
 import { labelOf } from "../../bench/implementation-label.ts";
 
@@ -23,8 +24,8 @@ const columns = [
 export function resultsText(rows: readonly BenchRow[], colors: Colors): string {
   const problems = [...new Set(rows.map(({ problem }) => problem))];
   const tables = problems.flatMap((problem) => {
-    const { primitive, m, n, k, dtype, devices } = problem;
-    const title = `${primitive} m ${m} n ${n} k ${k} ${dtype}, ${devices} devices`;
+    const { primitive, dtype, devices } = problem;
+    const title = `${primitive} ${sizeText(problem)} ${dtype}, ${devices} devices`;
     const own = rows.filter((row) => row.problem === problem);
     return [title, ...tableOf(own, colors), ""];
   });

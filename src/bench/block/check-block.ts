@@ -1,0 +1,104 @@
+/**
+ * `--validate` of a block: its outputs beside the oracle's, which computes small blocks in full. Elements have bounds;
+ * where these are wide, the norm of an output's error is compared with that of rounding each op.
+ */
+import type { Prepared } from "../../backends/backend.ts";
+import type { AnyCompilation } from "../../compile/compile.ts";
+import { shardOf, shardShape } from "../../executor/shard.ts";
+import type { Tensor as IrTensor } from "../../ir/domain.ts";
+import { shapeOf } from "../../ir/sizes.ts";
+import { emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
+import { compare } from "../../oracle/compare.ts";
+import { evaluateFusion, evaluateValues, type OracleResult } from "../../oracle/evaluate.ts";
+import { areBoundsWide, compareNorms, inDouble, toDouble } from "../../oracle/norms.ts";
+import { wholeSample } from "../../oracle/sample/sample.ts";
+import { at } from "../../support/invariant.ts";
+import type { Outcome } from "../contender.ts";
+import type { BlockForm, BlockFusion } from "./block-fusion.ts";
+import type { BlockMatrices } from "./block-matrices.ts";
+import { blockFlops, type BlockProblem } from "./block-problem.ts";
+
+export interface RanBlock {
+  readonly block: BlockFusion;
+  readonly compilation: AnyCompilation;
+  readonly prepared: Prepared;
+  /** The ranks whose results this process has. */
+  readonly ranks: readonly number[];
+}
+
+/** The largest error of these ranks' outputs over its bound. */
+export type BlockCheck = (ran: RanBlock) => Outcome<number>;
+
+/** The oracle takes about a second for so many operations. */
+const mostOracleFlops = 2e7;
+
+export function createBlockCheck(problem: BlockProblem, matrices: BlockMatrices): BlockCheck {
+  const known = new Map<BlockForm, Expected>();
+  return (ran) => {
+    if (blockFlops(problem) * problem.devices > mostOracleFlops) {
+      return { kind: "failed", why: "not checked: the oracle would take too long" };
+    }
+    // Chunks change no result.
+    const expected = known.get(ran.block.form) ?? expectedOf(ran, matrices);
+    known.set(ran.block.form, expected);
+    return checkWith(ran, expected);
+  };
+}
+
+interface Expected extends Pick<OracleResult, "outputs" | "bounds"> {
+  /** Without any rounding of operations to the dtype. */
+  readonly exact: readonly Tensor[];
+}
+
+function expectedOf({ block, compilation: { signature, sizes } }: RanBlock, matrices: BlockMatrices): Expected {
+  const fusion = block.fusion.data();
+  const inputs = signature.inputs.map((id, position): Tensor => {
+    const tensor = at(signature.tensors, id);
+    const shape = shapeOf(tensor, sizes);
+    const whole = emptyTensor(tensor.dtype, shape);
+    tensorBytes(whole).set(matrices.whole(at(block.inputs, position), tensor.dtype, shape));
+    return whole;
+  });
+  const { outputs, bounds } = evaluateFusion(fusion, inputs, sizes);
+  const isWide = outputs.some((output, i) => areBoundsWide(output, at(bounds, i)));
+  const samples = fusion.outputs.map((id) => wholeSample(shapeOf(at(fusion.tensors, id), sizes)));
+  const exact = isWide ? evaluateValues(inDouble(fusion), inputs.map(toDouble), sizes, samples) : [];
+  return { outputs, bounds, exact };
+}
+
+function checkWith({ compilation, prepared, ranks }: RanBlock, { outputs, bounds, exact }: Expected): Outcome<number> {
+  const { signature, sizes, program } = compilation;
+  const parts = program.buffers.flatMap(({ id, role, rank, position }) => {
+    if (role !== "output" || position === null || !ranks.includes(rank)) return [];
+    const tensor = at(signature.tensors, at(signature.outputs, position));
+    const actual = emptyTensor(tensor.dtype, shardShape(tensor, shapeOf(tensor, sizes), rank));
+    tensorBytes(actual).set(prepared.read(id));
+    const wanted = at(outputs, position);
+    const rounded = partOf(tensor, wanted, rank);
+    if (!areBoundsWide(wanted, at(bounds, position))) {
+      return [compare(actual, rounded, boundsOf(tensor, wanted, at(bounds, position), rank)).maxRatio];
+    }
+    const norm = compareNorms(actual, rounded, partOf(inDoubles(tensor), at(exact, position), rank));
+    return norm === null ? [] : [norm.error === 0 ? 0 : norm.error / norm.limit];
+  });
+  if (parts.length === 0) return { kind: "failed", why: "not checked: no output has a bound" };
+  return { kind: "done", value: Math.max(...parts) };
+}
+
+/** A rank's part of a whole tensor, in the layout of its buffer. */
+function partOf(tensor: IrTensor, whole: Tensor, rank: number): Tensor {
+  const part = emptyTensor(whole.dtype, shardShape(tensor, whole.shape, rank));
+  tensorBytes(part).set(shardOf(tensor, whole.shape, tensorBytes(whole), rank));
+  return part;
+}
+
+function boundsOf(tensor: IrTensor, { shape }: Tensor, bounds: Float64Array, rank: number): Float64Array {
+  const whole = new Uint8Array(bounds.buffer, bounds.byteOffset, bounds.byteLength);
+  const part = shardOf(inDoubles(tensor), shape, whole, rank);
+  return new Float64Array(part.buffer, part.byteOffset, part.byteLength / Float64Array.BYTES_PER_ELEMENT);
+}
+
+/** The same layout for elements in double. */
+function inDoubles(tensor: IrTensor): IrTensor {
+  return { ...tensor, dtype: "double" };
+}

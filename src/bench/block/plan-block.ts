@@ -1,0 +1,104 @@
+/** Compiles Braid's implementations of a block, with the given options or with those that simulation chooses. */
+import { type AnyCompilation, compile, type CompileOptions, requireVerified, verified } from "../../compile/compile.ts";
+import { scheduleNames } from "../../compile/options.ts";
+import { pickOptions } from "../../compile/options/resolve.ts";
+import { DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
+import { at } from "../../support/invariant.ts";
+import { unreachable } from "../../support/unreachable.ts";
+import { serial } from "../../tune/choose/candidates.ts";
+import { choose } from "../../tune/choose/choose.ts";
+import { requireNoSchedule } from "../../tune/choose/consider.ts";
+import { timeText } from "../../tune/choose/decide.ts";
+import type { BraidOptions } from "../braid/braid-options.ts";
+import { noProfile } from "../braid/plan-own.ts";
+import type { OwnImplementation, Setting } from "../workload.ts";
+import { type BlockFusion, communicationOfBlock, computeOfBlock, wholeBlock } from "./block-fusion.ts";
+import type { BlockProblem } from "./block-problem.ts";
+
+export interface PlannedBlock {
+  readonly block: BlockFusion;
+  readonly compilation: AnyCompilation;
+  readonly reason: string | null;
+}
+
+/** Throws what lowering, recording, linking and the verifier throw. */
+export function planBlock(implementation: OwnImplementation, problem: BlockProblem, setting: Setting): PlannedBlock {
+  const planned = unverified(implementation, problem, setting);
+  return { ...planned, compilation: requireVerified(verified(planned.compilation, { notes: false })) };
+}
+
+function unverified({ name, options }: OwnImplementation, problem: BlockProblem, setting: Setting): PlannedBlock {
+  const { devices } = problem;
+  const { on } = setting;
+  const common = { devices, on, verify: "off", ...pickOptions(["protocol", "interStreamSync"], options) } as const;
+  const given = (block: BlockFusion, own: Partial<CompileOptions>): PlannedBlock => ({
+    block,
+    compilation: compile(block.fusion, { ...common, ...own }),
+    reason: null,
+  });
+  const schedule = pickOptions(scheduleNames, options);
+  switch (name) {
+    case "compute-only":
+      return given(computeOfBlock(problem), { streams: 1 });
+    case "communication-only":
+      return given(communicationOfBlock(problem), { backend: options.backend ?? "cuda", schedule });
+    case "serial": {
+      const { lowering } = serial;
+      const backend = options.backend ?? lowering.backend ?? "nccl";
+      return given(wholeBlock(problem, 1), { ...lowering, backend, streams: 1, schedule });
+    }
+    case "braid": {
+      requireBlockOptions(options);
+      if (options.scheduleChoice === "auto") return chosen(options, problem, setting);
+      const { backend = "cuda", chunks = devices } = options;
+      return given(wholeBlock(problem, chunks), { ...pickOptions(["streams"], options), backend, schedule });
+    }
+    default:
+      return unreachable(name);
+  }
+}
+
+/** Each is the fastest for some size. */
+const chunkCounts = [1, 2, 4] as const;
+
+/** Chooses the number of chunks, unless it is given, and the schedule, each region by itself. */
+function chosen(options: BraidOptions, problem: BlockProblem, { on, profile }: Setting): PlannedBlock {
+  if (profile === null) return noProfile();
+  requireNoSchedule({ ...pickOptions(["streams"], options), schedule: pickOptions(scheduleNames, options) });
+  const { devices } = problem;
+  const lowering = pickOptions(["protocol", "interStreamSync", "backend"], options);
+  const graph = options.graph !== "off";
+  const errors: DiagnosticError[] = [];
+  const found = (options.chunks === undefined ? chunkCounts : [options.chunks]).flatMap((chunks) => {
+    try {
+      const block = wholeBlock(problem, chunks);
+      const choice = choose(block.fusion, { ...lowering, devices, on, graph, verify: "off" }, profile);
+      return [{ chunks, block, choice }];
+    } catch (error) {
+      // The tokens do not divide evenly, or the chunks do not support the options.
+      if (!(error instanceof DiagnosticError)) throw error;
+      errors.push(error);
+      return [];
+    }
+  });
+  const [firstError] = errors;
+  if (found.length === 0 && firstError !== undefined) throw firstError;
+  const ordered = found.toSorted((a, b) => a.choice.milliseconds - b.choice.milliseconds);
+  const { chunks, block, choice } = at(ordered, 0);
+  const others = ordered.slice(1).map((each) => `${each.chunks}: ${timeText(each.choice.milliseconds)}`);
+  const compared = others.length === 0 ? "" : ` (${others.join(", ")})`;
+  return { block, compilation: choice.compilation, reason: `chunks ${chunks}${compared}, ${choice.reason}` };
+}
+
+function requireBlockOptions(options: BraidOptions): void {
+  const given = (["form", "outputs"] as const).find((name) => options[name] !== undefined);
+  if (given === undefined) return;
+  fail({
+    code: "bad-option",
+    message: `a block has no option ${given}`,
+    place: { kind: "option", text: given },
+    found: `${given}=${options[given]}`,
+    expected: "chunks, backend, protocol, streams, and options of the schedule",
+    help: `leave ${given} out; chunks are those of the tokens`,
+  });
+}

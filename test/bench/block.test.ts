@@ -1,0 +1,171 @@
+/** `braid bench block`: Braid's implementations of transformer blocks on the CPU, with the right results. */
+import { describe, expect, it } from "vitest";
+import type { Prepared } from "../../src/backends/backend.ts";
+import { createBlockMatrices, scaleOf } from "../../src/bench/block/block-matrices.ts";
+import { type BlockProblem, blockFlops, blockReceived } from "../../src/bench/block/block-problem.ts";
+import { createBlockCheck } from "../../src/bench/block/check-block.ts";
+import { planBlock } from "../../src/bench/block/plan-block.ts";
+import { type Implementation, parseImplementations } from "../../src/bench/implementation.ts";
+import { createCpuBackend } from "../../src/cpu.ts";
+import { shapeOf } from "../../src/ir/sizes.ts";
+import { at } from "../../src/support/invariant.ts";
+import { roundProfile } from "../simulate/profile.ts";
+import { cli } from "../cli/captured-cli.ts";
+
+interface Document {
+  readonly rows: readonly {
+    readonly name: string;
+    readonly option: string;
+    readonly partOfBound: number | null;
+    readonly problem: BlockProblem;
+    readonly figures: { readonly times: readonly number[] };
+  }[];
+}
+
+const quick = ["--devices", "2", "--iterations", "1", "--warmup", "0", "--validate"] as const;
+
+function problemOf(model: BlockProblem["model"], given: Partial<BlockProblem> = {}): BlockProblem {
+  return { primitive: "block", model, cut: "tp-sp", pass: "forward+backward", dtype: "float", devices: 2, ...given };
+}
+
+function own(text: string): Extract<Implementation, { readonly kind: "braid" }> {
+  const parsed = at(parseImplementations(text, "test"), 0);
+  if (parsed.kind !== "braid") throw new Error(text);
+  return parsed;
+}
+
+describe("braid bench block", () => {
+  it.each([
+    { model: "small-llama", cut: "tp-sp", pass: "forward" },
+    { model: "small-gpt", cut: "tp", pass: "forward+backward" },
+  ])("times $model $cut $pass with the right results", async ({ model, cut, pass }) => {
+    const impls = ["braid;chunks=4;backend=nccl,cuda", "communication-only"];
+    const args = [
+      "--model",
+      model,
+      "--cut",
+      cut,
+      "--pass",
+      pass,
+      ...quick,
+      ...impls.flatMap((impl) => ["--impl", impl]),
+    ];
+    const { status, out, err } = await cli("bench", "block", ...args, "--json");
+    expect(err).not.toContain("left out");
+    expect(status, err).toBe(0);
+    const { rows } = JSON.parse(out) as Document;
+    expect(rows.map(({ name }) => name)).toEqual(["compute-only", "serial", "braid", "braid", "communication-only"]);
+    for (const { partOfBound, figures, problem } of rows) {
+      expect(problem).toMatchObject({ primitive: "block", model, cut, pass });
+      expect(partOfBound).toBeLessThanOrEqual(1);
+      expect(figures.times).toHaveLength(1);
+    }
+  });
+
+  it("has a table for each, and the model in the CSV's columns", async () => {
+    const args = ["--model", "small-gpt", "--cut", "tp", "--pass", "forward", "--impl", "braid", "--dtype", "bfloat16"];
+    const { status, out, err } = await cli("bench", "block", ...args, ...quick);
+    expect(status, err).toBe(0);
+    expect(out).toMatch(/^block small-gpt tp forward bfloat16, 2 devices\nimplementation +time \[ms\]/m);
+  });
+
+  it.each([
+    { args: ["-m", "64"], expected: ["block has no m", "--model, --cut and --pass"] },
+    { args: ["--model", "llama-4"], expected: ["--model", "found: llama-4", "llama-3-70b"] },
+    { args: ["--cut", "sp"], expected: ["--cut", "tp-sp"] },
+    { args: ["--impl", "braid;form=rotated"], expected: ["a block has no option form"] },
+    { args: ["--impl", "braid;scheduleChoice=auto"], expected: ["bad-option", "--profile FILE"] },
+  ])("refuses $args", async ({ args, expected }) => {
+    const { status, out, err } = await cli("bench", "block", "--devices", "2", ...args);
+    expect(status, err).toBe(2);
+    for (const part of expected) expect(err).toContain(part);
+    expect(err.match(/^error\[/gm)).toHaveLength(1);
+    expect(out).toBe("");
+  });
+
+  it("refuses the sizes of a block for a GEMM", async () => {
+    const { status, err } = await cli("bench", "tp-rowwise", "--model", "small-gpt");
+    expect(status).toBe(2);
+    expect(err).toContain("tp-rowwise has no model");
+  });
+
+  it("lets a measured machine choose the chunks and the schedule", () => {
+    const forward = problemOf("small-gpt", { cut: "tp", pass: "forward" });
+    const setting = { on: "cpu", profile: roundProfile } as const;
+    const { reason, compilation } = planBlock(own("braid;scheduleChoice=auto"), forward, setting);
+    expect(reason).toMatch(/^chunks [124] \([124]: .* ms, [124]: .* ms\), .* ms/);
+    expect(compilation.report?.ok).toBe(true);
+  });
+});
+
+describe("the check of a block", () => {
+  it("finds one wrong element of one output, on any rank", async () => {
+    const problem = problemOf("small-llama");
+    const { block, compilation } = planBlock(own("braid;chunks=2"), problem, { on: "cpu", profile: null });
+    const { program, signature, sizes } = compilation;
+    const matrices = createBlockMatrices(0);
+    const ranks = [0, 1];
+    const group = await createCpuBackend({ blas: "off" }).open({ world: 2, localRanks: ranks });
+    try {
+      const prepared = await group.prepare(program);
+      for (const { id, role, rank, position } of program.buffers) {
+        if (role !== "input" || position === null) continue;
+        const tensor = at(signature.tensors, at(signature.inputs, position));
+        prepared.write(id, matrices.part(at(block.inputs, position), tensor, shapeOf(tensor, sizes), rank));
+      }
+      await prepared.execute();
+      const check = createBlockCheck(problem, matrices);
+      const checked = (read: Prepared["read"]): number => {
+        const found = check({ block, compilation, prepared: { ...prepared, read }, ranks });
+        return found.kind === "done" ? found.value : NaN;
+      };
+      expect(checked((id) => prepared.read(id))).toBeLessThanOrEqual(1);
+      for (const name of ["z", "w_qkv gradient", "norm2 gradient"]) {
+        const position = block.outputs.indexOf(name);
+        const wrong = program.buffers.find((each) => each.role === "output" && each.position === position && each.rank);
+        const found = checked((id) => {
+          const bytes = prepared.read(id);
+          if (id === wrong?.id) new Float32Array(bytes.buffer, bytes.byteOffset, 1)[0] = 7;
+          return bytes;
+        });
+        expect(found, name).toBeGreaterThan(1);
+      }
+    } finally {
+      await group.close();
+    }
+  });
+
+  it("says so where the oracle would take too long", () => {
+    const large = problemOf("llama-3-8b");
+    const { block, compilation } = planBlock(own("braid;chunks=2"), problemOf("small-llama"), {
+      on: "cpu",
+      profile: null,
+    });
+    const prepared: Prepared = {
+      write: () => {},
+      read: () => new Uint8Array(),
+      execute: () => Promise.reject(new Error("not run")),
+      release: () => {},
+    };
+    const check = createBlockCheck(large, createBlockMatrices(0));
+    const why = "not checked: the oracle would take too long";
+    expect(check({ block, compilation, prepared, ranks: [0] })).toEqual({ kind: "failed", why });
+  });
+});
+
+describe("a block's sizes", () => {
+  it("are those of the published models: operations and bytes of a device", () => {
+    const forward = problemOf("llama-3-70b", { pass: "forward", dtype: "bfloat16" });
+    // 10.01 ms of GEMMs at 700 TFLOP/s on two devices, and 67 MB in each of four collectives.
+    const attention = (2 * 8192 ** 3) / 2;
+    expect((blockFlops(forward) - attention) / 700e9).toBeCloseTo(10.01, 1);
+    expect(blockReceived(forward) / 4).toBe(8192 * 8192);
+    expect(blockReceived({ ...forward, pass: "forward+backward" })).toBe(2 * blockReceived(forward));
+  });
+
+  it("scale weights by what a dot product reads, by powers of two", () => {
+    expect(scaleOf("w_up", [28_672, 8192])).toBe(2 ** -6);
+    expect(scaleOf("x", [1, 8192, 8192])).toBe(1);
+    expect(scaleOf("b_up", [8])).toBe(1 / 8);
+  });
+});
