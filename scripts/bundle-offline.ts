@@ -30,6 +30,7 @@ const copied = [
   "package.json",
   "LICENSE",
   "README.md",
+  "bench/configs",
   "bench/peers",
   "dist",
   "profiles",

@@ -38,6 +38,10 @@ def attend(q, k, v, faults):
         r = q.shape[1] // k.shape[1]
         q, k = k.repeat_interleave(r, 1), q
         v = v.repeat_interleave(r, 1)
+    if q.dtype == torch.float32 and q.is_cuda:
+        # The kernel for float32 without a matrix of scores takes no groups.
+        r = q.shape[1] // k.shape[1]
+        return F.scaled_dot_product_attention(q, k.repeat_interleave(r, 1), v.repeat_interleave(r, 1), is_causal=True)
     if q.dtype != torch.float64:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
     length, d = q.shape[2:]
@@ -90,7 +94,7 @@ def gpt(t, p, devices=1, faults=()):
     mixed = F.linear(F.layer_norm(x, (h,), t["norm1"], t["shift1"], 1e-5), t["w_qkv"], t["b_qkv"])
     q, k, v = mixed.reshape(b, length, p["HEADS"], 3 * d).transpose(1, 2).split([d, d, d], -1)
     mixed = attend(q, k, v, faults).transpose(1, 2).reshape(b, length, h)
-    drop = [stays(x.shape, p["DROPOUT"], t["seed"], offset, x) / (1 - p["DROPOUT"]) for offset in range(2)]
+    drop = [kept(p, t, offset, x) for offset in range(2)]
     residual = x + F.linear(mixed, t["w_out"], t["b_out"]) * drop[0]
     n = F.layer_norm(residual, (h,), t["norm2"], t["shift2"], 1e-5)
     hidden = F.gelu(F.linear(n, t["w_up"], t["b_up"]), approximate="tanh")
@@ -99,6 +103,11 @@ def gpt(t, p, devices=1, faults=()):
 
 
 BLOCKS = {"gpt": gpt, "llama": llama}
+
+
+def kept(p, t, offset, x):
+    """The factor of dropout."""
+    return stays(x.shape, p["DROPOUT"], t["seed"], offset, x) / (1 - p["DROPOUT"]) if p["DROPOUT"] > 0 else 1
 
 
 def stays(shape, probability, seed, offset, like):

@@ -4,8 +4,12 @@ Reads one JSON object a line from standard input, does it, and answers with one 
   {"do": "setup", "primitive": "tp-columnwise", "m": .., "n": .., "k": .., "dtype": "bfloat16", "seed": 0}
   {"do": "run", "impl": "nccl", "runs": 6}  -> {"ms": [..], "host_us": [..]}: iterations, each after a barrier, by CUDA events
   {"do": "row", "impl": "nccl", "runs": 10} -> {"host_us": ..}: the host's time for each of iterations one behind the other
-  {"do": "validate", "impl": "nccl"}        -> {"error": .., "bound": ..}: the largest error on sampled rows, in float32
+  {"do": "validate", "impl": "nccl"}        -> {"error": .., "bound": ..}: the largest error on sampled rows, in float32;
+                                                {"unchecked": reason} if there is nothing to compare with
+  {"do": "values", "output": "z", "indices": [..]} -> {"values": [..], "error": ..}: of a block, elements of the reference
+                                                and the error of the eager block
   {"do": "exit"}
+A block is set up with its sizes and tensors (block_problem.py).
 Shapes follow DDLB: tp-columnwise gathers the rows of A [m, k] and multiplies by a weight of n columns per GPU;
 tp-rowwise and tp-allreduce contract over k per GPU and reduce [m, n]. Weights are stored [n, k].
 """
@@ -248,8 +252,14 @@ def main():
                     problem.close()
                 problem = None
                 torch.cuda.empty_cache()
-                wanted = ("primitive", "m", "n", "k", "dtype", "seed")
-                problem = Problem(*(request[name] for name in wanted), rank, world, group_name)
+                if request["primitive"] == "block":
+                    from block_problem import BlockProblem
+
+                    device = torch.device("cuda", torch.cuda.current_device())
+                    problem = BlockProblem(request, DTYPES, rank, world, group_name, device)
+                else:
+                    wanted = ("primitive", "m", "n", "k", "dtype", "seed")
+                    problem = Problem(*(request[name] for name in wanted), rank, world, group_name)
                 answer({"impls": list(problem.impls)})
             elif problem is None:
                 answer({"failed": "setup comes first"})
@@ -259,6 +269,8 @@ def main():
                 answer(row(problem, request["impl"], request["runs"]))
             elif request["do"] == "validate":
                 answer(problem.validate(request["impl"]))
+            elif request["do"] == "values":
+                answer(problem.values(request["output"], request["indices"]))
             else:
                 answer({"failed": f"no request {request['do']}"})
         except Exception as error:  # told to the bench, which names contender and rank

@@ -120,7 +120,8 @@ function usualImplementations(primitive: BenchPrimitive, on: Target): readonly I
   );
   if (on === "cpu") return own;
   const asyncTp: readonly PeerName[] = primitive === "tp-allreduce" ? [] : ["torch-async-tp"];
-  const peers: readonly PeerName[] = ["torch-nccl", ...asyncTp, "torch-compute-only"];
+  const compiled: readonly PeerName[] = primitive === "block" ? ["torch-nccl-compile", "torch-async-tp-compile"] : [];
+  const peers: readonly PeerName[] = ["torch-nccl", ...asyncTp, ...compiled, "torch-compute-only"];
   return [...own, ...peers.map((name): Implementation => ({ kind: "peer", name, said: "", asked: false }))];
 }
 

@@ -1,6 +1,7 @@
 /** One row of the results, with the figures that derive from it and from the two baselines. */
 import { quantile as interpolated } from "d3-array";
 import { invariant } from "../support/invariant.ts";
+import { torchPaths } from "./implementation.ts";
 import type { Measured } from "./measure.ts";
 import { type BenchProblem, flops, isBlock, received } from "./bench-problem.ts";
 
@@ -50,7 +51,7 @@ export function benchRows(problem: BenchProblem, measured: readonly Measured[]):
   const compare: Compared = {
     compute: medianOf(measured, "compute-only"),
     serial: medianOf(measured, "serial"),
-    pyTorch: least([medianOf(measured, "torch-nccl"), medianOf(measured, "torch-async-tp")]),
+    pyTorch: least(torchPaths.map((name) => medianOf(measured, name))),
   };
   const own = measured.map(({ implementation: { name, said }, note, result }): BenchRow => {
     const common = { problem, name, option: said, source: "measured", note };

@@ -29,7 +29,10 @@ export interface Contender {
    * like a program that does not wait between iterations; null if it is not measured.
    */
   row(runs: number): Promise<Outcome<number | null>>;
-  /** The largest error of sampled elements over its bound; above 1 the result is wrong. */
-  check(): Promise<Outcome<number>>;
+  /**
+   * Collective: the largest error of sampled elements over its bound; above 1 the result is wrong. Null if there is
+   * nothing to compare with.
+   */
+  check(): Promise<Outcome<number | null>>;
   release(): void;
 }

@@ -25,11 +25,21 @@ export type OwnName = keyof typeof ownOptions;
 export const peerImplementations = {
   "torch-compute-only": "compute-only",
   "torch-nccl": "nccl",
+  "torch-nccl-compile": "nccl-compile",
   "torch-async-tp": "async-tp",
+  "torch-async-tp-compile": "async-tp-compile",
   "transformer-engine": "transformer-engine",
 } as const;
 
 export type PeerName = keyof typeof peerImplementations;
+
+/** PyTorch's paths, of which the best is compared with. */
+export const torchPaths = [
+  "torch-nccl",
+  "torch-nccl-compile",
+  "torch-async-tp",
+  "torch-async-tp-compile",
+] as const satisfies readonly PeerName[];
 
 export type Implementation =
   | {

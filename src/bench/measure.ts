@@ -122,12 +122,15 @@ async function timeRows(entry: Entry, exchange: Exchange): Promise<void> {
   entry.hostInRow = rows.some(Number.isNaN) ? null : rows;
 }
 
+/** No error is below 0. */
+const unchecked = -1;
+
 async function validateEntry(entry: Entry, exchange: Exchange): Promise<void> {
   if (entry.failure !== null) return;
   const own = await entry.contender.check();
-  const all = await exchange(own.kind === "failed" ? own : { kind: "done", value: [own.value] });
+  const all = await exchange(own.kind === "failed" ? own : { kind: "done", value: [own.value ?? unchecked] });
   if (all.kind === "failed") entry.failure = all.why;
-  else entry.partOfBound = Math.max(...all.value.flat());
+  else if (!all.value.flat().includes(unchecked)) entry.partOfBound = Math.max(...all.value.flat());
 }
 
 function resultOf({ timings, hostInRow, partOfBound, failure }: Entry): Outcome<Times> {

@@ -3,7 +3,8 @@
  * contenders of a problem take turns.
  */
 import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
-import type { Contender } from "./contender.ts";
+import type { Contender, Outcome } from "./contender.ts";
+import type { Ask } from "./block/block-reference.ts";
 import { benchRows, type BenchRow } from "./bench-row.ts";
 import type { BenchPlan } from "./bench-plan.ts";
 import type { Exchange } from "./exchange.ts";
@@ -43,14 +44,43 @@ export async function runBench(plan: BenchPlan, host: BenchHost): Promise<readon
     const label = `${i + 1}/${plan.problems.length} ${primitive} ${sizeText(problem)} ${dtype}`;
     const drawn = matrices.get(dtype) ?? createMatrices(dtype, plan.seed);
     matrices.set(dtype, drawn);
-    const workload = isBlock(problem)
-      ? blockWorkload(problem, plan, plan.seed)
+    const peer = oncePeer(host, () => workload.setup());
+    const ask: Ask = async (request) => {
+      const ready = await peer();
+      return ready.kind === "failed" ? ready : ready.value.peer.ask(request);
+    };
+    const workload: Workload = isBlock(problem)
+      ? blockWorkload(problem, plan, plan.seed, ask)
       : matmulWorkload(problem, plan, drawn, plan.seed);
-    const measured = await runProblem(plan, problem, workload, label, host);
+    const measured = await runProblem(plan, problem, workload, label, { ...host, peer });
     rows.push(...benchRows(problem, measured));
     await host.onRows(rows);
   }
   return rows;
+}
+
+interface ReadyPeer {
+  readonly peer: TorchPeer;
+  /** Its names of the implementations that it has for the problem. */
+  readonly names: readonly string[];
+}
+
+/** Collective: PyTorch's process, set up for one problem at the first call. */
+type PeerOfProblem = () => Promise<Outcome<ReadyPeer>>;
+
+function oncePeer({ peer: start, exchange }: BenchHost, setup: Workload["setup"]): PeerOfProblem {
+  let ready: Promise<Outcome<ReadyPeer>> | null = null;
+  const make = async (): Promise<Outcome<ReadyPeer>> => {
+    const peer = await start();
+    if (peer.kind === "failed") return peer;
+    const names = await setUpPeer(peer.value, setup(), exchange);
+    return names.kind === "failed" ? names : { kind: "done", value: { peer: peer.value, names: names.value } };
+  };
+  return () => (ready ??= make());
+}
+
+interface ProblemHost extends Omit<BenchHost, "peer"> {
+  readonly peer: PeerOfProblem;
 }
 
 async function runProblem(
@@ -58,7 +88,7 @@ async function runProblem(
   problem: BenchProblem,
   workload: Workload,
   label: string,
-  host: BenchHost,
+  host: ProblemHost,
 ): Promise<readonly Measured[]> {
   const { implementations } = plan;
   host.say(`${label}: preparing`);
@@ -74,7 +104,7 @@ async function runProblem(
       contenders.push(await prepareOwn(each, place));
     }
     const peers = implementations.filter((each) => each.kind === "peer");
-    if (peers.length > 0) failed.push(...(await addPeers(peers, problem, workload, contenders, host)));
+    if (peers.length > 0) failed.push(...(await addPeers(peers, problem, contenders, host)));
     const { iterations, warmup, validate } = plan;
     const measured = await measure(contenders, host.exchange, {
       iterations,
@@ -116,23 +146,21 @@ function nothingLeft(implementations: readonly Implementation[], workload: Workl
 async function addPeers(
   peers: readonly PeerImplementation[],
   { primitive }: BenchProblem,
-  { setup }: Workload,
   contenders: Contender[],
-  { peer: start, exchange, say }: BenchHost,
+  { peer: start, say }: ProblemHost,
 ): Promise<readonly Measured[]> {
   const without = (why: string): readonly Measured[] => {
     const asked = peers.filter((each) => each.asked);
     if (asked.length < peers.length) say(`left out: PyTorch: ${why}`);
     return asked.map((implementation) => ({ implementation, note: null, result: { kind: "failed", why } }));
   };
-  const peer = await start();
-  if (peer.kind === "failed") return without(peer.why);
-  const names = await setUpPeer(peer.value, setup, exchange);
-  if (names.kind === "failed") return without(names.why);
+  const ready = await start();
+  if (ready.kind === "failed") return without(ready.why);
+  const { peer, names } = ready.value;
   const missing: Measured[] = [];
   for (const implementation of peers) {
-    const contender = peerContender(implementation, peer.value);
-    if (names.value.includes(contender.name)) contenders.push(contender);
+    const contender = peerContender(implementation, peer);
+    if (names.includes(contender.name)) contenders.push(contender);
     else if (implementation.asked) {
       const why = `not available here for ${primitive}`;
       missing.push({ implementation, note: null, result: { kind: "failed", why } });

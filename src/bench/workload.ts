@@ -29,13 +29,13 @@ export interface PlannedProgram {
 export interface Ready extends PlannedProgram {
   /** The bytes of input number `position` on a device. */
   readonly input: (position: number, rank: number) => Uint8Array;
-  /** The largest error over its bound, for the outputs of these ranks. */
-  readonly check: (prepared: Prepared, ranks: readonly number[]) => Promise<Outcome<number>>;
+  /** The largest error over its bound, for the outputs of these ranks; null if there is nothing to compare with. */
+  readonly check: (prepared: Prepared, ranks: readonly number[]) => Promise<Outcome<number | null>>;
 }
 
 export interface Workload {
   /** Throws what lowering, recording, linking and the verifier throw: not every combination of options is possible. */
   readonly plan: (implementation: OwnImplementation) => Ready;
   /** The request that sets PyTorch's process up. */
-  readonly setup: Readonly<Record<string, unknown>>;
+  readonly setup: () => Readonly<Record<string, unknown>>;
 }

@@ -1,12 +1,18 @@
 /** `braid bench block`: Braid's implementations of transformer blocks on the CPU, with the right results. */
 import { describe, expect, it } from "vitest";
-import type { Prepared } from "../../src/backends/backend.ts";
+import type { Group, Prepared } from "../../src/backends/backend.ts";
+import type { BlockFusion } from "../../src/bench/block/block-fusion.ts";
 import { createBlockMatrices, scaleOf } from "../../src/bench/block/block-matrices.ts";
 import { type BlockProblem, blockFlops, blockReceived } from "../../src/bench/block/block-problem.ts";
-import { createBlockCheck } from "../../src/bench/block/check-block.ts";
+import type { Ask } from "../../src/bench/block/block-reference.ts";
+import { type BlockCheck, createBlockCheck } from "../../src/bench/block/check-block.ts";
 import { planBlock } from "../../src/bench/block/plan-block.ts";
 import { type Implementation, parseImplementations } from "../../src/bench/implementation.ts";
+import { numbersOf } from "../../src/bench/torch/peer-contender.ts";
+import type { AnyCompilation } from "../../src/compile/compile.ts";
 import { createCpuBackend } from "../../src/cpu.ts";
+import { unshardInto } from "../../src/executor/shard.ts";
+import { emptyTensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { at } from "../../src/support/invariant.ts";
 import { roundProfile } from "../simulate/profile.ts";
@@ -98,58 +104,110 @@ describe("braid bench block", () => {
   });
 });
 
+interface Ran {
+  readonly block: BlockFusion;
+  readonly compilation: AnyCompilation;
+  readonly prepared: Prepared;
+  readonly group: Group;
+}
+
+async function run(problem: BlockProblem, implementation: string): Promise<Ran> {
+  const { block, compilation } = planBlock(own(implementation), problem, { on: "cpu", profile: null });
+  const { program, signature, sizes } = compilation;
+  const group = await createCpuBackend({ blas: "off" }).open({ world: 2, localRanks: [0, 1] });
+  const prepared = await group.prepare(program);
+  for (const { id, role, rank, position } of program.buffers) {
+    if (role !== "input" || position === null) continue;
+    const tensor = at(signature.tensors, at(signature.inputs, position));
+    prepared.write(id, matrices.part(at(block.inputs, position), tensor, shapeOf(tensor, sizes), rank));
+  }
+  await prepared.execute();
+  return { block, compilation, prepared, group };
+}
+
+/** What a check says of the results, of which those of rank 1 for one output are changed. */
+async function checked(check: BlockCheck, ran: Ran, name: string | null, change: (values: Float32Array) => void) {
+  const { block, compilation, prepared } = ran;
+  const position = name === null ? -1 : block.outputs.indexOf(name);
+  const wrong = compilation.program.buffers.find((each) => {
+    return each.role === "output" && each.position === position && each.rank === 1;
+  });
+  const read: Prepared["read"] = (id) => {
+    const bytes = prepared.read(id).slice();
+    if (id === wrong?.id) change(new Float32Array(bytes.buffer));
+    return bytes;
+  };
+  const found = await check({ block, compilation, prepared: { ...prepared, read }, ranks: [0, 1] });
+  return found.kind === "failed" ? found.why : found.value;
+}
+
+const matrices = createBlockMatrices(0);
+const noPeer: Ask = async () => ({ kind: "failed", why: "no PyTorch here" });
+const unchanged = (): void => {};
+
 describe("the check of a block", () => {
   it("finds one wrong element of one output, on any rank", async () => {
     const problem = problemOf("small-llama");
-    const { block, compilation } = planBlock(own("braid;chunks=2"), problem, { on: "cpu", profile: null });
-    const { program, signature, sizes } = compilation;
-    const matrices = createBlockMatrices(0);
-    const ranks = [0, 1];
-    const group = await createCpuBackend({ blas: "off" }).open({ world: 2, localRanks: ranks });
+    const ran = await run(problem, "braid;chunks=2");
     try {
-      const prepared = await group.prepare(program);
-      for (const { id, role, rank, position } of program.buffers) {
-        if (role !== "input" || position === null) continue;
-        const tensor = at(signature.tensors, at(signature.inputs, position));
-        prepared.write(id, matrices.part(at(block.inputs, position), tensor, shapeOf(tensor, sizes), rank));
-      }
-      await prepared.execute();
-      const check = createBlockCheck(problem, matrices);
-      const checked = (read: Prepared["read"]): number => {
-        const found = check({ block, compilation, prepared: { ...prepared, read }, ranks });
-        return found.kind === "done" ? found.value : NaN;
-      };
-      expect(checked((id) => prepared.read(id))).toBeLessThanOrEqual(1);
+      const check = createBlockCheck(problem, matrices, noPeer);
+      expect(await checked(check, ran, null, unchanged)).toBeLessThanOrEqual(1);
       for (const name of ["z", "w_qkv gradient", "norm2 gradient"]) {
-        const position = block.outputs.indexOf(name);
-        const wrong = program.buffers.find((each) => each.role === "output" && each.position === position && each.rank);
-        const found = checked((id) => {
-          const bytes = prepared.read(id);
-          if (id === wrong?.id) new Float32Array(bytes.buffer, bytes.byteOffset, 1)[0] = 7;
-          return bytes;
-        });
-        expect(found, name).toBeGreaterThan(1);
+        expect(await checked(check, ran, name, (values) => values.set([7])), name).toBeGreaterThan(1);
       }
+    } finally {
+      await ran.group.close();
+    }
+  });
+
+  it("takes samples of a large block, and PyTorch's values of them", async () => {
+    const large = problemOf("llama-3-8b");
+    const ran = await run(problemOf("small-llama"), "braid;chunks=2");
+    const { block, compilation, prepared, group } = ran;
+    try {
+      const { signature, sizes, program } = compilation;
+      const asked: unknown[] = [];
+      const ask: Ask = async (request) => {
+        asked.push(request["output"]);
+        const position = block.outputs.findIndex((name) => name === request["output"]);
+        const tensor = at(signature.tensors, at(signature.outputs, position));
+        const whole = emptyTensor("float", shapeOf(tensor, sizes));
+        for (const { id, role, rank, position: of } of program.buffers) {
+          if (role === "output" && of === position) {
+            unshardInto(tensor, whole.shape, prepared.read(id), rank, tensorBytes(whole));
+          }
+        }
+        const values = numbersOf(request["indices"]).map((index) => Number(whole.data[index]));
+        return { kind: "done", value: { values, error: 0.003 } };
+      };
+      const check = createBlockCheck(large, matrices, ask);
+      expect(await checked(check, ran, null, unchanged)).toBe(0);
+      expect(new Set(asked)).toEqual(new Set(block.outputs));
+      for (const name of block.outputs) {
+        const larger = (by: number) => (values: Float32Array) => values.set(values.map((value) => value * by));
+        expect(await checked(check, ran, name, larger(1.004)), name).toBeLessThan(1);
+        expect(await checked(check, ran, name, larger(1.02)), name).toBeGreaterThan(1);
+        expect(await checked(check, ran, name, (values) => values.reverse()), name).toBeGreaterThan(1);
+        expect(await checked(check, ran, name, (values) => values.fill(NaN)), name).toBe(Infinity);
+      }
+      const why = "not checked: no PyTorch here";
+      expect(await checked(createBlockCheck(large, matrices, noPeer), ran, null, unchanged)).toBe(why);
+      const odd: Ask = async () => ({ kind: "done", value: { values: [1], error: 0 } });
+      const said = await checked(createBlockCheck(large, matrices, odd), ran, null, unchanged);
+      expect(said).toContain('an answer that cannot be parsed: {"values":[1]');
     } finally {
       await group.close();
     }
   });
 
-  it("says so where the oracle would take too long", () => {
-    const large = problemOf("llama-3-8b");
-    const { block, compilation } = planBlock(own("braid;chunks=2"), problemOf("small-llama"), {
-      on: "cpu",
-      profile: null,
-    });
-    const prepared: Prepared = {
-      write: () => {},
-      read: () => new Uint8Array(),
-      execute: () => Promise.reject(new Error("not run")),
-      release: () => {},
-    };
-    const check = createBlockCheck(large, createBlockMatrices(0));
-    const why = "not checked: the oracle would take too long";
-    expect(check({ block, compilation, prepared, ranks: [0] })).toEqual({ kind: "failed", why });
+  it("has nothing to compare a part of a large block with", async () => {
+    const ran = await run(problemOf("small-llama", { pass: "forward" }), "compute-only");
+    try {
+      const check = createBlockCheck(problemOf("llama-3-8b"), matrices, noPeer);
+      expect(await checked(check, ran, null, unchanged)).toBeNull();
+    } finally {
+      await ran.group.close();
+    }
   });
 });
 

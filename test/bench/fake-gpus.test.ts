@@ -1,44 +1,20 @@
 /** `braid bench --on cuda`, with a process per rank on fake GPUs, and a stand-in for PyTorch. */
-import { chmodSync, rmSync, writeFileSync } from "node:fs";
-import path from "node:path";
-import process from "node:process";
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { emulationObstacle } from "../backends/cuda/emulate/compiler.ts";
-import { buildFakes, type Fakes } from "../backends/cuda/fake/build-fakes.ts";
-import { nodeScript } from "../support/node-script.ts";
+import { type FakeBench, fakeBench, obstacle } from "./fake-bench.ts";
 
-const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs are shared objects for Linux";
 if (obstacle !== null) console.log(`test/bench/fake-gpus is skipped: ${obstacle}`);
 
-const main = path.resolve(import.meta.dirname, "../../dist/cli/main.js");
-let fakes: Fakes;
-let python: string;
-
+let fake: FakeBench;
 beforeAll(async () => {
-  if (obstacle !== null) return;
-  fakes = buildFakes(2);
-  python = path.join(fakes.folder, "python");
-  const fakePeer = await nodeScript("test/bench/fake-peer.ts");
-  // The arguments are those of a real one: its script.
-  writeFileSync(python, `#!/bin/sh\nexec "${process.execPath}" "${fakePeer}"\n`);
-  chmodSync(python, 0o755);
+  if (obstacle === null) fake = await fakeBench(2);
 }, 60_000);
 afterAll(() => {
-  if (obstacle === null) rmSync(fakes.folder, { recursive: true });
+  if (obstacle === null) fake.remove();
 });
-
-async function bench(...args: readonly string[]) {
-  return promisify(execFile)(process.execPath, [main, "bench", ...args], {
-    // oxlint-disable-next-line node/no-process-env -- what the ranks inherit
-    env: { ...process.env, ...fakes.env },
-  });
-}
 
 describe.skipIf(obstacle !== null)("braid bench --on cuda", () => {
   it("times Braid's programs and PyTorch's on all ranks, and rank 0 tells", async () => {
-    const { stdout, stderr } = await bench(
+    const { stdout, stderr } = await fake.bench(
       "tp-columnwise",
       "--on",
       "cuda",
@@ -54,7 +30,7 @@ describe.skipIf(obstacle !== null)("braid bench --on cuda", () => {
       "2",
       "--validate",
       "--python",
-      python,
+      fake.python,
       "--json",
       "--impl",
       "braid",

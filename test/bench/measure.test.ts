@@ -57,6 +57,16 @@ describe("measure", () => {
     ]);
   });
 
+  it("checks a result after a run, also without warm-up, and says nothing of one that has nothing to compare with", async () => {
+    const log: string[] = [];
+    const options = { iterations: 1, warmup: 0, validate: true };
+    await measure([contender("braid", log, () => 1)], exchangeAlone, options);
+    expect(log.slice(0, 2)).toEqual(["braid x1", "braid x2"]);
+    const part: Contender = { ...contender("serial", [], () => 1), check: async () => ({ kind: "done", value: null }) };
+    const [found] = await measure([part], exchangeAlone, options);
+    expect(found?.result).toMatchObject({ kind: "done", value: { milliseconds: [1], partOfBound: null } });
+  });
+
   it("takes the slowest rank's time of each iteration and of each row", async () => {
     const exchange: Exchange = async (own) => {
       if (own.kind === "failed") return own;

@@ -14,7 +14,16 @@ export function scaleOf(name: string, shape: readonly number[]): number {
   return name.startsWith("b_") || name.startsWith("shift") ? 1 / 8 : 1;
 }
 
+/** How PyTorch's process makes the same tensor from the repeated block. */
+export interface TensorStart {
+  readonly start: number;
+  readonly scale: number;
+}
+
 export interface BlockMatrices {
+  /** The repeated block of random numbers. */
+  piece(dtype: Tensor["dtype"]): Uint8Array;
+  startOf(name: string, dtype: Tensor["dtype"], shape: readonly number[]): TensorStart;
   /** The whole tensor named `name`, row-major. */
   whole(name: string, dtype: Tensor["dtype"], shape: readonly number[]): Uint8Array;
   /** A device's part of the whole tensor. */
@@ -24,17 +33,22 @@ export interface BlockMatrices {
 export function createBlockMatrices(seed: number): BlockMatrices {
   const byScale = new Map<string, Matrices>();
   const parts = new Map<string, Uint8Array>();
-  const whole: BlockMatrices["whole"] = (name, dtype, shape) => {
-    const scale = scaleOf(name, shape);
+  const scaled = (dtype: Tensor["dtype"], scale: number): Matrices => {
     const key = `${dtype} ${scale}`;
     const matrices = byScale.get(key) ?? createMatrices(dtype, seed, scale);
     byScale.set(key, matrices);
+    return matrices;
+  };
+  const whole: BlockMatrices["whole"] = (name, dtype, shape) => {
+    const matrices = scaled(dtype, scaleOf(name, shape));
     const count = shape.reduce((product, extent) => product * extent, 1);
     const bytes = new Uint8Array(count * matrices.width);
     matrices.fill(name, 0, count, bytes, 0);
     return bytes;
   };
   return {
+    piece: (dtype) => scaled(dtype, 1).piece,
+    startOf: (name, dtype, shape) => ({ start: scaled(dtype, 1).start(name), scale: scaleOf(name, shape) }),
     whole,
     // Contenders share most parts, which may be gigabytes together.
     part: (name, tensor, shape, rank) => {

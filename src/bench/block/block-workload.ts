@@ -4,13 +4,14 @@ import { at } from "../../support/invariant.ts";
 import type { Setting, Workload } from "../workload.ts";
 import { createBlockMatrices } from "./block-matrices.ts";
 import type { BlockProblem } from "./block-problem.ts";
+import { type Ask, blockSetup } from "./block-reference.ts";
 import { createBlockCheck } from "./check-block.ts";
 import { planBlock } from "./plan-block.ts";
 
-export function blockWorkload(problem: BlockProblem, setting: Setting, seed: number): Workload {
+/** `ask`: PyTorch's process, which checks results of large blocks. */
+export function blockWorkload(problem: BlockProblem, setting: Setting, seed: number, ask: Ask): Workload {
   const matrices = createBlockMatrices(seed);
-  const check = createBlockCheck(problem, matrices);
-  const { primitive, model, cut, pass, dtype } = problem;
+  const check = createBlockCheck(problem, matrices, ask);
   return {
     plan: (implementation) => {
       const { block, compilation, reason } = planBlock(implementation, problem, setting);
@@ -23,9 +24,9 @@ export function blockWorkload(problem: BlockProblem, setting: Setting, seed: num
           const tensor = at(signature.tensors, at(signature.inputs, position));
           return matrices.part(at(block.inputs, position), tensor, shapeOf(tensor, sizes), rank);
         },
-        check: async (prepared, ranks) => check({ block, compilation, prepared, ranks }),
+        check: (prepared, ranks) => check({ block, compilation, prepared, ranks }),
       };
     },
-    setup: { primitive, model, cut, pass, dtype, seed },
+    setup: () => blockSetup(problem, matrices),
   };
 }

@@ -1,6 +1,7 @@
 /**
  * `--validate` of a block: its outputs beside the oracle's, which computes small blocks in full. Elements have bounds;
- * where these are wide, the norm of an output's error is compared with that of rounding each op.
+ * where these are wide, the norm of an output's error is compared with that of rounding each op. Samples of a large
+ * block are compared with PyTorch's in float32.
  */
 import type { Prepared } from "../../backends/backend.ts";
 import type { AnyCompilation } from "../../compile/compile.ts";
@@ -17,6 +18,8 @@ import type { Outcome } from "../contender.ts";
 import type { BlockForm, BlockFusion } from "./block-fusion.ts";
 import type { BlockMatrices } from "./block-matrices.ts";
 import { blockFlops, type BlockProblem } from "./block-problem.ts";
+import { type Ask, referenceValues } from "./block-reference.ts";
+import { elementsAt, relativeError, samplesOf } from "./sampled-block.ts";
 
 export interface RanBlock {
   readonly block: BlockFusion;
@@ -26,18 +29,18 @@ export interface RanBlock {
   readonly ranks: readonly number[];
 }
 
-/** The largest error of these ranks' outputs over its bound. */
-export type BlockCheck = (ran: RanBlock) => Outcome<number>;
+/** The largest error of these ranks' outputs over its bound; null for a part of a large block, without a reference. */
+export type BlockCheck = (ran: RanBlock) => Promise<Outcome<number | null>>;
 
 /** The oracle takes about a second for so many operations. */
 const mostOracleFlops = 2e7;
 
-export function createBlockCheck(problem: BlockProblem, matrices: BlockMatrices): BlockCheck {
+/** `ask`: PyTorch's process, for large blocks. */
+export function createBlockCheck(problem: BlockProblem, matrices: BlockMatrices, ask: Ask): BlockCheck {
   const known = new Map<BlockForm, Expected>();
-  return (ran) => {
-    if (blockFlops(problem) * problem.devices > mostOracleFlops) {
-      return { kind: "failed", why: "not checked: the oracle would take too long" };
-    }
+  const isLarge = blockFlops(problem) * problem.devices > mostOracleFlops;
+  return async (ran) => {
+    if (isLarge) return ran.block.form === "whole" ? checkSamples(ran, ask) : { kind: "done", value: null };
     // Chunks change no result.
     const expected = known.get(ran.block.form) ?? expectedOf(ran, matrices);
     known.set(ran.block.form, expected);
@@ -83,6 +86,24 @@ function checkWith({ compilation, prepared, ranks }: RanBlock, { outputs, bounds
   });
   if (parts.length === 0) return { kind: "failed", why: "not checked: no output has a bound" };
   return { kind: "done", value: Math.max(...parts) };
+}
+
+/** How much larger the error may be than that of PyTorch's block in the same dtype. */
+const mostOfUsual = 2;
+
+async function checkSamples({ block, compilation, prepared, ranks }: RanBlock, ask: Ask): Promise<Outcome<number>> {
+  const { signature, sizes, program } = compilation;
+  let most = 0;
+  for (const { id, role, rank, position } of program.buffers) {
+    if (role !== "output" || position === null || !ranks.includes(rank)) continue;
+    const tensor = at(signature.tensors, at(signature.outputs, position));
+    const { local, whole } = samplesOf(tensor, shapeOf(tensor, sizes), rank);
+    const wanted = await referenceValues(ask, at(block.outputs, position), whole);
+    if (wanted.kind === "failed") return { kind: "failed", why: `not checked: ${wanted.why}` };
+    const error = relativeError(elementsAt(tensor, prepared.read(id), local), wanted.value.values);
+    most = Math.max(most, error / (mostOfUsual * wanted.value.error));
+  }
+  return { kind: "done", value: most };
 }
 
 /** A rank's part of a whole tensor, in the layout of its buffer. */

@@ -21,7 +21,7 @@ export function matmulWorkload(problem: Problem, setting: Setting, matrices: Mat
         check: async (prepared, ranks) => checkOutputs(planned, prepared, ranks, matrices),
       };
     },
-    setup: { primitive, m, n, k, dtype, seed },
+    setup: () => ({ primitive, m, n, k, dtype, seed }),
   };
 }
 

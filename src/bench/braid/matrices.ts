@@ -14,6 +14,10 @@ export interface Matrices {
   readonly dtype: DType;
   /** Bytes of an element. */
   readonly width: number;
+  /** The bytes of the repeated block. */
+  readonly piece: Uint8Array;
+  /** The position in the block at which the matrix named `key` begins. */
+  start(key: string): number;
   /** Writes elements `first` to `first + count` of the matrix named `key` to `bytes`, from byte `offset` on. */
   fill(key: string, first: number, count: number, bytes: Uint8Array, offset: number): void;
   /** Returns elements of a matrix by their position in row-major order. */
@@ -39,6 +43,8 @@ export function createMatrices(dtype: DType, seed: number, scale = 1): Matrices 
   return {
     dtype,
     width,
+    piece: source,
+    start: startOf,
     fill: (key, first, count, bytes, offset) => {
       const end = offset + count * width;
       let from = ((startOf(key) + first) % pieceLength) * width;

@@ -67,14 +67,15 @@ function readRow(answer: Outcome<PeerAnswer>): Outcome<number> {
   return typeof host === "number" ? { kind: "done", value: host } : odd(answer.value);
 }
 
-function readCheck(answer: Outcome<PeerAnswer>): Outcome<number> {
+function readCheck(answer: Outcome<PeerAnswer>): Outcome<number | null> {
   if (answer.kind === "failed") return answer;
-  const { error, bound } = answer.value;
+  const { error, bound, unchecked } = answer.value;
+  if (typeof unchecked === "string") return { kind: "done", value: null };
   if (typeof error !== "number" || typeof bound !== "number") return odd(answer.value);
   return { kind: "done", value: error === 0 ? 0 : error / bound };
 }
 
-function numbersOf(value: unknown): readonly number[] {
+export function numbersOf(value: unknown): readonly number[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === "number") : [];
 }
 
