@@ -49,11 +49,15 @@ export function createScheduler(shared: Int32Array, queueCount: number): Schedul
   return { shared, queueCount, mask: ringSize(queueCount) - 1 };
 }
 
-/** Called before workers start: all queues that have commands become ready, in order. */
+/**
+ * Called before workers start: all queues that have commands become ready, in order. A run that is `held` does not end
+ * before `releaseRun`, even if all queues are parked.
+ */
 export function beginSchedule(
   { shared, queueCount, mask }: Scheduler,
   lengths: readonly number[],
   workers: number,
+  held = false,
 ): void {
   shared.fill(0);
   const ready = lengths.flatMap((length, queue) => (length > 0 ? [queue] : []));
@@ -65,9 +69,10 @@ export function beginSchedule(
     shared[valueWord(queueCount, mask, cell)] = queue;
   });
   shared[words.tail] = ready.length;
-  shared[words.active] = ready.length;
+  const active = ready.length + (held ? 1 : 0);
+  shared[words.active] = active;
   shared[words.done] = queueCount - ready.length;
-  shared[words.ended] = ready.length === 0 ? 1 : 0;
+  shared[words.ended] = active === 0 ? 1 : 0;
   shared[words.idle] = workers;
 }
 
@@ -137,6 +142,11 @@ export function finishQueue(scheduler: Scheduler, queue: number): void {
 
 export function allDone({ shared, queueCount }: Scheduler): boolean {
   return Atomics.load(shared, words.done) === queueCount;
+}
+
+/** Ends the hold of a run that began as held. */
+export function releaseRun(scheduler: Scheduler): void {
+  deactivate(scheduler);
 }
 
 /** Whether workers should leave: nothing can run any more, or the run is aborted. */

@@ -21,6 +21,7 @@ import { createMemoryPool, type MemoryPool } from "./memory-pool.ts";
 import { createTurns, standingsOf, tick, tickMilliseconds } from "./flight-standings.ts";
 import type { SharedProgram, WorkerFailure } from "./messages.ts";
 import { boardWords } from "./part-board.ts";
+import type { Outside, OutsideRun } from "./outside.ts";
 import { mostScratch, partitionKernels } from "./shared-works.ts";
 import { currentCommand, runningWords } from "./command-numbers.ts";
 import { abortSchedule, allDone, beginSchedule, createScheduler, schedulerWords } from "./scheduler.ts";
@@ -32,11 +33,15 @@ const grace = 2_000;
 /** The longest delay of setTimeout; a longer one would fire at once. */
 const longestDelay = 2 ** 31 - 1;
 
-/** `blas` is the file of the BLAS that all workers use. */
+/**
+ * `blas` is the file of the BLAS that all workers use; `outside` connects runs with other processes, which have the
+ * ranks that have no commands here.
+ */
 export function openThreadedGroup(
   options: Partial<PoolOptions> = {},
   blas: string | null = null,
   recorder: FlightRecorder = createFlightRecorder(),
+  outside: Outside | null = null,
 ): Group {
   const pool = createWorkerPool({ workers: availableParallelism(), ...options });
   const memories = createMemoryPool();
@@ -49,7 +54,8 @@ export function openThreadedGroup(
     return result;
   };
   return {
-    prepare: (program) => inTurn(() => prepare(program, pool, { id: nextId++, blas, memories, recorder }, inTurn)),
+    prepare: (program) =>
+      inTurn(() => prepare(program, pool, { id: nextId++, blas, memories, recorder, outside }, inTurn)),
     close: () => pool.stop(),
   };
 }
@@ -59,12 +65,13 @@ interface Holdings {
   readonly blas: string | null;
   readonly memories: MemoryPool;
   readonly recorder: FlightRecorder;
+  readonly outside: Outside | null;
 }
 
 async function prepare(
   program: Program,
   pool: WorkerPool,
-  { id, blas, memories, recorder }: Holdings,
+  { id, blas, memories, recorder, outside }: Holdings,
   inTurn: <T>(task: () => Promise<T>) => Promise<T>,
 ): Promise<Prepared> {
   const scratch = mostScratch(program, partitionKernels(program, pool.size));
@@ -85,9 +92,9 @@ async function prepare(
     blas,
   };
   const progress = { tables, state: shared.state };
-  const flight = recorder.open(programFlights(program), [...program.ranks.keys()], (rank) =>
-    standingsOf(progress, shared, pool.size, rank),
-  );
+  const here = program.ranks.flatMap(({ rank, commands }) => (outside === null || commands.length > 0 ? [rank] : []));
+  const flight = recorder.open(programFlights(program), here, (rank) => standingsOf(progress, shared, pool.size, rank));
+  const others = outside?.(shared, progress) ?? null;
   await pool.prepare(id, shared).catch((reason: unknown) => {
     throw new DiagnosticError([workerDied(reason, null)]);
   });
@@ -96,7 +103,7 @@ async function prepare(
   return {
     write: (buffer, bytes) => bytesOf(buffer).set(bytes),
     read: (buffer) => bytesOf(buffer).slice(),
-    execute: (options = {}) => inTurn(() => execute(progress, shared, { pool, id, flight, recorder }, options)),
+    execute: (options = {}) => inTurn(() => execute(progress, shared, { pool, id, flight, recorder, others }, options)),
     release: () => {
       if (released) return;
       released = true;
@@ -112,12 +119,13 @@ interface Run {
   readonly id: number;
   readonly flight: Flight;
   readonly recorder: FlightRecorder;
+  readonly others: OutsideRun | null;
 }
 
 async function execute(
   progress: Progress,
   { program, schedule, board, running, times, turns }: SharedProgram,
-  { pool, id, flight, recorder }: Run,
+  { pool, id, flight, recorder, others }: Run,
   options: ExecuteOptions,
 ): Promise<RunReport> {
   const { timeout: seconds = Infinity, trace = false } = options;
@@ -140,12 +148,13 @@ async function execute(
   try {
     for (let run = 0; run < runs; run++) {
       beginRun(tables, state);
-      beginSchedule(scheduler, lengths, pool.size);
+      beginSchedule(scheduler, lengths, pool.size, others !== null);
       flight.begin("all");
       board.fill(0);
       running.fill(0);
-      const failures = await pool.run(id, trace);
-      const diagnostic = expired ?? firstFailure(failures, progress) ?? (allDone(scheduler) ? null : stuck(progress));
+      const [failures, outside = null] = await Promise.all([pool.run(id, trace), others?.run(scheduler)]);
+      const failure = expired ?? firstFailure(failures, progress) ?? outside;
+      const diagnostic = failure ?? (allDone(scheduler) ? null : stuck(progress));
       if (diagnostic !== null) throw new DiagnosticError([diagnostic]);
       flight.end();
     }
