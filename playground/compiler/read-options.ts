@@ -1,5 +1,5 @@
 /** Options as the page has them, texts by name, to the values that `compile` takes. */
-import type { CompileOptions } from "../../src/compile/compile.ts";
+import { type CompileOptions, targetOf } from "../../src/compile/compile.ts";
 import {
   type GivenOptions,
   loweringNames,
@@ -39,7 +39,7 @@ export function compileOptionsOf(given: GivenOptions<OptionName>): Omit<CompileO
   const { on, sizes, scalar } = given;
   return {
     ...pickOptions([...loweringNames, ...recordingNames], given),
-    ...(on === undefined ? {} : { on }),
+    ...(on === undefined ? {} : { on: targetOf(on) }),
     ...(sizes === undefined ? {} : { sizes }),
     ...(scalar === undefined ? {} : { scalars: scalar }),
     schedule: pickOptions(scheduleNames, given),

@@ -31,7 +31,8 @@ export interface BenchPlan {
 }
 
 /** Settings from flags and a configuration file. */
-export interface BenchSettings extends BenchConfig, Options<"on" | "seed" | "timeout"> {
+export interface BenchSettings extends BenchConfig, Options<"seed" | "timeout"> {
+  readonly on: Target;
   readonly profile: MachineProfile | null;
 }
 

@@ -37,7 +37,12 @@ import { at } from "../support/invariant.ts";
 import { type Lowered, lowerAll, type ProgramSource } from "./lower-all.ts";
 
 /** The back end on which a Program runs. */
-export type Target = OptionValue<"on">;
+export type Target = Exclude<OptionValue<"on">, "mpi">;
+
+/** MPI runs what the CPU runs. */
+export function targetOf(on: OptionValue<"on">): Target {
+  return on === "mpi" ? "cpu" : on;
+}
 
 export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
   /** The number of ranks: 0 .. devices-1. At least as many as the Fusion's meshes name. */

@@ -51,7 +51,14 @@ async function expectSame(file: string, own: RunFlags, given: CompileGiven): Pro
   const step = (): void => {};
   const [verified, ran] = await building(file, own, async (of) => [
     await verifyFile(file, { ...own, verbose: false, full: false }, given, { building: of, step }),
-    await runFile(file, own, given, { backend: backendFor(own.on), world: null, building: of, step }),
+    await runFile(file, own, given, {
+      backend: backendFor(own.on),
+      world: null,
+      localRanks: null,
+      holderOf: (rank: number) => rank,
+      building: of,
+      step,
+    }),
   ]);
   expect(verified.report.ok).toBe(true);
   expect(commandsOf(ran?.last.program)).toEqual(commandsOf(verified.program));

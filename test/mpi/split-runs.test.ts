@@ -23,7 +23,7 @@ async function outputsOf(program: Program, processes: number): Promise<readonly 
     processes === 0
       ? [await createCpuBackend({ workers: 2 }).open({ world, localRanks: processOf.map((_, rank) => rank) })]
       : memoryTransports(processes).map((transport) =>
-          openMpiGroup({ transport, processOf, workers: 1, blas: null, flight: createFlightRecorder(), firstTag: 10 }),
+          openMpiGroup({ transport, processOf, workers: 1, blas: null, flight: createFlightRecorder() }),
         );
   const prepared = await Promise.all(groups.map((group) => group.prepare(program)));
   const holder = (rank: number): number => (processes === 0 ? 0 : at(processOf, rank));

@@ -12,6 +12,7 @@ import type { OutsideRun } from "../cpu/threads/outside.ts";
 import { abortSchedule, allDone, isOver, releaseRun, type Scheduler, wakeQueue } from "../cpu/threads/scheduler.ts";
 import type { MessageNumber, SharedBytes } from "./mpi-messages.ts";
 import type { Channel } from "./split/channel.ts";
+import { runEnds, tags } from "./tags.ts";
 import { type ViewBytes, viewBytes } from "./view-bytes.ts";
 
 /** What the agent needs of MPI (MpiMessages has it). */
@@ -27,7 +28,7 @@ export interface Transport {
 export interface AgentWork {
   readonly program: Program;
   readonly channels: readonly Channel[];
-  /** Channels of this Program have the tags from here on. The first is that of ends of runs. */
+  /** The tag of the first channel. */
   readonly firstTag: number;
   readonly progress: Progress;
   readonly memory: SharedBytes;
@@ -41,7 +42,6 @@ interface End {
 }
 
 const nothing = new Uint8Array(new SharedArrayBuffer(0));
-const [ended, failed] = [0, 1];
 /** Milliseconds without progress after which the agent leaves the core to others for a millisecond at a time. */
 const eager = 1;
 /** Milliseconds for the news of a failure to leave. */
@@ -52,7 +52,7 @@ export function createAgent(transport: Transport, work: AgentWork): OutsideRun {
   const { channels, memory, space, firstTag } = work;
   const { tables, state } = work.progress;
   const slotWord = (slot: number): number => tables.layout.slots + slot;
-  const tagOf = ({ id }: Channel): number => firstTag + 1 + id;
+  const tagOf = ({ id }: Channel): number => firstTag + id;
   const endOf = (channel: Channel, side: "source" | "destination"): End => {
     const view = channel.payload?.[side];
     const data = view === undefined ? null : viewBytes(memory, at(space.buffers, view.buffer) + view.offset, view);
@@ -70,7 +70,7 @@ export function createAgent(transport: Transport, work: AgentWork): OutsideRun {
     const receiving = new Map<MessageNumber, () => void>();
     const left = new Map(asked.map(({ channel }) => [channel.id, channel.count]));
     const expected = new Map(arriving.map(({ channel }) => [channel.id, channel.count]));
-    const ends = new Map(others.map((process) => [process, word(ended)]));
+    const ends = new Map(others.map((process) => [process, word(runEnds.done)]));
     const said: { failure: number | null; own: boolean } = { failure: null, own: false };
     const send = (end: End): void => {
       end.data?.pack();
@@ -95,12 +95,12 @@ export function createAgent(transport: Transport, work: AgentWork): OutsideRun {
     };
     const tell = (outcome: number): void => {
       said.own = true;
-      for (const process of others) sending.add(transport.send(word(outcome), process, firstTag));
+      for (const process of others) sending.add(transport.send(word(outcome), process, tags.runEnd));
     };
     for (const end of arriving) if (end.channel.count > 0) receive(end);
     for (const [process, bytes] of ends) {
-      receiving.set(transport.receive(bytes, process, firstTag), () => {
-        if (bytes[0] === failed) said.failure ??= process;
+      receiving.set(transport.receive(bytes, process, tags.runEnd), () => {
+        if (bytes[0] === runEnds.failed) said.failure ??= process;
         ends.delete(process);
       });
     }
@@ -127,11 +127,11 @@ export function createAgent(transport: Transport, work: AgentWork): OutsideRun {
       }
       if (isOver(scheduler)) {
         // Its own commands failed, or ran out of time.
-        if (!said.own) tell(failed);
+        if (!said.own) tell(runEnds.failed);
         await flushed(transport, sending);
         return null;
       }
-      if (!said.own && allDone(scheduler)) tell(ended);
+      if (!said.own && allDone(scheduler)) tell(runEnds.done);
       if (said.own && ends.size === 0 && sending.size === 0) {
         releaseRun(scheduler);
         return null;

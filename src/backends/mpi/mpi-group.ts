@@ -12,6 +12,7 @@ import { openThreadedGroup } from "../cpu/threads/threaded-group.ts";
 import type { FlightRecorder } from "../flight/flight-recorder.ts";
 import { createAgent, type Transport } from "./agent.ts";
 import type { SharedBytes } from "./mpi-messages.ts";
+import { firstTag } from "./tags.ts";
 import { type SplitProgram, splitProgram } from "./split/split-program.ts";
 
 export interface MpiGroupOptions {
@@ -21,12 +22,10 @@ export interface MpiGroupOptions {
   readonly workers?: number | undefined;
   readonly blas: string | null;
   readonly flight: FlightRecorder;
-  /** The first tag that the group may use. */
-  readonly firstTag: number;
 }
 
 /** All processes prepare and execute the same Programs in the same order. */
-export function openMpiGroup({ transport, processOf, workers, blas, flight, firstTag }: MpiGroupOptions): Group {
+export function openMpiGroup({ transport, processOf, workers, blas, flight }: MpiGroupOptions): Group {
   const splits = new Map<Program, { readonly split: SplitProgram; readonly firstTag: number }>();
   let nextTag = firstTag;
   const pool: Partial<PoolOptions> = workers === undefined ? {} : { workers };
@@ -45,7 +44,7 @@ export function openMpiGroup({ transport, processOf, workers, blas, flight, firs
       const split = splitProgram(program, processOf);
       const own = split.programOf(transport.rank);
       splits.set(own, { split, firstTag: nextTag });
-      nextTag += 1 + split.channels.length;
+      nextTag += split.channels.length;
       const prepared = await threads.prepare(own);
       return asWhole(
         prepared,

@@ -22,6 +22,7 @@ import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { requireSeveralDevices } from "../ranks/where-to-run.ts";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import { runWhere } from "../ranks/run-in-processes.ts";
+import { measuredTarget } from "../flags/measured-target.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { processEnvironment, whereToRun } from "../ranks/where-to-run.ts";
 import { readBenchConfig } from "../../bench/bench-config.ts";
@@ -44,7 +45,7 @@ export function benchCommand(
     .addArgument(new Argument("[primitive]", benchPrimitives.join(", ")).argParser(primitiveOf));
   return command.action(async (primitive: BenchPrimitive | undefined, flags: BenchFlags) => {
     const settings = await benchSettings(command, flags);
-    const where = whereToRun(flags.on, settings.devices ?? null, flags.devices);
+    const where = whereToRun(settings.on, settings.devices ?? null, flags.devices);
     requireSeveralDevices(where.devices);
     const plan = planBench(primitive ?? null, settings, where.devices);
     requirePeers(plan.implementations, plan.on);
@@ -154,5 +155,6 @@ async function benchSettings(command: Command, flags: BenchFlags): Promise<Bench
   const { m: _m, n: _n, k: _k, sizes: _s, ...unsized } = config;
   const isSized = [given.m, given.n, given.k, given.sizes].some((each) => each !== undefined);
   const profile = name === undefined ? null : await profileToChooseWith({ scheduleChoice: "auto", profile: name });
-  return { ...(isSized ? unsized : config), ...given, ...givenOptions(command, ["devices"]), profile };
+  const on = measuredTarget(flags.on);
+  return { ...(isSized ? unsized : config), ...given, ...givenOptions(command, ["devices"]), on, profile };
 }

@@ -22,9 +22,11 @@ import { requireSeveralDevices } from "../ranks/where-to-run.ts";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import { runWhere } from "../ranks/run-in-processes.ts";
 import type { Terminal } from "../terminal/terminal.ts";
+import type { Target } from "../../compile/compile.ts";
+import { measuredTarget } from "../flags/measured-target.ts";
 import { whereToRun } from "../ranks/where-to-run.ts";
 
-type CalibrateFlags = Options<NamesOf<"calibrate">>;
+type CalibrateFlags = Omit<Options<NamesOf<"calibrate">>, "on"> & { readonly on: Target };
 
 /** Seconds for one run. */
 const timeout = 60;
@@ -40,7 +42,8 @@ export function calibrateCommand(
   const command = addFlags(new Command("calibrate"), "calibrate").description(
     "Measures this machine for --schedule-choice auto, and writes its profile.",
   );
-  return command.action(async (flags: CalibrateFlags) => {
+  return command.action(async (given: Options<NamesOf<"calibrate">>) => {
+    const flags = { ...given, on: measuredTarget(given.on) };
     const where = whereToRun(flags.on, givenOptions(command, ["devices"]).devices ?? null, flags.devices);
     requireSeveralDevices(where.devices);
     await requireOutput("--out", flags.out);

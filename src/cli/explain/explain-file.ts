@@ -8,6 +8,7 @@ import type { Sizes } from "../../ir/sizes.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import type { CompileGiven } from "../flags/compile-names.ts";
 import { programOptions } from "../flags/compared-options.ts";
+import { targetOf } from "../../compile/compile.ts";
 import { profileToPredictWith, requireProfileOf } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
@@ -67,7 +68,8 @@ export async function explainFile(
   const { source, signature, params } = await buildProgram(file, flags, lowering, building);
   const sizes = inputSizes(signature, flags.sizes);
   step(`explaining on ${flags.devices} devices`);
-  const { devices, on, scalar: scalars, scheduleChoice } = flags;
+  const { devices, scalar: scalars, scheduleChoice } = flags;
+  const on = targetOf(flags.on);
   const schedule = pickOptions(scheduleNames, given);
   const compiling = { ...memoryModelOf(file), ...pickOptions([...loweringNames, ...recordingNames], given) };
   const start = performance.now();

@@ -1,5 +1,11 @@
 /** Compiles a loaded program with flags. `lower` prints, `verify` proves and `run` executes the result. */
-import { type AnyCompilation, type CompileOptions, tryCompile, type Unlinked } from "../../compile/compile.ts";
+import {
+  type AnyCompilation,
+  type CompileOptions,
+  targetOf,
+  tryCompile,
+  type Unlinked,
+} from "../../compile/compile.ts";
 import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
 import { loweringNames, type NamesOf, type Options, recordingNames, scheduleNames } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
@@ -32,7 +38,8 @@ export async function compileFile(
   sizes: Sizes,
   profile: MachineProfile | null,
 ): Promise<CompiledFile> {
-  const { devices, on, scalar: scalars } = flags;
+  const { devices, scalar: scalars } = flags;
+  const on = targetOf(flags.on);
   const schedule = pickOptions(scheduleNames, given);
   const lowered = pickOptions([...loweringNames, ...recordingNames], given);
   const model = memoryModelOf(file);

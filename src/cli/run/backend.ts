@@ -2,15 +2,23 @@
 import { readFile } from "node:fs/promises";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import type { Backend } from "../../backends/backend.ts";
+import { findBlas } from "../../backends/cpu/blas/blas-library.ts";
+import { createMpiBackend, processesOf } from "../../backends/mpi/mpi-backend.ts";
+import type { Target } from "../../compile/compile.ts";
 import type { Options } from "../../compile/options.ts";
 import { createCpuBackend, parseInterleaving } from "../../cpu.ts";
 import { createCudaBackend, soloRendezvous } from "../../cuda.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { withProgramCheck } from "../../launch/checked-backend.ts";
 import type { World } from "../../launch/join-world.ts";
+import { at } from "../../support/invariant.ts";
 import { systemReason } from "../../support/system-reason.ts";
 
-type BackendFlags = Options<"on" | "interleaving" | "blas" | "graph">;
+import type { MpiPlace } from "../ranks/run-over-mpi.ts";
+import type { RunPlace } from "./run-file.ts";
+import type { RunFlags } from "./run-flags.ts";
+
+type BackendFlags = Options<"interleaving" | "blas" | "graph"> & { readonly on: Target };
 
 /**
  * `world`: the world of a rank in a separate process. Throws `option-value`, `file-unreadable`, `interleaving-invalid`.
@@ -26,17 +34,27 @@ export async function chooseBackend(
     const backend = createCudaBackend({ rendezvous: world ?? soloRendezvous(), graph, flight });
     return world === null ? backend : withProgramCheck(backend, world, options);
   }
-  if (on !== "cpu") {
-    fail({
-      code: "option-value",
-      message: "an interleaving runs on the CPU only",
-      place: { kind: "option", text: "--interleaving" },
-      found: `--on ${on}`,
-      expected: "--on cpu",
-      help: "remove --interleaving, or run on the CPU",
-    });
-  }
+  if (on !== "cpu") cpuOnly(on);
   return createCpuBackend({ blas, flight, interleaving: parseInterleaving(await interleavingText(interleaving)) });
+}
+
+/** The ranks of this process among those that mpirun started. Throws `option-value`. */
+export function mpiPlace(
+  { devices, interleaving, blas }: Pick<RunFlags, "devices" | "interleaving" | "blas">,
+  { world, messages, library, processesHere }: MpiPlace,
+  options: Readonly<Record<string, string>>,
+  flight: FlightRecorder,
+): RunPlace {
+  if (interleaving !== undefined) cpuOnly("mpi");
+  const file = blas === "auto" ? (findBlas()?.file ?? null) : null;
+  const backend = createMpiBackend({ messages, processesHere, blas: file, flight });
+  const holders = processesOf(devices, world.worldSize);
+  return {
+    backend: withProgramCheck(backend, world, { ...options, MPI: library.version }),
+    world,
+    localRanks: holders.flatMap((process, rank) => (process === world.rank ? [rank] : [])),
+    holderOf: (rank) => at(holders, rank),
+  };
 }
 
 /** seed:S and hold:RANK:COMMAND are used as they are. Any other text names a file. */
@@ -54,4 +72,15 @@ async function interleavingText(order: string): Promise<string> {
       help: "correct the path, or the form of the interleaving",
     });
   }
+}
+
+function cpuOnly(on: string): never {
+  return fail({
+    code: "option-value",
+    message: "an interleaving runs on the CPU only",
+    place: { kind: "option", text: "--interleaving" },
+    found: `--on ${on}`,
+    expected: "--on cpu",
+    help: "remove --interleaving, or run on the CPU",
+  });
 }

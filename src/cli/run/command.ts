@@ -11,6 +11,8 @@ import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
 import { isPlan } from "../plan/is-plan.ts";
 import { withProgress } from "../terminal/progress.ts";
+import type { MpiPlace } from "../ranks/run-over-mpi.ts";
+import type { RunPlace } from "./run-file.ts";
 import type { RunFlags } from "./run-flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { whereToRun } from "../ranks/where-to-run.ts";
@@ -31,16 +33,14 @@ export function runCommand(
       return finish(await runPlanCommand(file, flags, command, { terminal, args, rankSlack }));
     }
     const given = await givenDevices(command, file, flags);
-    const where = whereToRun(flags.on, given, flags.devices);
-    const run = async (world: World | null, flight: FlightRecorder): Promise<ExitStatus> => {
-      const [here, own] = [{ ...flags, devices: where.devices }, givenOptions(command, compileNames)];
+    const run = async (devices: number, make: (flags: RunFlags) => Promise<RunPlace>): Promise<ExitStatus> => {
+      const [here, own] = [{ ...flags, devices }, givenOptions(command, compileNames)];
       const result = await withProgress(terminal, (step) =>
         whileBuilding(file, here, terminal.err, async (made) => {
+          const [place, { runFile }] = await Promise.all([make(here), import("./run-file.ts")]);
           // Warnings about the program are the same on all ranks.
-          const building = made !== null && (world?.rank ?? 0) > 0 ? { ...made, print: () => {} } : made;
-          const [{ chooseBackend }, { runFile }] = await Promise.all([import("./backend.ts"), import("./run-file.ts")]);
-          const backend = await chooseBackend(here, world, { FILE: file, ...comparedOptions(here) }, flight);
-          return runFile(file, here, own, { backend, world, building, step });
+          const building = made !== null && (place.world?.rank ?? 0) > 0 ? { ...made, print: () => {} } : made;
+          return runFile(file, here, own, { ...place, building, step });
         }),
       );
       if (result === null) return exitStatus.ok;
@@ -51,13 +51,29 @@ export function runCommand(
       return result.failures.length === 0 ? exitStatus.ok : exitStatus.checkFailed;
     };
     const exchangeTimeout = Math.ceil(flags.timeout * 1000) + rankSlack;
-    const { flightDir } = flags;
+    const { flightDir, on } = flags;
+    const compared = (here: RunFlags): Readonly<Record<string, string>> => ({ FILE: file, ...comparedOptions(here) });
+    if (on === "mpi") {
+      const { runOverMpi } = await import("../ranks/run-over-mpi.ts");
+      const overMpi = async (mpi: MpiPlace, flight: FlightRecorder): Promise<ExitStatus> => {
+        const { mpiPlace } = await import("./backend.ts");
+        return run(given ?? flags.devices, async (here) => mpiPlace(here, mpi, compared(here), flight));
+      };
+      return finish(await runOverMpi(exchangeTimeout, flightDir, overMpi));
+    }
+    const where = whereToRun(on, given, flags.devices);
+    const asRank = (world: World | null, flight: FlightRecorder): Promise<ExitStatus> =>
+      run(where.devices, async (here) => {
+        const { chooseBackend } = await import("./backend.ts");
+        const backend = await chooseBackend({ ...here, on }, world, compared(here), flight);
+        return { backend, world, localRanks: world === null ? null : [world.rank], holderOf: (rank) => rank };
+      });
     const here = async (): Promise<ExitStatus> => {
       const { withFlight } = await import("../ranks/with-flight.ts");
-      return withFlight(where, flightDir, (flight) => run(null, flight));
+      return withFlight(where, flightDir, (flight) => asRank(null, flight));
     };
     if (where.kind === "here") return finish(await here());
     const { runWhere } = await import("../ranks/run-in-processes.ts");
-    finish(await runWhere(where, { here, asRank: run }, { args, exchangeTimeout, flightDir, terminal }));
+    finish(await runWhere(where, { here, asRank }, { args, exchangeTimeout, flightDir, terminal }));
   });
 }

@@ -32,6 +32,7 @@ export async function gatherRuns(
   { tensors, outputs }: Signature,
   sizes: Sizes,
   own: Runs,
+  holderOf: (rank: number) => number,
 ): Promise<Runs | null> {
   const reports = await gatherReports(
     world,
@@ -41,19 +42,32 @@ export async function gatherRuns(
   for (const [position, id] of outputs.entries()) {
     const tensor = at(tensors, id);
     const argument = at(own.outputs, position);
-    const shard = isSharded(argument) ? (argument[world.rank] ?? null) : argument;
     const shape = shapeOf(tensor, sizes);
-    const parts = await gatherBytes(
-      world,
-      shard === null ? new Uint8Array() : packShard(tensor, shape, shard, world.rank),
-    );
-    if (world.rank !== 0) continue;
-    const result = emptyTensor(tensor.dtype, shape);
-    for (const rank of holders(tensor)) unshardInto(tensor, shape, at(parts, rank), rank, tensorBytes(result));
+    const result = world.rank === 0 ? emptyTensor(tensor.dtype, shape) : null;
+    for (const ranks of turns(holders(tensor), holderOf)) {
+      const mine = ranks.find((rank) => holderOf(rank) === world.rank);
+      const shard = mine === undefined ? null : isSharded(argument) ? (argument[mine] ?? null) : argument;
+      const part = shard === null || mine === undefined ? new Uint8Array() : packShard(tensor, shape, shard, mine);
+      const parts = await gatherBytes(world, part);
+      if (result === null) continue;
+      for (const rank of ranks) unshardInto(tensor, shape, at(parts, holderOf(rank)), rank, tensorBytes(result));
+    }
+    if (result === null) continue;
     whole.push(result);
   }
   if (world.rank !== 0) return null;
   return { outputs: whole, runs: own.runs.map(({ program }, i) => ({ program, report: at(reports, i) })) };
+}
+
+/** The ranks in sets of which no process holds two. */
+function turns(ranks: readonly number[], holderOf: (rank: number) => number): readonly (readonly number[])[] {
+  const sets: number[][] = [];
+  for (const rank of ranks) {
+    const free = sets.find((set) => !set.some((other) => holderOf(other) === holderOf(rank)));
+    if (free === undefined) sets.push([rank]);
+    else free.push(rank);
+  }
+  return sets;
 }
 
 /** Bytes per exchange, well below the limit of one. */

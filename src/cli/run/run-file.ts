@@ -1,7 +1,7 @@
 /** Runs a program file with flags and returns a RunResult. Nothing is printed here. */
 import type { Backend } from "../../backends/backend.ts";
 import { chooseAttention } from "../../compile/choose-attention.ts";
-import { loweringOf, requireLinked } from "../../compile/compile.ts";
+import { loweringOf, requireLinked, targetOf } from "../../compile/compile.ts";
 import { isFusionSource } from "../../compile/lower-all.ts";
 import { placedData } from "../../compile/lower.ts";
 import { loweringNames } from "../../compile/options.ts";
@@ -76,10 +76,18 @@ export interface RunResult {
   readonly failures: readonly Diagnostic[];
 }
 
-export interface RunSetting {
+/** Where a run happens. */
+export interface RunPlace {
   readonly backend: Backend;
-  /** The world of a rank in a separate process; null if all ranks run in this one. */
+  /** The world of processes of which this is one; null if all ranks run in this one. */
   readonly world: World | null;
+  /** The ranks of this process; null for all. */
+  readonly localRanks: readonly number[] | null;
+  /** The process, by its rank in the world, that holds a rank of the program. */
+  readonly holderOf: (rank: number) => number;
+}
+
+export interface RunSetting extends RunPlace {
   /** Of a program file; null for a dump. */
   readonly building: Building | null;
   readonly step: Step;
@@ -90,7 +98,7 @@ export async function runFile(
   file: string,
   flags: RunFlags,
   own: CompileGiven,
-  { backend, world, building, step }: RunSetting,
+  { backend, world, localRanks, holderOf, building, step }: RunSetting,
 ): Promise<RunResult | null> {
   requireTimesToExplain(flags);
   requireExplainedReport(flags);
@@ -125,7 +133,7 @@ export async function runFile(
     on: backend,
     verify,
     timeout: flags.timeout,
-    ...(world === null ? {} : { localRanks: [world.rank] }),
+    ...(localRanks === null ? {} : { localRanks }),
   });
   /** The inputs and outputs of one more run, with special values among the inputs. */
   const runSpecial = async (): Promise<SpecialRun> => {
@@ -135,7 +143,7 @@ export async function runFile(
       trace: false,
       ...(world === null ? { gather: false } : {}),
     });
-    const whole = world === null ? null : await gatherRuns(world, lowered, sizes, { outputs, runs: [] });
+    const whole = world === null ? null : await gatherRuns(world, lowered, sizes, { outputs, runs: [] }, holderOf);
     return { inputs, outputs: whole?.outputs ?? outputs };
   };
   const explainRunOf = async ({ report }: OneRun): Promise<ExplainResult> => {
@@ -173,7 +181,7 @@ export async function runFile(
     step("drawing inputs");
     const inputs = drawInputs(signature, sizes, flags.seed, given, limits);
     const own = await runRepeatedly(executor, inputs, flags, world === null, step);
-    const all = world === null ? own : await gatherRuns(world, lowered, sizes, own);
+    const all = world === null ? own : await gatherRuns(world, lowered, sizes, own, holderOf);
     return { inputs, all, special: flags.check === undefined ? null : await runSpecial() };
   });
   if (ran === null) return null;
@@ -240,7 +248,10 @@ interface SpecialRun {
 
 /** Libraries add in orders of their own: a BLAS, cuBLASLt and NCCL, whose extrema may drop NaN, too. */
 function arithmeticOf({ on, blas, interleaving }: RunFlags): Arithmetic {
-  return { blocksContractions: on === "cpu" && (blas === "off" || interleaving !== undefined), keepsNaN: on === "cpu" };
+  return {
+    blocksContractions: on !== "cuda" && (blas === "off" || interleaving !== undefined),
+    keepsNaN: on !== "cuda",
+  };
 }
 
 /**
@@ -264,7 +275,8 @@ async function closing<T>(
 
 function writeTrace(file: string, { program, report }: OneRun, flags: RunFlags, step: Step): Promise<TraceFile> {
   step(`writing ${file}`);
-  const { devices, on } = flags;
+  const { devices } = flags;
+  const on = targetOf(flags.on);
   const { milliseconds, trace, origins } = report;
   const run = { program: programHash(program), devices, on, milliseconds, options: programOptions(flags) };
   return writeTraceFile(file, chromeTraceText(program, trace, origins, run));

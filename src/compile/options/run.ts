@@ -30,10 +30,10 @@ export const runRows = {
   on: {
     ...run,
     commands: ["lower", "run", "verify", "explain", ...onMachines],
-    kind: oneOf(["cpu", "cuda"]),
+    kind: oneOf(["cpu", "cuda", "mpi"]),
     default: "cpu",
     defaultOf: { explain: "cuda" },
-    help: "where the program runs",
+    help: "where the program runs: in this process, on GPUs, or in the processes that mpirun or srun started",
   },
   input: {
     ...run,

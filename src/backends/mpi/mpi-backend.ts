@@ -1,0 +1,52 @@
+/**
+ * The MPI back end: the ranks of a world divided over processes, on the CPUs of one host or several. Every process holds
+ * a block of ranks, runs them as the CPU back end does, and exchanges messages with the others.
+ */
+import { availableParallelism } from "node:os";
+import { fail } from "../../diagnostics/diagnostic.ts";
+import type { Backend } from "../backend.ts";
+import type { FlightRecorder } from "../flight/flight-recorder.ts";
+import { openMpiGroup } from "./mpi-group.ts";
+import type { MpiMessages } from "./mpi-messages.ts";
+
+export interface MpiOptions {
+  readonly messages: MpiMessages;
+  /** Processes on this host, which share its cores. */
+  readonly processesHere: number;
+  /** The file of the BLAS for GEMMs; null for the WebAssembly kernels, with the same bits everywhere. */
+  readonly blas: string | null;
+  readonly flight: FlightRecorder;
+}
+
+/** By rank: the process that holds it. Blocks of ranks differ in length by one at most. */
+export function processesOf(ranks: number, processes: number): readonly number[] {
+  return Array.from({ length: ranks }, (_, rank) => Math.floor((rank * processes) / ranks));
+}
+
+/** `open` throws `device-count` if some process would have no rank. */
+export function createMpiBackend({ messages, processesHere, blas, flight }: MpiOptions): Backend {
+  return {
+    name: "mpi",
+    open: async ({ world }) => {
+      if (world < messages.size) tooFewRanks(world, messages.size);
+      return openMpiGroup({
+        transport: messages,
+        processOf: processesOf(world, messages.size),
+        workers: Math.max(1, Math.floor(availableParallelism() / processesHere)),
+        blas,
+        flight,
+      });
+    },
+  };
+}
+
+function tooFewRanks(world: number, size: number): never {
+  return fail({
+    code: "device-count",
+    message: "there are more processes than devices",
+    place: { kind: "option", text: "--devices" },
+    found: `${world} devices, ${size} processes`,
+    expected: `at least ${size} devices: every process holds one or more`,
+    help: `start ${world} processes, or give --devices ${size}`,
+  });
+}

@@ -1,0 +1,56 @@
+/** Enters MPI with the library that the process's launcher belongs to. */
+import { fail } from "../../diagnostics/diagnostic.ts";
+import { mpiAbis } from "./abi.ts";
+import { findMpiLibrary, mpiFolders, type MpiLibrary } from "./mpi-library.ts";
+import { enterMpi, type MpiMessages } from "./mpi-messages.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface StartedMpi {
+  readonly messages: MpiMessages;
+  readonly library: MpiLibrary;
+}
+
+/**
+ * Once per process. Without a launcher the process is a world of its own. Throws `backend-unavailable` if there is no
+ * such library, and if it does not allow other threads in the process.
+ */
+export function startMpi(environment: Environment): StartedMpi {
+  const wanted = launcherAbi(environment);
+  const abis = mpiAbis.filter(({ name }) => wanted === null || name === wanted);
+  for (const abi of abis) {
+    const library = findMpiLibrary(abi);
+    if (library === null) continue;
+    const messages = enterMpi(library);
+    if (messages.threads === "single") noThreads(library);
+    return { messages, library };
+  }
+  return fail({
+    code: "backend-unavailable",
+    message:
+      wanted === null ? "no MPI library loads" : `the launcher is that of ${wanted}, whose library does not load`,
+    place: { kind: "option", text: "--on mpi" },
+    found: `no ${abis.flatMap(({ files }) => files).join(", ")} on the loader's path, nor in ${mpiFolders().join(", ")}`,
+    expected: "the MPI library that mpirun or srun belongs to",
+    help: "install it, or name its folder in LD_LIBRARY_PATH; `braid doctor` shows what this machine has",
+  });
+}
+
+/** By the variables that launchers set; null for none. */
+function launcherAbi(environment: Environment): string | null {
+  if (environment["OMPI_COMM_WORLD_RANK"] !== undefined) return "Open MPI";
+  if (environment["PMIX_RANK"] !== undefined) return "Open MPI";
+  if (environment["PMI_RANK"] !== undefined || environment["PMI_FD"] !== undefined) return "MPICH";
+  return null;
+}
+
+function noThreads({ version, file }: MpiLibrary): never {
+  return fail({
+    code: "backend-unavailable",
+    message: "the MPI library does not allow threads in the process",
+    place: { kind: "option", text: "--on mpi" },
+    found: `${version} (${file}): MPI_THREAD_SINGLE`,
+    expected: "at least MPI_THREAD_FUNNELED: streams run on threads, and the main thread calls MPI",
+    help: "use a build of the library with threads",
+  });
+}

@@ -1,0 +1,63 @@
+/**
+ * `braid run --on mpi`: this process is one of those that mpirun or srun started. All work in step, and the first one
+ * reports, also what failed in another.
+ */
+import { hostname } from "node:os";
+import process from "node:process";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
+import { mpiWorld } from "../../launch/mpi-world.ts";
+import { startMpi, type StartedMpi } from "../../backends/mpi/start-mpi.ts";
+import { DiagnosticError, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
+import type { World } from "../../launch/world.ts";
+import { type ExitStatus, exitStatus, statusOf } from "../exit-status.ts";
+import { processEnvironment } from "./where-to-run.ts";
+import { withFlight } from "./with-flight.ts";
+
+export interface MpiPlace extends StartedMpi {
+  readonly world: World;
+  /** Processes on this host. */
+  readonly processesHere: number;
+}
+
+/** Milliseconds in which the first process prints what happened, before the launcher ends all. */
+const lingerMilliseconds = 1000;
+
+export async function runOverMpi(
+  exchangeTimeout: number,
+  flightDir: string | undefined,
+  work: (place: MpiPlace, flight: FlightRecorder) => Promise<ExitStatus>,
+): Promise<ExitStatus> {
+  const started = startMpi(processEnvironment);
+  const where = { kind: "here", devices: started.messages.size } as const;
+  return withFlight(where, flightDir, async (flight) => {
+    const unplaced = mpiWorld(started.messages, 0, exchangeTimeout);
+    try {
+      const hosts = (await unplaced.allGather(new TextEncoder().encode(hostname()))).map((name) =>
+        new TextDecoder().decode(name),
+      );
+      const here = hosts.flatMap((name, other) => (name === hosts[unplaced.rank] ? [other] : []));
+      const world = { ...unplaced, localRank: here.indexOf(unplaced.rank) };
+      const status = await work({ ...started, world, processesHere: here.length }, flight);
+      await world.leave();
+      return status;
+    } catch (error) {
+      return givenUp(error, unplaced);
+    }
+  });
+}
+
+/** MPI cannot be left while messages are under way, so the process ends without. */
+async function givenUp(error: unknown, world: World): Promise<never> {
+  const text =
+    error instanceof DiagnosticError
+      ? error.diagnostics.map(renderDiagnostic).join("\n")
+      : `internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
+  const status = error instanceof DiagnosticError ? statusOf(error.diagnostics) : exitStatus.runFailed;
+  if (world.rank === 0) process.stderr.write(`${text}\n`);
+  world.lastWords(text);
+  world.abort(text.split("\n")[0] ?? "it failed");
+  if (world.rank !== 0) await sleep(lingerMilliseconds);
+  // oxlint-disable-next-line unicorn/no-process-exit -- threads of the MPI library keep the process alive
+  process.exit(status);
+}
