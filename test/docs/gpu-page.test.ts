@@ -6,31 +6,11 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { graphUses } from "../../src/cuda.ts";
 import { cli } from "../cli/captured-cli.ts";
+import { fits, messagesIn, rowsOf } from "./messages-in.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const read = (file: string): string => readFileSync(path.join(root, file), "utf8");
 const page = read("docs/gpu.md");
-
-interface Message {
-  readonly code: string;
-  readonly text: string;
-}
-
-/** `code: "...", message: ...` of every diagnostic in a file; what a template fills in is "...". */
-function messagesIn(file: string): readonly Message[] {
-  return [...read(file).matchAll(/code: "([a-z-]+)",\s*message:([^\n]+),\n/g)].flatMap(
-    ([, code = "", expression = ""]) =>
-      [...expression.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|`([^`]*)`/g)].map(([, double, single, template]) => ({
-        code,
-        text: (double ?? single ?? template ?? "").replaceAll(/\$\{[^}]*\}/g, "..."),
-      })),
-  );
-}
-
-function fits({ code, text }: Message, row: Message): boolean {
-  const pattern = text.split("...").map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
-  return code === row.code && new RegExp(`^${pattern.join(".+")}$`).test(row.text);
-}
 
 /** The committed log was written before these messages were reworded. */
 const reworded: readonly (readonly [old: string, present: string])[] = [
@@ -50,15 +30,13 @@ function inPresentWords(log: string): string {
 const folders = ["src/backends/cuda", "src/launch"];
 const files = folders.flatMap((folder) =>
   readdirSync(path.join(root, folder), { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".ts"))
+    // docs/cluster.md has those of MPI.
+    .filter((name) => name.endsWith(".ts") && name !== "mpi-world.ts")
     .map((name) => `${folder}/${name}`),
 );
 const messages = [...files, "src/cuda.ts", "src/cli/ranks/where-to-run.ts"].flatMap(messagesIn);
 const troubles = page.slice(page.indexOf("## Trouble-shooting"));
-const rows = [...troubles.matchAll(/^\| `([a-z-]+)`: (.+?) +\| /gm)].map(([, code = "", text = ""]) => ({
-  code,
-  text,
-}));
+const rows = rowsOf(page);
 
 describe("trouble-shooting", () => {
   it("has messages of the code only", () => {

@@ -25,13 +25,13 @@ export function startMpi(environment: Environment): StartedMpi {
     if (messages.threads === "single") noThreads(library);
     return { messages, library };
   }
+  const files = abis.flatMap((abi) => abi.files).join(", ");
   return fail({
     code: "backend-unavailable",
-    message:
-      wanted === null ? "no MPI library loads" : `the launcher is that of ${wanted}, whose library does not load`,
+    message: "no MPI library loads",
     place: { kind: "option", text: "--on mpi" },
-    found: `no ${abis.flatMap(({ files }) => files).join(", ")} on the loader's path, nor in ${mpiFolders().join(", ")}`,
-    expected: "the MPI library that mpirun or srun belongs to",
+    found: `no ${files} on the loader's path, nor in ${mpiFolders().join(", ")}`,
+    expected: wanted === null ? "an MPI library" : `the library of the launcher, which is that of ${wanted}`,
     help: "install it, or name its folder in LD_LIBRARY_PATH; `braid doctor` shows what this machine has",
   });
 }

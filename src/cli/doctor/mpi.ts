@@ -16,7 +16,7 @@ const patience = 10_000;
 const answer = v.object({ version: v.string(), file: v.string(), threads: v.string() });
 
 export async function mpiFinding(environment: Environment): Promise<Finding> {
-  const row = { name: "MPI", gives: "transfers between processes on CPUs (nothing uses it yet)" };
+  const row = { name: "MPI", gives: "runs on the CPUs of several processes and hosts (--on mpi)" };
   const found = (await Promise.all(mpiAbis.map((abi, number) => describe(abi, number, environment)))).flat();
   if (found.length > 0) return { ...row, status: "ok", detail: found.join("\n"), lookedIn: [] };
   const detail = `no ${mpiAbis.flatMap(({ files }) => files).join(", ")} that starts`;

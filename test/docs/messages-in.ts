@@ -1,0 +1,32 @@
+/** The messages of diagnostics in the sources, and whether a row of a page's table is one of them. */
+import { readFileSync } from "node:fs";
+import path from "node:path";
+
+const root = path.resolve(import.meta.dirname, "../..");
+
+export interface Message {
+  readonly code: string;
+  readonly text: string;
+}
+
+/** `code: "...", message: ...` of every diagnostic in a file; what a template fills in is "...". */
+export function messagesIn(file: string): readonly Message[] {
+  const text = readFileSync(path.join(root, file), "utf8");
+  return [...text.matchAll(/code: "([a-z-]+)",\s*message:([^\n]+),\n/g)].flatMap(([, code = "", expression = ""]) =>
+    [...expression.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|`([^`]*)`/g)].map(([, double, single, template]) => ({
+      code,
+      text: (double ?? single ?? template ?? "").replaceAll(/\$\{[^}]*\}/g, "..."),
+    })),
+  );
+}
+
+/** The rows of the table of trouble-shooting, the last section of a page. */
+export function rowsOf(page: string): readonly Message[] {
+  const troubles = page.slice(page.indexOf("## Trouble-shooting"));
+  return [...troubles.matchAll(/^\| `([a-z-]+)`: (.+?) +\| /gm)].map(([, code = "", text = ""]) => ({ code, text }));
+}
+
+export function fits({ code, text }: Message, row: Message): boolean {
+  const pattern = text.split("...").map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
+  return code === row.code && new RegExp(`^${pattern.join(".+")}$`).test(row.text);
+}

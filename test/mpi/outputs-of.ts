@@ -1,0 +1,41 @@
+/** Runs a Program in one process, or split over groups in this process that stand for several. */
+import { createFlightRecorder } from "../../src/backends/flight/flight-recorder.ts";
+import { openMpiGroup } from "../../src/backends/mpi/mpi-group.ts";
+import type { Program } from "../../src/commands/program.ts";
+import { createCpuBackend } from "../../src/cpu.ts";
+import { sha256 } from "../../src/plan/sha256.ts";
+import { at } from "../../src/support/invariant.ts";
+import { createRandom } from "../../src/support/random.ts";
+import { memoryTransports } from "./memory-transports.ts";
+
+/** By buffer: a digest of its bytes. */
+type Digests = ReadonlyMap<number, string>;
+
+/** All outputs of two runs on random inputs. `processes`: 0 for the CPU back end. */
+export async function outputsOf(program: Program, processes: number): Promise<readonly Digests[]> {
+  const world = program.ranks.length;
+  const processOf = program.ranks.map((_, rank) => Math.floor((rank * processes) / world));
+  const groups =
+    processes === 0
+      ? [await createCpuBackend({ workers: 2 }).open({ world, localRanks: processOf.map((_, rank) => rank) })]
+      : memoryTransports(processes).map((transport) =>
+          openMpiGroup({ transport, processOf, workers: 1, blas: null, flight: createFlightRecorder() }),
+        );
+  const prepared = await Promise.all(groups.map((group) => group.prepare(program)));
+  const holder = (rank: number): number => (processes === 0 ? 0 : at(processOf, rank));
+  const random = createRandom(3);
+  const inputs = program.buffers.filter(({ role }) => role === "input");
+  const outputs = program.buffers.filter(({ role }) => role === "output");
+  const runs: Digests[] = [];
+  for (let run = 0; run < 2; run++) {
+    for (const { id, rank, bytes } of inputs) {
+      // Small numbers in every dtype that the examples have.
+      const data = new Float32Array(bytes / 4).map(() => random.float() - 0.5);
+      at(prepared, holder(rank)).write(id, new Uint8Array(data.buffer));
+    }
+    await Promise.all(prepared.map((each) => each.execute({ timeout: 20 })));
+    runs.push(new Map(outputs.map(({ id, rank }) => [id, sha256(at(prepared, holder(rank)).read(id))])));
+  }
+  await Promise.all(groups.map((group) => group.close()));
+  return runs;
+}
