@@ -6,6 +6,7 @@ numbers as Braid's. There is no dropout.
 
 import base64
 import math
+import re
 
 import torch
 import torch.distributed as dist
@@ -64,6 +65,8 @@ class BlockProblem:
 
     def close(self):
         self.reference = self.results = None
+        # Compiled functions of other sizes count towards a limit.
+        torch._dynamo.reset()
 
     def megatron(self, comm, pointwise):
         column = lambda x, weight, bias: ColumnLinear.apply(x, weight, bias, comm)
@@ -110,6 +113,19 @@ class BlockProblem:
         error = max(self.error(name, results) for name in self.expected())
         return {"error": error, "bound": self.bound()}
 
+    def kernels(self, impl):
+        """Milliseconds in products, in attention and in other kernels of one run, without communication."""
+        times = [0, 0, 0]
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            self.impls[impl]()
+            torch.cuda.synchronize()
+        for event in profile.events():
+            if event.device_type == torch.autograd.DeviceType.CUDA:
+                kind = kind_of(event.name)
+                if kind is not None:
+                    times[kind] += event.time_range.elapsed_us() / 1000
+        return {"kernels": times}
+
     def bound(self):
         return max(4 * torch.finfo(self.dtype).eps, 1e-5)
 
@@ -122,3 +138,12 @@ class BlockProblem:
             self.results = self.impls["nccl"]()
         where = torch.tensor(indices, device=self.device)
         return {"values": wanted.flatten()[where].tolist(), "error": self.error(name, self.results)}
+
+
+def kind_of(kernel):
+    """0 for a product, 1 for attention, 2 for another kernel; none for communication, and for copies and fills."""
+    if re.search(r"nccl|multimem|symm_mem|^Mem(cpy|set)", kernel):
+        return None
+    if re.search(r"sdpa|flash|fmha|attention", kernel, re.IGNORECASE):
+        return 1
+    return 0 if re.search(r"gemm|nvjet|cutlass|splitK", kernel, re.IGNORECASE) else 2

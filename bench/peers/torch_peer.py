@@ -9,6 +9,7 @@ Reads one JSON object a line from standard input, does it, and answers with one 
   {"do": "values", "output": "z", "indices": [..]} -> {"values": [..], "error": ..}: of a block, elements of the reference
                                                 and the error of the eager block
   {"do": "exit"}
+  {"do": "kernels", "impl": "nccl"} -> {"kernels": [..]}: of a block, milliseconds in products, attention, other kernels
 A block is set up with its sizes and tensors (block_problem.py).
 Shapes follow DDLB: tp-columnwise gathers the rows of A [m, k] and multiplies by a weight of n columns per GPU;
 tp-rowwise and tp-allreduce contract over k per GPU and reduce [m, n]. Weights are stored [n, k].
@@ -260,7 +261,7 @@ def main():
                 else:
                     wanted = ("primitive", "m", "n", "k", "dtype", "seed")
                     problem = Problem(*(request[name] for name in wanted), rank, world, group_name)
-                answer({"impls": list(problem.impls)})
+                answer({"impls": list(problem.impls), "kernels": hasattr(problem, "kernels")})
             elif problem is None:
                 answer({"failed": "setup comes first"})
             elif request["do"] == "run":
@@ -269,6 +270,8 @@ def main():
                 answer(row(problem, request["impl"], request["runs"]))
             elif request["do"] == "validate":
                 answer(problem.validate(request["impl"]))
+            elif request["do"] == "kernels":
+                answer(problem.kernels(request["impl"]))
             elif request["do"] == "values":
                 answer(problem.values(request["output"], request["indices"]))
             else:

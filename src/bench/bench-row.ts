@@ -3,6 +3,7 @@ import { quantile as interpolated } from "d3-array";
 import { invariant } from "../support/invariant.ts";
 import { torchPaths } from "./implementation.ts";
 import type { Measured } from "./measure.ts";
+import type { Traced } from "./traced-run.ts";
 import { type BenchProblem, flops, isBlock, received } from "./bench-problem.ts";
 
 export interface BenchRow {
@@ -19,6 +20,7 @@ export interface BenchRow {
   readonly hostInRowMicroseconds: number | null;
   /** The largest error over its bound; null without --validate. */
   readonly partOfBound: number | null;
+  readonly traced: Traced | null;
   readonly failure: string | null;
   /** The chosen schedule, or versions. */
   readonly note: string | null;
@@ -42,6 +44,10 @@ export interface Figures {
   readonly overPyTorch: number | null;
   /** The largest `overPyTorch` that the bound allows: PyTorch's better path over the greater of compute-only and bytes. */
   readonly boundOverPyTorch: number | null;
+  /** Of a block: the time over the floor, the greater of compute-only and bytes. */
+  readonly overFloor: number | null;
+  /** Of a block: of the time that PyTorch's better path takes beyond the floor, the part that this one saves. */
+  readonly removed: number | null;
   /** Of the time that `serial` takes beyond compute-only, the part that this one saves. */
   readonly hidden: number | null;
 }
@@ -58,13 +64,14 @@ export function benchRows(problem: BenchProblem, measured: readonly Measured[]):
     if (result.kind === "failed") {
       return { ...nothingKnown, ...common, failure: result.why };
     }
-    const { milliseconds, hostMicroseconds, hostInRowMicroseconds, partOfBound } = result.value;
+    const { milliseconds, hostMicroseconds, hostInRowMicroseconds, partOfBound, traced } = result.value;
     return {
       ...common,
       figures: figuresOf(problem, name, milliseconds, compare),
       hostMicroseconds: hostMicroseconds === null ? null : quantile(hostMicroseconds, 0.5),
       hostInRowMicroseconds: hostInRowMicroseconds === null ? null : quantile(hostInRowMicroseconds, 0.5),
       partOfBound,
+      traced,
       failure: null,
     };
   });
@@ -81,6 +88,7 @@ const nothingKnown = {
   hostMicroseconds: null,
   hostInRowMicroseconds: null,
   partOfBound: null,
+  traced: null,
   failure: null,
   note: null,
 } as const;
@@ -115,6 +123,9 @@ function figuresOf(
   const median = quantile(times, 0.5);
   const multiplies = name !== "communication-only";
   const communicates = !name.endsWith("compute-only");
+  const floor = compute === null ? null : Math.max(compute, received(problem) / boundGigabytesPerSecond / 1e6);
+  const isFull = multiplies && communicates;
+  const blockFloor = isFull && isBlock(problem) ? floor : null;
   return {
     times,
     median,
@@ -122,16 +133,16 @@ function figuresOf(
     teraflops: multiplies ? flops(problem) / median / 1e9 : null,
     gigabytesPerSecond: communicates ? received(problem) / median / 1e6 : null,
     computeShare: multiplies && compute !== null ? compute / median : null,
-    overSerial: multiplies && communicates && serial !== null ? serial / median : null,
-    overPyTorch: multiplies && communicates && pyTorch !== null ? pyTorch / median : null,
-    boundOverPyTorch:
-      multiplies && communicates && pyTorch !== null && compute !== null
-        ? pyTorch / Math.max(compute, received(problem) / boundGigabytesPerSecond / 1e6)
+    overSerial: isFull && serial !== null ? serial / median : null,
+    overPyTorch: isFull && pyTorch !== null ? pyTorch / median : null,
+    boundOverPyTorch: isFull && pyTorch !== null && floor !== null ? pyTorch / floor : null,
+    overFloor: blockFloor === null ? null : median / blockFloor,
+    removed:
+      blockFloor !== null && pyTorch !== null && pyTorch > blockFloor
+        ? (pyTorch - median) / (pyTorch - blockFloor)
         : null,
     hidden:
-      multiplies && communicates && compute !== null && serial !== null && serial > compute
-        ? (serial - median) / (serial - compute)
-        : null,
+      isFull && compute !== null && serial !== null && serial > compute ? (serial - median) / (serial - compute) : null,
   };
 }
 

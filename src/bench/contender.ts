@@ -2,7 +2,10 @@
  * One implementation at one size, ready to run. The interface is the same for Braid's programs and for processes of
  * others.
  */
+import type { Exchange } from "./exchange.ts";
 import type { Implementation } from "./implementation.ts";
+import type { Outcome } from "./outcome.ts";
+import type { Traced } from "./traced-run.ts";
 
 /** One iteration on the ranks of this process. */
 export interface Timing {
@@ -10,13 +13,6 @@ export interface Timing {
   /** The host's microseconds from the barrier until everything is enqueued; null if it is not measured. */
   readonly hostMicroseconds: number | null;
 }
-
-/**
- * The result of a contender, or the reason why it failed. A failed contender is left out of the rest of the
- * measurement.
- */
-export type Outcome<T> =
-  { readonly kind: "done"; readonly value: T } | { readonly kind: "failed"; readonly why: string };
 
 export interface Contender {
   readonly implementation: Implementation;
@@ -34,5 +30,7 @@ export interface Contender {
    * nothing to compare with.
    */
   check(): Promise<Outcome<number | null>>;
+  /** Collective: a traced run, explained; null for those of which none is wanted. */
+  trace(exchange: Exchange): Promise<Outcome<Traced | null>>;
   release(): void;
 }

@@ -4,6 +4,7 @@ import { type BenchRow, deviation, mean } from "./bench-row.ts";
 import { type BenchProblem, flops, isBlock } from "./bench-problem.ts";
 import { labelOf } from "./implementation-label.ts";
 import type { Machine } from "./machine.ts";
+import { exposedText } from "./traced-run.ts";
 
 type Cell = string | number | boolean | null;
 
@@ -35,6 +36,12 @@ const columns: readonly (readonly [name: string, cell: (row: BenchRow, machine: 
   ["speedup over serial", ({ figures }) => figures?.overSerial ?? null],
   ["speedup over PyTorch", ({ figures }) => figures?.overPyTorch ?? null],
   ["bound of the speedup over PyTorch", ({ figures }) => figures?.boundOverPyTorch ?? null],
+  ["time over the floor", ({ figures }) => figures?.overFloor ?? null],
+  ["part of PyTorch beyond the floor removed", ({ figures }) => figures?.removed ?? null],
+  ["GEMMs (ms)", ({ traced }) => traced?.kernels.gemms ?? null],
+  ["attention (ms)", ({ traced }) => traced?.kernels.attention ?? null],
+  ["other kernels (ms)", ({ traced }) => traced?.kernels.others ?? null],
+  ["exposed", ({ traced }) => exposedText(traced)],
   ["Bandwidth (GB/s)", ({ figures }) => figures?.gigabytesPerSecond ?? null],
   ["host_time (us)", ({ hostMicroseconds }) => hostMicroseconds],
   ["host_time in a row (us)", ({ hostInRowMicroseconds }) => hostInRowMicroseconds],

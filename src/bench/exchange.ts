@@ -1,6 +1,6 @@
 /** Lets ranks agree on the result of a contender: all receive the numbers of all ranks, or the first failure. */
 import type { World } from "../launch/join-world.ts";
-import type { Outcome } from "./contender.ts";
+import type { Outcome } from "./outcome.ts";
 
 /** Every rank's numbers, in rank order. A failure on one rank is a failure on all. */
 export type Exchange = (own: Outcome<readonly number[]>) => Promise<Outcome<readonly (readonly number[])[]>>;

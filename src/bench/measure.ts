@@ -4,9 +4,11 @@
  * times are those of the slowest rank.
  */
 import { at } from "../support/invariant.ts";
-import type { Contender, Outcome, Timing } from "./contender.ts";
+import type { Contender, Timing } from "./contender.ts";
+import type { Outcome } from "./outcome.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Implementation } from "./implementation.ts";
+import type { Traced } from "./traced-run.ts";
 
 export interface MeasureOptions {
   readonly iterations: number;
@@ -32,6 +34,8 @@ export interface Times {
   readonly hostInRowMicroseconds: readonly number[] | null;
   /** The largest error of all ranks over its bound; null if not requested. */
   readonly partOfBound: number | null;
+  /** Null for contenders whose runs are not traced. */
+  readonly traced: Traced | null;
 }
 
 /**
@@ -57,6 +61,7 @@ export async function measure(
     timings: [],
     hostInRow: null,
     partOfBound: null,
+    traced: null,
     failure: null,
   }));
   for (const entry of entries) {
@@ -75,6 +80,7 @@ export async function measure(
     }
   }
   for (const entry of entries) await timeRows(entry, exchange);
+  for (const entry of entries) await traceEntry(entry, exchange);
   return entries.map((entry) => {
     const { implementation, note } = entry.contender;
     return { implementation, note, result: resultOf(entry) };
@@ -86,6 +92,7 @@ interface Entry {
   timings: readonly Timing[];
   hostInRow: readonly number[] | null;
   partOfBound: number | null;
+  traced: Traced | null;
   failure: string | null;
 }
 
@@ -133,7 +140,14 @@ async function validateEntry(entry: Entry, exchange: Exchange): Promise<void> {
   else if (!all.value.flat().includes(unchecked)) entry.partOfBound = Math.max(...all.value.flat());
 }
 
-function resultOf({ timings, hostInRow, partOfBound, failure }: Entry): Outcome<Times> {
+async function traceEntry(entry: Entry, exchange: Exchange): Promise<void> {
+  if (entry.failure !== null) return;
+  const traced = await entry.contender.trace(exchange);
+  // The times stand without it.
+  if (traced.kind === "done") entry.traced = traced.value;
+}
+
+function resultOf({ timings, hostInRow, partOfBound, traced, failure }: Entry): Outcome<Times> {
   if (failure !== null) return { kind: "failed", why: failure };
   const host = timings.map(({ hostMicroseconds }) => hostMicroseconds).filter((each) => each !== null);
   return {
@@ -143,6 +157,7 @@ function resultOf({ timings, hostInRow, partOfBound, failure }: Entry): Outcome<
       hostMicroseconds: host.length === timings.length ? host : null,
       hostInRowMicroseconds: hostInRow,
       partOfBound,
+      traced,
     },
   };
 }

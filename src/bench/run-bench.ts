@@ -3,7 +3,8 @@
  * contenders of a problem take turns.
  */
 import { DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
-import type { Contender, Outcome } from "./contender.ts";
+import type { Contender } from "./contender.ts";
+import type { Outcome } from "./outcome.ts";
 import type { Ask } from "./block/block-reference.ts";
 import { benchRows, type BenchRow } from "./bench-row.ts";
 import type { BenchPlan } from "./bench-plan.ts";
@@ -15,7 +16,7 @@ import { matmulWorkload } from "./braid/matmul-workload.ts";
 import { blockWorkload } from "./block/block-workload.ts";
 import { measure, type Measured } from "./measure.ts";
 import { prepareOwn } from "./braid/own-contender.ts";
-import { peerContender, type PeerImplementation, setUpPeer } from "./torch/peer-contender.ts";
+import { type PeerAbility, peerContender, type PeerImplementation, setUpPeer } from "./torch/peer-contender.ts";
 import type { Places } from "./braid/places.ts";
 import { type BenchProblem, isBlock, sizeText } from "./bench-problem.ts";
 import type { OwnImplementation, Ready, Workload } from "./workload.ts";
@@ -61,8 +62,7 @@ export async function runBench(plan: BenchPlan, host: BenchHost): Promise<readon
 
 interface ReadyPeer {
   readonly peer: TorchPeer;
-  /** Its names of the implementations that it has for the problem. */
-  readonly names: readonly string[];
+  readonly ability: PeerAbility;
 }
 
 /** Collective: PyTorch's process, set up for one problem at the first call. */
@@ -73,8 +73,9 @@ function oncePeer({ peer: start, exchange }: BenchHost, setup: Workload["setup"]
   const make = async (): Promise<Outcome<ReadyPeer>> => {
     const peer = await start();
     if (peer.kind === "failed") return peer;
-    const names = await setUpPeer(peer.value, setup(), exchange);
-    return names.kind === "failed" ? names : { kind: "done", value: { peer: peer.value, names: names.value } };
+    const ability = await setUpPeer(peer.value, setup(), exchange);
+    if (ability.kind === "failed") return ability;
+    return { kind: "done", value: { peer: peer.value, ability: ability.value } };
   };
   return () => (ready ??= make());
 }
@@ -156,11 +157,11 @@ async function addPeers(
   };
   const ready = await start();
   if (ready.kind === "failed") return without(ready.why);
-  const { peer, names } = ready.value;
+  const { peer, ability } = ready.value;
   const missing: Measured[] = [];
   for (const implementation of peers) {
-    const contender = peerContender(implementation, peer);
-    if (names.includes(contender.name)) contenders.push(contender);
+    const contender = peerContender(implementation, peer, ability);
+    if (ability.impls.includes(contender.name)) contenders.push(contender);
     else if (implementation.asked) {
       const why = `not available here for ${primitive}`;
       missing.push({ implementation, note: null, result: { kind: "failed", why } });

@@ -6,8 +6,9 @@ import type { Prepared } from "../backends/backend.ts";
 import type { Program } from "../commands/program.ts";
 import type { Target } from "../compile/compile.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
-import type { Outcome } from "./contender.ts";
+import type { Outcome } from "./outcome.ts";
 import type { Implementation } from "./implementation.ts";
+import type { TracingOptions } from "./traced-run.ts";
 
 export type OwnImplementation = Extract<Implementation, { readonly kind: "braid" }>;
 
@@ -27,6 +28,8 @@ export interface PlannedProgram {
 
 /** A Program with its inputs and the check of its results. */
 export interface Ready extends PlannedProgram {
+  /** How its run is to be explained; null if it is not. */
+  readonly tracing: Pick<TracingOptions, "profile" | "serial"> | null;
   /** The bytes of input number `position` on a device. */
   readonly input: (position: number, rank: number) => Uint8Array;
   /** The largest error over its bound, for the outputs of these ranks; null if there is nothing to compare with. */

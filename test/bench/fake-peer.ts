@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import process from "node:process";
 
 interface Request {
-  readonly do: "setup" | "run" | "row" | "validate" | "exit";
+  readonly do: "setup" | "run" | "row" | "validate" | "kernels" | "exit";
   readonly impl: "compute-only" | "nccl" | "async-tp";
   readonly runs: number;
 }
@@ -47,8 +47,9 @@ async function main(): Promise<void> {
   for await (const line of createInterface({ input: process.stdin })) {
     const request = JSON.parse(line) as Request;
     if (request.do === "exit") break;
-    if (request.do === "setup") answer({ impls: Object.keys(times) });
+    if (request.do === "setup") answer({ impls: Object.keys(times), kernels: true });
     else if (request.do === "row") row(request);
+    else if (request.do === "kernels") answer({ kernels: [1, 0.5, 0.25] });
     else if (request.do === "validate") answer({ error: 0.5, bound: 2 });
     else run(request);
   }

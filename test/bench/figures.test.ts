@@ -2,6 +2,7 @@
 import pc from "picocolors";
 import { describe, expect, it } from "vitest";
 import { benchRows, quantile } from "../../src/bench/bench-row.ts";
+import type { BenchProblem } from "../../src/bench/bench-problem.ts";
 import { csvText } from "../../src/bench/csv.ts";
 import { parseImplementations } from "../../src/bench/implementation.ts";
 import type { Measured } from "../../src/bench/measure.ts";
@@ -13,7 +14,7 @@ import { at } from "../../src/support/invariant.ts";
 const large: Problem = { primitive: "tp-columnwise", m: 32_768, n: 8192, k: 16_384, dtype: "bfloat16", devices: 8 };
 
 function timed(name: string, ...milliseconds: readonly number[]): Measured {
-  const unknown = { hostMicroseconds: null, hostInRowMicroseconds: null, partOfBound: null };
+  const unknown = { hostMicroseconds: null, hostInRowMicroseconds: null, partOfBound: null, traced: null };
   const result = { kind: "done", value: { milliseconds, ...unknown } } as const;
   return { implementation: at(parseImplementations(name, "test"), 0), note: null, result };
 }
@@ -89,6 +90,52 @@ describe("figures", () => {
   });
 });
 
+describe("a block", () => {
+  const block: BenchProblem = {
+    primitive: "block",
+    model: "llama-3-8b",
+    cut: "tp-sp",
+    pass: "forward",
+    dtype: "bfloat16",
+    devices: 2,
+  };
+  const times = [timed("compute-only", 10), timed("serial", 14), timed("braid", 11), timed("torch-nccl-compile", 15)];
+
+  it("has its time over the floor, and the part of PyTorch's beyond it that is saved", () => {
+    const rows = benchRows(block, [...times, timed("torch-nccl", 16)]);
+    const figures = (name: string) => rows.find((row) => row.name === name)?.figures;
+    expect(figures("braid")).toMatchObject({ overFloor: 1.1, removed: (15 - 11) / (15 - 10), overPyTorch: 15 / 11 });
+    expect(figures("compute-only")).toMatchObject({ overFloor: null, removed: null });
+    expect(figures("torch-nccl")?.removed).toBeCloseTo(-0.2, 12);
+    // Four times 33.5 MB come in: 0.363 ms at 370 GB/s.
+    const bytes = (4 * 8192 * 4096) / 370e6;
+    const linkBound = benchRows(block, [timed("compute-only", 0.1), timed("braid", 1)]);
+    expect(linkBound[1]?.figures?.overFloor).toBeCloseTo(1 / bytes, 12);
+    expect(benchRows(large, times)[2]?.figures).toMatchObject({ overFloor: null, removed: null });
+  });
+
+  it("has a line for where the time goes, and the greatest causes of exposed communication", () => {
+    const exposed = ["not in a loop", "latency", "host", "sums", "reuse"].map((because, i) => ({
+      because,
+      milliseconds: 0.5 - i / 10,
+    }));
+    const kernels = { gemms: 7.25, attention: 1.5, others: 0.25 };
+    const traced = { ...timed("braid", 11) };
+    const result = traced.result;
+    if (result.kind !== "done") throw new Error("timed");
+    const rows = benchRows(block, [
+      { ...traced, result: { ...result, value: { ...result.value, traced: { kernels, exposed } } } },
+    ]);
+    const table = resultsText(rows, pc.createColors(false));
+    expect(table).toContain(
+      "\nbraid: GEMMs 7.250 ms, attention 1.500, others 0.2500; exposed: not in a loop 0.500 ms, latency 0.400 ms, host 0.300 ms, sums 0.200 ms\n",
+    );
+    expect(table).not.toContain("reuse");
+    expect(csvText(rows, { device: "GPU" })).toContain("reuse 0.100 ms");
+    expect(csvText(rows, { device: "GPU" })).toContain(",block,llama-3-8b,tp-sp,forward,");
+  });
+});
+
 describe("the part of what is possible", () => {
   const milliseconds = (problem: Problem, ...times: readonly (readonly [string, number])[]) =>
     benchRows(
@@ -142,7 +189,13 @@ describe("the host's time", () => {
     note: null,
     result: {
       kind: "done",
-      value: { milliseconds: [1, 1, 1], hostMicroseconds: [30, 22, 21], hostInRowMicroseconds, partOfBound: null },
+      value: {
+        milliseconds: [1, 1, 1],
+        hostMicroseconds: [30, 22, 21],
+        hostInRowMicroseconds,
+        partOfBound: null,
+        traced: null,
+      },
     },
   });
   const rows = benchRows({ ...large, m: 64 }, [told("braid", [13, 9, 8]), told("serial", null)]);

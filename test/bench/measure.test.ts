@@ -29,6 +29,7 @@ function contender(name: string, log: string[], milliseconds: (run: number) => n
       return { kind: "done", value: run++ };
     },
     check: async () => ({ kind: "done", value: 0.25 }),
+    trace: async () => ({ kind: "done", value: null }),
     release: () => {},
   };
 }
@@ -51,9 +52,13 @@ describe("measure", () => {
           hostMicroseconds: milliseconds.map((time) => 2 * time),
           hostInRowMicroseconds: [12, 13, 14],
           partOfBound: 0.25,
+          traced: null,
         },
       },
-      { kind: "done", value: { milliseconds, hostMicroseconds: null, hostInRowMicroseconds: null, partOfBound: 0.25 } },
+      {
+        kind: "done",
+        value: { milliseconds, hostMicroseconds: null, hostInRowMicroseconds: null, partOfBound: 0.25, traced: null },
+      },
     ]);
   });
 

@@ -30,6 +30,8 @@ async function withPeer<T>(manner: string, use: (peer: TorchPeer) => Promise<T>,
   }
 }
 
+const ability = { impls: [], tellsKernels: true } as const;
+
 function asked(name: PeerImplementation["name"]): PeerImplementation {
   return { kind: "peer", name, said: "", asked: true };
 }
@@ -40,13 +42,17 @@ describe("PyTorch's process", () => {
       expect(peer.ready).toMatchObject({ ready: 1, torch: "fake" });
       expect(await setUpPeer(peer, { ...problem, seed: 0 }, exchangeAlone)).toEqual({
         kind: "done",
-        value: ["compute-only", "nccl", "async-tp"],
+        value: { impls: ["compute-only", "nccl", "async-tp"], tellsKernels: true },
       });
-      const contender = peerContender(asked("torch-nccl"), peer);
+      const contender = peerContender(asked("torch-nccl"), peer, ability);
       const timing = { milliseconds: 3 * 1.1, hostMicroseconds: 30 * 1.1 };
       expect(await contender.turn(2)).toEqual({ kind: "done", value: [timing, timing] });
       expect(await contender.row(20)).toEqual({ kind: "done", value: (10 * (3 * 1.1)) / 20 });
       expect(await contender.check()).toEqual({ kind: "done", value: 0.25 });
+      const kernels = { gemms: 1, attention: 0.5, others: 0.25 };
+      expect(await contender.trace(exchangeAlone)).toEqual({ kind: "done", value: { kernels, exposed: null } });
+      const silent = peerContender(asked("torch-nccl"), peer, { ...ability, tellsKernels: false });
+      expect(await silent.trace(exchangeAlone)).toEqual({ kind: "done", value: null });
     });
   });
 
@@ -59,11 +65,11 @@ describe("PyTorch's process", () => {
 
   it("may refuse one contender and go on with others", async () => {
     await withPeer("refusing", async (peer) => {
-      expect(await peerContender(asked("torch-async-tp"), peer).turn(1)).toEqual({
+      expect(await peerContender(asked("torch-async-tp"), peer, ability).turn(1)).toEqual({
         kind: "failed",
         why: "RuntimeError: no symmetric memory",
       });
-      expect(await peerContender(asked("torch-nccl"), peer).turn(1)).toMatchObject({ kind: "done" });
+      expect(await peerContender(asked("torch-nccl"), peer, ability).turn(1)).toMatchObject({ kind: "done" });
     });
   });
 
@@ -71,7 +77,7 @@ describe("PyTorch's process", () => {
     await withPeer(
       "silent",
       async (peer) => {
-        const contender = peerContender(asked("torch-nccl"), peer);
+        const contender = peerContender(asked("torch-nccl"), peer, ability);
         const silence = { kind: "failed", why: "no answer within 0.3 s" };
         expect(await contender.turn(1)).toEqual(silence);
         expect(await contender.check()).toEqual(silence);
@@ -82,7 +88,7 @@ describe("PyTorch's process", () => {
 
   it("may answer nonsense", async () => {
     await withPeer("odd", async (peer) => {
-      const contender = peerContender(asked("torch-nccl"), peer);
+      const contender = peerContender(asked("torch-nccl"), peer, ability);
       const why = (answer: string): string => `an answer that cannot be parsed: ${answer}`;
       expect(await contender.turn(1)).toEqual({ kind: "failed", why: why('{"ms":"soon"}') });
       expect(await contender.row(1)).toEqual({ kind: "failed", why: why('{"host_us":"soon"}') });

@@ -3,7 +3,7 @@
  * of the problem.
  */
 import { Buffer } from "node:buffer";
-import type { Outcome } from "../contender.ts";
+import type { Outcome } from "../outcome.ts";
 import { numbersOf } from "../torch/peer-contender.ts";
 import type { PeerAnswer } from "../torch/torch-peer.ts";
 import { parametersOf } from "./block-layers.ts";

@@ -1,4 +1,6 @@
 /** A transformer block as a workload. */
+import type { Program } from "../../commands/program.ts";
+import { serialOf } from "../../explain/explain.ts";
 import { shapeOf } from "../../ir/sizes.ts";
 import { at } from "../../support/invariant.ts";
 import type { Setting, Workload } from "../workload.ts";
@@ -6,11 +8,18 @@ import { createBlockMatrices } from "./block-matrices.ts";
 import type { BlockProblem } from "./block-problem.ts";
 import { type Ask, blockSetup } from "./block-reference.ts";
 import { createBlockCheck } from "./check-block.ts";
+import { wholeBlock } from "./block-fusion.ts";
 import { planBlock } from "./plan-block.ts";
 
 /** `ask`: PyTorch's process, which checks results of large blocks. */
 export function blockWorkload(problem: BlockProblem, setting: Setting, seed: number, ask: Ask): Workload {
   const matrices = createBlockMatrices(seed);
+  let serial: Program | null = null;
+  const serialProgram = (): Program | null => {
+    const { devices } = problem;
+    serial ??= serialOf(wholeBlock(problem, 1).fusion, { devices, on: setting.on })?.program ?? null;
+    return serial;
+  };
   const check = createBlockCheck(problem, matrices, ask);
   return {
     plan: (implementation) => {
@@ -20,6 +29,10 @@ export function blockWorkload(problem: BlockProblem, setting: Setting, seed: num
         implementation,
         program,
         reason,
+        tracing: {
+          profile: setting.profile,
+          serial: block.form === "whole" && setting.profile !== null ? serialProgram() : null,
+        },
         input: (position, rank) => {
           const tensor = at(signature.tensors, at(signature.inputs, position));
           return matrices.part(at(block.inputs, position), tensor, shapeOf(tensor, sizes), rank);

@@ -14,7 +14,7 @@ import { evaluateFusion, evaluateValues, type OracleResult } from "../../oracle/
 import { areBoundsWide, compareNorms, inDouble, toDouble } from "../../oracle/norms.ts";
 import { wholeSample } from "../../oracle/sample/sample.ts";
 import { at } from "../../support/invariant.ts";
-import type { Outcome } from "../contender.ts";
+import type { Outcome } from "../outcome.ts";
 import type { BlockForm, BlockFusion } from "./block-fusion.ts";
 import type { BlockMatrices } from "./block-matrices.ts";
 import { blockFlops, type BlockProblem } from "./block-problem.ts";

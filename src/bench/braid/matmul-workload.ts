@@ -1,7 +1,7 @@
 /** A primitive of one GEMM as a workload. */
 import type { Prepared } from "../../backends/backend.ts";
 import { invariant } from "../../support/invariant.ts";
-import type { Outcome } from "../contender.ts";
+import type { Outcome } from "../outcome.ts";
 import type { Problem } from "../primitives.ts";
 import { checkSamples } from "../sampled-check.ts";
 import type { Setting, Workload } from "../workload.ts";
@@ -17,6 +17,7 @@ export function matmulWorkload(problem: Problem, setting: Setting, matrices: Mat
       const planned = planOwn(implementation, problem, setting);
       return {
         ...planned,
+        tracing: null,
         input: (position, rank) => inputs(planned.layout, position, rank),
         check: async (prepared, ranks) => checkOutputs(planned, prepared, ranks, matrices),
       };

@@ -1,6 +1,7 @@
 /** Braid's implementations as contenders. Inputs are written once, before the first run. */
 import type { Group, Prepared } from "../../backends/backend.ts";
 import type { Contender, Timing } from "../contender.ts";
+import { traceRun } from "../traced-run.ts";
 import type { Ready } from "../workload.ts";
 
 export interface Place {
@@ -38,6 +39,10 @@ export async function prepareOwn(ready: Ready, place: Place): Promise<Contender>
       return { kind: "done", value: hostMilliseconds === undefined ? null : (1000 * hostMilliseconds) / runs };
     },
     check: () => ready.check(prepared, place.ranks),
+    trace: async (exchange) => {
+      if (ready.tracing === null) return { kind: "done", value: null };
+      return traceRun({ program, prepared, ...place, ...ready.tracing }, exchange);
+    },
     release: () => prepared.release(),
   };
 }

@@ -2,28 +2,36 @@
  * A contender that runs in a Python process. The process times its iterations by CUDA events after a barrier of its own
  * world.
  */
-import type { Contender, Outcome, Timing } from "../contender.ts";
+import type { Contender, Timing } from "../contender.ts";
+import type { Outcome } from "../outcome.ts";
 import type { Exchange } from "../exchange.ts";
 import { type Implementation, peerImplementations } from "../implementation.ts";
+import type { Traced } from "../traced-run.ts";
 import type { PeerAnswer, TorchPeer } from "./torch-peer.ts";
 
 export type PeerImplementation = Extract<Implementation, { readonly kind: "peer" }>;
 
-/**
- * Collective: the implementations that the process supports for a problem, which `setup` describes; failed if it cannot
- * set the problem up.
- */
+/** Collective: sets the process up for a problem, which `setup` describes. */
 export async function setUpPeer(
   peer: TorchPeer,
   setup: Readonly<Record<string, unknown>>,
   exchange: Exchange,
-): Promise<Outcome<readonly string[]>> {
+): Promise<Outcome<PeerAbility>> {
   const answer = await peer.ask({ do: "setup", ...setup });
   const names = answer.kind === "done" ? answer.value["impls"] : null;
   const own: Outcome<readonly number[]> = answer.kind === "failed" ? answer : { kind: "done", value: [] };
   const agreed = await exchange(own);
   if (agreed.kind === "failed") return agreed;
-  return { kind: "done", value: Array.isArray(names) ? names.filter((name) => typeof name === "string") : [] };
+  const impls = Array.isArray(names) ? names.filter((name) => typeof name === "string") : [];
+  return { kind: "done", value: { impls, tellsKernels: answer.kind === "done" && answer.value["kernels"] === true } };
+}
+
+/** What the process has for a problem. */
+export interface PeerAbility {
+  /** Its names of implementations. */
+  readonly impls: readonly string[];
+  /** Whether it sums the times of their kernels. */
+  readonly tellsKernels: boolean;
 }
 
 export interface PeerContender extends Contender {
@@ -31,7 +39,11 @@ export interface PeerContender extends Contender {
   readonly name: string;
 }
 
-export function peerContender(implementation: PeerImplementation, peer: TorchPeer): PeerContender {
+export function peerContender(
+  implementation: PeerImplementation,
+  peer: TorchPeer,
+  { tellsKernels }: PeerAbility,
+): PeerContender {
   const impl = peerImplementations[implementation.name];
   return {
     implementation,
@@ -40,6 +52,10 @@ export function peerContender(implementation: PeerImplementation, peer: TorchPee
     turn: async (runs) => readTimings(await peer.ask({ do: "run", impl, runs }), runs),
     row: async (runs) => readRow(await peer.ask({ do: "row", impl, runs })),
     check: async () => readCheck(await peer.ask({ do: "validate", impl })),
+    trace: async (exchange) => {
+      if (!tellsKernels) return { kind: "done", value: null };
+      return readTraced(await peer.ask({ do: "kernels", impl }), exchange);
+    },
     release: () => {},
   };
 }
@@ -73,6 +89,18 @@ function readCheck(answer: Outcome<PeerAnswer>): Outcome<number | null> {
   if (typeof unchecked === "string") return { kind: "done", value: null };
   if (typeof error !== "number" || typeof bound !== "number") return odd(answer.value);
   return { kind: "done", value: error === 0 ? 0 : error / bound };
+}
+
+/** The slowest rank's. */
+async function readTraced(answer: Outcome<PeerAnswer>, exchange: Exchange): Promise<Outcome<Traced>> {
+  const own: Outcome<readonly number[]> =
+    answer.kind === "failed" ? answer : { kind: "done", value: numbersOf(answer.value["kernels"]) };
+  const all = await exchange(own);
+  if (all.kind === "failed") return all;
+  const [gemms = NaN, attention = NaN, others = NaN] = [0, 1, 2].map((i) =>
+    Math.max(...all.value.map((rank) => rank[i] ?? NaN)),
+  );
+  return { kind: "done", value: { kernels: { gemms, attention, others }, exposed: null } };
 }
 
 export function numbersOf(value: unknown): readonly number[] {

@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import type { Outcome } from "../contender.ts";
+import type { Outcome } from "../outcome.ts";
 
 export interface PeerOptions {
   /** Program and arguments. */

@@ -5,6 +5,7 @@ import type { Colors } from "../terminal/terminal.ts";
 import { boundGigabytesPerSecond, type BenchRow, type Figures } from "../../bench/bench-row.ts";
 import { sizeText } from "../../bench/bench-problem.ts";
 import { at } from "../../support/invariant.ts";
+import { exposedText } from "../../bench/traced-run.ts";
 import { labelOf } from "../../bench/implementation-label.ts";
 
 const columns = [
@@ -15,6 +16,8 @@ const columns = [
   "of compute",
   "hidden",
   "of PyTorch",
+  "of floor",
+  "removed",
   "GB/s",
   "host [us]",
   "of bound",
@@ -49,8 +52,21 @@ function tableOf(rows: readonly BenchRow[], colors: Colors): readonly string[] {
       shortened(row.failure) ?? (row.source === "measured" ? (row.name === "braid" ? row.note : null) : row.source);
     return words === null ? [] : [`${row.source === "measured" ? labelOf(row) : `* ${row.name}`}: ${words}`];
   });
-  return [...trimmedLines(table.toString()), ...notes];
+  return [...trimmedLines(table.toString()), ...notes, ...rows.flatMap(tracedLines)];
 }
+
+/** Where the time of kernels goes, and why communication is exposed. */
+function tracedLines(row: BenchRow): readonly string[] {
+  const { traced } = row;
+  if (traced === null) return [];
+  const { gemms, attention, others } = traced.kernels;
+  const times = `GEMMs ${significant(gemms)} ms, attention ${significant(attention)}, others ${significant(others)}`;
+  const exposed = exposedText({ ...traced, exposed: traced.exposed?.slice(0, mostCauses) ?? null });
+  return [`${labelOf(row)}: ${times}${exposed === null ? "" : `; exposed: ${exposed}`}`];
+}
+
+/** In the table; the CSV has all. */
+const mostCauses = 4;
 
 /** The first line and the last line, which is the reason in a Python stack. The CSV has the whole text. */
 function shortened(failure: string | null): string | null {
@@ -65,7 +81,8 @@ function cells(row: BenchRow, colors: Colors): string[] {
   const label = source === "measured" ? labelOf(row) : `${row.name} *`;
   if (figures === null)
     return [label, failure === null ? none : colors.red("failed"), ...columns.slice(2).map(() => none)];
-  const { median, spread, teraflops, gigabytesPerSecond, computeShare, hidden, overPyTorch } = figures;
+  const { median, spread, teraflops, gigabytesPerSecond, computeShare, hidden, overPyTorch, overFloor, removed } =
+    figures;
   return [
     label,
     significant(median),
@@ -74,6 +91,8 @@ function cells(row: BenchRow, colors: Colors): string[] {
     optional(computeShare, percent),
     optional(hidden, percent),
     optional(overPyTorch, (value) => `${value.toFixed(2)}x`),
+    optional(overFloor, (value) => `${value.toFixed(3)}x`),
+    optional(removed, percent),
     optional(gigabytesPerSecond, significant),
     hostText(row),
     optional(partOfBound, (value) => (value <= 1 ? percent(value) : colors.red("WRONG"))),
