@@ -9,7 +9,15 @@ import type { Progress } from "../../machine/execution.ts";
 import { at } from "../../support/invariant.ts";
 import type { AddressSpace } from "../cpu/address-space.ts";
 import type { OutsideRun } from "../cpu/threads/outside.ts";
-import { abortSchedule, allDone, isOver, releaseRun, type Scheduler, wakeQueue } from "../cpu/threads/scheduler.ts";
+import {
+  abortSchedule,
+  allDone,
+  isOver,
+  onlyHeld,
+  releaseRun,
+  type Scheduler,
+  wakeQueue,
+} from "../cpu/threads/scheduler.ts";
 import type { MessageNumber, SharedBytes } from "./mpi-messages.ts";
 import type { Channel } from "./split/channel.ts";
 import { runEnds, tags } from "./tags.ts";
@@ -42,7 +50,7 @@ interface End {
 }
 
 const nothing = new Uint8Array(new SharedArrayBuffer(0));
-/** Milliseconds without progress after which the agent leaves the core to others for a millisecond at a time. */
+/** Milliseconds without progress after which the agent leaves the core to its workers for a millisecond at a time. */
 const eager = 1;
 /** Milliseconds for the news of a failure to leave. */
 const farewell = 300;
@@ -66,7 +74,7 @@ export function createAgent(transport: Transport, work: AgentWork): OutsideRun {
   return { run: (scheduler) => run(scheduler).catch((error: unknown) => given(error, scheduler)) };
 
   async function run(scheduler: Scheduler): Promise<Diagnostic | null> {
-    const sending = new Set<MessageNumber>();
+    const sending = new Map<MessageNumber, Channel | null>();
     const receiving = new Map<MessageNumber, () => void>();
     const left = new Map(asked.map(({ channel }) => [channel.id, channel.count]));
     const expected = new Map(arriving.map(({ channel }) => [channel.id, channel.count]));
@@ -74,7 +82,7 @@ export function createAgent(transport: Transport, work: AgentWork): OutsideRun {
     const said: { failure: number | null; own: boolean } = { failure: null, own: false };
     const send = (end: End): void => {
       end.data?.pack();
-      sending.add(transport.send(end.data?.bytes ?? nothing, end.channel.to, tagOf(end.channel)));
+      sending.set(transport.send(end.data?.bytes ?? nothing, end.channel.to, tagOf(end.channel)), end.channel);
     };
     const signal = (slot: number): void => {
       if (Atomics.compareExchange(state, slotWord(slot), 0, 1) !== 0) slotRaisedTwice(work.program, slot);
@@ -95,9 +103,10 @@ export function createAgent(transport: Transport, work: AgentWork): OutsideRun {
     };
     const tell = (outcome: number): void => {
       said.own = true;
-      for (const process of others) sending.add(transport.send(word(outcome), process, tags.runEnd));
+      for (const process of others) sending.set(transport.send(word(outcome), process, tags.runEnd), null);
     };
-    for (const end of arriving) if (end.channel.count > 0) receive(end);
+    let unready: readonly End[] = arriving.filter(({ channel }) => channel.ready !== null);
+    for (const end of arriving) if (end.channel.count > 0 && end.channel.ready === null) receive(end);
     for (const [process, bytes] of ends) {
       receiving.set(transport.receive(bytes, process, tags.runEnd), () => {
         if (bytes[0] === runEnds.failed) said.failure ??= process;
@@ -109,6 +118,8 @@ export function createAgent(transport: Transport, work: AgentWork): OutsideRun {
       let moved = false;
       for (const number of transport.completed()) {
         moved = true;
+        const left = sending.get(number)?.sent ?? null;
+        if (left !== null) signal(left);
         sending.delete(number);
         receiving.get(number)?.();
         receiving.delete(number);
@@ -120,6 +131,17 @@ export function createAgent(transport: Transport, work: AgentWork): OutsideRun {
         left.set(id, more - 1);
         moved = true;
         send(end);
+      }
+      if (unready.length > 0) {
+        const isReady = ({ channel: { ready } }: End): boolean =>
+          ready !== null && Atomics.compareExchange(state, slotWord(ready), 1, 0) === 1;
+        const still = unready.filter((end) => {
+          if (!isReady(end)) return true;
+          receive(end);
+          return false;
+        });
+        moved ||= still.length < unready.length;
+        unready = still;
       }
       if (said.failure !== null) {
         abortSchedule(scheduler);
@@ -137,7 +159,7 @@ export function createAgent(transport: Transport, work: AgentWork): OutsideRun {
         return null;
       }
       if (moved) quietSince = performance.now();
-      await (performance.now() - quietSince < eager ? nextTurn() : aMillisecond());
+      await (performance.now() - quietSince < eager || onlyHeld(scheduler) ? nextTurn() : aMillisecond());
     }
   }
 }
@@ -149,7 +171,7 @@ function given(error: unknown, scheduler: Scheduler): Diagnostic | null {
   throw error;
 }
 
-async function flushed(transport: Transport, sending: Set<MessageNumber>): Promise<void> {
+async function flushed(transport: Transport, sending: Map<MessageNumber, unknown>): Promise<void> {
   const deadline = performance.now() + farewell;
   while (sending.size > 0 && performance.now() < deadline) {
     for (const number of transport.completed()) sending.delete(number);

@@ -144,6 +144,11 @@ export function allDone({ shared, queueCount }: Scheduler): boolean {
   return Atomics.load(shared, words.done) === queueCount;
 }
 
+/** Whether a held run has nothing to do until something outside happens. */
+export function onlyHeld({ shared }: Scheduler): boolean {
+  return Atomics.load(shared, words.active) === 1;
+}
+
 /** Ends the hold of a run that began as held. */
 export function releaseRun(scheduler: Scheduler): void {
   deactivate(scheduler);

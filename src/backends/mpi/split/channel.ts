@@ -16,6 +16,10 @@ export interface Channel {
   readonly count: number;
   /** Read by the sender, and written by the receiver: of one shape and dtype. Null for a message without data. */
   readonly payload: Payload | null;
+  /** Signalled in the sending process when a message has left, so that its source may change; null for none. */
+  readonly sent: SlotId | null;
+  /** The slot whose signal lets a message arrive, because its destination is in use before; null for any time. */
+  readonly ready: SlotId | null;
   /** Signalled when a message has arrived. */
   readonly slots: readonly SlotId[];
   /** The channel whose message answers; null for none. */

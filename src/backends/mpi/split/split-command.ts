@@ -77,10 +77,22 @@ function fetch(growing: GrowingProgram, rank: number, stream: Command["stream"],
       raise: null,
       count: 1,
       payload,
+      sent: null,
+      ready: null,
       slots: [arrived],
       reply: null,
     });
-    growing.addChannel({ from: own, to: other, raise: asks, count: 1, payload: null, slots: [], reply });
+    growing.addChannel({
+      from: own,
+      to: other,
+      raise: asks,
+      count: 1,
+      payload: null,
+      sent: null,
+      ready: null,
+      slots: [],
+      reply,
+    });
     return [asks, arrived];
   });
 }
@@ -97,10 +109,22 @@ function put(growing: GrowingProgram, rank: number, stream: Command["stream"], m
       raise: null,
       count: 1,
       payload: null,
+      sent: null,
+      ready: null,
       slots: [arrived],
       reply: null,
     });
-    growing.addChannel({ from: own, to: other, raise: ready, count: 1, payload, slots: [], reply });
+    growing.addChannel({
+      from: own,
+      to: other,
+      raise: ready,
+      count: 1,
+      payload,
+      sent: null,
+      ready: null,
+      slots: [],
+      reply,
+    });
     return [ready, arrived];
   });
 }

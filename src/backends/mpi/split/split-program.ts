@@ -102,6 +102,16 @@ function addSignals({ program, processOf, addChannel }: GrowingProgram): void {
   for (const { id, signaller, waiter } of program.slots) {
     const [from, to] = [at(processOf, signaller), at(processOf, waiter)];
     if (from === to) continue;
-    addChannel({ from, to, raise: id, count: counts.get(id) ?? 0, payload: null, slots: [id], reply: null });
+    addChannel({
+      from,
+      to,
+      raise: id,
+      count: counts.get(id) ?? 0,
+      payload: null,
+      sent: null,
+      ready: null,
+      slots: [id],
+      reply: null,
+    });
   }
 }

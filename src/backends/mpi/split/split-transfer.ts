@@ -1,12 +1,14 @@
 /**
- * A transfer between processes as copies, signals and messages. A participant copies what others need of its input into
- * boxes, so that it need not wait for them; they read the boxes, or receive them, and make their outputs in team order,
- * by the moves of the machine.
+ * A transfer between processes as copies, signals and messages. Messages to other processes leave from the participant's
+ * input, which stays as it is until they have left. Ranks of its own process read a box, into which it copies. Whoever
+ * receives makes its output in team order, by the moves of the machine; where one message is the whole move, it arrives
+ * in the output at once.
  *
  *     Allreduce      ->      copy input -> box; signals;      waits;  combine inputs and boxes -> output
+ *     Allgather      ->      signals;                         waits
  */
 import type { Command, SlotId } from "../../../commands/command.ts";
-import type { LinkedTransfer } from "../../../commands/program.ts";
+import type { LinkedTransfer, Participant } from "../../../commands/program.ts";
 import { isEmpty, operandOf, refOf, type View } from "../../../commands/view.ts";
 import { copyChains, type Move, movesTo } from "../../../machine/transfers/moves.ts";
 import { at, invariant } from "../../../support/invariant.ts";
@@ -15,107 +17,154 @@ import type { GrowingProgram } from "./growing-program.ts";
 /** What replaces the transfer commands, in order of participants. */
 export type SplitTransfer = readonly (readonly Command[])[];
 
-/** A box in another process, and what its message signals. */
-interface Elsewhere {
-  readonly box: View;
-  readonly raise: SlotId;
-  readonly slots: SlotId[];
-}
-
-/** A view of a participant's input that others need. */
-interface Needed {
+/** A read of another participant's input. */
+interface Use {
   readonly from: number;
   readonly view: View;
-  /** The copy that its process's ranks read. */
-  readonly box: View;
-  /** Of other processes. */
-  readonly elsewhere: Map<number, Elsewhere>;
+  readonly to: number;
+  readonly move: Move;
 }
 
 export function splitTransfer(growing: GrowingProgram, transfer: LinkedTransfer): SplitTransfer {
   const { participants } = transfer;
   const rankAt = (position: number): number => at(participants, position).rank;
   const processAt = (position: number): number => at(growing.processOf, rankAt(position));
-  const needed = new Map<string, Needed>();
-  const meetings = new Map<string, SlotId>();
-  const waits = participants.map((): Set<SlotId> => new Set());
-  const raised = participants.map((): Set<SlotId> => new Set());
-
-  /** Where the participant at `to` reads a view of the one at `from`. */
-  const sourceFor = (from: number, view: View, to: number): View => {
-    if (from === to || isEmpty(view)) return view;
-    const key = JSON.stringify([from, view]);
-    const found: Needed = needed.get(key) ?? {
-      from,
-      view,
-      box: growing.addBox(rankAt(from), view),
-      elsewhere: new Map(),
-    };
-    needed.set(key, found);
-    const process = processAt(to);
-    if (process === processAt(from)) {
-      const meeting = `${from} ${to}`;
-      const slot = meetings.get(meeting) ?? growing.addSlot(rankAt(from), rankAt(to));
-      meetings.set(meeting, slot);
-      at(raised, from).add(slot);
-      at(waits, to).add(slot);
-      return found.box;
-    }
-    const own: Elsewhere = found.elsewhere.get(process) ?? {
-      box: growing.addBox(rankAt(to), view),
-      raise: growing.addSlot(rankAt(from), rankAt(to)),
-      slots: [],
-    };
-    found.elsewhere.set(process, own);
-    at(raised, from).add(own.raise);
-    const slot = growing.addSlot(rankAt(from), rankAt(to));
-    own.slots.push(slot);
-    at(waits, to).add(slot);
-    return own.box;
+  const streamAt = (position: number): Command["stream"] => {
+    const { rank, command } = at(participants, position);
+    return at(at(growing.program.ranks, rank).commands, command).stream;
+  };
+  const parts = participants.map((): Parts => ({ boxed: [], raised: new Set(), waits: new Set() }));
+  const movesAt = participants.map((_, position) => movesOf(transfer, position));
+  /** Where a move reads what another participant has; null if a message brings it to the move's destination. */
+  const sources = new Map<Move, Map<View, View | null>>();
+  const read = ({ move, view }: Use, source: View | null): void => {
+    sources.set(move, (sources.get(move) ?? new Map<View, View | null>()).set(view, source));
   };
 
-  const streamOf = participants.map(
-    ({ rank, command }) => at(at(growing.program.ranks, rank).commands, command).stream,
-  );
-  const made = participants.map((_, position) =>
-    movesOf(transfer, position).map((move): Command => {
-      const stream = at(streamOf, position);
-      const sources = move.sources.map(({ from, view }) => sourceFor(from, view, position));
-      const { op, destination } = move;
-      if (op === null) return { kind: "copy", stream, source: at(sources, 0), destination };
-      const kernel = growing.kernelId({
-        kind: "combine",
-        op,
-        inputs: sources.map(operandOf),
-        outputs: [operandOf(destination)],
-      });
-      return { kind: "launch", stream, kernel, inputs: sources.map(refOf), outputs: [refOf(destination)] };
-    }),
-  );
-  const boxed = participants.map((): Command[] => []);
-  for (const { from, view, box, elsewhere } of needed.values()) {
-    boxed[from]?.push({ kind: "copy", stream: at(streamOf, from), source: view, destination: box });
-    for (const [process, { box: theirs, raise, slots }] of elsewhere) {
-      growing.addChannel({
-        from: processAt(from),
-        to: process,
-        raise,
-        count: 1,
-        payload: { source: box, destination: theirs },
-        slots,
-        reply: null,
-      });
+  for (const uses of grouped(movesAt, processAt)) {
+    const [first] = uses;
+    invariant(first !== undefined, "groups are not empty");
+    const { from, view, to, move } = first;
+    const own = at(parts, from);
+    if (processAt(to) === processAt(from)) {
+      const box = growing.addBox(rankAt(from), view);
+      own.boxed.push({ kind: "copy", stream: streamAt(from), source: view, destination: box });
+      for (const use of uses) {
+        const slot = growing.addSlot(rankAt(from), rankAt(use.to));
+        own.raised.add(slot);
+        at(parts, use.to).waits.add(slot);
+        read(use, box);
+      }
+      continue;
     }
+    const isWhole = uses.length === 1 && move.op === null && arrivesApart(transfer, at(participants, to), move);
+    const destination = isWhole ? move.destination : growing.addBox(rankAt(to), view);
+    const [raise, sent] = [growing.addSlot(rankAt(from), rankAt(to)), growing.addSlot(rankAt(from), rankAt(from))];
+    own.raised.add(raise);
+    own.waits.add(sent);
+    const ready = isWhole ? growing.addSlot(rankAt(to), rankAt(to)) : null;
+    if (ready !== null) at(parts, to).raised.add(ready);
+    const slots = uses.map((use): SlotId => {
+      const slot = growing.addSlot(rankAt(from), rankAt(use.to));
+      at(parts, use.to).waits.add(slot);
+      read(use, isWhole ? null : destination);
+      return slot;
+    });
+    const payload = { source: view, destination };
+    growing.addChannel({
+      from: processAt(from),
+      to: processAt(to),
+      raise,
+      count: 1,
+      payload,
+      sent,
+      ready,
+      slots,
+      reply: null,
+    });
   }
+
   return participants.map((_, position) => {
-    const stream = at(streamOf, position);
+    const stream = streamAt(position);
+    const { boxed, raised, waits } = at(parts, position);
+    const made = at(movesAt, position).flatMap((move): readonly Command[] => {
+      const known = sources.get(move);
+      const views = move.sources.map(({ view }) => known?.get(view) ?? (known?.get(view) === null ? null : view));
+      return views.includes(null)
+        ? []
+        : [
+            commandOf(
+              growing,
+              move,
+              views.flatMap((each) => each ?? []),
+              stream,
+            ),
+          ];
+    });
     return [
-      ...at(boxed, position),
-      ...[...at(raised, position)].map((slot): Command => ({ kind: "signal", stream, slot })),
-      ...[...at(waits, position)].map((slot): Command => ({ kind: "waitSignal", stream, slot })),
-      ...at(made, position),
+      ...boxed,
+      ...[...raised].map((slot): Command => ({ kind: "signal", stream, slot })),
+      // Also until messages have left: what is made may overwrite the input.
+      ...[...waits].map((slot): Command => ({ kind: "waitSignal", stream, slot })),
+      ...made,
     ];
   });
+}
+
+/** The commands of a participant, in this order. */
+interface Parts {
+  readonly boxed: Command[];
+  readonly raised: Set<SlotId>;
+  readonly waits: Set<SlotId>;
+}
+
+/** The reads of others' inputs, by what is read and the process that reads it. */
+function grouped(
+  movesAt: readonly (readonly Move[])[],
+  processAt: (position: number) => number,
+): Iterable<readonly Use[]> {
+  const groups = new Map<string, Use[]>();
+  for (const [to, moves] of movesAt.entries()) {
+    for (const move of moves) {
+      for (const { from, view } of move.sources) {
+        if (from === to || isEmpty(view)) continue;
+        const key = JSON.stringify([from, view, processAt(to)]);
+        const group = groups.get(key) ?? [];
+        groups.set(key, group);
+        group.push({ from, view, to, move });
+      }
+    }
+  }
+  return groups.values();
+}
+
+/**
+ * Whether bytes may arrive in the participant's output while messages leave from its input: the two share no bytes that
+ * matter. In place, an Allgather's input is its own slice of the output, which no message brings.
+ */
+function arrivesApart(transfer: LinkedTransfer, { operation }: Participant, { destination }: Move): boolean {
+  if (operation.kind === "collective" && operation.type === "Allgather") return true;
+  const inputs =
+    operation.kind === "collective"
+      ? [operation.input]
+      : operation.ops.map(({ type, view }) => (type === "send" ? view : null));
+  return transfer.kind === "group" || inputs.every((input) => input?.buffer !== destination.buffer);
+}
+
+function commandOf(
+  growing: GrowingProgram,
+  { op, destination }: Move,
+  sources: readonly View[],
+  stream: Command["stream"],
+): Command {
+  if (op === null) return { kind: "copy", stream, source: at(sources, 0), destination };
+  const kernel = growing.kernelId({
+    kind: "combine",
+    op,
+    inputs: sources.map(operandOf),
+    outputs: [operandOf(destination)],
+  });
+  return { kind: "launch", stream, kernel, inputs: sources.map(refOf), outputs: [refOf(destination)] };
 }
 
 /** The moves that make what the participant at `to` receives. */
