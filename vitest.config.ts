@@ -12,7 +12,7 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^braid$/, replacement: source("index.ts") },
-      { find: /^braid\/(cpu|cuda)$/, replacement: source("$1.ts") },
+      { find: /^braid\/(cpu|cuda|mpi)$/, replacement: source("$1.ts") },
     ],
   },
   test: {

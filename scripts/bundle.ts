@@ -19,6 +19,7 @@ const entries = [
   "index",
   "cpu",
   "cuda",
+  "mpi",
   "cli/main",
   "cli/terminal/progress-worker",
   "cli/program/apart/build-thread",

@@ -1,11 +1,33 @@
 /** `mpirun braid run --on mpi`, under the mpirun of each library that is installed. */
+import { execFile } from "node:child_process";
+import process from "node:process";
+import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { fingerprintOf, launchers, underMpi } from "./under-mpi.ts";
+import { nodeScript } from "../support/node-script.ts";
+import { fingerprintOf, launchers, rootVariables, underMpi } from "./under-mpi.ts";
 
 const example = "examples/ring-allgather-matmul.ts";
 
 describe.each(launchers)("braid run --on mpi by $abi", (launcher) => {
-  const { obstacle } = launcher;
+  const { obstacle, file, flags } = launcher;
+  it.skipIf(obstacle !== "")(
+    `and a program in code has the shards of one process${obstacle}`,
+    async () => {
+      const script = await nodeScript("test/mpi/api-rank.ts");
+      const { stdout } = await promisify(execFile)(file, [...flags, "-np", "2", process.execPath, script], {
+        // oxlint-disable-next-line node/no-process-env -- what the command inherits
+        env: { ...process.env, ...rootVariables },
+        killSignal: "SIGKILL",
+        timeout: 60_000,
+      });
+      const said = (stdout.match(/\{[^}]*\}/g) ?? []).map((document) => JSON.parse(document) as unknown);
+      expect(said).toHaveLength(2);
+      expect(said).toContainEqual({ rank: 0, size: 2, ranks: [0, 1], same: true });
+      expect(said).toContainEqual({ rank: 1, size: 2, ranks: [2, 3], same: true });
+    },
+    60_000,
+  );
+
   it.skipIf(obstacle !== "")(
     `has the bits of --on cpu${obstacle}`,
     async () => {

@@ -21,6 +21,7 @@ export async function nodeScript(file: string): Promise<string> {
       alias: {
         "braid/cpu": path.join(root, "src/cpu.ts"),
         "braid/cuda": path.join(root, "src/cuda.ts"),
+        "braid/mpi": path.join(root, "src/mpi.ts"),
         braid: path.join(root, "src/index.ts"),
       },
     },

@@ -1,0 +1,60 @@
+/**
+ * `braid/mpi`: programs on the CPUs of several processes, which mpirun or srun started, on one host or several.
+ *
+ *     const mpi = joinMpi();
+ *     const executor = await MultiDeviceExecutor.create(fusion, { devices, on: mpi.backend, localRanks: mpi.ranksOf(devices) });
+ *     const [y] = await executor.run(inputs); // shards of this process's ranks
+ *     await executor.close();
+ *     mpi.leave();
+ */
+import process from "node:process";
+import type { Backend } from "./backends/backend.ts";
+import { createFlightRecorder } from "./backends/flight/flight-recorder.ts";
+import { createMpiBackend, processesOf } from "./backends/mpi/mpi-backend.ts";
+import { startMpi } from "./backends/mpi/start-mpi.ts";
+
+export interface JoinMpiOptions {
+  /** Processes on this host, which share its cores; by default as many as the launcher says, or one. */
+  readonly processesHere?: number;
+}
+
+/** This process among those of MPI_COMM_WORLD. */
+export interface MpiProcess {
+  /** Its number, from 0. */
+  readonly rank: number;
+  /** The number of processes. */
+  readonly size: number;
+  /** The name and version of the library. */
+  readonly library: string;
+  /** A back end for `MultiDeviceExecutor`, whose `localRanks` are those of `ranksOf`. */
+  readonly backend: Backend;
+  /** The ranks, of that many devices, that this process holds. */
+  readonly ranksOf: (devices: number) => readonly number[];
+  /** Leaves MPI, which cannot be entered again. All processes call it, after their executors have closed. */
+  readonly leave: () => void;
+}
+
+/** Enters MPI, once per process. Throws `backend-unavailable` where no library loads, or it allows no threads. */
+export function joinMpi({ processesHere = launchedHere() }: JoinMpiOptions = {}): MpiProcess {
+  const { messages, library } = startMpi(environment);
+  const { rank, size } = messages;
+  return {
+    rank,
+    size,
+    library: library.version,
+    backend: createMpiBackend({ messages, processesHere, blas: null, flight: createFlightRecorder() }),
+    ranksOf: (devices) => processesOf(devices, size).flatMap((holder, each) => (holder === rank ? [each] : [])),
+    leave: () => messages.close(),
+  };
+}
+
+/** The launcher's variables say which library it belongs to; they do not configure Braid. */
+// oxlint-disable-next-line node/no-process-env
+const environment = process.env;
+
+function launchedHere(): number {
+  const said = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"].map(
+    (name) => environment[name],
+  );
+  return Math.max(1, Number(said.find((each) => each !== undefined && Number(each) > 0) ?? 1));
+}
