@@ -74,6 +74,7 @@ describe.each(pages)("%s", (page) => {
 const otherPaths: ReadonlySet<string> = new Set([
   "braid/cpu",
   "braid/cuda",
+  "braid/mpi",
   "campaigns/results.md",
   "test/fixtures/findings/CODE.hir",
   "test/fixtures/findings/CODE.txt",

@@ -47,7 +47,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   plan: [...core, "compile", "backends"],
   launch: ["support", "diagnostics", "commands", "trace", "backends"],
   executor: [...core, "compile", "tune", "backends", "launch", "."],
-  bench: [...core, "compile", "tune", "backends", "launch", "executor", "."],
+  bench: [...core, "compile", "tune", "explain", "backends", "launch", "executor", "."],
   cli: [...core, "compile", "tune", "backends", "launch", "executor", "bench", "explain", "plan", "report", "."],
   ".": [...core, "compile", "tune", "explain", "backends", "executor"],
 };
