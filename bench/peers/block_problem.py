@@ -94,6 +94,9 @@ class BlockProblem:
                 gradients = torch.autograd.grad(z, list(t.values()), dz)
                 found |= {f"{name} gradient": each for name, each in zip(t, gradients, strict=True)}
             self.reference = found
+            if self.device.type == "cuda":
+                # Others on the device need what the backward pass left.
+                torch.cuda.empty_cache()
         return self.reference
 
     def part_of_result(self, name, whole):

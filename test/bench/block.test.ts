@@ -1,13 +1,16 @@
 /** `braid bench block`: Braid's implementations of transformer blocks on the CPU, with the right results. */
+import path from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Group, Prepared } from "../../src/backends/backend.ts";
 import type { BlockFusion } from "../../src/bench/block/block-fusion.ts";
+import { readBenchConfig } from "../../src/bench/bench-config.ts";
+import { planBench } from "../../src/bench/bench-plan.ts";
 import { createBlockMatrices, scaleOf } from "../../src/bench/block/block-matrices.ts";
 import { type BlockProblem, blockFlops, blockReceived } from "../../src/bench/block/block-problem.ts";
 import type { Ask } from "../../src/bench/block/block-reference.ts";
 import { type BlockCheck, createBlockCheck } from "../../src/bench/block/check-block.ts";
 import { planBlock } from "../../src/bench/block/plan-block.ts";
-import { type Implementation, parseImplementations } from "../../src/bench/implementation.ts";
+import { type Implementation, parseImplementations, torchPaths } from "../../src/bench/implementation.ts";
 import { numbersOf } from "../../src/bench/torch/peer-contender.ts";
 import type { AnyCompilation } from "../../src/compile/compile.ts";
 import { createCpuBackend } from "../../src/cpu.ts";
@@ -144,6 +147,14 @@ async function checked(check: BlockCheck, ran: Ran, name: string | null, change:
 const matrices = createBlockMatrices(0);
 const noPeer: Ask = async () => ({ kind: "failed", why: "no PyTorch here" });
 const unchanged = (): void => {};
+
+it("has a configuration for all models, cuts and passes beside every path of PyTorch", async () => {
+  const config = await readBenchConfig(path.resolve(import.meta.dirname, "../../bench/configs/block.json"));
+  const plan = planBench(null, { ...config, on: "cuda", seed: 0, timeout: 60, profile: null }, 2);
+  expect(plan.problems).toHaveLength(4 * 2 * 2);
+  const names = plan.implementations.map(({ name }) => name);
+  expect(names).toEqual(expect.arrayContaining(["compute-only", "serial", ...torchPaths]));
+});
 
 describe("the check of a block", () => {
   it("finds one wrong element of one output, on any rank", async () => {
