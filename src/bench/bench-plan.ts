@@ -7,7 +7,7 @@ import type { Options } from "../compile/options.ts";
 import type { BenchConfig } from "./bench-config.ts";
 import { type BenchPrimitive, type BenchProblem } from "./bench-problem.ts";
 import { type Size, usual } from "./bench-options.ts";
-import { blockCuts, blockPasses } from "./block/block-problem.ts";
+import { blockCuts, blockPasses, requireShares } from "./block/block-problem.ts";
 import { expandImplementations, type Implementation, parseImplementations, type PeerName } from "./implementation.ts";
 import type { Primitive, Problem } from "./primitives.ts";
 
@@ -80,7 +80,7 @@ function blocks(settings: BenchSettings, devices: number): readonly BenchProblem
   return all.flatMap((each) =>
     cuts.flatMap((cut) =>
       passes.flatMap((pass) =>
-        of.map((dtype): BenchProblem => ({ primitive: "block", model: each, cut, pass, dtype, devices })),
+        of.map((dtype) => requireShares({ primitive: "block", model: each, cut, pass, dtype, devices })),
       ),
     ),
   );

@@ -41,6 +41,8 @@ const columns: readonly (readonly [name: string, cell: (row: BenchRow, machine: 
   ["GEMMs (ms)", ({ traced }) => traced?.kernels.gemms ?? null],
   ["attention (ms)", ({ traced }) => traced?.kernels.attention ?? null],
   ["other kernels (ms)", ({ traced }) => traced?.kernels.others ?? null],
+  ["communication (ms)", ({ traced }) => traced?.communication?.milliseconds ?? null],
+  ["part of communication under kernels", ({ traced }) => traced?.communication?.underKernels ?? null],
   ["exposed", ({ traced }) => exposedText(traced)],
   ["Bandwidth (GB/s)", ({ figures }) => figures?.gigabytesPerSecond ?? null],
   ["host_time (us)", ({ hostMicroseconds }) => hostMicroseconds],

@@ -25,6 +25,8 @@ export interface KernelTimes {
 
 export interface Traced {
   readonly kernels: KernelTimes;
+  /** Milliseconds in which the rank communicates, and the part of them under its kernels; null if not known. */
+  readonly communication: { readonly milliseconds: number; readonly underKernels: number } | null;
   /** Milliseconds by cause, the greatest first; null without communication, and if causes are not known. */
   readonly exposed: readonly { readonly because: string; readonly milliseconds: number }[] | null;
 }
@@ -57,12 +59,14 @@ export async function traceRun(
   const end = events.reduce((latest, event) => Math.max(latest, event.end), 0);
   const total = Math.max(end, ...parts.map((part) => part.milliseconds));
   const run = explainRun({ program, trace: events, milliseconds: total }, profile, { serial, graph: false });
+  const { communication, overlap } = run.overlap;
   return {
     kind: "done",
     value: {
       kernels: kernelTimes(program, events, run.rank),
+      communication: overlap === null ? null : { milliseconds: communication, underKernels: overlap },
       exposed:
-        run.overlap.communication === 0
+        overlap === null
           ? null
           : run.causes.map(({ cause, milliseconds: time }) => ({ because: causes[cause].label, milliseconds: time })),
     },

@@ -2,7 +2,7 @@
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Group, Prepared } from "../../src/backends/backend.ts";
-import type { BlockFusion } from "../../src/bench/block/block-fusion.ts";
+import type { BlockFusion } from "../../src/bench/block/block-builder.ts";
 import { readBenchConfig } from "../../src/bench/bench-config.ts";
 import { planBench } from "../../src/bench/bench-plan.ts";
 import { createBlockMatrices, scaleOf } from "../../src/bench/block/block-matrices.ts";
@@ -82,6 +82,7 @@ describe("braid bench block", () => {
     { args: ["-m", "64"], expected: ["block has no m", "--model, --cut and --pass"] },
     { args: ["--model", "llama-4"], expected: ["--model", "found: llama-4", "llama-3-70b"] },
     { args: ["--cut", "sp"], expected: ["--cut", "tp-sp"] },
+    { args: ["--devices", "3"], expected: ["--devices", "a divisor of its 4 groups of heads and 16 tokens"] },
     { args: ["--impl", "braid;form=rotated"], expected: ["a block has no option form"] },
     { args: ["--impl", "braid;scheduleChoice=auto"], expected: ["bad-option", "--profile FILE"] },
   ])("refuses $args", async ({ args, expected }) => {

@@ -114,21 +114,39 @@ describe("a block", () => {
     expect(benchRows(large, times)[2]?.figures).toMatchObject({ overFloor: null, removed: null });
   });
 
+  it("sums what is saved beyond the floors of several blocks", () => {
+    const second = { ...block, cut: "tp" } as const;
+    const other = [timed("compute-only", 20), timed("braid", 24), timed("braid;chunks=4", 22), timed("torch-nccl", 25)];
+    const rows = [...benchRows(block, [...times, timed("braid;chunks=4", 12)]), ...benchRows(second, other)];
+    const summary = (of: typeof rows): string => resultsText(of, pc.createColors(false));
+    const [, after = ""] = summary(rows).split("\n(PyTorch - this) / (PyTorch - floor), each summed over 2 blocks:\n");
+    // PyTorch takes 5 ms longer than each floor.
+    expect(after.split("\n").slice(0, 3)).toEqual([
+      "  50.0 %  braid",
+      "  60.0 %  braid (chunks=4)",
+      "  70.0 %  the best of Braid's implementations at each block",
+    ]);
+    expect(summary(rows.filter(({ problem }) => problem === block))).not.toContain("summed over");
+    const alone = benchRows(second, [timed("compute-only", 20), timed("braid", 24)]);
+    expect(summary([...rows.slice(0, 3), ...alone])).not.toContain("- floor), each");
+  });
+
   it("has a line for where the time goes, and the greatest causes of exposed communication", () => {
     const exposed = ["not in a loop", "latency", "host", "sums", "reuse"].map((because, i) => ({
       because,
       milliseconds: 0.5 - i / 10,
     }));
     const kernels = { gemms: 7.25, attention: 1.5, others: 0.25 };
+    const communication = { milliseconds: 2, underKernels: 0.625 };
     const traced = { ...timed("braid", 11) };
     const result = traced.result;
     if (result.kind !== "done") throw new Error("timed");
     const rows = benchRows(block, [
-      { ...traced, result: { ...result, value: { ...result.value, traced: { kernels, exposed } } } },
+      { ...traced, result: { ...result, value: { ...result.value, traced: { kernels, communication, exposed } } } },
     ]);
     const table = resultsText(rows, pc.createColors(false));
     expect(table).toContain(
-      "\nbraid: GEMMs 7.250 ms, attention 1.500, others 0.2500; exposed: not in a loop 0.500 ms, latency 0.400 ms, host 0.300 ms, sums 0.200 ms\n",
+      "\nbraid: GEMMs 7.250 ms, attention 1.500, others 0.2500, communication 2.000, 62.5 % of it under kernels; exposed: not in a loop 0.500 ms, latency 0.400 ms, host 0.300 ms, sums 0.200 ms\n",
     );
     expect(table).not.toContain("reuse");
     expect(csvText(rows, { device: "GPU" })).toContain("reuse 0.100 ms");

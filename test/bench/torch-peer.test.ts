@@ -50,7 +50,10 @@ describe("PyTorch's process", () => {
       expect(await contender.row(20)).toEqual({ kind: "done", value: (10 * (3 * 1.1)) / 20 });
       expect(await contender.check()).toEqual({ kind: "done", value: 0.25 });
       const kernels = { gemms: 1, attention: 0.5, others: 0.25 };
-      expect(await contender.trace(exchangeAlone)).toEqual({ kind: "done", value: { kernels, exposed: null } });
+      expect(await contender.trace(exchangeAlone)).toEqual({
+        kind: "done",
+        value: { kernels, communication: null, exposed: null },
+      });
       const silent = peerContender(asked("torch-nccl"), peer, { ...ability, tellsKernels: false });
       expect(await silent.trace(exchangeAlone)).toEqual({ kind: "done", value: null });
     });

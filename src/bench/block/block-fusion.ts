@@ -7,32 +7,22 @@
  *                          size, and its own part of its own result.
  *     communication-only   the gathers and reductions of the activations alone
  */
-import { Fusion } from "../../ir/api/fusion.ts";
 import { gradients } from "../../ir/api/gradients.ts";
 import { add, set, slice, sum } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import { invariant } from "../../support/invariant.ts";
-import { byName, layersOf, type Parameter, parametersOf } from "./block-layers.ts";
+import { BlockBuilder, type BlockFusion } from "./block-builder.ts";
+import { layersOf, type Parameter } from "./block-layers.ts";
 import { type BlockProblem, isBackward, sizesOf } from "./block-problem.ts";
 import type { BlockSizes } from "./models.ts";
 
-export type BlockForm = "whole" | "compute-only" | "communication-only";
-
-export interface BlockFusion {
-  readonly form: BlockForm;
-  readonly fusion: Fusion;
-  /** Names of the inputs and the outputs. Inputs of one name and shape are one matrix in all forms. */
-  readonly inputs: readonly string[];
-  readonly outputs: readonly string[];
-}
-
 /** `chunks`: of the tokens of each sequence. Throws `bad-extent` if they do not divide by devices and chunks. */
 export function wholeBlock(problem: BlockProblem, chunks: number): BlockFusion {
-  const { dtype, devices } = problem;
+  const { devices } = problem;
   const sizes = sizesOf(problem);
   const { H, HEADS } = sizes;
-  const built = new Builder(problem, "whole");
+  const built = new BlockBuilder(problem, "whole");
   const x = built.input("x", tokens(sizes, sizes.L));
   const { parameters, weights, of } = built.parameters(sizes, 1);
   const dz = isBackward(problem) ? built.input("dz", tokens(sizes, sizes.L)) : null;
@@ -54,7 +44,6 @@ export function wholeBlock(problem: BlockProblem, chunks: number): BlockFusion {
     const names = ["x", ...parameters.map(({ name }) => name)];
     built.gradients(names, gradients(built.fusion, { of: [z], cotangents: [dz], wrt }));
   }
-  invariant(dtype === z.dtype, "a block keeps its dtype", { dtype });
   return built.done();
 }
 
@@ -71,7 +60,7 @@ export function computeOfBlock(problem: BlockProblem): BlockFusion {
   const cut = problem.cut === "tp-sp";
   const own = tokens(sizes, cut ? sizes.L / devices : sizes.L);
   const all = tokens(sizes, sizes.L);
-  const built = new Builder(problem, "compute-only");
+  const built = new BlockBuilder(problem, "compute-only");
   const x = built.input("x", own);
   const { weights, of, parameters } = built.parameters(whole, devices);
   const dz = isBackward(problem) ? built.input("dz", own) : null;
@@ -119,7 +108,7 @@ export function computeOfBlock(problem: BlockProblem): BlockFusion {
 export function communicationOfBlock(problem: BlockProblem): BlockFusion {
   const { devices, dtype, cut } = problem;
   const sizes = sizesOf(problem);
-  const built = new Builder(problem, "communication-only");
+  const built = new BlockBuilder(problem, "communication-only");
   const { fusion } = built;
   const mesh = DeviceMesh.range(devices);
   const passes = isBackward(problem) ? 2 : 1;
@@ -141,61 +130,4 @@ export function communicationOfBlock(problem: BlockProblem): BlockFusion {
 
 function tokens({ B, H }: BlockSizes, count: number): readonly [number, number, number] {
   return [B, count, H];
-}
-
-/** A Fusion with the names of what goes in and out. */
-class Builder {
-  readonly fusion = new Fusion();
-  readonly #problem: BlockProblem;
-  readonly #form: BlockForm;
-  readonly #inputs: string[] = [];
-  readonly #outputs: string[] = [];
-
-  constructor(problem: BlockProblem, form: BlockForm) {
-    this.#problem = problem;
-    this.#form = form;
-  }
-
-  input(name: string, shape: readonly number[]): TensorView {
-    this.named(name);
-    return this.fusion.input([...shape], this.#problem.dtype).named(name);
-  }
-
-  /** The name of an input that the Fusion has already. */
-  named(name: string): void {
-    this.#inputs.push(name);
-  }
-
-  /** Each of `share` devices' part of the parameters. */
-  parameters(sizes: BlockSizes, share: number) {
-    const parameters = parametersOf(sizes);
-    const weights = parameters.map(({ name, shape, cut }) =>
-      this.input(
-        name,
-        shape.map((extent, axis) => (axis === cut ? extent / share : extent)),
-      ),
-    );
-    return { parameters, weights, of: byName(parameters, weights) };
-  }
-
-  onDevices(devices: number): void {
-    const mesh = DeviceMesh.range(devices);
-    for (const tensor of this.fusion.inputs) tensor.setDeviceMesh(mesh);
-  }
-
-  output(name: string, tensor: TensorView): this {
-    this.fusion.output(tensor);
-    this.#outputs.push(name);
-    return this;
-  }
-
-  gradients(names: readonly string[], found: readonly (TensorView | null)[]): void {
-    found.forEach((gradient, i) => {
-      if (gradient !== null) this.output(`${names[i]} gradient`, gradient);
-    });
-  }
-
-  done(): BlockFusion {
-    return { form: this.#form, fusion: this.fusion, inputs: this.#inputs, outputs: this.#outputs };
-  }
 }

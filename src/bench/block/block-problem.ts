@@ -1,4 +1,5 @@
 /** One transformer block to time: a model, how it is cut over the devices, and which passes run. */
+import { fail } from "../../diagnostics/diagnostic.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { type BlockSizes, type ModelName, models } from "./models.ts";
 
@@ -45,4 +46,19 @@ export function blockReceived(problem: BlockProblem): number {
   const { devices, dtype } = problem;
   const one = ((devices - 1) / devices) * B * L * H * dtypes[dtype].bytes;
   return (isBackward(problem) ? 8 : 4) * one;
+}
+
+/** Throws `option-value` if the devices cannot have equal shares of the heads. */
+export function requireShares(problem: BlockProblem): BlockProblem {
+  const { GROUPS, L } = sizesOf(problem);
+  const { devices, model } = problem;
+  if (GROUPS % devices === 0 && L % devices === 0) return problem;
+  return fail({
+    code: "option-value",
+    message: `${model} cannot be shared equally`,
+    place: { kind: "option", text: "--devices" },
+    found: String(devices),
+    expected: `a divisor of its ${GROUPS} groups of heads and ${L} tokens`,
+    help: "use another number of devices, or another --model",
+  });
 }

@@ -15,7 +15,7 @@ import { areBoundsWide, compareNorms, inDouble, toDouble } from "../../oracle/no
 import { wholeSample } from "../../oracle/sample/sample.ts";
 import { at } from "../../support/invariant.ts";
 import type { Outcome } from "../outcome.ts";
-import type { BlockForm, BlockFusion } from "./block-fusion.ts";
+import type { BlockForm, BlockFusion } from "./block-builder.ts";
 import type { BlockMatrices } from "./block-matrices.ts";
 import { blockFlops, type BlockProblem } from "./block-problem.ts";
 import { type Ask, referenceValues } from "./block-reference.ts";

@@ -12,7 +12,8 @@ import { timeText } from "../../tune/choose/decide.ts";
 import type { BraidOptions } from "../braid/braid-options.ts";
 import { noProfile } from "../braid/plan-own.ts";
 import type { OwnImplementation, Setting } from "../workload.ts";
-import { type BlockFusion, communicationOfBlock, computeOfBlock, wholeBlock } from "./block-fusion.ts";
+import type { BlockFusion } from "./block-builder.ts";
+import { communicationOfBlock, computeOfBlock, wholeBlock } from "./block-fusion.ts";
 import type { BlockProblem } from "./block-problem.ts";
 
 export interface PlannedBlock {

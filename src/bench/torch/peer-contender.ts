@@ -100,7 +100,7 @@ async function readTraced(answer: Outcome<PeerAnswer>, exchange: Exchange): Prom
   const [gemms = NaN, attention = NaN, others = NaN] = [0, 1, 2].map((i) =>
     Math.max(...all.value.map((rank) => rank[i] ?? NaN)),
   );
-  return { kind: "done", value: { kernels: { gemms, attention, others }, exposed: null } };
+  return { kind: "done", value: { kernels: { gemms, attention, others }, communication: null, exposed: null } };
 }
 
 export function numbersOf(value: unknown): readonly number[] {

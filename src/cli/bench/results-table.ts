@@ -5,6 +5,8 @@ import type { Colors } from "../terminal/terminal.ts";
 import { boundGigabytesPerSecond, type BenchRow, type Figures } from "../../bench/bench-row.ts";
 import { sizeText } from "../../bench/bench-problem.ts";
 import { at } from "../../support/invariant.ts";
+import { percentText } from "../../support/quantities.ts";
+import { blockSummary } from "./block-summary.ts";
 import { exposedText } from "../../bench/traced-run.ts";
 import { labelOf } from "../../bench/implementation-label.ts";
 
@@ -33,7 +35,7 @@ export function resultsText(rows: readonly BenchRow[], colors: Colors): string {
     return [title, ...tableOf(own, colors), ""];
   });
   const hosts = rows.some(({ hostInRowMicroseconds }) => hostInRowMicroseconds !== null) ? [hostLegend, ""] : [];
-  return [...tables, ...hosts, ...summaryLines(rows)].join("\n");
+  return [...tables, ...hosts, ...summaryLines(rows), ...blockSummary(rows)].join("\n");
 }
 
 const hostLegend = "host: a run after a barrier / a run of several in a row";
@@ -59,8 +61,13 @@ function tableOf(rows: readonly BenchRow[], colors: Colors): readonly string[] {
 function tracedLines(row: BenchRow): readonly string[] {
   const { traced } = row;
   if (traced === null) return [];
-  const { gemms, attention, others } = traced.kernels;
-  const times = `GEMMs ${significant(gemms)} ms, attention ${significant(attention)}, others ${significant(others)}`;
+  const { communication, kernels } = traced;
+  const { gemms, attention, others } = kernels;
+  const hidden =
+    communication === null
+      ? ""
+      : `, communication ${significant(communication.milliseconds)}, ${percentText(communication.underKernels)} of it under kernels`;
+  const times = `GEMMs ${significant(gemms)} ms, attention ${significant(attention)}, others ${significant(others)}${hidden}`;
   const exposed = exposedText({ ...traced, exposed: traced.exposed?.slice(0, mostCauses) ?? null });
   return [`${labelOf(row)}: ${times}${exposed === null ? "" : `; exposed: ${exposed}`}`];
 }
@@ -86,16 +93,16 @@ function cells(row: BenchRow, colors: Colors): string[] {
   return [
     label,
     significant(median),
-    source === "measured" ? percent(spread / median) : none,
+    source === "measured" ? percentText(spread / median) : none,
     optional(teraflops, significant),
-    optional(computeShare, percent),
-    optional(hidden, percent),
+    optional(computeShare, percentText),
+    optional(hidden, percentText),
     optional(overPyTorch, (value) => `${value.toFixed(2)}x`),
     optional(overFloor, (value) => `${value.toFixed(3)}x`),
-    optional(removed, percent),
+    optional(removed, percentText),
     optional(gigabytesPerSecond, significant),
     hostText(row),
-    optional(partOfBound, (value) => (value <= 1 ? percent(value) : colors.red("WRONG"))),
+    optional(partOfBound, (value) => (value <= 1 ? percentText(value) : colors.red("WRONG"))),
   ];
 }
 
@@ -108,10 +115,6 @@ function hostText({ hostMicroseconds, hostInRowMicroseconds }: BenchRow): string
 
 function optional(value: number | null, text: (value: number) => string): string {
   return value === null ? none : text(value);
-}
-
-function percent(part: number): string {
-  return `${(100 * part).toFixed(1)} %`;
 }
 
 /** Four significant digits. */
@@ -154,7 +157,7 @@ function summaryLines(rows: readonly BenchRow[]): readonly string[] {
           problems,
           own,
           ({ overPyTorch }) => overPyTorch,
-          (ratios) => percent(sumOfLogs(ratios) / possible),
+          (ratios) => percentText(sumOfLogs(ratios) / possible),
           `log(PyTorch / this) over log(PyTorch / bound), summed over ${problems.length} sizes ` +
             `(bound: compute-only, or the bytes at ${boundGigabytesPerSecond} GB/s if that is more):`,
         );
