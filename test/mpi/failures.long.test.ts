@@ -1,4 +1,7 @@
 /** Processes under mpirun that do not agree, or of which one fails: one message, and all end. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import process from "node:process";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { launchers, underMpi } from "./under-mpi.ts";
 
@@ -32,4 +35,40 @@ describe.skipIf(openMpi === undefined || missing !== "")(`processes that differ$
     expect(err.split("error[rank-failed]: process 1 failed")).toHaveLength(2);
     expect(err).toContain("nothing.npy");
   }, 60_000);
+
+  it("of which one is killed end within 5 s, and none stays", async () => {
+    if (openMpi === undefined) throw new Error("no launcher");
+    const long = ["examples/allgather-matmul.ts", "--devices", "4", "--repeat", "100000", "--on", "mpi"];
+    const run = underMpi(openMpi, 2, long);
+    const [first = 0, second = 0] = await processesOf(long, 2);
+    // Both are in their runs by then.
+    await sleep(2000);
+    const start = performance.now();
+    process.kill(second, "SIGKILL");
+    const { status } = await run;
+    expect(status).not.toBe(0);
+    while ([first, second].some((each) => existsSync(`/proc/${each}`)) && performance.now() - start < 5000)
+      await sleep(50);
+    expect([first, second].filter((each) => existsSync(`/proc/${each}`))).toEqual([]);
+    expect(performance.now() - start).toBeLessThan(5000);
+  }, 60_000);
 });
+
+/** The ids of the processes that run the command with these arguments, once there are so many. */
+async function processesOf(args: readonly string[], count: number): Promise<readonly number[]> {
+  for (;;) {
+    const found = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && isRun(name, args));
+    if (found.length >= count) return found.map(Number);
+    await sleep(50);
+  }
+}
+
+/** Not the launcher, whose arguments begin with its own. */
+function isRun(id: string, args: readonly string[]): boolean {
+  try {
+    const words = readFileSync(`/proc/${id}/cmdline`, "utf8").split("\0");
+    return words[2] === "run" && args.every((arg) => words.includes(arg));
+  } catch {
+    return false;
+  }
+}
