@@ -8,7 +8,7 @@ import { runs, sample } from "../support/suite.ts";
 import { cli } from "./captured-cli.ts";
 
 const all = combinations({ name: exampleFiles, devices: [1, 2, 3, 4, 8] });
-const cases = sample(all, 18);
+const cases = sample(all, 18, 2);
 const streamCounts = [1, 8];
 /** Quick contracts fewer elements than the examples do. */
 const contracted = runs({ quick: 48, long: 0 });
