@@ -96,6 +96,8 @@ it("refuses a profile that says that it is of another back end", async () => {
       expect(err.match(/^error\[option-value\]/gm)).toHaveLength(1);
       expect(err).toContain(`fix: ${fix}`);
     }
+    // Runs over MPI are a CPU's too.
+    expect(await cli("explain", example, "--on", "mpi", "--profile", cpu)).toMatchObject({ status: 0, err: "" });
   } finally {
     folder.remove();
   }

@@ -61,7 +61,7 @@ export async function explainFile(
 ): Promise<ExplainResult> {
   const known = measured !== null && flags.profile === undefined ? null : await profileToPredictWith(flags);
   const profile = known === null ? null : changed(known, flags.whatIf).profile;
-  if (profile !== null) requireProfileOf(flags.on, profile);
+  if (profile !== null) requireProfileOf(targetOf(flags.on), profile);
   const lowering = pickOptions(loweringNames, given);
   step(`loading ${file}`);
   requireNotLowered(file, lowering);

@@ -1,7 +1,8 @@
 /** Reads the machine profile that `--schedule-choice auto --profile FILE` names. */
 import { readFile } from "node:fs/promises";
 import { packageFile } from "../../backends/package-file.ts";
-import type { Options, OptionValue } from "../../compile/options.ts";
+import type { Target } from "../../compile/compile.ts";
+import type { Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { systemReason } from "../../support/system-reason.ts";
@@ -40,7 +41,7 @@ export async function profileToPredictWith({ profile }: Options<"profile">): Pro
 }
 
 /** Throws `option-value` if the profile says that it is for another back end. */
-export function requireProfileOf(on: OptionValue<"on">, { machine, on: measured }: MachineProfile): void {
+export function requireProfileOf(on: Target, { machine, on: measured }: MachineProfile): void {
   const of = measured ?? (/\bCUDA\b/u.test(machine) ? "cuda" : on);
   if (of === on) return;
   if (on === "cuda") {

@@ -107,7 +107,7 @@ export async function runFile(
   // Rank 0 writes, perhaps on another machine.
   const folder = (world?.rank ?? 0) === 0 ? await requireOutputFolder(flags) : null;
   const profile = await profileToChooseWith(flags);
-  if (flags.explain && profile !== null) requireProfileOf(flags.on, profile);
+  if (flags.explain && profile !== null) requireProfileOf(targetOf(flags.on), profile);
   const lowering = pickOptions(loweringNames, own);
   step(`loading ${file}`);
   requireNotLowered(file, lowering);
