@@ -15,20 +15,28 @@ import { createRandom } from "../../src/support/random.ts";
  */
 export function noise(f: Fusion): readonly Tensor[] {
   const data = f.data();
-  const random = createRandom(7);
+  const fill = createNoise(7);
+  return data.inputs.map((id) => {
+    const tensor = at(data.tensors, id);
+    const made = emptyTensor(tensor.dtype, shapeOf(tensor, new Map()));
+    fill(tensorBytes(made));
+    return made;
+  });
+}
+
+/** Fills bytes with the same noise whenever it is called. */
+export function createNoise(seed: number): (bytes: Uint8Array) => void {
+  const random = createRandom(seed);
   const piece = Uint16Array.from(
     { length: 1 << 20 },
     () => (random.uint32() & 0x80ff) | ((0x3e + random.integer(2)) << 8),
   );
-  return data.inputs.map((id) => {
-    const tensor = at(data.tensors, id);
-    const made = emptyTensor(tensor.dtype, shapeOf(tensor, new Map()));
-    const words = new Uint16Array(made.data.buffer, made.data.byteOffset, made.data.byteLength / 2);
+  return (bytes) => {
+    const words = new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2);
     for (let offset = 0; offset < words.length; offset += piece.length) {
       words.set(piece.subarray(0, Math.min(piece.length, words.length - offset)), offset);
     }
-    return made;
-  });
+  };
 }
 
 /** Writes one rank's shards of `whole`, a tensor per input. */

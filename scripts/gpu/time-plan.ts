@@ -15,8 +15,8 @@ import { openDeviceGroup } from "../../src/backends/cuda/cuda-backend.ts";
 import { readPlanFolder } from "../../src/cli/plan/plan-folder.ts";
 import type { World } from "../../src/launch/join-world.ts";
 import { at } from "../../src/support/invariant.ts";
-import { createRandom } from "../../src/support/random.ts";
 import { asRanks } from "./as-ranks.ts";
+import { createNoise } from "./noise.ts";
 
 /** Seconds without a question until it gives up. */
 const patience = 240;
@@ -28,10 +28,11 @@ process.exitCode = await asRanks(import.meta.url, 1000 * (patience + 10), async 
   const { ops, notes, tensors } = at(ranks, rank);
   const group = openDeviceGroup({ rendezvous: world, timeout: 60 });
   const prepared = await group.prepare(() => ({ ops, unjoined: () => ops, notes }));
-  const random = createRandom(7 + rank);
+  const fill = createNoise(7 + rank);
   for (const { role, place, position, bytes } of tensors) {
     if (role !== "input") continue;
-    const drawn = moderate(bytes, random);
+    const drawn = new Uint8Array(bytes);
+    fill(drawn);
     prepared.write(place, drawn);
     await writeFile(path.join(folder, `in-${rank}-${position}`), drawn);
   }
@@ -54,19 +55,6 @@ process.exitCode = await asRanks(import.meta.url, 1000 * (patience + 10), async 
   await group.close();
   return 0;
 });
-
-/** Bytes of bfloat16 numbers, or of others, of moderate size. */
-function moderate(bytes: number, random: ReturnType<typeof createRandom>): Uint8Array {
-  const piece = Uint16Array.from(
-    { length: Math.min(bytes / 2, 1 << 20) },
-    () => (random.uint32() & 0x80ff) | ((0x3e + random.integer(2)) << 8),
-  );
-  const words = new Uint16Array(bytes / 2);
-  for (let offset = 0; offset < words.length; offset += piece.length) {
-    words.set(piece.subarray(0, Math.min(piece.length, words.length - offset)), offset);
-  }
-  return new Uint8Array(words.buffer);
-}
 
 /** The runs that rank 0 is asked for. */
 async function asked(world: World, folder: string, turn: number): Promise<number> {
