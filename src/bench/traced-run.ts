@@ -13,6 +13,7 @@ import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { at } from "../support/invariant.ts";
 import { alignTraces } from "../trace/align-traces.ts";
 import type { TraceEvent, TraceOrigin } from "../trace/event.ts";
+import { eventsOfNumbers, numbersOfEvents } from "../trace/event-numbers.ts";
 import type { Outcome } from "./outcome.ts";
 import type { Exchange } from "./exchange.ts";
 
@@ -102,7 +103,6 @@ interface Part {
   readonly milliseconds: number;
 }
 
-const numbersPerEvent = 6;
 const numbersPerOrigin = 3;
 
 /** As numbers: the time, the number of origins, origins, events. */
@@ -111,14 +111,7 @@ function pack(events: readonly TraceEvent[], origins: readonly TraceOrigin[], mi
     milliseconds,
     origins.length,
     ...origins.flatMap(({ rank, at: zero, error }) => [rank, zero, error]),
-    ...events.flatMap(({ rank, stream, command, start, end, reached = NaN }) => [
-      rank,
-      stream,
-      command,
-      start,
-      end,
-      reached,
-    ]),
+    ...numbersOfEvents(events),
   ];
 }
 
@@ -129,12 +122,5 @@ function unpack(numbers: readonly number[]): Part {
     const from = 2 + numbersPerOrigin * i;
     return { rank: number(from), at: number(from + 1), error: number(from + 2) };
   });
-  const events = Array.from({ length: (numbers.length - first) / numbersPerEvent }, (_, i): TraceEvent => {
-    const from = first + numbersPerEvent * i;
-    const [rank, stream, command] = [number(from), number(from + 1), number(from + 2)];
-    const event = { rank, stream, command, start: number(from + 3), end: number(from + 4) };
-    const reached = number(from + 5);
-    return Number.isNaN(reached) ? event : { ...event, reached };
-  });
-  return { events, origins, milliseconds: number(0) };
+  return { events: eventsOfNumbers(numbers.slice(first)), origins, milliseconds: number(0) };
 }

@@ -5,12 +5,12 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import process from "node:process";
-import { DiagnosticError, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import { endWithParent } from "../../launch/end-with-parent.ts";
 import { enterWorld } from "../../launch/enter-world.ts";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import type { World } from "../../launch/join-world.ts";
-import { type ExitStatus, exitStatus, statusOf } from "../exit-status.ts";
+import { type ExitStatus, exitStatus } from "../exit-status.ts";
+import { reasonOf, statusOfFailure, wordsOf } from "./failure-words.ts";
 import { withFlight } from "./with-flight.ts";
 import { processEnvironment, type Whereabouts } from "./where-to-run.ts";
 
@@ -48,20 +48,10 @@ async function joinAndWork(
     world.lastWords(wordsOf(error));
     world.abort(reasonOf(error));
     await sleep(farewellMilliseconds);
-    const status = error instanceof DiagnosticError ? statusOf(error.diagnostics) : exitStatus.runFailed;
+    const status = statusOfFailure(error);
     // A library's thread, or a stream that never ends, must not keep the process alive.
     setTimeout(() => process.exit(status), lingerMilliseconds).unref();
     if (supervised) return status;
     throw error;
   }
-}
-
-function wordsOf(error: unknown): string {
-  if (error instanceof DiagnosticError) return error.diagnostics.map(renderDiagnostic).join("\n");
-  return `internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
-}
-
-function reasonOf(error: unknown): string {
-  if (error instanceof DiagnosticError) return error.diagnostics[0]?.message ?? "it failed";
-  return error instanceof Error ? error.message : String(error);
 }

@@ -8,9 +8,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import { mpiWorld } from "../../launch/mpi-world.ts";
 import { startMpi, type StartedMpi } from "../../backends/mpi/start-mpi.ts";
-import { DiagnosticError, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import type { World } from "../../launch/world.ts";
-import { type ExitStatus, exitStatus, statusOf } from "../exit-status.ts";
+import type { ExitStatus } from "../exit-status.ts";
+import { reasonOf, statusOfFailure, wordsOf } from "./failure-words.ts";
 import { processEnvironment } from "./where-to-run.ts";
 import { withFlight } from "./with-flight.ts";
 
@@ -49,15 +49,11 @@ export async function runOverMpi(
 
 /** MPI cannot be left while messages are under way, so the process ends without. */
 async function givenUp(error: unknown, world: World): Promise<never> {
-  const text =
-    error instanceof DiagnosticError
-      ? error.diagnostics.map(renderDiagnostic).join("\n")
-      : `internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
-  const status = error instanceof DiagnosticError ? statusOf(error.diagnostics) : exitStatus.runFailed;
+  const text = wordsOf(error);
   if (world.rank === 0) process.stderr.write(`${text}\n`);
   world.lastWords(text);
-  world.abort(text.split("\n")[0] ?? "it failed");
+  world.abort(reasonOf(error));
   if (world.rank !== 0) await sleep(lingerMilliseconds);
   // oxlint-disable-next-line unicorn/no-process-exit -- threads of the MPI library keep the process alive
-  process.exit(status);
+  process.exit(statusOfFailure(error));
 }

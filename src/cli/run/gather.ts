@@ -10,9 +10,10 @@ import { isSharded, type TensorArgument } from "../../executor/tensor-arguments.
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import type { World } from "../../launch/join-world.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import { at } from "../../support/invariant.ts";
 import { alignTraces } from "../../trace/align-traces.ts";
-import type { TraceEvent, TraceOrigin } from "../../trace/event.ts";
+import type { TraceOrigin } from "../../trace/event.ts";
+import { eventsOfNumbers, numbersOfEvents } from "../../trace/event-numbers.ts";
 
 export interface OneRun {
   readonly program: Program;
@@ -100,7 +101,10 @@ export async function gatherReports(
     reports.map(({ milliseconds }) => milliseconds),
   );
   const last = reports.at(-1);
-  const events = (await gatherBytes(world, packEvents(last?.trace ?? []))).flatMap(unpackEvents);
+  const packed = new Uint8Array(Float64Array.from(numbersOfEvents(last?.trace ?? [])).buffer);
+  const events = (await gatherBytes(world, packed)).flatMap((part) =>
+    eventsOfNumbers(new Float64Array(part.slice().buffer)),
+  );
   const numbers = last?.origins?.flatMap(({ rank, at: zero, error }) => [rank, zero, error]) ?? [];
   const origins = (await gatherNumbers(world, numbers)).flatMap(([rank, zero, error]): readonly TraceOrigin[] =>
     rank === undefined || zero === undefined || error === undefined ? [] : [{ rank, at: zero, error }],
@@ -119,28 +123,4 @@ async function gatherNumbers(
 ): Promise<readonly (readonly number[])[]> {
   const parts = await world.allGather(new Uint8Array(Float64Array.from(numbers).buffer));
   return parts.map((part) => [...new Float64Array(part.slice().buffer)]);
-}
-
-const numbersPerEvent = 6;
-
-function packEvents(events: readonly TraceEvent[]): Uint8Array {
-  const numbers = events.flatMap(({ rank, stream, command, start, end, reached = NaN }) => [
-    rank,
-    stream,
-    command,
-    start,
-    end,
-    reached,
-  ]);
-  return new Uint8Array(Float64Array.from(numbers).buffer);
-}
-
-function unpackEvents(bytes: Uint8Array): readonly TraceEvent[] {
-  const numbers = new Float64Array(bytes.slice().buffer);
-  invariant(numbers.length % numbersPerEvent === 0, "events come whole", { numbers: numbers.length });
-  return Array.from({ length: numbers.length / numbersPerEvent }, (_, event) => {
-    const number = (i: number): number => numbers[event * numbersPerEvent + i] ?? 0;
-    const unpacked = { rank: number(0), stream: number(1), command: number(2), start: number(3), end: number(4) };
-    return Number.isNaN(number(5)) ? unpacked : { ...unpacked, reached: number(5) };
-  });
 }
