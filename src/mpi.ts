@@ -2,7 +2,8 @@
  * `braid/mpi`: programs on the CPUs of several processes, which mpirun or srun started, on one host or several.
  *
  *     const mpi = joinMpi();
- *     const executor = await MultiDeviceExecutor.create(fusion, { devices, on: mpi.backend, localRanks: mpi.ranksOf(devices) });
+ *     const localRanks = mpi.ranksOf(devices);
+ *     const executor = await MultiDeviceExecutor.create(fusion, { devices, on: mpi.backend, localRanks });
  *     const [y] = await executor.run(inputs); // shards of this process's ranks
  *     await executor.close();
  *     mpi.leave();
@@ -10,7 +11,7 @@
 import process from "node:process";
 import type { Backend } from "./backends/backend.ts";
 import { createFlightRecorder } from "./backends/flight/flight-recorder.ts";
-import { createMpiBackend, processesOf } from "./backends/mpi/mpi-backend.ts";
+import { createMpiBackend, processesOf, ranksHeld } from "./backends/mpi/mpi-backend.ts";
 import { startMpi } from "./backends/mpi/start-mpi.ts";
 
 export interface JoinMpiOptions {
@@ -43,7 +44,7 @@ export function joinMpi({ processesHere = launchedHere() }: JoinMpiOptions = {})
     size,
     library: library.version,
     backend: createMpiBackend({ messages, processesHere, blas: null, flight: createFlightRecorder() }),
-    ranksOf: (devices) => processesOf(devices, size).flatMap((holder, each) => (holder === rank ? [each] : [])),
+    ranksOf: (devices) => ranksHeld(processesOf(devices, size), rank),
     leave: () => messages.close(),
   };
 }

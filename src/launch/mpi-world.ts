@@ -4,7 +4,7 @@
  */
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { World } from "./world.ts";
-import type { MessageNumber, MpiMessages, SharedBytes } from "../backends/mpi/mpi-messages.ts";
+import { type MessageNumber, type MpiMessages, type SharedBytes, sharedBytes } from "../backends/mpi/mpi-messages.ts";
 import { givenUp, reasonBytes, runEnds, tags } from "../backends/mpi/tags.ts";
 
 /** Milliseconds for the news that this process gives up to leave. */
@@ -39,7 +39,7 @@ export function mpiWorld(messages: MpiMessages, localRank: number, timeout: numb
     const pending = new Map<number, MessageNumber>();
     for (const [process, length] of lengths) {
       if (length === 0) continue;
-      const part = shared(length);
+      const part = sharedBytes(length);
       received.set(process, part);
       const number = messages.receive(part, process, tag);
       pending.set(process, number);
@@ -57,7 +57,7 @@ export function mpiWorld(messages: MpiMessages, localRank: number, timeout: numb
     signal: controller.signal,
     allGather: async (bytes) => {
       controller.signal.throwIfAborted();
-      const length = shared(8);
+      const length = sharedBytes(8);
       new DataView(length.buffer).setFloat64(0, bytes.length, true);
       const heads = await exchange(length, new Map(others.map((process) => [process, 8])), tags.length);
       const lengths = new Map(
@@ -65,13 +65,13 @@ export function mpiWorld(messages: MpiMessages, localRank: number, timeout: numb
       );
       for (const [process, each] of lengths) {
         if (each !== givenUp) continue;
-        const text = shared(reasonBytes);
+        const text = sharedBytes(reasonBytes);
         await finished(new Set([messages.receive(text, process, tags.reason)]), () => [process]);
         const failure = new DiagnosticError([gaveUp(process, text)]);
         controller.abort(failure);
         throw failure;
       }
-      const data = shared(bytes.length);
+      const data = sharedBytes(bytes.length);
       data.set(bytes);
       const parts = await exchange(data, lengths, tags.data);
       return Array.from({ length: size }, (_, process) =>
@@ -87,11 +87,11 @@ export function mpiWorld(messages: MpiMessages, localRank: number, timeout: numb
     abort: (reason) => {
       if (controller.signal.aborted) return;
       controller.abort(new Error(reason));
-      const text = shared(reasonBytes);
+      const text = sharedBytes(reasonBytes);
       text.set(new TextEncoder().encode(words === "" ? reason : words).subarray(0, reasonBytes));
-      const head = shared(8);
+      const head = sharedBytes(8);
       new DataView(head.buffer).setFloat64(0, givenUp, true);
-      const end = shared(1);
+      const end = sharedBytes(1);
       end[0] = runEnds.failed;
       const left = new Set<MessageNumber>();
       for (const process of others) {
@@ -109,10 +109,6 @@ export function mpiWorld(messages: MpiMessages, localRank: number, timeout: numb
     },
   };
   return world;
-}
-
-function shared(length: number): SharedBytes {
-  return new Uint8Array(new SharedArrayBuffer(length));
 }
 
 function gaveUp(process: number, text: SharedBytes): Diagnostic {

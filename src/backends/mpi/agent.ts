@@ -18,7 +18,7 @@ import {
   type Scheduler,
   wakeQueue,
 } from "../cpu/threads/scheduler.ts";
-import type { MessageNumber, SharedBytes } from "./mpi-messages.ts";
+import { type MessageNumber, type SharedBytes, sharedBytes } from "./mpi-messages.ts";
 import type { Channel } from "./split/channel.ts";
 import { runEnds, tags } from "./tags.ts";
 import { type ViewBytes, viewBytes } from "./view-bytes.ts";
@@ -49,7 +49,7 @@ interface End {
   readonly data: ViewBytes | null;
 }
 
-const nothing = new Uint8Array(new SharedArrayBuffer(0));
+const nothing = sharedBytes(0);
 /** Milliseconds without progress after which the agent leaves the core to its workers for a millisecond at a time. */
 const eager = 1;
 /** Milliseconds for the news of a failure to leave. */
@@ -188,7 +188,7 @@ function aMillisecond(): Promise<void> {
 }
 
 function word(value: number): SharedBytes {
-  const bytes = new Uint8Array(new SharedArrayBuffer(1));
+  const bytes = sharedBytes(1);
   bytes[0] = value;
   return bytes;
 }

@@ -23,6 +23,11 @@ export function processesOf(ranks: number, processes: number): readonly number[]
   return Array.from({ length: ranks }, (_, rank) => Math.floor((rank * processes) / ranks));
 }
 
+/** The ranks that a process holds. */
+export function ranksHeld(processOf: readonly number[], process: number): readonly number[] {
+  return processOf.flatMap((holder, rank) => (holder === process ? [rank] : []));
+}
+
 /** `open` throws `device-count` if some process would have no rank. */
 export function createMpiBackend({ messages, processesHere, blas, flight }: MpiOptions): Backend {
   return {

@@ -11,6 +11,10 @@ export type MessageNumber = number;
 
 export type SharedBytes = Uint8Array<SharedArrayBuffer>;
 
+export function sharedBytes(length: number): SharedBytes {
+  return new Uint8Array(new SharedArrayBuffer(length));
+}
+
 export interface MpiMessages {
   readonly rank: number;
   readonly size: number;

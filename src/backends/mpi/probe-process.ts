@@ -7,14 +7,14 @@ import process from "node:process";
 import { at, invariant } from "../../support/invariant.ts";
 import { mpiAbis } from "./abi.ts";
 import { findMpiLibrary, type MpiLibrary } from "./mpi-library.ts";
-import { enterMpi, type SharedBytes } from "./mpi-messages.ts";
+import { enterMpi, sharedBytes } from "./mpi-messages.ts";
 
 const library = findMpiLibrary(at(mpiAbis, Number(process.argv[2])));
 if (library !== null) process.stdout.write(`${JSON.stringify(describe(library))}\n`);
 
 function describe(found: MpiLibrary): object {
   const mpi = enterMpi(found);
-  const [from, to] = [buffer(), buffer()];
+  const [from, to] = [sharedBytes(4096), sharedBytes(4096)];
   for (let i = 0; i < from.length; i++) from[i] = i % 251;
   mpi.receive(to, mpi.rank, 0);
   mpi.send(from, mpi.rank, 0);
@@ -23,8 +23,4 @@ function describe(found: MpiLibrary): object {
   invariant(same, "a message arrives as it was sent");
   mpi.close();
   return { version: found.version, file: found.file, threads: mpi.threads };
-}
-
-function buffer(): SharedBytes {
-  return new Uint8Array(new SharedArrayBuffer(4096));
 }

@@ -2,7 +2,7 @@
 import { contiguousStrides, elementCount, type View } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
-import type { SharedBytes } from "./mpi-messages.ts";
+import { type SharedBytes, sharedBytes } from "./mpi-messages.ts";
 
 export interface ViewBytes {
   /** The memory itself where the elements lie in that order, otherwise a buffer of its own. */
@@ -22,7 +22,7 @@ export function viewBytes(memory: SharedBytes, address: number, { dtype, shape, 
   if (length === 0 || isPacked) {
     return { bytes: memory.subarray(address, address + length), pack: () => {}, unpack: () => {} };
   }
-  const bytes = new Uint8Array(new SharedArrayBuffer(length));
+  const bytes = sharedBytes(length);
   // The innermost axes that lie side by side are one run.
   let inner = shape.length;
   while (inner > 0 && (at(shape, inner - 1) === 1 || strides[inner - 1] === packed[inner - 1])) inner--;

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import type { Backend } from "../../backends/backend.ts";
 import { findBlas } from "../../backends/cpu/blas/blas-library.ts";
-import { createMpiBackend, processesOf } from "../../backends/mpi/mpi-backend.ts";
+import { createMpiBackend, processesOf, ranksHeld } from "../../backends/mpi/mpi-backend.ts";
 import type { Target } from "../../compile/compile.ts";
 import type { Options } from "../../compile/options.ts";
 import { createCpuBackend, parseInterleaving } from "../../cpu.ts";
@@ -52,7 +52,7 @@ export function mpiPlace(
   return {
     backend: withProgramCheck(backend, world, { ...options, MPI: library.version }),
     world,
-    localRanks: holders.flatMap((process, rank) => (process === world.rank ? [rank] : [])),
+    localRanks: ranksHeld(holders, world.rank),
     holderOf: (rank) => at(holders, rank),
   };
 }

@@ -11,31 +11,22 @@
 import type { Launch } from "../../commands/command.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { type Draft, type DraftNode, renameSync } from "../draft/draft.ts";
-import { createDraftReader } from "../draft/draft-reader.ts";
-import { changesRanks, type Edit, editRanks } from "../draft/edit-ranks.ts";
 import { type Grouping, grouped } from "../draft/grouping.ts";
 import { joinGemms, type GemmNode } from "../draft/join-gemms.ts";
 import type { Memory } from "../draft/memory/memory.ts";
 import { conflict } from "../draft/memory/touch.ts";
 import { isGemm } from "../draft/gemm-axes.ts";
 import { idFinder } from "../draft/order/pasts.ts";
-import type { Rewrite } from "../rewrite.ts";
+import { draftRewrite, type Rewrite } from "../rewrite.ts";
 import { orderSlots } from "./order-slots.ts";
 
-export const mergeGemms: Rewrite<Grouping> = {
-  name: "merge-gemms",
-  run: (program, grouping, reader = createDraftReader()) => {
-    const ordered = orderSlots(program, at(grouping, 0));
-    const merged = editRanks(ordered, reader, edit(grouping));
-    return merged === ordered ? program : merged;
-  },
-  applies: (program, grouping, reader = createDraftReader()) =>
-    changesRanks(orderSlots(program, at(grouping, 0)), reader, edit(grouping)),
-};
-
-function edit(grouping: Grouping): Edit {
-  return (draft, { memory }) => mergeInDraft(draft, memory, grouping);
-}
+export const mergeGemms: Rewrite<Grouping> = draftRewrite(
+  "merge-gemms",
+  (grouping) =>
+    (draft, { memory }) =>
+      mergeInDraft(draft, memory, grouping),
+  (program, grouping) => orderSlots(program, at(grouping, 0)),
+);
 
 function mergeInDraft(draft: Draft, memory: Memory, grouping: Grouping): Draft {
   const merging = createMerging(draft.nodes, memory);

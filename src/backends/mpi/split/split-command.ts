@@ -10,6 +10,7 @@ import type { Command, Copy, Launch, SlotId } from "../../../commands/command.ts
 import { accumulates, type Operand } from "../../../commands/kernel.ts";
 import { isEmpty, refOf, type View } from "../../../commands/view.ts";
 import { at, invariant } from "../../../support/invariant.ts";
+import type { Payload } from "./channel.ts";
 import type { GrowingProgram } from "./growing-program.ts";
 
 /** What replaces the command; null if it stays. */
@@ -23,9 +24,7 @@ function splitCopy(growing: GrowingProgram, rank: number, copy: Copy): readonly 
   const [reads, writes] = [source, destination].map((view) => isElsewhere(growing, rank, view));
   if ((reads !== true && writes !== true) || isEmpty(source)) return null;
   invariant(reads !== writes, "one side of a copy is the rank's own", { rank });
-  return reads === true
-    ? fetch(growing, rank, stream, [{ source, destination }])
-    : put(growing, rank, stream, [{ source, destination }]);
+  return exchange(growing, rank, stream, reads === true ? "fetch" : "put", [{ source, destination }]);
 }
 
 function splitLaunch(growing: GrowingProgram, rank: number, launch: Launch): readonly Command[] | null {
@@ -38,103 +37,46 @@ function splitLaunch(growing: GrowingProgram, rank: number, launch: Launch): rea
   /** A peer's view, in memory of the rank's own. */
   const here = (view: View): View => (isElsewhere(growing, rank, view) ? growing.addSpan(rank, view) : view);
   const [read, made] = [inputs.map(here), outputs.map(here)];
-  const moved = (peers: readonly View[], own: readonly View[]): readonly (readonly [View, View])[] =>
-    peers.flatMap((peer, i) => (peer === own[i] || isEmpty(peer) ? [] : [[peer, at(own, i)] as const]));
-  const before = [...moved(inputs, read), ...(accumulates(kernel) ? moved(outputs, made) : [])];
-  const after = moved(outputs, made);
-  const { stream } = launch;
+  const pairs = (peers: readonly View[], own: readonly View[]): readonly Pair[] =>
+    peers.flatMap((peer, i) => (peer === own[i] || isEmpty(peer) ? [] : [{ peer, own: at(own, i) }]));
+  const after = pairs(outputs, made);
+  const before = [...pairs(inputs, read), ...(accumulates(kernel) ? after : [])];
+  const fetched = before.map(({ peer, own }): Payload => ({ source: peer, destination: own }));
+  const sent = after.map(({ peer, own }): Payload => ({ source: own, destination: peer }));
   return [
-    ...fetch(
-      growing,
-      rank,
-      stream,
-      before.map(([source, destination]) => ({ source, destination })),
-    ),
+    ...exchange(growing, rank, launch.stream, "fetch", fetched),
     { ...launch, inputs: read.map(refOf), outputs: made.map(refOf) },
-    ...put(
-      growing,
-      rank,
-      stream,
-      after.map(([destination, source]) => ({ source, destination })),
-    ),
+    ...exchange(growing, rank, launch.stream, "put", sent),
   ];
 }
 
-interface Moved {
-  readonly source: View;
-  readonly destination: View;
+/** A peer's view, and the rank's own memory for it. */
+interface Pair {
+  readonly peer: View;
+  readonly own: View;
 }
 
-/** Asks for peers' bytes, and waits for them. */
-function fetch(growing: GrowingProgram, rank: number, stream: Command["stream"], moves: readonly Moved[]): Command[] {
-  return both(stream, moves, (payload) => {
-    const peer = growing.bufferRank(payload.source.buffer);
-    const [own, other] = [at(growing.processOf, rank), at(growing.processOf, peer)];
-    const [asks, arrived] = [growing.addSlot(rank, peer), growing.addSlot(peer, rank)];
-    const reply = growing.addChannel({
-      from: other,
-      to: own,
-      raise: null,
-      count: 1,
-      payload,
-      sent: null,
-      ready: null,
-      slots: [arrived],
-      reply: null,
-    });
-    growing.addChannel({
-      from: own,
-      to: other,
-      raise: asks,
-      count: 1,
-      payload: null,
-      sent: null,
-      ready: null,
-      slots: [],
-      reply,
-    });
-    return [asks, arrived];
-  });
-}
-
-/** Sends bytes to peers, and waits until they are there. */
-function put(growing: GrowingProgram, rank: number, stream: Command["stream"], moves: readonly Moved[]): Command[] {
-  return both(stream, moves, (payload) => {
-    const peer = growing.bufferRank(payload.destination.buffer);
-    const [own, other] = [at(growing.processOf, rank), at(growing.processOf, peer)];
-    const [ready, arrived] = [growing.addSlot(rank, peer), growing.addSlot(peer, rank)];
-    const reply = growing.addChannel({
-      from: other,
-      to: own,
-      raise: null,
-      count: 1,
-      payload: null,
-      sent: null,
-      ready: null,
-      slots: [arrived],
-      reply: null,
-    });
-    growing.addChannel({
-      from: own,
-      to: other,
-      raise: ready,
-      count: 1,
-      payload,
-      sent: null,
-      ready: null,
-      slots: [],
-      reply,
-    });
-    return [ready, arrived];
-  });
-}
-
-function both(
+/**
+ * Asks peers for bytes, or sends them some, and waits until they are where they belong. Either is a message and its
+ * answer; the bytes go with the answer, or with the message.
+ */
+function exchange(
+  growing: GrowingProgram,
+  rank: number,
   stream: Command["stream"],
-  moves: readonly Moved[],
-  slotsOf: (move: Moved) => readonly [asks: SlotId, arrived: SlotId],
-): Command[] {
-  const slots = moves.map(slotsOf);
+  kind: "fetch" | "put",
+  payloads: readonly Payload[],
+): readonly Command[] {
+  const { processOf, bufferRank, addSlot, addChannel } = growing;
+  const slots = payloads.map((payload): readonly [message: SlotId, answer: SlotId] => {
+    const peer = bufferRank(payload[kind === "fetch" ? "source" : "destination"].buffer);
+    const [own, other] = [at(processOf, rank), at(processOf, peer)];
+    const [message, answer] = [addSlot(rank, peer), addSlot(peer, rank)];
+    const [asked, answered] = kind === "fetch" ? [null, payload] : [payload, null];
+    const reply = addChannel({ from: other, to: own, payload: answered, slots: [answer] });
+    addChannel({ from: own, to: other, raise: message, payload: asked, reply });
+    return [message, answer];
+  });
   return [
     ...slots.map(([slot]): Command => ({ kind: "signal", stream, slot })),
     ...slots.map(([, slot]): Command => ({ kind: "waitSignal", stream, slot })),

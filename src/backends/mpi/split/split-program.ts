@@ -38,7 +38,7 @@ export function splitProgram(program: Program, processOf: readonly number[]): Sp
   }
   addSignals(growing);
   const lists = program.ranks.map((rank) => listOf(growing, rank, at(replaced, rank.rank)));
-  const { temporaryBytes, ...tables } = growing.grown();
+  const { buffers, kernels, slots, channels, temporaryBytes } = growing;
   const programOf = (process: number): Program => {
     const kept = program.transfers.filter(({ id }) => staysWith[id] === process);
     const newId = new Map(kept.map(({ id }, i) => [id, makeId<TransferId>(i)]));
@@ -50,7 +50,7 @@ export function splitProgram(program: Program, processOf: readonly number[]): Sp
       const transferOf = commands.map((command, index) =>
         command.kind === "transfer" ? (newId.get(at(rank.transferOf, at(sources, index)) ?? makeId(-1)) ?? null) : null,
       );
-      const arenaBytes = { ...rank.arenaBytes, temporary: at(temporaryBytes, i) };
+      const arenaBytes = { ...rank.arenaBytes, temporary: temporaryBytes(i) };
       return { ...rank, commands, origins, transferOf, arenaBytes };
     });
     const place = ({ rank, command, operation }: Participant): Participant => ({
@@ -63,9 +63,9 @@ export function splitProgram(program: Program, processOf: readonly number[]): Sp
       id: makeId<TransferId>(i),
       participants: transfer.participants.map(place),
     }));
-    return { ...program, ...tables, ranks, transfers };
+    return { ...program, buffers, kernels, slots, ranks, transfers };
   };
-  return { programOf, channels: growing.channels, sources: lists.map(({ sources }) => sources) };
+  return { programOf, channels, sources: lists.map(({ sources }) => sources) };
 }
 
 const noBytes = { input: 0, output: 0, temporary: 0, symmetric: 0 } as const;
@@ -102,16 +102,6 @@ function addSignals({ program, processOf, addChannel }: GrowingProgram): void {
   for (const { id, signaller, waiter } of program.slots) {
     const [from, to] = [at(processOf, signaller), at(processOf, waiter)];
     if (from === to) continue;
-    addChannel({
-      from,
-      to,
-      raise: id,
-      count: counts.get(id) ?? 0,
-      payload: null,
-      sent: null,
-      ready: null,
-      slots: [id],
-      reply: null,
-    });
+    addChannel({ from, to, raise: id, count: counts.get(id) ?? 0, slots: [id] });
   }
 }

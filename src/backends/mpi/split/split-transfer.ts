@@ -71,17 +71,7 @@ export function splitTransfer(growing: GrowingProgram, transfer: LinkedTransfer)
       return slot;
     });
     const payload = { source: view, destination };
-    growing.addChannel({
-      from: processAt(from),
-      to: processAt(to),
-      raise,
-      count: 1,
-      payload,
-      sent,
-      ready,
-      slots,
-      reply: null,
-    });
+    growing.addChannel({ from: processAt(from), to: processAt(to), raise, payload, sent, ready, slots });
   }
 
   return participants.map((_, position) => {

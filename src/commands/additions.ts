@@ -1,0 +1,54 @@
+/** The buffers and kernels of a Program together with those that are added to it while its commands are rewritten. */
+import { makeId } from "../support/ids.ts";
+import { at } from "../support/invariant.ts";
+import { dtypes } from "../numerics/dtype.ts";
+import type { BufferId, PlacedBuffer } from "./buffer.ts";
+import type { KernelId } from "./command.ts";
+import type { Kernel } from "./kernel.ts";
+import { bufferAlignment } from "./link/memory/memory-layout.ts";
+import type { Program } from "./program.ts";
+import { elementCount } from "./view.ts";
+
+export interface Additions {
+  /** The Program's buffers and those that were added. */
+  readonly buffers: Program["buffers"];
+  /** The Program's kernels and those that were added. */
+  readonly kernels: readonly Kernel[];
+  /** The id of a kernel. A new kernel is added. */
+  readonly kernelId: (kernel: Kernel) => KernelId;
+  /** A new contiguous temporary of a rank. It shares bytes with no other buffer. */
+  readonly addTemporary: (rank: number, tensor: Pick<PlacedBuffer, "dtype" | "shape" | "name">) => BufferId;
+  /** Bytes of a rank's arena of temporaries. */
+  readonly temporaryBytes: (rank: number) => number;
+}
+
+/** `textOf`: equal for equal kernels. */
+export function createAdditions(
+  { ranks, buffers: placed, kernels: given }: Pick<Program, "ranks" | "buffers" | "kernels">,
+  textOf: (kernel: Kernel) => string,
+): Additions {
+  const [kernels, buffers] = [[...given], [...placed]];
+  const temporaryBytes = ranks.map(({ arenaBytes }) => arenaBytes.temporary);
+  let knownKernels: Map<string, KernelId> | null = null;
+  return {
+    buffers,
+    kernels,
+    kernelId: (kernel) => {
+      knownKernels ??= new Map(given.map((each, id) => [textOf(each), makeId<KernelId>(id)]));
+      const text = textOf(kernel);
+      const id = knownKernels.get(text) ?? makeId<KernelId>(kernels.push(kernel) - 1);
+      knownKernels.set(text, id);
+      return id;
+    },
+    addTemporary: (rank, { dtype, shape, name }) => {
+      const id = makeId<BufferId>(buffers.length);
+      const bytes = elementCount(shape) * dtypes[dtype].bytes;
+      const offset = at(temporaryBytes, rank);
+      temporaryBytes[rank] = offset + Math.ceil(bytes / bufferAlignment) * bufferAlignment;
+      const place = { rank, arena: "temporary", offset } as const;
+      buffers.push({ id, role: "temporary", ...place, bytes, dtype, shape, name, position: null });
+      return id;
+    },
+    temporaryBytes: (rank) => at(temporaryBytes, rank),
+  };
+}
