@@ -1,13 +1,20 @@
 /**
  * Reduces the devices' partial results over the devices, one DID type at a time. A type that the output shards comes
- * first: its reduce-scatter leaves less data for the next.
+ * first: its reduce-scatter leaves less data for the next. Of these the innermost comes first, as devices that differ
+ * along DIDx are the nearest to each other.
  *
  *   T1 = sum over DIDx and DIDy of T0[a, DIDy, DIDx]
  * becomes
  *   T2[a, DIDy, rDIDx] = sum(T0, {2}); T1[a, rDIDy] = sum(T2, {1})
  */
-import type { DIDType, IterDomain, Tensor, TensorId } from "../../ir/domain.ts";
-import { withoutReductions } from "../../ir/domain.ts";
+import {
+  type DIDType,
+  didTypes,
+  type IterDomain,
+  type Tensor,
+  type TensorId,
+  withoutReductions,
+} from "../../ir/domain.ts";
 import type { ReductionOpType } from "../../ir/ops/op.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import {
@@ -32,7 +39,8 @@ export interface DeviceParts {
 
 /** Reduces `parts` into `output`. The output keeps its axes, and gets a reduction axis for the last DID type. */
 export function reduceOverDevices(edit: FusionEdit, parts: DeviceParts, op: ReductionOpType, output: Tensor): void {
-  const pending = parts.slots.filter((slot) => typeof slot === "string");
+  const left = new Set(parts.slots);
+  const pending = didTypes.filter((type) => left.has(type));
   const outputCuts = placementOf(output, withoutReductions(output.domain.logical))?.cuts;
   const type = pending.find((candidate) => outputCuts?.has(candidate)) ?? pending[0];
   invariant(type !== undefined, "partial results are left to reduce", parts);

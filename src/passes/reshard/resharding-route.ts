@@ -2,9 +2,12 @@
  * The route of a resharding that takes several steps: the one with the fewest bytes received over all devices. It goes
  * through placements whose cuts occur at one of the two ends.
  *
- *   [DIDy a, DIDx b] -> [a, b]             DIDx first, on a share of a, then DIDy (or reversed: fewer bytes first)
+ *   [DIDy a, DIDx b] -> [a, b]             DIDy first, while shares are small, then DIDx
  *   [DIDx a, b] -> [a, DIDy b]             DIDy first, so that smaller shares are gathered
  *   [DIDx a] on (0 1) -> [DIDx a] on (2 3 4), cut differently    gather on one device, scatter from there
+ *
+ * Many routes have equal bytes. Of these it is the one with the fewest along the outer dimensions of the mesh: devices
+ * that differ along DIDx are the nearest to each other, those along DIDy may be on other hosts.
  *
  * Between meshes, a route may go through one device: a common one, or the first receiver. The search is Dijkstra's
  * algorithm over some dozens of placements at most, as a DID type has only a few cuts.
@@ -24,7 +27,8 @@ interface Visit {
   done: boolean;
 }
 
-/** Of two routes with equal bytes, the one with fewer steps is cheaper. */
+/** Of two routes with equal bytes, the one with fewer bytes along outer dimensions is cheaper, then that of fewer steps. */
+const outerCost: Readonly<Record<DIDType, number>> = { DIDx: 1, DIDy: 1 + 1e-4, DIDz: 1 + 2e-4 };
 const stepCost = 1e-6;
 
 /**
@@ -53,7 +57,8 @@ export function reshardingRoute(from: Placement, to: Placement, reduced: number 
       if (other.done) continue;
       const step = reshardingStep(next.placement, other.placement, next === start ? reduced : null);
       if (step === null) continue;
-      const cost = next.cost + stepCost + bytesOf(step, next.placement, other.placement, reduced);
+      const far = step.type === null ? 1 : outerCost[step.type];
+      const cost = next.cost + stepCost + far * bytesOf(step, next.placement, other.placement, reduced);
       if (cost < other.cost) Object.assign(other, { cost, before: next });
     }
   }

@@ -178,7 +178,7 @@ const planted: readonly Planted[] = [
   },
   {
     rule: "cut",
-    ops: ["T5 = set(T4)", "T3 = set(T5)"],
+    ops: ["T4 = set(T0)", "T3 = set(T4)"],
     fix: "split the axis by the number of chunks first",
     fusion: () => {
       const f = gathering(null, streamed);
