@@ -11,6 +11,7 @@ import type { HostProgram } from "../host/nodes.ts";
 import type { Tensor } from "../ir/domain.ts";
 import { originated } from "../ir/origin.ts";
 import { type Sizes, sizesFromMeshes } from "../ir/sizes.ts";
+import { hostCount } from "./host-count.ts";
 import type { LowerOptions } from "./lower.ts";
 import {
   type GivenOptions,
@@ -132,7 +133,8 @@ export function requireLinked(compiled: AnyCompilation | Unlinked): AnyCompilati
 export function tryCompile(source: ProgramSource | Lowered, given: CompileOptions): AnyCompilation | Unlinked {
   requireCompileOptions(given);
   const options = withDefaults(given);
-  const { devices, scalars = {}, notes = true } = options;
+  const { devices, devicesPerHost, scalars = {}, notes = true } = options;
+  hostCount(devices, devicesPerHost);
   const { signature, hosts } = lowerAll(source, { devices, ...loweringOf(options) });
   const sizes = new Map([...sizesFromMeshes(signature.tensors), ...numbersByName(options.sizes)]);
   const recording = { devices, sizes, scalars, ...pickOptions(recordNames, options) };

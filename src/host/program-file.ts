@@ -22,6 +22,8 @@ export type ParametersLike<P extends Parameters> = { readonly [K in keyof P]: P[
 export interface BuildContext<P extends Parameters> {
   /** The number of devices of the run. */
   readonly devices: number;
+  /** The number of hosts, each with as many devices: 0 .. n-1 on the first, and so on. */
+  readonly hosts: number;
   /** The rank whose host program is built. A Fusion is the same for all ranks and is built with rank 0. */
   readonly rank: number;
   readonly params: Readonly<P>;
@@ -32,6 +34,8 @@ export type Built = Fusion | HostProgram;
 
 export interface BuildRequest<P extends Parameters> {
   readonly devices: number;
+  /** 1 if not given. */
+  readonly hosts?: number;
   /** 0 if not given. */
   readonly rank?: number;
   /** Values that replace defaults. */
@@ -75,8 +79,8 @@ export function program<P extends Parameters, B extends Built>(
   return Object.freeze({
     [programMarker]: true as const,
     defaults: Object.freeze({ ...defaults }),
-    build: ({ devices, rank = 0, params = {} }: BuildRequest<P>): B => {
-      const built = build({ devices, rank, params: checked(devices, params, defaults) });
+    build: ({ devices, hosts = 1, rank = 0, params = {} }: BuildRequest<P>): B => {
+      const built = build({ devices, hosts, rank, params: checked({ devices, hosts }, params, defaults) });
       return isFusion(built) || isHostProgram(built)
         ? built
         : notBuilt(place, "the program does not return a Fusion or a HostProgram", built, "a Fusion, or a HostProgram");
@@ -84,8 +88,8 @@ export function program<P extends Parameters, B extends Built>(
     reference:
       reference === undefined
         ? null
-        : ({ devices, params = {} }: BuildRequest<P>): Fusion => {
-            const made = reference({ devices, params: checked(devices, params, defaults) });
+        : ({ devices, hosts = 1, params = {} }: BuildRequest<P>): Fusion => {
+            const made = reference({ devices, hosts, params: checked({ devices, hosts }, params, defaults) });
             return isFusion(made)
               ? made
               : notBuilt(place, "the reference of the program does not return a Fusion", made, "a Fusion");
@@ -93,9 +97,14 @@ export function program<P extends Parameters, B extends Built>(
   });
 }
 
-function checked<P extends Parameters>(devices: number, params: Partial<P>, defaults: P): P {
+interface Machines {
+  readonly devices: number;
+  readonly hosts: number;
+}
+
+function checked<P extends Parameters>(machines: Machines, params: Partial<P>, defaults: P): P {
   const usual: Parameters = defaults;
-  requireDevices(devices);
+  requireDevices(machines);
   requireKnown(params, defaults);
   for (const [name, value] of Object.entries(params)) {
     if (!fitsParameter(usual[name], value)) badParameter(buildCall, name, value, usual[name]);
@@ -123,17 +132,27 @@ export function isProgramFile(value: unknown): value is ProgramFile {
   return typeof value === "object" && value !== null && programMarker in value;
 }
 
-function requireDevices(devices: number): void {
-  if (Number.isSafeInteger(devices) && devices >= 1) return;
-  reject(
-    { kind: "call", text: `program.build({ devices: ${devices} })` },
-    {
-      code: "device-count",
-      message: "the number of devices is not a whole number of at least 1",
-      found: String(devices),
-      expected: "a whole number of at least 1",
-      help: "pass the number of devices of the run",
-    },
+function requireDevices({ devices, hosts }: Machines): void {
+  const refuse = (message: string, found: string, expected: string, help: string): never =>
+    reject(
+      { kind: "call", text: `program.build({ devices: ${devices}${hosts === 1 ? "" : `, hosts: ${hosts}`} })` },
+      { code: "device-count", message, found, expected, help },
+    );
+  for (const [what, count] of Object.entries({ devices, hosts })) {
+    if (Number.isSafeInteger(count) && count >= 1) continue;
+    refuse(
+      `the number of ${what} is not a whole number of at least 1`,
+      String(count),
+      "a whole number of at least 1",
+      `pass the number of ${what} of the run`,
+    );
+  }
+  if (devices % hosts === 0) return;
+  refuse(
+    "the devices do not fill their hosts",
+    `${devices} devices on ${hosts} hosts`,
+    "as many devices on every host",
+    "pass a multiple of the number of hosts",
   );
 }
 

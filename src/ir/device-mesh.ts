@@ -78,17 +78,29 @@ export class DeviceMesh {
 
   /** The 1-D mesh of devices 0 .. count-1. Throws `mesh-bad-device`. */
   static range(count: number): DeviceMesh {
-    if (!Number.isSafeInteger(count) || count < 1) {
+    requireDevices(`DeviceMesh.range(${count})`, count);
+    return new DeviceMesh(Array.from({ length: count }, (_, i) => i));
+  }
+
+  /**
+   * The 2-D mesh of devices 0 .. devices-1 in `rows` equal rows, such as one per host: DIDy counts rows, DIDx the devices
+   * of a row. Throws `mesh-bad-device`.
+   */
+  static rows(rows: number, devices: number): DeviceMesh {
+    const call = `DeviceMesh.rows(${rows}, ${devices})`;
+    requireDevices(call, devices);
+    if (!Number.isSafeInteger(rows) || rows < 1 || devices % rows !== 0) {
       fail({
         code: "mesh-bad-device",
-        message: "a DeviceMesh takes at least one device",
-        place: { kind: "call", text: `DeviceMesh.range(${count})` },
-        found: String(count),
-        expected: "a whole number of at least 1",
-        help: "pass the number of devices of the run",
+        message: "the rows of a DeviceMesh have equal numbers of devices",
+        place: { kind: "call", text: call },
+        found: `${devices} devices in ${rows} rows`,
+        expected: "a number of rows that divides the devices",
+        help: "pass the number of hosts and of devices of the run",
       });
     }
-    return new DeviceMesh(Array.from({ length: count }, (_, i) => i));
+    const length = devices / rows;
+    return new DeviceMesh(Array.from({ length: rows }, (_, row) => Array.from({ length }, (_, i) => row * length + i)));
   }
 
   has(device: number): boolean {
@@ -185,4 +197,16 @@ function shapeOf(devices: NestedDevices): number[] {
 
 function flatten(devices: NestedDevices): number[] {
   return devices.flatMap((entry) => (typeof entry === "number" ? [entry] : flatten(entry)));
+}
+
+function requireDevices(call: string, count: number): void {
+  if (Number.isSafeInteger(count) && count >= 1) return;
+  fail({
+    code: "mesh-bad-device",
+    message: "a DeviceMesh takes at least one device",
+    place: { kind: "call", text: call },
+    found: String(count),
+    expected: "a whole number of at least 1",
+    help: "pass the number of devices of the run",
+  });
 }

@@ -4,6 +4,8 @@ import type { CommunicatorBackend, OneSidedProtocol } from "../host/collectives.
 export interface LoweringOptions {
   /** The communication backend that the host program is written for, and that its communications name. */
   readonly backend: CommunicatorBackend;
+  /** Devices 0 .. n-1 are on the first host, and so on. Without it, all devices are on one host. */
+  readonly devicesPerHost?: number;
   /** How a DID axis that becomes a Stream axis is lowered. */
   readonly p2p: "linear" | "rotated" | "broadcast";
   /** Which side copies in one-sided point-to-point: the receiver (get) or the sender (put). */

@@ -18,6 +18,11 @@ function sizesOf(file: string): readonly string[] {
   return contracted > 0 && hasContraction ? ["--set", `K=${contracted}`] : [];
 }
 
+/** Two hosts, where an example is about hosts. */
+function hostsOf(name: string, devices: number): readonly string[] {
+  return name.startsWith("hosts/") && devices % 2 === 0 ? ["--devices-per-host", String(devices / 2)] : [];
+}
+
 /** The transformer's examples also give a gradient for x and for each weight. */
 const outputCounts: Readonly<Record<string, number>> = {
   "transformer/attention.ts": 6,
@@ -59,7 +64,7 @@ it.each(sample(all, 18, 2))(title, async ({ name, devices }) => {
   const fingerprints = new Set<string>();
   for (const [i, streams] of streamCounts.entries()) {
     // Without a BLAS: its bits depend on whether a product is done in parts, which depends on who is idle.
-    const plain = ["--blas", "off", "--json", ...sizesOf(file)];
+    const plain = ["--blas", "off", "--json", ...sizesOf(file), ...hostsOf(name, devices)];
     // The other runs have the bits of the first, which is checked.
     const checked = i === 0 ? ["--check"] : [];
     const args = ["--devices", String(devices), "--streams", String(streams), ...plain, ...checked];

@@ -19,9 +19,14 @@ export async function loadExample(name: string): Promise<ProgramFile> {
 }
 
 /** An example that is a Fusion. Parameters that are not given have the example's values. */
-export async function exampleFusion(name: string, devices: number, params: Partial<Parameters>): Promise<braid.Fusion> {
+export async function exampleFusion(
+  name: string,
+  devices: number,
+  params: Partial<Parameters>,
+  hosts = 1,
+): Promise<braid.Fusion> {
   const { build, defaults } = await loadExample(name);
-  const built = build({ devices, params: { ...defaults, ...params } });
+  const built = build({ devices, hosts, params: { ...defaults, ...params } });
   if (!("data" in built)) throw new Error(`${name} is a host program`);
   return built;
 }

@@ -1,4 +1,5 @@
 /** Lowering options: they change the host program. */
+import { mostDevices } from "../../host/most-devices.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { listOf, oneOf, text, toggle, wholeNumber } from "./kinds.ts";
 import { onPrograms, type OptionRow, type RowsFor } from "./row.ts";
@@ -12,6 +13,12 @@ export const loweringRows = {
     default: "nccl",
     defaultOf: { compile: "cuda" },
     help: "communication backend to lower to; --on says where the program runs",
+  },
+  devicesPerHost: {
+    ...lowering,
+    kind: wholeNumber(1, 8, "n", mostDevices),
+    otherwise: "all devices are on one host",
+    help: "number of devices of each host; between hosts, --backend cuda communicates by NCCL",
   },
   p2p: {
     ...lowering,

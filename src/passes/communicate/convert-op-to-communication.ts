@@ -24,6 +24,7 @@ import { type OpPlacements, placementsOf } from "../reshard/placement.ts";
 import { type ReshardingStep, reshardingStep } from "../reshard/resharding-step.ts";
 import { isCommunicable, isOnDevice, isResharding } from "../reshard/sharding.ts";
 import { teamsOf } from "../reshard/step-teams.ts";
+import { teamBackend } from "../team-backend.ts";
 
 export const convertOpToCommunication: Pass<"looped", "communicating"> = {
   name: "convert-op-to-communication",
@@ -84,7 +85,7 @@ function communications(
         reduceOp: op.kind === "Reduction" ? reduceOpOf[op.op] : reduced === null ? null : "sum",
         input: input.id,
         output: output.id,
-        backend: options.backend,
+        backend: teamBackend(team, options),
       },
       { kind: "Wait", target: id },
     ];

@@ -4,6 +4,7 @@
  */
 import { Worker } from "node:worker_threads";
 import { packageFile } from "../../../backends/package-file.ts";
+import { hostCount } from "../../../compile/host-count.ts";
 import type { Options } from "../../../compile/options.ts";
 import { type Diagnostic, DiagnosticError, type Place } from "../../../diagnostics/diagnostic.ts";
 import type { BuiltData } from "../../../compile/program/revive.ts";
@@ -12,7 +13,7 @@ import { fileToBuild } from "../dump-file.ts";
 
 const threadFile = "dist/cli/program/apart/build-thread.js";
 
-type ThreadFlags = Options<"devices" | "set" | "buildTimeout" | "reference">;
+type ThreadFlags = Options<"devices" | "devicesPerHost" | "set" | "buildTimeout" | "reference">;
 
 export interface Building {
   /** As structured clone leaves it. Throws what `buildHere` throws, and `program-threw` if the file does not finish. */
@@ -33,8 +34,8 @@ export async function whileBuilding<T>(
 ): Promise<T> {
   const file = fileToBuild(given, flags);
   if (file === null) return work(null);
-  const { devices, set, buildTimeout } = flags;
-  const thread = startThread({ file, devices, set }, print);
+  const { devices, devicesPerHost, set, buildTimeout } = flags;
+  const thread = startThread({ file, devices, hosts: hostCount(devices, devicesPerHost), set }, print);
   const timer = setTimeout(() => {
     void place().then((where) => {
       thread.end(outOfTime(file, buildTimeout, where));

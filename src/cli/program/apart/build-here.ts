@@ -10,17 +10,19 @@ import { loadProgram } from "../load-program.ts";
 import { inUserCode } from "../user-code.ts";
 
 /** Throws what `loadProgram` throws, `option-unknown`, `option-value`, and diagnostics of the program's own calls. */
-export async function buildHere({ file, devices, set }: BuildRequest): Promise<BuiltData> {
+export async function buildHere({ file, devices, hosts, set }: BuildRequest): Promise<BuiltData> {
   const { program, maps } = await loadProgram(file);
   const { defaults } = program;
   const sources = mappedSources(maps);
   requireKnownParameters(file, defaults, set);
   const params = Object.fromEntries(set);
   return inUserCode(file, maps, () => {
-    const built = program.build({ devices, params });
+    const built = program.build({ devices, hosts, params });
     if (!isHostProgram(built)) return { source: sources.fusion(built.data()), reference: null, defaults };
-    const rest = Array.from({ length: devices - 1 }, (_, i) => hostOf(program, { devices, rank: i + 1, params }));
-    const reference = program.reference?.({ devices, params }).data() ?? null;
+    const rest = Array.from({ length: devices - 1 }, (_, i) =>
+      hostOf(program, { devices, hosts, rank: i + 1, params }),
+    );
+    const reference = program.reference?.({ devices, hosts, params }).data() ?? null;
     return {
       source: [built, ...rest].map(sources.host),
       reference: reference === null ? null : sources.fusion(reference),

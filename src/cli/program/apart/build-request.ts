@@ -6,12 +6,20 @@ import type { ParameterValue } from "../../../host/program-file.ts";
 export interface BuildRequest {
   readonly file: string;
   readonly devices: number;
+  readonly hosts: number;
   /** Values of `--set`. */
   readonly set: ReadonlyMap<string, ParameterValue>;
 }
 
 export function isBuildRequest(value: unknown): value is BuildRequest {
-  return typeof value === "object" && value !== null && "file" in value && "devices" in value && "set" in value;
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "file" in value &&
+    "devices" in value &&
+    "hosts" in value &&
+    "set" in value
+  );
 }
 
 export type BuildAnswer =

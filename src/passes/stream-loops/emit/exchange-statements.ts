@@ -5,6 +5,8 @@
  */
 import type { Op } from "../../../ir/ops/op.ts";
 import type { P2PCommunication, Statement } from "../../../host/nodes.ts";
+import type { CommunicatorBackend } from "../../../host/collectives.ts";
+import { teamBackend } from "../../team-backend.ts";
 import type { PeerForm } from "../forms.ts";
 import { type Peers, peersOf } from "./exchange-peers.ts";
 import { type IterationStatements, type LoopContext, nextExpr } from "./loop-context.ts";
@@ -16,8 +18,9 @@ export function exchangeStatements(
   positions: TeamPositions,
   context: LoopContext,
 ): IterationStatements {
+  const isOneSided = teamBackend(positions.team, context.options) === "cuda";
   const { bindings, peers } = peersOf(op, form, positions, context);
-  const { during, after } = context.options.backend === "cuda" ? oneSided(peers, context) : coalesced(peers, context);
+  const { during, after } = isOneSided ? oneSided(peers, context) : coalesced(peers, context);
   const branch = (then: readonly Statement[], otherwise: readonly Statement[]): Statement => ({
     kind: "IfThenElse",
     predicate: peers.isOwn,
@@ -36,15 +39,20 @@ interface Posted {
   readonly after: readonly Statement[];
 }
 
-function post(type: "send" | "recv", { sends, receives }: Peers, { edit, options }: LoopContext): P2PCommunication {
+function post(
+  type: "send" | "recv",
+  { sends, receives }: Peers,
+  { edit }: LoopContext,
+  backend: CommunicatorBackend,
+): P2PCommunication {
   const side = type === "send" ? sends : receives;
-  return { kind: "P2PCommunication", id: nextExpr(edit), type, ...side, backend: options.backend };
+  return { kind: "P2PCommunication", id: nextExpr(edit), type, ...side, backend };
 }
 
 /** In one group the order does not matter, and both directions of the link are used at once. */
 function coalesced(peers: Peers, context: LoopContext): Posted {
-  const recv = post("recv", peers, context);
-  const send = post("send", peers, context);
+  const recv = post("recv", peers, context, "nccl");
+  const send = post("send", peers, context, "nccl");
   const end = nextExpr(context.edit);
   return {
     during: [
@@ -60,8 +68,8 @@ function coalesced(peers: Peers, context: LoopContext): Posted {
 
 /** The half that signals comes first: otherwise every rank would wait before it has signalled. */
 function oneSided(peers: Peers, context: LoopContext): Posted {
-  const recv = post("recv", peers, context);
-  const send = post("send", peers, context);
+  const recv = post("recv", peers, context, "cuda");
+  const send = post("send", peers, context, "cuda");
   const order = context.options.protocol === "get" ? [send, recv] : [recv, send];
   return {
     during: [{ kind: "ShareMemHandles", communications: [recv, send] }, ...order, { kind: "Wait", target: recv.id }],

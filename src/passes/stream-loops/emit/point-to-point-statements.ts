@@ -9,6 +9,7 @@ import { type CommunicationType, reduceOpOf } from "../../../host/collectives.ts
 import type { Statement } from "../../../host/nodes.ts";
 import { at } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";
+import { teamBackend } from "../../team-backend.ts";
 import type { PeerForm } from "../forms.ts";
 import { pieceOf, turnOf } from "./exchange-peers.ts";
 import { exchangeStatements } from "./exchange-statements.ts";
@@ -66,7 +67,7 @@ function rootedStatements(op: Op, form: PeerForm, { team }: TeamPositions, conte
       reduceOp: op.kind === "Reduction" ? reduceOpOf[op.op] : null,
       input: input.slice,
       output: output.slice,
-      backend: options.backend,
+      backend: teamBackend(team, options),
     },
     { kind: "Wait", target: id },
   ];

@@ -12,6 +12,7 @@ import { at } from "../../../support/invariant.ts";
 import { accumulates, accumulationStatements } from "./accumulate-chunks.ts";
 import { sumsChunks, sumStatements } from "./accumulate-sums.ts";
 import type { LoweringOptions } from "../../options.ts";
+import { teamBackend } from "../../team-backend.ts";
 import { isOnDevice } from "../../reshard/sharding.ts";
 import type { StreamLoop } from "../group/group-loops.ts";
 import type { LoopMember } from "../loop-member.ts";
@@ -88,12 +89,13 @@ function allocations(
   { outputs, form }: LoopMember,
   edit: LoopEdit,
   rank: number,
-  { backend, p2p }: LoweringOptions,
+  options: LoweringOptions,
 ): readonly Statement[] {
   return outputs.flatMap((id): readonly Statement[] => {
     const output = at(edit.tensors, id);
     if (!isOnDevice(output, rank)) return [];
-    const forPeers = form !== null && form.kind !== "ranges" && backend === "cuda" && p2p === "broadcast";
+    const isRooted = form !== null && form.kind !== "ranges" && options.p2p === "broadcast";
+    const forPeers = isRooted && teamBackend(form.mesh.slice(rank, form.type), options) === "cuda";
     const memory = output.memory === "symmetric" || forPeers ? "symmetric" : "global";
     if (output.memory !== memory) edit.tensors[id] = { ...output, memory };
     return [{ kind: "Allocate", tensor: id, memory, size: allocationSize(output), zeroInit: false, fresh: false }];
@@ -153,18 +155,19 @@ function rangesStatements(
 ): readonly Statement[] {
   const { slice, binding } = slicer.slice(op.output, counted);
   const id = nextExpr(edit);
+  const team = mesh.slice(rank, type);
   return [
     ...binding,
     {
       kind: "Communication",
       id,
       type: "Allgather",
-      team: mesh.slice(rank, type),
+      team,
       root: null,
       reduceOp: null,
       input: at(op.inputs, 0),
       output: slice,
-      backend: options.backend,
+      backend: teamBackend(team, options),
     },
     { kind: "Wait", target: id },
   ];
