@@ -4,7 +4,7 @@
  */
 import { collectives, type CollectiveType } from "../../commands/collectives.ts";
 import { type AxisShard, axisShards, sameCut } from "../../ir/axis-shards.ts";
-import { isDID, type IterDomain, type Tensor, withoutReductions } from "../../ir/domain.ts";
+import { type DIDType, isDID, type IterDomain, type Tensor, withoutReductions } from "../../ir/domain.ts";
 
 export interface PartAxis {
   /** The position among the axes that the unsharded side has at run time. */
@@ -32,10 +32,8 @@ export function partAxis(whole: Tensor, part: Tensor, type: CollectiveType, isRe
     const shard = shards.find(
       (cut) =>
         cut.axis.id === counterparts[axis]?.id &&
-        // On another mesh, the DID type with the same cut may have another name.
         !own.some(
-          (other) =>
-            other.axis.id === id && whole.mesh?.size(other.type) === part.mesh?.size(cut.type) && sameCut(other, cut),
+          (other) => other.axis.id === id && areAlike(whole, other.type, part, cut.type) && sameCut(other, cut),
         ),
     );
     if (shard !== undefined) return { axis, shard };
@@ -61,13 +59,18 @@ export function alignAxes(own: Tensor, other: Tensor, type: CollectiveType): rea
     const counterparts = without(i);
     return shards.every(({ axis: { id }, type: cut }) => {
       const position = axes.findIndex((axis) => axis.id === id);
-      return position === i || isCutInto(other, counterparts[position], own.mesh?.size(cut) ?? 1);
+      const counterpart = counterparts[position]?.id;
+      return (
+        position === i ||
+        axisShards(other).some((shard) => shard.axis.id === counterpart && areAlike(own, cut, other, shard.type))
+      );
     });
   });
   return reduced < 0 ? kept : without(reduced);
 }
 
-/** Whether the axis is sharded over `devices` devices. */
-function isCutInto(tensor: Tensor, axis: IterDomain | undefined, devices: number): boolean {
-  return axisShards(tensor).some(({ axis: { id }, type }) => id === axis?.id && tensor.mesh?.size(type) === devices);
+/** Whether two DID types may mean the same dimension: on another mesh, one of as many devices may have another name. */
+function areAlike(a: Tensor, type: DIDType, b: Tensor, other: DIDType): boolean {
+  if (a.mesh === null || b.mesh === null || a.mesh.equals(b.mesh)) return type === other;
+  return a.mesh.size(type) === b.mesh.size(other);
 }
