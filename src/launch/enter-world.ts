@@ -1,59 +1,93 @@
-/**
- * Joins a World by the launcher's variables. If Braid started the ranks, or BRAID_TOKEN, MASTER_ADDR and MASTER_PORT
- * are set, rank 0's address is known. Otherwise the ranks share a host and meet through a token file. Under other
- * launchers rank 0 runs the hub on the port after MASTER_PORT, because torchrun's own store occupies MASTER_PORT.
- */
+/** Joins a World: meets the other ranks where the launcher's variables say, and learns which of them share a host. */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { newToken } from "./handshake.ts";
 import { type Hub, openHub } from "./hub.ts";
-import { type JoinOptions, joinWorld, type World } from "./join-world.ts";
+import { type JoinOptions, joinWorld } from "./join-world.ts";
+import { listeningAddress, meetingPoint } from "./meeting-point.ts";
 import type { Environment, RankEnvironment } from "./rank-environment.ts";
-import { createHash } from "node:crypto";
-import { lstat, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { tmpdir, userInfo } from "node:os";
-import path from "node:path";
-
-/** Set by Braid's launcher: the hub already runs at MASTER_ADDR:MASTER_PORT. */
-export const hubVariable = "BRAID_HUB";
-export const tokenVariable = "BRAID_TOKEN";
+import { requireTopology } from "./require-topology.ts";
+import { readTokenFile, removeTokenFile, writeTokenFile } from "./token-file.ts";
+import { exchangeClaims, hostClaim, type Topology, topologyOf } from "./topology.ts";
+import { rankName } from "../backends/cuda/world.ts";
+import type { Connection, World, WorldOptions } from "./world.ts";
 
 const loopback = "127.0.0.1";
-const largestPort = 65_535;
 
 /**
  * Joins the world. Rank 0 opens its hub first if no other process has. Throws `rendezvous-failed`,
  * `launcher-environment`.
  */
 export async function enterWorld(who: RankEnvironment, env: Environment, timeout: number): Promise<World> {
-  const { rank, worldSize, localRank } = who;
-  if (who.localWorldSize !== worldSize) severalHosts(who);
-  const join = { rank, worldSize, localRank, timeout };
-  const token = env[tokenVariable];
-  if (token !== undefined && who.port !== null) {
-    const host = who.address ?? loopback;
-    if (env[hubVariable] !== undefined) return joinWorld({ ...join, host, port: who.port, token });
-    const port = who.port + 1;
-    if (port > largestPort) noPort(who.port);
-    const hub = rank === 0 ? await openHub({ worldSize, token, host, port, timeout }) : null;
-    return held(hub, await joinWorld({ ...join, host, port, token }));
-  }
-  const file = tokenFile(who.job);
-  if (rank !== 0) return joinByFile(file, join);
-  const own = token ?? newToken();
-  const hub = await openHub({ worldSize, token: own, host: loopback, port: 0, timeout });
-  await writeTokenFile(file, { port: hub.port, token: own });
+  let topology: Topology | null = null;
+  const nameOf = (rank: number): string => (topology === null ? `rank ${rank}` : rankName(rank, topology));
+  const { connection, hub } = await connect(who, env, { ...who, timeout, nameOf });
   try {
-    const world = await joinWorld({ ...join, host: loopback, port: hub.port, token: own });
-    // After the barrier all ranks have read the file.
-    await world.barrier();
-    return held(hub, world);
-  } finally {
-    await removeTokenFile(file);
+    const claims = await exchangeClaims(connection, hostClaim(env, who));
+    topology = topologyOf(claims, who.rank);
+    requireTopology(who.launcher, claims, topology);
+    const { leave } = connection;
+    return { ...connection, ...topology, leave: () => leaveWith(leave, hub) };
+  } catch (error) {
+    // All ranks find the same, or the world has ended. An open hub would keep the process alive.
+    await leaveWith(connection.leave, hub);
+    throw error;
+  }
+}
+
+async function leaveWith(leave: () => Promise<void>, hub: Hub | null): Promise<void> {
+  await leave();
+  await hub?.allLeft();
+  await hub?.close();
+}
+
+interface Connected {
+  readonly connection: Connection;
+  /** If this process runs it. */
+  readonly hub: Hub | null;
+}
+
+async function connect(who: RankEnvironment, env: Environment, join: WorldOptions): Promise<Connected> {
+  const point = meetingPoint(who, env);
+  const { rank, worldSize, timeout } = join;
+  switch (point.kind) {
+    case "started":
+      return { connection: await joinWorld({ ...join, ...point }), hub: null };
+    case "address": {
+      const { host, port, token, severalHosts } = point;
+      if (rank !== 0) return { connection: await joinWorld({ ...join, host, port, token }), hub: null };
+      const listens = await listeningAddress(host, severalHosts);
+      const hub = await openHub({ worldSize, token, host: listens, port, timeout });
+      return joinOwn(hub, { ...join, host, port, token });
+    }
+    case "file": {
+      const { file } = point;
+      if (rank !== 0) return { connection: await joinByFile(file, join), hub: null };
+      const token = point.token ?? newToken();
+      const hub = await openHub({ worldSize, token, host: loopback, port: 0, timeout });
+      await writeTokenFile(file, { port: hub.port, token });
+      try {
+        const own = await joinOwn(hub, { ...join, host: loopback, port: hub.port, token });
+        // After the barrier all ranks have read the file. If the world ends here, the next exchange says so.
+        await own.connection.barrier().catch(() => {});
+        return own;
+      } finally {
+        await removeTokenFile(file);
+      }
+    }
+  }
+}
+
+async function joinOwn(hub: Hub, options: JoinOptions): Promise<Connected> {
+  try {
+    return { connection: await joinWorld(options), hub };
+  } catch (error) {
+    await hub.close();
+    throw error;
   }
 }
 
 /** The file may be left over from another run. A rank that is rejected, or reaches no hub, reads it again. */
-async function joinByFile(file: string, join: Omit<JoinOptions, "host" | "port" | "token">): Promise<World> {
+async function joinByFile(file: string, join: WorldOptions): Promise<Connection> {
   const deadline = Date.now() + join.timeout;
   for (;;) {
     const place = await readTokenFile(file);
@@ -73,19 +107,6 @@ async function joinByFile(file: string, join: Omit<JoinOptions, "host" | "port" 
   }
 }
 
-/** A world that also closes the hub when rank 0 leaves it. */
-function held(hub: Hub | null, world: World): World {
-  if (hub === null) return world;
-  return {
-    ...world,
-    async leave() {
-      await world.leave();
-      await hub.allLeft();
-      await hub.close();
-    },
-  };
-}
-
 function noRankZero(rank: number, timeout: number): never {
   return fail({
     code: "rendezvous-failed",
@@ -94,66 +115,4 @@ function noRankZero(rank: number, timeout: number): never {
     expected: "rank 0 on the same host, started by the same user",
     help: "start all ranks together; for ranks in separate containers set MASTER_ADDR, MASTER_PORT and the same secret BRAID_TOKEN on all",
   });
-}
-
-function noPort(port: number): never {
-  return fail({
-    code: "launcher-environment",
-    message: "there is no port after MASTER_PORT, where rank 0 opens the rendezvous",
-    place: { kind: "call", text: "environment variables of the launcher" },
-    found: `MASTER_PORT=${port}`,
-    expected: `MASTER_PORT below ${largestPort}`,
-    help: "set MASTER_PORT to a smaller port on all ranks",
-  });
-}
-
-function severalHosts({ worldSize, localWorldSize, launcher }: RankEnvironment): never {
-  return fail({
-    code: "launcher-environment",
-    message: "the ranks are spread over several hosts",
-    place: { kind: "call", text: `environment variables of ${launcher}` },
-    found: `${localWorldSize} of ${worldSize} ranks on this host`,
-    expected: "all ranks on one host, whose GPUs reach each other's memory",
-    help: "start all ranks on one host",
-  });
-}
-
-/**
- * How ranks of one host find rank 0 without BRAID_TOKEN. Rank 0 writes its port and token into a file named after the
- * launcher's job, which only this user can read, and removes it when all ranks have joined. A user who can read the
- * file could debug the process anyway, so nothing leaks.
- */
-interface HubAddress {
-  readonly port: number;
-  readonly token: string;
-}
-
-export function tokenFile(job: string): string {
-  const name = createHash("sha256").update(job).digest("hex").slice(0, 24);
-  return path.join(tmpdir(), `braid-${userInfo().uid}-${name}`);
-}
-
-/** Atomically replaces an older file of the same name. */
-export async function writeTokenFile(file: string, { port, token }: HubAddress): Promise<void> {
-  const draft = `${file}.${newToken().slice(0, 16)}`;
-  await writeFile(draft, JSON.stringify({ port, token }), { mode: 0o600, flag: "wx" });
-  await rename(draft, file);
-}
-
-async function removeTokenFile(file: string): Promise<void> {
-  await rm(file, { force: true });
-}
-
-/** Null if there is no file, or if it belongs to another user or is readable by others. */
-export async function readTokenFile(file: string): Promise<HubAddress | null> {
-  try {
-    const status = await lstat(file);
-    if (!status.isFile() || status.uid !== userInfo().uid || (status.mode & 0o077) !== 0) return null;
-    const value: unknown = JSON.parse(await readFile(file, "utf8"));
-    if (typeof value !== "object" || value === null || !("port" in value) || !("token" in value)) return null;
-    const { port, token } = value;
-    return typeof port === "number" && typeof token === "string" ? { port, token } : null;
-  } catch {
-    return null;
-  }
 }

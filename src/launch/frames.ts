@@ -39,6 +39,12 @@ export const exchangeLimit = 64 * 1024 * 1024;
 
 const headBytes = 4;
 
+/**
+ * After this time without data the system asks the other host whether it is there, ten times, once a second. A host
+ * that has lost its power or network never closes a connection.
+ */
+export const keepAliveMilliseconds = 1000;
+
 export function encodeFrame(kind: FrameKind, body: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(headBytes + 1 + body.length);
   new DataView(bytes.buffer).setUint32(0, body.length + 1, true);

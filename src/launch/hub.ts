@@ -6,8 +6,7 @@
  * an exchange lacks a rank at its deadline. A peer without the token is rejected: its frames are limited to a few
  * hundred bytes, its time to a few seconds, and the number of such peers is limited too: a new one replaces the oldest.
  */
-import { createServer, type Server, type Socket } from "node:net";
-import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
+import { createServer, type Socket } from "node:net";
 import { createDeadlines, type Deadline } from "./deadlines.ts";
 import { createExchanges } from "./exchanges.ts";
 import {
@@ -18,15 +17,17 @@ import {
   frameKinds,
   frameReader,
   handshakeLimit,
+  keepAliveMilliseconds,
 } from "./frames.ts";
 import { encodeRefusal, encodeWelcome, newNonce, readHello } from "./handshake.ts";
+import { listen } from "./listen.ts";
 import { encodeText, decodeText, type LastWords, type WorldEnd } from "./world-end.ts";
 
 export interface HubOptions {
   readonly worldSize: number;
   readonly token: string;
-  /** The address to listen on; "127.0.0.1" unless ranks of other hosts join. */
-  readonly host: string;
+  /** The address to listen on; null for all addresses of this machine. */
+  readonly host: string | null;
   /** 0 chooses any free port. */
   readonly port: number;
   /**
@@ -62,6 +63,7 @@ interface Connection {
  * Limits of peers that have not proven that they know the token: how many may be connected at once, and for how long.
  */
 const mostStrangers = 128;
+const mostNamed = 4;
 const strangerMilliseconds = 5000;
 
 export async function openHub(options: HubOptions): Promise<Hub> {
@@ -84,7 +86,13 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     tell(reason);
   }
 
-  const deadlines = createDeadlines(worldSize, timeout, (rank, reason) => finish({ rank, reason }));
+  /** Addresses of processes that tried to join with another token. */
+  const unproven = new Set<string>();
+  const hint = (): string => {
+    if (connections.size === worldSize || unproven.size === 0) return "";
+    return `; a process at ${[...unproven].join(", ")} has another BRAID_TOKEN, or another version of Braid`;
+  };
+  const deadlines = createDeadlines(worldSize, timeout, (rank, reason) => finish({ rank, reason: reason + hint() }));
   const exchanges = createExchanges(worldSize, deadlines, (parts) => {
     const frames = parts.map((part) => encodeFrame(frameKinds.result, part));
     for (const { socket, gone } of connections.values()) {
@@ -99,7 +107,10 @@ export async function openHub(options: HubOptions): Promise<Hub> {
   /** Null for a peer that lacks the token or whose claim is not allowed. */
   function welcome(socket: Socket, nonce: Uint8Array, body: Uint8Array): Connection | "refused" | null {
     const hello = readHello(token, nonce, body);
-    if (hello === null) return null;
+    if (hello === null) {
+      if (unproven.size < mostNamed) unproven.add((socket.remoteAddress ?? "?").replace(/^::ffff:/, ""));
+      return null;
+    }
     const { rank, worldSize: claimed } = hello.claim;
     if (claimed !== worldSize || rank >= worldSize || connections.has(rank)) {
       const reason = connections.has(rank)
@@ -149,6 +160,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     }
     strangers.add(socket);
     socket.setNoDelay(true);
+    socket.setKeepAlive(true, keepAliveMilliseconds);
     // A failing connection ends in `close`.
     socket.on("error", () => {});
     const patience = setTimeout(() => socket.destroy(), Math.min(strangerMilliseconds, timeout));
@@ -207,34 +219,5 @@ export async function openHub(options: HubOptions): Promise<Hub> {
         server.close(() => resolve());
       });
     },
-  };
-}
-
-/** Throws `rendezvous-failed`: the port may be taken, and the host unknown or another machine. */
-function listen(server: Server, { host, port }: HubOptions): Promise<number> {
-  return new Promise((resolve, refuse) => {
-    const reject = (error: Error): void => {
-      refuse(new DiagnosticError([cannotListen(host, port, error)]));
-    };
-    server.once("error", reject);
-    server.listen({ host, port }, () => {
-      server.removeListener("error", reject);
-      const address = server.address();
-      resolve(address !== null && typeof address === "object" ? address.port : port);
-    });
-  });
-}
-
-function cannotListen(host: string, port: number, error: Error): Diagnostic {
-  const taken = "code" in error && error.code === "EADDRINUSE";
-  return {
-    code: "rendezvous-failed",
-    message: "rank 0 could not open the rendezvous",
-    place: { kind: "call", text: `rendezvous at ${host}:${port}` },
-    found: error.message,
-    expected: "a free port of this machine",
-    help: taken
-      ? "set MASTER_PORT to another port, whose successor is free too, on all ranks"
-      : "set MASTER_ADDR to an address of the machine of rank 0, on all ranks",
   };
 }

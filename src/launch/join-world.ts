@@ -4,47 +4,57 @@
  */
 import { connect } from "node:net";
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
-import { encodeFrame, exchangeLimit, type Frame, FrameError, frameKinds, frameReader } from "./frames.ts";
+import {
+  encodeFrame,
+  exchangeLimit,
+  type Frame,
+  FrameError,
+  frameKinds,
+  frameReader,
+  keepAliveMilliseconds,
+} from "./frames.ts";
 import { encodeHello, isWelcome, newNonce, nonceBytes, readRefusal } from "./handshake.ts";
-import { openWorld, type World } from "./world.ts";
+import { hostPort } from "./host-port.ts";
+import { type Connection, openWorld, type WorldOptions } from "./world.ts";
 import { decodeText } from "./world-end.ts";
 
 export { type World, worldEnded } from "./world.ts";
 
-export interface JoinOptions {
-  readonly rank: number;
-  readonly worldSize: number;
-  readonly localRank: number;
+export interface JoinOptions extends WorldOptions {
   readonly host: string;
   readonly port: number;
   readonly token: string;
-  /** Milliseconds for each exchange, and for joining unless `joinTimeout` is given. */
-  readonly timeout: number;
+  /** Milliseconds for joining; `timeout` if omitted. */
   readonly joinTimeout?: number;
 }
 
 const retryMilliseconds = 50;
 
 /** Throws `rendezvous-failed` if the hub cannot be reached in time, rejects the rank, or is not Braid. */
-export async function joinWorld(options: JoinOptions): Promise<World> {
+export async function joinWorld(options: JoinOptions): Promise<Connection> {
   const deadline = Date.now() + (options.joinTimeout ?? options.timeout);
+  let answer: string | null = null;
   for (;;) {
     const attempt = await tryToJoin(options, deadline);
     if (attempt.world !== undefined) return attempt.world;
+    if (attempt.answered) answer = attempt.why;
     if (attempt.final || Date.now() + retryMilliseconds >= deadline) {
-      throw new DiagnosticError([unreachable(options, attempt.why)]);
+      // What the hub did says more than that it has ended since.
+      throw new DiagnosticError([unreachable(options, answer ?? attempt.why)]);
     }
     await new Promise((resolve) => setTimeout(resolve, retryMilliseconds));
   }
 }
 
 type Attempt =
-  { readonly world: World } | { readonly world?: undefined; readonly why: string; readonly final: boolean };
+  | { readonly world: Connection }
+  | { readonly world?: undefined; readonly why: string; readonly answered: boolean; readonly final: boolean };
 
 function tryToJoin(options: JoinOptions, deadline: number): Promise<Attempt> {
   return new Promise((resolve) => {
     const socket = connect({ host: options.host, port: options.port });
     socket.setNoDelay(true);
+    socket.setKeepAlive(true, keepAliveMilliseconds);
     const nonce = newNonce();
     let hubNonce: Uint8Array | null = null;
     const reader = frameReader(16_384 + 256);
@@ -57,12 +67,16 @@ function tryToJoin(options: JoinOptions, deadline: number): Promise<Attempt> {
       resolve(attempt);
     };
     const patience = setTimeout(
-      () => give({ why: "no answer in time", final: false }),
+      () => give({ why: "no answer in time", answered: false, final: false }),
       Math.max(1, deadline - Date.now()),
     );
-    socket.on("error", (error) => give({ why: error.message, final: false }));
+    socket.on("error", (error) => give({ why: reasonOf(error), answered: false, final: false }));
     socket.on("close", () =>
-      give({ why: "the connection was closed: the tokens differ, or the other side is not Braid", final: false }),
+      give({
+        why: "the connection was closed: the tokens differ, or the other side is not Braid",
+        answered: true,
+        final: false,
+      }),
     );
     const handle = ({ kind, body }: Frame, rest: readonly Frame[]): boolean => {
       if (kind === frameKinds.challenge && hubNonce === null && body.length === nonceBytes) {
@@ -80,10 +94,10 @@ function tryToJoin(options: JoinOptions, deadline: number): Promise<Attempt> {
       const refusal =
         kind === frameKinds.refusal && hubNonce !== null ? readRefusal(options.token, hubNonce, nonce, body) : null;
       if (refusal !== null) {
-        give({ why: decodeText(refusal)?.reason ?? "the hub refused", final: true });
+        give({ why: decodeText(refusal)?.reason ?? "the hub refused", answered: true, final: true });
         return true;
       }
-      give({ why: "the other side is not Braid, or has another token", final: false });
+      give({ why: "the other side is not Braid, or has another token", answered: true, final: false });
       return true;
     };
     socket.on("data", (bytes) => {
@@ -92,17 +106,23 @@ function tryToJoin(options: JoinOptions, deadline: number): Promise<Attempt> {
         for (const [i, frame] of frames.entries()) if (handle(frame, frames.slice(i + 1))) return;
       } catch (error) {
         if (!(error instanceof FrameError)) throw error;
-        give({ why: "the other side is not Braid", final: false });
+        give({ why: "the other side is not Braid", answered: true, final: false });
       }
     });
   });
+}
+
+/** A name with several addresses gives an error for each, and none of its own. */
+function reasonOf(error: Error): string {
+  if (!(error instanceof AggregateError) || error.message !== "") return error.message;
+  return error.errors.map((each: unknown) => (each instanceof Error ? each.message : String(each))).join(", ");
 }
 
 function unreachable({ rank, host, port, timeout, joinTimeout = timeout }: JoinOptions, why: string): Diagnostic {
   return {
     code: "rendezvous-failed",
     message: `rank ${rank} could not join the others`,
-    place: { kind: "call", text: `rendezvous at ${host}:${port}` },
+    place: { kind: "call", text: `rendezvous at ${hostPort(host, port)}` },
     found: why,
     expected: `an answer from Braid within ${joinTimeout / 1000} s`,
     help: "check that rank 0 runs and that MASTER_ADDR, MASTER_PORT and, if set, BRAID_TOKEN are the same on all ranks",

@@ -3,15 +3,15 @@
  * ever: an exchange ends with its result, when another process gives up, or at its time-out.
  */
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
-import type { World } from "./world.ts";
+import type { Connection } from "./world.ts";
 import { type MessageNumber, type MpiMessages, type SharedBytes, sharedBytes } from "../backends/mpi/mpi-messages.ts";
 import { givenUp, reasonBytes, runEnds, tags } from "../backends/mpi/tags.ts";
 
 /** Milliseconds for the news that this process gives up to leave. */
 const farewell = 300;
 
-/** `timeout`: milliseconds for each exchange. `localRank`: the number of this process on its host. */
-export function mpiWorld(messages: MpiMessages, localRank: number, timeout: number): World {
+/** `timeout`: milliseconds for each exchange. */
+export function mpiWorld(messages: MpiMessages, timeout: number): Connection {
   const { rank: own, size } = messages;
   const others = Array.from({ length: size }, (_, process) => process).filter((process) => process !== own);
   const controller = new AbortController();
@@ -50,10 +50,9 @@ export function mpiWorld(messages: MpiMessages, localRank: number, timeout: numb
     return received;
   }
 
-  const world: World = {
+  const world: Connection = {
     rank: own,
     worldSize: size,
-    localRank,
     signal: controller.signal,
     allGather: async (bytes) => {
       controller.signal.throwIfAborted();

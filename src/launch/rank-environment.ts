@@ -12,8 +12,9 @@ export interface RankEnvironment {
   readonly launcher: "torchrun" | "mpirun" | "srun";
   readonly rank: number;
   readonly worldSize: number;
-  readonly localRank: number;
-  readonly localWorldSize: number;
+  /** Position among the ranks of the host, and their number; null if the launcher does not give them. */
+  readonly localRank: number | null;
+  readonly localWorldSize: number | null;
   /** The address of rank 0's host, if the launcher gives it. */
   readonly address: string | null;
   readonly port: number | null;
@@ -87,8 +88,8 @@ export function rankEnvironment(env: Environment): RankEnvironment | null {
       );
     }
   }
-  const localRank = env[names.localRank] === undefined ? rank : number(env, names.localRank, 0);
-  const localWorldSize = env[names.localWorldSize] === undefined ? worldSize : number(env, names.localWorldSize, 1);
+  const localRank = env[names.localRank] === undefined ? null : number(env, names.localRank, 0);
+  const localWorldSize = env[names.localWorldSize] === undefined ? null : number(env, names.localWorldSize, 1);
   return {
     launcher: names.launcher,
     rank,

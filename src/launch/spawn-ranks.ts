@@ -8,10 +8,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
-import { hubVariable, tokenVariable } from "./enter-world.ts";
 import { flightRequests } from "./flight-request.ts";
 import { newToken } from "./handshake.ts";
 import { openHub } from "./hub.ts";
+import { hubVariable, tokenVariable } from "./meeting-point.ts";
 import { watchPulse } from "./pulse.ts";
 import type { Environment } from "./rank-environment.ts";
 import type { LastWords, WorldEnd } from "./world-end.ts";

@@ -19,6 +19,9 @@ export interface World extends Rendezvous {
   leave(): Promise<void>;
 }
 
+/** A rank's connection before the ranks know each other's hosts. */
+export type Connection = Omit<World, "localRank" | "hosts" | "hostNames">;
+
 /** The hub's own timeouts come first. It answers later than this only if it has stopped. */
 const graceMilliseconds = 2000;
 
@@ -32,13 +35,19 @@ interface Pending {
 export interface WorldOptions {
   readonly rank: number;
   readonly worldSize: number;
-  readonly localRank: number;
   readonly timeout: number;
+  /** How messages name a rank; by its number if omitted. */
+  readonly nameOf?: (rank: number) => string;
 }
 
 /** Opens a world on a connection that the hub has accepted. `early`: frames that arrived together with the welcome. */
-export function openWorld(options: WorldOptions, socket: Socket, reader: FrameReader, early: readonly Frame[]): World {
-  const { rank, worldSize, localRank, timeout } = options;
+export function openWorld(
+  options: WorldOptions,
+  socket: Socket,
+  reader: FrameReader,
+  early: readonly Frame[],
+): Connection {
+  const { rank, worldSize, timeout, nameOf = (other) => `rank ${other}` } = options;
   const controller = new AbortController();
   const pending: Pending[] = [];
   let received: Uint8Array[] = [];
@@ -47,7 +56,7 @@ export function openWorld(options: WorldOptions, socket: Socket, reader: FrameRe
 
   function finish(end: WorldEnd): void {
     if (failure !== null || left) return;
-    failure = new DiagnosticError([worldEnded(end)]);
+    failure = new DiagnosticError([worldEnded(end, nameOf(end.rank))]);
     for (const { reject, timer } of pending.splice(0)) {
       clearTimeout(timer);
       reject(failure);
@@ -99,7 +108,6 @@ export function openWorld(options: WorldOptions, socket: Socket, reader: FrameRe
   return {
     rank,
     worldSize,
-    localRank,
     allGather,
     async barrier() {
       await allGather(new Uint8Array());
@@ -129,13 +137,13 @@ export function openWorld(options: WorldOptions, socket: Socket, reader: FrameRe
 }
 
 /** The error of a world that ended by failure, the same on every rank. */
-export function worldEnded({ rank, reason, interrupted }: WorldEnd): Diagnostic {
+export function worldEnded({ rank, reason, interrupted }: WorldEnd, name = `rank ${rank}`): Diagnostic {
   if (interrupted === true) {
     return { code: "interrupted", message: "the run was interrupted", found: reason, expected: "a run that may end" };
   }
   return {
     code: "rank-failed",
-    message: `rank ${rank} failed, so the run ended on all ranks`,
+    message: `${name} failed, so the run ended on all ranks`,
     found: reason,
     expected: "every rank to run until the end",
     help: "read that rank's own message; a killed rank leaves none",

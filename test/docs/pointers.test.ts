@@ -86,7 +86,9 @@ const otherPaths: ReadonlySet<string> = new Set([
 /** Of libraries, and of lists that a page shows. */
 const otherNames: ReadonlySet<string> = new Set([
   "CUDA_ERROR_ILLEGAL_ADDRESS",
+  "NCCL_IB_HCA",
   "NCCL_MAX_CTAS",
+  "NCCL_SOCKET_IFNAME",
   "cuMemcpyBatchAsync",
   "s5",
 ]);
@@ -149,6 +151,7 @@ const flag = /(?<![\w-])--?[a-z](?:[a-z-]*[a-z])?(?![\w-])/g;
 /** Of launchers, containers and vitest. */
 const otherFlags: ReadonlySet<string> = new Set([
   "-u",
+  "--node-rank",
   "--gpus-per-task",
   "--gpu-bind",
   "--gpus",

@@ -34,7 +34,7 @@ describe("spawnRanks", () => {
     const result = await runRanks(3, ["hangs", "2", "1000"], { timeout: 1000 });
     expect(result.end).toEqual({
       rank: 2,
-      reason: "rank 2 did not reach exchange 1, which the others have reached, within 1 s",
+      reason: "rank 2 did not reach exchange 2, which the others have reached, within 1 s",
     });
     expect(result.lastWords.map(({ rank, text }) => `${rank}: ${text}`).toSorted()).toEqual([
       "0: rank 0 was in hangs",

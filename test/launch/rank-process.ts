@@ -5,7 +5,8 @@
 import { connect, createServer } from "node:net";
 import process from "node:process";
 import { endWithParent } from "../../src/launch/end-with-parent.ts";
-import { enterWorld, hubVariable } from "../../src/launch/enter-world.ts";
+import { enterWorld } from "../../src/launch/enter-world.ts";
+import { hubVariable } from "../../src/launch/meeting-point.ts";
 import { rankEnvironment } from "../../src/launch/rank-environment.ts";
 import type { World } from "../../src/launch/join-world.ts";
 import { requireSameProgram } from "../../src/launch/checked-backend.ts";
@@ -76,6 +77,10 @@ async function work(world: World): Promise<void> {
   const big = await world.allGather(new Uint8Array(rank * 1_000_000).fill(rank));
   if (!big.every((part, from) => part.length === from * 1_000_000 && part.every((byte) => byte === from))) {
     throw new Error("large parts are wrong");
+  }
+  if (what === "hosts") {
+    const { hosts, hostNames, localRank } = world;
+    return void process.stdout.write(`${hosts.join(" ")}: ${hostNames.join(", ")}; ${localRank}`);
   }
   if (rank === 0) process.stdout.write(`${worldSize} ranks did their work\n`);
   else process.stdout.write("only rank 0 speaks\n");

@@ -34,6 +34,18 @@ export const mpirun = (job: string, own: number, size: number): Record<string, s
   PMIX_NAMESPACE: job,
 });
 
+/** As torchrun sets them on hosts of `perHost` ranks each: its own store listens at MASTER_PORT. */
+export const torchrun = (job: string, own: number, size: number, perHost = size): Record<string, string> => ({
+  RANK: String(own),
+  WORLD_SIZE: String(size),
+  LOCAL_RANK: String(own % perHost),
+  LOCAL_WORLD_SIZE: String(perHost),
+  GROUP_RANK: String(Math.floor(own / perHost)),
+  MASTER_ADDR: "127.0.0.1",
+  MASTER_PORT: String(20_000 + (process.pid % 20_000)),
+  TORCHELASTIC_RUN_ID: job,
+});
+
 export function jobName(name: string): string {
   return `test-${process.pid}-${name}`;
 }

@@ -5,7 +5,8 @@ import { afterEach, describe, expect, it } from "vitest";
 import { encodeFrame, frameKinds } from "../../src/launch/frames.ts";
 import { encodeHello, newNonce, newToken } from "../../src/launch/handshake.ts";
 import { type Hub, openHub } from "../../src/launch/hub.ts";
-import { joinWorld, type World } from "../../src/launch/join-world.ts";
+import { joinWorld } from "../../src/launch/join-world.ts";
+import type { Connection } from "../../src/launch/world.ts";
 import { decodeText, encodeText } from "../../src/launch/world-end.ts";
 
 const open: { close(): unknown }[] = [];
@@ -20,8 +21,8 @@ async function hub(worldSize: number, timeout = 3000): Promise<{ hub: Hub; token
   return { hub: opened, token };
 }
 
-function join(port: number, token: string, rank: number, worldSize: number, timeout = 3000): Promise<World> {
-  return joinWorld({ rank, worldSize, localRank: rank, host: "127.0.0.1", port, token, timeout });
+function join(port: number, token: string, rank: number, worldSize: number, timeout = 3000): Promise<Connection> {
+  return joinWorld({ rank, worldSize, host: "127.0.0.1", port, token, timeout });
 }
 
 /** A connection that sends these bytes; resolves when the hub has closed it. */

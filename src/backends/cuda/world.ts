@@ -12,6 +12,10 @@ export interface Rendezvous {
   readonly worldSize: number;
   /** Position among the ranks of this host, from 0: the number of the GPU. */
   readonly localRank: number;
+  /** The host of each rank. Hosts are numbered from 0 in the order of their first rank. The same on all ranks. */
+  readonly hosts: readonly number[];
+  /** By number of the host: its name in messages. */
+  readonly hostNames: readonly string[];
   /** The bytes that every rank passed, in rank order, own ones included. Lengths may differ; 0 is allowed. */
   allGather(bytes: Uint8Array): Promise<readonly Uint8Array[]>;
   /** Resolves when every rank has called it. */
@@ -33,12 +37,20 @@ export interface EndOfWorld {
   throwIfAborted(): void;
 }
 
+/** How messages name a rank: with its host if there are several. */
+export function rankName(rank: number, { hosts, hostNames }: Pick<Rendezvous, "hosts" | "hostNames">): string {
+  const host = hostNames.length > 1 ? hostNames[hosts[rank] ?? -1] : undefined;
+  return host === undefined ? `rank ${rank}` : `rank ${rank} on host ${host}`;
+}
+
 /** The world of one process with one GPU, which waits for no other rank. */
 export function soloRendezvous(): Rendezvous {
   return {
     rank: 0,
     worldSize: 1,
     localRank: 0,
+    hosts: [0],
+    hostNames: ["localhost"],
     allGather: async (bytes) => [bytes],
     barrier: async () => {},
     abort: () => {},

@@ -2,13 +2,13 @@
  * `braid run --on mpi`: this process is one of those that mpirun or srun started. All work in step, and the first one
  * reports, also what failed in another.
  */
-import { hostname } from "node:os";
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import { mpiWorld } from "../../launch/mpi-world.ts";
+import { exchangeClaims, hostClaim, topologyOf } from "../../launch/topology.ts";
 import { startMpi, type StartedMpi } from "../../backends/mpi/start-mpi.ts";
-import type { World } from "../../launch/world.ts";
+import type { Connection, World } from "../../launch/world.ts";
 import type { ExitStatus } from "../exit-status.ts";
 import { reasonOf, statusOfFailure, wordsOf } from "./failure-words.ts";
 import { processEnvironment } from "./where-to-run.ts";
@@ -31,14 +31,13 @@ export async function runOverMpi(
   const started = startMpi(processEnvironment);
   const where = { kind: "here", devices: started.messages.size } as const;
   return withFlight(where, flightDir, async (flight) => {
-    const unplaced = mpiWorld(started.messages, 0, exchangeTimeout);
+    const unplaced = mpiWorld(started.messages, exchangeTimeout);
     try {
-      const hosts = (await unplaced.allGather(new TextEncoder().encode(hostname()))).map((name) =>
-        new TextDecoder().decode(name),
-      );
-      const here = hosts.flatMap((name, other) => (name === hosts[unplaced.rank] ? [other] : []));
-      const world = { ...unplaced, localRank: here.indexOf(unplaced.rank) };
-      const status = await work({ ...started, world, processesHere: here.length }, flight);
+      // Cores are shared where the machine is, whatever NCCL_HOSTID says.
+      const claims = await exchangeClaims(unplaced, hostClaim({}, { localRank: null, localWorldSize: null }));
+      const world = { ...unplaced, ...topologyOf(claims, unplaced.rank) };
+      const processesHere = world.hosts.filter((host) => host === world.hosts[world.rank]).length;
+      const status = await work({ ...started, world, processesHere }, flight);
       await world.leave();
       return status;
     } catch (error) {
@@ -48,7 +47,7 @@ export async function runOverMpi(
 }
 
 /** MPI cannot be left while messages are under way, so the process ends without. */
-async function givenUp(error: unknown, world: World): Promise<never> {
+async function givenUp(error: unknown, world: Connection): Promise<never> {
   const text = wordsOf(error);
   if (world.rank === 0) process.stderr.write(`${text}\n`);
   world.lastWords(text);

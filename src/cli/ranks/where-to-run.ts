@@ -5,7 +5,7 @@
 import process from "node:process";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Target } from "../../compile/compile.ts";
-import { hubVariable } from "../../launch/enter-world.ts";
+import { hubVariable } from "../../launch/meeting-point.ts";
 import { type Environment, type RankEnvironment, rankEnvironment } from "../../launch/rank-environment.ts";
 
 export type Whereabouts =
