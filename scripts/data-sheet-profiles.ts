@@ -1,15 +1,16 @@
 /**
  * Writes profiles of machines that have not been measured, from the figures of public data sheets: `npx jiti
  * scripts/data-sheet-profiles.ts`. Each is the measured profile of 4 x H200, with rates in proportion to the data
- * sheets, so it reaches as much of its data sheet as H200 does of its own. Latencies stay as they were measured. Copy a
- * row to make a profile of another machine.
+ * sheets, so it reaches as much of its data sheet as H200 does of its own. Latencies stay as they were measured; that of
+ * the network, which was not measured, is a usual one. Copy a row to make a profile of another machine.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import prettier from "prettier";
 import { committedErrors } from "../src/explain/interval.ts";
-import { changed } from "../src/explain/what-if.ts";
+import { changed, linkRate, usualLatency } from "../src/explain/what-if.ts";
 import { byClass } from "../src/simulate/command-class.ts";
 import type { MachineProfile, Timing, TransferTimings } from "../src/simulate/machine-profile.ts";
+import { networkOf } from "../src/simulate/network.ts";
 import { parseProfile } from "../src/simulate/parse-profile.ts";
 
 /** Of one GPU. */
@@ -22,14 +23,42 @@ export interface DataSheet {
   readonly link: number;
 }
 
+/** Of a DGX host: one interface per GPU. */
+interface NetworkSheet {
+  /** In one direction, in GB/s. */
+  readonly network: number;
+  readonly networkSource: string;
+}
+
 export const measuredSheet: DataSheet = { teraflops: 989.5, memory: 4800, link: 450 };
 
 const devices = 8;
 
-export const dataSheets: Readonly<Record<string, DataSheet & { readonly source: string }>> = {
-  A100: { teraflops: 312, memory: 2039, link: 300, source: "NVIDIA A100 80GB SXM data sheet" },
-  H100: { teraflops: 989.5, memory: 3350, link: 450, source: "NVIDIA H100 SXM data sheet" },
-  B200: { teraflops: 2250, memory: 8000, link: 900, source: "NVIDIA HGX B200 data sheet" },
+export const dataSheets: Readonly<Record<string, DataSheet & NetworkSheet & { readonly source: string }>> = {
+  A100: {
+    teraflops: 312,
+    memory: 2039,
+    link: 300,
+    source: "NVIDIA A100 80GB SXM data sheet",
+    network: 25,
+    networkSource: "NVIDIA DGX A100 data sheet (8 x 200 Gb/s)",
+  },
+  H100: {
+    teraflops: 989.5,
+    memory: 3350,
+    link: 450,
+    source: "NVIDIA H100 SXM data sheet",
+    network: 50,
+    networkSource: "NVIDIA DGX H100 data sheet (8 x 400 Gb/s)",
+  },
+  B200: {
+    teraflops: 2250,
+    memory: 8000,
+    link: 900,
+    source: "NVIDIA HGX B200 data sheet",
+    network: 50,
+    networkSource: "NVIDIA DGX B200 data sheet (8 x 400 Gb/s)",
+  },
 };
 
 /** Nothing of such a profile was measured: errors are twice those of a measured one, and at least this. */
@@ -44,10 +73,12 @@ export function dataSheetProfile(name: string, measured: MachineProfile): Machin
     ["memory", `${sheet.memory / measuredSheet.memory}x`],
   ]);
   // How many SMs a GEMM leaves free depends on their number.
-  const { margins: _, ...scaled } = changed(measured, factors).profile;
+  const { margins: _, ...scaled } = changed(measured, factors);
+  const reached = linkRate(measured) / measuredSheet.link;
   return {
     ...scaled,
-    machine: `${devices} x NVIDIA ${name}, not measured: ${sheet.source}, and what 4 x H200 reach of theirs`,
+    machine: `${devices} x NVIDIA ${name}, not measured: ${sheet.source}, and what 4 x H200 reach of theirs; between hosts: ${sheet.networkSource}`,
+    betweenHosts: networkOf({ rate: reached * sheet.network, latency: usualLatency, nics: devices }),
     transfers: scaled.transfers.map(ofAllDevices),
     residuals: byClass((of) => Math.max(leastError, 2 * committedErrors.classes[of])),
   };

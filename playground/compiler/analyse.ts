@@ -100,7 +100,7 @@ export function analyse(
 
 /** The profile with the rates that `whatIf` changes. */
 function machineOf(text: string, { whatIf }: GivenOptions<OptionName>): MachineProfile {
-  return changedMachine(parseProfile(text, "the profile"), whatIf ?? new Map()).profile;
+  return changedMachine(parseProfile(text, "the profile"), whatIf ?? new Map());
 }
 
 /** The texts that are shown lack the empty line with which printed ones begin. */

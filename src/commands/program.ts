@@ -73,4 +73,6 @@ export interface Program {
   readonly transfers: readonly LinkedTransfer[];
   /** Indexed by SlotId. */
   readonly slots: readonly Slot[];
+  /** Ranks 0 .. n-1 are on the first host, and so on. Without it, all ranks are on one host. */
+  readonly devicesPerHost?: number;
 }

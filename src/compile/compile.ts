@@ -143,7 +143,8 @@ export function tryCompile(source: ProgramSource | Lowered, given: CompileOption
   if (linked instanceof DiagnosticError) {
     return { signature, hosts, sizes, program: null, report: unlinkedReport(lists, linked), error: linked };
   }
-  const { program: recorded, warnings } = linked;
+  const { program: linkedProgram, warnings } = linked;
+  const recorded: Program = devicesPerHost === undefined ? linkedProgram : { ...linkedProgram, devicesPerHost };
   const program = scheduled(recorded, options);
   const compiled = { signature, hosts, options, sizes, recorded, warnings, program, report: null, reported: program };
   return options.verify === "off" ? compiled : verified(compiled, { notes });

@@ -16,7 +16,10 @@ export interface Floor {
   readonly milliseconds: number;
   /** The kernels of the busiest rank, of the serial program if that takes less. */
   readonly compute: number;
-  /** The copies over the busiest direction of a link, or the library's transfers of the busiest rank. */
+  /**
+   * The copies over the busiest direction of a link, the library's transfers of the busiest rank, or those of the busiest
+   * network interface.
+   */
   readonly communication: number;
   /** The longest chain of commands that wait for each other. */
   readonly chain: number;
@@ -45,7 +48,8 @@ export function kernelTimeOf({ ranks, kernels, buffers }: Program, rank: number,
 }
 
 export function floorOf(program: Program, dependences: Dependences, costOf: CommandTime, compute: number): Floor {
-  const communication = Math.max(0, ...linkTimes(program, costOf).values(), ...transferTimes(program, costOf));
+  const busiest = [linkTimes, networkTimes].flatMap((timesOf) => [...timesOf(program, costOf).values()]);
+  const communication = Math.max(0, ...busiest, ...transferTimes(program, costOf));
   const chain = chainOf(program, dependences, costOf);
   return { milliseconds: Math.max(compute, communication, chain), compute, communication, chain };
 }
@@ -59,6 +63,18 @@ function linkTimes(program: Program, costOf: CommandTime): ReadonlyMap<Link, num
       if (links.length === 0) continue;
       const { busy } = costOf(rank, index);
       for (const link of links) times.set(link, (times.get(link) ?? 0) + busy / 1000);
+    }
+  }
+  return times;
+}
+
+/** Milliseconds for which transfers hold each network interface. */
+function networkTimes({ ranks }: Program, costOf: CommandTime): ReadonlyMap<number, number> {
+  const times = new Map<number, number>();
+  for (const { rank, commands } of ranks) {
+    for (const [index, { kind }] of commands.entries()) {
+      const network = kind === "transfer" ? (costOf(rank, index).network ?? null) : null;
+      if (network !== null) times.set(network.nic, (times.get(network.nic) ?? 0) + network.busy / 1000);
     }
   }
   return times;

@@ -1,10 +1,19 @@
 /** What each command took in a traced run, where no profile says what it takes alone. */
 import type { Program } from "../commands/program.ts";
+import type { NetworkUse } from "../simulate/transfer-cost.ts";
 import type { TraceEvent } from "../trace/event.ts";
 import { eventTable, movingSince } from "../trace/event-table.ts";
 
 /** Microseconds of a command: before it needs its resources, and for which it holds them. */
-export type CommandTime = (rank: number, index: number) => { readonly latency: number; readonly busy: number };
+export type CommandTime = (
+  rank: number,
+  index: number,
+) => {
+  readonly latency: number;
+  readonly busy: number;
+  /** Of a predicted transfer between hosts. */
+  readonly network?: NetworkUse | null;
+};
 
 /** Of a transfer, only while its data moves. 0 for commands that were not traced. */
 export function measuredCosts(program: Program, trace: readonly TraceEvent[]): CommandTime {

@@ -1,43 +1,81 @@
 /**
  * Other machines and numbers of devices, for `braid explain --what-if`: the measured profile with faster or slower GEMMs,
- * links or memories. Latencies stay as they were measured: a link's rate changes only what each further byte costs.
+ * links, memories or networks. Latencies stay as they were measured: a rate changes only what each further byte costs.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
-import type { MachineProfile, Timing } from "../simulate/machine-profile.ts";
+import type { BetweenHosts, MachineProfile, Timing } from "../simulate/machine-profile.ts";
+import { networkOf } from "../simulate/network.ts";
 import { isOneOf } from "../support/is-one-of.ts";
 import { suggestion } from "../support/nearest.ts";
 
-export interface Changes {
-  /** The number of devices; null for the same. */
-  readonly devices: number | null;
-  readonly profile: MachineProfile;
+/** The devices of a run; `devicesPerHost` omitted: all on one host. */
+export interface Machines {
+  readonly devices: number;
+  readonly devicesPerHost?: number | undefined;
 }
 
-const names = ["gemm", "link", "memory", "devices"] as const;
+const names = ["gemm", "link", "memory", "network", "devices", "hosts"] as const;
 
-/** Throws `option-value` for a name or a unit that it does not know. */
-export function changed(profile: MachineProfile, changes: ReadonlyMap<string, string>): Changes {
-  let result: Changes = { devices: null, profile };
+/** Microseconds of a small transfer between two hosts, where none was measured: usual of InfiniBand and NCCL. */
+export const usualLatency = 25;
+
+/** Network interfaces of a host, where none were counted: one per GPU, as in most hosts of eight. */
+const usualNics = 8;
+
+/** The machine with other rates. Throws `option-value` for a name or a unit that it does not know. */
+export function changed(profile: MachineProfile, changes: ReadonlyMap<string, string>): MachineProfile {
+  let result = profile;
   for (const [name, text] of changes) {
     const value = Number.parseFloat(text);
     const unit = text.replace(/^[\d.]+/u, "");
-    if (name === "gemm" && unit === "x" && value > 0) {
-      result = { ...result, profile: withGemms(result.profile, value) };
-    } else if (name === "link" && unit === "x" && value > 0) {
-      result = { ...result, profile: withLinks(result.profile, value) };
-    } else if (name === "link" && unit === "GB/s" && value > 0) {
-      result = { ...result, profile: withLinks(result.profile, value / linkRate(result.profile)) };
-    } else if (name === "memory" && unit === "x" && value > 0) {
-      result = { ...result, profile: withMemory(result.profile, value) };
-    } else if (name === "devices" && unit === "" && Number.isSafeInteger(value) && value > 0) {
-      result = { ...result, devices: value };
+    if (countOf(name, text) !== null) continue;
+    if (name === "gemm" && unit === "x" && value > 0) result = withGemms(result, value);
+    else if (name === "link" && unit === "x" && value > 0) result = withLinks(result, value);
+    else if (name === "link" && unit === "GB/s" && value > 0) result = withLinks(result, value / linkRate(result));
+    else if (name === "memory" && unit === "x" && value > 0) result = withMemory(result, value);
+    else if (name === "network" && unit === "x" && value > 0 && result.betweenHosts !== undefined) {
+      result = withNetwork(result, result.betweenHosts, value);
+    } else if (name === "network" && unit === "GB/s" && value > 0) {
+      const { nics } = result.betweenHosts ?? { nics: usualNics };
+      result = { ...result, betweenHosts: networkOf({ rate: value, latency: latencyOf(result), nics }) };
     } else unknownChange(name, text);
   }
   return result;
 }
 
+/** More or fewer devices, or hosts of as many devices. Throws `option-value`. */
+export function changedMachines(machines: Machines, changes: ReadonlyMap<string, string>): Machines {
+  let result = machines;
+  for (const [name, text] of changes) {
+    const count = countOf(name, text);
+    if (count === null) {
+      if (name === "devices" || name === "hosts") unknownChange(name, text);
+    } else if (name === "devices") result = { ...result, devices: count };
+    else {
+      const { devices, devicesPerHost = devices } = machines;
+      result = { devices: count * Math.min(devices, devicesPerHost), devicesPerHost };
+    }
+  }
+  return result;
+}
+
+/** Null for other changes, and for a number that is none. */
+function countOf(name: string, text: string): number | null {
+  const count = Number(text);
+  return (name === "devices" || name === "hosts") && Number.isSafeInteger(count) && count > 0 ? count : null;
+}
+
+function latencyOf({ betweenHosts }: MachineProfile): number {
+  return betweenHosts?.transfers[0]?.timings[0]?.microseconds ?? usualLatency;
+}
+
+function withNetwork(profile: MachineProfile, network: BetweenHosts, factor: number): MachineProfile {
+  const transfers = network.transfers.map((each) => ({ ...each, timings: faster(each.timings, factor) }));
+  return { ...profile, betweenHosts: { ...network, transfers } };
+}
+
 /** GB/s of a long copy between two devices, in one direction. */
-function linkRate({ peerCopies }: MachineProfile): number {
+export function linkRate({ peerCopies }: MachineProfile): number {
   return 1e-3 / costPerByte(peerCopies);
 }
 
@@ -95,9 +133,12 @@ function unknownChange(name: string, text: string): never {
     message: "this is no change of a machine",
     place: { kind: "option", text: "--what-if" },
     found: `${name}=${text}`,
-    expected: "gemm=1.2x, link=2x, link=900GB/s, memory=1.5x or devices=16",
-    help: isOneOf(names, name)
-      ? "give a factor with x, a rate with GB/s, or for devices a whole number"
-      : suggestion(name, names, "use gemm, link, memory or devices"),
+    expected: "gemm=1.2x, link=2x, link=900GB/s, memory=1.5x, network=50GB/s, devices=16 or hosts=16",
+    help:
+      name === "network"
+        ? "give the rate of a network interface with GB/s; a factor with x needs a profile with betweenHosts"
+        : isOneOf(names, name)
+          ? "give a factor with x, a rate with GB/s, or for devices and hosts a whole number"
+          : suggestion(name, names, `use ${names.slice(0, -1).join(", ")} or ${names.at(-1)}`),
   });
 }

@@ -33,6 +33,8 @@ export const assumedErrors = {
   otherCollective: 0.2,
   /** A collective of another number of ranks, for each doubling or halving. */
   otherTeam: 0.4,
+  /** Transfers between hosts timed as within one. */
+  otherNetwork: 1,
   /** Copies and kernels in peers' memory of another number of devices, for each doubling or halving. */
   otherDevices: 0.18,
   /** Kernels in peers' memory timed as copies, and sums of slots timed as other kernels. */

@@ -9,15 +9,10 @@ import { at, invariant } from "../support/invariant.ts";
 import { bytesOf, peerOf, regionBytes } from "../trace/command-work.ts";
 import { type Assume, assumedErrors, doublings } from "./assumption.ts";
 import type { CommandClass } from "./command-class.ts";
-import { nearestTo, timeOf } from "./interpolate.ts";
-import {
-  type MachineProfile,
-  measuredMargin,
-  type ReductionTimed,
-  type Timing,
-  type TransferTimings,
-} from "./machine-profile.ts";
-import { timingsOfTransfer } from "./transfer-timings.ts";
+import { nearestTo } from "./interpolate.ts";
+import { type MachineProfile, measuredMargin, type ReductionTimed, type Timing } from "./machine-profile.ts";
+import { commandsOf, timed } from "./timed.ts";
+import { type NetworkUse, transferCosts } from "./transfer-cost.ts";
 import { type GemmCost, gemmCosts } from "./gemm-cost.ts";
 import { type DeviceUse, type RankResources, type Resource, resourcesOfRanks } from "./occupancy.ts";
 
@@ -30,6 +25,8 @@ export interface Cost {
   /** Microseconds for which they are held. */
   readonly busy: number;
   readonly deviceUse: DeviceUse;
+  /** Of a transfer between hosts. Without it the command uses no network. */
+  readonly network?: NetworkUse | null;
 }
 
 export type CostOf = (rank: number, index: number) => Cost;
@@ -58,13 +55,7 @@ export function commandCosts(program: Program, profile: MachineProfile, assume: 
     otherTimes.set(command.kernel, time);
     return time;
   };
-  const transferTimings = new Map<string, readonly Timing[]>();
-  const timingsOf = (wanted: Pick<TransferTimings, "type" | "ranks">): readonly Timing[] => {
-    const key = `${wanted.type} ${wanted.ranks}`;
-    const used = transferTimings.get(key) ?? timingsOfTransfer(profile.transfers, wanted, assume);
-    transferTimings.set(key, used);
-    return used;
-  };
+  const transferCostOf = transferCosts(program, profile, assume);
   return (rank, index) => {
     const command = at(at(program.ranks, rank).commands, index);
     switch (command.kind) {
@@ -88,13 +79,8 @@ export function commandCosts(program: Program, profile: MachineProfile, assume: 
       }
       case "copy":
         return copyCost(program, rank, index, command, resources, profile, assume, onDevices);
-      case "transfer": {
-        const { operation } = command;
-        const type = operation.kind === "group" ? "group" : operation.type;
-        const ranks = operation.kind === "group" ? 2 : operation.team.length;
-        const busy = timed(timingsOf({ type, ranks }), bytesOf(program, rank, index) ?? 0, "transfers", assume);
-        return { ...nothing, busy, deviceUse: "beside" };
-      }
+      case "transfer":
+        return { ...nothing, ...transferCostOf(rank, index, command), deviceUse: "beside" };
       default:
         return nothing;
     }
@@ -183,38 +169,17 @@ function copyCost(
   };
 }
 
-/**
- * Microseconds for the bytes. Above the largest that were timed, the time is an assumption, unless the profile gives a
- * line by its one or two points.
- */
-function timed(timings: readonly Timing[], bytes: number, of: CommandClass, assume: Assume): number {
-  const most = timings.at(-1)?.bytes ?? 0;
-  if (timings.length > 2 && bytes > most) {
-    const text = `${what[of]} of more than ${most} bytes are timed at the rate of the largest that were measured`;
-    assume({ text, of, error: assumedErrors.moreBytes * doublings(bytes, most) });
-  }
-  return timeOf(timings, bytes);
-}
-
-const what: { readonly [C in CommandClass]: string } = {
-  gemms: "GEMMs",
-  kernels: "kernels",
-  copies: "copies",
-  transfers: "transfers",
-  reductionsInPeers: "kernels in peers' memory",
-  host: "commands",
-};
-
 /** Says that the profile is of another number of devices: how many share its links, no other figure shows. */
 function assumeDevices(
-  { ranks: { length } }: Program,
+  { ranks, devicesPerHost = ranks.length }: Program,
   { transfers }: MachineProfile,
   of: CommandClass,
   assume: Assume,
 ): void {
-  const measured = Math.max(...transfers.map(({ ranks }) => ranks));
+  const length = Math.min(ranks.length, devicesPerHost);
+  const measured = Math.max(...transfers.map((each) => each.ranks));
   if (length === measured) return;
-  const text = `${what[of]} among ${length} devices are timed as among ${measured}`;
+  const text = `${commandsOf[of]} among ${length} devices are timed as among ${measured}`;
   assume({ text, of, error: assumedErrors.otherDevices * doublings(length, measured) });
 }
 

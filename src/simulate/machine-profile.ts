@@ -39,6 +39,8 @@ export interface MachineProfile {
   readonly kernelCopies: readonly Timing[];
   /** Not empty. */
   readonly transfers: readonly TransferTimings[];
+  /** Without it, the machine is one host. */
+  readonly betweenHosts?: BetweenHosts;
   readonly costs: FixedCosts;
   /**
    * The mean absolute logarithm of measured over predicted times, by class of commands, of programs that the other
@@ -111,6 +113,16 @@ export interface TransferTimings {
   readonly type: CollectiveType | "group";
   readonly ranks: number;
   readonly timings: readonly Timing[];
+}
+
+/** The network between hosts. */
+export interface BetweenHosts {
+  /** The network interfaces of a host, which its devices share evenly. */
+  readonly nics: number;
+  /**
+   * Of teams with one device per host, no other of which uses the network: `ranks` is the number of hosts. Not empty.
+   */
+  readonly transfers: readonly TransferTimings[];
 }
 
 export interface FixedCosts {

@@ -9,6 +9,7 @@ import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import { keysOf } from "../support/keys-of.ts";
 import {
+  type BetweenHosts,
   type FixedCosts,
   type GemmGrid,
   type MachineProfile,
@@ -133,6 +134,11 @@ const transferTimings = object({
   timings,
 } satisfies Entries<TransferTimings>);
 
+const betweenHosts = object({
+  nics: v.pipe(atLeast(1), v.safeInteger("a whole number")),
+  transfers: listOf(transferTimings),
+} satisfies Entries<BetweenHosts>);
+
 const fixedCosts = object({
   run: atLeast(0),
   launch: atLeast(0),
@@ -166,6 +172,7 @@ export const machineProfile = object({
   peerCopies: timings,
   kernelCopies: timings,
   transfers: listOf(transferTimings),
+  betweenHosts: v.exactOptional(betweenHosts),
   costs: fixedCosts,
   residuals: v.exactOptional(residuals),
 } satisfies Entries<MachineProfile>);

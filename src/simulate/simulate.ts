@@ -18,6 +18,7 @@ import { commandCosts, type Cost } from "./command-cost.ts";
 import { joinsOf } from "./joins.ts";
 import { createArrivals } from "./arrivals.ts";
 import type { MachineProfile } from "./machine-profile.ts";
+import type { NetworkUse } from "./transfer-cost.ts";
 import { createOccupancy, type Occupancy, type RankResources, resourcesOfRanks, type Work } from "./occupancy.ts";
 
 export interface SimulateOptions {
@@ -72,6 +73,8 @@ interface State {
   readonly recorded: readonly Float64Array[];
   readonly waiting: readonly Map<number, { readonly queue: Queue; readonly since: number }[]>[];
   readonly raised: readonly Raised[];
+  /** When each network interface is free again. */
+  readonly nics: Map<number, number>;
   readonly trace: TraceEvent[];
   ended: number;
 }
@@ -101,6 +104,7 @@ export function simulate(given: Program, profile: MachineProfile, { graph }: Sim
     recorded: program.ranks.map(({ eventCount }) => new Float64Array(eventCount).fill(NaN)),
     waiting: program.ranks.map(() => new Map()),
     raised: program.slots.map(() => ({ times: [], waiting: null })),
+    nics: new Map(),
     trace: [],
     ended: 0,
   };
@@ -210,8 +214,16 @@ function occupy(state: State, queue: Queue, index: number, time: number): void {
   else state.occupancy.wait(queue, held);
 }
 
-function begin({ occupancy }: State, queue: Queue, { resources, busy, deviceUse }: Cost, time: number): void {
-  occupancy.begin({ queue, rank: queue.rank, resources, deviceUse }, time, busy);
+function begin(state: State, queue: Queue, { resources, busy, deviceUse, network = null }: Cost, time: number): void {
+  const took = network === null ? busy : Math.max(busy, useNetwork(state, network, time) - time);
+  state.occupancy.begin({ queue, rank: queue.rank, resources, deviceUse }, time, took);
+}
+
+/** When a transfer that begins at `time` leaves the network: those that share an interface follow one another. */
+function useNetwork({ nics }: State, { nic, latency, busy }: NetworkUse, time: number): number {
+  const end = Math.max(time + latency, nics.get(nic) ?? 0) + busy;
+  nics.set(nic, end);
+  return end;
 }
 
 /** Queues that waited for a resource go before the stream that held it. */

@@ -1,7 +1,8 @@
 /**
  * The times of transfers. A team of another size than the measured ones gets the times of the nearest, scaled. A ring of
  * D ranks takes D - 1 steps, so the time of a small transfer grows with D - 1. In these steps a rank moves (D - 1) / D of
- * the bytes, except where a root sends or gets a whole tensor.
+ * the bytes, except where a root sends or gets a whole tensor. Between hosts, with one rank on each, NCCL goes by trees
+ * (Allreduce, Broadcast) and by PAT (Allgather and ReduceScatter, since NCCL 2.23), whose steps grow with log2 D.
  */
 import { collectives } from "../commands/collectives.ts";
 import { at } from "../support/invariant.ts";
@@ -15,6 +16,7 @@ export function timingsOfTransfer(
   transfers: readonly TransferTimings[],
   wanted: Wanted,
   assume: Assume,
+  unit: "ranks" | "hosts" = "ranks",
 ): readonly Timing[] {
   const { type, ranks } = wanted;
   const alike = (other: TransferTimings["type"]): readonly TransferTimings[] =>
@@ -25,8 +27,8 @@ export function timingsOfTransfer(
     (a, b) => Math.abs(a.ranks - ranks) - Math.abs(b.ranks - ranks),
   );
   const used = at(nearest, 0);
-  const scale = scaleOf(wanted, used);
-  const [asked, taken] = [transferText(wanted), transferText(used)];
+  const scale = scaleOf(wanted, used, unit);
+  const [asked, taken] = [transferText(wanted, unit), transferText(used, unit)];
   if (asked !== taken) {
     const error = Math.hypot(
       used.type === type ? 0 : assumedErrors.otherCollective,
@@ -45,12 +47,13 @@ interface Scale {
 }
 
 /** Null for equal sizes, for groups, and for a team of one, which has no steps. */
-function scaleOf({ type, ranks }: Wanted, used: Wanted): Scale | null {
+function scaleOf({ type, ranks }: Wanted, used: Wanted, unit: string): Scale | null {
   if (type === "group" || used.type === "group" || ranks === used.ranks || ranks < 2 || used.ranks < 2) return null;
   const { reads, writes, splitsInput, splitsOutput } = collectives[type];
   const isShared = splitsInput || splitsOutput || (reads === "all" && writes === "all");
   const part = (size: number): number => (isShared ? (size - 1) / size : 1);
-  return { latency: (ranks - 1) / (used.ranks - 1), bytes: part(ranks) / part(used.ranks) };
+  const latency = unit === "hosts" ? Math.log2(ranks) / Math.log2(used.ranks) : (ranks - 1) / (used.ranks - 1);
+  return { latency, bytes: part(ranks) / part(used.ranks) };
 }
 
 /** The time of the smallest transfer that was measured is latency. */
@@ -67,6 +70,7 @@ function scaleText({ latency, bytes }: Scale): string {
   return `with ${times(latency)} times its latency and ${times(bytes)} times its time per byte`;
 }
 
-function transferText({ type, ranks }: Wanted): string {
-  return type === "group" ? "a group of sends and receives" : `${type} over ${ranks} ranks`;
+function transferText({ type, ranks }: Wanted, unit: string): string {
+  const where = unit === "hosts" ? " between hosts" : "";
+  return type === "group" ? `a group of sends and receives${where}` : `${type} over ${ranks} ${unit}`;
 }

@@ -6,6 +6,7 @@ import type { Command } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
 import type { Region } from "../commands/region.ts";
+import type { PointToPoint } from "../commands/transfer.ts";
 import { elementCount, type View } from "../commands/view.ts";
 import { rowOf } from "../ir/ops/rows.ts";
 import { dtypes } from "../numerics/dtype.ts";
@@ -28,7 +29,7 @@ export function bytesOf(program: Program, rank: number, index: number): number |
     case "transfer":
       return command.operation.kind === "collective"
         ? Math.max(viewBytes(command.operation.input), viewBytes(command.operation.output))
-        : command.operation.ops.reduce((sum, { view }) => sum + viewBytes(view), 0);
+        : groupBytes(command.operation.ops);
     case "recordEvent":
     case "waitEvent":
     case "signal":
@@ -65,6 +66,11 @@ export function flopsOf(kernel: Kernel): number {
   if (isAttention(kernel)) return attentionFlops(kernel);
   const unit = asUnit(kernel);
   return unit.steps.reduce((sum, step) => sum + rowOf(step).flops(step, shapesOf(unit, step)), 0);
+}
+
+/** The bytes that sends and receives move. */
+export function groupBytes(ops: readonly PointToPoint[]): number {
+  return ops.reduce((sum, { view }) => sum + viewBytes(view), 0);
 }
 
 function viewBytes(view: View | null): number {

@@ -129,9 +129,33 @@ it("predicts for other machines and other numbers of devices", async () => {
   expect(text.out).toMatch(/^assumed: \w+ over 16 ranks is timed as .* \(mean error [^)]+\)$/m);
   for (const { now, then } of [gemm, link, devices].flatMap((each) => each ?? [])) expect(then).toBeLessThan(now);
   expect(slow?.then).toBeGreaterThan(slow?.now ?? Infinity);
+  const refused = await cli(...asked, "--what-if", "network=2x");
+  expect(refused).toMatchObject({ status: 2 });
+  expect(refused.err).toContain("fix: give the rate of a network interface with GB/s");
   const wrong = await cli(...asked, "--what-if", "gem=2x");
   expect(wrong).toMatchObject({ status: 2 });
   expect(wrong.err).toContain("did you mean gemm?");
+});
+
+it("predicts for several hosts, by the profile's network or by another", async () => {
+  const file = path.resolve(example, "../hosts/allgather-matmul.ts");
+  const sizes = ["M=16384", "N=8192", "K=8192"].flatMap((size) => ["--set", size]);
+  const asked = ["explain", file, "--devices", "4", "--profile", "8xH100", "--backend", "cuda", ...sizes];
+  const predicted = async (...changes: readonly string[]): Promise<number> => {
+    const { status, out, err } = await cli(...asked, ...changes.flatMap((change) => ["--what-if", change]), "--json");
+    expect([status, err]).toEqual([0, ""]);
+    return (JSON.parse(out) as { readonly whatIf: { readonly milliseconds: number } }).whatIf.milliseconds;
+  };
+  const [twice, fast, slow] = await Promise.all([
+    predicted("hosts=2"),
+    predicted("hosts=2", "network=4x"),
+    predicted("hosts=2", "network=5GB/s"),
+  ]);
+  expect(fast).toBeLessThan(twice);
+  expect(slow).toBeGreaterThan(twice);
+  const launched = await cli(...asked, "--devices-per-host", "2");
+  expect(launched.out).toMatch(/predicted on 4 devices of 2 hosts/);
+  expect(await cli(...asked, "--what-if", "hosts=few")).toMatchObject({ status: 2 });
 });
 
 describe("a measured run", () => {

@@ -51,6 +51,7 @@ const values: readonly (readonly [(typeof loweringNames)[number] | (typeof sched
   [
     ["backend", "cuda", "cuda"],
     ["attention", "ops", "ops"],
+    ["devicesPerHost", "4", 4],
     ["p2p", "broadcast", "broadcast"],
     ["protocol", "put", "put"],
     ["propagate", "false", false],

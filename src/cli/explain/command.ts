@@ -28,13 +28,14 @@ export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) 
       withProgress(terminal, (step) =>
         whileBuilding(file, used, terminal.err, async (building) => {
           const { explainFile } = await import("./explain-file.ts");
+          const { devicesPerHost } = used;
+          const compiling = devicesPerHost === undefined ? given : { ...given, devicesPerHost };
           // A traced run does not replay a graph.
-          return explainFile(file, used, given, { measured, graph: trace === null, building, step });
+          return explainFile(file, used, compiling, { measured, graph: trace === null, building, step });
         }),
       );
     const result = await explained({ ...all, whatIf: new Map() });
-    const others = Number(flags.whatIf.get("devices") ?? devices);
-    const other = flags.whatIf.size === 0 ? null : await explained({ ...all, devices: others }, null);
+    const other = flags.whatIf.size === 0 ? null : await explained(await elsewhere(all), null);
     const chunks = flags.all ? await chunkChanges(result, all, (used) => explained({ ...used, all: false }, null)) : [];
     const { explainDocument, explainText } = await import("./explain-text.ts");
     const document = (): object => ({
@@ -49,4 +50,14 @@ export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) 
     );
     finish(exitStatus.ok);
   });
+}
+
+/** The flags with the numbers of devices and hosts that `--what-if` asks for. */
+async function elsewhere(flags: ExplainFlags): Promise<ExplainFlags> {
+  const { changedMachines } = await import("../../explain/what-if.ts");
+  const { devicesPerHost, ...others } = flags;
+  const machines = changedMachines({ devices: flags.devices, devicesPerHost }, flags.whatIf);
+  return machines.devicesPerHost === undefined
+    ? { ...others, devices: machines.devices }
+    : { ...others, devices: machines.devices, devicesPerHost: machines.devicesPerHost };
 }

@@ -22,7 +22,7 @@ export type ExplainFlags = Options<NamesOf<"explain">>;
 
 export interface ExplainResult {
   readonly file: string;
-  readonly flags: Pick<ExplainFlags, "devices" | "on" | "whatIf" | "all">;
+  readonly flags: Pick<ExplainFlags, "devices" | "devicesPerHost" | "on" | "whatIf" | "all">;
   readonly params: Parameters;
   readonly sizes: Sizes;
   /** Null for a measured run without --profile. */
@@ -60,7 +60,7 @@ export async function explainFile(
   { measured, graph, building, step }: ExplainSetting,
 ): Promise<ExplainResult> {
   const known = measured !== null && flags.profile === undefined ? null : await profileToPredictWith(flags);
-  const profile = known === null ? null : changed(known, flags.whatIf).profile;
+  const profile = known === null ? null : changed(known, flags.whatIf);
   if (profile !== null) requireProfileOf(targetOf(flags.on), profile);
   const lowering = pickOptions(loweringNames, given);
   step(`loading ${file}`);

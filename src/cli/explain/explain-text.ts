@@ -67,7 +67,7 @@ function verdict({ file, flags, profile, explanation }: ExplainResult, colors: C
         ];
   return [
     [
-      `${file}: ${colors.bold(timeText(milliseconds))}${how(explanation, flags.devices)}`,
+      `${file}: ${colors.bold(timeText(milliseconds))}${how(explanation, flags)}`,
       hidden,
       `${exposedText(exposed)}${beside((each) => each.exposed)}`,
     ].join("; "),
@@ -81,8 +81,10 @@ function verdict({ file, flags, profile, explanation }: ExplainResult, colors: C
 }
 
 /** How the time of the verdict came about. */
-function how({ isMeasured, predicted, interval }: Explanation, devices: number): string {
-  const on = `on ${counted(devices, "device")}`;
+function how({ isMeasured, predicted, interval }: Explanation, flags: ExplainResult["flags"]): string {
+  const { devices, devicesPerHost = devices } = flags;
+  const hosts = devices > devicesPerHost ? ` of ${devices / devicesPerHost} hosts` : "";
+  const on = `on ${counted(devices, "device")}${hosts}`;
   if (!isMeasured) return `${interval === null ? "" : ` (${intervalText(interval)})`} predicted ${on}`;
   if (predicted === null) return ` measured ${on}`;
   const within = interval === null ? "" : `, ${intervalText(interval)}`;

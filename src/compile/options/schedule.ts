@@ -86,6 +86,6 @@ export const choiceRows = {
     commands: ["explain"],
     kind: assignments(changeValues, "gemm=1.2x"),
     default: new Map(),
-    help: "also predict for another machine: gemm=1.2x, link=2x, link=900GB/s, memory=2x, devices=16; may be repeated",
+    help: "also predict for another machine: gemm=1.2x, link=2x, link=900GB/s, memory=2x, network=50GB/s, devices=16, hosts=2; may be repeated",
   },
 } as const satisfies Readonly<Record<string, OptionRow>>;
