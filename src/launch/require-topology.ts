@@ -1,9 +1,9 @@
 /** What the CUDA back end needs of the hosts: as many ranks on each, numbered host by host, as the launcher says. */
 import { fail } from "../diagnostics/diagnostic.ts";
+import type { Hosts } from "../backends/cuda/world.ts";
 import type { RankEnvironment } from "./rank-environment.ts";
-import type { HostClaim, Topology } from "./topology.ts";
+import type { HostClaim } from "./topology.ts";
 
-type Hosts = Pick<Topology, "hosts" | "hostNames">;
 type Launcher = RankEnvironment["launcher"];
 
 /** The same on all ranks. Throws `launcher-environment`. */

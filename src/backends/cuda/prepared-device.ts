@@ -3,6 +3,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Prepared } from "../backend.ts";
 import { type Arenas, placeArenas } from "./bind/spaces.ts";
 import type { TensorPlace } from "./ops/address.ts";
+import { requireReachable } from "./memory/require-reachable.ts";
 import { createResources, type Resources } from "./resources.ts";
 import { type DeviceList, prepareList } from "./run/prepared-list.ts";
 import { createRunner, type RunnerOptions } from "./run/runner.ts";
@@ -43,6 +44,7 @@ async function prepareWith(
   const { gpu, rendezvous, memory, heap, staging } = session;
   gpu.makeCurrent();
   const { ops, notes } = list;
+  await requireReachable(list, rendezvous);
   const arenas = await placeArenas(ops, memory, heap, resources);
   const communicators =
     ops.teams.length === 0 ? new Map() : await session.communicators().open(ops.teams, options.timeout);

@@ -37,8 +37,10 @@ export interface EndOfWorld {
   throwIfAborted(): void;
 }
 
+export type Hosts = Pick<Rendezvous, "hosts" | "hostNames">;
+
 /** How messages name a rank: with its host if there are several. */
-export function rankName(rank: number, { hosts, hostNames }: Pick<Rendezvous, "hosts" | "hostNames">): string {
+export function rankName(rank: number, { hosts, hostNames }: Hosts): string {
   const host = hostNames.length > 1 ? hostNames[hosts[rank] ?? -1] : undefined;
   return host === undefined ? `rank ${rank}` : `rank ${rank} on host ${host}`;
 }

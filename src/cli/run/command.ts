@@ -12,6 +12,7 @@ import { givenDevices } from "../program/given-devices.ts";
 import { isPlan } from "../plan/is-plan.ts";
 import { withProgress } from "../terminal/progress.ts";
 import type { MpiPlace } from "../ranks/run-over-mpi.ts";
+import { hostsOfRun } from "./hosts-of-run.ts";
 import type { RunPlace } from "./run-file.ts";
 import type { RunFlags } from "./run-flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -33,8 +34,16 @@ export function runCommand(
       return finish(await runPlanCommand(file, flags, command, { terminal, args, rankSlack }));
     }
     const given = await givenDevices(command, file, flags);
-    const run = async (devices: number, make: (flags: RunFlags) => Promise<RunPlace>): Promise<ExitStatus> => {
-      const [here, own] = [{ ...flags, devices }, givenOptions(command, compileNames)];
+    const run = async (
+      devices: number,
+      world: World | null,
+      make: (flags: RunFlags) => Promise<RunPlace>,
+    ): Promise<ExitStatus> => {
+      const hosts = hostsOfRun(file, flags, world);
+      const [here, own] = [
+        { ...flags, ...hosts, devices },
+        { ...givenOptions(command, compileNames), ...hosts },
+      ];
       const result = await withProgress(terminal, (step) =>
         whileBuilding(file, here, terminal.err, async (made) => {
           const [place, { runFile }] = await Promise.all([make(here), import("./run-file.ts")]);
@@ -57,13 +66,13 @@ export function runCommand(
       const { runOverMpi } = await import("../ranks/run-over-mpi.ts");
       const overMpi = async (mpi: MpiPlace, flight: FlightRecorder): Promise<ExitStatus> => {
         const { mpiPlace } = await import("./backend.ts");
-        return run(given ?? flags.devices, async (here) => mpiPlace(here, mpi, compared(here), flight));
+        return run(given ?? flags.devices, null, async (here) => mpiPlace(here, mpi, compared(here), flight));
       };
       return finish(await runOverMpi(exchangeTimeout, flightDir, overMpi));
     }
     const where = whereToRun(on, given, flags.devices);
     const asRank = (world: World | null, flight: FlightRecorder): Promise<ExitStatus> =>
-      run(where.devices, async (here) => {
+      run(where.devices, world, async (here) => {
         const { chooseBackend } = await import("./backend.ts");
         const backend = await chooseBackend({ ...here, on }, world, compared(here), flight);
         return { backend, world, localRanks: world === null ? null : [world.rank], holderOf: (rank) => rank };

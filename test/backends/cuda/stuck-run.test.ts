@@ -38,7 +38,10 @@ const gather = link(
   }),
 );
 
+const oneHost: StuckRun["hosts"] = { hosts: [0, 0, 0, 0], hostNames: ["a"] };
+
 interface Given extends Pick<StuckRun, "eager" | "runs"> {
+  readonly hosts?: StuckRun["hosts"];
   readonly program?: Program;
   /** Commands of rank 0 that are one run of waits. */
   readonly run?: readonly number[];
@@ -47,7 +50,10 @@ interface Given extends Pick<StuckRun, "eager" | "runs"> {
 }
 
 /** Streams 0 and 1 are at work, 2 has ended. The words of the first two are those given. */
-function stuckRun(words: readonly number[], { program = exchange, run = [], come, ...options }: Given): StuckRun {
+function stuckRun(
+  words: readonly number[],
+  { program = exchange, hosts = oneHost, run = [], come, ...options }: Given,
+): StuckRun {
   const view = new DataView(new ArrayBuffer(64));
   const progress = createProgress(3, { take: () => ({ address: 0, view }) });
   words.forEach((word, stream) => view.setUint32(4 * stream, word, true));
@@ -55,6 +61,7 @@ function stuckRun(words: readonly number[], { program = exchange, run = [], come
   return {
     gpu: { raw: { cuStreamQuery: (stream) => (stream === 2 ? 0 : 600), cuEventQuery: () => 600 } },
     notes: programNotes(program, 0),
+    hosts,
     list: {
       streams: [0, 1, 2],
       records: [],

@@ -1,6 +1,6 @@
 /**
- * Memory that other ranks map. It is allocated once, announced to all ranks by a CUDA IPC handle, and mapped there
- * once. An allocation is identified by (rank, number, generation). A released allocation is kept for reuse under the
+ * Memory that other ranks map. It is allocated once, announced to all ranks by a CUDA IPC handle, and mapped once by
+ * each rank of the same host. An allocation is identified by (rank, number, generation). A released allocation is kept for reuse under the
  * same mapping. If one is too small, its replacement has the next generation, and peers unmap the old one.
  */
 import { CU_IPC_HANDLE_SIZE, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS } from "../bindings/driver-api.ts";
@@ -10,7 +10,7 @@ import type { DeviceBlock, DeviceMemory } from "./device-memory.ts";
 
 /** One block of peer memory on every rank, as mapped in this process. */
 export interface PeerMemory {
-  /** By rank: the address of its bytes in this process; 0 if it has none. */
+  /** By rank: the address of its bytes in this process; 0 if it has none, or is on another host. */
   readonly addresses: readonly number[];
   /** Frees the memory for another use. All ranks release at the same point. */
   readonly release: () => void;
@@ -46,25 +46,26 @@ const headerBytes = 24;
 const shareableBytes = 2 << 20;
 
 export function createPeerHeap(gpu: Gpu, memory: DeviceMemory, rendezvous: Rendezvous): PeerHeap {
-  const own: OwnAllocation[] = [];
+  const { rank: own, hosts } = rendezvous;
+  const allocations: OwnAllocation[] = [];
   /** By rank and number. */
   const mapped = new Map<string, { readonly generation: number; readonly address: number }>();
   let stale: DeviceBlock[] = [];
 
   const takeOwn = (asked: number): OwnAllocation => {
     const bytes = Math.ceil(asked / shareableBytes) * shareableBytes;
-    const free = own.filter(({ inUse }) => !inUse);
+    const free = allocations.filter(({ inUse }) => !inUse);
     const fitting = free.find(({ block }) => block.bytes >= bytes);
     if (fitting !== undefined) return fitting;
     const [old] = free;
     if (old === undefined) {
       const made = {
-        number: own.length,
+        number: allocations.length,
         generation: 0,
         block: memory.allocate(bytes, "peer-visible buffers"),
         inUse: false,
       };
-      own.push(made);
+      allocations.push(made);
       return made;
     }
     // Freed after the peers have unmapped it.
@@ -108,7 +109,7 @@ export function createPeerHeap(gpu: Gpu, memory: DeviceMemory, rendezvous: Rende
       taken.inUse = true;
       const announced = await rendezvous.allGather(announce(taken));
       const addresses = announced.map((message, rank) =>
-        rank === rendezvous.rank ? taken.block.address : map(rank, parse(message)),
+        rank === own ? taken.block.address : hosts[rank] === hosts[own] ? map(rank, parse(message)) : 0,
       );
       // No rank frees or uses memory before all have mapped it.
       await rendezvous.barrier();
@@ -124,8 +125,8 @@ export function createPeerHeap(gpu: Gpu, memory: DeviceMemory, rendezvous: Rende
     unmap,
     [Symbol.dispose]: () => {
       unmap();
-      for (const block of [...stale, ...own.map((allocation) => allocation.block)]) block[Symbol.dispose]();
-      own.length = 0;
+      for (const block of [...stale, ...allocations.map((allocation) => allocation.block)]) block[Symbol.dispose]();
+      allocations.length = 0;
       stale = [];
     },
   };

@@ -2,6 +2,7 @@
 import { type Command, originText } from "../../../commands/command.ts";
 import { commandDetails } from "../../../commands/command-text.ts";
 import type { Program } from "../../../commands/program.ts";
+import type { Place } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { type FlightPlan, flightPlans } from "../../../trace/flight/flight-plan.ts";
 
@@ -34,4 +35,12 @@ export function programNotes(program: Program, rank: number): ListNotes {
 /** `waitSignal slot 3`. */
 export function commandText({ kindOf, detailsOf }: ListNotes, command: number): string {
   return `${kindOf(command)} ${detailsOf(command)}`;
+}
+
+/** `command` -1 stands for an edge that the planner added. */
+export function commandPlace(notes: ListNotes, command: number): Extract<Place, { readonly kind: "command" }> {
+  const { rank, flight, statementOf } = notes;
+  if (command < 0) return { kind: "command", rank, stream: 0, text: "an edge at the start or end of the list" };
+  const text = `command ${command}, ${commandText(notes, command)}, of ${statementOf(command)}`;
+  return { kind: "command", rank, stream: at(flight().commands, command).stream, text };
 }

@@ -1,8 +1,7 @@
 /** Issues a prepared list in order. An error names the command it belongs to. */
-import type { Place } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { failedAt } from "../bindings/call-error.ts";
-import { commandText, type ListNotes } from "../ops/list-notes.ts";
+import { commandPlace, type ListNotes } from "../ops/list-notes.ts";
 import type { Communicator } from "../nccl/communicators.ts";
 import type { Session } from "../session.ts";
 import type { Flight } from "../../flight/flight-recorder.ts";
@@ -50,14 +49,6 @@ function runActions(notes: ListNotes, { actions, commandOf, busy, flight }: Enqu
     }
     return i;
   } catch (error) {
-    throw failedAt(error, placeOf(notes, commandOf[i] ?? -1));
+    throw failedAt(error, commandPlace(notes, commandOf[i] ?? -1));
   }
-}
-
-/** `command` -1 stands for an edge that the planner added. */
-function placeOf(notes: ListNotes, command: number): Place {
-  const { rank, flight, statementOf } = notes;
-  if (command < 0) return { kind: "command", rank, stream: 0, text: "an edge at the start or end of the list" };
-  const text = `command ${command}, ${commandText(notes, command)}, of ${statementOf(command)}`;
-  return { kind: "command", rank, stream: at(flight().commands, command).stream, text };
 }

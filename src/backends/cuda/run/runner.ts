@@ -15,6 +15,7 @@ import { enqueueList } from "./enqueue.ts";
 import { type CapturedGraph, captureGraph } from "./graph.ts";
 import { pause } from "./stuck/wait.ts";
 import type { PreparedList } from "./prepared-list.ts";
+import { causeOf } from "./peer-news.ts";
 import { type StuckRun, stuckStreams, timedOut, withNotes } from "./stuck/stuck-run.ts";
 import { type TracedList, traceList } from "./trace-run.ts";
 import type { WorldClock } from "./world-clock.ts";
@@ -112,7 +113,7 @@ export function createRunner(
     const { trace = false, deviceTime = false } = options;
     const timeout = options.timeout === undefined ? usual : 1000 * options.timeout;
     const start = performance.now();
-    const state = (): StuckRun => ({ gpu, notes, list, eager: graph === null, runs });
+    const state = (): StuckRun => ({ gpu, notes, hosts: rendezvous, list, eager: graph === null, runs });
     const deadline: Deadline = {
       at: start + timeout,
       signal: rendezvous.signal,
@@ -147,11 +148,12 @@ export function createRunner(
         ...(watch === null ? {} : { deviceMilliseconds: watch.read() }),
         ...(trace && traced !== null ? traced.read() : { trace: [] }),
       };
-    } catch (error) {
+    } catch (thrown) {
+      const { error, notes: calls } = await causeOf(thrown, rendezvous.signal);
       // The message about another rank's end does not say what this rank was doing.
       const stuck = error === rendezvous.signal.reason ? stuckStreams(state()) : [];
       broken(error instanceof DiagnosticError ? (error.diagnostics[0]?.message ?? error.message) : String(error));
-      throw session.flight.failed(withNotes(error, stuck));
+      throw session.flight.failed(withNotes(error, [...stuck, ...calls]));
     }
   };
 }

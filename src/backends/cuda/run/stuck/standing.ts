@@ -1,5 +1,6 @@
 /** Where a stream of a hanging run stands, as one line. */
 import { at } from "../../../../support/invariant.ts";
+import { type Hosts, rankName } from "../../world.ts";
 import { commandText, type ListNotes } from "../../ops/list-notes.ts";
 
 /** The command that a stream has reached. */
@@ -15,29 +16,37 @@ export interface Standing {
 }
 
 /** One line: what the stream is doing and which peers it waits for. `standing` is null if it has reported nothing. */
-export function stuckStream(notes: ListNotes, stream: number, standing: Standing | null): string {
-  const { rank } = notes;
+export function stuckStream(notes: ListNotes, hosts: Hosts, stream: number, standing: Standing | null): string {
+  const rank = rankName(notes.rank, hosts);
   const name = at(notes.flight().streams, stream);
-  if (standing === null) return `rank ${rank}, ${name}: has not reached a command that waits for a peer`;
+  if (standing === null) return `${rank}, ${name}: has not reached a command that waits for a peer`;
   const { command } = standing;
-  return `rank ${rank}, ${name}: reached command ${command}, ${commandText(notes, command)}${waitsFor(notes, standing)} (${notes.statementOf(command)})`;
+  return `${rank}, ${name}: reached command ${command}, ${commandText(notes, command)}${waitsFor(notes, hosts, standing)} (${notes.statementOf(command)})`;
 }
 
-function waitsFor(notes: ListNotes, standing: Standing): string {
+function waitsFor(notes: ListNotes, hosts: Hosts, standing: Standing): string {
   const kind = notes.kindOf(standing.command);
-  if (kind === "waitSignal") return signallers(notes, standing);
-  return kind === "transfer" ? `; it communicates with ranks ${peersOf(notes, [standing.command]).join(", ")}` : "";
+  if (kind === "waitSignal") return signallers(notes, hosts, standing);
+  return kind === "transfer"
+    ? `; it communicates with ranks ${numbered(peersOf(notes, [standing.command]), hosts).join(", ")}`
+    : "";
 }
 
-function signallers(notes: ListNotes, { missing, isKnown }: Standing): string {
+function signallers(notes: ListNotes, hosts: Hosts, { missing, isKnown }: Standing): string {
   const each = peersOf(
     notes,
     missing.filter((command) => notes.kindOf(command) === "waitSignal"),
   );
   if (each.length === 0) return "";
-  const [others, last] = [each.slice(0, -1), at(each, each.length - 1)];
+  const names = numbered(each, hosts);
+  const [others, last] = [names.slice(0, -1), at(names, names.length - 1)];
   if (others.length === 0) return `; it waits for rank ${last}`;
   return `; it waits for ${isKnown ? "" : "at least one of "}ranks ${others.join(", ")} and ${last}`;
+}
+
+/** After the word "ranks". */
+function numbered(ranks: readonly number[], hosts: Hosts): readonly string[] {
+  return ranks.map((rank) => rankName(rank, hosts).replace(/^rank /, ""));
 }
 
 /** The ranks that the commands need, in ascending order. */

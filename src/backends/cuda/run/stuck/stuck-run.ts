@@ -6,12 +6,14 @@ import { DiagnosticError, fail } from "../../../../diagnostics/diagnostic.ts";
 import type { Gpu } from "../../gpu.ts";
 import type { ListNotes } from "../../ops/list-notes.ts";
 import type { PreparedList } from "../prepared-list.ts";
+import { type Hosts, rankName } from "../../world.ts";
 import { type Standing, stuckStream } from "./standing.ts";
 import type { SlotReader } from "./slot-reader.ts";
 
 export interface StuckRun {
   readonly gpu: { readonly raw: Pick<Gpu["raw"], "cuStreamQuery" | "cuEventQuery"> };
   readonly notes: ListNotes;
+  readonly hosts: Hosts;
   readonly list: Pick<PreparedList, "streams" | "records" | "progress" | "waitRuns" | "slots">;
   /** Whether its commands were issued one by one, not as a graph. */
   readonly eager: boolean;
@@ -21,13 +23,13 @@ export interface StuckRun {
 
 /** Throws `timed-out` with a line for every stream that has not finished. `timeout` is in milliseconds. */
 export function timedOut(run: StuckRun, timeout: number): never {
-  const { runs } = run;
+  const { runs, hosts } = run;
   const { rank, world, commandCount } = run.notes;
   const notes = stuckStreams(run);
   const what = runs === 1 ? "run" : `${runs} runs`;
   return fail({
     code: "timed-out",
-    message: `rank ${rank} did not finish its ${what} within ${timeout} ms`,
+    message: `${rankName(rank, hosts)} did not finish its ${what} within ${timeout} ms`,
     place: { kind: "call", text: `rank ${rank} of ${world}, ${commandCount} commands` },
     found: notes[0] ?? "the GPU is busy, and no stream waits for a peer",
     expected: `an end within ${timeout} ms`,
@@ -52,9 +54,9 @@ const ofWhichRun = "a stream may have reached its command in the run before the 
 
 type StandingAt = (command: number) => Standing;
 
-function streamLines({ gpu, notes, list, eager }: StuckRun, standingAt: StandingAt): readonly string[] {
+function streamLines({ gpu, notes, hosts, list, eager }: StuckRun, standingAt: StandingAt): readonly string[] {
   return list.streams.flatMap((stream, id) => {
-    const line = (standing: Standing | null): string => stuckStream(notes, id, standing);
+    const line = (standing: Standing | null): string => stuckStream(notes, hosts, id, standing);
     const said = list.progress.last(id);
     if (!eager) return said === null || said.passed ? [] : [line(standingAt(said.command))];
     if (gpu.raw.cuStreamQuery(stream) === 0) return [];

@@ -1,0 +1,78 @@
+/** `braid run --on cuda` on fake GPUs of two hosts: NCCL between them, peers' memory within, and ranks that die. */
+import { rmSync } from "node:fs";
+import path from "node:path";
+import process from "node:process";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { emulationObstacle } from "./emulate/compiler.ts";
+import { buildFakes, type Fakes } from "./fake/build-fakes.ts";
+import { type RankEnd, runOnHosts, startOnHosts } from "./fake/torchrun.ts";
+
+const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs are shared objects for Linux";
+if (obstacle !== null) console.log(`test/backends/cuda/several-hosts is skipped: ${obstacle}`);
+
+const root = path.resolve(import.meta.dirname, "../../..");
+const ring = path.join(root, "test/fixtures/programs/ring-allgather-matmul.ts");
+const pipelines = path.join(root, "examples/hosts");
+const sizes = (text: string): readonly string[] => text.split(" ").flatMap((size) => ["--set", size]);
+/** The fake NCCL is not captured. */
+const onGpus = ["--on", "cuda", "--graph", "off"];
+const checked = [...onGpus, "--check", "--json"];
+
+let fakes: Fakes;
+beforeAll(() => {
+  if (obstacle === null) fakes = buildFakes(4);
+}, 60_000);
+afterAll(() => {
+  if (obstacle === null) rmSync(fakes.folder, { recursive: true });
+});
+
+interface RunDocument {
+  readonly outputs: readonly { readonly fingerprint: string }[];
+}
+
+function fingerprints(ranks: readonly RankEnd[]): readonly string[] {
+  expect(ranks.map(({ status, err }) => [status, err])).toEqual(ranks.map(() => [0, ""]));
+  return (JSON.parse(ranks[0]?.out ?? "") as RunDocument).outputs.map(({ fingerprint }) => fingerprint);
+}
+
+const twoHosts = ["a", "a", "b", "b"];
+const oneHost = ["a", "a", "a", "a"];
+
+describe.skipIf(obstacle !== null)("ranks on fake GPUs of two hosts", () => {
+  it.each([
+    [ring, "nccl", "M=8 K=4 N=5"],
+    [ring, "cuda", "M=8 K=4 N=5"],
+    [path.join(pipelines, "allgather-matmul.ts"), "cuda", "M=32 K=4 N=5"],
+    [path.join(pipelines, "matmul-reduce-scatter.ts"), "cuda", "M=32 K=8 N=5"],
+    [path.join(pipelines, "matmul-allreduce.ts"), "cuda", "M=32 K=8 N=5"],
+  ])(
+    "run %s with --backend %s, with the results of one host",
+    async (file, backend, of) => {
+      const flags = [file, ...checked, "--backend", backend, ...sizes(of)];
+      const [two, one] = [
+        fingerprints(await runOnHosts(fakes, twoHosts, flags)),
+        fingerprints(await runOnHosts(fakes, oneHost, [...flags, "--devices-per-host", "2"])),
+      ];
+      expect(two).toEqual(one);
+    },
+    60_000,
+  );
+
+  it("all end within 5 s when one is killed, and name its host", async () => {
+    const flags = [ring, ...onGpus, ...sizes("M=8 K=1 N=1"), "--backend", "cuda", "--repeat", "100000000"];
+    // The fake NCCL blocks the thread that waits for a peer, which the real one does not.
+    const ranks = startOnHosts(fakes, twoHosts, flags, { FAKE_NCCL_PATIENCE: "1000" });
+    await sleep(6000);
+    expect(ranks.map(({ child }) => child.exitCode)).toEqual(Array(4).fill(null));
+    const killed = performance.now();
+    ranks[2]?.child.kill("SIGKILL");
+    const ended = await Promise.all(ranks.map(({ ended }) => ended));
+    expect(performance.now() - killed).toBeLessThan(5000);
+    expect(ended.map(({ status }) => status)).toEqual([3, 3, null, 3]);
+    for (const rank of [0, 1, 3])
+      expect(ended[rank]?.err).toMatch(
+        /^error\[rank-failed\]: rank 2 on host b failed, so the run ended on all ranks\n/,
+      );
+  }, 60_000);
+});

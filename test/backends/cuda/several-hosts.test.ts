@@ -1,0 +1,40 @@
+/** `braid run --on cuda` on fake GPUs of two hosts: what CUDA cannot do between them is refused. */
+import { rmSync } from "node:fs";
+import path from "node:path";
+import process from "node:process";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { emulationObstacle } from "./emulate/compiler.ts";
+import { buildFakes, type Fakes } from "./fake/build-fakes.ts";
+import { runOnHosts } from "./fake/torchrun.ts";
+
+const obstacle = process.platform === "linux" ? emulationObstacle() : "fake GPUs are shared objects for Linux";
+if (obstacle !== null) console.log(`test/backends/cuda/several-hosts is skipped: ${obstacle}`);
+
+const root = path.resolve(import.meta.dirname, "../../..");
+const ring = path.join(root, "test/fixtures/programs/ring-allgather-matmul.ts");
+const small = ["M=8", "K=4", "N=5"].flatMap((size) => ["--set", size]);
+/** The fake NCCL is not captured. */
+const args = [ring, "--on", "cuda", "--graph", "off", "--check", ...small];
+
+let fakes: Fakes;
+beforeAll(() => {
+  if (obstacle === null) fakes = buildFakes(4);
+}, 60_000);
+afterAll(() => {
+  if (obstacle === null) rmSync(fakes.folder, { recursive: true });
+});
+
+const twoHosts = ["a", "a", "b", "b"];
+
+describe.skipIf(obstacle !== null)("ranks on fake GPUs of two hosts", () => {
+  it("are refused copies between hosts, on all ranks, when the program is prepared", async () => {
+    const ranks = await runOnHosts(fakes, twoHosts, [...args, "--backend", "cuda", "--devices-per-host", "4"]);
+    for (const { status, out, err } of ranks) {
+      expect([status, out]).toEqual([3, ""]);
+      expect(err).toMatch(/^error\[gpu-unsupported\]: the program reaches memory of GPUs on another host\n/);
+      expect(err).toMatch(/^ {2}at: rank 0, stream \d+: command \d+, (signal|copy|waitSignal) /m);
+      expect(err).toMatch(/^ {2}found: rank 0 on host a (signals|reaches the memory of) rank [23] on host b$/m);
+      expect(err).toMatch(/^ {2}fix: lower it with --devices-per-host 2, /m);
+    }
+  }, 60_000);
+});
