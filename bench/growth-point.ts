@@ -1,7 +1,9 @@
 /** One point of growth.ts, as a process: `node BUNDLE AXIS SIZE [STAGE...]`, without these stages. */
 import { readFileSync, writeSync } from "node:fs";
 import process from "node:process";
+import hostsExample from "../examples/hosts/allgather-matmul.ts";
 import { link } from "../src/commands/link/link.ts";
+import type { Program } from "../src/commands/program.ts";
 import { lowerRanks } from "../src/compile/lower.ts";
 import { recordAll } from "../src/compile/record.ts";
 import { add, Fusion, matmul, neg, set, type TensorView } from "../src/index.ts";
@@ -12,11 +14,13 @@ import { simulate } from "../src/simulate/simulate.ts";
 import { verify } from "../src/verify/verify.ts";
 import type { Stage } from "./growth-plot.ts";
 
-const axisNames = ["ops", "layers", "ranks"] as const;
+const axisNames = ["ops", "layers", "ranks", "hosts"] as const;
 type Axis = (typeof axisNames)[number];
 
 /** From the root of the checkout, where growth.ts runs. */
-const profilePath = "profiles/4xH200.json";
+const profilePath = (axis: Axis): string => `profiles/${axis === "hosts" ? "8xH100" : "4xH200"}.json`;
+
+const devicesPerHost = 8;
 
 function on(tensor: TensorView, mesh: DeviceMesh, axis: number | null, type: "DIDx" | "Stream" = "DIDx"): TensorView {
   tensor.setDeviceMesh(mesh);
@@ -53,7 +57,21 @@ function gathers(layers: number, devices: number): Fusion {
   return f;
 }
 
-function problem(axis: Axis, size: number): { readonly fusion: Fusion; readonly devices: number } {
+interface Problem {
+  readonly fusion: Fusion;
+  readonly devices: number;
+  readonly devicesPerHost?: number;
+}
+
+/** Allgather + matmul in chunks, between hosts and within them. */
+function hierarchical(hosts: number): Problem {
+  const devices = devicesPerHost * hosts;
+  const fusion = hostsExample.build({ devices, hosts, params: { M: 4 * 128 * devices, K: 8192, N: 1024 } });
+  return { fusion, devices, devicesPerHost };
+}
+
+function problem(axis: Axis, size: number): Problem {
+  if (axis === "hosts") return hierarchical(size);
   if (axis === "ops") return { fusion: chain(size), devices: 2 };
   if (axis === "layers") return { fusion: gathers(size, 8), devices: 8 };
   return { fusion: gathers(1, size), devices: size };
@@ -61,7 +79,7 @@ function problem(axis: Axis, size: number): { readonly fusion: Fusion; readonly 
 
 /** Prints the seconds of each stage, and the megabytes so far, when it ends. */
 function measure(axis: Axis, size: number, leaveOut: readonly string[]): void {
-  const { fusion, devices } = problem(axis, size);
+  const { fusion, devices, ...machine } = problem(axis, size);
   const timed = <T>(stage: Stage, run: () => T): T => {
     const before = process.cpuUsage();
     const result = run();
@@ -69,10 +87,11 @@ function measure(axis: Axis, size: number, leaveOut: readonly string[]): void {
     writeSync(1, `${stage} ${(user + system) / 1e6} ${process.resourceUsage().maxRSS / 1024}\n`);
     return result;
   };
-  const { hosts } = timed("lower", () => lowerRanks(fusion, devices, { backend: "cuda" }));
+  const { hosts } = timed("lower", () => lowerRanks(fusion, devices, { backend: "cuda", ...machine }));
   const lists = timed("record", () => recordAll(hosts, { devices, streams: 8 }));
-  const program = timed("link", () => link(lists));
-  const profile = parseProfile(readFileSync(profilePath, "utf8"), profilePath);
+  const program: Program = { ...timed("link", () => link(lists)), ...machine };
+  const file = profilePath(axis);
+  const profile = parseProfile(readFileSync(file, "utf8"), file);
   const rest: Readonly<Record<Exclude<Stage, "lower" | "record" | "link">, () => unknown>> = {
     verify: () => verify(program, { notes: false }),
     simulate: () => simulate(program, profile, { graph: true }),

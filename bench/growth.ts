@@ -1,7 +1,8 @@
 /**
- * How time and memory of each stage grow with ops, layers and ranks: `npx jiti bench/growth.ts [SECONDS]`. Each point is
- * a process that ends after SECONDS (30 by default). Stages that it has not reached by then are left out, there and at
- * larger sizes of the axis. Prints a table with the fitted exponents and draws bench/results/growth.svg.
+ * How time and memory of each stage grow with ops, layers, ranks and hosts: `npx jiti bench/growth.ts [SECONDS [AXIS]]`.
+ * Each point is a process that ends after SECONDS (30 by default). Stages that it has not reached by then are left out,
+ * there and at larger sizes of the axis. Prints a table with the fitted exponents, and without AXIS draws
+ * bench/results/growth.svg.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -16,9 +17,10 @@ const axes = {
   ops: [10, 100, 1000, 10_000, 100_000],
   layers: [1, 2, 4, 8, 16, 32, 64, 128],
   ranks: [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+  hosts: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
 } as const;
 type Axis = keyof typeof axes;
-const axisNames = ["ops", "layers", "ranks"] as const;
+const axisNames = ["ops", "layers", "ranks", "hosts"] as const;
 
 /** The slope of the logarithms over the larger half of the measured sizes, where fixed costs count little. */
 function exponent(sizes: readonly number[], values: readonly number[]): number {
@@ -62,7 +64,7 @@ function pointsOf(axis: Axis, seconds: number, bundled: string): readonly Point[
   return points;
 }
 
-async function main(seconds: number): Promise<void> {
+async function main(seconds: number, only: string | undefined): Promise<void> {
   // As users run it: jiti's modules read each other's names by getters, which takes a fifth of the time.
   const folder = mkdtempSync(path.join(tmpdir(), "growth-"));
   const bundled = path.join(folder, "growth.mjs");
@@ -72,7 +74,8 @@ async function main(seconds: number): Promise<void> {
     logLevel: "warn",
     output: { file: bundled, codeSplitting: false },
   });
-  const curves = axisNames.map((axis): Curve => ({
+  const asked = axisNames.filter((axis) => only === undefined || axis === only);
+  const curves = asked.map((axis): Curve => ({
     axis,
     sizes: axes[axis],
     points: pointsOf(axis, seconds, bundled),
@@ -107,7 +110,7 @@ async function main(seconds: number): Promise<void> {
     const sentence = left.length === 0 ? "" : `, and all of ${left.join(", ")} ${axis}`;
     console.log(`\nLeft out, because the process took more than ${seconds} s: empty cells${sentence}.`);
   }
-  writeFileSync("bench/results/growth.svg", plotGrowth(curves));
+  if (only === undefined) writeFileSync("bench/results/growth.svg", plotGrowth(curves));
 }
 
-await main(Number(process.argv[2] ?? 30));
+await main(Number(process.argv[2] ?? 30), process.argv[3]);
