@@ -62,6 +62,7 @@ async function work(world: World): Promise<void> {
   }
   if (mine && what === "killed") process.kill(process.pid, "SIGKILL");
   if (mine && what === "hangs") await new Promise((resolve) => setTimeout(resolve, 60_000));
+  if (what === "idles") await new Promise((resolve) => setTimeout(resolve, 60_000));
   if (mine && what === "spins") for (;;);
   // As a loop of runs that end before the wait for them gives its turn away.
   if (mine && what === "starves") for (;;) await Promise.resolve();

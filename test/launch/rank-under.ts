@@ -11,9 +11,15 @@ export interface Ended {
   readonly err: string;
 }
 
-export function rank(env: Record<string, string>, args: readonly string[]): Promise<Ended> {
+/** `before`: the command that runs it, such as one that enters a namespace. */
+export function rank(
+  env: Record<string, string>,
+  args: readonly string[],
+  before: readonly string[] = [],
+): Promise<Ended> {
+  const [program = "", ...rest] = [...before, process.execPath, rankProcess, ...args];
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [rankProcess, ...args], { env: { PATH: process.env.PATH, ...env } });
+    const child = spawn(program, rest, { env: { PATH: process.env.PATH, ...env } });
     let out = "";
     let err = "";
     child.stdout.on("data", (data: Buffer) => {

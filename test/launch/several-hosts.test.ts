@@ -20,7 +20,41 @@ function start(
   );
 }
 
+/** The variables of mpirun and srun, of four ranks on two hosts. Slurm says itself where they meet. */
+const launchers: Readonly<Record<string, (own: string, local: string) => Readonly<Record<string, string>>>> = {
+  mpirun: (own, local) => ({
+    OMPI_COMM_WORLD_RANK: own,
+    OMPI_COMM_WORLD_SIZE: "4",
+    OMPI_COMM_WORLD_LOCAL_RANK: local,
+    OMPI_COMM_WORLD_LOCAL_SIZE: "2",
+    MASTER_ADDR: "localhost",
+    MASTER_PORT: String(port),
+  }),
+  srun: (own, local) => ({
+    SLURM_PROCID: own,
+    SLURM_NTASKS: "4",
+    SLURM_LOCALID: local,
+    SLURM_TASKS_PER_NODE: "2(x2)",
+    SLURM_JOB_ID: String(process.pid),
+    SLURM_STEP_ID: "0",
+    SLURM_STEP_NODELIST: "localhost,other[1-3]",
+  }),
+};
+
 describe("ranks of two hosts", () => {
+  it.each(Object.entries(launchers))("meet under %s", async (_, variables) => {
+    port += 2;
+    const ended = await Promise.all(
+      [0, 1, 2, 3].map((own) => {
+        const host = { NCCL_HOSTID: own < 2 ? "a" : "b", BRAID_TOKEN: "a secret of this test" };
+        return rank({ ...variables(String(own), String(own % 2)), ...host }, ["hosts"]);
+      }),
+    );
+    expect(ended.map(({ out, err }) => [out, err])).toEqual(
+      [0, 1, 0, 1].map((local) => [`0 0 1 1: a, b; ${local}`, ""]),
+    );
+  });
+
   it.each(["127.0.0.1", "localhost", "::1", "[::1]"])("meet at %s, and learn who shares a host", async (address) => {
     const ended = await start(["hosts"], { MASTER_ADDR: address });
     expect(ended.map(({ err }) => err)).toEqual(Array(4).fill(""));

@@ -11,6 +11,7 @@ import { startPeer } from "./torch-peer.ts";
 const script = fileURLToPath(packageFile("bench/peers/torch_peer.py"));
 /** Milliseconds. PyTorch's import and NCCL's first connection take tens of seconds on a cold machine. */
 const startTimeout = 180_000;
+const loopback = "127.0.0.1";
 
 /** Collective: all ranks call it together; a failure on one rank is one on all. */
 export async function startTorch(
@@ -30,7 +31,7 @@ export async function startTorch(
       RANK: String(world.rank),
       WORLD_SIZE: String(world.worldSize),
       LOCAL_RANK: String(world.localRank),
-      MASTER_ADDR: "127.0.0.1",
+      MASTER_ADDR: world.hostNames.length > 1 ? (environment.MASTER_ADDR ?? loopback) : loopback,
       MASTER_PORT: String(port.value[0]?.[0]),
     },
     timeout,
@@ -47,7 +48,7 @@ function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
+    server.listen(0, loopback, () => {
       const address = server.address();
       server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
     });
