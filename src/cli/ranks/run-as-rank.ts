@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import process from "node:process";
+import { Worker } from "node:worker_threads";
 import { endWithParent } from "../../launch/end-with-parent.ts";
 import { enterWorld } from "../../launch/enter-world.ts";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
@@ -17,6 +18,7 @@ import { processEnvironment, type Whereabouts } from "./where-to-run.ts";
 /** Milliseconds for a failed rank's report to reach the hub, and for the rank to end by itself. */
 const farewellMilliseconds = 100;
 const lingerMilliseconds = 1000;
+const killMilliseconds = 2500;
 
 type Rank = Extract<Whereabouts, { kind: "rank" }>;
 
@@ -29,6 +31,12 @@ export async function runAsRank(
 ): Promise<ExitStatus> {
   const mirror = where.supervised ? endWithParent(() => process.exit(exitStatus.runFailed)) : undefined;
   return withFlight(where, flightDir, (flight) => joinAndWork(where, exchangeTimeout, flight, work), mirror);
+}
+
+/** Launchers of other hosts do not kill a rank whose thread a library blocks. Another thread does. */
+function killLater(): void {
+  const program = `setTimeout(() => process.kill(process.pid, "SIGKILL"), ${killMilliseconds})`;
+  new Worker(program, { eval: true, execArgv: [] }).unref();
 }
 
 async function joinAndWork(
@@ -47,11 +55,15 @@ async function joinAndWork(
     if (error === world.signal.reason) flight.failed(error);
     world.lastWords(wordsOf(error));
     world.abort(reasonOf(error));
-    await sleep(farewellMilliseconds);
     const status = statusOfFailure(error);
     // A library's thread, or a stream that never ends, must not keep the process alive.
     setTimeout(() => process.exit(status), lingerMilliseconds).unref();
-    if (supervised) return status;
-    throw error;
+    if (!supervised) {
+      killLater();
+      // Printed before NCCL's abort can block this thread.
+      throw error;
+    }
+    await sleep(farewellMilliseconds);
+    return status;
   }
 }

@@ -100,7 +100,11 @@ API ncclCommInitRankConfig(Communicator **made, int ranks, UniqueId id, int rank
 API ncclCommGetAsyncError(Communicator *, int *status) { *status = success; return success; }
 API ncclCommFinalize(Communicator *) { return success; }
 API ncclCommDestroy(Communicator *) { return success; }
-API ncclCommAbort(Communicator *) { return success; }
+// The real one may block for a while where a peer has died.
+API ncclCommAbort(Communicator *) {
+  if (const char *milliseconds = getenv("FAKE_NCCL_ABORT")) usleep(1000 * atoi(milliseconds));
+  return success;
+}
 API ncclGroupStart() { groups++; return success; }
 
 // Reductions end with work after the transfers of their group.
