@@ -127,6 +127,18 @@ describe("a run of waits that does not end", () => {
     expect(told(come)).toEqual([line(command, `; it waits for ${peers}`)]);
   });
 
+  it("is told with the hosts of all ranks if there are several", () => {
+    const hosts = { hosts: [0, 0, 1, 1], hostNames: ["a", "b"] };
+    const lines = (come: readonly number[]): readonly string[] =>
+      stuckStreams(stuckRun(said, { program: gather, hosts, run: [0, 1, 2], eager: false, runs: 1, come }));
+    expect(lines([0])[0]).toMatch(
+      /^rank 0 on host a, copies: reached .*; it waits for ranks 2 on host b and 3 on host b /,
+    );
+    expect(lines([0, 1])[0]).toContain("; it waits for rank 3 on host b (");
+    const late = () => timedOut(stuckRun([], { hosts, eager: false, runs: 1 }), 5);
+    expect(late).toThrow("rank 0 on host a did not finish its run within 5 ms");
+  });
+
   it("names a peer once, and none where all have come since", () => {
     expect(told([], [0, 1, 2, 3])).toEqual([line(0, "; it waits for ranks 1, 2 and 3")]);
     expect(told([0, 2], [0, 1, 2, 3])).toEqual([line(1, "; it waits for rank 2")]);
