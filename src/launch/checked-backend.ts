@@ -1,7 +1,7 @@
 /** A back end whose ranks run in separate processes. They compare their Programs before any of them prepares one. */
 import type { Backend } from "../backends/backend.ts";
 import type { World } from "./join-world.ts";
-import { fail } from "../diagnostics/diagnostic.ts";
+import { CommonError } from "../backends/cuda/world.ts";
 import { programHash } from "./program-hash.ts";
 
 /** Preparing throws `program-differs` on every rank if one rank has a different Program. */
@@ -45,17 +45,19 @@ export async function requireSameProgram(world: Pick<World, "allGather">, own: P
   if (rank < 0) return;
   const other = identities[rank];
   const differing = optionsThatDiffer(first?.options ?? {}, other?.options ?? {}, "on rank 0");
-  fail({
-    code: "program-differs",
-    message: `rank ${rank} has a different program than rank 0`,
-    found: `hash ${other?.hash ?? "unreadable"} on rank ${rank}, ${first?.hash ?? "unreadable"} on rank 0`,
-    expected: "the same program, from the same file, options and version of Braid, on all ranks",
-    help:
-      differing.length > 0
-        ? "give all ranks the same options"
-        : "the options are the same: compare the program files and the versions of Braid",
-    notes: differing,
-  });
+  throw new CommonError([
+    {
+      code: "program-differs",
+      message: `rank ${rank} has a different program than rank 0`,
+      found: `hash ${other?.hash ?? "unreadable"} on rank ${rank}, ${first?.hash ?? "unreadable"} on rank 0`,
+      expected: "the same program, from the same file, options and version of Braid, on all ranks",
+      help:
+        differing.length > 0
+          ? "give all ranks the same options"
+          : "the options are the same: compare the program files and the versions of Braid",
+      notes: differing,
+    },
+  ]);
 }
 
 /** Lines such as `--streams: 3, on rank 0: 4`; `where` names the place of `first`. */

@@ -1,6 +1,6 @@
 /** What the CUDA back end needs of the hosts: as many ranks on each, numbered host by host, as the launcher says. */
-import { fail } from "../diagnostics/diagnostic.ts";
-import type { Hosts } from "../backends/cuda/world.ts";
+import type { Diagnostic } from "../diagnostics/diagnostic.ts";
+import { CommonError, type Hosts } from "../backends/cuda/world.ts";
 import type { RankEnvironment } from "./rank-environment.ts";
 import type { HostClaim } from "./topology.ts";
 
@@ -21,6 +21,10 @@ export function requireTopology(launcher: Launcher, claims: readonly HostClaim[]
   }
 }
 
+function failAll(diagnostic: Diagnostic): never {
+  throw new CommonError([diagnostic]);
+}
+
 function place(launcher: Launcher): { readonly kind: "call"; readonly text: string } {
   return { kind: "call", text: `environment variables of ${launcher}` };
 }
@@ -32,7 +36,7 @@ const equalNumbers: Readonly<Record<Launcher, string>> = {
 };
 
 function unequal(launcher: Launcher, sizes: readonly number[], names: readonly string[]): never {
-  return fail({
+  return failAll({
     code: "launcher-environment",
     message: "the hosts have different numbers of ranks",
     place: place(launcher),
@@ -50,7 +54,7 @@ const blocks: Readonly<Record<Launcher, string>> = {
 
 function scattered(launcher: Launcher, { hosts, hostNames }: Hosts, rank: number): never {
   const shown = Array.from({ length: rank + 1 }, (_, each) => `rank ${each} on ${hostNames[hosts[each] ?? -1]}`);
-  return fail({
+  return failAll({
     code: "launcher-environment",
     message: "the ranks of a host do not follow each other",
     place: place(launcher),
@@ -61,7 +65,7 @@ function scattered(launcher: Launcher, { hosts, hostNames }: Hosts, rank: number
 }
 
 function contradicted(launcher: Launcher, rank: number, said: string, is: string): never {
-  return fail({
+  return failAll({
     code: "launcher-environment",
     message: "the launcher and the hosts of the ranks contradict each other",
     place: place(launcher),

@@ -1,3 +1,5 @@
+import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
+
 /**
  * What the CUDA back end needs from the launcher of its processes, one per GPU: the rank, a way to exchange a few bytes
  * with the other ranks, and notice when one ends. The back end does not depend on launchers, sockets or environment
@@ -28,6 +30,9 @@ export interface Rendezvous {
    */
   readonly signal: EndOfWorld;
 }
+
+/** An error that all ranks throw alike, because all of them have exchanged what it says. */
+export class CommonError extends DiagnosticError {}
 
 /** The parts of an AbortSignal that the back end uses. */
 export interface EndOfWorld {

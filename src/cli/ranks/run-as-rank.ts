@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import process from "node:process";
 import { Worker } from "node:worker_threads";
+import { CommonError } from "../../backends/cuda/world.ts";
 import { endWithParent } from "../../launch/end-with-parent.ts";
 import { enterWorld } from "../../launch/enter-world.ts";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
@@ -33,6 +34,11 @@ export async function runAsRank(
   return withFlight(where, flightDir, (flight) => joinAndWork(where, exchangeTimeout, flight, work), mirror);
 }
 
+/** Whether rank 0 prints the same. */
+function isReported(error: unknown, { rank }: Rank["place"]): boolean {
+  return error instanceof CommonError && rank !== 0;
+}
+
 /** Launchers of other hosts do not kill a rank whose thread a library blocks. Another thread does. */
 function killLater(): void {
   const program = `setTimeout(() => process.kill(process.pid, "SIGKILL"), ${killMilliseconds})`;
@@ -45,7 +51,13 @@ async function joinAndWork(
   flight: FlightRecorder,
   work: (world: World, flight: FlightRecorder) => Promise<ExitStatus>,
 ): Promise<ExitStatus> {
-  const world = await enterWorld(place, processEnvironment, exchangeTimeout);
+  let world: World;
+  try {
+    world = await enterWorld(place, processEnvironment, exchangeTimeout);
+  } catch (error) {
+    if (isReported(error, place)) return statusOfFailure(error);
+    throw error;
+  }
   try {
     const status = await work(world, flight);
     await world.leave();
@@ -60,6 +72,7 @@ async function joinAndWork(
     setTimeout(() => process.exit(status), lingerMilliseconds).unref();
     if (!supervised) {
       killLater();
+      if (isReported(error, place)) return status;
       // Printed before NCCL's abort can block this thread.
       throw error;
     }

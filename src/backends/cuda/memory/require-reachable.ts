@@ -2,13 +2,12 @@
  * Refuses programs that copy or signal between GPUs of different hosts, whose memory CUDA cannot map. NCCL's transfers
  * are no such commands.
  */
-import { fail } from "../../../diagnostics/diagnostic.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { addressesOf } from "../ops/addresses-of.ts";
 import type { DeviceOps } from "../ops/device-op.ts";
 import { commandPlace } from "../ops/list-notes.ts";
 import type { DeviceList } from "../run/prepared-list.ts";
-import { rankName, type Rendezvous } from "../world.ts";
+import { CommonError, rankName, type Rendezvous } from "../world.ts";
 
 /** A command that reaches the memory of `peer`, to signal it or for data. */
 interface Crossing {
@@ -44,14 +43,16 @@ export async function requireReachable(list: DeviceList, world: World): Promise<
   if (rank < 0) return;
   const [stream, command, found] = readDescription(at(all, rank));
   const perHost = hosts.filter((host) => host === 0).length;
-  fail({
-    code: "gpu-unsupported",
-    message: "the program reaches memory of GPUs on another host",
-    place: { kind: "command", rank, stream, text: command },
-    found,
-    expected: "copies and signals within a host, NCCL between hosts",
-    help: `lower it with --devices-per-host ${perHost}, so that NCCL moves data between hosts, or with --backend nccl`,
-  });
+  throw new CommonError([
+    {
+      code: "gpu-unsupported",
+      message: "the program reaches memory of GPUs on another host",
+      place: { kind: "command", rank, stream, text: command },
+      found,
+      expected: "copies and signals within a host, NCCL between hosts",
+      help: `lower it with --devices-per-host ${perHost}, so that NCCL moves data between hosts, or with --backend nccl`,
+    },
+  ]);
 }
 
 type Description = readonly [stream: number, command: string, found: string];
