@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, it } from "vitest";
-import { wholeBlock } from "../../src/bench/block/block-fusion.ts";
+import { unchunked, wholeBlock } from "../../src/bench/block/block-fusion.ts";
 import { createBlockMatrices } from "../../src/bench/block/block-matrices.ts";
 import { type BlockProblem, blockCuts, blockPasses } from "../../src/bench/block/block-problem.ts";
 import { blockSetup } from "../../src/bench/block/block-reference.ts";
@@ -28,7 +28,7 @@ interface Answer {
 const matrices = createBlockMatrices(5);
 
 function expectedOf(problem: BlockProblem) {
-  const block = wholeBlock(problem, 1);
+  const block = wholeBlock(problem, unchunked);
   const fusion = block.fusion.data();
   const sizes = sizesFromMeshes(fusion.tensors);
   const inputs = fusion.inputs.map((id, i) => {

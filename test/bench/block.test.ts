@@ -103,8 +103,24 @@ describe("braid bench block", () => {
     const forward = problemOf("small-gpt", { cut: "tp", pass: "forward" });
     const setting = { on: "cpu", profile: roundProfile } as const;
     const { reason, compilation } = planBlock(own("braid;scheduleChoice=auto"), forward, setting);
-    expect(reason).toMatch(/^chunks [124] \([124]: .* ms, [124]: .* ms\), .* ms/);
+    expect(reason).toMatch(
+      /^chunks [124](?: from the start)? \((?:[124](?: from the start)?: [\d.]+ ms(?:, |\), )){4}.* ms/,
+    );
     expect(compilation.report?.ok).toBe(true);
+  });
+
+  it("in chunks from the start, gathers what the attention reads in a loop, too", () => {
+    const problem = problemOf("small-llama", { cut: "tp-sp", pass: "forward" });
+    const { compilation } = planBlock(own("braid;chunks=2;backend=nccl"), problem, { on: "cpu", profile: null });
+    const inLoops = at(compilation.hosts, 0).body.flatMap((statement) =>
+      statement.kind === "ForLoop"
+        ? [statement.body.flatMap((each) => (each.kind === "Communication" ? [each.type] : []))]
+        : [],
+    );
+    expect(inLoops.filter((types) => types.length > 0)).toEqual([
+      ["Allgather"],
+      ["ReduceScatter", "Allgather", "ReduceScatter"],
+    ]);
   });
 });
 

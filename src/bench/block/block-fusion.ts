@@ -17,8 +17,16 @@ import { layersOf, type Parameter } from "./block-layers.ts";
 import { type BlockProblem, isBackward, sizesOf } from "./block-problem.ts";
 import type { BlockSizes } from "./models.ts";
 
+export interface Chunked {
+  readonly chunks: number;
+  /** Whether all of the forward pass but the attention is; otherwise what comes after the attention. */
+  readonly all: boolean;
+}
+
+export const unchunked: Chunked = { chunks: 1, all: false };
+
 /** `chunks`: of the tokens of each sequence. Throws `bad-extent` if they do not divide by devices and chunks. */
-export function wholeBlock(problem: BlockProblem, chunks: number): BlockFusion {
+export function wholeBlock(problem: BlockProblem, { chunks, all }: Chunked): BlockFusion {
   const { devices } = problem;
   const sizes = sizesOf(problem);
   const { H, HEADS } = sizes;
@@ -35,7 +43,10 @@ export function wholeBlock(problem: BlockProblem, chunks: number): BlockFusion {
     each?.outerSplit(2, devices).parallelize("DIDx");
   }
   const { norm1, attention, norm2, mlp } = layersOf(built.fusion, sizes, H / HEADS, of);
-  const residual = add(x, attention(norm1(x)));
+  const inChunks = (tensor: TensorView): void => {
+    if (all) tensor.outerSplit(1, chunks).parallelize("Stream");
+  };
+  const residual = add(x, attention(norm1(x), inChunks));
   const z = add(residual, mlp(norm2(residual)));
   z.outerSplit(1, chunks).parallelize("Stream");
   built.output("z", z);

@@ -65,8 +65,8 @@ export function byName(parameters: readonly Parameter[], tensors: readonly Tenso
 
 export interface Layers {
   readonly norm1: (x: TensorView) => TensorView;
-  /** Up to the linear after the attention. */
-  readonly attention: (n: TensorView) => TensorView;
+  /** Up to the linear after the attention. `mark` gets the result of the first linear. */
+  readonly attention: (n: TensorView, mark?: (projected: TensorView) => void) => TensorView;
   readonly norm2: (x: TensorView) => TensorView;
   readonly mlp: (n: TensorView) => TensorView;
 }
@@ -80,8 +80,10 @@ function llamaLayers(f: Fusion, { B, L, HEADS, GROUPS }: BlockSizes, head: numbe
   const shared = HEADS / GROUPS;
   return {
     norm1: (x) => rmsNorm(x, of("norm1")),
-    attention: (n) => {
-      const groups = reshape(linear(n, of("w_qkv")), [B, L, GROUPS, shared + 2, head]);
+    attention: (n, mark = () => {}) => {
+      const projected = linear(n, of("w_qkv"));
+      mark(projected);
+      const groups = reshape(projected, [B, L, GROUPS, shared + 2, head]);
       const [q, k, v] = split(permute(groups, [0, 2, 3, 1, 4]), [shared, 1, 1], 2);
       const [c, s] = angles(f, L, head);
       const heads = sdpa(rope(q, c, s), rope(k, c, s), v, { causal: "topLeft" }).output;
@@ -95,8 +97,10 @@ function llamaLayers(f: Fusion, { B, L, HEADS, GROUPS }: BlockSizes, head: numbe
 function gptLayers({ B, L, HEADS }: BlockSizes, head: number, of: Parameters): Layers {
   return {
     norm1: (x) => layerNorm(x, of("norm1"), of("shift1")),
-    attention: (n) => {
-      const heads = reshape(linear(n, of("w_qkv"), of("b_qkv")), [B, L, HEADS, 3 * head]);
+    attention: (n, mark = () => {}) => {
+      const projected = linear(n, of("w_qkv"), of("b_qkv"));
+      mark(projected);
+      const heads = reshape(projected, [B, L, HEADS, 3 * head]);
       const [q, k, v] = split(permute(heads, [0, 2, 1, 3]), [head, head, head], -1);
       const mixed = permute(sdpa(q, k, v, { causal: "topLeft" }).output, [0, 2, 1, 3]);
       return linear(reshape(mixed, [B, L, HEADS * head]), of("w_out"), of("b_out"));

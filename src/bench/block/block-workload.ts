@@ -8,7 +8,7 @@ import { createBlockMatrices } from "./block-matrices.ts";
 import type { BlockProblem } from "./block-problem.ts";
 import { type Ask, blockSetup } from "./block-reference.ts";
 import { createBlockCheck } from "./check-block.ts";
-import { wholeBlock } from "./block-fusion.ts";
+import { unchunked, wholeBlock } from "./block-fusion.ts";
 import { planBlock } from "./plan-block.ts";
 
 /** `ask`: PyTorch's process, which checks results of large blocks. */
@@ -17,7 +17,7 @@ export function blockWorkload(problem: BlockProblem, setting: Setting, seed: num
   let serial: Program | null = null;
   const serialProgram = (): Program | null => {
     const { devices } = problem;
-    serial ??= serialOf(wholeBlock(problem, 1).fusion, { devices, on: setting.on })?.program ?? null;
+    serial ??= serialOf(wholeBlock(problem, unchunked).fusion, { devices, on: setting.on })?.program ?? null;
     return serial;
   };
   const check = createBlockCheck(problem, matrices, ask);

@@ -13,7 +13,7 @@ import type { BraidOptions } from "../braid/braid-options.ts";
 import { noProfile } from "../braid/plan-own.ts";
 import type { OwnImplementation, Setting } from "../workload.ts";
 import type { BlockFusion } from "./block-builder.ts";
-import { communicationOfBlock, computeOfBlock, wholeBlock } from "./block-fusion.ts";
+import { type Chunked, communicationOfBlock, computeOfBlock, unchunked, wholeBlock } from "./block-fusion.ts";
 import type { BlockProblem } from "./block-problem.ts";
 
 export interface PlannedBlock {
@@ -46,23 +46,30 @@ function unverified({ name, options }: OwnImplementation, problem: BlockProblem,
     case "serial": {
       const { lowering } = serial;
       const backend = options.backend ?? lowering.backend ?? "nccl";
-      return given(wholeBlock(problem, 1), { ...lowering, backend, streams: 1, schedule });
+      return given(wholeBlock(problem, unchunked), { ...lowering, backend, streams: 1, schedule });
     }
     case "braid": {
       requireBlockOptions(options);
       if (options.scheduleChoice === "auto") return chosen(options, problem, setting);
       const { backend = "cuda", chunks = devices } = options;
-      return given(wholeBlock(problem, chunks), { ...pickOptions(["streams"], options), backend, schedule });
+      return given(wholeBlock(problem, { chunks, all: problem.cut === "tp-sp" }), {
+        ...pickOptions(["streams"], options),
+        backend,
+        schedule,
+      });
     }
     default:
       return unreachable(name);
   }
 }
 
-/** Each is the fastest for some size. */
-const chunkCounts = [1, 2, 4] as const;
+/** Each is the fastest for some size and cut. */
+const chunkings: readonly Chunked[] = [
+  unchunked,
+  ...[2, 4].flatMap((chunks) => [false, true].map((all) => ({ chunks, all }))),
+];
 
-/** Chooses the number of chunks, unless it is given, and the schedule, each region by itself. */
+/** Chooses what is in chunks and in how many, unless their number is given, and the schedule, each region by itself. */
 function chosen(options: BraidOptions, problem: BlockProblem, { on, profile }: Setting): PlannedBlock {
   if (profile === null) return noProfile();
   requireNoSchedule({ ...pickOptions(["streams"], options), schedule: pickOptions(scheduleNames, options) });
@@ -70,11 +77,13 @@ function chosen(options: BraidOptions, problem: BlockProblem, { on, profile }: S
   const lowering = pickOptions(["protocol", "interStreamSync", "backend"], options);
   const graph = options.graph !== "off";
   const errors: DiagnosticError[] = [];
-  const found = (options.chunks === undefined ? chunkCounts : [options.chunks]).flatMap((chunks) => {
+  const { chunks: given } = options;
+  const considered = given === undefined ? chunkings : [false, true].map((all) => ({ chunks: given, all }));
+  const found = considered.flatMap((chunked) => {
     try {
-      const block = wholeBlock(problem, chunks);
+      const block = wholeBlock(problem, chunked);
       const choice = choose(block.fusion, { ...lowering, devices, on, graph, verify: "off" }, profile);
-      return [{ chunks, block, choice }];
+      return [{ chunked, block, choice }];
     } catch (error) {
       // The tokens do not divide evenly, or the chunks do not support the options.
       if (!(error instanceof DiagnosticError)) throw error;
@@ -85,10 +94,15 @@ function chosen(options: BraidOptions, problem: BlockProblem, { on, profile }: S
   const [firstError] = errors;
   if (found.length === 0 && firstError !== undefined) throw firstError;
   const ordered = found.toSorted((a, b) => a.choice.milliseconds - b.choice.milliseconds);
-  const { chunks, block, choice } = at(ordered, 0);
-  const others = ordered.slice(1).map((each) => `${each.chunks}: ${timeText(each.choice.milliseconds)}`);
+  const { chunked, block, choice } = at(ordered, 0);
+  const others = ordered.slice(1).map((each) => `${chunkedText(each.chunked)}: ${timeText(each.choice.milliseconds)}`);
   const compared = others.length === 0 ? "" : ` (${others.join(", ")})`;
-  return { block, compilation: choice.compilation, reason: `chunks ${chunks}${compared}, ${choice.reason}` };
+  const reason = `chunks ${chunkedText(chunked)}${compared}, ${choice.reason}`;
+  return { block, compilation: choice.compilation, reason };
+}
+
+function chunkedText({ chunks, all }: Chunked): string {
+  return all ? `${chunks} from the start` : String(chunks);
 }
 
 function requireBlockOptions(options: BraidOptions): void {
