@@ -8,18 +8,21 @@
  */
 import { DeviceMesh, Fusion, linear, program } from "braid";
 
-export default program({ S: 4, M: 768, K: 256, N: 128 }, ({ devices, hosts, params: { S, M, K, N } }) => {
-  const f = new Fusion();
-  const x = f.input([M, K], "float");
-  const w = f.input([N, K], "float");
-  const y = linear(x, w);
-  f.output(y);
+export default program(
+  { S: 4, M: 768, K: 256, N: 128, DTYPE: "float" },
+  ({ devices, hosts, params: { S, M, K, N, DTYPE } }) => {
+    const f = new Fusion();
+    const x = f.input([M, K], DTYPE);
+    const w = f.input([N, K], DTYPE);
+    const y = linear(x, w);
+    f.output(y);
 
-  const mesh = DeviceMesh.rows(hosts, devices);
-  for (const tensor of [x, w, y]) tensor.setDeviceMesh(mesh);
-  x.outerSplit(0, S); // S chunks of rows,
-  x.outerSplit(1, hosts).parallelize("DIDy"); // each of them sharded over the hosts,
-  x.outerSplit(2, devices / hosts).parallelize("DIDx"); // and over the devices of a host
-  y.outerSplit(0, S).parallelize("Stream");
-  return f;
-});
+    const mesh = DeviceMesh.rows(hosts, devices);
+    for (const tensor of [x, w, y]) tensor.setDeviceMesh(mesh);
+    x.outerSplit(0, S); // S chunks of rows,
+    x.outerSplit(1, hosts).parallelize("DIDy"); // each of them sharded over the hosts,
+    x.outerSplit(2, devices / hosts).parallelize("DIDx"); // and over the devices of a host
+    y.outerSplit(0, S).parallelize("Stream");
+    return f;
+  },
+);

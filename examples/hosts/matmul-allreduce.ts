@@ -8,21 +8,24 @@
  */
 import { DeviceMesh, Fusion, linear, program, set } from "braid";
 
-export default program({ S: 4, M: 192, K: 768, N: 64 }, ({ devices, hosts, params: { S, M, K, N } }) => {
-  const f = new Fusion();
-  const x = f.input([M, K], "float");
-  const w = f.input([N, K], "float");
-  const scattered = linear(x, w);
-  const y = set(scattered);
-  f.output(y);
+export default program(
+  { S: 4, M: 192, K: 768, N: 64, DTYPE: "float" },
+  ({ devices, hosts, params: { S, M, K, N, DTYPE } }) => {
+    const f = new Fusion();
+    const x = f.input([M, K], DTYPE);
+    const w = f.input([N, K], DTYPE);
+    const scattered = linear(x, w);
+    const y = set(scattered);
+    f.output(y);
 
-  const mesh = DeviceMesh.rows(hosts, devices);
-  for (const tensor of [x, w, scattered, y]) tensor.setDeviceMesh(mesh);
-  for (const tensor of [x, w]) {
-    tensor.outerSplit(1, hosts).parallelize("DIDy");
-    tensor.outerSplit(2, devices / hosts).parallelize("DIDx");
-  }
-  for (const tensor of [scattered, y]) tensor.outerSplit(0, S).parallelize("Stream"); // S chunks of rows,
-  scattered.outerSplit(1, devices / hosts).parallelize("DIDx"); // each scattered over the devices of a host
-  return f;
-});
+    const mesh = DeviceMesh.rows(hosts, devices);
+    for (const tensor of [x, w, scattered, y]) tensor.setDeviceMesh(mesh);
+    for (const tensor of [x, w]) {
+      tensor.outerSplit(1, hosts).parallelize("DIDy");
+      tensor.outerSplit(2, devices / hosts).parallelize("DIDx");
+    }
+    for (const tensor of [scattered, y]) tensor.outerSplit(0, S).parallelize("Stream"); // S chunks of rows,
+    scattered.outerSplit(1, devices / hosts).parallelize("DIDx"); // each scattered over the devices of a host
+    return f;
+  },
+);

@@ -8,23 +8,26 @@
  */
 import { add, DeviceMesh, Fusion, linear, program } from "braid";
 
-export default program({ S: 4, M: 192, K: 768, N: 64 }, ({ devices, hosts, params: { S, M, K, N } }) => {
-  const f = new Fusion();
-  const x = f.input([M, K], "float");
-  const w = f.input([N, K], "float");
-  const residual = f.input([M, N], "float");
-  const y = linear(x, w);
-  f.output(add(y, residual));
+export default program(
+  { S: 4, M: 192, K: 768, N: 64, DTYPE: "float" },
+  ({ devices, hosts, params: { S, M, K, N, DTYPE } }) => {
+    const f = new Fusion();
+    const x = f.input([M, K], DTYPE);
+    const w = f.input([N, K], DTYPE);
+    const residual = f.input([M, N], DTYPE);
+    const y = linear(x, w);
+    f.output(add(y, residual));
 
-  const mesh = DeviceMesh.rows(hosts, devices);
-  for (const tensor of [x, w, residual]) tensor.setDeviceMesh(mesh);
-  for (const tensor of [x, w]) {
-    tensor.outerSplit(1, hosts).parallelize("DIDy");
-    tensor.outerSplit(2, devices / hosts).parallelize("DIDx");
-  }
-  residual.outerSplit(0, S); // S chunks of rows,
-  residual.outerSplit(1, hosts).parallelize("DIDy"); // each of them sharded over the hosts,
-  residual.outerSplit(2, devices / hosts).parallelize("DIDx"); // and over the devices of a host
-  y.outerSplit(0, S).parallelize("Stream");
-  return f;
-});
+    const mesh = DeviceMesh.rows(hosts, devices);
+    for (const tensor of [x, w, residual]) tensor.setDeviceMesh(mesh);
+    for (const tensor of [x, w]) {
+      tensor.outerSplit(1, hosts).parallelize("DIDy");
+      tensor.outerSplit(2, devices / hosts).parallelize("DIDx");
+    }
+    residual.outerSplit(0, S); // S chunks of rows,
+    residual.outerSplit(1, hosts).parallelize("DIDy"); // each of them sharded over the hosts,
+    residual.outerSplit(2, devices / hosts).parallelize("DIDx"); // and over the devices of a host
+    y.outerSplit(0, S).parallelize("Stream");
+    return f;
+  },
+);

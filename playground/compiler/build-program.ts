@@ -6,7 +6,7 @@ import { requireKnownParameters } from "../../src/compile/program/known-paramete
 import { parameterValues } from "../../src/compile/options/kinds.ts";
 import { DiagnosticError, fail } from "../../src/diagnostics/diagnostic.ts";
 import { type HostProgram, isHostProgram } from "../../src/host/nodes.ts";
-import { isProgramFile, type Parameters, type ParameterValue, type ProgramFile } from "../../src/host/program-file.ts";
+import { isProgramFile, type ParameterValue, type ProgramFile } from "../../src/host/program-file.ts";
 import { isDType } from "../../src/numerics/dtype.ts";
 import type { BuildAnswer, BuildRequest, BuiltVariant, Variant } from "./messages.ts";
 import { programFile, syntaxDiagnostic, userDiagnostics } from "./user-errors.ts";
@@ -66,12 +66,12 @@ function requireModule(name: string): object {
   });
 }
 
-function built(program: ProgramFile, { devices, params: texts }: Variant): BuiltVariant {
+function built(program: ProgramFile, { devices, hosts, params: texts }: Variant): BuiltVariant {
   const { defaults } = program;
   // The page may still have values for the program that was there before.
   const params = read(Object.fromEntries(Object.entries(texts).filter(([name]) => Object.hasOwn(defaults, name))));
   requireKnownParameters("the program", defaults, new Map(Object.entries(params)));
-  return { data: dataOf(program, devices, params), params: { ...defaults, ...params } };
+  return { data: dataOf(program, { devices, hosts, params }), params: { ...defaults, ...params } };
 }
 
 function builtOrNull(program: ProgramFile, variant: Variant): BuiltVariant | null {
@@ -83,17 +83,19 @@ function builtOrNull(program: ProgramFile, variant: Variant): BuiltVariant | nul
   }
 }
 
-function dataOf(program: ProgramFile, devices: number, params: Parameters): BuiltData {
+type Request = Parameters<ProgramFile["build"]>[0] & { readonly devices: number };
+
+function dataOf(program: ProgramFile, request: Request): BuiltData {
   const { defaults } = program;
-  const first = program.build({ devices, params });
+  const first = program.build(request);
   if (!isHostProgram(first)) return { source: first.data(), reference: null, defaults };
-  const rest = Array.from({ length: devices - 1 }, (_, i) => hostOf(program, devices, i + 1, params));
-  const reference = program.reference?.({ devices, params }).data() ?? null;
+  const rest = Array.from({ length: request.devices - 1 }, (_, i) => hostOf(program, request, i + 1));
+  const reference = program.reference?.(request).data() ?? null;
   return { source: [first, ...rest], reference, defaults };
 }
 
-function hostOf(program: ProgramFile, devices: number, rank: number, params: Parameters): HostProgram {
-  const host = program.build({ devices, rank, params });
+function hostOf(program: ProgramFile, request: Request, rank: number): HostProgram {
+  const host = program.build({ ...request, rank });
   if (isHostProgram(host)) return host;
   return fail({
     code: "program-invalid",

@@ -7,6 +7,7 @@ import type { LoweredPart, PredictedPart, RepairPart, Replay, VerdictPart } from
 /** Device count and parameters to build a program for. */
 export interface Variant {
   readonly devices: number;
+  readonly hosts: number;
   /** Values that replace defaults, as texts. */
   readonly params: Readonly<Record<string, string>>;
 }

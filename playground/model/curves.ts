@@ -1,6 +1,6 @@
 /** What a curve varies, and the points of it. */
 import type { Variant } from "../compiler/messages.ts";
-import { devicesOf } from "./inputs.ts";
+import { devicesOf, hostsOf } from "./inputs.ts";
 import type { State } from "./state.ts";
 
 export interface CurvePoint {
@@ -16,13 +16,15 @@ const counts = [1, 2, 4, 8, 16];
 /** Numbers around the present one; chunks from one. `usual`: the parameter's default. */
 export function pointsOf(state: State, axis: string, usual: number | string | undefined): readonly CurvePoint[] {
   const devices = devicesOf(state) ?? 1;
-  if (axis === devicesAxis) return counts.map((x) => ({ x, variant: { devices: x, params: state.params } }));
+  if (axis === devicesAxis)
+    return counts.map((x) => ({ x, variant: { devices: x, hosts: hostsOf(state, x), params: state.params } }));
   const present = Number(state.params[axis] ?? usual);
   if (!Number.isFinite(present) || present < 1) return [];
   const values =
     present <= 64 ? [1, 2, 4, 8, 16, 32, 64] : [1 / 8, 1 / 4, 1 / 2, 1, 2, 4].map((by) => Math.round(present * by));
   const all = [...new Set([...values, present])].filter((value) => value >= 1).sort((a, b) => a - b);
-  return all.map((x) => ({ x, variant: { devices, params: { ...state.params, [axis]: String(x) } } }));
+  const hosts = hostsOf(state, devices);
+  return all.map((x) => ({ x, variant: { devices, hosts, params: { ...state.params, [axis]: String(x) } } }));
 }
 
 /** Parameters that are numbers. */

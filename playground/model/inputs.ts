@@ -27,6 +27,9 @@ export const gpuSizes: Readonly<Record<string, Readonly<Record<string, string>>>
   "ring-allgather-matmul": { M: "16384", K: "8192", N: "4096" },
   "matmul-allreduce": { M: "16384", K: "8192", N: "4096" },
   "matmul-reduce-scatter": { M: "16384", K: "8192", N: "4096" },
+  "hosts/allgather-matmul": { M: "16384", K: "8192", N: "4096" },
+  "hosts/matmul-allreduce": { M: "16384", K: "8192", N: "4096" },
+  "hosts/matmul-reduce-scatter": { M: "16384", K: "8192", N: "4096" },
   mlp: { M: "16384" },
   "nvfuser/allgather-matmul": { M: "16384", K: "8192", N: "4096" },
   pipeline: { M: "16384", K: "4096", H: "16384", N: "4096" },
@@ -36,4 +39,10 @@ export const gpuSizes: Readonly<Record<string, Readonly<Record<string, string>>>
 export function kindOfFile(name: string): "program" | "dump" | "profile" {
   if (name.endsWith(".json")) return "profile";
   return /\.m?[jt]s$/u.test(name) ? "program" : "dump";
+}
+
+/** The number of hosts that `devicesPerHost` makes of the devices; 1 if they do not fill them, which compiling refuses. */
+export function hostsOf({ options }: Pick<State, "options">, devices: number): number {
+  const hosts = devices / Number(options.devicesPerHost ?? devices);
+  return Number.isSafeInteger(hosts) && hosts > 0 ? hosts : 1;
 }

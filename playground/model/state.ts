@@ -69,7 +69,7 @@ function changed(state: State, change: Change): State {
   }
 }
 
-const lasting: readonly string[] = ["devices", "on", "whatIf", "seed"];
+const lasting: readonly string[] = ["devices", "devicesPerHost", "on", "whatIf", "seed"];
 
 /** Options that fit any program stay when another is opened. */
 function kept(options: State["options"]): State["options"] {

@@ -5,7 +5,7 @@ import type { BuiltVariant, CompileRequest, Source, Variant, WorkPart } from "..
 import type { LoweredPart, PredictedPart, RepairPart, Replay, VerdictPart } from "../compiler/parts.ts";
 import { carriedEdits, type Edit, editsToCarry } from "../model/carry-edits.ts";
 import type { CurvePoint } from "../model/curves.ts";
-import { devicesOf, profileTextOf, usualProfile } from "../model/inputs.ts";
+import { devicesOf, hostsOf, profileTextOf, usualProfile } from "../model/inputs.ts";
 import { type Change, type History, redo, sameInput, startHistory, type State, step, undo } from "../model/state.ts";
 import { type Builder, type Compiler, createBuilder, createCompiler, replayOnce } from "./workers.ts";
 
@@ -173,7 +173,8 @@ export function createStore(first: State): Store {
     }
     const { document: file } = state;
     if (file.kind === "dump") return compile(state, { kind: "dump", file: file.name, text: file.text }, begun, number);
-    const variant = { devices: devicesOf(state) ?? 1, params: state.params };
+    const devices = devicesOf(state) ?? 1;
+    const variant = { devices, hosts: hostsOf(state, devices), params: state.params };
     if (built !== null && isSameBuild(built, file.text, variant)) return compile(state, built.source, begun, number);
     builder.build({ kind: "build", text: file.text, variants: [variant] }, (answer) => {
       if (number !== id) return;
@@ -283,8 +284,8 @@ interface LastBuild {
   readonly source: Source;
 }
 
-function isSameBuild({ text, variant }: LastBuild, nextText: string, { devices, params }: Variant): boolean {
-  return text === nextText && variant.devices === devices && variant.params === params;
+function isSameBuild({ text, variant }: LastBuild, nextText: string, { devices, hosts, params }: Variant): boolean {
+  return text === nextText && variant.devices === devices && variant.hosts === hosts && variant.params === params;
 }
 
 function defaultsOf({ data: { defaults } }: BuiltVariant): Results["defaults"] {

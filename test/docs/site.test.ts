@@ -44,7 +44,7 @@ describe("links into the playground", () => {
 function sourceOf(state: State): Source {
   const { kind, name: file, text } = state.document;
   if (kind === "dump") return { kind, file, text };
-  const variants = [{ devices: devicesOf(state) ?? 1, params: state.params }];
+  const variants = [{ devices: devicesOf(state) ?? 1, hosts: 1, params: state.params }];
   // oxlint-disable-next-line no-eval -- as the playground's worker does
   const answer = buildProgram({ kind: "build", text, variants }, (code) => globalThis.eval(code) as unknown);
   const built = answer.kind === "built" ? (answer.variants[0] ?? null) : null;

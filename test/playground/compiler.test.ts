@@ -16,7 +16,7 @@ const profile = readFileSync(path.join(root, "profiles/4xH200.json"), "utf8");
 const evaluate = (code: string): unknown => globalThis.eval(code);
 
 function build(text: string, params: Readonly<Record<string, string>> = {}, devices = 4): BuildAnswer {
-  return buildProgram({ kind: "build", text, variants: [{ devices, params }] }, evaluate);
+  return buildProgram({ kind: "build", text, variants: [{ devices, hosts: 1, params }] }, evaluate);
 }
 
 function sourceOf(answer: BuildAnswer): Source {

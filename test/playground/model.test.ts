@@ -228,13 +228,15 @@ describe("curves", () => {
     expect(pointsOf(state, "S", 8).map(({ x }) => x)).toEqual([1, 2, 4, 8, 16, 32, 64]);
     const sizes = pointsOf({ ...state, params: { M: "1000" } }, "M", 64);
     expect(sizes.map(({ x }) => x)).toEqual([125, 250, 500, 1000, 2000, 4000]);
-    expect(sizes[0]?.variant).toEqual({ devices: 4, params: { M: "125" } });
+    expect(sizes[0]?.variant).toEqual({ devices: 4, hosts: 1, params: { M: "125" } });
     expect(pointsOf(state, "DTYPE", "half")).toEqual([]);
   });
 
   it("go over devices with the same parameters", () => {
     expect(pointsOf(state, "devices", undefined).map(({ variant }) => variant.devices)).toEqual([1, 2, 4, 8, 16]);
     expect(axesOf({ S: 8, DTYPE: "half" })).toEqual(["S", "devices"]);
+    const inPairs = { ...state, options: { ...state.options, devicesPerHost: "2" } };
+    expect(pointsOf(inPairs, "devices", undefined).map(({ variant }) => variant.hosts)).toEqual([1, 1, 2, 4, 8]);
   });
 });
 

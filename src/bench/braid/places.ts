@@ -77,7 +77,7 @@ export function placesOnGpus(
  */
 async function openGpuBarrier(
   backend: Backend,
-  { rank, worldSize }: World,
+  { rank, worldSize, hostNames }: World,
 ): Promise<{ readonly group: Group; readonly gpuBarrier: Prepared }> {
   const f = new Fusion();
   const one = f.input([worldSize, 1], "float");
@@ -85,7 +85,8 @@ async function openGpuBarrier(
   f.output(all);
   for (const tensor of [one, all]) tensor.setDeviceMesh(DeviceMesh.range(worldSize));
   one.axis(0).parallelize("DIDx");
-  const options = { devices: worldSize, backend: "cuda", streams: 1, notes: false } as const;
+  const machine = { devices: worldSize, devicesPerHost: worldSize / hostNames.length };
+  const options = { ...machine, backend: "cuda", streams: 1, notes: false } as const;
   const { program } = requireVerified(compile(f, options));
   const group = await backend.open({ world: worldSize, localRanks: [rank] });
   const gpuBarrier = await group.prepare(program);

@@ -3,6 +3,7 @@
  * profile.
  */
 import { Command } from "commander";
+import { hostCount } from "../../compile/host-count.ts";
 import type { NamesOf, Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { World } from "../../launch/join-world.ts";
@@ -16,6 +17,7 @@ import { type Places, placesOnCpu, placesOnGpus } from "../../bench/braid/places
 import type { CalibrationHost } from "../../tune/calibrate/calibration-host.ts";
 import { calibrationSizes } from "../../tune/calibrate/calibration-sizes.ts";
 import { measureProfile } from "../../tune/calibrate/measure-profile.ts";
+import type { ProbeHosts } from "../../tune/calibrate/probe-hosts.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { addFlags, givenOptions } from "../flags/option-flags.ts";
 import { requireSeveralDevices } from "../ranks/where-to-run.ts";
@@ -45,12 +47,12 @@ export function calibrateCommand(
   return command.action(async (given: Options<NamesOf<"calibrate">>) => {
     const flags = { ...given, on: measuredTarget(given.on) };
     const where = whereToRun(flags.on, givenOptions(command, ["devices"]).devices ?? null, flags.devices);
-    requireSeveralDevices(where.devices);
+    const alone = hostsOf(where.devices, flags.devicesPerHost);
     await requireOutput("--out", flags.out);
     const work = {
       here: () => {
         const places = placesOnCpu(where.devices, timeout);
-        return calibrate(flags, hostOf(where.devices, places, exchangeAlone, terminal), places, terminal);
+        return calibrate(flags, hostOf(alone, places, exchangeAlone, terminal), places, terminal);
       },
       asRank: (world: World, flight: FlightRecorder) => calibrateAsRank(flags, world, flight, terminal),
     };
@@ -66,7 +68,9 @@ async function calibrateAsRank(
   terminal: Terminal,
 ): Promise<ExitStatus> {
   const places = placesOnGpus(world, timeout, { command: "calibrate" }, flight);
-  const host = hostOf(world.worldSize, places, exchangeWith(world), terminal);
+  const launched = world.hostNames.length > 1 ? world.worldSize / world.hostNames.length : undefined;
+  const hosts = hostsOf(world.worldSize, flags.devicesPerHost ?? launched);
+  const host = hostOf(hosts, places, exchangeWith(world), terminal);
   return world.rank === 0
     ? calibrate(flags, host, places, terminal)
     : calibrate({ ...flags, out: null }, { ...host, say: () => {} }, places, terminal);
@@ -80,7 +84,8 @@ async function calibrate(
 ): Promise<ExitStatus> {
   const { device } = machineOf(on, 0);
   const date = new Date().toISOString().slice(0, 10);
-  const machine = `${host.devices} x ${device}, Node ${process.versions.node}, ${date}`;
+  const hosts = host.hosts === 1 ? "" : `${host.hosts} hosts of `;
+  const machine = `${hosts}${host.devices} x ${device}, Node ${process.versions.node}, ${date}`;
   try {
     const profile = await measureProfile(host, { machine, on }, calibrationSizes[on]);
     if (out === null) return exitStatus.ok;
@@ -92,7 +97,14 @@ async function calibrate(
   }
 }
 
-function hostOf(devices: number, places: Places, exchange: Exchange, terminal: Terminal): CalibrationHost {
+/** Throws `device-count` unless each host has several devices, and `bad-option`. */
+function hostsOf(all: number, devicesPerHost: number | undefined): ProbeHosts {
+  const hosts = hostCount(all, devicesPerHost);
+  requireSeveralDevices(all / hosts);
+  return { devices: all / hosts, hosts };
+}
+
+function hostOf(hosts: ProbeHosts, places: Places, exchange: Exchange, terminal: Terminal): CalibrationHost {
   const made = new Map<DType, Matrices>();
   const matricesOf = (dtype: DType): Matrices => {
     const matrices = made.get(dtype) ?? createMatrices(dtype, 0);
@@ -100,7 +112,7 @@ function hostOf(devices: number, places: Places, exchange: Exchange, terminal: T
     return matrices;
   };
   return {
-    devices,
+    ...hosts,
     placeFor: (graph) => places.placeFor(graph),
     gather: async (own) => {
       const outcome = await exchange({ kind: "done", value: own });

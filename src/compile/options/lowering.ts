@@ -16,6 +16,7 @@ export const loweringRows = {
   },
   devicesPerHost: {
     ...lowering,
+    commands: [...onPrograms, "calibrate"],
     kind: wholeNumber(1, 8, "n", mostDevices),
     otherwise: "all devices are on one host",
     help: "number of devices of each host; between hosts, --backend cuda communicates by NCCL",

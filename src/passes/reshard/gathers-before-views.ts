@@ -60,8 +60,7 @@ function gathersOf({ tensors, ops }: FusionData): ReadonlyMap<Op, Gather> {
     const source = view?.kind === "Reshape" ? at(view.inputs, 0) : input;
     const [from, to] = [at(tensors, source), at(tensors, set.output)];
     const place = placementOf(to, withoutReductions(to.domain.logical));
-    const isDirect = view?.kind !== "Reshape";
-    const isWhole = place?.cuts.size === 0 && (isDirect || streamAxis(to) === null) && to.memory === "global";
+    const isWhole = place?.cuts.size === 0 && streamAxis(to) === null && to.memory === "global";
     if (!isWhole || !sameMesh(from.mesh, to.mesh)) continue;
     found.set(set, { set, source, view: view?.kind === "Reshape" ? view : null });
   }

@@ -2,7 +2,6 @@
  * Saves communication between Sets.
  *
  *   T3 = Set(T0[DIDx, _]); T4 = Set(T0[DIDx, _]), placed alike         ->     T3 = Set(T0), read in place of T4
- *   T3[Stream, _] = Set(T0[DIDx, _]); T4[_, _] = Set(T0[DIDx, _])      ->     T3 = Set(T0), read in place of T4
  *   T3[_, _] = Set(T0[DIDx, _]); T4[_, DIDx] = Set(T3), T3 unused else ->     T4[_, DIDx] = Set(T0)
  *   T4 = Set(reshape(T0)), where T0 is gathered too                    ->     T4 = reshape(T3)
  *
@@ -10,7 +9,7 @@
  * all-to-all, or nothing.
  */
 import { axisParts, axisShards } from "../../ir/axis-shards.ts";
-import { type IterDomain, type Tensor, type TensorDomain, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Op, SetOp } from "../../ir/ops/op.ts";
 import { printScalar } from "../../ir/scalar/print.ts";
@@ -64,12 +63,8 @@ function hasOnlyCutsOf(a: Placement | null | undefined, b: Placement | null | un
   return [...(a?.cuts ?? [])].every(([type, cut]) => sameShares(cut, b?.cuts.get(type)));
 }
 
-/**
- * The first of several Sets that move one operand to the same place stays; what the others gave is read from it. A whole
- * tensor is also what a Set in chunks has given after its loop.
- */
+/** The first of several Sets that move one operand to the same place stays; what the others gave is read from it. */
 function withoutEqual(fusion: FusionData): FusionData {
-  const { tensors } = fusion;
   const firsts = new Map<string, TensorId>();
   const merged = new Map<TensorId, TensorId>();
   const ops: Op[] = [];
@@ -77,38 +72,21 @@ function withoutEqual(fusion: FusionData): FusionData {
     const op = original.inputs.some((id) => merged.has(id))
       ? { ...original, inputs: original.inputs.map((id) => merged.get(id) ?? id) }
       : original;
-    if (op.kind !== "Set" || !isResharding(op, tensors)) {
+    const place = op.kind === "Set" && isResharding(op, fusion.tensors) ? placeText(op, fusion.tensors) : null;
+    const first = place === null ? undefined : firsts.get(place);
+    if (first === undefined || fusion.outputs.includes(op.output)) {
+      if (place !== null && first === undefined) firsts.set(place, op.output);
       ops.push(op);
-      continue;
-    }
-    const place = placeText(op, tensors);
-    const first = firsts.get(place);
-    if (first !== undefined && !fusion.outputs.includes(op.output)) {
-      merged.set(op.output, first);
-      continue;
-    }
-    ops.push(op);
-    const whole = isGatheredInChunks(op, tensors) ? [placeText(op, tensors, withoutChunks)] : [];
-    for (const text of [place, ...whole]) if (!firsts.has(text)) firsts.set(text, op.output);
+    } else merged.set(op.output, first);
   }
   return merged.size === 0 ? fusion : { ...fusion, ops };
 }
 
-function isGatheredInChunks({ output }: SetOp, tensors: readonly Tensor[]): boolean {
-  const tensor = at(tensors, output);
-  const place = placementOf(tensor, withoutReductions(tensor.domain.logical));
-  return place?.cuts.size === 0 && streamAxis(tensor) !== null;
-}
-
-type PartsOf = (domain: TensorDomain, axis: IterDomain) => readonly Pick<IterDomain, "extent" | "parallelType">[];
-
-const withoutChunks: PartsOf = (_, axis) => [{ ...axis, parallelType: "Serial" }];
-
-/** Equal for Sets that give each device the same, in the same memory and, by `partsOf`, in the same chunks. */
-function placeText({ inputs, output }: SetOp, tensors: readonly Tensor[], partsOf: PartsOf = axisParts): string {
+/** Equal for Sets that give each device the same, in the same chunks and the same memory. */
+function placeText({ inputs, output }: SetOp, tensors: readonly Tensor[]): string {
   const { domain, mesh, memory } = at(tensors, output);
   const axes = domain.logical.map((axis) =>
-    partsOf(domain, axis).map(({ extent, parallelType }) => `${parallelType} ${printScalar(extent)}`),
+    axisParts(domain, axis).map(({ extent, parallelType }) => `${parallelType} ${printScalar(extent)}`),
   );
   const shards = axisShards(at(tensors, output)).map(({ outer }) => printScalar(outer));
   const order = domain.allocation?.map(({ id }) => domain.loop.findIndex((axis) => axis.id === id)) ?? null;

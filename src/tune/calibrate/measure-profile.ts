@@ -20,12 +20,13 @@ import { combinedSlots } from "./combined-slots.ts";
 import { joinTime, measureCopies, signalTime } from "./measure-copies.ts";
 import { bytesInPeers, gemmGrid, gemmsBesideKernels, slowdownBesideTransfer, sustainedGemms } from "./measure-gemms.ts";
 import { probe, type ProbeOptions } from "./probe.ts";
+import { measureNetwork } from "./measure-network.ts";
 import { type MeasuredTables, residualsOf, sizesBetween } from "./residuals.ts";
 import { chain, collectiveProbes, fork, localCopy, pointwise, ring, slotSum } from "./probe-fusions.ts";
 
 const library = { backend: "nccl" } as const;
 
-/** Collective: all ranks, at least two, call it together. `machine` and `on` are written into the profile as given. */
+/** Collective: all ranks, at least two on each host, call it together. `machine` and `on` are written into the profile as given. */
 export async function measureProfile(
   host: CalibrationHost,
   { machine, on }: Required<Pick<MachineProfile, "machine" | "on">>,
@@ -48,6 +49,7 @@ export async function measureProfile(
   const sustained = await sustainedGemms(calibration);
   const underTransfer = await slowdownBesideTransfer(calibration);
   const margins = await gemmsBesideKernels(calibration, tables.reductionsInPeers);
+  const betweenHosts = await measureNetwork(calibration);
   say("sizes between the measured ones");
   const between = await measureTables({ ...calibration, sizes: sizesBetween(sizes), say: () => {} }, signal);
   const costs: FixedCosts = { run, launch, event, join, signal, issue, underTransfer };
@@ -58,6 +60,7 @@ export async function measureProfile(
     margins,
     sustained,
     ...tables,
+    ...(betweenHosts === null ? {} : { betweenHosts }),
     costs,
     residuals: residualsOf(tables, between),
   };

@@ -8,6 +8,7 @@ import type { Fusion } from "../../ir/api/fusion.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { at } from "../../support/invariant.ts";
+import { onHosts, type ProbeHosts, type ProbeScope } from "./probe-hosts.ts";
 
 /** The parts of a back end's Prepared that a probe uses. */
 interface ProbeRun {
@@ -34,8 +35,7 @@ export interface ProbePlace {
 /** Whether runs replay CUDA graphs, on back ends that have them. */
 export type ProbeGraph = Exclude<OptionValue<"graph">, "on">;
 
-export interface ProbeHost {
-  readonly devices: number;
+export interface ProbeHost extends ProbeHosts {
   readonly placeFor: (graph: ProbeGraph) => Promise<ProbePlace>;
   /** Collective: the numbers of every rank, in rank order. */
   readonly gather: (own: readonly number[]) => Promise<readonly (readonly number[])[]>;
@@ -51,6 +51,8 @@ export interface ProbeOptions {
   readonly rewrite?: (program: Program) => Program;
   /** "auto" if omitted. */
   readonly graph?: ProbeGraph;
+  /** "within" if omitted. */
+  readonly scope?: ProbeScope;
 }
 
 export interface Probed {
@@ -68,9 +70,11 @@ const runs = 31;
 
 /** Collective: all ranks call it together. Throws what recording and the back end throw. */
 export async function probe(host: ProbeHost, fusion: Fusion, options: ProbeOptions = {}): Promise<Probed> {
-  const { lowering = {}, streams = 4, schedule = {}, graph = "auto", rewrite } = options;
+  const { lowering = {}, streams = 4, schedule = {}, graph = "auto", rewrite, scope = "within" } = options;
+  const { devices, hosts } = host;
+  const machine = { devices: devices * hosts, devicesPerHost: devices };
   const compiled = requireVerified(
-    compile(fusion, { ...lowering, devices: host.devices, streams, schedule, notes: false }),
+    compile(onHosts(fusion, host, scope), { ...lowering, ...machine, streams, schedule, notes: false }),
   );
   const program = rewrite?.(compiled.program) ?? compiled.program;
   if (program !== compiled.program) requireVerified(verified({ ...compiled, program }, { notes: false }));

@@ -21,6 +21,7 @@ it("writes a profile of this machine, by which a schedule is chosen", async () =
   expect(out).toMatch(/machine\.json: 2 x .+, Node v?\d+\.\d+\.\d+, \d{4}-\d\d-\d\d\n$/);
   const profile = parseProfile(readFileSync(file, "utf8"), file);
   expect(profile.transfers.map(({ type }) => type)).toEqual(["Allgather", "Allreduce", "ReduceScatter", "group"]);
+  expect(profile.betweenHosts).toBeUndefined();
   const sums = profile.reductions?.map(({ timings }) => timings) ?? [];
   const inPeers = profile.reductionsInPeers ?? [];
   // Of 2 devices each reads half of the other's input and writes half of its output.
@@ -64,6 +65,13 @@ it("writes a profile of this machine, by which a schedule is chosen", async () =
 describe("refuses", () => {
   it("one device", async () => {
     const { status, err } = await cli("calibrate", "--devices", "1", "--out", path.join(folder.path, "one.json"));
+    expect(status).toBe(2);
+    expect(err).toContain("--devices");
+  });
+
+  it("hosts of one device", async () => {
+    const out = path.join(folder.path, "one.json");
+    const { status, err } = await cli("calibrate", "--devices", "2", "--devices-per-host", "1", "--out", out);
     expect(status).toBe(2);
     expect(err).toContain("--devices");
   });
