@@ -45,18 +45,30 @@ export function changed(profile: MachineProfile, changes: ReadonlyMap<string, st
 
 /** More or fewer devices, or hosts of as many devices. Throws `option-value`. */
 export function changedMachines(machines: Machines, changes: ReadonlyMap<string, string>): Machines {
-  let result = machines;
-  for (const [name, text] of changes) {
+  const { devices, devicesPerHost = devices } = machines;
+  const counts = new Map<string, number>();
+  for (const name of ["devices", "hosts"] as const) {
+    const text = changes.get(name);
+    if (text === undefined) continue;
     const count = countOf(name, text);
-    if (count === null) {
-      if (name === "devices" || name === "hosts") unknownChange(name, text);
-    } else if (name === "devices") result = { ...result, devices: count };
-    else {
-      const { devices, devicesPerHost = devices } = machines;
-      result = { devices: count * Math.min(devices, devicesPerHost), devicesPerHost };
-    }
+    if (count === null) unknownChange(name, text);
+    counts.set(name, count);
   }
-  return result;
+  const hosts = counts.get("hosts");
+  if (hosts === undefined) return { ...machines, devices: counts.get("devices") ?? devices };
+  if (counts.has("devices")) bothCounts(hosts);
+  return { devices: hosts * Math.min(devices, devicesPerHost), devicesPerHost };
+}
+
+function bothCounts(hosts: number): never {
+  return fail({
+    code: "option-value",
+    message: "hosts and devices contradict each other",
+    place: { kind: "option", text: "--what-if" },
+    found: `hosts=${hosts} and devices`,
+    expected: "hosts, each with the devices of --devices-per-host or else of --devices; or devices alone",
+    help: "leave one of them out, and give --devices-per-host if hosts are to have other devices",
+  });
 }
 
 /** Null for other changes, and for a number that is none. */

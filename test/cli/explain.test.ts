@@ -156,6 +156,9 @@ it("predicts for several hosts, by the profile's network or by another", async (
   const launched = await cli(...asked, "--devices-per-host", "2");
   expect(launched.out).toMatch(/predicted on 4 devices of 2 hosts/);
   expect(await cli(...asked, "--what-if", "hosts=few")).toMatchObject({ status: 2 });
+  const both = await cli(...asked, "--what-if", "hosts=2", "--what-if", "devices=4");
+  expect(both).toMatchObject({ status: 2 });
+  expect(both.err).toContain("hosts and devices contradict each other");
 });
 
 describe("a measured run", () => {
