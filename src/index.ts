@@ -58,6 +58,7 @@ export type {
   FixedCosts,
   MachineProfile,
   GemmGrid,
+  BetweenHosts,
   ReductionTimings,
   Residuals,
   Sustained,

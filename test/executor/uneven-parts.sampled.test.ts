@@ -25,7 +25,7 @@ const cases = combinations<Case>({
   size: [0, 1, 2, 3, 5, 7, 8, 1000],
 });
 
-it.each(sample(cases, 307, 2))("$name of $size on $devices, $backend", async ({ name, backend, devices, size }) => {
+it.each(sample(cases, 307, 3))("$name of $size on $devices, $backend", async ({ name, backend, devices, size }) => {
   await expectOracle(unevenFusion(name, size, devices), { devices, backend, seed: size });
 });
 

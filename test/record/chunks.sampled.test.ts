@@ -80,7 +80,7 @@ const listed = (runs: Runs): readonly number[] =>
 
 const columns = 2;
 
-it.each(sample(cases, 61))(
+it.each(sample(cases, 61, 2))(
   "a chunk gathers its ranges of the shares: $rows rows, $devices devices, $chunks chunks, $backend",
   async ({ rows, devices, chunks, backend }) => {
     const mesh = DeviceMesh.range(devices);
@@ -124,7 +124,7 @@ it.each(sample(cases, 61))(
   },
 );
 
-it.each(sample(cases, 67))(
+it.each(sample(cases, 67, 2))(
   "a chunk is gathered along another axis, and reduced to shares of the chunk: $rows rows, $devices devices, $chunks chunks, $backend",
   async ({ rows, devices, chunks, backend }) => {
     const mesh = DeviceMesh.range(devices);
