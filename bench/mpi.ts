@@ -20,8 +20,8 @@ import { set } from "../src/ir/api/ops.ts";
 import { at } from "../src/support/invariant.ts";
 
 const bytes = 2 ** 20;
-const hops = 40;
-const rounds = 9;
+const hops = 100;
+const rounds = 25;
 
 if (process.argv[2] === "--rank") await asRank(Number(process.argv[3]));
 else await launch(process.argv[2] ?? "Open MPI");
@@ -46,7 +46,7 @@ async function asRank(abi: number): Promise<void> {
   const group = openMpiGroup({
     transport: messages,
     processOf: [0, 1],
-    workers: 1,
+    pool: { workers: 1 },
     blas: null,
     flight: createFlightRecorder(),
   });

@@ -34,15 +34,19 @@ export interface Progress {
   readonly state: Int32Array;
 }
 
-export interface Execution<Saved> extends Progress {
-  readonly compute: Compute<Saved>;
+/** What a thread needs to run commands that only synchronise: waits, signals and the recording of events. */
+export interface Synchronisation extends Progress {
   readonly observer: Observer | null;
+  /** Called with a queue that may be able to continue. The queue may also be running, or wait for something else. */
+  readonly wake: (queue: number) => void;
+}
+
+export interface Execution<Saved> extends Synchronisation {
+  readonly compute: Compute<Saved>;
   /** Null: the thread that reaches a command does all of it. */
   readonly sharing: Sharing | null;
   /** Null: transfers are synchronous. Eager transfers need a single thread. */
   readonly eager: Eager<Saved> | null;
-  /** Called with a queue that may be able to continue. The queue may also be running, or wait for something else. */
-  readonly wake: (queue: number) => void;
 }
 
 /**

@@ -2,12 +2,12 @@
  * The operational semantics of a Program: the next step of a queue, given what has completed. Every back end that runs
  * streams itself calls this. docs/commands.md defines the same rules in words.
  */
-import type { Command } from "../commands/command.ts";
+import type { Command, Copy, Launch } from "../commands/command.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { arrive } from "./transfers/arrival.ts";
 import { arriveEagerly } from "./transfers/eager-arrival.ts";
-import { type Execution, hasArrived, isComplete, runNumber } from "./execution.ts";
+import { type Execution, hasArrived, isComplete, runNumber, type Synchronisation } from "./execution.ts";
 import { slotOverrun } from "./run-errors.ts";
 import { commandAt, eventNumber, participantNumber } from "./tables.ts";
 
@@ -46,10 +46,31 @@ export function step<Saved>(execution: Execution<Saved>, queue: number): StepRes
   return "progress";
 }
 
+/**
+ * As `step`, for a thread that has no time to move data: "data" if the next command is a launch, a copy or a transfer,
+ * and nothing has changed.
+ */
+export function stepSynchronisation(synchronisation: Synchronisation, queue: number): StepResult | "data" {
+  const { tables, state, observer } = synchronisation;
+  const { rank, commands } = at(tables.queues, queue);
+  const cursorWord = tables.layout.cursors + queue;
+  const cursor = Atomics.load(state, cursorWord);
+  if (cursor === commands.length) return "end";
+  const index = at(commands, cursor);
+  const command = commandAt(tables, rank, index);
+  if (command.kind === "transfer" || command.kind === "launch" || command.kind === "copy") return "data";
+  if (!mayRun(synchronisation, rank, command)) return "blocked";
+  observer?.start(rank, index);
+  synchronise(synchronisation, rank, index, command);
+  observer?.end(rank, index);
+  Atomics.store(state, cursorWord, cursor + 1);
+  return "progress";
+}
+
 type Local = Exclude<Command, { readonly kind: "transfer" }>;
 
 /** Whether the command's waits are satisfied. A wait for a signal takes the signal. */
-function mayRun({ tables, state }: Execution<unknown>, rank: number, command: Local): boolean {
+function mayRun({ tables, state }: Synchronisation, rank: number, command: Local): boolean {
   switch (command.kind) {
     case "waitEvent":
       return Atomics.load(state, tables.layout.events + eventNumber(tables, rank, command.event)) === runNumber(state);
@@ -68,15 +89,20 @@ function mayRun({ tables, state }: Execution<unknown>, rank: number, command: Lo
 }
 
 function run<Saved>(execution: Execution<Saved>, rank: number, index: number, command: Local): void {
-  const { tables, state, compute, sharing, wake } = execution;
+  const { compute, sharing } = execution;
+  if (command.kind !== "launch" && command.kind !== "copy") return synchronise(execution, rank, index, command);
+  if (sharing?.command(rank, index) ?? false) return;
+  if (command.kind === "launch") compute.launch(rank, command);
+  else compute.copy({ view: command.source, saved: null }, command.destination);
+}
+
+function synchronise(
+  { tables, state, wake }: Synchronisation,
+  rank: number,
+  index: number,
+  command: Exclude<Local, Launch | Copy>,
+): void {
   switch (command.kind) {
-    case "launch":
-      if (!(sharing?.command(rank, index) ?? false)) compute.launch(rank, command);
-      return;
-    case "copy":
-      if (sharing?.command(rank, index) ?? false) return;
-      compute.copy({ view: command.source, saved: null }, command.destination);
-      return;
     case "recordEvent": {
       const event = eventNumber(tables, rank, command.event);
       Atomics.store(state, tables.layout.events + event, runNumber(state));

@@ -6,7 +6,7 @@ import type { Program } from "../../src/commands/program.ts";
 import { beginRun, type Execution } from "../../src/machine/execution.ts";
 import { createMachine } from "../../src/machine/machine.ts";
 import { obstacleOf, obstacleText } from "../../src/machine/obstacle.ts";
-import { step, type StepResult } from "../../src/machine/step.ts";
+import { step, type StepResult, stepSynchronisation } from "../../src/machine/step.ts";
 import { createTables } from "../../src/machine/tables.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { buildLists } from "./list-builder.ts";
@@ -16,6 +16,9 @@ import { createReferenceCompute } from "./reference-compute.ts";
 interface ByHand {
   /** The result of a step, and whom it woke, sorted. */
   readonly take: (queue: number) => readonly [StepResult, readonly number[]];
+  readonly takeSynchronisation: (queue: number) => readonly [StepResult | "data", readonly number[]];
+  readonly queues: number;
+  readonly state: Int32Array;
   readonly obstacle: (queue: number) => string | null;
   readonly begin: () => void;
 }
@@ -34,9 +37,16 @@ function byHand(program: Program): ByHand {
     wake: (queue) => woken.push(queue),
   };
   return {
+    queues: tables.queues.length,
+    state,
     take: (queue) => {
       woken = [];
       const result = step(execution, queue);
+      return [result, woken.toSorted((a, b) => a - b)];
+    },
+    takeSynchronisation: (queue) => {
+      woken = [];
+      const result = stepSynchronisation(execution, queue);
       return [result, woken.toSorted((a, b) => a - b)];
     },
     obstacle: (queue) => {
@@ -88,6 +98,30 @@ describe("step", () => {
       expect(take(0)).toEqual(["progress", [1]]);
       expect(take(1)).toEqual(["progress", []]);
     }
+  });
+
+  it("a step that only synchronises does what a step does, and nothing before data", () => {
+    fc.assert(
+      fc.property(fc.nat(), (seed) => {
+        const random = createRandom(seed);
+        const program = link(randomLists(random, 3, 15).lists);
+        const [whole, parts] = [byHand(program), byHand(program)];
+        const kinds = new Set<StepResult | "data">();
+        for (const each of [whole, parts]) each.begin();
+        for (let turn = 0; turn < 400; turn++) {
+          const queue = random.integer(whole.queues);
+          const [first, woken] = parts.takeSynchronisation(queue);
+          kinds.add(first);
+          const [result, others] = first === "data" ? parts.take(queue) : [first, woken];
+          const [expected, expectedOthers] = whole.take(queue);
+          if (result !== expected || others.join() !== expectedOthers.join()) expect.fail(`${first}, turn ${turn}`);
+        }
+        expect(parts.state).toEqual(whole.state);
+        expect(kinds).toContain("data");
+        expect(kinds).toContain("progress");
+      }),
+      { numRuns: 20 },
+    );
   });
 
   it("a transfer's data has moved once for each participant, between its arrival and its end, before its stream can go on", () => {

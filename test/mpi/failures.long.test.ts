@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { launchers, underMpi } from "./under-mpi.ts";
+import { fingerprintOf, launchers, underMpi } from "./under-mpi.ts";
 
 const example = "examples/ring-allgather-matmul.ts";
 
@@ -36,6 +36,36 @@ describe.skipIf(openMpi === undefined || missing !== "")(`processes that differ$
     expect(err).toContain("nothing.npy");
   }, 60_000);
 
+  it("of which one is slow have the bits of one process", async () => {
+    if (openMpi === undefined) throw new Error("no launcher");
+    const pipeline = [example, "--devices", "4", "--repeat", "100", "--json"];
+    const run = underMpi(openMpi, 2, [...pipeline, "--on", "mpi"]);
+    const [slow = 0] = await processesOf([...pipeline, "--on", "mpi"], 2);
+    for (let pause = 0; pause < 20 && existsSync(`/proc/${slow}`); pause++) {
+      for (const signal of ["SIGSTOP", "SIGCONT"] as const) {
+        if (existsSync(`/proc/${slow}`)) process.kill(slow, signal);
+        await sleep(50);
+      }
+    }
+    const { status, out, err } = await run;
+    expect({ status, err }).toEqual({ status: 0, err: "" });
+    expect(await fingerprintOf(out)).toEqual(await fingerprintOf(null, pipeline));
+  }, 60_000);
+
+  it("of which one is stopped end after --timeout, and say what they waited for", async () => {
+    if (openMpi === undefined) throw new Error("no launcher");
+    const long = ["examples/allgather-matmul.ts", "--devices", "2", "--repeat", "200000", "--timeout", "2"];
+    const run = underMpi(openMpi, 2, [...long, "--on", "mpi"]);
+    const [, second = 0] = await processesOf([...long, "--on", "mpi"], 2);
+    await sleep(2000);
+    const start = performance.now();
+    process.kill(second, "SIGSTOP");
+    const { status, err } = await run;
+    expect(status).not.toBe(0);
+    expect(err).toContain("error[timed-out]");
+    await gone([second], start + 7000);
+  }, 60_000);
+
   it("of which one is killed end within 5 s, and none stays", async () => {
     if (openMpi === undefined) throw new Error("no launcher");
     const long = ["examples/allgather-matmul.ts", "--devices", "4", "--repeat", "100000", "--on", "mpi"];
@@ -47,12 +77,17 @@ describe.skipIf(openMpi === undefined || missing !== "")(`processes that differ$
     process.kill(second, "SIGKILL");
     const { status } = await run;
     expect(status).not.toBe(0);
-    while ([first, second].some((each) => existsSync(`/proc/${each}`)) && performance.now() - start < 5000)
-      await sleep(50);
-    expect([first, second].filter((each) => existsSync(`/proc/${each}`))).toEqual([]);
-    expect(performance.now() - start).toBeLessThan(5000);
+    await gone([first, second], start + 5000);
   }, 60_000);
 });
+
+/** Fails unless the processes have ended at `deadline`. */
+async function gone(processes: readonly number[], deadline: number): Promise<void> {
+  const living = (): readonly number[] => processes.filter((each) => existsSync(`/proc/${each}`));
+  while (living().length > 0 && performance.now() < deadline) await sleep(50);
+  expect(living()).toEqual([]);
+  expect(performance.now()).toBeLessThan(deadline);
+}
 
 /** The ids of the processes that run the command with these arguments, once there are so many. */
 async function processesOf(args: readonly string[], count: number): Promise<readonly number[]> {

@@ -11,15 +11,31 @@ import { memoryTransports } from "./memory-transports.ts";
 /** By buffer: a digest of its bytes. */
 type Digests = ReadonlyMap<number, string>;
 
-/** All outputs of two runs on random inputs. `processes`: 0 for the CPU back end. */
-export async function outputsOf(program: Program, processes: number): Promise<readonly Digests[]> {
+interface Runs {
+  readonly runs?: number;
+  /** A seed of random pauses of the workers. */
+  readonly jitter?: number | null;
+}
+
+/** All outputs of each run, two by default, on random inputs. `processes`: 0 for the CPU back end. */
+export async function outputsOf(
+  program: Program,
+  processes: number,
+  { runs: count = 2, jitter = null }: Runs = {},
+): Promise<readonly Digests[]> {
   const world = program.ranks.length;
   const processOf = program.ranks.map((_, rank) => Math.floor((rank * processes) / world));
   const groups =
     processes === 0
       ? [await createCpuBackend({ workers: 2 }).open({ world, localRanks: processOf.map((_, rank) => rank) })]
       : memoryTransports(processes).map((transport) =>
-          openMpiGroup({ transport, processOf, workers: 1, blas: null, flight: createFlightRecorder() }),
+          openMpiGroup({
+            transport,
+            processOf,
+            pool: { workers: 1, jitter },
+            blas: null,
+            flight: createFlightRecorder(),
+          }),
         );
   const prepared = await Promise.all(groups.map((group) => group.prepare(program)));
   const holder = (rank: number): number => (processes === 0 ? 0 : at(processOf, rank));
@@ -27,7 +43,7 @@ export async function outputsOf(program: Program, processes: number): Promise<re
   const inputs = program.buffers.filter(({ role }) => role === "input");
   const outputs = program.buffers.filter(({ role }) => role === "output");
   const runs: Digests[] = [];
-  for (let run = 0; run < 2; run++) {
+  for (let run = 0; run < count; run++) {
     for (const { id, rank, bytes } of inputs) {
       // Small numbers in every dtype that the examples have.
       const data = new Float32Array(bytes / 4).map(() => random.float() - 0.5);

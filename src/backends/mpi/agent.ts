@@ -9,15 +9,8 @@ import type { Progress } from "../../machine/execution.ts";
 import { at } from "../../support/invariant.ts";
 import type { AddressSpace } from "../cpu/address-space.ts";
 import type { OutsideRun } from "../cpu/threads/outside.ts";
-import {
-  abortSchedule,
-  allDone,
-  isOver,
-  onlyHeld,
-  releaseRun,
-  type Scheduler,
-  wakeQueue,
-} from "../cpu/threads/scheduler.ts";
+import { abortSchedule, allDone, isOver, onlyHeld, releaseRun, type Scheduler } from "../cpu/threads/scheduler.ts";
+import type { SynchroniseQueues } from "../cpu/threads/synchronise-queues.ts";
 import { type MessageNumber, type SharedBytes, sharedBytes } from "./mpi-messages.ts";
 import type { Channel } from "./split/channel.ts";
 import { runEnds, tags } from "./tags.ts";
@@ -41,6 +34,7 @@ export interface AgentWork {
   readonly progress: Progress;
   readonly memory: SharedBytes;
   readonly space: AddressSpace;
+  readonly synchronise: SynchroniseQueues;
 }
 
 /** A channel's end in this process. */
@@ -52,6 +46,8 @@ interface End {
 const nothing = sharedBytes(0);
 /** Milliseconds without progress after which the agent leaves the core to its workers for a millisecond at a time. */
 const eager = 1;
+/** Milliseconds of polling before the event loop gets a turn, for time-outs and the replies of workers. */
+const turn = 0.1;
 /** Milliseconds for the news of a failure to leave. */
 const farewell = 300;
 
@@ -86,7 +82,7 @@ export function createAgent(transport: Transport, work: AgentWork): OutsideRun {
     };
     const signal = (slot: number): void => {
       if (Atomics.compareExchange(state, slotWord(slot), 0, 1) !== 0) slotRaisedTwice(work.program, slot);
-      for (const queue of at(tables.slotWaiters, slot)) wakeQueue(scheduler, queue);
+      work.synchronise(scheduler, at(tables.slotWaiters, slot));
     };
     const receive = (end: End): void => {
       const { channel, data } = end;
@@ -114,6 +110,7 @@ export function createAgent(transport: Transport, work: AgentWork): OutsideRun {
       });
     }
     let quietSince = performance.now();
+    let turnSince = quietSince;
     for (;;) {
       let moved = false;
       for (const number of transport.completed()) {
@@ -158,8 +155,12 @@ export function createAgent(transport: Transport, work: AgentWork): OutsideRun {
         releaseRun(scheduler);
         return null;
       }
-      if (moved) quietSince = performance.now();
-      await (performance.now() - quietSince < eager || onlyHeld(scheduler) ? nextTurn() : aMillisecond());
+      const time = performance.now();
+      if (moved) quietSince = time;
+      const isQuiet = time - quietSince >= eager;
+      if (!isQuiet && time - turnSince < turn) continue;
+      await (isQuiet && !onlyHeld(scheduler) ? aMillisecond() : nextTurn());
+      turnSince = performance.now();
     }
   }
 }

@@ -37,7 +37,7 @@ export function createMpiBackend({ messages, processesHere, blas, flight }: MpiO
       return openMpiGroup({
         transport: messages,
         processOf: processesOf(world, messages.size),
-        workers: Math.max(1, Math.floor(availableParallelism() / processesHere)),
+        pool: { workers: Math.max(1, Math.floor(availableParallelism() / processesHere)) },
         blas,
         flight,
       });

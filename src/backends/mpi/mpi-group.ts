@@ -8,6 +8,7 @@ import { at, invariant } from "../../support/invariant.ts";
 import type { TraceEvent } from "../../trace/event.ts";
 import type { ExecuteOptions, Group, Prepared, RunReport } from "../backend.ts";
 import type { PoolOptions } from "../cpu/threads/worker-pool.ts";
+import { createSynchroniseQueues } from "../cpu/threads/synchronise-queues.ts";
 import { openThreadedGroup } from "../cpu/threads/threaded-group.ts";
 import type { FlightRecorder } from "../flight/flight-recorder.ts";
 import { createAgent, type Transport } from "./agent.ts";
@@ -19,16 +20,15 @@ export interface MpiGroupOptions {
   readonly transport: Transport;
   /** By rank: the process that holds it. */
   readonly processOf: readonly number[];
-  readonly workers?: number | undefined;
+  readonly pool: Pick<PoolOptions, "workers" | "jitter">;
   readonly blas: string | null;
   readonly flight: FlightRecorder;
 }
 
 /** All processes prepare and execute the same Programs in the same order. */
-export function openMpiGroup({ transport, processOf, workers, blas, flight }: MpiGroupOptions): Group {
+export function openMpiGroup({ transport, processOf, pool, blas, flight }: MpiGroupOptions): Group {
   const splits = new Map<Program, { readonly split: SplitProgram; readonly firstTag: number }>();
   let nextTag = firstTag;
-  const pool: Partial<PoolOptions> = workers === undefined ? {} : { workers };
   const threads = openThreadedGroup(pool, blas, flight, (shared, progress) => {
     const { program, memory, space } = shared;
     const known = splits.get(program);
@@ -37,7 +37,16 @@ export function openMpiGroup({ transport, processOf, workers, blas, flight }: Mp
     invariant(buffer instanceof SharedArrayBuffer, "threads share their memory");
     const bytes: SharedBytes = new Uint8Array(buffer);
     const { channels } = known.split;
-    return createAgent(transport, { program, channels, firstTag: known.firstTag, progress, memory: bytes, space });
+    const synchronise = createSynchroniseQueues(shared, progress);
+    return createAgent(transport, {
+      program,
+      channels,
+      firstTag: known.firstTag,
+      progress,
+      memory: bytes,
+      space,
+      synchronise,
+    });
   });
   return {
     prepare: async (program) => {

@@ -98,19 +98,15 @@ export function takeQueue({ shared, queueCount, mask }: Scheduler): number | nul
 
 /** Call when the queue may be able to continue. */
 export function wakeQueue(scheduler: Scheduler, queue: number): void {
-  const { shared } = scheduler;
-  const word = wordCount + queue;
-  for (;;) {
-    const state = Atomics.load(shared, word);
-    if (state === states.parked) {
-      if (Atomics.compareExchange(shared, word, states.parked, states.ready) !== states.parked) continue;
-      Atomics.add(shared, words.active, 1);
-      enqueue(scheduler, queue);
-      return;
-    }
-    if (state !== states.running) return;
-    if (Atomics.compareExchange(shared, word, states.running, states.notified) === states.running) return;
-  }
+  if (unpark(scheduler, queue, states.ready)) enqueue(scheduler, queue);
+}
+
+/**
+ * As `wakeQueue`, for a caller that runs the queue itself: marks it as running. False if it was not parked; a worker that
+ * runs it then looks again.
+ */
+export function takeParked(scheduler: Scheduler, queue: number): boolean {
+  return unpark(scheduler, queue, states.running);
 }
 
 /** Puts a running queue that can continue at the end of the ring. */
@@ -201,6 +197,21 @@ const longestSleep = 100;
 function hasReady({ shared, queueCount, mask }: Scheduler): boolean {
   const position = Atomics.load(shared, words.head);
   return Atomics.load(shared, sequenceWord(queueCount, position & mask)) === ((position + 1) | 0);
+}
+
+/** Gives a parked queue its next state; false if it was not parked. A running queue is notified. */
+function unpark({ shared }: Scheduler, queue: number, next: number): boolean {
+  const word = wordCount + queue;
+  for (;;) {
+    const state = Atomics.load(shared, word);
+    if (state === states.parked) {
+      if (Atomics.compareExchange(shared, word, states.parked, next) !== states.parked) continue;
+      Atomics.add(shared, words.active, 1);
+      return true;
+    }
+    if (state !== states.running) return false;
+    if (Atomics.compareExchange(shared, word, states.running, states.notified) === states.running) return false;
+  }
 }
 
 function deactivate(scheduler: Scheduler): void {
