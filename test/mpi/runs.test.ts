@@ -28,6 +28,21 @@ describe.each(launchers)("braid run --on mpi by $abi", (launcher) => {
     60_000,
   );
 
+  it.skipIf(obstacle !== "" || process.platform !== "linux").each([0, 1, 2, 20])(
+    `starts where the heap can grow by %i pages only${obstacle}`,
+    async (pages) => {
+      const script = await nodeScript("test/mpi/crowded-heap-rank.ts");
+      const { stdout } = await promisify(execFile)(file, [...flags, "-np", "1", process.execPath, script, `${pages}`], {
+        // oxlint-disable-next-line node/no-process-env -- what the command inherits
+        env: { ...process.env, ...rootVariables },
+        killSignal: "SIGKILL",
+        timeout: 30_000,
+      });
+      expect(stdout).toContain("alive");
+    },
+    60_000,
+  );
+
   it.skipIf(obstacle !== "")(
     `has the bits of --on cpu${obstacle}`,
     async () => {

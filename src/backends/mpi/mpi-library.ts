@@ -7,6 +7,7 @@ import { invariant } from "../../support/invariant.ts";
 import { libraryFolders } from "../cuda/bindings/library-places.ts";
 import type { MpiAbi, MpiConstant } from "./abi.ts";
 import { type MpiFunctions, mostVersionBytes, mpiPrototypes } from "./mpi-api.ts";
+import { spareHeap } from "./spare-heap.ts";
 
 export interface MpiLibrary {
   /** The name under which the loader found it. */
@@ -38,6 +39,7 @@ export function findMpiLibrary(abi: MpiAbi): MpiLibrary | null {
   const existing = mpiFolders().flatMap((folder) => files.map((file) => path.join(folder, file)).filter(existsSync));
   // oxlint-disable-next-line typescript/no-unsafe-assignment -- require gives any; an optional package cannot be imported statically
   const koffi: typeof Koffi = createRequire(import.meta.url)("koffi");
+  spareHeap(koffi);
   for (const file of [...files, ...existing]) {
     let handle: ReturnType<typeof Koffi.load>;
     try {
