@@ -1,11 +1,12 @@
 /** Every pattern under every combination of lowering options: what becomes of it. */
-import { DiagnosticError, type Fusion, type HostProgram, link, lower, MultiDeviceExecutor, print, record } from "braid";
+import { DiagnosticError, type Fusion, type HostProgram, link, MultiDeviceExecutor, print, record } from "braid";
 import { createCpuBackend } from "braid/cpu";
 import { loadPattern, patternFiles } from "../support/example-program.ts";
 import { shapeOf, sizesFromMeshes } from "../../src/ir/sizes.ts";
 import { compare } from "../../src/oracle/compare.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
+import { lowerAll } from "../../src/compile/lower-all.ts";
 import { flagOf, loweringNames, options as schema } from "../../src/compile/options.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -47,9 +48,15 @@ export const idioms: readonly Options[] = schema.backend.kind.choices.flatMap((b
 export const switchNames = loweringNames.filter((name) => schema[name].kind.argument === null);
 
 /** Every combination of the options that are on or off. */
-export const switches: readonly Options[] = Array.from({ length: 2 ** switchNames.length }, (_, bits) =>
+export const allSwitches: readonly Options[] = Array.from({ length: 2 ** switchNames.length }, (_, bits) =>
   Object.fromEntries(switchNames.map((name, i) => [name, ((bits >> i) & 1) === 1])),
 );
+
+/** Those of which at most two are on, or all. */
+export const switches = allSwitches.filter((options) => {
+  const on = Object.values(options).filter((value) => value === true).length;
+  return on <= 2 || on === switchNames.length;
+});
 
 /** The outcome of an idiom that no pattern has; such an idiom has no row. */
 export const refused = "bad-option";
@@ -61,17 +68,17 @@ export type Outcome = (options: Options) => Promise<string>;
 export function outcomesOf(fusion: Fusion): Outcome {
   const known = new Map<string, Promise<string>>();
   return async (options) => {
-    const hosts = codeOr(() => ranks.map((rank) => lower(fusion, { ...options, rank })));
+    const hosts = codeOr(() => lowerAll(fusion, { ...options, devices }).hosts);
     if (typeof hosts === "string") return hosts;
     const protocol = options.protocol ?? "get";
-    const key = [protocol, ...hosts.map((host) => print(host))].join("\n");
+    // Ranks that lower alike share a host program.
+    const programs = [...new Set(hosts)];
+    const key = [protocol, ...hosts.map((host) => programs.indexOf(host)), ...programs.map((host) => print(host))].join("\n");
     const outcome = known.get(key) ?? outcomeOf(fusion, hosts, protocol);
     known.set(key, outcome);
     return outcome;
   };
 }
-
-const ranks = Array.from({ length: devices }, (_, rank) => rank);
 
 async function outcomeOf(fusion: Fusion, hosts: readonly HostProgram[], protocol: "get" | "put"): Promise<string> {
   const data = fusion.data();
