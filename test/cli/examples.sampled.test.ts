@@ -8,7 +8,7 @@ import { runs, sample } from "../support/suite.ts";
 import { cli } from "./captured-cli.ts";
 
 const all = combinations({ name: exampleFiles, devices: [1, 2, 3, 4, 8] });
-const cases = sample(all, 18, 3);
+const cases = sample(all, 18, 4);
 const streamCounts = [1, 8];
 /** Quick contracts fewer elements than the examples do. */
 const contracted = runs({ quick: 48, long: 0 });
@@ -57,8 +57,8 @@ it.each(cases)("$name lowers for the first, second and last of $devices devices"
 
 const title = "$name runs on $devices devices as the oracle does, with the same bits on any number of streams";
 
-// Long runs every example on one or two numbers of devices; five is no multiple of three, so that all take part.
-it.each(sample(all, 18, 3))(title, async ({ name, devices }) => {
+// Long runs every example on one or two numbers of devices; five is no multiple of four, so that all take part.
+it.each(sample(all, 18, 4))(title, async ({ name, devices }) => {
   const file = path.join(examplesFolder, name);
   const count = outputCounts[name] ?? 1;
   const fingerprints = new Set<string>();

@@ -7,7 +7,7 @@ import { bitsOf, differingSeeds, linked } from "../support/seeded-schedules.ts";
 import { combinations } from "../support/split-cases.ts";
 import { runs, sample } from "../support/suite.ts";
 
-const seeds = runs({ quick: 5, long: 50 });
+const seeds = runs({ quick: 5, long: 25 });
 
 // `npm run test:campaign -- interleavings` takes 1,000.
 it.each(Object.entries(programs))(`${seeds} seeded orders of every kind of loop: %s`, async (_, build) => {

@@ -25,7 +25,7 @@ const cases = combinations<Case>({
   size: [0, 1, 2, 3, 5, 7, 8, 1000],
 });
 
-it.each(sample(cases, 307, 3))("$name of $size on $devices, $backend", async ({ name, backend, devices, size }) => {
+it.each(sample(cases, 307, 6))("$name of $size on $devices, $backend", async ({ name, backend, devices, size }) => {
   await expectOracle(unevenFusion(name, size, devices), { devices, backend, seed: size });
 });
 
@@ -81,7 +81,7 @@ const pipelines = combinations<Omit<Case, "name"> & { readonly chunks: number }>
   size: [0, 1, 2, 3, 5, 7, 8, 24],
 });
 
-it.each(sample(pipelines, 401, 2))(
+it.each(sample(pipelines, 401, 4))(
   "a pipeline of $size rows in $chunks chunks on $devices, $backend",
   async ({ chunks, backend, devices, size }) => {
     await expectOracle(unevenPipeline(size, chunks, devices), { devices, backend });

@@ -12,6 +12,6 @@ it("random expressions have the oracle's results on the CPU", () => {
       const { kernel, inputs, worst } = elementwiseCase(choices);
       expect(worst(at(runKernel(kernel, inputs), 0))).toBeNull();
     }),
-    draws({ quick: 60, long: 2000 }),
+    draws({ quick: 60, long: 1000 }),
   );
 });

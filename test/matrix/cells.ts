@@ -73,7 +73,9 @@ export function outcomesOf(fusion: Fusion): Outcome {
     const protocol = options.protocol ?? "get";
     // Ranks that lower alike share a host program.
     const programs = [...new Set(hosts)];
-    const key = [protocol, ...hosts.map((host) => programs.indexOf(host)), ...programs.map((host) => print(host))].join("\n");
+    const key = [protocol, ...hosts.map((host) => programs.indexOf(host)), ...programs.map((host) => print(host))].join(
+      "\n",
+    );
     const outcome = known.get(key) ?? outcomeOf(fusion, hosts, protocol);
     known.set(key, outcome);
     return outcome;

@@ -37,7 +37,7 @@ it("gives the oracle's result", async () => {
       const { build } = chunkedFusion(body, devices, bodies[body](rows, chunks));
       await expectOracle(build(), { devices, streams, ...options });
     }),
-    draws({ quick: 4, long: 150 }),
+    draws({ quick: 4, long: 70 }),
   );
 });
 
@@ -74,6 +74,6 @@ it("gives the same bits with slots and without, under every schedule", async () 
       ];
       for (const way of ways) expect(await runOnce(build(), devices, { ...options, streams }, way)).toEqual(whole);
     }),
-    draws({ quick: 2, long: 50 }),
+    draws({ quick: 2, long: 25 }),
   );
 });

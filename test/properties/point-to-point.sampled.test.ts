@@ -33,7 +33,7 @@ it("gives the oracle's result", async () => {
     fc.asyncProperty(pointToPointRecipes, fc.nat(), async (recipe, seed) => {
       await expectOracle(buildPointToPoint(recipe), { ...settingOf(recipe), seed });
     }),
-    draws({ quick: 10, long: 100 }),
+    draws({ quick: 10, long: 50 }),
   );
 });
 
@@ -59,6 +59,6 @@ it("gives one set of bits by get, put, sends and receives, and broadcasts, in an
       }
       for (const result of results) expect(result).toEqual(results[0]);
     }),
-    draws({ quick: 4, long: 50 }),
+    draws({ quick: 4, long: 25 }),
   );
 });

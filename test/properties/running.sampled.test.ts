@@ -75,7 +75,7 @@ it("gives the same bits under every schedule", async () => {
       expect(await runOnce(fusion, recipe.devices, streams, { transfers: "eager" })).toEqual(reference);
       expect(await runOnce(fusion, recipe.devices, streams, { queues: "ranks" })).toEqual(reference);
     }),
-    draws({ quick: 6, long: 60 }),
+    draws({ quick: 6, long: 30 }),
   );
 });
 
@@ -91,6 +91,6 @@ it("links to the same Program in any order of ranks", () => {
       const shuffled = lists.map((list) => ({ list, key: random.float() })).sort((a, b) => a.key - b.key);
       expect(link(shuffled.map(({ list }) => list))).toEqual(link(lists));
     }),
-    draws({ quick: 20, long: 100 }),
+    draws({ quick: 20, long: 50 }),
   );
 });

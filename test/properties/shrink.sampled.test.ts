@@ -107,7 +107,7 @@ it("random fusions", async () => {
       const options = { insertReshardingAfter };
       await expectSame(buildFusion(recipe), { devices: recipe.devices, streams: count, options }, seed);
     }),
-    { ...draws({ quick: 6, long: 60 }), examples: [[fragmented, 1, true, 0]] },
+    { ...draws({ quick: 6, long: 30 }), examples: [[fragmented, 1, true, 0]] },
   );
 }, 120_000);
 
@@ -130,7 +130,7 @@ it("chains, whose intermediates live in turn", async () => {
         await expectSame(f, { devices: 1, streams: count, options: {} }, seed);
       },
     ),
-    draws({ quick: 6, long: 60 }),
+    draws({ quick: 6, long: 30 }),
   );
 }, 120_000);
 
@@ -149,7 +149,7 @@ it("loops over the devices", async () => {
         if (await expectSame(build(devices), setting, seed)) shrunk++;
       },
     ),
-    draws({ quick: 8, long: 40 }),
+    draws({ quick: 8, long: 20 }),
   );
   expect(shrunk).toBeGreaterThan(runs({ quick: 0, long: 2 }));
 }, 120_000);

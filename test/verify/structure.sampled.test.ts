@@ -10,7 +10,7 @@ import { makeId } from "../../src/support/ids.ts";
 import { runs } from "../support/suite.ts";
 import { fuzzPrograms, startingPrograms as programs } from "./fuzz-programs.ts";
 
-const count = runs({ quick: 200, long: 4000 });
+const count = runs({ quick: 200, long: 2000 });
 
 it(`${count} mutants of fields are judged`, () => {
   for (const program of programs) {

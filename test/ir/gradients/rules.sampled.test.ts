@@ -48,7 +48,7 @@ import { differences, type DifferencesCase } from "./finite-differences.ts";
 const positive = (x: number): number => 0.6 + 0.2 * x;
 const negative = (x: number): number => -positive(x);
 
-function check(difference: DifferencesCase, settings = draws({ quick: 1, long: 30 })): void {
+function check(difference: DifferencesCase, settings = draws({ quick: 1, long: 15 })): void {
   fc.assert(
     fc.property(fc.integer(), (seed) => {
       const { analytic, numeric, tolerance } = differences(difference, seed);

@@ -9,7 +9,7 @@ import { devices, randomHosts } from "./random-hosts.ts";
 
 const [programs, steps] = [75, 14];
 
-describe.each([1, 2, 3])("seed %d", (seed) => {
+describe.each([1, 2])("seed %d", (seed) => {
   it("has one verdict for each model", async () => {
     const random = createRandom(seed);
     const counts = { braid: 0, nvfuser: 0, both: 0, neither: 0, shown: 0 };

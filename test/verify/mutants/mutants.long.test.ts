@@ -20,12 +20,12 @@ interface Size {
 }
 
 const sizes: readonly Size[] = [
-  { devices: 2, streams: 1, step: 40 },
-  { devices: 2, streams: 2, step: 41 },
-  { devices: 2, streams: 3, step: 43 },
-  { devices: 3, streams: 2, step: 211 },
-  { devices: 3, streams: 3, step: 223 },
-  { devices: 3, streams: 2, step: 227, model: memoryModels.nvfuser },
+  { devices: 2, streams: 1, step: 80 },
+  { devices: 2, streams: 2, step: 83 },
+  { devices: 2, streams: 3, step: 89 },
+  { devices: 3, streams: 2, step: 421 },
+  { devices: 3, streams: 3, step: 443 },
+  { devices: 3, streams: 2, step: 457, model: memoryModels.nvfuser },
 ];
 
 describe.each(sizes)("$devices devices and $streams streams", ({ devices, streams, step, model }) => {
