@@ -179,7 +179,8 @@ class Runner:
             fix = "call the plan once, as warm-up, before torch.cuda.graph"
             raise Refusal("plan-mismatch", self.folder, "a first call inside a capture", expected, fix)
         self.counts.captured += 1
-        entry = self._bound(addresses)
+        with self.session.without_trials(bool(self.own["gemms"])):
+            entry = self._bound(addresses)
         self._issue(entry.actions, stream)
         self.session.entries.release(entry)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
+from collections.abc import Iterator
 
 from .cuda.attentions import Attentions
 from .cuda.gemms import Gemms
@@ -77,6 +79,17 @@ class Session:
     @functools.cached_property
     def gemms(self) -> Gemms:
         return Gemms(self.gpu)
+
+    @contextlib.contextmanager
+    def without_trials(self, has_gemms: bool) -> Iterator[None]:
+        """Algorithms of GEMMs are not tried out meanwhile: nothing may run while PyTorch captures a graph."""
+        if has_gemms:
+            self.gemms.may_try = False
+        try:
+            yield
+        finally:
+            if has_gemms:
+                self.gemms.may_try = True
 
     @functools.cached_property
     def attentions(self) -> Attentions:

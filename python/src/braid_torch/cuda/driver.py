@@ -37,6 +37,8 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "cuIpcGetMemHandle": (ctypes.POINTER(IpcHandle), U64),
     "cuIpcOpenMemHandle_v2": (OUT64, IpcHandle, U32),
     "cuMemsetD8Async": (U64, U8, SIZE, U64),
+    "cuMemcpyHtoDAsync_v2": (U64, BYTES, SIZE, U64),
+    "cuMemcpyDtoHAsync_v2": (BYTES, U64, SIZE, U64),
     "cuMemcpyDtoDAsync_v2": (U64, U64, SIZE, U64),
     "cuMemcpy2DAsync_v2": (BYTES, U64),
     "cuStreamCreateWithPriority": (OUT64, U32, I32),

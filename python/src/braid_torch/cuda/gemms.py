@@ -1,4 +1,4 @@
-"""GEMMs by cuBLASLt, with the algorithm that Braid's own back end takes: the first of the library's heuristic."""
+"""GEMMs by cuBLASLt. They have the bits of the first algorithm that the library proposes, as in Braid's own back end."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from ..refusal import Refusal
 from . import driver as cu
+from .choose_gemm import ELEMENT_BYTES, Chooser, Place, Queue
 from .gpu import Gpu
 from .libraries import load
 
@@ -45,12 +46,13 @@ CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2
 CUBLASLT_ALGO_SIZE = 64
 CUBLASLT_HEURISTIC_RESULT_SIZE = 96
 
+MOST_ALGORITHMS = 8
+
 # As in Braid's back end: a smaller one would give other algorithms.
 WORKSPACE_BYTES = 64 << 20
 
 # cudaDataType of the elements, and of alpha and beta; the compute type: float is float32 throughout, never TF32.
 TYPES = {"double": (1, 1, 70), "float": (0, 0, 68), "half": (2, 0, 68), "bfloat16": (14, 0, 68)}
-ELEMENT_BYTES = {"double": 8, "float": 4, "half": 2, "bfloat16": 2}
 
 
 @functools.cache
@@ -59,6 +61,7 @@ def _library() -> Any:
     for name, types in PROTOTYPES.items():
         function = getattr(library, name)
         function.argtypes, function.restype = types, I32
+    library.cublasLtGetVersion.restype = SIZE
     for name in ("cublasLtGetStatusName", "cublasLtGetStatusString"):
         function = getattr(library, name)
         function.argtypes, function.restype = (I32,), ctypes.c_char_p
@@ -82,6 +85,9 @@ class Gemms:
         self._preference = self._out("cublasLtMatmulPreferenceCreate")
         self._prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, U64(WORKSPACE_BYTES))
         self._prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, cu.U32(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE))
+        self._chooser = Chooser(gpu, self._raw.cublasLtGetVersion(), WORKSPACE_BYTES)
+        # False while a graph of PyTorch is captured: nothing may run then.
+        self.may_try = True
         self._recipes: dict[str, Recipe | None] = {}
         self._descriptors: dict[str, int] = {}
         # What alpha and beta point to, in the accumulator's type.
@@ -95,8 +101,7 @@ class Gemms:
     ) -> list[Callable[[list[int]], None]] | None:
         """A call for each of the layout's offsets, to which streams are given; None if there is no algorithm."""
         size = ELEMENT_BYTES[layout["dtype"]]
-        one, zero = self._scalars["double" if layout["dtype"] == "double" else "float"]
-        beta = one if layout.get("accumulate") else zero
+        one, beta = self._factors(layout)
         descriptor = self._descriptor(layout, margin, bias)
         calls = []
         for offset in layout["offsets"]:
@@ -124,21 +129,46 @@ class Gemms:
         alignments = [min(256, address & -address) if address else 256 for address in addresses]
         key = json.dumps([layout, margin, alignments])
         if key not in self._recipes:
-            self._recipes[key] = self._make(layout, self._descriptor(layout, margin, bias), alignments)
+            self._recipes[key] = self._make(layout, margin, bias, alignments)
         return self._recipes[key]
 
-    def _make(self, layout: Json, descriptor: int, alignments: list[int]) -> Recipe | None:
+    def _make(self, layout: Json, margin: int, bias: int, alignments: list[int]) -> Recipe | None:
+        descriptor = self._descriptor(layout, margin, bias)
         matrices = [self._matrix(layout, layout[side]) for side in ("left", "right", "result")]
         left, right, result = matrices
         for attribute, value in zip(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENTS, (*alignments, alignments[2])):
             self._prefer(attribute, cu.U32(value))
-        found, returned = ctypes.create_string_buffer(CUBLASLT_HEURISTIC_RESULT_SIZE), I32()
-        arguments = (self._handle, descriptor, left, right, result, result, self._preference, 1, found)
+        found, returned = ctypes.create_string_buffer(MOST_ALGORITHMS * CUBLASLT_HEURISTIC_RESULT_SIZE), I32()
+        arguments = (self._handle, descriptor, left, right, result, result, self._preference, MOST_ALGORITHMS, found)
         status = self._raw.cublasLtMatmulAlgoGetHeuristic(*arguments, ctypes.byref(returned))
         if status or returned.value == 0:
             return None
-        algorithm = ctypes.create_string_buffer(found.raw[:CUBLASLT_ALGO_SIZE], CUBLASLT_ALGO_SIZE)
-        return Recipe(left, right, result, algorithm)
+        starts = [CUBLASLT_HEURISTIC_RESULT_SIZE * i for i in range(returned.value)]
+        algorithms = [found.raw[start : start + CUBLASLT_ALGO_SIZE] for start in starts]
+        recipe = Recipe(left, right, result, ctypes.create_string_buffer(algorithms[0], CUBLASLT_ALGO_SIZE))
+
+        def queue_of(place: Place) -> Queue:
+            trial = self._descriptor(layout, margin, place.bias) if layout["hasBias"] else descriptor
+
+            def queue(algorithm: int) -> int:
+                recipe.algorithm.raw = algorithms[algorithm]
+                one, beta = self._factors(layout)
+                head = (self._handle, trial, one, place.left, left, place.right, right, beta)
+                tail = (place.result, result, place.result, result, recipe.algorithm, place.workspace, WORKSPACE_BYTES)
+                status: int = self._raw.cublasLtMatmul(*head, *tail, place.stream)
+                return status
+
+            return queue
+
+        sm_count = self._sm_count(margin) if margin else 0
+        chosen = self._chooser.choose(layout, alignments, sm_count, algorithms, queue_of, self.may_try)
+        recipe.algorithm.raw = algorithms[chosen]
+        return recipe
+
+    def _factors(self, layout: Json) -> tuple[Any, Any]:
+        """Alpha and beta."""
+        one, zero = self._scalars["double" if layout["dtype"] == "double" else "float"]
+        return one, one if layout.get("accumulate") else zero
 
     def _matrix(self, layout: Json, matrix: Json) -> int:
         data = TYPES[layout["dtype"]][0]

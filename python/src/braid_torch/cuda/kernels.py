@@ -6,11 +6,10 @@ import ctypes
 import functools
 import hashlib
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 from . import driver as cu
+from .disk_cache import cache_file, read_cached, write_cached
 from .gpu import Gpu
 from .libraries import load
 
@@ -60,22 +59,12 @@ class Kernels:
         parts = [source, options, f"{major.value}.{minor.value}", self._gpu.driver_version]
         # As JSON.stringify writes it, so that the key is Braid's.
         text = json.dumps(parts, separators=(",", ":"), ensure_ascii=False)
-        file = _cache_folder() / f"{hashlib.sha256(text.encode()).hexdigest()}.cubin"
-        try:
-            known = file.read_bytes()
-            if known.startswith(ELF):
-                return known
-        except OSError:
-            pass
+        file = cache_file(f"{hashlib.sha256(text.encode()).hexdigest()}.cubin")
+        known = read_cached(file)
+        if known is not None and known.startswith(ELF):
+            return known
         image = self._compiled(source, options)
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            # Other ranks write the same file. A rename shows it whole or not at all.
-            unfinished = file.with_name(f"{file.name}.{os.getpid()}")
-            unfinished.write_bytes(image)
-            unfinished.rename(file)
-        except OSError:
-            pass
+        write_cached(file, image)
         return image
 
     def _compiled(self, source: str, options: tuple[str, ...]) -> bytes:
@@ -103,8 +92,3 @@ class Kernels:
         if status:
             name = _nvrtc().nvrtcGetErrorString(status).decode()
             raise cu.GpuError(self._gpu.rank, call, status, name, text)
-
-
-def _cache_folder() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "braid/kernels"

@@ -4,12 +4,12 @@
  * never fails a run.
  */
 import { createHash } from "node:crypto";
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import process from "node:process";
 import { fail } from "../../../diagnostics/diagnostic.ts";
 import { callFailed } from "../bindings/call-error.ts";
+import { readCached, writeCached } from "../disk-cache.ts";
 import { loadLibrary } from "../bindings/native-library.ts";
 import { NVRTC_ERROR_COMPILATION, NVRTC_SUCCESS, type NvrtcFunctions, nvrtcPrototypes } from "../bindings/nvrtc-api.ts";
 import { out } from "../gpu.ts";
@@ -67,7 +67,7 @@ export function createCompiler(target: CompilerTarget): Compiler {
         .update(JSON.stringify([source, options, version, target.driverVersion]))
         .digest("hex");
       const file = target.cacheFolder === null ? null : path.join(target.cacheFolder, `${key}.cubin`);
-      const known = file === null ? null : readCached(file);
+      const known = file === null ? null : cachedImage(file);
       if (known !== null) {
         counts.fromDisk++;
         return known;
@@ -121,24 +121,9 @@ function refused(rank: number, source: string, log: string): never {
   });
 }
 
-function readCached(file: string): Uint8Array | null {
-  try {
-    const bytes = readFileSync(file);
-    // An ELF file; anything else is an interrupted write.
-    return bytes.length > 4 && bytes.readUInt32BE(0) === 0x7f454c46 ? new Uint8Array(bytes) : null;
-  } catch {
-    return null;
-  }
-}
-
-function writeCached(file: string, image: Uint8Array): void {
-  try {
-    mkdirSync(path.dirname(file), { recursive: true });
-    // Other ranks write the same file. A rename shows it whole or not at all.
-    const unfinished = `${file}.${process.pid}`;
-    writeFileSync(unfinished, image);
-    renameSync(unfinished, file);
-  } catch {
-    // The run goes on without a cache.
-  }
+/** An ELF file; anything else is an interrupted write. */
+function cachedImage(file: string): Uint8Array | null {
+  const bytes = readCached(file);
+  const isElf = bytes !== null && bytes.length > 4 && new DataView(bytes.buffer).getUint32(0) === 0x7f454c46;
+  return isElf ? bytes : null;
 }

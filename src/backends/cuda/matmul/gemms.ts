@@ -11,7 +11,9 @@ import type { HostBlocks } from "../memory/host-blocks.ts";
 import { alignmentOf } from "../memory/device-memory.ts";
 import { createResources } from "../resources.ts";
 import { type GemmLayout, workspaceBytes } from "./gemm-layout.ts";
-import { createRecipes } from "./recipes.ts";
+import { createChooser } from "./choose-algorithm.ts";
+import { createRecipes, type GemmOperands, type Recipe } from "./recipes.ts";
+import type { TrialTools } from "./gemm-trial.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
 
 export interface GemmAddresses {
@@ -36,8 +38,13 @@ export interface Gemms extends Disposable {
   readonly prepare: (layout: GemmLayout, addresses: GemmAddresses, place: GemmPlace) => (() => void) | null;
 }
 
+export interface GemmTools extends Omit<TrialTools, "gpu"> {
+  /** Where chosen algorithms are kept; null for nowhere. */
+  readonly cacheFolder: string | null;
+}
+
 /** Loads the library. Throws `backend-unavailable`, `gpu-call-failed`. */
-export function createGemms(gpu: Gpu, blocks: HostBlocks): Gemms {
+export function createGemms(gpu: Gpu, blocks: HostBlocks, tools: GemmTools): Gemms {
   const { functions: raw } = loadLibrary("cublasLt", cublasLtPrototypes);
   const failed = (call: string, status: number): never =>
     callFailed({
@@ -52,7 +59,33 @@ export function createGemms(gpu: Gpu, blocks: HostBlocks): Gemms {
   const handle = out((value) => call.cublasLtCreate(value));
   resources.defer(() => call.cublasLtDestroy(handle));
   const scalars = scalarBlock(blocks);
-  const recipeOf = createRecipes(raw, call, handle, blocks, resources);
+  const choose = createChooser({ gpu, version: Number(raw.cublasLtGetVersion()), ...tools });
+  const queue = (
+    layout: GemmLayout,
+    recipe: Recipe,
+    { left, right, result, workspace, stream }: GemmOperands,
+  ): number => {
+    const { one, zero } = scalars(layout.dtype);
+    return raw.cublasLtMatmul(
+      handle,
+      recipe.descriptor,
+      one,
+      left,
+      recipe.left,
+      right,
+      recipe.right,
+      layout.accumulate === true ? one : zero,
+      result,
+      recipe.result,
+      result,
+      recipe.result,
+      recipe.algorithm,
+      workspace,
+      workspaceBytes,
+      stream,
+    );
+  };
+  const recipeOf = createRecipes({ raw, call, handle, blocks, resources, choose, queue });
 
   return {
     prepare: (layout, addresses, { stream, workspace, margin }) => {
@@ -67,27 +100,9 @@ export function createGemms(gpu: Gpu, blocks: HostBlocks): Gemms {
         const alignments = [left, right, c].map(alignmentOf);
         const recipe = recipeOf(layout, { bias: addresses.bias, alignments, smCount });
         if (recipe === null) return null;
-        const { one, zero } = scalars(layout.dtype);
-        const beta = layout.accumulate === true ? one : zero;
+        const operands = { left, right, result: c, workspace, stream };
         calls.push(() => {
-          const status = raw.cublasLtMatmul(
-            handle,
-            recipe.descriptor,
-            one,
-            left,
-            recipe.left,
-            right,
-            recipe.right,
-            beta,
-            c,
-            recipe.result,
-            c,
-            recipe.result,
-            recipe.algorithm,
-            workspace,
-            workspaceBytes,
-            stream,
-          );
+          const status = queue(layout, recipe, operands);
           if (status !== 0) failed("cublasLtMatmul", status);
         });
       }

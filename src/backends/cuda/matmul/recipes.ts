@@ -1,7 +1,7 @@
 /**
  * The arguments of cuBLASLt for a GEMM, except addresses: descriptors of the operation and the matrices, and an
- * algorithm. The library is queried once per shape, layout and alignment. half and bfloat16 accumulate in float32, also
- * across a split of k.
+ * algorithm. The library is queried once per shape, layout and alignment; choose-algorithm.ts picks among what it
+ * proposes. half and bfloat16 accumulate in float32, also across a split of k.
  */
 import type { Checked } from "../bindings/call-error.ts";
 import {
@@ -30,6 +30,8 @@ import type { Out } from "../bindings/driver-api.ts";
 import { out } from "../gpu.ts";
 import type { HostBlocks } from "../memory/host-blocks.ts";
 import type { Resources } from "../resources.ts";
+import { at } from "../../../support/invariant.ts";
+import type { ChooseAlgorithm } from "./choose-algorithm.ts";
 import { type FloatDType, type GemmLayout, type MatrixLayout, workspaceBytes } from "./gemm-layout.ts";
 
 interface TypeRow {
@@ -69,14 +71,32 @@ export interface RecipeOptions {
 /** Null if cuBLASLt has no algorithm. */
 export type Recipes = (layout: GemmLayout, options: RecipeOptions) => Recipe | null;
 
-/** `resources` owns what is created. The recipes throw `gpu-call-failed`. */
-export function createRecipes(
-  raw: CublasLtFunctions,
-  call: Checked<CublasLtFunctions>,
-  handle: number,
-  blocks: HostBlocks,
-  resources: Resources,
-): Recipes {
+/** Where a GEMM reads and writes. */
+export interface GemmOperands {
+  readonly left: number;
+  readonly right: number;
+  readonly result: number;
+  readonly workspace: number;
+  readonly stream: number;
+}
+
+export interface RecipeTools {
+  readonly raw: CublasLtFunctions;
+  readonly call: Checked<CublasLtFunctions>;
+  readonly handle: number;
+  readonly blocks: HostBlocks;
+  /** Owns what is created. */
+  readonly resources: Resources;
+  readonly choose: ChooseAlgorithm;
+  /** Queues a GEMM; returns the library's status. */
+  readonly queue: (layout: GemmLayout, recipe: Recipe, operands: GemmOperands) => number;
+}
+
+/** More proposals have not been faster. */
+const mostAlgorithms = 8;
+
+/** The recipes throw `gpu-call-failed`. */
+export function createRecipes({ raw, call, handle, blocks, resources, choose, queue }: RecipeTools): Recipes {
   const recipes = new Map<string, Recipe | null>();
   const preference = out((value) => call.cublasLtMatmulPreferenceCreate(value));
   resources.defer(() => call.cublasLtMatmulPreferenceDestroy(preference));
@@ -115,7 +135,7 @@ export function createRecipes(
 
   const makeRecipe = (layout: GemmLayout, options: RecipeOptions): Recipe | null => {
     const { dtype, batchCount } = layout;
-    const { alignments } = options;
+    const { alignments, smCount } = options;
     const descriptor = makeDescriptor(layout, options);
     const left = makeLayout(dtype, layout.left, batchCount);
     const right = makeLayout(dtype, layout.right, batchCount);
@@ -125,7 +145,7 @@ export function createRecipes(
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, uint32(ofRight));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32(ofResult));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, uint32(ofResult));
-    const found = new Uint8Array(CUBLASLT_HEURISTIC_RESULT_SIZE);
+    const found = new Uint8Array(mostAlgorithms * CUBLASLT_HEURISTIC_RESULT_SIZE);
     const returned: Out = [0];
     const status = raw.cublasLtMatmulAlgoGetHeuristic(
       handle,
@@ -135,14 +155,33 @@ export function createRecipes(
       result,
       result,
       preference,
-      1,
+      mostAlgorithms,
       found,
       returned,
     );
     if (status !== 0 || returned[0] === 0) return null;
+    const algorithms = Array.from({ length: returned[0] }, (_, i) => {
+      const start = i * CUBLASLT_HEURISTIC_RESULT_SIZE;
+      return found.slice(start, start + CUBLASLT_ALGO_SIZE);
+    });
     const { address, view } = blocks.take(CUBLASLT_ALGO_SIZE);
-    for (let i = 0; i < CUBLASLT_ALGO_SIZE; i++) view.setUint8(i, found[i] ?? 0);
-    return { descriptor, left, right, result, algorithm: address };
+    const recipe: Recipe = { descriptor, left, right, result, algorithm: address };
+    const take = (algorithm: number): void => at(algorithms, algorithm).forEach((byte, i) => view.setUint8(i, byte));
+    const chosen = choose({
+      layout,
+      alignments,
+      smCount,
+      algorithms,
+      queueOf: ({ bias, ...operands }) => {
+        const trial = layout.hasBias ? { ...recipe, descriptor: makeDescriptor(layout, { ...options, bias }) } : recipe;
+        return (algorithm) => {
+          take(algorithm);
+          return queue(layout, trial, operands);
+        };
+      },
+    });
+    take(chosen);
+    return recipe;
   };
 
   return (layout, options) => {

@@ -1,0 +1,130 @@
+/**
+ * A trial of cuBLASLt's algorithms for one GEMM, on operands of its sizes with random elements. It takes memory of the
+ * GPU while it lasts; where there is too little, there is none.
+ */
+import { type DType, dtypes } from "../../../numerics/dtype.ts";
+import { floatToBFloat16, floatToHalf } from "../../../numerics/convert.ts";
+import { createRandom } from "../../../support/random.ts";
+import type { Out } from "../bindings/driver-api.ts";
+import type { Gpu } from "../gpu.ts";
+import { streamIsIdle } from "../run/stuck/wait.ts";
+import type { Staging } from "../memory/staging.ts";
+import type { Trial } from "./fastest-algorithm.ts";
+import { type FloatDType, type GemmLayout, type MatrixLayout, workspaceBytes } from "./gemm-layout.ts";
+
+/** Where a trial's GEMM reads and writes. */
+export interface TrialPlace {
+  readonly left: number;
+  readonly right: number;
+  readonly result: number;
+  /** As many elements as the result. */
+  readonly bias: number;
+  readonly workspace: number;
+  readonly stream: number;
+}
+
+export interface TrialTools {
+  readonly gpu: Gpu;
+  readonly staging: Staging;
+  /** A stream that nothing else uses meanwhile. */
+  readonly stream: number;
+}
+
+/** Elements of the pattern that operands repeat; odd, so that rows differ. */
+const patternElements = 2 ** 18 + 3;
+/** Of a larger result, slices of this many bytes in all are compared. */
+const mostCompared = 32 * 2 ** 20;
+const slices = 32;
+
+/**
+ * What `use` makes of the trial; null if there is too little memory. `queueOf` makes the function that queues a GEMM by
+ * the algorithm of a number and returns the library's status.
+ */
+export function withTrial<T>(
+  { gpu, staging, stream }: TrialTools,
+  layout: GemmLayout,
+  count: number,
+  queueOf: (place: TrialPlace) => (algorithm: number) => number,
+  use: (trial: Trial) => T,
+): T | null {
+  const { bytes: elementBytes } = dtypes[layout.dtype];
+  const bytesOf = (matrix: MatrixLayout): number => elementBytes * elementsOf(matrix, layout.batchCount);
+  const sizes = [layout.left, layout.right, layout.result, layout.result].map(bytesOf);
+  const addresses: number[] = [];
+  try {
+    for (const bytes of [...sizes, workspaceBytes]) {
+      const address: Out = [0];
+      if (gpu.raw.cuMemAlloc_v2(address, bytes) !== 0) return null;
+      addresses.push(address[0]);
+    }
+    const [left = 0, right = 0, result = 0, bias = 0, workspace = 0] = addresses;
+    const [leftBytes = 0, rightBytes = 0, resultBytes = 0] = sizes;
+    const pattern = patternOf(layout.dtype);
+    const fill = (address: number, bytes: number): void => {
+      let filled = Math.min(bytes, pattern.length);
+      staging.upload(address, pattern.subarray(0, filled));
+      while (filled < bytes) {
+        const more = Math.min(filled, bytes - filled);
+        gpu.call.cuMemcpyDtoDAsync_v2(address + filled, address, more, stream);
+        filled += more;
+      }
+    };
+    const finish = (): void => {
+      while (!streamIsIdle(gpu, stream));
+    };
+    fill(left, leftBytes);
+    fill(right, rightBytes);
+    fill(bias, resultBytes);
+    const queue = queueOf({ left, right, result, bias, workspace, stream });
+    return use({
+      count,
+      resultOf: (algorithm) => {
+        fill(result, resultBytes);
+        if (queue(algorithm) !== 0) return null;
+        finish();
+        return sampled(resultBytes, (offset, bytes) => staging.download(result + offset, bytes));
+      },
+      time: (algorithm, runs) => {
+        const start = performance.now();
+        for (let run = 0; run < runs; run++) queue(algorithm);
+        finish();
+        return performance.now() - start;
+      },
+    });
+  } finally {
+    for (const address of addresses) gpu.raw.cuMemFree_v2(address);
+  }
+}
+
+function elementsOf({ rows, columns, leading, batchStride }: MatrixLayout, batchCount: number): number {
+  return (batchCount - 1) * batchStride + (columns - 1) * leading + rows;
+}
+
+/** All bytes, or slices at equal distances. */
+function sampled(total: number, download: (offset: number, bytes: Uint8Array) => void): Uint8Array {
+  if (total <= mostCompared) {
+    const all = new Uint8Array(total);
+    download(0, all);
+    return all;
+  }
+  const bytes = new Uint8Array(mostCompared);
+  const slice = mostCompared / slices;
+  for (let i = 0; i < slices; i++) {
+    download(Math.floor(((total - slice) * i) / (slices - 1)), bytes.subarray(i * slice, (i + 1) * slice));
+  }
+  return bytes;
+}
+
+/** Elements between -1 and 1. */
+function patternOf(dtype: FloatDType): Uint8Array {
+  const random = createRandom(1);
+  const values = Float64Array.from({ length: patternElements }, () => 2 * random.float() - 1);
+  const words: { readonly [D in FloatDType & DType]: () => ArrayBufferView } = {
+    double: () => values,
+    float: () => Float32Array.from(values),
+    half: () => Uint16Array.from(values, floatToHalf),
+    bfloat16: () => Uint16Array.from(values, floatToBFloat16),
+  };
+  const { buffer, byteLength } = words[dtype]();
+  return new Uint8Array(buffer, 0, byteLength);
+}
