@@ -38,10 +38,10 @@ describe.skipIf(openMpi === undefined || missing !== "")(`processes that differ$
 
   it("of which one is slow have the bits of one process", async () => {
     if (openMpi === undefined) throw new Error("no launcher");
-    const pipeline = [example, "--devices", "4", "--repeat", "100", "--json"];
+    const pipeline = [example, "--devices", "4", "--repeat", "40", "--json"];
     const run = underMpi(openMpi, 2, [...pipeline, "--on", "mpi"]);
     const [slow = 0] = await processesOf([...pipeline, "--on", "mpi"], 2);
-    for (let pause = 0; pause < 20 && existsSync(`/proc/${slow}`); pause++) {
+    for (let pause = 0; pause < 12 && existsSync(`/proc/${slow}`); pause++) {
       for (const signal of ["SIGSTOP", "SIGCONT"] as const) {
         if (existsSync(`/proc/${slow}`)) process.kill(slow, signal);
         await sleep(50);

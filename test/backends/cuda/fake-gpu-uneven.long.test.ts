@@ -24,7 +24,7 @@ describe.skipIf(obstacle !== null)("ranks on fake GPUs", () => {
     const { statuses, printed } = await runRanks(fakes, 3, "uneven-rank.ts");
     const lines = printed.trim().split("\n");
     expect(lines.filter((line) => !line.endsWith(": ok"))).toEqual([]);
-    expect(lines).toHaveLength(Object.keys(unevenFusions).length * 4 * 3);
+    expect(lines).toHaveLength((Object.keys(unevenFusions).length * 4 * 3) / 2);
     expect(statuses).toEqual([0, 0, 0]);
     expect(readFileSync(path.join(fakes.folder, "calls"), "utf8")).toContain("cuGraphLaunch");
   }, 300_000);
