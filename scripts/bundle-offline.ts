@@ -36,7 +36,6 @@ const copied = [
   "profiles",
   "src",
   "examples",
-  "profiles",
   "scripts/gpu",
   "test/conformance",
   "test/gpu",
@@ -117,9 +116,9 @@ function copy(name: string): void {
   cpSync(from, path.join(target, name), { recursive: true, dereference: true, filter: isNeeded });
 }
 
-/** Leaves out the playground, declarations and build records, which only compilers use, and tests. */
+/** Leaves out the playground and the site, declarations and build records, which only compilers use, and tests. */
 function isNeeded(file: string): boolean {
-  if (file === path.join(root, "dist/playground")) return false;
+  if (["dist/playground", "dist/site", "dist/site-pages"].some((name) => file === path.join(root, name))) return false;
   return !/(\.tsbuildinfo|\.test\.ts|\.d\.(ts|mts|cts)(\.map)?)$/.test(file);
 }
 

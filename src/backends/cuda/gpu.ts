@@ -117,7 +117,7 @@ function tooFewGpus(rank: number, ordinal: number, count: number): never {
     place: { kind: "option", text: "--on cuda --devices" },
     found: `${count} GPUs; rank ${rank} needs GPU ${ordinal}`,
     expected: `at least ${ordinal + 1}`,
-    help: "use fewer devices, or check CUDA_VISIBLE_DEVICES",
+    help: "use fewer devices, or let each rank see all GPUs of its host: CUDA_VISIBLE_DEVICES, srun --gpus-per-node",
   });
 }
 
