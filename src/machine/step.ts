@@ -2,12 +2,12 @@
  * The operational semantics of a Program: the next step of a queue, given what has completed. Every back end that runs
  * streams itself calls this. docs/commands.md defines the same rules in words.
  */
-import type { Command, Copy, Launch } from "../commands/command.ts";
-import { at } from "../support/invariant.ts";
+import type { Command } from "../commands/command.ts";
+import { at, invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { arrive } from "./transfers/arrival.ts";
 import { arriveEagerly } from "./transfers/eager-arrival.ts";
-import { type Execution, hasArrived, isComplete, runNumber, type Synchronisation } from "./execution.ts";
+import { type Execution, hasArrived, isComplete, type Progress, runNumber, type Synchronisation } from "./execution.ts";
 import { slotOverrun } from "./run-errors.ts";
 import { commandAt, eventNumber, participantNumber } from "./tables.ts";
 
@@ -22,13 +22,36 @@ export type StepResult = "end" | "blocked" | "progress";
  * and errors of the back end; the state must then be reset.
  */
 export function step<Saved>(execution: Execution<Saved>, queue: number): StepResult {
-  const { tables, state, observer } = execution;
-  const { rank, commands } = at(tables.queues, queue);
-  const cursorWord = tables.layout.cursors + queue;
-  const cursor = Atomics.load(state, cursorWord);
-  if (cursor === commands.length) return "end";
-  const index = at(commands, cursor);
+  const result = stepSynchronisation(execution, queue);
+  return result === "data" ? stepData(execution, queue) : result;
+}
+
+/**
+ * As `step`, for a thread that has no time to move data: "data" if the next command is a launch, a copy or a transfer,
+ * and nothing has changed.
+ */
+export function stepSynchronisation(synchronisation: Synchronisation, queue: number): StepResult | "data" {
+  const { tables, observer } = synchronisation;
+  const index = nextOf(synchronisation, queue);
+  if (index === null) return "end";
+  const { rank } = at(tables.queues, queue);
   const command = commandAt(tables, rank, index);
+  if (movesData(command)) return "data";
+  if (!mayRun(synchronisation, rank, command)) return "blocked";
+  observer?.start(rank, index);
+  synchronise(synchronisation, rank, index, command);
+  finish(synchronisation, queue, index);
+  return "progress";
+}
+
+/** The step of a queue whose next command moves data. */
+function stepData<Saved>(execution: Execution<Saved>, queue: number): StepResult {
+  const { tables, observer, compute, sharing } = execution;
+  const { rank } = at(tables.queues, queue);
+  const index = nextOf(execution, queue);
+  invariant(index !== null, "a queue with data to move is not at its end", { queue });
+  const command = commandAt(tables, rank, index);
+  invariant(movesData(command), "the command moves data", command);
   if (command.kind === "transfer") {
     const participant = participantNumber(tables, rank, index);
     if (!hasArrived(execution, participant)) {
@@ -37,37 +60,33 @@ export function step<Saved>(execution: Execution<Saved>, queue: number): StepRes
     }
     if (!isComplete(execution, participant)) return "blocked";
   } else {
-    if (!mayRun(execution, rank, command)) return "blocked";
     observer?.start(rank, index);
-    run(execution, rank, index, command);
+    if (sharing?.command(rank, index) !== true) {
+      if (command.kind === "launch") compute.launch(rank, command);
+      else compute.copy({ view: command.source, saved: null }, command.destination);
+    }
   }
-  observer?.end(rank, index);
-  Atomics.store(state, cursorWord, cursor + 1);
+  finish(execution, queue, index);
   return "progress";
 }
 
-/**
- * As `step`, for a thread that has no time to move data: "data" if the next command is a launch, a copy or a transfer,
- * and nothing has changed.
- */
-export function stepSynchronisation(synchronisation: Synchronisation, queue: number): StepResult | "data" {
-  const { tables, state, observer } = synchronisation;
-  const { rank, commands } = at(tables.queues, queue);
-  const cursorWord = tables.layout.cursors + queue;
-  const cursor = Atomics.load(state, cursorWord);
-  if (cursor === commands.length) return "end";
-  const index = at(commands, cursor);
-  const command = commandAt(tables, rank, index);
-  if (command.kind === "transfer" || command.kind === "launch" || command.kind === "copy") return "data";
-  if (!mayRun(synchronisation, rank, command)) return "blocked";
-  observer?.start(rank, index);
-  synchronise(synchronisation, rank, index, command);
-  observer?.end(rank, index);
-  Atomics.store(state, cursorWord, cursor + 1);
-  return "progress";
+/** The position of the queue's next command in the rank's list; null at the end. */
+function nextOf({ tables, state }: Progress, queue: number): number | null {
+  return at(tables.queues, queue).commands[Atomics.load(state, tables.layout.cursors + queue)] ?? null;
 }
 
-type Local = Exclude<Command, { readonly kind: "transfer" }>;
+/** Ends a queue's command, so that the queue may take the next one. */
+function finish({ tables, state, observer }: Synchronisation, queue: number, index: number): void {
+  observer?.end(at(tables.queues, queue).rank, index);
+  Atomics.add(state, tables.layout.cursors + queue, 1);
+}
+
+type Data = Extract<Command, { readonly kind: "transfer" | "launch" | "copy" }>;
+type Local = Exclude<Command, Data>;
+
+function movesData(command: Command): command is Data {
+  return command.kind === "transfer" || command.kind === "launch" || command.kind === "copy";
+}
 
 /** Whether the command's waits are satisfied. A wait for a signal takes the signal. */
 function mayRun({ tables, state }: Synchronisation, rank: number, command: Local): boolean {
@@ -76,8 +95,6 @@ function mayRun({ tables, state }: Synchronisation, rank: number, command: Local
       return Atomics.load(state, tables.layout.events + eventNumber(tables, rank, command.event)) === runNumber(state);
     case "waitSignal":
       return Atomics.compareExchange(state, tables.layout.slots + command.slot, 1, 0) === 1;
-    case "launch":
-    case "copy":
     case "recordEvent":
     case "signal":
     case "alloc":
@@ -88,20 +105,7 @@ function mayRun({ tables, state }: Synchronisation, rank: number, command: Local
   }
 }
 
-function run<Saved>(execution: Execution<Saved>, rank: number, index: number, command: Local): void {
-  const { compute, sharing } = execution;
-  if (command.kind !== "launch" && command.kind !== "copy") return synchronise(execution, rank, index, command);
-  if (sharing?.command(rank, index) ?? false) return;
-  if (command.kind === "launch") compute.launch(rank, command);
-  else compute.copy({ view: command.source, saved: null }, command.destination);
-}
-
-function synchronise(
-  { tables, state, wake }: Synchronisation,
-  rank: number,
-  index: number,
-  command: Exclude<Local, Launch | Copy>,
-): void {
+function synchronise({ tables, state, wake }: Synchronisation, rank: number, index: number, command: Local): void {
   switch (command.kind) {
     case "recordEvent": {
       const event = eventNumber(tables, rank, command.event);
