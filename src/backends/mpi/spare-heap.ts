@@ -8,7 +8,7 @@ import type * as Koffi from "koffi";
 
 const bytes = 64 * 2 ** 10;
 
-/** Call it before an MPI library is loaded: where there is no room, UCX must not test, and reads so when it is loaded. */
+/** Call it before an MPI library is loaded. Where there is no room, it turns UCX's test off, by a variable read then. */
 export function spareHeap(koffi: typeof Koffi): void {
   if (process.platform !== "linux") return;
   const sbrk: (increment: number) => number = koffi.load(null).func("intptr_t sbrk(intptr_t increment)");
