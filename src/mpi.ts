@@ -13,6 +13,7 @@ import type { Backend } from "./backends/backend.ts";
 import { createFlightRecorder } from "./backends/flight/flight-recorder.ts";
 import { createMpiBackend, processesOf, ranksHeld } from "./backends/mpi/mpi-backend.ts";
 import { startMpi } from "./backends/mpi/start-mpi.ts";
+import { slurmTasksHere } from "./support/slurm-tasks.ts";
 
 export interface JoinMpiOptions {
   /** Processes on this host, which share its cores; by default as many as the launcher says, or one. */
@@ -54,8 +55,7 @@ export function joinMpi({ processesHere = launchedHere() }: JoinMpiOptions = {})
 const environment = process.env;
 
 function launchedHere(): number {
-  const said = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"].map(
-    (name) => environment[name],
-  );
-  return Math.max(1, Number(said.find((each) => each !== undefined && Number(each) > 0) ?? 1));
+  const { OMPI_COMM_WORLD_LOCAL_SIZE: openMpi, MPI_LOCALNRANKS: mpich } = environment;
+  const said = [openMpi, mpich, slurmTasksHere(environment)].map(Number);
+  return said.find((each) => each > 0) ?? 1;
 }

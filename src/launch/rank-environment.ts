@@ -1,10 +1,11 @@
 /**
  * Reads this process's rank from its launcher's environment variables: Braid itself and torchrun (RANK, WORLD_SIZE,
- * LOCAL_RANK, MASTER_ADDR, MASTER_PORT), Open MPI's mpirun (OMPI_COMM_WORLD_*), Slurm's srun (SLURM_*). The first
+ * LOCAL_RANK, MASTER_ADDR, MASTER_PORT), Open MPI's mpirun (OMPI_COMM_WORLD_*), Slurm's srun (SLURM_STEP_*). The first
  * launcher found counts. Two launchers that describe the same world differently are an error, because one of them is a
  * leftover.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
+import { slurmTasks, slurmTasksHere } from "../support/slurm-tasks.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -52,16 +53,17 @@ const launchers: readonly Names[] = [
   {
     launcher: "srun",
     rank: "SLURM_PROCID",
-    worldSize: "SLURM_NTASKS",
+    worldSize: "SLURM_STEP_NUM_TASKS",
     localRank: "SLURM_LOCALID",
-    localWorldSize: "SLURM_TASKS_PER_NODE",
+    localWorldSize: slurmTasks,
     job: ["SLURM_JOB_ID", "SLURM_STEP_ID"],
   },
 ];
 
 /**
- * Null for a process without a launcher. A batch script of Slurm has SLURM_PROCID too, so a Slurm world of one task
- * counts as none. Throws `launcher-environment`.
+ * Null for a process without a launcher. A batch script of Slurm has SLURM_PROCID too, but the variables of a step only
+ * if srun started it. A step of one task counts as no launcher, because it may be a shell, or torchrun's. Throws
+ * `launcher-environment`.
  */
 export function rankEnvironment(env: Environment): RankEnvironment | null {
   const speaking = launchers.filter((names) => env[names.rank] !== undefined && env[names.worldSize] !== undefined);
@@ -102,10 +104,9 @@ export function rankEnvironment(env: Environment): RankEnvironment | null {
   };
 }
 
-/** SLURM_TASKS_PER_NODE is a list such as `4(x2),3`; its first number applies, assuming equal hosts. */
 function number(env: Environment, name: string, least: number, most = Number.MAX_SAFE_INTEGER): number {
   const text = env[name] ?? "";
-  const digits = name === "SLURM_TASKS_PER_NODE" ? text.replace(/[(,].*$/, "") : text;
+  const digits = name === slurmTasks ? slurmTasksHere(env) : text;
   const value = /^\d{1,9}$/.test(digits) ? Number(digits) : Number.NaN;
   if (!(value >= least)) incomplete(`${name}=${text}`, `${name} as a whole number of at least ${least}`);
   if (value > most) incomplete(`${name}=${text}`, `${name} as a whole number of at most ${most}`);

@@ -8,9 +8,9 @@ import { type Ended, jobName, mpirun, rank, torchrun } from "./rank-under.ts";
 
 const srun = (job: string, own: number, size: number): Record<string, string> => ({
   SLURM_PROCID: String(own),
-  SLURM_NTASKS: String(size),
+  SLURM_STEP_NUM_TASKS: String(size),
   SLURM_LOCALID: String(own),
-  SLURM_TASKS_PER_NODE: String(size),
+  SLURM_STEP_TASKS_PER_NODE: String(size),
   SLURM_JOB_ID: job,
   SLURM_STEP_ID: "0",
 });

@@ -20,9 +20,9 @@ const mpirun: Environment = {
 };
 const srun: Environment = {
   SLURM_PROCID: "2",
-  SLURM_NTASKS: "4",
+  SLURM_STEP_NUM_TASKS: "4",
   SLURM_LOCALID: "2",
-  SLURM_TASKS_PER_NODE: "4(x1)",
+  SLURM_STEP_TASKS_PER_NODE: "4(x1)",
   SLURM_JOB_ID: "77",
   SLURM_STEP_ID: "0",
 };
@@ -30,7 +30,9 @@ const srun: Environment = {
 describe("rankEnvironment", () => {
   it("is null where no launcher speaks", () => {
     expect(rankEnvironment({})).toBeNull();
-    expect(rankEnvironment({ SLURM_PROCID: "0", SLURM_NTASKS: "1", SLURM_JOB_ID: "77" })).toBeNull();
+    expect(rankEnvironment({ SLURM_PROCID: "0", SLURM_STEP_NUM_TASKS: "1", SLURM_JOB_ID: "77" })).toBeNull();
+    const batchScript = { SLURM_PROCID: "0", SLURM_NTASKS: "4", SLURM_TASKS_PER_NODE: "3,1", SLURM_JOB_ID: "77" };
+    expect(rankEnvironment(batchScript)).toBeNull();
     expect(rankEnvironment({ MASTER_ADDR: "host" })).toBeNull();
   });
 
@@ -55,6 +57,16 @@ describe("rankEnvironment", () => {
     expect(rankEnvironment(srun)).toMatchObject({ launcher: "srun", rank: 2, worldSize: 4, localWorldSize: 4 });
   });
 
+  it.each([
+    ["4", "0", 4],
+    ["3,1", "1", 1],
+    ["2(x2),5", "1", 2],
+    ["2(x2),5", "2", 5],
+  ])("finds in %s the tasks of host %s of Slurm", (list, node, found) => {
+    const env = { ...srun, SLURM_STEP_NUM_TASKS: "9", SLURM_STEP_TASKS_PER_NODE: list, SLURM_NODEID: node };
+    expect(rankEnvironment(env)).toMatchObject({ localWorldSize: found });
+  });
+
   it("believes torchrun inside a job of Slurm", () => {
     expect(rankEnvironment({ ...srun, ...torchrun })).toMatchObject({ launcher: "torchrun", rank: 3, worldSize: 8 });
   });
@@ -65,6 +77,7 @@ describe("rankEnvironment", () => {
     ["a rank beyond the world", { ...torchrun, RANK: "8" }, "RANK=8, WORLD_SIZE=8"],
     ["a rank that is no number", { ...torchrun, RANK: "two" }, "RANK=two"],
     ["an empty world", { ...torchrun, WORLD_SIZE: "0" }, "WORLD_SIZE=0"],
+    ["a host that Slurm's list lacks", { ...srun, SLURM_NODEID: "4" }, "SLURM_STEP_TASKS_PER_NODE=4(x1)"],
     ["a port that is no number", { ...torchrun, MASTER_PORT: "-1" }, "MASTER_PORT=-1"],
     [
       "two launchers that differ",

@@ -35,9 +35,9 @@ const launchers: Readonly<Record<string, (own: string, local: string) => Readonl
   }),
   srun: (own, local) => ({
     SLURM_PROCID: own,
-    SLURM_NTASKS: "4",
+    SLURM_STEP_NUM_TASKS: "4",
     SLURM_LOCALID: local,
-    SLURM_TASKS_PER_NODE: "2(x2)",
+    SLURM_STEP_TASKS_PER_NODE: "2(x2)",
     SLURM_JOB_ID: String(process.pid),
     SLURM_STEP_ID: "0",
     SLURM_STEP_NODELIST: "localhost,other[1-3]",

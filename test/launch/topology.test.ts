@@ -82,9 +82,9 @@ const mpirun = {
 };
 const srun = {
   SLURM_PROCID: "2",
-  SLURM_NTASKS: "4",
+  SLURM_STEP_NUM_TASKS: "4",
   SLURM_LOCALID: "0",
-  SLURM_TASKS_PER_NODE: "2(x2)",
+  SLURM_STEP_TASKS_PER_NODE: "2(x2)",
   SLURM_JOB_ID: "77",
   SLURM_STEP_ID: "1",
   SLURM_STEP_NODELIST: "gpu[07-08]",

@@ -54,3 +54,15 @@ describe.each(launchers)("braid run --on mpi by $abi", (launcher) => {
     60_000,
   );
 });
+
+const missing = launchers.every(({ obstacle }) => obstacle !== "") ? ", skipped because there is no MPI library" : "";
+
+it.skipIf(missing !== "")(
+  `a process whose MPI_Finalize does not return is ended by the system${missing}`,
+  async () => {
+    const script = await nodeScript("test/mpi/finalize-rank.ts");
+    const ended = promisify(execFile)(process.execPath, [script], { killSignal: "SIGKILL", timeout: 20_000 });
+    await expect(ended).rejects.toMatchObject({ signal: "SIGALRM", stdout: "entered\n" });
+  },
+  30_000,
+);

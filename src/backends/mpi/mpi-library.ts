@@ -18,6 +18,8 @@ export interface MpiLibrary {
   readonly byte: number;
   /** The library's name and version, as it states them. */
   readonly version: string;
+  /** alarm of unistd.h: the system ends the process after so many seconds, also in a call that does not return. */
+  readonly alarm: (seconds: number) => number;
 }
 
 /** Folders where distributions that allow several MPI libraries side by side put them. */
@@ -81,6 +83,7 @@ function bind(koffi: typeof Koffi, handle: ReturnType<typeof Koffi.load>, file: 
     world: constant(abi.world),
     byte: constant(abi.byte),
     version: versionOf(functions),
+    alarm: process.func("unsigned int alarm(unsigned int seconds)"),
   };
 }
 

@@ -25,15 +25,22 @@ export interface MpiMessages {
   readonly receive: (bytes: SharedBytes, peer: number, tag: number) => MessageNumber;
   /** Lets MPI progress. The messages that have completed since the last call, in no particular order. */
   readonly completed: () => readonly MessageNumber[];
-  /** Leaves MPI. All ranks call it, with no message under way. */
+  /**
+   * Leaves MPI. All ranks call it, with no message under way. If MPI_Finalize does not return, as with MPICH 4.0 over
+   * TCP, the process ends by SIGALRM.
+   */
   readonly close: () => void;
 }
 
 /** MPI_THREAD_MULTIPLE. */
 const wantedLevel = 3;
 
+/** Seconds for MPI_Finalize. */
+const mostFinalizing = 30;
+
 /** Once per process: MPI cannot be entered twice. */
-export function enterMpi({ abi, functions, world, byte }: MpiLibrary): MpiMessages {
+export function enterMpi(library: MpiLibrary, finalizing = mostFinalizing): MpiMessages {
+  const { abi, functions, world, byte } = library;
   const provided: [number] = [0];
   check("MPI_Init_thread", functions.MPI_Init_thread(0, 0, wantedLevel, provided));
   const rank: [number] = [0];
@@ -78,7 +85,9 @@ export function enterMpi({ abi, functions, world, byte }: MpiLibrary): MpiMessag
     close: () => {
       const left = buffers.filter((each) => each !== null).length;
       invariant(left === 0, "no message is under way when MPI ends", { left });
+      library.alarm(finalizing);
       check("MPI_Finalize", functions.MPI_Finalize());
+      library.alarm(0);
     },
   };
 }

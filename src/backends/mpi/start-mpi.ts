@@ -1,6 +1,7 @@
 /** Enters MPI with the library that the process's launcher belongs to. */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { mpiAbis } from "./abi.ts";
+import { launcherOf, requireLauncher } from "./launcher-of.ts";
 import { findMpiLibrary, mpiFolders, type MpiLibrary } from "./mpi-library.ts";
 import { enterMpi, type MpiMessages } from "./mpi-messages.ts";
 
@@ -13,10 +14,12 @@ export interface StartedMpi {
 
 /**
  * Once per process. Without a launcher the process is a world of its own. Throws `backend-unavailable` if there is no
- * such library, and if it does not allow other threads in the process.
+ * such library, and if it does not allow other threads in the process; `launcher-environment` if the library would not
+ * reach the launcher.
  */
 export function startMpi(environment: Environment): StartedMpi {
-  const wanted = launcherAbi(environment);
+  requireLauncher(environment);
+  const wanted = launcherOf(environment)?.abi ?? null;
   const abis = mpiAbis.filter(({ name }) => wanted === null || name === wanted);
   for (const abi of abis) {
     const library = findMpiLibrary(abi);
@@ -34,14 +37,6 @@ export function startMpi(environment: Environment): StartedMpi {
     expected: wanted === null ? "an MPI library" : `the library of the launcher, which is that of ${wanted}`,
     help: "install it, or name its folder in LD_LIBRARY_PATH; `braid doctor` shows what this machine has",
   });
-}
-
-/** By the variables that launchers set; null for none. */
-function launcherAbi(environment: Environment): string | null {
-  if (environment["OMPI_COMM_WORLD_RANK"] !== undefined) return "Open MPI";
-  if (environment["PMIX_RANK"] !== undefined) return "Open MPI";
-  if (environment["PMI_RANK"] !== undefined || environment["PMI_FD"] !== undefined) return "MPICH";
-  return null;
 }
 
 function noThreads({ version, file }: MpiLibrary): never {

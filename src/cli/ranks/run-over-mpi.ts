@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import { mpiWorld } from "../../launch/mpi-world.ts";
 import { exchangeClaims, hostClaim, topologyOf } from "../../launch/topology.ts";
+import { launchedRank } from "../../backends/mpi/launcher-of.ts";
 import { startMpi, type StartedMpi } from "../../backends/mpi/start-mpi.ts";
 import type { Connection, World } from "../../launch/world.ts";
 import type { ExitStatus } from "../exit-status.ts";
@@ -28,7 +29,7 @@ export async function runOverMpi(
   flightDir: string | undefined,
   work: (place: MpiPlace, flight: FlightRecorder) => Promise<ExitStatus>,
 ): Promise<ExitStatus> {
-  const started = startMpi(processEnvironment);
+  const started = await startedMpi();
   const where = { kind: "here", devices: started.messages.size } as const;
   return withFlight(where, flightDir, async (flight) => {
     const unplaced = mpiWorld(started.messages, exchangeTimeout);
@@ -44,6 +45,18 @@ export async function runOverMpi(
       return givenUp(error, unplaced);
     }
   });
+}
+
+/** All processes fail alike. The first one says why, before the launcher ends it for the end of another. */
+async function startedMpi(): Promise<StartedMpi> {
+  try {
+    return startMpi(processEnvironment);
+  } catch (error) {
+    if (launchedRank(processEnvironment) === 0) throw error;
+    await sleep(lingerMilliseconds);
+    // oxlint-disable-next-line unicorn/no-process-exit -- without a message
+    process.exit(statusOfFailure(error));
+  }
 }
 
 /** MPI cannot be left while messages are under way, so the process ends without. */

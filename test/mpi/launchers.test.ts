@@ -1,0 +1,70 @@
+/** What `braid run --on mpi` says if the MPI library could not reach its launcher: one message, by the first process. */
+import { execFile, type ExecFileException } from "node:child_process";
+import path from "node:path";
+import process from "node:process";
+import { describe, expect, it } from "vitest";
+import { launchers, rootVariables } from "./under-mpi.ts";
+
+const main = path.resolve(import.meta.dirname, "../../dist/cli/main.js");
+const run = [main, "run", "examples/allgather-matmul.ts", "--devices", "2", "--on", "mpi"];
+/** Starts the command as npx does: by Node, which closes for it the descriptors that it inherited. */
+const byNode = [
+  "--eval",
+  "const [, file, ...args] = process.argv; " +
+    "const child = require('node:child_process').spawn(file, args, { stdio: 'inherit' }); " +
+    "child.on('exit', (status) => process.exit(status))",
+  process.execPath,
+];
+
+interface Ended {
+  readonly status: unknown;
+  readonly out: string;
+  readonly err: string;
+}
+
+function started(file: string, args: readonly string[], variables: Readonly<Record<string, string>>): Promise<Ended> {
+  // oxlint-disable-next-line node/no-process-env -- what the command inherits
+  const env = { ...process.env, ...rootVariables, ...variables };
+  return new Promise((resolve) => {
+    execFile(file, args, { env, timeout: 30_000 }, (error: ExecFileException | null, out, err) => {
+      resolve({ status: error === null ? 0 : error.code, out, err });
+    });
+  });
+}
+
+const underNode = ["-np", "2", process.execPath, ...byNode, ...run];
+
+describe.each(launchers)("processes that $abi starts through Node", ({ abi, file, flags, obstacle }) => {
+  it.skipIf(obstacle !== "")(
+    `run, or say what to do${obstacle}`,
+    async () => {
+      if (abi === "MPICH") {
+        const { status, err } = await started(file, [...flags, ...underNode], {});
+        expect(err.split("the connection to the MPI launcher was closed before Braid started")).toHaveLength(2);
+        expect(err).toContain("-pmi-port");
+        expect(status).toBe(2);
+      }
+      const named = abi === "MPICH" ? ["-pmi-port"] : [];
+      const { status, out } = await started(file, [...flags, ...named, ...underNode], {});
+      expect(out).toContain("2 devices (mpi)");
+      expect(status).toBe(0);
+    },
+    60_000,
+  );
+});
+
+describe("tasks of srun", () => {
+  it.each([
+    ["0", /^error\[launcher-environment\]: srun did not connect the processes for MPI\n[^]*srun --mpi=pmix/],
+    ["1", /^$/],
+  ])(
+    "without a flag for MPI end: task %s",
+    async (task, said) => {
+      const env = { SLURM_PROCID: task, SLURM_STEP_NUM_TASKS: "2", SLURM_STEP_ID: "0" };
+      const { status, err } = await started(process.execPath, run, env);
+      expect(err).toMatch(said);
+      expect(status).toBe(2);
+    },
+    30_000,
+  );
+});
