@@ -18,8 +18,10 @@ from files_group import Files  # noqa: E402
 Matrix = list[list[int]]
 
 folder, program = Path(sys.argv[1]), sys.argv[2]
-# Rows of A on one rank, K, the columns of each weight, and whether a weight is [K, N].
-rows, inner, columns, by_rows = int(sys.argv[3]), int(sys.argv[4]), list(map(int, sys.argv[5].split(","))), sys.argv[6]
+# Of A on one rank the rows and K, the columns of each weight, whether a weight is [K, N], and whether the last axis is
+# gathered or scattered.
+rows, inner, columns = int(sys.argv[3]), int(sys.argv[4]), list(map(int, sys.argv[5].split(",")))
+by_rows, last = sys.argv[6] == "1", sys.argv[7] == "1"
 own_rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
 
@@ -33,8 +35,9 @@ def left(rank: int) -> Matrix:
 
 def right(rank: int, position: int, n: int) -> Matrix:
     """[K, N]."""
-    values = operand(rank, position, inner * n)
-    return by_row(values, n) if by_rows == "1" else [list(each) for each in zip(*by_row(values, inner))]
+    height = inner * size if last and program == "all-gather-matmul" else inner
+    values = operand(rank, position, height * n)
+    return by_row(values, n) if by_rows else [list(each) for each in zip(*by_row(values, height))]
 
 
 def by_row(values: list[int], width: int) -> Matrix:
@@ -53,9 +56,13 @@ def total(matrices: list[Matrix]) -> Matrix:
 def expected() -> list[Matrix]:
     """Of this rank's outputs."""
     if program == "all-gather-matmul":
-        gathered = [row for rank in range(size) for row in left(rank)]
+        parts = [left(rank) for rank in range(size)]
+        gathered = [sum(rows, []) for rows in zip(*parts)] if last else sum(parts, [])
         return [product(gathered, right(own_rank, 1 + i, n)) for i, n in enumerate(columns)]
     whole = total([product(left(rank), right(rank, 1, columns[0])) for rank in range(size)])
+    if last:
+        share = columns[0] // size
+        return [[row[own_rank * share : (own_rank + 1) * share] for row in whole]]
     share = rows // size
     return [whole if program == "matmul-all-reduce" else whole[own_rank * share : (own_rank + 1) * share]]
 

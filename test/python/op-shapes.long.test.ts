@@ -39,28 +39,45 @@ const shape = fc.record({
   columns: fc.array(extent, { minLength: 2, maxLength: 3 }),
   byRows: fc.constantFrom("0", "1"),
 });
-const programs = Object.keys(flags) as (keyof typeof flags)[];
+const programs = [
+  { program: "all-gather-matmul", last: false },
+  { program: "matmul-reduce-scatter", last: false },
+  { program: "matmul-all-reduce", last: false },
+  { program: "all-gather-matmul", last: true },
+  { program: "matmul-reduce-scatter", last: true },
+] as const;
 const cases = programs.flatMap((program, i) =>
-  fc.sample(shape, { numRuns: 2, seed: 20 + i }).map((s) => ({ program, ...s })),
+  fc.sample(shape, { numRuns: 2, seed: 20 + i }).map((s) => ({ ...program, ...s })),
 );
 
 describe.skipIf(obstacle !== null)("braid_torch's programs on fake GPUs", () => {
-  it.each(cases)("$program: $devices ranks, $rows, $inner, $columns, by rows $byRows", async (each) => {
-    const { program, devices, inner, byRows } = each;
+  const name = "$program, last $last: $devices ranks, $rows, $inner, $columns, by rows $byRows";
+  it.each(cases)(name, async (each) => {
+    const { program, last, devices, inner, byRows } = each;
     const gathers = program === "all-gather-matmul";
-    const columns = gathers ? each.columns : each.columns.slice(0, 1);
+    const scattered = each.columns.slice(0, 1).map((n) => (last ? n * devices : n));
+    const columns = gathers ? each.columns : scattered;
     const rows = each.rows * devices;
     const widths = gathers ? columns.map((n, i) => `N${i}=${n}`) : [`N=${columns.join("")}`];
-    const own = { M: gathers ? rows * devices : rows, K: inner, ROWS: byRows, DTYPE: "float" };
-    const chunks = program === "matmul-all-reduce" ? ["CHUNKS=1"] : [];
-    const set = [...Object.entries(own).map(([name, value]) => `${name}=${value}`), ...widths, ...chunks];
+    const whole = gathers
+      ? last
+        ? { M: rows, K: inner * devices }
+        : { M: rows * devices, K: inner }
+      : { M: rows, K: inner };
+    const chunks = {
+      "all-gather-matmul": last ? [`CHUNKS=${devices}`] : [],
+      "matmul-reduce-scatter": last ? ["LAST=1"] : [],
+      "matmul-all-reduce": ["CHUNKS=1"],
+    };
+    const own = { ...whole, ROWS: byRows, DTYPE: "float" };
+    const set = [...Object.entries(own).map(([key, value]) => `${key}=${value}`), ...widths, ...chunks[program]];
     const folder = mkdtempSync(path.join(scratch, "plan-"));
     const source = path.resolve(import.meta.dirname, `../../python/src/braid_torch/programs/${program}.ts`);
     const options = [...flags[program], ...set.flatMap((one) => ["--set", one])];
     const { status, err } = await cli("compile", source, "--devices", `${devices}`, ...options, "-o", folder);
     expect(err).not.toContain("error");
     expect(status).toBe(0);
-    const args = [folder, program, `${rows}`, `${inner}`, columns.join(","), byRows];
+    const args = [folder, program, `${rows}`, `${inner}`, columns.join(","), byRows, last ? "1" : "0"];
     for (const rank of await pythonRanks(devices, "op-shape.py", args, fakes.env)) {
       expect(rank.err).toBe("");
       expect(Number(rank.out)).toBeGreaterThan(0);

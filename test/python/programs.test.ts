@@ -11,8 +11,12 @@ const cases: readonly (readonly [program: string, settings: readonly string[], f
   ["all-gather-matmul", ["N0=6"], ["--protocol", "put"]],
   ["all-gather-matmul", ["N0=6", "ROWS=1", "RETURN_A=1"], ["--protocol", "put"]],
   ["all-gather-matmul", ["N0=6", "N1=4", "N2=2"], ["--protocol", "put"]],
+  ["all-gather-matmul", ["N0=6", "CHUNKS=4"], ["--protocol", "put"]],
+  ["all-gather-matmul", ["N0=6", "N1=5", "CHUNKS=2", "ROWS=1", "RETURN_A=1"], ["--protocol", "put"]],
   ["matmul-reduce-scatter", ["N=6"], scattered],
   ["matmul-reduce-scatter", ["N=6", "ROWS=1"], scattered],
+  ["matmul-reduce-scatter", ["N=8", "LAST=1"], scattered],
+  ["matmul-reduce-scatter", ["N=12", "LAST=1", "ROWS=1"], scattered],
   ["matmul-all-reduce", ["N=6", "CHUNKS=2"], scattered],
   ["matmul-all-reduce", ["N=6", "CHUNKS=1", "ROWS=1"], scattered],
 ];

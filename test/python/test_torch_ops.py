@@ -42,8 +42,18 @@ class Tensor:
     def is_contiguous(self) -> bool:
         return self._by_rows
 
+    def movedim(self, axis: int, to: int) -> "Tensor":
+        return self
+
     def t(self) -> "Tensor":
         return Tensor(*reversed(self.shape), by_rows=not self._by_rows)
+
+
+class Made(str):
+    """A result."""
+
+    def contiguous(self) -> "Made":
+        return self
 
 
 def library(a: Tensor, weights: list[Tensor]) -> str:
@@ -64,6 +74,10 @@ class Decisions(unittest.TestCase):
             self.measured.append(list(candidates))
             return next(iter(candidates))
 
+        def caller(plan: object, dtype: object, results: list[object]) -> object:
+            self.results = results
+            return lambda operands: [Made("by a plan") for _ in results]
+
         for known in (torch_ops._ways, torch_ops._measured, torch_ops._names):
             known.clear()
         torch_ops._told.clear()
@@ -80,7 +94,7 @@ class Decisions(unittest.TestCase):
             ("current_device", lambda: 0),
             ("gather_ways", lambda *_: {"library": library}),
             ("scatter_ways", lambda *_: {"library": library}),
-            ("_caller", lambda plan, dtype, results: lambda operands: ["by a plan"] * len(results)),
+            ("_caller", caller),
         ):
             patch = mock.patch.object(torch_ops, name, stand_in)
             patch.start()
@@ -113,8 +127,25 @@ class Decisions(unittest.TestCase):
         with self.assertRaisesRegex(Refusal, "a tensor on cpu"):
             torch_ops.all_gather_matmul(Tensor(8, 4), [weight], 0, "0", False)
 
-    def test_the_last_axis_has_no_plan(self) -> None:
-        self.assertEqual(self.gather(8, 1), "by the library")
+    def test_the_last_axis_is_gathered_and_scattered_by_columns(self) -> None:
+        weight = Tensor(8, 6, by_rows=False)
+        gathered = torch_ops.all_gather_matmul(Tensor(2, 3, 4), [weight], 2, "0", True)
+        self.assertEqual(gathered, ("by a plan", ["by a plan"]))
+        self.assertEqual(self.plans.pop(), "all-gather-matmul-m6-k8-n06-chunks2-return_a1-rows0-dtypebfloat16")
+        self.assertEqual(self.results, [((2, 3, 8), (24, 8, 1)), ((2, 3, 6), (18, 6, 1))])
+        torch_ops.matmul_reduce_scatter(Tensor(2, 3, 4), Tensor(4, 6), "sum", 2, "0")
+        self.assertEqual(self.plans.pop(), "matmul-reduce-scatter-m6-k4-n6-last1-rows1-dtypebfloat16")
+        self.assertEqual(self.results, [((2, 3, 3), (9, 3, 1))])
+
+    def test_other_axes_are_first_in_the_memory_of_results(self) -> None:
+        torch_ops.all_gather_matmul(Tensor(2, 3, 4), [Tensor(4, 6)], 1, "0", False)
+        self.assertEqual(self.plans.pop(), "all-gather-matmul-m12-k4-n06-return_a0-rows1-dtypebfloat16")
+        self.assertEqual(self.results, [((2, 6, 6), (6, 12, 1))])
+        torch_ops.matmul_reduce_scatter(Tensor(3, 2, 4), Tensor(4, 6), "sum", 1, "0")
+        self.assertEqual(self.results, [((3, 1, 6), (6, 18, 1))])
+
+    def test_weights_that_do_not_fit_have_no_plan(self) -> None:
+        self.assertEqual(torch_ops.all_gather_matmul(Tensor(8, 4), [Tensor(4, 6)], 1, "0", False), "by the library")
         self.assertEqual(self.plans, [])
 
     def test_without_a_compiler_pytorch_runs_and_the_first_rank_says_so_once(self) -> None:

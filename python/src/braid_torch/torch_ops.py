@@ -136,20 +136,23 @@ def _decide(
 
 
 def _gather_plan(a: Tensor, weights: Sequence[Tensor], gather_dim: int, return_a: bool, size: int) -> Own | None:
-    if not _fits(a, weights) or not 0 <= gather_dim < a.dim() - 1:
+    last = gather_dim == a.dim() - 1
+    inner = a.shape[-1] * (size if last else 1)
+    if not _fits(a, weights, inner):
         return None
-    inner = a.shape[-1]
-    columns = [each.shape[1] for each in weights]
-    sizes = {"M": a.numel() // inner * size, "K": inner, **{f"N{i}": n for i, n in enumerate(columns)}}
-    problem = _problem("all-gather-matmul", {**sizes, "RETURN_A": int(return_a)}, weights, a.dtype)
-    lead = [a.shape[gather_dim] * size, *(n for i, n in enumerate(a.shape[:-1]) if i != gather_dim)]
-    results = [_moved((*lead, n), gather_dim) for n in ([inner, *columns] if return_a else columns)]
+    rows, columns = a.numel() // a.shape[-1], [each.shape[1] for each in weights]
+    sizes = {"M": rows if last else rows * size, "K": inner, **{f"N{i}": n for i, n in enumerate(columns)}}
+    chunks = {"CHUNKS": _chunks(rows, 1) or 1} if last else {}
+    problem = _problem("all-gather-matmul", {**sizes, **chunks, "RETURN_A": int(return_a)}, weights, a.dtype)
+    # Of the rows, the gathered axis is first in memory, as in PyTorch's results.
+    axis, lead = (0, a.shape[:-1]) if last else (gather_dim, _first(a, gather_dim, a.shape[gather_dim] * size))
+    results = [_moved((*lead, n), axis) for n in ([inner, *columns] if return_a else columns)]
 
     def way_of(plan: TorchPlan) -> Way:
         call = _caller(plan, a.dtype, results)
 
         def way(a: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor | None, list[Tensor]]:
-            made = call((a if gather_dim == 0 else a.movedim(gather_dim, 0), *weights))
+            made = call((a if axis == 0 else a.movedim(axis, 0), *weights))
             return (made[0], made[1:]) if return_a else (None, made)
 
         return way
@@ -158,17 +161,19 @@ def _gather_plan(a: Tensor, weights: Sequence[Tensor], gather_dim: int, return_a
 
 
 def _scatter_plan(a: Tensor, b: Tensor, scatter_dim: int, reduce_op: str, size: int) -> Own | None:
-    if not _fits(a, (b,)) or not 0 <= scatter_dim < a.dim() - 1:
+    if not _fits(a, (b,), a.shape[-1]):
         return None
-    sizes = {"M": a.numel() // a.shape[-1], "K": a.shape[-1], "N": b.shape[1]}
+    last = scatter_dim == a.dim() - 1
+    sizes = {"M": a.numel() // a.shape[-1], "K": a.shape[-1], "N": b.shape[1], **({"LAST": 1} if last else {})}
     problem = _problem("matmul-reduce-scatter", sizes, (b,), a.dtype)
-    lead = [a.shape[scatter_dim] // size, *(n for i, n in enumerate(a.shape[:-1]) if i != scatter_dim)]
+    axis, lead = (0, a.shape[:-1]) if last else (scatter_dim, _first(a, scatter_dim, a.shape[scatter_dim] // size))
+    columns = b.shape[1] // (size if last else 1)
 
     def way_of(plan: TorchPlan) -> Way:
-        call = _caller(plan, a.dtype, [_moved((*lead, b.shape[1]), scatter_dim)])
+        call = _caller(plan, a.dtype, [_moved((*lead, columns), axis)])
 
         def way(a: Tensor, weights: Sequence[Tensor]) -> Tensor:
-            (made,) = call((a if scatter_dim == 0 else a.movedim(scatter_dim, 0), *weights))
+            (made,) = call((a if axis == 0 else a.movedim(axis, 0), *weights))
             part = made.contiguous()
             return part.div_(size) if reduce_op == "avg" else part
 
@@ -179,8 +184,8 @@ def _scatter_plan(a: Tensor, b: Tensor, scatter_dim: int, reduce_op: str, size: 
 
 def _reduce_plan(a: Tensor, b: Tensor, reduce_op: str, size: int) -> Own | None:
     rows = a.numel() // max(1, a.shape[-1])
-    chunks = next((count for count in (4, 2, 1) if rows % (count * size) == 0), None)
-    if not _fits(a, (b,)) or chunks is None:
+    chunks = _chunks(rows, size)
+    if not _fits(a, (b,), a.shape[-1]) or chunks is None:
         return None
     sizes = {"M": rows, "K": a.shape[-1], "N": b.shape[1], "CHUNKS": chunks}
     shape = (*a.shape[:-1], b.shape[1])
@@ -195,6 +200,16 @@ def _reduce_plan(a: Tensor, b: Tensor, reduce_op: str, size: int) -> Own | None:
         return way
 
     return _problem("matmul-all-reduce", sizes, (b,), a.dtype), way_of
+
+
+def _chunks(rows: int, size: int) -> int | None:
+    """Into how many equal parts the rows are cut, each of which `size` ranks share."""
+    return next((count for count in (4, 2, 1) if rows % (count * size) == 0), None)
+
+
+def _first(a: Tensor, axis: int, extent: int) -> Shape:
+    """The extents of the rows with that of `axis` first, and replaced."""
+    return (extent, *(n for i, n in enumerate(a.shape[:-1]) if i != axis))
 
 
 def _moved(shape: Shape, axis: int) -> tuple[Shape, Shape]:
@@ -232,12 +247,12 @@ def _caller(
     return call
 
 
-def _fits(a: Tensor, weights: Sequence[Tensor]) -> bool:
-    """Whether a plan can take the operands where they are, but for copies that make `a` contiguous."""
+def _fits(a: Tensor, weights: Sequence[Tensor], inner: int) -> bool:
+    """Whether a plan can take weights of [inner, N] where they are. It may copy `a` to make it contiguous."""
     if a.dim() < 2 or a.numel() == 0 or a.dtype not in DTYPES or not 1 <= len(weights) <= MOST_WEIGHTS:
         return False
     return len({_is_by_rows(each) for each in weights}) == 1 and all(
-        _is_by_rows(each) is not None and each.dtype == a.dtype and each.shape[0] == a.shape[-1] and each.shape[1] > 0
+        _is_by_rows(each) is not None and each.dtype == a.dtype and each.shape[0] == inner and each.shape[1] > 0
         for each in weights
     )
 

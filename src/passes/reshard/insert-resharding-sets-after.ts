@@ -83,10 +83,11 @@ function referenceOperand(op: Op, tensors: readonly Tensor[]): OperandChange | n
 
 /**
  * Shards the output like the operand. If a DID type takes the axis with Stream, Stream moves to the axis that has it in
- * the operand.
+ * the operand, otherwise in another one.
  */
 function shardLikeOperand(edit: TensorEdit, op: Op, output: Tensor, { operand, producer }: OperandChange): void {
-  const pairs = axisMap(op, edit.tensors).filter((pair) => pair.operand === operand && !pair.broadcast);
+  const map = axisMap(op, edit.tensors).filter((pair) => !pair.broadcast);
+  const pairs = map.filter((pair) => pair.operand === operand);
   const axes = withoutReductions(producer.domain.logical);
   const images = imagesOf(axes, pairs);
   const placement = placementOf(producer, axes);
@@ -95,11 +96,19 @@ function shardLikeOperand(edit: TensorEdit, op: Op, output: Tensor, { operand, p
   const number = own === null ? -1 : images.findIndex((image) => image?.id === own.axis.id);
   const cut = streamLike(output, own, own?.axis);
   const isDisplaced = cut !== null && number >= 0 && !allowsStream(placement, number, cut);
-  const given = streamPart(producer);
-  const streamed = pairs.find((pair) => pair.producer.id === given?.axis.id && pair.consumer.iterType !== "reduction");
   const memory = output.memory === "symmetric" ? "global" : output.memory;
-  const stream = isDisplaced ? streamLike(producer, given, streamed?.consumer) : cut;
+  const stream = isDisplaced ? operandsStream(edit, op, [...pairs, ...map]) : cut;
   moveTo(edit, { ...output, memory }, images, placement, stream);
+}
+
+/** The Stream part of the first pair's operand that has one there, on the output's axis. */
+function operandsStream(edit: TensorEdit, op: Op, pairs: ReturnType<typeof axisMap>): ReturnType<typeof streamLike> {
+  for (const { operand, producer, consumer } of pairs) {
+    const from = at(edit.tensors, at(op.inputs, operand));
+    const part = streamPart(from);
+    if (part?.axis.id === producer.id && consumer.iterType !== "reduction") return streamLike(from, part, consumer);
+  }
+  return null;
 }
 
 /** The further outputs that are not placed as the first one: places them so, and gives copies with their placements. */

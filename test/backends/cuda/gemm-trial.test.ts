@@ -16,8 +16,8 @@ const layout: GemmLayout = {
   batchCount: 2,
   offsets: [],
 };
-/** Of the left operand, the right operand, the result, the bias and the workspace. */
-const bytes = [2 * (48 + 4 * 8 + 6), 2 * (20 + 3 * 5 + 5), 2 * (24 + 3 * 6 + 6), 2 * (24 + 3 * 6 + 6), 64 << 20];
+/** Of the left operand, the right operand, the result and the workspace. */
+const bytes = [2 * (48 + 4 * 8 + 6), 2 * (20 + 3 * 5 + 5), 2 * (24 + 3 * 6 + 6), 64 << 20];
 
 /** A GPU with room for so many blocks. */
 function fakeGpu(room: number) {
@@ -50,8 +50,8 @@ function fakeGpu(room: number) {
   return { tools: { gpu: { raw, call }, staging, stream: 7 } as unknown as TrialTools, blocks, asked, find };
 }
 
-it("takes memory for the operands, a bias and a workspace, and gives it back", () => {
-  const { tools, blocks, asked, find } = fakeGpu(5);
+it("takes memory for the operands and a workspace, and gives it back", () => {
+  const { tools, blocks, asked, find } = fakeGpu(4);
   let place: TrialPlace | null = null;
   const queueOf = (given: TrialPlace) => {
     place = given;
@@ -89,7 +89,7 @@ it("does not take place where memory does not suffice", () => {
 });
 
 it("gives memory back when a call fails", () => {
-  const { tools, blocks } = fakeGpu(5);
+  const { tools, blocks } = fakeGpu(4);
   const failing = (): never => {
     throw new Error("the GPU is gone");
   };
@@ -98,7 +98,7 @@ it("gives memory back when a call fails", () => {
 });
 
 it("operands are finite and of both signs, and repeat with an odd period", () => {
-  const { tools, find } = fakeGpu(5);
+  const { tools, find } = fakeGpu(4);
   const large: GemmLayout = {
     ...layout,
     batchCount: 1,

@@ -40,7 +40,6 @@ class Place:
     left: int
     right: int
     result: int
-    bias: int
     workspace: int
     stream: int
 
@@ -120,13 +119,12 @@ class Chooser:
         left, right, result = (size * _elements(layout, side) for side in ("left", "right", "result"))
         addresses: list[int] = []
         try:
-            for bytes_ in (left, right, result, result, self._workspace_bytes):
+            for bytes_ in (left, right, result, self._workspace_bytes):
                 addresses.append(self._allocated(bytes_))
             place = Place(*addresses, self._stream)
             pattern = _pattern(layout["dtype"])
             self._fill(place.left, left, pattern)
             self._fill(place.right, right, pattern)
-            self._fill(place.bias, result, pattern)
             queue = queue_of(place)
 
             def result_of(algorithm: int) -> bytes | None:

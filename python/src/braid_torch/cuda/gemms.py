@@ -148,7 +148,8 @@ class Gemms:
         recipe = Recipe(left, right, result, ctypes.create_string_buffer(algorithms[0], CUBLASLT_ALGO_SIZE))
 
         def queue_of(place: Place) -> Queue:
-            trial = self._descriptor(layout, margin, place.bias) if layout["hasBias"] else descriptor
+            # A bias has no more elements than the left operand, and any values do.
+            trial = self._descriptor(layout, margin, place.left)
 
             def queue(algorithm: int) -> int:
                 recipe.algorithm.raw = algorithms[algorithm]

@@ -17,8 +17,6 @@ export interface TrialPlace {
   readonly left: number;
   readonly right: number;
   readonly result: number;
-  /** As many elements as the result. */
-  readonly bias: number;
   readonly workspace: number;
   readonly stream: number;
 }
@@ -49,7 +47,7 @@ export function withTrial<T>(
 ): T | null {
   const { bytes: elementBytes } = dtypes[layout.dtype];
   const bytesOf = (matrix: MatrixLayout): number => elementBytes * elementsOf(matrix, layout.batchCount);
-  const sizes = [layout.left, layout.right, layout.result, layout.result].map(bytesOf);
+  const sizes = [layout.left, layout.right, layout.result].map(bytesOf);
   const addresses: number[] = [];
   try {
     for (const bytes of [...sizes, workspaceBytes]) {
@@ -57,7 +55,7 @@ export function withTrial<T>(
       if (gpu.raw.cuMemAlloc_v2(address, bytes) !== 0) return null;
       addresses.push(address[0]);
     }
-    const [left = 0, right = 0, result = 0, bias = 0, workspace = 0] = addresses;
+    const [left = 0, right = 0, result = 0, workspace = 0] = addresses;
     const [leftBytes = 0, rightBytes = 0, resultBytes = 0] = sizes;
     const pattern = patternOf(layout.dtype);
     const fill = (address: number, bytes: number): void => {
@@ -74,8 +72,7 @@ export function withTrial<T>(
     };
     fill(left, leftBytes);
     fill(right, rightBytes);
-    fill(bias, resultBytes);
-    const queue = queueOf({ left, right, result, bias, workspace, stream });
+    const queue = queueOf({ left, right, result, workspace, stream });
     return use({
       count,
       resultOf: (algorithm) => {

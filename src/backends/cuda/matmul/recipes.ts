@@ -172,11 +172,13 @@ export function createRecipes({ raw, call, handle, blocks, resources, choose, qu
       alignments,
       smCount,
       algorithms,
-      queueOf: ({ bias, ...operands }) => {
-        const trial = layout.hasBias ? { ...recipe, descriptor: makeDescriptor(layout, { ...options, bias }) } : recipe;
+      queueOf: (place) => {
+        // A bias has no more elements than the left operand, and any values do.
+        const withBias = { ...options, bias: place.left };
+        const trial = layout.hasBias ? { ...recipe, descriptor: makeDescriptor(layout, withBias) } : recipe;
         return (algorithm) => {
           take(algorithm);
-          return queue(layout, trial, operands);
+          return queue(layout, trial, place);
         };
       },
     });
