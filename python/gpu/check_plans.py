@@ -246,7 +246,7 @@ def by_braid(a: torch.Tensor, bs: list[torch.Tensor]) -> tuple[Any, str]:
 
 def gather_case(shape: tuple[int, ...], columns: tuple[int, ...], dim: int, transposed: bool, return_a: bool) -> str:
     a = randn(*shape, seed=rank)
-    inner = shape[-1]
+    inner = shape[-1] * (world if dim == len(shape) - 1 else 1)
     seeds = [50 + rank + n for n in columns]
     pairs = zip(columns, seeds, strict=True)
     bs = [randn(n, inner, seed=s).t() if transposed else randn(inner, n, seed=s) for n, s in pairs]
@@ -306,12 +306,11 @@ def shapes_that_differ() -> str:
 
 
 def falls_back() -> str:
-    """The last dimension has no plan."""
-    a, b = randn(64, 128, seed=rank), randn(128 * world, 96, seed=3)
-    whole, (found,) = braid_torch.all_gather_matmul(a, [b], 1, GROUP, True)
-    parts = [torch.empty_like(a) for _ in range(world)]
-    dist.all_gather(parts, a)
-    same(found, torch.cat(parts, dim=1) @ b)
+    """Five weights have no plan."""
+    a, bs = randn(64, 128, seed=rank), [randn(128, 96, seed=3 + i) for i in range(5)]
+    whole, found = braid_torch.all_gather_matmul(a, bs, 0, GROUP, True)
+    for own, b in zip(found, bs, strict=True):
+        same(own, gathered(a, b.t()))
     return braid_torch.choices()[-1]["runs"]
 
 
@@ -320,12 +319,16 @@ if os.environ.get("BRAID_COMPILER"):
     check("gather, three weights by rows, without A", lambda: gather_case((512, 512), (256, 128, 64), 0, False, False))
     check("gather, 3-D, dim 0", lambda: gather_case((4, 64, 256), (128,), 0, True, True))
     check("gather, 3-D, dim 1", lambda: gather_case((4, 64, 256), (128,), 1, True, True))
+    check("gather, columns", lambda: gather_case((1024, 512), (256,), 1, True, True))
+    check("gather, columns, two weights by rows", lambda: gather_case((3, 129, 64), (128, 48), 2, False, False))
     check("scatter, 2-D", lambda: scatter_case((1024, 512), 256, 0, True, "sum"))
     check("scatter, 3-D, dim 1, avg", lambda: scatter_case((4, 128, 256), 192, 1, False, "avg"))
+    check("scatter, columns", lambda: scatter_case((1024, 512), 512, 1, True, "sum"))
+    check("scatter, columns, weight by rows, avg", lambda: scatter_case((3, 43, 256), 192, 2, False, "avg"))
     check("all-reduce", lambda: reduce_case(1024, 512, 256))
     check("rows that do not divide", rows_that_do_not_divide)
     check("shapes that differ between ranks", shapes_that_differ)
-    check("no plan for the last dimension", falls_back)
+    check("five weights have no plan", falls_back)
 
     def installed() -> str:
         braid_torch.install()

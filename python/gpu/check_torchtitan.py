@@ -28,6 +28,9 @@ if os.environ.get("BRAID_ALWAYS") == "1":
 
 
 class WithBraid(test_distributed_linear.TestDistLinearPrimitives):
+    # The CPU, on a machine with fewer GPUs than ranks.
+    device_type = "cuda"
+
     def init_pg(self, *args: object, **options: object) -> None:
         if os.environ.get("BRAID_ONE_GPU") != "1":
             super().init_pg(*args, **options)
