@@ -14,7 +14,7 @@ NAMES = ("torch", "torch.distributed", "torch.distributed._symmetric_memory")
 sys.modules.update(dict.fromkeys(NAMES, TORCH))
 TORCH.distributed, TORCH.is_grad_enabled.return_value = TORCH, False
 
-from braid_torch import torch_ops  # noqa: E402
+from braid_torch import torch_op_plans, torch_ops  # noqa: E402
 from braid_torch.refusal import Refusal  # noqa: E402
 
 
@@ -85,18 +85,17 @@ class Decisions(unittest.TestCase):
         TORCH.get_rank.side_effect = lambda group=None: self.rank
         self.compiler = mock.Mock(side_effect=plan_folder)
         self.capturing = mock.Mock(return_value=False)
-        for name, stand_in in (
-            ("plan_folder", self.compiler),
-            ("fastest", fastest),
-            ("load", lambda folder, group: SimpleNamespace(runner=mock.Mock(), order=[], device=0)),
-            ("session_of", mock.Mock()),
-            ("is_capturing", self.capturing),
-            ("current_device", lambda: 0),
-            ("gather_ways", lambda *_: {"library": library}),
-            ("scatter_ways", lambda *_: {"library": library}),
-            ("_caller", caller),
-        ):
-            patch = mock.patch.object(torch_ops, name, stand_in)
+        stand_ins = {
+            "plan_folder": self.compiler,
+            "fastest": fastest,
+            "load": lambda folder, group: SimpleNamespace(runner=mock.Mock(), order=[], device=0),
+            "session_of": mock.Mock(),
+            "is_capturing": self.capturing,
+            "current_device": lambda: 0,
+            "gather_ways": lambda *_: {"library": library},
+            "scatter_ways": lambda *_: {"library": library},
+        }
+        for patch in (mock.patch.multiple(torch_ops, **stand_ins), mock.patch.object(torch_op_plans, "_caller", caller)):
             patch.start()
             self.addCleanup(patch.stop)
 
