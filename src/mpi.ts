@@ -36,7 +36,10 @@ export interface MpiProcess {
   readonly leave: () => void;
 }
 
-/** Enters MPI, once per process. Throws `backend-unavailable` where no library loads, or it allows no threads. */
+/**
+ * Enters MPI, once per process. Throws `backend-unavailable` where no library loads, or it allows no threads, and
+ * `launcher-environment` where the library would not reach the launcher.
+ */
 export function joinMpi({ processesHere = launchedHere() }: JoinMpiOptions = {}): MpiProcess {
   const { messages, library } = startMpi(environment);
   const { rank, size } = messages;

@@ -4,8 +4,9 @@ torchtitan's own tests of its fused linear layers, with PyTorch's two ops replac
     PYTHONPATH=python/src:TORCHTITAN:DEPENDENCIES python python/gpu/check_torchtitan.py
 
 TORCHTITAN is a checkout of it, of which the module and the test suffice beside empty __init__.py files. DEPENDENCIES has
-its spmd_types, and expecttest, which PyTorch's test classes need. With BRAID_ALWAYS=1, plans also run where PyTorch's ways are faster, as for the small shapes of these tests. With
-BRAID_ONE_GPU=1, the two ranks of each test share a GPU, as two hosts for NCCL.
+its spmd_types, and expecttest, which PyTorch's test classes need. With BRAID_ALWAYS=1, plans also run where PyTorch's
+ways are faster, as for the small shapes of these tests. With BRAID_ONE_GPU=1, the two ranks of each test share a GPU, as
+two hosts for NCCL.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if os.environ.get("BRAID_ALWAYS") == "1":
 
 
 class WithBraid(test_distributed_linear.TestDistLinearPrimitives):
-    # The CPU, on a machine with fewer GPUs than ranks.
+    # PyTorch's class takes the CPU where a machine has fewer GPUs than ranks.
     device_type = "cuda"
 
     def init_pg(self, *args: object, **options: object) -> None:

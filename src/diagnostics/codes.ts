@@ -118,7 +118,7 @@ export const diagnosticCodes = {
   interrupted: "The user ended a run in several processes",
   "rank-behind": "Streams of other ranks wait for a rank that is behind them",
   "rendezvous-failed": "A rank could not join the others",
-  "launcher-environment": "The launcher's variables for rank, world size and host contradict each other",
+  "launcher-environment": "The launcher's variables contradict each other, or do not connect the processes",
   "program-differs": "The ranks of a run have different programs",
   "timed-out": "A run exceeded its time limit",
   "check-failed": "A result differs from the oracle by more than its bound",

@@ -273,5 +273,17 @@ const loaders: { readonly [K in Target]: () => Promise<Backend> } = {
 async function loadBackend(on: Target | Backend): Promise<Backend> {
   if (typeof on !== "string") return on;
   requireOptions(["on"], { on });
-  return loaders[on]();
+  return Object.hasOwn(loaders, on) ? loaders[on]() : noBackend(on);
+}
+
+/** The command line has more names. */
+function noBackend(on: string): never {
+  return fail({
+    code: "bad-option",
+    message: "the executor loads no back end of that name",
+    place: { kind: "call", text: "MultiDeviceExecutor.create(source, { on })" },
+    found: on,
+    expected: `${Object.keys(loaders).join(", ")}, or a back end`,
+    help: "for several processes pass `joinMpi().backend` of braid/mpi",
+  });
 }

@@ -7,7 +7,8 @@ import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import { fail } from "../diagnostics/diagnostic.ts";
-import type { Environment, RankEnvironment } from "./rank-environment.ts";
+import type { RankEnvironment } from "./rank-environment.ts";
+import type { Environment } from "../support/environment.ts";
 import { tokenFile } from "./token-file.ts";
 
 /** Set by Braid's launcher: the hub already runs at MASTER_ADDR:MASTER_PORT. */

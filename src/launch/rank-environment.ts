@@ -5,9 +5,8 @@
  * leftover.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
+import type { Environment } from "../support/environment.ts";
 import { slurmTasks, slurmTasksHere } from "../support/slurm-tasks.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface RankEnvironment {
   readonly launcher: "torchrun" | "mpirun" | "srun";

@@ -13,7 +13,7 @@ import { newToken } from "./handshake.ts";
 import { openHub } from "./hub.ts";
 import { hubVariable, tokenVariable } from "./meeting-point.ts";
 import { watchPulse } from "./pulse.ts";
-import type { Environment } from "./rank-environment.ts";
+import type { Environment } from "../support/environment.ts";
 import type { LastWords, WorldEnd } from "./world-end.ts";
 
 export interface SpawnOptions {

@@ -6,7 +6,8 @@ import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import type { Rendezvous } from "../backends/cuda/world.ts";
 import type { Connection } from "./world.ts";
-import type { Environment, RankEnvironment } from "./rank-environment.ts";
+import type { RankEnvironment } from "./rank-environment.ts";
+import type { Environment } from "../support/environment.ts";
 
 export type Topology = Pick<Rendezvous, "localRank" | "hosts" | "hostNames">;
 

@@ -219,6 +219,7 @@ describe("errors", () => {
     ["half a byte", { devices: 2, memoryBudget: 0.5 }, /bad-argument/u],
     ["no time", { devices: 2, timeout: 0 }, /bad-option/u],
     ["a bad option", JSON.parse('{"devices":2,"p2p":"ring"}'), /bad-option/u],
+    ["a back end of the command line alone", JSON.parse('{"devices":2,"on":"mpi"}'), /bad-option[^]*joinMpi/u],
     ["an unknown back end", JSON.parse('{"devices":2,"on":"tpu"}'), /bad-option[^]*tpu/u],
   ])("%s", async (_, options, message) => {
     await expect(MultiDeviceExecutor.create(allgather(2), options)).rejects.toThrow(message);

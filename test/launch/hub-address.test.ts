@@ -2,7 +2,8 @@
 import { createServer, type Server } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { enterWorld } from "../../src/launch/enter-world.ts";
-import { type Environment, rankEnvironment } from "../../src/launch/rank-environment.ts";
+import { rankEnvironment } from "../../src/launch/rank-environment.ts";
+import type { Environment } from "../../src/support/environment.ts";
 
 let server: Server | null = null;
 afterEach(() => {

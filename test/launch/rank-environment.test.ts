@@ -1,6 +1,7 @@
 /** The rank of a process, from the variables of every launcher, and contradictions among them. */
 import { describe, expect, it } from "vitest";
-import { rankEnvironment, type Environment } from "../../src/launch/rank-environment.ts";
+import { rankEnvironment } from "../../src/launch/rank-environment.ts";
+import type { Environment } from "../../src/support/environment.ts";
 
 const torchrun: Environment = {
   RANK: "3",

@@ -1,6 +1,6 @@
 /** One process of a program in code over MPI: prints its ranks, and whether their shards are those of one process. */
 import process from "node:process";
-import { DeviceMesh, Fusion, linear, MultiDeviceExecutor } from "braid";
+import { DeviceMesh, DiagnosticError, Fusion, linear, MultiDeviceExecutor } from "braid";
 import { joinMpi } from "braid/mpi";
 
 const devices = 4;
@@ -24,6 +24,11 @@ const inputs = [
 
 const mpi = joinMpi();
 const ranks = mpi.ranksOf(devices);
+const others = [ranks.includes(0) ? devices - 1 : 0];
+const refused = await MultiDeviceExecutor.create(fusion(), { devices, on: mpi.backend, localRanks: others }).then(
+  () => "",
+  (error: unknown) => (error instanceof DiagnosticError ? error.diagnostics.map(({ code }) => code).join() : "?"),
+);
 const executor = await MultiDeviceExecutor.create(fusion(), { devices, on: mpi.backend, localRanks: ranks });
 const [shards = []] = await executor.run(inputs);
 await executor.close();
@@ -32,4 +37,4 @@ const [whole] = await alone.run(inputs);
 await alone.close();
 const same = ranks.every((rank) => JSON.stringify(shards[rank]?.data) === JSON.stringify(whole?.data));
 mpi.leave();
-process.stdout.write(`${JSON.stringify({ rank: mpi.rank, size: mpi.size, ranks, same })}\n`);
+process.stdout.write(`${JSON.stringify({ rank: mpi.rank, size: mpi.size, ranks, same, refused })}\n`);

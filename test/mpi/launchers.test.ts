@@ -3,6 +3,7 @@ import { execFile, type ExecFileException } from "node:child_process";
 import path from "node:path";
 import process from "node:process";
 import { describe, expect, it } from "vitest";
+import { launcherOf, requireConnection, tasksOutsideMpi } from "../../src/backends/mpi/launcher-of.ts";
 import { launchers, rootVariables } from "./under-mpi.ts";
 
 const main = path.resolve(import.meta.dirname, "../../dist/cli/main.js");
@@ -34,6 +35,36 @@ function started(file: string, args: readonly string[], variables: Readonly<Reco
 
 const underNode = ["-np", "2", process.execPath, ...byNode, ...run];
 
+describe("the launcher", () => {
+  it.each([
+    ["none", {}, null, 1],
+    ["Open MPI's mpirun", { OMPI_COMM_WORLD_RANK: "3", PMIX_RANK: "3" }, { abi: "Open MPI", rank: 3 }, 1],
+    [
+      "srun --mpi=pmix",
+      { PMIX_RANK: "1", SLURM_PROCID: "1", SLURM_STEP_NUM_TASKS: "4" },
+      { abi: "Open MPI", rank: 1 },
+      1,
+    ],
+    ["MPICH's mpirun -pmi-port", { PMI_PORT: "host:1", PMI_ID: "2" }, { abi: "MPICH", rank: 2 }, 1],
+    [
+      "Open MPI's mpirun in a step of pmi2",
+      { PMIX_RANK: "0", PMI_RANK: "5", PMI_FD: "99" },
+      { abi: "Open MPI", rank: 0 },
+      1,
+    ],
+    ["srun without a flag", { SLURM_PROCID: "1", SLURM_STEP_NUM_TASKS: "4" }, null, 4],
+    ["a batch script of Slurm", { SLURM_PROCID: "0", SLURM_NTASKS: "4" }, null, 1],
+  ])("%s", (_, env, launcher, tasks) => {
+    expect(launcherOf(env)).toEqual(launcher);
+    expect(tasksOutsideMpi(env)).toBe(tasks);
+    expect(() => requireConnection(env)).not.toThrow();
+  });
+
+  it("of MPICH must have its connection open", () => {
+    expect(() => requireConnection({ PMI_RANK: "0", PMI_FD: "99" })).toThrow("found: PMI_FD=99");
+  });
+});
+
 describe.each(launchers)("processes that $abi starts through Node", ({ abi, file, flags, obstacle }) => {
   it.skipIf(obstacle !== "")(
     `run, or say what to do${obstacle}`,
@@ -46,7 +77,7 @@ describe.each(launchers)("processes that $abi starts through Node", ({ abi, file
       }
       const named = abi === "MPICH" ? ["-pmi-port"] : [];
       const { status, out } = await started(file, [...flags, ...named, ...underNode], {});
-      expect(out).toContain("2 devices (mpi)");
+      expect(out.split("2 devices (mpi)")).toHaveLength(2);
       expect(status).toBe(0);
     },
     60_000,

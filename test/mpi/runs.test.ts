@@ -22,8 +22,8 @@ describe.each(launchers)("braid run --on mpi by $abi", (launcher) => {
       });
       const said = (stdout.match(/\{[^}]*\}/g) ?? []).map((document) => JSON.parse(document) as unknown);
       expect(said).toHaveLength(2);
-      expect(said).toContainEqual({ rank: 0, size: 2, ranks: [0, 1], same: true });
-      expect(said).toContainEqual({ rank: 1, size: 2, ranks: [2, 3], same: true });
+      expect(said).toContainEqual({ rank: 0, size: 2, ranks: [0, 1], same: true, refused: "device-count" });
+      expect(said).toContainEqual({ rank: 1, size: 2, ranks: [2, 3], same: true, refused: "device-count" });
     },
     60_000,
   );
@@ -50,6 +50,23 @@ describe.each(launchers)("braid run --on mpi by $abi", (launcher) => {
       const { status, out } = await underMpi(launcher, 2, [...args, "--on", "mpi"]);
       expect(status).toBe(0);
       expect(await fingerprintOf(out)).toEqual(await fingerprintOf(null, args));
+    },
+    60_000,
+  );
+});
+
+describe.each(launchers)("processes of $abi", ({ obstacle, file, flags }) => {
+  it.skipIf(obstacle !== "")(
+    `wait for one that leaves late${obstacle}`,
+    async () => {
+      const script = await nodeScript("test/mpi/late-rank.ts");
+      const { stdout } = await promisify(execFile)(file, [...flags, "-np", "2", process.execPath, script], {
+        // oxlint-disable-next-line node/no-process-env -- what the command inherits
+        env: { ...process.env, ...rootVariables },
+        killSignal: "SIGKILL",
+        timeout: 30_000,
+      });
+      expect(stdout.match(/left/g)).toHaveLength(2);
     },
     60_000,
   );

@@ -43,7 +43,9 @@ class Tensor:
         return self._by_rows
 
     def movedim(self, axis: int, to: int) -> "Tensor":
-        return self
+        rest = list(self.shape)
+        rest.insert(to, rest.pop(axis))
+        return Tensor(*rest)
 
     def t(self) -> "Tensor":
         return Tensor(*reversed(self.shape), by_rows=not self._by_rows)
@@ -76,7 +78,12 @@ class Decisions(unittest.TestCase):
 
         def caller(plan: object, dtype: object, results: list[object]) -> object:
             self.results = results
-            return lambda operands: [Made("by a plan") for _ in results]
+
+            def call(operands: list[Tensor]) -> list[Made]:
+                self.first = operands[0].shape
+                return [Made("by a plan") for _ in results]
+
+            return call
 
         for known in (torch_ops._ways, torch_ops._measured, torch_ops._names):
             known.clear()
@@ -131,6 +138,7 @@ class Decisions(unittest.TestCase):
         gathered = torch_ops.all_gather_matmul(Tensor(2, 3, 4), [weight], 2, "0", True)
         self.assertEqual(gathered, ("by a plan", ["by a plan"]))
         self.assertEqual(self.plans.pop(), "all-gather-matmul-m6-k8-n06-chunks2-return_a1-rows0-dtypebfloat16")
+        self.assertEqual(self.first, (2, 3, 4))
         self.assertEqual(self.results, [((2, 3, 8), (24, 8, 1)), ((2, 3, 6), (18, 6, 1))])
         torch_ops.matmul_reduce_scatter(Tensor(2, 3, 4), Tensor(4, 6), "sum", 2, "0")
         self.assertEqual(self.plans.pop(), "matmul-reduce-scatter-m6-k4-n6-last1-rows1-dtypebfloat16")
@@ -139,8 +147,10 @@ class Decisions(unittest.TestCase):
     def test_other_axes_are_first_in_the_memory_of_results(self) -> None:
         torch_ops.all_gather_matmul(Tensor(2, 3, 4), [Tensor(4, 6)], 1, "0", False)
         self.assertEqual(self.plans.pop(), "all-gather-matmul-m12-k4-n06-return_a0-rows1-dtypebfloat16")
+        self.assertEqual(self.first, (3, 2, 4))
         self.assertEqual(self.results, [((2, 6, 6), (6, 12, 1))])
         torch_ops.matmul_reduce_scatter(Tensor(3, 2, 4), Tensor(4, 6), "sum", 1, "0")
+        self.assertEqual(self.first, (2, 3, 4))
         self.assertEqual(self.results, [((3, 1, 6), (6, 18, 1))])
 
     def test_weights_that_do_not_fit_have_no_plan(self) -> None:

@@ -31,7 +31,7 @@ def gather_plan(a: Tensor, weights: Sequence[Tensor], gather_dim: int, return_a:
         return None
     rows, columns = a.numel() // a.shape[-1], [each.shape[1] for each in weights]
     sizes = {"M": rows if last else rows * size, "K": inner, **{f"N{i}": n for i, n in enumerate(columns)}}
-    chunks = {"CHUNKS": _chunks(rows, 1) or 1} if last else {}
+    chunks = {"CHUNKS": _chunks(rows)} if last else {}
     problem = _problem("all-gather-matmul", {**sizes, **chunks, "RETURN_A": int(return_a)}, weights, a.dtype)
     # Of the rows, the gathered axis is first in memory, as in PyTorch's results.
     axis, lead = (0, a.shape[:-1]) if last else (gather_dim, _first(a, gather_dim, a.shape[gather_dim] * size))
@@ -73,10 +73,9 @@ def scatter_plan(a: Tensor, b: Tensor, scatter_dim: int, reduce_op: str, size: i
 
 def reduce_plan(a: Tensor, b: Tensor, reduce_op: str, size: int) -> Own | None:
     rows = a.numel() // max(1, a.shape[-1])
-    chunks = _chunks(rows, size)
-    if not _fits(a, (b,), a.shape[-1]) or chunks is None:
+    if not _fits(a, (b,), a.shape[-1]) or rows % size:
         return None
-    sizes = {"M": rows, "K": a.shape[-1], "N": b.shape[1], "CHUNKS": chunks}
+    sizes = {"M": rows, "K": a.shape[-1], "N": b.shape[1], "CHUNKS": _chunks(rows // size)}
     shape = (*a.shape[:-1], b.shape[1])
 
     def way_of(plan: TorchPlan) -> Way:
@@ -91,9 +90,9 @@ def reduce_plan(a: Tensor, b: Tensor, reduce_op: str, size: int) -> Own | None:
     return _problem("matmul-all-reduce", sizes, (b,), a.dtype), way_of
 
 
-def _chunks(rows: int, size: int) -> int | None:
-    """Into how many equal parts the rows are cut, each of which `size` ranks share."""
-    return next((count for count in (4, 2, 1) if rows % (count * size) == 0), None)
+def _chunks(rows: int) -> int:
+    """Into how many equal parts the rows are cut."""
+    return next(count for count in (4, 2, 1) if rows % count == 0)
 
 
 def _first(a: Tensor, axis: int, extent: int) -> Shape:

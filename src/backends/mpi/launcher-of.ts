@@ -1,9 +1,9 @@
-/** The launcher of an MPI process, by the variables that it sets, and whether an MPI library can still reach it. */
-import { fstatSync } from "node:fs";
+/** The launcher of an MPI process, by the variables that it sets, and whether an MPI library can reach it. */
+import { fstatSync, readFileSync, realpathSync } from "node:fs";
+import process from "node:process";
 import { fail } from "../../diagnostics/diagnostic.ts";
+import type { Environment } from "../../support/environment.ts";
 import type { MpiAbi } from "./abi.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface MpiLauncher {
   /** The library that the launcher belongs to. */
@@ -12,45 +12,59 @@ export interface MpiLauncher {
   readonly rank: number;
 }
 
-/** Null for a process without a launcher. */
+/** Null for a process without a launcher, and for a task of srun without a flag for MPI. */
 export function launcherOf(env: Environment): MpiLauncher | null {
   const openMpi = env.OMPI_COMM_WORLD_RANK ?? env.PMIX_RANK;
   if (openMpi !== undefined) return { abi: "Open MPI", rank: Number(openMpi) };
-  if (env.PMI_RANK !== undefined || env.PMI_FD !== undefined) return { abi: "MPICH", rank: Number(env.PMI_RANK ?? 0) };
+  // mpirun -pmi-port has a port and a number in place of a descriptor and a rank.
+  const mpich = env.PMI_RANK ?? env.PMI_ID;
+  if (mpich !== undefined) return { abi: "MPICH", rank: Number(mpich) };
   return null;
 }
 
-/** The number of a process that its launcher did not make a part of an MPI world; 0 without a launcher. */
-export function launchedRank(env: Environment): number {
-  return launcherOf(env)?.rank ?? Number(env.SLURM_PROCID ?? 0);
+/** Tasks of the srun that started this process without variables for MPI; 1 without srun. */
+export function tasksOutsideMpi(env: Environment): number {
+  return launcherOf(env) === null ? Number(env.SLURM_STEP_NUM_TASKS ?? 1) : 1;
 }
 
 /**
- * Throws `launcher-environment` where the library would end the process, or take each process for a world of its own:
- * MPICH's launchers talk over an open descriptor, which Node, and so npx, closes for the programs that it starts; srun
- * needs a flag.
+ * Throws `launcher-environment` if MPICH's library would end the process: its launchers talk over an open descriptor,
+ * which Node, and so npx, closes for the programs that it starts. It leaves some descriptors open, so that of npx's
+ * processes some would wait for the others.
  */
-export function requireLauncher(env: Environment): void {
-  const { PMI_FD: descriptor, SLURM_STEP_NUM_TASKS: tasks } = env;
-  if (descriptor !== undefined && !isConnection(Number(descriptor))) {
-    fail({
-      code: "launcher-environment",
-      message: "the connection to the MPI launcher was closed before Braid started",
-      place: { kind: "call", text: "environment variables of the launcher" },
-      found: `PMI_FD=${descriptor}, which is no open connection`,
-      expected: "the connection that the launcher opened for this process",
-      help: "npx closes it: start node_modules/.bin/braid instead, or give MPICH's mpirun the flag -pmi-port",
-    });
-  }
-  if (launcherOf(env) === null && Number(tasks ?? 1) > 1) {
-    fail({
-      code: "launcher-environment",
-      message: "srun did not connect the processes for MPI",
-      place: { kind: "call", text: "environment variables of srun" },
-      found: `${tasks} tasks, and neither PMIX_RANK nor PMI_RANK`,
-      expected: "srun --mpi=pmix for Open MPI, srun --mpi=pmi2 for MPICH",
-      help: "add the flag; `srun --mpi=list` shows what this Slurm has",
-    });
+export function requireConnection(env: Environment): void {
+  const { PMI_FD: descriptor } = env;
+  if (launcherOf(env)?.abi !== "MPICH" || descriptor === undefined) return;
+  if (isConnection(Number(descriptor)) && !isBehindNpx(env)) return;
+  fail({
+    code: "launcher-environment",
+    message: "the connection to the MPI launcher was closed before Braid started",
+    place: { kind: "call", text: "environment variables of the launcher" },
+    found: `PMI_FD=${descriptor}, which is no open connection on all processes`,
+    expected: "the connection that the launcher opened for this process",
+    help: `npx closes it: start \`node ${realpathSync(process.argv[1] ?? "")}\` instead, or give MPICH's mpirun the flag -pmi-port`,
+  });
+}
+
+/** Throws `launcher-environment`: each task would be a world of its own. */
+export function notConnected(tasks: number): never {
+  return fail({
+    code: "launcher-environment",
+    message: "srun did not connect the processes for MPI",
+    place: { kind: "call", text: "environment variables of srun" },
+    found: `${tasks} tasks, and neither PMIX_RANK nor PMI_RANK`,
+    expected: "srun --mpi=pmix for Open MPI, srun --mpi=pmi2 for MPICH",
+    help: "add the flag; `srun --mpi=list` shows what this Slurm has",
+  });
+}
+
+/** Whether the launcher started npx, rather than npx the launcher: then the parent has the launcher's variable, too. */
+function isBehindNpx(env: Environment): boolean {
+  if (env.npm_command !== "exec") return false;
+  try {
+    return readFileSync(`/proc/${process.ppid}/environ`, "utf8").split("\0").includes(`PMI_FD=${env.PMI_FD}`);
+  } catch {
+    return false;
   }
 }
 

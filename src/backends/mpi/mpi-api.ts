@@ -9,6 +9,7 @@ export const mpiPrototypes = {
   MPI_Isend: "int MPI_Isend(void *from, int count, handle type, int peer, int tag, handle communicator, void *request)",
   MPI_Irecv: "int MPI_Irecv(void *to, int count, handle type, int peer, int tag, handle communicator, void *request)",
   MPI_Testsome: "int MPI_Testsome(int count, void *requests, _Out_ int *completed, void *indices, uint64_t statuses)",
+  MPI_Barrier: "int MPI_Barrier(handle communicator)",
   MPI_Finalize: "int MPI_Finalize()",
 } as const satisfies Prototypes;
 

@@ -28,15 +28,18 @@ export function ranksHeld(processOf: readonly number[], process: number): readon
   return processOf.flatMap((holder, rank) => (holder === process ? [rank] : []));
 }
 
-/** `open` throws `device-count` if some process would have no rank. */
+/** `open` throws `device-count` if some process would have no rank, or other ranks than it holds are asked for. */
 export function createMpiBackend({ messages, processesHere, blas, flight }: MpiOptions): Backend {
   return {
     name: "mpi",
-    open: async ({ world }) => {
+    open: async ({ world, localRanks }) => {
       if (world < messages.size) tooFewRanks(world, messages.size);
+      const processOf = processesOf(world, messages.size);
+      const held = ranksHeld(processOf, messages.rank);
+      if (held.join() !== localRanks.join()) otherRanks(localRanks, held, world);
       return openMpiGroup({
         transport: messages,
-        processOf: processesOf(world, messages.size),
+        processOf,
         pool: { workers: Math.max(1, Math.floor(availableParallelism() / processesHere)) },
         blas,
         flight,
@@ -53,5 +56,16 @@ function tooFewRanks(world: number, size: number): never {
     found: `${world} devices, ${size} processes`,
     expected: `at least ${size} devices: every process holds one or more`,
     help: `start ${world} processes, or give --devices ${size}`,
+  });
+}
+
+function otherRanks(given: readonly number[], held: readonly number[], world: number): never {
+  return fail({
+    code: "device-count",
+    message: "this process does not hold those ranks",
+    place: { kind: "call", text: "MultiDeviceExecutor.create(source, { localRanks })" },
+    found: given.join(", "),
+    expected: `${held.join(", ")}, this process's ranks of ${world} devices`,
+    help: `pass localRanks: joinMpi().ranksOf(${world})`,
   });
 }

@@ -26,8 +26,8 @@ export interface MpiMessages {
   /** Lets MPI progress. The messages that have completed since the last call, in no particular order. */
   readonly completed: () => readonly MessageNumber[];
   /**
-   * Leaves MPI. All ranks call it, with no message under way. If MPI_Finalize does not return, as with MPICH 4.0 over
-   * TCP, the process ends by SIGALRM.
+   * Leaves MPI. All ranks call it, with no message under way, and wait for each other. If MPI_Finalize then does not
+   * return, as with MPICH 4.0 over TCP, the process ends by SIGALRM.
    */
   readonly close: () => void;
 }
@@ -85,6 +85,7 @@ export function enterMpi(library: MpiLibrary, finalizing = mostFinalizing): MpiM
     close: () => {
       const left = buffers.filter((each) => each !== null).length;
       invariant(left === 0, "no message is under way when MPI ends", { left });
+      check("MPI_Barrier", functions.MPI_Barrier(world));
       library.alarm(finalizing);
       check("MPI_Finalize", functions.MPI_Finalize());
       library.alarm(0);

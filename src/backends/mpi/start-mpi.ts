@@ -1,11 +1,10 @@
 /** Enters MPI with the library that the process's launcher belongs to. */
 import { fail } from "../../diagnostics/diagnostic.ts";
+import type { Environment } from "../../support/environment.ts";
 import { mpiAbis } from "./abi.ts";
-import { launcherOf, requireLauncher } from "./launcher-of.ts";
+import { launcherOf, notConnected, requireConnection, tasksOutsideMpi } from "./launcher-of.ts";
 import { findMpiLibrary, mpiFolders, type MpiLibrary } from "./mpi-library.ts";
 import { enterMpi, type MpiMessages } from "./mpi-messages.ts";
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface StartedMpi {
   readonly messages: MpiMessages;
@@ -18,16 +17,21 @@ export interface StartedMpi {
  * reach the launcher.
  */
 export function startMpi(environment: Environment): StartedMpi {
-  requireLauncher(environment);
+  requireConnection(environment);
   const wanted = launcherOf(environment)?.abi ?? null;
-  const abis = mpiAbis.filter(({ name }) => wanted === null || name === wanted);
+  const tasks = tasksOutsideMpi(environment);
+  // Slurm's own PMI library, which MPICH may be built with, finds the other tasks without variables. Open MPI ends the
+  // process.
+  const abis = mpiAbis.filter(({ name }) => (wanted === null ? tasks === 1 || name !== "Open MPI" : name === wanted));
   for (const abi of abis) {
     const library = findMpiLibrary(abi);
     if (library === null) continue;
     const messages = enterMpi(library);
     if (messages.threads === "single") noThreads(library);
+    if (messages.size < tasks) notConnected(tasks);
     return { messages, library };
   }
+  if (tasks > 1) notConnected(tasks);
   const files = abis.flatMap((abi) => abi.files).join(", ");
   return fail({
     code: "backend-unavailable",

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { packageFile } from "../../backends/package-file.ts";
 import type { World } from "../../launch/join-world.ts";
-import type { Environment } from "../../launch/rank-environment.ts";
+import type { Environment } from "../../support/environment.ts";
 import type { Exchange } from "../exchange.ts";
 import type { PeerStart } from "../run-bench.ts";
 import { startPeer } from "./torch-peer.ts";

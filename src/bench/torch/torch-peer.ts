@@ -5,12 +5,13 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
+import type { Environment } from "../../support/environment.ts";
 import type { Outcome } from "../outcome.ts";
 
 export interface PeerOptions {
   /** Program and arguments. */
   readonly command: readonly [string, ...string[]];
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
   /** Milliseconds for an answer; `startTimeout` for the first, which loads PyTorch and connects. */
   readonly timeout: number;
   readonly startTimeout: number;

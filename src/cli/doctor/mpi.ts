@@ -7,7 +7,7 @@ import * as v from "valibot";
 import { type MpiAbi, mpiAbis } from "../../backends/mpi/abi.ts";
 import { mpiFolders } from "../../backends/mpi/mpi-library.ts";
 import { packageFile } from "../../backends/package-file.ts";
-import type { Environment } from "../../launch/rank-environment.ts";
+import type { Environment } from "../../support/environment.ts";
 import type { Finding } from "./finding.ts";
 
 /** Milliseconds for entering and leaving MPI, most of them the library's. */

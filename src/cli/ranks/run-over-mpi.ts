@@ -7,8 +7,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import { mpiWorld } from "../../launch/mpi-world.ts";
 import { exchangeClaims, hostClaim, topologyOf } from "../../launch/topology.ts";
-import { launchedRank } from "../../backends/mpi/launcher-of.ts";
+import { launcherOf } from "../../backends/mpi/launcher-of.ts";
 import { startMpi, type StartedMpi } from "../../backends/mpi/start-mpi.ts";
+import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { Connection, World } from "../../launch/world.ts";
 import type { ExitStatus } from "../exit-status.ts";
 import { reasonOf, statusOfFailure, wordsOf } from "./failure-words.ts";
@@ -23,6 +24,8 @@ export interface MpiPlace extends StartedMpi {
 
 /** Milliseconds in which the first process prints what happened, before the launcher ends all. */
 const lingerMilliseconds = 1000;
+/** By how much the first process may start later than another. */
+const startMilliseconds = 3000;
 
 export async function runOverMpi(
   exchangeTimeout: number,
@@ -47,15 +50,18 @@ export async function runOverMpi(
   });
 }
 
-/** All processes fail alike. The first one says why, before the launcher ends it for the end of another. */
+/** The first process says why, and launchers then end the others. What the launcher did wrong it did on all. */
 async function startedMpi(): Promise<StartedMpi> {
+  const env = processEnvironment;
   try {
-    return startMpi(processEnvironment);
+    return startMpi(env);
   } catch (error) {
-    if (launchedRank(processEnvironment) === 0) throw error;
-    await sleep(lingerMilliseconds);
+    const rank = launcherOf(env)?.rank ?? Number(env.SLURM_PROCID ?? 0);
+    if (rank !== 0) await sleep(startMilliseconds);
+    const isCommon = error instanceof DiagnosticError && error.diagnostics[0]?.code === "launcher-environment";
     // oxlint-disable-next-line unicorn/no-process-exit -- without a message
-    process.exit(statusOfFailure(error));
+    if (rank !== 0 && isCommon) process.exit(statusOfFailure(error));
+    throw error;
   }
 }
 

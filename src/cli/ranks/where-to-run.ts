@@ -6,7 +6,8 @@ import process from "node:process";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Target } from "../../compile/compile.ts";
 import { hubVariable } from "../../launch/meeting-point.ts";
-import { type Environment, type RankEnvironment, rankEnvironment } from "../../launch/rank-environment.ts";
+import { type RankEnvironment, rankEnvironment } from "../../launch/rank-environment.ts";
+import type { Environment } from "../../support/environment.ts";
 
 export type Whereabouts =
   | { readonly kind: "here"; readonly devices: number }

@@ -14,13 +14,22 @@
  */
 import { axisShards } from "../../ir/axis-shards.ts";
 import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
-import { axisMap, partialAxes, siblingAxes, splitsDivide } from "../../ir/ops/axis-map.ts";
+import { type AxisPair, axisMap, partialAxes, siblingAxes, splitsDivide } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { editFusion, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { streamPart } from "../stream-loops/stream-part.ts";
-import { addCopy, allowsStream, imagesOf, moveTo, placementOf, sameShares, streamLike } from "./placement.ts";
+import {
+  addCopy,
+  allowsStream,
+  imagesOf,
+  moveTo,
+  placementOf,
+  sameShares,
+  type StreamCut,
+  streamLike,
+} from "./placement.ts";
 import { isCommunicable, madeShardedAxes, type OperandChange, reshardedOperands } from "./sharding.ts";
 
 export const insertReshardingSetsAfter: Pass<"checked", "checked"> = {
@@ -83,7 +92,7 @@ function referenceOperand(op: Op, tensors: readonly Tensor[]): OperandChange | n
 
 /**
  * Shards the output like the operand. If a DID type takes the axis with Stream, Stream moves to the axis that has it in
- * the operand, otherwise in another one.
+ * an operand.
  */
 function shardLikeOperand(edit: TensorEdit, op: Op, output: Tensor, { operand, producer }: OperandChange): void {
   const map = axisMap(op, edit.tensors).filter((pair) => !pair.broadcast);
@@ -97,12 +106,12 @@ function shardLikeOperand(edit: TensorEdit, op: Op, output: Tensor, { operand, p
   const cut = streamLike(output, own, own?.axis);
   const isDisplaced = cut !== null && number >= 0 && !allowsStream(placement, number, cut);
   const memory = output.memory === "symmetric" ? "global" : output.memory;
-  const stream = isDisplaced ? operandsStream(edit, op, [...pairs, ...map]) : cut;
+  const stream = isDisplaced ? operandsStream(edit, op, map) : cut;
   moveTo(edit, { ...output, memory }, images, placement, stream);
 }
 
 /** The Stream part of the first pair's operand that has one there, on the output's axis. */
-function operandsStream(edit: TensorEdit, op: Op, pairs: ReturnType<typeof axisMap>): ReturnType<typeof streamLike> {
+function operandsStream(edit: TensorEdit, op: Op, pairs: readonly AxisPair[]): StreamCut | null {
   for (const { operand, producer, consumer } of pairs) {
     const from = at(edit.tensors, at(op.inputs, operand));
     const part = streamPart(from);

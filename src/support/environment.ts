@@ -1,0 +1,2 @@
+/** A process's environment variables. */
+export type Environment = Readonly<Record<string, string | undefined>>;
