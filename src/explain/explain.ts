@@ -96,6 +96,9 @@ export function explainCompiled(
   { choice, profile, measured, all = false, graph = true, ...options }: ExplainCompiledOptions,
 ): Explanation {
   const { program, sizes } = compilation;
+  const lowering = loweringOf(compilation.options);
+  // A choice that turned loops off had its reason in their times.
+  const asked = choice === null ? lowering : { ...lowering, overlap: options.overlap ?? true };
   const serial = profile === null ? null : serialOf(source, options);
   const explained = { serial: serial?.program ?? null, graph };
   const predicted =
@@ -111,10 +114,8 @@ export function explainCompiled(
     predicted,
     interval: predicted === null || profile === null ? null : intervalOf(predicted, profile),
     serial: serial === null || profile === null ? null : simulate(serial.program, profile, { graph }).milliseconds,
-    reshardings: isFusionSource(source)
-      ? reshardingsOfLowered(source, { ...loweringOf(compilation.options), sizes })
-      : null,
-    refusals: isFusionSource(source) ? loopRefusals(source, loweringOf(compilation.options)) : [],
+    reshardings: isFusionSource(source) ? reshardingsOfLowered(source, { ...lowering, sizes }) : null,
+    refusals: isFusionSource(source) ? loopRefusals(source, asked) : [],
     alternatives:
       profile === null || choice !== null || (!all && commandCount(program) > fewCommands)
         ? null

@@ -43,6 +43,15 @@ it("explains the chosen schedule", async () => {
   expect(JSON.parse(byHand.out)).toMatchObject({ milliseconds });
 });
 
+it("gives no advice against the schedule that it chose", async () => {
+  const flags = ["--devices", "4", "--set", "M=64", "--profile", "4xH200", "--schedule-choice", "auto"];
+  const { out } = await cli("explain", example, ...flags);
+  expect(out).toMatch(/^schedule: no loop: /m);
+  expect(out).toMatch(/^not in a loop +[\d.]+ us/m);
+  expect(out).not.toContain("fix: leave --no-overlap out");
+  expect(out).not.toContain("most would gain: Stream");
+});
+
 it("says what to change", async () => {
   const asked = ["explain", example, "--devices", "4", "--profile", "4xH200", "--set", "M=8192", "--set", "K=8192"];
   const [few, all] = await Promise.all([cli(...asked), cli(...asked, "--all")]);

@@ -35,14 +35,16 @@ export function tasksOutsideMpi(env: Environment): number {
 export function requireConnection(env: Environment): void {
   const { PMI_FD: descriptor } = env;
   if (launcherOf(env)?.abi !== "MPICH" || descriptor === undefined) return;
-  if (isConnection(Number(descriptor)) && !isBehindNpx(env)) return;
+  if (isConnection(Number(descriptor)) && !isBehindNpm(env)) return;
+  const [, script] = process.argv;
+  const started = script === undefined ? "node" : `node ${realpathSync(script)}`;
   fail({
     code: "launcher-environment",
     message: "the connection to the MPI launcher was closed before Braid started",
     place: { kind: "call", text: "environment variables of the launcher" },
     found: `PMI_FD=${descriptor}, which is no open connection on all processes`,
     expected: "the connection that the launcher opened for this process",
-    help: `npx closes it: start \`node ${realpathSync(process.argv[1] ?? "")}\` instead, or give MPICH's mpirun the flag -pmi-port`,
+    help: `npx closes it: start \`${started}\` instead, or give MPICH's mpirun the flag -pmi-port`,
   });
 }
 
@@ -58,9 +60,9 @@ export function notConnected(tasks: number): never {
   });
 }
 
-/** Whether the launcher started npx, rather than npx the launcher: then the parent has the launcher's variable, too. */
-function isBehindNpx(env: Environment): boolean {
-  if (env.npm_command !== "exec") return false;
+/** Whether the launcher started npm, rather than npm the launcher: then the parent has the launcher's variable, too. */
+function isBehindNpm(env: Environment): boolean {
+  if (env.npm_command === undefined) return false;
   try {
     return readFileSync(`/proc/${process.ppid}/environ`, "utf8").split("\0").includes(`PMI_FD=${env.PMI_FD}`);
   } catch {

@@ -107,7 +107,7 @@ function communicationText({ reshardings }: Explanation): readonly string[] {
 
 const mostReshardings = 20;
 
-function causesText({ run, isMeasured, predicted }: Explanation, colors: Colors): readonly string[] {
+function causesText({ run, isMeasured, predicted, choice, refusals }: Explanation, colors: Colors): readonly string[] {
   const { exposed, milliseconds } = run;
   const shown = run.causes.filter(({ milliseconds: each }) => Math.abs(each) >= 0.001 * milliseconds);
   if (shown.length === 0) return ["Nothing is exposed: the run takes as long as its kernels."];
@@ -124,7 +124,9 @@ function causesText({ run, isMeasured, predicted }: Explanation, colors: Colors)
     ]);
   }
   const [first] = shown;
-  const remedy = first === undefined || first.milliseconds <= 0 ? null : causes[first.cause].remedy;
+  // Loops that were considered, and are slower, are no advice.
+  const isDecided = first?.cause === "notInLoop" && choice !== null && refusals.length === 0;
+  const remedy = first === undefined || first.milliseconds <= 0 || isDecided ? null : causes[first.cause].remedy;
   return [
     ...trimmedLines(table.toString()),
     `sum ${timeText(exposed)}${remedy === null ? "" : `; most would gain: ${remedy}`}`,
