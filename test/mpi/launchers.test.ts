@@ -1,10 +1,9 @@
 /** What `braid run --on mpi` says if the MPI library could not reach its launcher: one message, by the first process. */
-import { execFile, type ExecFileException } from "node:child_process";
 import path from "node:path";
 import process from "node:process";
 import { describe, expect, it } from "vitest";
 import { launcherOf, requireConnection, tasksOutsideMpi } from "../../src/backends/mpi/launcher-of.ts";
-import { launchers, rootVariables } from "./under-mpi.ts";
+import { endOf, launchers } from "./under-mpi.ts";
 
 const main = path.resolve(import.meta.dirname, "../../dist/cli/main.js");
 const run = [main, "run", "examples/allgather-matmul.ts", "--devices", "2", "--on", "mpi"];
@@ -16,22 +15,6 @@ const byNode = [
     "child.on('exit', (status) => process.exit(status))",
   process.execPath,
 ];
-
-interface Ended {
-  readonly status: unknown;
-  readonly out: string;
-  readonly err: string;
-}
-
-function started(file: string, args: readonly string[], variables: Readonly<Record<string, string>>): Promise<Ended> {
-  // oxlint-disable-next-line node/no-process-env -- what the command inherits
-  const env = { ...process.env, ...rootVariables, ...variables };
-  return new Promise((resolve) => {
-    execFile(file, args, { env, timeout: 30_000 }, (error: ExecFileException | null, out, err) => {
-      resolve({ status: error === null ? 0 : error.code, out, err });
-    });
-  });
-}
 
 const underNode = ["-np", "2", process.execPath, ...byNode, ...run];
 
@@ -70,13 +53,13 @@ describe.each(launchers)("processes that $abi starts through Node", ({ abi, file
     `run, or say what to do${obstacle}`,
     async () => {
       if (abi === "MPICH") {
-        const { status, err } = await started(file, [...flags, ...underNode], {});
+        const { status, err } = await endOf(file, [...flags, ...underNode], { timeout: 30_000 });
         expect(err.split("the connection to the MPI launcher was closed before Braid started")).toHaveLength(2);
         expect(err).toContain("-pmi-port");
         expect(status).toBe(2);
       }
       const named = abi === "MPICH" ? ["-pmi-port"] : [];
-      const { status, out } = await started(file, [...flags, ...named, ...underNode], {});
+      const { status, out } = await endOf(file, [...flags, ...named, ...underNode], { timeout: 30_000 });
       expect(out.split("2 devices (mpi)")).toHaveLength(2);
       expect(status).toBe(0);
     },
@@ -91,8 +74,8 @@ describe("tasks of srun", () => {
   ])(
     "without a flag for MPI end: task %s",
     async (task, said) => {
-      const env = { SLURM_PROCID: task, SLURM_STEP_NUM_TASKS: "2", SLURM_STEP_ID: "0" };
-      const { status, err } = await started(process.execPath, run, env);
+      const variables = { SLURM_PROCID: task, SLURM_STEP_NUM_TASKS: "2", SLURM_STEP_ID: "0" };
+      const { status, err } = await endOf(process.execPath, run, { variables, timeout: 30_000 });
       expect(err).toMatch(said);
       expect(status).toBe(2);
     },

@@ -4,7 +4,7 @@ import process from "node:process";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { nodeScript } from "../support/node-script.ts";
-import { fingerprintOf, launchers, rootVariables, underMpi } from "./under-mpi.ts";
+import { endOf, fingerprintOf, launchers, underMpi } from "./under-mpi.ts";
 
 const example = "examples/ring-allgather-matmul.ts";
 
@@ -14,13 +14,9 @@ describe.each(launchers)("braid run --on mpi by $abi", (launcher) => {
     `and a program in code has the shards of one process${obstacle}`,
     async () => {
       const script = await nodeScript("test/mpi/api-rank.ts");
-      const { stdout } = await promisify(execFile)(file, [...flags, "-np", "2", process.execPath, script], {
-        // oxlint-disable-next-line node/no-process-env -- what the command inherits
-        env: { ...process.env, ...rootVariables },
-        killSignal: "SIGKILL",
-        timeout: 60_000,
-      });
-      const said = (stdout.match(/\{[^}]*\}/g) ?? []).map((document) => JSON.parse(document) as unknown);
+      const { status, out } = await endOf(file, [...flags, "-np", "2", process.execPath, script], { timeout: 60_000 });
+      expect(status).toBe(0);
+      const said = (out.match(/\{[^}]*\}/g) ?? []).map((document) => JSON.parse(document) as unknown);
       expect(said).toHaveLength(2);
       expect(said).toContainEqual({ rank: 0, size: 2, ranks: [0, 1], same: true, refused: "device-count" });
       expect(said).toContainEqual({ rank: 1, size: 2, ranks: [2, 3], same: true, refused: "device-count" });
@@ -32,13 +28,11 @@ describe.each(launchers)("braid run --on mpi by $abi", (launcher) => {
     `starts where the heap can grow by %i pages only${obstacle}`,
     async (pages) => {
       const script = await nodeScript("test/mpi/crowded-heap-rank.ts");
-      const { stdout } = await promisify(execFile)(file, [...flags, "-np", "1", process.execPath, script, `${pages}`], {
-        // oxlint-disable-next-line node/no-process-env -- what the command inherits
-        env: { ...process.env, ...rootVariables },
-        killSignal: "SIGKILL",
+      const { status, out } = await endOf(file, [...flags, "-np", "1", process.execPath, script, `${pages}`], {
         timeout: 30_000,
       });
-      expect(stdout).toContain("alive");
+      expect(status).toBe(0);
+      expect(out).toContain("alive");
     },
     60_000,
   );
@@ -60,13 +54,9 @@ describe.each(launchers)("processes of $abi", ({ obstacle, file, flags }) => {
     `wait for one that leaves late${obstacle}`,
     async () => {
       const script = await nodeScript("test/mpi/late-rank.ts");
-      const { stdout } = await promisify(execFile)(file, [...flags, "-np", "2", process.execPath, script], {
-        // oxlint-disable-next-line node/no-process-env -- what the command inherits
-        env: { ...process.env, ...rootVariables },
-        killSignal: "SIGKILL",
-        timeout: 30_000,
-      });
-      expect(stdout.match(/left/g)).toHaveLength(2);
+      const { status, out } = await endOf(file, [...flags, "-np", "2", process.execPath, script], { timeout: 30_000 });
+      expect(status).toBe(0);
+      expect(out.match(/left/g)).toHaveLength(2);
     },
     60_000,
   );

@@ -25,28 +25,28 @@ export const launchers: readonly Launcher[] = [
 /** Open MPI starts as root only with them. */
 export const rootVariables = { OMPI_ALLOW_RUN_AS_ROOT: "1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: "1" };
 
-interface Ended {
+export interface Ended {
   readonly status: number;
   readonly out: string;
   readonly err: string;
 }
 
-/** `braid run` with each list of arguments in `processes` processes. */
-export async function underMpi(
-  { file, flags }: Launcher,
-  processes: number,
-  ...lists: readonly (readonly string[])[]
+/** How a program ended. Throws if a signal ended it, as after `timeout` milliseconds. */
+export async function endOf(
+  file: string,
+  args: readonly string[],
+  {
+    variables = {},
+    timeout = 60_000,
+  }: { readonly variables?: Readonly<Record<string, string>>; timeout?: number } = {},
 ): Promise<Ended> {
-  const main = path.join(root, "dist/cli/main.js");
-  const parts = lists.map((list) => ["-np", String(processes), process.execPath, main, "run", ...list]);
-  const args = parts.flatMap((part, i) => (i === 0 ? part : [":", ...part]));
   try {
-    const { stdout, stderr } = await promisify(execFile)(file, [...flags, ...args], {
+    const { stdout, stderr } = await promisify(execFile)(file, args, {
       cwd: root,
       // oxlint-disable-next-line node/no-process-env -- what the command inherits
-      env: { ...process.env, ...rootVariables },
+      env: { ...process.env, ...rootVariables, ...variables },
       killSignal: "SIGKILL",
-      timeout: 60_000,
+      timeout,
     });
     return { status: 0, out: stdout, err: stderr };
   } catch (error) {
@@ -54,6 +54,17 @@ export async function underMpi(
     const text = (name: "stdout" | "stderr"): string => (name in error ? String(Reflect.get(error, name)) : "");
     return { status: error.code, out: text("stdout"), err: text("stderr") };
   }
+}
+
+/** `braid run` with each list of arguments in `processes` processes. */
+export function underMpi(
+  { file, flags }: Launcher,
+  processes: number,
+  ...lists: readonly (readonly string[])[]
+): Promise<Ended> {
+  const main = path.join(root, "dist/cli/main.js");
+  const parts = lists.map((list) => ["-np", String(processes), process.execPath, main, "run", ...list]);
+  return endOf(file, [...flags, ...parts.flatMap((part, i) => (i === 0 ? part : [":", ...part]))]);
 }
 
 /** The fingerprints of all outputs in a JSON document; `out` null: of a run on the CPU in this process. */
