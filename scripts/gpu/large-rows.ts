@@ -10,14 +10,13 @@ import { type LargeInputs, makeLargeInputs } from "../../test/gpu/large/large-in
 import type { LargeDType } from "../../test/gpu/large/large-matrix.ts";
 import { shareGroup } from "../../test/gpu/shared-group.ts";
 import { goesOn } from "./goes-on.ts";
-import { type GraphOf, graphsWhereAsked, labelOf } from "./lowering-label.ts";
+import { labelOf } from "./lowering-label.ts";
 import { type PartContext, type Row, rowOf } from "./rows.ts";
 
 const fullSize: LargeSizes = { m: 32_768, k: 32_768, n: 1024, chunks: 8 };
 
 interface LargePlan {
   readonly sizes?: LargeSizes;
-  readonly graphOf?: GraphOf;
   /** Selects cases by name. */
   readonly wanted?: (name: string) => boolean;
   /** nvFuser's tests use float; its users run bfloat16. */
@@ -28,7 +27,7 @@ const timeout = 30;
 
 export async function* largeRows(
   { world }: PartContext,
-  { sizes = fullSize, graphOf = graphsWhereAsked, wanted = () => true, dtypes = ["bfloat16", "float"] }: LargePlan = {},
+  { sizes = fullSize, wanted = () => true, dtypes = ["bfloat16", "float"] }: LargePlan = {},
 ): AsyncGenerator<Row> {
   const { rank, worldSize: devices } = world;
   const solo = createCudaBackend({ rendezvous: { ...soloRendezvous(), localRank: world.localRank } });
@@ -52,7 +51,6 @@ export async function* largeRows(
     for (const each of cases) {
       for (const lowering of loweringsOf(each, dtype)) {
         for (const graph of ["off", "on"] as const) {
-          if (graphOf(lowering, graph) !== graph) continue;
           const { on } = groups[graph];
           let ran = false;
           yield await rowOf(`${each.name}, ${label}, ${labelOf(lowering)}, graph ${graph}`, async () => {

@@ -1,4 +1,4 @@
-/** Names lowering options in rows, and tells which of them run as graphs. */
+/** Names lowering options in rows. */
 import type { LoweringOptions } from "../../src/passes/options.ts";
 
 export function labelOf({
@@ -18,10 +18,3 @@ export function labelOf({
     .filter(Boolean)
     .join(", ");
 }
-
-type Graph = "on" | "off";
-
-/** The use of graphs for a program: a fake NCCL, for example, cannot be captured. */
-export type GraphOf = (lowering: Partial<LoweringOptions>, asked: Graph) => Graph;
-
-export const graphsWhereAsked: GraphOf = (_, asked) => asked;

@@ -8,20 +8,19 @@ import { checkCase } from "../../test/gpu/check-case.ts";
 import { referenceCases } from "../../test/gpu/reference/reference-cases.ts";
 import { shareGroup } from "../../test/gpu/shared-group.ts";
 import { goesOn } from "./goes-on.ts";
-import { type GraphOf, graphsWhereAsked, labelOf } from "./lowering-label.ts";
+import { labelOf } from "./lowering-label.ts";
 import { type PartContext, type Row, rowOf } from "./rows.ts";
 
 const timeout = 20;
 
 interface ReferencePlan {
-  readonly graphOf?: GraphOf;
   /** Selects rows by name. */
   readonly wanted?: (name: string) => boolean;
 }
 
 export async function* referenceRows(
   { world }: PartContext,
-  { graphOf = graphsWhereAsked, wanted = () => true }: ReferencePlan = {},
+  { wanted = () => true }: ReferencePlan = {},
 ): AsyncGenerator<Row> {
   const { rank, worldSize: devices } = world;
   const groups = {
@@ -38,7 +37,6 @@ export async function* referenceRows(
       let failed = 0;
       for (const lowering of test.lowerings) {
         for (const graph of ["off", "on"] as const) {
-          if (graphOf(lowering, graph) !== graph) continue;
           const { on } = groups[graph];
           let done = false;
           const row = await rowOf(`${name}, ${labelOf(lowering)}, graph ${graph}`, async () => {

@@ -34,9 +34,9 @@ describe.skipIf(obstacle !== null)("ranks on fake GPUs", () => {
     // Ring and gather map peers' memory; every mapping is given back.
     expect(count("cuIpcOpenMemHandle")).toBeGreaterThan(0);
     expect(count("cuIpcCloseMemHandle")).toBe(count("cuIpcOpenMemHandle"));
-    // 9 Programs on 2 ranks, 9 runs each of which the first issues eagerly.
-    expect(count("cuStreamBeginCapture")).toBe(18);
-    expect(count("cuGraphLaunch")).toBe(9 * 2 * 8);
+    // 13 Programs on 2 ranks, 9 runs each of which the first issues eagerly.
+    expect(count("cuStreamBeginCapture")).toBe(26);
+    expect(count("cuGraphLaunch")).toBe(13 * 2 * 8);
     // The sum's kernel, of several blocks synchronized by its gate, took in the signals and waits around it.
     const withBarriers = readdirSync(fakes.folder).filter(
       (name) =>

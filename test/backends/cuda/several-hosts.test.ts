@@ -13,8 +13,7 @@ if (obstacle !== null) console.log(`test/backends/cuda/several-hosts is skipped:
 const root = path.resolve(import.meta.dirname, "../../..");
 const ring = path.join(root, "test/fixtures/programs/ring-allgather-matmul.ts");
 const small = ["M=8", "K=4", "N=5"].flatMap((size) => ["--set", size]);
-/** The fake NCCL is not captured. */
-const args = [ring, "--on", "cuda", "--graph", "off", "--check", ...small];
+const args = [ring, "--on", "cuda", "--check", ...small];
 
 let fakes: Fakes;
 beforeAll(() => {

@@ -10,23 +10,19 @@ export interface Fakes {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Those that streams of the fake driver run are in one library. */
-const sourcesOf = {
-  "libcuda.so.1": ["fake-libraries.cpp", "fake-cudnn.cpp"],
-  "libnccl.so.2": ["fake-nccl.cpp"],
-} as const;
-const otherNames = ["libnvrtc.so.13", "libcublasLt.so.13", "libcudnn.so.9"] as const;
+/** One library, because streams of the fake driver run what all of them issue. */
+const sources = ["fake-libraries.cpp", "fake-cudnn.cpp", "fake-nccl.cpp"] as const;
+const library = "libcuda.so.1";
+const otherNames = ["libnvrtc.so.13", "libcublasLt.so.13", "libcudnn.so.9", "libnccl.so.2"] as const;
 
 const inFolder = (names: readonly string[]): readonly string[] =>
   names.map((name) => path.join(import.meta.dirname, name));
 
 function librariesFolder(): string {
-  return builtFolder("fakes", inFolder(Object.values(sourcesOf).flat()), (folder) => {
-    for (const [library, sources] of Object.entries(sourcesOf)) {
-      const flags = ["-o", path.join(folder, library), "-lrt", "-ldl"];
-      compile(["-shared", "-I", headerFolder(), ...inFolder(sources), ...flags]);
-    }
-    for (const name of otherNames) symlinkSync("libcuda.so.1", path.join(folder, name));
+  return builtFolder("fakes", inFolder(sources), (folder) => {
+    const flags = ["-o", path.join(folder, library), "-lrt", "-ldl"];
+    compile(["-shared", "-I", headerFolder(), ...inFolder(sources), ...flags]);
+    for (const name of otherNames) symlinkSync(library, path.join(folder, name));
   });
 }
 

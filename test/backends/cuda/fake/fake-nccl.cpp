@@ -1,9 +1,10 @@
 // NCCL between processes of one machine on the CPU, for tests without GPUs: every pair of ranks has a queue of messages in shared memory, and collectives are sends and
-// receives. A call acts at once, as the fake driver's streams do; inside a group all sends go first.
+// receives. A group is work of a stream of the fake driver, by which graphs hold it; inside it all sends go first.
 #include "cuda-on-cpu.hpp"
 #include <atomic>
 #include <chrono>
 #include <fcntl.h>
+#include <memory>
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -27,6 +28,9 @@ struct Operation { Communicator *communicator; bool sends; char *data; size_t by
 
 static std::vector<Operation> group;
 static int groups = 0;
+// Reductions end with work after the transfers of their group.
+static std::vector<std::function<void()>> afterwards;
+int enqueue(std::function<int()> work);
 enum { success = 0, systemError = 2, invalid = 4 };
 
 static bool wait(std::function<bool()> done) {
@@ -59,12 +63,16 @@ static int transfer(const Operation &each) {
 }
 static int flush() {
   std::vector<Operation> all;
-  std::swap(all, group);
-  for (bool sends : {true, false})
-    for (auto &each : all)
-      if (each.sends == sends)
-        if (int status = transfer(each)) return status;
-  return success;
+  std::vector<std::function<void()>> last;
+  std::swap(all, group), std::swap(last, afterwards);
+  return enqueue([=] {
+    for (bool sends : {true, false})
+      for (auto &each : all)
+        if (each.sends == sends)
+          if (int status = transfer(each)) return status;
+    for (auto &work : last) work();
+    return (int)success;
+  });
 }
 static int post(Operation operation) {
   group.push_back(operation);
@@ -106,16 +114,7 @@ API ncclCommAbort(Communicator *) {
   return success;
 }
 API ncclGroupStart() { groups++; return success; }
-
-// Reductions end with work after the transfers of their group.
-static std::vector<std::function<void()>> afterwards;
-API ncclGroupEnd() {
-  if (--groups > 0) return success;
-  int status = flush();
-  for (auto &work : afterwards) work();
-  afterwards.clear();
-  return status;
-}
+API ncclGroupEnd() { return --groups > 0 ? (int)success : flush(); }
 
 API ncclSend(char *from, size_t count, int type, int peer, Communicator *c, void *) { return type == 1 ? post({c, true, from, count, peer}) : invalid; }
 API ncclRecv(char *to, size_t count, int type, int peer, Communicator *c, void *) { return type == 1 ? post({c, false, to, count, peer}) : invalid; }
@@ -165,9 +164,9 @@ static int reduce(char *from, char *to, size_t count, int type, int op, Communic
   size_t bytes = count * sizeOf(type);
   for (int peer = first; peer <= last; peer++) post({c, true, from + (split ? peer * bytes : 0), bytes, peer});
   if (c->rank < first || c->rank > last) return success;
-  auto *parts = new std::vector<std::vector<char>>(c->ranks, std::vector<char>(bytes));
+  auto parts = std::make_shared<std::vector<std::vector<char>>>(c->ranks, std::vector<char>(bytes));
   for (int peer = 0; peer < c->ranks; peer++) post({c, false, (*parts)[peer].data(), bytes, peer});
-  afterwards.push_back([=] { combine(to, *parts, count, type, op); delete parts; });
+  afterwards.push_back([=] { combine(to, *parts, count, type, op); });
   return success;
 }
 API ncclAllReduce(char *from, char *to, size_t count, int type, int op, Communicator *c, void *) { return reduce(from, to, count, type, op, c, 0, c->ranks - 1, false); }

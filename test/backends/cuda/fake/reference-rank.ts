@@ -4,7 +4,6 @@
  */
 import process from "node:process";
 import { largeRows } from "../../../../scripts/gpu/large-rows.ts";
-import type { GraphOf } from "../../../../scripts/gpu/lowering-label.ts";
 import { referenceRows } from "../../../../scripts/gpu/reference-rows.ts";
 import type { Row } from "../../../../scripts/gpu/rows.ts";
 import { enterWorld } from "../../../../src/launch/enter-world.ts";
@@ -15,17 +14,15 @@ if (who === null) throw new Error("no rank in the environment");
 const world = await enterWorld(who, process.env, 20_000);
 const pattern = new RegExp(process.argv[2] ?? "");
 
-/** The fake NCCL is not captured. */
-const graphOf: GraphOf = ({ backend }, asked) => (backend === "nccl" ? "off" : asked);
-/** Nor does it take messages of megabytes. */
+/** The fake NCCL takes no messages of megabytes. */
 const wanted = (name: string): boolean => pattern.test(name) && !/AllgatherP2p|\d{4,} KiB/.test(name);
 
 async function* rows(): AsyncGenerator<Row> {
   const context = { world };
-  yield* referenceRows(context, { graphOf, wanted });
+  yield* referenceRows(context, { wanted });
   // Of 2, 3 and 4 ranks.
   const sizes = { m: 96, k: 48, n: 16, chunks: 4 };
-  yield* largeRows(context, { sizes, graphOf, wanted, dtypes: ["bfloat16"] });
+  yield* largeRows(context, { sizes, wanted, dtypes: ["bfloat16"] });
 }
 
 let failed = false;
