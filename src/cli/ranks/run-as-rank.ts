@@ -16,10 +16,10 @@ import { reasonOf, statusOfFailure, wordsOf } from "./failure-words.ts";
 import { withFlight } from "./with-flight.ts";
 import { processEnvironment, type Whereabouts } from "./where-to-run.ts";
 
-/** Milliseconds for a failed rank's report to reach the hub, and for the rank to end by itself. */
+/** Milliseconds for a failed rank's report to reach the hub, for the rank to end by itself, and by another thread. */
 const farewellMilliseconds = 100;
 const lingerMilliseconds = 1000;
-const killMilliseconds = 2500;
+const blockedMilliseconds = 2500;
 
 type Rank = Extract<Whereabouts, { kind: "rank" }>;
 
@@ -39,9 +39,19 @@ function isReported(error: unknown, { rank }: Rank["place"]): boolean {
   return error instanceof CommonError && rank !== 0;
 }
 
-/** Launchers of other hosts do not kill a rank whose thread a library blocks. Another thread does. */
-function killLater(): void {
-  const program = `setTimeout(() => process.kill(process.pid, "SIGKILL"), ${killMilliseconds})`;
+/**
+ * Launchers of other hosts do not kill a rank whose thread a library blocks. Another thread ends the process: at once,
+ * since Node's own exit waits for the blocked thread, and with the status, if libc can be called.
+ */
+function endLater(status: ExitStatus): void {
+  const program = `setTimeout(() => {
+    try {
+      const require = process.getBuiltinModule("node:module").createRequire(${JSON.stringify(import.meta.url)});
+      require("koffi").load(null).func("void _exit(int status)")(${status});
+    } finally {
+      process.kill(process.pid, "SIGKILL");
+    }
+  }, ${blockedMilliseconds})`;
   new Worker(program, { eval: true, execArgv: [] }).unref();
 }
 
@@ -71,7 +81,7 @@ async function joinAndWork(
     // A library's thread, or a stream that never ends, must not keep the process alive.
     setTimeout(() => process.exit(status), lingerMilliseconds).unref();
     if (!supervised) {
-      killLater();
+      endLater(status);
       if (isReported(error, place)) return status;
       // Printed before NCCL's abort can block this thread.
       throw error;
