@@ -46,18 +46,22 @@ function nestedRuns(dims: readonly RegionDim[], bytes: number): Pick<Region, "di
     .sort((a, b) => b.stride - a.stride || b.count - a.count);
   const nested: RegionDim[] = [];
   let run = bytes;
+  // From the first byte to the last of all dims so far.
+  let span = bytes;
   for (let i = sorted.length - 1; i >= 0; i--) {
     const { count, stride } = at(sorted, i);
     const inner = nested[0];
+    const added = (count - 1) * stride;
     if (inner === undefined && stride <= run) {
-      run += (count - 1) * stride;
+      run += added;
     } else if (inner !== undefined && stride % inner.stride === 0 && stride / inner.stride <= inner.count) {
-      nested[0] = { count: inner.count + (count - 1) * (stride / inner.stride), stride: inner.stride };
+      nested[0] = { count: inner.count + added / inner.stride, stride: inner.stride };
+    } else if (stride < span) {
+      return null;
     } else {
-      const end = inner === undefined ? run : (inner.count - 1) * inner.stride + run;
-      if (stride < end) return null;
       nested.unshift({ count, stride });
     }
+    span += added;
   }
   return { dims: nested, bytes: run };
 }

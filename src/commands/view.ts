@@ -134,14 +134,40 @@ export function alignViews(views: readonly View[]): readonly View[] | null {
   return box === null ? null : views.map((view, i) => ({ ...view, shape: box.shape, strides: at(box.strides, i) }));
 }
 
-/** Whether two views are equal: the same elements of one buffer under the same shape and strides. */
+/**
+ * Whether elements of the view share bytes, as along axes of stride 0 and in windows that overlap. Also true for axes of
+ * which none steps over the other, as strides 3 and 2 over 2 x 3 elements: no view of a tensor has them.
+ */
+export function repeatsElements({ shape, strides }: Pick<View, "shape" | "strides">): boolean {
+  if (shape.includes(0)) return false;
+  if (isApart(shape, strides)) return false;
+  const order = shape.map((_, axis) => axis).sort((a, b) => at(strides, b) - at(strides, a));
+  return !isApart(
+    order.map((axis) => at(shape, axis)),
+    order.map((axis) => at(strides, axis)),
+  );
+}
+
+/** Whether each axis steps over all inner ones. */
+function isApart(shape: readonly number[], strides: readonly number[]): boolean {
+  let span = 1;
+  for (let axis = shape.length - 1; axis >= 0; axis--) {
+    const [extent, stride] = [at(shape, axis), at(strides, axis)];
+    if (extent === 1) continue;
+    if (stride < span) return false;
+    span += (extent - 1) * stride;
+  }
+  return true;
+}
+
+/** Whether two views are equal: the same elements of one buffer under the same shape. */
 export function sameView(a: View, b: View): boolean {
   return (
     a.buffer === b.buffer &&
     a.offset === b.offset &&
     a.dtype === b.dtype &&
     sameNumbers(a.shape, b.shape) &&
-    sameNumbers(a.strides, b.strides)
+    a.strides.every((stride, axis) => stride === b.strides[axis] || a.shape[axis] === 1)
   );
 }
 

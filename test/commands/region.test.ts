@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
-import { canonicalRegion, regionOf, regionOfOperand, type Region } from "../../src/commands/region.ts";
+import { canonicalRegion, nests, regionOf, regionOfOperand, type Region } from "../../src/commands/region.ts";
 import { makeId } from "../../src/support/ids.ts";
 import { at } from "../../src/support/invariant.ts";
 
@@ -84,5 +84,22 @@ describe("canonicalRegion", () => {
   test("names a broadcast element once", () => {
     const row = regionOf({ buffer, offset: 0, dtype: "float", shape: [5, 4], strides: [0, 1] });
     expect(row).toEqual({ buffer, offset: 0, dims: [], bytes: 16 });
+  });
+
+  test.each([
+    ["runs side by side", [{ count: 2, stride: 8 }], 4, true],
+    ["windows", [{ count: 3, stride: 2 }], 4, true],
+    [
+      "steps into an inner dim, past its end",
+      [
+        { count: 2, stride: 16 },
+        { count: 3, stride: 12 },
+      ],
+      4,
+      false,
+    ],
+    ["steps into the inner dims together", [{ count: 2, stride: 44 }, { count: 2, stride: 36 }, { count: 2, stride: 8 }], 4, false], // prettier-ignore
+  ])("nests: %s", (_, dims, bytes, expected) => {
+    expect(nests(dims, bytes)).toBe(expected);
   });
 });

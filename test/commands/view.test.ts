@@ -1,7 +1,7 @@
 /** The common box of views: one shape that walks all of them in their own row-major order. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { commonBox, contiguousStrides, elementCount } from "../../src/commands/view.ts";
+import { commonBox, contiguousStrides, elementCount, repeatsElements } from "../../src/commands/view.ts";
 import { at } from "../../src/support/invariant.ts";
 
 /** Positions of the elements in row-major order. */
@@ -66,5 +66,37 @@ describe("commonBox", () => {
         { shape: [3, 2], strides: [3, 1] },
       ]),
     ).toBeNull();
+  });
+});
+
+describe("repeatsElements", () => {
+  /** Views of a tensor, some of whose axes repeat. */
+  const views = fc
+    .array(fc.record({ extent: fc.integer({ min: 0, max: 3 }), repeats: fc.boolean() }), { maxLength: 4 })
+    .map((axes) => {
+      const shape = axes.map(({ extent }) => extent);
+      const strides = contiguousStrides(shape).map((stride, axis) => (at(axes, axis).repeats ? 0 : stride));
+      return { shape, strides };
+    });
+
+  test("says of views whether two elements have one place", () => {
+    fc.assert(
+      fc.property(views, (view) => {
+        const places = walk(view.shape, view.strides);
+        expect(repeatsElements(view)).toBe(new Set(places).size < places.length);
+      }),
+    );
+  });
+
+  test.each([
+    ["a transposed tensor", [3, 2], [1, 3], false],
+    ["every other column", [3, 2], [8, 2], false],
+    ["windows that overlap", [3, 4], [2, 1], true],
+    ["windows side by side", [3, 4], [4, 1], false],
+    ["axes of one stride", [2, 2], [1, 1], true],
+    ["one element, with any strides", [1, 1], [0, 0], false],
+    ["no elements", [0, 3], [0, 0], false],
+  ])("%s", (_, shape, strides, repeats) => {
+    expect(repeatsElements({ shape, strides })).toBe(repeats);
   });
 });

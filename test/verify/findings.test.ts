@@ -1,6 +1,7 @@
 /** Each finding on hand-made lists: the mistake, and beside it the same lists without it. */
 import { describe, expect, test } from "vitest";
 import { type CommandList, type Finding, link, verify } from "braid";
+import { contiguousStrides } from "../../src/commands/view.ts";
 import { at } from "../../src/support/invariant.ts";
 import { buildLists, type ListBuilder } from "../machine/list-builder.ts";
 import { verifyLists } from "../support/verify-lists.ts";
@@ -381,6 +382,23 @@ describe("memory", () => {
     expect(codes(1, binary(0))).toEqual([]);
     expect(codes(1, binary(4))).toEqual([]);
     expect(codes(1, binary(2))).toEqual(["operands-overlap"]);
+  });
+
+  test.each([
+    ["repeats a row", [4, 8], [0, 1]],
+    ["has windows that overlap", [4, 5], [2, 1]],
+    ["has axes of one stride", [4, 4], [1, 1]],
+  ])("operands-overlap: an output that %s", (_, shape, strides) => {
+    const copy =
+      (to: readonly number[]): Build =>
+      (list) => {
+        const [a, all] = [list.input(shape), list.output([64])];
+        list.copy(0, a, { ...all, shape, strides: to });
+      };
+    const found = (to: readonly number[]): readonly Finding[] =>
+      errors(buildLists(1, copy(to))).filter(({ code }) => code === "operands-overlap");
+    expect(found(contiguousStrides(shape))).toEqual([]);
+    expect(found(strides).map(({ found: text }) => text)).toEqual([expect.stringContaining("several elements have")]);
   });
 
   test("operands-overlap: a collective in place has the form of its table", () => {

@@ -1,7 +1,8 @@
 /**
  * Which operands of one command may share bytes. A pointwise kernel may write the elements it reads, a combination may
  * write one of its inputs, and a collective may share bytes as the table of collectives says. All other outputs must
- * overlap neither inputs nor each other.
+ * overlap neither inputs nor each other. No output may have one byte at two elements: which of them is written last is
+ * not determined.
  */
 import { type CollectiveRow, collectives } from "../../commands/collectives.ts";
 import type { Command } from "../../commands/command.ts";
@@ -10,16 +11,17 @@ import type { Kernel, Operand } from "../../commands/kernel.ts";
 import type { LinkedTransfer, Program } from "../../commands/program.ts";
 import { type Region, regionOf } from "../../commands/region.ts";
 import type { Collective, PointToPointGroup } from "../../commands/transfer.ts";
-import { alignViews, partOf, sameView, type View } from "../../commands/view.ts";
+import { alignViews, partOf, repeatsElements, sameView, type View } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at } from "../../support/invariant.ts";
+import { unreachable } from "../../support/unreachable.ts";
 import { sharedBytes } from "./shared-bytes.ts";
 
 export interface IllegalOverlap {
-  /** The written operand that overlaps another one. */
+  /** The written operand that overlaps another one, or, for null, itself. */
   readonly written: Region;
-  readonly other: Region;
+  readonly other: Region | null;
   /** The overlap that the command allows. */
   readonly rule: string;
 }
@@ -90,6 +92,39 @@ export function illegalOverlap(program: Program, rank: number, index: number): I
   return dispatch<Command, IllegalOverlap | null, Rest>(rules, at(commands, index), program, transfer, rank);
 }
 
+/** The first output whose elements share bytes. Null if the command has none. */
+export function repeatedOutput({ kernels }: Pick<Program, "kernels">, command: Command): IllegalOverlap | null {
+  const written = writtenViews(kernels, command).find(repeatsElements);
+  return written === undefined ? null : { written: regionOf(written), other: null, rule: apartInItself };
+}
+
+const apartInItself = "an output whose elements share no bytes";
+
+function writtenViews(kernels: readonly Kernel[], command: Command): readonly View[] {
+  switch (command.kind) {
+    case "launch": {
+      const { outputs } = at(kernels, command.kernel);
+      return outputs.some(repeatsElements) ? viewsOf(command.outputs, outputs) : [];
+    }
+    case "copy":
+      return [command.destination];
+    case "transfer": {
+      const { operation } = command;
+      if (operation.kind === "group") return viewsOfType(operation, "recv");
+      return operation.output === null ? [] : [operation.output];
+    }
+    case "recordEvent":
+    case "waitEvent":
+    case "signal":
+    case "waitSignal":
+    case "alloc":
+    case "free":
+      return [];
+    default:
+      return unreachable(command);
+  }
+}
+
 function firstOverlap(
   read: readonly View[],
   written: readonly View[],
@@ -113,7 +148,7 @@ function overlap(a: View, b: View): boolean {
 
 const inPlaceForms: { readonly [F in CollectiveRow["inPlace"]]: string } = {
   same: "an output that is the input, or does not overlap it",
-  part: "the rank's own slice of the other side, or no overlap with it",
+  part: "the rank's own slice of the other side, which no other slice overlaps, or no overlap with it",
   never: apart,
 };
 
@@ -128,7 +163,11 @@ function collectiveOverlap(
   if (inPlace === "same" && sameElements(input, output)) return null;
   if (inPlace === "part") {
     const [split, single] = splitsInput ? [input, output] : [output, input];
-    if (sameElements(partOf(split, placeIn(transfer, rank, splitsInput ? "output" : "input")), single)) return null;
+    if (
+      !repeatsElements(split) &&
+      sameElements(partOf(split, placeIn(transfer, rank, splitsInput ? "output" : "input")), single)
+    )
+      return null;
   }
   return { written: regionOf(output), other: regionOf(input), rule: inPlaceForms[inPlace] };
 }

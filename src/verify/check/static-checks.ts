@@ -6,7 +6,7 @@
 import { isWork } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
 import { type Graph, nodeKinds, nodeOf } from "../order/graph.ts";
-import { type IllegalOverlap, illegalOverlap } from "./in-place.ts";
+import { type IllegalOverlap, illegalOverlap, repeatedOutput } from "./in-place.ts";
 import { spanOf } from "./shared-bytes.ts";
 import type { RegionTable } from "./region-table.ts";
 
@@ -78,8 +78,9 @@ function operandProblems(graph: Graph, table: RegionTable): readonly StaticProbl
       const touched = touchedBy(table, node);
       const beyond = touched.find((region) => outside[region]);
       if (beyond !== undefined) problems.push({ kind: "outsideBuffer", node, region: beyond });
-      if (!sharesBuffer(table, touched)) continue;
-      const illegal = illegalOverlap(program, rank, index);
+      const illegal =
+        repeatedOutput(program, command) ??
+        (sharesBuffer(table, touched) ? illegalOverlap(program, rank, index) : null);
       if (illegal !== null) problems.push({ kind: "overlappingOperands", node, ...illegal });
     }
   }

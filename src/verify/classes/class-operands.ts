@@ -3,12 +3,13 @@ import { accesses } from "../../commands/accesses.ts";
 import { isWork } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
-import { illegalOverlap } from "../check/in-place.ts";
+import { illegalOverlap, repeatedOutput } from "../check/in-place.ts";
 import { sizeOf, spanOf } from "../check/shared-bytes.ts";
 
 export function operandsFit(program: Program, rank: number): boolean {
-  return at(program.ranks, rank).commands.every(({ kind }, index) => {
-    if (!isWork(kind)) return true;
+  return at(program.ranks, rank).commands.every((command, index) => {
+    if (!isWork(command.kind)) return true;
+    if (repeatedOutput(program, command) !== null) return false;
     const { reads, writes } = accesses(program, rank, index);
     const touched = [...reads, ...writes].filter((region) => sizeOf(region) > 0);
     const areInside = touched.every(

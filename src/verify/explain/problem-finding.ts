@@ -173,11 +173,21 @@ const rows: RuleTable<Problem, RawFinding, [Graph, RegionTable]> = {
   },
   overlappingOperands: ({ node, written, other, rule }, graph) => {
     const { name } = at(graph.program.buffers, written.buffer);
-    const [target, overlapped] = [written, other].map((each) => sliceText(graph.program, each, each));
+    const [target, overlapped] = [written, other ?? written].map((each) => sliceText(graph.program, each, each));
+    const writes = `${placeText(placeOf(graph, node))} writes ${target}`;
+    if (other === null) {
+      return {
+        ...error("operands-overlap", [node]),
+        message: `an output of a command overlaps itself in ${name}`,
+        found: `${writes}, where several elements have the same bytes`,
+        expected: rule,
+        help: "write to a tensor that has all elements, or write one of them and expand the result",
+      };
+    }
     return {
       ...error("operands-overlap", [node]),
       message: `operands of one command overlap in ${name}`,
-      found: `${placeText(placeOf(graph, node))} writes ${target}; another operand is ${overlapped}`,
+      found: `${writes}; another operand is ${overlapped}`,
       expected: rule,
       help: "write to another tensor, or use the command's form in place",
     };

@@ -149,6 +149,7 @@ function overlaps(reads: readonly Elements[], writes: readonly Elements[], align
   for (const { addresses, width, first } of writes) {
     const own = new Map<number, string>();
     for (const [i, address] of addresses.entries()) {
+      if (own.has(address)) return true;
       for (let byte = 0; byte < width; byte++) own.set(address + byte, `${first + i} ${byte} of ${width}`);
     }
     for (const [address, position] of own) {

@@ -54,8 +54,9 @@ export function compareVerdict(
   // Commands after a deadlock are never reached. After an overrun, or with signals that no wait takes, the result
   // depends on the order.
   const settled = isSettled && !verdict.deadlock && !verdict.unbalanced;
-  // Lifetimes that an order breaks have the codes of those that break in every order.
-  const tellsRaces = settled && !verdict.overrun && !verdict.lifetime;
+  // Lifetimes that an order breaks have the codes of those that break in every order. Bytes outside of a buffer are
+  // compared with nothing.
+  const tellsRaces = settled && !verdict.overrun && !verdict.lifetime && !codes.has("outside-buffer");
   const said = {
     ok: ok && !codes.has("needs-concurrency"),
     needsConcurrency: settled && codes.has("needs-concurrency"),

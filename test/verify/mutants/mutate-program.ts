@@ -1,17 +1,29 @@
 /**
  * A change of a linked Program, as a rewrite with a bug would make it: any command left out, moved or put on another
  * stream, a wait for another event, a signal on another slot of the same two ranks, a shorter copy, a buffer laid where
- * another one is, or a command on another buffer.
+ * another one is, a command on another buffer, or an operand with other strides.
  */
 import type { BufferId, BufferRef } from "../../../src/commands/buffer.ts";
 import type { Command } from "../../../src/commands/command.ts";
+import type { Operand } from "../../../src/commands/kernel.ts";
 import type { LinkedTransfer, Program, RankProgram } from "../../../src/commands/program.ts";
 import type { View } from "../../../src/commands/view.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { makeId } from "../../../src/support/ids.ts";
 import type { Random } from "../../../src/support/random.ts";
 
-export const changes = ["delete", "swap", "move", "stream", "event", "slot", "shorten", "place", "buffer"] as const;
+export const changes = [
+  "delete",
+  "swap",
+  "move",
+  "stream",
+  "event",
+  "slot",
+  "shorten",
+  "place",
+  "buffer",
+  "strides",
+] as const;
 export type ProgramChange = (typeof changes)[number];
 
 export interface ProgramMutant {
@@ -81,6 +93,8 @@ export function mutateProgram(program: Program, change: ProgramChange, random: R
       const { id, name } = at(others, random.integer(others.length));
       return mutant(`on ${name} in place of ${old.name}`, put(withBuffer(command, old.id, id)));
     }
+    case "strides":
+      return mutant("with other strides", restrided(program, list, index, random));
   }
 }
 
@@ -138,6 +152,54 @@ function withCommand(program: Program, rank: number, index: number, command: Com
     commands: list.commands.map((each, i) => (i === index ? command : each)),
   });
   return { ...program, ranks: program.ranks.map((list) => (list.rank === rank ? put(list) : list)) };
+}
+
+/** An operand repeats its elements along an axis, or steps along it as along another one. */
+function restrided(program: Program, list: RankProgram, index: number, random: Random): Program | null {
+  const command = at(list.commands, index);
+  const change = <O extends Operand>(operand: O): O => {
+    if (operand.shape.length === 0) return operand;
+    const axis = random.integer(operand.shape.length);
+    const stride = random.integer(2) === 0 ? 0 : at(operand.strides, random.integer(operand.shape.length));
+    return { ...operand, strides: operand.strides.with(axis, stride) };
+  };
+  const isFirst = random.integer(2) === 0;
+  switch (command.kind) {
+    case "copy": {
+      const { source, destination } = command;
+      const changed = isFirst ? { source: change(source) } : { destination: change(destination) };
+      return withCommand(program, list.rank, index, { ...command, ...changed });
+    }
+    case "launch": {
+      const kernel = at(program.kernels, command.kernel);
+      const { inputs, outputs } = kernel;
+      const changed = isFirst ? { inputs: inputs.map(change) } : { outputs: outputs.map(change) };
+      const next = withCommand(program, list.rank, index, { ...command, kernel: makeId(program.kernels.length) });
+      return { ...next, kernels: [...program.kernels, { ...kernel, ...changed }] };
+    }
+    case "transfer": {
+      const { operation } = command;
+      if (operation.kind !== "collective") return null;
+      const { input, output } = operation;
+      const side = isFirst ? { input: input && change(input) } : { output: output && change(output) };
+      const next = { ...operation, ...side };
+      const isOwn = (member: LinkedTransfer["participants"][number]): boolean =>
+        member.rank === list.rank && member.command === index;
+      return {
+        ...withCommand(program, list.rank, index, { ...command, operation: next }),
+        transfers: program.transfers.map((transfer) =>
+          transfer.kind === "collective"
+            ? {
+                ...transfer,
+                participants: transfer.participants.map((each) => (isOwn(each) ? { ...each, operation: next } : each)),
+              }
+            : transfer,
+        ),
+      };
+    }
+    default:
+      return null;
+  }
 }
 
 /** One element less along the first axis that has two. */
