@@ -10,10 +10,10 @@ import type { LoweringOptions } from "../options.ts";
 import { isResharding, sameMesh } from "../reshard/sharding.ts";
 import { sameChunks, streamPart } from "../stream-loops/stream-part.ts";
 import { normalizedRows } from "./normalized-rows.ts";
-import { type Edge, sinkInputless } from "./sink-inputless.ts";
+import { type Edge, sinkOps } from "./sink-ops.ts";
 
 /**
- * The groups in topological order. An op is one deeper than its producers in other groups, or more (sink-inputless.ts),
+ * The groups in topological order. An op is one deeper than its producers in other groups, or more (sink-ops.ts),
  * and joins the unit of a producer of its own depth. No path then leaves a unit and returns to it. All ops that
  * normalize the same rows are as deep as the deepest of them.
  */
@@ -29,7 +29,7 @@ export function groupOps(
   const couldFuse = ops.map(
     (op) =>
       !rows.has(op) &&
-      (!rowOf(op).standalone || (!nvfuserLimits && isPerChunk(op, tensors))) &&
+      (!rowOf(op).standalone || (!nvfuserLimits && isFused(op, tensors))) &&
       !isResharding(op, tensors),
   );
   const views = nvfuserLimits ? new Set<Op>() : loneViews(fusion, producerOf, couldFuse);
@@ -59,7 +59,7 @@ export function groupOps(
             producersOf(group, producerOf).reduce((deepest, from) => Math.max(deepest, at(early, from) + 1), 0);
     return own;
   });
-  const depth = nvfuserLimits ? early : sinkInputless(fusion, edges, early);
+  const depth = nvfuserLimits ? early : sinkOps(fusion, edges, early);
   edges.forEach((own, i) => {
     for (const { from, joins } of own) if (joins && depth[from] === depth[i]) sets.union(from, i);
   });
@@ -108,17 +108,21 @@ function loneViews(
 }
 
 export function isViewAlone({ kind }: Op): boolean {
-  return kind === "Reshape" || kind === "Expand";
+  return kind === "Reshape" || kind === "Expand" || kind === "Slice";
 }
 
 function sameMeshes(a: Op, b: Op, tensors: readonly Tensor[]): boolean {
   return sameMesh(at(tensors, a.output).mesh, at(tensors, b.output).mesh);
 }
 
-/** Whether a loop over chunks of an axis computes the op, which is launched in each iteration. */
-function isPerChunk(op: Op, tensors: readonly Tensor[]): boolean {
-  if (op.kind !== "Binary" && op.kind !== "Reduction") return false;
-  const stream = streamPart(at(tensors, op.output));
+/**
+ * Whether an op that could be a statement joins a unit. Alone, a slice is a view, but in a loop over chunks a copy. A
+ * reduction is a unit's only in such a loop, where it is launched in each iteration.
+ */
+function isFused({ kind, output }: Op, tensors: readonly Tensor[]): boolean {
+  if (kind === "Binary" || kind === "Slice") return true;
+  if (kind !== "Reduction") return false;
+  const stream = streamPart(at(tensors, output));
   return stream !== null && stream.chunks !== null && stream.part.iterType !== "reduction";
 }
 

@@ -140,9 +140,10 @@ function ofRank(
   return !(isOp(group) || group.kind === "PostOnStream") || runsOn(group, tensors, rank) ? group : null;
 }
 
+/** A unit runs where its results are; an op that reshards also where its operands are. */
 function runsOn(statement: Op | PostOnStream, tensors: readonly Tensor[], rank: number): boolean {
   const { reads, writes } = accessesOf(statement);
-  return [...reads, ...writes].some((id) => {
+  return (isOp(statement) ? [...reads, ...writes] : writes).some((id) => {
     const { mesh } = at(tensors, id);
     return mesh === null || mesh.has(rank);
   });
