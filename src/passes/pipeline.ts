@@ -23,6 +23,7 @@ import { propagateShardings } from "./propagate/propagate-shardings.ts";
 import { insertReshardingSetsAfter } from "./reshard/insert-resharding-sets-after.ts";
 import { insertReshardingSetsBefore } from "./reshard/insert-resharding-sets-before.ts";
 import { localSets } from "./reshard/local-sets.ts";
+import { mergePartialSums } from "./reshard/merge-partial-sums.ts";
 import { mergeSets } from "./reshard/merge-sets.ts";
 import { splitIndices } from "./reshard/split-indices.ts";
 import { splitPartialReductions } from "./reshard/split-partial-reductions.ts";
@@ -43,6 +44,7 @@ const fusionPasses = {
   foldSums,
   splitIndices,
   splitPartialReductions,
+  mergePartialSums,
   insertReshardingSetsAfter,
   insertReshardingSetsBefore,
   mergeSets,

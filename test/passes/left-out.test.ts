@@ -37,6 +37,7 @@ const outcomes: readonly (readonly [fixture: string, outcome: string])[] = [
   ["fold-sums/summed-chunks", "stream-on-reduction-axis"],
   ["split-indices/embedding", "lowered"],
   ["split-partial-reductions/contraction-split", "lowered"],
+  ["merge-partial-sums/two-gradients", "lowered"],
   ["insert-resharding-sets-after/one-input", "lowered"],
   ["insert-resharding-sets-after/cut-axis", "resharding-unsupported"],
   ["insert-resharding-sets-before/allgather-matmul", "resharding-unsupported"],
