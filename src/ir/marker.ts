@@ -14,6 +14,7 @@ export type MarkerName =
   | "layerNorm"
   | "rmsNorm"
   | "rope"
+  | "swiglu"
   | "dropout";
 
 export interface Marker {

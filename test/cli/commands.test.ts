@@ -89,6 +89,7 @@ describe("braid lower", () => {
       "// after fold-sums (unchanged)",
       "// after split-indices (unchanged)",
       "// after split-partial-reductions (unchanged)",
+      "// after merge-partial-sums (unchanged)",
       "// after insert-resharding-sets-after (unchanged)",
       "// after insert-resharding-sets-before",
       "// after merge-sets (unchanged)",

@@ -3,7 +3,7 @@
  * would make, and no more of their results than the composition's inputs and outputs, and statistics of rows.
  */
 import { at, invariant } from "../../support/invariant.ts";
-import { add, dropout, exp, expand, mul, neg, rope, scatterAdd, sub, sum, unsqueeze } from "../api/ops.ts";
+import { add, dropout, exp, expand, mul, neg, rope, scatterAdd, sigmoid, silu, sub, sum, unsqueeze } from "../api/ops.ts";
 import { alignRight, inDType, keepAxes, wide } from "../api/ops/compositions/compose.ts";
 import { halves } from "../api/ops/compositions/rope.ts";
 import { meanOf, perElement } from "../api/ops/compositions/statistics.ts";
@@ -99,6 +99,20 @@ export const compositionVjps: { readonly [K in MarkerName]: CompositionVjp } = {
       return inDType(sumTo(product, like), like.dtype);
     };
     return [() => rope(only(g), cos, neg(sin)), factor(cos, add, [0, 1]), factor(sin, sub, [1, 0])];
+  },
+  // silu(gate) is computed again, from what its own derivative needs anyway.
+  swiglu: ({ g, inputs }) => {
+    const [gate, up] = [at(inputs, 0), at(inputs, 1)];
+    const x = wide(gate);
+    const gy = wide(only(g));
+    const product = (factor: TensorView, of: TensorView): TensorView => inDType(sumTo(mul(gy, factor), of), of.dtype);
+    return [
+      () => {
+        const s = sigmoid(x);
+        return product(mul(wide(up), mul(s, add(1, mul(x, sub(1, s))))), gate);
+      },
+      () => product(silu(x), up),
+    ];
   },
 };
 

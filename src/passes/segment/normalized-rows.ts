@@ -53,7 +53,26 @@ export function normalizedRows(fusion: FusionData): readonly (readonly Op[])[] {
     if (group) group.push(op);
     else groups.set(root, [op]);
   }
-  return [...groups.values()].filter((group) => normalizes(group, fusion));
+  const normalizing = [...groups.values()].filter((group) => normalizes(group, fusion));
+  return normalizing.length === 0 ? [] : withColumnSums(normalizing, fusion);
+}
+
+/**
+ * The groups with the sums of columns that alone read a product of theirs, as the gradient of a norm's weight does. In
+ * the unit the product is computed as it is added, and not stored.
+ */
+function withColumnSums(groups: readonly (readonly Op[])[], fusion: FusionData): readonly (readonly Op[])[] {
+  const groupOf = new Map(groups.flatMap((group, g) => group.map(({ output }) => [output, g] as const)));
+  const reads = new Map<TensorId, number>(fusion.outputs.map((id) => [id, 1]));
+  for (const { inputs } of fusion.ops) for (const id of inputs) reads.set(id, (reads.get(id) ?? 0) + 1);
+  const sums = groups.map((): Op[] => []);
+  for (const op of fusion.ops) {
+    if (op.kind !== "Reduction" || !isLocal(op, fusion) || isRowReduction(op, fusion)) continue;
+    const product = at(op.inputs, 0);
+    const group = groupOf.get(product);
+    if (group !== undefined && reads.get(product) === 1) at(sums, group).push(op);
+  }
+  return groups.map((group, g) => [...group, ...at(sums, g)]);
 }
 
 function isLocal(op: Op, { tensors }: FusionData): boolean {

@@ -42,8 +42,8 @@ function megabytes(bytes: number): number {
 
 describe("forward and backward in one program", () => {
   it.each([
-    { block: "llama", peak: 692, sum: 2272 },
-    { block: "gpt", peak: 654, sum: 2853 },
+    { block: "llama", peak: 629, sum: 1351 },
+    { block: "gpt", peak: 604, sum: 1326 },
   ] as const)("$block", async ({ block, ...expected }) => {
     const fusion = await exampleFusion(`transformer/${block}-block.ts`, devices, blocks[block]);
     expect(temporariesOf(fusion)).toEqual(expected);

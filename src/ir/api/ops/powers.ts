@@ -5,6 +5,7 @@ import { requireTaken } from "../../ops/dtype-rules.ts";
 import { binaryAxes } from "../../ops/kinds/elementwise/binary.ts";
 import type { TensorView } from "../tensor-view.ts";
 import { callOf } from "./apply.ts";
+import { mark } from "./compositions/compose.ts";
 import { add, mul } from "./elementwise.ts";
 import { reciprocal, rsqrt, silu, sqrt } from "./functions.ts";
 import { binary, type BinaryOperand } from "./operands.ts";
@@ -43,5 +44,7 @@ export function swiglu(gate: TensorView, up: TensorView): TensorView {
   const place = callOf("swiglu", [gate, up]);
   for (const { dtype } of [gate, up]) requireTaken("swiglu", "number", dtype, place);
   if (gate.rank > 0 && up.rank > 0) binaryAxes(gate.data(), up.data(), place);
-  return mul(silu(gate), up);
+  const y = mul(silu(gate), up);
+  mark("swiglu", { inputs: [gate, up], outputs: [y], axes: [] });
+  return y;
 }
