@@ -14,6 +14,7 @@ export interface UnitBuilder {
   readonly permute: (x: number, order: readonly number[]) => number;
   readonly reshape: (x: number, shape: readonly number[]) => number;
   readonly slice: (x: number, ranges: readonly (readonly [start: number, stop: number])[]) => number;
+  readonly cat: (axis: number, ...parts: readonly number[]) => number;
   readonly matmul: (a: number, b: number) => number;
   readonly linear: (x: number, weight: number, bias?: number) => number;
 }
@@ -67,6 +68,12 @@ export function buildUnit(
           ranges.map(([start, stop]) => stop - start),
           dtypeOf(x),
         ),
+      cat: (axis, ...parts) => {
+        const extent = parts.reduce((sum, part) => sum + at(shapeOf(part), axis), 0);
+        const first = at(parts, 0);
+        const shape = shapeOf(first).with(axis, extent);
+        return add({ kind: "Cat", axis, inputs: parts, output: next() }, shape, dtypeOf(first));
+      },
       matmul: (a, b) => {
         const shape = [...shapeOf(a).slice(0, -1), at(shapeOf(b), shapeOf(b).length - 1)];
         return add({ kind: "Matmul", inputs: [a, b], output: next() }, shape, dtypeOf(a));

@@ -4,7 +4,8 @@ import type { UnitKernel } from "../../src/commands/kernel.ts";
 import type { Nest } from "../../src/kernels/nests/nest.ts";
 import { planUnit } from "../../src/kernels/unit-plan.ts";
 import { at } from "../../src/support/invariant.ts";
-import { buildUnit } from "./unit-builder.ts";
+import { checkUnit } from "./check-unit.ts";
+import { buildUnit, type UnitBuilder } from "./unit-builder.ts";
 
 function phasesOf(unit: UnitKernel): readonly string[] {
   return planUnit(unit).phases.map(({ kind }) => kind);
@@ -31,6 +32,34 @@ function loops(unit: UnitKernel): readonly (readonly number[])[] {
 function divides(unit: UnitKernel): boolean {
   return nestsOf(unit).some(({ atoms }) => atoms.some(({ kind }) => kind !== "loop"));
 }
+
+describe("joined values", () => {
+  const parts = [
+    [4, 3],
+    [4, 3],
+    [2, 6],
+  ];
+
+  it("are written to where they are permuted, cast and joined again, a nest for each part", () => {
+    const unit = buildUnit(parts, (u, a, b, c) => {
+      const rows = u.unary("abs", u.cat(1, u.unary("neg", a), b));
+      return [u.cast(u.permute(u.cat(0, rows, c), [1, 0]), "half")];
+    });
+    expect(planUnit(unit)).toMatchObject({ valueBytes: 0 });
+    expect(loads(unit)).toEqual([1, 1, 1]);
+    checkUnit(unit, 1);
+  });
+
+  it.each([
+    ["two values read", (u: UnitBuilder, joined: number) => [u.unary("neg", joined), u.unary("abs", joined)]],
+    ["a reshape follows", (u: UnitBuilder, joined: number) => [u.reshape(joined, [8, 3])]],
+    ["other elements are added to", (u: UnitBuilder, joined: number) => [u.binary("add", joined, joined)]],
+  ])("are stored where %s", (_, use) => {
+    const unit = buildUnit(parts.slice(0, 2), (u, a, b) => use(u, u.cat(1, a, b)));
+    expect(planUnit(unit).valueBytes).toBeGreaterThan(0);
+    checkUnit(unit, 2);
+  });
+});
 
 describe("elementwise steps", () => {
   it("become one nest with one loop and no scratch", () => {

@@ -3,7 +3,21 @@
  * would make, and no more of their results than the composition's inputs and outputs, and statistics of rows.
  */
 import { at, invariant } from "../../support/invariant.ts";
-import { add, dropout, exp, expand, mul, neg, rope, scatterAdd, sigmoid, silu, sub, sum, unsqueeze } from "../api/ops.ts";
+import {
+  add,
+  dropout,
+  exp,
+  expand,
+  mul,
+  neg,
+  rope,
+  scatterAdd,
+  sigmoid,
+  silu,
+  sub,
+  sum,
+  unsqueeze,
+} from "../api/ops.ts";
 import { alignRight, inDType, keepAxes, wide } from "../api/ops/compositions/compose.ts";
 import { halves } from "../api/ops/compositions/rope.ts";
 import { meanOf, perElement } from "../api/ops/compositions/statistics.ts";
@@ -93,8 +107,10 @@ export const compositionVjps: { readonly [K in MarkerName]: CompositionVjp } = {
   // The rotation in the other direction.
   rope: ({ g, inputs }) => {
     const [x, cos, sin] = [at(inputs, 0), at(inputs, 1), at(inputs, 2)];
+    let cut: readonly (readonly [TensorView, TensorView])[] | null = null;
     const factor = (like: TensorView, combine: typeof add, order: readonly [0 | 1, 0 | 1]) => (): TensorView => {
-      const [gs, xs] = [halves(wide(only(g))), halves(wide(x))];
+      cut ??= [only(g), x].map((each) => halves(wide(each)));
+      const [gs, xs] = [at(cut, 0), at(cut, 1)];
       const product = combine(mul(gs[order[0]], xs[0]), mul(gs[order[1]], xs[1]));
       return inDType(sumTo(product, like), like.dtype);
     };

@@ -8,7 +8,7 @@
 import { at } from "../../support/invariant.ts";
 import { builderFrom, snapshotFusion } from "../api/builder-data.ts";
 import { type FusionBuilder, nameTensor, replaceTensor } from "../api/fusion-builder.ts";
-import { add, set } from "../api/ops.ts";
+import { add, cat, set } from "../api/ops.ts";
 import { TensorView } from "../api/tensor-view.ts";
 import type { TensorId } from "../domain.ts";
 import type { FusionData } from "../fusion-data.ts";
@@ -23,6 +23,7 @@ import { placedLike, placementOf } from "./place.ts";
 import { vjps } from "./rules.ts";
 import { filled } from "./shapes.ts";
 import { activeTensors, requireFloat, requireIndependent } from "./reach.ts";
+import { type Tiles, tilesOf } from "./tiles.ts";
 import type { Vjp } from "./vjp.ts";
 
 export interface Differentiation {
@@ -57,11 +58,15 @@ export function differentiate(data: FusionData, request: Differentiation, place:
     if (active.has(id)) contribute(sweep, id, given === null ? filled(view(sweep, id), [], 1) : view(sweep, given));
   });
   const regions = regionsOf(data);
+  const tiles = tilesOf(data, regions);
   const done = new Set<TensorId>();
   for (const op of data.ops.toReversed()) {
     if (done.has(op.output)) continue;
     const region = regions.get(op.output)?.find((each) => !isReadInside(sweep, each));
-    if (region === undefined) {
+    const tiled = tiles.get(op);
+    if (tiled !== undefined) {
+      if (tiled.first === op) reverseTiles(sweep, tiled, active);
+    } else if (region === undefined) {
       reverse(sweep, op, active);
     } else {
       reverseComposition(sweep, region.marker, active);
@@ -128,6 +133,15 @@ function reverse(sweep: Sweep, op: Op, active: ReadonlySet<TensorId>): void {
     const id = at(op.inputs, operand);
     if (cotangent !== null && active.has(id)) contribute(sweep, id, cotangent());
   });
+}
+
+/** If a part has no cotangent, those of the others are added up with zeros around them. */
+function reverseTiles(sweep: Sweep, { axis, slices }: Tiles, active: ReadonlySet<TensorId>): void {
+  const source = at(at(slices, 0).inputs, 0);
+  const parts = slices.map(({ output }) => placedCotangent(sweep, output));
+  const made = parts.flatMap((part) => (part === null ? [] : [part]));
+  if (made.length < parts.length) for (const op of slices.toReversed()) reverse(sweep, op, active);
+  else if (active.has(source)) contribute(sweep, source, cat(made, axis));
 }
 
 /** Whether a tensor within the composition has a cotangent from elsewhere, or is one of `wrt`. */

@@ -40,22 +40,34 @@ export function storedValues(unit: Pick<UnitKernel, "values" | "steps" | "result
     at(uses, value).set(key, known === undefined ? use : { ...use, store: use.store || known.store });
   };
 
+  const readers = readersOf(unit);
+  /** Whether the boxes of a cat are those of the stored value that is made of it. */
+  const isJoined = (cat: number): boolean => {
+    let value = cat;
+    while (!stored.has(value)) {
+      const [reader, ...others] = at(readers, value);
+      if (reader === undefined || others.length > 0 || !joinsThrough(reader)) return false;
+      value = reader.output;
+    }
+    return value !== cat;
+  };
   for (const [position, step] of [...unit.steps.entries()].toReversed()) {
     const value = step.output;
     const own = [...at(uses, value).values()];
     if (own.length === 0 && !stored.has(value)) continue;
     const repeats = own.length > 1 || own.some((use) => use.store);
-    if (ownNest.has(step.kind) || (repeats && !isFree(unit, step))) stored.add(value);
+    const hasOwnNest = ownNest.has(step.kind) && !(step.kind === "Cat" && !repeats && isJoined(value));
+    if (hasOwnNest || (repeats && !isFree(unit, step))) stored.add(value);
     const nest = own[0]?.nest;
     if (!stored.has(value) && !isViewStep(step) && nest !== undefined) {
       const count = (inlined.get(nest) ?? 0) + 1;
       inlined.set(nest, count);
       if (count > mostInlined) stored.add(value);
     }
-    const readers: readonly Use[] = stored.has(value) ? [{ nest: value, path: "", store: false }] : own;
+    const nests: readonly Use[] = stored.has(value) ? [{ nest: value, path: "", store: false }] : own;
     for (const [i, input] of step.inputs.entries()) {
       const change = pathChange(unit, step, i);
-      for (const use of readers) {
+      for (const use of nests) {
         record(input, {
           nest: use.nest,
           path: change === null ? use.path : `${use.path}/${position}.${i}`,
@@ -65,6 +77,19 @@ export function storedValues(unit: Pick<UnitKernel, "values" | "steps" | "result
     }
   }
   return stored;
+}
+
+function readersOf({ values, steps }: Pick<UnitKernel, "values" | "steps">): readonly (readonly UnitStep[])[] {
+  const readers = values.map((): UnitStep[] => []);
+  for (const step of steps) for (const input of step.inputs) at(readers, input).push(step);
+  return readers;
+}
+
+/** Whether each box of a step's operand is a box of its result, so that a cat before it need not be stored. */
+export function joinsThrough(
+  step: UnitStep,
+): step is Extract<UnitStep, { kind: "Cat" | "Permute" | "Unary" | "Cast" }> {
+  return step.kind === "Cat" || step.kind === "Permute" || step.kind === "Unary" || step.kind === "Cast";
 }
 
 /**

@@ -1,11 +1,16 @@
 /**
  * The nests that compute one value of a unit. Most values have one. A cat has a nest for each operand, and a pad one
- * for what it keeps and one for each side that it fills; they write boxes that do not overlap. A scatterAdd copies what
- * it adds to, then adds.
+ * for what it keeps and one for each side that it fills; they write boxes that do not overlap. So has a value that is
+ * made of a cat which is not stored itself (`joinsThrough`). A scatterAdd copies what it adds to, then adds.
  */
 import type { UnitStep } from "../../commands/kernel.ts";
 import { elementCount } from "../../commands/view.ts";
-import { numberExpression, reductionSemantics } from "../../ir/ops/functions/expressions.ts";
+import {
+  castExpression,
+  numberExpression,
+  reductionSemantics,
+  unaryExpression,
+} from "../../ir/ops/functions/expressions.ts";
 import type { PadWidth } from "../../ir/ops/kinds/views/pad.ts";
 import { constant } from "../../numerics/scalar/expression.ts";
 import { at } from "../../support/invariant.ts";
@@ -23,13 +28,14 @@ import {
 import { unsplit } from "./index-space.ts";
 import { insideExpression } from "./loaded-index.ts";
 import type { Nest } from "./nest.ts";
+import { joinsThrough } from "./stored-values.ts";
 
 type PadStep = Extract<UnitStep, { kind: "Pad" }>;
 
 export function valueNests(graph: UnitGraph, value: number): readonly Nest[] {
   const step = graph.producers[value];
   if (step?.kind === "ScatterAdd") return scatterNests(graph, step);
-  const boxes = step?.kind === "Cat" ? catBoxes(graph, step) : step?.kind === "Pad" ? padBoxes(graph, step) : null;
+  const boxes = boxesOf(graph, value);
   if (boxes === null) return [buildNest(graph, value)];
   return boxes.filter(({ shape }) => elementCount(shape) > 0).map((box) => boxNest(graph, value, box));
 }
@@ -38,8 +44,45 @@ export function valueNests(graph: UnitGraph, value: number): readonly Nest[] {
 interface Box {
   readonly start: readonly number[];
   readonly shape: readonly number[];
-  /** Adds the instructions for the element at an index of the box. */
-  readonly element: (body: Body, index: readonly Affine[]) => void;
+  /** Adds the instructions for the element at an index of the box. The last one is the element. */
+  readonly element: (body: Body, index: readonly Affine[]) => number;
+}
+
+/** The boxes of a value that one nest cannot compute; null for any other. */
+function boxesOf(graph: UnitGraph, value: number): readonly Box[] | null {
+  const step = graph.producers[value];
+  if (step?.kind === "Cat") return catBoxes(graph, step);
+  if (step?.kind === "Pad") return padBoxes(graph, step);
+  if (step === undefined || !joinsThrough(step)) return null;
+  const { values } = graph.unit;
+  const input = at(step.inputs, 0);
+  const boxes = graph.placements[input] === undefined ? boxesOf(graph, input) : null;
+  if (boxes === null) return null;
+  switch (step.kind) {
+    case "Permute": {
+      const { order } = step;
+      const permuted = (list: readonly number[]): readonly number[] => order.map((axis) => at(list, axis));
+      return boxes.map(({ start, shape, element }) => ({
+        start: permuted(start),
+        shape: permuted(shape),
+        element: (body, index) =>
+          element(
+            body,
+            order.map((_, axis) => at(index, order.indexOf(axis))),
+          ),
+      }));
+    }
+    case "Unary":
+    case "Cast": {
+      const { dtype } = at(values, input);
+      const expression =
+        step.kind === "Cast" ? castExpression(dtype, at(values, value).dtype) : unaryExpression(step.op, dtype);
+      return boxes.map(({ element, ...box }) => ({
+        ...box,
+        element: (body, index) => body.apply(expression, element(body, index)),
+      }));
+    }
+  }
 }
 
 function boxNest(graph: UnitGraph, value: number, { start, shape, element }: Box): Nest {
@@ -61,13 +104,16 @@ function shiftedIndex(index: readonly Affine[], by: readonly number[]): readonly
   return index.map((axis, i) => sum([axis, constantIndex(at(by, i))]));
 }
 
-function catBoxes({ unit }: UnitGraph, { axis, inputs }: Extract<UnitStep, { kind: "Cat" }>): readonly Box[] {
+function catBoxes(graph: UnitGraph, { axis, inputs }: Extract<UnitStep, { kind: "Cat" }>): readonly Box[] {
+  const { unit } = graph;
   let next = 0;
-  return inputs.map((input): Box => {
+  return inputs.flatMap((input): readonly Box[] => {
     const { shape } = at(unit.values, input);
-    const start = shape.map((_, i) => (i === axis ? next : 0));
+    const first = next;
     next += at(shape, axis);
-    return { start, shape, element: (body, index) => body.read(input, index) };
+    const whole: Box = { start: shape.map(() => 0), shape, element: (body, index) => body.read(input, index) };
+    const boxes = (graph.placements[input] === undefined ? boxesOf(graph, input) : null) ?? [whole];
+    return boxes.map((box) => ({ ...box, start: box.start.with(axis, at(box.start, axis) + first) }));
   });
 }
 

@@ -86,19 +86,21 @@ function producersOf(group: readonly Op[], producerOf: ReadonlyMap<TensorId, num
 }
 
 /**
- * The reshapes and expands with no op beside them that a unit could hold together with them: on their own they are
- * views, and a unit would copy.
+ * The reshapes, expands and slices with no op beside them that a unit could hold together with them: on their own they
+ * are views, and a unit would copy. A slice of what a unit makes for it alone is made in the unit: it is smaller.
  */
 function loneViews(
-  { ops, tensors }: FusionData,
+  { ops, tensors, outputs }: FusionData,
   producerOf: ReadonlyMap<TensorId, number>,
   fusible: readonly boolean[],
 ): ReadonlySet<Op> {
   const read = new Set(ops.flatMap((op, i) => (at(fusible, i) && !isViewAlone(op) ? op.inputs : [])));
+  const stored = new Set([...outputs, ...ops.flatMap((op, i) => (at(fusible, i) ? [] : op.inputs))]);
   const isAlone = (op: Op): boolean => {
-    const producer = producerOf.get(at(op.inputs, 0));
-    const follows = producer !== undefined && at(fusible, producer);
-    return !follows || !read.has(op.output);
+    const source = at(op.inputs, 0);
+    const producer = producerOf.get(source);
+    if (producer === undefined || !at(fusible, producer)) return true;
+    return !read.has(op.output) && (op.kind !== "Slice" || stored.has(source));
   };
   return new Set(
     ops.filter(

@@ -58,21 +58,21 @@ export function normalizedRows(fusion: FusionData): readonly (readonly Op[])[] {
 }
 
 /**
- * The groups with the sums of columns that alone read a product of theirs, as the gradient of a norm's weight does. In
- * the unit the product is computed as it is added, and not stored.
+ * The groups with the sums of columns of what they alone make and read, as the gradient of a norm's weight is. In the
+ * unit it is computed as it is added, and not stored.
  */
 function withColumnSums(groups: readonly (readonly Op[])[], fusion: FusionData): readonly (readonly Op[])[] {
   const groupOf = new Map(groups.flatMap((group, g) => group.map(({ output }) => [output, g] as const)));
-  const reads = new Map<TensorId, number>(fusion.outputs.map((id) => [id, 1]));
-  for (const { inputs } of fusion.ops) for (const id of inputs) reads.set(id, (reads.get(id) ?? 0) + 1);
   const sums = groups.map((): Op[] => []);
+  /** What others read. */
+  const shared = new Set<TensorId>(fusion.outputs);
   for (const op of fusion.ops) {
-    if (op.kind !== "Reduction" || !isLocal(op, fusion) || isRowReduction(op, fusion)) continue;
-    const product = at(op.inputs, 0);
-    const group = groupOf.get(product);
-    if (group !== undefined && reads.get(product) === 1) at(sums, group).push(op);
+    const group = groupOf.get(op.inputs[0] ?? op.output);
+    const adds = op.kind === "Reduction" && isLocal(op, fusion) && !isRowReduction(op, fusion);
+    if (adds && group !== undefined) at(sums, group).push(op);
+    else for (const id of op.inputs) if (groupOf.get(id) !== groupOf.get(op.output)) shared.add(id);
   }
-  return groups.map((group, g) => [...group, ...at(sums, g)]);
+  return groups.map((group, g) => [...group, ...at(sums, g).filter(({ inputs }) => !shared.has(at(inputs, 0)))]);
 }
 
 function isLocal(op: Op, { tensors }: FusionData): boolean {

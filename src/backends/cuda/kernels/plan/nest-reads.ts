@@ -6,12 +6,13 @@ import { memoryKey } from "../kernel-source.ts";
 
 /**
  * Whether a nest may follow `earlier` ones in a kernel: all loop over the same extents. A thread writes only its own
- * elements, and within a kernel it may read back only those.
+ * elements, and within a kernel it may read back only those. Nests that write the same memory write boxes of one value,
+ * which share no element.
  */
 export function mayFollow(earlier: readonly Nest[], nest: Nest): boolean {
   return earlier.every((each) => {
     const reads = loadsOf(nest).filter((access) => sameMemory(access.memory, each.target.memory));
-    const overwrites = [...loadsOf(each), each.target].some(({ memory }) => sameMemory(memory, nest.target.memory));
+    const overwrites = loadsOf(each).some(({ memory }) => sameMemory(memory, nest.target.memory));
     // An index is known before the nests of the group are computed.
     if (reads.length > 0 && nest.atoms.some(({ kind }) => kind === "loaded")) return false;
     return !overwrites && reads.every((access) => sameElement(each, each.target, nest, access));

@@ -22,7 +22,10 @@ export function rope(tensor: TensorView, cos: TensorView, sin: TensorView): Tens
   const [first, second] = halves(x);
   const [c, s] = [alignRight(cos, x), alignRight(sin, x)];
   const rotated = [sub(mul(first, c), mul(second, s)), add(mul(second, c), mul(first, s))];
-  const y = inDType(cat(rotated, axis), tensor.dtype);
+  const y = cat(
+    rotated.map((half) => inDType(half, tensor.dtype)),
+    axis,
+  );
   mark("rope", { inputs: [tensor, cos, sin], outputs: [y], axes: [axis] });
   return y;
 }
