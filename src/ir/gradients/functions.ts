@@ -28,41 +28,47 @@ import type { TensorView } from "../api/tensor-view.ts";
 import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../ops/op.ts";
 import { nonZero } from "./shapes.ts";
 
-/** The cotangent of x, from those of y = f(x) and y itself. Null if f has no derivative, or 0 wherever it has one. */
-export type UnaryVjp = ((g: TensorView, x: TensorView, y: TensorView) => TensorView) | null;
+/** The operand and the result of a function, in the dtype in which the rule computes: 16-bit floats in float. */
+export interface Applied {
+  readonly x: TensorView;
+  readonly y: TensorView;
+}
+
+/** The cotangent of x, from that of y = f(x). Null if f has no derivative, or 0 wherever it has one. */
+export type UnaryVjp = ((g: TensorView, of: Applied) => TensorView) | null;
 
 export const unaryVjps: { readonly [K in UnaryOpType]: UnaryVjp } = {
   neg: (g) => neg(g),
-  abs: (g, x) => mul(g, sign(x)),
+  abs: (g, { x }) => mul(g, sign(x)),
   sign: null,
   logicalNot: null,
   floor: null,
   ceil: null,
   trunc: null,
   round: null,
-  relu: (g, _, y) => where(gt(y, 0), g, 0),
-  gelu: (g, x) => mul(g, add(normalCdf(x), mul(x, normalDensity(x)))),
-  geluTanh: (g, x) => mul(g, slopeOfGeluTanh(x)),
-  normalCdf: (g, x) => mul(g, normalDensity(x)),
-  erf: (g, x) => mul(g, mul(2 / Math.sqrt(Math.PI), exp(neg(mul(x, x))))),
-  sigmoid: (g, _, y) => mul(g, mul(y, sub(1, y))),
-  silu: (g, x) => {
+  relu: (g, { y }) => where(gt(y, 0), g, 0),
+  gelu: (g, { x }) => mul(g, add(normalCdf(x), mul(x, normalDensity(x)))),
+  geluTanh: (g, { x }) => mul(g, slopeOfGeluTanh(x)),
+  normalCdf: (g, { x }) => mul(g, normalDensity(x)),
+  erf: (g, { x }) => mul(g, mul(2 / Math.sqrt(Math.PI), exp(neg(mul(x, x))))),
+  sigmoid: (g, { y }) => mul(g, mul(y, sub(1, y))),
+  silu: (g, { x }) => {
     const s = sigmoid(x);
     return mul(g, mul(s, add(1, mul(x, sub(1, s)))));
   },
-  softplus: (g, x) => mul(g, sigmoid(x)),
-  exp: (g, _, y) => mul(g, y),
-  exp2: (g, _, y) => mul(g, mul(y, Math.LN2)),
-  expm1: (g, _, y) => mul(g, add(y, 1)),
-  log: (g, x) => div(g, x),
-  log2: (g, x) => div(g, mul(x, Math.LN2)),
-  log1p: (g, x) => div(g, add(x, 1)),
-  sin: (g, x) => mul(g, cos(x)),
-  cos: (g, x) => neg(mul(g, sin(x))),
-  tanh: (g, _, y) => mul(g, sub(1, mul(y, y))),
-  sqrt: (g, _, y) => div(mul(g, 0.5), y),
+  softplus: (g, { x }) => mul(g, sigmoid(x)),
+  exp: (g, { y }) => mul(g, y),
+  exp2: (g, { y }) => mul(g, mul(y, Math.LN2)),
+  expm1: (g, { y }) => mul(g, add(y, 1)),
+  log: (g, { x }) => div(g, x),
+  log2: (g, { x }) => div(g, mul(x, Math.LN2)),
+  log1p: (g, { x }) => div(g, add(x, 1)),
+  sin: (g, { x }) => mul(g, cos(x)),
+  cos: (g, { x }) => neg(mul(g, sin(x))),
+  tanh: (g, { y }) => mul(g, sub(1, mul(y, y))),
+  sqrt: (g, { y }) => div(mul(g, 0.5), y),
   // In this order no product is larger than the result or g, so none overflows alone.
-  rsqrt: (g, _, y) => mul(mul(mul(mul(g, -0.5), y), y), y),
+  rsqrt: (g, { y }) => mul(mul(mul(mul(g, -0.5), y), y), y),
 };
 
 function normalDensity(x: TensorView): TensorView {

@@ -12,6 +12,7 @@ import {
   unsqueeze,
   where,
 } from "../api/ops.ts";
+import { inDType, wide } from "../api/ops/compositions/compose.ts";
 import type { TensorView } from "../api/tensor-view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
@@ -28,9 +29,19 @@ import type { Cotangent, Step, Vjp } from "./vjp.ts";
 export const vjps: { readonly [K in OpKind]: Vjp<Extract<Op, { readonly kind: K }>> | null } = {
   // The cotangent gets the sharding of the set's input: a gather becomes a reduce-scatter.
   Set: (_, { g }) => [() => g],
+  // 16-bit floats are computed in float, and rounded once.
   Unary: ({ op }, { g, operands, output }) => {
     const rule = unaryVjps[op];
-    return [rule === null ? null : () => rule(g, at(operands, 0), output)];
+    const x = at(operands, 0);
+    const applied = {
+      get x() {
+        return wide(x);
+      },
+      get y() {
+        return wide(output);
+      },
+    };
+    return [rule === null ? null : () => inDType(rule(wide(g), applied), x.dtype)];
   },
   Cast: (_, { g, operands }) => {
     const { dtype } = at(operands, 0);
