@@ -121,7 +121,7 @@ def _profile(gpu: Gpu, devices: int) -> str:
     if given:
         return given
     model = re.search(r"[A-Z]\d{2,3}", gpu.name)
-    known = {"H200": {2: "2xH200", 4: "4xH200"}, "H100": {8: "8xH100"}, "A100": {8: "8xA100"}, "B200": {8: "8xB200"}}
+    known = {"H200": {2: "2xH200", 4: "4xH200"}, "H100": {2: "2xH100", 8: "8xH100"}, "A100": {8: "8xA100"}, "B200": {8: "8xB200"}}
     by_count = known.get(model.group() if model else "", known["H200"])
     return by_count.get(devices, max(by_count.values()))
 
