@@ -12,6 +12,7 @@ import { axisShards } from "../../ir/axis-shards.ts";
 import { type DIDType, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { ReductionOp } from "../../ir/ops/op.ts";
+import { sameScalar } from "../../ir/scalar/fold.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
@@ -79,10 +80,12 @@ function partsOf(tensors: readonly Tensor[], sums: Sums, a: TensorId, b: TensorI
     : null;
 }
 
-/** Whether the tensors have the same dtype, mesh, shares and chunks. */
+/** Whether the tensors have the same dtype, extents, mesh, shares and chunks. */
 function liesAs(a: Tensor, b: Tensor): boolean {
   const [axes, others] = [a, b].map(({ domain }) => withoutReductions(domain.logical));
-  if (axes === undefined || others === undefined || a.dtype !== b.dtype || !sameMesh(a.mesh, b.mesh)) return false;
+  if (axes === undefined || others === undefined || axes.length !== others.length) return false;
+  if (a.dtype !== b.dtype || !sameMesh(a.mesh, b.mesh)) return false;
+  if (!axes.every(({ extent }, i) => sameScalar(extent, at(others, i).extent))) return false;
   const [cuts, otherCuts] = [placementOf(a, axes)?.cuts, placementOf(b, others)?.cuts];
   const types = new Set<DIDType>([...(cuts?.keys() ?? []), ...(otherCuts?.keys() ?? [])]);
   if (![...types].every((type) => sameShares(cuts?.get(type), otherCuts?.get(type)))) return false;
