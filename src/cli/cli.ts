@@ -4,7 +4,8 @@
  */
 import { Command } from "commander";
 import { packageVersion } from "../backends/package-file.ts";
-import { type ExitStatus, exitStatus } from "./exit-status.ts";
+import { DiagnosticError } from "../diagnostics/diagnostic.ts";
+import { type ExitStatus, exitStatus, statusOf } from "./exit-status.ts";
 import { reportError } from "./terminal/report-error.ts";
 import type { Terminal } from "./terminal/terminal.ts";
 import { withValues } from "./flags/flags-alone.ts";
@@ -58,6 +59,10 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
       throw error.exitCode === 0 ? error : usageError(error, command);
     });
   }
+  let isParsed = false;
+  braid.hook("preAction", () => {
+    isParsed = true;
+  });
   try {
     if (args.length === 0) {
       terminal.err(braid.helpInformation());
@@ -66,6 +71,13 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     await braid.parseAsync(withValues(args, braid.commands), { from: "user" });
     return status;
   } catch (error) {
+    if (!isParsed && error instanceof DiagnosticError) {
+      const { afterFirst, isFirstProcess } = await import("./ranks/first-process.ts");
+      if (!isFirstProcess()) {
+        await afterFirst();
+        return statusOf(error.diagnostics);
+      }
+    }
     return reportError(error, terminal, args.includes("--json"));
   }
 }

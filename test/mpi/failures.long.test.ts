@@ -23,6 +23,13 @@ describe.skipIf(openMpi === undefined || missing !== "")(`processes that differ$
     expect(err).toContain("--set: M=96");
   }, 60_000);
 
+  it("in nothing but have a wrong option end all, with one message", async () => {
+    const wrong = ["--devices", "2", "--chunkz", "3"];
+    const { status, err } = await launched(wrong, wrong);
+    expect(status).toBe(2);
+    expect(err.split("error[option-unknown]")).toHaveLength(2);
+  }, 60_000);
+
   it("in number from the devices end all, with one message", async () => {
     const { status, err } = await launched(["--devices", "1"], ["--devices", "1"]);
     expect(status).toBe(2);
