@@ -30,6 +30,14 @@ describe.skipIf(openMpi === undefined || missing !== "")(`processes that differ$
     expect(err.split("error[option-unknown]")).toHaveLength(2);
   }, 60_000);
 
+  it("in nothing but lack --on mpi end all, with one message", async () => {
+    if (openMpi === undefined) throw new Error("no launcher");
+    const { status, err } = await underMpi(openMpi, 2, [example, "--devices", "2"]);
+    expect(status).toBe(2);
+    expect(err.split("error[launcher-environment]")).toHaveLength(2);
+    expect(err).toContain("add --on mpi");
+  }, 60_000);
+
   it("in number from the devices end all, with one message", async () => {
     const { status, err } = await launched(["--devices", "1"], ["--devices", "1"]);
     expect(status).toBe(2);

@@ -24,6 +24,12 @@ export type Whereabouts =
 // oxlint-disable-next-line node/no-process-env
 export const processEnvironment: Environment = process.env;
 
+/** How many processes mpirun or srun started beside this one, and it; 1 without them. */
+export function launchedProcesses(env: Environment = processEnvironment): number {
+  const { OMPI_COMM_WORLD_SIZE: openMpi, PMI_SIZE: mpich, SLURM_STEP_NUM_TASKS: slurm } = env;
+  return Number(openMpi ?? mpich ?? slurm ?? 1);
+}
+
 /** `devices`: null if the command line does not give it. Throws `launcher-environment` and `device-count`. */
 export function whereToRun(
   on: Target,

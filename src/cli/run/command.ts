@@ -16,7 +16,7 @@ import { hostsOfRun } from "./hosts-of-run.ts";
 import type { RunPlace } from "./run-file.ts";
 import type { RunFlags } from "./run-flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { whereToRun } from "../ranks/where-to-run.ts";
+import { launchedProcesses, whereToRun } from "../ranks/where-to-run.ts";
 
 /** Milliseconds that ranks may differ by beyond the time of a run, for example because of compiling kernels. */
 const rankSlack = 60_000;
@@ -69,6 +69,13 @@ export function runCommand(
         return run(given ?? flags.devices, null, async (here) => mpiPlace(here, mpi, compared(here), flight));
       };
       return finish(await runOverMpi(exchangeTimeout, flightDir, overMpi));
+    }
+    const processes = launchedProcesses();
+    if (on === "cpu" && processes > 1) {
+      const { afterFirst, isFirstProcess, withoutMpi } = await import("../ranks/first-process.ts");
+      if (isFirstProcess()) throw withoutMpi(processes);
+      await afterFirst();
+      return finish(exitStatus.badInput);
     }
     const where = whereToRun(on, given, flags.devices);
     const asRank = (world: World | null, flight: FlightRecorder): Promise<ExitStatus> =>
