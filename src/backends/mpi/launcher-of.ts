@@ -78,3 +78,15 @@ function isConnection(descriptor: number): boolean {
     return false;
   }
 }
+
+/** Throws `launcher-environment`, of a run on the CPU that does not go over MPI. */
+export function notOverMpi(processes: number): never {
+  return fail({
+    code: "launcher-environment",
+    message: "a launcher started several processes, of which each would run the whole program",
+    place: { kind: "option", text: "--on cpu" },
+    found: `${processes} processes`,
+    expected: "--on mpi, whose processes share the ranks, or one process",
+    help: "add --on mpi",
+  });
+}

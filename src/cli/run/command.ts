@@ -72,8 +72,8 @@ export function runCommand(
     }
     const processes = launchedProcesses();
     if (on === "cpu" && processes > 1) {
-      const { afterFirst, isFirstProcess, withoutMpi } = await import("../ranks/first-process.ts");
-      if (isFirstProcess()) throw withoutMpi(processes);
+      const { afterFirst, isFirstProcess } = await import("../ranks/first-process.ts");
+      if (isFirstProcess()) (await import("../../backends/mpi/launcher-of.ts")).notOverMpi(processes);
       await afterFirst();
       return finish(exitStatus.badInput);
     }
