@@ -46,6 +46,8 @@ export function tilesOf(
       const { start, stop } = at(op.ranges, axis);
       return { op, start: constantValue(start), stop: constantValue(stop) };
     });
+    // Bounds that are known only at run time may leave gaps.
+    if (bounds.some(({ start, stop }) => start === null || stop === null)) continue;
     const ordered = bounds.toSorted((a, b) => (a.start ?? 0) - (b.start ?? 0));
     const extent = constantValue(at(axes, axis).extent);
     const tile = ordered.every(({ start }, i) => start === (i === 0 ? 0 : at(ordered, i - 1).stop));
