@@ -71,23 +71,22 @@ describe.skipIf(openMpi === undefined || missing !== "")(`processes that differ$
     if (openMpi === undefined) throw new Error("no launcher");
     const long = ["examples/allgather-matmul.ts", "--devices", "2", "--repeat", "200000", "--timeout", "2"];
     const run = underMpi(openMpi, 2, [...long, "--on", "mpi"]);
-    const [, second = 0] = await processesOf([...long, "--on", "mpi"], 2);
-    await sleep(2000);
+    const [first = 0, second = 0] = await processesOf([...long, "--on", "mpi"], 2);
+    await inRuns([first, second]);
     const start = performance.now();
     process.kill(second, "SIGSTOP");
     const { status, err } = await run;
     expect(status).not.toBe(0);
     expect(err).toContain("error[timed-out]");
     await gone([second], start + 7000);
-  }, 60_000);
+  }, 120_000);
 
   it("of which one is killed end within 5 s, and none stays", async () => {
     if (openMpi === undefined) throw new Error("no launcher");
     const long = ["examples/allgather-matmul.ts", "--devices", "4", "--repeat", "100000", "--on", "mpi"];
     const run = underMpi(openMpi, 2, long);
     const [first = 0, second = 0] = await processesOf(long, 2);
-    // Both are in their runs by then.
-    await sleep(2000);
+    await inRuns([first, second]);
     const start = performance.now();
     process.kill(second, "SIGKILL");
     const { status } = await run;
@@ -102,6 +101,20 @@ async function gone(processes: readonly number[], deadline: number): Promise<voi
   while (living().length > 0 && performance.now() < deadline) await sleep(50);
   expect(living()).toEqual([]);
   expect(performance.now()).toBeLessThan(deadline);
+}
+
+/**
+ * Until each of the processes has computed for five seconds, of which what comes before the runs is one. The processor
+ * time says so, also on a loaded machine.
+ */
+async function inRuns(processes: readonly number[]): Promise<void> {
+  for (const each of processes) while (secondsOf(each) < 5) await sleep(50);
+}
+
+/** User and system time, fields 14 and 15 of proc(5), in hundredths; the name before may contain spaces. */
+function secondsOf(id: number): number {
+  const fields = readFileSync(`/proc/${id}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
 /** The ids of the processes that run the command with these arguments, once there are so many. */

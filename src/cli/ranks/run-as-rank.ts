@@ -5,13 +5,13 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import process from "node:process";
-import { Worker } from "node:worker_threads";
 import { CommonError } from "../../backends/cuda/world.ts";
 import { endWithParent } from "../../launch/end-with-parent.ts";
 import { enterWorld } from "../../launch/enter-world.ts";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import type { World } from "../../launch/join-world.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
+import { endLater } from "./end-later.ts";
 import { reasonOf, statusOfFailure, wordsOf } from "./failure-words.ts";
 import { withFlight } from "./with-flight.ts";
 import { processEnvironment, type Whereabouts } from "./where-to-run.ts";
@@ -37,22 +37,6 @@ export async function runAsRank(
 /** Whether rank 0 prints the same. */
 function isReported(error: unknown, { rank }: Rank["place"]): boolean {
   return error instanceof CommonError && rank !== 0;
-}
-
-/**
- * Launchers of other hosts do not kill a rank whose thread a library blocks. Another thread ends the process: at once,
- * since Node's own exit waits for the blocked thread, and with the status, if libc can be called.
- */
-function endLater(status: ExitStatus): void {
-  const program = `setTimeout(() => {
-    try {
-      const require = process.getBuiltinModule("node:module").createRequire(${JSON.stringify(import.meta.url)});
-      require("koffi").load(null).func("void _exit(int status)")(${status});
-    } finally {
-      process.kill(process.pid, "SIGKILL");
-    }
-  }, ${blockedMilliseconds})`;
-  new Worker(program, { eval: true, execArgv: [] }).unref();
 }
 
 async function joinAndWork(
@@ -81,7 +65,8 @@ async function joinAndWork(
     // A library's thread, or a stream that never ends, must not keep the process alive.
     setTimeout(() => process.exit(status), lingerMilliseconds).unref();
     if (!supervised) {
-      endLater(status);
+      // Launchers of other hosts do not kill a rank whose thread a library blocks.
+      endLater({ milliseconds: blockedMilliseconds, status });
       if (isReported(error, place)) return status;
       // Printed before NCCL's abort can block this thread.
       throw error;

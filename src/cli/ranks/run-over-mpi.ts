@@ -9,9 +9,10 @@ import { mpiWorld } from "../../launch/mpi-world.ts";
 import { exchangeClaims, hostClaim, topologyOf } from "../../launch/topology.ts";
 import { launcherOf } from "../../backends/mpi/launcher-of.ts";
 import { startMpi, type StartedMpi } from "../../backends/mpi/start-mpi.ts";
-import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import { type Diagnostic, DiagnosticError, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import type { Connection, World } from "../../launch/world.ts";
-import type { ExitStatus } from "../exit-status.ts";
+import { type ExitStatus, exitStatus } from "../exit-status.ts";
+import { endLater } from "./end-later.ts";
 import { reasonOf, statusOfFailure, wordsOf } from "./failure-words.ts";
 import { processEnvironment } from "./where-to-run.ts";
 import { withFlight } from "./with-flight.ts";
@@ -32,7 +33,7 @@ export async function runOverMpi(
   flightDir: string | undefined,
   work: (place: MpiPlace, flight: FlightRecorder) => Promise<ExitStatus>,
 ): Promise<ExitStatus> {
-  const started = await startedMpi();
+  const started = await startedMpi(exchangeTimeout);
   const where = { kind: "here", devices: started.messages.size } as const;
   return withFlight(where, flightDir, async (flight) => {
     const unplaced = mpiWorld(started.messages, exchangeTimeout);
@@ -51,18 +52,37 @@ export async function runOverMpi(
 }
 
 /** The first process says why, and launchers then end the others. What the launcher did wrong it did on all. */
-async function startedMpi(): Promise<StartedMpi> {
+async function startedMpi(exchangeTimeout: number): Promise<StartedMpi> {
   const env = processEnvironment;
+  const rank = launcherOf(env)?.rank ?? Number(env.SLURM_PROCID ?? 0);
+  const callOff = endLater({
+    milliseconds: exchangeTimeout + (rank === 0 ? 0 : startMilliseconds),
+    status: exitStatus.runFailed,
+    words: rank === 0 ? `${renderDiagnostic(neverStarted(exchangeTimeout))}\n` : "",
+  });
   try {
     return startMpi(env);
   } catch (error) {
-    const rank = launcherOf(env)?.rank ?? Number(env.SLURM_PROCID ?? 0);
     if (rank !== 0) await sleep(startMilliseconds);
     const isCommon = error instanceof DiagnosticError && error.diagnostics[0]?.code === "launcher-environment";
     // oxlint-disable-next-line unicorn/no-process-exit -- without a message
     if (rank !== 0 && isCommon) process.exit(statusOfFailure(error));
     throw error;
+  } finally {
+    callOff();
   }
+}
+
+/** MPI's start has no time-out of its own. It does not say for whom it waits. */
+function neverStarted(milliseconds: number): Diagnostic {
+  return {
+    code: "rendezvous-failed",
+    message: "MPI did not start",
+    place: { kind: "option", text: "--on mpi" },
+    found: `MPI_Init_thread waited ${milliseconds / 1000} s for the other processes`,
+    expected: "all processes of the launcher to start MPI",
+    help: "see which of them does not run, hangs or is stopped",
+  };
 }
 
 /** MPI cannot be left while messages are under way, so the process ends without. */
