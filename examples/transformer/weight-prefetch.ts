@@ -1,7 +1,7 @@
 /**
  * Fully sharded data parallelism: every device has its own rows of x and a share of each layer's weight. The weight of
- * layer i + 1 is gathered while layer i computes: its set() comes before the ops of layer i, and lowering waits for the
- * gather where layer i + 1 reads it (docs/passes/sink-waits.md).
+ * layer i + 1 is gathered while layer i computes: lowering puts the gather before the matmul of layer i
+ * (docs/passes/cover-communications.md).
  *
  *   npx braid run examples/transformer/weight-prefetch.ts --check
  */
@@ -14,15 +14,7 @@ export default program({ LAYERS: 4, M: 192, H: 48 }, ({ devices, params: { LAYER
   const mesh = DeviceMesh.range(devices);
   for (const tensor of f.inputs) tensor.setDeviceMesh(mesh).outerSplit(0, devices).parallelize("DIDx");
 
-  // Whole on every device.
-  const gather = (layer: number) => shares[layer] && set(shares[layer]).setDeviceMesh(mesh);
-  let weight = gather(0);
-  let y = x;
-  for (let layer = 0; weight !== undefined; layer++) {
-    const next = gather(layer + 1);
-    y = tanh(linear(y, weight));
-    weight = next;
-  }
+  const y = shares.reduce((rows, share) => tanh(linear(rows, set(share).setDeviceMesh(mesh))), x);
   f.output(y);
   return f;
 });

@@ -10,6 +10,7 @@ import { originated, withOrigins } from "../ir/origin.ts";
 import { deallocate } from "./buffers/deallocate.ts";
 import { shrinkStreamBuffers } from "./buffers/shrink-stream-buffers.ts";
 import { convertOpToCommunication } from "./communicate/convert-op-to-communication.ts";
+import { coverCommunications } from "./communicate/cover-communications.ts";
 import { sinkWaits } from "./communicate/sink-waits.ts";
 import type { Pass, PassContext, Stage, StagePrograms } from "./pass.ts";
 import { decomposeAttention } from "./prepare/decompose-attention.ts";
@@ -57,6 +58,7 @@ const hostPasses = {
   streamParallelType,
   convertOpToCommunication,
   sinkWaits,
+  coverCommunications,
   deallocate,
   shrinkStreamBuffers,
 } as const;

@@ -100,6 +100,7 @@ describe("braid lower", () => {
       "// after stream-parallel-type",
       "// after convert-op-to-communication",
       "// after sink-waits (unchanged)",
+      "// after cover-communications (unchanged)",
       "// after deallocate",
       "// after shrink-stream-buffers",
     ]);

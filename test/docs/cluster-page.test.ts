@@ -10,7 +10,9 @@ const filesIn = (folder: string): readonly string[] =>
   readdirSync(path.join(root, folder), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".ts"))
     .map((name) => `${folder}/${name}`);
-const messages = [...filesIn("src/backends/mpi"), "src/launch/mpi-world.ts"].flatMap(messagesIn);
+const messages = [...filesIn("src/backends/mpi"), "src/launch/mpi-world.ts", "src/cli/ranks/run-over-mpi.ts"].flatMap(
+  messagesIn,
+);
 /** Those of GPUs on several hosts; docs/gpu.md has the others. */
 const more = [...filesIn("src/launch"), ...filesIn("src/backends/cuda")].flatMap(messagesIn);
 

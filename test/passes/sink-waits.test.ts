@@ -24,23 +24,6 @@ it("leaves the Waits of the CUDA backend, and nvFuser's form", async () => {
   expect(lower(toReader.build()).body).not.toEqual(lower(toReader.build(), rightAfter).body);
 });
 
-it("lets the weight of the next layer arrive while a layer computes", async () => {
-  const fusion = await exampleFusion("transformer/weight-prefetch.ts", devices, { LAYERS: 5 });
-  const { hosts, report, program } = compile(fusion, { devices });
-  expect(report.ok).toBe(true);
-  const order = at(hosts, 0).body.flatMap((each) => {
-    if (each.kind === "Communication") return [`gather ${each.id}`];
-    if (each.kind === "Wait") return [`wait ${each.target}`];
-    return each.kind === "Linear" ? ["linear"] : [];
-  });
-  expect(order.join(", ")).toBe(
-    "gather 0, gather 1, wait 0, linear, gather 2, wait 1, linear, gather 3, wait 2, linear, " +
-      "gather 4, wait 3, linear, wait 4, linear",
-  );
-  // Two weights, and the rows before and after a linear.
-  expect(at(program.ranks, 0).arenaBytes.temporary).toBe(4 * (2 * 48 * 48 + 2 * (192 / devices) * 48));
-});
-
 it("keeps the bits", async () => {
   const fusion = await exampleFusion(example, devices, {});
   const { inputs, tensors } = fusion.data();

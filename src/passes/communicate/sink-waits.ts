@@ -13,14 +13,11 @@
  * The two loops of a Stream loop count as one statement. Between them, a Wait would come too late for the worker
  * streams, which wait for the caller's stream in the first.
  */
-import type { TensorId } from "../../ir/domain.ts";
 import type { Communication, ExprId, HostProgram, Statement } from "../../host/nodes.ts";
 import { accessesOf, isOp, walk } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
-import { isSlicing, ownersOf } from "../buffers/slices.ts";
 import type { Pass } from "../pass.ts";
-
-const mostUnderWay = 2;
+import { blocksOf, both, conflict, mostUnderWay, runsBeside, type Uses, usesIn } from "./statement-blocks.ts";
 
 export const sinkWaits: Pass<"communicating", "communicating"> = {
   name: "sink-waits",
@@ -32,12 +29,6 @@ export const sinkWaits: Pass<"communicating", "communicating"> = {
     return body.every((statement, i) => statement === program.body[i]) ? program : { ...program, body };
   },
 };
-
-/** The owners of the memory that statements use. */
-interface Uses {
-  readonly reads: ReadonlySet<TensorId>;
-  readonly writes: ReadonlySet<TensorId>;
-}
 
 /** A Wait on its way, with the statements that sink with it. The uses are theirs and the communication's. */
 interface Sinking extends Uses {
@@ -79,22 +70,6 @@ function sunk(program: HostProgram): readonly Statement[] {
   return [...body, ...place(sinking)];
 }
 
-/** The CUDA backend communicates on the current stream, and a team of one moves nothing between devices. */
-function runsBeside({ backend, team }: Communication): boolean {
-  return backend !== "cuda" && team.length > 1;
-}
-
-/** The loops that directly follow a GetCurrentStream are in one block with it; each other statement is a block. */
-function blocksOf(body: readonly Statement[]): readonly (readonly Statement[])[] {
-  const blocks: Statement[][] = [];
-  for (const statement of body) {
-    const last = blocks.at(-1);
-    if (statement.kind === "ForLoop" && last?.[0]?.kind === "GetCurrentStream") last.push(statement);
-    else blocks.push([statement]);
-  }
-  return blocks;
-}
-
 /** Whether the block orders streams in another form than that of a Stream loop, as in programs written by hand. */
 function ordersStreams(block: readonly Statement[]): boolean {
   const [, begin, chunks, ...rest] = block;
@@ -105,22 +80,6 @@ function ordersStreams(block: readonly Statement[]): boolean {
 
 const startOfWorkers = "SetCurrentStream Synchronize";
 
-/** The uses of statements and those inside of them. Binding a slice is none. */
-function usesIn({ body }: HostProgram): (statements: readonly Statement[]) => Uses {
-  const ownerOf = ownersOf(body);
-  return (statements) => {
-    const [reads, writes] = [new Set<TensorId>(), new Set<TensorId>()];
-    for (const statement of walk(statements)) {
-      if (isSlicing(statement)) continue;
-      const accesses = accessesOf(statement);
-      const changed = statement.kind === "Deallocate" ? accesses.reads : accesses.writes;
-      for (const tensor of accesses.reads) reads.add(ownerOf(tensor));
-      for (const tensor of changed) writes.add(ownerOf(tensor));
-    }
-    return { reads, writes };
-  };
-}
-
 /** Whether only the caller reads the results of an op or a unit. */
 function lastStatements({ body, outputs }: HostProgram): (statement: Statement) => boolean {
   const results = new Set(outputs);
@@ -128,13 +87,4 @@ function lastStatements({ body, outputs }: HostProgram): (statement: Statement) 
   return (statement) =>
     (isOp(statement) || statement.kind === "PostOnStream") &&
     accessesOf(statement).writes.every((tensor) => results.has(tensor));
-}
-
-function conflict(earlier: Uses, later: Uses): boolean {
-  const isChanged = [...earlier.reads, ...earlier.writes].some((tensor) => later.writes.has(tensor));
-  return isChanged || [...earlier.writes].some((tensor) => later.reads.has(tensor));
-}
-
-function both(a: Uses, b: Uses): Uses {
-  return { reads: new Set([...a.reads, ...b.reads]), writes: new Set([...a.writes, ...b.writes]) };
 }

@@ -6,10 +6,9 @@
  *   T5 = tanh(T4); T6 = matmul(T5, ..); ..; T21 = matmul(T20, ..)
  *   T22 = mul(T5, T5); T23 = sub(1, T22); T24 = mul(T21, T23); T25 = matmul(T5, ..)    ->    T22 and T23 beside T24
  */
-import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import { constantValue } from "../../ir/scalar/fold.ts";
-import { dtypes } from "../../numerics/dtype.ts";
+import { knownBytes } from "../../ir/known-bytes.ts";
 import { at } from "../../support/invariant.ts";
 
 /** An op that another one reads; `joins`: one unit may hold both. */
@@ -54,14 +53,6 @@ function keptOf({ ops, tensors, inputs, outputs }: FusionData): ReadonlySet<Tens
   const made = new Set<TensorId>(numbers);
   for (const op of ops) if (op.inputs.every((id) => made.has(id))) made.add(op.output);
   return new Set([...made, ...outputs]);
-}
-
-/** The bytes of a tensor, with 1 for every extent that is known only at run time. */
-function knownBytes({ dtype, domain }: Tensor): number {
-  return withoutReductions(domain.logical).reduce<number>(
-    (product, { extent }) => product * (constantValue(extent) ?? 1),
-    dtypes[dtype].bytes,
-  );
 }
 
 /** The depth of an op's first reader if it joins all of its readers, otherwise its least depth. */

@@ -42,8 +42,8 @@ function megabytes(bytes: number): number {
 
 describe("forward and backward in one program", () => {
   it.each([
-    { block: "llama", peak: 608, sum: 1330 },
-    { block: "gpt", peak: 604, sum: 1259 },
+    { block: "llama", peak: 625, sum: 1330 },
+    { block: "gpt", peak: 655, sum: 1259 },
   ] as const)("$block", async ({ block, ...expected }) => {
     const fusion = await exampleFusion(`transformer/${block}-block.ts`, devices, blocks[block]);
     expect(temporariesOf(fusion)).toEqual(expected);
@@ -60,9 +60,9 @@ describe("of a Llama block as two programs", () => {
   }
 
   it.each([
-    { policy: "all", saved: 327, forward: 84, backward: 327 },
-    { policy: "minimal", saved: 176, forward: 143, backward: 344 },
-    { policy: { bytes: 0 }, saved: 0, forward: 201, backward: 525 },
+    { policy: "all", saved: 327, forward: 84, backward: 386 },
+    { policy: "minimal", saved: 176, forward: 143, backward: 403 },
+    { policy: { bytes: 0 }, saved: 0, forward: 201, backward: 533 },
   ] as const)("$policy", async ({ policy, ...expected }) => {
     const { forward, backward, saved } = await splitBlock(policy);
     const { buffers } = compile(forward, { devices, verify: "off" }).program;

@@ -1,0 +1,197 @@
+/**
+ * Gives each communication of a library, outside of loops, a matmul, linear or attention op to run beside, if the
+ * statements from it to its Wait have none. Either it comes before the nearest such op above, with what makes its
+ * operand:
+ *
+ *   T3 = linear(T0, T2); Communication 1 (input=T4, output=T5); Wait Communication 1; T6 = linear(T3, T5)
+ * becomes
+ *   Communication 1 (input=T4, output=T5); T3 = linear(T0, T2); Wait Communication 1; T6 = linear(T3, T5)
+ *
+ * or, if its operand does not exist there, the nearest op above comes after it that nothing has read by then, such as
+ * the gradient of a weight:
+ *
+ *   T3 = matmul(T0, T1); T4 = add(T2, T2); Communication 1 (input=T4, output=T5); Wait Communication 1
+ * becomes
+ *   T4 = add(T2, T2); Communication 1 (input=T4, output=T5); T3 = matmul(T0, T1); Wait Communication 1
+ *
+ * An op that alone covers another communication stays there. At most two communications of a team are under way.
+ */
+import type { TensorId } from "../../ir/domain.ts";
+import type { Communication, ExprId, HostProgram, Statement } from "../../host/nodes.ts";
+import { isOp } from "../../host/traverse.ts";
+import { knownBytes } from "../../ir/known-bytes.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import type { Pass } from "../pass.ts";
+import { sameMesh } from "../reshard/sharding.ts";
+import { blocksOf, both, conflict, mostUnderWay, runsBeside, type Uses, usesIn } from "./statement-blocks.ts";
+
+/** Blocks above a communication that are looked at: as many as a layer has, and the time stays linear. */
+const reach = 64;
+
+/** An op comes after a communication if this keeps at most so many bytes for each byte that is communicated. */
+const mostKept = 8;
+
+export const coverCommunications: Pass<"communicating", "communicating"> = {
+  name: "cover-communications",
+  from: "communicating",
+  to: "communicating",
+  run: (program, { options }) => {
+    if (options.nvfuserLimits) return program;
+    const body = covered(program);
+    return body.every((statement, i) => statement === program.body[i]) ? program : { ...program, body };
+  },
+};
+
+/**
+ * Statements that stay together: a communication of a library, the Wait for one, an op that can cover one, another
+ * statement that may move, or anything else.
+ */
+interface Block {
+  readonly kind: "post" | "wait" | "cover" | "light" | "fixed";
+  readonly statements: readonly Statement[];
+  /** Those of a Wait are its communication's. */
+  readonly uses: Uses;
+  /** The communication of a post or a Wait. */
+  readonly of: Communication | null;
+}
+
+function covered(program: HostProgram): readonly Statement[] {
+  const blocks = classified(program);
+  if (!blocks.some(({ kind }) => kind === "cover")) return program.body;
+  const covers = coversOf(blocks);
+  const reorders = isUniform(program);
+  const inputs = new Set(program.inputs);
+  const bytesOf = (id: TensorId): number => knownBytes(at(program.tensors, id));
+  const isWorth = ({ output }: Communication, { uses }: Block): boolean => {
+    const kept = [...uses.reads].filter((id) => !inputs.has(id)).reduce((sum, id) => sum + bytesOf(id), 0);
+    return kept <= mostKept * bytesOf(output);
+  };
+  const placed: Block[] = [];
+  /** The teams of the communications under way. */
+  const underWay = new Map<ExprId, string>();
+  for (const block of blocks) {
+    placed.push(block);
+    const { kind, of } = block;
+    if (kind === "wait" && of !== null) underWay.delete(of.id);
+    if (kind !== "post" || of === null) continue;
+    const team = of.team.join();
+    if (covers.get(of.id) === 0) {
+      const others = [...underWay.values()].filter((each) => each === team).length;
+      if (hoisted(placed, others, reorders) || isDeferred(placed, covers, (op) => isWorth(of, op)))
+        covers.set(of.id, 1);
+    }
+    underWay.set(of.id, team);
+  }
+  return placed.flatMap(({ statements }) => statements);
+}
+
+function classified(program: HostProgram): readonly Block[] {
+  const usesOf = usesIn(program);
+  const posted = new Map<ExprId, Communication>();
+  return blocksOf(program.body).map((statements): Block => {
+    const first = at(statements, 0);
+    const uses = usesOf(statements);
+    if (first.kind === "Communication" && runsBeside(first)) {
+      posted.set(first.id, first);
+      return { kind: "post", statements, uses, of: first };
+    }
+    const awaited = first.kind === "Wait" ? posted.get(first.target) : undefined;
+    if (awaited !== undefined) return { kind: "wait", statements, uses: usesOf([awaited]), of: awaited };
+    return { kind: kindOf(first), statements, uses, of: null };
+  });
+}
+
+const covering: ReadonlySet<string> = new Set(["Matmul", "Linear", "Sdpa", "SdpaBackward"]);
+
+function kindOf(statement: Statement): "cover" | "light" | "fixed" {
+  if (covering.has(statement.kind)) return "cover";
+  const moves = isOp(statement) || statement.kind === "PostOnStream" || statement.kind === "Allocate";
+  return moves ? "light" : "fixed";
+}
+
+/** By communication with a Wait: the ops and loops between them. */
+function coversOf(blocks: readonly Block[]): Map<ExprId, number> {
+  const covers = new Map<ExprId, number>();
+  const before = new Map<ExprId, number>();
+  let count = 0;
+  for (const { kind, statements, of } of blocks) {
+    if (kind === "cover" || at(statements, 0).kind === "GetCurrentStream") count++;
+    if (kind === "post" && of !== null) before.set(of.id, count);
+    if (kind === "wait" && of !== null) covers.set(of.id, count - (before.get(of.id) ?? count));
+  }
+  return covers;
+}
+
+/** Whether all ranks have all statements, so that they can reorder communications alike. */
+function isUniform({ tensors }: HostProgram): boolean {
+  const [first] = tensors;
+  return first !== undefined && first.mesh !== null && tensors.every(({ mesh }) => sameMesh(mesh, first.mesh));
+}
+
+/**
+ * Moves the last block, a communication with `others` of its team under way, before the nearest op that can cover it,
+ * with the light blocks that it needs. Whether it did.
+ */
+function hoisted(placed: Block[], others: number, reorders: boolean): boolean {
+  const post = at(placed, placed.length - 1);
+  const team = teamOf(post);
+  const moving = [post];
+  const staying: Block[] = [];
+  let { uses } = post;
+  let besides = others;
+  for (let j = placed.length - 2; j >= Math.max(0, placed.length - reach) && besides < mostUnderWay; j--) {
+    const block = at(placed, j);
+    const isNeeded = conflict(block.uses, uses);
+    if (block.kind === "fixed" || (isNeeded && block.kind !== "light")) return false;
+    if (isNeeded) {
+      moving.unshift(block);
+      uses = both(uses, block.uses);
+      continue;
+    }
+    staying.unshift(block);
+    if (block.kind === "cover") {
+      placed.splice(j, placed.length - j, ...moving, ...staying);
+      return true;
+    }
+    if (block.kind === "post" && !reorders) return false;
+    if (block.kind !== "light" && teamOf(block) === team) besides += block.kind === "wait" ? 1 : -1;
+  }
+  return false;
+}
+
+/**
+ * Moves the nearest op above the last block, a communication, after it, if nothing between them needs the op's place,
+ * and no other communication its cover. Whether it did.
+ */
+function isDeferred(placed: Block[], covers: Map<ExprId, number>, isWorth: (op: Block) => boolean): boolean {
+  const last = at(placed, placed.length - 1);
+  let passed = last.uses;
+  /** Awaited since, without their communications; and communications that began since. */
+  const awaited = new Set<ExprId>();
+  const begun = new Set<ExprId>();
+  for (let j = placed.length - 2; j >= Math.max(0, placed.length - reach); j--) {
+    const block = at(placed, j);
+    if (block.kind === "fixed") return false;
+    const losing = [...awaited].filter((id) => !begun.has(id));
+    if (
+      block.kind === "cover" &&
+      !conflict(block.uses, passed) &&
+      isWorth(block) &&
+      losing.every((id) => (covers.get(id) ?? 0) > 1)
+    ) {
+      placed.splice(j, 1);
+      placed.push(block);
+      for (const id of losing) covers.set(id, (covers.get(id) ?? 0) - 1);
+      for (const id of begun) if (!awaited.has(id)) covers.set(id, (covers.get(id) ?? 0) + 1);
+      return true;
+    }
+    if (block.of !== null) (block.kind === "wait" ? awaited : begun).add(block.of.id);
+    passed = both(passed, block.uses);
+  }
+  return false;
+}
+
+function teamOf({ of }: Block): string {
+  invariant(of !== null, "a post and a Wait have a communication");
+  return of.team.join();
+}

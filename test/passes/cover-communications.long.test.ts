@@ -1,0 +1,35 @@
+/** What covered communications are worth. docs/passes/cover-communications.md has the figures. */
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { parseProfile } from "braid";
+import { predicted } from "../support/predicted.ts";
+import { exampleFusion } from "../support/example-program.ts";
+
+const devices = 4;
+const name = "4xH200.json";
+const profile = parseProfile(readFileSync(new URL(`../../profiles/${name}`, import.meta.url), "utf8"), name);
+const options = { devices, on: "cuda", overlap: false } as const;
+const llama8B = { S: 1, B: 1, L: 8192, H: 4096, HEADS: 32, GROUPS: 8, FFN: 14336, DTYPE: "bfloat16" } as const;
+const llama70B = { ...llama8B, H: 8192, HEADS: 64, FFN: 28672 } as const;
+
+describe("predicted on four H200", () => {
+  it.each([
+    { file: "llama-block", sizes: llama8B, exposed: [1.21, 0.83], milliseconds: [5.41, 5.21], peak: [608, 625] },
+    { file: "llama-block", sizes: llama70B, exposed: [2.09, 1.06], milliseconds: [18.45, 17.9], peak: [1196, 1229] },
+    {
+      file: "weight-prefetch",
+      sizes: { LAYERS: 4, M: 32768, H: 4096 },
+      exposed: [0.75, 0.19],
+      milliseconds: [2.46, 2.15],
+      peak: [336, 403],
+    },
+  ])("$file, H $sizes.H", async ({ file, sizes, exposed, milliseconds, peak }) => {
+    const fusion = await exampleFusion(`transformer/${file}.ts`, devices, sizes);
+    const both = [{ disablePass: ["cover-communications"] }, {}].map((own) =>
+      predicted(fusion, { ...options, ...own }, profile),
+    );
+    expect(both.map((each) => Number(each.exposed.toFixed(2)))).toEqual(exposed);
+    expect(both.map((each) => Number(each.milliseconds.toFixed(2)))).toEqual(milliseconds);
+    expect(both.map((each) => Math.round(each.peak))).toEqual(peak);
+  });
+});
