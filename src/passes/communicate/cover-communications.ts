@@ -56,8 +56,10 @@ interface Block {
 }
 
 function covered(program: HostProgram): readonly Statement[] {
+  const { body } = program;
+  const hasPost = body.some((each) => each.kind === "Communication" && runsBeside(each));
+  if (!hasPost || !body.some(({ kind }) => covering.has(kind))) return body;
   const blocks = classified(program);
-  if (!blocks.some(({ kind }) => kind === "cover")) return program.body;
   const covers = coversOf(blocks);
   const reorders = isUniform(program);
   const inputs = new Set(program.inputs);
@@ -77,8 +79,7 @@ function covered(program: HostProgram): readonly Statement[] {
     const team = of.team.join();
     if (covers.get(of.id) === 0) {
       const others = [...underWay.values()].filter((each) => each === team).length;
-      if (hoisted(placed, others, reorders) || isDeferred(placed, covers, (op) => isWorth(of, op)))
-        covers.set(of.id, 1);
+      if (hoist(placed, others, reorders) || defer(placed, covers, (op) => isWorth(of, op))) covers.set(of.id, 1);
     }
     underWay.set(of.id, team);
   }
@@ -132,7 +133,7 @@ function isUniform({ tensors }: HostProgram): boolean {
  * Moves the last block, a communication with `others` of its team under way, before the nearest op that can cover it,
  * with the light blocks that it needs. Whether it did.
  */
-function hoisted(placed: Block[], others: number, reorders: boolean): boolean {
+function hoist(placed: Block[], others: number, reorders: boolean): boolean {
   const post = at(placed, placed.length - 1);
   const team = teamOf(post);
   const moving = [post];
@@ -163,7 +164,7 @@ function hoisted(placed: Block[], others: number, reorders: boolean): boolean {
  * Moves the nearest op above the last block, a communication, after it, if nothing between them needs the op's place,
  * and no other communication its cover. Whether it did.
  */
-function isDeferred(placed: Block[], covers: Map<ExprId, number>, isWorth: (op: Block) => boolean): boolean {
+function defer(placed: Block[], covers: Map<ExprId, number>, isWorth: (op: Block) => boolean): boolean {
   const last = at(placed, placed.length - 1);
   let passed = last.uses;
   /** Awaited since, without their communications; and communications that began since. */
