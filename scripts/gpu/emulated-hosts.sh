@@ -1,11 +1,13 @@
 #!/bin/sh
 # Prints what examples/hosts give on two emulated hosts of two ranks each, and whether one host gives the same bits.
-# From the folder of the offline bundle; with one GPU, all ranks share it.
+# From the folder of the offline bundle. With two GPUs the hosts share them; with one GPU, all ranks do.
 #
 #     sh scripts/gpu/emulated-hosts.sh
 here=$(CDPATH= cd -- "$(dirname -- "$0")/../.." && pwd)
 gpus=$(nvidia-smi -L | wc -l)
-[ "$gpus" -ge 4 ] || export NODE_OPTIONS="--import $here/scripts/gpu/share-gpu.mjs"
+by_two="" by_four=""
+[ "$gpus" -ge 2 ] || by_two="--import $here/scripts/gpu/share-gpu.mjs"
+[ "$gpus" -ge 4 ] || by_four="--import $here/scripts/gpu/share-gpu.mjs"
 export NCCL_SOCKET_IFNAME="${NCCL_SOCKET_IFNAME:-lo}" BRAID_TOKEN="emulated-$$" MASTER_ADDR=127.0.0.1 MASTER_PORT=29500
 folder=$(mktemp -d)
 
@@ -15,7 +17,7 @@ host() {
   shift
   [ "$gpus" -lt 4 ] || export CUDA_VISIBLE_DEVICES="$((2 * n)),$((2 * n + 1))"
   for local in 0 1; do
-    NCCL_HOSTID="host$n" RANK="$((2 * n + local))" WORLD_SIZE=4 LOCAL_RANK="$local" LOCAL_WORLD_SIZE=2 \
+    NODE_OPTIONS="$by_two" NCCL_HOSTID="host$n" RANK="$((2 * n + local))" WORLD_SIZE=4 LOCAL_RANK="$local" LOCAL_WORLD_SIZE=2 \
       timeout 120 sh "$here/braid" run "$@" &
   done
   wait
@@ -31,7 +33,8 @@ for example in allgather-matmul matmul-reduce-scatter matmul-allreduce; do
       (host 0 $program --json >"$folder/two") &
       (host 1 $program --json) &
       wait
-      timeout 120 sh "$here/braid" run $program --devices 4 --devices-per-host 2 --json >"$folder/one"
+      NODE_OPTIONS="$by_four" timeout 120 sh "$here/braid" run $program --devices 4 --devices-per-host 2 --json \
+        >"$folder/one"
     } 2>"$folder/errors"
     if [ -n "$(fingerprints "$folder/one")" ] && [ "$(fingerprints "$folder/one")" = "$(fingerprints "$folder/two")" ]; then
       echo "ok   $example, --backend $backend: two hosts have the bits of one, $(fingerprints "$folder/two")"
