@@ -6,7 +6,7 @@ import type { Program } from "../../commands/program.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import { measuredMargin } from "../../simulate/machine-profile.ts";
-import { peerTraffic } from "./peer-traffic.ts";
+import { type PeerTraffic, peerTraffic } from "./peer-traffic.ts";
 
 export interface ScheduleCandidate {
   /** Its name in the reason for a choice. */
@@ -92,6 +92,12 @@ const twoStreams: ChoiceRow = [
   { name: "1 compute stream", schedule: { computeStreams: 1 } },
 ];
 
+/**
+ * For loops that compute before and after a communication. On one stream the GEMMs of a chunk that waits would hold up
+ * those of all later chunks.
+ */
+const streamPerChunk: ChoiceRow = [usual, { name: "1 compute stream", schedule: { computeStreams: 1 } }];
+
 const ownChunk: ChoiceRow = [
   { name: "", schedule: { inPlace: true, ownLast: true } },
   // The GEMM of the rank's own chunk runs while peers are not ready yet.
@@ -133,12 +139,11 @@ export function choicesFor(
   program: Program,
   { overlap }: Pick<Partial<LoweringOptions>, "overlap">,
 ): readonly ChoiceRow[] {
-  const { kernels, copies, feedsGemms } = peerTraffic(program);
+  const { kernels, copies, feedsGemms, hasStages } = peerTraffic(program);
   if (overlap === false) return [[oneStream], copyEngine];
-  if (kernels && !copies) return [[oneStream], ownChunk, smMarginForKernels];
+  if (kernels && !copies) return hasStages ? [streamPerChunk, smMargin] : [[oneStream], ownChunk, smMarginForKernels];
   return [
-    // With two streams the next GEMM would take the SMs that a GEMM leaves free.
-    feedsGemms && !kernels ? twoStreams : [oneStream],
+    computeStreamsFor({ kernels, feedsGemms, hasStages }),
     // Copies of later chunks would queue after the kernels of earlier ones on the copy stream.
     [usual, ...(kernels ? [{ name: "early gathers", schedule: { earlyGathers: true } }] : [])],
     [
@@ -162,6 +167,12 @@ export function choicesFor(
     copyEngine,
     smMargin,
   ];
+}
+
+function computeStreamsFor({ kernels, feedsGemms, hasStages }: Omit<PeerTraffic, "copies">): ChoiceRow {
+  if (hasStages) return streamPerChunk;
+  // With two streams the next GEMM would take the SMs that a GEMM leaves free.
+  return feedsGemms && !kernels ? twoStreams : [oneStream];
 }
 
 /**

@@ -1,6 +1,7 @@
 /**
- * Chooses the schedule of each region of a Fusion apart, of equal regions once, and simulates the whole once. The
- * serial form of the whole remains if it is predicted to be faster.
+ * Chooses the schedule of each region of a Fusion apart, of equal regions once. The whole is then simulated in three
+ * forms, of which the fastest remains: with these schedules, with those of them that are loops and all else serial, and
+ * all serial. Neighbouring serial regions are lowered as one, so that passes may move statements from one to the other.
  */
 import { type AnyCompilation, compile, loweringOf } from "../../compile/compile.ts";
 import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
@@ -17,6 +18,7 @@ import { at } from "../../support/invariant.ts";
 import { compileRegions } from "../regions/compile-regions.ts";
 import { type FoundRegions, findRegions } from "../regions/find-regions.ts";
 import { regionFusion } from "../regions/region-fusion.ts";
+import { cutRegions } from "../regions/split-regions.ts";
 import { candidateStreams, type ScheduleCandidate, serial } from "./candidates.ts";
 import { type ChooseOptions, type ConsideredSchedules, considerSchedules, requireNoSchedule } from "./consider.ts";
 import { type Considered, decide, isSerial, timeText } from "./decide.ts";
@@ -98,7 +100,7 @@ function considered(
   }
 }
 
-/** The whole program with the chosen schedules of its regions, or in serial form. */
+/** The fastest form of the whole program. */
 function settle(
   source: HasFusionData,
   found: FoundRegions,
@@ -106,22 +108,28 @@ function settle(
   { graph = true, ...options }: ChooseOptions,
   profile: MachineProfile,
 ): ScheduleChoice<AnyCompilation> {
-  const chosenAt = new Map(
-    distinct.flatMap(({ positions, choice }) => positions.map((position) => [position, choice.chosen] as const)),
-  );
-  const candidates = found.regions.map((_, position) => chosenAt.get(position) ?? serial);
-  const run = (compilation: AnyCompilation, candidate: ScheduleCandidate): Settled => {
+  const run = (compilation: AnyCompilation, candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
     const { milliseconds, assumptions } = simulate(compilation.program, profile, { graph });
-    return { compilation, considered: { candidate, milliseconds, assumptions, margin: 0 } };
+    return { compilation, considered: { candidate, milliseconds, assumptions, margin: 0 }, regions };
   };
-  const inSerial = distinct.every(({ choice }) => choice.considered.some(({ candidate }) => isSerial(candidate)))
-    ? run(compileSerial(source, options), serial)
-    : null;
-  const joined = candidates.every(isSerial) ? null : run(compileRegions(found, candidates, options), byRegion);
-  const ordered = [inSerial, joined]
-    .filter((each) => each !== null)
-    .sort((a, b) => a.considered.milliseconds - b.considered.milliseconds);
-  const [{ compilation, considered }, ...others] = [at(ordered, 0), ...ordered.slice(1)];
+  const joined = (candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
+    const chosenAt = new Map(
+      regions.flatMap(({ positions, choice }) => positions.map((position) => [position, choice.chosen] as const)),
+    );
+    const candidates = found.regions.map((_, position) => chosenAt.get(position) ?? serial);
+    const whole = withSerialJoined(found, candidates);
+    return run(compileRegions(whole, whole.candidates, options), candidate, regions);
+  };
+  const canBeSerial = distinct.every((each) => serialOf(each) !== undefined);
+  const onlyLoops = canBeSerial ? distinct.map((each) => (isLoop(each) ? each : inSerial(each))) : distinct;
+  const ordered = [
+    ...(canBeSerial ? [run(compileSerial(source, options), serial, distinct)] : []),
+    ...(distinct.every(({ choice }) => isSerial(choice.chosen)) ? [] : [joined(byRegion, distinct)]),
+    ...(onlyLoops.some(isLoop) && distinct.some((each, i) => each !== onlyLoops[i])
+      ? [joined(loopsByRegion, onlyLoops)]
+      : []),
+  ].sort((a, b) => a.considered.milliseconds - b.considered.milliseconds);
+  const [{ compilation, considered, regions }, ...others] = [at(ordered, 0), ...ordered.slice(1)];
   const { candidate: chosen, milliseconds } = considered;
   const assumed = [...considered.assumptions, ...distinct.flatMap(({ assumptions }) => assumptions)];
   return {
@@ -130,7 +138,7 @@ function settle(
     milliseconds,
     considered: ordered.map((each) => each.considered),
     leftOut: [],
-    regions: distinct.map(({ positions, region, choice }) => ({
+    regions: regions.map(({ positions, region, choice }) => ({
       ops: opsText(region),
       count: positions.length,
       ...choice,
@@ -143,17 +151,59 @@ function settle(
         distinct.length,
         assumed,
       ),
-      ...distinct.map(regionLine),
+      ...regions.map(regionLine),
     ].join("\n"),
+  };
+}
+
+function serialOf({ choice }: DistinctRegion): Considered | undefined {
+  return choice.considered.find(({ candidate }) => isSerial(candidate));
+}
+
+function isLoop({ choice }: DistinctRegion): boolean {
+  return choice.chosen.lowering.overlap !== false;
+}
+
+function inSerial(region: DistinctRegion): DistinctRegion {
+  const own = serialOf(region);
+  const { choice } = region;
+  if (own === undefined || isSerial(choice.chosen)) return region;
+  const { candidate: chosen, milliseconds } = own;
+  const reason = `serial, as all that is no loop: ${timeText(milliseconds)}; by itself ${choice.reason}`;
+  return { ...region, choice: { ...choice, chosen, milliseconds, reason } };
+}
+
+/** The regions with serial neighbours as one, and the candidate of each. */
+function withSerialJoined(
+  { placed, regions }: FoundRegions,
+  candidates: readonly ScheduleCandidate[],
+): FoundRegions & { readonly candidates: readonly ScheduleCandidate[] } {
+  const isFirst = (position: number): boolean =>
+    position === 0 || !isSerial(at(candidates, position)) || !isSerial(at(candidates, position - 1));
+  let ops = 0;
+  const starts = regions.map((region) => {
+    ops += region.ops.length;
+    return ops - region.ops.length;
+  });
+  return {
+    placed,
+    regions: cutRegions(
+      placed,
+      starts.filter((_, position) => isFirst(position)),
+    ),
+    candidates: candidates.filter((_, position) => isFirst(position)),
   };
 }
 
 interface Settled {
   readonly compilation: AnyCompilation;
   readonly considered: Considered;
+  /** With what was chosen for each. */
+  readonly regions: readonly DistinctRegion[];
 }
 
 const byRegion: ScheduleCandidate = { name: "by region", lowering: {}, schedule: {} };
+const loopsByRegion: ScheduleCandidate = { name: "loops by region", lowering: {}, schedule: {} };
 
 function compileSerial(source: HasFusionData, options: Omit<ChooseOptions, "graph">): AnyCompilation {
   const { lowering, schedule } = serial;

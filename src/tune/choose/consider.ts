@@ -27,6 +27,7 @@ import { createTextDigest } from "../../support/text-digest.ts";
 import { type Considered, isSerial, type LeftOut } from "./decide.ts";
 import { leastTime } from "./least-time.ts";
 import { correction, marginToSerial } from "./model-errors.ts";
+import { communicates } from "./peer-traffic.ts";
 import { type Combination, type Root, searchSchedules } from "./search.ts";
 
 /**
@@ -51,8 +52,9 @@ export interface ConsideredSchedules {
 interface CopyLoop extends Pick<ScheduleCandidate, "name" | "lowering">, Pick<Rescheduler, "under"> {}
 
 /**
- * All schedules that apply, in the order in which they were simulated, except those that cannot be the fastest. Throws `bad-option` if the given options leave no
- * candidate or name a schedule, and the serial form's error if no candidate can be compiled.
+ * All schedules that apply, in the order in which they were simulated, except those that cannot be the fastest; the
+ * serial form alone for a program that does not communicate. Throws `bad-option` if the given options leave no candidate
+ * or name a schedule, and the serial form's error if no candidate can be compiled.
  */
 export function considerSchedules(
   source: ProgramSource | Lowered,
@@ -84,6 +86,8 @@ export function considerSchedules(
       ...predicted,
       margin: marginToSerial(compilation.program),
     });
+    // Loops have nothing to hide, and cost launches and efficiency.
+    if (candidate === serial && !communicates(compilation.program)) return { candidates: considered, leftOut: [] };
   }
   const roots = new Map<string, Root<CopyLoop>>();
   const leftOut: LeftOut[] = [];
@@ -95,7 +99,11 @@ export function considerSchedules(
     const key = commandsDigest(recorded);
     const same = roots.get(key);
     if (same !== undefined) {
-      roots.set(key, { ...same, of: { ...same.of, name: eitherLoop } });
+      const isNoLoop = loop.lowering.overlap === false;
+      const as = isNoLoop
+        ? { name: loop.name, lowering: { ...same.of.lowering, ...loop.lowering } }
+        : { name: eitherLoop };
+      roots.set(key, { ...same, of: { ...same.of, ...as } });
       continue;
     }
     const least = leastTime(recorded, profile);

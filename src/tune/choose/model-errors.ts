@@ -18,8 +18,8 @@ import type { Combination } from "./search.ts";
 const cutting = 0.03;
 
 /**
- * Up to `fewKernels` kernels in peers' memory per rank cost nothing; each doubling beyond that slows GEMMs by
- * `manyKernels`.
+ * Up to `fewKernels` kernels in peers' memory per rank and communication of a loop cost nothing; each doubling beyond
+ * that slows GEMMs by `manyKernels`.
  */
 const fewKernels = 4;
 const manyKernels = 0.06;
@@ -61,8 +61,16 @@ export function marginToSerial(program: Program): number {
 
 const sums: ReadonlySet<Kernel["kind"]> = new Set(["reduction", "combine"]);
 
+/** Of the statement with the most. */
 function kernelsInPeers(program: Program, rank: number): number {
-  return at(program.ranks, rank).commands.filter((command) => touchesPeers(program, rank, command)).length;
+  const { commands, origins } = at(program.ranks, rank);
+  const counts = new Map<string, number>();
+  for (const [position, command] of commands.entries()) {
+    if (!touchesPeers(program, rank, command)) continue;
+    const statement = at(origins, position).path.join();
+    counts.set(statement, (counts.get(statement) ?? 0) + 1);
+  }
+  return Math.max(0, ...counts.values());
 }
 
 /** Whether a copy over a link sends the result of a sum. */

@@ -2,7 +2,7 @@
  * How the ranks of a program access each other's memory. The choices of a schedule and the model's errors depend on it.
  */
 import type { BufferId } from "../../commands/buffer.ts";
-import type { Command } from "../../commands/command.ts";
+import type { Command, CommandStreamId } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 import { touchesPeers } from "../../commands/barriers.ts";
 import { isGemmLaunch } from "../../schedule/draft/gemm-axes.ts";
@@ -15,6 +15,8 @@ export interface PeerTraffic {
   readonly copies: boolean;
   /** Some GEMM reads data that a copy brought over a link. */
   readonly feedsGemms: boolean;
+  /** On some stream a GEMM follows a kernel that accesses a peer's memory: a loop computes before and after it. */
+  readonly hasStages: boolean;
 }
 
 export function peerTraffic(program: Program): PeerTraffic {
@@ -34,5 +36,18 @@ export function peerTraffic(program: Program): PeerTraffic {
     kernels: some((rank, command) => touchesPeers(program, rank, command)),
     copies: some((rank, command) => peerOf(program, rank, command) !== null),
     feedsGemms: some((_, command) => isFed(command)),
+    hasStages: program.ranks.some(({ rank, commands }) => {
+      const exchanged = new Set<CommandStreamId>();
+      return commands.some((command) => {
+        if (touchesPeers(program, rank, command)) exchanged.add(command.stream);
+        return exchanged.has(command.stream) && isGemmLaunch(command, program);
+      });
+    }),
   };
+}
+
+/** Whether ranks exchange data at all. */
+export function communicates(program: Program): boolean {
+  const { kernels, copies } = peerTraffic(program);
+  return program.transfers.length > 0 || kernels || copies;
 }
