@@ -21,7 +21,8 @@ import { regionFusion } from "../regions/region-fusion.ts";
 import { cutRegions } from "../regions/split-regions.ts";
 import { candidateStreams, type ScheduleCandidate, serial } from "./candidates.ts";
 import { type ChooseOptions, type ConsideredSchedules, considerSchedules, requireNoSchedule } from "./consider.ts";
-import { type Considered, decide, isSerial, timeText } from "./decide.ts";
+import { type Considered, decide, fastestWorthIt, isSerial, timeText } from "./decide.ts";
+import { marginOfWhole } from "./model-errors.ts";
 import type { RegionChoice, ScheduleChoice } from "./schedule-choice.ts";
 
 /** Null for what is chosen as a whole: one region, host programs, and what lowering refuses. */
@@ -110,7 +111,8 @@ function settle(
 ): ScheduleChoice<AnyCompilation> {
   const run = (compilation: AnyCompilation, candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
     const { milliseconds, assumptions } = simulate(compilation.program, profile, { graph });
-    return { compilation, considered: { candidate, milliseconds, assumptions, margin: 0 }, regions };
+    const margin = candidate === serial ? 0 : marginOfWhole(compilation.program);
+    return { compilation, considered: { candidate, milliseconds, assumptions, margin }, regions };
   };
   const joined = (candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
     const chosenAt = new Map(
@@ -129,7 +131,12 @@ function settle(
       ? [joined(loopsByRegion, onlyLoops)]
       : []),
   ].sort((a, b) => a.considered.milliseconds - b.considered.milliseconds);
-  const [{ compilation, considered, regions }, ...others] = [at(ordered, 0), ...ordered.slice(1)];
+  const considered = fastestWorthIt(ordered.map((each) => each.considered));
+  const others = ordered.map((each) => each.considered).filter((each) => each !== considered);
+  const { compilation, regions } = at(
+    ordered,
+    ordered.findIndex((each) => each.considered === considered),
+  );
   const { candidate: chosen, milliseconds } = considered;
   const assumed = [...considered.assumptions, ...distinct.flatMap(({ assumptions }) => assumptions)];
   return {
@@ -144,13 +151,7 @@ function settle(
       ...choice,
     })),
     reason: [
-      headline(
-        considered,
-        others.map((each) => each.considered),
-        found.regions.length,
-        distinct.length,
-        assumed,
-      ),
+      headline(considered, others, found.regions.length, distinct.length, assumed),
       ...regions.map(regionLine),
     ].join("\n"),
   };
