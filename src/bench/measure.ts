@@ -1,5 +1,5 @@
 /**
- * Times the contenders for a size: warm-up, then round-robin turns of a few iterations. Clock speed, temperature and
+ * Times the contenders for a size: warm-up, then rounds of turns of a few iterations. Clock speed, temperature and
  * other load affect all contenders equally. At the end each contender issues runs in a row, for the host's time. All
  * times are those of the slowest rank.
  */
@@ -74,10 +74,7 @@ export async function measure(
   for (let done = 0, round = 0; done < iterations; done += runsPerTurn, round++) {
     onRound?.(done);
     const runs = Math.min(runsPerTurn, iterations - done);
-    for (let i = 0; i < entries.length; i++) {
-      // Each round begins with a different contender, so that the order does not favour one.
-      await takeTurn(at(entries, (i + round) % entries.length), runs + 1, exchange);
-    }
+    for (const turn of roundOrder(entries.length, round)) await takeTurn(at(entries, turn), runs + 1, exchange);
   }
   for (const entry of entries) await timeRows(entry, exchange);
   for (const entry of entries) await traceEntry(entry, exchange);
@@ -85,6 +82,20 @@ export async function measure(
     const { implementation, note } = entry.contender;
     return { implementation, note, result: resultOf(entry) };
   });
+}
+
+/**
+ * Each round begins with a different contender and takes another step from one to the next, so that none always follows
+ * the same one.
+ */
+export function roundOrder(count: number, round: number): readonly number[] {
+  const steps = Array.from({ length: count }, (_, step) => step).filter((step) => gcd(step, count) === 1);
+  const step = steps[round % Math.max(1, steps.length)] ?? 1;
+  return Array.from({ length: count }, (_, i) => (round + i * step) % count);
+}
+
+function gcd(a: number, b: number): number {
+  return b === 0 ? a : gcd(b, a % b);
 }
 
 interface Entry {

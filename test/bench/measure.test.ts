@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import type { Contender, Timing } from "../../src/bench/contender.ts";
 import { type Exchange, exchangeAlone, exchangeWith } from "../../src/bench/exchange.ts";
 import { parseImplementations } from "../../src/bench/implementation.ts";
-import { measure } from "../../src/bench/measure.ts";
+import { measure, roundOrder } from "../../src/bench/measure.ts";
 import { at } from "../../src/support/invariant.ts";
 
 /** Notes its turns; its n-th run takes what `milliseconds` says. */
@@ -33,6 +33,22 @@ function contender(name: string, log: string[], milliseconds: (run: number) => n
     release: () => {},
   };
 }
+
+describe("the order of a round", () => {
+  it("has every contender once, each after another one than in the rounds before", () => {
+    const rounds = [0, 1, 2].map((round) => roundOrder(8, round));
+    expect(rounds).toEqual([
+      [0, 1, 2, 3, 4, 5, 6, 7],
+      [1, 4, 7, 2, 5, 0, 3, 6],
+      [2, 7, 4, 1, 6, 3, 0, 5],
+    ]);
+    for (const count of [1, 2, 3, 6, 7]) {
+      for (const round of [0, 1, 5]) {
+        expect(roundOrder(count, round).toSorted((a, b) => a - b)).toEqual([...Array(count).keys()]);
+      }
+    }
+  });
+});
 
 describe("measure", () => {
   it("gives every contender a turn in every round, each round beginning with another, and leaves warm-up and first runs out", async () => {

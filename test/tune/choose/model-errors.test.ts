@@ -1,5 +1,6 @@
 /** Corrections of predicted times: they depend on a program's commands, not on its sizes. */
 import { describe, expect, it } from "vitest";
+import { wholeBlock } from "../../../src/bench/block/block-fusion.ts";
 import { buildPrimitive, type Form } from "../../../src/bench/primitives.ts";
 import type { Program } from "../../../src/commands/program.ts";
 import { compile } from "../../../src/compile/compile.ts";
@@ -22,6 +23,13 @@ function linked(primitive: Primitive, form: Form, chunks = 4, protocol: "get" | 
   }).program;
 }
 
+/** The half of a block after its attention: two linears, each followed by an all-reduce, in one loop over chunks. */
+function staged(): Program {
+  const problem = { model: "small-llama", cut: "tp", pass: "forward", dtype: "bfloat16", devices: 2 } as const;
+  const { fusion } = wholeBlock(problem, { chunks: 4, all: false });
+  return compile(fusion, { backend: "cuda", devices: 2, streams: 8, verify: "off" }).program;
+}
+
 describe("a correction", () => {
   it("is nothing for the usual schedule of copies that hand on what they were given", () => {
     expect(correction(linked("tp-columnwise", "rotated"), usual)).toBe(1);
@@ -42,6 +50,11 @@ describe("a correction", () => {
     expect(correction(linked("tp-allreduce", "collective", 4), usual)).toBe(1);
     expect(correction(linked("tp-allreduce", "collective", 8), usual)).toBeCloseTo(1.06);
   });
+
+  it("counts the kernels of each communication of a loop by itself", () => {
+    // Two all-reduces in four chunks.
+    expect(correction(staged(), usual)).toBe(1);
+  });
 });
 
 it("asks more of programs of kernels in peers' memory alone", () => {
@@ -61,3 +74,10 @@ it.each(protocols)(
     expect(streamsOf("tp-rowwise")).toEqual([1]);
   },
 );
+
+it("gives each chunk a stream where a loop computes before and after a kernel in peers' memory", () => {
+  const streamsOf = (program: Program): readonly unknown[] =>
+    (choicesFor(program, {})[0] ?? []).map(({ schedule }) => schedule.computeStreams);
+  expect(streamsOf(staged())).toEqual([undefined, 1]);
+  expect(streamsOf(linked("tp-allreduce", "collective"))).toEqual([1]);
+});

@@ -1,7 +1,8 @@
 /** Programs of several regions: which they are, and the schedule that is chosen for each. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, linear, set } from "braid";
+import { DeviceMesh, Fusion, linear, type MachineProfile, set } from "braid";
+import { wholeBlock } from "../../../src/bench/block/block-fusion.ts";
 import { isFusion } from "../../../src/ir/api/fusion.ts";
 import { parseProfile } from "../../../src/simulate/parse-profile.ts";
 import { choose } from "../../../src/tune/choose/choose.ts";
@@ -12,8 +13,11 @@ import { regionFusion } from "../../../src/tune/regions/region-fusion.ts";
 import { loadExample } from "../../support/example-program.ts";
 import { gatherAndScatter, pairs } from "./pairs.ts";
 
-const name = "2xH200";
-const profile = parseProfile(readFileSync(new URL(`../../../profiles/${name}.json`, import.meta.url), "utf8"), name);
+const profile = profileOf("2xH200");
+
+function profileOf(name: string): MachineProfile {
+  return parseProfile(readFileSync(new URL(`../../../profiles/${name}.json`, import.meta.url), "utf8"), name);
+}
 
 function kindsOf(fusion: Fusion): readonly string[] {
   const found = findRegions(fusion, {});
@@ -91,6 +95,46 @@ describe("choose", () => {
     expect(chosen.name).toBe("serial");
     expect(regions.map((region) => region.chosen.name)).toEqual(["serial"]);
     expect(compilation.options.regions).toBeUndefined();
+  });
+
+  it("lowers neighbouring serial regions as one", () => {
+    const fusion = pairs(2, 4096, [4096, 4096, 16, 16, 16], "bfloat16");
+    const { chosen, regions, compilation } = choose(fusion, { devices: 2 }, profile);
+    expect(chosen.name).toBe("by region");
+    expect(regions.map(({ count, chosen: { name: own } }) => [count, own === "serial"])).toEqual([
+      [1, false],
+      [1, false],
+      [2, true],
+    ]);
+    expect(compilation.options.regions).toHaveLength(3);
+  });
+
+  it("stays serial where the regions' schedules are predicted to gain less than is known to be a gain", () => {
+    const problem = { model: "llama-3-8b", cut: "tp-sp", pass: "forward+backward", dtype: "bfloat16" } as const;
+    const { fusion } = wholeBlock({ ...problem, devices: 2 }, { chunks: 4, all: true });
+    const { chosen, considered } = choose(fusion, { devices: 2, verify: "off" }, profileOf("2xH100"));
+    const [first] = considered;
+    expect(considered.map(({ candidate }) => candidate.name).toSorted()).toEqual([
+      "by region",
+      "loops by region",
+      "serial",
+    ]);
+    expect(first?.candidate.name).not.toBe("serial");
+    expect(first?.margin).toBe(0.02);
+    expect(chosen.name).toBe("serial");
+  });
+
+  it("leaves chunks that exchange nothing whole", () => {
+    const f = new Fusion();
+    const mesh = DeviceMesh.range(2);
+    const [x, w] = [f.input([4096, 4096], "bfloat16"), f.input([4096, 4096], "bfloat16")];
+    const y = linear(x, w);
+    for (const tensor of [x, w, y]) tensor.setDeviceMesh(mesh);
+    y.outerSplit(0, 4).parallelize("Stream");
+    f.output(y);
+    const { chosen, considered } = choose(f, { devices: 2 }, profile);
+    expect(chosen.name).toBe("serial");
+    expect(considered).toHaveLength(1);
   });
 
   it("chooses for a program of one region as without regions", () => {
