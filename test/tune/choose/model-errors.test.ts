@@ -25,7 +25,14 @@ function linked(primitive: Primitive, form: Form, chunks = 4, protocol: "get" | 
 
 /** The half of a block after its attention: two linears, each followed by an all-reduce, in one loop over chunks. */
 function staged(): Program {
-  const problem = { model: "small-llama", cut: "tp", pass: "forward", dtype: "bfloat16", devices: 2 } as const;
+  const problem = {
+    primitive: "block",
+    model: "small-llama",
+    cut: "tp",
+    pass: "forward",
+    dtype: "bfloat16",
+    devices: 2,
+  } as const;
   const { fusion } = wholeBlock(problem, { chunks: 4, all: false });
   return compile(fusion, { backend: "cuda", devices: 2, streams: 8, verify: "off" }).program;
 }

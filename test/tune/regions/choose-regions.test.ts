@@ -110,7 +110,13 @@ describe("choose", () => {
   });
 
   it("stays serial where the regions' schedules are predicted to gain less than is known to be a gain", () => {
-    const problem = { model: "llama-3-8b", cut: "tp-sp", pass: "forward+backward", dtype: "bfloat16" } as const;
+    const problem = {
+      primitive: "block",
+      model: "llama-3-8b",
+      cut: "tp-sp",
+      pass: "forward+backward",
+      dtype: "bfloat16",
+    } as const;
     const { fusion } = wholeBlock({ ...problem, devices: 2 }, { chunks: 4, all: true });
     const { chosen, considered } = choose(fusion, { devices: 2, verify: "off" }, profileOf("2xH100"));
     const [first] = considered;
