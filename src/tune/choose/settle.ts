@@ -1,0 +1,164 @@
+/**
+ * Chooses among three forms of a program whose regions have been chosen apart: with their schedules, with those of them
+ * that are loops and all else serial, and all serial. Neighbouring serial regions are lowered as one, so that passes may
+ * move statements from one to the other.
+ */
+import { type AnyCompilation, compile } from "../../compile/compile.ts";
+import type { HasFusionData } from "../../compile/lower.ts";
+import type { FusionRegion } from "../../compile/lower-regions.ts";
+import { opText } from "../../passes/op-text.ts";
+import type { MachineProfile } from "../../simulate/machine-profile.ts";
+import { simulate } from "../../simulate/simulate.ts";
+import { at } from "../../support/invariant.ts";
+import { compileRegions } from "../regions/compile-regions.ts";
+import type { FoundRegions } from "../regions/find-regions.ts";
+import { cutRegions } from "../regions/split-regions.ts";
+import { candidateStreams, type ScheduleCandidate, serial } from "./candidates.ts";
+import type { ChooseOptions } from "./consider.ts";
+import { type Considered, fastestWorthIt, isSerial, timeText } from "./decide.ts";
+import { marginOfWhole } from "./model-errors.ts";
+import type { RegionChoice, ScheduleChoice } from "./schedule-choice.ts";
+
+export interface DistinctRegion {
+  /** Positions among all regions. */
+  readonly positions: number[];
+  readonly region: FusionRegion;
+  readonly choice: Omit<RegionChoice, "ops" | "count">;
+  readonly assumptions: readonly string[];
+}
+
+/** The fastest form of the whole program: the serial one, unless another is surely faster. */
+export function settle(
+  source: HasFusionData,
+  found: FoundRegions,
+  distinct: readonly DistinctRegion[],
+  { graph = true, ...options }: ChooseOptions,
+  profile: MachineProfile,
+): ScheduleChoice<AnyCompilation> {
+  const run = (compilation: AnyCompilation, candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
+    const { milliseconds, assumptions } = simulate(compilation.program, profile, { graph });
+    const margin = candidate === serial ? 0 : marginOfWhole(compilation.program);
+    return { compilation, considered: { candidate, milliseconds, assumptions, margin }, regions };
+  };
+  const joined = (candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
+    const chosenAt = new Map(
+      regions.flatMap(({ positions, choice }) => positions.map((position) => [position, choice.chosen] as const)),
+    );
+    const candidates = found.regions.map((_, position) => chosenAt.get(position) ?? serial);
+    const whole = withSerialJoined(found, candidates);
+    return run(compileRegions(whole, whole.candidates, options), candidate, regions);
+  };
+  const canBeSerial = distinct.every((each) => serialOf(each) !== undefined);
+  const onlyLoops = canBeSerial ? distinct.map((each) => (isLoop(each) ? each : inSerial(each))) : distinct;
+  const ordered = [
+    ...(canBeSerial ? [run(compileSerial(source, options), serial, distinct)] : []),
+    ...(distinct.every(({ choice }) => isSerial(choice.chosen)) ? [] : [joined(byRegion, distinct)]),
+    ...(onlyLoops.some(isLoop) && distinct.some((each, i) => each !== onlyLoops[i])
+      ? [joined(loopsByRegion, onlyLoops)]
+      : []),
+  ].sort((a, b) => a.considered.milliseconds - b.considered.milliseconds);
+  const considered = fastestWorthIt(ordered.map((each) => each.considered));
+  const others = ordered.map((each) => each.considered).filter((each) => each !== considered);
+  const { compilation, regions } = at(
+    ordered,
+    ordered.findIndex((each) => each.considered === considered),
+  );
+  const { candidate: chosen, milliseconds } = considered;
+  const assumed = [...considered.assumptions, ...distinct.flatMap(({ assumptions }) => assumptions)];
+  return {
+    compilation,
+    chosen,
+    milliseconds,
+    considered: ordered.map((each) => each.considered),
+    leftOut: [],
+    regions: regions.map(({ positions, region, choice }) => ({
+      ops: opsText(region),
+      count: positions.length,
+      ...choice,
+    })),
+    reason: [
+      headline(considered, others, found.regions.length, distinct.length, assumed),
+      ...regions.map(regionLine),
+    ].join("\n"),
+  };
+}
+
+function serialOf({ choice }: DistinctRegion): Considered | undefined {
+  return choice.considered.find(({ candidate }) => isSerial(candidate));
+}
+
+function isLoop({ choice }: DistinctRegion): boolean {
+  return choice.chosen.lowering.overlap !== false;
+}
+
+function inSerial(region: DistinctRegion): DistinctRegion {
+  const own = serialOf(region);
+  const { choice } = region;
+  if (own === undefined || isSerial(choice.chosen)) return region;
+  const { candidate: chosen, milliseconds } = own;
+  const reason = `serial, as all that is no loop: ${timeText(milliseconds)}; by itself ${choice.reason}`;
+  return { ...region, choice: { ...choice, chosen, milliseconds, reason } };
+}
+
+/** The regions with serial neighbours as one, and the candidate of each. */
+function withSerialJoined(
+  { placed, regions }: FoundRegions,
+  candidates: readonly ScheduleCandidate[],
+): FoundRegions & { readonly candidates: readonly ScheduleCandidate[] } {
+  const isFirst = (position: number): boolean =>
+    position === 0 || !isSerial(at(candidates, position)) || !isSerial(at(candidates, position - 1));
+  let ops = 0;
+  const starts = regions.map((region) => {
+    ops += region.ops.length;
+    return ops - region.ops.length;
+  });
+  return {
+    placed,
+    regions: cutRegions(
+      placed,
+      starts.filter((_, position) => isFirst(position)),
+    ),
+    candidates: candidates.filter((_, position) => isFirst(position)),
+  };
+}
+
+interface Settled {
+  readonly compilation: AnyCompilation;
+  readonly considered: Considered;
+  /** With what was chosen for each. */
+  readonly regions: readonly DistinctRegion[];
+}
+
+const byRegion: ScheduleCandidate = { name: "by region", lowering: {}, schedule: {} };
+const loopsByRegion: ScheduleCandidate = { name: "loops by region", lowering: {}, schedule: {} };
+
+function compileSerial(source: HasFusionData, options: Omit<ChooseOptions, "graph">): AnyCompilation {
+  const { lowering, schedule } = serial;
+  return compile(source, { ...options, ...lowering, streams: candidateStreams, schedule, verify: "off" });
+}
+
+function headline(
+  { candidate, milliseconds }: Considered,
+  others: readonly Considered[],
+  count: number,
+  distinct: number,
+  assumed: readonly string[],
+): string {
+  const sentences = [...new Set(assumed)].toSorted();
+  return [
+    `${candidate.name}: ${timeText(milliseconds)}, ${count} regions of which ${distinct} are distinct`,
+    ...others.map((other) => `${other.candidate.name} ${timeText(other.milliseconds)}`),
+    ...(sentences.length === 0 ? [] : [`assumed: ${sentences.join(", ")}`]),
+  ].join("; ");
+}
+
+function regionLine({ positions, region, choice }: DistinctRegion): string {
+  return `  ${positions.length} x ${opsText(region)}: ${choice.reason}`;
+}
+
+/** The first and the last op. */
+function opsText({ ops }: FusionRegion): string {
+  const [first, ...others] = ops.map(opText);
+  const last = others.at(-1);
+  return [first, ...(last === undefined ? [] : [last])].join(" .. ");
+}
