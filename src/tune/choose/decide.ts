@@ -47,7 +47,7 @@ export function decide<T extends Considered>(all: readonly T[], leftOut: readonl
 }
 
 /** The serial form, unless another schedule beats it by that schedule's margin. */
-export function fastestWorthIt<T extends Considered>(ordered: readonly T[]): T {
+function fastestWorthIt<T extends Considered>(ordered: readonly T[]): T {
   const serial = ordered.find(({ candidate }) => isSerial(candidate));
   if (serial === undefined) return at(ordered, 0);
   return ordered.find(({ milliseconds, margin }) => milliseconds * (1 + margin) < serial.milliseconds) ?? serial;

@@ -48,6 +48,7 @@ export function peerTraffic(program: Program): PeerTraffic {
 
 /** Whether ranks exchange data at all. */
 export function communicates(program: Program): boolean {
+  if (program.transfers.length > 0) return true;
   const { kernels, copies } = peerTraffic(program);
-  return program.transfers.length > 0 || kernels || copies;
+  return kernels || copies;
 }

@@ -15,7 +15,7 @@ import type { FoundRegions } from "../regions/find-regions.ts";
 import { cutRegions } from "../regions/split-regions.ts";
 import { candidateStreams, type ScheduleCandidate, serial } from "./candidates.ts";
 import type { ChooseOptions } from "./consider.ts";
-import { type Considered, fastestWorthIt, isSerial, timeText } from "./decide.ts";
+import { type Considered, decide, isSerial, timeText } from "./decide.ts";
 import { marginOfWhole } from "./model-errors.ts";
 import type { RegionChoice, ScheduleChoice } from "./schedule-choice.ts";
 
@@ -38,7 +38,7 @@ export function settle(
   const run = (compilation: AnyCompilation, candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
     const { milliseconds, assumptions } = simulate(compilation.program, profile, { graph });
     const margin = candidate === serial ? 0 : marginOfWhole(compilation.program);
-    return { compilation, considered: { candidate, milliseconds, assumptions, margin }, regions };
+    return { candidate, milliseconds, assumptions, margin, compilation, regions };
   };
   const joined = (candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
     const chosenAt = new Map(
@@ -50,36 +50,30 @@ export function settle(
   };
   const canBeSerial = distinct.every((each) => serialOf(each) !== undefined);
   const onlyLoops = canBeSerial ? distinct.map((each) => (isLoop(each) ? each : inSerial(each))) : distinct;
-  const ordered = [
+  const { picked, considered } = decide([
     ...(canBeSerial ? [run(compileSerial(source, options), serial, distinct)] : []),
     ...(distinct.every(({ choice }) => isSerial(choice.chosen)) ? [] : [joined(byRegion, distinct)]),
     ...(onlyLoops.some(isLoop) && distinct.some((each, i) => each !== onlyLoops[i])
       ? [joined(loopsByRegion, onlyLoops)]
       : []),
-  ].sort((a, b) => a.considered.milliseconds - b.considered.milliseconds);
-  const considered = fastestWorthIt(ordered.map((each) => each.considered));
-  const others = ordered.map((each) => each.considered).filter((each) => each !== considered);
-  const { compilation, regions } = at(
-    ordered,
-    ordered.findIndex((each) => each.considered === considered),
-  );
-  const { candidate: chosen, milliseconds } = considered;
-  const assumed = [...considered.assumptions, ...distinct.flatMap(({ assumptions }) => assumptions)];
+  ]);
+  const { compilation, regions, candidate: chosen, milliseconds } = picked;
+  const others = considered.filter(({ candidate }) => candidate !== chosen);
+  const assumed = [...picked.assumptions, ...distinct.flatMap(({ assumptions }) => assumptions)];
   return {
     compilation,
     chosen,
     milliseconds,
-    considered: ordered.map((each) => each.considered),
+    considered,
     leftOut: [],
     regions: regions.map(({ positions, region, choice }) => ({
       ops: opsText(region),
       count: positions.length,
       ...choice,
     })),
-    reason: [
-      headline(considered, others, found.regions.length, distinct.length, assumed),
-      ...regions.map(regionLine),
-    ].join("\n"),
+    reason: [headline(picked, others, found.regions.length, distinct.length, assumed), ...regions.map(regionLine)].join(
+      "\n",
+    ),
   };
 }
 
@@ -122,9 +116,8 @@ function withSerialJoined(
   };
 }
 
-interface Settled {
+interface Settled extends Considered {
   readonly compilation: AnyCompilation;
-  readonly considered: Considered;
   /** With what was chosen for each. */
   readonly regions: readonly DistinctRegion[];
 }
