@@ -138,8 +138,9 @@ function headline(
   assumed: readonly string[],
 ): string {
   const sentences = [...new Set(assumed)].toSorted();
+  const rank = others.some((other) => other.milliseconds < milliseconds) ? "nearly the fastest, " : "";
   return [
-    `${candidate.name}: ${timeText(milliseconds)}, ${count} regions of which ${distinct} are distinct`,
+    `${candidate.name}: ${timeText(milliseconds)}, ${rank}${count} regions of which ${distinct} are distinct`,
     ...others.map((other) => `${other.candidate.name} ${timeText(other.milliseconds)}`),
     ...(sentences.length === 0 ? [] : [`assumed: ${sentences.join(", ")}`]),
   ].join("; ");

@@ -118,7 +118,8 @@ describe("choose", () => {
       dtype: "bfloat16",
     } as const;
     const { fusion } = wholeBlock({ ...problem, devices: 2 }, { chunks: 4, all: true });
-    const { chosen, considered } = choose(fusion, { devices: 2, verify: "off" }, profileOf("2xH100"));
+    const { chosen, considered, reason } = choose(fusion, { devices: 2, verify: "off" }, profileOf("2xH100"));
+    expect(reason).toMatch(/^serial: [\d.]+ ms, nearly the fastest, 9 regions/);
     const [first] = considered;
     expect(considered.map(({ candidate }) => candidate.name).toSorted()).toEqual([
       "by region",
