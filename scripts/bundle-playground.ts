@@ -60,13 +60,30 @@ function without(stubs: Readonly<Record<string, string>>): Plugin {
 }
 
 const backends = { "src/cpu.ts": refusal, "src/cuda.ts": refusal };
-/** Of sucrase, what programs in TypeScript do not use. */
-const otherSyntax = Object.fromEntries(
-  ["JSX", "Flow", "JestHoist", "ReactHotLoader", "ReactDisplayName"].map((name) => [
-    `node_modules/sucrase/dist/esm/transformers/${name}Transformer.js`,
-    "export default class {}\nexport const startsWithLowerCase = () => false;",
-  ]),
-);
+const sucrase = "node_modules/sucrase/dist/esm";
+/** Of sucrase, what programs in TypeScript do not use: each export throws, and our own options are not checked. */
+const otherSyntax = {
+  [`${sucrase}/Options.js`]: "export function validateOptions() {}",
+  ...Object.fromEntries(
+    [
+      "computeSourceMap",
+      "parser/plugins/flow",
+      "parser/plugins/jsx/index",
+      ...["ESMImport", "JSX", "Flow", "JestHoist", "ReactHotLoader", "ReactDisplayName"].map(
+        (name) => `transformers/${name}Transformer`,
+      ),
+    ].map((name) => {
+      const file = `${sucrase}/${name}.js`;
+      const exported = readFileSync(path.join(root, file), "utf8").matchAll(
+        /^export (default )?(?:class|function) (\w+)/gm,
+      );
+      const stubs = [...exported].map(
+        ([, kind = "", each]) => `export ${kind}function ${each}() { throw new Error("${name}"); }`,
+      );
+      return [file, stubs.join("\n")];
+    }),
+  ),
+};
 const executor = `export class MultiDeviceExecutor { static async create() { ${refusal} } }`;
 
 rmSync(out, { recursive: true, force: true });

@@ -199,6 +199,33 @@ describe("rates and the seed", () => {
   });
 });
 
+describe("a program in TypeScript", () => {
+  it("compiles with all that the language has besides JSX", async () => {
+    await open();
+    await write(
+      [
+        'import { DeviceMesh, Fusion, program, set, type TensorView } from "braid";',
+        'import type * as everything from "braid";',
+        "export * as nothing from 'braid';",
+        "interface Sizes<T extends number = number> { readonly rows?: T; [name: string]: T | undefined }",
+        "type Pair = readonly [a: TensorView, b?: TensorView]; enum Axis { Rows, Columns } declare const unseen: bigint;",
+        "abstract class Names<T> { static #count = 1_0; constructor(protected readonly text: T) {} abstract get(): T; }",
+        "class Name extends Names<string> { override get(): string { return this.text as string; } get size() { return 0; } }",
+        "const Rows = { few: 8 } as const;",
+        "const same = <T,>(value: T): T => value; function is(x: unknown): x is number { return typeof x === 'number'; }",
+        "const later = async <T extends object>({ rows = 8 }: T & Sizes): Promise<number> => { try { return rows!; } catch { return 0; } };",
+        "export default program({ S: 2 }, ({ devices, params: { S } }) => {",
+        "  const sizes: Sizes = { rows: <number>same<number>(Rows.few) } satisfies Sizes; const label = `x ${new Name('a').get()}`;",
+        "  loop: for (const axis of [Axis.Rows]) { if (axis || /a\\/[/]b/.test(label)) continue loop; void later; }",
+        "  const f = new Fusion(); const x = f.input([sizes?.rows ?? 4], 'float'); const [y]: Pair = [set(x)]; f.output(y);",
+        "  x.setDeviceMesh(DeviceMesh.range(devices)); y.outerSplit(Axis['Rows'], is(S) ? S : 1).parallelize('Stream');",
+        "  return f; });",
+      ].join("\n"),
+    );
+    expect(await verdict()).toBe("Verified");
+  });
+});
+
 describe("types", () => {
   it("complete a tensor's methods, and explain a name under the pointer", async () => {
     await open();
