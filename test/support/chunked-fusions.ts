@@ -1,5 +1,17 @@
 /** Fusions whose tensors keep their shapes and have Stream, and devices, on parts of their axes. All are annotated. */
-import { add, broadcast, DeviceMesh, Fusion, linear, type LowerOptions, relu, set, sum, type TensorView } from "braid";
+import {
+  add,
+  broadcast,
+  DeviceMesh,
+  Fusion,
+  linear,
+  type LowerOptions,
+  matmul,
+  relu,
+  set,
+  sum,
+  type TensorView,
+} from "braid";
 
 export interface ChunkedFusion {
   readonly name: string;
@@ -68,6 +80,17 @@ const inputsAlone: Body = (f, devices) => {
   f.output(add(linear(relu(a), down, bias), x));
   chunked(a, 0, 4);
   return [[], [spread(x, 4, devices, "Serial"), shared(up, 0, devices), shared(down, 1, devices)]];
+};
+
+/** Rows that are gathered in chunks of one linear, and that others read whole: in chunks of columns, and as one matmul. */
+const readAgain: Body = (f, devices) => {
+  const x = f.input([12, 4], "float");
+  const [w, v, u] = [f.input([6, 4], "float"), f.input([8, 4], "float"), f.input([4, 5], "float")];
+  const y = chunked(linear(x, w), 0, devices);
+  return [
+    [y, chunked(linear(x, v), 1, devices), matmul(x, u)],
+    [shared(x, 0, devices), w, v, u],
+  ];
 };
 
 /** The first tensors that `body` returns are the outputs. All get the mesh of the devices. */
@@ -195,6 +218,12 @@ export const chunkedFusions: readonly ChunkedFusion[] = [
   ),
   ...(["get", "put"] as const).map((protocol) =>
     chunkedFusion(`ring, cuda ${protocol}`, 2, gathered(12, 4), { backend: "cuda", protocol }),
+  ),
+  ...(["linear", "rotated", "broadcast"] as const).map((p2p) =>
+    chunkedFusion(`gathered once, read again, ${p2p}`, 3, readAgain, { p2p }),
+  ),
+  ...(["get", "put"] as const).map((protocol) =>
+    chunkedFusion(`gathered once, read again, cuda ${protocol}`, 2, readAgain, { backend: "cuda", protocol }),
   ),
   chunkedFusion("allreduce by chunks", 2, (f, devices) => {
     const [x, w] = [f.input([8, 4], "float"), f.input([6, 4], "float")];

@@ -14,7 +14,8 @@
  * becomes
  *   T4 = add(T2, T2); Communication 1 (input=T4, output=T5); T3 = matmul(T0, T1); Wait Communication 1
  *
- * An op that alone covers another communication stays there. At most two communications of a team are under way.
+ * Of communications that follow each other, the one whose Wait comes first goes first. An op that alone covers another
+ * communication stays there. At most two communications of a team are under way.
  */
 import type { TensorId } from "../../ir/domain.ts";
 import type { Communication, ExprId, HostProgram, Statement } from "../../host/nodes.ts";
@@ -59,9 +60,10 @@ function covered(program: HostProgram): readonly Statement[] {
   const { body } = program;
   const hasPost = body.some((each) => each.kind === "Communication" && runsBeside(each));
   if (!hasPost || !body.some(({ kind }) => covering.has(kind))) return body;
-  const blocks = classified(program);
-  const covers = coversOf(blocks);
   const reorders = isUniform(program);
+  const classes = classified(program);
+  const blocks = reorders ? soonestFirst(classes) : classes;
+  const covers = coversOf(blocks);
   const inputs = new Set(program.inputs);
   const bytesOf = (id: TensorId): number => knownBytes(at(program.tensors, id));
   const isWorth = ({ output }: Communication, { uses }: Block): boolean => {
@@ -121,6 +123,29 @@ function coversOf(blocks: readonly Block[]): Map<ExprId, number> {
     if (kind === "wait" && of !== null) covers.set(of.id, count - (before.get(of.id) ?? count));
   }
   return covers;
+}
+
+/**
+ * Puts each communication after those that follow it without an op between them and whose Waits come first. A team's
+ * communications run one after the other, and the op beside the first may leave the second no room.
+ */
+function soonestFirst(blocks: readonly Block[]): readonly Block[] {
+  const waits = new Map<ExprId, number>();
+  for (const [i, { kind, of }] of blocks.entries()) if (kind === "wait" && of !== null) waits.set(of.id, i);
+  const waitOf = ({ of }: Block): number => (of === null ? 0 : (waits.get(of.id) ?? blocks.length));
+  /** From the last block to the first. */
+  const ordered: Block[] = [];
+  for (const block of blocks.toReversed()) {
+    let place = ordered.length;
+    for (let j = place - 1; block.kind === "post" && j >= Math.max(0, ordered.length - reach); j--) {
+      const next = at(ordered, j);
+      const isSooner = next.kind === "post" && waitOf(next) < waitOf(block);
+      if ((next.kind !== "light" && !isSooner) || conflict(block.uses, next.uses)) break;
+      if (isSooner && teamOf(next) === teamOf(block)) place = j;
+    }
+    ordered.splice(place, 0, block);
+  }
+  return ordered.toReversed();
 }
 
 /** Whether all ranks have all statements, so that they can reorder communications alike. */

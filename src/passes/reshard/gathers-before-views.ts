@@ -5,7 +5,7 @@
  * becomes
  *   T2[_] = Set(T0[DIDx]); T5[_] = Set(T0[DIDx]); T4[_] = reshape(T5)
  *
- * T2 and T5 are equal, so merge-sets gathers once. The backward pass of a linear has such pairs: its operand's gradient
+ * T2 and T5 are equal, so merge-sets gathers once; T2 may come in chunks. The backward pass of a linear has such pairs: its operand's gradient
  * reads the tokens, and its weight's gradient reads them as one axis of rows.
  */
 import { type TensorId, withoutReductions } from "../../ir/domain.ts";
@@ -17,7 +17,7 @@ import { addSerialTensor, editFusion } from "../edit/tensor-edit.ts";
 import { placementOf } from "./placement.ts";
 import { isResharding, sameMesh, streamAxis } from "./sharding.ts";
 
-/** A Set that gives every device of a mesh the whole tensor. */
+/** A Set that gives every device of a mesh the whole tensor, perhaps in chunks. */
 interface Gather {
   readonly set: SetOp;
   /** The tensor that is gathered, or whose reshape is. */
@@ -29,7 +29,9 @@ export function gathersBeforeViews(fusion: FusionData): FusionData {
   const gathers = gathersOf(fusion);
   const counts = new Map<TensorId, number>();
   for (const { source } of gathers.values()) counts.set(source, (counts.get(source) ?? 0) + 1);
-  const moved = new Map([...gathers].filter(([, { source, view }]) => view !== null && (counts.get(source) ?? 0) > 1));
+  const isMoved = ({ set, source, view }: Gather): boolean =>
+    view !== null && (counts.get(source) ?? 0) > 1 && streamAxis(at(fusion.tensors, set.output)) === null;
+  const moved = new Map([...gathers].filter(([, gather]) => isMoved(gather)));
   if (moved.size === 0) return fusion;
   const edit = editFusion(fusion);
   for (const op of fusion.ops) {
@@ -60,7 +62,7 @@ function gathersOf({ tensors, ops }: FusionData): ReadonlyMap<Op, Gather> {
     const source = view?.kind === "Reshape" ? at(view.inputs, 0) : input;
     const [from, to] = [at(tensors, source), at(tensors, set.output)];
     const place = placementOf(to, withoutReductions(to.domain.logical));
-    const isWhole = place?.cuts.size === 0 && streamAxis(to) === null && to.memory === "global";
+    const isWhole = place?.cuts.size === 0 && to.memory === "global";
     if (!isWhole || !sameMesh(from.mesh, to.mesh)) continue;
     found.set(set, { set, source, view: view?.kind === "Reshape" ? view : null });
   }

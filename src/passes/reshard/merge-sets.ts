@@ -2,6 +2,7 @@
  * Saves communication between Sets.
  *
  *   T3 = Set(T0[DIDx, _]); T4 = Set(T0[DIDx, _]), placed alike         ->     T3 = Set(T0), read in place of T4
+ *   T3[Stream, _] = Set(T0[DIDx, _]); T4[_, _] = Set(T0[DIDx, _])      ->     T3[Stream, _] = Set(T0), the same
  *   T3[_, _] = Set(T0[DIDx, _]); T4[_, DIDx] = Set(T3), T3 unused else ->     T4[_, DIDx] = Set(T0)
  *   T4 = Set(reshape(T0)), where T0 is gathered too                    ->     T4 = reshape(T3)
  *
@@ -63,7 +64,10 @@ function hasOnlyCutsOf(a: Placement | null | undefined, b: Placement | null | un
   return [...(a?.cuts ?? [])].every(([type, cut]) => sameShares(cut, b?.cuts.get(type)));
 }
 
-/** The first of several Sets that move one operand to the same place stays; what the others gave is read from it. */
+/**
+ * The first of several Sets that move one operand to the same place stays; what the others gave is read from it. After
+ * its loop, the result of chunks is as whole as that of a Set without any.
+ */
 function withoutEqual(fusion: FusionData): FusionData {
   const firsts = new Map<string, TensorId>();
   const merged = new Map<TensorId, TensorId>();
@@ -72,23 +76,33 @@ function withoutEqual(fusion: FusionData): FusionData {
     const op = original.inputs.some((id) => merged.has(id))
       ? { ...original, inputs: original.inputs.map((id) => merged.get(id) ?? id) }
       : original;
-    const place = op.kind === "Set" && isResharding(op, fusion.tensors) ? placeText(op, fusion.tensors) : null;
-    const first = place === null ? undefined : firsts.get(place);
+    const places = op.kind === "Set" && isResharding(op, fusion.tensors) ? placesOf(op, fusion.tensors) : [];
+    const first = places.length === 0 ? undefined : firsts.get(at(places, 0));
     if (first === undefined || fusion.outputs.includes(op.output)) {
-      if (place !== null && first === undefined) firsts.set(place, op.output);
+      for (const place of places) if (!firsts.has(place)) firsts.set(place, op.output);
       ops.push(op);
     } else merged.set(op.output, first);
   }
   return merged.size === 0 ? fusion : { ...fusion, ops };
 }
 
-/** Equal for Sets that give each device the same, in the same chunks and the same memory. */
-function placeText({ inputs, output }: SetOp, tensors: readonly Tensor[]): string {
+/**
+ * A text that is equal for Sets that give each device the same, in the same chunks and the same memory; then, of a Set in
+ * chunks, the text without them.
+ */
+function placesOf({ inputs, output }: SetOp, tensors: readonly Tensor[]): readonly [string, ...string[]] {
   const { domain, mesh, memory } = at(tensors, output);
-  const axes = domain.logical.map((axis) =>
-    axisParts(domain, axis).map(({ extent, parallelType }) => `${parallelType} ${printScalar(extent)}`),
-  );
   const shards = axisShards(at(tensors, output)).map(({ outer }) => printScalar(outer));
   const order = domain.allocation?.map(({ id }) => domain.loop.findIndex((axis) => axis.id === id)) ?? null;
-  return JSON.stringify([inputs, mesh?.toString(), memory, axes, shards, order]);
+  const parts = domain.logical.map((axis) =>
+    axisParts(domain, axis).map(({ extent, parallelType }) => [parallelType, printScalar(extent)]),
+  );
+  const textOf = (axes: typeof parts): string =>
+    JSON.stringify([inputs, mesh?.toString(), memory, axes, shards, order]);
+  const whole = parts.map((own, i) =>
+    own.some(([type]) => type === "Stream") && own.every(([type]) => type === "Stream" || type === "Serial")
+      ? [["Serial", printScalar(at(domain.logical, i).extent)]]
+      : own,
+  );
+  return [textOf(parts), ...(whole.some((own, i) => own !== parts[i]) ? [textOf(whole)] : [])];
 }

@@ -9,6 +9,8 @@ import { segment } from "../../passes/segment/segment.ts";
 import { exchangeReductions } from "../../passes/stream-loops/exchange-reductions.ts";
 import type { StreamLoop } from "../../passes/stream-loops/group/group-loops.ts";
 import { loopsOf } from "../../passes/stream-loops/stream-parallel-type.ts";
+import { type Decomposed, placingNames } from "../../passes/pipeline.ts";
+import { withLoopGathers } from "./loop-gathers.ts";
 import { splitRegions } from "./split-regions.ts";
 
 export interface FoundRegions {
@@ -19,14 +21,20 @@ export interface FoundRegions {
 /** Null for a Fusion that cannot be lowered with these options. */
 export function findRegions(fusion: HasFusionData, given: Partial<LoweringOptions>): FoundRegions | null {
   try {
-    const decomposition = decomposedData(fusion, given);
-    const { placed, decomposed } = decomposition;
+    const { placed, decomposed } = withGathers(decomposedData(fusion, given), given);
     const groups = loopForms(given).flatMap((form) => groupsOf(decomposed, { ...given, ...form }));
     return { placed, regions: splitRegions({ placed, decomposed, groups }) };
   } catch (error) {
     if (error instanceof DiagnosticError) return null;
     throw error;
   }
+}
+
+function withGathers(lowered: Decomposed, given: Partial<LoweringOptions>): Decomposed {
+  const placed = withLoopGathers(lowered.placed, lowered.decomposed);
+  if (placed === lowered.placed) return lowered;
+  const disablePass = [...(given.disablePass ?? []), ...placingNames];
+  return { ...decomposedData({ data: () => placed }, { ...given, disablePass }), placed };
 }
 
 /** Loops of collectives may have other ops than loops of sends and receives. */

@@ -11,11 +11,12 @@ import { outputsOf } from "../../../src/ir/ops/op.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { copyLoops, libraryLoops, type ScheduleCandidate, serial } from "../../../src/tune/choose/candidates.ts";
 import { compileRegions } from "../../../src/tune/regions/compile-regions.ts";
+import { findRegions } from "../../../src/tune/regions/find-regions.ts";
 import { cutRegions } from "../../../src/tune/regions/split-regions.ts";
 import { expectOracle } from "../../support/expect-oracle.ts";
 import { buildFusion, recipes } from "../../support/random-fusion.ts";
 import { draws, runs } from "../../support/suite.ts";
-import { gatherAndScatter, pairs } from "./pairs.ts";
+import { gatherAndScatter, gatheredAgain, pairs } from "./pairs.ts";
 
 const schedules: readonly ScheduleCandidate["schedule"][] = [
   { copyStream: "dedicated" },
@@ -85,6 +86,25 @@ it("any lowering and schedule of each pair, and of a gather and a scatter", asyn
       const compilation = mixed(fusion, devices, starts, pick);
       expect(compilation, ops.flatMap(outputsOf).join()).not.toBeNull();
       if (compilation !== null) await expectMixed(fusion, devices, compilation);
+    }),
+    draws(counts),
+  );
+}, 120_000);
+
+it("any lowering and schedule of a loop whose gather a later region reads", async () => {
+  const counts = { quick: 3, long: 60 };
+  await fc.assert(
+    fc.asyncProperty(fc.integer({ min: 2, max: 4 }), picks, async (devices, pick) => {
+      const fusion = gatheredAgain(devices, 4, 3);
+      const found = findRegions(fusion, {});
+      expect(found?.regions.map(({ ops }) => ops.map(({ kind }) => kind).join(" "))).toEqual([
+        "Set Linear",
+        "Matmul Reshape Permute Reshape Matmul",
+      ]);
+      if (found === null) return;
+      const chosen = found.regions.map((_, i) => at(candidates, at(pick, i % pick.length)));
+      const compilation = verified(compileRegions(found, chosen, { devices }));
+      await expectMixed(fusion, devices, compilation);
     }),
     draws(counts),
   );

@@ -1,5 +1,18 @@
 /** Programs of several regions. */
-import { DeviceMesh, type DType, Fusion, linear, matmul, relu, set, sum, type TensorView } from "braid";
+import {
+  DeviceMesh,
+  type DType,
+  Fusion,
+  gradients,
+  linear,
+  matmul,
+  permute,
+  relu,
+  reshape,
+  set,
+  sum,
+  type TensorView,
+} from "braid";
 import { at } from "../../../src/support/invariant.ts";
 
 /**
@@ -42,5 +55,25 @@ export function gatherAndScatter(devices: number, rows: number, k: number): Fusi
   gathered.axis(0).parallelize("Stream");
   b.axis(1).parallelize("Stream");
   partial.axis(0).parallelize("Stream");
+  return f;
+}
+
+/**
+ * A linear of sharded features that gathers its rows in two chunks, and its gradients: the weight's reads the same rows
+ * as the linear, as one axis.
+ */
+export function gatheredAgain(devices: number, rows: number, k: number): Fusion {
+  const f = new Fusion();
+  const [m, n] = [2 * devices * rows, 2 * devices];
+  const [x, w, dy] = [f.input([1, m, k]), f.input([n, k]), f.input([1, m, n])];
+  for (const tensor of f.inputs) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  x.outerSplit(1, 2);
+  x.outerSplit(2, devices).parallelize("DIDx");
+  w.outerSplit(0, devices).parallelize("DIDx");
+  dy.outerSplit(2, devices).parallelize("DIDx");
+  const y = linear(x, w);
+  y.outerSplit(1, 2).parallelize("Stream");
+  f.output(y);
+  for (const each of gradients(f, { of: [y], cotangents: [dy], wrt: [x, w] })) if (each !== null) f.output(each);
   return f;
 }
