@@ -1,5 +1,7 @@
 /** Reads the rows of Braid's implementations from a CSV of `braid bench`, so that they can be planned again. */
 import { readFileSync } from "node:fs";
+import { blockCuts, blockPasses, type BlockProblem } from "../src/bench/block/block-problem.ts";
+import { modelNames } from "../src/bench/block/models.ts";
 import { braidOptionNames } from "../src/bench/braid/braid-options.ts";
 import { type Implementation, parseImplementations } from "../src/bench/implementation.ts";
 import { primitives, type Problem } from "../src/bench/primitives.ts";
@@ -8,8 +10,8 @@ import { type DType, dtypes } from "../src/numerics/dtype.ts";
 import { isOneOf } from "../src/support/is-one-of.ts";
 import { keysOf } from "../src/support/keys-of.ts";
 
-export interface MeasuredRow {
-  readonly problem: Problem;
+export interface MeasuredRow<P = Problem> {
+  readonly problem: P;
   readonly implementation: Extract<Implementation, { readonly kind: "braid" }>;
   /** The implementation as text for `--impl`. */
   readonly text: string;
@@ -26,8 +28,19 @@ export function measuredRows(file: string): readonly MeasuredRow[] {
 
 /** The same with communication alone. */
 export function ownRows(file: string): readonly MeasuredRow[] {
+  return rowsOfProblems(file, problemOf);
+}
+
+/** As `measuredRows`, of transformer blocks. */
+export function measuredBlocks(file: string): readonly MeasuredRow<BlockProblem>[] {
+  return rowsOfProblems(file, blockOf).filter(({ implementation }) => implementation.name !== "communication-only");
+}
+
+type Row = ReadonlyMap<string, string>;
+
+function rowsOfProblems<P>(file: string, problemOfRow: (row: Row) => P | null): readonly MeasuredRow<P>[] {
   return rowsOf(withNewNames(readFileSync(file, "utf8"))).flatMap((row) => {
-    const problem = problemOf(row);
+    const problem = isOwn(row) ? problemOfRow(row) : null;
     const milliseconds = Number(row.get("median_time (ms)"));
     if (problem === null || !(milliseconds > 0)) return [];
     const name = row.get("implementation")?.split(" ", 1).join("") ?? "";
@@ -51,18 +64,32 @@ export function sizeText({ m, n, k }: Problem): string {
   return `m ${m} n ${n} k ${k}`;
 }
 
-/** Null for a row that is not a measurement of Braid. */
-function problemOf(row: ReadonlyMap<string, string>): Problem | null {
-  const [primitive, dtype] = [row.get("primitive") ?? "", row.get("dtype") ?? ""];
-  const isOwn =
+/** Whether the row is a measurement of Braid. */
+function isOwn(row: Row): boolean {
+  return (
     row.get("source") === "measured" &&
-    /^(?:braid|serial|compute-only|communication-only)\b/.test(row.get("implementation") ?? "");
-  if (!isOwn || !isOneOf(primitives, primitive) || !isOneOf<DType>(keysOf(dtypes), dtype)) return null;
+    /^(?:braid|serial|compute-only|communication-only)\b/.test(row.get("implementation") ?? "")
+  );
+}
+
+/** Null for a row of a block. */
+function problemOf(row: Row): Problem | null {
+  const [primitive, dtype] = [row.get("primitive") ?? "", row.get("dtype") ?? ""];
+  if (!isOneOf(primitives, primitive) || !isOneOf<DType>(keysOf(dtypes), dtype)) return null;
   const number = (column: string): number => Number(row.get(column));
   return { primitive, dtype, m: number("m"), n: number("n"), k: number("k"), devices: number("world_size") };
 }
 
-function rowsOf(text: string): readonly ReadonlyMap<string, string>[] {
+/** Null for a row of a primitive. */
+function blockOf(row: Row): BlockProblem | null {
+  const [model, cut, pass, dtype] = ["model", "cut", "pass", "dtype"].map((column) => row.get(column) ?? "");
+  if (row.get("primitive") !== "block") return null;
+  if (!isOneOf(modelNames, model) || !isOneOf(blockCuts, cut) || !isOneOf(blockPasses, pass)) return null;
+  if (!isOneOf<DType>(keysOf(dtypes), dtype)) return null;
+  return { primitive: "block", model, cut, pass, dtype, devices: Number(row.get("world_size")) };
+}
+
+function rowsOf(text: string): readonly Row[] {
   const [head = [], ...rows] = text.trim().split("\n").map(fieldsOf);
   return rows.map((fields) => new Map(head.map((name, i) => [name, fields[i] ?? ""])));
 }

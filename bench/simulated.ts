@@ -5,11 +5,13 @@
  *     npx jiti bench/simulated.ts profiles/4xH200.json bench/results/tp-rowwise-4xH200.csv ...
  */
 import { readFileSync } from "node:fs";
+import { planBlock } from "../src/bench/block/plan-block.ts";
 import { planOwn } from "../src/bench/braid/plan-own.ts";
+import type { Program } from "../src/commands/program.ts";
 import { parseProfile } from "../src/simulate/parse-profile.ts";
 import { simulate } from "../src/simulate/simulate.ts";
 import { invariant } from "../src/support/invariant.ts";
-import { measuredRows, sizeText } from "./measured-rows.ts";
+import { measuredBlocks, measuredRows, sizeText } from "./measured-rows.ts";
 
 const [profileFile, ...files] = process.argv.slice(2);
 invariant(profileFile !== undefined && files.length > 0, "usage: jiti bench/simulated.ts PROFILE RESULTS.csv ...");
@@ -19,13 +21,10 @@ for (const file of files) {
   console.log(`\n${file}`);
   const ratios: number[] = [];
   let last = "";
-  for (const { problem, implementation, text, milliseconds: measured } of measuredRows(file)) {
-    if (implementation.options.scheduleChoice === "auto") continue;
-    const size = sizeText(problem);
-    if (size !== last) console.log(`  ${size}`);
-    last = size;
-    const { program } = planOwn(implementation, problem, { on: "cuda", profile });
-    const { milliseconds } = simulate(program, profile, { graph: implementation.options.graph !== "off" });
+  for (const { where, program, graph, text, measured } of plannedRows(file)) {
+    if (where !== last) console.log(`  ${where}`);
+    last = where;
+    const { milliseconds } = simulate(program, profile, { graph });
     ratios.push(milliseconds / measured);
     const figures = [measured, milliseconds].map((each) => each.toPrecision(4).padStart(7)).join(" ");
     console.log(`    ${figures} ${percent(milliseconds / measured)}  ${text}`);
@@ -33,6 +32,31 @@ for (const file of files) {
   const errors = ratios.map((ratio) => Math.abs(Math.log(ratio))).sort((a, b) => a - b);
   const mean = errors.reduce((sum, each) => sum + each, 0) / errors.length;
   console.log(`  mean error ${(100 * mean).toFixed(1)} %, the largest ${(100 * (errors.at(-1) ?? 0)).toFixed(1)} %`);
+}
+
+interface PlannedRow {
+  readonly where: string;
+  readonly program: Program;
+  readonly graph: boolean;
+  readonly text: string;
+  /** Milliseconds. */
+  readonly measured: number;
+}
+
+/** Without those whose schedule was chosen: another version may choose another. */
+function* plannedRows(file: string): Generator<PlannedRow> {
+  const setting = { on: "cuda", profile } as const;
+  for (const { problem, implementation, text, milliseconds: measured } of measuredRows(file)) {
+    if (implementation.options.scheduleChoice === "auto") continue;
+    const { program } = planOwn(implementation, problem, setting);
+    yield { where: sizeText(problem), program, graph: implementation.options.graph !== "off", text, measured };
+  }
+  for (const { problem, implementation, text, milliseconds: measured } of measuredBlocks(file)) {
+    if (implementation.options.scheduleChoice === "auto") continue;
+    const { program } = planBlock(implementation, problem, setting).compilation;
+    const where = `${problem.model} ${problem.cut} ${problem.pass}`;
+    yield { where, program, graph: implementation.options.graph !== "off", text, measured };
+  }
 }
 
 function percent(ratio: number): string {

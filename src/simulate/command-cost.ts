@@ -1,5 +1,6 @@
 /** The resources that a command occupies, and for how long, on the machine of a profile. */
 import { accesses } from "../commands/accesses.ts";
+import { isAttention } from "../commands/attention.ts";
 import type { Copy, Launch } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
@@ -7,6 +8,7 @@ import { touchesPeers } from "../commands/barriers.ts";
 import type { DType } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { bytesOf, peerOf, regionBytes } from "../trace/command-work.ts";
+import { attentionTime } from "./attention-cost.ts";
 import { type Assume, assumedErrors, doublings } from "./assumption.ts";
 import type { CommandClass } from "./command-class.ts";
 import { nearestTo } from "./interpolate.ts";
@@ -50,8 +52,10 @@ export function commandCosts(program: Program, profile: MachineProfile, assume: 
   const otherTime = (rank: number, index: number, command: Launch): number => {
     const known = otherTimes.get(command.kernel);
     if (known !== undefined) return known;
-    const timings = memoryTimings(at(program.kernels, command.kernel), profile, assume);
-    const time = timed(timings, bytesOf(program, rank, index) ?? 0, "kernels", assume);
+    const kernel = at(program.kernels, command.kernel);
+    const timings = memoryTimings(kernel, profile, assume);
+    const ofBytes = timed(timings, bytesOf(program, rank, index) ?? 0, "kernels", assume);
+    const time = isAttention(kernel) ? Math.max(ofBytes, attentionTime(kernel, profile, assume)) : ofBytes;
     otherTimes.set(command.kernel, time);
     return time;
   };

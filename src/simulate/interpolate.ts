@@ -80,6 +80,11 @@ function between(
   return value;
 }
 
+/** Interpolated in the logarithms of `axis`, which ascends; outside of it the rate of its edge. */
+export function rateAlong(axis: readonly number[], rates: readonly number[], value: number): number {
+  return cornersOf(axis, value).reduce((sum, { index, weight }) => sum + weight * at(rates, index), 0);
+}
+
 interface Corner {
   readonly index: number;
   readonly weight: number;

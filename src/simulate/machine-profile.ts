@@ -20,6 +20,11 @@ export interface MachineProfile {
   readonly margins?: MarginGrid;
   /** The slowdown of GEMMs in a run with many of them. Without it (older profiles), the device keeps its clock. */
   readonly sustained?: readonly Sustained[];
+  /**
+   * Attention by dtype. Without it (older profiles), attention has its usual share of the rate of GEMMs
+   * (attention-cost.ts).
+   */
+  readonly attention?: readonly AttentionRates[];
   /** Kernels that are bound by memory (elementwise, reductions, fused units), by the bytes that they read and write. */
   readonly memory: readonly Timing[];
   /**
@@ -97,6 +102,17 @@ export interface MarginGrid {
    * leave SMs free for some extents and not for others.
    */
   readonly room: readonly number[];
+}
+
+/**
+ * Rates of attention with a causal mask, and of its backward pass, in 1e12 floating-point operations per second, by the
+ * length of a sequence. Scores that the mask leaves out do not count. Lengths ascend.
+ */
+export interface AttentionRates {
+  readonly dtype: DType;
+  readonly lengths: readonly number[];
+  readonly forward: readonly number[];
+  readonly backward: readonly number[];
 }
 
 /**

@@ -9,6 +9,7 @@ import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import { keysOf } from "../support/keys-of.ts";
 import {
+  type AttentionRates,
   type BetweenHosts,
   type FixedCosts,
   type GemmGrid,
@@ -69,6 +70,8 @@ const axis = v.pipe(
   v.check((values) => ascends(values, (next, last) => next > last), "ascending numbers"),
 );
 
+const rates = listOf(v.pipe(number, v.gtValue(0, "a number greater than 0")));
+
 function pointsOf({ m, n, k }: Pick<GemmGrid, "m" | "n" | "k">): number {
   return m.length * n.length * k.length;
 }
@@ -79,7 +82,7 @@ const gemmGrid = v.pipe(
     m: axis,
     n: axis,
     k: axis,
-    teraflops: listOf(v.pipe(number, v.gtValue(0, "a number greater than 0"))),
+    teraflops: rates,
   } satisfies Entries<GemmGrid>),
   v.forward(
     v.check(
@@ -119,6 +122,29 @@ const sustained = v.pipe(
   v.check(
     (list) => ascends(list, (next, last) => next.microseconds > last.microseconds && next.factor >= last.factor),
     "ascending times and factors",
+  ),
+);
+
+const attentionRates = v.pipe(
+  object({
+    dtype: oneOf(keysOf(dtypes)),
+    lengths: axis,
+    forward: rates,
+    backward: rates,
+  } satisfies Entries<AttentionRates>),
+  v.forward(
+    v.check(
+      ({ lengths, forward }) => forward.length === lengths.length,
+      ({ input }) => `${input.lengths.length} rates, one per length`,
+    ),
+    ["forward"],
+  ),
+  v.forward(
+    v.check(
+      ({ lengths, backward }) => backward.length === lengths.length,
+      ({ input }) => `${input.lengths.length} rates, one per length`,
+    ),
+    ["backward"],
   ),
 );
 
@@ -165,6 +191,7 @@ export const machineProfile = object({
   products: listOf(gemmGrid),
   margins: v.exactOptional(marginGrid),
   sustained: v.exactOptional(sustained),
+  attention: v.exactOptional(listOf(attentionRates)),
   memory: timings,
   reductions: v.exactOptional(listOf(reductionTimings)),
   reductionsInPeers: v.exactOptional(timings),

@@ -21,6 +21,12 @@ it("reads what kernels in peers' memory take, and GEMMs that leave SMs for them"
   expect(parseProfile(JSON.stringify(profile), "machine.json")).toEqual(profile);
 });
 
+it("reads rates of attention", () => {
+  const attention = [{ dtype: "float" as const, lengths: [64, 256], forward: [1, 2], backward: [0.5, 1] }];
+  const profile = { ...roundProfile, attention };
+  expect(parseProfile(JSON.stringify(profile), "machine.json")).toEqual(profile);
+});
+
 it("reads profiles of before sums, load and joins were measured", () => {
   const { reductions: _, sustained: __, costs, ...earlier } = roundProfile;
   const { join: ___, ...earlierCosts } = costs;
@@ -69,6 +75,16 @@ describe("refuses", () => {
       "a device that is faster under load",
       { ...roundProfile, sustained: [1.2, 1.1].map((factor, i) => ({ microseconds: 100 * (i + 1), factor })) },
       "profile.sustained",
+    ],
+    [
+      "attention without a rate for each length",
+      { ...roundProfile, attention: [{ dtype: "float", lengths: [64, 256], forward: [1, 2], backward: [1] }] },
+      "profile.attention[0].backward",
+    ],
+    [
+      "attention that never ends",
+      { ...roundProfile, attention: [{ dtype: "float", lengths: [64], forward: [0], backward: [1] }] },
+      "profile.attention[0].forward[0]",
     ],
     [
       "a factor below 1",

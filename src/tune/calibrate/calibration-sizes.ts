@@ -9,6 +9,8 @@ export interface CalibrationSizes {
   readonly m: readonly number[];
   readonly n: readonly number[];
   readonly k: readonly number[];
+  /** One sequence of each length. */
+  readonly attention: { readonly heads: number; readonly headSize: number; readonly lengths: readonly number[] };
   /** For sums of partial results. */
   readonly summed: readonly DType[];
   /** For copies, pointwise kernels, sums and collectives, in bytes. */
@@ -32,6 +34,7 @@ export const calibrationSizes: { readonly [B in Target]: CalibrationSizes } = {
     m: [32, 256],
     n: [32, 256],
     k: [32, 256],
+    attention: { heads: 2, headSize: 32, lengths: [64, 256] },
     summed: ["float"],
     bytes: [kibi, 64 * kibi, 4 * mebi],
     margins: { m: [128], n: [256], k: [64] },
@@ -44,6 +47,7 @@ export const calibrationSizes: { readonly [B in Target]: CalibrationSizes } = {
     m: [128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768],
     n: [512, 1024, 2048, 8192],
     k: [512, 1024, 2048, 8192, 16_384],
+    attention: { heads: 16, headSize: 128, lengths: [1024, 2048, 4096, 8192, 16_384] },
     summed: ["bfloat16", "float"],
     bytes: [64 * kibi, 512 * kibi, 4 * mebi, 16 * mebi, 64 * mebi, 256 * mebi],
     margins: { m: [256, 512, 1024, 2048, 4096, 8192, 16_384], n: [1024, 2048, 4096, 8192], k: [8192] },

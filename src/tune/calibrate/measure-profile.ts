@@ -4,6 +4,7 @@
  */
 import type { Fusion } from "../../ir/api/fusion.ts";
 import {
+  type AttentionRates,
   type FixedCosts,
   type MachineProfile,
   type GemmGrid,
@@ -16,6 +17,7 @@ import {
 import { keysOf } from "../../support/keys-of.ts";
 import { type Calibration, type CalibrationHost, leastTime, timingsOf, tookBeyond } from "./calibration-host.ts";
 import type { CalibrationSizes } from "./calibration-sizes.ts";
+import { attentionRates } from "./measure-attention.ts";
 import { combinedSlots } from "./combined-slots.ts";
 import { joinTime, measureCopies, signalTime } from "./measure-copies.ts";
 import { bytesInPeers, gemmGrid, gemmsBesideKernels, slowdownBesideTransfer, sustainedGemms } from "./measure-gemms.ts";
@@ -45,6 +47,8 @@ export async function measureProfile(
   const issue = await issueTime(host);
   const signal = await signalTime(calibration);
   const tables = await measureTables(calibration, signal);
+  const attention: AttentionRates[] = [];
+  for (const dtype of sizes.dtypes) attention.push(await attentionRates(calibration, dtype));
   const join = await joinTime(calibration, launch);
   const sustained = await sustainedGemms(calibration);
   const underTransfer = await slowdownBesideTransfer(calibration);
@@ -59,6 +63,7 @@ export async function measureProfile(
     on,
     margins,
     sustained,
+    attention,
     ...tables,
     ...(betweenHosts === null ? {} : { betweenHosts }),
     costs,

@@ -1,6 +1,7 @@
 /** The programs that calibration times. Each repeats one operation often enough to stand out. */
 import { Fusion } from "../../ir/api/fusion.ts";
-import { linear, matmul, neg, set, sum } from "../../ir/api/ops.ts";
+import { gradients } from "../../ir/api/gradients.ts";
+import { linear, matmul, neg, sdpa, set, sum } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
@@ -18,6 +19,33 @@ export function gemms(devices: number, { m, n, k }: GemmShape, of: DType, count 
   const results = Array.from({ length: count }, () => linear(a, b));
   for (const tensor of [a, b, ...results]) tensor.setDeviceMesh(DeviceMesh.range(devices));
   for (const result of results) f.output(result);
+  return f;
+}
+
+export interface AttentionShape {
+  readonly heads: number;
+  /** Of a sequence. */
+  readonly length: number;
+  readonly headSize: number;
+}
+
+/** Every rank computes causal attention of one sequence, and its gradients too if `passes` is both. */
+export function attention(
+  devices: number,
+  { heads, length, headSize }: AttentionShape,
+  of: DType,
+  passes: "forward" | "both",
+): Fusion {
+  const f = new Fusion();
+  const operand = (): TensorView => f.input([1, heads, length, headSize], of);
+  const operands = [operand(), operand(), operand()] as const;
+  const { output } = sdpa(...operands, { causal: "topLeft" });
+  f.output(output);
+  if (passes === "both") {
+    const found = gradients(f, { of: [output], cotangents: [operand()], wrt: [...operands] });
+    for (const each of found) if (each !== null) f.output(each);
+  }
+  for (const tensor of [...f.inputs, ...f.outputs]) tensor.setDeviceMesh(DeviceMesh.range(devices));
   return f;
 }
 

@@ -32,6 +32,9 @@ it("writes a profile of this machine, by which a schedule is chosen", async () =
   // 4 MiB take longer than 1 KiB, however busy the machine is.
   for (const [first = NaN, ...rest] of times) expect(rest.at(-1)).toBeGreaterThan(first);
   expect(Math.min(...(profile.products[0]?.teraflops ?? []))).toBeGreaterThan(0);
+  const [attention] = profile.attention ?? [];
+  expect(attention).toMatchObject({ dtype: "float", lengths: [64, 256] });
+  expect(Math.min(...(attention?.forward ?? []), ...(attention?.backward ?? []))).toBeGreaterThan(0);
   expect(profile.reductions?.map(({ kernel, dtype }) => `${kernel} ${dtype}`)).toEqual([
     "reduction float",
     "combine float",

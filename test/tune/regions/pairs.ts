@@ -1,18 +1,5 @@
 /** Programs of several regions. */
-import {
-  DeviceMesh,
-  type DType,
-  Fusion,
-  gradients,
-  linear,
-  matmul,
-  permute,
-  relu,
-  reshape,
-  set,
-  sum,
-  type TensorView,
-} from "braid";
+import { DeviceMesh, type DType, Fusion, gradients, linear, matmul, relu, set, sum, type TensorView } from "braid";
 import { at } from "../../../src/support/invariant.ts";
 
 /**
