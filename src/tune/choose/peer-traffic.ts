@@ -20,30 +20,28 @@ export interface PeerTraffic {
 }
 
 export function peerTraffic(program: Program): PeerTraffic {
-  const some = (is: (rank: number, command: Command) => boolean): boolean =>
-    program.ranks.some(({ rank, commands }) => commands.some((command) => is(rank, command)));
   const arrived = new Set<BufferId>();
+  const found = { kernels: false, copies: false, feedsGemms: false, hasStages: false };
   for (const { rank, commands } of program.ranks) {
+    const exchanged = new Set<CommandStreamId>();
     for (const command of commands) {
-      if (command.kind === "copy" && peerOf(program, rank, command) !== null) arrived.add(command.destination.buffer);
+      if (command.kind === "copy" && peerOf(program, rank, command) !== null) {
+        found.copies = true;
+        arrived.add(command.destination.buffer);
+      }
+      if (touchesPeers(program, rank, command)) {
+        found.kernels = true;
+        exchanged.add(command.stream);
+      }
+      found.hasStages ||= exchanged.has(command.stream) && isGemmLaunch(command, program);
     }
   }
   const isFed = (command: Command): boolean =>
     command.kind === "launch" &&
     isGemmLaunch(command, program) &&
     command.inputs.some(({ buffer }) => arrived.has(buffer));
-  return {
-    kernels: some((rank, command) => touchesPeers(program, rank, command)),
-    copies: some((rank, command) => peerOf(program, rank, command) !== null),
-    feedsGemms: some((_, command) => isFed(command)),
-    hasStages: program.ranks.some(({ rank, commands }) => {
-      const exchanged = new Set<CommandStreamId>();
-      return commands.some((command) => {
-        if (touchesPeers(program, rank, command)) exchanged.add(command.stream);
-        return exchanged.has(command.stream) && isGemmLaunch(command, program);
-      });
-    }),
-  };
+  found.feedsGemms = arrived.size > 0 && program.ranks.some(({ commands }) => commands.some(isFed));
+  return found;
 }
 
 /** Whether ranks exchange data at all. */

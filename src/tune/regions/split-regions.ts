@@ -15,7 +15,7 @@ import { isResharding } from "../../passes/reshard/sharding.ts";
 import type { StreamLoop } from "../../passes/stream-loops/group/group-loops.ts";
 import type { Statement } from "../../host/nodes.ts";
 import { at } from "../../support/invariant.ts";
-import { createClasses } from "./classes.ts";
+import { createUnionFind, type UnionFind } from "../../support/union-find.ts";
 
 /** A Fusion, and how lowering groups its ops. */
 export interface Grouped {
@@ -31,27 +31,31 @@ export interface Grouped {
 export function splitRegions({ placed, decomposed, groups }: Grouped): readonly FusionRegion[] {
   const { ops } = placed;
   const positionOf = new Map(ops.flatMap((op, position) => outputsOf(op).map((id) => [id, position] as const)));
-  const classes = createClasses(ops.length);
+  const classes = createUnionFind(ops.length);
   /** Positions in `ops` of the ops for which a tensor of `decomposed` is made. */
   const ownersOf = findOwners(decomposed, positionOf);
-  for (const owners of ownersOf.values()) classes.join(owners);
+  for (const owners of ownersOf.values()) join(classes, owners);
   const ownersOfAll = (ids: readonly TensorId[]): readonly number[] => ids.flatMap((id) => ownersOf.get(id) ?? []);
   const anchors = new Set<number>();
   for (const group of groups) {
     const isLoop = group.kind === "StreamLoop";
     const statements = isLoop ? group.members.map(({ statement }) => statement) : [group];
     const owners = ownersOfAll(statements.flatMap((statement) => accessesOf(statement).writes));
-    classes.join(owners);
+    join(classes, owners);
     if (isLoop) for (const owner of owners) anchors.add(owner);
   }
   // An op that lowering folds into another belongs to its reader.
   for (const [position, op] of ops.entries()) {
     if (outputsOf(op).some((id) => ownersOf.has(id))) continue;
     const reader = ops.findIndex(({ inputs }, later) => later > position && inputs.includes(op.output));
-    if (reader >= 0) classes.join([position, reader]);
+    if (reader >= 0) join(classes, [position, reader]);
   }
   joinNeighbours(placed, decomposed, ownersOfAll, anchors, classes);
   return cutRegions(placed, spansOf(ops.length, anchors, classes));
+}
+
+function join({ union }: UnionFind, [first, ...others]: readonly number[]): void {
+  for (const other of others) union(first ?? other, other);
 }
 
 /** By tensor of the decomposed Fusion. A tensor that lowering adds is made for the ops that read it. */
@@ -81,7 +85,7 @@ function joinNeighbours(
   decomposed: FusionData,
   ownersOf: (ids: readonly TensorId[]) => readonly number[],
   anchors: Set<number>,
-  classes: ReturnType<typeof createClasses>,
+  classes: UnionFind,
 ): void {
   const makers = new Map(decomposed.ops.flatMap((op) => outputsOf(op).map((id) => [id, op] as const)));
   for (const op of decomposed.ops) {
@@ -94,7 +98,7 @@ function joinNeighbours(
     const maker = made !== undefined && isGemm(made) ? ownersOf(outputsOf(made)) : [];
     const readers = decomposed.ops.filter((each) => isGemm(each) && each.inputs.includes(op.output));
     const neighbours = maker.length > 0 ? maker : readers.flatMap((each) => ownersOf(outputsOf(each)));
-    classes.join([...own, ...neighbours]);
+    join(classes, [...own, ...neighbours]);
     for (const owner of neighbours) anchors.add(owner);
   }
 }
@@ -104,19 +108,15 @@ function isGemm({ kind }: Op): boolean {
 }
 
 /** The first positions of the regions. Classes that interleave are one region. */
-function spansOf(
-  count: number,
-  anchors: ReadonlySet<number>,
-  classes: ReturnType<typeof createClasses>,
-): readonly number[] {
+function spansOf(count: number, anchors: ReadonlySet<number>, classes: UnionFind): readonly number[] {
   const lasts = new Map<number, number>();
-  const isAnchored = new Set([...anchors].map((anchor) => classes.of(anchor)));
-  for (let position = 0; position < count; position++) lasts.set(classes.of(position), position);
+  const isAnchored = new Set([...anchors].map((anchor) => classes.find(anchor)));
+  for (let position = 0; position < count; position++) lasts.set(classes.find(position), position);
   const starts = [0];
   let reach = -1;
   let hasAnchor = false;
   for (let position = 0; position < count; position++) {
-    const own = classes.of(position);
+    const own = classes.find(position);
     const isAnchor = isAnchored.has(own);
     if (isAnchor && hasAnchor && position > reach) {
       starts.push(position);
