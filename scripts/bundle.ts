@@ -23,7 +23,7 @@ const entries = [
   "cli/main",
   "cli/terminal/progress-worker",
   "cli/program/apart/build-thread",
-  "launch/parent-watch",
+  "launch/parent/parent-watch",
   "backends/mpi/probe-process",
   "host/build/builder",
   "backends/cpu/threads/worker",

@@ -12,12 +12,14 @@ import process from "node:process";
 import type { Backend } from "./backends/backend.ts";
 import { createFlightRecorder } from "./backends/flight/flight-recorder.ts";
 import { createMpiBackend, processesOf, ranksHeld } from "./backends/mpi/mpi-backend.ts";
-import { startMpi } from "./backends/mpi/start-mpi.ts";
+import { startMpiInTime } from "./backends/mpi/start-mpi-in-time.ts";
 import { slurmTasksHere } from "./support/slurm-tasks.ts";
 
 export interface JoinMpiOptions {
   /** Processes on this host, which share its cores; by default as many as the launcher says, or one. */
   readonly processesHere?: number;
+  /** Seconds in which all processes must enter MPI; 60 by default. */
+  readonly timeout?: number;
 }
 
 /** This process among those of MPI_COMM_WORLD. */
@@ -38,10 +40,11 @@ export interface MpiProcess {
 
 /**
  * Enters MPI, once per process. Throws `backend-unavailable` where no library loads, or it allows no threads, and
- * `launcher-environment` where the library would not reach the launcher.
+ * `launcher-environment` where the library would not reach the launcher. MPI cannot be interrupted while it waits for a
+ * process that does not come: after the time-out each process ends with status 3, and the first one says why.
  */
-export function joinMpi({ processesHere = launchedHere() }: JoinMpiOptions = {}): MpiProcess {
-  const { messages, library } = startMpi(environment);
+export function joinMpi({ processesHere = launchedHere(), timeout = 60 }: JoinMpiOptions = {}): MpiProcess {
+  const { messages, library } = startMpiInTime(environment, timeout * 1000, "joinMpi({ timeout })");
   const { rank, size } = messages;
   return {
     rank,

@@ -1,13 +1,13 @@
 /** Joins a World: meets the other ranks where the launcher's variables say, and learns which of them share a host. */
 import { fail } from "../diagnostics/diagnostic.ts";
-import { newToken } from "./handshake.ts";
-import { type Hub, openHub } from "./hub.ts";
+import { newToken } from "./hub/handshake.ts";
+import { type Hub, openHub } from "./hub/hub.ts";
 import { type JoinOptions, joinWorld } from "./join-world.ts";
 import { listeningAddress, meetingPoint } from "./meeting-point.ts";
 import type { RankEnvironment } from "./rank-environment.ts";
 import type { Environment } from "../support/environment.ts";
 import { requireTopology } from "./require-topology.ts";
-import { readTokenFile, removeTokenFile, writeTokenFile } from "./token-file.ts";
+import { readTokenFile, removeTokenFile, writeTokenFile } from "./hub/token-file.ts";
 import { exchangeClaims, hostClaim, type Topology, topologyOf } from "./topology.ts";
 import { rankName } from "../backends/cuda/world.ts";
 import type { Connection, World, WorldOptions } from "./world.ts";

@@ -12,9 +12,9 @@ import {
   frameKinds,
   frameReader,
   keepAliveMilliseconds,
-} from "./frames.ts";
-import { encodeHello, isWelcome, newNonce, nonceBytes, readRefusal } from "./handshake.ts";
-import { hostPort } from "./host-port.ts";
+} from "./hub/frames.ts";
+import { encodeHello, isWelcome, newNonce, nonceBytes, readRefusal } from "./hub/handshake.ts";
+import { hostPort } from "./hub/host-port.ts";
 import { type Connection, openWorld, type WorldOptions } from "./world.ts";
 import { decodeText } from "./world-end.ts";
 

@@ -9,7 +9,7 @@ import { networkInterfaces } from "node:os";
 import { fail } from "../diagnostics/diagnostic.ts";
 import type { RankEnvironment } from "./rank-environment.ts";
 import type { Environment } from "../support/environment.ts";
-import { tokenFile } from "./token-file.ts";
+import { tokenFile } from "./hub/token-file.ts";
 
 /** Set by Braid's launcher: the hub already runs at MASTER_ADDR:MASTER_PORT. */
 export const hubVariable = "BRAID_HUB";

@@ -8,11 +8,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
-import { flightRequests } from "./flight-request.ts";
-import { newToken } from "./handshake.ts";
-import { openHub } from "./hub.ts";
+import { flightRequests } from "./parent/flight-request.ts";
+import { newToken } from "./hub/handshake.ts";
+import { openHub } from "./hub/hub.ts";
 import { hubVariable, tokenVariable } from "./meeting-point.ts";
-import { watchPulse } from "./pulse.ts";
+import { watchPulse } from "./parent/pulse.ts";
 import type { Environment } from "../support/environment.ts";
 import type { LastWords, WorldEnd } from "./world-end.ts";
 

@@ -6,7 +6,7 @@
 import type { Socket } from "node:net";
 import type { Rendezvous } from "../backends/cuda/world.ts";
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
-import { encodeFrame, type Frame, FrameError, frameKinds, type FrameReader } from "./frames.ts";
+import { encodeFrame, type Frame, FrameError, frameKinds, type FrameReader } from "./hub/frames.ts";
 import { decodeText, encodeText, type WorldEnd } from "./world-end.ts";
 
 /** A rank's connection to the other ranks. `allGather` takes at most 64 MiB of each rank. */

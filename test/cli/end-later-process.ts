@@ -1,7 +1,7 @@
 /** Blocks for a minute in `blocked`, or calls the end off and blocks for less than it would take. */
 import process from "node:process";
 import { exitStatus } from "../../src/cli/exit-status.ts";
-import { endLater } from "../../src/cli/ranks/end-later.ts";
+import { endLater } from "../../src/backends/end-later.ts";
 
 const block = (milliseconds: number): void =>
   void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);

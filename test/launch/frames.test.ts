@@ -1,7 +1,7 @@
 /** Frames are read correctly however their bytes are divided, and no frame above the limit is stored. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { encodeFrame, FrameError, type Frame, frameKinds, frameReader } from "../../src/launch/frames.ts";
+import { encodeFrame, FrameError, type Frame, frameKinds, frameReader } from "../../src/launch/hub/frames.ts";
 
 const kinds = Object.values(frameKinds);
 

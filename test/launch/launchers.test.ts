@@ -3,7 +3,7 @@ import { chmod, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { readTokenFile, tokenFile, writeTokenFile } from "../../src/launch/token-file.ts";
+import { readTokenFile, tokenFile, writeTokenFile } from "../../src/launch/hub/token-file.ts";
 import { type Ended, jobName, mpirun, rank, torchrun } from "./rank-under.ts";
 
 const srun = (job: string, own: number, size: number): Record<string, string> => ({

@@ -2,9 +2,9 @@
 import { connect, createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
-import { encodeFrame, frameKinds } from "../../src/launch/frames.ts";
-import { encodeHello, newNonce, newToken } from "../../src/launch/handshake.ts";
-import { type Hub, openHub } from "../../src/launch/hub.ts";
+import { encodeFrame, frameKinds } from "../../src/launch/hub/frames.ts";
+import { encodeHello, newNonce, newToken } from "../../src/launch/hub/handshake.ts";
+import { type Hub, openHub } from "../../src/launch/hub/hub.ts";
 import { joinWorld } from "../../src/launch/join-world.ts";
 import type { Connection } from "../../src/launch/world.ts";
 import { decodeText, encodeText } from "../../src/launch/world-end.ts";

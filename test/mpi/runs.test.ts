@@ -62,6 +62,20 @@ describe.each(launchers)("processes of $abi", ({ obstacle, file, flags }) => {
   );
 });
 
+describe.each(launchers)("joinMpi with $abi", ({ obstacle, file, flags }) => {
+  it.skipIf(obstacle !== "")(
+    `ends where a process does not come${obstacle}`,
+    async () => {
+      const script = await nodeScript("test/mpi/absent-rank.ts");
+      const { status, err } = await endOf(file, [...flags, "-np", "2", process.execPath, script], { timeout: 30_000 });
+      expect(status).toBe(3);
+      expect(err).toContain("error[rendezvous-failed]: MPI did not start");
+      expect(err).toContain("MPI_Init_thread waited 1 s for the other processes");
+    },
+    60_000,
+  );
+});
+
 const missing = launchers.every(({ obstacle }) => obstacle !== "") ? ", skipped because there is no MPI library" : "";
 
 it.skipIf(missing !== "")(

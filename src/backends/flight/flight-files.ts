@@ -1,6 +1,6 @@
 /**
  * Writes flight records as files. The thread that watches a rank's launcher does this too, for a main thread that is
- * busy (src/launch/parent-watch.ts).
+ * busy (src/launch/parent/parent-watch.ts).
  */
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import path from "node:path";

@@ -1,4 +1,4 @@
-/** What a main thread tells the thread that writes flight records in its place (src/launch/parent-watch.ts). */
+/** What a main thread tells the thread that writes flight records in its place (src/launch/parent/parent-watch.ts). */
 import type { FlightPlan } from "../../trace/flight/flight-plan.ts";
 import type { FlightEntry } from "./flight-files.ts";
 

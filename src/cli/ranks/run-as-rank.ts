@@ -6,12 +6,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import process from "node:process";
 import { CommonError } from "../../backends/cuda/world.ts";
-import { endWithParent } from "../../launch/end-with-parent.ts";
+import { endWithParent } from "../../launch/parent/end-with-parent.ts";
 import { enterWorld } from "../../launch/enter-world.ts";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import type { World } from "../../launch/join-world.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
-import { endLater } from "./end-later.ts";
+import { endLater } from "../../backends/end-later.ts";
 import { reasonOf, statusOfFailure, wordsOf } from "./failure-words.ts";
 import { withFlight } from "./with-flight.ts";
 import { processEnvironment, type Whereabouts } from "./where-to-run.ts";

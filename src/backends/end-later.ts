@@ -1,11 +1,10 @@
 /** Ends a process whose main thread a library may block. */
 import { Worker } from "node:worker_threads";
-import type { ExitStatus } from "../exit-status.ts";
 
 /** What another thread does after the time, unless it is called off. */
 export interface LaterEnd {
   readonly milliseconds: number;
-  readonly status: ExitStatus;
+  readonly status: number;
   /** Printed to standard error. */
   readonly words?: string;
 }

@@ -6,7 +6,7 @@
 import { Socket } from "node:net";
 import process from "node:process";
 import { parentPort } from "node:worker_threads";
-import { isFlightMessage } from "../backends/flight/flight-message.ts";
+import { isFlightMessage } from "../../backends/flight/flight-message.ts";
 import { createFlightStandIn } from "./flight-stand-in.ts";
 import { sendPulses } from "./pulse.ts";
 

@@ -21,7 +21,7 @@ import {
 } from "./frames.ts";
 import { encodeRefusal, encodeWelcome, newNonce, readHello } from "./handshake.ts";
 import { listen } from "./listen.ts";
-import { encodeText, decodeText, type LastWords, type WorldEnd } from "./world-end.ts";
+import { encodeText, decodeText, type LastWords, type WorldEnd } from "../world-end.ts";
 
 export interface HubOptions {
   readonly worldSize: number;

@@ -5,8 +5,8 @@
  * the pipe closes, so it costs a run nothing.
  */
 import { Worker } from "node:worker_threads";
-import { packageFile } from "../backends/package-file.ts";
-import type { FlightMessage } from "../backends/flight/flight-message.ts";
+import { packageFile } from "../../backends/package-file.ts";
+import type { FlightMessage } from "../../backends/flight/flight-message.ts";
 import { sendFirstPulse } from "./pulse.ts";
 
 /**
@@ -15,7 +15,7 @@ import { sendFirstPulse } from "./pulse.ts";
  */
 export function endWithParent(end: () => void): (message: FlightMessage) => void {
   sendFirstPulse();
-  const watch = new Worker(packageFile("dist/launch/parent-watch.js"), { execArgv: [] });
+  const watch = new Worker(packageFile("dist/launch/parent/parent-watch.js"), { execArgv: [] });
   watch.on("message", end);
   watch.unref();
   return (message) => watch.postMessage(message);

@@ -1,6 +1,6 @@
 /** Opens the port of the rendezvous, or says why it cannot be opened. */
 import type { Server } from "node:net";
-import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
+import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { hostPort } from "./host-port.ts";
 
 /** Throws `rendezvous-failed`: the port may be taken, and the host unknown or another machine. */

@@ -2,12 +2,12 @@
  * Writes the flight records of a rank in place of its main thread, which may compute, or be blocked in a library. The
  * launcher asks for them on the rank's standard input.
  */
-import { type FlightEntry, writeFlightFiles } from "../backends/flight/flight-files.ts";
-import type { FlightMessage, GpuWords } from "../backends/flight/flight-message.ts";
-import { bytesAt } from "../backends/cuda/bindings/native-library.ts";
-import { readProgress } from "../backends/cuda/run/stuck/progress.ts";
+import { type FlightEntry, writeFlightFiles } from "../../backends/flight/flight-files.ts";
+import type { FlightMessage, GpuWords } from "../../backends/flight/flight-message.ts";
+import { bytesAt } from "../../backends/cuda/bindings/native-library.ts";
+import { readProgress } from "../../backends/cuda/run/stuck/progress.ts";
 import { flightRequests } from "./flight-request.ts";
-import { type FlightStanding, reportedStanding } from "../trace/flight/flight-record.ts";
+import { type FlightStanding, reportedStanding } from "../../trace/flight/flight-record.ts";
 
 /** Milliseconds that the main thread gets to write them itself, with its own reason. */
 const patience = 300;
