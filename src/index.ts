@@ -57,6 +57,7 @@ export { simulate, type SimulateOptions, type Simulation } from "./simulate/simu
 export type {
   FixedCosts,
   MachineProfile,
+  AttentionRates,
   GemmGrid,
   BetweenHosts,
   ReductionTimings,

@@ -8,15 +8,17 @@ import { select } from "d3-selection";
 import { zoom, zoomIdentity, zoomTransform } from "d3-zoom";
 import { at } from "../../support/invariant.ts";
 import type { SliceRef, TimelineData } from "../data/timeline-data.ts";
-import { type Arrow, createArrows } from "../view/arrows.ts";
-import { createCoverage } from "../view/coverage.ts";
-import { describeSlice, durationText } from "../view/describe.ts";
+import type { Arrow } from "../view/arrows.ts";
+import { describeSlice } from "../view/describe.ts";
 import { sliceAt } from "../view/find.ts";
+import { idleText } from "../view/idle-text.ts";
 import { rowAt, rowsOf } from "../view/rows.ts";
 import { type Selected, type Selection, selectionOf } from "../view/selection.ts";
+import { tickText } from "../view/tick-text.ts";
 import type { PixelScale } from "../view/visible-bars.ts";
 import { addStyle, make } from "./dom.ts";
-import { drawScene } from "./draw.ts";
+import { drawScene } from "./draw/draw-scene.ts";
+import { prepare } from "./draw/prepare.ts";
 import { createGutter } from "./gutter.ts";
 import { createHeldKeys } from "./keys.ts";
 import { createPixelRow } from "./pixel-row.ts";
@@ -81,7 +83,7 @@ export function mountTimeline(element: HTMLElement, given: TimelineData, options
     .attr("transform", `translate(0, ${axisHeight - 1})`);
 
   let collapsed = new Set<number>();
-  let shown = prepared(given);
+  let shown = prepare(given);
   let rows = rowsOf(given, collapsed);
   let look = lookOf();
   let selection: Selection | null = null;
@@ -181,7 +183,7 @@ export function mountTimeline(element: HTMLElement, given: TimelineData, options
   };
 
   function setData(data: TimelineData): void {
-    shown = prepared(data);
+    shown = prepare(data);
     collapsed = data.ranks.length > 16 ? new Set(data.ranks.slice(4).map(({ rank }) => rank)) : new Set();
     [selection, hovered, picked, arrows] = [null, null, null, []];
     look = lookOf();
@@ -259,18 +261,10 @@ export function mountTimeline(element: HTMLElement, given: TimelineData, options
     const until = view.from + view.width / view.scale;
     const ticks = axisTop(scaleLinear([view.from, until], [0, width]))
       .ticks(Math.max(2, width / 110))
-      .tickFormat((time) => tickText(Number(time), until - view.from));
+      .tickFormat((time) => tickText(shown, Number(time), (until - view.from) / Math.max(2, width / 110)));
     axisGroup.call(ticks);
     root.dataset["from"] = String(view.from);
     root.dataset["until"] = String(until);
-  }
-
-  function tickText(time: number, range: number): string {
-    if (shown.data.unit === "steps") return Number.isInteger(time) ? String(time) : "";
-    // As many digits as tell neighbouring ticks apart.
-    const [factor, unit] = shown.end < 1 ? [1000, "us"] : [1, "ms"];
-    const digits = Math.max(0, Math.ceil(1 - Math.log10((factor * range) / Math.max(2, width / 110))));
-    return `${(factor * time).toFixed(Math.min(digits, 6))} ${unit}`;
   }
 
   function refAt(x: number, y: number): SliceRef | null {
@@ -299,16 +293,8 @@ export function mountTimeline(element: HTMLElement, given: TimelineData, options
   /** What is exposed at a point of a rank's head. */
   function idleAt(x: number, y: number): string | null {
     const row = rowAt(rows, y + scroll.scrollTop);
-    if (row?.kind !== "rank") return null;
     const { from, scale } = pixels();
-    const time = from + x / scale;
-    for (const { idle, name } of shown.data.runs) {
-      const span = idle.find(({ rank, start, end }) => rank === row.rank && start <= time && time <= end);
-      if (span === undefined) continue;
-      const run = shown.data.runs.length > 1 ? `, ${name}` : "";
-      return `exposed${run}: ${span.label}, ${durationText(shown.data.unit, span.end - span.start)}`;
-    }
-    return null;
+    return row?.kind === "rank" ? idleText(shown.data, row.rank, from + x / scale) : null;
   }
 
   function pick(ref: SliceRef | null): void {
@@ -393,17 +379,4 @@ export function mountTimeline(element: HTMLElement, given: TimelineData, options
 function isForTimeline({ target, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
   if (ctrlKey || metaKey || altKey) return false;
   return !(target instanceof HTMLElement && target.matches("input, textarea, select, [contenteditable]"));
-}
-
-/** What drawing needs of the data, made once. */
-function prepared(data: TimelineData) {
-  return {
-    data,
-    end: data.runs.reduce((latest, { end }) => Math.max(latest, end), 0) * 1.01 || 1,
-    coverages: data.runs.map(({ slices }) => createCoverage(slices, data.works)),
-    arrowsOf: data.runs.map(({ slices }) => createArrows(slices)),
-    peak: data.runs.reduce((most, { memory }) => memory.reduce((top, { peak }) => Math.max(top, peak), most), 0),
-    critical: data.runs.map(({ critical }) => critical.toSorted()),
-    causes: [...new Set(data.runs.flatMap(({ idle }) => idle.map(({ cause }) => cause)))],
-  };
 }
