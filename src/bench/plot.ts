@@ -76,6 +76,8 @@ interface Frame {
   readonly unit: Unit;
 }
 
+/** Text with an edge of the page's colour. */
+const onLine = 'fill="#1a202c" stroke="white" stroke-width="4" paint-order="stroke"';
 const dashes = 'stroke="black" stroke-dasharray="4 3"';
 
 function panel(rows: readonly BenchRow[], { left, top: y, unit }: Frame): string {
@@ -97,18 +99,18 @@ function panel(rows: readonly BenchRow[], { left, top: y, unit }: Frame): string
       return `${line(x(tick), y + panelHead, x(tick), end, 'stroke="#e2e8f0"')}${label}`;
     }),
     text(edge, end + 30, `${unit.name} of each device, share of compute-only`, 'text-anchor="end" fill="#4a5568"'),
-    ...rows.map((row, i) => bar(row, place, { left, top: y + panelHead + i * rowHeight, unit })),
+    ...rows.map((row, i) => bar(row, place, { left, top: y + panelHead + i * rowHeight })),
     ...(limit === null ? [] : [line(place(limit), y + panelHead, place(limit), end, dashes)]),
+    ...rows.map((row, i) => figureOf(row, place, y + panelHead + i * rowHeight, unit)),
   ].join("\n");
 }
 
-function bar(row: BenchRow, place: (rate: number) => number, { left, top, unit }: Frame): string {
+function bar(row: BenchRow, place: (rate: number) => number, { left, top }: Omit<Frame, "unit">): string {
   const { figures } = row;
   const rate = rateOf(figures);
   if (figures === null || rate === null) return "";
   const label = barLabel(row);
   const middle = top + rowHeight / 2;
-  const share = figures.computeShare === null ? "" : `, ${(100 * figures.computeShare).toFixed(1)} %`;
   const tip = escaped(`${label}: ${figures.median.toPrecision(4)} ms`);
   const box = `x="${round(left)}" y="${round(middle - barHeight / 2)}" width="${round(place(rate) - left)}" height="${barHeight}"`;
   const [slow, fast] = [place(rateAt(row, 0.75)), place(rateAt(row, 0.25))];
@@ -116,8 +118,17 @@ function bar(row: BenchRow, place: (rate: number) => number, { left, top, unit }
     text(left - 8, middle + 4, label, 'text-anchor="end"'),
     `<rect ${box} fill="${inkOf(row)}"><title>${tip}</title></rect>`,
     ...(figures.times.length < 2 ? [] : [line(slow, middle, fast, middle, 'stroke="black"')]),
-    text(place(highest(row)) + 6, middle + 4, `${(unit.perTeraflop * rate).toPrecision(3)}${share}`, 'fill="#1a202c"'),
   ].join("");
+}
+
+/** Beside the bar, over the line of compute-only. */
+function figureOf(row: BenchRow, place: (rate: number) => number, top: number, unit: Unit): string {
+  const { figures } = row;
+  const rate = rateOf(figures);
+  if (figures === null || rate === null) return "";
+  const share = figures.computeShare === null ? "" : `, ${(100 * figures.computeShare).toFixed(1)} %`;
+  const words = `${(unit.perTeraflop * rate).toPrecision(3)}${share}`;
+  return text(place(highest(row)) + 6, top + rowHeight / 2 + 4, words, onLine);
 }
 
 function barLabel(row: BenchRow): string {
