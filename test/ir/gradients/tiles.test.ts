@@ -46,6 +46,18 @@ describe("the gradient of", () => {
     expect(values).toEqual(expected);
   });
 
+  it("slices with bounds that the run knows, which may leave a gap, adds them up", () => {
+    const f = new Fusion();
+    const [x, ...others] = [f.input([6], "double"), f.input([null], "double"), f.input([null], "double")];
+    const [stop = 0, start = 0] = others.flatMap(({ extents }) => extents);
+    const of = add(sum(slice(x, [0], [stop]), [0]), sum(mul(slice(x, [start], [6]), 2), [0]));
+    const [gradient] = gradients(f, { of: [of], wrt: [x] });
+    if (gradient) f.output(gradient);
+    const inputs = [6, 3, 4].map((length) => Tensor.zeros([length], "double"));
+    const { outputs } = evaluateFusion(f.data(), inputs);
+    expect(outputs.map((each) => Tensor.toArray(each))).toEqual([[1, 1, 1, 0, 2, 2]]);
+  });
+
   it("a split of which one part has no gradient adds up the others", () => {
     const { kinds, values } = gradientOf((x) => {
       const [a, , c] = split(x, [2, 2, 2]);
