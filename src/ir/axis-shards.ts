@@ -149,6 +149,11 @@ export function isWholeAxis({ isWhole }: Pick<AxisShard, "isWhole">): boolean {
   return isWhole;
 }
 
+/** The DID type along which every device holds one index of the axis; null if there is none. */
+export function typeOfWhole(tensor: Tensor, { id }: Pick<IterDomain, "id">): DIDType | null {
+  return axisShards(tensor).find((shard) => shard.axis.id === id && isWholeAxis(shard))?.type ?? null;
+}
+
 /**
  * Whether two cuts give each device the same indices. The axes have equal extents and equal numbers of devices, so
  * equal `outer` factors imply equal `inner` factors. The reverse holds only for even parts: 4 indices in 5 parts, and

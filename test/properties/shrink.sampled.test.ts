@@ -87,13 +87,24 @@ async function expectSame(fusion: Fusion, setting: Setting, seed: number): Promi
 
 const streams = fc.integer({ min: 1, max: 8 });
 
-const plain: Step = { op: 0, operand: 0, other: 0, axis: 0, shard: 0, stream: 0, mesh: 0, reversed: false };
+const plain: Step = {
+  op: 0,
+  operand: 0,
+  other: 0,
+  axis: 0,
+  shard: 0,
+  split: false,
+  stream: 0,
+  mesh: 0,
+  reversed: false,
+};
 
 /** Here first fit needed a larger arena for the smaller buffers: none of them filled the gap that one had left. */
 const fragmented: Recipe = {
   devices: 8,
   shape: [0, 0, 0],
   inputShard: 3,
+  inputSplit: false,
   dtype: "float",
   steps: [
     { ...plain, op: 2 },

@@ -32,6 +32,8 @@ export interface Step {
   readonly axis: number;
   /** Which axis of extent `devices` is sharded; none beyond them. */
   readonly shard: number;
+  /** Whether that axis is split by the number of devices: one index each as well. */
+  readonly split: boolean;
   /** Which axis gets Stream; none beyond them. */
   readonly stream: number;
   /** Which of `meshes`. */
@@ -44,6 +46,7 @@ export interface Recipe {
   readonly devices: number;
   readonly shape: readonly number[];
   readonly inputShard: number;
+  readonly inputSplit: boolean;
   readonly dtype: "float" | "int";
   readonly steps: readonly Step[];
 }
@@ -55,6 +58,7 @@ export const recipes: fc.Arbitrary<Recipe> = fc.record({
   // 0 stands for the number of devices.
   shape: fc.array(fc.constantFrom(0, 0, 1, 2, 3), { minLength: 2, maxLength: 4 }),
   inputShard: fc.nat({ max: 3 }),
+  inputSplit: fc.boolean(),
   dtype: fc.constantFrom("float", "int"),
   steps: fc.array(
     fc.record({
@@ -63,6 +67,7 @@ export const recipes: fc.Arbitrary<Recipe> = fc.record({
       other: small,
       axis: small,
       shard: small,
+      split: fc.boolean(),
       stream: small,
       mesh: small,
       reversed: fc.boolean(),
@@ -86,7 +91,7 @@ export function buildFusion(recipe: Recipe): Fusion {
   const place = (
     tensor: TensorView,
     shape: readonly number[],
-    { shard, stream, mesh, reversed }: Pick<Step, "shard" | "stream" | "mesh" | "reversed">,
+    { shard, split, stream, mesh, reversed }: Pick<Step, "shard" | "split" | "stream" | "mesh" | "reversed">,
   ): TensorView => {
     shapes.set(tensor, shape);
     const placed = meshes[mesh % meshes.length] ?? DeviceMesh.range(devices);
@@ -99,16 +104,19 @@ export function buildFusion(recipe: Recipe): Fusion {
       );
     const shardable = loopAxes(tensor, shape).filter(({ extent }) => extent === placed.size("DIDx"));
     const sharded = shardable[shard];
-    if (sharded !== undefined) tensor.axis(sharded.axis).parallelize("DIDx");
     const free = loopAxes(tensor, shape).filter(({ axis }) => axis !== sharded?.axis);
     const streamed = free[stream];
     if (streamed !== undefined) tensor.axis(streamed.axis).parallelize("Stream");
+    if (sharded === undefined) return tensor;
+    // A memory order names axes that are not split.
+    if (split && !reversed) tensor.outerSplit(sharded.axis, placed.size("DIDx"));
+    tensor.axis(sharded.axis).parallelize("DIDx");
     return tensor;
   };
-  const input = (shape: readonly number[], shard: number): TensorView =>
-    place(f.input(shape, dtype), shape, { ...plain, shard });
+  const input = (shape: readonly number[], shard: number, split = false): TensorView =>
+    place(f.input(shape, dtype), shape, { ...plain, shard, split });
   const shape = recipe.shape.map((extent) => (extent === 0 ? devices : extent));
-  const made = [input(shape, recipe.inputShard)];
+  const made = [input(shape, recipe.inputShard, recipe.inputSplit)];
   for (const step of recipe.steps) {
     const x = made[made.length - 1 - (step.operand % Math.min(2, made.length))] ?? made[0];
     if (x === undefined) break;
@@ -121,7 +129,7 @@ export function buildFusion(recipe: Recipe): Fusion {
   return f;
 }
 
-const plain = { shard: Infinity, stream: Infinity, mesh: 0, reversed: false };
+const plain = { shard: Infinity, split: false, stream: Infinity, mesh: 0, reversed: false };
 
 /** Positions in the loop domain of the axes that are not reduced, with their extents. */
 function loopAxes(tensor: TensorView, shape: readonly number[]): { axis: number; extent: number }[] {

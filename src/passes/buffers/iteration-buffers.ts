@@ -10,7 +10,8 @@
  * its post and its Wait: the Wait of a send precedes all writes of iteration i + numberOfStreams, and a peer puts into
  * the slot only after that iteration has signalled that it is ready.
  */
-import { isDID, type IterDomain, type TensorId } from "../../ir/domain.ts";
+import { typeOfWhole } from "../../ir/axis-shards.ts";
+import type { TensorId } from "../../ir/domain.ts";
 import { binary, named, type Scalar } from "../../ir/scalar/scalar.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";
 import type { ExprId, ForLoop, HostProgram, Statement } from "../../host/nodes.ts";
@@ -189,8 +190,9 @@ function collectViews(program: HostProgram, steps: readonly Step[], candidates: 
       slicesOf.set(input, [...(slicesOf.get(input) ?? []), statement]);
       byTensor.set(output, { of: input, whole: true, position, guards });
     } else if (outer !== undefined) {
-      const selected: IterDomain = at(at(program.tensors, input).domain.logical, axis);
-      const whole = outer.whole && statement.kind === "HirAliasSelect" && isDID(selected.parallelType);
+      const from = at(program.tensors, input);
+      const isOnlyIndex = typeOfWhole(from, at(from.domain.logical, axis)) !== null;
+      const whole = outer.whole && statement.kind === "HirAliasSelect" && isOnlyIndex;
       byTensor.set(output, { of: outer.of, whole, position, guards: [...outer.guards, ...guards] });
     }
   }

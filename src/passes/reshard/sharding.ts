@@ -17,9 +17,9 @@ import { type AxisPair, axisMap, partialAxes } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 
-/** The axis that `type` shards as a whole; null if it shards none, or only a part of one. Reduced axes do not count. */
+/** The axis of which each device along `type` holds one index, or null. Reduced axes do not count. */
 export function shardedAxis(tensor: Tensor, type: DIDType): IterDomain | null {
-  return tensor.domain.logical.find((axis) => axis.parallelType === type && axis.iterType !== "reduction") ?? null;
+  return axisShards(tensor).find((shard) => shard.type === type && isWholeAxis(shard))?.axis ?? null;
 }
 
 /** The Stream axis of the loop domain, or null. */

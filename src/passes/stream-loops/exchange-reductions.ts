@@ -10,11 +10,10 @@
  *
  * With the option `p2p: "broadcast"` each chunk is a rooted Reduce instead, and the pass does nothing.
  */
-import { type IterDomain, plainDomain } from "../../ir/domain.ts";
 import { isOp } from "../../host/traverse.ts";
 import type { Statement } from "../../host/nodes.ts";
 import { at } from "../../support/invariant.ts";
-import { addTensor, copyAxes, reparallelize, type TensorEdit } from "../edit/tensor-edit.ts";
+import { addTensor, copyAxes, modelOf, reparallelize, splitLike, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { loopedAxis } from "./looped-axis.ts";
 import { pointToPointForm } from "./point-to-point-form.ts";
@@ -31,9 +30,13 @@ export const exchangeReductions: Pass<"segmented", "segmented"> = {
       const looped = loopedAxis(statement, edit.tensors, options);
       if (looped === null || pointToPointForm(statement, looped, edit.tensors)?.kind !== "reduce") return [statement];
       const output = at(edit.tensors, statement.output);
-      const axes = copyAxes(edit, output.domain.logical, ({ parallelType }) => parallelType);
-      const exchanged = axes.map((axis): IterDomain => ({ ...axis, iterType: "iteration" }));
-      const shares = addTensor(edit, output, plainDomain(exchanged), output.mesh, "global", "parts");
+      const { logical } = output.domain;
+      const axes = copyAxes(edit, logical, ({ parallelType }) => parallelType);
+      const exchanged = splitLike(
+        edit,
+        axes.map((axis, i) => ({ axis: { ...axis, iterType: "iteration" }, model: modelOf(output, at(logical, i)) })),
+      );
+      const shares = addTensor(edit, output, exchanged, output.mesh, "global", "parts");
       edit.tensors[output.id] = reparallelize(output, ({ id, parallelType }) =>
         id === looped.part.id ? "Serial" : parallelType,
       );

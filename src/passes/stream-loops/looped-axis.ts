@@ -1,8 +1,8 @@
 /** Finds the Stream axis of a statement's loop, and rejects Stream where no loop can run. */
 import { fail, type Place } from "../../diagnostics/diagnostic.ts";
-import { logicalAxisOf } from "../../ir/axis-shards.ts";
+import { logicalAxisOf, typeOfWhole } from "../../ir/axis-shards.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
-import { isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
+import type { IterDomain, Tensor } from "../../ir/domain.ts";
 import { type Op, type OpKind, outputsOf } from "../../ir/ops/op.ts";
 import { opRows } from "../../ir/ops/rows.ts";
 import type { HostProgram, Statement } from "../../host/nodes.ts";
@@ -129,7 +129,7 @@ export function rejectReducedStream(op: Op, tensor: Tensor, axis: IterDomain, is
 function reducesSharded(op: Op, axis: IterDomain, tensors: readonly Tensor[]): boolean {
   if (op.kind !== "Reduction" || op.axes.length !== 1) return false;
   const producer = axisMap(op, tensors).find(({ consumer }) => consumer.id === axis.id)?.producer;
-  return producer !== undefined && isDID(producer.parallelType);
+  return producer !== undefined && typeOfWhole(at(tensors, at(op.inputs, 0)), producer) !== null;
 }
 
 /**

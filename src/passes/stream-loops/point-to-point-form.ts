@@ -10,9 +10,10 @@
  * nvFuser's StreamParallelType (did_to_stream, stream_to_did).
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
+import { axisShards, typeOfWhole } from "../../ir/axis-shards.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
-import { type DIDType, isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
+import type { DIDType, IterDomain, Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { axisText, opPlace } from "../op-text.ts";
@@ -32,11 +33,12 @@ export function pointToPointForm(op: Op, looped: StreamPart, tensors: readonly T
   if (looped.chunks !== null) return chunkGather(op, looped, looped.chunks, tensors);
   const stream = looped.axis;
   const pairs = axisMap(op, tensors);
-  const pair = pairs.find(({ consumer, producer }) => consumer.id === stream.id && isDID(producer.parallelType));
-  if (pair === undefined || !isDID(pair.producer.parallelType)) return null;
+  const pair = pairs.find(({ consumer }) => consumer.id === stream.id);
+  if (pair === undefined) return null;
   const sharded = pair.producer;
-  const type = pair.producer.parallelType;
   const operand = at(tensors, at(op.inputs, pair.operand));
+  const type = typeOfWhole(operand, sharded);
+  if (type === null) return null;
   const output = at(tensors, op.output);
   const change = `${axisText(operand, sharded)} becomes ${axisText(output, stream)}`;
   const refuse = (found: string, expected: string, help: string): never =>
@@ -75,7 +77,7 @@ export function pointToPointForm(op: Op, looped: StreamPart, tensors: readonly T
     return { ...form, kind: "gather", pieces: 1, chunk: stream, parts: stream.extent, keepsAxis: false };
   }
   const from = pairs.find(({ consumer }) => consumer.id === to.id)?.producer;
-  if (from === undefined || isDID(from.parallelType)) {
+  if (from === undefined || axisShards(operand).some(({ axis }) => axis.id === from.id)) {
     return refuse(
       from === undefined ? `${axisText(output, to)} without an axis in T${operand.id}` : axisText(operand, from),
       `an axis of T${operand.id} that is not sharded and becomes ${axisText(output, to)}`,

@@ -18,6 +18,7 @@ import { binary, constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import type { Statement } from "../../../host/nodes.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { foldCeilDiv } from "../../../ir/scalar/fold.ts";
+import { shardedAxis } from "../../reshard/sharding.ts";
 import type { TensorEdit } from "../../edit/tensor-edit.ts";
 import { shareAt } from "./chunk.ts";
 import type { LoopContext } from "./loop-context.ts";
@@ -141,12 +142,14 @@ function opposite(own: Scalar, { isRotated, iteration, index, stop }: LoopContex
 }
 
 function positionOf(slice: TensorId, { edit }: LoopContext, type: PeerForm["type"]): number {
-  return at(edit.tensors, slice).domain.logical.findIndex(({ parallelType }) => parallelType === type);
+  const tensor = at(edit.tensors, slice);
+  const sharded = shardedAxis(tensor, type);
+  return tensor.domain.logical.findIndex(({ id }) => id === sharded?.id);
 }
 
 /** The slice without its sharded axis, along which one device has one index. */
 function withoutSharded(slice: TensorId, { edit }: LoopContext, { type }: PeerForm): Slice {
-  const axis = at(edit.tensors, slice).domain.logical.find(({ parallelType }) => parallelType === type);
-  invariant(axis !== undefined, "the slice of an exchange is sharded", { slice });
+  const axis = shardedAxis(at(edit.tensors, slice), type);
+  invariant(axis !== null, "the slice of an exchange is sharded", { slice });
   return selectAt(edit, slice, axis, constant(0));
 }
