@@ -13,6 +13,7 @@ import type { Backend } from "./backends/backend.ts";
 import { createFlightRecorder } from "./backends/flight/flight-recorder.ts";
 import { createMpiBackend, processesOf, ranksHeld } from "./backends/mpi/mpi-backend.ts";
 import { startMpiInTime } from "./backends/mpi/start-mpi-in-time.ts";
+import { requireOptions } from "./compile/options/resolve.ts";
 import { slurmTasksHere } from "./support/slurm-tasks.ts";
 
 export interface JoinMpiOptions {
@@ -39,11 +40,13 @@ export interface MpiProcess {
 }
 
 /**
- * Enters MPI, once per process. Throws `backend-unavailable` where no library loads, or it allows no threads, and
- * `launcher-environment` where the library would not reach the launcher. MPI cannot be interrupted while it waits for a
- * process that does not come: after the time-out each process ends with status 3, and the first one says why.
+ * Enters MPI, once per process. MPI cannot be interrupted while it waits for a process that does not come: after the
+ * time-out each process ends with status 3, and the first one says why. Throws `bad-option` for a time-out out of range,
+ * `backend-unavailable` where no library loads, or it allows no threads, and `launcher-environment` where the library
+ * would not reach the launcher.
  */
 export function joinMpi({ processesHere = launchedHere(), timeout = 60 }: JoinMpiOptions = {}): MpiProcess {
+  requireOptions(["timeout"], { timeout });
   const { messages, library } = startMpiInTime(environment, timeout * 1000, "joinMpi({ timeout })");
   const { rank, size } = messages;
   return {

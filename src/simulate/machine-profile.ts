@@ -106,7 +106,7 @@ export interface MarginGrid {
 
 /**
  * Rates of attention with a causal mask, and of its backward pass, in 1e12 floating-point operations per second, by the
- * length of a sequence. Scores that the mask leaves out do not count. Lengths ascend.
+ * length of a sequence. The mask leaves out half of the scores. Lengths ascend.
  */
 export interface AttentionRates {
   readonly dtype: DType;

@@ -3,6 +3,7 @@ import path from "node:path";
 import process from "node:process";
 import { describe, expect, it } from "vitest";
 import { launcherOf, requireConnection, tasksOutsideMpi } from "../../src/backends/mpi/launcher-of.ts";
+import { joinMpi } from "braid/mpi";
 import { endOf, launchers } from "./under-mpi.ts";
 
 const main = path.resolve(import.meta.dirname, "../../dist/cli/main.js");
@@ -17,6 +18,10 @@ const byNode = [
 ];
 
 const underNode = ["-np", "2", process.execPath, ...byNode, ...run];
+
+it.each([Infinity, NaN, 0, -1, 1e9])("joinMpi refuses a time-out of %s before it enters MPI", (timeout) => {
+  expect(() => joinMpi({ timeout })).toThrow(/bad-option|option-value/);
+});
 
 describe("the launcher", () => {
   it.each([

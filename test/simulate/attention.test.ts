@@ -50,6 +50,21 @@ describe("attention takes", () => {
   });
 });
 
+it("without measurements, each dtype has its share of the GEMMs of that dtype", () => {
+  const { attention: _, ...without } = profile;
+  const [grid] = profile.products;
+  const products = grid === undefined ? [] : [grid, { ...grid, dtype: "bfloat16" as const, teraflops: [0.8192] }];
+  const [float, bfloat16, half] = (["float", "bfloat16", "half"] as const).map((dtype) => {
+    const fusion = attention(1, shapeOf(8192), dtype, "forward");
+    return simulate(compile(fusion, { devices: 1 }).program, { ...without, products }, { graph: true });
+  });
+  const of = (run = float): number => (run?.milliseconds ?? NaN) * 1000 - profile.costs.run;
+  expect(of(float) / of(bfloat16)).toBeCloseTo(100, 0);
+  expect(of(half)).toBe(of(bfloat16));
+  expect(half?.assumptions).toContain("attention in half is timed as in bfloat16");
+  expect(float?.assumptions.filter((text) => text.includes("timed as in"))).toEqual([]);
+});
+
 it("calibration finds the rates of the machine that it runs on", async () => {
   const sizes = calibrationSizes.cpu;
   const took = async (fusion: Fusion): Promise<number> => microseconds(fusion, profile);

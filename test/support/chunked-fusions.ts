@@ -8,6 +8,7 @@ import {
   type LowerOptions,
   matmul,
   relu,
+  reshape,
   set,
   sum,
   type TensorView,
@@ -82,7 +83,7 @@ const inputsAlone: Body = (f, devices) => {
   return [[], [spread(x, 4, devices, "Serial"), shared(up, 0, devices), shared(down, 1, devices)]];
 };
 
-/** Rows that are gathered in chunks of one linear, and that others read whole: in chunks of columns, and as one matmul. */
+/** Rows gathered in chunks of one linear, which others read whole: in chunks of columns, and as one matmul. */
 const readAgain: Body = (f, devices) => {
   const x = f.input([12, 4], "float");
   const [w, v, u] = [f.input([6, 4], "float"), f.input([8, 4], "float"), f.input([4, 5], "float")];
@@ -90,6 +91,17 @@ const readAgain: Body = (f, devices) => {
   return [
     [y, chunked(linear(x, v), 1, devices), matmul(x, u)],
     [shared(x, 0, devices), w, v, u],
+  ];
+};
+
+/** The same of rows that are a view of an input. */
+const viewReadAgain: Body = (f, devices) => {
+  const x = f.input([1, 12, 4], "float");
+  const rows = reshape(x, [12, 4]);
+  const [w, u] = [f.input([6, 4], "float"), f.input([5, 4], "float")];
+  return [
+    [chunked(linear(rows, w), 0, devices), linear(rows, u)],
+    [shared(x, 2, devices), w, u],
   ];
 };
 
@@ -225,6 +237,7 @@ export const chunkedFusions: readonly ChunkedFusion[] = [
   ...(["get", "put"] as const).map((protocol) =>
     chunkedFusion(`gathered once, read again, cuda ${protocol}`, 2, readAgain, { backend: "cuda", protocol }),
   ),
+  chunkedFusion("a view, gathered once, read again", 2, viewReadAgain, { p2p: "broadcast" }),
   chunkedFusion("allreduce by chunks", 2, (f, devices) => {
     const [x, w] = [f.input([8, 4], "float"), f.input([6, 4], "float")];
     return [[chunked(linear(x, w), 0, 2)], [shared(x, 1, devices), shared(w, 1, devices)]];

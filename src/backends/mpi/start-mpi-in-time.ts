@@ -5,7 +5,7 @@ import { type Diagnostic, renderDiagnostic } from "../../diagnostics/diagnostic.
 import type { Environment } from "../../support/environment.ts";
 import { endLater } from "../end-later.ts";
 
-/** By how much the first process may start later than another, in milliseconds. */
+/** Milliseconds that the other processes leave the first one, which may start later, to say what happened. */
 export const laterStart = 3000;
 
 /** The status with which a run that failed ends. */

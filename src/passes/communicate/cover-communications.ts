@@ -14,8 +14,8 @@
  * becomes
  *   T4 = add(T2, T2); Communication 1 (input=T4, output=T5); T3 = matmul(T0, T1); Wait Communication 1
  *
- * Of communications that follow each other, the one whose Wait comes first goes first. An op that alone covers another
- * communication stays there. At most two communications of a team are under way.
+ * Communications with at most Allocates between them are first put in the order of their Waits. An op that alone covers
+ * another communication stays there. At most two communications of a team are under way.
  */
 import type { TensorId } from "../../ir/domain.ts";
 import type { Communication, ExprId, HostProgram, Statement } from "../../host/nodes.ts";
@@ -126,8 +126,8 @@ function coversOf(blocks: readonly Block[]): Map<ExprId, number> {
 }
 
 /**
- * Puts each communication after those that follow it without an op between them and whose Waits come first. A team's
- * communications run one after the other, and the op beside the first may leave the second no room.
+ * The communications of a team that follow each other, with at most Allocates between them, in the order of their Waits.
+ * They run one after the other, and an op that covers the first may leave the second no room.
  */
 function soonestFirst(blocks: readonly Block[]): readonly Block[] {
   const waits = new Map<ExprId, number>();
@@ -140,7 +140,7 @@ function soonestFirst(blocks: readonly Block[]): readonly Block[] {
     for (let j = place - 1; block.kind === "post" && j >= Math.max(0, ordered.length - reach); j--) {
       const next = at(ordered, j);
       const isSooner = next.kind === "post" && waitOf(next) < waitOf(block);
-      if ((next.kind !== "light" && !isSooner) || conflict(block.uses, next.uses)) break;
+      if ((!isSooner && at(next.statements, 0).kind !== "Allocate") || conflict(block.uses, next.uses)) break;
       if (isSooner && teamOf(next) === teamOf(block)) place = j;
     }
     ordered.splice(place, 0, block);

@@ -5,8 +5,8 @@
  * becomes
  *   T2[_] = Set(T0[DIDx]); T5[_] = Set(T0[DIDx]); T4[_] = reshape(T5)
  *
- * T2 and T5 are equal, so merge-sets gathers once; T2 may come in chunks. The backward pass of a linear has such pairs: its operand's gradient
- * reads the tokens, and its weight's gradient reads them as one axis of rows.
+ * T2 and T5 are equal, so merge-sets gathers once. T2 may come in chunks, T4 may not. The backward pass of a linear has
+ * such pairs: its operand's gradient reads the tokens, and its weight's gradient reads them as one axis of rows.
  */
 import { type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
@@ -27,11 +27,18 @@ interface Gather {
 
 export function gathersBeforeViews(fusion: FusionData): FusionData {
   const gathers = gathersOf(fusion);
+  const comesInChunks = ({ set }: Gather): boolean => streamAxis(at(fusion.tensors, set.output)) !== null;
+  const inChunks = [...gathers.values()].filter((gather) => gather.view !== null && comesInChunks(gather));
+  // What merge-sets reads from the chunks of the same view stays a gather of the view.
+  const views = new Set(inChunks.flatMap(({ set }) => set.inputs));
+  const movable = [...gathers.values()].filter(({ set }) => !views.has(at(set.inputs, 0)));
   const counts = new Map<TensorId, number>();
-  for (const { source } of gathers.values()) counts.set(source, (counts.get(source) ?? 0) + 1);
-  const isMoved = ({ set, source, view }: Gather): boolean =>
-    view !== null && (counts.get(source) ?? 0) > 1 && streamAxis(at(fusion.tensors, set.output)) === null;
-  const moved = new Map([...gathers].filter(([, gather]) => isMoved(gather)));
+  for (const { source } of movable) counts.set(source, (counts.get(source) ?? 0) + 1);
+  const moved = new Map<Op, Gather>(
+    movable
+      .filter(({ source, view }) => view !== null && (counts.get(source) ?? 0) > 1)
+      .map((gather) => [gather.set, gather]),
+  );
   if (moved.size === 0) return fusion;
   const edit = editFusion(fusion);
   for (const op of fusion.ops) {
@@ -47,8 +54,8 @@ export function gathersBeforeViews(fusion: FusionData): FusionData {
     edit.ops.push({ ...view, inputs: [whole.id], output: op.output });
   }
   const read = new Set([...edit.ops.flatMap(({ inputs }) => inputs), ...fusion.outputs]);
-  const views = new Set<Op>([...moved.values()].flatMap(({ view }) => view ?? []));
-  const ops = edit.ops.filter((op) => !views.has(op) || read.has(op.output));
+  const passed = new Set<Op>([...moved.values()].flatMap(({ view }) => view ?? []));
+  const ops = edit.ops.filter((op) => !passed.has(op) || read.has(op.output));
   return { ...fusion, ...edit, ops };
 }
 

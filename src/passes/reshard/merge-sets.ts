@@ -2,7 +2,7 @@
  * Saves communication between Sets.
  *
  *   T3 = Set(T0[DIDx, _]); T4 = Set(T0[DIDx, _]), placed alike         ->     T3 = Set(T0), read in place of T4
- *   T3[Stream, _] = Set(T0[DIDx, _]); T4[_, _] = Set(T0[DIDx, _])      ->     T3[Stream, _] = Set(T0), the same
+ *   T3[Stream, _] = Set(T0[DIDx, _]); T4[_, _] = Set(T0[DIDx, _])      ->     T3[Stream, _], read in place of T4
  *   T3[_, _] = Set(T0[DIDx, _]); T4[_, DIDx] = Set(T3), T3 unused else ->     T4[_, DIDx] = Set(T0)
  *   T4 = Set(reshape(T0)), where T0 is gathered too                    ->     T4 = reshape(T3)
  *
@@ -87,8 +87,8 @@ function withoutEqual(fusion: FusionData): FusionData {
 }
 
 /**
- * A text that is equal for Sets that give each device the same, in the same chunks and the same memory; then, of a Set in
- * chunks, the text without them.
+ * A text that is equal for Sets that give each device the same, in the same chunks and the same memory; of a Set in
+ * chunks also the text without them.
  */
 function placesOf({ inputs, output }: SetOp, tensors: readonly Tensor[]): readonly [string, ...string[]] {
   const { domain, mesh, memory } = at(tensors, output);

@@ -32,10 +32,12 @@ it.each(["fused MLP", "fused MLP, annotated on inputs"])("%s is one loop", (name
   expect(kinds).toEqual(["Allgather", "ReduceScatter"]);
 });
 
-it("rows that one linear gathers in chunks and others read whole are gathered once", () => {
-  const { build } = chunkedFusions.find(({ name }) => name === "gathered once, read again, broadcast") ?? {};
-  const { body } = lower(build?.() ?? new Fusion(), { p2p: "broadcast" });
-  const kinds = body.map((each) => walk([each]).filter(({ kind }) => kind === "Communication").length);
-  // In the second loop of the first linear.
-  expect(kinds.filter((count) => count > 0)).toEqual([1]);
-});
+it.each(["gathered once, read again, broadcast", "a view, gathered once, read again"])(
+  "%s: in the loop of chunks",
+  (which) => {
+    const { build } = chunkedFusions.find(({ name }) => name === which) ?? {};
+    const { body } = lower(build?.() ?? new Fusion(), { p2p: "broadcast" });
+    const kinds = body.map((each) => walk([each]).filter(({ kind }) => kind === "Communication").length);
+    expect(kinds.filter((count) => count > 0)).toEqual([1]);
+  },
+);

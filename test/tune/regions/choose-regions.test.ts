@@ -58,6 +58,26 @@ describe("regions", () => {
     expect(found).toEqual(counts);
   });
 
+  it.each([false, true])("read what a loop has gathered, which is an op of the program: %s", (isOp) => {
+    const f = new Fusion();
+    const mesh = DeviceMesh.range(2);
+    const [x, w, u] = [f.input([8, 4], "float"), f.input([6, 4], "float"), f.input([8, 4], "float")];
+    const gathered = isOp ? set(x) : x;
+    const [y, z] = [linear(gathered, w), linear(x, u)];
+    for (const tensor of [x, w, u, gathered, y, z]) tensor.setDeviceMesh(mesh);
+    for (const tensor of [x, u]) tensor.outerSplit(0, 2).parallelize("DIDx");
+    for (const tensor of isOp ? [gathered, y] : [y]) tensor.outerSplit(0, 4).parallelize("Stream");
+    z.outerSplit(1, 2).parallelize("DIDx");
+    f.output(y);
+    f.output(z);
+    const whole = set(z);
+    whole.setDeviceMesh(mesh);
+    f.output(whole);
+    const regions = findRegions(f, {})?.regions ?? [];
+    expect(regions.map(({ ops }) => ops.map(({ kind }) => kind).join(" "))).toEqual(["Set Linear", "Linear Set"]);
+    expect(regions[1]?.inputs).toContain(regions[0]?.ops[0]?.output);
+  });
+
   it("are not split where that would send a tensor twice", () => {
     const f = new Fusion();
     const mesh = DeviceMesh.range(2);
@@ -116,7 +136,7 @@ describe("choose", () => {
     const problem = { primitive: "block", model, cut: "tp-sp", pass: "forward+backward", dtype: "bfloat16" } as const;
     const { fusion } = wholeBlock({ ...problem, devices: 2 }, { chunks: 4, all: true });
 
-    it(`${wins === "serial" ? "stay serial, because less is predicted than is known to be a gain" : "take their loops"}`, () => {
+    it(wins === "serial" ? "stay serial: less is predicted than is known to be a gain" : "take their loops", () => {
       const { chosen, considered, reason } = choose(fusion, { devices: 2, verify: "off" }, profileOf("2xH100"));
       expect(chosen.name, reason).toBe(wins);
       expect(considered.map(({ candidate }) => candidate.name).toSorted()).toEqual([
