@@ -106,7 +106,7 @@ export const benchRows = {
   sizes: {
     ...problem,
     kind: listOf(size, "MxNxK"),
-    help: "extra sizes, in addition to all combinations of -m, -n and -k; may be repeated",
+    help: "sizes, instead of the default ones, and in addition to all combinations of -m, -n and -k that are given; may be repeated",
   },
   model: {
     ...problem,

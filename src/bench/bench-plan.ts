@@ -69,7 +69,21 @@ function matmuls(primitive: Primitive, settings: BenchSettings, devices: number)
   const listed = settings.m === undefined && settings.n === undefined && settings.k === undefined;
   const sizes = settings.sizes !== undefined && listed ? settings.sizes : [...(settings.sizes ?? []), ...product];
   const of: readonly DType[] = settings.dtype ?? dtypes;
-  return sizes.flatMap((each) => of.map((dtype) => ({ primitive, ...each, dtype, devices })));
+  return sizes.flatMap((each) => of.map((dtype) => requireRows({ primitive, ...each, dtype, devices })));
+}
+
+/** Throws `bad-extent` for rows that the devices cannot share equally. */
+function requireRows(problem: Problem): Problem {
+  const { primitive, m, devices } = problem;
+  if (primitive === "tp-allreduce" || m % devices === 0) return problem;
+  return fail({
+    code: "bad-extent",
+    message: `the rows of ${primitive} cannot be shared equally`,
+    place: { kind: "option", text: "-m" },
+    found: `m ${m} on ${devices} devices`,
+    expected: `a multiple of ${devices}`,
+    help: `use -m ${Math.max(1, Math.round(m / devices)) * devices}, or another number of --devices`,
+  });
 }
 
 function blocks(settings: BenchSettings, devices: number): readonly BenchProblem[] {

@@ -40,6 +40,13 @@ function needed([first = ""]: readonly string[]): readonly string[] {
   return Object.hasOwn(commands, first) ? [first] : Object.keys(commands);
 }
 
+/** `help COMMAND` as `COMMAND --help`; a command that does not exist is then an error. */
+function asHelp(args: readonly string[]): readonly string[] {
+  const [first, name] = args;
+  if (first !== "help") return args;
+  return name === undefined || Object.hasOwn(commands, name) ? [...args.slice(1, 2), "--help"] : [name];
+}
+
 /** Runs one command line, `args` without node and script. Never rejects. */
 export async function runCli(args: readonly string[], terminal: Terminal): Promise<ExitStatus> {
   // Commander's actions return no value, so the action stores its status here.
@@ -55,9 +62,16 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     if (command !== undefined) braid.addCommand(command);
   }
   for (const command of [braid, ...braid.commands]) {
-    command.configureOutput({ writeOut: terminal.out, writeErr: () => {} }).exitOverride((error) => {
-      throw error.exitCode === 0 ? error : usageError(error, command);
-    });
+    command
+      .configureOutput({ writeOut: terminal.out, writeErr: () => {} })
+      .configureHelp({
+        minWidthToWrap: 24,
+        // A value that may be left out is given with =, so that a file can follow the flag.
+        optionTerm: ({ flags }) => flags.replace(/ \[(.+)\]$/, "[=$1]"),
+      })
+      .exitOverride((error) => {
+        throw error.exitCode === 0 ? error : usageError(error, command);
+      });
   }
   let isParsed = false;
   braid.hook("preAction", () => {
@@ -68,7 +82,7 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
       terminal.err(braid.helpInformation());
       return exitStatus.badInput;
     }
-    await braid.parseAsync(withValues(args, braid.commands), { from: "user" });
+    await braid.parseAsync(withValues(asHelp(args), braid.commands), { from: "user" });
     return status;
   } catch (error) {
     if (!isParsed && error instanceof DiagnosticError) {

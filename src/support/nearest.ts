@@ -1,10 +1,11 @@
 /** Finds the known name that a misspelled name most likely means. */
 
 /**
- * The known name with the fewest edits, up to a third of the name's length (at least 1), or undefined. Case is ignored.
+ * The known name with the fewest edits, up to a third of the name's length (at least 1) and fewer than its letters, or
+ * undefined. Case is ignored.
  */
 export function nearest(name: string, known: readonly string[]): string | undefined {
-  const limit = Math.max(1, Math.floor(name.length / 3));
+  const limit = Math.min(Math.max(1, Math.floor(name.length / 3)), name.length - 1);
   let best: string | undefined;
   let bestDistance = limit + 1;
   for (const candidate of known) {

@@ -201,7 +201,7 @@ describe("braid bench", () => {
     { args: ["tp-rowwise", "--impl", "compute-only;streams=2"], expected: ["compute-only has no option streams"] },
     { args: ["tp-rowwise", "--impl", "torch-nccl"], expected: ["torch-nccl runs on GPUs only", "--on cuda"] },
     { args: ["tp-rowwise", "--plot", "x.png"], expected: ["--plot", ".svg or .html"] },
-    { args: ["tp-columnwise", "-m", "65"], expected: ["bad-extent", "16.25"] },
+    { args: ["tp-columnwise", "-m", "65"], expected: ["bad-extent", "m 65 on 4 devices", "use -m 64"] },
     { args: ["tp-rowwise", "--impl", "braid;form=linear;backend=cuda"], expected: ["bad-option", "linear coalesces"] },
     { args: ["tp-rowwise", "--impl", "braid;chunks=2"], expected: ["bad-option", "form=collective"] },
     { args: ["tp-columnwise", "--impl", "braid;outputs=2"], expected: ["bad-option", "tp-rowwise or tp-allreduce"] },

@@ -39,6 +39,7 @@ describe("nearest", () => {
   it("finds nothing far away", () => {
     expect(nearest("--verbose", known)).toBeUndefined();
     expect(nearest("x", [])).toBeUndefined();
+    expect(nearest("Q", ["S", "M"])).toBeUndefined();
     expect(suggestion("--verbose", known, "see --help")).toBe("see --help");
     expect(suggestion("--ran", known, "see --help")).toBe("did you mean --rank?");
   });

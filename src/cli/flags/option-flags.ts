@@ -88,10 +88,18 @@ function parserOf(flag: string, kind: KindInfo): (text: string) => unknown {
 export function readValue<T>(flag: string, kind: ReadKind<T>, text: string): T {
   const present = kind.renamed === undefined ? text : presentText(kind.renamed, text);
   const written = kind.read(present) === undefined ? kind.example : present;
-  return kind.read(text) ?? badValue(flag, badPart(kind, text), kind.expected, `write it like ${flag} ${written}`);
+  return (
+    kind.read(text) ??
+    badValue(
+      flag,
+      badPart(kind, text),
+      kind.expected,
+      `write it like ${flag}${kind.alone === undefined ? " " : "="}${written}`,
+    )
+  );
 }
 
-type ReadKind<T> = Pick<OptionKind<T>, "read" | "expected" | "example" | "renamed" | "separator">;
+type ReadKind<T> = Pick<OptionKind<T>, "read" | "expected" | "example" | "renamed" | "separator" | "alone">;
 
 /** The first bad value of a list. */
 function badPart({ read, separator }: ReadKind<unknown>, text: string): string {

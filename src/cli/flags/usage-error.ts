@@ -59,6 +59,15 @@ function diagnosticOf(error: CommanderError, command: Command): Diagnostic {
       const text = "there are arguments that the command does not take";
       return { code: "option-value", message: text, place, found: extra, expected: usage(command), help };
     }
+    case "commander.missingMandatoryOptionValue":
+      return {
+        code: "option-value",
+        message: `option ${found ?? message} is missing`,
+        place,
+        found: "nothing",
+        expected: `${commandPath(command)} ${found ?? message}`,
+        help,
+      };
     case "commander.missingArgument":
       return { code: "option-value", message, place, found: "nothing", expected: usage(command), help };
     case "commander.optionMissingArgument": {

@@ -65,6 +65,6 @@ export function requireSeveralDevices(devices: number): void {
     place: { kind: "option", text: "--devices" },
     found: String(devices),
     expected: "a whole number of at least 2",
-    help: "pass --devices 2 or more, as many as programs will use",
+    help: "pass --devices 2 or more",
   });
 }
