@@ -62,7 +62,7 @@ export const causes: { readonly [C in Cause]: CauseWords } = {
   },
   sms: {
     label: "no free SMs",
-    sentence: "A communication kernel waits for SMs that a GEMM occupies.",
+    sentence: "A communication kernel waits for SMs, or cores, that a GEMM occupies.",
     remedy: "an SM margin, or copies by copy engines",
   },
   latePeer: {
@@ -82,12 +82,12 @@ export const causes: { readonly [C in Cause]: CauseWords } = {
   },
   host: {
     label: "host",
-    sentence: "The GPU waits for the host, which issues a run's commands or launches its graph.",
+    sentence: "The device waits for the host, which issues a run's commands or launches its graph.",
     remedy: "CUDA graphs, or fewer and larger chunks",
   },
   latency: {
     label: "latency",
-    sentence: "Launches, events and signals take some microseconds each.",
+    sentence: "Launches, events and signals take time themselves.",
     remedy: "fewer and larger chunks",
   },
 };

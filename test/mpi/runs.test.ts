@@ -62,13 +62,14 @@ describe.each(launchers)("processes of $abi", ({ obstacle, file, flags }) => {
   );
 });
 
-describe.each(launchers)("joinMpi with $abi", ({ obstacle, file, flags }) => {
+describe.each(launchers)("joinMpi with $abi", ({ abi, obstacle, file, flags }) => {
   it.skipIf(obstacle !== "")(
     `ends where a process does not come${obstacle}`,
     async () => {
       const script = await nodeScript("test/mpi/absent-rank.ts");
       const { status, err } = await endOf(file, [...flags, "-np", "2", process.execPath, script], { timeout: 30_000 });
-      expect(status).toBe(3);
+      // MPICH's launcher may give the status of the other process, which it kills.
+      expect(abi === "MPICH" ? [3, 9] : [3]).toContain(status);
       expect(err).toContain("error[rendezvous-failed]: MPI did not start");
       expect(err).toContain("MPI_Init_thread waited 1 s for the other processes");
     },
