@@ -32,15 +32,18 @@ interface LoopGather {
 
 /** `placed` with those gathers; the same object if there are none. `decomposed`: what lowering makes of it. */
 export function withLoopGathers(placed: FusionData, decomposed: FusionData): FusionData {
-  const gathers = decomposed.ops.flatMap((op) => loopGather(op, placed, decomposed) ?? []);
+  const found = { placed, decomposed, makers: makersOf(placed), readers: readersOf(decomposed) };
+  const gathers = decomposed.ops.flatMap((op) => loopGather(op, found) ?? []);
   if (gathers.length === 0) return placed;
+  const positions = new Map(placed.ops.map((op, position) => [op, position]));
+  const positionOf = ({ op }: Reader): number => positions.get(op) ?? 0;
   const edit = editFusion(placed);
   /** By reader: the operands that change. */
   const changes = new Map<Op, Map<TensorId, TensorId>>();
   const before = new Map<Op, Op[]>();
   for (const { source, gathered, readers } of gathers) {
     const like = at(decomposed.tensors, gathered);
-    const [first] = readers.toSorted((a, b) => placed.ops.indexOf(a.op) - placed.ops.indexOf(b.op));
+    const [first] = readers.toSorted((a, b) => positionOf(a) - positionOf(b));
     const isOwn = isMade(placed, gathered);
     const whole = isOwn ? gathered : addLike(edit, like);
     if (!isOwn && first !== undefined) {
@@ -69,6 +72,30 @@ export function withLoopGathers(placed: FusionData, decomposed: FusionData): Fus
   return { ...placed, ...edit, ops: edit.ops.filter((op) => !views.has(op) || read.has(op.output)) };
 }
 
+/** Both Fusions, the ops of the placed one by their outputs, and those of the decomposed one by what they read. */
+interface Found {
+  readonly placed: FusionData;
+  readonly decomposed: FusionData;
+  readonly makers: ReadonlyMap<TensorId, Op>;
+  readonly readers: ReadonlyMap<TensorId, readonly Op[]>;
+}
+
+function makersOf({ ops }: FusionData): Found["makers"] {
+  return new Map(ops.map((op) => [op.output, op]));
+}
+
+function readersOf({ ops }: FusionData): Found["readers"] {
+  const readers = new Map<TensorId, Op[]>();
+  for (const op of ops) {
+    for (const id of new Set(op.inputs)) {
+      const list = readers.get(id);
+      if (list) list.push(op);
+      else readers.set(id, [op]);
+    }
+  }
+  return readers;
+}
+
 /** Whether the tensor is one of the placed Fusion, and none that lowering has added. */
 function isMade({ tensors }: FusionData, id: TensorId): boolean {
   return id < tensors.length;
@@ -90,24 +117,21 @@ function addLike(edit: FusionEdit, like: Tensor): TensorId {
  * Null for other ops, for gathers that only their loop reads, for those with readers in other forms, and where all
  * readers read the Fusion's own Set already.
  */
-function loopGather(set: Op, placed: FusionData, decomposed: FusionData): LoopGather | null {
-  const { tensors, ops } = decomposed;
+function loopGather(set: Op, { placed, decomposed, makers, readers: readersOfAll }: Found): LoopGather | null {
+  const { tensors } = decomposed;
   const { output: gathered } = set;
   if (set.kind !== "Set" || !isResharding(set, tensors)) return null;
   if (streamAxis(at(tensors, gathered)) === null) return null;
   // With insertReshardingAfter, a Set makes the result of the placed op.
-  if (isMade(placed, gathered) && !placed.ops.some(({ kind, output }) => kind === "Set" && output === gathered)) {
-    return null;
-  }
+  if (isMade(placed, gathered) && makers.get(gathered)?.kind !== "Set") return null;
   const source = at(set.inputs, 0);
-  const readers = ops.flatMap((op): readonly (Reader | null)[] => {
-    if (!op.inputs.includes(gathered)) return [];
+  const readers = (readersOfAll.get(gathered) ?? []).flatMap((op): readonly (Reader | null)[] => {
     if (isMade(placed, op.output)) {
-      const reads = placed.ops.find(({ output }) => output === op.output)?.inputs.includes(gathered);
-      return reads === true ? [] : [readerIn(placed, op, source)];
+      const own = makers.get(op.output);
+      return own?.inputs.includes(gathered) === true ? [] : [readerIn(makers, op, source)];
     }
     if (op.kind !== "Reshape") return [null];
-    return ops.filter(({ inputs }) => inputs.includes(op.output)).map((reader) => readerIn(placed, reader, source));
+    return (readersOfAll.get(op.output) ?? []).map((reader) => readerIn(makers, reader, source));
   });
   const found = readers.flatMap((reader) => reader ?? []);
   const inLoop = found.filter(({ op }) => streamAxis(at(placed.tensors, op.output)) !== null);
@@ -116,12 +140,12 @@ function loopGather(set: Op, placed: FusionData, decomposed: FusionData): LoopGa
 }
 
 /** The op of `placed` that makes what `lowered` makes; null if it does not read `source`, or not in this way. */
-function readerIn({ ops }: FusionData, lowered: Op, source: TensorId): Reader | null {
-  const op = ops.find(({ output }) => output === lowered.output);
+function readerIn(makers: Found["makers"], lowered: Op, source: TensorId): Reader | null {
+  const op = makers.get(lowered.output);
   if (op === undefined) return null;
   if (op.inputs.includes(source)) return { op, view: null };
-  const view = ops.find(
-    ({ kind, inputs, output }) => kind === "Reshape" && inputs.includes(source) && op.inputs.includes(output),
-  );
+  const view = op.inputs
+    .map((id) => makers.get(id))
+    .find((maker) => maker?.kind === "Reshape" && maker.inputs.includes(source));
   return view === undefined ? null : { op, view };
 }
