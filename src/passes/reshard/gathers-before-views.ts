@@ -27,11 +27,13 @@ interface Gather {
 
 export function gathersBeforeViews(fusion: FusionData): FusionData {
   const gathers = gathersOf(fusion);
-  const comesInChunks = ({ set }: Gather): boolean => streamAxis(at(fusion.tensors, set.output)) !== null;
-  const inChunks = [...gathers.values()].filter((gather) => gather.view !== null && comesInChunks(gather));
-  // What merge-sets reads from the chunks of the same view stays a gather of the view.
-  const views = new Set(inChunks.flatMap(({ set }) => set.inputs));
-  const movable = [...gathers.values()].filter(({ set }) => !views.has(at(set.inputs, 0)));
+  // A view that is gathered in chunks stays gathered: merge-sets reads its chunks for the others.
+  const inChunks = new Set(
+    [...gathers.values()].flatMap(({ set, view }) =>
+      view !== null && streamAxis(at(fusion.tensors, set.output)) !== null ? [view.output] : [],
+    ),
+  );
+  const movable = [...gathers.values()].filter(({ view }) => view === null || !inChunks.has(view.output));
   const counts = new Map<TensorId, number>();
   for (const { source } of movable) counts.set(source, (counts.get(source) ?? 0) + 1);
   const moved = new Map<Op, Gather>(
