@@ -106,7 +106,7 @@ export const benchRows = {
   sizes: {
     ...problem,
     kind: listOf(size, "MxNxK"),
-    help: "sizes, instead of the default ones, and in addition to all combinations of -m, -n and -k that are given; may be repeated",
+    help: "sizes, in addition to all combinations of -m, -n and -k if one of these is given; may be repeated",
   },
   model: {
     ...problem,

@@ -88,15 +88,9 @@ function parserOf(flag: string, kind: KindInfo): (text: string) => unknown {
 export function readValue<T>(flag: string, kind: ReadKind<T>, text: string): T {
   const present = kind.renamed === undefined ? text : presentText(kind.renamed, text);
   const written = kind.read(present) === undefined ? kind.example : present;
-  return (
-    kind.read(text) ??
-    badValue(
-      flag,
-      badPart(kind, text),
-      kind.expected,
-      `write it like ${flag}${kind.alone === undefined ? " " : "="}${written}`,
-    )
-  );
+  const between = kind.alone === undefined ? " " : "=";
+  const help = `write it like ${flag}${between}${written}`;
+  return kind.read(text) ?? badValue(flag, badPart(kind, text), kind.expected, help);
 }
 
 type ReadKind<T> = Pick<OptionKind<T>, "read" | "expected" | "example" | "renamed" | "separator" | "alone">;

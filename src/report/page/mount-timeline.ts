@@ -259,9 +259,10 @@ export function mountTimeline(element: HTMLElement, given: TimelineData, options
       arrows,
     });
     const until = view.from + view.width / view.scale;
+    const count = Math.max(2, width / 110);
     const ticks = axisTop(scaleLinear([view.from, until], [0, width]))
-      .ticks(Math.max(2, width / 110))
-      .tickFormat((time) => tickText(shown, Number(time), (until - view.from) / Math.max(2, width / 110)));
+      .ticks(count)
+      .tickFormat((time) => tickText(shown, Number(time), (until - view.from) / count));
     axisGroup.call(ticks);
     root.dataset["from"] = String(view.from);
     root.dataset["until"] = String(until);
