@@ -37,7 +37,7 @@ class Problem:
     """Operands of one primitive on this rank, drawn from a seed, and one callable per contender."""
 
     def __init__(self, primitive, m, n, k, dtype, seed, rank, world, group_name):
-        if m % world != 0:
+        if primitive != "tp-allreduce" and m % world != 0:
             raise ValueError(f"m = {m} does not divide by {world} GPUs")
         self.rank, self.world, self.group_name = rank, world, group_name
         device = torch.device("cuda", torch.cuda.current_device())
@@ -64,12 +64,18 @@ class Problem:
             if primitive == "tp-rowwise":
                 self.impls |= {"nccl": self.product_scatter, "async-tp": self.fused_scatter}
             elif primitive == "tp-allreduce":
-                self.impls |= {"nccl": self.product_allreduce}
+                self.impls |= {
+                    "nccl": self.product_allreduce,
+                    "one-shot": self.product_one_shot,
+                    "two-shot": self.product_two_shot,
+                }
+                self.impls |= {f"{name}-graph": self.replayed(self.impls[name]) for name in ("nccl", "one-shot", "two-shot")}
             else:
                 raise ValueError(f"no primitive {primitive}")
         self.primitive = primitive
         self.sizes = (m, n, k)
         self.layer = None
+        self.peers_partial = None
         if (
             primitive != "tp-allreduce"
             and kind in (torch.bfloat16, torch.float16)
@@ -148,6 +154,43 @@ class Problem:
         torch.mm(self.whole, self.weight, out=self.partial)
         dist.all_reduce(self.partial)
         return self.partial
+
+    def product_for_peers(self):
+        """The partial result in memory that the other ranks read."""
+        if self.peers_partial is None:
+            import torch.distributed._symmetric_memory as symm_mem
+
+            self.peers_partial = symm_mem.empty(self.partial.shape, dtype=self.partial.dtype, device=self.partial.device)
+            symm_mem.rendezvous(self.peers_partial, self.group_name)
+        return torch.mm(self.whole, self.weight, out=self.peers_partial)
+
+    def product_one_shot(self):
+        return torch.ops.symm_mem.one_shot_all_reduce(self.product_for_peers(), "sum", self.group_name)
+
+    def product_two_shot(self):
+        return torch.ops.symm_mem.two_shot_all_reduce_(self.product_for_peers(), "sum", self.group_name)
+
+    def replayed(self, call):
+        """The call as a CUDA graph, captured when it is first asked for."""
+        captured = []
+
+        def replay():
+            if not captured:
+                stream = torch.cuda.Stream()
+                stream.wait_stream(torch.cuda.current_stream())
+                with torch.cuda.stream(stream):
+                    call()
+                torch.cuda.current_stream().wait_stream(stream)
+                torch.cuda.synchronize()
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):
+                    result = call()
+                captured.append((graph, result))
+            graph, result = captured[0]
+            graph.replay()
+            return result
+
+        return replay
 
     def expected(self, rows):
         """Rows of the result in float32; summed over ranks where the primitive reduces."""

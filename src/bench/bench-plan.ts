@@ -134,9 +134,10 @@ function usualImplementations(primitive: BenchPrimitive, on: Target): readonly I
     parseImplementations(text, "--impl"),
   );
   if (on === "cpu") return own;
-  const asyncTp: readonly PeerName[] = primitive === "tp-allreduce" ? [] : ["torch-async-tp"];
+  const inPeersMemory: readonly PeerName[] =
+    primitive === "tp-allreduce" ? ["torch-one-shot", "torch-two-shot"] : ["torch-async-tp"];
   const compiled: readonly PeerName[] = primitive === "block" ? ["torch-nccl-compile", "torch-async-tp-compile"] : [];
-  const peers: readonly PeerName[] = ["torch-nccl", ...asyncTp, ...compiled, "torch-compute-only"];
+  const peers: readonly PeerName[] = ["torch-nccl", ...inPeersMemory, ...compiled, "torch-compute-only"];
   return [...own, ...peers.map((name): Implementation => ({ kind: "peer", name, said: "", asked: false }))];
 }
 

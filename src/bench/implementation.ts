@@ -28,6 +28,11 @@ export const peerImplementations = {
   "torch-nccl-compile": "nccl-compile",
   "torch-async-tp": "async-tp",
   "torch-async-tp-compile": "async-tp-compile",
+  "torch-one-shot": "one-shot",
+  "torch-two-shot": "two-shot",
+  "torch-nccl-graph": "nccl-graph",
+  "torch-one-shot-graph": "one-shot-graph",
+  "torch-two-shot-graph": "two-shot-graph",
   "transformer-engine": "transformer-engine",
 } as const;
 
@@ -39,6 +44,11 @@ export const torchPaths = [
   "torch-nccl-compile",
   "torch-async-tp",
   "torch-async-tp-compile",
+  "torch-one-shot",
+  "torch-two-shot",
+  "torch-nccl-graph",
+  "torch-one-shot-graph",
+  "torch-two-shot-graph",
 ] as const satisfies readonly PeerName[];
 
 export type Implementation =

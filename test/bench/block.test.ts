@@ -170,7 +170,9 @@ it("has a configuration for all models, cuts and passes beside every path of PyT
   const plan = planBench(null, { ...config, on: "cuda", seed: 0, timeout: 60, profile: null }, 2);
   expect(plan.problems).toHaveLength(4 * 2 * 2);
   const names = plan.implementations.map(({ name }) => name);
-  expect(names).toEqual(expect.arrayContaining(["compute-only", "serial", ...torchPaths]));
+  const ofMatmuls = /-shot|-graph$/;
+  const paths = torchPaths.filter((name) => !ofMatmuls.test(name));
+  expect(names).toEqual(expect.arrayContaining(["compute-only", "serial", ...paths]));
 });
 
 describe("the check of a block", () => {
