@@ -51,23 +51,35 @@ describe("barriers", () => {
     expect(source(sum("float", 1 << 20, 2), noBarriers).text).not.toMatch(/raise|await|atomicAdd|syncthreads/);
   });
 
-  it("need no gate in a kernel of one block, and no count of blocks", () => {
+  it("need no gate in a kernel of one block", () => {
     const { text } = source(sum("float", 1000, 2), round);
     expect(text).toContain("braid_await(beforeAwait2, progress, (unsigned)beforeSays2);");
-    expect(text).not.toMatch(/gate\)|gate \+|isLast/);
+    expect(text).not.toMatch(/\(gate|\*gate =|isLast/);
   });
 
-  it("count blocks after the work alone if nothing is awaited before it", () => {
+  it("raise after the work alone if nothing is awaited before it", () => {
     const behind = { ...round, before: { signals: 0, waits: 0 } };
     const { text } = source(sum("float", 1 << 20, 2), behind);
-    expect(text).toContain("atomicAdd(gate + 1, 1u)");
-    expect(text).not.toContain("gate[0]");
+    expect(text).toContain("atomicAdd(gate, 1u)");
+    expect(text).not.toContain("before");
   });
 
-  it("close the gate after the work if nothing follows it", () => {
-    const { text } = source(sum("float", 1 << 20, 2), { ...round, after: { signals: 0, waits: 0 } });
-    expect(text).toContain("gate[0] = 0;");
-    expect(text).not.toContain("after");
+  it("need no count of blocks if nothing is awaited before the work and nothing follows it", () => {
+    const raised = { before: { signals: 2, waits: 0 }, after: { signals: 0, waits: 0 } };
+    const { text } = source(sum("float", 1 << 20, 2), raised);
+    expect(text).toContain("if (threadIdx.x == 32) braid_raise(beforeRaise1);");
+    expect(text).not.toMatch(/atomicAdd|isLast/);
+  });
+
+  it("reset the words after the work if nothing follows it, and otherwise before the signals", () => {
+    const reset = "*(volatile unsigned *)beforeAwait2 = 0;";
+    expect(source(sum("float", 1 << 20, 2), { ...round, after: { signals: 0, waits: 0 } }).text).toContain(reset);
+    const { text } = source(sum("float", 1 << 20, 2), round);
+    const places = [reset, "__syncthreads();\n    if (threadIdx.x == 0) braid_raise(afterRaise0);"].map((line) =>
+      text.lastIndexOf(line),
+    );
+    expect(places).toEqual(places.toSorted((a, b) => a - b));
+    expect(places).not.toContain(-1);
   });
 
   it("share the threads of a block where there are more than it has warps", () => {

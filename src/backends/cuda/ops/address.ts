@@ -5,9 +5,9 @@
 
 /**
  * in, out: a tensor of the caller, by its position among the list's bound tensors. temporary: the rank's own arena.
- * symmetric: a rank's arena that peers map. word: a slot that `rank` waits on, four bytes. gate: two words that
- * synchronize the blocks of a kernel, eight bytes. progress: the word of host memory in which a stream reports.
- * scratch, workspace: memory of a stream, for kernels and for libraries.
+ * symmetric: a rank's arena that peers map. word: a slot that `rank` waits on, four bytes. gate: a word that
+ * counts blocks of a kernel, in eight bytes. progress: the word of host memory in which a stream reports. scratch,
+ * workspace: memory of a stream, for kernels and for libraries.
  */
 export type Address =
   | { readonly space: "in" | "out"; readonly tensor: number; readonly offset: number }

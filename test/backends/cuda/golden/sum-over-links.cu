@@ -18,7 +18,7 @@ static __device__ __forceinline__ unsigned braid_look(const unsigned *word) {
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(x) : "l"(word) : "memory");
   return x;
 }
-static __device__ __forceinline__ void braid_await(unsigned *word, unsigned *progress, unsigned says) {
+static __device__ __forceinline__ void braid_see(const unsigned *word, unsigned *progress, unsigned says) {
   long long start = clock64();
   bool said = false;
   while (braid_look(word) != 1) {
@@ -27,23 +27,26 @@ static __device__ __forceinline__ void braid_await(unsigned *word, unsigned *pro
     said = true;
     start = clock64();
   }
-  *(volatile unsigned *)word = 0;
   if (said) *(volatile unsigned *)progress = says + 0x80000000u;
+}
+static __device__ __forceinline__ void braid_await(unsigned *word, unsigned *progress, unsigned says) {
+  braid_see(word, progress, says);
+  *(volatile unsigned *)word = 0;
 }
 extern "C" __global__ void __launch_bounds__(512) braid_kernel(const unsigned short *input0, const unsigned short *input1, const unsigned short *input2, const unsigned short *input3, unsigned short *output0, unsigned *gate, unsigned *progress, unsigned *beforeRaise0, unsigned *beforeRaise1, unsigned *beforeRaise2, unsigned *beforeAwait0, unsigned long long beforeSays0, unsigned *beforeAwait1, unsigned long long beforeSays1, unsigned *beforeAwait2, unsigned long long beforeSays2, unsigned *afterRaise0, unsigned *afterRaise1, unsigned *afterRaise2, unsigned *afterAwait0, unsigned long long afterSays0, unsigned *afterAwait1, unsigned long long afterSays1, unsigned *afterAwait2, unsigned long long afterSays2) {
   if (blockIdx.x == 0) {
     if (threadIdx.x == 0) braid_raise(beforeRaise0);
     if (threadIdx.x == 32) braid_raise(beforeRaise1);
     if (threadIdx.x == 64) braid_raise(beforeRaise2);
-    if (threadIdx.x == 96) braid_await(beforeAwait0, progress, (unsigned)beforeSays0);
-    if (threadIdx.x == 128) braid_await(beforeAwait1, progress, (unsigned)beforeSays1);
-    if (threadIdx.x == 160) braid_await(beforeAwait2, progress, (unsigned)beforeSays2);
-    __syncthreads();
-    if (threadIdx.x == 0) braid_raise(gate);
+    if (threadIdx.x == 96) braid_see(beforeAwait0, progress, (unsigned)beforeSays0);
+    if (threadIdx.x == 128) braid_see(beforeAwait1, progress, (unsigned)beforeSays1);
+    if (threadIdx.x == 160) braid_see(beforeAwait2, progress, (unsigned)beforeSays2);
   } else {
-    if (threadIdx.x == 0) while (braid_look(gate) != 1) {}
-    __syncthreads();
+    if (threadIdx.x == 96) while (braid_look(beforeAwait0) != 1) {}
+    if (threadIdx.x == 128) while (braid_look(beforeAwait1) != 1) {}
+    if (threadIdx.x == 160) while (braid_look(beforeAwait2) != 1) {}
   }
+  __syncthreads();
   for (unsigned first = blockIdx.x * 512u + threadIdx.x; first < 524288u; first += 16384u) {
     alignas(16) unsigned short n0r0[4][8];
     alignas(16) unsigned short n0r1[4][8];
@@ -89,15 +92,18 @@ extern "C" __global__ void __launch_bounds__(512) braid_kernel(const unsigned sh
   __syncthreads();
   if (threadIdx.x == 0) {
     __threadfence_system();
-    isLast = atomicAdd(gate + 1, 1u) == 7u;
-    __threadfence_system();
+    isLast = atomicAdd(gate, 1u) == 7u;
+    __threadfence();
   }
   __syncthreads();
   if (isLast) {
     if (threadIdx.x == 0) {
-      gate[0] = 0;
-      gate[1] = 0;
+      *gate = 0;
+      *(volatile unsigned *)beforeAwait0 = 0;
+      *(volatile unsigned *)beforeAwait1 = 0;
+      *(volatile unsigned *)beforeAwait2 = 0;
     }
+    __syncthreads();
     if (threadIdx.x == 0) braid_raise(afterRaise0);
     if (threadIdx.x == 32) braid_raise(afterRaise1);
     if (threadIdx.x == 64) braid_raise(afterRaise2);

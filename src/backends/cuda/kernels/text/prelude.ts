@@ -80,7 +80,7 @@ static __device__ __forceinline__ long long braid_to_i64(double x) { return x !=
 }`,
   // A waiting kernel repeats its report every millisecond, because the reports of finished waits overwrite the word of
   // the same stream.
-  braid_await: `static __device__ __forceinline__ void braid_await(unsigned *word, unsigned *progress, unsigned says) {
+  braid_see: `static __device__ __forceinline__ void braid_see(const unsigned *word, unsigned *progress, unsigned says) {
   long long start = clock64();
   bool said = false;
   while (braid_look(word) != 1) {
@@ -89,8 +89,11 @@ static __device__ __forceinline__ long long braid_to_i64(double x) { return x !=
     said = true;
     start = clock64();
   }
-  *(volatile unsigned *)word = 0;
   if (said) *(volatile unsigned *)progress = says + 0x80000000u;
+}`,
+  braid_await: `static __device__ __forceinline__ void braid_await(unsigned *word, unsigned *progress, unsigned says) {
+  braid_see(word, progress, says);
+  *(volatile unsigned *)word = 0;
 }`,
 };
 
@@ -113,6 +116,7 @@ const order: readonly string[] = [
   "braid_round_bfloat16",
   "braid_raise",
   "braid_look",
+  "braid_see",
   "braid_await",
 ];
 
