@@ -7,6 +7,7 @@ import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { AnyCompilation } from "../compile/compile.ts";
 import { type ChooseOptions, type CompiledCandidate, considerSchedules } from "../tune/choose/consider.ts";
 import { decide, type LeftOut } from "../tune/choose/decide.ts";
+import type { CommunicatorBackend } from "../host/collectives.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import type { BraidOptions } from "./braid/braid-options.ts";
@@ -73,18 +74,14 @@ interface NamedShape {
 /** Chunk counts of loops over collectives. Each is the fastest for some size. */
 const chunkCounts = [2, 4, 8] as const;
 
-/** The serial form is a separate candidate. */
-const byLibrary = { backend: "nccl", overlap: true } as const;
-const inPeersMemory = { backend: "cuda", overlap: true } as const;
-
 /**
- * The backends of loops over collectives. A reduction is one kernel in peers' memory. A gather would copy there, which
- * loops over devices do better.
+ * The backends of whole collectives and of loops over them. A reduction is one kernel in peers' memory. A gather would
+ * copy there, which loops over devices do better.
  */
-const backendsOf: { readonly [P in Primitive]: readonly Partial<LoweringOptions>[] } = {
-  "tp-columnwise": [byLibrary],
-  "tp-rowwise": [byLibrary, inPeersMemory],
-  "tp-allreduce": [byLibrary, inPeersMemory],
+const backendsOf: { readonly [P in Primitive]: readonly CommunicatorBackend[] } = {
+  "tp-columnwise": ["nccl"],
+  "tp-rowwise": ["nccl", "cuda"],
+  "tp-allreduce": ["nccl", "cuda"],
 };
 
 function shapesOf(
@@ -101,11 +98,11 @@ function shapesOf(
     const pieces = { chunks: chunks ?? devices, outputs: outputs ?? 1 };
     return [{ shape: { form, ...pieces }, name: "", lowering: {} }];
   }
-  const serial: NamedShape = {
+  const wholes = backendsOf[primitive].map((backend): NamedShape => ({
     shape: shape("serial"),
     name: "",
-    lowering: { backend: "nccl", overlap: false },
-  };
+    lowering: { backend, overlap: false },
+  }));
   // Several outputs were never the fastest.
   const loop: NamedShape = {
     shape: shape("rotated", outputs === undefined ? {} : { outputs }),
@@ -120,10 +117,12 @@ function shapesOf(
   // With the user's chunks, the collectives may also be copies.
   const collectives =
     chunks === undefined
-      ? chunkCounts.flatMap((count) => backendsOf[primitive].map((lowering) => inChunks(count, lowering)))
+      ? chunkCounts.flatMap((count) =>
+          backendsOf[primitive].map((backend) => inChunks(count, { backend, overlap: true })),
+        )
       : [inChunks(chunks, {})];
   if (chunks !== undefined) return collectives;
-  return outputs === undefined ? [serial, loop, ...collectives] : [loop];
+  return outputs === undefined ? [...wholes, loop, ...collectives] : [loop];
 }
 
 /** The form's options joined with the user's; null if they differ. */

@@ -4,6 +4,7 @@ import { isAttention } from "../commands/attention.ts";
 import type { Copy, Launch } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
+import type { Region } from "../commands/region.ts";
 import { touchesPeers } from "../commands/barriers.ts";
 import type { DType } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
@@ -134,8 +135,26 @@ function peerKernelCost(
   onDevices("reductionsInPeers");
   const timings = profile.reductionsInPeers ?? profile.peerCopies;
   const time = timed(timings, peerBytesOf(program, rank, index), "reductionsInPeers", assume);
-  return { ...kernelCost([own.out, own.in], time, profile), needsSms: true, deviceUse: "beside" };
+  const slower = profile.on === "cuda" ? readingAlone(program, rank, index) : 1;
+  return { ...kernelCost([own.out, own.in], slower * time, profile), needsSms: true, deviceUse: "beside" };
 }
+
+/**
+ * The factor for kernels that only read peers' memory, because the profile's times are those of kernels that read as much
+ * as they write. Loads of few bytes are on their way at a time: a thread of 2 x H100 has 8 loads from its peer, and took
+ * 1.5 times as long in chunks of reduce-scatters; one of 4 x H200 has 12 from its peers, and took no longer.
+ */
+function readingAlone(program: Program, rank: number, index: number): number {
+  const { reads, writes } = accesses(program, rank, index);
+  const isPeers = ({ buffer }: Region): boolean => at(program.buffers, buffer).rank !== rank;
+  if (writes.some(isPeers)) return 1;
+  const loads = Math.max(1, Math.floor(loadsPerThread / reads.length)) * reads.filter(isPeers).length;
+  return Math.max(1, enoughLoads / loads);
+}
+
+/** As backends/cuda/kernels/link-kernel.ts has them. */
+const loadsPerThread = 16;
+const enoughLoads = 12;
 
 /** Bytes that a launch reads from and writes to peers' memory. */
 function peerBytesOf(program: Program, rank: number, index: number): number {

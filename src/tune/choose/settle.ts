@@ -36,8 +36,8 @@ export function settle(
   profile: MachineProfile,
 ): ScheduleChoice<AnyCompilation> {
   const run = (compilation: AnyCompilation, candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
-    const { milliseconds, assumptions } = simulate(compilation.program, profile, { graph });
-    const margin = candidate === serial ? 0 : marginOfWhole(compilation.program);
+    const { milliseconds, trace, assumptions } = simulate(compilation.program, profile, { graph });
+    const margin = candidate === serial ? 0 : marginOfWhole(compilation.program, trace);
     return { candidate, milliseconds, assumptions, margin, compilation, regions };
   };
   const joined = (candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {

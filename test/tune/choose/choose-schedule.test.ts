@@ -210,6 +210,19 @@ describe("choose of matmul + all-reduce in chunks", () => {
     expect(formWith(3.2e5)).toEqual(["collective", "cuda", true]);
     expect(formWith(1e4)).toEqual(["collective", "nccl", true]);
   });
+
+  it("takes one kernel in peers' memory after the GEMM of a primitive with few rows if the library is slower", () => {
+    const formWith = (library: number): unknown => {
+      const transfers = [{ type: "Allreduce", ranks: 4, timings: rate(library, 2.2e5) }] as const;
+      const profile = { ...machine, transfers, reductionsInPeers: rate(8, 3.2e5) };
+      const few = { ...problem, m: 1 };
+      const { shape, compilation } = chooseForm({}, few, { insertReshardingAfter: true }, profile);
+      const { backend, overlap } = compilation.options;
+      return [shape.form, backend, overlap];
+    };
+    expect(formWith(15)).toEqual(["serial", "cuda", false]);
+    expect(formWith(6)).toEqual(["serial", "nccl", false]);
+  });
 });
 
 describe("choose", () => {

@@ -129,16 +129,13 @@ describe("choose", () => {
     expect(compilation.options.regions).toHaveLength(3);
   });
 
-  describe.each([
-    { model: "llama-3-8b", wins: "loops by region" },
-    { model: "llama-3-70b", wins: "serial" },
-  ] as const)("both passes of $model in chunks", ({ model, wins }) => {
+  describe.each(["llama-3-8b", "llama-3-70b"] as const)("both passes of %s in chunks", (model) => {
     const problem = { primitive: "block", model, cut: "tp-sp", pass: "forward+backward", dtype: "bfloat16" } as const;
     const { fusion } = wholeBlock({ ...problem, devices: 2 }, { chunks: 4, all: true });
 
-    it(wins === "serial" ? "stay serial: less is predicted than is known to be a gain" : "take their loops", () => {
+    it("stay serial: less is predicted than is known to be a gain", () => {
       const { chosen, considered, reason } = choose(fusion, { devices: 2, verify: "off" }, profileOf("2xH100"));
-      expect(chosen.name, reason).toBe(wins);
+      expect(chosen.name, reason).toBe("serial");
       expect(considered.map(({ candidate }) => candidate.name).toSorted()).toEqual([
         "by region",
         "loops by region",
@@ -146,7 +143,7 @@ describe("choose", () => {
       ]);
       const [first] = considered;
       expect(first?.candidate.name).not.toBe("serial");
-      expect(first?.margin).toBe(0.02);
+      expect(first?.margin).toBe(0.05);
     });
 
     it("gather each tensor of the forward pass once", () => {

@@ -1,0 +1,60 @@
+/** What the simulator knows of kernels of GPUs beyond the times in a profile. */
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { buildPrimitive, type Primitive } from "../../src/bench/primitives.ts";
+import { compile } from "../../src/compile/compile.ts";
+import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
+import { parseProfile } from "../../src/simulate/parse-profile.ts";
+import { simulate } from "../../src/simulate/simulate.ts";
+
+const gpus = parseProfile(readFileSync("profiles/4xH200.json", "utf8"), "4xH200");
+const graph = { graph: true };
+
+describe("a GEMM", () => {
+  const time = (profile: MachineProfile, m: number, n: number): number => {
+    const problem = { primitive: "tp-columnwise", devices: 1, m, n, k: 4096, dtype: "bfloat16" } as const;
+    const { program } = compile(buildPrimitive("compute-only", problem, { chunks: 1, outputs: 1 }), {
+      devices: 1,
+      verify: "off",
+    });
+    return simulate(program, profile, graph).milliseconds;
+  };
+
+  it.each([
+    [832, 15_360, 896, 15_360],
+    [1024, 1000, 1024, 1024],
+  ])("of %i x %i takes as long as one of whole tiles, %i x %i", (m, n, wholeM, wholeN) => {
+    expect(time(gpus, m, n)).toBe(time(gpus, wholeM, wholeN));
+    expect(time(gpus, m, n)).toBeLessThan(time(gpus, wholeM + 128, wholeN + 128));
+  });
+
+  it("of a CPU has no such tiles", () => {
+    const cpu: MachineProfile = { ...gpus, on: "cpu" };
+    expect(time(cpu, 832, 15_360)).toBeLessThan(time(cpu, 896, 15_360));
+  });
+});
+
+describe("a kernel in peers' memory", () => {
+  /** Milliseconds of the kernel of a whole reduction. */
+  const time = (primitive: Primitive, devices: number): number => {
+    const problem = { primitive, devices, m: 8192, n: 8192, k: 1024, dtype: "bfloat16" } as const;
+    const { program } = compile(buildPrimitive("serial", problem, { chunks: 1, outputs: 1 }), {
+      devices,
+      backend: "cuda",
+      overlap: false,
+      insertReshardingAfter: true,
+      verify: "off",
+    });
+    const { trace } = simulate(program, gpus, graph);
+    return Math.max(...trace.map(({ start, end }) => end - start));
+  };
+
+  // A reduce-scatter reads what an all-reduce reads, and writes nothing to peers: half the bytes.
+  it("takes longer for its bytes if a thread has few loads on their way: it has one peer, and only reads", () => {
+    expect(time("tp-rowwise", 2) / time("tp-allreduce", 2)).toBeGreaterThan(0.7);
+  });
+
+  it("has enough loads on their way where it has three peers", () => {
+    expect(time("tp-rowwise", 4) / time("tp-allreduce", 4)).toBeLessThan(0.6);
+  });
+});
