@@ -67,22 +67,25 @@ function matmuls(primitive: Primitive, settings: BenchSettings, devices: number)
     n.flatMap((columns) => k.map((depth): Size => ({ m: rows, n: columns, k: depth }))),
   );
   const listed = settings.m === undefined && settings.n === undefined && settings.k === undefined;
-  const sizes = settings.sizes !== undefined && listed ? settings.sizes : [...(settings.sizes ?? []), ...product];
+  const { sizes = [] } = settings;
+  const combined = sizes.length > 0 && listed ? [] : product;
   const of: readonly DType[] = settings.dtype ?? dtypes;
-  return sizes.flatMap((each) => of.map((dtype) => requireRows({ primitive, ...each, dtype, devices })));
+  const problems = (all: readonly Size[], flag: "--sizes" | "-m"): readonly Problem[] =>
+    all.flatMap((size) => of.map((dtype) => requireRows({ primitive, ...size, dtype, devices }, flag)));
+  return [...problems(sizes, "--sizes"), ...problems(combined, "-m")];
 }
 
-/** Throws `bad-extent` for rows that the devices cannot share equally. */
-function requireRows(problem: Problem): Problem {
+/** Throws `bad-extent`, with the flag that gave them, for rows that the devices cannot share equally. */
+function requireRows(problem: Problem, flag: "--sizes" | "-m"): Problem {
   const { primitive, m, devices } = problem;
   if (primitive === "tp-allreduce" || m % devices === 0) return problem;
   return fail({
     code: "bad-extent",
     message: `the rows of ${primitive} cannot be shared equally`,
-    place: { kind: "option", text: "-m" },
+    place: { kind: "option", text: flag },
     found: `m ${m} on ${devices} devices`,
     expected: `a multiple of ${devices}`,
-    help: `use -m ${Math.max(1, Math.round(m / devices)) * devices}, or another number of --devices`,
+    help: `use ${Math.max(1, Math.round(m / devices)) * devices} rows, or another number of --devices`,
   });
 }
 
