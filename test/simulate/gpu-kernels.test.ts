@@ -8,6 +8,7 @@ import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 
 const gpus = parseProfile(readFileSync("profiles/4xH200.json", "utf8"), "4xH200");
+const twoGpus = parseProfile(readFileSync("profiles/2xH100.json", "utf8"), "2xH100");
 const graph = { graph: true };
 
 describe("a GEMM", () => {
@@ -52,6 +53,22 @@ describe("a kernel in peers' memory", () => {
   // A reduce-scatter reads what an all-reduce reads, and writes nothing to peers: half the bytes.
   it("takes longer for its bytes if a thread has few loads on their way: it has one peer, and only reads", () => {
     expect(time("tp-rowwise", 2) / time("tp-allreduce", 2)).toBeGreaterThan(0.7);
+  });
+
+  it("finds SMs beside a GEMM that leaves some, unless that is much shorter than those that were measured", () => {
+    const time = (k: number, smMargin: number): number => {
+      const problem = { primitive: "tp-allreduce", devices: 2, m: 8192, n: 8192, k, dtype: "bfloat16" } as const;
+      const { program } = compile(buildPrimitive("collective", problem, { chunks: 4, outputs: 1 }), {
+        devices: 2,
+        backend: "cuda",
+        insertReshardingAfter: true,
+        schedule: { computeStreams: 1, ...(smMargin > 0 ? { smMargin } : {}) },
+        verify: "off",
+      });
+      return simulate(program, twoGpus, graph).milliseconds;
+    };
+    expect(time(8192, 0)).toBeLessThan(time(8192, 8));
+    expect(time(1024, 0)).toBeGreaterThan(time(1024, 8));
   });
 
   it("has enough loads on their way where it has three peers", () => {
