@@ -16,6 +16,7 @@ tp-rowwise and tp-allreduce contract over k per GPU and reduce [m, n]. Weights a
 """
 
 import ctypes
+import gc
 import importlib.util
 import json
 import os
@@ -64,12 +65,11 @@ class Problem:
             if primitive == "tp-rowwise":
                 self.impls |= {"nccl": self.product_scatter, "async-tp": self.fused_scatter}
             elif primitive == "tp-allreduce":
-                self.impls |= {
-                    "nccl": self.product_allreduce,
-                    "one-shot": self.product_one_shot,
-                    "two-shot": self.product_two_shot,
-                }
-                self.impls |= {f"{name}-graph": self.replayed(self.impls[name]) for name in ("nccl", "one-shot", "two-shot")}
+                calls = {"nccl": self.product_allreduce}
+                # The dtypes that symm_mem's all-reduces take.
+                if kind in (torch.bfloat16, torch.float32):
+                    calls |= {"one-shot": self.product_one_shot, "two-shot": self.product_two_shot}
+                self.impls |= calls | {f"{name}-graph": self.replayed(call) for name, call in calls.items()}
             else:
                 raise ValueError(f"no primitive {primitive}")
         self.primitive = primitive
@@ -116,6 +116,9 @@ class Problem:
         return layer
 
     def close(self):
+        # They refer to the problem, which would keep its memory.
+        self.impls = {}
+        self.peers_partial = None
         if self.layer is not None:
             import transformer_engine.pytorch as te
 
@@ -200,7 +203,12 @@ class Problem:
         return result
 
     def validate(self, impl):
-        result = self.impls[impl]()
+        with torch.no_grad():
+            # Contenders share buffers: what one leaves there must not pass for the result of another.
+            self.impls[impl]().fill_(float("nan"))
+            torch.cuda.synchronize()
+            dist.barrier()
+            result = self.impls[impl]()
         torch.cuda.synchronize()
         reduces = self.primitive != "tp-columnwise" and impl != "compute-only"
         total = self.whole.shape[0]
@@ -295,6 +303,7 @@ def main():
                 if problem is not None:
                     problem.close()
                 problem = None
+                gc.collect()
                 torch.cuda.empty_cache()
                 if request["primitive"] == "block":
                     from block_problem import BlockProblem

@@ -12,7 +12,7 @@ import { bytesOf, peerOf, regionBytes } from "../trace/command-work.ts";
 import { attentionTime } from "./attention-cost.ts";
 import { type Assume, assumedErrors, doublings } from "./assumption.ts";
 import type { CommandClass } from "./command-class.ts";
-import { nearestTo } from "./interpolate.ts";
+import { nearestTo, timeOf } from "./interpolate.ts";
 import { type MachineProfile, measuredMargin, type ReductionTimed, type Timing } from "./machine-profile.ts";
 import { commandsOf, timed } from "./timed.ts";
 import { type NetworkUse, transferCosts } from "./transfer-cost.ts";
@@ -135,26 +135,23 @@ function peerKernelCost(
   onDevices("reductionsInPeers");
   const timings = profile.reductionsInPeers ?? profile.peerCopies;
   const time = timed(timings, peerBytesOf(program, rank, index), "reductionsInPeers", assume);
-  const slower = profile.on === "cuda" ? readingAlone(program, rank, index) : 1;
-  return { ...kernelCost([own.out, own.in], slower * time, profile), needsSms: true, deviceUse: "beside" };
+  const isSlow = profile.reductionsInPeers !== undefined && profile.on === "cuda" && readsOnePeer(program, rank, index);
+  const busy = isSlow ? time + (ofOnePeer - 1) * (time - timeOf(timings, 0)) : time;
+  return { ...kernelCost([own.out, own.in], busy, profile), needsSms: true, deviceUse: "beside" };
 }
 
 /**
- * The factor for kernels that only read peers' memory, because the profile's times are those of kernels that read as much
- * as they write. Loads of few bytes are on their way at a time: a thread of 2 x H100 has 8 loads from its peer, and took
- * 1.5 times as long in chunks of reduce-scatters; one of 4 x H200 has 12 from its peers, and took no longer.
+ * How many times as long a kernel's bytes take if it only reads them from one peer, because the profile's times are those
+ * of kernels that read as much as they write. A thread then has 8 loads from peers in flight: chunks of reduce-scatters
+ * on two H100 and H200 took about this much longer. With three peers it has 12, and they took no longer.
  */
-function readingAlone(program: Program, rank: number, index: number): number {
+const ofOnePeer = 1.5;
+
+function readsOnePeer(program: Program, rank: number, index: number): boolean {
   const { reads, writes } = accesses(program, rank, index);
   const isPeers = ({ buffer }: Region): boolean => at(program.buffers, buffer).rank !== rank;
-  if (writes.some(isPeers)) return 1;
-  const loads = Math.max(1, Math.floor(loadsPerThread / reads.length)) * reads.filter(isPeers).length;
-  return Math.max(1, enoughLoads / loads);
+  return !writes.some(isPeers) && reads.length === 2;
 }
-
-/** As backends/cuda/kernels/link-kernel.ts has them. */
-const loadsPerThread = 16;
-const enoughLoads = 12;
 
 /** Bytes that a launch reads from and writes to peers' memory. */
 function peerBytesOf(program: Program, rank: number, index: number): number {

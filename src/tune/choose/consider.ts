@@ -10,6 +10,7 @@ import type { LoweringOptions } from "../../passes/options.ts";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { simulate } from "../../simulate/simulate.ts";
+import { overlapOf } from "../../trace/overlap.ts";
 import {
   candidateStreams,
   type Choice,
@@ -80,7 +81,9 @@ export function considerSchedules(
     const compilation = compiled(candidate);
     const predicted = compilation === null ? null : timeOf(compilation.program);
     if (compilation === null || predicted === null) continue;
-    considered.push({ candidate, compiled: () => compilation, ...predicted });
+    const { milliseconds, assumptions, hides } = predicted;
+    const margin = marginToSerial(compilation.program, hides);
+    considered.push({ candidate, compiled: () => compilation, milliseconds, assumptions, margin });
     // Loops have nothing to hide, and cost launches and efficiency.
     if (candidate === serial && !communicates(compilation.program)) return { candidates: considered, leftOut: [] };
   }
@@ -128,7 +131,10 @@ function slowestWorthIt(considered: readonly Considered[]): number {
 /** Small enough to decide only between equal times. */
 const earliness = 1e-5;
 
-type Predicted = Pick<Considered, "milliseconds" | "assumptions" | "margin">;
+interface Predicted extends Pick<Considered, "milliseconds" | "assumptions"> {
+  /** Whether some communication runs beside kernels. */
+  readonly hides: boolean;
+}
 
 /** The prediction of a run; null for a Program with the commands of one that was simulated before. */
 function simulateOnce(profile: MachineProfile, graph: boolean): (program: Program) => Predicted | null {
@@ -140,7 +146,8 @@ function simulateOnce(profile: MachineProfile, graph: boolean): (program: Progra
     const { milliseconds, trace, assumptions } = simulate(program, profile, { graph });
     // Of Programs with equal times, the one whose commands end earlier is less easily disturbed.
     const meanEnd = trace.reduce((sum, { end }) => sum + end, 0) / Math.max(1, trace.length);
-    return { milliseconds: milliseconds + earliness * meanEnd, assumptions, margin: marginToSerial(program, trace) };
+    const hides = overlapOf(program, trace).some(({ hidden }) => hidden > 0);
+    return { milliseconds: milliseconds + earliness * meanEnd, assumptions, hides };
   };
 }
 
@@ -166,8 +173,9 @@ function searched(
     return {
       candidate: { name: [name, ...combination.names].join(", "), lowering, schedule },
       compiled: () => under(schedule),
-      ...predicted,
       milliseconds: predicted.milliseconds * correction(program, combination),
+      assumptions: predicted.assumptions,
+      margin: marginToSerial(program, predicted.hides || lowering.overlap !== false),
     };
   };
   const all: { readonly loop: CopyLoop; readonly combination: Combination; readonly found: CompiledCandidate }[] = [];

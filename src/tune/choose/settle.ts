@@ -16,7 +16,7 @@ import { cutRegions } from "../regions/split-regions.ts";
 import { candidateStreams, type ScheduleCandidate, serial } from "./candidates.ts";
 import type { ChooseOptions } from "./consider.ts";
 import { type Considered, decide, isSerial, timeText } from "./decide.ts";
-import { marginOfWhole } from "./model-errors.ts";
+import { marginOfRegions } from "./model-errors.ts";
 import type { RegionChoice, ScheduleChoice } from "./schedule-choice.ts";
 
 export interface DistinctRegion {
@@ -36,8 +36,8 @@ export function settle(
   profile: MachineProfile,
 ): ScheduleChoice<AnyCompilation> {
   const run = (compilation: AnyCompilation, candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
-    const { milliseconds, trace, assumptions } = simulate(compilation.program, profile, { graph });
-    const margin = candidate === serial ? 0 : marginOfWhole(compilation.program, trace);
+    const { milliseconds, assumptions } = simulate(compilation.program, profile, { graph });
+    const margin = candidate === serial ? 0 : marginOfRegions;
     return { candidate, milliseconds, assumptions, margin, compilation, regions };
   };
   const joined = (candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
