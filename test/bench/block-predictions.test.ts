@@ -8,11 +8,13 @@ import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
-const profile = parseProfile(readFileSync(path.join(root, "profiles/2xH100.json"), "utf8"), "2xH100");
+// Of the machine of that run; it has no rates of attention.
+const file = path.join(root, "bench/results/block-2xH100-profile.json");
+const profile = parseProfile(readFileSync(file, "utf8"), file);
 const rows = measuredBlocks(path.join(root, "bench/results/block-2xH100.csv"));
 
 it.each(["compute-only", "serial"] as const)(
-  "%s: within 9 %, and 4 % in the mean",
+  "%s: within 8 %, and 4 % in the mean",
   (name) => {
     const own = rows.filter(({ implementation }) => implementation.name === name);
     expect(own).toHaveLength(16);
@@ -20,7 +22,7 @@ it.each(["compute-only", "serial"] as const)(
       const { program } = planBlock(implementation, problem, { on: "cuda", profile }).compilation;
       return Math.abs(Math.log(simulate(program, profile, { graph: true }).milliseconds / milliseconds));
     });
-    expect(Math.max(...errors)).toBeLessThan(0.09);
+    expect(Math.max(...errors)).toBeLessThan(0.08);
     expect(errors.reduce((sum, each) => sum + each, 0) / errors.length).toBeLessThan(0.043);
   },
   120_000,

@@ -18,6 +18,7 @@ import { unshardInto } from "../../src/executor/shard.ts";
 import { emptyTensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { at } from "../../src/support/invariant.ts";
+import { isOneOf } from "../../src/support/is-one-of.ts";
 import { roundProfile } from "../simulate/profile.ts";
 import { cli } from "../cli/captured-cli.ts";
 
@@ -170,8 +171,9 @@ it("has a configuration for all models, cuts and passes beside every path of PyT
   const plan = planBench(null, { ...config, on: "cuda", seed: 0, timeout: 60, profile: null }, 2);
   expect(plan.problems).toHaveLength(4 * 2 * 2);
   const names = plan.implementations.map(({ name }) => name);
-  const ofMatmuls = /-shot|-graph$/;
-  const paths = torchPaths.filter((name) => !ofMatmuls.test(name));
+  const usual = planBench("block", { on: "cuda", seed: 0, timeout: 60, profile: null }, 2).implementations;
+  const paths = usual.map(({ name }) => name).filter((name) => isOneOf(torchPaths, name));
+  expect(paths).toHaveLength(4);
   expect(names).toEqual(expect.arrayContaining(["compute-only", "serial", ...paths]));
 });
 

@@ -51,7 +51,7 @@ describe("a kernel in peers' memory", () => {
   };
 
   // A reduce-scatter reads what an all-reduce reads, and writes nothing to peers: half the bytes.
-  it("takes longer for its bytes if a thread has few loads on their way: it has one peer, and only reads", () => {
+  it("takes longer for its bytes if a thread has few loads in flight: it has one peer, and only reads", () => {
     expect(time("tp-rowwise", 2) / time("tp-allreduce", 2)).toBeGreaterThan(0.7);
   });
 
@@ -71,7 +71,7 @@ describe("a kernel in peers' memory", () => {
     expect(time(1024, 0)).toBeGreaterThan(time(1024, 8));
   });
 
-  it("has enough loads on their way where it has three peers", () => {
+  it("has enough loads in flight where it has three peers", () => {
     expect(time("tp-rowwise", 4) / time("tp-allreduce", 4)).toBeLessThan(0.6);
   });
 });

@@ -81,8 +81,8 @@ export function considerSchedules(
     const compilation = compiled(candidate);
     const predicted = compilation === null ? null : timeOf(compilation.program);
     if (compilation === null || predicted === null) continue;
-    const { milliseconds, assumptions, hides } = predicted;
-    const margin = marginToSerial(compilation.program, hides);
+    const { milliseconds, assumptions } = predicted;
+    const margin = marginToSerial(compilation.program, true);
     considered.push({ candidate, compiled: () => compilation, milliseconds, assumptions, margin });
     // Loops have nothing to hide, and cost launches and efficiency.
     if (candidate === serial && !communicates(compilation.program)) return { candidates: considered, leftOut: [] };
@@ -132,8 +132,8 @@ function slowestWorthIt(considered: readonly Considered[]): number {
 const earliness = 1e-5;
 
 interface Predicted extends Pick<Considered, "milliseconds" | "assumptions"> {
-  /** Whether some communication runs beside kernels. */
-  readonly hides: boolean;
+  /** Whether some communication runs beside kernels. Few candidates ask. */
+  readonly hides: () => boolean;
 }
 
 /** The prediction of a run; null for a Program with the commands of one that was simulated before. */
@@ -146,7 +146,7 @@ function simulateOnce(profile: MachineProfile, graph: boolean): (program: Progra
     const { milliseconds, trace, assumptions } = simulate(program, profile, { graph });
     // Of Programs with equal times, the one whose commands end earlier is less easily disturbed.
     const meanEnd = trace.reduce((sum, { end }) => sum + end, 0) / Math.max(1, trace.length);
-    const hides = overlapOf(program, trace).some(({ hidden }) => hidden > 0);
+    const hides = (): boolean => overlapOf(program, trace).some(({ hidden }) => hidden > 0);
     return { milliseconds: milliseconds + earliness * meanEnd, assumptions, hides };
   };
 }
@@ -175,7 +175,7 @@ function searched(
       compiled: () => under(schedule),
       milliseconds: predicted.milliseconds * correction(program, combination),
       assumptions: predicted.assumptions,
-      margin: marginToSerial(program, predicted.hides || lowering.overlap !== false),
+      margin: marginToSerial(program, lowering.overlap !== false || predicted.hides()),
     };
   };
   const all: { readonly loop: CopyLoop; readonly combination: Combination; readonly found: CompiledCandidate }[] = [];

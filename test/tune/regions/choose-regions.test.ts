@@ -146,6 +146,16 @@ describe("choose", () => {
       expect(first?.margin).toBe(0.05);
     });
 
+    it("take the loops of the forward pass where the library is slower", () => {
+      const measured = profileOf("2xH100");
+      const transfers = measured.transfers.map((each) => ({
+        ...each,
+        timings: each.timings.map(({ bytes, microseconds }) => ({ bytes, microseconds: 2 * microseconds })),
+      }));
+      const { chosen, reason } = choose(fusion, { devices: 2, verify: "off" }, { ...measured, transfers });
+      expect(chosen.name, reason).toBe("loops by region");
+    });
+
     it("gather each tensor of the forward pass once", () => {
       const gathers = (findRegions(fusion, {})?.regions ?? []).map(
         ({ ops }) => ops.filter(({ kind }) => kind === "Set").length,
