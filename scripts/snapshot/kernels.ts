@@ -132,7 +132,7 @@ function cudaText(kernel: Kernel, alignment: number): string {
     if (step.kind === "kernel") return sourceText(step.source);
     const { contraction, a, b, bias, c } = step;
     const memories = [a, b, ...(bias === null ? [] : [bias]), c].map(({ memory }) => memory);
-    return `${JSON.stringify(step)}\n${sourceText(gemmKernel(contraction, memories))}`;
+    return `${JSON.stringify(step)}\n${sourceText(gemmKernel(contraction, memories, step.addend !== null))}`;
   });
   const links = [noBarriers, { before: once, after: once }].map((barriers) =>
     kernel.kind === "combine" ? linkKernel(kernel, () => alignment, barriers) : null,

@@ -11,7 +11,7 @@ import type { CommunicatorBackend } from "../host/collectives.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import type { BraidOptions } from "./braid/braid-options.ts";
-import { buildPrimitive, type Form, type Pieces, type Primitive, type Problem } from "./primitives.ts";
+import { buildPrimitive, type Form, type Pieces, type Primitive, type Problem, takesOutputs } from "./primitives.ts";
 
 /** A primitive's Fusion in one form. */
 export interface Shape extends Pieces {
@@ -103,12 +103,15 @@ function shapesOf(
     name: "",
     lowering: { backend, overlap: false },
   }));
-  // Several outputs were never the fastest.
-  const loop: NamedShape = {
-    shape: shape("rotated", outputs === undefined ? {} : { outputs }),
-    name: "",
+  const inOutputs = (count: number, name: string): NamedShape => ({
+    shape: shape("rotated", { outputs: count }),
+    name,
     lowering: {},
-  };
+  });
+  // Between two devices, one half of the result is complete, and on its way, while the GEMM of the other runs. With four
+  // outputs, and with more devices, this was not faster.
+  const inHalves = takesOutputs("rotated", primitive) && devices === 2 ? [inOutputs(2, "2 outputs")] : [];
+  const loops = [inOutputs(outputs ?? 1, ""), ...inHalves];
   const inChunks = (count: number, lowering: Partial<LoweringOptions>): NamedShape => ({
     shape: shape("collective", { chunks: count }),
     name: `${count} chunks`,
@@ -122,7 +125,7 @@ function shapesOf(
         )
       : [inChunks(chunks, {})];
   if (chunks !== undefined) return collectives;
-  return outputs === undefined ? [...wholes, loop, ...collectives] : [loop];
+  return outputs === undefined ? [...wholes, ...loops, ...collectives] : loops.slice(0, 1);
 }
 
 /** The form's options joined with the user's; null if they differ. */

@@ -2,24 +2,28 @@
 import type { Shapes } from "../ir/ops/row.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
-import type {
-  BinaryKernel,
-  CombineKernel,
-  FillKernel,
-  Kernel,
-  LinearKernel,
-  MatmulKernel,
-  OpaqueKernel,
-  SdpaBackwardKernel,
-  SdpaKernel,
-  UnitKernel,
-  UnitStep,
+import {
+  type BinaryKernel,
+  type CombineKernel,
+  type FillKernel,
+  type Kernel,
+  type LinearKernel,
+  type MatmulKernel,
+  type OpaqueKernel,
+  type Operand,
+  type SdpaBackwardKernel,
+  type SdpaKernel,
+  type UnitKernel,
+  type UnitStep,
+  withoutAddend,
 } from "./kernel.ts";
 
 export type OpKernel = Exclude<Kernel, CombineKernel | FillKernel | OpaqueKernel | SdpaKernel | SdpaBackwardKernel>;
 
 export function asUnit(kernel: OpKernel): UnitKernel {
   if (kernel.kind === "unit") return kernel;
+  const sum = withoutAddend(kernel);
+  if (sum !== null) return addition(sum.product, sum.addend);
   const output = kernel.inputs.length;
   const inputs = kernel.inputs.map((_, i) => i);
   return {
@@ -29,6 +33,24 @@ export function asUnit(kernel: OpKernel): UnitKernel {
     values: [...kernel.inputs, ...kernel.outputs].map(({ dtype, shape }) => ({ dtype, shape })),
     steps: [stepOf(kernel, inputs, output)],
     results: [output],
+  };
+}
+
+/** A GEMM, then an addition. */
+function addition(product: MatmulKernel | LinearKernel, addend: Operand): UnitKernel {
+  const unit = asUnit(product);
+  const [operands, output] = [product.inputs.length, at(product.outputs, 0)];
+  const value = { dtype: output.dtype, shape: output.shape };
+  const [added, result, sum] = [operands, operands + 1, operands + 2];
+  return {
+    ...unit,
+    inputs: [...product.inputs, addend],
+    values: [...unit.values.slice(0, operands), value, value, value],
+    steps: [
+      ...unit.steps.map((step) => ({ ...step, output: result })),
+      { kind: "Binary", op: "add", inputs: [added, result], output: sum },
+    ],
+    results: [sum],
   };
 }
 

@@ -87,7 +87,8 @@ const kernelParameters: RuleTable<Kernel, string> = {
   unit: ({ steps }) => steps.map(({ kind }) => kind.toLowerCase()).join(", "),
 };
 
-function accumulation({ accumulate }: MatmulKernel | LinearKernel): string {
+function accumulation({ accumulate, addend }: MatmulKernel | LinearKernel): string {
+  if (addend === true) return "adding its last input";
   return accumulate === true ? "adding" : "";
 }
 

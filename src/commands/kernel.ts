@@ -48,6 +48,8 @@ export interface ReductionKernel extends KernelBase {
 interface ContractionKernel extends KernelBase {
   /** Whether the result is added to the output: beta = 1 of a BLAS. */
   readonly accumulate?: boolean;
+  /** Whether the result is added to the last input, which has the output's shape and strides: C of a BLAS. */
+  readonly addend?: boolean;
 }
 /** a [..batch, M, K], b [..batch, K, N] -> [..batch, M, N]. Batch axes are equal; stride 0 broadcasts. */
 export interface MatmulKernel extends ContractionKernel {
@@ -160,6 +162,17 @@ export function originsOf(kernel: Kernel): number {
   if (kernel.kind === "iota") return 1;
   if (kernel.kind !== "unit") return 0;
   return kernel.steps.reduce((count, step) => (step.kind === "Iota" ? Math.max(count, step.origin + 1) : count), 0);
+}
+
+/** The GEMM without what it is added to, and that operand; null for other kernels. */
+export function withoutAddend(
+  kernel: Kernel,
+): { readonly product: MatmulKernel | LinearKernel; readonly addend: Operand } | null {
+  if (kernel.kind !== "matmul" && kernel.kind !== "linear") return null;
+  const { addend: hasAddend = false, ...product } = kernel;
+  const addend = kernel.inputs.at(-1);
+  if (!hasAddend || addend === undefined) return null;
+  return { product: { ...product, inputs: kernel.inputs.slice(0, -1) }, addend };
 }
 
 /** Whether the kernel reads its output. */

@@ -212,7 +212,10 @@ function extentsOf(op: PlanOp, own: RankDocument): readonly Extent[] {
 
 const graphBytes = { half: 2, bfloat16: 2, float: 4, int32: 4, bool: 1 } as const;
 
-function gemmExtents({ gemm, a, b, bias, c }: Extract<PlanOp, { kind: "gemm" }>, own: RankDocument): readonly Extent[] {
+function gemmExtents(
+  { gemm, a, b, bias, addend, c }: Extract<PlanOp, { kind: "gemm" }>,
+  own: RankDocument,
+): readonly Extent[] {
   const { layout } = at(own.gemms, gemm);
   const { bytes } = dtypes[layout.dtype];
   const [left, right] = layout.swapped ? [b, a] : [a, b];
@@ -221,6 +224,7 @@ function gemmExtents({ gemm, a, b, bias, c }: Extract<PlanOp, { kind: "gemm" }>,
     [left, layout.left, sideOfLeft],
     [right, layout.right, sideOfRight],
     [c, layout.result, "c"],
+    ...(addend === undefined ? [] : [[addend, layout.result, "c"] as const]),
   ] as const;
   return [
     ...matrices.map(([address, { rows, columns, leading, batchStride }, side]): Extent => {

@@ -66,6 +66,7 @@ const operation = v.variant("kind", [
     a: address,
     b: address,
     bias: v.nullable(address),
+    addend: v.exactOptional(address),
     c: address,
   }),
   v.object({

@@ -9,8 +9,10 @@ import type { Grouping } from "./draft/grouping.ts";
 import type { Rewrite } from "./rewrite.ts";
 import { batchSignals } from "./rewrites/batch-signals.ts";
 import { type CopyStream, copyStream } from "./rewrites/copy-stream.ts";
+import { dropSignals } from "./rewrites/drop-signals.ts";
 import { earlyGathers } from "./rewrites/early-gathers.ts";
 import { earlySums } from "./rewrites/early-sums.ts";
+import { gemmSums } from "./rewrites/gemm-sums.ts";
 import { kernelCopies } from "./rewrites/kernel-copies.ts";
 import { mergeGemms } from "./rewrites/merge-gemms.ts";
 import { ownChunkLast } from "./rewrites/own-chunk-last.ts";
@@ -20,6 +22,8 @@ import { splitChunks } from "./rewrites/split-chunks.ts";
 import { useInPlace } from "./rewrites/use-in-place.ts";
 
 export interface ScheduleOptions {
+  /** Leaves out signals between ranks, and the waits for them, where other signals order everything already. */
+  readonly dropSignals?: boolean;
   /** Removes local copies whose readers can read the original, or whose writer can write to the copy's destination. */
   readonly inPlace?: boolean;
   /** Moves GEMMs that no other rank waits for after those that another rank waits for. */
@@ -30,6 +34,11 @@ export interface ScheduleOptions {
   readonly mergeGemms?: Grouping;
   /** Issues communication that waits for no kernel before everything else, such as the gathers of all chunks. */
   readonly earlyGathers?: boolean;
+  /**
+   * Where two partial results are added, the GEMM of the rank's own one adds its result to the other and rounds once,
+   * which may change the last bits.
+   */
+  readonly gemmSums?: boolean;
   /**
    * GEMMs alternate over this many streams, and peer copies run on a separate stream. With 1, GEMMs run on the caller's
    * stream.
@@ -70,11 +79,13 @@ interface ScheduleRow<Value> {
  * depend on streams. The schema of options (src/compile/options/) lists the values of each.
  */
 const rewrites: { readonly [K in Name]: ScheduleRow<Values[K]> } = {
+  dropSignals: { rewrite: whereAsked(dropSignals) },
   inPlace: { rewrite: whereAsked(useInPlace) },
   ownLast: { rewrite: whereAsked(ownChunkLast) },
   splitChunks: { rewrite: splitChunks },
   mergeGemms: { rewrite: mergeGemms },
   earlyGathers: { rewrite: whereAsked(earlyGathers) },
+  gemmSums: { rewrite: whereAsked(gemmSums) },
   computeStreams: { rewrite: placeStreams },
   earlySums: { rewrite: earlySums },
   kernelCopies: { rewrite: kernelCopies },

@@ -5,8 +5,8 @@ import { splitKernel } from "../../src/kernels/nests/split-kernel.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
-import { dot } from "./reference.ts";
-import { count, operand, runKernel, type Values } from "./run-kernel.ts";
+import { binary, dot } from "./reference.ts";
+import { asStored, count, operand, runKernel, type Values } from "./run-kernel.ts";
 import { firstDifference, randomValues } from "./values.ts";
 
 const dtypes = ["double", "float", "half", "bfloat16", "int", "int64"] as const;
@@ -203,6 +203,25 @@ describe.each(dtypes)("matmul of %s", (dtype) => {
     );
     expect(parts.length).toBeGreaterThan(1);
     expect(parts.every((part) => part.kernel.kind === "matmul" && part.kernel.accumulate === true)).toBe(true);
+  });
+
+  it.each([
+    ["the output", [60, 10, 1]],
+    ["no other operand", [1, 2, 12]],
+    ["one row", [0, 0, 1]],
+  ])("adds a linear with its bias to an input, which has the strides of %s", (_, strides) => {
+    const [m, n, k] = [12, 10, 4];
+    const [x, weight, bias] = [m * k, n * k, n].map((length) => randomValues(dtype, length, random));
+    const addend = operand(dtype, [2, 6, n], strides);
+    const held = asStored(addend, randomValues(dtype, m * n, random));
+    const inputs = [operand(dtype, [2, 6, k]), operand(dtype, [n, k]), operand(dtype, [n]), addend];
+    const outputs = [operand(dtype, [2, 6, n], [60, 10, 1])];
+    const rounded = product(dtype, { m, n, k }, x ?? [], transposed(weight ?? [], n, k), bias);
+    // Rounded first, as where a kernel of its own adds.
+    const expected = rounded.map((value, i) => binary("add", dtype, at(held, i), value));
+    const kernel = { kind: "linear", inputs, outputs, addend: true } as const;
+    const [found] = runKernel(kernel, [x ?? [], weight ?? [], bias ?? [], held]);
+    expect(firstDifference(found ?? [], expected)).toBeNull();
   });
 
   it("linear over leading axes, a strided bias and padded rows", () => {

@@ -113,6 +113,26 @@ const kernels: readonly (readonly [name: string, kernel: Kernel, parts: number])
     3,
   ],
   [
+    "a product that is added to an input, by rows",
+    {
+      kind: "matmul",
+      inputs: [float([24, 5]), float([5, 7]), float([24, 7])],
+      outputs: [float([24, 7])],
+      addend: true,
+    },
+    3,
+  ],
+  [
+    "linear that is added to a transposed input, by columns",
+    {
+      kind: "linear",
+      inputs: [float([1, 5]), float([70, 5]), float([70]), float([1, 70], [3, 2])],
+      outputs: [float([1, 70])],
+      addend: true,
+    },
+    3,
+  ],
+  [
     "a combination",
     { kind: "combine", op: "sum", inputs: [float([9, 3]), float([9, 3]), float([9, 3])], outputs: [float([9, 3])] },
     3,

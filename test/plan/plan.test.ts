@@ -7,7 +7,7 @@ import type { PlanFiles } from "../../src/plan/make-plan.ts";
 import { sha256 } from "../../src/plan/sha256.ts";
 import { partOf, putPart } from "../../src/plan/shards.ts";
 import { at } from "../../src/support/invariant.ts";
-import { attention, breaks, changed, planOf, read, ring, target, total } from "./plans.ts";
+import { adding, attention, breaks, changed, planOf, read, ring, target, total } from "./plans.ts";
 
 /** The one diagnostic of reading it. */
 async function refusal(files: PlanFiles): Promise<string> {
@@ -26,6 +26,7 @@ describe.each([
   ["a ring", () => ring(4)],
   ["sums over links", total],
   ["attention", attention],
+  ["GEMMs that add", adding],
 ])("the plan of %s", (_, make) => {
   const compilation = make();
   const files = planOf(compilation);
@@ -87,6 +88,23 @@ describe("a plan is refused", () => {
 
   it.each(breaks)("with %s", async (_, file, [before, after], expected) => {
     expect(await refusal(changed(files, file, (text) => text.replace(before, after)))).toMatch(expected);
+  });
+
+  it("with an addend behind its space, or in one that it lacks", async () => {
+    const summing = planOf(adding());
+    const pattern = /"addend":(?:\{[^}]*)"offset":(\d+)\}/u;
+    const [text = "", offset] = pattern.exec(summing.get("rank-0.json") ?? "") ?? [];
+    const behind = changed(summing, "rank-0.json", (all) =>
+      all.replace(text, text.replace(`"offset":${offset}}`, '"offset":100000}')),
+    );
+    // 4 x 6 of half.
+    expect(await refusal(behind)).toMatch(
+      /operation \d+, gemm: bytes up to 100048 of symmetric of rank 0; at most \d+$/u,
+    );
+    const elsewhere = changed(summing, "rank-0.json", (all) =>
+      all.replace(text, '"addend":{"space":"in","tensor":7,"offset":0}'),
+    );
+    expect(await refusal(elsewhere)).toMatch(/gemm: bytes up to 48 of in 7; a space that the plan has$/u);
   });
 
   it("without one of its files, or its hash", async () => {

@@ -7,6 +7,7 @@ import { makePlan, type PlanFiles } from "../../src/plan/make-plan.ts";
 import { type Plan, readPlan } from "../../src/plan/read-plan.ts";
 import { sha256 } from "../../src/plan/sha256.ts";
 import { invariant } from "../../src/support/invariant.ts";
+import { exchangeFusion, exchangeOptions, inGemms } from "../schedule/exchanges.ts";
 import { attentionFusion } from "../gpu/attention-cases.ts";
 
 export const target = { capability: 90, multiprocessors: 132 };
@@ -38,6 +39,12 @@ export function total(): Compilation {
 export function attention(): Compilation {
   const fusion = attentionFusion({ name: "", q: [2, 16, 8], k: [2, 16, 8], causal: "bottomRight" }, "half");
   return compile(fusion, { devices: 1, on: "cuda", attention: "fused" });
+}
+
+/** GEMMs that add partial results, which peers have written. */
+export function adding(): Compilation {
+  const each = { primitive: "tp-rowwise", protocol: "put", outputs: 2, dtype: "half" } as const;
+  return compile(exchangeFusion(each), { ...exchangeOptions(each), on: "cuda", schedule: inGemms });
 }
 
 export function planOf(compilation: Compilation): PlanFiles {

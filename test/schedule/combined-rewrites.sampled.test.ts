@@ -25,6 +25,9 @@ const schedules: readonly ScheduleOptions[] = [
   { splitChunks: 4, mergeGemms: [2, 3], computeStreams: 1 },
   { inPlace: true, ownLast: true, splitChunks: 3, computeStreams: 2 },
   { inPlace: true, ownLast: true, mergeGemms: [3, 1], computeStreams: 1 },
+  { dropSignals: true },
+  { dropSignals: true, inPlace: true, ownLast: true, gemmSums: true, computeStreams: 1 },
+  { dropSignals: true, splitChunks: 2, batchSignals: true, computeStreams: 2 },
 ];
 
 const recordings: readonly Recording[] = [

@@ -33,6 +33,7 @@ function randomSchedule(random: Random): ScheduleOptions {
     ...(coin() ? { mergeGemms: [1, 2] } : {}),
     ...(coin() ? { smMargin: 8 } : {}),
     earlyGathers: coin(),
+    dropSignals: coin(),
   };
 }
 

@@ -14,9 +14,10 @@ import { outputsOf } from "./programs.ts";
 
 const sizes = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 3 });
 
-/** Without early sums, which may change bits. */
+/** Without early sums, which may change bits. Sums in GEMMs have tests of their own (gemm-sums.test.ts). */
 const scheduleOptions: fc.Arbitrary<ScheduleOptions> = fc.record(
   {
+    dropSignals: fc.boolean(),
     inPlace: fc.boolean(),
     ownLast: fc.boolean(),
     splitChunks: fc.integer({ min: 1, max: 3 }),

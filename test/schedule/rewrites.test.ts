@@ -29,6 +29,7 @@ import { splitChunks } from "../../src/schedule/rewrites/split-chunks.ts";
 import { useInPlace } from "../../src/schedule/rewrites/use-in-place.ts";
 import { at } from "../../src/support/invariant.ts";
 import { layoutFusion, layouts } from "../support/layout-fusions.ts";
+import { exchange, hosted, type HostTensors, product, summed } from "./exchanges.ts";
 import { allgatherMatmul, countOf, devices, outputsOf, recorded } from "./programs.ts";
 
 const ranks = Array.from({ length: devices }, (_, rank) => rank);
@@ -83,13 +84,14 @@ describe("compute-streams", () => {
     }
   });
 
-  it("puts what a scatter sends on the copy stream, and the sum on the caller's stream after the waits for what arrives", () => {
+  it("puts what a scatter sends on the copy stream, waits for what arrives apart, and the sum on the caller's stream after them", () => {
     const program = placeStreams.run(recorded(scatter, { protocol: "put" }), 1);
     for (const rank of ranks) {
       // The sum follows only the arrivals, not this rank's sends.
       expect(streamsOf(program, rank)).toEqual({
-        caller: "rsssPCPrPrPrwwwPe",
+        caller: "rsssPCPrPrPrePe",
         "copy stream": "eweCsweCsweCsr",
+        arrivals: "ewwwr",
       });
     }
   });
@@ -106,6 +108,31 @@ describe("compute-streams", () => {
         const list = at(program.ranks, rank).commands.map(({ kind }) => letters[kind]);
         expect(list.join("").split(meeting)).toHaveLength(5);
       }
+    }
+  });
+
+  it.each([1, 2])("puts the waits for what arrives on a stream of their own, in %i outputs", (outputs) => {
+    const each = { primitive: "tp-rowwise", protocol: "put", outputs } as const;
+    for (const schedule of [{ ownLast: true }, { dropSignals: true, inPlace: true, ownLast: true, gemmSums: true }]) {
+      const program = exchange(each, { ...schedule, computeStreams: 1 });
+      for (const rank of [0, 1]) {
+        const { arrivals = "", caller = "" } = streamsOf(program, rank);
+        // A signal has arrived when its event is recorded.
+        expect(arrivals).toMatch(/^e?w+r(w+r)*$/u);
+        expect(arrivals.replaceAll(/[^w]/gu, "")).toHaveLength(outputs);
+        expect(caller.slice(caller.indexOf("P"), caller.lastIndexOf("P"))).not.toMatch(/w/u);
+        expect(caller).toContain("eP");
+      }
+      expect(verify(program, { notes: false }).findings).toEqual([]);
+    }
+  });
+
+  it("leaves waits on the stream of copies over links that follow", () => {
+    const program = exchange({ primitive: "tp-rowwise", protocol: "get", outputs: 2 }, { computeStreams: 1 });
+    for (const rank of [0, 1]) {
+      const streams = streamsOf(program, rank);
+      expect(streams["copy stream"]?.replaceAll(/[^wC]/gu, "")).toBe("wCwC");
+      expect(Object.keys(streams)).not.toContain("arrivals");
     }
   });
 
@@ -204,6 +231,86 @@ describe("in-place", () => {
       ]);
     },
   );
+
+  type Operand = ReturnType<HostTensors["input"]>;
+  /** A temporary result, copied to an output, and what comes `after`. */
+  function copied(after: (h: HostTensors["h"], result: Operand, copy: Operand, further: HostTensors) => void): Program {
+    return hosted((tensors) => {
+      const { h, input, output, temporary } = tensors;
+      const [x, w, result, copy] = [input(), input(), temporary(), output()];
+      h.add(x, w, { out: result });
+      h.set(result, { out: copy });
+      after(h, result, copy, tensors);
+      h.deallocate(result);
+    });
+  }
+
+  it("has other readers of what is copied read the copy's destination", async () => {
+    const programs = [
+      copied((h, result, _, { output }) => {
+        h.add(result, result, { out: output() });
+        h.matmul(result, result, { out: output(product) });
+      }),
+      // Overwritten afterwards.
+      copied((h, result, copy, { input, output }) => {
+        h.add(result, result, { out: output() });
+        h.set(input(), { out: copy });
+      }),
+    ];
+    for (const program of programs) {
+      const after = useInPlace.run(program, true);
+      expect(countOf(after, 0, "copy")).toBe(countOf(program, 0, "copy") - 1);
+      const { commands } = at(after.ranks, 0);
+      const roles = commands.flatMap((command) =>
+        command.kind === "launch" || command.kind === "copy"
+          ? (command.kind === "copy"
+              ? [command.source, command.destination]
+              : [...command.inputs, ...command.outputs]
+            ).map(({ buffer }) => at(after.buffers, buffer).role)
+          : [],
+      );
+      expect(roles).not.toContain("temporary");
+      expect(verify(after, { notes: false }).findings).toEqual([]);
+      expect(await outputsOf(after, "seed:1")).toBe(await outputsOf(program, "seed:1"));
+    }
+  });
+
+  it("leaves a copy whose destination is overwritten before another reader, or used before it is made", () => {
+    const overwritten = copied((h, result, copy, { input, output }) => {
+      h.set(copy, { out: output() });
+      h.set(input(), { out: copy });
+      h.add(result, result, { out: output() });
+    });
+    expect(useInPlace.run(overwritten, true)).toBe(overwritten);
+    const inUse = hosted(({ h, input, output, temporary }) => {
+      const [x, w, result, copy] = [input(), input(), temporary(), output()];
+      h.add(x, w, { out: result });
+      h.set(x, { out: copy });
+      h.add(copy, x, { out: output() });
+      h.set(result, { out: copy });
+      h.deallocate(result);
+    });
+    expect(useInPlace.run(inUse, true)).toBe(inUse);
+  });
+
+  it("leaves a copy if another reader takes more than what was copied", () => {
+    const more = hosted(({ h, input, output, temporary }) => {
+      const [x, both] = [input(), temporary([2, 6, 6])];
+      for (const part of [0, 1]) h.add(x, x, { out: h.select(both, 0, part) });
+      h.set(h.select(both, 0, 0), { out: output() });
+      h.sum(both, [0], { out: output(summed) });
+      h.deallocate(both);
+    });
+    expect(useInPlace.run(more, true)).toBe(more);
+  });
+
+  it("leaves a copy that another reader of the original overwrites", () => {
+    const overwriting = copied((h, result, copy, { output }) => {
+      h.set(copy, { out: output() });
+      h.permute(result, [1, 0], { out: copy });
+    });
+    expect(useInPlace.run(overwriting, true)).toBe(overwriting);
+  });
 
   it("leaves a copy that the caller reads, that peers write to, or whose original changes before it is read", () => {
     const program = recorded(gather);
@@ -342,8 +449,10 @@ describe("early-sums", () => {
     ]);
     for (const rank of ranks) {
       expect(streamsOf(program, rank)).toEqual({
-        caller: "rsssPrPrPrPwePe",
+        caller: "rsssPrPrPrPeePe",
         "copy stream": "eweCsweCsweCsr",
+        // The last arrival, which no sum on the stream below waits for.
+        arrivals: "ewr",
         // Two arrivals, and nothing of this rank's own but the start.
         sums: "ewwPr",
       });
@@ -389,7 +498,7 @@ describe("batch-signals", () => {
     const program = recorded(scatter, { protocol: "put" });
     for (const rank of ranks) {
       const streams = streamsOf(applySchedule(program, { ...options, batchSignals: true }), rank);
-      expect(streams).toEqual({ caller: "rPrPrPrPCwwwPe", "copy stream": "essswwweCseCseCsr" });
+      expect(streams).toEqual({ caller: "rPrPrPrPCePe", "copy stream": "essswwweCseCseCsr", arrivals: "ewwwr" });
     }
   });
 

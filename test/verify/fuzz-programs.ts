@@ -5,6 +5,7 @@
 import { compile, type Program, repair, verify } from "braid";
 import { createRandom } from "../../src/support/random.ts";
 import { allgatherMatmulChunks, allreduceChunks, reduceScatterChunks } from "../support/collective-pipelines.ts";
+import { exchange, inGemms } from "../schedule/exchanges.ts";
 import { decideByClosure } from "./closure/closure.ts";
 import { mutantsOf } from "./program-mutants.ts";
 
@@ -16,7 +17,9 @@ export const startingPrograms: readonly Program[] = [
   compile(allgatherMatmulChunks(2, sizes), { devices: 2, p2p: "linear", schedule: { copyStream: "dedicated" } }),
   compile(allgatherMatmulChunks(2, sizes), { devices: 2, backend: "cuda", p2p: "rotated" }),
   compile(reduceScatterChunks(2), { devices: 2, backend: "cuda" }),
-].map(({ program }) => program);
+]
+  .map(({ program }) => program)
+  .concat(exchange({ primitive: "tp-rowwise", protocol: "put", outputs: 2 }, inGemms));
 
 /** The closure lists every byte. */
 const mostBytes = 1e6;

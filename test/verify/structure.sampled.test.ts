@@ -5,8 +5,10 @@
 import { describe, expect, it } from "vitest";
 import { compile, Fusion, iota, type Program, verify } from "braid";
 import type { PlacedBuffer } from "../../src/commands/buffer.ts";
+import type { Operand } from "../../src/commands/kernel.ts";
 import type { Command } from "../../src/commands/command.ts";
 import { makeId } from "../../src/support/ids.ts";
+import { at } from "../../src/support/invariant.ts";
 import { runs } from "../support/suite.ts";
 import { fuzzPrograms, startingPrograms as programs } from "./fuzz-programs.ts";
 
@@ -23,13 +25,22 @@ it(`${count} mutants of fields are judged`, () => {
 }, 300_000);
 
 describe("never ok", () => {
-  const [collective, , , copying, peer] = programs;
+  const [collective, , , copying, peer, adding] = programs;
   const f = new Fusion();
   f.output(iota(f, 4));
   const counting = compile(f, { devices: 1 }).recorded;
   const withBuffer = (program: Program, change: (buffer: PlacedBuffer) => PlacedBuffer): Program => ({
     ...program,
     buffers: program.buffers.map(change),
+  });
+  /** The last input of GEMMs that add it. */
+  const withAddend = (program: Program, change: (addend: Operand) => Operand): Program => ({
+    ...program,
+    kernels: program.kernels.map((each) =>
+      "addend" in each
+        ? { ...each, inputs: each.inputs.with(-1, change(at(each.inputs, each.inputs.length - 1))) }
+        : each,
+    ),
   });
   const withCommand = (program: Program, change: (command: Command) => Command): Program => ({
     ...program,
@@ -97,6 +108,18 @@ describe("never ok", () => {
           each.kind === "copy" ? { ...each, source: { ...each.source, dtype: "int" } } : each,
         ),
     ],
+    ["an addend of another shape", adding && withAddend(adding, (each) => ({ ...each, shape: [2, 12] }))],
+    ["an addend of fewer axes", adding && withAddend(adding, (each) => ({ ...each, shape: [24], strides: [1] }))],
+    ["an addend of another dtype", adding && withAddend(adding, (each) => ({ ...each, dtype: "half" }))],
+    [
+      "a GEMM without its addend",
+      adding && {
+        ...adding,
+        kernels: adding.kernels.map((each) =>
+          "addend" in each ? { ...each, inputs: each.inputs.slice(0, -1) } : each,
+        ),
+      },
+    ],
     [
       "a launch without operands",
       peer && withCommand(peer, (each) => (each.kind === "launch" ? { ...each, inputs: [] } : each)),
@@ -104,5 +127,17 @@ describe("never ok", () => {
   ])("%s", (_, program) => {
     expect(program).toBeDefined();
     if (program !== undefined) expect(codesOf(program)).toEqual(["program-malformed"]);
+  });
+
+  it("an addend of another shape, of which the finding names the kernel and the shape", () => {
+    expect(adding).toBeDefined();
+    if (adding === undefined) return;
+    const kernel = adding.kernels.findIndex((each) => "addend" in each);
+    const [finding] = verify(withAddend(adding, (each) => ({ ...each, shape: [2, 12] }))).findings;
+    expect(finding).toMatchObject({
+      message: `kernels[${kernel}].inputs is not as a Program needs it`,
+      found: "[2,12]",
+      expected: "an addend of shape [4, 6], of the result's dtype",
+    });
   });
 });

@@ -142,12 +142,13 @@ def _gemm(op: Json, binding: Binding) -> list[Action]:
     gemm, stream = binding.own["gemms"][op["gemm"]], op["stream"]
     a, b, c = (_at(op[side], binding) for side in ("a", "b", "c"))
     bias = 0 if op["bias"] is None else _at(op["bias"], binding)
+    addend = _at(op["addend"], binding) if "addend" in op else c
     workspace = _at({"space": "workspace", "stream": stream}, binding)
-    calls = binding.gemms().bind(gemm["layout"], gemm["margin"], a, b, bias, c, workspace, stream)
+    calls = binding.gemms().bind(gemm["layout"], gemm["margin"], a, b, bias, addend, c, workspace, stream)
     if calls is not None:
         return calls
-    values = [a, b, *([] if op["bias"] is None else [bias]), c]
-    return [_kernel(gemm["fallback"], values, stream, binding)]
+    further = [*([] if op["bias"] is None else [bias]), *([addend] if "addend" in op else [])]
+    return [_kernel(gemm["fallback"], [a, b, *further, c], stream, binding)]
 
 
 def _attention(op: Json, binding: Binding) -> list[Action]:

@@ -182,11 +182,14 @@ def _extents(op: Json, own: Json) -> Iterator[Extent]:
 def _gemm_extents(op: Json, layout: Json) -> Iterator[Extent]:
     size = DTYPE_BYTES[layout["dtype"]]
     left, right = ("b", "a") if layout["swapped"] else ("a", "b")
-    for side, name in ((left, "left"), (right, "right"), ("c", "result")):
+    matrices = [(left, left, "left"), (right, right, "right"), ("c", "c", "result")]
+    # It has the layout of c, and moves with it.
+    addend = [("addend", "c", "result")] if "addend" in op else []
+    for operand, side, name in (*matrices, *addend):
         matrix = layout[name]
         first = max((offset[side] for offset in layout["offsets"]), default=0)
         span = matrix["rows"] + (matrix["columns"] - 1) * matrix["leading"]
-        yield op[side], (first + span + (layout["batchCount"] - 1) * matrix["batchStride"]) * size
+        yield op[operand], (first + span + (layout["batchCount"] - 1) * matrix["batchStride"]) * size
     if op["bias"] is not None:
         yield op["bias"], layout["result"]["rows"] * size
 

@@ -12,6 +12,12 @@ export const scheduleRows = {
     otherwise: "dedicated with --on cuda, else inline",
     help: "run copies between devices on a copy stream of each device, or where the host program issues them",
   },
+  dropSignals: {
+    ...schedule,
+    kind: toggle,
+    default: false,
+    help: "leave out signals between devices where others order everything already",
+  },
   inPlace: {
     ...schedule,
     kind: toggle,
@@ -39,6 +45,12 @@ export const scheduleRows = {
     kind: toggle,
     default: false,
     help: "issue communication that waits for no kernel, such as the gathers of all chunks, before everything else",
+  },
+  gemmSums: {
+    ...schedule,
+    kind: toggle,
+    default: false,
+    help: "let the GEMM of a device's own partial result add the other one; may change the last bits",
   },
   computeStreams: {
     ...schedule,

@@ -23,10 +23,11 @@ export interface GemmAxis {
 export function gemmAxes(kernel: GemmKernel): readonly GemmAxis[] {
   const rank = at(kernel.outputs, 0).shape.length;
   const [rows, columns] = [rank - 2, rank - 1];
-  const extra = kernel.inputs.slice(2);
+  const addend = kernel.addend === true ? 1 : 0;
+  const biases = kernel.inputs.slice(2, kernel.inputs.length - addend);
   const axis = (output: number, ofA: number | null, ofB: number | null, ofBias: number | null): GemmAxis => ({
     output,
-    inputs: [ofA, ofB, ...extra.map(() => ofBias)],
+    inputs: [ofA, ofB, ...biases.map(() => ofBias), ...(addend === 1 ? [output] : [])],
   });
   const isLinear = kernel.kind === "linear";
   return [

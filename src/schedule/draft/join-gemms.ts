@@ -47,12 +47,14 @@ function formsOf(kernel: GemmKernel): readonly (readonly [GemmKernel, GemmAxis])
     shape: [1, ...shape],
     strides: [0, ...strides],
   });
+  const products = kernel.inputs.length - (kernel.addend === true ? 1 : 0);
+  const isShared = (input: number): boolean => kernel.kind === "linear" && input > 0 && input < products;
   const form: GemmKernel = {
     ...kernel,
-    inputs: kernel.inputs.map((operand, i) => (kernel.kind === "linear" && i > 0 ? operand : batched(operand))),
+    inputs: kernel.inputs.map((operand, i) => (isShared(i) ? operand : batched(operand))),
     outputs: kernel.outputs.map(batched),
   };
-  const inputs = kernel.inputs.map((_, i) => (kernel.kind === "linear" && i > 0 ? null : 0));
+  const inputs = kernel.inputs.map((_, i) => (isShared(i) ? null : 0));
   return [...gemmAxes(kernel).map((axis) => [kernel, axis] as const), [form, { output: 0, inputs }]];
 }
 

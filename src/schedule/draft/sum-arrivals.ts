@@ -90,7 +90,7 @@ export function createArrivals(nodes: readonly DraftNode[], rank: number, memory
 }
 
 /** The slices of the reduced axis. */
-function slicesOf({ command, kernel }: Sum): readonly Part[] {
+export function slicesOf({ command, kernel }: Pick<Sum, "command" | "kernel">): readonly Part[] {
   const axis = at(kernel.axes, 0);
   const { dtype, shape, strides } = at(kernel.inputs, 0);
   const ref = at(command.inputs, 0);

@@ -1,13 +1,14 @@
 /**
  * Gives each kind of work separate streams: one copy stream per device for peer copies, in order, and one or more
  * compute streams for GEMMs, in turn. A single compute stream is the caller's, which saves the edges to and from it.
- * Kernels in peers' memory and their barriers are on the copy stream too. Any other wait goes to the stream that it
- * unblocks, and a signal to the stream that it reports.
+ * Kernels in peers' memory and their barriers are on the copy stream too. Any other wait goes to the stream of the first
+ * work that it unblocks, but not to one of kernels: there it would only begin when the kernel before it has ended, and a
+ * GPU takes 10 to 25 us even for a signal that is there. A signal goes to the stream that it reports.
  *
  *     worker 1: wait, copy, signal, GEMM       ->     copies:   wait, copy, signal, wait, copy, signal
  *     worker 2: wait, copy, signal, GEMM              compute:  GEMM, GEMM, each after its copy
  */
-import type { CommandStreamId, StreamInfo } from "../../commands/command.ts";
+import { type CommandStreamId, isSignalling, isWork, type StreamInfo } from "../../commands/command.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { dependentsOf } from "../draft/order/dependences.ts";
@@ -46,6 +47,7 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
   const copies = add({ role: "copy", name: "copy stream" });
   const isCommunication = new Set([...libraryOf.values(), copies]);
   const received = add({ role: "worker", name: "received" });
+  const arrivals = add({ role: "worker", name: "arrivals" });
 
   const { before, sequence } = context.dependences.of(nodes);
   const placed: (CommandStreamId | null)[] = nodes.map(() => null);
@@ -63,8 +65,11 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
   const follow = (position: number, other: number): void => {
     if (placed[position] !== null) return;
     const stream = at(placed, other);
-    const isApart = at(nodes, position).command.kind === "launch" && stream !== null && isCommunication.has(stream);
-    placed[position] = isApart ? received : stream;
+    const { kind } = at(nodes, position).command;
+    const isBeside = stream !== null && isCommunication.has(stream);
+    if (kind === "launch" && isBeside) placed[position] = received;
+    else if (kind === "waitSignal" && !isBeside && isWork(at(nodes, other).command.kind)) placed[position] = arrivals;
+    else placed[position] = stream;
   };
   const isPlaced = (position: number): boolean => !isMark(at(nodes, position).command) && at(placed, position) !== null;
   /** By join: the last placed node before it, then the first after it. */
@@ -83,8 +88,12 @@ function place(draft: Draft, context: EditContext, count: number): Draft {
   }
   ofJoins.clear();
   const after = dependentsOf(before);
+  const firstOf = (positions: readonly number[]): number =>
+    positions.reduce((least, other) => Math.min(least, other), nodes.length);
   for (const vertex of sequence.toReversed()) {
-    const first = placedAmong(at(after, vertex)).reduce((least, other) => Math.min(least, other), nodes.length);
+    const unblocked = placedAmong(at(after, vertex));
+    const working = unblocked.filter((other) => !isSignalling(at(nodes, other).command));
+    const first = firstOf(working.length === 0 ? unblocked : working);
     if (first === nodes.length) continue;
     if (vertex >= nodes.length) ofJoins.set(vertex, first);
     else if (!isMark(at(nodes, vertex).command)) follow(vertex, first);

@@ -102,7 +102,8 @@ function readOriginal(editing: Editing, place: LocalCopy): boolean {
 }
 
 /**
- * Redirects the source's producer to the destination. Not if other nodes need the source, or the destination is in use.
+ * Redirects the source's producer to the destination, and its other readers, as far as they come before anything else
+ * is written there. Not if the destination is in use before.
  */
 function writeAtOnce(editing: Editing, place: LocalCopy): boolean {
   const { position, copy, source, destination, isTemporary, peers } = place;
@@ -117,14 +118,27 @@ function writeAtOnce(editing: Editing, place: LocalCopy): boolean {
   if (writer === null || maker === null) return false;
   const user = find(timeline.before(position, [destination]), (other) => touchesAny(touchesOf(other), destination));
   if (user !== null && user >= writer) return false;
-  for (const other of timeline.after(position, [source])) {
-    const touches = touchesOf(other).filter((touch) => touchesMeet(touch, source));
-    if (touches.some(({ writes }) => !writes)) return false;
-    if (touches.some((touch) => covers(touch, source))) break;
-  }
   const command = moveOutput(maker.command, memory.touches(maker.command), source, copy);
   if (command === null) return false;
-  removeCopy(editing, position, new Map([[writer, { ...maker, command }]]));
+  const changed = new Map([[writer, { ...maker, command }]]);
+  const back: Copy = { ...copy, source: copy.destination, destination: copy.source };
+  let isStale = false;
+  for (const other of timeline.after(writer, [source, destination])) {
+    if (other === position) continue;
+    const node = at(nodes, other);
+    const touches = touchesOf(other);
+    const ofSource = touches.filter((touch) => touchesMeet(touch, source));
+    if (node !== null && ofSource.some(({ writes }) => !writes)) {
+      const overwrites = touches.some((touch) => touch.writes && touchesMeet(touch, destination));
+      const moved = isStale || overwrites ? null : moveInputs(node.command, touches, source, back);
+      if (moved === null) return false;
+      changed.set(other, { ...node, command: moved });
+    }
+    if (ofSource.some((touch) => touch.writes && covers(touch, source))) break;
+    if (ofSource.some(({ writes }) => writes)) return false;
+    isStale ||= touches.some((touch) => touch.writes && touchesMeet(touch, destination));
+  }
+  removeCopy(editing, position, changed);
   return true;
 }
 

@@ -147,7 +147,7 @@ export function choicesFor(
     // Copies of later chunks would queue after the kernels of earlier ones on the copy stream.
     [usual, ...(kernels ? [{ name: "early gathers", schedule: { earlyGathers: true } }] : [])],
     [
-      usual,
+      ...sumsApart(program),
       ...sumGroupings(program).map((earlySums): Choice => ({
         name: `sums ${groupText(earlySums)}`,
         schedule: { earlySums },
@@ -166,6 +166,7 @@ export function choicesFor(
     ],
     copyEngine,
     smMargin,
+    [{ name: "", schedule: { dropSignals: true } }],
   ];
 }
 
@@ -186,6 +187,30 @@ function sumGroupings({ kernels }: Program): readonly (readonly number[])[] {
   const most = Math.max(1, ...parts);
   const sizes = new Set([1, 2, Math.ceil(most / 2), most - 1].filter((size) => size < most && size >= 1));
   return [...sizes].map((size) => [size]);
+}
+
+/**
+ * Sums by kernels, and in the GEMMs that make one of two parts in place. The GEMM waits for the other part: with a
+ * single sum for its arrival, with several it has arrived during the GEMM before.
+ */
+function sumsApart({ kernels, ranks }: Program): ChoiceRow {
+  const pairs = new Set(
+    kernels.flatMap((kernel, id) =>
+      kernel.kind === "reduction" && kernel.inputs[0]?.shape[kernel.axes[0] ?? 0] === 2 ? [id] : [],
+    ),
+  );
+  if (pairs.size === 0) return [usual];
+  const most = Math.max(
+    ...ranks.map(({ commands }) => commands.filter((each) => each.kind === "launch" && pairs.has(each.kernel)).length),
+  );
+  // On two streams the GEMMs fill each other's gaps. Their copies do not wait for a sum.
+  const schedule = { inPlace: true, gemmSums: true, computeStreams: 2 } as const;
+  return most > 1
+    ? [
+        { name: "", schedule },
+        { name: "sums apart", schedule: {} },
+      ]
+    : [usual, { name: "sums in GEMMs", schedule }];
 }
 
 function groupText(sizes: readonly number[]): string {

@@ -12,10 +12,10 @@ import { peerTraffic } from "./peer-traffic.ts";
 import type { Combination } from "./search.ts";
 
 /**
- * For chunks cut in two: the model lacks the slowdown of many small GEMMs beside copies. For chunks cut in four it is
- * twice as large.
+ * For chunks cut in two: the model lacks the slowdown of many small GEMMs and copies beside each other. For chunks cut in
+ * four it is twice as large.
  */
-const cutting = 0.03;
+const cutting = 0.05;
 
 /**
  * Up to `fewKernels` kernels in peers' memory per rank and communication of a loop cost nothing; each doubling beyond

@@ -237,6 +237,11 @@ const kernels: readonly (readonly [name: string, kernel: Kernel, calls: number])
     3,
   ],
   ["a bias and a sum, in WebAssembly", adding(product("linear", "float", [[m, k]], [[n, k]], [[n]], [[m, n]])), 0],
+  [
+    "a product that is added to an input",
+    { ...product("matmul", "float", [[m, k]], [[k, n]], [[m, n]], [[m, n]]), addend: true } as Kernel,
+    1,
+  ],
   ["half, in WebAssembly", product("matmul", "half", [[m, k]], [[k, n]], [[m, n]]), 0],
 ];
 

@@ -203,6 +203,43 @@ describe.skipIf(obstacle !== null)("generated kernels", () => {
     expect(differences(cases)).toEqual([]);
   });
 
+  it("add GEMMs to their last input, with a bias and in batches, whatever the strides", () => {
+    const random = createRandom(13);
+    const [batch, m, n, k] = [2, 37, 41, 33];
+    const strides = [
+      [m * n, n, 1],
+      [m * n, 1, m],
+      [m * (n + 3), n + 3, 1],
+    ] as const;
+    const cases = (["bfloat16", "float", "int64", "double"] as const).flatMap((dtype) =>
+      strides.flatMap((ofAddend) =>
+        [strides[0], ofAddend].flatMap((ofOutput) => {
+          const [a, b, bias, addend] = [batch * m * k, n * k, n, batch * m * n].map((size) =>
+            wholeValues(dtype, size, random),
+          );
+          if (a === undefined || b === undefined || bias === undefined || addend === undefined) return [];
+          const number = (values: Values, i: number): bigint => BigInt(at(values, i));
+          const sums = Array.from({ length: batch * m * n }, (_, i) => {
+            const [row, column] = [Math.floor(i / n), i % n];
+            let sum = number(addend, i) + number(bias, column);
+            for (let z = 0; z < k; z++) sum += number(a, row * k + z) * number(b, column * k + z);
+            return dtype === "int64" ? sum : Number(sum);
+          });
+          const operands = [operand(dtype, [batch, m, k]), operand(dtype, [n, k]), operand(dtype, [n])];
+          const kernel: Kernel = {
+            kind: "linear",
+            inputs: [...operands, operand(dtype, [batch, m, n], ofAddend)],
+            outputs: [operand(dtype, [batch, m, n], ofOutput)],
+            addend: true,
+          };
+          return [{ name: `linear of ${dtype}`, kernel, inputs: [a, b, bias, addend], expected: [sums] }];
+        }),
+      ),
+    );
+    expect(cases.length).toBe(24);
+    expect(differences(cases)).toEqual([]);
+  });
+
   it("combine parts and fill with zeros", () => {
     const random = createRandom(6);
     const flat = operand("bfloat16", [37]);

@@ -10,6 +10,7 @@ import { kernelSteps } from "../../../src/backends/cuda/kernels/plan/kernel-step
 import { gemmKernel } from "../../../src/backends/cuda/kernels/gemm-kernel.ts";
 import type { Kernel, Operand } from "../../../src/commands/kernel.ts";
 import { at } from "../../../src/support/invariant.ts";
+import { operand } from "../../kernels/run-kernel.ts";
 import { sampleKernels } from "./sample-kernels.ts";
 
 function sourcesOf(name: string): readonly KernelSource[] {
@@ -21,11 +22,12 @@ function sourcesOf(name: string): readonly KernelSource[] {
 function sources(kernel: Kernel): readonly KernelSource[] {
   return kernelSteps(kernel, () => 256).steps.map((step) => {
     if (step.kind === "kernel") return step.source;
-    const { contraction, a, b, bias, c } = step;
-    const operands = [a, b, ...(bias === null ? [] : [bias]), c];
+    const { contraction, a, b, bias, addend, c } = step;
+    const operands = [a, b, bias, addend, c].filter((operand) => operand !== null);
     return gemmKernel(
       contraction,
       operands.map(({ memory }) => memory),
+      addend !== null,
     );
   });
 }
@@ -85,5 +87,63 @@ describe("a combination into several outputs", () => {
     expect(others).toEqual([]);
     expect(first?.parameters).toHaveLength(18);
     expect(second?.parameters).toEqual([0, 8, 9].map((position) => ({ kind: "output", position })));
+  });
+});
+
+describe("a GEMM that adds its last input", () => {
+  const shape = [70, 40];
+  const steps = (addend: Operand, output: Operand = operand("bfloat16", shape)) =>
+    kernelSteps(
+      {
+        kind: "matmul",
+        inputs: [operand("bfloat16", [70, 50]), operand("bfloat16", [50, 40]), addend],
+        outputs: [output],
+        addend: true,
+      },
+      () => 256,
+    );
+
+  it("is one GEMM of the strides of both, with no scratch", () => {
+    for (const strides of [
+      [40, 1],
+      [1, 70],
+      [96, 2],
+    ]) {
+      const both = operand("bfloat16", shape, strides);
+      const { steps: found, scratchBytes } = steps(both, both);
+      expect(scratchBytes).toBe(0);
+      expect(found).toMatchObject([
+        {
+          kind: "gemm",
+          contraction: { accumulate: true, bias: null, c: { row: strides[0], column: strides[1] } },
+          bias: null,
+          a: { memory: { kind: "input", position: 0 } },
+          b: { memory: { kind: "input", position: 1 } },
+          addend: { memory: { kind: "input", position: 2 }, offset: 0 },
+          c: { memory: { kind: "output", position: 0 }, offset: 0 },
+        },
+      ]);
+    }
+  });
+
+  it("is a GEMM and a kernel that adds where the strides differ", () => {
+    for (const strides of [
+      [1, 70],
+      [96, 1],
+      [0, 1],
+    ]) {
+      const { steps: found } = steps(operand("bfloat16", shape, strides));
+      expect(found.map(({ kind }) => kind)).toEqual(["gemm", "kernel"]);
+      expect(found[0]).toMatchObject({ addend: null });
+    }
+  });
+
+  it("reads the addend where others add to what the output holds", () => {
+    const [adding, accumulating] = ["linear-bfloat16-with-addend", "matmul-half-adding"].map(
+      (name) => at(sourcesOf(name), 0).text,
+    );
+    expect(adding).toMatch(/\*bias, const [a-z ]+ \*addend, [a-z ]+ \*c\)/);
+    expect(adding?.split("addend[").length).toBe(2);
+    expect(accumulating).not.toContain("addend");
   });
 });

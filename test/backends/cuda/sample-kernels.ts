@@ -116,6 +116,17 @@ export const sampleKernels: Readonly<Record<string, Kernel>> = {
     outputs: [operand("half", [70, 40])],
     accumulate: true,
   },
+  "linear-bfloat16-with-addend": {
+    kind: "linear",
+    inputs: [
+      operand("bfloat16", [70, 50]),
+      operand("bfloat16", [40, 50]),
+      operand("bfloat16", [40]),
+      operand("bfloat16", [70, 40]),
+    ],
+    outputs: [operand("bfloat16", [70, 40])],
+    addend: true,
+  },
   "linear-float-broadcast-bias": {
     kind: "linear",
     inputs: [operand("float", [70, 50]), operand("float", [40, 50]), operand("float", [40], [0])],

@@ -98,9 +98,9 @@ describe("choose of matmul + reduce-scatter", () => {
   });
 
   it("adds partial results early where the sum of all is slow, and all at once where it is fast", () => {
-    const fusion = matmulReduceScatter(2, 8192, 8192, 1024);
+    const fusion = matmulReduceScatter(4, 8192, 8192, 1024);
     const chosenWith = (profile: MachineProfile) =>
-      choose(fusion, { devices: 2, ...after, backend: "cuda" }, profile).chosen.schedule;
+      choose(fusion, { devices: 4, ...after, backend: "cuda" }, profile).chosen.schedule;
     expect(chosenWith(sums(4e5, 3e6)).earlySums).toBeDefined();
     expect(chosenWith(sums(3e7, 4e5)).earlySums).toBeUndefined();
   });

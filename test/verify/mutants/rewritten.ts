@@ -14,6 +14,8 @@ export function rewritten(program: Program, random: Random): Program {
     ...(coin() ? { mergeGemms: [1, 2] } : {}),
     ...(coin() ? { computeStreams: 1 + random.integer(2) } : {}),
     ...(coin() ? { earlySums: [1] } : {}),
+    dropSignals: coin(),
+    gemmSums: coin(),
   });
   return coin() ? copyStream.run(scheduled, "dedicated") : scheduled;
 }

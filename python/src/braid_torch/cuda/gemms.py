@@ -97,21 +97,26 @@ class Gemms:
         }
 
     def bind(
-        self, layout: Json, margin: int, a: int, b: int, bias: int, c: int, workspace: int, stream: int
+        self, layout: Json, margin: int, a: int, b: int, bias: int, addend: int, c: int, workspace: int, stream: int
     ) -> list[Callable[[list[int]], None]] | None:
-        """A call for each of the layout's offsets, to which streams are given; None if there is no algorithm."""
+        """
+        A call for each of the layout's offsets, to which streams are given; None if there is no algorithm. `addend` is
+        what is added to if the GEMM accumulates, in the layout of c: c itself, or other memory.
+        """
         size = ELEMENT_BYTES[layout["dtype"]]
         one, beta = self._factors(layout)
         descriptor = self._descriptor(layout, margin, bias)
         calls = []
         for offset in layout["offsets"]:
-            at_a, at_b, at_c = a + offset["a"] * size, b + offset["b"] * size, c + offset["c"] * size
+            at_a, at_b = a + offset["a"] * size, b + offset["b"] * size
+            at_addend, at_c = addend + offset["c"] * size, c + offset["c"] * size
             left, right = (at_b, at_a) if layout["swapped"] else (at_a, at_b)
-            recipe = self._recipe(layout, margin, bias, (left, right, at_c))
+            alignments = [_alignment(left), _alignment(right), min(_alignment(at_addend), _alignment(at_c))]
+            recipe = self._recipe(layout, margin, bias, alignments)
             if recipe is None:
                 return None
             head = (self._handle, descriptor, one, left, recipe.left, right, recipe.right, beta)
-            tail = (at_c, recipe.result, at_c, recipe.result, recipe.algorithm, workspace, WORKSPACE_BYTES)
+            tail = (at_addend, recipe.result, at_c, recipe.result, recipe.algorithm, workspace, WORKSPACE_BYTES)
             calls.append(self._action((*head, *tail), stream))
         return calls
 
@@ -125,8 +130,7 @@ class Gemms:
 
         return act
 
-    def _recipe(self, layout: Json, margin: int, bias: int, addresses: tuple[int, int, int]) -> Recipe | None:
-        alignments = [min(256, address & -address) if address else 256 for address in addresses]
+    def _recipe(self, layout: Json, margin: int, bias: int, alignments: list[int]) -> Recipe | None:
         key = json.dumps([layout, margin, alignments])
         if key not in self._recipes:
             self._recipes[key] = self._make(layout, margin, bias, alignments)
@@ -220,3 +224,7 @@ class Gemms:
             name = self._raw.cublasLtGetStatusName(status).decode()
             text = self._raw.cublasLtGetStatusString(status).decode()
             raise cu.GpuError(self._gpu.rank, call, status, name, text)
+
+
+def _alignment(address: int) -> int:
+    return min(256, address & -address) if address else 256

@@ -61,11 +61,14 @@ const table: RuleTable<DeviceOp, Action, [Binding]> = {
     const { session, streams, addressOf } = binding;
     const { layout, margin, fallback } = at(binding.list.gemms, gemm);
     const bias = op.bias === null ? 0 : addressOf(op.bias);
-    const addresses = { a: addressOf(op.a), b: addressOf(op.b), bias, c: addressOf(op.c) };
+    const c = addressOf(op.c);
+    const addend = op.addend === undefined ? c : addressOf(op.addend);
+    const addresses = { a: addressOf(op.a), b: addressOf(op.b), bias, addend, c };
     const workspace = addressOf({ space: "workspace", stream });
     const call = session.gemms().prepare(layout, addresses, { stream: at(streams, stream), workspace, margin });
     if (call !== null) return call;
-    const operands = [addresses.a, addresses.b, ...(op.bias === null ? [] : [bias]), addresses.c];
+    const further = [...(op.bias === null ? [] : [bias]), ...(op.addend === undefined ? [] : [addend])];
+    const operands = [addresses.a, addresses.b, ...further, c];
     return launchAction(fallback, operands, stream, binding);
   },
   attention: ({ stream, attention, operands, scratch }, { list, addressOf, attentionOf, resources }) =>

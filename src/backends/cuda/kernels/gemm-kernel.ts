@@ -16,8 +16,11 @@ import { withPrelude } from "./text/prelude.ts";
 const tile = 32;
 const rowsPerThread = 4;
 
-/** The kernel's parameters are a, b, the bias if there is one, then c. */
-export function gemmKernel(contraction: Contraction, operands: readonly Memory[]): KernelSource {
+/**
+ * The kernel's parameters are a, b, the bias if there is one, what it adds to if `hasAddend`, then c. What it adds to
+ * has the strides of c.
+ */
+export function gemmKernel(contraction: Contraction, operands: readonly Memory[], hasAddend: boolean): KernelSource {
   const { dtype, m, n, k, a, b, c, bias, batch, accumulate = false } = contraction;
   const type = computeType[dtype];
   const stored = storageTypes[dtype];
@@ -37,9 +40,11 @@ export function gemmKernel(contraction: Contraction, operands: readonly Memory[]
   const added = [...(accumulate && !startsFromOutput ? ["before"] : []), ...(bias === null ? [] : ["offset"])];
   const result = added.reduce((sum, _, i) => apply("add", sum, operand(type, i + 1)), operand(type, 0));
   const zero = constantText(type, type === "i64" ? 0n : 0);
-  const target = `c[offsetC + x * ${c.row}ull + y * ${c.column}ull]`;
+  const place = `[offsetC + x * ${c.row}ull + y * ${c.column}ull]`;
+  const target = `c${place}`;
+  const before = `${hasAddend ? "addend" : "c"}${place}`;
   const text = [
-    `extern "C" __global__ void __launch_bounds__(${(tile * tile) / rowsPerThread}) ${kernelName}(const ${stored} *a, const ${stored} *b, ${bias === null ? "" : `const ${stored} *bias, `}${stored} *c) {`,
+    `extern "C" __global__ void __launch_bounds__(${(tile * tile) / rowsPerThread}) ${kernelName}(const ${stored} *a, const ${stored} *b, ${bias === null ? "" : `const ${stored} *bias, `}${hasAddend ? `const ${stored} *addend, ` : ""}${stored} *c) {`,
     `__shared__ ${scalar} left[${tile}][${tile + 1}];`,
     `__shared__ ${scalar} right[${tile}][${tile + 1}];`,
     "unsigned long long offsetA = 0, offsetB = 0, offsetC = 0;",
@@ -69,7 +74,7 @@ export function gemmKernel(contraction: Contraction, operands: readonly Memory[]
           "#pragma unroll",
           `for (int i = 0; i < ${rowsPerThread}; i++) {`,
           "const unsigned long long x = firstRow + row + i, y = firstColumn + column;",
-          `if (x < ${m}u && y < ${n}u) ${sumsOf(levels - 1)}[i] = ${decodeText(dtype, target)};`,
+          `if (x < ${m}u && y < ${n}u) ${sumsOf(levels - 1)}[i] = ${decodeText(dtype, before)};`,
           "}",
         ]
       : []),
@@ -107,7 +112,7 @@ export function gemmKernel(contraction: Contraction, operands: readonly Memory[]
     "const unsigned long long x = firstRow + row + i, y = firstColumn + column;",
     `if (x < ${m}u && y < ${n}u) {`,
     ...(bias === null ? [] : [`const ${scalar} offset = ${decodeText(dtype, `bias[y * ${bias}ull]`)};`]),
-    ...(accumulate && !startsFromOutput ? [`const ${scalar} before = ${decodeText(dtype, target)};`] : []),
+    ...(accumulate && !startsFromOutput ? [`const ${scalar} before = ${decodeText(dtype, before)};`] : []),
     `${target} = ${encodeText(dtype, roundTo(dtype, result), [`${sumsOf(levels - 1)}[i]`, ...added])};`,
     "}",
     "}",

@@ -21,6 +21,8 @@ export interface GemmAddresses {
   readonly b: number;
   /** 0 without a bias. */
   readonly bias: number;
+  /** What is added to if the GEMM accumulates, in the layout of c: c itself, or other memory. */
+  readonly addend: number;
   readonly c: number;
 }
 
@@ -63,7 +65,7 @@ export function createGemms(gpu: Gpu, blocks: HostBlocks, tools: GemmTools): Gem
   const queue = (
     layout: GemmLayout,
     recipe: Recipe,
-    { left, right, result, workspace, stream }: GemmOperands,
+    { left, right, addend, result, workspace, stream }: GemmOperands,
   ): number => {
     const { one, zero } = scalars(layout.dtype);
     return raw.cublasLtMatmul(
@@ -75,7 +77,7 @@ export function createGemms(gpu: Gpu, blocks: HostBlocks, tools: GemmTools): Gem
       right,
       recipe.right,
       layout.accumulate === true ? one : zero,
-      result,
+      addend,
       recipe.result,
       result,
       recipe.result,
@@ -97,10 +99,11 @@ export function createGemms(gpu: Gpu, blocks: HostBlocks, tools: GemmTools): Gem
         const b = addresses.b + offset.b * bytes;
         const c = addresses.c + offset.c * bytes;
         const [left, right] = layout.swapped ? [b, a] : [a, b];
-        const alignments = [left, right, c].map(alignmentOf);
+        const addend = addresses.addend + offset.c * bytes;
+        const alignments = [alignmentOf(left), alignmentOf(right), Math.min(alignmentOf(addend), alignmentOf(c))];
         const recipe = recipeOf(layout, { bias: addresses.bias, alignments, smCount });
         if (recipe === null) return null;
-        const operands = { left, right, result: c, workspace, stream };
+        const operands = { left, right, addend, result: c, workspace, stream };
         calls.push(() => {
           const status = queue(layout, recipe, operands);
           if (status !== 0) failed("cublasLtMatmul", status);

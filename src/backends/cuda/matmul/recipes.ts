@@ -75,6 +75,8 @@ export type Recipes = (layout: GemmLayout, options: RecipeOptions) => Recipe | n
 export interface GemmOperands {
   readonly left: number;
   readonly right: number;
+  /** What is added to if the GEMM accumulates. */
+  readonly addend: number;
   readonly result: number;
   readonly workspace: number;
   readonly stream: number;
@@ -178,7 +180,7 @@ export function createRecipes({ raw, call, handle, blocks, resources, choose, qu
         const trial = layout.hasBias ? { ...recipe, descriptor: makeDescriptor(layout, withBias) } : recipe;
         return (algorithm) => {
           take(algorithm);
-          return queue(layout, trial, place);
+          return queue(layout, trial, { ...place, addend: place.result });
         };
       },
     });

@@ -46,7 +46,7 @@ export interface BatchOp extends OpBase {
 export interface LaunchOp extends OpBase, KernelLaunch {
   readonly kind: "launch";
 }
-/** c = a b, plus the bias, plus c if the GEMM accumulates. */
+/** c = a b, plus the bias, plus, if the GEMM accumulates, the addend or c. */
 export interface GemmOp extends OpBase {
   readonly kind: "gemm";
   /** A position in the list's `gemms`. */
@@ -54,6 +54,8 @@ export interface GemmOp extends OpBase {
   readonly a: Address;
   readonly b: Address;
   readonly bias: Address | null;
+  /** In the layout of c; absent for c itself. */
+  readonly addend?: Address;
   readonly c: Address;
 }
 /** One graph of cuDNN. Its workspace is the stream's. */
@@ -98,7 +100,7 @@ export interface DeviceGemm {
   readonly layout: GemmLayout;
   /** Multiprocessors that it leaves free. */
   readonly margin: number;
-  /** The kernel to launch if cuBLASLt has no algorithm. Its parameters are a, b, the bias if there is one, and c. */
+  /** The kernel to launch if cuBLASLt has no algorithm. Its parameters are a, b, the bias and the addend if there are any, and c. */
   readonly fallback: Omit<KernelLaunch, "parameters">;
 }
 

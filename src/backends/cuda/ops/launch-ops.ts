@@ -45,13 +45,14 @@ function stepOp(
       parameter.kind === "origin" ? at(origins, parameter.position) : operand(parameter);
     return launchOf(planning, base, step.source, step.source.parameters.map(valueOf));
   }
-  const { contraction, a, b, bias, c } = step;
+  const { contraction, a, b, bias, addend, c } = step;
   const addressOf = ({ memory, offset }: KernelAddress): Place => plus(operand(memory), offset);
-  const operands = [a, b, ...(bias === null ? [] : [bias]), c];
+  const operands = [a, b, bias, addend, c].filter((operand) => operand !== null);
   const source = () =>
     gemmKernel(
       contraction,
       operands.map(({ memory }) => memory),
+      addend !== null,
     );
   const layout = gemmLayout(contraction);
   if (layout === null) return launchOf(planning, base, source(), operands.map(addressOf));
@@ -61,6 +62,14 @@ function stepOp(
     return { layout, margin, fallback: { kernel: tables.kernelOf(fallback), grid, block } };
   });
   tables.needWorkspace(stream, workspaceBytes);
-  const places = { a: addressOf(a), b: addressOf(b), bias: bias === null ? null : addressOf(bias), c: addressOf(c) };
-  return { kind: "gemm", ...base, gemm, ...places };
+  return {
+    kind: "gemm",
+    ...base,
+    gemm,
+    a: addressOf(a),
+    b: addressOf(b),
+    bias: bias && addressOf(bias),
+    ...(addend === null ? {} : { addend: addressOf(addend) }),
+    c: addressOf(c),
+  };
 }

@@ -1,5 +1,5 @@
 /** Kernels have the operands of their kind, and operands are boxes of elements. */
-import type { Kernel, Operand } from "../../../commands/kernel.ts";
+import { type Kernel, type Operand, withoutAddend } from "../../../commands/kernel.ts";
 import { nests } from "../../../commands/region.ts";
 import { elementCount, sameNumbers } from "../../../commands/view.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
@@ -27,10 +27,12 @@ export function checkKernel(kernel: Kernel, where: string): void {
   const { kind, inputs, outputs } = kernel;
   demand(Object.hasOwn(kernelForms, kind), `${where}.kind`, kind, "a kernel's kind");
   const [fewest, mostIn, fewestOut, mostOut, sameShapes] = kernelForms[kind];
+  const product = withoutAddend(kernel);
+  const operandCount = product === null ? inputs.length : inputs.length - 1;
   demand(
-    inputs.length >= fewest && inputs.length <= mostIn,
+    operandCount >= fewest && operandCount <= mostIn,
     `${where}.inputs`,
-    inputs.length,
+    operandCount,
     `from ${fewest} to ${mostIn}`,
   );
   demand(
@@ -39,6 +41,15 @@ export function checkKernel(kernel: Kernel, where: string): void {
     outputs.length,
     `from ${fewestOut} to ${mostOut}`,
   );
+  if (product !== null) {
+    const output = at(outputs, 0);
+    demand(
+      sameNumbers(product.addend.shape, output.shape) && product.addend.dtype === output.dtype,
+      `${where}.inputs`,
+      product.addend.shape,
+      `an addend of shape [${output.shape.join(", ")}], of the result's dtype`,
+    );
+  }
   if (kind === "binary") {
     const tensors = kernel.scalar === undefined ? 2 : 1;
     demand(

@@ -95,11 +95,12 @@ function layOut({ kernel, inputs, held = [], origins = [] }: EmulatedCase, align
       );
       return { source: step.source, parameters };
     }
-    const places = [step.a, step.b, ...(step.bias === null ? [] : [step.bias]), step.c];
+    const places = [step.a, step.b, step.bias, step.addend, step.c].filter((place) => place !== null);
     return {
       source: gemmKernel(
         step.contraction,
         places.map(({ memory }) => memory),
+        step.addend !== null,
       ),
       parameters: places.map(({ memory, offset }) => pointerText(addressOf(memory) + offset)),
     };

@@ -2,8 +2,8 @@
  * A Kernel as the sequence of launches on the GPU: generated kernels and GEMMs, planned by the planner of the CPU's
  * kernels. A HostUnit without reductions and GEMMs is one generated kernel.
  */
-import type { Kernel, Operand } from "../../../../commands/kernel.ts";
-import type { View } from "../../../../commands/view.ts";
+import { type Kernel, type Operand, withoutAddend } from "../../../../commands/kernel.ts";
+import { sameNumbers, type View } from "../../../../commands/view.ts";
 import type { Contraction } from "../../../../kernels/gemm/contraction.ts";
 import { kernelPhases } from "../../../../kernels/kernel-plan.ts";
 import type { Nest } from "../../../../kernels/nests/nest.ts";
@@ -14,6 +14,7 @@ import { createIndexSpace, unsplit } from "../../../../kernels/nests/index-space
 import { computeType, constant } from "../../../../numerics/scalar/expression.ts";
 import { reductionSemantics } from "../../../../ir/ops/functions/expressions.ts";
 import type { ReductionOpType } from "../../../../ir/ops/op.ts";
+import { at } from "../../../../support/invariant.ts";
 import { unreachable } from "../../../../support/unreachable.ts";
 import { elementwiseKernel } from "../elementwise-kernel.ts";
 import type { KernelSource } from "../kernel-source.ts";
@@ -34,6 +35,8 @@ export type KernelStep =
       readonly a: Address;
       readonly b: Address;
       readonly bias: Address | null;
+      /** What the GEMM adds to, with the strides of c; null for c itself, or for nothing. */
+      readonly addend: Address | null;
       readonly c: Address;
     };
 
@@ -47,6 +50,16 @@ const scratchAlignment = 256;
 
 /** `alignmentOf` covers inputs and outputs; scratch is aligned to 64 bytes. */
 export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSteps {
+  const sum = withoutAddend(kernel);
+  if (sum !== null && sameNumbers(sum.addend.strides, at(kernel.outputs, 0).strides)) {
+    const { steps, scratchBytes } = kernelSteps(sum.product, alignmentOf);
+    const [step] = steps;
+    if (steps.length === 1 && step?.kind === "gemm") {
+      const addend: Address = { memory: { kind: "input", position: kernel.inputs.length - 1 }, offset: 0 };
+      const contraction = { ...step.contraction, accumulate: true };
+      return { steps: [{ ...step, contraction, addend }], scratchBytes };
+    }
+  }
   const { phases, sizes } = kernelPhases(kernel);
   const { groups, valueBytes } = placeGroups(groupPhases(phases), sizes);
   const partsFrom = Math.ceil(valueBytes / scratchAlignment) * scratchAlignment;
@@ -65,7 +78,7 @@ export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSte
         return [{ kind: "kernel", source: scatterKernel(group.nest) }];
       case "contraction": {
         const { contraction, a, b, bias, c } = group;
-        return [{ kind: "gemm", contraction, a, b, bias, c }];
+        return [{ kind: "gemm", contraction, a, b, bias, addend: null, c }];
       }
       default:
         return unreachable(group);

@@ -1,0 +1,150 @@
+/**
+ * Leaves out signals, and the waits for them, where other signals already order everything: each loop has its own
+ * signals that its memory is ready and that its data has arrived, but what a rank has learned from one it need not learn
+ * again.
+ *
+ *     signal ready, wait ready, copy, signal arrived, wait arrived,      ->    signal ready, wait ready, copy 1, copy 2,
+ *     signal ready, wait ready, copy, signal arrived, wait arrived             signal arrived, wait arrived
+ *
+ * A wait stays if an access comes after it because of what it guarantees, or if the end of a run does. Whether the
+ * others order nothing is then read off the list without them; if it orders less, the list stays as it was.
+ */
+import type { Command, SlotId } from "../../commands/command.ts";
+import type { Program, RankProgram } from "../../commands/program.ts";
+import { makeId } from "../../support/ids.ts";
+import { at } from "../../support/invariant.ts";
+import { createDraftReader, type DraftReader, type ReadProgram } from "../draft/draft-reader.ts";
+import { type DraftNode, replaceNodes } from "../draft/draft.ts";
+import { editRanks } from "../draft/edit-ranks.ts";
+import { listOrder } from "../draft/order/list-order.ts";
+import type { Done } from "../draft/order/signal-guarantees.ts";
+import { conflict } from "../draft/memory/touch.ts";
+import type { Memory } from "../draft/memory/memory.ts";
+import type { Rewrite } from "../rewrite.ts";
+
+export const dropSignals: Rewrite<true> = {
+  name: "drop-signals",
+  run: (program, _, reader = createDraftReader()) => run(program, reader),
+  applies: (program, _, reader = createDraftReader()) => run(program, reader) !== program,
+};
+
+function run(program: Program, reader: DraftReader): Program {
+  const before = reader.read(program);
+  const needless = needlessSlots(program, before);
+  if (needless.size === 0) return program;
+  const isNeedless = ({ command }: DraftNode): boolean =>
+    (command.kind === "signal" || command.kind === "waitSignal") && needless.has(command.slot);
+  const without = editRanks(program, reader, (draft) => {
+    const removed = draft.nodes.filter(isNeedless).map(({ id }): [number, readonly DraftNode[]] => [id, []]);
+    return removed.length === 0 ? draft : { ...draft, nodes: replaceNodes(draft.nodes, new Map(removed)) };
+  });
+  const dropped = withoutSlots(without, needless);
+  const [orders, left] = [ordersOf(before), ordersOf(reader.read(dropped))];
+  const isSame = orders.length === left.length && orders.every((order, i) => order === left[i]);
+  return isSame && slotsAreFree(dropped) ? dropped : program;
+}
+
+/** Slots whose wait neither an access nor the end of a run needs. None if a slot is used more than once in a run. */
+function needlessSlots({ ranks, slots }: Program, { drafts }: ReadProgram): ReadonlySet<SlotId> {
+  const uses = slots.map(() => 0);
+  for (const { commands } of ranks)
+    for (const command of commands)
+      if (command.kind === "signal" || command.kind === "waitSignal") uses[command.slot] = at(uses, command.slot) + 1;
+  if (uses.some((count) => count !== 2)) return new Set();
+  const needless = new Set(slots.map(({ id }) => id));
+  for (const { nodes } of drafts) {
+    const relied = new Set(nodes.flatMap(({ sync }) => sync));
+    const known = new Set<Done>();
+    const keep = ({ command, guarantee }: DraftNode): void => {
+      if (command.kind === "waitSignal") needless.delete(command.slot);
+      for (const each of guarantee?.done ?? []) known.add(each);
+    };
+    const waits = nodes.filter(({ command }) => command.kind === "waitSignal");
+    for (const wait of waits) if (relied.has(wait.id) || wait.guarantee === null) keep(wait);
+    for (const wait of waits.toReversed())
+      if (wait.guarantee?.done.some((each) => !known.has(each)) === true) keep(wait);
+  }
+  return needless;
+}
+
+/** The Program without slots that no command uses any more. */
+function withoutSlots(program: Program, needless: ReadonlySet<SlotId>): Program {
+  const kept = program.slots.flatMap((_, slot) => (needless.has(makeId<SlotId>(slot)) ? [] : slot));
+  const idOf = new Map(kept.map((slot, index) => [slot, makeId<SlotId>(index)]));
+  const renumbered = (command: Command): Command =>
+    command.kind === "signal" || command.kind === "waitSignal"
+      ? { ...command, slot: idOf.get(command.slot) ?? command.slot }
+      : command;
+  return {
+    ...program,
+    slots: kept.map((slot, index) => ({ ...at(program.slots, slot), id: makeId<SlotId>(index) })),
+    ranks: program.ranks.map((rank): RankProgram => ({ ...rank, commands: rank.commands.map(renumbered) })),
+  };
+}
+
+/**
+ * What each access of a rank comes after, and what the end of a run does, of what other ranks do: one text each, in
+ * ascending order.
+ */
+function ordersOf({ drafts, newMemory }: ReadProgram): readonly string[] {
+  const memory = newMemory();
+  return drafts
+    .flatMap(({ rank, nodes }) => {
+      const waits = new Map(nodes.flatMap((node) => (node.command.kind === "waitSignal" ? [[node.id, node]] : [])));
+      const ends = new Set([...waits.values()].flatMap(({ guarantee }) => guarantee?.done ?? []));
+      return [
+        `${rank} ends ${textOf([...ends])}`,
+        ...nodes.flatMap((node) => (node.sync.length === 0 ? [] : `${rank} ${orderOf(node, rank, waits, memory)}`)),
+      ];
+    })
+    .sort();
+}
+
+function orderOf(
+  { command, sync }: DraftNode,
+  rank: number,
+  waits: ReadonlyMap<number, DraftNode>,
+  memory: Memory,
+): string {
+  const touches = memory.touches(command);
+  const guarantees = sync.flatMap((id) => waits.get(id)?.guarantee ?? []);
+  const done = new Set(guarantees.flatMap((each) => each.done.filter((other) => conflict([other], touches))));
+  const ready = new Set(
+    guarantees.flatMap(({ senders }) =>
+      touches.flatMap((touch) => (touch.rank !== rank && senders.has(touch.rank) ? touch.rank : [])),
+    ),
+  );
+  return `${JSON.stringify(touches)} after ${textOf([...done])} and ${[...ready].sort((a, b) => a - b).join(" ")}`;
+}
+
+function textOf(done: readonly Done[]): string {
+  return done
+    .map(({ by, place, start, end, bytes, dims, writes }) =>
+      JSON.stringify([by, place, start, end, bytes, dims, writes]),
+    )
+    .sort()
+    .join(" ");
+}
+
+/**
+ * Whether no rank signals a slot again, in the next run, before the wait of this run has ended: it waits before for a
+ * signal that the other rank sends in the same run, or its run ends after a signal that follows the wait.
+ */
+function slotsAreFree({ ranks, slots }: Program): boolean {
+  const orders = ranks.map(listOrder);
+  const places = slots.map(() => ({ signal: -1, wait: -1 }));
+  for (const { commands } of ranks) {
+    for (const [position, command] of commands.entries()) {
+      if (command.kind === "signal") at(places, command.slot).signal = position;
+      else if (command.kind === "waitSignal") at(places, command.slot).wait = position;
+    }
+  }
+  return slots.every(({ signaller, waiter }, slot) => {
+    const { signal, wait } = at(places, slot);
+    return slots.some((other, answer) => {
+      if (other.signaller !== waiter || other.waiter !== signaller) return false;
+      const back = at(places, answer);
+      return at(orders, signaller).before(back.wait, signal) || at(orders, waiter).before(wait, back.signal);
+    });
+  });
+}
