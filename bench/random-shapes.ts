@@ -39,7 +39,7 @@ const benchmark = {
   implementations: {
     braid: [{ scheduleChoice: "auto" }],
     "torch-nccl": [{}],
-    ...(primitive === "tp-allreduce" ? {} : { "torch-async-tp": [{}] }),
+    ...(primitive === "tp-allreduce" ? { "torch-one-shot": [{}], "torch-two-shot": [{}] } : { "torch-async-tp": [{}] }),
   },
 };
 process.stdout.write(`${JSON.stringify({ benchmark }, null, 2)}\n`);

@@ -26,13 +26,13 @@ const small = ["-m", "64", "-n", "12", "-k", "16", "--iterations", "2", "--warmu
 type BenchPlan = ReturnType<typeof planBench>;
 
 /** Of a file of bench/configs. */
-async function committedPlan(primitive: Primitive, name: string): Promise<BenchPlan> {
+async function committedPlan(primitive: Primitive, name: string, devices = 8): Promise<BenchPlan> {
   const config = await readBenchConfig(path.resolve(import.meta.dirname, `../../bench/configs/${name}.json`));
-  return planBench(primitive, { ...config, on: "cuda", seed: 0, timeout: 60, profile: null }, 8);
+  return planBench(primitive, { ...config, on: "cuda", seed: 0, timeout: 60, profile: null }, devices);
 }
 
-function expectCommitted(name: string, implementations: BenchPlan["implementations"]): void {
-  const file = path.resolve(import.meta.dirname, `../../bench/results/${name}-4xH200.csv`);
+function expectCommitted(name: string, implementations: BenchPlan["implementations"], machine = "4xH200"): void {
+  const file = path.resolve(import.meta.dirname, `../../bench/results/${name}-${machine}.csv`);
   const results = withNewNames(readFileSync(file, "utf8"));
   for (const implementation of implementations) {
     const option = implementation.kind === "braid" ? implementation.said : "";
@@ -166,6 +166,13 @@ describe("braid bench", () => {
       expectCommitted(`choice-${primitive}`, unseen.implementations);
     },
   );
+
+  it.each(["tp-rowwise", "tp-allreduce"] as const)("has the results of %s between two GPUs", async (primitive) => {
+    const { problems, implementations } = await committedPlan(primitive, `${primitive}-2-gpus`, 2);
+    const { problems: all } = await committedPlan(primitive, primitive);
+    expect(problems.map(sizeText)).toEqual(all.map(sizeText));
+    expectCommitted(primitive, implementations, "2xH100");
+  });
 
   it("has every option and implementation in the documentation", () => {
     const page = readFileSync(path.resolve(import.meta.dirname, "../../docs/benchmark.md"), "utf8");
