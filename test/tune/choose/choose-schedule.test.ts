@@ -1,6 +1,7 @@
 /** The schedule chosen on machines that favour one form or another. The chosen schedule has the oracle's result. */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, DiagnosticError, Fusion, linear, matmul, sum } from "braid";
+import { withoutAddend } from "../../../src/commands/kernel.ts";
 import { chooseForm } from "../../../src/bench/choose-form.ts";
 import { buildPrimitive } from "../../../src/bench/primitives.ts";
 import { choose } from "../../../src/tune/choose/choose.ts";
@@ -209,6 +210,19 @@ describe("choose of matmul + all-reduce in chunks", () => {
     };
     expect(formWith(3.2e5)).toEqual(["collective", "cuda", true]);
     expect(formWith(1e4)).toEqual(["collective", "nccl", true]);
+  });
+
+  it("takes two halves and adds them in GEMMs between two devices, as long as GEMMs read what they add fast", () => {
+    const formWith = (devices: number, memory: number): unknown => {
+      const two = { ...problem, devices, k: 1024 };
+      const profile = { ...machine, memory: rate(2, memory) };
+      const { shape, compilation } = chooseForm({}, two, { insertReshardingAfter: true, backend: "cuda" }, profile);
+      const adds = compilation.program.kernels.some((kernel) => withoutAddend(kernel) !== null);
+      return [shape.form, shape.outputs, adds];
+    };
+    expect(formWith(2, 2.9e6)).toEqual(["rotated", 2, true]);
+    expect(formWith(2, 1e5)).not.toContain(true);
+    expect(formWith(4, 2.9e6)).not.toContain(true);
   });
 
   it("takes one kernel in peers' memory after the GEMM of a primitive with few rows if the library is slower", () => {
