@@ -48,7 +48,7 @@ export interface ReductionKernel extends KernelBase {
 interface ContractionKernel extends KernelBase {
   /** Whether the result is added to the output: beta = 1 of a BLAS. */
   readonly accumulate?: boolean;
-  /** Whether the result is added to the last input, which has the output's shape and strides: C of a BLAS. */
+  /** Whether the result is added to the last input, which has the output's shape: C of a BLAS. */
   readonly addend?: boolean;
 }
 /** a [..batch, M, K], b [..batch, K, N] -> [..batch, M, N]. Batch axes are equal; stride 0 broadcasts. */

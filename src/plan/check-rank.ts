@@ -64,6 +64,8 @@ export function checkRank(own: RankDocument, plan: PlanDocument, rank: number, r
     below("stream", op.stream, streams.length);
     if (op.command >= 0) below("command", op.command, commands.length);
     for (const [what, index, count] of tablesOf(op, own)) below(what, index, count);
+    if (op.kind === "gemm" && op.addend !== undefined && at(own.gemms, op.gemm).layout.accumulate !== true)
+      refuse(`operation ${number}: a GEMM with an addend that does not accumulate`, "accumulate in its layout");
     for (const extent of extentsOf(op, own)) inside(extent, `operation ${number}, ${op.kind}`);
   }
   for (const run of own.waitRuns) {

@@ -105,6 +105,10 @@ describe("a plan is refused", () => {
       all.replace(text, '"addend":{"space":"in","tensor":7,"offset":0}'),
     );
     expect(await refusal(elsewhere)).toMatch(/gemm: bytes up to 48 of in 7; a space that the plan has$/u);
+    const ignored = changed(summing, "rank-0.json", (all) => all.replace('"accumulate":true', '"accumulate":false'));
+    expect(await refusal(ignored)).toMatch(
+      /operation \d+: a GEMM with an addend that does not accumulate; accumulate/u,
+    );
   });
 
   it("without one of its files, or its hash", async () => {

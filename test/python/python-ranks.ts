@@ -18,7 +18,8 @@ const memory = "/dev/shm";
 function removeLeft(pid: number): readonly string[] {
   if (!existsSync(memory)) return [];
   const left = readdirSync(memory).filter((name) => name.startsWith(`braid-fake-${pid}-`));
-  for (const name of left) rmSync(path.join(memory, name));
+  // Its peers may remove some at the same time.
+  for (const name of left) rmSync(path.join(memory, name), { force: true });
   return left;
 }
 

@@ -79,7 +79,7 @@ describe("nothing changes", () => {
 
   it.each<[string, ScheduleOptions]>([
     ["the others order less", {}],
-    ["a slot might be signalled again before the wait has ended", { computeStreams: 2 }],
+    ["only another rank's signals show that a slot is free in the next run", { computeStreams: 2 }],
   ])("where %s", (_, schedule) => {
     const program = exchange({ primitive: "tp-rowwise", protocol: "get", outputs: 2, devices: 4 }, schedule);
     expect(verify(program, { notes: false, full: true }).findings).toEqual([]);

@@ -195,6 +195,22 @@ describe("a sum stays", () => {
     expect(gemmSums.run(program, true)).toBe(program);
   });
 
+  it("where the sum reads the result otherwise than the GEMM writes it", () => {
+    const program = hosted(({ h, input, output, temporary }) => {
+      const [x, w, both] = [input(), input(), temporary(pair)];
+      for (const part of [0, 1]) h.matmul(x, w, { out: h.select(both, 0, part) });
+      h.sum(both, [0], { out: output(summed) });
+      h.deallocate(both);
+    });
+    expect(kindsOf(gemmSums.run(program, true))).toEqual(["matmul", "matmul +"]);
+    // The same bytes, by columns.
+    const columns = program.kernels.map((kernel) =>
+      kernel.kind === "matmul" ? { ...kernel, outputs: [{ ...at(kernel.outputs, 0), strides: [1, 6] }] } : kernel,
+    );
+    const byColumns = { ...program, kernels: columns };
+    expect(gemmSums.run(byColumns, true)).toBe(byColumns);
+  });
+
   it("where the partial results are outputs too", () => {
     const program = hosted(({ h, input, output }) => {
       const [x, w, both] = [input(), input(), output(pair)];

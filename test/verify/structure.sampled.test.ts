@@ -112,6 +112,13 @@ describe("never ok", () => {
     ["an addend of fewer axes", adding && withAddend(adding, (each) => ({ ...each, shape: [24], strides: [1] }))],
     ["an addend of another dtype", adding && withAddend(adding, (each) => ({ ...each, dtype: "half" }))],
     [
+      "a GEMM that adds to its output, too",
+      adding && {
+        ...adding,
+        kernels: adding.kernels.map((each) => ("addend" in each ? { ...each, accumulate: true } : each)),
+      },
+    ],
+    [
       "a GEMM without its addend",
       adding && {
         ...adding,

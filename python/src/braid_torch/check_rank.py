@@ -59,6 +59,8 @@ def check_rank(own: Json, plan: Json, rank: int, refuse: Refuse) -> None:
             below("command", op["command"], len(commands))
         for what, index, count in _tables(op, own):
             below(what, index, count)
+        if "addend" in op and not own["gemms"][op["gemm"]]["layout"].get("accumulate"):
+            refuse(f"operation {number}: a GEMM with an addend that does not accumulate", "accumulate in its layout")
         for address, size in _extents(op, own):
             inside(address, size, f"operation {number}, {op['kind']}")
     for run in own["waitRuns"]:

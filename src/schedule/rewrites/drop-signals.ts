@@ -44,13 +44,18 @@ function run(program: Program, reader: DraftReader): Program {
   return isSame && slotsAreFree(dropped) ? dropped : program;
 }
 
-/** Slots whose wait neither an access nor the end of a run needs. None if a slot is used more than once in a run. */
+/**
+ * Slots whose wait neither an access nor the end of a run needs. None if a slot is used more than once in a run, or if a
+ * signal guarantees too much to say what.
+ */
 function needlessSlots({ ranks, slots }: Program, { drafts }: ReadProgram): ReadonlySet<SlotId> {
   const uses = slots.map(() => 0);
   for (const { commands } of ranks)
     for (const command of commands)
       if (command.kind === "signal" || command.kind === "waitSignal") uses[command.slot] = at(uses, command.slot) + 1;
   if (uses.some((count) => count !== 2)) return new Set();
+  const isUnknown = ({ command, guarantee }: DraftNode): boolean => command.kind === "waitSignal" && guarantee === null;
+  if (drafts.some(({ nodes }) => nodes.some(isUnknown))) return new Set();
   const needless = new Set(slots.map(({ id }) => id));
   for (const { nodes } of drafts) {
     const relied = new Set(nodes.flatMap(({ sync }) => sync));
@@ -60,7 +65,7 @@ function needlessSlots({ ranks, slots }: Program, { drafts }: ReadProgram): Read
       for (const each of guarantee?.done ?? []) known.add(each);
     };
     const waits = nodes.filter(({ command }) => command.kind === "waitSignal");
-    for (const wait of waits) if (relied.has(wait.id) || wait.guarantee === null) keep(wait);
+    for (const wait of waits) if (relied.has(wait.id)) keep(wait);
     for (const wait of waits.toReversed())
       if (wait.guarantee?.done.some((each) => !known.has(each)) === true) keep(wait);
   }

@@ -42,7 +42,7 @@ function editDraft(draft: Draft, context: EditContext): Draft {
       const place = { own: touchOf(own, memory), position };
       const gemm = gemmOf(nodes, place, { timeline, memory });
       if (gemm === null || relied.has(at(nodes, gemm).id) || context.foreign.meeting(place.own).length > 0) continue;
-      const command = adding(at(nodes, gemm), sum, other, memory);
+      const command = adding(at(nodes, gemm), sum, { own, other }, memory);
       if (command === null) continue;
       const { sync, pasts, sources } = at(nodes, gemm);
       edited[gemm] = null;
@@ -105,14 +105,27 @@ function isPlain({ kernels }: Memory, { kernel: id }: Launch): boolean {
   return isGemm(kernel) && kernel.accumulate !== true && kernel.addend !== true;
 }
 
-/** The launch of the GEMM that adds `other` and writes the sum's result; null if the shapes or strides differ. */
-function adding({ command }: DraftNode, sum: Sum, other: Part, memory: Memory): Launch | null {
+/**
+ * The launch of the GEMM that adds `other` and writes the sum's result. Null if shapes or strides differ, also if the sum
+ * reads the GEMM's own result otherwise than the GEMM writes it.
+ */
+function adding(
+  { command }: DraftNode,
+  sum: Sum,
+  { own, other }: { readonly own: Part; readonly other: Part },
+  memory: Memory,
+): Launch | null {
   if (command.kind !== "launch") return null;
   const gemm = at(memory.kernels, command.kernel);
   const output = at(sum.kernel.outputs, 0);
   if (!isGemm(gemm)) return null;
+  const product = asOutputOf(gemm, own.operand);
   const [addend, result] = [asOutputOf(gemm, other.operand), asOutputOf(gemm, output)];
-  if (addend === null || result === null || !sameNumbers(addend.strides, result.strides)) return null;
+  if (product === null || addend === null || result === null) return null;
+  const written = asOutputOf(gemm, at(gemm.outputs, 0));
+  if (!sameNumbers(product.strides, written?.strides ?? []) || !sameNumbers(addend.strides, result.strides))
+    return null;
+  if (touchesMeet(touchOf(own, memory), touchOf(other, memory))) return null;
   return {
     ...command,
     stream: sum.command.stream,

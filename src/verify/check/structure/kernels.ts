@@ -42,6 +42,7 @@ export function checkKernel(kernel: Kernel, where: string): void {
     `from ${fewestOut} to ${mostOut}`,
   );
   if (product !== null) {
+    demand(product.product.accumulate !== true, `${where}.accumulate`, true, "an addend or the output, not both");
     const output = at(outputs, 0);
     demand(
       sameNumbers(product.addend.shape, output.shape) && product.addend.dtype === output.dtype,
