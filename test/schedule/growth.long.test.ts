@@ -18,7 +18,9 @@ const lowerings: Readonly<Record<string, Partial<CompileOptions>>> = {
 };
 
 const schedules: readonly ScheduleOptions[] = [
+  { dropSignals: true },
   { inPlace: true },
+  { inPlace: true, gemmSums: true },
   { ownLast: true },
   { splitChunks: 2 },
   { mergeGemms: [1, 2] },
