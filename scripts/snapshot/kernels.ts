@@ -130,9 +130,14 @@ function cudaText(kernel: Kernel, alignment: number): string {
   const { steps, scratchBytes } = kernelSteps(kernel, () => alignment);
   const texts = steps.map((step) => {
     if (step.kind === "kernel") return sourceText(step.source);
-    const { contraction, a, b, bias, c } = step;
-    const memories = [a, b, ...(bias === null ? [] : [bias]), c].map(({ memory }) => memory);
-    return `${JSON.stringify(step)}\n${sourceText(gemmKernel(contraction, memories, step.addend !== null))}`;
+    const { contraction, a, b, bias, addend, c } = step;
+    const operands = [a, b, bias, addend, c].filter((operand) => operand !== null);
+    const source = gemmKernel(
+      contraction,
+      operands.map(({ memory }) => memory),
+      addend !== null,
+    );
+    return `${JSON.stringify(step)}\n${sourceText(source)}`;
   });
   const links = [noBarriers, { before: once, after: once }].map((barriers) =>
     kernel.kind === "combine" ? linkKernel(kernel, () => alignment, barriers) : null,

@@ -98,34 +98,32 @@ function shapesOf(
     const pieces = { chunks: chunks ?? devices, outputs: outputs ?? 1 };
     return [{ shape: { form, ...pieces }, name: "", lowering: {} }];
   }
-  const wholes = backendsOf[primitive].map((backend): NamedShape => ({
-    shape: shape("serial"),
-    name: "",
-    lowering: { backend, overlap: false },
-  }));
-  const inOutputs = (count: number, name: string): NamedShape => ({
-    shape: shape("rotated", { outputs: count }),
-    name,
-    lowering: {},
-  });
-  // Between two devices, one half of the result is complete, and on its way, while the GEMM of the other runs. With four
-  // outputs, and with more devices, this was not faster.
-  const inHalves = takesOutputs("rotated", primitive) && devices === 2 ? [inOutputs(2, "2 outputs")] : [];
-  const loops = [inOutputs(outputs ?? 1, ""), ...inHalves];
   const inChunks = (count: number, lowering: Partial<LoweringOptions>): NamedShape => ({
     shape: shape("collective", { chunks: count }),
     name: `${count} chunks`,
     lowering,
   });
   // With the user's chunks, the collectives may also be copies.
-  const collectives =
-    chunks === undefined
-      ? chunkCounts.flatMap((count) =>
-          backendsOf[primitive].map((backend) => inChunks(count, { backend, overlap: true })),
-        )
-      : [inChunks(chunks, {})];
-  if (chunks !== undefined) return collectives;
-  return outputs === undefined ? [...wholes, ...loops, ...collectives] : loops.slice(0, 1);
+  if (chunks !== undefined) return [inChunks(chunks, {})];
+  const loopOver = (count: number, name: string): NamedShape => ({
+    shape: shape("rotated", { outputs: count }),
+    name,
+    lowering: {},
+  });
+  if (outputs !== undefined) return [loopOver(outputs, "")];
+  const backends = backendsOf[primitive];
+  const wholes = backends.map((backend): NamedShape => ({
+    shape: shape("serial"),
+    name: "",
+    lowering: { backend, overlap: false },
+  }));
+  // Between two devices, one half of the result is complete, and on its way, while the GEMM of the other runs. With four
+  // outputs, and with more devices, this was not faster.
+  const inHalves = takesOutputs("rotated", primitive) && devices === 2 ? [loopOver(2, "2 outputs")] : [];
+  const collectives = chunkCounts.flatMap((count) =>
+    backends.map((backend) => inChunks(count, { backend, overlap: true })),
+  );
+  return [...wholes, loopOver(1, ""), ...inHalves, ...collectives];
 }
 
 /** The form's options joined with the user's; null if they differ. */

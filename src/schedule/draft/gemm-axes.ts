@@ -1,6 +1,6 @@
 /** The axes along which GEMMs of equal kernels can be adjacent, and the corresponding axis of each operand. */
 import type { Command } from "../../commands/command.ts";
-import type { Kernel, LinearKernel, MatmulKernel } from "../../commands/kernel.ts";
+import { type Kernel, type LinearKernel, type MatmulKernel, withoutAddend } from "../../commands/kernel.ts";
 import { at } from "../../support/invariant.ts";
 
 export type GemmKernel = MatmulKernel | LinearKernel;
@@ -23,11 +23,11 @@ export interface GemmAxis {
 export function gemmAxes(kernel: GemmKernel): readonly GemmAxis[] {
   const rank = at(kernel.outputs, 0).shape.length;
   const [rows, columns] = [rank - 2, rank - 1];
-  const addend = kernel.addend === true ? 1 : 0;
-  const biases = kernel.inputs.slice(2, kernel.inputs.length - addend);
+  const sum = withoutAddend(kernel);
+  const biases = (sum?.product ?? kernel).inputs.slice(2);
   const axis = (output: number, ofA: number | null, ofB: number | null, ofBias: number | null): GemmAxis => ({
     output,
-    inputs: [ofA, ofB, ...biases.map(() => ofBias), ...(addend === 1 ? [output] : [])],
+    inputs: [ofA, ofB, ...biases.map(() => ofBias), ...(sum === null ? [] : [output])],
   });
   const isLinear = kernel.kind === "linear";
   return [

@@ -3,7 +3,7 @@
  * with n times the extent. GEMMs at equal distances that are not adjacent along any axis become one batched GEMM.
  */
 import type { Launch } from "../../commands/command.ts";
-import type { Operand } from "../../commands/kernel.ts";
+import { type Operand, withoutAddend } from "../../commands/kernel.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { DraftNode } from "./draft.ts";
@@ -47,8 +47,8 @@ function formsOf(kernel: GemmKernel): readonly (readonly [GemmKernel, GemmAxis])
     shape: [1, ...shape],
     strides: [0, ...strides],
   });
-  const products = kernel.inputs.length - (kernel.addend === true ? 1 : 0);
-  const isShared = (input: number): boolean => kernel.kind === "linear" && input > 0 && input < products;
+  const { inputs: factors } = withoutAddend(kernel)?.product ?? kernel;
+  const isShared = (input: number): boolean => kernel.kind === "linear" && input > 0 && input < factors.length;
   const form: GemmKernel = {
     ...kernel,
     inputs: kernel.inputs.map((operand, i) => (isShared(i) ? operand : batched(operand))),

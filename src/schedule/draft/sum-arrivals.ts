@@ -9,7 +9,7 @@ import type { DraftNode } from "./draft.ts";
 import { isGemmLaunch } from "./gemm-axes.ts";
 import type { Memory } from "./memory/memory.ts";
 import { createTimeline } from "./memory/timeline.ts";
-import { conflict } from "./memory/touch.ts";
+import { conflict, type Touch } from "./memory/touch.ts";
 
 /** One of the added tensors, and its memory. */
 export interface Part {
@@ -49,10 +49,8 @@ export function createArrivals(nodes: readonly DraftNode[], rank: number, memory
     else if (command.kind !== "alloc") timeline.add(position, memory.touches(command));
   }
   /** The position of the last node that the slice waits for; -1 if there is none. */
-  const lastBefore = ({ ref, operand }: Part, position: number): number => {
-    const view = { ...ref, ...operand };
-    const reading = { kind: "copy", stream: makeId<CommandStreamId>(0), source: view, destination: view } as const;
-    const part = at(memory.touches(reading), 0);
+  const lastBefore = (slice: Part, position: number): number => {
+    const part = touchOf(slice, memory);
     let last = -1;
     for (const id of at(nodes, position).sync) {
       const wait = waits.get(id) ?? -1;
@@ -89,8 +87,15 @@ export function createArrivals(nodes: readonly DraftNode[], rank: number, memory
   };
 }
 
+/** The access of a command that reads the part. */
+export function touchOf({ ref, operand }: Part, memory: Memory): Touch {
+  const view = { ...ref, ...operand };
+  const stream = makeId<CommandStreamId>(0);
+  return at(memory.touches({ kind: "copy", stream, source: view, destination: view }), 0);
+}
+
 /** The slices of the reduced axis. */
-export function slicesOf({ command, kernel }: Pick<Sum, "command" | "kernel">): readonly Part[] {
+export function slicesOf({ command, kernel }: Sum): readonly Part[] {
   const axis = at(kernel.axes, 0);
   const { dtype, shape, strides } = at(kernel.inputs, 0);
   const ref = at(command.inputs, 0);

@@ -1,10 +1,8 @@
 /**
- * Leaves out signals, and the waits for them, where other signals already order everything: each loop has its own
- * signals that its memory is ready and that its data has arrived, but what a rank has learned from one it need not learn
- * again.
+ * Leaves out signals, and the waits for them, where other signals already order everything. Each loop signals that its
+ * memory is ready and that its data has arrived, but what a rank has learned from one signal it need not learn again.
  *
- *     signal ready, wait ready, copy, signal arrived, wait arrived,      ->    signal ready, wait ready, copy 1, copy 2,
- *     signal ready, wait ready, copy, signal arrived, wait arrived             signal arrived, wait arrived
+ *     ready, copy 1, arrived, ready, copy 2, arrived     ->     ready, copy 1, arrived, copy 2, arrived
  *
  * A wait stays if an access comes after it because of what it guarantees, or if the end of a run does. Whether the
  * others order nothing is then read off the list without them; if it orders less, the list stays as it was.
@@ -74,15 +72,15 @@ function needlessSlots({ ranks, slots }: Program, { drafts }: ReadProgram): Read
 
 /** The Program without slots that no command uses any more. */
 function withoutSlots(program: Program, needless: ReadonlySet<SlotId>): Program {
-  const kept = program.slots.flatMap((_, slot) => (needless.has(makeId<SlotId>(slot)) ? [] : slot));
-  const idOf = new Map(kept.map((slot, index) => [slot, makeId<SlotId>(index)]));
+  const kept = program.slots.filter(({ id }) => !needless.has(id));
+  const idOf = new Map(kept.map(({ id }, index) => [id, makeId<SlotId>(index)]));
   const renumbered = (command: Command): Command =>
     command.kind === "signal" || command.kind === "waitSignal"
       ? { ...command, slot: idOf.get(command.slot) ?? command.slot }
       : command;
   return {
     ...program,
-    slots: kept.map((slot, index) => ({ ...at(program.slots, slot), id: makeId<SlotId>(index) })),
+    slots: kept.map((slot, index) => ({ ...slot, id: makeId<SlotId>(index) })),
     ranks: program.ranks.map((rank): RankProgram => ({ ...rank, commands: rank.commands.map(renumbered) })),
   };
 }

@@ -1,24 +1,23 @@
 /**
  * Adds two partial results in the GEMM that computes one of them: C and beta = 1 of a BLAS. The GEMM moves to where the
- * sum was, and nothing follows the last arrival but that GEMM. Between two devices, these are all sums.
+ * sum was, and nothing follows the last arrival but that GEMM. Two devices have two partial results.
  *
  *     GEMM -> slot 0; wait, copy -> slot 1; slot 0 + slot 1 -> result    ->    wait, copy -> slot 1; GEMM + slot 1 -> result
  *
  * A GPU then rounds once instead of twice, so the last bits may change. They are the same in every run.
  */
-import type { CommandStreamId, Launch } from "../../commands/command.ts";
+import type { Launch } from "../../commands/command.ts";
 import type { Operand } from "../../commands/kernel.ts";
-import { sameNumbers, type View } from "../../commands/view.ts";
-import { makeId } from "../../support/ids.ts";
+import { sameNumbers } from "../../commands/view.ts";
 import { at } from "../../support/invariant.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
 import { type GemmKernel, isGemm } from "../draft/gemm-axes.ts";
 import type { Memory } from "../draft/memory/memory.ts";
 import { createTimeline, type Timeline } from "../draft/memory/timeline.ts";
-import { sameBytes, type Touch, touchesMeet } from "../draft/memory/touch.ts";
+import { covers, sameBytes, type Touch, touchesMeet } from "../draft/memory/touch.ts";
 import { idsRelied } from "../draft/order/pasts.ts";
-import { asSum, type Part, slicesOf, type Sum } from "../draft/sum-arrivals.ts";
+import { asSum, type Part, slicesOf, type Sum, touchOf } from "../draft/sum-arrivals.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
 export const gemmSums: Rewrite<true> = draftRewrite("gemm-sums", () => editDraft);
@@ -35,10 +34,12 @@ function editDraft(draft: Draft, context: EditContext): Draft {
     if (sum?.kernel.op !== "sum") continue;
     // Afterwards the partial result is nowhere in memory.
     if (at(memory.buffers, at(sum.command.inputs, 0).buffer).role !== "temporary") continue;
-    const parts = slicesOf(sum);
-    if (parts.length !== 2) continue;
-    for (const [own, other] of [parts, parts.toReversed()]) {
-      if (own === undefined || other === undefined) continue;
+    const [first, second, third] = slicesOf(sum);
+    if (first === undefined || second === undefined || third !== undefined) continue;
+    for (const [own, other] of [
+      [first, second],
+      [second, first],
+    ] as const) {
       const place = { own: touchOf(own, memory), position };
       const gemm = gemmOf(nodes, place, { timeline, memory });
       if (gemm === null || relied.has(at(nodes, gemm).id) || context.foreign.meeting(place.own).length > 0) continue;
@@ -58,12 +59,6 @@ function editDraft(draft: Draft, context: EditContext): Draft {
   }
   const left = edited.filter((node) => node !== null);
   return left.length === nodes.length ? draft : { ...draft, nodes: left };
-}
-
-function touchOf({ ref, operand }: Part, memory: Memory): Touch {
-  const view: View = { ...ref, ...operand };
-  const stream = makeId<CommandStreamId>(0);
-  return at(memory.touches({ kind: "copy", stream, source: view, destination: view }), 0);
 }
 
 /**
@@ -147,8 +142,4 @@ function asOutputOf(gemm: GemmKernel, { dtype, shape, strides }: Operand): Opera
     shape: output.shape,
     strides: output.shape.map((extent) => (extent === 1 ? 0 : at(longStrides, next++))),
   };
-}
-
-function covers(outer: Touch, inner: Touch): boolean {
-  return outer.place === inner.place && outer.dims.length === 0 && outer.start <= inner.start && inner.end <= outer.end;
 }

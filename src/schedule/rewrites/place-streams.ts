@@ -3,7 +3,8 @@
  * compute streams for GEMMs, in turn. A single compute stream is the caller's, which saves the edges to and from it.
  * Kernels in peers' memory and their barriers are on the copy stream too. Any other wait goes to the stream of the first
  * work that it unblocks, if that is communication, otherwise to a stream for such waits: on a stream of kernels it would
- * only begin when the kernel before it has ended, and a GPU takes 10 to 25 us even for a signal that is there. A signal goes to the stream that it reports.
+ * only begin when the kernel before it has ended, and a GPU takes 10 to 25 us even for a signal that is there. A signal
+ * goes to the stream that it reports.
  *
  *     worker 1: wait, copy, signal, GEMM       ->     copies:   wait, copy, signal, wait, copy, signal
  *     worker 2: wait, copy, signal, GEMM              compute:  GEMM, GEMM, each after its copy

@@ -10,7 +10,7 @@ import { at, invariant } from "../../support/invariant.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
 import type { Memory } from "../draft/memory/memory.ts";
-import { type Touch, touchesMeet } from "../draft/memory/touch.ts";
+import { covers, type Touch, touchesMeet } from "../draft/memory/touch.ts";
 import { idsRelied } from "../draft/order/pasts.ts";
 import { createTimeline, type Timeline } from "../draft/memory/timeline.ts";
 import { type Copy, isEven, moveInputs, moveOutput } from "../draft/move-operands.ts";
@@ -164,8 +164,4 @@ function removeCopy(
 
 function touchesAny(touches: readonly Touch[], touch: Touch): boolean {
   return touches.some((other) => touchesMeet(other, touch));
-}
-
-function covers(outer: Touch, inner: Touch): boolean {
-  return outer.dims.length === 0 && outer.start <= inner.start && inner.end <= outer.end;
 }

@@ -147,7 +147,7 @@ export function choicesFor(
     // Copies of later chunks would queue after the kernels of earlier ones on the copy stream.
     [usual, ...(kernels ? [{ name: "early gathers", schedule: { earlyGathers: true } }] : [])],
     [
-      ...sumsApart(program),
+      ...pairSums(program),
       ...sumGroupings(program).map((earlySums): Choice => ({
         name: `sums ${groupText(earlySums)}`,
         schedule: { earlySums },
@@ -193,7 +193,7 @@ function sumGroupings({ kernels }: Program): readonly (readonly number[])[] {
  * Sums by kernels, and in the GEMMs that make one of two parts in place. The GEMM waits for the other part: with a
  * single sum for its arrival, with several it has arrived during the GEMM before.
  */
-function sumsApart({ kernels, ranks }: Program): ChoiceRow {
+function pairSums({ kernels, ranks }: Program): ChoiceRow {
   const pairs = new Set(
     kernels.flatMap((kernel, id) =>
       kernel.kind === "reduction" && kernel.inputs[0]?.shape[kernel.axes[0] ?? 0] === 2 ? [id] : [],

@@ -61,15 +61,13 @@ const table: RuleTable<DeviceOp, Action, [Binding]> = {
     const { session, streams, addressOf } = binding;
     const { layout, margin, fallback } = at(binding.list.gemms, gemm);
     const bias = op.bias === null ? 0 : addressOf(op.bias);
-    const c = addressOf(op.c);
-    const addend = op.addend === undefined ? c : addressOf(op.addend);
-    const addresses = { a: addressOf(op.a), b: addressOf(op.b), bias, addend, c };
+    const addend = addressOf(op.addend ?? op.c);
+    const addresses = { a: addressOf(op.a), b: addressOf(op.b), bias, addend, c: addressOf(op.c) };
     const workspace = addressOf({ space: "workspace", stream });
     const call = session.gemms().prepare(layout, addresses, { stream: at(streams, stream), workspace, margin });
     if (call !== null) return call;
-    const further = [...(op.bias === null ? [] : [bias]), ...(op.addend === undefined ? [] : [addend])];
-    const operands = [addresses.a, addresses.b, ...further, c];
-    return launchAction(fallback, operands, stream, binding);
+    const operands = [op.a, op.b, op.bias, op.addend ?? null, op.c].filter((address) => address !== null);
+    return launchAction(fallback, operands.map(addressOf), stream, binding);
   },
   attention: ({ stream, attention, operands, scratch }, { list, addressOf, attentionOf, resources }) =>
     attentionOf(at(list.attentions, attention), stream).bind(

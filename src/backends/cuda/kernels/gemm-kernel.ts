@@ -43,8 +43,10 @@ export function gemmKernel(contraction: Contraction, operands: readonly Memory[]
   const place = `[offsetC + x * ${c.row}ull + y * ${c.column}ull]`;
   const target = `c${place}`;
   const before = `${hasAddend ? "addend" : "c"}${place}`;
+  const inputs = ["a", "b", ...(bias === null ? [] : ["bias"]), ...(hasAddend ? ["addend"] : [])];
+  const pointers = [...inputs.map((name) => `const ${stored} *${name}`), `${stored} *c`].join(", ");
   const text = [
-    `extern "C" __global__ void __launch_bounds__(${(tile * tile) / rowsPerThread}) ${kernelName}(const ${stored} *a, const ${stored} *b, ${bias === null ? "" : `const ${stored} *bias, `}${hasAddend ? `const ${stored} *addend, ` : ""}${stored} *c) {`,
+    `extern "C" __global__ void __launch_bounds__(${(tile * tile) / rowsPerThread}) ${kernelName}(${pointers}) {`,
     `__shared__ ${scalar} left[${tile}][${tile + 1}];`,
     `__shared__ ${scalar} right[${tile}][${tile + 1}];`,
     "unsigned long long offsetA = 0, offsetB = 0, offsetC = 0;",

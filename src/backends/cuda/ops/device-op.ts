@@ -100,7 +100,10 @@ export interface DeviceGemm {
   readonly layout: GemmLayout;
   /** Multiprocessors that it leaves free. */
   readonly margin: number;
-  /** The kernel to launch if cuBLASLt has no algorithm. Its parameters are a, b, the bias and the addend if there are any, and c. */
+  /**
+   * The kernel to launch if cuBLASLt has no algorithm. Its parameters are a, b, the bias and the addend if there are
+   * any, and c.
+   */
   readonly fallback: Omit<KernelLaunch, "parameters">;
 }
 

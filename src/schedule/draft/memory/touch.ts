@@ -13,6 +13,11 @@ export function touchesMeet(a: Touch, b: Touch): boolean {
   return a.place === b.place && regionsMeet(a, b);
 }
 
+/** Whether `outer` is contiguous and has all bytes of `inner`. */
+export function covers(outer: Touch, inner: Touch): boolean {
+  return outer.place === inner.place && outer.dims.length === 0 && outer.start <= inner.start && inner.end <= outer.end;
+}
+
 /** Whether both are the same bytes in the same nesting. False if two nestings of one set of bytes differ. */
 export function sameBytes(a: Touch, b: Touch): boolean {
   if (a.place !== b.place || a.start !== b.start || a.end !== b.end || a.bytes !== b.bytes) return false;
