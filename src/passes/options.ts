@@ -16,6 +16,8 @@ export interface LoweringOptions {
   readonly nvfuserLimits: boolean;
   /** If false, Stream axes are ignored, and all communication of an op comes before or after all of its computation. */
   readonly overlap: boolean;
+  /** Gathers before a contraction, and reduce-scatters after it, are loops over the devices without an annotation. */
+  readonly deviceLoops: boolean;
   /** Stream i+1 waits for the point-to-point communication of stream i, in the first round over the streams. */
   readonly interStreamSync: boolean;
   /** Reshardings are inserted after the op instead of before it. */

@@ -23,6 +23,7 @@ import { removeDeadOps } from "./prepare/remove-dead-ops.ts";
 import { propagateShardings } from "./propagate/propagate-shardings.ts";
 import { insertReshardingSetsAfter } from "./reshard/insert-resharding-sets-after.ts";
 import { insertReshardingSetsBefore } from "./reshard/insert-resharding-sets-before.ts";
+import { loopOverDevices } from "./reshard/loop-over-devices.ts";
 import { localSets } from "./reshard/local-sets.ts";
 import { mergePartialSums } from "./reshard/merge-partial-sums.ts";
 import { mergeSets } from "./reshard/merge-sets.ts";
@@ -46,6 +47,7 @@ const fusionPasses = {
   splitIndices,
   splitPartialReductions,
   mergePartialSums,
+  loopOverDevices,
   insertReshardingSetsAfter,
   insertReshardingSetsBefore,
   mergeSets,

@@ -39,8 +39,8 @@ export function wholeBlock(problem: BlockProblem, { chunks, all }: Chunked): Blo
     if (cut !== null) weights[i]?.outerSplit(cut, devices).parallelize("DIDx");
   });
   for (const each of problem.cut === "tp-sp" ? [x, dz] : []) {
-    each?.outerSplit(1, chunks);
-    each?.outerSplit(2, devices).parallelize("DIDx");
+    if (chunks > 1) each?.outerSplit(1, chunks);
+    each?.outerSplit(chunks > 1 ? 2 : 1, devices).parallelize("DIDx");
   }
   const { norm1, attention, norm2, mlp } = layersOf(built.fusion, sizes, H / HEADS, of);
   const inChunks = (tensor: TensorView): void => {
@@ -48,7 +48,7 @@ export function wholeBlock(problem: BlockProblem, { chunks, all }: Chunked): Blo
   };
   const residual = add(x, attention(norm1(x), inChunks));
   const z = add(residual, mlp(norm2(residual)));
-  z.outerSplit(1, chunks).parallelize("Stream");
+  if (chunks > 1) z.outerSplit(1, chunks).parallelize("Stream");
   built.output("z", z);
   if (dz !== null) {
     const wrt = [x, ...weights];

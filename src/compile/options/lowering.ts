@@ -51,6 +51,12 @@ export const loweringRows = {
     default: true,
     help: "ignore Stream axes: run communication and computation serially",
   },
+  deviceLoops: {
+    ...lowering,
+    kind: toggle,
+    default: false,
+    help: "put gathers before a matmul and reduce-scatters after it in loops over the devices, without an annotation",
+  },
   interStreamSync: {
     ...lowering,
     kind: toggle,

@@ -14,6 +14,7 @@ import { isOp } from "../../host/traverse.ts";
 import type { Statement } from "../../host/nodes.ts";
 import { at } from "../../support/invariant.ts";
 import { addTensor, copyAxes, modelOf, reparallelize, splitLike, type TensorEdit } from "../edit/tensor-edit.ts";
+import type { TensorDomain } from "../../ir/domain.ts";
 import type { Pass } from "../pass.ts";
 import { loopedAxis } from "./looped-axis.ts";
 import { pointToPointForm } from "./point-to-point-form.ts";
@@ -36,7 +37,7 @@ export const exchangeReductions: Pass<"segmented", "segmented"> = {
         edit,
         axes.map((axis, i) => ({ axis: { ...axis, iterType: "iteration" }, model: modelOf(output, at(logical, i)) })),
       );
-      const shares = addTensor(edit, output, exchanged, output.mesh, "global", "parts");
+      const shares = addTensor(edit, output, sharesApart(exchanged), output.mesh, "global", "parts");
       edit.tensors[output.id] = reparallelize(output, ({ id, parallelType }) =>
         id === looped.part.id ? "Serial" : parallelType,
       );
@@ -48,3 +49,11 @@ export const exchangeReductions: Pass<"segmented", "segmented"> = {
     return edit.tensors.length === program.tensors.length ? program : { ...program, ...edit, body };
   },
 };
+
+/** Each device's share in one piece of memory, wherever the axis of the devices is. */
+function sharesApart(domain: TensorDomain): TensorDomain {
+  const { logical } = domain;
+  const devices = logical.find(({ parallelType }) => parallelType === "Stream");
+  if (devices === undefined || devices === logical[0]) return domain;
+  return { ...domain, allocation: [devices, ...logical.filter((axis) => axis !== devices)] };
+}

@@ -2,6 +2,7 @@
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { DIDType, IterDomain } from "../../ir/domain.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
+import type { Chunks } from "./stream-part.ts";
 
 interface FormAxes {
   readonly mesh: DeviceMesh;
@@ -16,6 +17,8 @@ interface FormAxes {
 export interface ScatteredAxis {
   readonly from: IterDomain;
   readonly to: IterDomain;
+  /** How it is cut if a device keeps a run of its indices; null if each device keeps one index. */
+  readonly chunks: Chunks | null;
 }
 
 export type PointToPointForm = FormAxes &

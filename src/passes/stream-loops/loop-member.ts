@@ -62,6 +62,7 @@ export function opMember(
 ): LoopMember {
   const isGather = form === null || form.kind === "gather" || form.kind === "ranges";
   const counted = isGather ? axis : form.scattered.to;
+  const cut = isGather ? chunks : form.scattered.chunks;
   const read = axesOf(counted);
   const made = isGather && axis.iterType !== "reduction" ? axis : null;
   const peers =
@@ -78,7 +79,7 @@ export function opMember(
     form,
     stream: part,
     counted,
-    chunks,
+    chunks: cut,
     read,
     made: [made, ...furtherMade],
     peers,

@@ -10,18 +10,19 @@
  * nvFuser's StreamParallelType (did_to_stream, stream_to_did).
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { axisShards, typeOfWhole } from "../../ir/axis-shards.ts";
+import { axisParts, axisShards, type AxisShard, isWholeAxis, typeOfWhole } from "../../ir/axis-shards.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
-import type { DIDType, IterDomain, Tensor } from "../../ir/domain.ts";
+import { type DIDType, isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
+import { constant } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
 import { axisText, opPlace } from "../op-text.ts";
-import { isResharding, sameMesh, shardedAxis } from "../reshard/sharding.ts";
+import { isResharding, sameMesh } from "../reshard/sharding.ts";
 import { chunkGather } from "./chunk-gather.ts";
 import type { PointToPointForm } from "./forms.ts";
 import { requireOneType } from "./one-type.ts";
-import type { StreamPart } from "./stream-part.ts";
+import type { Chunks, StreamPart } from "./stream-part.ts";
 
 /**
  * The form of `op`, whose output has the Stream axis `stream`; null for an op that is a collective per chunk or does
@@ -71,21 +72,45 @@ export function pointToPointForm(op: Op, looped: StreamPart, tensors: readonly T
   requireMeshExtent(op, operand, sharded, mesh, type);
   requireOneType(op, type, tensors);
   const form = { mesh, type, sharded, stream };
-  const to = shardedAxis(output, type);
-  if (to === null) {
+  const to = axisShards(output).find((shard) => shard.type === type);
+  if (to === undefined) {
     if (kind === "Reduction") return refuseWholeSum(op, output, stream, type);
     return { ...form, kind: "gather", pieces: 1, chunk: stream, parts: stream.extent, keepsAxis: false };
   }
-  const from = pairs.find(({ consumer }) => consumer.id === to.id)?.producer;
-  if (from === undefined || axisShards(operand).some(({ axis }) => axis.id === from.id)) {
+  const scattered = pairs.find(({ consumer }) => consumer.id === to.axis.id);
+  if (scattered === undefined || axisShards(operand).some(({ axis }) => axis.id === scattered.producer.id)) {
     return refuse(
-      from === undefined ? `${axisText(output, to)} without an axis in T${operand.id}` : axisText(operand, from),
-      `an axis of T${operand.id} that is not sharded and becomes ${axisText(output, to)}`,
+      scattered === undefined
+        ? `${axisText(output, to.axis)} without an axis in T${operand.id}`
+        : axisText(operand, scattered.producer),
+      `an axis of T${operand.id} that is not sharded and becomes ${axisText(output, to.axis)}`,
       "put set() in between and give it a sharding that is one step away from either side",
     );
   }
-  requireMeshExtent(op, output, to, mesh, type);
-  return { ...form, kind: kind === "Set" ? "exchange" : "reduce", scattered: { from, to } };
+  return {
+    ...form,
+    kind: kind === "Set" ? "exchange" : "reduce",
+    scattered: { from: scattered.producer, to: to.axis, chunks: scatteredChunks(op, output, to, mesh) },
+  };
+}
+
+/** How a device's part of the scattered axis is cut. */
+function scatteredChunks(op: Op, output: Tensor, to: AxisShard, mesh: DeviceMesh): Chunks | null {
+  if (isWholeAxis(to)) {
+    requireMeshExtent(op, output, to.axis, mesh, to.type);
+    return null;
+  }
+  const parts = axisParts(output.domain, to.axis);
+  if (parts[0]?.id === to.part && parts.filter(({ parallelType }) => isDID(parallelType)).length === 1)
+    return { parts: constant(mesh.size(to.type)), within: [] };
+  return fail({
+    code: "point-to-point-unsupported",
+    message: `a device keeps several runs of ${axisText(output, to.axis)}, and the op has no point-to-point form`,
+    place: opPlace(op),
+    found: `${axisText(output, to.axis)} in parts ${parts.map(({ parallelType }) => parallelType).join(", ")}`,
+    expected: `${to.type} on the outermost part of the axis, and no other type on it`,
+    help: "leave Stream out: one ReduceScatter moves all runs",
+  });
 }
 
 function refuseWholeSum(op: Op, output: Tensor, stream: IterDomain, type: DIDType): never {

@@ -17,23 +17,30 @@ export const ownChunkLast: Rewrite<true> = draftRewrite("own-last", () => editDr
 function editDraft(draft: Draft, context: EditContext): Draft {
   const { nodes } = draft;
   const dependences = context.dependences.of(nodes);
-  const leads = leadsToSignal(nodes, dependences);
   const after = dependentsOf(dependences.before);
   const kernelOf = ({ command }: DraftNode): number | null =>
     command.kind === "launch" && isGemm(at(context.memory.kernels, command.kernel)) ? command.kernel : null;
-  const lastSent = new Map<number, number>();
+  const isGemmAt = (position: number): boolean => position < nodes.length && kernelOf(at(nodes, position)) !== null;
+  const reported = firstSignals(nodes, dependences, isGemmAt);
+  const launches = new Map<number, number[]>();
   for (const [position, node] of nodes.entries()) {
     const kernel = kernelOf(node);
-    if (kernel !== null && leads.has(position)) lastSent.set(kernel, position);
+    if (kernel === null) continue;
+    const known = launches.get(kernel);
+    if (known === undefined) launches.set(kernel, [position]);
+    else known.push(position);
   }
+  const arrivals = lastWaits(nodes, dependences, isGemmAt);
   const movedBehind = new Map<number, number>();
-  for (const [position, node] of nodes.entries()) {
-    const kernel = kernelOf(node);
-    const target = kernel === null || leads.has(position) ? undefined : lastSent.get(kernel);
-    if (target === undefined || target < position) continue;
-    const moving = followers(position, target, after);
-    if (moving.some((other) => isBlocking(at(nodes, other).command))) continue;
-    for (const other of moving) movedBehind.set(other, target);
+  for (const group of launches.values()) {
+    for (const [position, target] of lastEarlier(group, (position) => at(reported, position))) {
+      // The GEMM of a gather's own chunk runs while the others arrive.
+      if (at(arrivals, target) > at(arrivals, position)) continue;
+      const moving = followers(position, target, after);
+      if (moving.some((other) => isBlocking(at(nodes, other).command) || isSignalling(at(nodes, other).command)))
+        continue;
+      for (const other of moving) movedBehind.set(other, target);
+    }
   }
   if (movedBehind.size === 0) return draft;
   const key = (position: number): number => (movedBehind.get(position) ?? position - 0.5) + 0.5;
@@ -41,15 +48,69 @@ function editDraft(draft: Draft, context: EditContext): Draft {
   return { ...draft, nodes: order.map((position) => at(nodes, position)) };
 }
 
-/** Positions of nodes that a signal or a transfer depends on. */
-function leadsToSignal(nodes: readonly DraftNode[], { before, sequence }: Dependences): ReadonlySet<number> {
-  const leads = new Set<number>();
-  for (const vertex of sequence.toReversed()) {
-    const node = nodes[vertex];
-    if (!leads.has(vertex) && (node === undefined || !isSignalling(node.command))) continue;
-    for (const other of at(before, vertex)) leads.add(other);
+/** Pairs of a position and the last one after it with a smaller value. */
+function lastEarlier(
+  positions: readonly number[],
+  valueOf: (position: number) => number,
+): readonly (readonly [number, number])[] {
+  // From the end: each position whose value is less than all after it, so that values fall.
+  const least: number[] = [];
+  for (const position of positions.toReversed()) {
+    const last = least.at(-1);
+    if (last === undefined || valueOf(position) < valueOf(last)) least.push(position);
   }
-  return leads;
+  return positions.flatMap((position): readonly (readonly [number, number])[] => {
+    const target = least[firstWhere(least, (other) => valueOf(other) < valueOf(position))];
+    return target === undefined || target < position ? [] : [[position, target]];
+  });
+}
+
+/** The number of the first item that holds; all after it hold as well. */
+function firstWhere<T>(items: readonly T[], holds: (item: T) => boolean): number {
+  let [low, high] = [0, items.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (holds(at(items, middle))) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/**
+ * For each node the position of the first signal or transfer that depends on it, other than through a GEMM; infinity if
+ * there is none.
+ */
+function firstSignals(
+  nodes: readonly DraftNode[],
+  { before, sequence }: Dependences,
+  isGemmAt: (vertex: number) => boolean,
+): readonly number[] {
+  const first = before.map((): number => Infinity);
+  for (const vertex of sequence.toReversed()) {
+    if (isGemmAt(vertex)) continue;
+    const node = nodes[vertex];
+    const own = node !== undefined && isSignalling(node.command) ? vertex : at(first, vertex);
+    for (const other of at(before, vertex)) first[other] = Math.min(at(first, other), own);
+  }
+  return first;
+}
+
+/** For each node the position of the last wait or transfer that it depends on, other than through a GEMM; or -1. */
+function lastWaits(
+  nodes: readonly DraftNode[],
+  { before, sequence }: Dependences,
+  isGemmAt: (vertex: number) => boolean,
+): readonly number[] {
+  const last = before.map((): number => -1);
+  for (const vertex of sequence) {
+    const node = nodes[vertex];
+    const own = node !== undefined && isBlocking(node.command) ? vertex : -1;
+    last[vertex] = at(before, vertex).reduce(
+      (most, other) => (isGemmAt(other) ? most : Math.max(most, at(last, other))),
+      own,
+    );
+  }
+  return last;
 }
 
 /**

@@ -56,6 +56,10 @@ export const libraryLoops: readonly ScheduleCandidate[] = [
 export const copyLoops: readonly Pick<ScheduleCandidate, "name" | "lowering">[] = [
   { name: "get", lowering: { backend: "cuda", p2p: "rotated", protocol: "get" } },
   { name: "put", lowering: { backend: "cuda", p2p: "rotated", protocol: "put" } },
+  {
+    name: "loops over devices",
+    lowering: { backend: "cuda", p2p: "rotated", protocol: "put", deviceLoops: true },
+  },
   { name: "no loop", lowering: { backend: "cuda", overlap: false } },
 ];
 

@@ -17,12 +17,13 @@ import type { Op } from "../../../ir/ops/op.ts";
 import { binary, constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import type { Statement } from "../../../host/nodes.ts";
 import { at, invariant } from "../../../support/invariant.ts";
+import { axisShards } from "../../../ir/axis-shards.ts";
 import { foldCeilDiv } from "../../../ir/scalar/fold.ts";
 import { shardedAxis } from "../../reshard/sharding.ts";
 import type { TensorEdit } from "../../edit/tensor-edit.ts";
 import { shareAt } from "./chunk.ts";
 import type { LoopContext } from "./loop-context.ts";
-import type { GatherForm, PeerForm, ScatteredAxis } from "../forms.ts";
+import type { GatherForm, PeerForm } from "../forms.ts";
 import { selectAt, type Slice } from "./slicer.ts";
 import type { TeamPositions } from "./team-positions.ts";
 
@@ -43,7 +44,7 @@ export interface BoundPeers {
 export function peersOf(op: Op, form: PeerForm, positions: TeamPositions, context: LoopContext): BoundPeers {
   return form.kind === "gather"
     ? gatherPeers(op, form, positions, context)
-    : exchangePeers(op, form, form.scattered, positions, context);
+    : exchangePeers(op, form, positions, context);
 }
 
 /**
@@ -101,17 +102,27 @@ export function pieceOf(
   return shareAt(edit, shard, sharded, share, index);
 }
 
+/** The slice of an exchange as it lies on this device: without the scattered axis, or with this device's share of it. */
+export function ownShare(slice: TensorId, context: LoopContext, form: Exclude<PeerForm, GatherForm>): Slice {
+  const { chunks } = form.scattered;
+  if (chunks === null) return withoutSharded(slice, context, form);
+  const { edit } = context;
+  const axis = axisShards(at(edit.tensors, slice)).find(({ type }) => type === form.type)?.axis;
+  invariant(axis !== undefined, "the slice of an exchange is sharded", { slice });
+  const share = { pieces: constant(1), extent: foldCeilDiv(axis.extent, chunks.parts) };
+  return shareAt(edit, slice, axis, share, constant(0));
+}
+
 /** Sends the iteration's chunk to the device that keeps it, and receives a peer's share of this rank's chunk. */
 function exchangePeers(
   op: Op,
-  form: PeerForm,
-  { from }: ScatteredAxis,
+  form: Exclude<PeerForm, GatherForm>,
   { own, deviceAt }: TeamPositions,
   context: LoopContext,
 ): BoundPeers {
   const { edit, slicer, index } = context;
   invariant(op.kind === "Set", "exchange-reductions gives a reduction a separate set", op);
-  const sent = slicer.slice(at(op.inputs, 0), from);
+  const sent = slicer.slice(at(op.inputs, 0), form.scattered.from);
   const source = opposite(own, context);
   const received = selectAt(edit, op.output, form.stream, source);
   const isAligned = positionOf(sent.slice, context, form.type) === positionOf(received.slice, context, form.type);
@@ -120,7 +131,7 @@ function exchangePeers(
         { slice: sent.slice, binding: [] },
         { slice: received.slice, binding: [] },
       ]
-    : [withoutSharded(sent.slice, context, form), withoutSharded(received.slice, context, form)];
+    : [withoutSharded(sent.slice, context, form), ownShare(received.slice, context, form)];
   return {
     bindings: [...sent.binding, ...received.binding],
     peers: {

@@ -11,7 +11,7 @@ import { at } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";
 import { teamBackend } from "../../team-backend.ts";
 import type { PeerForm } from "../forms.ts";
-import { pieceOf, turnOf } from "./exchange-peers.ts";
+import { ownShare, pieceOf, turnOf } from "./exchange-peers.ts";
 import { exchangeStatements } from "./exchange-statements.ts";
 import { addStream, type IterationStatements, type LoopContext, nextExpr } from "./loop-context.ts";
 import { selectAt, type Slice } from "./slicer.ts";
@@ -92,12 +92,15 @@ function rootedOperands(
     case "exchange": {
       // The root receives its whole chunk, from all devices at once.
       const input = slicer.slice(operand, form.scattered.from);
-      return { input, output: selectAt(edit, op.output, form.scattered.to, constant(0)) };
+      return { input, output: ownShare(op.output, context, form) };
     }
     case "reduce": {
       // A reduced axis takes no memory: its slice is the whole output.
       const input = slicer.slice(operand, form.scattered.from);
-      return { input, output: selectAt(edit, op.output, form.stream, index) };
+      const output = selectAt(edit, op.output, form.stream, index);
+      if (form.scattered.chunks === null) return { input, output };
+      const own = ownShare(output.slice, context, form);
+      return { input, output: { slice: own.slice, binding: [...output.binding, ...own.binding] } };
     }
     default:
       return unreachable(form);

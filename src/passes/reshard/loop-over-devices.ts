@@ -1,0 +1,146 @@
+/**
+ * With the option `deviceLoops`, puts the communication beside a contraction in a loop over the devices, as if the
+ * program were annotated. The shards of a gathered operand become the chunks of the result, and the shards of a sum the
+ * chunks of the partial results:
+ *
+ *   T2[M, N] = linear(T0[DIDx D, M/D, K], T1)             ->   T2[Stream D, M/D, N]
+ *
+ *   T3[M, N, DIDx] = linear(T0, T1)                       ->   T3[Stream D, M/D, N, DIDx]
+ *   T2[DIDx D, M/D, N, r] = reduction(T3, {2})            ->   T2[DIDx D, M/D, N, rStream]
+ *
+ * The first is a gather: a device multiplies its own shard while the others arrive. The second is a reduce-scatter: it
+ * sends the partial result of a peer's shard while it makes the next one. Tensors that have Stream stay as they are.
+ */
+import { axisParts, axisShards, type AxisShard, isWholeAxis } from "../../ir/axis-shards.ts";
+import {
+  isDID,
+  type IterDomain,
+  type ParallelType,
+  type Tensor,
+  type TensorId,
+  withoutReductions,
+} from "../../ir/domain.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
+import { axisMap } from "../../ir/ops/axis-map.ts";
+import type { Op, ReductionOp } from "../../ir/ops/op.ts";
+import { at } from "../../support/invariant.ts";
+import { editFusion, modelOf, redomain, reparallelize, type SplitModel, type TensorEdit } from "../edit/tensor-edit.ts";
+import type { Pass } from "../pass.ts";
+import { isResharding, reshardedOperands, streamAxis } from "./sharding.ts";
+
+export const loopOverDevices: Pass<"checked", "checked"> = {
+  name: "loop-over-devices",
+  from: "checked",
+  to: "checked",
+  run: (fusion, { options: { deviceLoops, overlap, backend, p2p } }) => {
+    // UCC has no sends and receives.
+    if (!deviceLoops || !overlap || (backend === "ucc" && p2p !== "broadcast")) return fusion;
+    const edit = editFusion(fusion);
+    const once = readOnce(fusion);
+    for (const op of fusion.ops) {
+      if (op.kind === "Linear" || op.kind === "Matmul") loopOverShards(edit, op);
+      else if (op.kind === "Reduction") loopOverSums(edit, op, once);
+    }
+    return edit.tensors.every((tensor, id) => tensor === fusion.tensors[id])
+      ? fusion
+      : { ...fusion, ...edit, ops: fusion.ops };
+  },
+};
+
+/** Chunks of the result for the shards of the one operand that is gathered. */
+function loopOverShards(edit: TensorEdit, op: Op): void {
+  const { tensors } = edit;
+  const output = at(tensors, op.output);
+  if (hasStream(op, tensors)) return;
+  const [change, ...others] = reshardedOperands(op, tensors);
+  if (change === undefined || others.length > 0 || change.meshDiffers) return;
+  const { operand, producer, types } = change;
+  const [type, ...further] = types;
+  const shard = axisShards(producer).find((each) => each.type === type);
+  if (shard === undefined || further.length > 0 || !isOutermost(producer, shard)) return;
+  const pair = axisMap(op, tensors).find((each) => each.operand === operand && each.producer.id === shard.axis.id);
+  if (pair === undefined || pair.broadcast || pair.consumer.iterType === "reduction") return;
+  // A matmul reads a slice of a batch, not of the rows or columns of a batch.
+  if (isWholeAxis(shard) && op.kind === "Matmul") return;
+  cutLike(edit, output, pair.consumer, chunksOf(producer, shard));
+}
+
+/** Chunks of the partial results for the shards of their sum over the devices. */
+function loopOverSums(edit: TensorEdit, op: ReductionOp, made: ReadonlyMap<TensorId, Op>): void {
+  const { tensors } = edit;
+  const output = at(tensors, op.output);
+  const [number, ...others] = op.axes;
+  if (number === undefined || others.length > 0 || streamAxis(output) !== null || !isResharding(op, tensors)) return;
+  const parts = at(tensors, at(op.inputs, 0));
+  const devices = at(withoutReductions(parts.domain.logical), number);
+  const type = axisShards(parts).find((each) => each.axis.id === devices.id && isWholeAxis(each))?.type;
+  const shard = axisShards(output).find((each) => each.type === type);
+  if (shard === undefined || !isOutermost(output, shard)) return;
+  const pairs = axisMap(op, tensors);
+  const scattered = pairs.find(({ consumer }) => consumer.id === shard.axis.id)?.producer;
+  const reduced = pairs.find(({ producer }) => producer.id === devices.id)?.consumer;
+  if (scattered === undefined || reduced === undefined) return;
+  const cut = makersOf(parts.id, scattered, made, tensors);
+  if (cut === null) return;
+  for (const [id, axis] of cut) cutLike(edit, at(tensors, id), axis, chunksOf(output, shard));
+  edit.tensors[output.id] = reparallelize(output, ({ id, parallelType }) =>
+    id === reduced.id ? "Stream" : parallelType,
+  );
+}
+
+/**
+ * The tensors to cut for chunks of partial results along `axis`: of a contraction, or of a sum of such, each read by
+ * nothing else. Null for others.
+ */
+function makersOf(
+  id: TensorId,
+  axis: IterDomain,
+  made: ReadonlyMap<TensorId, Op>,
+  tensors: readonly Tensor[],
+): readonly (readonly [TensorId, IterDomain])[] | null {
+  const op = made.get(id);
+  const tensor = at(tensors, id);
+  if (op === undefined || streamAxis(tensor) !== null || axisShards(tensor).some((each) => each.axis.id === axis.id))
+    return null;
+  if (op.kind === "Linear" || op.kind === "Matmul") return [[id, axis]];
+  if (op.kind !== "Binary" || isResharding(op, tensors)) return null;
+  const pairs = axisMap(op, tensors);
+  const below = op.inputs.map((input, operand) => {
+    const own = pairs.find((pair) => pair.operand === operand && pair.consumer.id === axis.id && !pair.broadcast);
+    return own === undefined ? null : makersOf(input, own.producer, made, tensors);
+  });
+  return below.includes(null) ? null : [[id, axis], ...below.flatMap((each) => each ?? [])];
+}
+
+/** The ops whose result one other op reads, and nothing else, by that result. */
+function readOnce({ ops, outputs }: FusionData): ReadonlyMap<TensorId, Op> {
+  const reads = new Map<TensorId, number>(outputs.map((id) => [id, 2]));
+  for (const { inputs } of ops) for (const id of inputs) reads.set(id, (reads.get(id) ?? 0) + 1);
+  return new Map(ops.flatMap((op) => (reads.get(op.output) === 1 ? [[op.output, op] as const] : [])));
+}
+
+function hasStream(op: Op, tensors: readonly Tensor[]): boolean {
+  return [...op.inputs, op.output].some((id) => streamAxis(at(tensors, id)) !== null);
+}
+
+/** Whether each device holds one run of the axis, or one index. */
+function isOutermost({ domain }: Tensor, { axis, part }: AxisShard): boolean {
+  const parts = axisParts(domain, axis);
+  return parts[0]?.id === part && parts.filter(({ parallelType }) => isDID(parallelType)).length === 1;
+}
+
+/** The cut over devices as a cut in chunks. */
+function chunksOf({ domain }: Tensor, { axis }: AxisShard): SplitModel {
+  const types = axisParts(domain, axis).map(({ parallelType }): ParallelType =>
+    isDID(parallelType) ? "Stream" : parallelType,
+  );
+  return { domain, axis, types };
+}
+
+function cutLike(edit: TensorEdit, tensor: Tensor, cut: IterDomain, model: SplitModel): void {
+  redomain(
+    edit,
+    tensor,
+    tensor.domain.logical.map((axis) => ({ axis, model: axis.id === cut.id ? model : modelOf(tensor, axis) })),
+  );
+}
