@@ -22,7 +22,7 @@ import {
 } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
-import type { Op, ReductionOp } from "../../ir/ops/op.ts";
+import type { Op, ReductionOp, SetOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { editFusion, modelOf, redomain, reparallelize, type SplitModel, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
@@ -40,6 +40,7 @@ export const loopOverDevices: Pass<"checked", "checked"> = {
     for (const op of fusion.ops) {
       if (op.kind === "Linear" || op.kind === "Matmul") loopOverShards(edit, op);
       else if (op.kind === "Reduction") loopOverSums(edit, op, once);
+      else if (op.kind === "Set") loopOverReaders(edit, op, fusion.ops);
     }
     return edit.tensors.every((tensor, id) => tensor === fusion.tensors[id])
       ? fusion
@@ -63,6 +64,30 @@ function loopOverShards(edit: TensorEdit, op: Op): void {
   // A matmul reads a slice of a batch, not of the rows or columns of a batch.
   if (isWholeAxis(shard) && op.kind === "Matmul") return;
   cutLike(edit, output, pair.consumer, chunksOf(producer, shard));
+}
+
+/** Chunks of a gather, and of the results of the contractions that read it and keep the gathered axis. */
+function loopOverReaders(edit: TensorEdit, op: SetOp, ops: readonly Op[]): void {
+  const { tensors } = edit;
+  const gathered = at(tensors, op.output);
+  const [change] = reshardedOperands(op, tensors);
+  if (change === undefined || change.meshDiffers || hasStream(op, tensors)) return;
+  const { producer, types } = change;
+  const [type, ...further] = types;
+  const shard = axisShards(producer).find((each) => each.type === type);
+  if (shard === undefined || further.length > 0 || !isOutermost(producer, shard)) return;
+  const whole = axisMap(op, tensors).find((each) => each.producer.id === shard.axis.id)?.consumer;
+  if (whole === undefined || axisShards(gathered).some(({ axis }) => axis.id === whole.id)) return;
+  let isRead = false;
+  for (const reader of ops) {
+    if (reader.kind !== "Linear" && (reader.kind !== "Matmul" || isWholeAxis(shard))) continue;
+    if (!reader.inputs.includes(op.output) || hasStream(reader, tensors) || isResharding(reader, tensors)) continue;
+    const pair = axisMap(reader, tensors).find((each) => each.producer.id === whole.id && !each.broadcast);
+    if (pair === undefined || pair.consumer.iterType === "reduction") continue;
+    cutLike(edit, at(tensors, reader.output), pair.consumer, chunksOf(producer, shard));
+    isRead = true;
+  }
+  if (isRead) cutLike(edit, gathered, whole, chunksOf(producer, shard));
 }
 
 /** Chunks of the partial results for the shards of their sum over the devices. */

@@ -49,13 +49,24 @@ export function settle(
     return run(compileRegions(whole, whole.candidates, options), candidate, regions);
   };
   const canBeSerial = distinct.every((each) => serialOf(each) !== undefined);
-  const onlyLoops = canBeSerial ? distinct.map((each) => (isLoop(each) ? each : inSerial(each))) : distinct;
+  const whole = canBeSerial ? run(compileSerial(source, options), serial, distinct) : null;
+  const only = (kept: readonly DistinctRegion[]): readonly DistinctRegion[] =>
+    distinct.map((each) => (kept.includes(each) ? each : inSerial(each)));
+  const loops = whole === null ? [] : distinct.filter(isLoop);
+  const isWorthIt = whole !== null && loops.length > 1 && commandsOf(whole) * loops.length <= mostCommands;
+  const saving = isWorthIt
+    ? loops.filter((each) => joined(loopsByRegion, only([each])).milliseconds < whole.milliseconds)
+    : loops;
+  const forms = [
+    ...(distinct.every(({ choice }) => isSerial(choice.chosen)) ? [] : [{ name: byRegion, kept: distinct }]),
+    { name: loopsByRegion, kept: loops },
+    { name: loopsByRegion, kept: saving },
+  ];
   const { picked, considered } = decide([
-    ...(canBeSerial ? [run(compileSerial(source, options), serial, distinct)] : []),
-    ...(distinct.every(({ choice }) => isSerial(choice.chosen)) ? [] : [joined(byRegion, distinct)]),
-    ...(onlyLoops.some(isLoop) && distinct.some((each, i) => each !== onlyLoops[i])
-      ? [joined(loopsByRegion, onlyLoops)]
-      : []),
+    ...(whole === null ? [] : [whole]),
+    ...forms
+      .filter(({ kept }, i) => kept.length > 0 && forms.findIndex((other) => other.kept.length === kept.length) === i)
+      .map(({ name, kept }) => joined(name, kept === distinct ? distinct : only(kept))),
   ]);
   const { compilation, regions, candidate: chosen, milliseconds } = picked;
   const others = considered.filter(({ candidate }) => candidate !== chosen);
@@ -75,6 +86,10 @@ export function settle(
       "\n",
     ),
   };
+}
+
+function commandsOf({ compilation }: Settled): number {
+  return compilation.program.ranks.reduce((count, { commands }) => count + commands.length, 0);
 }
 
 function serialOf({ choice }: DistinctRegion): Considered | undefined {
@@ -121,6 +136,9 @@ interface Settled extends Considered {
   /** With what was chosen for each. */
   readonly regions: readonly DistinctRegion[];
 }
+
+/** Of all programs that are simulated to learn which loops save time in the whole: a few seconds. */
+const mostCommands = 50_000;
 
 const byRegion: ScheduleCandidate = { name: "by region", lowering: {}, schedule: {} };
 const loopsByRegion: ScheduleCandidate = { name: "loops by region", lowering: {}, schedule: {} };

@@ -13,7 +13,9 @@ import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.t
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { addSerialTensor, editFusion, type FusionEdit, modelOf, redomain } from "../../passes/edit/tensor-edit.ts";
-import { isResharding, streamAxis } from "../../passes/reshard/sharding.ts";
+import { axisShards } from "../../ir/axis-shards.ts";
+import { axisMap } from "../../ir/ops/axis-map.ts";
+import { isResharding, reshardedOperands, streamAxis } from "../../passes/reshard/sharding.ts";
 import { at } from "../../support/invariant.ts";
 
 /** An op of the placed Fusion that reads what is gathered, perhaps through a reshape. */
@@ -121,7 +123,7 @@ function loopGather(set: Op, { placed, decomposed, makers, readers: readersOfAll
   const { tensors } = decomposed;
   const { output: gathered } = set;
   if (set.kind !== "Set" || !isResharding(set, tensors)) return null;
-  if (streamAxis(at(tensors, gathered)) === null) return null;
+  const isLoop = streamAxis(at(tensors, gathered)) !== null;
   // With insertReshardingAfter, a Set makes the result of the placed op.
   if (isMade(placed, gathered) && makers.get(gathered)?.kind !== "Set") return null;
   const source = at(set.inputs, 0);
@@ -134,7 +136,9 @@ function loopGather(set: Op, { placed, decomposed, makers, readers: readersOfAll
     return (readersOfAll.get(op.output) ?? []).map((reader) => readerIn(makers, reader, source));
   });
   const found = readers.flatMap((reader) => reader ?? []);
-  const inLoop = found.filter(({ op }) => streamAxis(at(placed.tensors, op.output)) !== null);
+  const inLoop = found.filter(({ op }) =>
+    isLoop ? streamAxis(at(placed.tensors, op.output)) !== null : keepsGathered(op, source, placed.tensors),
+  );
   const isShared = inLoop.length < found.length && (inLoop.length > 0 || isMade(placed, gathered));
   return isShared && found.length === readers.length ? { source, gathered, readers: found } : null;
 }
@@ -148,4 +152,17 @@ function readerIn(makers: Found["makers"], lowered: Op, source: TensorId): Reade
     .map((id) => makers.get(id))
     .find((maker) => maker?.kind === "Reshape" && maker.inputs.includes(source));
   return view === undefined ? null : { op, view };
+}
+
+/** Whether the op may be a loop over the devices: a contraction that keeps the axis that is gathered. */
+function keepsGathered(op: Op, source: TensorId, tensors: readonly Tensor[]): boolean {
+  if (op.kind !== "Linear" && op.kind !== "Matmul") return false;
+  const [change] = reshardedOperands(op, tensors).filter(({ producer }) => producer.id === source);
+  const axes = axisShards(at(tensors, source)).flatMap(({ type, axis }) =>
+    change?.types.includes(type) === true ? [axis.id] : [],
+  );
+  return axisMap(op, tensors).some(
+    ({ producer, consumer, broadcast }) =>
+      axes.includes(producer.id) && !broadcast && consumer.iterType !== "reduction",
+  );
 }
