@@ -21,12 +21,17 @@ export interface Chunked {
   readonly chunks: number;
   /** Whether all of the forward pass but the attention is; otherwise what comes after the attention. */
   readonly all: boolean;
+  /**
+   * Whether devices share the tokens between the linears although the cut is `tp`: then an all-reduce is a reduce-scatter,
+   * the residual and the norm of a device's tokens, and a gather. Without chunks only.
+   */
+  readonly spread?: boolean;
 }
 
 export const unchunked: Chunked = { chunks: 1, all: false };
 
 /** `chunks`: of the tokens of each sequence. Throws `bad-extent` if they do not divide by devices and chunks. */
-export function wholeBlock(problem: BlockProblem, { chunks, all }: Chunked): BlockFusion {
+export function wholeBlock(problem: BlockProblem, { chunks, all, spread = false }: Chunked): BlockFusion {
   const { devices } = problem;
   const sizes = sizesOf(problem);
   const { H, HEADS } = sizes;
@@ -46,8 +51,13 @@ export function wholeBlock(problem: BlockProblem, { chunks, all }: Chunked): Blo
   const inChunks = (tensor: TensorView): void => {
     if (all) tensor.outerSplit(1, chunks).parallelize("Stream");
   };
-  const residual = add(x, attention(norm1(x), inChunks));
-  const z = add(residual, mlp(norm2(residual)));
+  const shared = (tensor: TensorView): TensorView => {
+    if (spread) tensor.setDeviceMesh(DeviceMesh.range(devices)).outerSplit(1, devices).parallelize("DIDx");
+    return tensor;
+  };
+  const residual = shared(add(x, shared(attention(norm1(x), inChunks))));
+  const sum = shared(add(residual, shared(mlp(norm2(residual)))));
+  const z = spread ? set(sum).setDeviceMesh(DeviceMesh.range(devices)) : sum;
   if (chunks > 1) z.outerSplit(1, chunks).parallelize("Stream");
   built.output("z", z);
   if (dz !== null) {

@@ -69,6 +69,9 @@ const chunkings: readonly Chunked[] = [
   ...[2, 4].flatMap((chunks) => [false, true].map((all) => ({ chunks, all }))),
 ];
 
+/** With the cut tp: devices share the tokens between the linears. */
+const spread: Chunked = { ...unchunked, spread: true };
+
 /** Chooses what is in chunks and in how many, unless their number is given, and the schedule, each region by itself. */
 function chosen(options: BraidOptions, problem: BlockProblem, { on, profile }: Setting): PlannedBlock {
   if (profile === null) return noProfile();
@@ -78,7 +81,10 @@ function chosen(options: BraidOptions, problem: BlockProblem, { on, profile }: S
   const graph = options.graph !== "off";
   const errors: DiagnosticError[] = [];
   const { chunks: given } = options;
-  const considered = given === undefined ? chunkings : [false, true].map((all) => ({ chunks: given, all }));
+  const considered =
+    given === undefined
+      ? [...chunkings, ...(problem.cut === "tp" ? [spread] : [])]
+      : [false, true].map((all) => ({ chunks: given, all }));
   const found = considered.flatMap((chunked) => {
     try {
       const block = wholeBlock(problem, chunked);
@@ -101,7 +107,8 @@ function chosen(options: BraidOptions, problem: BlockProblem, { on, profile }: S
   return { block, compilation: choice.compilation, reason };
 }
 
-function chunkedText({ chunks, all }: Chunked): string {
+function chunkedText({ chunks, all, spread }: Chunked): string {
+  if (spread === true) return "of tokens over devices";
   return all ? `${chunks} from the start` : String(chunks);
 }
 

@@ -23,10 +23,26 @@ import {
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op, ReductionOp, SetOp } from "../../ir/ops/op.ts";
+import { constant } from "../../ir/scalar/scalar.ts";
+import { addCopy } from "./placement.ts";
+import { accumulatorOf } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
-import { editFusion, modelOf, redomain, reparallelize, type SplitModel, type TensorEdit } from "../edit/tensor-edit.ts";
+import {
+  addTensor,
+  copyAxes,
+  editFusion,
+  modelOf,
+  redomain,
+  reparallelize,
+  splitLike,
+  type SplitModel,
+  type TensorEdit,
+} from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { isResharding, reshardedOperands, streamAxis } from "./sharding.ts";
+
+/** Sums of more shares are one reduction, a kernel of its own. */
+const mostSummands = 8;
 
 export const loopOverDevices: Pass<"checked", "checked"> = {
   name: "loop-over-devices",
@@ -39,12 +55,13 @@ export const loopOverDevices: Pass<"checked", "checked"> = {
     const once = readOnce(fusion);
     for (const op of fusion.ops) {
       if (op.kind === "Linear" || op.kind === "Matmul") loopOverShards(edit, op);
-      else if (op.kind === "Reduction") loopOverSums(edit, op, once);
       else if (op.kind === "Set") loopOverReaders(edit, op, fusion.ops);
+      edit.ops.push(...(op.kind === "Reduction" ? loopOverSums(edit, op, once) : [op]));
     }
-    return edit.tensors.every((tensor, id) => tensor === fusion.tensors[id])
-      ? fusion
-      : { ...fusion, ...edit, ops: fusion.ops };
+    const isSame =
+      edit.tensors.length === fusion.tensors.length &&
+      edit.tensors.every((tensor, id) => tensor === fusion.tensors[id]);
+    return isSame ? fusion : { ...fusion, ...edit };
   },
 };
 
@@ -91,26 +108,39 @@ function loopOverReaders(edit: TensorEdit, op: SetOp, ops: readonly Op[]): void 
 }
 
 /** Chunks of the partial results for the shards of their sum over the devices. */
-function loopOverSums(edit: TensorEdit, op: ReductionOp, made: ReadonlyMap<TensorId, Op>): void {
+function loopOverSums(edit: TensorEdit, op: ReductionOp, made: ReadonlyMap<TensorId, Op>): readonly Op[] {
   const { tensors } = edit;
   const output = at(tensors, op.output);
   const [number, ...others] = op.axes;
-  if (number === undefined || others.length > 0 || streamAxis(output) !== null || !isResharding(op, tensors)) return;
+  if (number === undefined || others.length > 0 || streamAxis(output) !== null || !isResharding(op, tensors))
+    return [op];
   const parts = at(tensors, at(op.inputs, 0));
   const devices = at(withoutReductions(parts.domain.logical), number);
   const type = axisShards(parts).find((each) => each.axis.id === devices.id && isWholeAxis(each))?.type;
   const shard = axisShards(output).find((each) => each.type === type);
-  if (shard === undefined || !isOutermost(output, shard)) return;
+  if (shard === undefined || !isOutermost(output, shard)) return [op];
   const pairs = axisMap(op, tensors);
   const scattered = pairs.find(({ consumer }) => consumer.id === shard.axis.id)?.producer;
   const reduced = pairs.find(({ producer }) => producer.id === devices.id)?.consumer;
-  if (scattered === undefined || reduced === undefined) return;
+  if (scattered === undefined || reduced === undefined) return [op];
   const cut = makersOf(parts.id, scattered, made, tensors);
-  if (cut === null) return;
+  if (cut === null) return [op];
   for (const [id, axis] of cut) cutLike(edit, at(tensors, id), axis, chunksOf(output, shard));
-  edit.tensors[output.id] = reparallelize(output, ({ id, parallelType }) =>
-    id === reduced.id ? "Stream" : parallelType,
+  const count = parts.mesh?.size(shard.type) ?? 0;
+  if (op.op !== "sum" || count > mostSummands) {
+    edit.tensors[output.id] = reparallelize(output, ({ id, parallelType }) =>
+      id === reduced.id ? "Stream" : parallelType,
+    );
+    return [op];
+  }
+  const shares = sharesOf(edit, output, reduced);
+  const axes = withoutReductions(output.domain.logical);
+  redomain(
+    edit,
+    output,
+    axes.map((axis) => ({ axis, model: modelOf(output, axis) })),
   );
+  return [{ kind: "Set", inputs: op.inputs, output: shares.id }, ...sumOf(edit, shares.id, number, count, output.id)];
 }
 
 /**
@@ -168,4 +198,53 @@ function cutLike(edit: TensorEdit, tensor: Tensor, cut: IterDomain, model: Split
     tensor,
     tensor.domain.logical.map((axis) => ({ axis, model: axis.id === cut.id ? model : modelOf(tensor, axis) })),
   );
+}
+
+/**
+ * Adds the indices of an axis in order, with the bits of a reduction. As binary ops, the sums are computed in the kernels
+ * that read them.
+ */
+function sumOf(edit: TensorEdit, source: TensorId, axis: number, count: number, output: TensorId): readonly Op[] {
+  const ops: Op[] = [];
+  const like = at(edit.tensors, output);
+  const wide = accumulatorOf[like.dtype];
+  // The sum of two is rounded once in any case.
+  const dtype = count > 2 ? wide : like.dtype;
+  const added = (as = dtype): TensorId => {
+    const { id } = addCopy(edit, like);
+    edit.tensors[id] = { ...at(edit.tensors, id), dtype: as };
+    return id;
+  };
+  let sum: TensorId | null = null;
+  for (let index = 0; index < count; index++) {
+    const share = added(like.dtype);
+    ops.push({ kind: "Select", axis, index: constant(index), inputs: [source], output: share });
+    const term = dtype === like.dtype ? share : added();
+    if (term !== share) ops.push({ kind: "Cast", to: dtype, inputs: [share], output: term });
+    const isLast = index === count - 1 && dtype === like.dtype;
+    const next: TensorId = sum === null ? term : isLast ? output : added();
+    if (sum !== null) ops.push({ kind: "Binary", op: "add", inputs: [sum, term], output: next });
+    sum = next;
+  }
+  if (sum !== null && sum !== output) ops.push({ kind: "Cast", to: like.dtype, inputs: [sum], output });
+  return ops;
+}
+
+/** The devices' shares of the part of `output` that a device keeps, each in one piece of memory. */
+function sharesOf(edit: TensorEdit, output: Tensor, devices: IterDomain): Tensor {
+  const { logical } = output.domain;
+  const axes = copyAxes(edit, logical, ({ parallelType }) => parallelType);
+  const domain = splitLike(
+    edit,
+    axes.map((axis, i) => {
+      const own = at(logical, i);
+      return own.id === devices.id
+        ? { axis: { ...axis, iterType: "iteration", parallelType: "Stream" }, model: null }
+        : { axis, model: modelOf(output, own) };
+    }),
+  );
+  const position = logical.findIndex(({ id }) => id === devices.id);
+  const first = at(domain.logical, position);
+  const allocation = position === 0 ? null : [first, ...domain.logical.filter((axis) => axis !== first)];
+  return addTensor(edit, output, { ...domain, allocation }, output.mesh, "global", "parts");
 }

@@ -22,6 +22,7 @@ import { streamPart } from "../stream-loops/stream-part.ts";
 import {
   addCopy,
   allowsStream,
+  type Cut,
   moveTo,
   type Placement,
   placementsOf,
@@ -129,7 +130,7 @@ function canStream(before: Placement, after: Placement, stream: number, cut: Str
   if (cut.source.part.chunks === null) {
     return own.every(([type, share]) => {
       const scattered = after.cuts.get(type);
-      return isWholeAxis(share) && (scattered === undefined || isWholeAxis(scattered));
+      return isWholeAxis(share) && (scattered === undefined || keepsOneRun(after, scattered));
     });
   }
   const [first] = own;
@@ -140,6 +141,11 @@ function canStream(before: Placement, after: Placement, stream: number, cut: Str
     !after.cuts.has(first[0]) &&
     cut.source.part.chunks.within.length === 0;
   return allowsStream(before, stream, cut) || (isGathered && !cutsAxis(after, stream));
+}
+
+/** Whether each device keeps one run of the axis of `cut`, or one index. */
+function keepsOneRun({ cuts }: Placement, cut: Cut): boolean {
+  return isConstant(cut.outer, 1) && ![...cuts.values()].some((other) => other !== cut && other.axis === cut.axis);
 }
 
 function cutsAxis({ cuts }: Placement, axis: number): boolean {

@@ -33,13 +33,18 @@ function editDraft(draft: Draft, context: EditContext): Draft {
   const arrivals = lastWaits(nodes, dependences, isGemmAt);
   const movedBehind = new Map<number, number>();
   for (const group of launches.values()) {
-    for (const [position, target] of lastEarlier(group, (position) => at(reported, position))) {
+    const reports = (position: number): number => at(reported, position);
+    for (const [position, last] of lastEarlier(group, reports)) {
+      const reached = new Set(followers(position, last, after));
+      const target = group.findLast(
+        (other) => other > position && other <= last && reports(other) < reports(position) && !reached.has(other),
+      );
       // The GEMM of a gather's own chunk runs while the others arrive.
-      if (at(arrivals, target) > at(arrivals, position)) continue;
-      const moving = followers(position, target, after);
-      if (moving.some((other) => isBlocking(at(nodes, other).command) || isSignalling(at(nodes, other).command)))
-        continue;
-      for (const other of moving) movedBehind.set(other, target);
+      if (target === undefined || at(arrivals, target) > at(arrivals, position)) continue;
+      const moving = [...reached].filter((other) => other <= target);
+      const isOpen = ({ command }: DraftNode): boolean => isBlocking(command) || isSignalling(command);
+      if (moving.some((other) => isOpen(at(nodes, other)))) continue;
+      for (const other of moving) movedBehind.set(other, Math.max(target, movedBehind.get(other) ?? 0));
     }
   }
   if (movedBehind.size === 0) return draft;
