@@ -99,7 +99,8 @@ function chosen(options: BraidOptions, problem: BlockProblem, { on, profile }: S
   });
   const [firstError] = errors;
   if (found.length === 0 && firstError !== undefined) throw firstError;
-  const ordered = found.toSorted((a, b) => a.choice.milliseconds - b.choice.milliseconds);
+  const surely = ({ choice }: (typeof found)[number]): number => choice.milliseconds * (1 + choice.margin);
+  const ordered = found.toSorted((a, b) => surely(a) - surely(b));
   const { chunked, block, choice } = at(ordered, 0);
   const others = ordered.slice(1).map((each) => `${chunkedText(each.chunked)}: ${timeText(each.choice.milliseconds)}`);
   const compared = others.length === 0 ? "" : ` (${others.join(", ")})`;

@@ -10,7 +10,7 @@ import { builderFrom, snapshotFusion } from "../api/builder-data.ts";
 import { type FusionBuilder, nameTensor, replaceTensor } from "../api/fusion-builder.ts";
 import { add, cat, set } from "../api/ops.ts";
 import { TensorView } from "../api/tensor-view.ts";
-import type { TensorId } from "../domain.ts";
+import { isDID, type Tensor, type TensorId } from "../domain.ts";
 import type { FusionData } from "../fusion-data.ts";
 import { type Call, reject } from "../ops/call.ts";
 import { type Op, outputsOf } from "../ops/op.ts";
@@ -175,15 +175,25 @@ function rejectFurther(op: Op, output: TensorId, place: Call): never {
   });
 }
 
-/** The cotangent of a tensor to which all its readers have contributed, placed like the tensor. */
+/**
+ * The cotangent of a tensor to which all its readers have contributed, placed like the tensor. One that every device has
+ * in full stays so where it is only read: a reader takes its share, and needs no gather for the whole.
+ */
 function placedCotangent(sweep: Sweep, primal: TensorId): TensorView | null {
   const g = sweep.cotangents.get(primal);
   if (g === undefined) return null;
-  const placement = placementOf(at(sweep.builder.tensors, primal));
+  const tensor = at(sweep.builder.tensors, primal);
+  const placement = placementOf(tensor);
   if (placement === null || placementOf(g.data()) === placement) return g;
+  if (!sweep.wrt.has(primal) && isWholeOn(g.data(), tensor.mesh)) return g;
   const placed = placeLike(sweep, isNew(sweep, g) && g.mesh === null ? g : set(g), primal);
   sweep.cotangents.set(primal, placed);
   return placed;
+}
+
+function isWholeOn({ domain, mesh }: Tensor, devices: Tensor["mesh"]): boolean {
+  if (mesh === null || devices === null || !mesh.equals(devices)) return false;
+  return !domain.loop.some(({ parallelType }) => isDID(parallelType));
 }
 
 function isNew({ known }: Sweep, { id }: TensorView): boolean {

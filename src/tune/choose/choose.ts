@@ -43,6 +43,6 @@ function chooseWhole(
 ): ScheduleChoice<AnyCompilation> {
   const { candidates, leftOut } = considerSchedules(source, options, profile);
   const { picked, considered, reason } = decide(candidates, leftOut);
-  const { candidate: chosen, milliseconds, compiled } = picked;
-  return { compilation: compiled(), chosen, milliseconds, considered, leftOut, regions: [], reason };
+  const { candidate: chosen, milliseconds, margin, compiled } = picked;
+  return { compilation: compiled(), chosen, milliseconds, margin, considered, leftOut, regions: [], reason };
 }

@@ -10,6 +10,8 @@ export interface ScheduleChoice<C extends AnyCompilation = Compilation> {
   readonly chosen: ScheduleCandidate;
   /** Predicted time of a run of the chosen schedule. */
   readonly milliseconds: number;
+  /** The part of that time by which it had to beat the serial form. */
+  readonly margin: number;
   /**
    * All schedules that apply, the fastest first; of those that make the same Program the first. Of several regions,
    * those of the whole: the chosen one and the serial form.

@@ -37,7 +37,7 @@ export function settle(
 ): ScheduleChoice<AnyCompilation> {
   const run = (compilation: AnyCompilation, candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
     const { milliseconds, assumptions } = simulate(compilation.program, profile, { graph });
-    const margin = candidate === serial ? 0 : marginOfRegions;
+    const margin = candidate === serial ? 0 : marginOfRegions(compilation.program);
     return { candidate, milliseconds, assumptions, margin, compilation, regions };
   };
   const joined = (candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
@@ -68,13 +68,14 @@ export function settle(
       .filter(({ kept }, i) => kept.length > 0 && forms.findIndex((other) => other.kept.length === kept.length) === i)
       .map(({ name, kept }) => joined(name, kept === distinct ? distinct : only(kept))),
   ]);
-  const { compilation, regions, candidate: chosen, milliseconds } = picked;
+  const { compilation, regions, candidate: chosen, milliseconds, margin } = picked;
   const others = considered.filter(({ candidate }) => candidate !== chosen);
   const assumed = [...picked.assumptions, ...distinct.flatMap(({ assumptions }) => assumptions)];
   return {
     compilation,
     chosen,
     milliseconds,
+    margin,
     considered,
     leftOut: [],
     regions: regions.map(({ positions, region, choice }) => ({
