@@ -105,7 +105,7 @@ describe("braid bench block", () => {
     const setting = { on: "cpu", profile: roundProfile } as const;
     const { reason, compilation } = planBlock(own("braid;scheduleChoice=auto"), forward, setting);
     expect(reason).toMatch(
-      /^chunks [124](?: from the start)? \((?:[124](?: from the start)?: [\d.]+ ms(?:, |\), )){4}.* ms/,
+      /^chunks of tokens over devices \((?:[124](?: from the start)?: [\d.]+ ms(?:, |\), )){5}.* ms/,
     );
     expect(compilation.report?.ok).toBe(true);
   });

@@ -89,12 +89,17 @@ export function considerSchedules(
   }
   const roots = new Map<string, Root<CopyLoop>>();
   const leftOut: LeftOut[] = [];
+  const known = new Set<string>();
   const limit = slowestWorthIt(considered);
   for (const loop of copyLoops) {
     const compilation = compiled({ ...loop, schedule: { copyStream: "inline" } });
     if (compilation === null) continue;
     const { recorded } = compilation;
     const key = commandsDigest(recorded);
+    const isKnown = known.has(key);
+    known.add(key);
+    // All that could be a loop over devices is in a loop already.
+    if (isKnown && loop.lowering.deviceLoops === true) continue;
     const same = roots.get(key);
     if (same !== undefined) {
       const isNoLoop = loop.lowering.overlap === false;

@@ -37,7 +37,7 @@ export function settle(
 ): ScheduleChoice<AnyCompilation> {
   const run = (compilation: AnyCompilation, candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
     const { milliseconds, assumptions } = simulate(compilation.program, profile, { graph });
-    const margin = candidate === serial ? 0 : marginOfRegions(compilation.program);
+    const margin = candidate === serial ? 0 : marginOfRegions(regions.map(({ choice }) => choice.chosen));
     return { candidate, milliseconds, assumptions, margin, compilation, regions };
   };
   const joined = (candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
@@ -51,22 +51,23 @@ export function settle(
   const canBeSerial = distinct.every((each) => serialOf(each) !== undefined);
   const whole = canBeSerial ? run(compileSerial(source, options), serial, distinct) : null;
   const only = (kept: readonly DistinctRegion[]): readonly DistinctRegion[] =>
-    distinct.map((each) => (kept.includes(each) ? each : inSerial(each)));
-  const loops = whole === null ? [] : distinct.filter(isLoop);
+    whole === null ? distinct : distinct.map((each) => (kept.includes(each) ? each : inSerial(each)));
+  const loops = distinct.filter(isLoop);
   const isWorthIt = whole !== null && loops.length > 1 && commandsOf(whole) * loops.length <= mostCommands;
   const saving = isWorthIt
     ? loops.filter((each) => joined(loopsByRegion, only([each])).milliseconds < whole.milliseconds)
     : loops;
   const forms = [
-    ...(distinct.every(({ choice }) => isSerial(choice.chosen)) ? [] : [{ name: byRegion, kept: distinct }]),
-    { name: loopsByRegion, kept: loops },
-    { name: loopsByRegion, kept: saving },
-  ];
+    { candidate: byRegion, regions: distinct },
+    { candidate: loopsByRegion, regions: only(loops) },
+    { candidate: someLoopsByRegion, regions: only(saving) },
+  ].map((form) => ({ ...form, key: form.regions.map(({ choice }) => isSerial(choice.chosen)).join() }));
   const { picked, considered } = decide([
     ...(whole === null ? [] : [whole]),
     ...forms
-      .filter(({ kept }, i) => kept.length > 0 && forms.findIndex((other) => other.kept.length === kept.length) === i)
-      .map(({ name, kept }) => joined(name, kept === distinct ? distinct : only(kept))),
+      .filter(({ regions }) => whole === null || regions.some(({ choice }) => !isSerial(choice.chosen)))
+      .filter(({ key }, i, all) => all.findIndex((other) => other.key === key) === i)
+      .map(({ candidate, regions }) => joined(candidate, regions)),
   ]);
   const { compilation, regions, candidate: chosen, milliseconds, margin } = picked;
   const others = considered.filter(({ candidate }) => candidate !== chosen);
@@ -143,6 +144,7 @@ const mostCommands = 50_000;
 
 const byRegion: ScheduleCandidate = { name: "by region", lowering: {}, schedule: {} };
 const loopsByRegion: ScheduleCandidate = { name: "loops by region", lowering: {}, schedule: {} };
+const someLoopsByRegion: ScheduleCandidate = { name: "some loops by region", lowering: {}, schedule: {} };
 
 function compileSerial(source: HasFusionData, options: Omit<ChooseOptions, "graph">): AnyCompilation {
   const { lowering, schedule } = serial;

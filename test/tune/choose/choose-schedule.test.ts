@@ -282,7 +282,7 @@ describe("choose", () => {
       peerCopies: rate(1, 4e6),
     });
     const chosenWith = (teraflops: readonly number[]) =>
-      choose(allgatherMatmul(4, 16_384, 2048, 16_384), { devices: 4 }, withRates(teraflops)).chosen;
+      choose(allgatherMatmul(4, 16_384, 2048, 16_384), { devices: 4, overlap: true }, withRates(teraflops)).chosen;
     expect(chosenWith([50, 50, 50, 50, 700, 700, 700, 700]).schedule.mergeGemms).toBeDefined();
     expect(chosenWith([700, 700, 700, 700, 700, 700, 700, 700]).schedule.mergeGemms).toBeUndefined();
   });

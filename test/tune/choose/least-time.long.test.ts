@@ -54,7 +54,8 @@ describe.each(problems)("%s", (_, fusion, options) => {
   ])("is never faster with links that are %s", (_name, profile) => {
     const { candidates, leftOut } = considerSchedules(fusion, { devices, ...options }, profile);
     expect(leftOut).toEqual([]);
-    for (const { name, lowering } of copyLoops) {
+    // These programs have loops of their own.
+    for (const { name, lowering } of copyLoops.filter((loop) => loop.lowering.deviceLoops !== true)) {
       const least = leastTime(rootOf(lowering), profile);
       expect(least).toBeGreaterThan(0);
       const own = candidates.filter(({ candidate }) => candidate.name.startsWith(name));
