@@ -23,6 +23,7 @@ import { removeDeadOps } from "./prepare/remove-dead-ops.ts";
 import { propagateShardings } from "./propagate/propagate-shardings.ts";
 import { insertReshardingSetsAfter } from "./reshard/insert-resharding-sets-after.ts";
 import { insertReshardingSetsBefore } from "./reshard/insert-resharding-sets-before.ts";
+import { exchangeSums } from "./reshard/exchange-sums.ts";
 import { loopOverDevices } from "./reshard/loop-over-devices.ts";
 import { localSets } from "./reshard/local-sets.ts";
 import { mergePartialSums } from "./reshard/merge-partial-sums.ts";
@@ -47,6 +48,7 @@ const fusionPasses = {
   splitIndices,
   splitPartialReductions,
   mergePartialSums,
+  exchangeSums,
   loopOverDevices,
   insertReshardingSetsAfter,
   insertReshardingSetsBefore,

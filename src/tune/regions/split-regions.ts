@@ -79,7 +79,10 @@ function findOwners(
   return owners;
 }
 
-/** Joins each communication outside of loops with a GEMM: the one that makes what it moves, or else those that read it. */
+/**
+ * Joins each communication outside of loops with a GEMM: the one that makes what it moves, or else those that read it.
+ * Others are no anchors.
+ */
 function joinNeighbours(
   placed: FusionData,
   decomposed: FusionData,
@@ -92,15 +95,27 @@ function joinNeighbours(
     if (!isResharding(op, decomposed.tensors)) continue;
     const own = ownersOf(outputsOf(op));
     const isAlone = own.every((owner) => !anchors.has(owner) && !isGemm(at(placed.ops, owner)));
-    for (const owner of own) anchors.add(owner);
-    if (!isAlone) continue;
-    const [made] = op.inputs.flatMap((id) => makers.get(id) ?? []);
-    const maker = made !== undefined && isGemm(made) ? ownersOf(outputsOf(made)) : [];
+    if (!isAlone) {
+      for (const owner of own) anchors.add(owner);
+      continue;
+    }
+    const maker = ownersOf(op.inputs.flatMap((id) => gemmsOf(id, makers)).flatMap(outputsOf));
     const readers = decomposed.ops.filter((each) => isGemm(each) && each.inputs.includes(op.output));
     const neighbours = maker.length > 0 ? maker : readers.flatMap((each) => ownersOf(outputsOf(each)));
+    // Without a GEMM it belongs to the region before it: a region apart would cut the kernels around it.
+    if (neighbours.length === 0) continue;
     join(classes, [...own, ...neighbours]);
-    for (const owner of neighbours) anchors.add(owner);
+    for (const owner of [...own, ...neighbours]) anchors.add(owner);
   }
+}
+
+/** The GEMM that makes a tensor, or those whose results are added to it. */
+function gemmsOf(id: TensorId, makers: ReadonlyMap<TensorId, Op>): readonly Op[] {
+  const op = makers.get(id);
+  if (op === undefined) return [];
+  if (isGemm(op)) return [op];
+  const gemms = op.kind === "Binary" ? op.inputs.map((input) => gemmsOf(input, makers)) : [];
+  return gemms.every((own) => own.length > 0) ? gemms.flat() : [];
 }
 
 function isGemm({ kind }: Op): boolean {

@@ -1,0 +1,131 @@
+/**
+ * With the option `deviceLoops`, turns the sum of a contraction's partial results, scattered over the devices, into an
+ * exchange and additions in the kernels that read the sum:
+ *
+ *   T2[DIDx D, M/D, N, r] = reduction(T1[M, N, DIDx], {2})
+ * becomes
+ *   T3[DIDx D, M/D, N, D] = Set(T1)
+ *   T2[DIDx D, M/D, N] = add(select(T3, 2, 0), select(T3, 2, 1))
+ *
+ * The partial results then move as copies, which need no SMs beside a GEMM, and no kernel writes the sum to memory to be
+ * read again. The bits are those of a ReduceScatter.
+ */
+import { axisShards, typeOfWhole } from "../../ir/axis-shards.ts";
+import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { axisMap } from "../../ir/ops/axis-map.ts";
+import type { Op, ReductionOp } from "../../ir/ops/op.ts";
+import { constant } from "../../ir/scalar/scalar.ts";
+import { accumulatorOf } from "../../numerics/dtype.ts";
+import { at } from "../../support/invariant.ts";
+import {
+  addTensor,
+  copyAxes,
+  editFusion,
+  type FusionEdit,
+  modelOf,
+  redomain,
+  splitLike,
+  type TensorEdit,
+} from "../edit/tensor-edit.ts";
+import type { Pass } from "../pass.ts";
+import { hasDeviceLoops, keepsOneRun, makersOf, readOnce } from "./device-loops.ts";
+import { addCopy } from "./placement.ts";
+import { isResharding, streamAxis } from "./sharding.ts";
+
+/** Sums of more shares are one reduction, a kernel of its own. */
+const mostSummands = 8;
+
+export const exchangeSums: Pass<"checked", "checked"> = {
+  name: "exchange-sums",
+  from: "checked",
+  to: "checked",
+  run: (fusion, { options }) => {
+    if (!hasDeviceLoops(options)) return fusion;
+    const edit = editFusion(fusion);
+    const made = readOnce(fusion);
+    for (const op of fusion.ops) {
+      if (op.kind !== "Reduction" || !addExchange(edit, op, made)) edit.ops.push(op);
+    }
+    return edit.tensors.length === fusion.tensors.length ? fusion : { ...fusion, ...edit };
+  },
+};
+
+/** Adds the exchange and the additions; false for what is no scattered sum of a contraction's partial results. */
+function addExchange(edit: FusionEdit, op: ReductionOp, made: ReadonlyMap<TensorId, Op>): boolean {
+  const { tensors } = edit;
+  const output = at(tensors, op.output);
+  const [number, ...others] = op.axes;
+  if (op.op !== "sum" || number === undefined || others.length > 0) return false;
+  if (streamAxis(output) !== null || !isResharding(op, tensors)) return false;
+  const parts = at(tensors, at(op.inputs, 0));
+  const devices = at(withoutReductions(parts.domain.logical), number);
+  const type = typeOfWhole(parts, devices);
+  const shard = axisShards(output).find((each) => each.type === type);
+  const pairs = axisMap(op, tensors);
+  const reduced = pairs.find(({ producer }) => producer.id === devices.id)?.consumer;
+  const scattered = pairs.find(({ consumer }) => consumer.id === shard?.axis.id)?.producer;
+  const count = type === null ? 0 : (parts.mesh?.size(type) ?? 0);
+  if (shard === undefined || reduced === undefined || scattered === undefined) return false;
+  if (!keepsOneRun(output, shard) || count > mostSummands) return false;
+  if (makersOf(parts.id, scattered, made, tensors) === null) return false;
+  const shares = sharesOf(edit, output, reduced);
+  redomain(
+    edit,
+    output,
+    withoutReductions(output.domain.logical).map((axis) => ({ axis, model: modelOf(output, axis) })),
+  );
+  edit.ops.push(
+    { kind: "Set", inputs: op.inputs, output: shares.id },
+    ...sumOf(edit, shares.id, number, count, output.id),
+  );
+  return true;
+}
+
+/**
+ * Adds the indices of an axis in order, with the bits of a reduction. As binary ops, the sums are computed in the kernels
+ * that read them.
+ */
+function sumOf(edit: TensorEdit, source: TensorId, axis: number, count: number, output: TensorId): readonly Op[] {
+  const ops: Op[] = [];
+  const like = at(edit.tensors, output);
+  const wide = accumulatorOf[like.dtype];
+  // The sum of two is rounded once in any case.
+  const dtype = count > 2 ? wide : like.dtype;
+  const added = (as = dtype): TensorId => {
+    const { id } = addCopy(edit, like);
+    edit.tensors[id] = { ...at(edit.tensors, id), dtype: as };
+    return id;
+  };
+  let sum: TensorId | null = null;
+  for (let index = 0; index < count; index++) {
+    const share = added(like.dtype);
+    ops.push({ kind: "Select", axis, index: constant(index), inputs: [source], output: share });
+    const term = dtype === like.dtype ? share : added();
+    if (term !== share) ops.push({ kind: "Cast", to: dtype, inputs: [share], output: term });
+    const isLast = index === count - 1 && dtype === like.dtype;
+    const next: TensorId = sum === null ? term : isLast ? output : added();
+    if (sum !== null) ops.push({ kind: "Binary", op: "add", inputs: [sum, term], output: next });
+    sum = next;
+  }
+  if (sum !== null && sum !== output) ops.push({ kind: "Cast", to: like.dtype, inputs: [sum], output });
+  return ops;
+}
+
+/** The devices' shares of the part of `output` that a device keeps, each in one piece of memory. */
+function sharesOf(edit: TensorEdit, output: Tensor, devices: IterDomain): Tensor {
+  const { logical } = output.domain;
+  const axes = copyAxes(edit, logical, ({ parallelType }) => parallelType);
+  const domain = splitLike(
+    edit,
+    axes.map((axis, i) => {
+      const own = at(logical, i);
+      return own.id === devices.id
+        ? { axis: { ...axis, iterType: "iteration", parallelType: "Serial" }, model: null }
+        : { axis, model: modelOf(output, own) };
+    }),
+  );
+  const position = logical.findIndex(({ id }) => id === devices.id);
+  const first = at(domain.logical, position);
+  const allocation = position === 0 ? null : [first, ...domain.logical.filter((axis) => axis !== first)];
+  return addTensor(edit, output, { ...domain, allocation }, output.mesh, "global", "parts");
+}
