@@ -57,6 +57,7 @@ const values: readonly (readonly [(typeof loweringNames)[number] | (typeof sched
     ["propagate", "false", false],
     ["nvfuserLimits", "true", true],
     ["overlap", "false", false],
+    ["deviceLoops", "true", true],
     ["interStreamSync", "true", true],
     ["insertReshardingAfter", "true", true],
     ["accumulate", "true", true],

@@ -1,13 +1,15 @@
 /**
- * The programs of nvFuser's tests with a DID axis that becomes the Stream axis, and the statements that they are
- * lowered to.
+ * The programs of nvFuser's tests with a DID axis that becomes the Stream axis, the same in runs, and the statements that
+ * they are lowered to.
  */
 import type { Fusion } from "braid";
 import {
   allgather,
   allgatherMatmul,
+  exchangeRuns,
   reduceScatterP2p,
   reduceScatterReduceBased,
+  reduceScatterRuns,
 } from "../support/point-to-point-fusions.ts";
 import type { ScheduleOptions } from "../support/point-to-point-schedules.ts";
 
@@ -46,4 +48,11 @@ export const patterns: readonly Pattern[] = [
     exchanged: ["Allocate", ...loop, "Reduction"],
     rooted: ["Allocate", ...loop],
   },
+  {
+    name: "reduce-scatter in runs",
+    build: reduceScatterRuns,
+    exchanged: ["Allocate", ...loop, "Reduction"],
+    rooted: ["Allocate", ...loop],
+  },
+  { name: "exchange in runs", build: exchangeRuns, exchanged: loop, rooted: loop },
 ];

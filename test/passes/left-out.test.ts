@@ -38,6 +38,8 @@ const outcomes: readonly (readonly [fixture: string, outcome: string])[] = [
   ["split-indices/embedding", "lowered"],
   ["split-partial-reductions/contraction-split", "lowered"],
   ["merge-partial-sums/two-gradients", "lowered"],
+  ["exchange-sums/reduce-scatter", "lowered"],
+  ["loop-over-devices/gather", "lowered"],
   ["insert-resharding-sets-after/one-input", "lowered"],
   ["insert-resharding-sets-after/cut-axis", "resharding-unsupported"],
   ["insert-resharding-sets-before/allgather-matmul", "resharding-unsupported"],

@@ -1,10 +1,10 @@
 /**
  * nvFuser's fusions of a matmul and point-to-point communication, and the communication alone:
- * test_multidevice_stream_parallel_type.cpp, items 7 to
- * 11. Sizes are those of one device's part.
+ * test_multidevice_stream_parallel_type.cpp, items 7 to 11. Sizes are those of one device's part. In the last two, which
+ * are ours, each device keeps a run of an axis instead of one index.
  */
 import { Fusion } from "../../src/ir/api/fusion.ts";
-import { matmul, set, sum } from "../../src/ir/api/ops.ts";
+import { linear, matmul, set, sum } from "../../src/ir/api/ops.ts";
 import type { MemoryType } from "../../src/ir/domain.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 import { onMesh } from "./on-mesh.ts";
@@ -80,5 +80,37 @@ export function reduceScatterReduceBased(devices: number, { rows, k, n, dtype }:
   partial.axis(1).parallelize("Stream");
   c.axis(0).parallelize("Stream");
   c.axis(1).parallelize("DIDx");
+  return f;
+}
+
+const inRuns: Omit<ProductSizes, "rows"> = { k: 3, n: 2 };
+
+/** ReduceScatterReduceBased where each device keeps a run of rows, the last device one row less than the others. */
+export function reduceScatterRuns(devices: number, { k, n, dtype }: Omit<ProductSizes, "rows"> = inRuns): Fusion {
+  const f = new Fusion();
+  const x = f.input([devices, 3 * devices - 1, k], dtype);
+  const w = f.input([n, k], dtype);
+  const partial = linear(x, w);
+  const y = sum(partial, [0]);
+  f.output(y);
+  onMesh([x, w, partial, y], devices);
+  x.axis(0).parallelize("DIDx");
+  partial.axis(0).parallelize("DIDx");
+  partial.outerSplit(1, devices).parallelize("Stream");
+  y.axis(0).parallelize("Stream");
+  y.outerSplit(1, devices).parallelize("DIDx");
+  return f;
+}
+
+/** An all-to-all that leaves each device a run of the columns of all shares, the last device one less. */
+export function exchangeRuns(devices: number): Fusion {
+  const f = new Fusion();
+  const x = f.input([devices, 3, 3 * devices - 1]);
+  const y = set(x);
+  f.output(y);
+  onMesh([x, y], devices);
+  x.axis(0).parallelize("DIDx");
+  y.axis(0).parallelize("Stream");
+  y.outerSplit(2, devices).parallelize("DIDx");
   return f;
 }

@@ -4,7 +4,7 @@
  * it.
  */
 import fc from "fast-check";
-import { add, DeviceMesh, Fusion, matmul, set, sum } from "braid";
+import { add, DeviceMesh, Fusion, matmul, type ParallelType, set, sum, type TensorView } from "braid";
 import { at } from "../../src/support/invariant.ts";
 import { schedules } from "./point-to-point-schedules.ts";
 
@@ -17,6 +17,8 @@ export interface PointToPointRecipe {
   /** Where the sharded axis stands among the others. */
   readonly position: number;
   readonly scattered: number;
+  /** The extent of the scattered axis if each device keeps a run of it; 0: each keeps one index. */
+  readonly run: number;
   readonly extents: readonly number[];
   readonly before: boolean;
   /** `columns`: a matmul whose columns are sharded, and a set that gathers them chunk by chunk. */
@@ -35,6 +37,7 @@ export const pointToPointRecipes: fc.Arbitrary<PointToPointRecipe> = fc.record({
   along: fc.constantFrom("DIDx", "DIDy"),
   position: fc.nat({ max: 2 }),
   scattered: fc.nat({ max: 3 }),
+  run: fc.constantFrom(0, 0, 3, 4, 7),
   extents: fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 2, maxLength: 2 }),
   before: fc.boolean(),
   behind: fc.constantFrom("nothing", "add", "matmul", "columns", "columns"),
@@ -56,7 +59,8 @@ export function buildPointToPoint(recipe: PointToPointRecipe): Fusion {
   const mesh = meshOf(recipe);
   const type = mesh.hasAxis(recipe.along) ? recipe.along : "DIDx";
   const size = mesh.size(type);
-  const others = recipe.extents.toSpliced(recipe.scattered % 3, 0, ...(recipe.form === "gather" ? [] : [size]));
+  const kept = recipe.run === 0 ? size : recipe.run;
+  const others = recipe.extents.toSpliced(recipe.scattered % 3, 0, ...(recipe.form === "gather" ? [] : [kept]));
   const position = recipe.position % (others.length + 1);
   const shape = others.toSpliced(position, 0, size);
   const scattered = ((): number => {
@@ -71,8 +75,12 @@ export function buildPointToPoint(recipe: PointToPointRecipe): Fusion {
   source.axis(position).parallelize(type);
   y.axis(position).parallelize("Stream");
   if (recipe.form !== "gather") {
-    y.axis(scattered).parallelize(type);
-    if (recipe.streamed && recipe.before) source.axis(scattered).parallelize("Stream");
+    const cut = (tensor: TensorView, parallel: ParallelType): void => {
+      const axis = recipe.run === 0 ? tensor.axis(scattered) : tensor.outerSplit(scattered, size);
+      axis.parallelize(parallel);
+    };
+    cut(y, type);
+    if (recipe.streamed && recipe.before) cut(source, "Stream");
   }
   if (recipe.behind === "nothing" || recipe.form !== "gather") {
     f.output(y);

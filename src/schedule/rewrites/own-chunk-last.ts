@@ -1,6 +1,6 @@
 /**
- * Moves GEMMs that no other rank waits for after those that another rank waits for. In a reduce-scatter, the own chunk
- * is then computed while the others are in flight.
+ * Moves GEMMs that no other rank waits for, or only later, after those that another rank waits for. In a reduce-scatter,
+ * the own chunk is then computed while the others are in flight.
  *
  *     own GEMM, GEMM 1, send 1, GEMM 2, send 2    ->    GEMM 1, send 1, GEMM 2, send 2, own GEMM
  */
@@ -22,6 +22,7 @@ function editDraft(draft: Draft, context: EditContext): Draft {
     command.kind === "launch" && isGemm(at(context.memory.kernels, command.kernel)) ? command.kernel : null;
   const isGemmAt = (position: number): boolean => position < nodes.length && kernelOf(at(nodes, position)) !== null;
   const reported = firstSignals(nodes, dependences, isGemmAt);
+  const signals = firstSignals(nodes, dependences, () => false);
   const launches = new Map<number, number[]>();
   for (const [position, node] of nodes.entries()) {
     const kernel = kernelOf(node);
@@ -42,8 +43,8 @@ function editDraft(draft: Draft, context: EditContext): Draft {
       // The GEMM of a gather's own chunk runs while the others arrive.
       if (target === undefined || at(arrivals, target) > at(arrivals, position)) continue;
       const moving = [...reached].filter((other) => other <= target);
-      const isOpen = ({ command }: DraftNode): boolean => isBlocking(command) || isSignalling(command);
-      if (moving.some((other) => isOpen(at(nodes, other)))) continue;
+      // Nothing that a peer waits for by then may move.
+      if (at(signals, position) < target || moving.some((other) => isBlocking(at(nodes, other).command))) continue;
       for (const other of moving) movedBehind.set(other, Math.max(target, movedBehind.get(other) ?? 0));
     }
   }
@@ -82,17 +83,17 @@ function firstWhere<T>(items: readonly T[], holds: (item: T) => boolean): number
 }
 
 /**
- * For each node the position of the first signal or transfer that depends on it, other than through a GEMM; infinity if
- * there is none.
+ * For each node the position of the first signal or transfer that depends on it, other than through a node that `hides`;
+ * infinity if there is none.
  */
 function firstSignals(
   nodes: readonly DraftNode[],
   { before, sequence }: Dependences,
-  isGemmAt: (vertex: number) => boolean,
+  hides: (vertex: number) => boolean,
 ): readonly number[] {
   const first = before.map((): number => Infinity);
   for (const vertex of sequence.toReversed()) {
-    if (isGemmAt(vertex)) continue;
+    if (hides(vertex)) continue;
     const node = nodes[vertex];
     const own = node !== undefined && isSignalling(node.command) ? vertex : at(first, vertex);
     for (const other of at(before, vertex)) first[other] = Math.min(at(first, other), own);
