@@ -1,38 +1,66 @@
 /** What exchange-sums and loop-over-devices have in common: whether there are such loops, and of what. */
-import { axisParts, axisShards, type AxisShard } from "../../ir/axis-shards.ts";
+import { axisParts, axisShards, type AxisShard, isWholeAxis, typeOfWhole } from "../../ir/axis-shards.ts";
 import { isDID, type IterDomain, type Tensor, type TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
-import type { Op } from "../../ir/ops/op.ts";
+import type { Op, ReductionOp, SetOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import type { LoweringOptions } from "../options.ts";
-import { isResharding, streamAxis } from "./sharding.ts";
+import { isResharding, sameMesh, streamAxis } from "./sharding.ts";
 
 /** UCC has no sends and receives. */
 export function hasDeviceLoops({ deviceLoops, overlap, backend, p2p }: LoweringOptions): boolean {
   return deviceLoops && overlap && (backend !== "ucc" || p2p === "broadcast");
 }
 
+/** Partial results of which each device keeps the sum of some. */
+export interface ScatteredParts {
+  /** How the devices share the result of the op that moves them. */
+  readonly shard: AxisShard;
+  /** The partial results with the axis to cut likewise, and what is added to make them. */
+  readonly makers: readonly TensorAxis[];
+}
+
+export type TensorAxis = readonly [TensorId, IterDomain];
+
 /**
- * The tensors to cut for chunks of partial results along `axis`: of a contraction, or of a sum of such, each read by
- * nothing else. Null for others.
+ * What `op` moves, if these are a contraction's partial results, or sums of such, that nothing else reads: each device
+ * has one index along `devices`, and keeps one run of another axis. Null for others.
  */
-export function makersOf(
-  id: TensorId,
-  axis: IterDomain,
+export function scatteredParts(
+  op: ReductionOp | SetOp,
+  devices: IterDomain,
   made: ReadonlyMap<TensorId, Op>,
   tensors: readonly Tensor[],
-): readonly (readonly [TensorId, IterDomain])[] | null {
+): ScatteredParts | null {
+  const [parts, output] = [at(tensors, at(op.inputs, 0)), at(tensors, op.output)];
+  const type = typeOfWhole(parts, devices);
+  const shard = axisShards(output).find((each) => each.type === type);
+  if (shard === undefined || !sameMesh(parts.mesh, output.mesh) || !keepsOneRun(output, shard)) return null;
+  const scattered = axisMap(op, tensors).find(({ consumer }) => consumer.id === shard.axis.id)?.producer;
+  if (scattered === undefined || scattered.id === devices.id) return null;
+  const makers = makersOf(parts.id, scattered, isWholeAxis(shard), made, tensors);
+  return makers === null ? null : { shard, makers };
+}
+
+/** `isWhole`: an index is cut off the axis, which a matmul cannot do to the rows or columns of a batch. */
+function makersOf(
+  id: TensorId,
+  axis: IterDomain,
+  isWhole: boolean,
+  made: ReadonlyMap<TensorId, Op>,
+  tensors: readonly Tensor[],
+): readonly TensorAxis[] | null {
   const op = made.get(id);
   const tensor = at(tensors, id);
   if (op === undefined || streamAxis(tensor) !== null || axisShards(tensor).some((each) => each.axis.id === axis.id))
     return null;
-  if (op.kind === "Linear" || op.kind === "Matmul") return [[id, axis]];
+  if (op.kind === "Linear" || (op.kind === "Matmul" && !isWhole)) return [[id, axis]];
   if (op.kind !== "Binary" || isResharding(op, tensors)) return null;
   const pairs = axisMap(op, tensors);
   const below = op.inputs.map((input, operand) => {
     const own = pairs.find((pair) => pair.operand === operand && pair.consumer.id === axis.id && !pair.broadcast);
-    return own === undefined ? null : makersOf(input, own.producer, made, tensors);
+    return own === undefined ? null : makersOf(input, own.producer, isWhole, made, tensors);
   });
   return below.includes(null) ? null : [[id, axis], ...below.flatMap((each) => each ?? [])];
 }
@@ -44,8 +72,9 @@ export function readOnce({ ops, outputs }: FusionData): ReadonlyMap<TensorId, Op
   return new Map(ops.flatMap((op) => (reads.get(op.output) === 1 ? [[op.output, op] as const] : [])));
 }
 
-/** Whether each device holds one run of the axis, or one index. */
-export function keepsOneRun({ domain }: Tensor, { axis, part }: AxisShard): boolean {
+/** Whether each of several devices holds one run of the axis, or one index. */
+export function keepsOneRun({ domain, mesh }: Tensor, { type, axis, part }: AxisShard): boolean {
   const parts = axisParts(domain, axis);
-  return parts[0]?.id === part && parts.filter(({ parallelType }) => isDID(parallelType)).length === 1;
+  const isAlone = parts[0]?.id === part && parts.filter(({ parallelType }) => isDID(parallelType)).length === 1;
+  return isAlone && mesh !== null && mesh.size(type) > 1;
 }

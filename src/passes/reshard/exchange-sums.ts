@@ -10,7 +10,6 @@
  * The partial results then move as copies, which need no SMs beside a GEMM, and no kernel writes the sum to memory to be
  * read again. The bits are those of a ReduceScatter.
  */
-import { axisShards, typeOfWhole } from "../../ir/axis-shards.ts";
 import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op, ReductionOp } from "../../ir/ops/op.ts";
@@ -28,7 +27,7 @@ import {
   type TensorEdit,
 } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { hasDeviceLoops, keepsOneRun, makersOf, readOnce } from "./device-loops.ts";
+import { hasDeviceLoops, readOnce, scatteredParts } from "./device-loops.ts";
 import { addCopy } from "./placement.ts";
 import { isResharding, streamAxis } from "./sharding.ts";
 
@@ -59,15 +58,11 @@ function addExchange(edit: FusionEdit, op: ReductionOp, made: ReadonlyMap<Tensor
   if (streamAxis(output) !== null || !isResharding(op, tensors)) return false;
   const parts = at(tensors, at(op.inputs, 0));
   const devices = at(withoutReductions(parts.domain.logical), number);
-  const type = typeOfWhole(parts, devices);
-  const shard = axisShards(output).find((each) => each.type === type);
-  const pairs = axisMap(op, tensors);
-  const reduced = pairs.find(({ producer }) => producer.id === devices.id)?.consumer;
-  const scattered = pairs.find(({ consumer }) => consumer.id === shard?.axis.id)?.producer;
-  const count = type === null ? 0 : (parts.mesh?.size(type) ?? 0);
-  if (shard === undefined || reduced === undefined || scattered === undefined) return false;
-  if (!keepsOneRun(output, shard) || count > mostSummands) return false;
-  if (makersOf(parts.id, scattered, made, tensors) === null) return false;
+  const reduced = axisMap(op, tensors).find(({ producer }) => producer.id === devices.id)?.consumer;
+  const found = scatteredParts(op, devices, made, tensors);
+  if (found === null || reduced === undefined) return false;
+  const count = parts.mesh?.size(found.shard.type) ?? 0;
+  if (count > mostSummands) return false;
   const shares = sharesOf(edit, output, reduced);
   redomain(
     edit,

@@ -12,7 +12,7 @@
  * (exchange-sums): it sends the partial result of a peer's shard while it makes the next one. Tensors that have Stream
  * stay as they are.
  */
-import { axisParts, axisShards, type AxisShard, isWholeAxis, typeOfWhole } from "../../ir/axis-shards.ts";
+import { axisParts, axisShards, type AxisShard, isWholeAxis } from "../../ir/axis-shards.ts";
 import {
   isDID,
   type IterDomain,
@@ -27,7 +27,7 @@ import type { Op, ReductionOp, SetOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { editFusion, modelOf, redomain, reparallelize, type SplitModel, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { hasDeviceLoops, keepsOneRun, makersOf, readOnce } from "./device-loops.ts";
+import { hasDeviceLoops, keepsOneRun, readOnce, scatteredParts } from "./device-loops.ts";
 import { isResharding, reshardedOperands, streamAxis } from "./sharding.ts";
 
 export const loopOverDevices: Pass<"checked", "checked"> = {
@@ -82,7 +82,8 @@ function loopOverReaders(edit: TensorEdit, op: SetOp, readers: readonly Op[]): v
   const shard = axisShards(producer).find((each) => each.type === type);
   if (shard === undefined || further.length > 0 || !keepsOneRun(producer, shard)) return;
   const whole = axisMap(op, tensors).find((each) => each.producer.id === shard.axis.id)?.consumer;
-  if (whole === undefined || axisShards(gathered).some(({ axis }) => axis.id === whole.id)) return;
+  if (whole === undefined || axisShards(gathered).some((each) => each.type === type || each.axis.id === whole.id))
+    return;
   let isRead = false;
   for (const reader of readers) {
     if (reader.kind !== "Linear" && (reader.kind !== "Matmul" || isWholeAxis(shard))) continue;
@@ -125,21 +126,19 @@ function loopOverSum(edit: TensorEdit, op: ReductionOp, made: ReadonlyMap<Tensor
   );
 }
 
-/**
- * Cuts the partial results that `op` moves, of which each device has one index along `devices`, as its output is cut over
- * them. False if they are no such.
- */
-function loopOverParts(edit: TensorEdit, op: Op, devices: IterDomain, made: ReadonlyMap<TensorId, Op>): boolean {
+/** Cuts the partial results that `op` moves as its output is cut over the devices. False if they are no such. */
+function loopOverParts(
+  edit: TensorEdit,
+  op: ReductionOp | SetOp,
+  devices: IterDomain,
+  made: ReadonlyMap<TensorId, Op>,
+): boolean {
   const { tensors } = edit;
-  const [parts, output] = [at(tensors, at(op.inputs, 0)), at(tensors, op.output)];
-  const type = typeOfWhole(parts, devices);
-  const shard = axisShards(output).find((each) => each.type === type);
-  if (type === null || shard === undefined || !keepsOneRun(output, shard)) return false;
-  const scattered = axisMap(op, tensors).find(({ consumer }) => consumer.id === shard.axis.id)?.producer;
-  if (scattered === undefined || scattered.id === devices.id) return false;
-  const cut = makersOf(parts.id, scattered, made, tensors);
-  for (const [id, axis] of cut ?? []) cutLike(edit, at(tensors, id), axis, chunksOf(output, shard));
-  return cut !== null;
+  const found = scatteredParts(op, devices, made, tensors);
+  if (found === null) return false;
+  const chunks = chunksOf(at(tensors, op.output), found.shard);
+  for (const [id, axis] of found.makers) cutLike(edit, at(tensors, id), axis, chunks);
+  return true;
 }
 
 function readersOf({ ops }: FusionData): ReadonlyMap<TensorId, readonly Op[]> {

@@ -11,6 +11,7 @@ import { decide } from "../../../src/tune/choose/decide.ts";
 import { findRegions } from "../../../src/tune/regions/find-regions.ts";
 import { regionFusion } from "../../../src/tune/regions/region-fusion.ts";
 import { loadExample } from "../../support/example-program.ts";
+import { shardedModels } from "../../support/sharded-models.ts";
 import { gatherAndScatter, pairs } from "./pairs.ts";
 
 const profile = profileOf("2xH200");
@@ -76,6 +77,14 @@ describe("regions", () => {
     const regions = findRegions(f, {})?.regions ?? [];
     expect(regions.map(({ ops }) => ops.map(({ kind }) => kind).join(" "))).toEqual(["Set Linear", "Linear Set"]);
     expect(regions[1]?.inputs).toContain(regions[0]?.ops[0]?.output);
+  });
+
+  it("of a backward pass read what a forward pass gathers for a loop over the devices", () => {
+    const { build } = shardedModels["sequences, backward"];
+    const regions = findRegions(build({ devices: 2, rows: 4, hidden: 4, dtype: "float" }), {})?.regions ?? [];
+    expect(regions).toHaveLength(4);
+    const gathered = regions[0]?.ops.findLast(({ kind }) => kind === "Set")?.output;
+    expect(regions.map(({ inputs }) => inputs.some((id) => id === gathered))).toEqual([false, false, false, true]);
   });
 
   it("are not split where that would send a tensor twice", () => {

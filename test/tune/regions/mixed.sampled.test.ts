@@ -14,6 +14,7 @@ import { compileRegions } from "../../../src/tune/regions/compile-regions.ts";
 import { findRegions } from "../../../src/tune/regions/find-regions.ts";
 import { cutRegions } from "../../../src/tune/regions/split-regions.ts";
 import { expectOracle } from "../../support/expect-oracle.ts";
+import { shardedModels } from "../../support/sharded-models.ts";
 import { buildFusion, recipes } from "../../support/random-fusion.ts";
 import { draws, runs } from "../../support/suite.ts";
 import { gatherAndScatter, gatheredAgain, pairs } from "./pairs.ts";
@@ -52,9 +53,14 @@ function mixed(
   }
 }
 
-async function expectMixed(fusion: Fusion, devices: number, compilation: AnyCompilation): Promise<void> {
+async function expectMixed(
+  fusion: Fusion,
+  devices: number,
+  compilation: AnyCompilation,
+  rounds = false,
+): Promise<void> {
   expect(compilation.report?.findings.filter(({ severity }) => severity === "error")).toEqual([]);
-  await expectOracle(fusion, { devices, compilation, machineAlone: true, verify: "off" });
+  await expectOracle(fusion, { devices, compilation, machineAlone: true, verify: "off", rounds });
 }
 
 const picks = fc.array(fc.nat({ max: candidates.length - 1 }), { minLength: 1, maxLength: 6 });
@@ -105,6 +111,25 @@ it("any lowering and schedule of a loop whose gather a later region reads", asyn
       const chosen = found.regions.map((_, i) => at(candidates, at(pick, i % pick.length)));
       const compilation = verified(compileRegions(found, chosen, { devices }));
       await expectMixed(fusion, devices, compilation);
+    }),
+    draws(counts),
+  );
+}, 120_000);
+
+it("any lowering and schedule of each region of a sharded model, forward and backward", async () => {
+  const counts = { quick: 3, long: 60 };
+  const names = ["sequences, backward", "weights gathered, backward", "grid, backward"] as const;
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom(...names), fc.integer({ min: 4, max: 7 }), picks, async (name, rows, pick) => {
+      const { build, groups } = shardedModels[name];
+      const fusion = build({ devices: 2, rows, hidden: 5, dtype: "float" });
+      const found = findRegions(fusion, {});
+      expect(found?.regions.length).toBeGreaterThan(3);
+      if (found === null) return;
+      const devices = 2 * groups;
+      const chosen = found.regions.map((_, i) => at(candidates, at(pick, i % pick.length)));
+      const compilation = verified(compileRegions(found, chosen, { devices }));
+      await expectMixed(fusion, devices, compilation, true);
     }),
     draws(counts),
   );

@@ -1,0 +1,240 @@
+/**
+ * Which GEMMs `ownLast` moves: those whose first signal comes later than that of a later GEMM of the same kernel, unless
+ * that one waits for something to arrive.
+ */
+import { add, compile, DeviceMesh, Fusion, gelu, linear, type Program, type TensorView, verify } from "braid";
+import { describe, expect, it } from "vitest";
+import { isGemmLaunch } from "../../src/schedule/draft/gemm-axes.ts";
+import { ownChunkLast } from "../../src/schedule/rewrites/own-chunk-last.ts";
+import { at } from "../../src/support/invariant.ts";
+import { combinations } from "../support/split-cases.ts";
+import { hosted, type HostTensors, product, send } from "./exchanges.ts";
+import { outputsOf } from "./programs.ts";
+
+const devices = 3;
+const [rows, width] = [9, 6];
+
+/** MLPs with sequence parallelism, one after the other: each gathers rows, and scatters them again. */
+function mlps(layers: number, hidden: number): Fusion {
+  const f = new Fusion();
+  const on = (tensor: TensorView, cut: number): TensorView => {
+    tensor.setDeviceMesh(DeviceMesh.range(devices)).outerSplit(cut, devices).parallelize("DIDx");
+    return tensor;
+  };
+  let x = on(f.input([rows, width]), 0);
+  for (let layer = 0; layer < layers; layer++) {
+    const [up, down] = [on(f.input([hidden, width]), 0), on(f.input([width, hidden]), 1)];
+    x = add(x, linear(gelu(linear(x, up)), down));
+  }
+  f.output(x);
+  return f;
+}
+
+/**
+ * The chunks of rows that a rank's GEMMs compute, in list order: of each MLP those that make the hidden features, then
+ * those that read them.
+ */
+function chunksOf(program: Program, rank: number): readonly number[] {
+  const launches = at(program.ranks, rank).commands.filter((command) => isGemmLaunch(command, program));
+  return launches.flatMap((command, i) => {
+    if (command.kind !== "launch") return [];
+    const { inputs, outputs } = at(program.kernels, command.kernel);
+    const makesHidden = i % (2 * devices) < devices;
+    const { shape } = at(makesHidden ? outputs : inputs, 0);
+    const { offset } = at(makesHidden ? command.outputs : command.inputs, 0);
+    return [offset / (4 * at(shape, 0) * at(shape, 1))];
+  });
+}
+
+describe("a gather's loop, then a reduce-scatter's", () => {
+  /** Of a device, all chunks, beginning with the own one or the one after it. */
+  const from = (first: number): readonly number[] => [0, 1, 2].map((step) => (first + step) % devices);
+
+  // With 18 hidden features the GEMMs of both loops have one kernel.
+  it.each(
+    combinations<{ layers: number; hidden: number; protocol: "get" | "put" }>({
+      layers: [1, 2],
+      hidden: [18, 12],
+      protocol: ["get", "put"],
+    }),
+  )(
+    "$layers MLPs with $hidden hidden features, by $protocol: the own chunk is the first gathered and the last scattered",
+    async ({ layers, hidden, protocol }) => {
+      const options = {
+        devices,
+        streams: devices,
+        backend: "cuda",
+        protocol,
+        deviceLoops: true,
+        verify: "off",
+      } as const;
+      const { program } = compile(mlps(layers, hidden), options);
+      const moved = ownChunkLast.run(program, true);
+      for (const { rank } of program.ranks) {
+        const each = Array.from({ length: layers });
+        expect(chunksOf(program, rank)).toEqual(each.flatMap(() => [...from(rank), ...from(rank)]));
+        expect(chunksOf(moved, rank)).toEqual(each.flatMap(() => [...from(rank), ...from(rank + 1)]));
+      }
+      expect(verify(moved, { notes: false, full: true }).findings).toEqual([]);
+      expect(await outputsOf(moved, "seed:2")).toBe(await outputsOf(program, "seed:1"));
+    },
+  );
+});
+
+/** A Program of two ranks, and the buffers that rank 0's GEMMs write, in list order, by the names that `build` gives. */
+function ordered(
+  build: (tensors: HostTensors, gemm: (name: string, x: TensorView, target: TensorView) => void) => void,
+  protocol: "get" | "put" = "get",
+): { readonly program: Program; readonly order: (program: Program) => readonly string[] } {
+  const names: string[] = [];
+  const program = hosted(
+    (tensors) => {
+      const weight = tensors.input();
+      build(tensors, (name, x, target) => {
+        if (tensors.rank === 1) return;
+        names.push(name);
+        tensors.h.matmul(x, weight, { out: target });
+      });
+    },
+    { world: 2, protocol },
+  );
+  const gemms = ({ ranks, kernels }: Program): readonly string[] =>
+    at(ranks, 0).commands.flatMap((command) =>
+      command.kind === "launch" && isGemmLaunch(command, { kernels })
+        ? [JSON.stringify([command.inputs[0], command.outputs])]
+        : [],
+    );
+  const recorded = gemms(program);
+  expect(recorded).toHaveLength(names.length);
+  return { program, order: (other) => gemms(other).map((each) => at(names, recorded.indexOf(each))) };
+}
+
+/** From rank 0 to rank 1, by the library. */
+function transfer({ h, rank }: HostTensors, buffer: TensorView): void {
+  h.startCoalescing();
+  if (rank === 0) h.send(buffer, { peer: 1 });
+  else h.recv(buffer, { peer: 0 });
+  h.wait(h.endCoalescing());
+}
+
+describe("a GEMM that no peer waits for yet", () => {
+  it("goes after one that a peer waits for", () => {
+    const { program, order } = ordered(({ h, rank, input, output, temporary }, gemm) => {
+      const [x, y, sent] = [input(), input(), temporary(product)];
+      gemm("own", x, output(product));
+      gemm("sent", y, sent);
+      send(h, rank, 0, 1, sent);
+      h.deallocate(sent);
+    });
+    expect(order(ownChunkLast.run(program, true))).toEqual(["sent", "own"]);
+  });
+
+  it("goes after it also where its result is sent later", async () => {
+    const { program, order } = ordered(({ h, rank, input, temporary }, gemm) => {
+      const [x, y, own, sent, total] = [input(), input(), temporary(product), temporary(product), temporary()];
+      gemm("own", x, own);
+      gemm("sent", y, sent);
+      send(h, rank, 0, 1, sent);
+      if (rank === 0) h.add(own, own, { out: total });
+      send(h, rank, 0, 1, total);
+      for (const each of [own, sent, total]) h.deallocate(each);
+    });
+    const moved = ownChunkLast.run(program, true);
+    expect(order(moved)).toEqual(["sent", "own"]);
+    expect(verify(moved, { notes: false }).findings).toEqual(verify(program, { notes: false }).findings);
+    expect(await outputsOf(moved, "seed:2")).toBe(await outputsOf(program, "seed:1"));
+  });
+
+  it("takes along what reads it, and goes no further than the last that a peer waits for earlier", () => {
+    const { program, order } = ordered(({ h, rank, input, output, temporary }, gemm) => {
+      const [own, sent] = [temporary(product), [temporary(product), temporary(product)]] as const;
+      gemm("own", input(), own);
+      gemm("reads own", own, output(product));
+      for (const [i, each] of sent.entries()) {
+        gemm(`sent ${i}`, input(), each);
+        send(h, rank, 0, 1, each);
+      }
+      gemm("other", input(), output(product));
+      for (const each of [own, ...sent]) h.deallocate(each);
+    });
+    expect(order(ownChunkLast.run(program, true))).toEqual(["sent 0", "sent 1", "own", "reads own", "other"]);
+  });
+});
+
+it("a GEMM that another GEMM reads stays, and that one moves", () => {
+  const narrow = [3, 6, { reduced: 6 }] as const;
+  const { program, order } = ordered(({ h, rank, input, output, temporary }, gemm) => {
+    const [x, own, between, sent] = [input(), temporary(product), temporary(product), temporary(narrow)];
+    gemm("own", x, own);
+    gemm("own, narrow", h.slice(own, [0, 0], [3, 6]), output(narrow));
+    gemm("between", x, between);
+    gemm("sent, narrow", h.slice(between, [0, 0], [3, 6]), sent);
+    send(h, rank, 0, 1, sent);
+    for (const each of [own, between, sent]) h.deallocate(each);
+  });
+  expect(order(ownChunkLast.run(program, true))).toEqual(["own", "between", "sent, narrow", "own, narrow"]);
+});
+
+describe("a GEMM stays", () => {
+  it("before one that waits for an arrival, beside which it runs", () => {
+    const { program } = ordered(({ h, rank, input, output, temporary }, gemm) => {
+      const [x, arrived, sent] = [input(), temporary(), temporary(product)];
+      gemm("own", x, output(product));
+      send(h, rank, 1, 0, rank === 1 ? x : arrived);
+      gemm("sent", arrived, sent);
+      send(h, rank, 0, 1, sent);
+      for (const each of [arrived, sent]) h.deallocate(each);
+    });
+    expect(ownChunkLast.run(program, true)).toBe(program);
+  });
+
+  it("before one that reads its result", () => {
+    const { program } = ordered(({ h, rank, input, temporary }, gemm) => {
+      const [own, sent] = [temporary(product), temporary(product)];
+      gemm("own", input(), own);
+      gemm("sent", own, sent);
+      send(h, rank, 0, 1, sent);
+      for (const each of [own, sent]) h.deallocate(each);
+    });
+    expect(ownChunkLast.run(program, true)).toBe(program);
+  });
+
+  it("before one of another kernel", () => {
+    const { program } = ordered(({ h, rank, input, output, temporary }, gemm) => {
+      const sent = temporary([3, 6, { reduced: 6 }]);
+      gemm("own", input(), output(product));
+      gemm("sent", input([3, 6]), sent);
+      send(h, rank, 0, 1, sent);
+      h.deallocate(sent);
+    });
+    expect(ownChunkLast.run(program, true)).toBe(program);
+  });
+
+  it("where the library sends what a GEMM computes from it", () => {
+    const { program } = ordered((tensors, gemm) => {
+      const { h, input, temporary } = tensors;
+      const [own, further, sent] = [temporary(product), temporary(product), temporary(product)];
+      gemm("own", input(), own);
+      gemm("further", own, further);
+      transfer(tensors, further);
+      gemm("sent", input(), sent);
+      transfer(tensors, sent);
+      for (const each of [own, further, sent]) h.deallocate(each);
+    });
+    expect(ownChunkLast.run(program, true)).toBe(program);
+  });
+
+  it("where a GEMM that overwrites its result is sent before the last one", () => {
+    const { program } = ordered(({ h, rank, input, output, temporary }, gemm) => {
+      const [slot, sent] = [temporary(product), temporary(product)];
+      gemm("own", input(), slot);
+      if (rank === 0) h.set(slot, { out: output() });
+      gemm("sent from its slot", input(), slot);
+      send(h, rank, 0, 1, slot);
+      gemm("sent", input(), sent);
+      send(h, rank, 0, 1, sent);
+      for (const each of [slot, sent]) h.deallocate(each);
+    }, "put");
+    expect(ownChunkLast.run(program, true)).toBe(program);
+  });
+});
