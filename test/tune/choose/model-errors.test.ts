@@ -4,7 +4,7 @@ import { wholeBlock } from "../../../src/bench/block/block-fusion.ts";
 import { buildPrimitive, type Form } from "../../../src/bench/primitives.ts";
 import type { Program } from "../../../src/commands/program.ts";
 import { compile } from "../../../src/compile/compile.ts";
-import { correction, marginToSerial } from "../../../src/tune/choose/model-errors.ts";
+import { correction, marginOfRegions, marginToSerial } from "../../../src/tune/choose/model-errors.ts";
 import { choicesFor } from "../../../src/tune/choose/candidates.ts";
 import type { Primitive } from "../../../src/bench/primitives.ts";
 
@@ -88,4 +88,11 @@ it("gives each chunk a stream where a loop computes before and after a kernel in
     (choicesFor(program, {})[0] ?? []).map(({ schedule }) => schedule.computeStreams);
   expect(streamsOf(staged())).toEqual([undefined, 1]);
   expect(streamsOf(linked("tp-allreduce", "collective"))).toEqual([1]);
+});
+
+it("asks regions in chunks for more than others", () => {
+  const [noLoop, chunks, devices] = [{ overlap: false }, {}, { deviceLoops: true }].map((lowering) => ({ lowering }));
+  if (noLoop === undefined || chunks === undefined || devices === undefined) throw new Error("three candidates");
+  expect(marginOfRegions([noLoop, devices])).toBe(0.01);
+  expect(marginOfRegions([noLoop, devices, chunks])).toBe(0.05);
 });

@@ -5,6 +5,8 @@ import { DeviceMesh, Fusion, linear, type MachineProfile, set } from "braid";
 import { wholeBlock } from "../../../src/bench/block/block-fusion.ts";
 import { isFusion } from "../../../src/ir/api/fusion.ts";
 import { parseProfile } from "../../../src/simulate/parse-profile.ts";
+import { simulate } from "../../../src/simulate/simulate.ts";
+import { overlapOf } from "../../../src/trace/overlap.ts";
 import { choose } from "../../../src/tune/choose/choose.ts";
 import { considerSchedules } from "../../../src/tune/choose/consider.ts";
 import { decide } from "../../../src/tune/choose/decide.ts";
@@ -136,6 +138,41 @@ describe("choose", () => {
       [2, true],
     ]);
     expect(compilation.options.regions).toHaveLength(3);
+  });
+
+  describe("a block of llama-3-8b with shared tokens, without chunks", () => {
+    const chosenFor = (pass: "forward" | "forward+backward") => {
+      const problem = { primitive: "block", model: "llama-3-8b", cut: "tp-sp", pass, dtype: "bfloat16" } as const;
+      const { fusion } = wholeBlock({ ...problem, devices: 2 }, { chunks: 1, all: false });
+      return choose(fusion, { devices: 2, verify: "off" }, profileOf("2xH100"));
+    };
+
+    it("has loops over the devices in all regions of the forward pass, which hide nearly all communication", () => {
+      const { chosen, regions, compilation, margin } = chosenFor("forward");
+      expect(chosen.name).toBe("by region");
+      expect(margin).toBe(0.01);
+      expect(regions.map((region) => region.chosen.lowering.deviceLoops)).toEqual([true, true, true, true]);
+      const { trace } = simulate(compilation.program, profileOf("2xH100"), { graph: true });
+      for (const { overlap } of overlapOf(compilation.program, trace)) expect(overlap).toBeGreaterThan(0.95);
+    });
+
+    it("keeps in both passes the loops that save time in the whole", () => {
+      const { chosen, regions, milliseconds, considered } = chosenFor("forward+backward");
+      expect(chosen.name).toBe("some loops by region");
+      const loops = regions.filter((region) => region.chosen.lowering.deviceLoops === true);
+      expect(loops.length).toBeGreaterThanOrEqual(5);
+      expect(loops.length).toBeLessThan(regions.length);
+      const all = considered.find(({ candidate }) => candidate.name === "by region");
+      expect(milliseconds).toBeLessThan(all?.milliseconds ?? 0);
+    });
+
+    it("has no region for the sum of a norm's gradient alone", () => {
+      const problem = { primitive: "block", model: "llama-3-8b", cut: "tp-sp", dtype: "bfloat16" } as const;
+      const { fusion } = wholeBlock({ ...problem, pass: "forward+backward", devices: 2 }, { chunks: 1, all: false });
+      for (const { ops } of findRegions(fusion, {})?.regions ?? []) {
+        expect(ops.some(({ kind }) => kind === "Linear" || kind === "Matmul")).toBe(true);
+      }
+    });
   });
 
   describe.each(["llama-3-8b", "llama-3-70b"] as const)("both passes of %s in chunks", (model) => {
