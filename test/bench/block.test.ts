@@ -12,7 +12,8 @@ import { type BlockCheck, createBlockCheck } from "../../src/bench/block/check-b
 import { planBlock } from "../../src/bench/block/plan-block.ts";
 import { type Implementation, parseImplementations, torchPaths } from "../../src/bench/implementation.ts";
 import { numbersOf } from "../../src/bench/torch/peer-contender.ts";
-import type { AnyCompilation } from "../../src/compile/compile.ts";
+import { wholeBlock } from "../../src/bench/block/block-fusion.ts";
+import { type AnyCompilation, compile } from "../../src/compile/compile.ts";
 import { createCpuBackend } from "../../src/cpu.ts";
 import { unshardInto } from "../../src/executor/shard.ts";
 import { emptyTensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
@@ -133,7 +134,10 @@ interface Ran {
 }
 
 async function run(problem: BlockProblem, implementation: string): Promise<Ran> {
-  const { block, compilation } = planBlock(own(implementation), problem, { on: "cpu", profile: null });
+  return runPlanned(planBlock(own(implementation), problem, { on: "cpu", profile: null }));
+}
+
+async function runPlanned({ block, compilation }: Pick<Ran, "block" | "compilation">): Promise<Ran> {
   const { program, signature, sizes } = compilation;
   const group = await createCpuBackend({ blas: "off" }).open({ world: 2, localRanks: [0, 1] });
   const prepared = await group.prepare(program);
@@ -175,6 +179,26 @@ it("has a configuration for all models, cuts and passes beside every path of PyT
   const paths = usual.map(({ name }) => name).filter((name) => isOneOf(torchPaths, name));
   expect(paths).toHaveLength(4);
   expect(names).toEqual(expect.arrayContaining(["compute-only", "serial", ...paths]));
+});
+
+describe.each(["small-llama", "small-gpt"] as const)("%s with tokens shared between the linears of tp", (model) => {
+  it.each([
+    ["forward", "overlapping"],
+    ["forward+backward", "overlapping"],
+    ["forward+backward", "serial"],
+  ] as const)("%s, %s, has the right results", async (pass, form) => {
+    const problem = problemOf(model, { cut: "tp", pass });
+    const block = wholeBlock(problem, { chunks: 1, all: false, spread: true });
+    const lowering = form === "serial" ? { overlap: false } : { deviceLoops: true };
+    const schedule = { inPlace: true, ownLast: true, computeStreams: 1 };
+    const compilation = compile(block.fusion, { devices: 2, backend: "cuda", protocol: "put", schedule, ...lowering });
+    const ran = await runPlanned({ block, compilation });
+    try {
+      expect(await checked(createBlockCheck(problem, matrices, noPeer), ran, null, unchanged)).toBeLessThanOrEqual(1);
+    } finally {
+      await ran.group.close();
+    }
+  });
 });
 
 describe("the check of a block", () => {
