@@ -11,7 +11,9 @@ import { type ScheduleCandidate, copyLoops, eitherLoop, libraryLoops, serial } f
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 
 /** Options that differ from those of the explained program. */
-export type ChangedOptions = Partial<Pick<LoweringOptions, "backend" | "p2p" | "protocol">> & {
+export type ChangedOptions = Partial<
+  Pick<LoweringOptions, "backend" | "p2p" | "protocol" | "overlap" | "deviceLoops">
+> & {
   readonly streams?: number;
 };
 
@@ -23,11 +25,13 @@ export interface Alternative {
   readonly refused: string | null;
 }
 
-const protocols: readonly ChangedOptions[] = [
+const loweringChanges: readonly ChangedOptions[] = [
   { backend: "nccl", p2p: "broadcast" },
   { backend: "nccl", p2p: "rotated" },
   { backend: "cuda", p2p: "rotated", protocol: "get" },
   { backend: "cuda", p2p: "rotated", protocol: "put" },
+  { backend: "cuda", p2p: "rotated", protocol: "put", deviceLoops: true },
+  { overlap: false },
 ];
 
 /** The fastest first, refused ones last; without those that make the same commands. */
@@ -39,7 +43,7 @@ export function alternatives(
 ): readonly Alternative[] {
   const { streams } = resolveOptions(["streams"], pickOptions(["streams"], options));
   const changes = [
-    ...(isFusionSource(source) ? protocols : []),
+    ...(isFusionSource(source) ? loweringChanges : []),
     ...[Math.floor(streams / 2), 2 * streams].flatMap((count) => (count < 1 ? [] : [{ streams: count }])),
   ];
   const seen = new Set([commandsText(compilation)]);

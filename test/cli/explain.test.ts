@@ -55,7 +55,9 @@ it("gives no advice against the schedule that it chose", async () => {
 it("says what to change", async () => {
   const asked = ["explain", example, "--devices", "4", "--profile", "4xH200", "--set", "M=8192", "--set", "K=8192"];
   const [few, all] = await Promise.all([cli(...asked), cli(...asked, "--all")]);
-  expect(few.out).toMatch(/^to change:\n {2}[\d.]+ % faster, [\d.]+ \w+ +--backend cuda/m);
+  expect(few.out).toMatch(
+    /^to change:\n {2}[\d.]+ % faster, [\d.]+ \w+ +--no-overlap\n {2}[\d.]+ % faster, [\d.]+ \w+ +--backend cuda/m,
+  );
   expect(few.out).not.toContain("slower");
   expect(all.out).toMatch(/^ {2}[\d.]+ % \w+, [\d.]+ \w+ +--set S=\d+$/m);
 });

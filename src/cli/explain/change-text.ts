@@ -65,7 +65,7 @@ function alternativesText({
   });
   const shown = all ? lines : lines.slice(0, mostAlternatives);
   if (shown.length === 0)
-    return ["to change: no other back end, protocol or number of streams is predicted to gain 1 %"];
+    return ["to change: no other back end, protocol, form of loops or number of streams is predicted to gain 1 %"];
   return ["to change:", ...shown];
 }
 
