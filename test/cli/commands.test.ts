@@ -90,6 +90,8 @@ describe("braid lower", () => {
       "// after split-indices (unchanged)",
       "// after split-partial-reductions (unchanged)",
       "// after merge-partial-sums (unchanged)",
+      "// after exchange-sums (unchanged)",
+      "// after loop-over-devices (unchanged)",
       "// after insert-resharding-sets-after (unchanged)",
       "// after insert-resharding-sets-before",
       "// after merge-sets (unchanged)",
