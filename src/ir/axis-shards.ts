@@ -149,6 +149,18 @@ export function isWholeAxis({ isWhole }: Pick<AxisShard, "isWhole">): boolean {
   return isWhole;
 }
 
+/**
+ * Whether each of `devices` holds one run of the axis, as long as those of a cut in that many parts, or one index. Of 6
+ * indices in parts of 4 the runs are longer.
+ */
+export function isOneRun(
+  { isWhole, outer, inner }: Pick<AxisShard, "isWhole" | "outer" | "inner">,
+  { extent }: Pick<IterDomain, "extent">,
+  devices: number,
+): boolean {
+  return isWhole || (isConstant(outer, 1) && sameScalar(inner, foldCeilDiv(extent, constant(devices))));
+}
+
 /** The DID type along which every device holds one index of the axis; null if there is none. */
 export function typeOfWhole(tensor: Tensor, { id }: Pick<IterDomain, "id">): DIDType | null {
   return axisShards(tensor).find((shard) => shard.axis.id === id && isWholeAxis(shard))?.type ?? null;

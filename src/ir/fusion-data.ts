@@ -20,3 +20,16 @@ export interface FusionData {
   /** Which ops compositions made; only `gradients` reads it. Absent if there are none. */
   readonly markers?: readonly Marker[];
 }
+
+/** The ops that read each tensor, in order. */
+export function readersOf({ ops }: FusionData): ReadonlyMap<TensorId, readonly Op[]> {
+  const readers = new Map<TensorId, Op[]>();
+  for (const op of ops) {
+    for (const id of new Set(op.inputs)) {
+      const known = readers.get(id);
+      if (known === undefined) readers.set(id, [op]);
+      else known.push(op);
+    }
+  }
+  return readers;
+}

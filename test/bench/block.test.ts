@@ -188,7 +188,7 @@ describe.each(["small-llama", "small-gpt"] as const)("%s with tokens shared betw
     ["forward+backward", "serial"],
   ] as const)("%s, %s, has the right results", async (pass, form) => {
     const problem = problemOf(model, { cut: "tp", pass });
-    const block = wholeBlock(problem, { chunks: 1, all: false, spread: true });
+    const block = wholeBlock(problem, { chunks: 1, all: false, overDevices: true });
     const lowering = form === "serial" ? { overlap: false } : { deviceLoops: true };
     const schedule = { inPlace: true, ownLast: true, computeStreams: 1 };
     const compilation = compile(block.fusion, { devices: 2, backend: "cuda", protocol: "put", schedule, ...lowering });

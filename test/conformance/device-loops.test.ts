@@ -3,7 +3,7 @@
  * at run time. device-loops.sampled.test.ts compares results.
  */
 import { describe, expect, it } from "vitest";
-import { compile, lower, MultiDeviceExecutor } from "braid";
+import { compile, DeviceMesh, Fusion, linear, lower, MultiDeviceExecutor, set, type TensorView } from "braid";
 import { createCpuBackend } from "braid/cpu";
 import type { Statement } from "../../src/host/nodes.ts";
 import { walk } from "../../src/host/traverse.ts";
@@ -138,4 +138,36 @@ it("rows that are known at run time", async () => {
   } finally {
     await executor.close();
   }
+});
+
+describe("an exchange of rows", () => {
+  it.each([
+    ["in runs of 4 and 2", (y: TensorView) => y.split(1, 4)],
+    ["in one chunk of two shares", (y: TensorView) => y.outerSplit(1, 1)],
+  ] as const)("%s", async (_, cut) => {
+    const f = new Fusion();
+    const x = f.input([2, 6], "float");
+    const y = set(x);
+    f.output(y);
+    for (const tensor of [x, y]) tensor.setDeviceMesh(DeviceMesh.range(2));
+    x.axis(0).parallelize("DIDx");
+    y.axis(0).parallelize("Stream");
+    const parts = cut(y);
+    if (parts === y) y.axis(1).parallelize("DIDx");
+    else y.outerSplit(2, 2).parallelize("DIDx");
+    for (const backend of ["nccl", "cuda"] as const) await expectOracle(f, { devices: 2, backend, streams: 2 });
+  });
+
+  it("that changes two types of a mesh", async () => {
+    const f = new Fusion();
+    const [x, w] = [f.input([2, 6, 4], "float"), f.input([5, 4], "float")];
+    const y = linear(x, w);
+    const z = set(y);
+    f.output(z);
+    for (const tensor of [x, w, y, z]) tensor.setDeviceMesh(DeviceMesh.rows(2, 4));
+    for (const tensor of [x, y]) tensor.axis(0).parallelize("DIDx");
+    z.axis(0).parallelize("DIDy");
+    z.outerSplit(1, 2).parallelize("DIDx");
+    await expectOracle(f, { devices: 4, backend: "cuda", deviceLoops: true, streams: 4 });
+  });
 });

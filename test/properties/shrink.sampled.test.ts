@@ -160,7 +160,7 @@ it("loops over the devices", async () => {
         if (await expectSame(build(devices), setting, seed)) shrunk++;
       },
     ),
-    draws({ quick: 8, long: 20 }),
+    draws({ quick: 8, long: 40 }),
   );
   expect(shrunk).toBeGreaterThan(runs({ quick: 0, long: 2 }));
 }, 120_000);

@@ -25,13 +25,14 @@ export interface Chunked {
    * Whether devices share the tokens between the linears although the cut is `tp`: then an all-reduce is a reduce-scatter,
    * the residual and the norm of a device's tokens, and a gather. Without chunks only.
    */
-  readonly spread?: boolean;
+  readonly overDevices?: boolean;
 }
 
 export const unchunked: Chunked = { chunks: 1, all: false };
 
 /** `chunks`: of the tokens of each sequence. Throws `bad-extent` if they do not divide by devices and chunks. */
-export function wholeBlock(problem: BlockProblem, { chunks, all, spread = false }: Chunked): BlockFusion {
+export function wholeBlock(problem: BlockProblem, { chunks, all, overDevices = false }: Chunked): BlockFusion {
+  invariant(!overDevices || chunks === 1, "tokens are in chunks or over devices", { chunks });
   const { devices } = problem;
   const sizes = sizesOf(problem);
   const { H, HEADS } = sizes;
@@ -52,12 +53,12 @@ export function wholeBlock(problem: BlockProblem, { chunks, all, spread = false 
     if (all) tensor.outerSplit(1, chunks).parallelize("Stream");
   };
   const shared = (tensor: TensorView): TensorView => {
-    if (spread) tensor.setDeviceMesh(DeviceMesh.range(devices)).outerSplit(1, devices).parallelize("DIDx");
+    if (overDevices) tensor.setDeviceMesh(DeviceMesh.range(devices)).outerSplit(1, devices).parallelize("DIDx");
     return tensor;
   };
   const residual = shared(add(x, shared(attention(norm1(x), inChunks))));
   const sum = shared(add(residual, shared(mlp(norm2(residual)))));
-  const z = spread ? set(sum).setDeviceMesh(DeviceMesh.range(devices)) : sum;
+  const z = overDevices ? set(sum).setDeviceMesh(DeviceMesh.range(devices)) : sum;
   if (chunks > 1) z.outerSplit(1, chunks).parallelize("Stream");
   built.output("z", z);
   if (dz !== null) {

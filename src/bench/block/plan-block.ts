@@ -70,7 +70,7 @@ const chunkings: readonly Chunked[] = [
 ];
 
 /** With the cut tp: devices share the tokens between the linears. */
-const spread: Chunked = { ...unchunked, spread: true };
+const overDevices: Chunked = { ...unchunked, overDevices: true };
 
 /** Chooses what is in chunks and in how many, unless their number is given, and the schedule, each region by itself. */
 function chosen(options: BraidOptions, problem: BlockProblem, { on, profile }: Setting): PlannedBlock {
@@ -83,7 +83,7 @@ function chosen(options: BraidOptions, problem: BlockProblem, { on, profile }: S
   const { chunks: given } = options;
   const considered =
     given === undefined
-      ? [...chunkings, ...(problem.cut === "tp" ? [spread] : [])]
+      ? [...chunkings, ...(problem.cut === "tp" ? [overDevices] : [])]
       : [false, true].map((all) => ({ chunks: given, all }));
   const found = considered.flatMap((chunked) => {
     try {
@@ -108,8 +108,8 @@ function chosen(options: BraidOptions, problem: BlockProblem, { on, profile }: S
   return { block, compilation: choice.compilation, reason };
 }
 
-function chunkedText({ chunks, all, spread }: Chunked): string {
-  if (spread === true) return "of tokens over devices";
+function chunkedText({ chunks, all, overDevices }: Chunked): string {
+  if (overDevices === true) return "of tokens over devices";
   return all ? `${chunks} from the start` : String(chunks);
 }
 

@@ -11,7 +11,9 @@ import { type FusionBuilder, nameTensor, replaceTensor } from "../api/fusion-bui
 import { add, cat, set } from "../api/ops.ts";
 import { TensorView } from "../api/tensor-view.ts";
 import { isDID, type Tensor, type TensorId } from "../domain.ts";
+import { axisShards } from "../axis-shards.ts";
 import type { FusionData } from "../fusion-data.ts";
+import { axisMap } from "../ops/axis-map.ts";
 import { type Call, reject } from "../ops/call.ts";
 import { type Op, outputsOf } from "../ops/op.ts";
 import { parallelizeAxis } from "../transforms.ts";
@@ -51,6 +53,7 @@ export function differentiate(data: FusionData, request: Differentiation, place:
     known: data.tensors.length,
     cotangents: new Map(),
     wrt: new Set(request.wrt),
+    sums: sumsOverDevices(data),
     place,
   };
   request.of.forEach((id, i) => {
@@ -107,6 +110,8 @@ interface Sweep {
   readonly known: number;
   readonly cotangents: Map<TensorId, TensorView>;
   readonly wrt: ReadonlySet<TensorId>;
+  /** Tensors whose cotangents their contractions need in full. */
+  readonly sums: ReadonlySet<TensorId>;
   readonly place: Call;
 }
 
@@ -177,7 +182,7 @@ function rejectFurther(op: Op, output: TensorId, place: Call): never {
 
 /**
  * The cotangent of a tensor to which all its readers have contributed, placed like the tensor. One that every device has
- * in full stays so where it is only read: a reader takes its share, and needs no gather for the whole.
+ * in full stays so for a sum over the devices: the gradients of a row-parallel linear would gather it.
  */
 function placedCotangent(sweep: Sweep, primal: TensorId): TensorView | null {
   const g = sweep.cotangents.get(primal);
@@ -185,10 +190,31 @@ function placedCotangent(sweep: Sweep, primal: TensorId): TensorView | null {
   const tensor = at(sweep.builder.tensors, primal);
   const placement = placementOf(tensor);
   if (placement === null || placementOf(g.data()) === placement) return g;
-  if (!sweep.wrt.has(primal) && isWholeOn(g.data(), tensor.mesh)) return g;
+  if (!sweep.wrt.has(primal) && sweep.sums.has(primal) && isWholeOn(g.data(), tensor.mesh)) return g;
   const placed = placeLike(sweep, isNew(sweep, g) && g.mesh === null ? g : set(g), primal);
   sweep.cotangents.set(primal, placed);
   return placed;
+}
+
+/** Tensors that are, perhaps by sets and additions, results of a contraction along an axis that devices share. */
+function sumsOverDevices({ ops, tensors }: FusionData): ReadonlySet<TensorId> {
+  const sums = new Set<TensorId>();
+  for (const op of ops) {
+    const isSum =
+      op.kind === "Set" || (op.kind === "Binary" && op.op === "add")
+        ? op.inputs.some((input) => sums.has(input))
+        : (op.kind === "Linear" || op.kind === "Matmul") && contractsShares(op, tensors);
+    if (isSum) sums.add(op.output);
+  }
+  return sums;
+}
+
+function contractsShares(op: Op, tensors: readonly Tensor[]): boolean {
+  return axisMap(op, tensors).some(
+    ({ operand, producer, consumer }) =>
+      consumer.iterType === "reduction" &&
+      axisShards(at(tensors, at(op.inputs, operand))).some(({ axis }) => axis.id === producer.id),
+  );
 }
 
 function isWholeOn({ domain, mesh }: Tensor, devices: Tensor["mesh"]): boolean {

@@ -1,27 +1,30 @@
 /** What exchange-sums and loop-over-devices have in common: whether there are such loops, and of what. */
-import { axisParts, axisShards, type AxisShard, isWholeAxis, typeOfWhole } from "../../ir/axis-shards.ts";
+import { axisParts, axisShards, type AxisShard, isOneRun, isWholeAxis, typeOfWhole } from "../../ir/axis-shards.ts";
 import { isDID, type IterDomain, type Tensor, type TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op, ReductionOp, SetOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import type { LoweringOptions } from "../options.ts";
-import { isResharding, sameMesh, streamAxis } from "./sharding.ts";
+import { isResharding, reshardedOperands, sameMesh, streamAxis } from "./sharding.ts";
 
-/** UCC has no sends and receives. */
-export function hasDeviceLoops({ deviceLoops, overlap, backend, p2p }: LoweringOptions): boolean {
-  return deviceLoops && overlap && (backend !== "ucc" || p2p === "broadcast");
+/**
+ * Whether communication becomes loops over the devices. UCC has no sends and receives, and nvFuser no loops over parts of
+ * an axis.
+ */
+export function hasDeviceLoops({ deviceLoops, overlap, backend, p2p, nvfuserLimits }: LoweringOptions): boolean {
+  return deviceLoops && overlap && !nvfuserLimits && (backend !== "ucc" || p2p === "broadcast");
 }
 
 /** Partial results of which each device keeps the sum of some. */
-export interface ScatteredParts {
+interface ScatteredParts {
   /** How the devices share the result of the op that moves them. */
   readonly shard: AxisShard;
   /** The partial results with the axis to cut likewise, and what is added to make them. */
   readonly makers: readonly TensorAxis[];
 }
 
-export type TensorAxis = readonly [TensorId, IterDomain];
+type TensorAxis = readonly [TensorId, IterDomain];
 
 /**
  * What `op` moves, if these are a contraction's partial results, or sums of such, that nothing else reads: each device
@@ -36,6 +39,8 @@ export function scatteredParts(
   const [parts, output] = [at(tensors, at(op.inputs, 0)), at(tensors, op.output)];
   const type = typeOfWhole(parts, devices);
   const shard = axisShards(output).find((each) => each.type === type);
+  const [change, ...others] = reshardedOperands(op, tensors);
+  if (change === undefined || others.length > 0 || change.types.some((each) => each !== type)) return null;
   if (shard === undefined || !sameMesh(parts.mesh, output.mesh) || !keepsOneRun(output, shard)) return null;
   const scattered = axisMap(op, tensors).find(({ consumer }) => consumer.id === shard.axis.id)?.producer;
   if (scattered === undefined || scattered.id === devices.id) return null;
@@ -72,9 +77,10 @@ export function readOnce({ ops, outputs }: FusionData): ReadonlyMap<TensorId, Op
   return new Map(ops.flatMap((op) => (reads.get(op.output) === 1 ? [[op.output, op] as const] : [])));
 }
 
-/** Whether each of several devices holds one run of the axis, or one index. */
-export function keepsOneRun({ domain, mesh }: Tensor, { type, axis, part }: AxisShard): boolean {
+/** Whether each of several devices holds one run of the axis, or one index, and nothing cuts the axis otherwise. */
+export function keepsOneRun({ domain, mesh }: Tensor, shard: AxisShard): boolean {
+  const { type, axis, part } = shard;
   const parts = axisParts(domain, axis);
   const isAlone = parts[0]?.id === part && parts.filter(({ parallelType }) => isDID(parallelType)).length === 1;
-  return isAlone && mesh !== null && mesh.size(type) > 1;
+  return isAlone && mesh !== null && mesh.size(type) > 1 && isOneRun(shard, axis, mesh.size(type));
 }

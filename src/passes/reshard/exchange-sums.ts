@@ -7,8 +7,8 @@
  *   T3[DIDx D, M/D, N, D] = Set(T1)
  *   T2[DIDx D, M/D, N] = add(select(T3, 2, 0), select(T3, 2, 1))
  *
- * The partial results then move as copies, which need no SMs beside a GEMM, and no kernel writes the sum to memory to be
- * read again. The bits are those of a ReduceScatter.
+ * In peers' memory the partial results then move as copies, which need no SMs beside a GEMM, and a sum that one kernel
+ * reads need not be written. The bits are those of a ReduceScatter.
  */
 import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";

@@ -21,7 +21,7 @@ import {
   type TensorId,
   withoutReductions,
 } from "../../ir/domain.ts";
-import type { FusionData } from "../../ir/fusion-data.ts";
+import { readersOf } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op, ReductionOp, SetOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
@@ -139,18 +139,6 @@ function loopOverParts(
   const chunks = chunksOf(at(tensors, op.output), found.shard);
   for (const [id, axis] of found.makers) cutLike(edit, at(tensors, id), axis, chunks);
   return true;
-}
-
-function readersOf({ ops }: FusionData): ReadonlyMap<TensorId, readonly Op[]> {
-  const readers = new Map<TensorId, Op[]>();
-  for (const op of ops) {
-    for (const id of new Set(op.inputs)) {
-      const known = readers.get(id);
-      if (known === undefined) readers.set(id, [op]);
-      else known.push(op);
-    }
-  }
-  return readers;
 }
 
 function hasStream(op: Op, tensors: readonly Tensor[]): boolean {

@@ -11,7 +11,7 @@
  * them all. The exception is a tensor whose Stream axis a DID type cuts. A Set that turns whole shares into chunks is a
  * point-to-point loop; other shares are joined before the loop.
  */
-import { isWholeAxis } from "../../ir/axis-shards.ts";
+import { isOneRun, isWholeAxis } from "../../ir/axis-shards.ts";
 import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { ReductionOp, SetOp, SqueezeOp } from "../../ir/ops/op.ts";
@@ -143,9 +143,12 @@ function canStream(before: Placement, after: Placement, stream: number, cut: Str
   return allowsStream(before, stream, cut) || (isGathered && !cutsAxis(after, stream));
 }
 
-/** Whether each device keeps one run of the axis of `cut`, or one index. */
+/** Whether each device keeps one run of the axis of `cut`, which no other type cuts. */
 function keepsOneRun({ cuts }: Placement, cut: Cut): boolean {
-  return isConstant(cut.outer, 1) && ![...cuts.values()].some((other) => other !== cut && other.axis === cut.axis);
+  return (
+    isOneRun(cut, cut.source.axis, cut.devices) &&
+    ![...cuts.values()].some((other) => other !== cut && other.axis === cut.axis)
+  );
 }
 
 function cutsAxis({ cuts }: Placement, axis: number): boolean {

@@ -6,11 +6,11 @@
  *   exchange  Set        [DIDx a, b, M]        -> [Stream a, DIDx b, M]     (an all-to-all, then a local sum over a)
  *   reduce    Reduction  [DIDx a, b, M], {a}   -> [rStream a, DIDx b, M]
  *
- * Axes may be at any position, and `b` may have Stream. chunk-gather.ts does the same for chunks of an axis. Source:
+ * Axes may be at any position, and `b` may have Stream. A device keeps one index of `b`, or one run of its indices. chunk-gather.ts does the same for chunks of an axis. Source:
  * nvFuser's StreamParallelType (did_to_stream, stream_to_did).
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { axisParts, axisShards, type AxisShard, isWholeAxis, typeOfWhole } from "../../ir/axis-shards.ts";
+import { axisParts, axisShards, type AxisShard, isOneRun, isWholeAxis, typeOfWhole } from "../../ir/axis-shards.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import { type DIDType, isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
@@ -101,15 +101,15 @@ function scatteredChunks(op: Op, output: Tensor, to: AxisShard, mesh: DeviceMesh
     return null;
   }
   const parts = axisParts(output.domain, to.axis);
-  if (parts[0]?.id === to.part && parts.filter(({ parallelType }) => isDID(parallelType)).length === 1)
-    return { parts: constant(mesh.size(to.type)), within: [] };
+  const isAlone = parts.filter(({ parallelType }) => isDID(parallelType)).length === 1;
+  if (isAlone && isOneRun(to, to.axis, mesh.size(to.type))) return { parts: constant(mesh.size(to.type)), within: [] };
   return fail({
     code: "point-to-point-unsupported",
-    message: `a device keeps several runs of ${axisText(output, to.axis)}, and the op has no point-to-point form`,
+    message: `a device keeps no equal run of ${axisText(output, to.axis)}, and the op has no point-to-point form`,
     place: opPlace(op),
     found: `${axisText(output, to.axis)} in parts ${parts.map(({ parallelType }) => parallelType).join(", ")}`,
-    expected: `${to.type} on the outermost part of the axis, and no other type on it`,
-    help: "leave Stream out: one ReduceScatter moves all runs",
+    expected: `the axis in equal parts for the devices, ${to.type} on the outermost, and no other type on it`,
+    help: `leave Stream out: one ${op.kind === "Set" ? "AllToAll" : "ReduceScatter"} moves all of it`,
   });
 }
 

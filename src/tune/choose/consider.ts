@@ -82,7 +82,7 @@ export function considerSchedules(
     const predicted = compilation === null ? null : timeOf(compilation.program);
     if (compilation === null || predicted === null) continue;
     const { milliseconds, assumptions } = predicted;
-    const margin = marginToSerial(compilation.program, true);
+    const margin = candidate === serial ? 0 : marginToSerial(compilation.program, true);
     considered.push({ candidate, compiled: () => compilation, milliseconds, assumptions, margin });
     // Loops have nothing to hide, and cost launches and efficiency.
     if (candidate === serial && !communicates(compilation.program)) return { candidates: considered, leftOut: [] };

@@ -18,7 +18,7 @@ export interface Considered {
 
 /** Schedules that were not simulated, because a run of any of them takes longer than one that was. */
 export interface LeftOut {
-  /** What they start from: `get`, `put`, or `peers' memory`. */
+  /** What they start from, such as `get` or `peers' memory`. */
   readonly name: string;
   /** Milliseconds that the fastest of them takes at least. */
   readonly least: number;

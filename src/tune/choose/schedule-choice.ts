@@ -14,7 +14,7 @@ export interface ScheduleChoice<C extends AnyCompilation = Compilation> {
   readonly margin: number;
   /**
    * All schedules that apply, the fastest first; of those that make the same Program the first. Of several regions,
-   * those of the whole: the chosen one and the serial form.
+   * those of the whole: by region, loops by region, some loops by region, serial.
    */
   readonly considered: readonly Considered[];
   /** Schedules that cannot be the fastest; none of several regions. */

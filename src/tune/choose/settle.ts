@@ -1,7 +1,7 @@
 /**
- * Chooses among three forms of a program whose regions have been chosen apart: with their schedules, with those of them
- * that are loops and all else serial, and all serial. Neighbouring serial regions are lowered as one, so that passes may
- * move statements from one to the other.
+ * Chooses among forms of a program whose regions have been chosen apart: with their schedules, with those of them that
+ * are loops and all else serial, with only the loops that save time in the whole, and all serial. Neighbouring serial
+ * regions are lowered as one, so that passes may move statements from one to the other.
  */
 import { type AnyCompilation, compile } from "../../compile/compile.ts";
 import type { HasFusionData } from "../../compile/lower.ts";
@@ -139,7 +139,7 @@ interface Settled extends Considered {
   readonly regions: readonly DistinctRegion[];
 }
 
-/** Of all programs that are simulated to learn which loops save time in the whole: a few seconds. */
+/** Of the serial program, times the loops to try in it: a few seconds. In larger programs all loops count. */
 const mostCommands = 50_000;
 
 const byRegion: ScheduleCandidate = { name: "by region", lowering: {}, schedule: {} };

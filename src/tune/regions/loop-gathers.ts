@@ -10,7 +10,7 @@
  * gathered.
  */
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
-import type { FusionData } from "../../ir/fusion-data.ts";
+import { type FusionData, readersOf } from "../../ir/fusion-data.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { addSerialTensor, editFusion, type FusionEdit, modelOf, redomain } from "../../passes/edit/tensor-edit.ts";
 import { axisShards } from "../../ir/axis-shards.ts";
@@ -84,18 +84,6 @@ interface Found {
 
 function makersOf({ ops }: FusionData): Found["makers"] {
   return new Map(ops.map((op) => [op.output, op]));
-}
-
-function readersOf({ ops }: FusionData): Found["readers"] {
-  const readers = new Map<TensorId, Op[]>();
-  for (const op of ops) {
-    for (const id of new Set(op.inputs)) {
-      const list = readers.get(id);
-      if (list) list.push(op);
-      else readers.set(id, [op]);
-    }
-  }
-  return readers;
 }
 
 /** Whether the tensor is one of the placed Fusion, and none that lowering has added. */

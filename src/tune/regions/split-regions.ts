@@ -90,7 +90,7 @@ function joinNeighbours(
   anchors: Set<number>,
   classes: UnionFind,
 ): void {
-  const makers = new Map(decomposed.ops.flatMap((op) => outputsOf(op).map((id) => [id, op] as const)));
+  const gemms = gemmsOf(decomposed);
   for (const op of decomposed.ops) {
     if (!isResharding(op, decomposed.tensors)) continue;
     const own = ownersOf(outputsOf(op));
@@ -99,7 +99,7 @@ function joinNeighbours(
       for (const owner of own) anchors.add(owner);
       continue;
     }
-    const maker = ownersOf(op.inputs.flatMap((id) => gemmsOf(id, makers)).flatMap(outputsOf));
+    const maker = ownersOf(op.inputs.flatMap((id) => gemms.get(id) ?? []).flatMap(outputsOf));
     const readers = decomposed.ops.filter((each) => isGemm(each) && each.inputs.includes(op.output));
     const neighbours = maker.length > 0 ? maker : readers.flatMap((each) => ownersOf(outputsOf(each)));
     // Without a GEMM it belongs to the region before it: a region apart would cut the kernels around it.
@@ -109,13 +109,16 @@ function joinNeighbours(
   }
 }
 
-/** The GEMM that makes a tensor, or those whose results are added to it. */
-function gemmsOf(id: TensorId, makers: ReadonlyMap<TensorId, Op>): readonly Op[] {
-  const op = makers.get(id);
-  if (op === undefined) return [];
-  if (isGemm(op)) return [op];
-  const gemms = op.kind === "Binary" ? op.inputs.map((input) => gemmsOf(input, makers)) : [];
-  return gemms.every((own) => own.length > 0) ? gemms.flat() : [];
+/** By tensor: the GEMM that makes it, or those whose results are added to it. */
+function gemmsOf({ ops }: FusionData): ReadonlyMap<TensorId, readonly Op[]> {
+  const gemms = new Map<TensorId, readonly Op[]>();
+  for (const op of ops) {
+    const below = op.kind === "Binary" ? op.inputs.map((input) => gemms.get(input)) : [];
+    if (isGemm(op)) gemms.set(op.output, [op]);
+    else if (below.length > 0 && !below.includes(undefined))
+      gemms.set(op.output, [...new Set(below.flatMap((each) => each ?? []))]);
+  }
+  return gemms;
 }
 
 function isGemm({ kind }: Op): boolean {

@@ -247,6 +247,32 @@ describe("placement", () => {
     expect(sums).toEqual(exact);
   });
 
+  it.each([
+    // The shares of y, which the set gathers; the gradients need the whole cotangent, which is there.
+    ["a row-cut weight", "x columns, w columns, y rows", "ReduceScatter 1, Allgather 1"],
+    // The gradients are those of a device's share.
+    ["a column-cut weight", "w rows, y columns", "Allgather 1, Allreduce 1"],
+    ["sharded rows", "x rows, y rows", "Allgather 1, Allreduce 1"],
+  ])("takes no more than it needs of a cotangent that every device has in full: %s", (_, cuts, expected) => {
+    const f = new Fusion();
+    const [x, w, dz] = [f.input([8, 4]), f.input([6, 4]), f.input([8, 6])];
+    const y = linear(x, w);
+    const z = set(y);
+    for (const tensor of [x, w, dz, z]) tensor.setDeviceMesh(DeviceMesh.range(2));
+    const tensors = { x, w, y };
+    for (const cut of cuts.split(", ")) {
+      const [name, axis] = cut.split(" ");
+      const tensor = name === "x" ? tensors.x : name === "w" ? tensors.w : tensors.y;
+      tensor
+        .setDeviceMesh(DeviceMesh.range(2))
+        .outerSplit(axis === "rows" ? 0 : 1, 2)
+        .parallelize("DIDx");
+    }
+    f.output(z);
+    for (const each of gradients(f, { of: [z], cotangents: [dz], wrt: [x, w] })) if (each !== null) f.output(each);
+    expect(collectivesOf(f, 2)).toBe(expected);
+  });
+
   it("gives an MLP the collectives of Megatron: an Allreduce each way without sequence parallelism", () => {
     expect(collectivesOf(mlp(2, false), 2)).toBe("Allreduce 2");
   });
