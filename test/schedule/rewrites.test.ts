@@ -1,5 +1,6 @@
 /** The result of each rewrite on a pipeline, and the Programs that it leaves unchanged. */
 import {
+  compile,
   DeviceMesh,
   type DType,
   Fusion,
@@ -64,6 +65,22 @@ function streamsOf(program: Program, rank: number): Readonly<Record<string, stri
 }
 
 describe("compute-streams", () => {
+  it("waits for a gather outside of loops on the copy stream, so that local copies need not wait", () => {
+    const f = new Fusion();
+    const x = f.input([8, 4], "float");
+    const y = set(x);
+    f.output(y);
+    for (const tensor of [x, y]) tensor.setDeviceMesh(DeviceMesh.range(2));
+    x.outerSplit(0, 2).parallelize("DIDx");
+    const { program } = compile(f, { devices: 2, backend: "cuda", schedule: { computeStreams: 1 } });
+    const { commands } = at(program.ranks, 0);
+    const link = commands.findIndex(({ kind }, i) => kind === "copy" && commands[i - 1]?.kind === "waitSignal");
+    expect(commands[link - 1]?.stream).toBe(commands[link]?.stream);
+    const local = commands.find(({ kind }, i) => kind === "copy" && i !== link);
+    expect(local?.stream).toBe(0);
+    expect(commands[link]?.stream).not.toBe(0);
+  });
+
   it("with one: GEMMs on the caller's stream, each after the event of its copy, and only copies and signals on the copy stream", () => {
     const program = placeStreams.run(recorded(gather), 1);
     for (const rank of ranks) {
