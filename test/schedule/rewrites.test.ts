@@ -75,6 +75,7 @@ describe("compute-streams", () => {
     const { program } = compile(f, { devices: 2, backend: "cuda", schedule: { computeStreams: 1 } });
     const { commands } = at(program.ranks, 0);
     const link = commands.findIndex(({ kind }, i) => kind === "copy" && commands[i - 1]?.kind === "waitSignal");
+    expect(link).toBeGreaterThan(0);
     expect(commands[link - 1]?.stream).toBe(commands[link]?.stream);
     const local = commands.find(({ kind }, i) => kind === "copy" && i !== link);
     expect(local?.stream).toBe(0);
