@@ -1,4 +1,7 @@
-/** What exchange-sums and loop-over-devices have in common: whether there are such loops, and of what. */
+/**
+ * What the passes of device loops have in common: whether there are any, and the partial results of which each device
+ * keeps the sum of some.
+ */
 import { axisParts, axisShards, type AxisShard, isOneRun, isWholeAxis, typeOfWhole } from "../../ir/axis-shards.ts";
 import { isDID, type IterDomain, type Tensor, type TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
@@ -6,7 +9,7 @@ import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op, ReductionOp, SetOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import type { LoweringOptions } from "../options.ts";
-import { isResharding, reshardedOperands, sameMesh, streamAxis } from "./sharding.ts";
+import { isResharding, reshardedOperands, sameMesh, streamAxis } from "../reshard/sharding.ts";
 
 /**
  * Whether communication becomes loops over the devices. UCC has no sends and receives, and nvFuser no loops over parts of

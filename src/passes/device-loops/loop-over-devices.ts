@@ -27,8 +27,8 @@ import type { Op, ReductionOp, SetOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { editFusion, modelOf, redomain, reparallelize, type SplitModel, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { hasDeviceLoops, keepsOneRun, readOnce, scatteredParts } from "./device-loops.ts";
-import { isResharding, reshardedOperands, streamAxis } from "./sharding.ts";
+import { hasDeviceLoops, keepsOneRun, readOnce, scatteredParts } from "./scattered-parts.ts";
+import { isResharding, reshardedOperands, streamAxis } from "../reshard/sharding.ts";
 
 export const loopOverDevices: Pass<"checked", "checked"> = {
   name: "loop-over-devices",

@@ -27,9 +27,9 @@ import {
   type TensorEdit,
 } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { hasDeviceLoops, readOnce, scatteredParts } from "./device-loops.ts";
-import { addCopy } from "./placement.ts";
-import { isResharding, streamAxis } from "./sharding.ts";
+import { hasDeviceLoops, readOnce, scatteredParts } from "./scattered-parts.ts";
+import { addCopy } from "../reshard/placement.ts";
+import { isResharding, streamAxis } from "../reshard/sharding.ts";
 
 /** Sums of more shares are one reduction, a kernel of its own. */
 const mostSummands = 8;
