@@ -21,8 +21,9 @@ function editDraft(draft: Draft, context: EditContext): Draft {
   const kernelOf = ({ command }: DraftNode): number | null =>
     command.kind === "launch" && isGemm(at(context.memory.kernels, command.kernel)) ? command.kernel : null;
   const isGemmAt = (position: number): boolean => position < nodes.length && kernelOf(at(nodes, position)) !== null;
-  const reported = firstSignals(nodes, dependences, isGemmAt);
-  const signals = firstSignals(nodes, dependences, () => false);
+  /** When a peer gets a GEMM's own result, and when it needs the GEMM at all. */
+  const sentAt = firstSignals(nodes, dependences, isGemmAt);
+  const neededAt = firstSignals(nodes, dependences, () => false);
   const launches = new Map<number, number[]>();
   for (const [position, node] of nodes.entries()) {
     const kernel = kernelOf(node);
@@ -32,24 +33,24 @@ function editDraft(draft: Draft, context: EditContext): Draft {
     else known.push(position);
   }
   const arrivals = lastWaits(nodes, dependences, isGemmAt);
-  const movedBehind = new Map<number, number>();
+  const movedAfter = new Map<number, number>();
   for (const group of launches.values()) {
-    const reports = (position: number): number => at(reported, position);
-    for (const [position, last] of lastEarlier(group, reports)) {
+    const sentBy = (position: number): number => at(sentAt, position);
+    for (const [position, last] of lastEarlier(group, sentBy)) {
       const reached = new Set(followers(position, last, after));
       const target = group.findLast(
-        (other) => other > position && other <= last && reports(other) < reports(position) && !reached.has(other),
+        (other) => other > position && other <= last && sentBy(other) < sentBy(position) && !reached.has(other),
       );
       // The GEMM of a gather's own chunk runs while the others arrive.
       if (target === undefined || at(arrivals, target) > at(arrivals, position)) continue;
       const moving = [...reached].filter((other) => other <= target);
       // Nothing that a peer waits for by then may move.
-      if (at(signals, position) < target || moving.some((other) => isBlocking(at(nodes, other).command))) continue;
-      for (const other of moving) movedBehind.set(other, Math.max(target, movedBehind.get(other) ?? 0));
+      if (at(neededAt, position) < target || moving.some((other) => isBlocking(at(nodes, other).command))) continue;
+      for (const other of moving) movedAfter.set(other, Math.max(target, movedAfter.get(other) ?? 0));
     }
   }
-  if (movedBehind.size === 0) return draft;
-  const key = (position: number): number => (movedBehind.get(position) ?? position - 0.5) + 0.5;
+  if (movedAfter.size === 0) return draft;
+  const key = (position: number): number => (movedAfter.get(position) ?? position - 0.5) + 0.5;
   const order = nodes.map((_, position) => position).sort((a, b) => key(a) - key(b) || a - b);
   return { ...draft, nodes: order.map((position) => at(nodes, position)) };
 }
