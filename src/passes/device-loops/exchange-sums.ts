@@ -10,26 +10,18 @@
  * In peers' memory the partial results then move as copies, which need no SMs beside a GEMM, and a sum that one kernel
  * reads need not be written. The bits are those of a ReduceScatter.
  */
-import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op, ReductionOp } from "../../ir/ops/op.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { accumulatorOf } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
-import {
-  addTensor,
-  copyAxes,
-  editFusion,
-  type FusionEdit,
-  modelOf,
-  redomain,
-  splitLike,
-  type TensorEdit,
-} from "../edit/tensor-edit.ts";
+import { addShares } from "../edit/add-shares.ts";
+import { editFusion, type FusionEdit, modelOf, redomain, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { hasDeviceLoops, readOnce, scatteredParts } from "./scattered-parts.ts";
 import { addCopy } from "../reshard/placement.ts";
-import { isResharding, streamAxis } from "../reshard/sharding.ts";
+import { streamAxis } from "../reshard/sharding.ts";
 
 /** Sums of more shares are one reduction, a kernel of its own. */
 const mostSummands = 8;
@@ -55,7 +47,7 @@ function addExchange(edit: FusionEdit, op: ReductionOp, made: ReadonlyMap<Tensor
   const output = at(tensors, op.output);
   const [number, ...others] = op.axes;
   if (op.op !== "sum" || number === undefined || others.length > 0) return false;
-  if (streamAxis(output) !== null || !isResharding(op, tensors)) return false;
+  if (streamAxis(output) !== null) return false;
   const parts = at(tensors, at(op.inputs, 0));
   const devices = at(withoutReductions(parts.domain.logical), number);
   const reduced = axisMap(op, tensors).find(({ producer }) => producer.id === devices.id)?.consumer;
@@ -63,7 +55,7 @@ function addExchange(edit: FusionEdit, op: ReductionOp, made: ReadonlyMap<Tensor
   if (found === null || reduced === undefined) return false;
   const count = parts.mesh?.size(found.shard.type) ?? 0;
   if (count > mostSummands) return false;
-  const shares = sharesOf(edit, output, reduced);
+  const shares = addShares(edit, output, reduced, "Serial");
   redomain(
     edit,
     output,
@@ -104,23 +96,4 @@ function sumOf(edit: TensorEdit, source: TensorId, axis: number, count: number, 
   }
   if (sum !== null && sum !== output) ops.push({ kind: "Cast", to: like.dtype, inputs: [sum], output });
   return ops;
-}
-
-/** The devices' shares of the part of `output` that a device keeps, each in one piece of memory. */
-function sharesOf(edit: TensorEdit, output: Tensor, devices: IterDomain): Tensor {
-  const { logical } = output.domain;
-  const axes = copyAxes(edit, logical, ({ parallelType }) => parallelType);
-  const domain = splitLike(
-    edit,
-    axes.map((axis, i) => {
-      const own = at(logical, i);
-      return own.id === devices.id
-        ? { axis: { ...axis, iterType: "iteration", parallelType: "Serial" }, model: null }
-        : { axis, model: modelOf(output, own) };
-    }),
-  );
-  const position = logical.findIndex(({ id }) => id === devices.id);
-  const first = at(domain.logical, position);
-  const allocation = position === 0 ? null : [first, ...domain.logical.filter((axis) => axis !== first)];
-  return addTensor(edit, output, { ...domain, allocation }, output.mesh, "global", "parts");
 }

@@ -13,22 +13,15 @@
  * stay as they are.
  */
 import { axisParts, axisShards, type AxisShard, isWholeAxis } from "../../ir/axis-shards.ts";
-import {
-  isDID,
-  type IterDomain,
-  type ParallelType,
-  type Tensor,
-  type TensorId,
-  withoutReductions,
-} from "../../ir/domain.ts";
+import { isDID, type IterDomain, type ParallelType, type Tensor, type TensorId } from "../../ir/domain.ts";
 import { readersOf } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op, ReductionOp, SetOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { editFusion, modelOf, redomain, reparallelize, type SplitModel, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { hasDeviceLoops, keepsOneRun, readOnce, scatteredParts } from "./scattered-parts.ts";
 import { isResharding, reshardedOperands, streamAxis } from "../reshard/sharding.ts";
+import { hasDeviceLoops, keepsOneRun, readOnce, scatteredParts } from "./scattered-parts.ts";
 
 export const loopOverDevices: Pass<"checked", "checked"> = {
   name: "loop-over-devices",
@@ -41,11 +34,8 @@ export const loopOverDevices: Pass<"checked", "checked"> = {
     const readers = readersOf(fusion);
     for (const op of fusion.ops) {
       if (op.kind === "Linear" || op.kind === "Matmul") loopOverShards(edit, op);
-      else if (op.kind === "Reduction") loopOverSum(edit, op, once);
-      else if (op.kind === "Set") {
-        loopOverReaders(edit, op, readers.get(op.output) ?? []);
-        loopOverExchange(edit, op, once);
-      }
+      if (op.kind === "Set") loopOverReaders(edit, op, readers.get(op.output) ?? []);
+      if (op.kind === "Set" || op.kind === "Reduction") loopOverParts(edit, op, once);
     }
     return edit.tensors.every((tensor, id) => tensor === fusion.tensors[id])
       ? fusion
@@ -53,36 +43,45 @@ export const loopOverDevices: Pass<"checked", "checked"> = {
   },
 };
 
-/** Chunks of the result for the shards of the one operand that is gathered. */
-function loopOverShards(edit: TensorEdit, op: Op): void {
-  const { tensors } = edit;
-  const output = at(tensors, op.output);
-  if (hasStream(op, tensors)) return;
+interface GatheredShard {
+  readonly operand: number;
+  readonly producer: Tensor;
+  readonly shard: AxisShard;
+}
+
+/** How the one operand that the op gathers is shared. Null for ops that move more, and with Stream. */
+function gatheredShard(op: Op, tensors: readonly Tensor[]): GatheredShard | null {
   const [change, ...others] = reshardedOperands(op, tensors);
-  if (change === undefined || others.length > 0 || change.meshDiffers) return;
+  if (change === undefined || others.length > 0 || change.meshDiffers || hasStream(op, tensors)) return null;
   const { operand, producer, types } = change;
   const [type, ...further] = types;
   const shard = axisShards(producer).find((each) => each.type === type);
-  if (shard === undefined || further.length > 0 || !keepsOneRun(producer, shard)) return;
+  if (shard === undefined || further.length > 0 || !keepsOneRun(producer, shard)) return null;
+  return { operand, producer, shard };
+}
+
+/** Chunks of the result for the shards of the one operand that is gathered. */
+function loopOverShards(edit: TensorEdit, op: Op): void {
+  const { tensors } = edit;
+  const gathered = gatheredShard(op, tensors);
+  if (gathered === null) return;
+  const { operand, producer, shard } = gathered;
   const pair = axisMap(op, tensors).find((each) => each.operand === operand && each.producer.id === shard.axis.id);
   if (pair === undefined || pair.broadcast || pair.consumer.iterType === "reduction") return;
   // A matmul reads a slice of a batch, not of the rows or columns of a batch.
   if (isWholeAxis(shard) && op.kind === "Matmul") return;
-  cutLike(edit, output, pair.consumer, chunksOf(producer, shard));
+  cutLike(edit, at(tensors, op.output), pair.consumer, chunksOf(producer, shard));
 }
 
 /** Chunks of a gather, and of the results of the contractions that read it and keep the gathered axis. */
 function loopOverReaders(edit: TensorEdit, op: SetOp, readers: readonly Op[]): void {
   const { tensors } = edit;
+  const found = gatheredShard(op, tensors);
+  if (found === null) return;
+  const { producer, shard } = found;
   const gathered = at(tensors, op.output);
-  const [change] = reshardedOperands(op, tensors);
-  if (change === undefined || change.meshDiffers || hasStream(op, tensors)) return;
-  const { producer, types } = change;
-  const [type, ...further] = types;
-  const shard = axisShards(producer).find((each) => each.type === type);
-  if (shard === undefined || further.length > 0 || !keepsOneRun(producer, shard)) return;
   const whole = axisMap(op, tensors).find((each) => each.producer.id === shard.axis.id)?.consumer;
-  if (whole === undefined || axisShards(gathered).some((each) => each.type === type || each.axis.id === whole.id))
+  if (whole === undefined || axisShards(gathered).some((each) => each.type === shard.type || each.axis.id === whole.id))
     return;
   let isRead = false;
   for (const reader of readers) {
@@ -96,49 +95,25 @@ function loopOverReaders(edit: TensorEdit, op: SetOp, readers: readonly Op[]): v
   if (isRead) cutLike(edit, gathered, whole, chunksOf(producer, shard));
 }
 
-/** Chunks of partial results that the devices exchange, for what each of them keeps. */
-function loopOverExchange(edit: TensorEdit, op: SetOp, made: ReadonlyMap<TensorId, Op>): void {
-  const { tensors } = edit;
-  if (streamAxis(at(tensors, op.output)) !== null) return;
-  const pairs = axisMap(op, tensors);
-  for (const { producer, consumer } of pairs) {
-    if (loopOverParts(edit, op, producer, made)) {
-      const output = at(tensors, op.output);
-      edit.tensors[output.id] = reparallelize(output, ({ id, parallelType }) =>
-        id === consumer.id ? "Stream" : parallelType,
-      );
-      return;
-    }
-  }
-}
-
-/** The same for partial results that a reduction adds. */
-function loopOverSum(edit: TensorEdit, op: ReductionOp, made: ReadonlyMap<TensorId, Op>): void {
+/**
+ * Chunks of partial results that the devices exchange, or that a reduction over the devices adds: cut as the output is
+ * cut over the devices.
+ */
+function loopOverParts(edit: TensorEdit, op: ReductionOp | SetOp, made: ReadonlyMap<TensorId, Op>): void {
   const { tensors } = edit;
   const output = at(tensors, op.output);
-  const [number, ...others] = op.axes;
-  if (number === undefined || others.length > 0 || streamAxis(output) !== null || !isResharding(op, tensors)) return;
-  const devices = at(withoutReductions(at(tensors, at(op.inputs, 0)).domain.logical), number);
-  const reduced = axisMap(op, tensors).find(({ producer }) => producer.id === devices.id)?.consumer;
-  if (reduced === undefined || !loopOverParts(edit, op, devices, made)) return;
-  edit.tensors[output.id] = reparallelize(output, ({ id, parallelType }) =>
-    id === reduced.id ? "Stream" : parallelType,
-  );
-}
-
-/** Cuts the partial results that `op` moves as its output is cut over the devices. False if they are no such. */
-function loopOverParts(
-  edit: TensorEdit,
-  op: ReductionOp | SetOp,
-  devices: IterDomain,
-  made: ReadonlyMap<TensorId, Op>,
-): boolean {
-  const { tensors } = edit;
-  const found = scatteredParts(op, devices, made, tensors);
-  if (found === null) return false;
-  const chunks = chunksOf(at(tensors, op.output), found.shard);
-  for (const [id, axis] of found.makers) cutLike(edit, at(tensors, id), axis, chunks);
-  return true;
+  if (streamAxis(output) !== null || (op.kind === "Reduction" && op.axes.length > 1)) return;
+  for (const { producer, consumer } of axisMap(op, tensors)) {
+    if (op.kind === "Reduction" && consumer.iterType !== "reduction") continue;
+    const found = scatteredParts(op, producer, made, tensors);
+    if (found === null) continue;
+    const chunks = chunksOf(output, found.shard);
+    for (const [id, axis] of found.makers) cutLike(edit, at(tensors, id), axis, chunks);
+    edit.tensors[output.id] = reparallelize(output, ({ id, parallelType }) =>
+      id === consumer.id ? "Stream" : parallelType,
+    );
+    return;
+  }
 }
 
 function hasStream(op: Op, tensors: readonly Tensor[]): boolean {

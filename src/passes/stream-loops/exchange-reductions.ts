@@ -13,8 +13,8 @@
 import { isOp } from "../../host/traverse.ts";
 import type { Statement } from "../../host/nodes.ts";
 import { at } from "../../support/invariant.ts";
-import { addTensor, copyAxes, modelOf, reparallelize, splitLike, type TensorEdit } from "../edit/tensor-edit.ts";
-import type { TensorDomain } from "../../ir/domain.ts";
+import { addShares } from "../edit/add-shares.ts";
+import { reparallelize, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { loopedAxis } from "./looped-axis.ts";
 import { pointToPointForm } from "./point-to-point-form.ts";
@@ -31,13 +31,7 @@ export const exchangeReductions: Pass<"segmented", "segmented"> = {
       const looped = loopedAxis(statement, edit.tensors, options);
       if (looped === null || pointToPointForm(statement, looped, edit.tensors)?.kind !== "reduce") return [statement];
       const output = at(edit.tensors, statement.output);
-      const { logical } = output.domain;
-      const axes = copyAxes(edit, logical, ({ parallelType }) => parallelType);
-      const exchanged = splitLike(
-        edit,
-        axes.map((axis, i) => ({ axis: { ...axis, iterType: "iteration" }, model: modelOf(output, at(logical, i)) })),
-      );
-      const shares = addTensor(edit, output, sharesApart(exchanged), output.mesh, "global", "parts");
+      const shares = addShares(edit, output, looped.axis, "Stream");
       edit.tensors[output.id] = reparallelize(output, ({ id, parallelType }) =>
         id === looped.part.id ? "Serial" : parallelType,
       );
@@ -49,11 +43,3 @@ export const exchangeReductions: Pass<"segmented", "segmented"> = {
     return edit.tensors.length === program.tensors.length ? program : { ...program, ...edit, body };
   },
 };
-
-/** Each device's share in one piece of memory, wherever the axis of the devices is. */
-function sharesApart(domain: TensorDomain): TensorDomain {
-  const { logical } = domain;
-  const devices = logical.find(({ parallelType }) => parallelType === "Stream");
-  if (devices === undefined || devices === logical[0]) return domain;
-  return { ...domain, allocation: [devices, ...logical.filter((axis) => axis !== devices)] };
-}
