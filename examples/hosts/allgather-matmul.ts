@@ -17,7 +17,7 @@ export default program(
     const y = linear(x, w);
     f.output(y);
 
-    const mesh = DeviceMesh.rows(hosts, devices);
+    const mesh = DeviceMesh.ofShape([hosts, devices / hosts]);
     for (const tensor of [x, w, y]) tensor.setDeviceMesh(mesh);
     x.outerSplit(0, S); // S chunks of rows,
     x.outerSplit(1, hosts).parallelize("DIDy"); // each of them sharded over the hosts,

@@ -18,7 +18,7 @@ export default program(
     const y = linear(x, w);
     f.output(add(y, residual));
 
-    const mesh = DeviceMesh.rows(hosts, devices);
+    const mesh = DeviceMesh.ofShape([hosts, devices / hosts]);
     for (const tensor of [x, w, residual]) tensor.setDeviceMesh(mesh);
     for (const tensor of [x, w]) {
       tensor.outerSplit(1, hosts).parallelize("DIDy");

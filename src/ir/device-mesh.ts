@@ -5,6 +5,8 @@
 import { fail } from "../diagnostics/diagnostic.ts";
 import { firstRepeated } from "../support/first-repeated.ts";
 import { at } from "../support/invariant.ts";
+import { keysOf } from "../support/keys-of.ts";
+import { counted } from "../support/wording.ts";
 
 /** The dimensions of a mesh, innermost first. */
 export type DIDType = "DIDx" | "DIDy" | "DIDz";
@@ -15,7 +17,8 @@ export type NestedDevices = readonly (number | NestedDevices)[];
 const didDimension: { readonly [K in DIDType]: number } = { DIDx: 1, DIDy: 2, DIDz: 3 };
 
 /**
- * Device ids in 1 to 3 dimensions: `new DeviceMesh([0, 1])`, `new DeviceMesh([[0, 1], [2, 3]])`, `DeviceMesh.range(8)`.
+ * Device ids in 1 to 3 dimensions: `new DeviceMesh([0, 1])`, `new DeviceMesh([[0, 1], [2, 3]])`, `DeviceMesh.range(8)`,
+ * `DeviceMesh.ofShape([2, 4])`.
  */
 export class DeviceMesh {
   /** The length of each mesh dimension, outermost first. */
@@ -78,29 +81,17 @@ export class DeviceMesh {
 
   /** The 1-D mesh of devices 0 .. count-1. Throws `mesh-bad-device`. */
   static range(count: number): DeviceMesh {
-    requireDevices(`DeviceMesh.range(${count})`, count);
-    return new DeviceMesh(Array.from({ length: count }, (_, i) => i));
+    requireSizes(`DeviceMesh.range(${count})`, [count]);
+    return new DeviceMesh(devicesFrom(0, [count]));
   }
 
   /**
-   * The 2-D mesh of devices 0 .. devices-1 in `rows` equal rows, such as one per host: DIDy counts rows, DIDx the devices
-   * of a row. Throws `mesh-bad-device`.
+   * The mesh of these sizes, outermost first, with its devices numbered row by row: `DeviceMesh.ofShape([hosts, devices /
+   * hosts])` has a row per host, so DIDy counts hosts and DIDx the devices of a host. Throws `mesh-bad-device`.
    */
-  static rows(rows: number, devices: number): DeviceMesh {
-    const call = `DeviceMesh.rows(${rows}, ${devices})`;
-    requireDevices(call, devices);
-    if (!Number.isSafeInteger(rows) || rows < 1 || devices % rows !== 0) {
-      fail({
-        code: "mesh-bad-device",
-        message: "the rows of a DeviceMesh have equal numbers of devices",
-        place: { kind: "call", text: call },
-        found: `${devices} devices in ${rows} rows`,
-        expected: "a number of rows that divides the devices",
-        help: "pass the number of hosts and of devices of the run",
-      });
-    }
-    const length = devices / rows;
-    return new DeviceMesh(Array.from({ length: rows }, (_, row) => Array.from({ length }, (_, i) => row * length + i)));
+  static ofShape(shape: readonly number[]): DeviceMesh {
+    requireSizes(`DeviceMesh.ofShape(${listText(shape)})`, shape);
+    return new DeviceMesh(devicesFrom(0, shape));
   }
 
   has(device: number): boolean {
@@ -199,14 +190,36 @@ function flatten(devices: NestedDevices): number[] {
   return devices.flatMap((entry) => (typeof entry === "number" ? [entry] : flatten(entry)));
 }
 
-function requireDevices(call: string, count: number): void {
-  if (Number.isSafeInteger(count) && count >= 1) return;
+/** Device ids from `first` on, row by row. */
+function devicesFrom(first: number, [size = 0, ...inner]: readonly number[]): NestedDevices {
+  const span = inner.reduce((product, each) => product * each, 1);
+  return Array.from({ length: size }, (_, i) =>
+    inner.length === 0 ? first + i : devicesFrom(first + i * span, inner),
+  );
+}
+
+/** `2 devices along DIDx of a mesh of shape [DIDy 4, DIDx 2]`. Not all devices: a mesh may have thousands. */
+export function devicesAlong(mesh: DeviceMesh, type: DIDType): string {
+  const size = mesh.size(type);
+  const dimensions = keysOf(didDimension).filter((each) => mesh.hasAxis(each));
+  const shape = dimensions.toReversed().map((each) => `${each} ${mesh.size(each)}`);
+  return `${counted(size, "device")} along ${type} of a mesh of shape ${listText(shape)}`;
+}
+
+function listText(entries: readonly (number | string)[]): string {
+  return `[${entries.join(", ")}]`;
+}
+
+function requireSizes(call: string, shape: readonly number[]): void {
+  const isShape = shape.length >= 1 && shape.length <= 3;
+  const bad = shape.find((size) => !Number.isSafeInteger(size) || size < 1);
+  if (isShape && bad === undefined) return;
   fail({
     code: "mesh-bad-device",
-    message: "a DeviceMesh takes at least one device",
+    message: isShape ? "a size of a DeviceMesh is not a number of devices" : "a DeviceMesh has 1 to 3 dimensions",
     place: { kind: "call", text: call },
-    found: String(count),
-    expected: "a whole number of at least 1",
-    help: "pass the number of devices of the run",
+    found: bad === undefined ? `${shape.length} dimensions` : String(bad),
+    expected: "sizes that are whole numbers of at least 1, outermost first",
+    help: "pass the number of devices along each dimension; their product is the number of devices of the mesh",
   });
 }

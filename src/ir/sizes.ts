@@ -4,6 +4,7 @@
  */
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
+import { devicesAlong } from "./device-mesh.ts";
 import { isDID, type Tensor, withoutReductions } from "./domain.ts";
 import { printIterDomain, printTensor } from "./print-tensor.ts";
 import { evaluateScalar, leavesOf, type Scalar } from "./scalar/scalar.ts";
@@ -118,7 +119,7 @@ export function requireMeshSizes(tensors: readonly Tensor[], sizes: Sizes): void
         code: "size-contradicts-mesh",
         message: `axis ${printIterDomain(axis)} and the mesh differ in size along ${axis.parallelType}`,
         place: { kind: "tensor", text: printTensor(tensor) },
-        found: `size ${size}, ${devices} device${devices === 1 ? "" : "s"} along ${axis.parallelType}`,
+        found: `size ${size}, ${devicesAlong(mesh, axis.parallelType)}`,
         expected: `size ${devices}`,
         help: "pass inputs whose sharded axes have the size of the mesh",
       });

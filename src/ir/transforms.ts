@@ -7,7 +7,7 @@
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
 import { type Call, reject } from "./ops/call.ts";
-import type { DeviceMesh } from "./device-mesh.ts";
+import { type DeviceMesh, devicesAlong } from "./device-mesh.ts";
 import { isDID, type IterDomain, type IterDomainId, type IterType, type ParallelType, type Tensor } from "./domain.ts";
 import { printIterDomain, printTensor } from "./print-tensor.ts";
 import { constant, type Scalar } from "./scalar/scalar.ts";
@@ -62,11 +62,21 @@ function requireMeshFits(tensor: Tensor, mesh: DeviceMesh, place: Call): void {
     reject(place, {
       code: "size-contradicts-mesh",
       message: `axis ${printIterDomain(axis)} of T${tensor.id} and the mesh differ in size along ${type}`,
-      found: `extent ${extent}, ${mesh.size(type)} device${mesh.size(type) === 1 ? "" : "s"} along ${type}`,
+      found: `extent ${extent}, ${devicesAlong(mesh, type)}`,
       expected: `extent ${mesh.size(type)}`,
-      help: `split the axis into as many parts, outerSplit(axis, ${mesh.size(type)}), or change the mesh`,
+      help: fittingEdit(tensor, axis, mesh.size(type), extent),
     });
   }
+}
+
+/** A mesh of one device along the type was hardly meant. */
+function fittingEdit({ id, domain }: Tensor, axis: IterDomain, devices: number, extent: number): string {
+  const type = axis.parallelType;
+  if (devices === 1) return `give the mesh ${extent} devices along ${type}`;
+  const isPart = !domain.logical.some((logical) => logical.id === axis.id);
+  return isPart
+    ? `split into ${devices} parts instead of ${extent}, or give the mesh ${extent} devices along ${type}`
+    : `T${id}.outerSplit(${domain.loop.indexOf(axis)}, ${devices}).parallelize("${type}")`;
 }
 
 /**

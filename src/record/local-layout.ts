@@ -7,6 +7,7 @@ import { stridesInOrder } from "../commands/view.ts";
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
 import { countIn, heldRuns, onDevice, type Runs } from "../ir/axis-runs.ts";
 import { type AxisPart, mergedShard, sizedParts } from "../ir/axis-shards.ts";
+import { devicesAlong } from "../ir/device-mesh.ts";
 import { type DIDType, isDID, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
 import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
 import { evaluateScalar } from "../ir/scalar/scalar.ts";
@@ -144,7 +145,7 @@ function requireMeshSize(tensor: Tensor, logical: IterDomain, id: AxisPart["id"]
     code: "size-contradicts-mesh",
     message: `axis ${axis} and the mesh differ in size ${along}`,
     place: placeOf(tensor),
-    found: `size ${size}, ${devices} device${devices === 1 ? "" : "s"} ${along}`,
+    found: `size ${size}, ${devicesAlong(tensor.mesh, type)}`,
     expected: `size ${devices}`,
     help: "give the sharded axis the size of the mesh",
   });

@@ -1,6 +1,6 @@
 /** Meshes: sizes, slices and coordinates by DID type, text, and rejected meshes. */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh } from "braid";
+import { DeviceMesh, Fusion, type TensorView } from "braid";
 import { diagnosticOf } from "./expect-diagnostic.ts";
 
 describe("a mesh of two dimensions", () => {
@@ -20,6 +20,12 @@ describe("a mesh of two dimensions", () => {
     expect([mesh.coordinate(3, "DIDx"), mesh.coordinate(3, "DIDy")]).toEqual([1, 1]);
   });
 
+  it("takes a size per dimension, outermost first", () => {
+    expect(DeviceMesh.ofShape([2, 3]).toString()).toBe("DeviceMesh{{0 1 2}{3 4 5}}");
+    expect(DeviceMesh.ofShape([2, 1, 2]).toString()).toBe("DeviceMesh{{{0 1}}{{2 3}}}");
+    expect(DeviceMesh.ofShape([3]).equals(DeviceMesh.range(3))).toBe(true);
+  });
+
   it("prints nested, and equals by shape and order", () => {
     expect(mesh.toString()).toBe("DeviceMesh{{4 2 0}{1 3 5}}");
     expect(
@@ -34,6 +40,24 @@ describe("a mesh of two dimensions", () => {
   });
 });
 
+describe("an axis that does not fit the mesh", () => {
+  const refused = (mesh: DeviceMesh, place: (x: TensorView) => unknown) =>
+    diagnosticOf(() => place(new Fusion().input([8, 8]).setDeviceMesh(mesh)));
+
+  it("is refused with the shape of the mesh", () => {
+    const { found, help } = refused(DeviceMesh.ofShape([4, 1]), (x) => x.outerSplit(0, 4).parallelize("DIDx"));
+    expect(found).toBe("extent 4, 1 device along DIDx of a mesh of shape [DIDy 4, DIDx 1]");
+    expect(help).toBe("give the mesh 4 devices along DIDx");
+  });
+
+  it("is split by the edit that the fix gives", () => {
+    const { help } = refused(DeviceMesh.range(2), (x) => x.axis(1).parallelize("DIDx"));
+    expect(help).toBe('T0.outerSplit(1, 2).parallelize("DIDx")');
+    const x = new Fusion().input([8, 8]).setDeviceMesh(DeviceMesh.range(2));
+    expect(() => x.outerSplit(1, 2).parallelize("DIDx")).not.toThrow();
+  });
+});
+
 describe("refused", () => {
   it.each([
     ["a device twice", () => new DeviceMesh([0, 1, 0]), "mesh-duplicate-device"],
@@ -44,9 +68,10 @@ describe("refused", () => {
     ["rows of different lengths", () => new DeviceMesh([[0, 1], [2]]), "mesh-not-rectangular"],
     ["a device beside a row", () => new DeviceMesh([[0], 1]), "mesh-not-rectangular"],
     ["a range of none", () => DeviceMesh.range(0), "mesh-bad-device"],
-    ["rows of different lengths", () => DeviceMesh.rows(2, 5), "mesh-bad-device"],
-    ["no rows", () => DeviceMesh.rows(0, 4), "mesh-bad-device"],
-    ["rows of no devices", () => DeviceMesh.rows(1, 0), "mesh-bad-device"],
+    ["five devices on two hosts", () => DeviceMesh.ofShape([2, 5 / 2]), "mesh-bad-device"],
+    ["no rows", () => DeviceMesh.ofShape([0, 4]), "mesh-bad-device"],
+    ["no dimension", () => DeviceMesh.ofShape([]), "mesh-bad-device"],
+    ["four sizes", () => DeviceMesh.ofShape([1, 1, 1, 1]), "mesh-bad-device"],
     ["a size along a type it lacks", () => DeviceMesh.range(2).size("DIDy"), "mesh-axis-missing"],
     ["a slice of a device it lacks", () => DeviceMesh.range(2).slice(7, "DIDx"), "mesh-bad-device"],
   ] as const)("%s", (_, make, code) => {

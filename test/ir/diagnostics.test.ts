@@ -343,7 +343,7 @@ const cases: readonly Case[] = [
     (f) => f.input([4]).setDeviceMesh(mesh2).axis(0).parallelize("DIDx"),
     "size-contradicts-mesh",
     'T0.axis(0).parallelize("DIDx")',
-    "extent 4, 2 devices along DIDx",
+    "extent 4, 2 devices along DIDx of a mesh of shape [DIDx 2]",
   ],
   [
     "a mesh against the size",
@@ -354,7 +354,7 @@ const cases: readonly Case[] = [
     },
     "size-contradicts-mesh",
     "T0.setDeviceMesh(DeviceMesh{0 1})",
-    "extent 4, 2 devices along DIDx",
+    "extent 4, 2 devices along DIDx of a mesh of shape [DIDx 2]",
   ],
   [
     "a size of a split against the mesh",

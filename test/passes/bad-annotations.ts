@@ -52,7 +52,7 @@ export const badAnnotations: readonly BadAnnotation[] = [
     what: "a whole axis of another size than the mesh",
     code: "size-contradicts-mesh",
     devices: 2,
-    help: /outerSplit\(axis, 2\)/u,
+    help: /^T0\.outerSplit\(0, 2\)\.parallelize\("DIDx"\)$/u,
     program: (f, isFixed) => {
       const x = f.input([8, 4]);
       on(two, x);
@@ -64,7 +64,7 @@ export const badAnnotations: readonly BadAnnotation[] = [
     what: "more parts than devices",
     code: "size-contradicts-mesh",
     devices: 2,
-    help: /outerSplit\(axis, 2\)/u,
+    help: /^split into 2 parts instead of 4, or give the mesh 4 devices along DIDx$/u,
     program: (f, isFixed) => {
       const x = f.input([8, 4]);
       on(two, x);
@@ -76,7 +76,7 @@ export const badAnnotations: readonly BadAnnotation[] = [
     what: "more parts than devices, the mesh last",
     code: "size-contradicts-mesh",
     devices: 2,
-    help: /outerSplit\(axis, 2\)/u,
+    help: /^split into 2 parts instead of 4, or give the mesh 4 devices along DIDx$/u,
     program: (f, isFixed) => {
       const x = f.input([8, 4]);
       x.outerSplit(0, isFixed ? 2 : 4).parallelize("DIDx");

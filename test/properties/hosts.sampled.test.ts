@@ -36,7 +36,7 @@ type Recipe = typeof recipes extends fc.Arbitrary<infer T> ? T : never;
 function build(recipe: Recipe): Fusion {
   const { rows, columns, sizes, residual, chunks, chunked, scattered } = recipe;
   const [m, k, n] = sizes;
-  const mesh = DeviceMesh.rows(rows, rows * columns);
+  const mesh = DeviceMesh.ofShape([rows, columns]);
   const f = new Fusion();
   const [x, w] = [f.input([m, k]), f.input([n, k])];
   const place = (tensor: TensorView, [y, along]: readonly [number, number], outer: number | null): void => {

@@ -34,7 +34,7 @@ function gathered(type: "DIDx" | "DIDy" | "all"): Fusion {
   const x = f.input([32]);
   const y = set(x);
   f.output(y);
-  const mesh = type === "all" ? DeviceMesh.range(4) : DeviceMesh.rows(2, 4);
+  const mesh = type === "all" ? DeviceMesh.range(4) : DeviceMesh.ofShape([2, 2]);
   for (const tensor of [x, y]) tensor.setDeviceMesh(mesh);
   const share = x.outerSplit(0, type === "all" ? 4 : 2);
   share.parallelize(type === "all" ? "DIDx" : type);
@@ -100,7 +100,7 @@ it("more hosts take more steps, by trees", () => {
   const x = eight.input([32]);
   const y = set(x);
   eight.output(y);
-  for (const tensor of [x, y]) tensor.setDeviceMesh(DeviceMesh.rows(8, 8));
+  for (const tensor of [x, y]) tensor.setDeviceMesh(DeviceMesh.ofShape([8, 1]));
   x.outerSplit(0, 8).parallelize("DIDy");
   const { program } = compile(eight, { devices: 8, devicesPerHost: 1 });
   const { milliseconds, assumptions } = simulate(program, { ...machine, betweenHosts: network }, { graph: true });

@@ -48,7 +48,7 @@ function model(
   { sequences = [], groups = 1 }: { readonly sequences?: readonly number[]; readonly groups?: number } = {},
 ): Fusion {
   const f = new Fusion();
-  const mesh = groups === 1 ? DeviceMesh.range(devices) : DeviceMesh.rows(groups, groups * devices);
+  const mesh = groups === 1 ? DeviceMesh.range(devices) : DeviceMesh.ofShape([groups, devices]);
   const input: Input = (extents, cut) => placed(f.input(extents, dtype), mesh, cut);
   const activation = (): TensorView => {
     const tensor = input([...sequences, rows, width], sequences.length);

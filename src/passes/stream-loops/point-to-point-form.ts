@@ -12,7 +12,7 @@
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { axisParts, axisShards, type AxisShard, isOneRun, isWholeAxis, typeOfWhole } from "../../ir/axis-shards.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
-import type { DeviceMesh } from "../../ir/device-mesh.ts";
+import { type DeviceMesh, devicesAlong } from "../../ir/device-mesh.ts";
 import { type DIDType, isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
@@ -135,7 +135,7 @@ function requireMeshExtent(op: Op, tensor: Tensor, axis: IterDomain, mesh: Devic
     code: "size-contradicts-mesh",
     message: `${axisText(tensor, axis)} and the mesh differ in size along ${type}`,
     place: opPlace(op),
-    found: `size ${axis.extent.value}, ${devices} device${devices === 1 ? "" : "s"} along ${type} of ${mesh.toString()}`,
+    found: `size ${axis.extent.value}, ${devicesAlong(mesh, type)}`,
     expected: `size ${devices}`,
     help: `give the axis the size of the mesh along ${type}`,
   });
