@@ -15,20 +15,20 @@ import {
   expectAcrossLines,
   failExpected,
   readWord,
+  type Scanner,
   skipBlanks,
   skipLine,
   skipSpace,
   take,
 } from "../syntax/text/scanner.ts";
-import { containerEnd, definitionsTitle, transformsTitle } from "../syntax/sections.ts";
+import { containerEnd, containerTitle, definitionsTitle, transformsTitle } from "../syntax/sections.ts";
 import type { Source } from "../syntax/text/source.ts";
-import { indentation } from "../syntax/statements/statements.ts";
 import { createSplitReading } from "../syntax/values/split-axes.ts";
 import { createStreamTable, streamsOf } from "../syntax/values/stream-table.ts";
-import { atTensor, parseTensor } from "../syntax/values/tensor.ts";
+import { atTensor, failEra, parseTensor } from "../syntax/values/tensor.ts";
 import { createTensorTable, iterDomainCountOf, scalarCountOf, tensorsByNumber } from "../syntax/values/tensor-table.ts";
 import { readAliases } from "./aliases.ts";
-import { parseScope, type ScopeContext } from "./scope.ts";
+import { bodyColumn, parseScope, type ScopeContext } from "./scope.ts";
 import { parseTransforms } from "../syntax/transforms.ts";
 import { parseUnits, unitTable } from "./units.ts";
 
@@ -71,15 +71,15 @@ export function parseContainer(source: Source, roots: RootMeaning): ParsedContai
   };
   skipBlanks(scanner);
   const column = scanner.position;
-  expect(scanner, "%HostIrContainer");
-  expect(scanner, "{");
+  expect(scanner, containerTitle);
+  if (atDraft(scanner)) failEra(scanner);
   expect(scanner, "(");
   const inputs = parseSignature(context);
   expect(scanner, "->");
   expect(scanner, "(");
   const outputs = parseSignature(context);
   expect(scanner, ":");
-  const body = parseScope(context, column + indentation.length, 0);
+  const body = parseScope(context, bodyColumn(scanner, column), 0);
   const units = parseUnits(context);
   expectAcrossLines(scanner, containerEnd);
   const all = tensorsByNumber(tensors.byNumber);
@@ -97,6 +97,11 @@ export function parseContainer(source: Source, roots: RootMeaning): ParsedContai
     exprCount: context.exprCount,
   };
   return { program, line: source.lines?.[0] ?? source.firstLine, lines: context.lines };
+}
+
+/** Drafts of 2024 have a line `HOST IRS: (...) -> (...)` after the title. */
+function atDraft({ text, position }: Scanner): boolean {
+  return /^\s*HOST (?:IRS|FUSION)\b/u.test(text.slice(position, position + 40));
 }
 
 /** Dumps from 2026-01 on print verbs as calls. */

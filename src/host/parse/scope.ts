@@ -63,6 +63,15 @@ export function parseScope(context: ScopeContext, column: number, depth: number)
   return statements;
 }
 
+/**
+ * The column of the body of a container whose header begins in `column`: the first statement's, if the header was
+ * copied without the blanks before it.
+ */
+export function bodyColumn({ text, position }: Scanner, column: number): number {
+  const [, blanks = "", sign] = /^\s*?\n([^\S\n]*)(\S)/u.exec(text.slice(position, position + 400)) ?? [];
+  return Math.max(column + indentation.length, sign === "}" ? 0 : blanks.length);
+}
+
 /** The line of the file at the scanner's position, which must not have gone back since the last call. */
 function currentLine({ scanner, counted }: ScopeContext): number {
   const { source, text, position } = scanner;
@@ -152,9 +161,9 @@ function parseStatement(context: ReadContext): Op | Header {
   const read = wordReaders.get(word);
   if (read !== undefined) return read(context);
   if (isNumberedName(word)) return parseDefine(context, word);
-  const reason = foreign.get(word);
-  if (reason === undefined) failExpected(scanner, "a statement of the Host IR", start);
-  return failUnsupported(scanner, start, word, reason);
+  const unsupported = foreign.get(word);
+  if (unsupported === undefined) failExpected(scanner, "a statement of the Host IR", start);
+  return failForeign(scanner, start, word, unsupported);
 }
 
 /** `i12 = 0 - i10;`: a value of the statements that follow in the scope. */
@@ -165,23 +174,38 @@ function parseDefine({ scanner, names }: ReadContext, name: string): Header {
   return { kind: "Define", name, value };
 }
 
-function failUnsupported(scanner: Scanner, start: number, word: string, reason: string): never {
+interface ForeignStatement {
+  readonly reason: string;
+  readonly help: string;
+}
+
+/** Its output is computed by nothing else, so the advice is never to omit it. */
+function failForeign(scanner: Scanner, start: number, word: string, { reason, help }: ForeignStatement): never {
   return failAt(scanner.source, start, {
     code: "dump-unsupported",
     message: `${word} ${reason}`,
     found: quoted(word),
     expected: "statements that Braid has",
-    help: "leave the statement out of the program",
+    help,
   });
 }
 
-/** Statements that nvFuser prints and Braid does not support, most of them from the FusionExecutorCache path. */
-const foreign: ReadonlyMap<string, string> = new Map([
-  ["SymmetricContiguousView", "is of nvFuser's symmetric-memory collectives, which hide the accesses of peers"],
-  ["Dispatch", "moves tokens by counts that are known only at run time"],
-  ["Combine", "moves tokens by counts that are known only at run time"],
-  ["MoeDispatch", "moves tokens by counts that are known only at run time"],
-  ["MoeCombine", "moves tokens by counts that are known only at run time"],
+const movesTokens: ForeignStatement = {
+  reason: "moves tokens by counts that are known only at run time",
+  help: "exchange fixed shares by a Communication of type AllToAll instead, and dump that program",
+};
+
+/** Statements that nvFuser prints and Braid does not support. */
+const foreign: ReadonlyMap<string, ForeignStatement> = new Map([
+  [
+    "SymmetricContiguousView",
+    {
+      reason: "maps the memory of all devices, which hides the accesses of peers",
+      help: "gather the tensor by a Communication of type Allgather instead, and dump that program",
+    },
+  ],
+  ["Dispatch", movesTokens],
+  ["Combine", movesTokens],
 ]);
 
 /** `<T> = ...`, on the same line for allocations, on the next for views and computations. */
@@ -190,7 +214,8 @@ function parseDefined(context: ReadContext, outputs: readonly [Tensor, ...Tensor
     const read = definitionReaders.get(name);
     if (read !== undefined) return read(context, outputs[0].id);
     const { scanner } = context;
-    const reason = foreign.get(name);
-    return reason === undefined ? failUnknownOp(scanner, start, name) : failUnsupported(scanner, start, name, reason);
+    const unsupported = foreign.get(name);
+    if (unsupported === undefined) return failUnknownOp(scanner, start, name);
+    return failForeign(scanner, start, name, unsupported);
   });
 }

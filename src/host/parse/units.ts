@@ -88,10 +88,11 @@ function parseUnit({ scanner, tensors: { meshes } }: ReadContext, number: number
   expect(scanner, "Outputs={");
   const outputs = parseTensorList(scanner, tensors);
   expect(scanner, "}");
-  expect(scanner, "Inputs:");
-  skipListed(scanner, tensors);
-  expectAcrossLines(scanner, "Outputs:");
-  skipListed(scanner, tensors);
+  // The lists once more, which dumps of 2024 do not have.
+  for (const title of ["Inputs:", "Outputs:"]) {
+    skipSpace(scanner);
+    if (take(scanner, title)) skipListed(scanner, tensors);
+  }
   expectAcrossLines(scanner, "%kernel");
   expect(scanner, "{");
   const { ops, opaque } = parseKernel(context);

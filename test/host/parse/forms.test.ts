@@ -128,6 +128,7 @@ describe("copies", () => {
   const changes: readonly (readonly [name: string, change: (text: string) => string])[] = [
     ["with Windows line ends", (text) => text.replaceAll("\n", "\r\n")],
     ["indented", (text) => text.replaceAll(/^/gmu, "      ")],
+    ["indented, copied from the % on", (text) => text.trimStart().replaceAll("\n", "\n      ")],
     ["indented, in a quoted mail", (text) => text.replaceAll(/^/gmu, "> >   ")],
     [
       "in a quoted mail whose blank lines lost their blank",

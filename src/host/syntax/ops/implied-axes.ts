@@ -3,6 +3,7 @@ import { isDID, type IterDomain, type IterDomainId, type Tensor, withoutReductio
 import { sameScalar } from "../../../ir/scalar/fold.ts";
 import { at } from "../../../support/invariant.ts";
 import { leadingParallel } from "../values/axis-order.ts";
+import { domainsHelp } from "../values/domain-notes.ts";
 import { failAt } from "../text/source.ts";
 import type { Scanner } from "../text/scanner.ts";
 
@@ -61,6 +62,6 @@ export function permuteOrder(
     message: `T${output.id} does not show how T${input.id} is permuted`,
     found: `axes numbered ${to.map(({ id }) => id).join(", ")}`,
     expected: "numbers in the order of the operand's axes, or a root domain",
-    help: "print the program with Braid's style 2025-10, which prints the root domain if the numbers are ambiguous",
+    help: domainsHelp,
   });
 }

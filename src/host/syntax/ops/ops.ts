@@ -110,6 +110,6 @@ export function failUnknownOp(scanner: Scanner, start: number, name: string): ne
     message: `there is no op ${name}`,
     found: quoted(name),
     expected: `one of ${[...readers.keys()].filter((known) => !known.startsWith("__")).join(", ")}`,
-    help: "remove the op from the program, or write it with ops that Braid has",
+    help: "write the op with these; or post it in a HostUnit, which braid verify takes for any kernel",
   });
 }

@@ -12,7 +12,7 @@ import { atTensor } from "../values/tensor.ts";
 import { printNumber, readNumber } from "./numbers.ts";
 import { ofOne, opened, operand, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
 
-/** `expand( T0, {4, i2} )`: the extents of the output. */
+/** `expand( T0, {4, i2} )`: the extents of the output, which nvFuser does not print. */
 export const expandSyntax: OpSyntax<ExpandOp> = {
   print: (op, context) => {
     const { domain } = at(context.program.tensors, op.output);
@@ -21,10 +21,11 @@ export const expandSyntax: OpSyntax<ExpandOp> = {
   },
   readers: {
     expand: ofOne((context, _, output, start) => {
-      expect(context.scanner, ",");
-      const extents = scalars(context, "an extent");
-      expect(context.scanner, ")");
       const axes = withoutReductions(output.domain.logical);
+      skipBlanks(context.scanner);
+      const isListed = take(context.scanner, ",");
+      const extents = isListed ? scalars(context, "an extent") : axes.map(({ extent }) => extent);
+      expect(context.scanner, ")");
       if (axes.length === extents.length && extents.every((extent, i) => sameScalar(extent, at(axes, i).extent))) {
         return { kind: "Expand", extents };
       }

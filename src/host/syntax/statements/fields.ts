@@ -119,4 +119,8 @@ export function implied<V, S>(value: NonNullable<Field<V, S>["absent"]>): Field<
   return { print: () => null, read: value, absent: value };
 }
 
-export const backend: Field<CommunicatorBackend> = named(backendNames, "a communicator backend");
+/** Dumps before 2025-02 print none: communications were NCCL's by default. */
+export const backend: Field<CommunicatorBackend> = {
+  ...named(backendNames, "a communicator backend"),
+  absent: () => "nccl",
+};

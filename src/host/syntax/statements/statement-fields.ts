@@ -91,7 +91,7 @@ export const resetsToZero: Mark<Allocate> = {
       code: "dump-unsupported",
       message: "an Allocate asks for memory that is zeroed again after its use",
       expected: "resets_to_zero=false",
-      help: "Braid zeroes memory where it is allocated (zero_init=true)",
+      help: "write zero_init=true and resets_to_zero=false: then each Allocate zeroes its memory",
     });
   },
 };

@@ -54,7 +54,7 @@ type HeaderOf<K extends HostStatement["kind"]> = Omit<Extract<HostStatement, { k
 export type Header = { readonly [K in HostStatement["kind"]]: HeaderOf<K> }[HostStatement["kind"]];
 
 const peerRow = row<P2PCommunication>("P2PCommunication", {
-  forms: ["P2PCommunication <id> (type=<type>, buffer=<buffer>, peer=<peer>, backend=<backend>)"],
+  forms: ["P2PCommunication <id> (type=<type>, buffer=<buffer>, peer=<peer>[, backend=<backend>])"],
   fields: { id: exprId, type: word(["send", "recv"]), buffer: tensor, peer: namedScalar("a peer"), backend },
 });
 
@@ -159,7 +159,7 @@ const rows: { readonly [K in HostStatement["kind"]]: Row<HeaderOf<K>> } = {
   }),
   Communication: row("Communication", {
     forms: [
-      "Communication <id> (type=<type>, team=<team>, [root=<root>, ][op=<reduceOp>, ]input=<input>, output=<output>, backend=<backend>)",
+      "Communication <id> (type=<type>, team=<team>, [root=<root>, ][op=<reduceOp>, ]input=<input>, output=<output>[, backend=<backend>])",
     ],
     fields: {
       id: exprId,

@@ -4,6 +4,7 @@ import { irSpellings } from "../../../ir/print-style.ts";
 import { iterLetters } from "../../../ir/print-tensor.ts";
 import { makeId } from "../../../support/ids.ts";
 import { keysOf } from "../../../support/keys-of.ts";
+import { domainsHelp } from "./domain-notes.ts";
 import { parseScalar } from "./scalar.ts";
 import { failAt } from "../text/source.ts";
 import { expectNumber, failExpected, isDigit, peek, type Scanner, skipBlanks, take } from "../text/scanner.ts";
@@ -32,18 +33,23 @@ const parallelTypes: readonly (readonly [text: string, type: ParallelType])[] = 
   ["deviceIdx.z", "DIDz"],
 ];
 
+const otherOp = "write the op that makes such an axis with ops of docs/ops.md";
+
 export function parseAxis(scanner: Scanner): IterDomain {
   const start = scanner.position;
   const iterType = parseIterType(scanner);
   const parallelType = parseParallelType(scanner, start);
   const id = makeId<IterDomainId>(expectNumber(scanner, "the number of the axis"));
   if (!take(scanner, "{")) failExpected(scanner, '"{" and the extent');
-  const extent = parseScalar(scanner);
+  const whole = parseScalar(scanner);
   skipBlanks(scanner);
+  // A stretched axis, `{1 ex 4}`, which Braid has as one of its whole extent.
+  const isExpanded = take(scanner, "ex ");
+  const extent = isExpanded ? parseScalar(scanner) : whole;
   if (!take(scanner, "}")) failExtent(scanner);
   // The origin of the axis, which does not matter here: a reshape (rf), padding (_p), clustering (_c).
   while (take(scanner, "rf") || take(scanner, "_p") || take(scanner, "_c"));
-  return { id, extent, iterType, parallelType };
+  return { id, extent, iterType: isExpanded ? "iteration" : iterType, parallelType };
 }
 
 function parseIterType(scanner: Scanner): IterType {
@@ -56,7 +62,7 @@ function parseIterType(scanner: Scanner): IterType {
       code: "dump-unsupported",
       message: `an axis has iteration type ${foreign}`,
       expected: "i (Iteration), r (Reduction) or b (Broadcast)",
-      help: "Braid has no such axes; remove the op that makes it from the program",
+      help: otherOp,
     });
   }
   scanner.position++;
@@ -81,19 +87,15 @@ function parseParallelType(scanner: Scanner, start: number): ParallelType {
   });
 }
 
-/** nvFuser also has `{start : stop : extent}` and `{1 ex 4 expanded}`, for axes that Braid does not have. */
+/** nvFuser also has `{start : stop : extent}`, for axes that Braid does not have. */
 function failExtent(scanner: Scanner): never {
-  const code = peek(scanner);
-  if (code === 58 || scanner.text.startsWith("ex ", scanner.position)) {
-    failAt(scanner.source, scanner.position, {
-      code: "dump-unsupported",
-      message:
-        code === 58 ? "an axis does not start at 0 or does not end at its extent" : "a broadcast axis is expanded",
-      expected: "the extent alone",
-      help: "Braid has no such axes; remove the op that makes it from the program",
-    });
-  }
-  return failExpected(scanner, '"}" after the extent');
+  if (peek(scanner) !== 58) failExpected(scanner, '"}" after the extent');
+  return failAt(scanner.source, scanner.position, {
+    code: "dump-unsupported",
+    message: "an axis does not start at 0 or does not end at its extent",
+    expected: "the extent alone",
+    help: otherOp,
+  });
 }
 
 /** The position of the printed axis among `axes`, which are the tensor's. */
@@ -111,6 +113,6 @@ export function axisPosition(
     message: `T${tensor.id} is sliced along an axis that it does not print`,
     found: `axis number ${id}`,
     expected: `one of the axes ${axes.map((axis) => axis.id).join(", ")}, or a logical domain under "TransformPrinter :"`,
-    help: "a dump prints no split axes unless Braid's style 2025-10 made it; otherwise correct the number of the axis",
+    help: `correct the number of the axis; if the tensor's axes were split, ${domainsHelp}`,
   });
 }

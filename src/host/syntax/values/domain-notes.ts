@@ -17,6 +17,10 @@ export interface DomainNote {
 /** By tensor number. */
 export type DomainNotes = ReadonlyMap<number, DomainNote>;
 
+/** Advice for a tensor of which the printed axes say too little. */
+export const domainsHelp =
+  'write its domains under "TransformPrinter :" (docs/dumps.md shows one), as Braid prints them in style 2025-10';
+
 /** The domain of a tensor with the axes `loop` in its text. */
 export function notedDomain(
   { logical, allocation, transforms }: DomainNote,
@@ -43,7 +47,7 @@ export function requireWhole(scanner: Scanner, start: number, number: number, lo
     message: `T${number} has split axes, and the dump does not print what was split`,
     found: `an extent that rounds up, on axis number ${split.id}`,
     expected: `the logical domain of T${number} under "TransformPrinter :"`,
-    help: "print the program with Braid's style 2025-10, which prints the transforms of split axes, or shape the tensor without splits",
+    help: domainsHelp,
   });
 }
 

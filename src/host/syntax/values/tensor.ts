@@ -22,7 +22,7 @@ import { keysOf } from "../../../support/keys-of.ts";
 import { splitDomain } from "./split-axes.ts";
 import { logicalOrder } from "./axis-order.ts";
 import { parseAxis } from "./axis.ts";
-import { notedDomain, requireWhole } from "./domain-notes.ts";
+import { domainsHelp, notedDomain, requireWhole } from "./domain-notes.ts";
 import { failAt } from "../text/source.ts";
 import { expect, expectNumber, failExpected, isDigit, peek, type Scanner, skipBlanks, take } from "../text/scanner.ts";
 import { addTensor, largestNumber, type TensorTable } from "./tensor-table.ts";
@@ -123,13 +123,14 @@ function printedDomain(
     message: `T${number} does not show the order of its axes`,
     found: `axes numbered ${loop.map(({ id }) => id).join(", ")}, those of devices or streams first`,
     expected: `numbers in order after those, or the logical domain of T${number} under "TransformPrinter :"`,
-    help: "print the program with Braid's style 2025-10, which prints the logical domain where the numbers do not tell",
+    help: domainsHelp,
   });
 }
 
 function parseMemory(scanner: Scanner): MemoryType {
   const found = memories.find(([text]) => take(scanner, text));
   if (found !== undefined) return found[1];
+  if (/^[lg]\[/u.test(scanner.text.slice(scanner.position, scanner.position + 2))) failEra(scanner);
   const foreign = take(scanner, "s_") ? "shared" : take(scanner, "t_") ? "tensor core" : null;
   if (foreign === null) failExpected(scanner, "the memory of the tensor: l, g or sym");
   return failAt(scanner.source, scanner.position - 2, {
@@ -137,6 +138,16 @@ function parseMemory(scanner: Scanner): MemoryType {
     message: `a tensor is in ${foreign} memory`,
     expected: "l (local), g (global) or sym (symmetric)",
     help: "such tensors exist only inside kernels; pass the dump of a host program",
+  });
+}
+
+/** nvFuser prints dtypes from 2024-09 on (#2889); before, its containers and communications differ in more. */
+export function failEra(scanner: Scanner): never {
+  return failAt(scanner.source, scanner.position, {
+    code: "dump-unsupported",
+    message: "the dump is of before September 2024, when nvFuser printed no dtypes",
+    expected: "a tensor with its dtype, such as T0_g_float[iS0{i0}]",
+    help: "print the program with nvFuser from 2024-09 on",
   });
 }
 
