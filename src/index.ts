@@ -72,7 +72,7 @@ export type { TraceEvent, TraceOrigin } from "./trace/event.ts";
 export { alignmentError, alignTraces } from "./trace/align-traces.ts";
 export { type ChromeTrace, chromeTrace, chromeTraceText } from "./trace/chrome/chrome-trace.ts";
 export { overlapOf, type RankOverlap } from "./trace/overlap.ts";
-export type { ExecutorOptions, RunOptions } from "./executor/executor-options.ts";
+export type { ExecutorOptions, ExecutorReport, RunOptions } from "./executor/executor-options.ts";
 export type { ExecutorMemory } from "./executor/prepared-entries.ts";
 export { MultiDeviceExecutor } from "./executor/multi-device-executor.ts";
 export type { Shards, TensorArgument } from "./executor/tensor-arguments.ts";

@@ -70,6 +70,11 @@ export interface Prepared {
   write(buffer: BufferId, bytes: Uint8Array): void;
   /** A copy of the bytes of a buffer of a local rank. */
   read(buffer: BufferId): Uint8Array;
+  /**
+   * The memory of a buffer of a local rank, to write and read without a copy, until the next run or `release`. Null if
+   * JavaScript cannot address it (CUDA).
+   */
+  view(buffer: BufferId): Uint8Array | null;
   execute(options?: ExecuteOptions): Promise<RunReport>;
   release(): void;
 }

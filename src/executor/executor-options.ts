@@ -39,6 +39,12 @@ export interface ExecutorOptions extends Omit<CompileOptions, "on" | "sizes" | "
 
 const usualMemoryBudget = 2 ** 30;
 
+/** The back end's report, and what the executor did around the run. */
+export interface ExecutorReport extends RunReport {
+  /** Milliseconds that copied inputs to the devices' memory and outputs from it, apart from `milliseconds`. */
+  readonly copyMilliseconds: number;
+}
+
 export interface RunOptions {
   /** Tensors or shards that receive the results, in the order of the outputs. `run` then returns these. */
   readonly outputs?: readonly TensorArgument[] | undefined;
@@ -53,8 +59,8 @@ export interface RunOptions {
   readonly scalars?: NamedNumbers;
   /** Sizes of symbolic extents that no input determines, by name. */
   readonly sizes?: NamedNumbers;
-  /** Called with the back end's report after the run. */
-  readonly onReport?: (report: RunReport, program: Program) => void;
+  /** Called after the run and the copies of its outputs. */
+  readonly onReport?: (report: ExecutorReport, program: Program) => void;
   /**
    * Whether the report has a trace; if omitted, true with an `onReport`. A traced run on GPUs does not replay a graph.
    */

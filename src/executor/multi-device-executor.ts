@@ -14,6 +14,7 @@ import type { TensorId } from "../ir/domain.ts";
 import { withOrigins } from "../ir/origin.ts";
 import { refuseOpaque } from "../kernels/kernel-plan.ts";
 import type { Tensor } from "../numerics/tensor/host-tensor.ts";
+import { clock } from "../support/clock.ts";
 import { at } from "../support/invariant.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 import { type CompiledSource, compileSource, compileToRun } from "./compiled-source.ts";
@@ -203,10 +204,14 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
         requireOutputs(entry, outputs);
       });
     }
+    const start = clock();
     writeInputs(entry, inputs);
+    const written = clock();
     const report = await entry.prepared.execute({ timeout: this.#timeout, trace });
-    onReport?.(report, entry.program);
-    return readOutputs(entry, outputs, options.gather ?? this.#localRanks === undefined);
+    const ended = clock();
+    const results = readOutputs(entry, outputs, options.gather ?? this.#localRanks === undefined);
+    onReport?.({ ...report, copyMilliseconds: written - start + (clock() - ended) }, entry.program);
+    return results;
   }
 
   async #entryFor(run: Pick<RunSizes, "sizes" | "scalars">): Promise<PreparedEntry> {

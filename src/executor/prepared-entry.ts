@@ -3,13 +3,13 @@
  * gathered from them.
  */
 import type { Prepared } from "../backends/backend.ts";
-import type { PlacedBuffer } from "../commands/buffer.ts";
+import type { BufferId, PlacedBuffer } from "../commands/buffer.ts";
 import type { Program } from "../commands/program.ts";
 import type { Tensor as IrTensor } from "../ir/domain.ts";
 import { shapeOf, type Sizes } from "../ir/sizes.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../support/invariant.ts";
-import { holders, packShard, shardOf, shardShape, unpackShard, unshardInto } from "./shard.ts";
+import { holders, packShardInto, shardInto, shardShape, unpackShard, unshardInto } from "./shard.ts";
 import {
   isSharded,
   requireCount,
@@ -60,11 +60,12 @@ export function bindTensors(
 export function writeInputs(entry: PreparedEntry, inputs: readonly TensorArgument[]): void {
   inputs.forEach((argument, position) => {
     const { tensor, shape, buffers } = at(entry.inputs, position);
-    for (const { id, rank } of buffers) {
-      const bytes = isSharded(argument)
-        ? packShard(tensor, shape, shardFor(argument, rank), rank)
-        : shardOf(tensor, shape, tensorBytes(argument), rank);
-      entry.prepared.write(id, bytes);
+    for (const { id, rank, bytes } of buffers) {
+      const own = entry.prepared.view(id);
+      const local = own ?? new Uint8Array(bytes);
+      if (isSharded(argument)) packShardInto(tensor, shape, shardFor(argument, rank), rank, local);
+      else shardInto(tensor, shape, tensorBytes(argument), rank, local);
+      if (own === null) entry.prepared.write(id, local);
     }
   });
 }
@@ -104,7 +105,7 @@ function readShards(
   const shards: (Tensor | null)[] = Array.from({ length: devices }, () => null);
   for (const { id, rank } of buffers) {
     const shard = into?.[rank] ?? emptyTensor(tensor.dtype, shardShape(tensor, shape, rank));
-    unpackShard(tensor, shape, prepared.read(id), shard, rank);
+    unpackShard(tensor, shape, contentOf(prepared, id), shard, rank);
     shards[rank] = shard;
   }
   return shards;
@@ -114,9 +115,14 @@ function readWhole({ prepared }: PreparedEntry, { tensor, shape, buffers }: Boun
   const whole = into ?? emptyTensor(tensor.dtype, shape);
   const ranks = holders(tensor);
   for (const { id, rank } of buffers) {
-    if (ranks.includes(rank)) unshardInto(tensor, shape, prepared.read(id), rank, tensorBytes(whole));
+    if (ranks.includes(rank)) unshardInto(tensor, shape, contentOf(prepared, id), rank, tensorBytes(whole));
   }
   return whole;
+}
+
+/** Until the next run. */
+function contentOf(prepared: Prepared, buffer: BufferId): Uint8Array {
+  return prepared.view(buffer) ?? prepared.read(buffer);
 }
 
 /** Never fails: buffers exist only on the tensor's devices, whose shards were checked. */

@@ -17,12 +17,26 @@ export function shardShape(tensor: IrTensor, shape: readonly number[], rank: num
   return layoutOfShape(tensor, shape, rank).shape;
 }
 
-/** The bytes of `rank`'s local buffer, cut from the bytes of the whole row-major tensor of shape `shape`. */
-export function shardOf(tensor: IrTensor, shape: readonly number[], whole: Uint8Array, rank: number): Uint8Array {
+/** Cuts `rank`'s local buffer out of the bytes of the whole row-major tensor of shape `shape`. */
+export function shardInto(
+  tensor: IrTensor,
+  shape: readonly number[],
+  whole: Uint8Array,
+  rank: number,
+  local: Uint8Array,
+): void {
   const { bytes } = dtypes[tensor.dtype];
-  const { boxes, localBytes } = partOf(tensor, shape, rank);
-  const local = new Uint8Array(localBytes);
-  for (const box of boxes) copyBox({ bytes: whole, ...box.whole }, { bytes: local, ...box.local }, box.shape, bytes);
+  for (const box of boxesOf(tensor, shape, rank)) {
+    copyBox({ bytes: whole, ...box.whole }, { bytes: local, ...box.local }, box.shape, bytes);
+  }
+}
+
+/** The same as new bytes. */
+export function shardOf(tensor: IrTensor, shape: readonly number[], whole: Uint8Array, rank: number): Uint8Array {
+  const local = new Uint8Array(
+    shardShape(tensor, shape, rank).reduce((product, extent) => product * extent, dtypes[tensor.dtype].bytes),
+  );
+  shardInto(tensor, shape, whole, rank, local);
   return local;
 }
 
@@ -35,7 +49,7 @@ export function unshardInto(
   whole: Uint8Array,
 ): void {
   const { bytes } = dtypes[tensor.dtype];
-  for (const box of partOf(tensor, shape, rank).boxes) {
+  for (const box of boxesOf(tensor, shape, rank)) {
     copyBox({ bytes: local, ...box.local }, { bytes: whole, ...box.whole }, box.shape, bytes);
   }
 }
@@ -71,24 +85,19 @@ interface Box {
 }
 
 /** The local part of a whole tensor on one device: a box for each combination of the runs of its axes. */
-function partOf(
-  tensor: IrTensor,
-  shape: readonly number[],
-  rank: number,
-): { readonly boxes: readonly Box[]; readonly localBytes: number } {
+function boxesOf(tensor: IrTensor, shape: readonly number[], rank: number): readonly Box[] {
   const { bytes } = dtypes[tensor.dtype];
   const layout = layoutOfShape(tensor, shape, rank);
   const local = byteStrides(layout.strides, bytes);
   const whole = byteStrides(contiguousStrides(shape), bytes);
   const start: Box = { shape: [], whole: { offset: 0, strides: whole }, local: { offset: 0, strides: local } };
-  const boxes = withoutReductions(tensor.domain.logical).reduce<readonly Box[]>(
+  return withoutReductions(tensor.domain.logical).reduce<readonly Box[]>(
     (made, axis, position) => {
       const runs = indicesOn(tensor, axis, at(shape, position), rank);
       return made.flatMap((box) => cutBox(box, runs, at(whole, position), at(local, position)));
     },
     [start],
   );
-  return { boxes, localBytes: layout.shape.reduce((product, extent) => product * extent, bytes) };
 }
 
 /** The box with one more axis, for each of its runs. */
@@ -105,12 +114,22 @@ function cutBox(box: Box, runs: Runs, whole: number, local: number): readonly Bo
   });
 }
 
-/** The bytes of `rank`'s local buffer, from its row-major shard of a tensor whose whole shape is `shape`. */
-export function packShard(tensor: IrTensor, shape: readonly number[], shard: Tensor, rank: number): Uint8Array {
-  const bytes = tensorBytes(shard);
-  const local = new Uint8Array(bytes.length);
-  const { rowMajor, buffer } = shardSides(tensor, shape, bytes, local, rank);
+/** Fills `rank`'s local buffer from its row-major shard of a tensor whose whole shape is `shape`. */
+export function packShardInto(
+  tensor: IrTensor,
+  shape: readonly number[],
+  shard: Tensor,
+  rank: number,
+  local: Uint8Array,
+): void {
+  const { rowMajor, buffer } = shardSides(tensor, shape, tensorBytes(shard), local, rank);
   copyBox(rowMajor, buffer, shard.shape, dtypes[tensor.dtype].bytes);
+}
+
+/** The same as new bytes. */
+export function packShard(tensor: IrTensor, shape: readonly number[], shard: Tensor, rank: number): Uint8Array {
+  const local = new Uint8Array(tensorBytes(shard).length);
+  packShardInto(tensor, shape, shard, rank, local);
   return local;
 }
 
@@ -145,10 +164,7 @@ function byteStrides(strides: readonly number[], elementBytes: number): readonly
   return strides.map((stride) => stride * elementBytes);
 }
 
-/**
- * Copies a strided box of bytes between two byte arrays. Trailing axes that are contiguous on both sides are copied as
- * one run; short runs byte by byte, because `TypedArray.set` costs more than it saves below about 64 bytes.
- */
+/** A box of a byte array. */
 interface BoxSide {
   readonly bytes: Uint8Array;
   /** In bytes. */
@@ -157,9 +173,13 @@ interface BoxSide {
   readonly strides: readonly number[];
 }
 
+/** Runs of fewer bytes are copied word by word, because `TypedArray.set` costs more than it saves. */
 const shortRun = 64;
 
-/** `shape` counts elements of `elementBytes` bytes. The sides must not overlap. */
+/**
+ * Copies a strided box between two byte arrays, which must not overlap. `shape` counts elements of `elementBytes`
+ * bytes. Trailing axes that are contiguous on both sides are one run.
+ */
 function copyBox(from: BoxSide, to: BoxSide, shape: readonly number[], elementBytes: number): void {
   let run = elementBytes;
   let rank = shape.length;
@@ -170,16 +190,56 @@ function copyBox(from: BoxSide, to: BoxSide, shape: readonly number[], elementBy
     run *= extent;
     rank--;
   }
+  const copyRuns = run < shortRun ? shortRuns(from.bytes, to.bytes, elementBytes) : longRuns(from.bytes, to.bytes);
   const walk = (axis: number, source: number, target: number): void => {
-    if (axis === rank) {
-      if (run < shortRun) for (let i = 0; i < run; i++) to.bytes[target + i] = from.bytes[source + i] ?? 0;
-      else to.bytes.set(from.bytes.subarray(source, source + run), target);
+    const extent = axis < rank ? (shape[axis] ?? 0) : 1;
+    const [sourceStride, targetStride] = [from.strides[axis] ?? 0, to.strides[axis] ?? 0];
+    if (axis >= rank - 1) {
+      copyRuns(source, sourceStride, target, targetStride, extent, run);
       return;
     }
-    const extent = shape[axis] ?? 1;
-    const sourceStride = from.strides[axis] ?? 0;
-    const targetStride = to.strides[axis] ?? 0;
     for (let i = 0; i < extent; i++) walk(axis + 1, source + i * sourceStride, target + i * targetStride);
   };
   walk(0, from.offset, to.offset);
+}
+
+/** Copies `count` runs of `run` bytes; places and strides in bytes. */
+type CopyRuns = (
+  source: number,
+  sourceStride: number,
+  target: number,
+  targetStride: number,
+  count: number,
+  run: number,
+) => void;
+
+function longRuns(from: Uint8Array, to: Uint8Array): CopyRuns {
+  return (source, sourceStride, target, targetStride, count, run) => {
+    for (let i = 0; i < count; i++) {
+      const start = source + i * sourceStride;
+      to.set(from.subarray(start, start + run), target + i * targetStride);
+    }
+  };
+}
+
+/** In words of up to four bytes, as integers, so that no bit of a NaN changes. */
+function shortRuns(from: Uint8Array, to: Uint8Array, elementBytes: number): CopyRuns {
+  const aligned = Math.min(4, elementBytes);
+  const word = from.byteOffset % aligned === 0 && to.byteOffset % aligned === 0 ? aligned : 1;
+  const [source, target] = [inWords(from, word), inWords(to, word)];
+  return (start, sourceStride, end, targetStride, count, run) => {
+    const words = run / word;
+    for (let i = 0; i < count; i++) {
+      const [first, firstTo] = [(start + i * sourceStride) / word, (end + i * targetStride) / word];
+      for (let k = 0; k < words; k++) target[firstTo + k] = source[first + k] ?? 0;
+    }
+  };
+}
+
+function inWords(bytes: Uint8Array, word: number): Uint8Array | Uint16Array | Uint32Array {
+  if (word === 1) return bytes;
+  const count = Math.floor(bytes.length / word);
+  return word === 2
+    ? new Uint16Array(bytes.buffer, bytes.byteOffset, count)
+    : new Uint32Array(bytes.buffer, bytes.byteOffset, count);
 }

@@ -35,6 +35,7 @@ import { segment } from "./segment/segment.ts";
 import { exchangeReductions } from "./stream-loops/exchange-reductions.ts";
 import { streamParallelType } from "./stream-loops/stream-parallel-type.ts";
 import { stageChecks } from "./validators.ts";
+import { clock } from "../support/clock.ts";
 
 const fusionPasses = {
   removeDeadOps,
@@ -210,9 +211,9 @@ function stepper({ options: { disablePass } }: PassContext, observe: PassObserve
   requireDisablable(disablePass);
   const unsure = new Set(disablePass.flatMap((name) => unsureWithout.get(name) ?? []));
   return ({ name, from, to }, before, run) => {
-    const start = performance.now();
+    const start = clock();
     const program = withOrigins(before.tensors, run);
-    const milliseconds = performance.now() - start;
+    const milliseconds = clock() - start;
     const changed = program !== before;
     if (!unsure.has(to)) {
       // Without a required stage after it, each stage has to hold by itself.
@@ -224,8 +225,6 @@ function stepper({ options: { disablePass } }: PassContext, observe: PassObserve
     return program;
   };
 }
-
-declare const performance: { readonly now: () => number };
 
 /** Throws the findings of the stage's checks, except those that stage `passed` has already checked. */
 export function validate<S extends Stage>(stage: S, program: StagePrograms[S], passed: Stage | null = null): void {

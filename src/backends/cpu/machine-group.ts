@@ -56,6 +56,7 @@ function prepare(
   return {
     write: (id, bytes) => bytesOf(id).set(bytes),
     read: (id) => callers.hasRead(id) ?? bytesOf(id).slice(),
+    view: (id) => callers.hasRead(id) ?? bytesOf(id),
     execute: async (options: ExecuteOptions = {}): Promise<RunReport> => {
       const { timeout = Infinity, trace = false } = options;
       const runs = runsInARow(options);

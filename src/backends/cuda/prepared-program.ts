@@ -30,5 +30,6 @@ export function byBuffer(prepared: PreparedDevice, program: Program, rank: numbe
     ...prepared,
     write: (buffer, bytes) => prepared.write(ownPlace(buffer), bytes),
     read: (buffer) => prepared.read(ownPlace(buffer), at(program.buffers, buffer).bytes),
+    view: () => null,
   };
 }

@@ -80,6 +80,7 @@ function asWhole(
   return {
     write: (buffer, bytes) => prepared.write(own(buffer), bytes),
     read: (buffer) => prepared.read(own(buffer)),
+    view: (buffer) => prepared.view(own(buffer)),
     execute: async (options?: ExecuteOptions): Promise<RunReport> => {
       const report = await prepared.execute(options);
       return { ...report, trace: joined(report.trace, sources) };

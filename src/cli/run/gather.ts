@@ -3,6 +3,7 @@
  * 0 receives them and reports.
  */
 import type { RunReport } from "../../backends/backend.ts";
+import type { ExecutorReport } from "../../executor/executor-options.ts";
 import type { Program } from "../../commands/program.ts";
 import type { Signature } from "../../compile/lower-all.ts";
 import { holders, packShard, unshardInto } from "../../executor/shard.ts";
@@ -17,7 +18,7 @@ import { eventsOfNumbers, numbersOfEvents } from "../../trace/event-numbers.ts";
 
 export interface OneRun {
   readonly program: Program;
-  readonly report: RunReport;
+  readonly report: ExecutorReport;
 }
 
 /** The results of all runs of one command. */
@@ -35,9 +36,11 @@ export async function gatherRuns(
   own: Runs,
   holderOf: (rank: number) => number,
 ): Promise<Runs | null> {
-  const reports = await gatherReports(
+  const ownReports = own.runs.map(({ report }) => report);
+  const reports = await gatherReports(world, ownReports);
+  const copies = await gatherSlowest(
     world,
-    own.runs.map(({ report }) => report),
+    ownReports.map(({ copyMilliseconds }) => copyMilliseconds),
   );
   const whole: Tensor[] = [];
   for (const [position, id] of outputs.entries()) {
@@ -57,7 +60,11 @@ export async function gatherRuns(
     whole.push(result);
   }
   if (world.rank !== 0) return null;
-  return { outputs: whole, runs: own.runs.map(({ program }, i) => ({ program, report: at(reports, i) })) };
+  const runs = own.runs.map(({ program }, i) => ({
+    program,
+    report: { ...at(reports, i), copyMilliseconds: at(copies, i) },
+  }));
+  return { outputs: whole, runs };
 }
 
 /** The ranks in sets of which no process holds two. */
@@ -96,7 +103,7 @@ export async function gatherReports(
   world: Pick<World, "allGather">,
   reports: readonly RunReport[],
 ): Promise<readonly RunReport[]> {
-  const times = await gatherNumbers(
+  const times = await gatherSlowest(
     world,
     reports.map(({ milliseconds }) => milliseconds),
   );
@@ -111,10 +118,19 @@ export async function gatherReports(
   );
   const trace = alignTraces(events, origins);
   return reports.map((_, run) => ({
-    milliseconds: Math.max(...times.map((ofRank) => ofRank[run] ?? 0)),
+    milliseconds: at(times, run),
     trace: run === reports.length - 1 ? trace : [],
     ...(run === reports.length - 1 && origins.length > 0 ? { origins } : {}),
   }));
+}
+
+/** The slowest rank's time of each run. */
+async function gatherSlowest(
+  world: Pick<World, "allGather">,
+  milliseconds: readonly number[],
+): Promise<readonly number[]> {
+  const times = await gatherNumbers(world, milliseconds);
+  return milliseconds.map((_, run) => Math.max(...times.map((ofRank) => ofRank[run] ?? 0)));
 }
 
 async function gatherNumbers(

@@ -55,6 +55,8 @@ export interface RunResult {
   readonly sizes: Sizes;
   /** The time of each run, measured by the back end. */
   readonly milliseconds: readonly number[];
+  /** The time in which each run copied its inputs and outputs. */
+  readonly copyMilliseconds: readonly number[];
   readonly outputs: readonly OutputResult[];
   /** The chosen schedule and the reason; null if none was to be chosen. */
   readonly choice: string | null;
@@ -223,6 +225,7 @@ export async function runFile(
     options: lowering,
     sizes,
     milliseconds: ran.runs.map(({ report }) => report.milliseconds),
+    copyMilliseconds: ran.runs.map(({ report }) => report.copyMilliseconds),
     outputs: outputResults(lowered, copies, checks),
     choice: choice?.reason ?? null,
     reshardings: isFusionSource(source)

@@ -1,6 +1,6 @@
 /** The runs of `braid run`: as many as --repeat asks for, of which the last is traced if something shows it. */
-import type { RunReport } from "../../backends/backend.ts";
 import type { Program } from "../../commands/program.ts";
+import type { ExecutorReport } from "../../executor/executor-options.ts";
 import type { MultiDeviceExecutor } from "../../executor/multi-device-executor.ts";
 import type { TensorArgument } from "../../executor/tensor-arguments.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
@@ -26,7 +26,7 @@ export async function runRepeatedly(
   for (let i = 0; i < repeat; i++) {
     if (repeat === 1) step(`running on ${devices} devices`);
     else step(`running on ${devices} devices`, i, repeat);
-    const onReport = (report: RunReport, program: Program): void => void runs.push({ report, program });
+    const onReport = (report: ExecutorReport, program: Program): void => void runs.push({ report, program });
     // Only the last run is traced, because a traced run does not replay a graph.
     const shown = i === repeat - 1 && (trace !== undefined || timeline || explain);
     // Whoever looks for errors needs all copies of an output.

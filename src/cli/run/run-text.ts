@@ -39,21 +39,27 @@ const mostReshardings = 5;
 
 const outputHead = ["output", "dtype", "shape", "fingerprint", "largest error", "of the bound", "check"];
 
-function headline({ file, flags, choice, milliseconds }: RunResult): string {
+function headline({ file, flags, choice, milliseconds, copyMilliseconds }: RunResult): string {
   const devices = `${flags.devices} ${flags.devices === 1 ? "device" : "devices"}`;
   const streams = `${flags.streams} ${flags.streams === 1 ? "stream" : "streams"}`;
   // A chosen schedule sets its own streams.
   const on = choice === null ? `(${flags.on}), ${streams}` : `(${flags.on})`;
-  return `${file}: ${devices} ${on}, seed ${flags.seed}, ${timeText(milliseconds)}`;
+  const copying = `copying ${median(copyMilliseconds)} ms`;
+  return `${file}: ${devices} ${on}, seed ${flags.seed}, ${timeText(milliseconds)}, ${copying}`;
 }
 
 /** One run's time, or the least, median and greatest of several. */
 export function timeText(milliseconds: readonly number[]): string {
+  const count = milliseconds.length;
+  if (count === 1) return `${median(milliseconds)} ms`;
+  const [least, most] = [Math.min(...milliseconds), Math.max(...milliseconds)];
+  return `${count} runs: ${least.toFixed(2)} / ${median(milliseconds)} / ${most.toFixed(2)} ms (least, median, most)`;
+}
+
+/** The lower of the two in the middle, as text. */
+function median(milliseconds: readonly number[]): string {
   const sorted = milliseconds.toSorted((a, b) => a - b);
-  const text = (index: number): string => at(sorted, index).toFixed(2);
-  const last = sorted.length - 1;
-  if (last === 0) return `${text(0)} ms`;
-  return `${sorted.length} runs: ${text(0)} / ${text(Math.floor(last / 2))} / ${text(last)} ms (least, median, most)`;
+  return at(sorted, Math.floor((sorted.length - 1) / 2)).toFixed(2);
 }
 
 function outputRow({ name, named, dtype, shape, fingerprint, check }: OutputResult, colors: Colors): string[] {
@@ -111,7 +117,8 @@ function overlap({ last: { program, report } }: RunResult): readonly RankOverlap
 
 /** A plain object for JSON. Errors that are not finite become text, because JSON has no such numbers. */
 export function runDocument(result: RunResult): object {
-  const { file, flags, params, options, sizes, milliseconds, outputs, host, trace, written, failures } = result;
+  const { file, flags, params, options, sizes, outputs, host, trace, written, failures } = result;
+  const { milliseconds, copyMilliseconds } = result;
   return {
     file,
     devices: flags.devices,
@@ -124,6 +131,7 @@ export function runDocument(result: RunResult): object {
     options,
     sizes: Object.fromEntries(sizes),
     milliseconds,
+    copyMilliseconds,
     reshardings: result.reshardings ?? undefined,
     outputs: outputs.map(({ check, ...output }) => ({
       ...output,

@@ -103,6 +103,7 @@ async function prepare(
   return {
     write: (buffer, bytes) => bytesOf(buffer).set(bytes),
     read: (buffer) => bytesOf(buffer).slice(),
+    view: bytesOf,
     execute: (options = {}) => inTurn(() => execute(progress, shared, { pool, id, flight, recorder, others }, options)),
     release: () => {
       if (released) return;
