@@ -4,22 +4,29 @@
  */
 import type { TensorId } from "./domain.ts";
 
-export type MarkerName =
-  | "argmax"
-  | "varMean"
-  | "softmax"
-  | "logSoftmax"
-  | "logsumexp"
-  | "crossEntropy"
-  | "layerNorm"
-  | "rmsNorm"
-  | "rope"
-  | "swiglu"
-  | "dropout";
+/** The operands of each composition. A call may leave out those with a question mark. */
+interface MarkerOperands {
+  readonly argmax: { x: unknown };
+  readonly varMean: { x: unknown };
+  readonly softmax: { x: unknown };
+  readonly logSoftmax: { x: unknown };
+  readonly logsumexp: { x: unknown };
+  readonly crossEntropy: { logits: unknown; target: unknown };
+  readonly layerNorm: { x: unknown; weight?: unknown; bias?: unknown };
+  readonly rmsNorm: { x: unknown; weight?: unknown };
+  readonly rope: { x: unknown; cos: unknown; sin: unknown };
+  readonly swiglu: { gate: unknown; up: unknown };
+  readonly dropout: { x: unknown; seed: unknown };
+}
 
-export interface Marker {
-  readonly name: MarkerName;
-  readonly inputs: readonly TensorId[];
+export type MarkerName = keyof MarkerOperands;
+
+/** One `T` for each operand that a call of the composition has. */
+export type OperandsOf<K extends MarkerName, T> = { readonly [N in keyof MarkerOperands[K]]: T };
+
+interface MarkerOf<K extends MarkerName> {
+  readonly name: K;
+  readonly operands: OperandsOf<K, TensorId>;
   readonly outputs: readonly TensorId[];
   /** Tensors between that the closed form reads. */
   readonly kept: readonly TensorId[];
@@ -30,3 +37,6 @@ export interface Marker {
   /** The probability and the counter of a dropout. */
   readonly random?: { readonly p: number; readonly offset: number };
 }
+
+/** A union over the names. */
+export type Marker<K extends MarkerName = MarkerName> = { readonly [N in K]: MarkerOf<N> }[K];

@@ -6,6 +6,7 @@
  * propagation (passes/propagate).
  */
 import { at } from "../../support/invariant.ts";
+import { keysIn, mapValues } from "../../support/keys-of.ts";
 import { builderFrom, snapshotFusion } from "../api/builder-data.ts";
 import { type FusionBuilder, nameTensor, replaceTensor } from "../api/fusion-builder.ts";
 import { add, cat, set } from "../api/ops.ts";
@@ -17,8 +18,8 @@ import { axisMap } from "../ops/axis-map.ts";
 import { type Call, reject } from "../ops/call.ts";
 import { type Op, outputsOf } from "../ops/op.ts";
 import { parallelizeAxis } from "../transforms.ts";
-import type { Marker } from "../marker.ts";
-import { compositionVjps } from "./compositions.ts";
+import type { Marker, MarkerName } from "../marker.ts";
+import { type CompositionVjp, compositionVjps } from "./compositions.ts";
 import { freeType, partsOf, rejectParts } from "./partial.ts";
 import { type Region, regionsOf } from "./regions.ts";
 import { placedLike, placementOf } from "./place.ts";
@@ -154,17 +155,22 @@ function isReadInside({ cotangents, wrt }: Sweep, { marker, made }: Region): boo
   return made.some((id) => !marker.outputs.includes(id) && (cotangents.has(id) || wrt.has(id)));
 }
 
-function reverseComposition(sweep: Sweep, marker: Marker, active: ReadonlySet<TensorId>): void {
-  const rule = compositionVjps[marker.name];
+function reverseComposition<K extends MarkerName>(
+  sweep: Sweep,
+  marker: Marker<K>,
+  active: ReadonlySet<TensorId>,
+): void {
+  const rule: CompositionVjp<K> | null = compositionVjps[marker.name];
   const g = marker.outputs.map((id) => placedCotangent(sweep, id));
   if (rule === null || g.every((each) => each === null)) return;
-  const [inputs, outputs, kept] = [marker.inputs, marker.outputs, marker.kept].map((ids) =>
-    ids.map((id) => view(sweep, id)),
-  );
-  rule({ g, inputs: inputs ?? [], outputs: outputs ?? [], kept: kept ?? [], marker }).forEach((cotangent, i) => {
-    const id = at(marker.inputs, i);
+  const viewed = (id: TensorId): TensorView => view(sweep, id);
+  const operands = mapValues(marker.operands, viewed);
+  const [outputs, kept] = [marker.outputs.map(viewed), marker.kept.map(viewed)];
+  const cotangents = rule({ g, operands, outputs, kept, marker });
+  for (const name of keysIn(operands)) {
+    const [{ id }, cotangent] = [operands[name], cotangents[name]];
     if (cotangent !== null && active.has(id)) contribute(sweep, id, cotangent());
-  });
+  }
 }
 
 /** Throws `not-differentiable`. */

@@ -91,8 +91,8 @@ function asWritten(
     .flat()
     .find(({ marker, made }) => compositionVjps[marker.name] === null && made.includes(op.output));
   if (region === undefined) return { name: opName(op), inputs: op.inputs, output: op.output };
-  const { name, inputs, outputs } = region.marker;
-  return { name, inputs, output: at(outputs, 0) };
+  const { name, operands, outputs } = region.marker;
+  return { name, inputs: Object.values<TensorId>(operands), output: at(outputs, 0) };
 }
 
 function opName(op: Op): string {

@@ -21,7 +21,7 @@ export function regionsOf({ ops, markers = [] }: FusionData): ReadonlyMap<Tensor
   for (const marker of markers.toReversed()) {
     const made: TensorId[] = [];
     const open = [...marker.outputs];
-    const seen = new Set([...marker.inputs, ...open]);
+    const seen = new Set([...Object.values<TensorId>(marker.operands), ...open]);
     for (let id = open.pop(); id !== undefined; id = open.pop()) {
       made.push(id);
       for (const input of producers.get(id) ?? []) {

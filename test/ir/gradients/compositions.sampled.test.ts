@@ -3,7 +3,6 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Fusion } from "../../../src/ir/api/fusion.ts";
 import {
-  add,
   cast,
   crossEntropy,
   layerNorm,
@@ -15,10 +14,8 @@ import {
   rope,
   select,
   softmax,
-  swiglu,
   varMean,
 } from "../../../src/ir/api/ops.ts";
-import type { TensorView } from "../../../src/ir/api/tensor-view.ts";
 import { differentiate } from "../../../src/ir/gradients/differentiate.ts";
 import { type NestedValues, Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
 import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
@@ -27,84 +24,61 @@ import { at } from "../../../src/support/invariant.ts";
 import { createRandom } from "../../../src/support/random.ts";
 import { draws } from "../../support/suite.ts";
 import { diagnosticOf } from "../expect-diagnostic.ts";
+import { type Build, compositionCases } from "./composition-cases.ts";
 import { differences } from "./finite-differences.ts";
 
-type Build = (...inputs: TensorView[]) => TensorView | readonly TensorView[];
+describe.each(compositionCases.map(([name, build, ...shapes]) => ({ name, build, shapes })))(
+  "$name",
+  ({ build, shapes }) => {
+    const squared: Build = (...inputs) => {
+      const built = build(...inputs);
+      return ("id" in built ? [built] : built).map((y) => mul(y, y));
+    };
 
-const moments: Build = (x) => {
-  const { mean: average, variance } = varMean(x, [0, 2]);
-  return [average, variance];
-};
-
-/** A class of each row, which no small change of x changes. */
-const targets = (x: TensorView): TensorView => cast(mul(add(select(x, 2, 0), 1), 2), "int64");
-
-const cases: readonly (readonly [string, Build, ...(readonly (readonly number[])[])])[] = [
-  ["mean", (x) => mean(x, [0, -1]), [2, 3, 4]],
-  ["varMean", moments, [2, 3, 4]],
-  ["varMean, its mean alone", (x) => varMean(x, [0]).mean, [3, 2]],
-  ["varMean, its variance alone, without a correction", (x) => varMean(x, [1], 0).variance, [3, 4]],
-  ["softmax", (x) => softmax(x, 1), [2, 3, 2]],
-  ["logSoftmax", (x) => logSoftmax(x, 0), [3, 2]],
-  ["logsumexp", (x) => logsumexp(x, [0, 2]), [2, 3, 2]],
-  ["crossEntropy", (x) => crossEntropy(x, targets(x)), [2, 2, 4]],
-  ["layerNorm", (x) => layerNorm(x), [3, 4]],
-  ["layerNorm with a weight", (x, w) => layerNorm(x, w), [3, 4], [4]],
-  ["layerNorm with a weight and a bias", (x, w, b) => layerNorm(x, w, b), [2, 3, 4], [4], [4]],
-  ["layerNorm of a vector", (x, w, b) => layerNorm(x, w, b), [4], [4], [4]],
-  ["rmsNorm", (x) => rmsNorm(x), [3, 4]],
-  ["rmsNorm with a weight", (x, w) => rmsNorm(x, w), [2, 3, 4], [4]],
-  ["rope", (x, c, s) => rope(x, c, s), [2, 3, 4], [3, 2], [3, 2]],
-  ["swiglu", (gate, up) => swiglu(gate, up), [2, 3], [2, 3]],
-  ["swiglu of a gate for all rows", (gate, up) => swiglu(gate, up), [1, 3], [2, 3]],
-];
-
-describe.each(cases.map(([name, build, ...shapes]) => ({ name, build, shapes })))("$name", ({ build, shapes }) => {
-  const squared: Build = (...inputs) => {
-    const built = build(...inputs);
-    return ("id" in built ? [built] : built).map((y) => mul(y, y));
-  };
-
-  it("has the gradients of central differences", () => {
-    fc.assert(
-      fc.property(fc.integer(), fc.boolean(), (seed, symbolic) => {
-        const { analytic, numeric, tolerance } = differences({ build: squared, shapes, symbolic }, seed);
-        expect(Math.abs(analytic - numeric), `${analytic} and ${numeric}`).toBeLessThanOrEqual(tolerance);
-      }),
-      draws({ quick: 2, long: 30 }),
-    );
-  });
-
-  it("has those of its ops, of which it needs no more", () => {
-    const f = new Fusion();
-    const inputs = shapes.map((shape) => f.input(shape, "double"));
-    const built = build(...inputs);
-    const of = "id" in built ? [built] : built;
-    const cotangents = of.map((y) => f.input(y.extents, "double").id);
-    const { markers = [], ...unmarked } = f.data();
-    const results = [f.data(), unmarked].map((data) => {
-      const request = {
-        partial: [],
-        of: of.map(({ id }) => id),
-        cotangents,
-        wrt: inputs.map(({ id }) => id),
-      };
-      const { data: joint, gradients } = differentiate(data, request, { kind: "call", text: "gradients" });
-      const outputs = gradients.flatMap((id) => (id === null ? [] : [id]));
-      return { ops: joint.ops.length, values: evaluateFusion({ ...joint, outputs }, inputValues(f)) };
+    it("has the gradients of central differences", () => {
+      fc.assert(
+        fc.property(fc.integer(), fc.boolean(), (seed, symbolic) => {
+          const { analytic, numeric, tolerance } = differences({ build: squared, shapes, symbolic }, seed);
+          expect(Math.abs(analytic - numeric), `${analytic} and ${numeric}`).toBeLessThanOrEqual(tolerance);
+        }),
+        draws({ quick: 2, long: 30 }),
+      );
     });
-    const [closed, chain] = [at(results, 0), at(results, 1)];
-    // swiglu computes silu(gate) again.
-    const again = markers.filter(({ name }) => name === "swiglu").length;
-    if (markers.length > 0) expect(closed.ops).toBeLessThanOrEqual(chain.ops + again);
-    closed.values.outputs.forEach(({ data }, i) => {
-      const other = at(chain.values.outputs, i).data;
-      data.forEach((element: number | bigint, j: number) => {
-        expect(Number(element)).toBeCloseTo(Number(other[j]), 12);
+
+    it("has those of its ops, of which it needs no more", () => {
+      const f = new Fusion();
+      const inputs = shapes.map((shape) => f.input(shape, "double"));
+      const built = build(...inputs);
+      const of = "id" in built ? [built] : built;
+      const cotangents = of.map((y) => f.input(y.extents, "double").id);
+      const { markers = [], ...unmarked } = f.data();
+      const results = [f.data(), unmarked].map((data) => {
+        const request = {
+          partial: [],
+          of: of.map(({ id }) => id),
+          cotangents,
+          wrt: inputs.map(({ id }) => id),
+        };
+        const { data: joint, gradients } = differentiate(data, request, { kind: "call", text: "gradients" });
+        const outputs = gradients.flatMap((id) => (id === null ? [] : [id]));
+        return { ops: joint.ops.length, values: evaluateFusion({ ...joint, outputs }, inputValues(f)) };
+      });
+      const [closed, chain] = [at(results, 0), at(results, 1)];
+      // Computed again: silu(gate), and the mask of a dropout.
+      const again = markers.reduce(
+        (count, { name }) => count + (name === "swiglu" ? 1 : name === "dropout" ? 4 : 0),
+        0,
+      );
+      if (markers.length > 0) expect(closed.ops).toBeLessThanOrEqual(chain.ops + again);
+      closed.values.outputs.forEach(({ data }, i) => {
+        const other = at(chain.values.outputs, i).data;
+        data.forEach((element: number | bigint, j: number) => {
+          expect(Number(element)).toBeCloseTo(Number(other[j]), 12);
+        });
       });
     });
-  });
-});
+  },
+);
 
 function inputValues(f: Fusion): readonly Tensor[] {
   const shapes = f.inputs.map(({ extents }) =>

@@ -45,6 +45,7 @@ export function swiglu(gate: TensorView, up: TensorView): TensorView {
   for (const { dtype } of [gate, up]) requireTaken("swiglu", "number", dtype, place);
   if (gate.rank > 0 && up.rank > 0) binaryAxes(gate.data(), up.data(), place);
   const y = mul(silu(gate), up);
-  mark("swiglu", { inputs: [gate, up], outputs: [y], axes: [] });
+  const operands = { gate: gate.id, up: up.id };
+  mark(y, { name: "swiglu", operands, outputs: [y.id], kept: [], axes: [] });
   return y;
 }

@@ -49,7 +49,8 @@ export function dropout(x: TensorView, p: number, seed: TensorView, options?: Ra
   const { view: stays, offset } = random("dropout", seed, x.extents, options, { kind: "below", limit });
   const kept = mul(x, castTo(stays, x.dtype, place));
   const y = p === 0 || p === 1 ? kept : div(kept, 1 - p);
-  mark("dropout", { inputs: [x, seed], outputs: [y], axes: [], random: { p, offset } });
+  const operands = { x: x.id, seed: seed.id };
+  mark(y, { name: "dropout", operands, outputs: [y.id], kept: [], axes: [], random: { p, offset } });
   return y;
 }
 

@@ -28,6 +28,6 @@ export function argmax(tensor: TensorView, axis: number): TensorView {
     Array.from({ length: tensor.rank }, (_, i) => i !== own),
   );
   const first = amin(where(isMost, indices, Number.MAX_SAFE_INTEGER), [own]);
-  mark("argmax", { inputs: [tensor], outputs: [first], axes: [own] });
+  mark(first, { name: "argmax", operands: { x: tensor.id }, outputs: [first.id], kept: [], axes: [own] });
   return first;
 }

@@ -61,21 +61,9 @@ export function requireOfLastAxis(tensor: TensorView, x: TensorView, what: strin
   });
 }
 
-interface Marked {
-  readonly inputs: readonly TensorView[];
-  readonly outputs: readonly TensorView[];
-  readonly kept?: readonly TensorView[];
-  readonly axes: readonly number[];
-  readonly correction?: number;
-  readonly random?: NonNullable<Marker["random"]>;
-}
-
-/** Remembers the composition for `gradients`. */
-export function mark(name: Marker["name"], { inputs, outputs, kept = [], ...rest }: Marked): void {
-  const ids = (tensors: readonly TensorView[]): Marker["inputs"] => tensors.map(({ id }) => id);
-  for (const output of outputs.slice(0, 1)) {
-    const { builder } = output[internals];
-    builder.markers.push({ name, inputs: ids(inputs), outputs: ids(outputs), kept: ids(kept), ...rest });
-    builder.snapshot = null;
-  }
+/** Remembers the composition that made `output` for `gradients`. */
+export function mark(output: TensorView, marker: Marker): void {
+  const { builder } = output[internals];
+  builder.markers.push(marker);
+  builder.snapshot = null;
 }

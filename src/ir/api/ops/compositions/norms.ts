@@ -1,4 +1,6 @@
 /** Norms over the last axis, of tensors with a weight and a bias for each index of it. */
+import { mapValues } from "../../../../support/keys-of.ts";
+import type { OperandsOf } from "../../../marker.ts";
 import type { TensorView } from "../../tensor-view.ts";
 import { add, mul, sub } from "../elementwise.ts";
 import { rsqrt } from "../functions.ts";
@@ -16,13 +18,19 @@ export function layerNorm(
   bias: TensorView | null = null,
   eps = 1e-5,
 ): TensorView {
-  const { axis, x, inputs } = normCall("layerNorm", tensor, { weight, bias }, eps);
+  const operands = {
+    x: tensor,
+    ...(weight === null ? {} : { weight }),
+    ...(bias === null ? {} : { bias }),
+  };
+  const { axis, x } = normCall("layerNorm", operands, eps);
   const average = meanOf(x, [axis]);
   const distance = sub(x, keepAxes(average, [axis], x));
   const root = rsqrt(add(meanOf(mul(distance, distance), [axis]), eps));
   const normal = mul(distance, keepAxes(root, [axis], x));
   const y = inDType(affine(normal, weight, bias), tensor.dtype);
-  mark("layerNorm", { inputs, outputs: [y], kept: [average, root], axes: [axis] });
+  const kept = [average.id, root.id];
+  mark(y, { name: "layerNorm", operands: mapValues(operands, idOf), outputs: [y.id], kept, axes: [axis] });
   return y;
 }
 
@@ -31,33 +39,30 @@ export function layerNorm(
  * `eps`, then times `weight`, which may be null. Dtypes and errors as in `layerNorm`.
  */
 export function rmsNorm(tensor: TensorView, weight: TensorView | null = null, eps = 1e-6): TensorView {
-  const { axis, x, inputs } = normCall("rmsNorm", tensor, { weight }, eps);
+  const operands = { x: tensor, ...(weight === null ? {} : { weight }) };
+  const { axis, x } = normCall("rmsNorm", operands, eps);
   const root = rsqrt(add(meanOf(mul(x, x), [axis]), eps));
   const y = inDType(affine(mul(x, keepAxes(root, [axis], x)), weight, null), tensor.dtype);
-  mark("rmsNorm", { inputs, outputs: [y], kept: [root], axes: [axis] });
+  const kept = [root.id];
+  mark(y, { name: "rmsNorm", operands: mapValues(operands, idOf), outputs: [y.id], kept, axes: [axis] });
   return y;
 }
 
-interface NormCall {
-  readonly axis: number;
-  /** The tensor in the dtype of the computation. */
-  readonly x: TensorView;
-  /** The tensor, and the weight and bias that are there. */
-  readonly inputs: readonly TensorView[];
+function idOf({ id }: TensorView): TensorView["id"] {
+  return id;
 }
 
+/** The axis, and x in the dtype of the computation. */
 function normCall(
   name: string,
-  tensor: TensorView,
-  factors: Readonly<Record<string, TensorView | null>>,
+  { x, ...factors }: OperandsOf<"layerNorm", TensorView>,
   eps: number,
-): NormCall {
-  const given = Object.entries(factors).flatMap(([what, each]) => (each === null ? [] : [{ what, each }]));
-  const inputs = [tensor, ...given.map(({ each }) => each)];
-  const place = floatCall(name, inputs, eps);
-  const axis = lastAxis(tensor, place);
-  for (const { what, each } of given) requireOfLastAxis(each, tensor, what, place);
-  return { axis, x: wide(tensor), inputs };
+): { readonly axis: number; readonly x: TensorView } {
+  const given = Object.entries(factors);
+  const place = floatCall(name, [x, ...given.map(([, each]) => each)], eps);
+  const axis = lastAxis(x, place);
+  for (const [what, each] of given) requireOfLastAxis(each, x, what, place);
+  return { axis, x: wide(x) };
 }
 
 function affine(x: TensorView, weight: TensorView | null, bias: TensorView | null): TensorView {

@@ -26,7 +26,8 @@ export function rope(tensor: TensorView, cos: TensorView, sin: TensorView): Tens
     rotated.map((half) => inDType(half, tensor.dtype)),
     axis,
   );
-  mark("rope", { inputs: [tensor, cos, sin], outputs: [y], axes: [axis] });
+  const operands = { x: tensor.id, cos: cos.id, sin: sin.id };
+  mark(y, { name: "rope", operands, outputs: [y.id], kept: [], axes: [axis] });
   return y;
 }
 

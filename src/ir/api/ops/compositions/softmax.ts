@@ -25,7 +25,7 @@ export function softmax(tensor: TensorView, axis: number): TensorView {
   const x = wide(tensor);
   const powers = exp(sub(x, keepAxes(amax(x, axes), axes, x)));
   const y = inDType(div(powers, keepAxes(sum(powers, axes), axes, x)), tensor.dtype);
-  mark("softmax", { inputs: [tensor], outputs: [y], axes });
+  mark(y, { name: "softmax", operands: { x: tensor.id }, outputs: [y.id], kept: [], axes });
   return y;
 }
 
@@ -37,7 +37,7 @@ export function logSoftmax(tensor: TensorView, axis: number): TensorView {
   const shifted = sub(x, keepAxes(amax(x, axes), axes, x));
   const exact = sub(shifted, keepAxes(log(sum(exp(shifted), axes)), axes, x));
   const y = inDType(exact, tensor.dtype);
-  mark("logSoftmax", { inputs: [tensor], outputs: [y], kept: [exact], axes });
+  mark(y, { name: "logSoftmax", operands: { x: tensor.id }, outputs: [y.id], kept: [exact.id], axes });
   return y;
 }
 
@@ -51,7 +51,7 @@ export function logsumexp(tensor: TensorView, axes: readonly number[]): TensorVi
   const resolved = resolveAxes(axes, tensor.rank, place);
   const exact = logSum(wide(tensor), resolved);
   const y = inDType(exact, tensor.dtype);
-  mark("logsumexp", { inputs: [tensor], outputs: [y], kept: [exact], axes: resolved });
+  mark(y, { name: "logsumexp", operands: { x: tensor.id }, outputs: [y.id], kept: [exact.id], axes: resolved });
   return y;
 }
 
@@ -79,7 +79,8 @@ export function crossEntropy(logits: TensorView, target: TensorView): TensorView
   const losses = sub(sums, right);
   const all = [...losses.extents.keys()];
   const y = inDType(all.length === 0 ? losses : meanOf(losses, all), logits.dtype);
-  mark("crossEntropy", { inputs: [logits, target], outputs: [y], kept: [sums], axes: [axis] });
+  const operands = { logits: logits.id, target: target.id };
+  mark(y, { name: "crossEntropy", operands, outputs: [y.id], kept: [sums.id], axes: [axis] });
   return y;
 }
 

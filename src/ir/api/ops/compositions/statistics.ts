@@ -33,9 +33,16 @@ export function varMean(tensor: TensorView, axes: readonly number[], correction 
   const resolved = resolveAxes(axes, x.rank, place);
   const distance = sub(x, keepAxes(average, resolved, x));
   const variance = inDType(perElement(sum(mul(distance, distance), axes), x, axes, correction), tensor.dtype);
-  const outputs = [inDType(average, tensor.dtype), variance];
-  mark("varMean", { inputs: [tensor], outputs, kept: [average], axes: resolved, correction });
-  return { mean: at(outputs, 0), variance };
+  const mean = inDType(average, tensor.dtype);
+  mark(mean, {
+    name: "varMean",
+    operands: { x: tensor.id },
+    outputs: [mean.id, variance.id],
+    kept: [average.id],
+    axes: resolved,
+    correction,
+  });
+  return { mean, variance };
 }
 
 /** The mean in the dtype of the tensor. */
