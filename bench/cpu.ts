@@ -1,7 +1,7 @@
 /**
  * Times the whole CPU back end: AG+matmul with m = k = n = 2048 on 8 ranks by number of workers, with the share of the
- * workers' time in kernels and copies; one large Allreduce and Allgather, which two workers share; and the cost of a
- * command that only orders streams. Run it from the built package (`npm run bench`), because worker threads run the
+ * workers' time in kernels and copies; one large Allreduce and Allgather, which two workers share; the cost of a
+ * command that only orders streams; and what the executor copies, beside a memcpy. Run it from the built package (`npm run bench`), because worker threads run the
  * built files.
  */
 import { Bench } from "tinybench";
@@ -13,8 +13,10 @@ import {
   matmul,
   MultiDeviceExecutor,
   record,
+  relu,
   set,
   sum,
+  type ExecutorReport,
   type RunReport,
   type Program,
   Tensor,
@@ -120,7 +122,46 @@ export async function benchCpu(): Promise<Bench> {
     );
   }
   await Promise.all(executors.map((executor) => executor.close()));
+  await printCopies();
   return bench;
+}
+
+/** Relu of 64 MiB: the least time of the copies of its input and output over ten runs, beside that of a memcpy. */
+async function printCopies(): Promise<void> {
+  const shape = [1024, 2 ** 14];
+  const bytes = 4 * 2 ** 24;
+  const [from, to] = [new Uint8Array(bytes).fill(1), new Uint8Array(bytes).fill(2)];
+  const memcpy = Math.min(
+    ...Array.from({ length: 10 }, () => {
+      const start = performance.now();
+      to.set(from);
+      return performance.now() - start;
+    }),
+  );
+  const x = Tensor.zeros(shape);
+  x.data.fill(1.5);
+  const y = Tensor.zeros(shape);
+  for (const replicas of [1, 4]) {
+    const f = new Fusion();
+    const input = f.input(shape, "float");
+    f.output(relu(input));
+    input.setDeviceMesh(DeviceMesh.range(replicas));
+    const executor = await MultiDeviceExecutor.create(f, { devices: replicas, on: createCpuBackend({ workers: 2 }) });
+    for (const [where, outputs] of [
+      ["a given tensor", [y]],
+      ["a new tensor", undefined],
+    ] as const) {
+      const copies: number[] = [];
+      const onReport = ({ copyMilliseconds }: ExecutorReport): number => copies.push(copyMilliseconds);
+      for (let run = 0; run < 10; run++) {
+        if (outputs === undefined) await executor.run([x], { trace: false, onReport });
+        else await executor.run([x], { trace: false, onReport, outputs });
+      }
+      const times = (Math.min(...copies) / memcpy).toFixed(1);
+      console.log(`relu of 64 MiB on ${replicas} device(s) to ${where}: copies ${times} times a memcpy`);
+    }
+    await executor.close();
+  }
 }
 
 /** Two streams that wait for each other in turn: a recordEvent and a waitEvent each time. */

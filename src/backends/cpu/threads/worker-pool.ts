@@ -78,7 +78,9 @@ export function createWorkerPool({ workers: size, jitter = null, worker: url = w
   };
   const start = (): void => {
     workers = Array.from({ length: size }, (_, number) => {
-      const worker = new Worker(url, { workerData: { number, workers: size, jitter } satisfies WorkerIdentity });
+      // Flags of the process, such as --input-type, may not fit a thread that runs a file.
+      const workerData = { number, workers: size, jitter } satisfies WorkerIdentity;
+      const worker = new Worker(url, { workerData, execArgv: [] });
       worker.on("message", (reply: FromWorker) => {
         if (pending === null || !workers.includes(worker)) return;
         invariant(reply.kind === pending.kind, "workers answer the request in progress", reply);
