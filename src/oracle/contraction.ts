@@ -16,7 +16,7 @@ import {
   gamma,
   storeAccumulated,
 } from "./tolerance.ts";
-import { type Bounded, elementAt, makeValue, type Value, overflowThreshold, smallestRounding } from "./value.ts";
+import { type Bounded, elementAt, makeValue, overflowThreshold, smallestRounding, store, type Value } from "./value.ts";
 
 /** How a back end adds the terms of an element. */
 export interface Accumulating {
@@ -117,11 +117,13 @@ function floatElement(
       magnitude += Math.abs(Number(bias.element));
       spread += bias.bound;
     }
-    const needsTerms = compensates || (!Number.isFinite(magnitude) && !Number.isNaN(sum));
+    const skipsZeros = arithmetic.skipsZeros === true;
+    const needsTerms = compensates || (!Number.isFinite(magnitude) && (skipsZeros || !Number.isNaN(sum)));
     const total = needsTerms
       ? sumOfTerms(a, b, at(rows.x, row), at(rows.y, row) + column * rows.step, bias)
-      : { exact: sum, magnitude: Number.isNaN(sum) ? 0 : magnitude, finite: !Number.isNaN(sum) };
-    const { exact, magnitude: size, finite } = total;
+      : { exact: sum, magnitude: Number.isNaN(sum) ? 0 : magnitude, finite: !Number.isNaN(sum), skippable: false };
+    const { exact, magnitude: size, finite, skippable } = total;
+    if (skipsZeros && skippable) return store(dtype, exact, Infinity);
     // A spread of properties would take longer than the sums.
     return storeAccumulated(
       dtype,
@@ -131,23 +133,27 @@ function floatElement(
   };
 }
 
+interface SumOfTerms {
+  readonly exact: number;
+  readonly magnitude: number;
+  readonly finite: boolean;
+  /** Whether a term is 0 times an infinite number or NaN. */
+  readonly skippable: boolean;
+}
+
 /** The sum again, compensated, with the magnitude of its finite terms. */
-function sumOfTerms(
-  a: Runs,
-  b: Runs,
-  x: number,
-  y: number,
-  bias: Bounded | null,
-): { readonly exact: number; readonly magnitude: number; readonly finite: boolean } {
+function sumOfTerms(a: Runs, b: Runs, x: number, y: number, bias: Bounded | null): SumOfTerms {
   const terms = new Float64Array(a.count);
   let magnitude = 0;
   let finite = true;
+  let skippable = false;
   for (let k = 0; k < a.count; k++) {
     const p = a.numbers[x + k] ?? NaN;
     const q = b.numbers[y + k] ?? NaN;
     terms[k] = p * q;
     if (Number.isFinite(p) && Number.isFinite(q)) magnitude += Math.abs(p * q);
     else finite = false;
+    skippable ||= !Number.isFinite(p * q) && (p === 0 || q === 0);
   }
   const sum = exactSum();
   // Contractions start from +0.
@@ -159,7 +165,7 @@ function sumOfTerms(
     if (Number.isFinite(term)) magnitude += Math.abs(term);
     else finite = false;
   }
-  return { exact: sum.value(), magnitude, finite };
+  return { exact: sum.value(), magnitude, finite, skippable };
 }
 
 function integerElement(a: Runs, b: Runs, { x, y, step, count }: DotRows): ElementOf {

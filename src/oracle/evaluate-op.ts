@@ -33,8 +33,8 @@ export function evaluateOp(
   shape: readonly number[],
   setting: Setting,
 ): readonly Value[] {
-  if (op.kind === "Sdpa") return sdpa(op, operands);
-  if (op.kind === "SdpaBackward") return sdpaBackward(op, operands);
+  if (op.kind === "Sdpa") return sdpa(op, operands, setting.arithmetic);
+  if (op.kind === "SdpaBackward") return sdpaBackward(op, operands, setting.arithmetic);
   return [evaluateSingle(op, operands, shape, setting)];
 }
 
@@ -58,7 +58,7 @@ function evaluateSingle(
     case "Cast":
       return cast(first, op.to);
     case "Binary":
-      return binary(op.op, ...twoValues(op.scalar, 0, operands, shape), shape);
+      return binary(op.op, ...twoValues(op.scalar, 0, operands, shape), shape, arithmetic);
     case "Ternary":
       return ternary(op.op, first, ...twoValues(op.scalar, 1, operands.slice(1), shape), shape);
     case "Reduction":

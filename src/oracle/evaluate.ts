@@ -104,7 +104,8 @@ function evaluate(
     onOp(done++, plan.ops.size);
     const operands = op.inputs.map((id, i) => take(id, at(needed.operands, i)));
     const result = sampledShape(needed.result, shape(op.output));
-    const results = needed.evaluate?.(operands) ?? evaluateOp(op, operands, result, { tensors, sizes, arithmetic });
+    const results =
+      needed.evaluate?.(operands, arithmetic) ?? evaluateOp(op, operands, result, { tensors, sizes, arithmetic });
     const misses = readsIndices(op) ? whyOutside(op, operands) : null;
     const missed = misses ?? op.inputs.flatMap((id) => outside.get(id) ?? [])[0];
     outputsOf(op).forEach((id, i) => {

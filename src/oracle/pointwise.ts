@@ -3,7 +3,7 @@ import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
 import type { BinaryOpType, TernaryOpType, UnaryOpType } from "../ir/ops/op.ts";
 import { binaryDefinitions, binaryOf, castOf, unaryDefinitions, unaryOf } from "./definitions.ts";
 import type { Moved } from "./definitions/binary.ts";
-import { gamma } from "./tolerance.ts";
+import { type Arithmetic, gamma } from "./tolerance.ts";
 import { type Bounded, elementAt, flatElement, makeValue, smallestNormal, store, type Value } from "./value.ts";
 
 export function unary(op: UnaryOpType, input: Value): Value {
@@ -25,7 +25,13 @@ export function unary(op: UnaryOpType, input: Value): Value {
   });
 }
 
-export function binary(op: BinaryOpType, a: Value, b: Value, shape: readonly number[]): Value {
+export function binary(
+  op: BinaryOpType,
+  a: Value,
+  b: Value,
+  shape: readonly number[],
+  { skipsZeros = false }: Pick<Arithmetic, "skipsZeros"> = {},
+): Value {
   const { dtype } = a;
   const { float, spread, compares, roundings = 0 } = binaryDefinitions[op];
   const isFloat = dtypes[dtype].family === "float";
@@ -41,6 +47,9 @@ export function binary(op: BinaryOpType, a: Value, b: Value, shape: readonly num
       return { element: binaryOf(op, dtype, x.element, y.element), bound: finite(moves) };
     }
     const exact = float(Number(x.element), Number(y.element));
+    if (skipsZeros && op === "mul" && Number.isNaN(exact) && (x.element === 0 || y.element === 0)) {
+      return store(dtype, exact, Infinity);
+    }
     // A library rounds subnormal results as coarsely as the smallest normal ones.
     const isRounded = own > 0 && Number.isFinite(exact) && [x, y].every(({ element }) => Number.isFinite(element));
     const error = moves + (isRounded ? own * Math.max(Math.abs(exact), smallestNormal[accumulator]) : 0);

@@ -21,6 +21,8 @@ export interface Arithmetic {
   readonly blocksContractions: boolean;
   /** amax and amin over devices propagate NaN. */
   readonly keepsNaN: boolean;
+  /** A program by hand may leave out terms with a factor of 0, such as keys that a mask hides: 0 times NaN is NaN. */
+  readonly skipsZeros?: boolean;
   /** Only values are asked for: no bounds, and sums of doubles that keep less than they could. */
   readonly valuesOnly?: boolean;
 }

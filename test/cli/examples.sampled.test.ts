@@ -79,3 +79,24 @@ it.each(sample(all, 18, 4))(title, async ({ name, devices }) => {
   }
   expect(fingerprints.size).toBe(count);
 });
+
+const withAttention = ["attention", "ring-attention"];
+
+it.each(sample(combinations({ name: withAttention, seed: ["0", "1", "2"] }), 9))(
+  "transformer/$name with attention as ops gives what its reference does, seed $seed",
+  async ({ name, seed }) => {
+    const file = path.join(examplesFolder, "transformer", `${name}.ts`);
+    const { status, out, err } = await cli(
+      "run",
+      file,
+      "--devices",
+      "4",
+      "--attention",
+      "ops",
+      "--check",
+      "--seed",
+      seed,
+    );
+    expect([status, err], out).toEqual([0, ""]);
+  },
+);

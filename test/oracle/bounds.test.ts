@@ -304,6 +304,22 @@ describe("bounds of elementwise ops", () => {
     expect(boundOf("double", total, [1.5e308, 1.5e308, -1.5e308])).toBe(Infinity);
     expect(boundOf("double", dot, [1e200, 1e200])).toBe(Infinity);
   });
+
+  it.each(["float", "double"] as const)("of 0 times NaN in %s, unless a program by hand may leave it out", (dtype) => {
+    const f = new Fusion();
+    const [x, y] = [f.input([3], dtype), f.input([3], dtype)];
+    for (const output of [matmul(x, y), mul(x, y)]) f.output(output);
+    const boundsOf = (second: readonly number[], skipsZeros: boolean): readonly (readonly number[])[] => {
+      const inputs = [[0, 1, 2], second].map((values) => Tensor.from([...values], dtype));
+      const arithmetic = { blocksContractions: true, keepsNaN: true, skipsZeros };
+      return evaluateFusion(f.data(), inputs, undefined, arithmetic).bounds.map((bounds) => [...bounds]);
+    };
+    for (const special of [NaN, Infinity]) {
+      expect(boundsOf([special, 1, 2], false)).toEqual([[0], [0, 0, 0]]);
+      expect(boundsOf([special, 1, 2], true)).toEqual([[Infinity], [Infinity, 0, 0]]);
+      expect(boundsOf([1, special, 2], true)).toEqual([[0], [0, 0, 0]]);
+    }
+  });
 });
 
 describe("compare", () => {

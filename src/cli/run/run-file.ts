@@ -197,7 +197,9 @@ export async function runFile(
   const copies = copiesOf(lowered, sizes, ran.outputs);
   const written = folder === null ? [] : await writeOutputFiles(folder, outputsByName(lowered, copies));
   const suspect = verify === "off" ? "unverified" : reference === source ? "braid" : "program";
-  const placed = flags.check !== undefined && reference !== null ? placedData(reference, lowering) : null;
+  // Attention by its definition, also where it runs as ops.
+  const placed =
+    flags.check !== undefined && reference !== null ? placedData(reference, { ...lowering, attention: "fused" }) : null;
   const check = (
     checked: readonly Tensor[],
     results: readonly (readonly OutputCopy[])[],
@@ -206,7 +208,7 @@ export async function runFile(
     placed === null
       ? []
       : checkOutputs(placed, checked, sizes, results, suspect, {
-          arithmetic: arithmeticOf(flags),
+          arithmetic: { ...arithmeticOf(flags), skipsZeros: reference !== source },
           special,
           rowSeed: flags.check === "full" ? null : flags.seed,
           onOp: (done, of) => step("evaluating the oracle, by op", done, of),

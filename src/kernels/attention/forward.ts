@@ -148,21 +148,23 @@ export function prepareForward(
         for (const { block, scores: multiply, results: weigh, unit, divide } of steps) {
           const { start, rows: count } = block;
           const lse = at(addresses, 4) + start * statisticsStep * size;
-          const seen = Array.from({ length: count }, (_, row) => visibleKeys(causal, start + row, rows, keys));
           if (multiply === null) fill(scores, 0, count * keys, 0);
           else multiply(q?.load(at(addresses, 0), start, count) ?? 0, kAddress, 0, scores);
-          unit?.scale([scores], [scores]);
-          for (const [row, end] of seen.entries()) fill(scores, row * keys + end, row * keys + block.width, -Infinity);
-          unit?.exponentials([scores], [scores, sums, lse]);
-          for (const [row, end] of seen.entries()) {
-            if (end > 0) continue;
-            fill(scores, row * keys, row * keys + block.width, 0);
-            fill(lse, row * statisticsStep, row * statisticsStep + 1, -Infinity);
+          if (unit === undefined) {
+            // No row of the block sees a key.
+            fill(sums, 0, count, 0);
+            for (let row = 0; row < count; row++) fill(lse, row * statisticsStep, row * statisticsStep + 1, -Infinity);
+          } else {
+            unit.scale([scores], [scores]);
+            for (let row = 0; row < count; row++) {
+              const seen = visibleKeys(causal, start + row, rows, keys);
+              fill(scores, row * keys + seen, row * keys + block.width, -Infinity);
+            }
+            unit.exponentials([scores], [scores, sums, lse]);
           }
           if (weigh === null) fill(results, 0, count * e, 0);
           else weigh(scores, vAddress, 0, results);
           divide?.([results, sums], [results]);
-          for (const [row, end] of seen.entries()) if (end === 0) fill(results, row * e, (row + 1) * e, 0);
           store(at(addresses, 3), start, count);
         }
       }

@@ -19,33 +19,37 @@ export function scaleRows(scores: Operand, scale: number): UnitKernel {
   return unitOf([scores], [scores], [by(scale, 0, 1)], [1]);
 }
 
-/** In place: exponentials of the distances to the largest score of the row. Also their sums, and log(sum(exp(score))). */
+/**
+ * In place: exponentials of the distances to the largest score of the row, or to 0 if all scores are -Infinity. Also
+ * their sums, and log(sum(exp(score))).
+ */
 export function exponentialRows(scores: Operand, sums: Operand, statistics: Operand): UnitKernel {
   return unitOf(
     [scores],
     [scores, sums, statistics],
     [
       { kind: "Reduction", op: "amax", axes: [1], inputs: [0], output: 1 },
-      toColumn(1, 2),
-      { kind: "Binary", op: "sub", inputs: [0, 2], output: 3 },
-      { kind: "Unary", op: "exp", inputs: [3], output: 4 },
-      { kind: "Reduction", op: "sum", axes: [1], inputs: [4], output: 5 },
-      { kind: "Unary", op: "log", inputs: [5], output: 6 },
-      { kind: "Binary", op: "add", inputs: [1, 6], output: 7 },
+      ...replaced(1, -Infinity, 0, 2),
+      toColumn(3, 4),
+      { kind: "Binary", op: "sub", inputs: [0, 4], output: 5 },
+      { kind: "Unary", op: "exp", inputs: [5], output: 6 },
+      { kind: "Reduction", op: "sum", axes: [1], inputs: [6], output: 7 },
+      { kind: "Unary", op: "log", inputs: [7], output: 8 },
+      { kind: "Binary", op: "add", inputs: [3, 8], output: 9 },
     ],
-    [4, 5, 7],
+    [6, 7, 9],
   );
 }
 
-/** Divides each row by its sum, in place. */
+/** Divides each row by its sum, in place; a row whose sum is 0, by 1. */
 export function divideRows(results: Operand, sums: Operand): UnitKernel {
-  const quotient: UnitStep = { kind: "Binary", op: "div", inputs: [0, 2], output: 3 };
-  return unitOf([results, sums], [results], [toColumn(1, 2), quotient], [3]);
+  const quotient: UnitStep = { kind: "Binary", op: "div", inputs: [0, 4], output: 5 };
+  return unitOf([results, sums], [results], [...replaced(1, 0, 1, 2), toColumn(3, 4), quotient], [5]);
 }
 
 /**
  * Turns scores into probabilities P = exp(scale score - logsumexp), and their gradients dP into those of the scores, P
- * (dP - sum(g o)) scale. Both in place.
+ * (dP - sum(g o)) scale. Both in place. Where logsumexp is -Infinity, all scores are, and P is 0.
  */
 export function gradientRows(
   [scores, dp, statistics, g, o]: readonly [Operand, Operand, Operand, Operand, Operand],
@@ -58,15 +62,16 @@ export function gradientRows(
       { kind: "Binary", op: "mul", inputs: [3, 4], output: 5 },
       { kind: "Reduction", op: "sum", axes: [1], inputs: [5], output: 6 },
       toColumn(6, 7),
-      toColumn(2, 8),
-      by(scale, 0, 9),
-      { kind: "Binary", op: "sub", inputs: [9, 8], output: 10 },
-      { kind: "Unary", op: "exp", inputs: [10], output: 11 },
-      { kind: "Binary", op: "sub", inputs: [1, 7], output: 12 },
-      { kind: "Binary", op: "mul", inputs: [11, 12], output: 13 },
-      by(scale, 13, 14),
+      ...replaced(2, -Infinity, 0, 8),
+      toColumn(9, 10),
+      by(scale, 0, 11),
+      { kind: "Binary", op: "sub", inputs: [11, 10], output: 12 },
+      { kind: "Unary", op: "exp", inputs: [12], output: 13 },
+      { kind: "Binary", op: "sub", inputs: [1, 7], output: 14 },
+      { kind: "Binary", op: "mul", inputs: [13, 14], output: 15 },
+      by(scale, 15, 16),
     ],
-    [11, 14],
+    [13, 16],
   );
 }
 
@@ -75,12 +80,26 @@ function by(factor: number, input: number, output: number): UnitStep {
   return { kind: "Binary", op: "mul", scalar, inputs: [input], output };
 }
 
+/** `input`, with `to` where it is `from`. The outputs are the condition, and then the result. */
+function replaced(input: number, from: number, to: number, output: number): readonly UnitStep[] {
+  return [
+    { kind: "Binary", op: "eq", scalar: { position: 1, text: `${from}` }, inputs: [input], output },
+    {
+      kind: "Ternary",
+      op: "where",
+      scalar: { position: 1, text: `${to}` },
+      inputs: [output, input],
+      output: output + 1,
+    },
+  ];
+}
+
 /** A value per row, as a column. */
 function toColumn(input: number, output: number): UnitStep {
   return { kind: "Broadcast", flags: [false, true], inputs: [input], output };
 }
 
-/** All values have the dtype of the first input. The output of step i is the value after inputs and earlier steps. */
+/** All values but conditions have the dtype of the first input. The output of step i is the value after inputs and earlier steps. */
 function unitOf(
   inputs: readonly Operand[],
   outputs: readonly Operand[],
@@ -92,7 +111,11 @@ function unitOf(
   for (const step of steps) {
     const { shape } = at(values, at(step.inputs, 0));
     const rows = shape.slice(0, 1);
-    values.push({ dtype, shape: step.kind === "Reduction" ? rows : step.kind === "Broadcast" ? [...rows, 1] : shape });
+    const isCondition = step.kind === "Binary" && step.op === "eq";
+    values.push({
+      dtype: isCondition ? "bool" : dtype,
+      shape: step.kind === "Reduction" ? rows : step.kind === "Broadcast" ? [...rows, 1] : shape,
+    });
   }
   return { kind: "unit", inputs, outputs, values, steps, results };
 }

@@ -1,9 +1,15 @@
-/** Rows of attention in double, and the errors of their scores. */
+/**
+ * Rows of attention in double, and the errors of their scores.
+ *
+ * Infinite and NaN elements of what a row sees decide its results, as in the ops that attention consists of. Elements of
+ * keys and values that it does not see may be multiplied by 0, which gives NaN, or be left out: such results have no
+ * bound. The same holds for numbers that overflow between q k^T and the result.
+ */
 import type { SdpaBackwardOp, SdpaOp } from "../../ir/ops/op.ts";
 import { accumulatorOf, type DType, dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
-import { accumulationError } from "../tolerance.ts";
-import { numbersOf, smallestRounding, store, type Value } from "../value.ts";
+import { accumulationError, type Arithmetic } from "../tolerance.ts";
+import { numbersOf, overflowThreshold, smallestRounding, store, type Value } from "../value.ts";
 
 /** Rows of one head of an operand: `numbers[start + row * columns + column]`. */
 export interface Rows {
@@ -34,7 +40,7 @@ export function headsOf(value: Value, front: readonly number[], columns: number)
       if (at(own, axis) !== 1) flat += index * step;
       step *= at(own, axis);
     }
-    const finite = known.get(flat) ?? finiteRows(numbers, flat, size / columns, columns);
+    const finite = known.get(flat) ?? finiteRows(numbers, flat, at(value.shape, front.length), columns);
     known.set(flat, finite);
     return { numbers, bounds: value.bounds, columns, start: flat, finite };
   });
@@ -67,14 +73,16 @@ export interface Setting {
   readonly rounding: number;
   /** What a product or a probability may lose if it is too small. */
   readonly least: number;
+  /** Results between, in the accumulator's dtype, are infinite from here on. */
+  readonly overflow: number;
+  readonly arithmetic: Arithmetic;
 }
 
 /** `rows`: the number of queries, of which q may be a sample. */
 export function settingOf(
   { causal, scale }: SdpaOp | SdpaBackwardOp,
-  q: Value,
-  k: Value,
-  v: Value,
+  [q, k, v]: readonly [Value, Value, Value],
+  arithmetic: Arithmetic,
   rows = at(q.shape, q.shape.length - 2),
 ): Setting {
   const { dtype, shape } = q;
@@ -93,19 +101,25 @@ export function settingOf(
     gamma: (count) => accumulationError(count, count, dtype),
     rounding: accumulatorOf[dtype] === dtype ? 0 : 2 * dtypes[dtype].epsilon,
     least: 2 * smallestRounding[dtype] + (accumulatorOf[dtype] === "double" ? 0 : smallestNormalFloat),
+    overflow: overflowThreshold[accumulatorOf[dtype]],
+    arithmetic,
   };
 }
 
-/** A sum of products of two rows, and its largest error. */
-export function dot(
-  a: Rows,
-  row: number,
-  b: Rows,
-  column: number,
-  gamma: number,
-): { readonly sum: number; readonly error: number } {
+/**
+ * A number and its largest error: 0 where infinite and NaN operands decide the result in any order, Infinity where
+ * numbers on the way may overflow, so that nothing is known.
+ */
+export interface Inexact {
+  readonly value: number;
+  readonly error: number;
+}
+
+/** A sum of products of two rows. */
+export function dot(setting: Setting, a: Rows, row: number, b: Rows, column: number, roundings: number): Inexact {
+  if (!isFinite(a, row) || !isFinite(b, column)) return specialDot(setting, a, row, b, column);
   // Not destructured: V8 would allocate the numbers.
-  let sum = 0;
+  let value = 0;
   let magnitude = 0;
   let spread = 0;
   const x = a.start + row * a.columns;
@@ -116,29 +130,72 @@ export function dot(
     const u = a.bounds[x + i] ?? NaN;
     const w = b.bounds[y + i] ?? NaN;
     const product = p * q;
-    sum += product;
+    value += product;
     magnitude += Math.abs(product);
     spread += Math.abs(p) * w + Math.abs(q) * u + u * w;
   }
-  return { sum, error: gamma * magnitude + spread };
+  return {
+    value,
+    error: magnitude + spread < setting.overflow ? setting.gamma(roundings) * magnitude + spread : Infinity,
+  };
 }
 
-/** The scores of a row, and the largest error of each. */
-export function scoresOf(
-  { keys, d, scale, gamma }: Setting,
-  q: Rows,
-  k: Rows,
-  row: number,
-  seen: number,
-): { readonly scores: Float64Array; readonly errors: Float64Array } {
-  const [scores, errors] = [new Float64Array(keys), new Float64Array(keys)];
-  for (let j = 0; j < seen; j++) {
-    // The sum, the scale and the difference from the largest score.
-    const { sum, error } = dot(q, row, k, j, gamma(d + 4));
-    scores[j] = scale * sum;
-    errors[j] = Math.abs(scale) * error;
+/** Of rows with infinite or NaN elements. */
+function specialDot({ overflow }: Setting, a: Rows, row: number, b: Rows, column: number): Inexact {
+  let [value, peak] = [0, 0];
+  let [isOpen, hasNaN] = [false, false];
+  for (let i = 0; i < a.columns; i++) {
+    const [x, y] = [a.start + row * a.columns + i, b.start + column * b.columns + i];
+    const [p, q] = [inexactAt(a, x), inexactAt(b, y)];
+    value += p.value * q.value;
+    hasNaN ||= isExactNaN(p) || isExactNaN(q);
+    if (Number.isFinite(p.value) && Number.isFinite(q.value)) {
+      peak += (Math.abs(p.value) + p.error) * (Math.abs(q.value) + q.error);
+    } else isOpen ||= !isSignKnown(p) || !isSignKnown(q);
   }
-  return { scores, errors };
+  if (hasNaN) return { value: NaN, error: 0 };
+  return { value, error: !isOpen && (Number.isNaN(value) || peak < overflow) ? 0 : Infinity };
+}
+
+export function inexactAt({ numbers, bounds }: MutableValue, place: number): Inexact {
+  return { value: at(numbers, place), error: at(bounds, place) };
+}
+
+/** Whether the product with an infinite number is known. */
+export function isSignKnown({ value, error }: Inexact): boolean {
+  return error === 0 || Math.abs(value) > error;
+}
+
+/** The product of two numbers, rounded once. */
+export function times({ gamma, least, overflow }: Setting, x: Inexact, y: Inexact): Inexact {
+  const [p, q] = [Math.abs(x.value), Math.abs(y.value)];
+  const moved = p * y.error + q * x.error + x.error * y.error;
+  return bounded(x.value * y.value, moved + gamma(2) * (p * q + moved) + least, [x, y], overflow);
+}
+
+/** The difference of two numbers, rounded once. */
+export function minus({ gamma, overflow }: Setting, x: Inexact, y: Inexact): Inexact {
+  const size = Math.abs(x.value) + Math.abs(y.value);
+  return bounded(x.value - y.value, x.error + y.error + gamma(2) * size, [x, y], overflow);
+}
+
+function bounded(value: number, error: number, operands: readonly Inexact[], overflow: number): Inexact {
+  if (operands.some(isExactNaN)) return { value: NaN, error: 0 };
+  if (!operands.every((operand) => Number.isFinite(operand.value))) {
+    return { value, error: operands.every((operand) => operand.error === 0) ? 0 : Infinity };
+  }
+  return { value, error: Math.abs(value) + error < overflow ? error : Infinity };
+}
+
+export function isExactNaN({ value, error }: Inexact): boolean {
+  return error === 0 && Number.isNaN(value);
+}
+
+/** The scores of the keys that a row sees. */
+export function scoresOf(setting: Setting, q: Rows, k: Rows, row: number, seen: number): readonly Inexact[] {
+  const factor = { value: setting.scale, error: 0 };
+  // The sum, and the difference from the largest score.
+  return Array.from({ length: seen }, (_, j) => times(setting, dot(setting, q, row, k, j, setting.d + 3), factor));
 }
 
 export interface MutableValue {

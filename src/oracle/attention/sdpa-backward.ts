@@ -1,26 +1,33 @@
 /** The gradients of attention by their definition, in the notation of the op's row. */
 import type { SdpaBackwardOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
-import type { Value } from "../value.ts";
+import type { Arithmetic } from "../tolerance.ts";
+import { overflowThreshold, type Value } from "../value.ts";
 import {
   dot,
   emptyValue,
   finished,
   headsOf,
+  type Inexact,
+  inexactAt,
+  isExactNaN,
   isFinite,
+  isSignKnown,
+  minus,
   type MutableValue,
   type Rows,
   scoresOf,
   type Setting,
   settingOf,
+  times,
 } from "./rows.ts";
 
-export function sdpaBackward(op: SdpaBackwardOp, operands: readonly Value[]): readonly Value[] {
+export function sdpaBackward(op: SdpaBackwardOp, operands: readonly Value[], arithmetic: Arithmetic): readonly Value[] {
   const [g, q, k] = [at(operands, 0), at(operands, 1), at(operands, 2)];
   const [v, o, lse] = [at(operands, 3), at(operands, 4), at(operands, 5)];
-  const setting = settingOf(op, q, k, v);
+  const setting = settingOf(op, [q, k, v], arithmetic);
   const { dtype, front, rows, d, e } = setting;
-  const [dq, dk, dv] = [emptyValue(q.shape), emptyValue(k.shape), emptyValue(v.shape)];
+  const [dq, dk, dv] = [emptySums(q.shape), emptySums(k.shape), emptySums(v.shape)];
   const heads = {
     g: headsOf(g, front, e),
     q: headsOf(q, front, d),
@@ -42,13 +49,26 @@ export function sdpaBackward(op: SdpaBackwardOp, operands: readonly Value[]): re
   }
   // Rows of all heads that share keys are added to each other.
   const terms = rows * (front.reduce((product, extent) => product * extent, 1) || 1);
-  const add = setting.gamma(terms + setting.keys + 2);
-  for (const { numbers, bounds } of [dq, dk, dv]) {
-    numbers.forEach((number, i) => {
-      bounds[i] = (bounds[i] ?? NaN) + add * Math.abs(number);
+  const add = setting.gamma(terms + setting.keys + 8);
+  const result = ({ numbers, bounds, sizes }: Sums, shape: readonly number[]): Value => {
+    sizes.forEach((size, i) => {
+      const error = (bounds[i] ?? NaN) + add * size;
+      const isDecided = Number.isNaN(numbers[i]) || size + error < setting.overflow;
+      bounds[i] = isDecided ? error : Infinity;
     });
-  }
-  return [finished(dtype, q.shape, dq), finished(dtype, k.shape, dk), finished(dtype, v.shape, dv)];
+    return finished(dtype, shape, { numbers, bounds });
+  };
+  return [result(dq, q.shape), result(dk, k.shape), result(dv, v.shape)];
+}
+
+/** Sums of terms, of which the finite ones have these `sizes` in all. */
+interface Sums extends MutableValue {
+  readonly sizes: Float64Array;
+}
+
+function emptySums(shape: readonly number[]): Sums {
+  const value = emptyValue(shape);
+  return { ...value, sizes: new Float64Array(value.numbers.length) };
 }
 
 type Names = "g" | "q" | "k" | "v" | "o" | "lse";
@@ -57,68 +77,83 @@ function backwardRow(
   setting: Setting,
   { g, q, k, v, o, lse }: Readonly<Record<Names, Rows>>,
   row: number,
-  { dq, dk, dv }: Readonly<Record<"dq" | "dk" | "dv", MutableValue>>,
+  { dq, dk, dv }: Readonly<Record<"dq" | "dk" | "dv", Sums>>,
 ): void {
-  const { d, e, scale, gamma, rounding, rows, least } = setting;
+  const { d, e, scale, keys, least } = setting;
   const seen = setting.seen(row);
-  const { scores, errors } = scoresOf(setting, q, k, row, seen);
-  const total = dot(g, row, o, row, gamma(e + 2));
-  const statistic = lse.numbers[lse.start + row] ?? NaN;
-  const statisticError = (lse.bounds[lse.start + row] ?? NaN) + gamma(2) * Math.abs(statistic);
-  const sums = gamma(rows + setting.keys + 8);
+  const scores = scoresOf(setting, q, k, row, seen);
+  const total = dot(setting, g, row, o, row, e + 2);
+  const statistic = inexactAt(lse, lse.start + row);
+  // Of a row that sees no key, or only scores of -Infinity.
+  const shift = statistic.value === -Infinity && statistic.error === 0 ? { value: 0, error: 0 } : statistic;
+  const gradientOf = (p: Inexact, j: number): Inexact => {
+    const factor = minus(setting, dot(setting, g, row, v, j, e + 2), total);
+    return inDType(setting, times(setting, times(setting, p, factor), { value: scale, error: 0 }));
+  };
   for (let j = 0; j < seen; j++) {
-    const p = Math.exp((scores[j] ?? NaN) - statistic);
-    const relative = Math.expm1((errors[j] ?? NaN) + statisticError) + gamma(16) + rounding;
-    const dp = dot(g, row, v, j, gamma(e + 2));
-    const ds = p * (dp.sum - total.sum) * scale;
-    const size = Math.abs(dp.sum) + Math.abs(total.sum);
-    // Of probabilities and products that underflow, too.
-    const error =
-      Math.abs(scale) *
-        ((p * (1 + relative) + least) * (dp.error + total.error + gamma(4) * size) +
-          (p * (relative + rounding) + least) * size +
-          least) +
-      least;
-    contribute(dq, q.start + row * d, k, j, { value: ds, error }, sums, least);
-    contribute(dk, k.start + j * d, q, row, { value: ds, error }, sums, least);
-    contribute(dv, v.start + j * e, g, row, { value: p, error: p * relative + least }, sums, least);
+    const p = probabilityOf(setting, minus(setting, at(scores, j), shift));
+    const ds = gradientOf(p, j);
+    contribute(dq, q.start + row * d, k, j, ds, least);
+    contribute(dk, k.start + j * d, q, row, ds, least);
+    contribute(dv, v.start + j * e, g, row, p, least);
   }
-  // 0 times an infinite element of a key, or a row, that is not seen is NaN in some back ends.
-  for (let j = seen; j < setting.keys; j++) {
-    release(dq, q.start + row * d, k, j);
-    release(dk, k.start + j * d, q, row);
-    release(dv, v.start + j * e, g, row);
+  // Some back ends multiply by 0 for keys that are not seen, and others leave them out.
+  const p = { value: 0, error: Number.isNaN(shift.value) || shift.error === Infinity ? Infinity : 0 };
+  for (let j = seen; j < keys; j++) {
+    const ds = gradientOf(p, j);
+    release(dq, q.start + row * d, k, j, ds);
+    release(dk, k.start + j * d, q, row, ds);
+    release(dv, v.start + j * e, g, row, p);
   }
 }
 
-/** Takes the bounds of elements away to which a row of `source` adds 0 times an infinite number or NaN. */
-function release({ bounds }: MutableValue, place: number, source: Rows, row: number): void {
-  if (isFinite(source, row)) return;
+function probabilityOf({ gamma, least, overflow, rounding }: Setting, { value, error }: Inexact): Inexact {
+  const p = Math.exp(value);
+  // Infinity and NaN that operands decide.
+  if (!Number.isFinite(value)) return { value: p, error };
+  const relative = Math.expm1(error) + gamma(16) + rounding;
+  const own = p * relative + least;
+  return { value: p, error: p + own < overflow ? own : Infinity };
+}
+
+/** Fused kernels round to a 16-bit dtype, in which numbers may overflow, too. */
+function inDType({ dtype, rounding }: Setting, { value, error }: Inexact): Inexact {
+  if (rounding === 0 || !Number.isFinite(value)) return { value, error };
+  const own = error + rounding * Math.abs(value);
+  return { value, error: Math.abs(value) + own < overflowThreshold[dtype] ? own : Infinity };
+}
+
+/** Takes the bounds of elements away to which a row of `source` may add 0 times an infinite number or NaN. */
+function release({ bounds }: Sums, place: number, source: Rows, row: number, factor: Inexact): void {
+  const isZero = Number.isFinite(factor.value) && factor.error < Infinity;
+  if (isZero && isFinite(source, row)) return;
   for (let i = 0; i < source.columns; i++) {
-    if (!Number.isFinite(source.numbers[source.start + row * source.columns + i])) bounds[place + i] = Infinity;
+    if (!isZero || !Number.isFinite(source.numbers[source.start + row * source.columns + i])) {
+      bounds[place + i] = Infinity;
+    }
   }
 }
 
 /** Adds a row of `source`, times a factor, and the largest error of that. */
-function contribute(
-  target: MutableValue,
-  place: number,
-  source: Rows,
-  row: number,
-  factor: { readonly value: number; readonly error: number },
-  gamma: number,
-  least: number,
-): void {
-  const factorOf = factor.value;
-  const perSize = factor.error + gamma * Math.abs(factorOf);
-  const perBound = Math.abs(factorOf) + factor.error;
+function contribute(target: Sums, place: number, source: Rows, row: number, factor: Inexact, least: number): void {
   const start = source.start + row * source.columns;
+  const [factorOf, size] = [factor.value, Math.abs(factor.value) + factor.error];
   for (let i = 0; i < source.columns; i++) {
     const value = source.numbers[start + i] ?? NaN;
     const bound = source.bounds[start + i] ?? NaN;
     const term = factorOf * value;
     target.numbers[place + i] = (target.numbers[place + i] ?? 0) + term;
-    const error = perSize * Math.abs(value) + perBound * bound + least;
-    target.bounds[place + i] = (target.bounds[place + i] ?? 0) + (Number.isFinite(term) ? error : Infinity);
+    if (Number.isFinite(term)) {
+      target.sizes[place + i] = (target.sizes[place + i] ?? 0) + Math.abs(term);
+      const error = factor.error * Math.abs(value) + size * bound + least;
+      target.bounds[place + i] = (target.bounds[place + i] ?? 0) + error;
+    } else if (!isDecided(factor, { value, error: bound })) target.bounds[place + i] = Infinity;
   }
+}
+
+/** Whether an infinite or NaN product is that of infinite or NaN factors. */
+function isDecided(a: Inexact, b: Inexact): boolean {
+  if (isExactNaN(a) || isExactNaN(b)) return true;
+  const areFinite = Number.isFinite(a.value) && Number.isFinite(b.value);
+  return !areFinite && isSignKnown(a) && isSignKnown(b);
 }

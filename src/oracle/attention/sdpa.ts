@@ -1,18 +1,20 @@
 /**
  * Attention by its definition, row by row in double: scores, softmax, weighted sum. With es the largest error of a
  * row's scores, exponentials may be off by a factor of e^(2 es). Fused kernels round probabilities to a 16-bit dtype
- * once. A value of a masked key that is infinite or NaN makes its column unbounded: 0 times it is NaN in some back
- * ends.
+ * once.
  */
 import type { SdpaOp } from "../../ir/ops/op.ts";
 import { accumulatorOf } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
+import type { Arithmetic } from "../tolerance.ts";
 import type { Value } from "../value.ts";
 import {
   emptyValue,
   finished,
   headsOf,
+  isExactNaN,
   isFinite,
+  type Inexact,
   type MutableValue,
   type Rows,
   scoresOf,
@@ -24,11 +26,12 @@ import {
 export function sdpa(
   op: SdpaOp,
   operands: readonly Value[],
+  arithmetic: Arithmetic,
   whole = at(at(operands, 0).shape, at(operands, 0).shape.length - 2),
   sampled: readonly number[] | null = null,
 ): readonly Value[] {
   const [q, k, v] = [at(operands, 0), at(operands, 1), at(operands, 2)];
-  const setting = settingOf(op, q, k, v, whole);
+  const setting = settingOf(op, [q, k, v], arithmetic, whole);
   const { dtype, front, d, e } = setting;
   const rows = at(q.shape, q.shape.length - 2);
   const seen = (row: number): number => setting.seen(sampled === null ? row : at(sampled, row));
@@ -42,80 +45,92 @@ export function sdpa(
     for (let row = 0; row < rows; row++) {
       const place = head * rows + row;
       const softmax = softmaxOf(setting, own, at(keys, head), row, seen(row));
-      logsumexp.numbers[place] = softmax.logsumexp;
-      logsumexp.bounds[place] = softmax.error;
-      weigh(setting, softmax, at(values, head), output, place * e, seen(row));
+      logsumexp.numbers[place] = softmax.logsumexp.value;
+      logsumexp.bounds[place] = softmax.logsumexp.error;
+      weigh(setting, softmax, at(values, head), output, place * e);
     }
   }
   return [finished(dtype, shape, output), finished(accumulatorOf[dtype], statistics, logsumexp)];
 }
 
 interface Softmax {
+  /** One per key that the row sees. */
   readonly probabilities: Float64Array;
   /** The largest relative error of a probability. */
   readonly relative: number;
-  readonly logsumexp: number;
-  /** Of logsumexp. */
-  readonly error: number;
+  /** Of the exponentials, by which kernels divide at the end. */
+  readonly sum: number;
+  readonly logsumexp: Inexact;
 }
 
+/** Of a row that sees no key, or only scores of -Infinity: as if it saw none. */
+const none: Softmax = {
+  probabilities: new Float64Array(),
+  relative: 0,
+  sum: 1,
+  logsumexp: { value: -Infinity, error: 0 },
+};
+
 function softmaxOf(setting: Setting, q: Rows, k: Rows, row: number, seen: number): Softmax {
-  const { scores, errors } = scoresOf(setting, q, k, row, seen);
-  const own = scores.subarray(0, seen);
-  if (seen === 0) return { probabilities: scores, relative: 0, logsumexp: -Infinity, error: 0 };
-  const most = own.reduce((largest, score) => Math.max(largest, score), -Infinity);
-  const probabilities = scores.map((score, j) => (j < seen ? Math.exp(score - most) : 0));
-  const sum = probabilities.reduce((total, p) => total + p, 0);
-  const es = errors.subarray(0, seen).reduce((largest, error) => Math.max(largest, error), 0);
-  // The back end's largest score may be another one, and infinite or not.
-  const isOpen = Number.isNaN(es) || es === Infinity || own.every((score) => score === -Infinity);
-  const relative = isOpen ? Infinity : Math.expm1(2 * es) + setting.gamma(seen + 16) + setting.rounding;
-  return {
-    probabilities: probabilities.map((p) => p / sum),
-    relative,
-    logsumexp: most + Math.log(sum),
-    error: isOpen ? Infinity : es + setting.gamma(seen + 16) + setting.gamma(4) * (Math.abs(most) + Math.log(sum)),
-  };
+  const { gamma, rounding, arithmetic } = setting;
+  const scores = scoresOf(setting, q, k, row, seen);
+  const values = Float64Array.from(scores, ({ value }) => value);
+  const most = values.reduce((largest, score) => Math.max(largest, score), -Infinity);
+  const isOpen = arithmetic.skipsZeros === true && !values.every(Number.isFinite);
+  const es = scores.reduce((largest, { error }) => Math.max(largest, error), isOpen ? Infinity : 0);
+  if (most === -Infinity && es === 0) return none;
+  const powers = values.map((score) => Math.exp(score - most));
+  const sum = powers.reduce((total, power) => total + power, 0);
+  const [probabilities, logsumexp] = [powers.map((power) => power / sum), most + Math.log(sum)];
+  // A score that is NaN or infinite makes all of its row NaN.
+  const isNaNRow = !isOpen && scores.some(({ value, error }) => error === 0 && !(value < Infinity));
+  if (isNaNRow) return { probabilities, relative: 0, sum, logsumexp: { value: NaN, error: 0 } };
+  const relative = Math.expm1(2 * es) + gamma(seen + 16) + rounding;
+  const error = es + gamma(seen + 16) + gamma(4) * (Math.abs(most) + Math.log(sum));
+  return { probabilities, relative, sum, logsumexp: { value: logsumexp, error } };
 }
 
 /** The sum of the values' rows by their probabilities. */
-function weigh(
-  { keys, e, gamma, least }: Setting,
-  { probabilities, relative }: Softmax,
-  v: Rows,
-  output: MutableValue,
-  place: number,
-  seen: number,
-): void {
+function weigh(setting: Setting, softmax: Softmax, v: Rows, output: MutableValue, place: number): void {
+  const { keys, e, gamma, least, overflow, arithmetic } = setting;
+  const { probabilities, relative, sum } = softmax;
+  const seen = probabilities.length;
+  if (isExactNaN(softmax.logsumexp)) {
+    output.numbers.fill(NaN, place, place + e);
+    return;
+  }
   const [sums, magnitudes] = [new Float64Array(e), new Float64Array(e)];
   const [spreads, sizes] = [new Float64Array(e), new Float64Array(e)];
   for (let j = 0; j < seen; j++) {
     const p = probabilities[j] ?? NaN;
     const start = v.start + j * e;
+    // It may become 0, or be left out.
+    const mayVanish = p * (1 - relative) <= least && (p > 0 || arithmetic.skipsZeros === true);
     for (let column = 0; column < e; column++) {
       const value = v.numbers[start + column] ?? NaN;
-      const term = p * value;
-      sums[column] = (sums[column] ?? NaN) + term;
-      magnitudes[column] = (magnitudes[column] ?? NaN) + Math.abs(term);
-      spreads[column] = (spreads[column] ?? NaN) + p * (1 + relative) * (v.bounds[start + column] ?? NaN);
-      sizes[column] = (sizes[column] ?? NaN) + Math.abs(value);
+      const by = v.bounds[start + column] ?? NaN;
+      sums[column] = (sums[column] ?? NaN) + p * value;
+      if (Number.isFinite(value)) {
+        magnitudes[column] = (magnitudes[column] ?? NaN) + p * Math.abs(value);
+        sizes[column] = (sizes[column] ?? NaN) + Math.abs(value);
+      }
+      const isOpen = !Number.isFinite(value) && mayVanish;
+      spreads[column] = (spreads[column] ?? NaN) + (isOpen ? Infinity : p * (1 + relative) * by);
     }
   }
   for (let j = seen; j < keys; j++) {
     if (isFinite(v, j)) continue;
-    const start = v.start + j * e;
     for (let column = 0; column < e; column++) {
-      const value = v.numbers[start + column] ?? NaN;
-      if (Number.isFinite(value)) continue;
-      magnitudes[column] = Infinity;
-      sizes[column] = (sizes[column] ?? NaN) + Math.abs(value);
+      if (!Number.isFinite(v.numbers[v.start + j * e + column])) spreads[column] = Infinity;
     }
   }
   for (let column = 0; column < e; column++) {
-    const [size, magnitude] = [sizes[column] ?? NaN, magnitudes[column] ?? NaN];
-    const underflow = least * (1 + keys + size);
-    const bound = magnitude * (relative + gamma(keys + 2)) + (spreads[column] ?? NaN) + underflow;
-    output.numbers[place + column] = sums[column] ?? NaN;
-    output.bounds[place + column] = seen === 0 && size === 0 ? 0 : bound;
+    const [value, size] = [sums[column] ?? NaN, sizes[column] ?? NaN];
+    const [magnitude, spread] = [magnitudes[column] ?? NaN, spreads[column] ?? NaN];
+    const error = magnitude * (relative + gamma(keys + 2)) + spread + least * (1 + keys + size);
+    // Kernels divide by the sum at the end.
+    const isInside = (magnitude + error) * sum < overflow;
+    output.numbers[place + column] = value;
+    output.bounds[place + column] = seen === 0 && size === 0 ? spread : isInside ? error : Infinity;
   }
 }

@@ -135,8 +135,8 @@ function sampledAttention(op: SdpaOp, sample: Sample, { operands }: OpShapes): S
   const heads = (operand: readonly number[]): Sample => [...stretched(front, operand.slice(0, -2)), null, null];
   return {
     operands: [[...front, rows, null], heads(k), heads(v)],
-    evaluate: (values) => {
-      const [output] = sdpa(op, values, at(q, q.length - 2), rows);
+    evaluate: (values, arithmetic) => {
+      const [output] = sdpa(op, values, arithmetic, at(q, q.length - 2), rows);
       invariant(output !== undefined, "attention has an output", op);
       const columns = at(sample, front.length + 1);
       return columns === null ? output : narrow(output, [...sample.slice(0, -1), null], sample);

@@ -4,6 +4,7 @@ import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import { at } from "../../support/invariant.ts";
+import type { Arithmetic } from "../tolerance.ts";
 import type { Value } from "../value.ts";
 import { sampledOp } from "./operands.ts";
 import { isWhole, type Sample, union, wholeSample } from "./sample.ts";
@@ -15,7 +16,7 @@ export interface NeededOp {
   /** Of the first result; others are whole. */
   readonly result: Sample;
   /** Null if the op's definition gives the result. */
-  readonly evaluate: ((operands: readonly Value[]) => readonly Value[]) | null;
+  readonly evaluate: ((operands: readonly Value[], arithmetic: Arithmetic) => readonly Value[]) | null;
 }
 
 export interface SamplePlan {
@@ -52,7 +53,7 @@ export function planSamples(
     needed.set(op, {
       operands,
       result: sampled === null || result === undefined ? wholeSample(shapes.result) : result,
-      evaluate: evaluate && ((values) => [evaluate(values)]),
+      evaluate: evaluate && ((values, arithmetic) => [evaluate(values, arithmetic)]),
     });
     op.inputs.forEach((id, i) => need(id, at(operands, i)));
   }

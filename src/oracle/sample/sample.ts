@@ -5,6 +5,7 @@
 import { emptyTensor, type Tensor } from "../../numerics/tensor/host-tensor.ts";
 import { elementsOf } from "../../numerics/tensor/storage.ts";
 import { at, invariant } from "../../support/invariant.ts";
+import type { Arithmetic } from "../tolerance.ts";
 import { elementAt, makeValue, type Value } from "../value.ts";
 
 /** Of an axis: ascending indices; null for all. */
@@ -18,7 +19,7 @@ export interface Sampled {
   /** Of each operand. */
   readonly operands: readonly Sample[];
   /** The sample of the result, of samples of the operands; null if the op's definition gives it. */
-  readonly evaluate: ((operands: readonly Value[]) => Value) | null;
+  readonly evaluate: ((operands: readonly Value[], arithmetic: Arithmetic) => Value) | null;
 }
 
 export function wholeSample(shape: readonly number[]): Sample {
