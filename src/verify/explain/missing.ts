@@ -5,11 +5,11 @@ import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { intendedOrder } from "./conflict-finding.ts";
-import { findProblems, isWarning } from "../check/find-problems.ts";
+import { findProblems } from "../check/find-problems.ts";
 import type { RepairStep } from "../finding.ts";
 import { createGraph } from "../order/graph.ts";
 import type { Insertion } from "./insert-order.ts";
-import type { Problem } from "../check/find-problems.ts";
+import { isWarning, type Problem } from "../check/problem.ts";
 import { createRegionTable } from "../check/region-table.ts";
 import type { Missing } from "./repair.ts";
 

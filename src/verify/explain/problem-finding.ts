@@ -8,7 +8,7 @@ import type { Wait } from "../check/deadlock.ts";
 import type { SharedMemory } from "../finding.ts";
 import { type Graph, nodeOf } from "../order/graph.ts";
 import { placeOf, placeText, statementText } from "./places.ts";
-import type { Problem } from "../check/find-problems.ts";
+import type { Problem } from "../check/problem.ts";
 import type { RegionTable } from "../check/region-table.ts";
 import { rangeText, sliceText } from "./slice-text.ts";
 

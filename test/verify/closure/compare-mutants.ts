@@ -1,6 +1,6 @@
 /**
  * The verifier beside the closure on random mutants of small linked Programs, a third of them changed twice, and on
- * half as many Programs made up at random.
+ * half as many Programs made up at random. A quarter of the Programs that are changed has buffers that share bytes.
  */
 import { HostProgramBuilder, link, type Program, record } from "braid";
 import { at } from "../../../src/support/invariant.ts";
@@ -10,6 +10,7 @@ import { compareVerdict } from "../mutants/compare.ts";
 import { changes, mutateProgram } from "../mutants/mutate-program.ts";
 import { smallPrograms } from "../mutants/programs.ts";
 import { rewritten } from "../mutants/rewritten.ts";
+import { tenancies } from "../mutants/tenancies.ts";
 import { type ClosureVerdict, decideByClosure } from "./closure.ts";
 
 /** The closure's time grows with the square of the commands. */
@@ -36,7 +37,10 @@ export async function compareWithClosure(count: number, seed: number): Promise<T
     for (const [kind, isFound] of kindsOf(verdict)) if (isFound) counts.set(kind, (counts.get(kind) ?? 0) + 1);
   };
   for (let n = 0; n < count;) {
-    const { name, program } = at(programs, random.integer(programs.length));
+    const { name, program } =
+      n % 4 === 0
+        ? { name: "tenancies", program: tenancies(random, 2 + random.integer(3)) }
+        : at(programs, random.integer(programs.length));
     const once = mutateProgram(program, at(changes, random.integer(changes.length)), random);
     if (once === null) continue;
     const twice = n % 3 === 0 ? mutateProgram(once.program, at(changes, random.integer(changes.length)), random) : null;

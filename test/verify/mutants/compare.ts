@@ -21,6 +21,7 @@ const raceCodes: ReadonlySet<string> = new Set([
   "used-before-alloc",
   "used-after-free",
   "freed-in-use",
+  "freed-twice",
   "memory-shared",
 ]);
 

@@ -1,7 +1,7 @@
 /**
  * A change of a linked Program, as a rewrite with a bug would make it: any command left out, moved or put on another
  * stream, a wait for another event, a signal on another slot of the same two ranks, a shorter copy, a buffer laid where
- * another one is, a command on another buffer, or an operand with other strides.
+ * another one is, a command on another buffer, an operand with other strides, or one alloc or free more.
  */
 import type { BufferId, BufferRef } from "../../../src/commands/buffer.ts";
 import type { Command } from "../../../src/commands/command.ts";
@@ -23,6 +23,8 @@ export const changes = [
   "place",
   "buffer",
   "strides",
+  "alloc",
+  "free",
 ] as const;
 export type ProgramChange = (typeof changes)[number];
 
@@ -95,6 +97,15 @@ export function mutateProgram(program: Program, change: ProgramChange, random: R
     }
     case "strides":
       return mutant("with other strides", restrided(program, list, index, random));
+    case "alloc":
+    case "free": {
+      const own = program.buffers.filter(({ rank, role }) => rank === list.rank && role === "temporary");
+      if (own.length === 0) return null;
+      const { id, name } = at(own, random.integer(own.length));
+      const { id: stream } = at(list.streams, random.integer(list.streams.length));
+      const more = { kind: change, buffer: id, stream };
+      return mutant(`after one more ${change} of ${name} on stream ${stream}`, inserted(program, list, index, more));
+    }
   }
 }
 
@@ -134,16 +145,38 @@ function reordered(program: Program, list: RankProgram, order: Order): Program {
   const pick = <T>(values: readonly T[]): readonly T[] => order.map((index) => at(values, index));
   const { commands, origins, transferOf } = list;
   const next = { ...list, commands: pick(commands), origins: pick(origins), transferOf: pick(transferOf) };
+  return withList(program, list, next, (place) => order.indexOf(place));
+}
+
+/** `placeOf`: the new position of a command of the list. */
+function withList(
+  program: Program,
+  list: RankProgram,
+  next: RankProgram,
+  placeOf: (command: number) => number,
+): Program {
   return {
     ...program,
     ranks: program.ranks.map((rank) => (rank === list ? next : rank)),
     transfers: program.transfers.map((transfer): LinkedTransfer => ({
       ...transfer,
       participants: transfer.participants.map((member) =>
-        member.rank === list.rank ? { ...member, command: order.indexOf(member.command) } : member,
+        member.rank === list.rank ? { ...member, command: placeOf(member.command) } : member,
       ),
     })),
   };
+}
+
+/** The command goes before the one at `index`, whose origin it gets. */
+function inserted(program: Program, list: RankProgram, index: number, command: Command): Program {
+  const { commands, origins, transferOf } = list;
+  const next = {
+    ...list,
+    commands: commands.toSpliced(index, 0, command),
+    origins: origins.toSpliced(index, 0, at(origins, index)),
+    transferOf: transferOf.toSpliced(index, 0, null),
+  };
+  return withList(program, list, next, (place) => (place < index ? place : place + 1));
 }
 
 function withCommand(program: Program, rank: number, index: number, command: Command): Program {
