@@ -1,9 +1,10 @@
 /**
  * Allgather, then matmul, as a pipeline, in nvFuser's form: the chunks and the devices are axes of their own, [S, D, M /
- * (S D), K], and every tensor has its annotation. It computes what examples/allgather-matmul.ts computes, and its host
- * program is nvFuser's, statement by statement.
+ * (S D), K], and every tensor has its annotation. It computes what examples/allgather-matmul.ts computes. With these
+ * options its host program is nvFuser's (#4387), statement by statement:
  *
  *   npx braid run examples/nvfuser/allgather-matmul.ts --check
+ *   npx braid lower examples/nvfuser/allgather-matmul.ts --no-deallocate --no-shrink --nvfuser-limits --style 2025-05
  */
 import { DeviceMesh, Fusion, matmul, program } from "braid";
 

@@ -3,7 +3,10 @@ import {
   add,
   broadcast,
   cast,
+  cat,
   div,
+  expand,
+  layerNorm,
   linear,
   mul,
   relu,
@@ -11,9 +14,9 @@ import {
   rsqrt,
   set,
   slice,
-  sub,
   sum,
-  type TensorView,
+  uniform,
+  varMean,
 } from "braid";
 import { cut, outputs, place, program, type SuiteProgram, whole } from "./setup.ts";
 import { multideviceViewPrograms } from "./multidevice-view-programs.ts";
@@ -109,17 +112,12 @@ const others: readonly SuiteProgram[] = [
     "BackpropMeshes",
     "",
     (f, devices, mesh) => {
-      const [x, b] = [f.input([devices, null]), f.input([devices, null])];
-      outputs(f, add(x, relu(b)));
+      const [x, seed] = [f.input([devices, null]), f.input([], "int64")];
+      outputs(f, add(x, uniform(seed, x.extents)));
       place(mesh, x);
       whole(x, 0);
     },
-    {
-      shapes: (devices) => [
-        [devices, 4],
-        [devices, 4],
-      ],
-    },
+    { shapes: (devices) => [[devices, 4], []] },
   ),
   program("DivideBySum", "", (f, devices, mesh) => {
     const x = f.input([2, 3 * devices, 5, 5]);
@@ -131,11 +129,8 @@ const others: readonly SuiteProgram[] = [
   }),
   program("LayerNorm", "", (f, _, mesh) => {
     const x = f.input([4, 3, 8]);
-    const wide = (tensor: TensorView): TensorView => broadcast(tensor, [false, false, true]);
-    const mean = div(sum(x, [2]), 8);
-    const centred = sub(x, wide(mean));
-    const inverse = rsqrt(add(div(sum(mul(centred, centred), [2]), 8), 1e-5));
-    outputs(f, mul(centred, wide(inverse)), mean, inverse);
+    const { mean, variance } = varMean(x, [2], 0);
+    outputs(f, layerNorm(x), mean, rsqrt(add(variance, 1e-5)));
     place(mesh, x);
   }),
   program("Issue2758", "ReduceScatter 1", (f, devices, mesh) => {
@@ -148,10 +143,12 @@ const others: readonly SuiteProgram[] = [
   }),
   ...[false, true].map((sharded) =>
     program(`MultiDeviceBroadcastTest.Expanded, ${sharded}`, "", (f, devices, mesh) => {
-      const [x, row] = [f.input([3 * devices, 4]), f.input([4])];
-      outputs(f, add(x, broadcast(row, [true, false])));
-      place(mesh, x, row);
-      if (sharded) cut(x, 0, devices);
+      const row = f.input([1, 4]);
+      const x = expand(row, [3 * devices, 4]);
+      const y = set(x);
+      outputs(f, y);
+      place(mesh, row, x, y);
+      if (sharded) for (const tensor of [x, y]) cut(tensor, 0, devices);
     }),
   ),
   program("BiasAddRelu", "", (f, devices, mesh) => {
@@ -179,9 +176,8 @@ const others: readonly SuiteProgram[] = [
   }),
   program("OuterReductionShardedInnerDimension", "", (f, devices, mesh) => {
     const inputs = [0, 1, 2].map(() => f.input([1, 4, 2 * devices, 3], "bfloat16"));
-    const [a, b, c] = inputs.map((x) => reshape(x, [1, 4, 6 * devices]));
-    if (a === undefined || b === undefined || c === undefined) return;
-    outputs(f, cast(sum(cast(add(add(a, b), c), "float"), [0, 1]), "bfloat16"));
+    const rows = reshape(cat(inputs, -1), [1, 4, 18 * devices]);
+    outputs(f, cast(sum(cast(rows, "float"), [0, 1]), "bfloat16"));
     place(mesh, ...inputs);
     for (const x of inputs) cut(x, 2, devices);
   }),

@@ -1,8 +1,8 @@
 /** docs/nvfuser-tests.md has a row for every test of nvFuser's suites, and every row with a file has a test in it. */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { nvfuserSuites } from "./names.ts";
+import { nvfuserSuites, otherSuites } from "./names.ts";
 
 const folder = import.meta.dirname;
 const page = readFileSync(path.resolve(folder, "../../docs/nvfuser-tests.md"), "utf8");
@@ -47,6 +47,17 @@ const counts = {
   "test_sharding.py": 8,
   "test_multidevice_transformer.cpp": 11,
   "test_transformer.py": 3,
+  "test_multidevice.py": 11,
+  "test_communication.py": 7,
+  "test_dtensor.py": 3,
+  "test_alphafold3.py": 1,
+  "test_deepseek_v3.py": 1,
+  "test_expert_parallel.py": 1,
+  "test_transformer_engine.py": 1,
+  "test_multidevice_alltoallv.cpp": 1,
+  "test_multidevice_dispatch_combine.cpp": 4,
+  "test_multidevice_ipc.cpp": 8,
+  "test_multidevice_tma.cpp": 3,
 };
 
 it("all suites have all of nvFuser's tests", () => {
@@ -68,4 +79,12 @@ describe.each(Object.entries(nvfuserSuites))("%s", (suite, names) => {
       }
     }
   });
+});
+
+it("the other suites have a row each, whose file there is", () => {
+  const rows = rowsOf("Other suites");
+  expect(rows.flatMap(({ name }) => name.split(", "))).toEqual(otherSuites);
+  const [, table = ""] = page.split("## Other suites");
+  const files = [...table.matchAll(/`(?<file>conformance\/[^`]+)`/gu)].map(({ groups }) => groups?.file ?? "");
+  expect(files.filter((file) => !existsSync(path.resolve(folder, "..", file)))).toEqual([]);
 });

@@ -3,7 +3,7 @@
  * Elements are numbered in row-major order.
  */
 import { expect, it } from "vitest";
-import { DeviceMesh, Fusion, sum, type TensorView } from "braid";
+import { DeviceMesh, expand, Fusion, sum, type Tensor, type TensorView } from "braid";
 import { arange, cut, localPart, place, whole } from "./setup.ts";
 
 /** An input with the elements 0, 1, 2, .. on the devices of `mesh`. */
@@ -88,6 +88,16 @@ it("test_context_and_tensor_parallel", () => {
   const part = (cp: number, tp: number): readonly number[] =>
     [0, 1].flatMap((b) => [0, 1, 2].flatMap((i) => [0, 1].map((e) => 24 * b + 2 * (6 * tp + 3 * cp + i) + e)));
   expect(partsOf(x, [2, 12, 2], 4)).toEqual([part(0, 0), part(0, 1), part(1, 0), part(1, 1)]);
+});
+
+it("test_expanded_broadcast", () => {
+  const f = new Fusion();
+  const y = expand(f.input([2, 1]), [2, 6]);
+  place(two, y);
+  cut(y, 1, 2);
+  const rows: Tensor<"float"> = { ...arange([2, 6]), data: Float32Array.of(0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1) };
+  const half = [0, 0, 0, 1, 1, 1];
+  expect([0, 1].map((rank) => localPart(y, rows, rank))).toEqual([half, half]);
 });
 
 it("test_broadcast", () => {

@@ -49,7 +49,7 @@ export const outputRows = {
     commands: ["lower"],
     kind: oneOf(dumpStyles),
     default: defaultDumpStyle,
-    help: "era of nvFuser's dump format to print in",
+    help: "era of nvFuser's dump format whose spelling to print; the statements stay Braid's",
   },
   printAfter: {
     ...output,
