@@ -2,8 +2,24 @@
 import { expect, it } from "vitest";
 import { fittedLabel } from "../../src/report/view/slice-label.ts";
 
-it("cuts the name before the iteration", () => {
-  const labels = [14, 13, 11, 6, 3, 1].map((room) => fittedLabel("Allgather", "12", room));
-  expect(labels).toEqual(["Allgather · 12", "Allgather 12", "Allgath… 12", "Al… 12", "12", "…"]);
-  expect([9, 8].map((room) => fittedLabel("Allgather", "", room))).toEqual(["Allgather", "Allgath…"]);
+const labels = (name: string, iteration: string, rooms: readonly number[]): readonly string[] =>
+  rooms.map((room) => fittedLabel(name, iteration, room));
+
+it("are abbreviated before they are left out, and never cut", () => {
+  expect(labels("Allgather", "12", [14, 13, 11, 6, 3, 1])).toEqual([
+    "Allgather · 12",
+    "Allgather 12",
+    "AG 12",
+    "AG 12",
+    "12",
+    "",
+  ]);
+  expect(labels("Allgather", "", [9, 8, 1])).toEqual(["Allgather", "AG", ""]);
+  expect(labels("Allreduce sum", "0", [10, 3])).toEqual(["AR 0", "0"]);
+});
+
+it("keep the word that tells kernels, events and copies apart", () => {
+  expect(labels("binary add", "", [9])).toEqual(["add"]);
+  expect(labels("wait for e1", "", [5])).toEqual(["e1"]);
+  expect(labels("from rank 3", "2", [5])).toEqual(["←3 2"]);
 });

@@ -39,6 +39,7 @@ export function createGutter(toggle: (rank: number) => void): Gutter {
             label.title = "Bytes in use on the device; dashed: inputs and outputs.";
           } else {
             label.append(make("span", { text: row.label }));
+            label.title = row.label;
             if (runs.length > 1) label.append(make("small", { text: runs[row.run]?.name ?? "" }));
           }
           return label;

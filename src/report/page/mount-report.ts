@@ -2,15 +2,13 @@
 import { at } from "../../support/invariant.ts";
 import type { Link, ReportData } from "../data/report-data.ts";
 import type { SliceRef } from "../data/timeline-data.ts";
-import { kindLabels } from "../view/describe.ts";
 import type { Selected } from "../view/selection.ts";
-import { sliceKinds } from "../view/coverage.ts";
 import { addStyle, make } from "./dom.ts";
 import { createHostPane, type LinePlace } from "./host-pane.ts";
+import { legend } from "./legend.ts";
 import { findingList, linkedTable } from "./lists.ts";
 import { mountTimeline } from "./mount-timeline.ts";
 import style from "./report.css";
-import { swatch } from "./tip.ts";
 
 export function mountReport(element: HTMLElement, data: ReportData): void {
   const root = make("div", { class: "br-report" });
@@ -78,7 +76,7 @@ export function mountReport(element: HTMLElement, data: ReportData): void {
       picker.dataset["views"] = "true";
       bar.append(picker);
     }
-    bar.append(legend(data), make("span", { class: "br-grow" }), clear, fitAll);
+    bar.append(legend(data.views.map(({ timeline: each }) => each)), make("span", { class: "br-grow" }), clear, fitAll);
     return make("section", { class: "br-panel", "aria-label": "Timeline" }, bar, holder, hints());
   }
 
@@ -155,19 +153,6 @@ function header({ title, verdict, facts }: ReportData): HTMLElement {
 
 function footer({ notes }: ReportData): HTMLElement {
   return make("footer", {}, ...notes.map((text) => make("p", { text })));
-}
-
-function legend({ views }: ReportData): HTMLElement {
-  const used = new Set(views.flatMap(({ timeline: { works } }) => works.map(({ kind }) => kind)));
-  const runs = views.flatMap(({ timeline }) => timeline.runs);
-  const item = (kind: string, text: string): HTMLElement => make("li", {}, swatch(kind), text);
-  return make(
-    "ul",
-    { class: "br-legend", "aria-label": "Colours" },
-    ...sliceKinds.filter((kind) => used.has(kind)).map((kind) => item(kind, kindLabels[kind])),
-    ...(runs.some(({ critical }) => critical.length > 0) ? [item("critical", "critical path")] : []),
-    ...(runs.some(({ idle }) => idle.length > 0) ? [item("idle", "exposed")] : []),
-  );
 }
 
 function hints(): HTMLElement {

@@ -1,12 +1,29 @@
-/** What stands in a box: `Allgather · 3`, or as much of it as fits. */
+/** What stands in a box: `Allgather · 3`, or the longest form that fits. A form is never cut: half a word says nothing. */
 
-/** At most `room` characters. The name is cut before the iteration, which tells boxes of one name apart. */
+/** At most `room` characters; empty if nothing fits. The iteration stays longest, because it tells boxes of one name apart. */
 export function fittedLabel(name: string, iteration: string, room: number): string {
-  const full = iteration === "" ? name : `${name} · ${iteration}`;
-  if (full.length <= room) return full;
-  const end = iteration === "" ? "" : ` ${iteration}`;
-  if (name.length + end.length <= room) return name + end;
-  const left = room - end.length - 1;
-  if (left >= 2) return `${name.slice(0, left)}…${end}`;
-  return iteration !== "" && iteration.length <= room ? iteration : `${full.slice(0, room - 1)}…`;
+  const forms =
+    iteration === ""
+      ? [name, briefly(name)]
+      : [`${name} · ${iteration}`, `${name} ${iteration}`, `${briefly(name)} ${iteration}`, iteration];
+  return forms.find((form) => form.length <= room) ?? "";
+}
+
+/** As papers and BLAS abbreviate them. */
+const abbreviations: Readonly<Record<string, string>> = {
+  Allgather: "AG",
+  Allreduce: "AR",
+  ReduceScatter: "RS",
+  Broadcast: "BC",
+  AllToAll: "A2A",
+  linear: "lin",
+  matmul: "mm",
+};
+
+/** `AG` of `Allgather`, `add` of `binary add`, `e1` of `wait for e1`, `←1` of `from rank 1`. */
+function briefly(name: string): string {
+  const [, direction, rank] = /^(from|to) rank (\d+)$/u.exec(name) ?? [];
+  if (rank !== undefined) return `${direction === "from" ? "←" : "→"}${rank}`;
+  const words = name.split(/,? /u);
+  return abbreviations[words[0] ?? ""] ?? words.at(-1) ?? name;
 }

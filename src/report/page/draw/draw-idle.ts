@@ -1,7 +1,7 @@
 /** Draws exposed time with its causes. */
 import type { IdleSpan } from "../../data/timeline-data.ts";
 import type { TimelineRow } from "../../view/rows.ts";
-import { type Scene, characterWidth } from "./scene.ts";
+import type { Scene } from "./scene.ts";
 
 /** Exposed time: named in the head of its rank, and shaded across the rank's tracks. */
 export function drawIdle(context: CanvasRenderingContext2D, scene: Scene): void {
@@ -63,12 +63,11 @@ function drawIdleName(
   context.fillStyle = width < 3 ? theme.idle : (patterns[causes.indexOf(cause)] ?? theme.idle);
   context.fillRect(x0, top, width, tall);
   context.globalAlpha = 1;
-  if (faded || width < 40) return;
-  const room = Math.floor((width - 10) / characterWidth);
-  const text = label.length <= room ? label : room > 3 ? `${label.slice(0, room - 1)}…` : "";
-  if (text === "") return;
+  if (faded) return;
+  const wide = context.measureText(label).width + 4;
+  if (wide > width - 6) return;
   context.fillStyle = theme.surface;
-  context.fillRect(x0 + 3, top + 1, context.measureText(text).width + 4, tall - 2);
+  context.fillRect(x0 + 3, top + 1, wide, tall - 2);
   context.fillStyle = theme.text;
-  context.fillText(text, x0 + 5, top + tall / 2 + 0.5);
+  context.fillText(label, x0 + 5, top + tall / 2 + 0.5);
 }
