@@ -25,7 +25,6 @@ import { parseContainers, type ParsedContainer } from "../../src/host/parse/pars
 import { rankContainers } from "../../src/host/parse/rank-containers.ts";
 import { print, printFusion, printProgramOfStage } from "../../src/host/print/print.ts";
 import type { FusionData } from "../../src/ir/fusion-data.ts";
-import type { Resharding } from "../../src/passes/reshard/list-reshardings.ts";
 import { timelineRanks } from "../../src/report/build/run.ts";
 import { timelineRun } from "../../src/report/build/timed-run.ts";
 import { createWorks } from "../../src/report/build/works.ts";
@@ -265,15 +264,10 @@ function loweredPart(loaded: Loaded, { rank }: CompileRequest, given: GivenOptio
     passes: fusion === null ? [] : passTexts(fusion, { ...lowering, rank: Math.min(rank, hosts.length - 1) }),
     tensors: fusion === null ? [] : pictures({ ...fusion, tensors: signature.tensors }, sizes),
     fusion: fusion === null ? [] : linkedLines(printFusion({ ...fusion, tensors: signature.tensors }), fusion.tensors),
-    reshardings: fusion === null ? [] : reshardings({ data: () => fusion }, { ...lowering, sizes }).map(reshardingText),
+    reshardings: fusion === null ? [] : reshardings({ data: () => fusion }, { ...lowering, sizes }),
     warnings,
     hosts: hostTexts(hosts, texts, printed),
   };
-}
-
-function reshardingText({ tensor, collective, chunked, bytes, reason }: Resharding): string {
-  const size = bytes === null ? "" : `, ${bytes.toLocaleString("en-US")} bytes`;
-  return `T${tensor}: ${collective}${chunked ? " per chunk" : ""}${size}: ${reason}`;
 }
 
 function passTexts(fusion: FusionData, options: LowerOptions): readonly PassText[] {

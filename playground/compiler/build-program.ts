@@ -7,6 +7,7 @@ import { parameterValues } from "../../src/compile/options/kinds.ts";
 import { DiagnosticError, fail } from "../../src/diagnostics/diagnostic.ts";
 import { type HostProgram, isHostProgram } from "../../src/host/nodes.ts";
 import { isProgramFile, type ParameterValue, type ProgramFile } from "../../src/host/program-file.ts";
+import { suggestion } from "../../src/support/nearest.ts";
 import { isDType } from "../../src/numerics/dtype.ts";
 import type { BuildAnswer, BuildRequest, BuiltVariant, Variant } from "./messages.ts";
 import { programFile, syntaxDiagnostic, userDiagnostics } from "./user-errors.ts";
@@ -55,7 +56,7 @@ function load(code: string, evaluate: (code: string) => unknown): ProgramFile {
 }
 
 function requireModule(name: string): object {
-  if (name === "braid") return braid;
+  if (name === "braid") return exported;
   return fail({
     code: "program-invalid",
     message: "the program imports a module that the playground does not have",
@@ -65,6 +66,21 @@ function requireModule(name: string): object {
     help: "remove the import, or run the program with the braid command",
   });
 }
+
+/** Braid, which refuses names that it does not export: sucrase reads each where it is used, and calls what it got. */
+const exported: object = new Proxy(braid, {
+  get: (target, name): unknown => {
+    if (typeof name === "symbol" || name === "__esModule" || name in target) return Reflect.get(target, name);
+    return fail({
+      code: "program-invalid",
+      message: `"braid" does not export ${name}`,
+      place: { kind: "file", path: programFile },
+      found: name,
+      expected: "a name of the API",
+      help: suggestion(name, Object.keys(target), "look it up in the API reference"),
+    });
+  },
+});
 
 function built(program: ProgramFile, { devices, hosts, params: texts }: Variant): BuiltVariant {
   const { defaults } = program;

@@ -80,6 +80,11 @@ export interface CurveRequest {
   readonly profile: string;
 }
 
+/** The first message of a worker. */
+export interface WorkerLoaded {
+  readonly kind: "loaded";
+}
+
 export type WorkRequest = CompileRequest | CurveRequest;
 export type WorkerRequest = BuildRequest | WorkRequest;
 

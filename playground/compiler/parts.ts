@@ -1,6 +1,7 @@
 /** The parts of a compiled program that the panes show: plain data. */
 import type { Diagnostic } from "../../src/diagnostics/diagnostic.ts";
 import type { Cause } from "../../src/explain/causes.ts";
+import type { Resharding } from "../../src/passes/reshard/list-reshardings.ts";
 import type { TimelineData } from "../../src/report/data/timeline-data.ts";
 import type { Finding, RepairStep } from "../../src/verify/finding.ts";
 import type { ProgramSize } from "../../src/verify/verify.ts";
@@ -89,7 +90,7 @@ export interface LoweredPart {
   readonly passes: readonly PassText[];
   readonly tensors: readonly TensorPicture[];
   readonly fusion: readonly LinkedLine[];
-  readonly reshardings: readonly string[];
+  readonly reshardings: readonly Resharding[];
   readonly warnings: readonly Diagnostic[];
   readonly hosts: readonly HostText[];
 }

@@ -1,5 +1,7 @@
 /** Errors of the user's program as diagnostics that name the line in the editor. */
 import { type Diagnostic, DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
+import * as braid from "../../src/index.ts";
+import { nearest } from "../../src/support/nearest.ts";
 
 /** The name of the program in stacks and diagnostics. An absolute path, which is the user's for Braid. */
 export const programFile = "/program.ts";
@@ -18,16 +20,29 @@ export function userDiagnostics(error: unknown): readonly Diagnostic[] {
         : { ...diagnostic, source: `${programFile}:${position.line}:${position.column}` },
     );
   }
+  const message = messageOf(error);
   return [
-    {
-      code: "program-threw",
-      message: "the program threw an error",
-      place: { kind: "file", path: programFile, ...position },
-      found: messageOf(error),
-      expected: "code that runs without an error",
-      help: "correct the program at that line",
-    },
+    { code: "program-threw", message, place: { kind: "file", path: programFile, ...position }, ...spelling(message) },
   ];
+}
+
+/** The name that is not there, and the one that is perhaps meant. */
+function spelling(message: string): Pick<Diagnostic, "found" | "help"> {
+  const [, name, what] = /([\w$]+) is not (defined|a function)$/u.exec(message) ?? [];
+  if (name === undefined) return {};
+  if (what === "defined" && Object.hasOwn(braid, name)) {
+    return { found: name, help: `add ${name} to the import from "braid"` };
+  }
+  const meant = nearest(name, what === "defined" ? Object.keys(braid) : methods());
+  return meant === undefined ? {} : { found: name, help: `did you mean ${meant}?` };
+}
+
+/** Of the objects that programs have: Fusion, TensorView and others. */
+function methods(): readonly string[] {
+  const fusion = new braid.Fusion();
+  const tensor = fusion.input([1], "float");
+  const prototypes = [fusion, tensor, tensor.axis(0)].map((each) => Reflect.getPrototypeOf(each));
+  return [...prototypes, braid.DeviceMesh].flatMap((each) => Object.getOwnPropertyNames(each));
 }
 
 /** The place of a syntax error: `SyntaxError: Unexpected token (3:11)`, columns from 1. */
@@ -37,11 +52,8 @@ export function syntaxDiagnostic(error: unknown): Diagnostic {
   const position = line === undefined ? {} : { line: Number(line), column: Number(column) };
   return {
     code: "program-threw",
-    message: "the program is not valid TypeScript",
+    message: message.replace(/Error transforming \S+: /u, "").replace(/\s*\(\d+:\d+\)\s*$/u, ""),
     place: { kind: "file", path: programFile, ...position },
-    found: message.replace(/^Error transforming \S+: /u, "").replace(/\s*\(\d+:\d+\)\s*$/u, ""),
-    expected: "TypeScript that compiles",
-    help: "correct the syntax at that line",
   };
 }
 

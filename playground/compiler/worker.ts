@@ -2,7 +2,7 @@
 import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import { analyse, predictedTime } from "./analyse.ts";
 import { buildProgram } from "./build-program.ts";
-import type { WorkAnswer, WorkerRequest, WorkPart, WorkRequest } from "./messages.ts";
+import type { WorkAnswer, WorkerLoaded, WorkerRequest, WorkPart, WorkRequest } from "./messages.ts";
 import { closeSandbox } from "./sandbox.ts";
 
 addEventListener("message", ({ data }: MessageEvent<WorkerRequest>) => {
@@ -11,6 +11,9 @@ addEventListener("message", ({ data }: MessageEvent<WorkerRequest>) => {
     send(buildProgram(data, evaluate));
   } else work(data);
 });
+
+const loaded: WorkerLoaded = { kind: "loaded" };
+postMessage(loaded);
 
 function work(request: WorkRequest): void {
   const start = performance.now();

@@ -1,5 +1,5 @@
 /** What the compiler is given for a state. */
-import type { Document, State } from "./state.ts";
+import { type Document, paneFor, type State } from "./state.ts";
 
 export const usualDevices = 4;
 export const usualProfile = "4xH200";
@@ -7,7 +7,8 @@ export const usualProfile = "4xH200";
 /** What a page shows of a document that nobody has changed. */
 export function stateOf(document: Document, params: State["params"] = {}): State {
   const options = { on: "cuda" };
-  return { document, options, params, profile: usualProfile, customProfile: null, edits: {}, rank: 0, pane: "host" };
+  const pane = paneFor(document, "fusion");
+  return { document, options, params, profile: usualProfile, customProfile: null, edits: {}, rank: 0, pane };
 }
 
 /** Null for a dump that runs on as many as it names. */
@@ -21,24 +22,46 @@ export function profileTextOf({ profile, customProfile }: State, profiles: Reado
   return customProfile ?? profiles.get(profile) ?? profiles.get(usualProfile) ?? "";
 }
 
-/** Sizes that keep a GPU busy, for the examples whose own are made to run in a moment on a CPU. */
+const gemm = { M: "16384", K: "8192", N: "4096" };
+const block = { B: "1", L: "4096", H: "8192", HEADS: "64", FFN: "28672", DTYPE: "bfloat16" };
+
+/** Sizes that keep a GPU busy, for the examples, whose own are made to run in a moment on a CPU. */
 export const gpuSizes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  "allgather-matmul": { M: "16384", K: "8192", N: "4096" },
-  "ring-allgather-matmul": { M: "16384", K: "8192", N: "4096" },
-  "matmul-allreduce": { M: "16384", K: "8192", N: "4096" },
-  "matmul-reduce-scatter": { M: "16384", K: "8192", N: "4096" },
-  "hosts/allgather-matmul": { M: "16384", K: "8192", N: "4096" },
-  "hosts/matmul-allreduce": { M: "16384", K: "8192", N: "4096" },
-  "hosts/matmul-reduce-scatter": { M: "16384", K: "8192", N: "4096" },
-  mlp: { M: "16384" },
-  "nvfuser/allgather-matmul": { M: "16384", K: "8192", N: "4096" },
+  "allgather-matmul": gemm,
+  "ring-allgather-matmul": gemm,
+  "matmul-allreduce": gemm,
+  "matmul-reduce-scatter": gemm,
+  "hosts/allgather-matmul": gemm,
+  "hosts/matmul-allreduce": gemm,
+  "hosts/matmul-reduce-scatter": gemm,
+  mlp: { M: "16384", K: "8192", H: "16384" },
+  set: { M: "16384", N: "8192" },
+  allgather: { M: "16384", N: "8192" },
+  "reduce-scatter": { M: "16384", N: "8192" },
+  allreduce: { M: "16384", N: "8192" },
+  "hand-built": gemm,
+  "nvfuser/allgather-matmul": gemm,
+  "nvfuser/matmul-reduce-scatter-p2p": gemm,
   pipeline: { M: "16384", K: "4096", H: "16384", N: "4096" },
+  "transformer/attention": { B: "1", L: "4096", H: "8192", HEADS: "64", DTYPE: "bfloat16" },
+  "transformer/data-parallel": { L: "4096", H: "4096", FFN: "16384", DTYPE: "bfloat16" },
+  "transformer/gpt-block": block,
+  "transformer/llama-block": { ...block, GROUPS: "8" },
+  "transformer/mlp": { B: "1", L: "4096", H: "8192", FFN: "28672", DTYPE: "bfloat16" },
+  "transformer/ring-attention": { HEADS: "32", L: "8192", D: "128" },
+  "transformer/weight-prefetch": { M: "16384", H: "8192" },
 };
 
 /** By the end of its name; what is neither a profile nor a module is a dump, perhaps with other output around it. */
 export function kindOfFile(name: string): "program" | "dump" | "profile" {
   if (name.endsWith(".json")) return "profile";
   return /\.m?[jt]s$/u.test(name) ? "program" : "dump";
+}
+
+/** A text that replaced all of another one, in place of it. */
+export function newDocument(text: string): Document {
+  const isDump = /^%HostIrContainer\b/mu.test(text) && !/^export default\b/mu.test(text);
+  return isDump ? { kind: "dump", name: "untitled.hir", text } : { kind: "program", name: "untitled.ts", text };
 }
 
 /** The number of hosts that `devicesPerHost` makes of the devices; 1 if they do not fill them, which compiling refuses. */

@@ -4,6 +4,8 @@ import type { LoweredPart, VerdictPart } from "../compiler/parts.ts";
 /** What the pointer or the cursor is on. Lines count from 1. */
 export type Pointed =
   | { readonly kind: "source"; readonly line: number }
+  /** A message that names a line of the source. */
+  | { readonly kind: "message"; readonly line: number }
   | { readonly kind: "host"; readonly rank: number; readonly line: number }
   | { readonly kind: "command"; readonly rank: number; readonly command: number };
 
@@ -25,6 +27,7 @@ export function linkedTo(pointed: Pointed | null, tables: LinkTables): Linked {
   if (pointed === null) return nothing;
   switch (pointed.kind) {
     case "source":
+    case "message":
       return fromSource(pointed.line, tables);
     case "host":
       return fromHost(pointed.rank, pointed.line, tables);

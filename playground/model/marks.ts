@@ -18,10 +18,24 @@ export function placeOf({ place, source, tensors = [] }: Diagnostic): SourcePlac
   return null;
 }
 
+/** The rank whose edited host program is refused; null where it is the user's program, or an option. */
+export function editedRankOf({ place }: Diagnostic): number | null {
+  const [, rank] = /^rank (\d+)$/u.exec(place?.kind === "file" ? place.path : "") ?? [];
+  return rank === undefined ? null : Number(rank);
+}
+
+/** `line 4: there is no axis rwos`. */
+export function headlineOf(diagnostic: Diagnostic): string {
+  const { place, message } = diagnostic;
+  const line = placeOf(diagnostic)?.line;
+  const rank = editedRankOf(diagnostic) === null || place?.kind !== "file" ? "" : `${place.path}, `;
+  return line === undefined ? message : `${rank}line ${line}: ${message}`;
+}
+
 /** `found`, `expected` and `fix` as lines under the message. */
 export function explanationOf({ message, found, expected, help }: Diagnostic): string {
   const lines = [message];
-  if (found !== undefined) lines.push(`found: ${found}`);
+  if (found !== undefined && !message.includes(found)) lines.push(`found: ${found}`);
   if (expected !== undefined) lines.push(`expected: ${expected}`);
   if (help !== undefined) lines.push(`fix: ${help}`);
   return lines.join("\n");

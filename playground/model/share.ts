@@ -5,7 +5,12 @@ import { paneNames, type State } from "./state.ts";
 
 const texts = v.record(v.string(), v.string());
 const stateSchema = v.object({
-  document: v.object({ kind: v.picklist(["program", "dump"]), name: v.string(), text: v.string() }),
+  document: v.object({
+    kind: v.picklist(["program", "dump"]),
+    name: v.string(),
+    text: v.string(),
+    isEdited: v.exactOptional(v.boolean()),
+  }),
   options: texts,
   params: texts,
   profile: v.string(),

@@ -3,9 +3,13 @@
 export const paneNames = ["fusion", "passes", "host", "commands", "streams", "timeline", "curves"] as const;
 export type PaneName = (typeof paneNames)[number];
 
-export type Document =
-  | { readonly kind: "program"; readonly name: string; readonly text: string }
-  | { readonly kind: "dump"; readonly name: string; readonly text: string };
+export interface Document {
+  readonly kind: "program" | "dump";
+  readonly name: string;
+  readonly text: string;
+  /** Whether its text differs from the file or example that the name stands for. */
+  readonly isEdited?: boolean;
+}
 
 /** All that a link holds, and undo restores. */
 export interface State {
@@ -25,12 +29,15 @@ export interface State {
 
 export type Change =
   | { readonly kind: "text"; readonly text: string }
+  /** Another document: from a file, an example, or the clipboard. */
   | { readonly kind: "open"; readonly document: Document; readonly params: Readonly<Record<string, string>> }
   /** An empty text clears the option. */
   | { readonly kind: "option"; readonly name: string; readonly text: string }
   | { readonly kind: "param"; readonly name: string; readonly text: string }
   /** Clears all parameters: those in the program's text apply. */
   | { readonly kind: "ownSizes" }
+  /** Clears these parameters, whose defaults an edit of the text changed. Part of the step before. */
+  | { readonly kind: "changedSizes"; readonly names: readonly string[] }
   /** Edits of host programs that were carried over to other sizes. Part of the step before. */
   | { readonly kind: "carry"; readonly edits: State["edits"] }
   | { readonly kind: "profile"; readonly name: string; readonly text: string | null }
@@ -43,15 +50,20 @@ export type Change =
 function changed(state: State, change: Change): State {
   switch (change.kind) {
     case "text":
-      return { ...state, document: { ...state.document, text: change.text }, edits: {} };
-    case "open":
-      return { ...state, document: change.document, params: change.params, options: kept(state.options), edits: {} };
+      return { ...state, document: { ...state.document, text: change.text, isEdited: true }, edits: {} };
+    case "open": {
+      const { document, params } = change;
+      const options = kept(state.options);
+      return { ...state, document, params, options, edits: {}, rank: 0, pane: paneFor(document, state.pane) };
+    }
     case "option":
       return { ...state, options: assigned(state.options, change.name, change.text), edits: {} };
     case "param":
       return { ...state, params: assigned(state.params, change.name, change.text), edits: {} };
     case "ownSizes":
       return { ...state, params: {}, edits: {} };
+    case "changedSizes":
+      return { ...state, params: without(state.params, change.names) };
     case "carry":
       return { ...state, edits: change.edits };
     case "profile":
@@ -69,6 +81,11 @@ function changed(state: State, change: Change): State {
   }
 }
 
+/** Of a dump, only its host program and what comes after it can be shown. */
+export function paneFor({ kind }: Document, pane: PaneName): PaneName {
+  return kind === "dump" && (pane === "fusion" || pane === "passes" || pane === "curves") ? "host" : pane;
+}
+
 const lasting: readonly string[] = ["devices", "devicesPerHost", "on", "whatIf", "seed"];
 
 /** Options that fit any program stay when another is opened. */
@@ -81,8 +98,12 @@ function assigned(
   name: string,
   text: string,
 ): Readonly<Record<string, string>> {
-  const { [name]: _, ...rest } = record;
+  const rest = without(record, [name]);
   return text === "" ? rest : { ...rest, [name]: text };
+}
+
+function without(record: Readonly<Record<string, string>>, names: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(record).filter(([name]) => !names.includes(name)));
 }
 
 /** Whether two states compile differently. */
@@ -97,7 +118,10 @@ export function sameInput(a: State, b: State): boolean {
   );
 }
 
-/** Undo and redo. Views (rank, pane) and carried edits are not steps; changes of one field in a row are one step. */
+/** Changes that are no steps: views, and what a step brings with it. */
+const passive: readonly Change["kind"][] = ["rank", "pane", "carry", "changedSizes"];
+
+/** Undo and redo. Changes of one field in a row are one step. */
 export interface History {
   readonly past: readonly State[];
   readonly present: State;
@@ -115,7 +139,7 @@ export function startHistory(present: State): History {
 export function step(history: History, change: Change): History {
   const { past, present } = history;
   const next = changed(present, change);
-  if (change.kind === "rank" || change.kind === "pane" || change.kind === "carry") return { ...history, present: next };
+  if (passive.includes(change.kind)) return { ...history, present: next };
   const field = fieldOf(change);
   if (field !== null && field === history.field) return { ...history, present: next, future: [] };
   return { past: [...past, present].slice(-mostSteps), present: next, future: [], field };

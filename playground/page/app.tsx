@@ -13,7 +13,7 @@ import { Tour } from "./tour.tsx";
 import { Verdict } from "./verdict.tsx";
 
 export function App({ store, pointing }: PageProps): JSX.Element {
-  const { history } = useStore(store);
+  const { history, results } = useStore(store);
   const { pane } = history.present;
   const [hasTour, setHasTour] = useState(false);
   return (
@@ -47,6 +47,7 @@ export function App({ store, pointing }: PageProps): JSX.Element {
             }}
           />
           <div class="pane" role="tabpanel" id="pane" aria-labelledby={`tab-${pane}`} tabIndex={0}>
+            {results.isStale && <p class="stale">The program does not compile now. This is what it was before.</p>}
             <Pane store={store} pointing={pointing} pane={pane} />
           </div>
         </section>

@@ -42,7 +42,12 @@ export function Controls({ store }: { readonly store: Store }): JSX.Element {
         </Field>
         <MachineField store={store} state={state} />
         {Object.entries(results.defaults).map(([name, usual]) => (
-          <Field key={name} label={name} help={`parameter ${name} of the program; ${usual} if it is cleared`}>
+          <Field
+            key={name}
+            label={name}
+            instead={[undefined, String(usual)].includes(state.params[name]) ? null : `program: ${usual}`}
+            help={`parameter ${name} of the program; ${usual} if it is cleared`}
+          >
             <input
               type="text"
               inputMode={typeof usual === "number" ? "numeric" : "text"}
@@ -56,10 +61,12 @@ export function Controls({ store }: { readonly store: Store }): JSX.Element {
           </Field>
         ))}
       </div>
-      <MachineFields store={store} state={state} />
-      {groups.map((group) => (
-        <OptionGroupFields key={group} store={store} state={state} group={group} />
-      ))}
+      <div class="groups">
+        <MachineFields store={store} state={state} />
+        {groups.map((group) => (
+          <OptionGroupFields key={group} store={store} state={state} group={group} />
+        ))}
+      </div>
     </div>
   );
 }
@@ -159,15 +166,20 @@ function usualText(value: unknown): string | null {
 interface FieldProps {
   readonly label: string;
   readonly help: string;
+  /** What the program has in place of the given value. */
+  readonly instead?: string | null;
   readonly problem?: string | null;
   readonly children: JSX.Element;
 }
 
-function Field({ label, help, problem = null, children }: FieldProps): JSX.Element {
+function Field({ label, help, instead = null, problem = null, children }: FieldProps): JSX.Element {
   return (
     <div class="field" title={help}>
       <label>
-        <span class="name">{label}</span>
+        <span class="title">
+          <span class="name">{label}</span>
+          {instead !== null && <small>{instead}</small>}
+        </span>
         {children}
       </label>
       {problem !== null && <span class="problem">{problem}</span>}

@@ -13,21 +13,13 @@ import {
   highlightActiveLineGutter,
   keymap,
   lineNumbers,
+  type ViewUpdate,
 } from "@codemirror/view";
 import { codeColors } from "./code-colors.ts";
+import { commentFolding, foldFirstComment } from "./first-comment.ts";
+import { type LineMark, lineMessages, showMessages } from "./line-messages.ts";
 
 export type Language = "typescript" | "dump";
-
-export interface LineMark {
-  /** From 1; 0 stands for the first line. */
-  readonly line: number;
-  /** From 1; null marks the whole line. */
-  readonly column: number | null;
-  readonly severity: "error" | "warning" | "info";
-  readonly message: string;
-  /** An edit that mends it. */
-  readonly fix: { readonly label: string; readonly apply: () => void } | null;
-}
 
 export function severityOf(severity: "error" | "warning" | "note"): LineMark["severity"] {
   return severity === "note" ? "info" : severity;
@@ -37,14 +29,16 @@ export interface EditorOptions {
   readonly label: string;
   readonly language: Language;
   readonly text: string;
-  readonly onText: (text: string) => void;
+  /** `isNew`: the text replaced all of another one, or filled an empty editor. */
+  readonly onText: (text: string, isNew: boolean) => void;
   /** The line under the pointer or the cursor changed. */
   readonly onLine: (line: number | null) => void;
 }
 
 export interface Editor {
   readonly setText: (text: string) => void;
-  readonly setMarks: (marks: readonly LineMark[]) => void;
+  /** Underlines `marks`, and shows the messages of `messages` between the lines. */
+  readonly setMarks: (marks: readonly LineMark[], messages?: readonly LineMark[]) => void;
   readonly highlight: (lines: readonly number[], scroll: boolean) => void;
   readonly destroy: () => void;
 }
@@ -85,7 +79,7 @@ const dump = StreamLanguage.define({
 
 /** Lines of programs wrap; those of dumps are too long for that. */
 const languages: Readonly<Record<Language, Extension>> = {
-  typescript: [typescriptLanguage, EditorView.lineWrapping],
+  typescript: [typescriptLanguage, EditorView.lineWrapping, commentFolding],
   dump,
 };
 
@@ -112,6 +106,7 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
         bracketMatching(),
         lintGutter(),
         highlightField,
+        lineMessages,
         languages[language],
         types.of([]),
         codeColors,
@@ -121,7 +116,7 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
           "aria-description": "Escape, then Tab, leaves the editor.",
         }),
         EditorView.updateListener.of((update) => {
-          if (update.docChanged && !isReplacing) onText(update.state.doc.toString());
+          if (update.docChanged && !isReplacing) onText(update.state.doc.toString(), replacesAll(update));
           if (update.selectionSet && view.hasFocus) tell(lineAt(view, view.state.selection.main.head));
         }),
         EditorView.domEventHandlers({
@@ -136,7 +131,10 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
       ],
     }),
   });
-  if (language === "typescript") loadTypes(view, types);
+  if (language === "typescript") {
+    loadTypes(view, types);
+    foldFirstComment(view);
+  }
   // Scrolls by keys although its text is wider than it.
   view.scrollDOM.tabIndex = 0;
   return {
@@ -145,13 +143,15 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
       isReplacing = true;
       view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } });
       isReplacing = false;
+      if (language === "typescript") foldFirstComment(view);
     },
-    setMarks: (marks) => {
+    setMarks: (marks, messages = []) => {
       view.dispatch(
         setDiagnostics(
           view.state,
           marks.map((mark) => markOf(view, mark)),
         ),
+        { effects: showMessages.of(messages) },
       );
     },
     highlight: (lines, scroll) => {
@@ -177,6 +177,13 @@ function loadTypes(view: EditorView, types: Compartment): void {
     view.dispatch({ effects: types.reconfigure(typesExtension()) });
   };
   view.contentDOM.addEventListener("focus", () => void load(), { once: true });
+}
+
+/** Whether all of the text was selected, or there was none. */
+function replacesAll({ startState: { doc, selection }, state }: ViewUpdate): boolean {
+  const { from, to } = selection.main;
+  const text = doc.toString();
+  return `${text.slice(0, from)}${text.slice(to)}`.trim() === "" && state.doc.toString().trim() !== "";
 }
 
 function lineAt(view: EditorView, position: number): number {

@@ -106,6 +106,7 @@ function ExampleMenu({ store }: { readonly store: Store }): JSX.Element {
     >
       <summary>
         <span class="file">{file.name}</span>
+        {file.isEdited === true && <small>edited</small>}
         <Icon name="chevron" />
       </summary>
       <ul class="examples" aria-label="Examples">

@@ -1,6 +1,5 @@
 /** Opens programs, dumps and machine profiles: examples, and files of the user. */
 import { DiagnosticError, renderDiagnostic } from "../../src/diagnostics/diagnostic.ts";
-import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import { gpuSizes, kindOfFile } from "../model/inputs.ts";
 import type { Store } from "./store.ts";
 
@@ -8,11 +7,12 @@ async function openFile(file: File, store: Store): Promise<void> {
   const { name } = file;
   const text = await file.text();
   const kind = kindOfFile(name);
-  if (kind === "profile") openProfile(name, text, store);
+  if (kind === "profile") await openProfile(name, text, store);
   else store.change({ kind: "open", document: { kind, name, text }, params: {} });
 }
 
-function openProfile(name: string, text: string, store: Store): void {
+async function openProfile(name: string, text: string, store: Store): Promise<void> {
+  const { parseProfile } = await import("../../src/simulate/parse-profile.ts");
   try {
     parseProfile(text, name);
     store.change({ kind: "profile", name: name.replace(/\.json$/u, ""), text });

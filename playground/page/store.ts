@@ -6,10 +6,14 @@ import type { LoweredPart, PredictedPart, RepairPart, Replay, VerdictPart } from
 import { carriedEdits, type Edit, editsToCarry } from "../model/carry-edits.ts";
 import type { CurvePoint } from "../model/curves.ts";
 import { devicesOf, hostsOf, profileTextOf, usualProfile } from "../model/inputs.ts";
+import { atBrokenSyntax } from "../model/syntax-place.ts";
 import { type Change, type History, redo, sameInput, startHistory, type State, step, undo } from "../model/state.ts";
 import { type Builder, type Compiler, createBuilder, createCompiler, replayOnce } from "./workers.ts";
 
-/** What is known about the present program. Parts of the one before stay until they are replaced. */
+/**
+ * What is known about the present program. Parts of the one before stay until they are replaced, or until it turns out
+ * that the present one has none: `isStale` says so after an edit, and another document has nothing then.
+ */
 export interface Results {
   readonly defaults: Readonly<Record<string, number | string>>;
   readonly lowered: LoweredPart | null;
@@ -17,6 +21,8 @@ export interface Results {
   readonly predicted: PredictedPart | null;
   readonly repair: RepairPart | null;
   readonly replay: Replay | null;
+  /** Whether `lowered` is of the text before the edits that are refused. */
+  readonly isStale: boolean;
   /** Why there is no program. */
   readonly refused: readonly Diagnostic[];
   /** A bug of Braid: its stack. */
@@ -55,6 +61,7 @@ const nothing: Results = {
   predicted: null,
   repair: null,
   replay: null,
+  isStale: false,
   refused: [],
   failed: null,
   isBusy: true,
@@ -83,6 +90,9 @@ export function createStore(first: State): Store {
   /** Edits that wait for the program that they are carried to. */
   let carrying: readonly Edit[] = [];
   let replaysNext = false;
+  /** Whether the last change was one of the text, and whether results are of the present document. */
+  let isTyping = false;
+  let isOwn = true;
   const publish = (next: Partial<Results>): void => {
     results = { ...results, ...next };
     for (const listener of listeners) listener();
@@ -113,7 +123,8 @@ export function createStore(first: State): Store {
   const take = (answer: Exclude<WorkPart, { kind: "done" }>): void => {
     switch (answer.kind) {
       case "lowered":
-        publish({ lowered: answer.part, refused: [], failed: null });
+        isOwn = true;
+        publish({ lowered: answer.part, isStale: false, refused: [], failed: null });
         return carry(answer.part);
       case "verdict":
         return publish({
@@ -148,6 +159,7 @@ export function createStore(first: State): Store {
     publish({
       isBusy: false,
       milliseconds: performance.now() - begun,
+      ...(seen.has("lowered") ? {} : isOwn ? { isStale: results.lowered !== null } : { lowered: null, defaults: {} }),
       ...(seen.has("verdict") ? {} : { verdict: null, repair: null, replay: null }),
       ...(seen.has("predicted") ? {} : { predicted: null }),
       ...(seen.has("repair") ? {} : { repair: null }),
@@ -172,21 +184,34 @@ export function createStore(first: State): Store {
       return;
     }
     const { document: file } = state;
-    if (file.kind === "dump") return compile(state, { kind: "dump", file: file.name, text: file.text }, begun, number);
+    if (file.kind === "dump") {
+      publish({ defaults: {} });
+      return compile(state, { kind: "dump", file: file.name, text: file.text }, begun, number);
+    }
     const devices = devicesOf(state) ?? 1;
     const variant = { devices, hosts: hostsOf(state, devices), params: state.params };
-    if (built !== null && isSameBuild(built, file.text, variant)) return compile(state, built.source, begun, number);
+    if (built !== null && isSameBuild(built, file.text, variant)) {
+      publish({ defaults: built.defaults });
+      return compile(state, built.source, begun, number);
+    }
     builder.build({ kind: "build", text: file.text, variants: [variant] }, (answer) => {
       if (number !== id) return;
       if (answer.kind === "built") {
         const only = answer.variants[0] ?? null;
         if (only === null) return;
-        publish({ defaults: defaultsOf(only) });
-        built = { text: file.text, variant, source: { kind: "built", data: only.data } };
+        const defaults = defaultsOf(only);
+        const changed = isTyping ? changedDefaults(results.defaults, defaults, state.params) : [];
+        publish({ defaults });
+        if (changed.length > 0) return move(step(history, { kind: "changedSizes", names: changed }));
+        built = { text: file.text, variant, defaults, source: { kind: "built", data: only.data } };
         return compile(state, built.source, begun, number);
       }
       source = null;
-      publish(answer.kind === "refused" ? { refused: answer.diagnostics, failed: null } : { failed: answer.stack });
+      publish(
+        answer.kind === "refused"
+          ? { refused: answer.diagnostics.map((each) => atBrokenSyntax(each, file.text)), failed: null }
+          : { failed: answer.stack },
+      );
       finish(new Set(), begun);
     });
   };
@@ -195,6 +220,7 @@ export function createStore(first: State): Store {
     const before = history.present;
     history = next;
     const { present } = next;
+    if (before.document.name !== present.document.name) isOwn = false;
     if (!sameInput(before, present)) start(present);
     else if (before.rank !== present.rank && source !== null) compile(present, source, performance.now(), ++id);
     for (const listener of listeners) listener();
@@ -222,6 +248,8 @@ export function createStore(first: State): Store {
       carrying = [];
     if (next.kind !== "pane" && next.kind !== "rank") {
       replaysNext = false;
+      isTyping = next.kind === "text";
+      if (next.kind === "open" || next.kind === "restore") isOwn = false;
       if (results.isEditLost) publish({ isEditLost: false });
     }
     move(step(history, next));
@@ -233,11 +261,11 @@ export function createStore(first: State): Store {
     results: () => results,
     change,
     undo: () => {
-      carrying = [];
+      [carrying, isTyping] = [[], false];
       move(undo(history));
     },
     redo: () => {
-      carrying = [];
+      [carrying, isTyping] = [[], false];
       move(redo(history));
     },
     replay,
@@ -281,11 +309,21 @@ export function createStore(first: State): Store {
 interface LastBuild {
   readonly text: string;
   readonly variant: Variant;
+  readonly defaults: Results["defaults"];
   readonly source: Source;
 }
 
 function isSameBuild({ text, variant }: LastBuild, nextText: string, { devices, hosts, params }: Variant): boolean {
   return text === nextText && variant.devices === devices && variant.hosts === hosts && variant.params === params;
+}
+
+/** Parameters with values of their own, whose defaults in the text are others now, or gone. */
+function changedDefaults(
+  before: Results["defaults"],
+  after: Results["defaults"],
+  params: State["params"],
+): readonly string[] {
+  return Object.keys(params).filter((name) => Object.hasOwn(before, name) && before[name] !== after[name]);
 }
 
 function defaultsOf({ data: { defaults } }: BuiltVariant): Results["defaults"] {

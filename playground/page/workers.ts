@@ -8,6 +8,7 @@ import type {
   ReplayAnswer,
   ReplayRequest,
   WorkAnswer,
+  WorkerLoaded,
   WorkPart,
   WorkRequest,
 } from "../compiler/messages.ts";
@@ -35,14 +36,28 @@ export interface Builder {
   readonly build: (request: BuildRequest, done: (answer: BuildAnswer) => void) => void;
 }
 
+/** Its script takes seconds to load on a slow or busy machine, which do not count as the program's. */
+function startBuildWorker(): { readonly worker: Worker; readonly loaded: Promise<void> } {
+  const worker = startWorker();
+  const loaded = new Promise<void>((resolve) => {
+    worker.onmessage = () => {
+      resolve();
+    };
+  });
+  return { worker, loaded };
+}
+
 export function createBuilder(): Builder {
-  let spare = startWorker();
+  let spare = startBuildWorker();
   let running: (() => void) | null = null;
   return {
     build: (request, done) => {
       running?.();
-      const worker = spare;
+      const { worker, loaded } = spare;
+      let timer = 0;
+      let isEnded = false;
       const stop = (): void => {
+        isEnded = true;
         clearTimeout(timer);
         worker.terminate();
         if (running === stop) running = null;
@@ -51,18 +66,21 @@ export function createBuilder(): Builder {
         stop();
         done(answer);
       };
-      const timer = setTimeout(() => {
-        finish(endless());
-      }, buildTimeout);
       running = stop;
-      worker.onmessage = ({ data }: MessageEvent<BuildAnswer>) => {
-        finish(data);
-      };
       worker.onerror = (event) => {
         finish({ kind: "failed", stack: event.message });
       };
-      worker.postMessage(request);
-      spare = startWorker();
+      void loaded.then(() => {
+        if (isEnded) return;
+        timer = window.setTimeout(() => {
+          finish(endless());
+        }, buildTimeout);
+        worker.onmessage = ({ data }: MessageEvent<BuildAnswer>) => {
+          finish(data);
+        };
+        worker.postMessage(request);
+      });
+      spare = startBuildWorker();
     },
   };
 }
@@ -109,8 +127,9 @@ export function createCompiler(): Compiler {
         clearTimeout(timer);
       };
       current = { id: request.id, begun: performance.now(), end };
-      worker.onmessage = ({ data: { id, answer: part } }: MessageEvent<WorkAnswer>) => {
-        if (id !== request.id) return;
+      worker.onmessage = ({ data }: MessageEvent<WorkAnswer | WorkerLoaded>) => {
+        if ("kind" in data || data.id !== request.id) return;
+        const { answer: part } = data;
         if (part.kind === "done") {
           end();
           current = null;

@@ -146,12 +146,34 @@ describe("what is refused", () => {
 
   it("has the line of the syntax, of the throw, and of Braid's call", () => {
     expect(refusal("const x = 1;\nexport default (;")).toMatchObject({ place: { line: 2 }, code: "program-threw" });
-    expect(refusal("\n\nthrow new Error('no');")).toMatchObject({ place: { line: 3 }, found: "Error: no" });
+    expect(refusal("\n\nthrow new Error('no');")).toMatchObject({ place: { line: 3 }, message: "Error: no" });
     const text =
       'import { Fusion, program } from "braid";\nexport default program({}, () => {\n  const f = new Fusion();\n  f.input([1.5], "float");\n  return f;\n});\n';
     expect(refusal(text)).toMatchObject({
       code: "bad-extent",
       source: expect.stringContaining("/program.ts:4:") as string,
+    });
+  });
+
+  it("names what was perhaps meant: a function, a method, or a missing import", () => {
+    const text = (names: string, line: string): string =>
+      `import { ${names} } from "braid";\nexport default program({}, () => {\n  const f = new Fusion();\n  const x = f.input([8], "float");\n  ${line}\n  return f;\n});\n`;
+    expect(refusal(text("Fusion, program, relu", "f.output(rleu(x));"))).toMatchObject({
+      message: "ReferenceError: rleu is not defined",
+      found: "rleu",
+      help: "did you mean relu?",
+    });
+    expect(refusal(text("Fusion, program", "f.output(relu(x));"))).toMatchObject({
+      help: 'add relu to the import from "braid"',
+    });
+    expect(refusal(text("Fusion, program, rleu", "f.output(rleu(x));"))).toMatchObject({
+      message: '"braid" does not export rleu',
+      source: expect.stringContaining("/program.ts:5:") as string,
+      help: "did you mean relu?",
+    });
+    expect(refusal(text("Fusion, program", "x.outersplit(0, 2);"))).toMatchObject({
+      found: "outersplit",
+      help: "did you mean outerSplit?",
     });
   });
 

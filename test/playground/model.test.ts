@@ -2,9 +2,10 @@
 import { describe, expect, it } from "vitest";
 import { cliCommand } from "../../playground/model/cli-command.ts";
 import { axesOf, pointsOf } from "../../playground/model/curves.ts";
-import { kindOfFile } from "../../playground/model/inputs.ts";
+import { kindOfFile, newDocument } from "../../playground/model/inputs.ts";
 import { linkedTo } from "../../playground/model/linking.ts";
-import { editOf, placeOf } from "../../playground/model/marks.ts";
+import { editedRankOf, editOf, headlineOf, placeOf } from "../../playground/model/marks.ts";
+import { atBrokenSyntax } from "../../playground/model/syntax-place.ts";
 import { decodeState, encodeState } from "../../playground/model/share.ts";
 import { hunks, sideBySide } from "../../playground/model/side-by-side.ts";
 import { streamGraph } from "../../playground/model/stream-graph.ts";
@@ -54,6 +55,38 @@ describe("history", () => {
     expect(step(edited, { kind: "text", text: "b" }).present.edits).toEqual({});
     expect(step(edited, { kind: "option", name: "streams", text: "2" }).present.edits).toEqual({});
     expect(step(edited, { kind: "profile", name: "2xH200", text: null }).present.edits).not.toEqual({});
+  });
+
+  it("opens a document without the sizes, edits and rank of the one before; a dump on a pane that it has", () => {
+    const before = {
+      ...state,
+      options: { devices: "2", streams: "4" },
+      edits: { 0: "x" },
+      rank: 3,
+      pane: "fusion",
+    } as const;
+    const opened = (text: string) =>
+      step(startHistory(before), { kind: "open", document: newDocument(text), params: {} }).present;
+    expect(opened("export default 1;")).toEqual({
+      ...before,
+      document: { kind: "program", name: "untitled.ts", text: "export default 1;" },
+      options: { devices: "2" },
+      params: {},
+      edits: {},
+      rank: 0,
+    });
+    expect(opened("\n%HostIrContainer { () -> ():\n}")).toMatchObject({
+      document: { kind: "dump", name: "untitled.hir" },
+      pane: "host",
+    });
+    expect(newDocument("// %HostIrContainer {\nexport default 1;").kind).toBe("program");
+  });
+
+  it("clears sizes that the text changed as part of the step that changed it", () => {
+    const typed = step(startHistory(state), { kind: "text", text: "b" });
+    const cleared = step(typed, { kind: "changedSizes", names: ["M"] });
+    expect([cleared.present.params, cleared.past]).toEqual([{}, [state]]);
+    expect(undo(cleared).present).toEqual(state);
   });
 
   it("clears an option by an empty text", () => {
@@ -270,6 +303,27 @@ describe("diagnostics in the editor", () => {
       column: null,
     });
     expect(placeOf({ code: "bad-option", message: "" })).toBeNull();
+  });
+
+  it("are named with their line in one line", () => {
+    expect(headlineOf(diagnostic)).toBe("line 2: there is no axis rwos");
+    const edited = { code: "dump-syntax", message: "no", place: { kind: "file", path: "rank 1", line: 7 } } as const;
+    expect([headlineOf(edited), editedRankOf(edited), editedRankOf(diagnostic)]).toEqual([
+      "rank 1, line 7: no",
+      1,
+      null,
+    ]);
+  });
+
+  it("of syntax stand where the editor's parser stumbles", () => {
+    const refused = {
+      code: "program-threw",
+      message: "SyntaxError: Unexpected token",
+      place: { kind: "file", path: "/program.ts", line: 1, column: 20 },
+    } as const;
+    const broken = "export default program({}, () => {\n  const y = set(x;\n  return y;\n});\n";
+    expect(placeOf(atBrokenSyntax(refused, broken))).toEqual({ line: 2, column: 18 });
+    expect(atBrokenSyntax(refused, "export default 1;\n")).toBe(refused);
   });
 
   it("offer an edit where the fix is one", () => {

@@ -2,18 +2,19 @@
 import type { JSX } from "preact";
 import type { PageProps } from "../props.ts";
 import { useLinked, useStore } from "../hooks.ts";
+import { Empty } from "./empty.tsx";
 import { RankPicker, shownRank } from "./rank-picker.tsx";
 
 /** More rows make the page slow; the command line prints them all. */
 const mostRows = 3000;
 
 export function CommandsPane({ store, pointing }: PageProps): JSX.Element {
-  const { verdict } = useStore(store).results;
+  const { results } = useStore(store);
+  const { verdict } = results;
   const linked = useLinked(pointing);
   const rank = shownRank(store);
   const list = verdict?.commands[rank] ?? null;
-  if (list === null)
-    return <p class="empty">There are no commands: the program does not compile, or ranks do not agree.</p>;
+  if (list === null) return <Empty results={results} />;
   return (
     <>
       <div class="toolbar">

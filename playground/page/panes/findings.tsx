@@ -1,28 +1,13 @@
 /** What the verifier found, and what would repair it. */
 import type { JSX } from "preact";
-import { type Diagnostic, renderDiagnostic } from "../../../src/diagnostics/diagnostic.ts";
 import type { AddedLine } from "../../compiler/parts.ts";
 import { Icon } from "../icons.tsx";
 import type { PageProps } from "../props.ts";
 import { useStore } from "../hooks.ts";
-import { sizesFor } from "../../model/missing-sizes.ts";
-import type { Store } from "../store.ts";
 
 export function Findings({ store }: PageProps): JSX.Element | null {
   const { results } = useStore(store);
-  const { verdict, repair, refused } = results;
-  if (refused.length > 0) {
-    return (
-      <section class="findings refused" aria-label="Diagnostics">
-        {refused.map((diagnostic, i) => (
-          <div key={i}>
-            <SizesFix store={store} diagnostic={diagnostic} />
-            <pre>{renderDiagnostic(diagnostic)}</pre>
-          </div>
-        ))}
-      </section>
-    );
-  }
+  const { verdict, repair } = results;
   const numbered = verdict?.findings.map((each, number) => ({ ...each, number })) ?? [];
   const shown = numbered.filter(({ finding }) => finding.severity !== "note");
   if (verdict === null || shown.length === 0) return null;
@@ -74,30 +59,6 @@ export function Findings({ store }: PageProps): JSX.Element | null {
         </details>
       ))}
     </section>
-  );
-}
-
-interface SizesProps {
-  readonly store: Store;
-  readonly diagnostic: Diagnostic;
-}
-
-function SizesFix({ store, diagnostic }: SizesProps): JSX.Element | null {
-  const sizes = sizesFor(diagnostic, store.history().present.options["sizes"]);
-  if (sizes === null) return null;
-  return (
-    <div class="repair">
-      <span>The dump leaves sizes open. Set them under Target and sizes, or begin with {sizes}.</span>
-      <button
-        type="button"
-        class="primary"
-        onClick={() => {
-          store.change({ kind: "option", name: "sizes", text: sizes });
-        }}
-      >
-        Use these sizes
-      </button>
-    </div>
   );
 }
 

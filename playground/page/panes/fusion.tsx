@@ -1,9 +1,12 @@
 /** The Fusion: its ops, and how each tensor lies on the devices and in chunks. */
 import type { JSX } from "preact";
+import type { Resharding } from "../../../src/passes/reshard/list-reshardings.ts";
+import { reshardingCells, reshardingColumns } from "../../../src/passes/reshard/resharding-table.ts";
 import type { TensorPicture } from "../../compiler/parts.ts";
 import type { PageProps } from "../props.ts";
 import { useLinked, useStore } from "../hooks.ts";
 import { variableNames } from "../../model/variable-names.ts";
+import { Empty } from "./empty.tsx";
 import { LinkedText } from "./linked-text.tsx";
 import { ShardingPicture } from "./sharding-picture.tsx";
 
@@ -11,11 +14,13 @@ export function FusionPane({ store, pointing }: PageProps): JSX.Element {
   const { history, results } = useStore(store);
   const { lowered } = results;
   const linked = useLinked(pointing);
-  if (lowered === null) return <p class="empty">There is no program yet.</p>;
+  if (lowered === null) return <Empty results={results} />;
   if (!lowered.isFusion) {
-    return <p class="empty">This program is written as host programs, so it has no Fusion. See the host program.</p>;
+    return <p class="empty">This program is written as host programs, so it has no Fusion. See Host program.</p>;
   }
   const variables = variableNames(history.present.document.text, lowered.tensors);
+  const labels = new Map(lowered.tensors.map(({ id, name }) => [id, variables.get(id) ?? userName(name)]));
+  const inWords = (text: string): string => text.replaceAll(/\bT(\d+)\b/gu, (all, id) => labels.get(Number(id)) ?? all);
   const pointAt = (source: number | undefined): void => {
     pointing.point(source === undefined || source === 0 ? null : { kind: "source", line: source });
   };
@@ -34,7 +39,7 @@ export function FusionPane({ store, pointing }: PageProps): JSX.Element {
           <TensorCard
             key={tensor.id}
             tensor={tensor}
-            variable={variables.get(tensor.id) ?? null}
+            label={labels.get(tensor.id) ?? `T${tensor.id}`}
             isLinked={tensor.source > 0 && linked.sources.includes(tensor.source)}
             point={(on) => {
               pointAt(on ? tensor.source : undefined);
@@ -46,11 +51,7 @@ export function FusionPane({ store, pointing }: PageProps): JSX.Element {
       {lowered.reshardings.length === 0 ? (
         <p class="empty">Nothing moves between devices.</p>
       ) : (
-        <ul class="reshardings">
-          {lowered.reshardings.map((text) => (
-            <li key={text}>{text}</li>
-          ))}
-        </ul>
+        <Communication reshardings={lowered.reshardings} inWords={inWords} />
       )}
       <h2>Ops</h2>
       <LinkedText
@@ -81,15 +82,54 @@ function Legend({ lowered }: { readonly lowered: number }): JSX.Element {
   );
 }
 
+interface CommunicationProps {
+  readonly reshardings: readonly Resharding[];
+  /** A text with the user's names in place of numbers of tensors. */
+  readonly inWords: (text: string) => string;
+}
+
+function Communication({ reshardings, inWords }: CommunicationProps): JSX.Element {
+  return (
+    <>
+      <table class="table">
+        <thead>
+          <tr>
+            {reshardingColumns.map((label) => (
+              <th key={label} scope="col">
+                {label}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {reshardings.map((each, i) => (
+            <tr key={i}>
+              {reshardingCells(each).map((text, column) => (
+                <td key={column}>{inWords(text)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {reshardings.map(({ hint }) => hint !== undefined && <p class="hint keys advice">Hint: {inWords(hint)}</p>)}
+    </>
+  );
+}
+
+/** `out` of `T3 out`. */
+function userName(name: string): string {
+  return name.replace(/^T\d+ /u, "");
+}
+
 interface CardProps {
   readonly tensor: TensorPicture;
-  /** Null if the program's text has no name for it. */
-  readonly variable: string | null;
+  /** What the program calls it; `T3` without a name. */
+  readonly label: string;
   readonly isLinked: boolean;
   readonly point: (on: boolean) => void;
 }
 
-function TensorCard({ tensor, variable, isLinked, point }: CardProps): JSX.Element {
+function TensorCard({ tensor, label, isLinked, point }: CardProps): JSX.Element {
   return (
     <figure
       class={isLinked ? "card linked" : "card"}
@@ -101,8 +141,11 @@ function TensorCard({ tensor, variable, isLinked, point }: CardProps): JSX.Eleme
       }}
     >
       <figcaption>
-        <strong>{tensor.name}</strong> {variable !== null && <code class="variable">{variable}</code>}{" "}
-        <span class="role">{tensor.role}</span>
+        <strong>{label}</strong>{" "}
+        <span class="role">
+          {label === `T${tensor.id}` ? "" : `T${tensor.id}, `}
+          {tensor.role}
+        </span>
         <code>
           {tensor.dtype} [
           {tensor.logical

@@ -3,10 +3,13 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { HostText } from "../../compiler/parts.ts";
 import { hostOf } from "../../model/linking.ts";
+import { editedRankOf, explanationOf, placeOf } from "../../model/marks.ts";
 import { hunks, sideBySide } from "../../model/side-by-side.ts";
-import { createEditor, type Editor, type LineMark, severityOf } from "../editor.ts";
+import { createEditor, type Editor, severityOf } from "../editor.ts";
+import type { LineMark } from "../line-messages.ts";
 import type { PageProps } from "../props.ts";
 import { useLinked, useStore } from "../hooks.ts";
+import { Empty } from "./empty.tsx";
 import { Findings } from "./findings.tsx";
 import { ReplayView } from "./replay.tsx";
 import { SideBySide } from "./side-by-side.tsx";
@@ -18,7 +21,7 @@ export function HostPane(props: PageProps): JSX.Element {
   const [beside, setBeside] = useState<number | null>(null);
   const rank = shownRank(store);
   const host = hostOf(results, rank);
-  if (host === null) return <p class="empty">There is no host program yet.</p>;
+  if (host === null) return <Empty results={results} />;
   const different = results.lowered?.hosts.filter((each) => each !== host) ?? [];
   const other = different.find(({ ranks }) => beside !== null && ranks.includes(beside)) ?? null;
   const others = host.ranks.filter((each) => each !== rank);
@@ -125,8 +128,14 @@ function HostEditor({
   useEffect(() => {
     editor.current?.setText(store.history().present.edits[String(owner)] ?? printed);
   }, [text, printed, owner, store]);
-  const { verdict } = results;
+  const { verdict, refused } = results;
   useEffect(() => {
+    const wrong = refused.flatMap((diagnostic): LineMark[] => {
+      const own = editedRankOf(diagnostic);
+      if (own === null || !host.ranks.includes(own)) return [];
+      const { line = 0, column = null } = placeOf(diagnostic) ?? {};
+      return [{ line, column, severity: "error", message: explanationOf(diagnostic), fix: null }];
+    });
     const marks = (verdict?.findings ?? []).flatMap(({ finding }) =>
       finding.commands.flatMap(({ rank: own, line }): LineMark[] =>
         host.ranks.includes(own) && line !== null
@@ -134,8 +143,8 @@ function HostEditor({
           : [],
       ),
     );
-    editor.current?.setMarks(marks);
-  }, [verdict, host]);
+    editor.current?.setMarks([...marks, ...wrong], wrong);
+  }, [verdict, refused, host]);
   useEffect(() => {
     const own = pointing.pointed()?.kind === "host";
     editor.current?.highlight(own ? [] : linked.hostLines(rank), !own);

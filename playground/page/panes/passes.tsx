@@ -6,11 +6,13 @@ import type { PassText } from "../../compiler/parts.ts";
 import { hunks, sideBySide } from "../../model/side-by-side.ts";
 import { useStore } from "../hooks.ts";
 import type { PageProps } from "../props.ts";
+import { Empty } from "./empty.tsx";
 import { RankPicker } from "./rank-picker.tsx";
 import { SideBySide } from "./side-by-side.tsx";
 
 export function PassesPane({ store }: PageProps): JSX.Element {
-  const { lowered } = useStore(store).results;
+  const { results } = useStore(store);
+  const { lowered } = results;
   const [chosen, setChosen] = useState<string | null>(null);
   const [showAll, setShowAll] = useState(false);
   const passes = lowered?.passes ?? [];
@@ -19,6 +21,7 @@ export function PassesPane({ store }: PageProps): JSX.Element {
     passes.findIndex(({ name }) => name === (chosen ?? passes.find(({ changed }, i) => changed && i > 0)?.name)),
   );
   const [before, after] = [passes[index - 1] ?? null, passes[index] ?? null];
+  if (lowered === null) return <Empty results={results} />;
   if (after === null) return <p class="empty">Host programs are lowered already, so no pass runs.</p>;
   return (
     <>

@@ -6,6 +6,7 @@ import type { CommandRow } from "../../compiler/parts.ts";
 import { type GraphEdge, type GraphNode, streamGraph } from "../../model/stream-graph.ts";
 import { useLinked, useStore } from "../hooks.ts";
 import type { PageProps } from "../props.ts";
+import { Empty } from "./empty.tsx";
 import { RankPicker, shownRank } from "./rank-picker.tsx";
 
 const [columnWidth, rowHeight, boxWidth, boxHeight, top, left] = [146, 42, 122, 26, 36, 12];
@@ -14,14 +15,15 @@ const atFirst = 60;
 const boxRoom = 16;
 
 export function StreamsPane({ store, pointing }: PageProps): JSX.Element {
-  const { verdict } = useStore(store).results;
+  const { results } = useStore(store);
+  const { verdict } = results;
   const linked = useLinked(pointing);
   const [most, setMost] = useState(atFirst);
   const rank = shownRank(store);
   const list = verdict?.commands[rank] ?? null;
   const graph = useMemo(() => (list === null ? null : streamGraph(list, most)), [list, most]);
   if (list === null || graph === null) {
-    return <p class="empty">There are no commands: the program does not compile, or ranks do not agree.</p>;
+    return <Empty results={results} />;
   }
   const { streams, nodes, edges, hidden } = graph;
   const height = top + rowHeight * (1 + nodes.reduce((last, { row }) => Math.max(last, row), 0));

@@ -7,11 +7,13 @@ import type { Timeline } from "../../../src/report/page/mount-timeline.ts";
 import { percent, time } from "../../model/units.ts";
 import { useLinked, useStore } from "../hooks.ts";
 import type { PageProps } from "../props.ts";
+import { Empty } from "./empty.tsx";
 
 export function TimelinePane(props: PageProps): JSX.Element {
-  const { predicted } = useStore(props.store).results;
+  const { results } = useStore(props.store);
+  const { predicted } = results;
   if (predicted === null) {
-    return <p class="empty">Only a program that verifies has a predicted run. The host program says what is wrong.</p>;
+    return <Empty results={results} />;
   }
   return <Run {...props} predicted={predicted} />;
 }
@@ -19,6 +21,7 @@ export function TimelinePane(props: PageProps): JSX.Element {
 function Run({ store, pointing, predicted }: PageProps & { readonly predicted: PredictedPart }): JSX.Element {
   const linked = useLinked(pointing);
   const holder = useRef<HTMLDivElement>(null);
+  const legendHolder = useRef<HTMLDivElement>(null);
   const timeline = useRef<Timeline | null>(null);
   const { timeline: data } = predicted;
   const shown = useRef(data);
@@ -31,9 +34,10 @@ function Run({ store, pointing, predicted }: PageProps & { readonly predicted: P
       pointing.point(place === null ? null : { kind: "command", ...place });
     };
     // Drawn by D3, which the page loads when it is first shown.
-    void import("../../../src/report/page/mount-timeline.ts").then(({ mountTimeline }) => {
+    void import("./drawing.ts").then(({ legend, mountTimeline }) => {
       if (isEnded || holder.current === null) return;
       timeline.current = mountTimeline(holder.current, shown.current, { onHover: point });
+      legendHolder.current?.append(legend([shown.current]));
     });
     return () => {
       isEnded = true;
@@ -52,8 +56,11 @@ function Run({ store, pointing, predicted }: PageProps & { readonly predicted: P
 
   return (
     <>
-      <p class="hint keys">W S zoom · A D move · , . from slice to slice · 0 all · hover for what a slice waited for</p>
+      <div class="toolbar" ref={legendHolder} />
       <div class="timeline" ref={holder} />
+      <p class="hint keys">
+        W S zoom · A D move · , . from slice to slice · 0 all · point at a slice for what it is and what it waited for
+      </p>
       <h2>
         Why {time(predicted.exposed)} of {time(predicted.milliseconds)} are exposed
       </h2>

@@ -4,6 +4,7 @@ import type { Options } from "../../compile/options.ts";
 import { reshardings } from "../../compile/reshardings.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Resharding } from "../../passes/reshard/list-reshardings.ts";
+import { reshardingCells, reshardingColumns } from "../../passes/reshard/resharding-table.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { BuiltProgram } from "../program/built-program.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
@@ -50,17 +51,8 @@ const mostRows = 5;
 /** The table with its hints, or one line if nothing moves. */
 function reshardingLines(found: readonly Resharding[]): readonly string[] {
   if (found.length === 0) return ["nothing moves between devices"];
-  const table = new Table({ ...plainBorders, head: ["tensor", "collective", "along", "chunks", "bytes", "because"] });
-  for (const { tensor, collective, along, chunked, bytes, reason } of found) {
-    table.push([
-      `T${tensor}`,
-      collective,
-      along ?? "meshes",
-      chunked ? "yes" : "no",
-      bytes?.toLocaleString("en-US") ?? "?",
-      reason,
-    ]);
-  }
+  const table = new Table({ ...plainBorders, head: [...reshardingColumns] });
+  for (const each of found) table.push([...reshardingCells(each)]);
   return [...trimmedLines(table.toString()), ...hintLines(found)];
 }
 
