@@ -16,7 +16,6 @@ import { lineBefore } from "../../src/compile/repair/line-before.ts";
 import { type LineOf, dumpLines, printedLines } from "../../src/host/print/statement-lines.ts";
 import { revived } from "../../src/compile/program/revive.ts";
 import { type Diagnostic, DiagnosticError, renderDiagnostic } from "../../src/diagnostics/diagnostic.ts";
-import { causes } from "../../src/explain/causes.ts";
 import { serialOf } from "../../src/explain/explain.ts";
 import { explainRun } from "../../src/explain/explain-run.ts";
 import { changed as changedMachine } from "../../src/explain/what-if.ts";
@@ -366,7 +365,7 @@ function predictedPart(
     exposed: run.exposed,
     hidden: run.overlap.overlap,
     peakBytes: bytes.reduce((most, each) => Math.max(most, each), 0),
-    causes: run.causes.map(({ cause, milliseconds }) => ({ cause, milliseconds, ...causes[cause] })),
+    causes: run.causes,
     timeline: { unit: "milliseconds", ranks: timelineRanks(program), runs: [timed], ...works.rows() },
     assumptions: run.assumptions.map(({ text }) => text),
   };

@@ -138,7 +138,6 @@ export interface PredictedPart {
     readonly cause: Cause;
     readonly label: string;
     readonly sentence: string;
-    readonly remedy: string | null;
     readonly milliseconds: number;
   }[];
   readonly timeline: TimelineData;

@@ -4,12 +4,15 @@ export type Cause =
   | "firstChunk"
   | "lastChunk"
   | "linkBound"
+  | "queued"
+  | "dependent"
   | "notInLoop"
   | "chunking"
   | "sums"
   | "interference"
   | "sms"
   | "latePeer"
+  | "order"
   | "reuse"
   | "localCopy"
   | "host"
@@ -20,74 +23,84 @@ interface CauseWords {
   readonly label: string;
   /** One sentence: what happened. */
   readonly sentence: string;
-  /** What usually shortens it; null if nothing in a program or its options does. */
-  readonly remedy: string | null;
+  /** The same where the cause is a gain. */
+  readonly gain?: string;
 }
 
+/** Each sentence says what the streams, the links and the costs of commands show, and no more. */
 export const causes: { readonly [C in Cause]: CauseWords } = {
   firstChunk: {
     label: "first chunk",
-    sentence: "The first chunk moves before any of its kernels can run, so nothing hides it.",
-    remedy: "more chunks, or another loop whose kernels run before it",
+    sentence: "The first chunk moves before kernels of another chunk have run, so none hides it.",
   },
   lastChunk: {
     label: "last chunk",
-    sentence: "The result of the last chunk moves after the last kernel, so nothing hides it.",
-    remedy: "more chunks, or chunks along another axis",
+    sentence: "The last chunk moves when no kernel of another chunk is left to hide it.",
   },
   linkBound: {
     label: "link-bound",
-    sentence: "Between kernels the rank waits for data: the link needs longer for a chunk than the kernels do.",
-    remedy: "a protocol with fewer bytes, or a larger GEMM for each byte",
+    sentence: "The rank waits for data while the link is busy, which it is for longer than the loop's kernels run.",
+  },
+  queued: {
+    label: "behind another transfer",
+    sentence: "Data is there, but its transfer waits behind another on the same communicator, stream or link.",
+  },
+  dependent: {
+    label: "dependent kernels",
+    sentence: "Data moves between two kernels that depend on it, and no other kernel is ready.",
   },
   notInLoop: {
     label: "not in a loop",
-    sentence: "A collective moves a whole tensor at once, and no independent kernel runs beside it.",
-    remedy: "Stream on an axis of the op that reads or makes the tensor",
+    sentence: "Data moves outside of loops with kernels, and no other kernel runs beside it.",
   },
   chunking: {
     label: "chunking",
-    sentence: "GEMMs of chunks take longer than one GEMM of the whole.",
-    remedy: "fewer chunks, or chunks along a longer axis",
+    sentence: "Kernels of chunks take longer together than those of the whole.",
+    gain: "Kernels of chunks take less time together than those of the whole.",
   },
   sums: {
     label: "sums",
-    sentence: "Kernels add partial results or do other work that the serial program leaves to its collective.",
-    remedy: "a reduction in peers' memory or by the library",
+    sentence: "Kernels run that the serial program does not have, such as sums of partial results.",
   },
   interference: {
     label: "interference",
     sentence: "Kernels beside a transfer run more slowly than alone.",
-    remedy: "copies by copy engines, or an SM margin",
+    gain: "Kernels took less time than the profile has for them alone.",
   },
   sms: {
     label: "no free SMs",
-    sentence: "A communication kernel waits for SMs, or cores, that a GEMM occupies.",
-    remedy: "an SM margin, or copies by copy engines",
+    sentence: "A transfer's kernel waits for SMs, or cores, that another kernel occupies on a rank that takes part.",
   },
   latePeer: {
     label: "late peer",
-    sentence: "The rank waits for a kernel of another rank.",
-    remedy: "equal shares of work on all ranks",
+    sentence: "The rank waits for work of another rank.",
+  },
+  order: {
+    label: "stream order",
+    sentence:
+      "A command has its data, but waits for an earlier one on its stream, or for an event that it does not need.",
   },
   reuse: {
-    label: "reuse",
-    sentence: "An iteration waits for an earlier one that used the same stream or buffer, not for its data.",
-    remedy: "more streams, or more slots per buffer",
+    label: "buffer reuse",
+    sentence: "A command has its data, but the buffer that it writes is still in use.",
   },
   localCopy: {
     label: "copies on the device",
     sentence: "A copy within the device runs between kernels.",
-    remedy: "the own chunk in place",
   },
   host: {
     label: "host",
     sentence: "The device waits for the host, which issues a run's commands or launches its graph.",
-    remedy: "CUDA graphs, or fewer and larger chunks",
   },
   latency: {
     label: "latency",
     sentence: "Launches, events and signals take time themselves.",
-    remedy: "fewer and larger chunks",
+    gain: "Launches pass beside other kernels.",
   },
 };
+
+/** What the times of a cause mean: a cost, or a gain where they are negative. */
+export function causeSentence(cause: Cause, milliseconds: number): string {
+  const { sentence, gain } = causes[cause];
+  return milliseconds < 0 ? (gain ?? sentence) : sentence;
+}

@@ -12,7 +12,7 @@ import { at } from "../support/invariant.ts";
 import { keysOf } from "../support/keys-of.ts";
 import type { TraceEvent } from "../trace/event.ts";
 import { overlapOf, type RankOverlap } from "../trace/overlap.ts";
-import { type Cause, causes } from "./causes.ts";
+import { type Cause, causes, causeSentence } from "./causes.ts";
 import { dependencesOf } from "./dependences.ts";
 import { type Floor, floorOf, kernelTimeOf } from "./floor.ts";
 import { type IdlePart, type IdleTime, idleTimeOf } from "./idle-time.ts";
@@ -21,6 +21,14 @@ import { type RegionRow, regionRows } from "./region-rows.ts";
 import { type CommandTime, measuredCosts } from "./measured-costs.ts";
 import { regionsOf } from "./regions.ts";
 import { timingOf } from "./timing.ts";
+
+export interface ExplainedCause {
+  readonly cause: Cause;
+  /** In words, as `sentence`, which says what happened. */
+  readonly label: string;
+  readonly sentence: string;
+  readonly milliseconds: number;
+}
 
 export interface ExplainedRun {
   /** The run's time in milliseconds, with the fixed cost of a run. */
@@ -34,7 +42,7 @@ export interface ExplainedRun {
    */
   readonly exposed: number;
   /** Milliseconds by cause, the greatest first; they add up to `exposed`. A negative one is a gain. */
-  readonly causes: readonly { readonly cause: Cause; readonly milliseconds: number }[];
+  readonly causes: readonly ExplainedCause[];
   /** The idle time of the rank, in order of time. */
   readonly idle: readonly IdlePart[];
   /** The same of each rank. */
@@ -97,13 +105,16 @@ export function explainRun(
     const own = kernelTimeOf(program, rank, costOf);
     const serialCosts = serial === null ? null : commandCosts(serial, profile, assume);
     const alone = serial === null || serialCosts === null ? own : kernelTimeOf(serial, rank, serialCosts);
-    add("chunking", own.gemms - alone.gemms);
-    add("sums", own.others - alone.others);
+    for (const [key, time] of own.kinds) {
+      const whole = alone.kinds.get(key);
+      add(whole === undefined ? "sums" : "chunking", time - (whole ?? 0));
+    }
+    for (const [key, time] of alone.kinds) if (!own.kinds.has(key)) add("chunking", -time);
     // A kernel's launch counts as part of it, so one that passes beside another kernel is a gain.
     add("latency", -own.launches);
-    interference = idle.kernels - (own.gemms + own.others - own.launches);
+    interference = idle.kernels - (own.all - own.launches);
     add("interference", interference);
-    compute = alone.gemms + alone.others;
+    compute = alone.all;
     least = leastCompute(program, serial, costOf, serialCosts);
   }
   return {
@@ -112,7 +123,10 @@ export function explainRun(
     floor: floorOf(program, dependences, costOf, least),
     exposed: milliseconds - compute,
     causes: keysOf(causes)
-      .map((cause) => ({ cause, milliseconds: times.get(cause) ?? 0 }))
+      .map((cause): ExplainedCause => {
+        const time = times.get(cause) ?? 0;
+        return { cause, label: causes[cause].label, sentence: causeSentence(cause, time), milliseconds: time };
+      })
       .filter(({ milliseconds: time }) => Math.abs(time) > 1e-9)
       .sort((a, b) => b.milliseconds - a.milliseconds),
     idle: idle.parts,
@@ -133,10 +147,7 @@ function leastCompute(
   serialCosts: CommandTime | null,
 ): number {
   const busiest = (own: Program, costs: CommandTime): number =>
-    own.ranks.reduce((most, { rank }) => {
-      const { gemms, others } = kernelTimeOf(own, rank, costs);
-      return Math.max(most, gemms + others);
-    }, 0);
+    own.ranks.reduce((most, { rank }) => Math.max(most, kernelTimeOf(own, rank, costs).all), 0);
   const own = busiest(program, costOf);
   return serial === null || serialCosts === null ? own : Math.min(own, busiest(serial, serialCosts));
 }

@@ -3,6 +3,7 @@
  * the chain of commands that depend on each other, as if nothing else ran.
  */
 import { touchesPeers } from "../commands/barriers.ts";
+import type { Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
 import { isWork } from "../commands/command.ts";
 import type { CommandTime } from "./measured-costs.ts";
@@ -17,8 +18,8 @@ export interface Floor {
   /** The kernels of the busiest rank, of the serial program if that takes less. */
   readonly compute: number;
   /**
-   * The copies over the busiest direction of a link, the library's transfers of the busiest rank, or those of the busiest
-   * network interface.
+   * The copies over the busiest direction of a link, the library's transfers of the busiest communicator, or those of
+   * the busiest network interface.
    */
   readonly communication: number;
   /** The longest chain of commands that wait for each other. */
@@ -27,24 +28,33 @@ export interface Floor {
 
 /** A rank's kernels alone, with their launches, in milliseconds. */
 export interface KernelTime {
-  readonly gemms: number;
-  readonly others: number;
+  readonly all: number;
+  /** Of each kind of kernel, by `kernelKey`. */
+  readonly kinds: ReadonlyMap<string, number>;
   /** The launches among these: the first part of each kernel, beside which other kernels can run. */
   readonly launches: number;
 }
 
 export function kernelTimeOf({ ranks, kernels, buffers }: Program, rank: number, costOf: CommandTime): KernelTime {
-  let [gemms, others, launches] = [0, 0, 0];
+  const kinds = new Map<string, number>();
+  let [all, launches] = [0, 0];
   for (const [index, command] of at(ranks, rank).commands.entries()) {
     if (command.kind !== "launch" || touchesPeers({ buffers }, rank, command)) continue;
-    const { kind } = at(kernels, command.kernel);
+    const key = kernelKey(at(kernels, command.kernel));
     const { latency, busy } = costOf(rank, index);
     const time = (latency + busy) / 1000;
     launches += latency / 1000;
-    if (kind === "matmul" || kind === "linear") gemms += time;
-    else others += time;
+    all += time;
+    kinds.set(key, (kinds.get(key) ?? 0) + time);
   }
-  return { gemms, others, launches };
+  return { all, kinds, launches };
+}
+
+/** Kernels of a chunk and of the whole have one key, as have all GEMMs. */
+function kernelKey(kernel: Kernel): string {
+  if (kernel.kind === "matmul" || kernel.kind === "linear") return "gemm";
+  if (kernel.kind === "unit") return kernel.steps.map((step) => ("op" in step ? step.op : step.kind)).join(" ");
+  return "op" in kernel ? `${kernel.kind} ${kernel.op}` : kernel.kind;
 }
 
 export function floorOf(program: Program, dependences: Dependences, costOf: CommandTime, compute: number): Floor {
@@ -80,13 +90,15 @@ function networkTimes({ ranks }: Program, costOf: CommandTime): ReadonlyMap<numb
   return times;
 }
 
+/** Of each stream: a rank's transfers on two communicators run at once. */
 function transferTimes({ ranks }: Program, costOf: CommandTime): readonly number[] {
-  return ranks.map(({ rank, commands }) =>
-    commands.reduce(
-      (sum, command, index) => (command.kind === "transfer" ? sum + costOf(rank, index).busy / 1000 : sum),
-      0,
-    ),
-  );
+  return ranks.flatMap(({ rank, commands, streams }) => {
+    const times = streams.map(() => 0);
+    for (const [index, { kind, stream }] of commands.entries()) {
+      if (kind === "transfer") times[stream] = at(times, stream) + costOf(rank, index).busy / 1000;
+    }
+    return times;
+  });
 }
 
 function chainOf(

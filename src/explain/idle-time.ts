@@ -8,15 +8,17 @@
  *
  * The parts of a gap tile it, so causes add up to the rank's idle time.
  */
-import { touchesPeers } from "../commands/barriers.ts";
 import type { Command } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
 import { peerOf } from "../trace/command-work.ts";
 import type { Cause } from "./causes.ts";
-import { createDataReady } from "./data-ready.ts";
+import { createKernelHolders, isKernel as isKernelOf } from "./kernel-holders.ts";
 import { createLinkHolders } from "./links.ts";
-import type { RegionOf } from "./regions.ts";
+import { createNeeds, type Needed } from "./needs.ts";
+import { createQueues } from "./queues.ts";
+import { regionLoads } from "./region-loads.ts";
+import type { RegionKey, RegionOf } from "./regions.ts";
 import type { Timing } from "./timing.ts";
 
 /** Part of a gap, in milliseconds. */
@@ -52,117 +54,194 @@ export function idleTimeOf(
   const { dependences, start, end, after, ready } = timing;
   const { first, rankOf, indexOf } = dependences;
   const commandOf = (number: number): Command => at(at(program.ranks, rankOf(number)).commands, indexOf(number));
-  const isKernel = (number: number): boolean => {
-    const command = commandOf(number);
-    return command.kind === "launch" && !touchesPeers(program, rankOf(number), command);
-  };
+  const isKernel = (number: number): boolean => isKernelOf(program, rankOf(number), commandOf(number));
   const own = Array.from({ length: at(first, rank + 1) - at(first, rank) }, (_, i) => at(first, rank) + i);
   const kernels = own.filter(isKernel).sort((a, b) => at(start, a) - at(start, b));
-  const spans = spansOf(kernels, timing, regionOf);
-  const dataReady = createDataReady(program, timing);
-  const holderBefore = createLinkHolders(program, timing);
+  const loads = regionLoads(program, timing, regionOf, rank);
+  const needsOf = createNeeds(program, timing);
+  const queues = createQueues(program, timing);
+  const linkHolder = createLinkHolders(program, timing);
+  const kernelHolder = createKernelHolders(program, timing);
   const parts: IdlePart[] = [];
 
-  const communication = (number: number, from: number, to: number): Cause => {
-    const region = regionOf(rankOf(number), indexOf(number));
-    const span = spans.get(region.id);
-    if (!region.isLoop || span === undefined) return "notInLoop";
-    if (to <= span.start + epsilon) return "firstChunk";
-    return from >= span.end - epsilon ? "lastChunk" : "linkBound";
+  const regionIn = (number: number): RegionKey => regionOf(rankOf(number), indexOf(number));
+  const chunkOf = (number: number): number =>
+    at(at(program.ranks, rankOf(number)).origins, indexOf(number)).iteration[0] ?? 0;
+  const isOfOtherChunk = (a: number, b: number): boolean =>
+    regionIn(a).id !== regionIn(b).id || chunkOf(a) !== chunkOf(b);
+  const spans = chunkSpans(kernels, timing, (number) => ({ region: regionIn(number).id, chunk: chunkOf(number) }));
+
+  /** Why a communication that moved as soon as it could is in a gap. `behind`: it waited for others that moved. */
+  const movingCause = (number: number, from: number, to: number, behind: boolean): Cause => {
+    const { id, isLoop } = regionIn(number);
+    const [chunks, load] = [spans.get(id) ?? [], loads.get(id)];
+    if (!isLoop || chunks.length === 0 || load === undefined) return "notInLoop";
+    const isLinkBound = load.link > load.kernels;
+    if (behind) return isLinkBound ? "linkBound" : "queued";
+    const others = chunks.filter(({ chunk }) => chunk !== chunkOf(number));
+    if (!others.some(({ firstEnd }) => firstEnd <= from + epsilon)) return "firstChunk";
+    if (!others.some(({ lastStart }) => lastStart >= to - epsilon)) return "lastChunk";
+    const { data } = needsOf(number);
+    return isLinkBound && (data.command < 0 || !isKernel(data.command)) ? "linkBound" : "dependent";
   };
 
-  /** The part of a communication that is exposed only because it started late; null if it started when it could. */
-  const delayOf = (number: number): { readonly cause: Cause; readonly time: number } | null => {
-    const waited = at(start, number) - at(ready, number);
-    if (waited > epsilon && needsSms(commandOf(number))) return { cause: "sms", time: waited };
+  /** A wait that ended when the command was ready, and that its data does not need; null if there is none. */
+  const needlessWait = (number: number): (Needed & { readonly cause: Cause }) | null => {
     const before = at(after, number);
-    if (before < 0 || !isKernel(before)) return null;
-    const time = at(ready, number) - dataReady(number);
-    return time > epsilon ? { cause: "reuse", time } : null;
+    const { data, buffer } = needsOf(number);
+    if (before < 0 || at(ready, number) - data.time <= epsilon) return null;
+    if (buffer.time >= at(ready, number) - epsilon) return { ...data, cause: "reuse" };
+    return isKernel(number) || isKernel(before) ? { ...data, cause: "order" } : null;
   };
 
-  /** Why a command did not start as soon as it was ready. */
-  const startOf = (number: number): Cause =>
-    issued !== null && issued(indexOf(number)) > at(ready, number) + epsilon ? "host" : "latency";
+  /** When a command could have run, but for the order of its stream. */
+  const couldRun = (number: number): number => {
+    const { data, buffer } = needsOf(number);
+    return Math.max(data.time, buffer.time, issued === null ? 0 : issued(indexOf(number)));
+  };
+
+  /** Milliseconds before `from` in which the queue of a communication moved data of other chunks ahead of it. */
+  const busyAhead = (number: number, from: number): number => {
+    const before = at(after, number);
+    const holder = linkHolder(number);
+    const held =
+      holder >= 0 && isOfOtherChunk(holder, number) ? Math.min(from, at(start, number)) - at(ready, number) : 0;
+    if (before < 0 || isKernel(before) || needlessWait(number) !== null) return Math.max(0, held);
+    const until = Math.min(from, at(ready, number));
+    return Math.max(0, held) + queues.busy(before, couldRun(number), until, (other) => isOfOtherChunk(other, number));
+  };
+
+  /**
+   * Milliseconds in which the queue of a communication was blocked while it, or the first one of another chunk behind
+   * it, could have moved.
+   */
+  const blockedAhead = (number: number): number => {
+    const before = at(after, number);
+    const own =
+      before < 0 || isKernel(before) || needlessWait(number) !== null
+        ? 0
+        : queues.blocked(before, couldRun(number), at(ready, number));
+    const behind = queues.following(number).find((other) => isOfOtherChunk(other, number)) ?? -1;
+    const since = behind < 0 ? Infinity : couldRun(behind);
+    return Math.max(own, queues.blocked(number, since, at(start, number)));
+  };
+
+  const isIssuedLate = (number: number): boolean =>
+    issued !== null && issued(indexOf(number)) > at(ready, number) + epsilon;
+
+  /** The kernel at or after a position that was first ready in a gap but for its order, which ended it; null if none was. */
+  const outOfOrder = (position: number, gapEnd: number): Needed | null => {
+    let found: Needed | null = null;
+    for (const kernel of kernels.slice(position)) {
+      const time = couldRun(kernel);
+      if (at(ready, kernel) >= gapEnd - epsilon && time < (found?.time ?? gapEnd - epsilon)) {
+        found = { time, command: at(after, kernel) };
+      }
+    }
+    return found;
+  };
 
   /** Adds the parts of [from, to], in which the rank waits for the start of `number`; -1 for the end of the run. */
-  const walk = (number: number, last: number, from: number, to: number): void => {
+  const walk = (number: number, last: number, from: number, to: number, position: number): void => {
     let time = to;
     const add = (cause: Cause, until: number, command: number): void => {
       const begin = Math.max(from, until);
       if (begin < time) parts.push({ cause, start: begin, end: time, command });
       time = Math.min(time, begin);
     };
+    /** Of a delay until `until`, what is not idle time already: without the delay, what follows would end earlier. */
+    const rest = (since: number, until: number): number =>
+      Math.max(0, until - since - Math.max(0, until - Math.max(since, from)));
+
+    /** Adds the wait of a command before it starts, and returns the command that it waited for. */
+    const addWait = (waiting: number): number => {
+      const holder = linkHolder(waiting);
+      if (holder >= 0) return holder;
+      const kernel = isIssuedLate(waiting) ? -1 : kernelHolder(waiting);
+      // In a gap the rank's own kernels hold nothing.
+      if (kernel >= 0 && rankOf(kernel) !== rank) {
+        add("latency", at(end, kernel), waiting);
+        if (isKernel(waiting)) add("latePeer", at(ready, waiting), kernel);
+        else add("sms", at(ready, waiting), waiting);
+      } else add(isIssuedLate(waiting) ? "host" : "latency", at(ready, waiting), waiting);
+      const needless = needlessWait(waiting);
+      if (needless === null) return at(after, waiting);
+      add(needless.cause, needless.time, at(after, waiting));
+      return needless.command;
+    };
+
+    const addCommunication = (moving: number): void => {
+      const [begin, until] = [at(start, moving), time];
+      const kernel = linkHolder(moving) < 0 && !isIssuedLate(moving) ? kernelHolder(moving) : -1;
+      if (kernel >= 0) add("sms", Math.max(begin, time - rest(at(ready, moving), at(end, kernel))), moving);
+      const needless = needlessWait(moving);
+      if (needless !== null) {
+        add(needless.cause, Math.max(begin, time - rest(needless.time, at(ready, moving))), moving);
+      }
+      add("queued", time - blockedAhead(moving), moving);
+      add(movingCause(moving, from, until, true), Math.max(begin, time - busyAhead(moving, from)), moving);
+      add(movingCause(moving, from, until, false), begin, moving);
+    };
+
     let next = last;
     if (number >= 0) {
-      add(startOf(number), at(after, number) < 0 ? from : at(ready, number), number);
-      next = at(after, number);
+      next = addWait(number);
+      const other = outOfOrder(position + 1, time);
+      if (other !== null) add("order", other.time, other.command);
     } else add("latency", next < 0 ? from : at(end, next), next);
     // Commands that take no time can hold a link for each other.
     const seen = new Set<number>();
     while (time > from && next >= 0 && !seen.has(next)) {
       const running = next;
       seen.add(running);
-      if (isKernel(running)) {
-        if (rankOf(running) === rank) break;
-        add("latePeer", at(start, running), running);
-      } else addCommunication(running, from, time, add);
-      const holder = holderBefore(running);
-      if (holder < 0) add(startOf(running), at(after, running) < 0 ? from : at(ready, running), running);
-      next = holder < 0 ? at(after, running) : holder;
+      const command = commandOf(running);
+      const isLocal = command.kind === "copy" && peerOf(program, rankOf(running), command) === null;
+      if (isKernel(running) || isLocal) {
+        if (rankOf(running) === rank && !isLocal) break;
+        add(rankOf(running) === rank ? "localCopy" : "latePeer", at(start, running), running);
+      } else addCommunication(running);
+      next = addWait(running);
     }
     add("latency", from, next);
   };
 
-  const addCommunication = (
-    number: number,
-    from: number,
-    to: number,
-    add: (cause: Cause, until: number, command: number) => void,
-  ): void => {
-    const command = commandOf(number);
-    if (command.kind === "copy" && peerOf(program, rankOf(number), command) === null) {
-      return add("localCopy", at(start, number), number);
-    }
-    const begin = Math.max(from, at(start, number));
-    const delay = delayOf(number);
-    // Without the delay it would have ended that much earlier.
-    if (delay !== null) add(delay.cause, Math.max(begin, to - delay.time), number);
-    add(communication(number, from, to), at(start, number), number);
-  };
-
   let busy = 0;
   let now = 0;
-  for (const kernel of kernels) {
-    if (at(start, kernel) > now + epsilon) walk(kernel, -1, now, at(start, kernel));
+  for (const [position, kernel] of kernels.entries()) {
+    if (at(start, kernel) > now + epsilon) walk(kernel, -1, now, at(start, kernel), position);
     busy += Math.max(0, at(end, kernel) - Math.max(now, at(start, kernel)));
     now = Math.max(now, at(end, kernel));
   }
   const last = own.reduce((latest, number) => (at(end, number) >= at(end, latest) ? number : latest), own[0] ?? -1);
   const finish = last < 0 ? 0 : at(end, last);
-  if (finish > now + epsilon) walk(-1, timing.isWork[last] === 1 ? last : at(after, last), now, finish);
+  if (finish > now + epsilon) walk(-1, timing.isWork[last] === 1 ? last : at(after, last), now, finish, kernels.length);
   parts.sort((a, b) => a.start - b.start);
   return { rank, end: Math.max(now, finish), kernels: busy, parts };
 }
 
-function needsSms(command: Command): boolean {
-  return command.kind !== "copy" || command.engine === "kernel";
+interface ChunkSpan {
+  readonly chunk: number;
+  readonly firstEnd: number;
+  readonly lastStart: number;
 }
 
-/** When the kernels of each region run on the rank, from the first to the last. */
-function spansOf(
+/** By region: when the first kernel of each chunk ends, and when its last one starts. */
+function chunkSpans(
   kernels: readonly number[],
-  { dependences, start, end }: Timing,
-  regionOf: RegionOf,
-): ReadonlyMap<number, { readonly start: number; readonly end: number }> {
-  const spans = new Map<number, { readonly start: number; readonly end: number }>();
+  { start, end }: Timing,
+  placeOf: (number: number) => { readonly region: number; readonly chunk: number },
+): ReadonlyMap<number, readonly ChunkSpan[]> {
+  const regions = new Map<number, Map<number, ChunkSpan>>();
   for (const kernel of kernels) {
-    const { id } = regionOf(dependences.rankOf(kernel), dependences.indexOf(kernel));
-    const span = spans.get(id);
-    spans.set(id, {
-      start: Math.min(span?.start ?? Infinity, at(start, kernel)),
-      end: Math.max(span?.end ?? 0, at(end, kernel)),
+    const { region, chunk } = placeOf(kernel);
+    const spans = regions.get(region) ?? new Map<number, ChunkSpan>();
+    regions.set(region, spans);
+    const span = spans.get(chunk);
+    spans.set(chunk, {
+      chunk,
+      firstEnd: Math.min(span?.firstEnd ?? Infinity, at(end, kernel)),
+      lastStart: Math.max(span?.lastStart ?? 0, at(start, kernel)),
     });
   }
-  return spans;
+  return new Map([...regions].map(([region, spans]) => [region, [...spans.values()]]));
 }

@@ -9,6 +9,7 @@ import { intersectionOf, type Interval, lengthOf, unionOf } from "../trace/overl
 import type { Cause } from "./causes.ts";
 import type { IdlePart } from "./idle-time.ts";
 import { linksOf } from "./links.ts";
+import { type RegionLoad, regionLoads } from "./region-loads.ts";
 import type { RegionOf } from "./regions.ts";
 import type { Timing } from "./timing.ts";
 
@@ -25,6 +26,8 @@ export interface RegionRow {
   readonly streams: number;
   /** GEMMs alone. */
   readonly gemms: number;
+  /** Kernels, and transfers on the busiest direction of the rank's link or communicator: which of the two bounds a loop. */
+  readonly load: RegionLoad;
   /** Bytes that copies and kernels in peers' memory move over the rank's link, by direction. */
   readonly sent: number;
   readonly received: number;
@@ -43,8 +46,11 @@ const communicationCauses: ReadonlySet<Cause> = new Set<Cause>([
   "firstChunk",
   "lastChunk",
   "linkBound",
+  "queued",
+  "dependent",
   "notInLoop",
   "sms",
+  "order",
   "reuse",
 ]);
 
@@ -116,6 +122,7 @@ export function regionRows(
     if (region !== undefined) region.exposed += to - from;
   }
   const busy = unionOf(kernels);
+  const loads = regionLoads(program, timing, regionOf, own);
   return [...regions.values()]
     .filter(({ spans }) => spans.length > 0)
     .sort((a, b) => a.region - b.region)
@@ -131,6 +138,7 @@ export function regionRows(
         chunks: isLoop ? iterations.size : 1,
         streams: streams.size,
         gemms,
+        load: loads.get(region) ?? { link: 0, kernels: 0 },
         sent,
         received,
         transferred,

@@ -1,6 +1,6 @@
 /** Each cause of exposed time, planted alone by a machine on which only one thing is slow: it is named first. */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, explain, Fusion, linear, set } from "braid";
+import { add, compile, type CompileOptions, DeviceMesh, explain, Fusion, gelu, linear, set } from "braid";
 import { planOwn } from "../../src/bench/braid/plan-own.ts";
 import { type Implementation, parseImplementations } from "../../src/bench/implementation.ts";
 import type { Primitive } from "../../src/bench/primitives.ts";
@@ -93,6 +93,82 @@ const planted: readonly Planted[] = [
   },
 ];
 
+interface Shaped {
+  readonly cause: Cause;
+  readonly what: string;
+  readonly fusion: () => Fusion;
+  readonly slow: Partial<MachineProfile>;
+  readonly options?: Partial<CompileOptions>;
+}
+
+/** examples/mlp.ts: rows are gathered for w1, and partial results of w2 are reduced and scattered. */
+function mlp(): Fusion {
+  const f = new Fusion();
+  const [x, w1, w2] = [
+    f.input([1024, 1024], "bfloat16"),
+    f.input([4096, 1024], "bfloat16"),
+    f.input([1024, 4096], "bfloat16"),
+  ];
+  const y = linear(gelu(linear(x, w1)), w2);
+  f.output(add(x, y));
+  for (const tensor of [x, w1, w2]) tensor.setDeviceMesh(DeviceMesh.range(4));
+  x.outerSplit(0, 4);
+  x.outerSplit(1, 4).parallelize("DIDx");
+  w1.outerSplit(0, 4).parallelize("DIDx");
+  w2.outerSplit(1, 4).parallelize("DIDx");
+  y.outerSplit(0, 4).parallelize("Stream");
+  return f;
+}
+
+/** Each chunk's partial results are summed over the devices between its two GEMMs. */
+function summedBetween(): Fusion {
+  const f = new Fusion();
+  const [x, w1, w2] = [
+    f.input([1024, 1024], "bfloat16"),
+    f.input([1024, 1024], "bfloat16"),
+    f.input([256, 1024], "bfloat16"),
+  ];
+  const y = linear(linear(x, w1), w2);
+  f.output(y);
+  for (const tensor of [x, w1, w2]) tensor.setDeviceMesh(DeviceMesh.range(4));
+  for (const tensor of [x, w1]) tensor.outerSplit(1, 4).parallelize("DIDx");
+  y.outerSplit(0, 2).parallelize("Stream");
+  return f;
+}
+
+/** The second linear has its data while x moves for the first, which comes before it on the stream. */
+function independent(): Fusion {
+  const f = new Fusion();
+  const [x, w] = [f.input([1024, 1024], "bfloat16"), f.input([1024, 1024], "bfloat16")];
+  f.output(linear(x, w));
+  f.output(linear(w, w));
+  for (const tensor of [x, w]) tensor.setDeviceMesh(DeviceMesh.range(4));
+  x.outerSplit(1, 4).parallelize("DIDx");
+  return f;
+}
+
+const shaped: readonly Shaped[] = [
+  {
+    cause: "queued",
+    what: "an MLP whose second gather queues after the first scatter",
+    fusion: mlp,
+    slow: { transfers: transfersAt(perMegabyte(40)) },
+  },
+  {
+    cause: "dependent",
+    what: "a loop of two chunks with a sum between GEMMs",
+    fusion: summedBetween,
+    slow: { transfers: transfersAt(perMegabyte(100)) },
+  },
+  {
+    cause: "order",
+    what: "a program whose second op does not need what moves for the first",
+    fusion: independent,
+    slow: { transfers: transfersAt(perMegabyte(100)) },
+    options: { disablePass: ["cover-communications", "sink-waits"] },
+  },
+];
+
 function implementationOf(text: string): Extract<Implementation, { readonly kind: "braid" }> {
   const [found] = parseImplementations(text, "test");
   if (found?.kind !== "braid") throw new Error(text);
@@ -135,8 +211,17 @@ describe("a cause planted alone", () => {
     expect(run).toMatchObject({ rank: 0, causes: [{ cause: "latePeer" }] });
   });
 
+  it.each(shaped)("$cause is named first in $what", ({ cause, fusion, slow, options }) => {
+    const { program } = compile(fusion(), { devices: 4, on: "cuda", ...options });
+    const profile = machine(slow);
+    const traced = { program, ...simulate(program, profile, { graph: true }) };
+    const run = explainRun(traced, profile, { serial: null, graph: true });
+    expect(run.causes[0]?.cause, JSON.stringify(run.causes)).toBe(cause);
+    expect(at(run.causes, 0).milliseconds).toBeGreaterThan(0.3 * run.exposed);
+  });
+
   it("has a test for each cause", () => {
-    const tested = new Set<Cause>([...planted.map(({ cause }) => cause), "latePeer"]);
+    const tested = new Set<Cause>([...planted, ...shaped].map(({ cause }) => cause)).add("latePeer");
     expect(keysOf(causes).filter((cause) => !tested.has(cause))).toEqual([]);
   });
 });

@@ -9,6 +9,7 @@ const row: RegionRow = {
   chunks: 4,
   streams: 2,
   gemms: 1.5,
+  load: { link: 0.25, kernels: 1.5 },
   sent: 0,
   received: 2048,
   transferred: 0,

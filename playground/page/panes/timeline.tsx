@@ -72,7 +72,7 @@ function Run({ store, pointing, predicted }: PageProps & { readonly predicted: P
         <tbody>
           {predicted.causes
             .filter(({ milliseconds }) => Math.abs(milliseconds) >= 0.001 * predicted.milliseconds)
-            .map(({ cause, label, sentence, remedy, milliseconds }) => (
+            .map(({ cause, label, sentence, milliseconds }) => (
               <tr key={cause}>
                 <th scope="row">
                   <button
@@ -86,11 +86,7 @@ function Run({ store, pointing, predicted }: PageProps & { readonly predicted: P
                 </th>
                 <td class="number">{time(milliseconds)}</td>
                 <td class="number">{percent(milliseconds / predicted.milliseconds)}</td>
-                <td>
-                  {sentence}
-                  {remedy !== null && milliseconds > 0 && <span class="remedy"> Shorter with {remedy}.</span>}
-                  {milliseconds < 0 && <span class="remedy"> Negative: a gain here.</span>}
-                </td>
+                <td>{sentence}</td>
               </tr>
             ))}
         </tbody>

@@ -1,7 +1,6 @@
 /** The output of `braid explain`: verdict, regions, causes and what to change, as text and as the document of --json. */
 import Table from "cli-table3";
 import { shortStatement } from "../../commands/short-statement.ts";
-import { causes } from "../../explain/causes.ts";
 import type { ExplainedRun } from "../../explain/explain-run.ts";
 import type { Explanation } from "../../explain/explain.ts";
 import { exposedText } from "../../explain/exposed-text.ts";
@@ -43,7 +42,7 @@ function whatIfText(
   const { milliseconds, exposed, causes: all } = explanation.run;
   const now = predicted ?? run;
   const [first] = all;
-  const because = first === undefined || exposed <= 0 ? "" : `, most of it ${causes[first.cause].label}`;
+  const because = first === undefined || exposed <= 0 ? "" : `, most of it ${first.label}`;
   const speed = (now.milliseconds / milliseconds).toFixed(2);
   const { interval } = explanation;
   const expected = `${timeText(milliseconds)}${interval === null ? "" : ` (${intervalText(interval)})`}`;
@@ -107,30 +106,23 @@ function communicationText({ reshardings }: Explanation): readonly string[] {
 
 const mostReshardings = 20;
 
-function causesText({ run, isMeasured, predicted, choice, refusals }: Explanation, colors: Colors): readonly string[] {
+function causesText({ run, isMeasured, predicted }: Explanation, colors: Colors): readonly string[] {
   const { exposed, milliseconds } = run;
   const shown = run.causes.filter(({ milliseconds: each }) => Math.abs(each) >= 0.001 * milliseconds);
   if (shown.length === 0) return ["Nothing is exposed: the run takes as long as its kernels."];
   const beside = isMeasured ? predicted : null;
   const head = ["exposed because of", "time", "of the run", ...(beside === null ? [] : ["predicted"]), ""];
   const table = new Table({ ...plainBorders, head });
-  for (const { cause, milliseconds: each } of shown) {
+  for (const { cause, label, sentence, milliseconds: each } of shown) {
     table.push([
-      colors.bold(causes[cause].label),
+      colors.bold(label),
       timeText(each),
       percentText(each / milliseconds),
       ...(beside === null ? [] : [timeText(timeOf(beside, cause))]),
-      causes[cause].sentence,
+      sentence,
     ]);
   }
-  const [first] = shown;
-  // Loops that were considered, and are slower, are no advice.
-  const isDecided = first?.cause === "notInLoop" && choice !== null && refusals.length === 0;
-  const remedy = first === undefined || first.milliseconds <= 0 || isDecided ? null : causes[first.cause].remedy;
-  return [
-    ...trimmedLines(table.toString()),
-    `sum ${timeText(exposed)}${remedy === null ? "" : `; most would gain: ${remedy}`}`,
-  ];
+  return [...trimmedLines(table.toString()), `sum ${timeText(exposed)}`];
 }
 
 function ratio(value: number): string {

@@ -1,5 +1,4 @@
 /** The report of an explained run: predicted, measured, or measured below the predicted one. */
-import { causes } from "../../explain/causes.ts";
 import type { Explanation } from "../../explain/explain.ts";
 import { exposedText } from "../../explain/exposed-text.ts";
 import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
@@ -113,8 +112,7 @@ function causesTable({ run, isMeasured, predicted }: Explanation): LinkedTable {
     ],
     rows: found
       .filter(({ milliseconds: each }) => Math.abs(each) >= 0.001 * milliseconds)
-      .map(({ cause, milliseconds: each }): Row => {
-        const { label, sentence, remedy } = causes[cause];
+      .map(({ cause, label, sentence, milliseconds: each }): Row => {
         const expected = beside?.causes.find((other) => other.cause === cause)?.milliseconds ?? 0;
         return {
           cells: [
@@ -123,7 +121,7 @@ function causesTable({ run, isMeasured, predicted }: Explanation): LinkedTable {
             percentText(each / milliseconds),
             ...(beside === null ? [] : [timeText(expected)]),
           ],
-          note: remedy === null || each <= 0 ? sentence : `${sentence} Shorter with ${remedy}.`,
+          note: sentence,
           link: { kind: "cause", cause },
         };
       }),

@@ -1,0 +1,95 @@
+/**
+ * When a command could have run at the earliest: when the data that it reads was written, and when the bytes that it
+ * writes were no longer in use. What it waited for beyond that is an order of its stream.
+ */
+import { accesses } from "../commands/accesses.ts";
+import type { Region } from "../commands/region.ts";
+import type { Program } from "../commands/program.ts";
+import { at } from "../support/invariant.ts";
+import { type Extent, sharedBytes } from "../verify/check/shared-bytes.ts";
+import { type Timing, workByEnd } from "./timing.ts";
+
+/** The command that ended last among some that another needs, and its end in milliseconds; -1 and 0 without one. */
+export interface Needed {
+  readonly command: number;
+  readonly time: number;
+}
+
+export interface Needs {
+  /** The last write of what it reads; of a transfer, of what any participant reads. */
+  readonly data: Needed;
+  /** The last use of the bytes that it writes, in this buffer or in one that had its place before. */
+  readonly buffer: Needed;
+}
+
+interface Access {
+  readonly number: number;
+  readonly region: Region;
+  readonly extent: Extent;
+  readonly isWrite: boolean;
+}
+
+const none: Needed = { command: -1, time: 0 };
+
+export function createNeeds(program: Program, timing: Timing): (number: number) => Needs {
+  const { dependences, start, end } = timing;
+  const { rankOf, indexOf, peers } = dependences;
+  /** By arena of a rank, in order of end. */
+  let all: ReadonlyMap<string, readonly Access[]> | null = null;
+  /** By participants: those of a collective have one array. */
+  const known = new Map<readonly number[] | number, Needs>();
+
+  const lastOf = (region: Region, before: number, wanted: (access: Access) => boolean): Needed => {
+    const extent = extentOf(program, region);
+    const last = (all?.get(arenaOf(program, region)) ?? []).findLast(
+      (access) => at(end, access.number) <= before && wanted(access) && sharedBytes(extent, access.extent) > 0,
+    );
+    return last === undefined ? none : { command: last.number, time: at(end, last.number) };
+  };
+
+  return (number) => {
+    const participants = peers(number).length === 0 ? [number] : peers(number);
+    const key = participants.length === 1 ? number : participants;
+    const found = known.get(key);
+    if (found !== undefined) return found;
+    all ??= workByEnd(timing, (other) => {
+      const { reads, writes } = accesses(program, rankOf(other), indexOf(other));
+      const entry = (isWrite: boolean) => (region: Region) =>
+        [arenaOf(program, region), { number: other, region, extent: extentOf(program, region), isWrite }] as const;
+      return [...reads.map(entry(false)), ...writes.map(entry(true))];
+    });
+    // Ends and starts of one moment may differ by rounding.
+    const before = at(start, number) + 1e-9;
+    let [data, buffer] = [none, none];
+    // Commands may take no time, and then end as they start.
+    const own = new Set(participants);
+    const isOther = (access: Access): boolean => !own.has(access.number);
+    for (const each of participants) {
+      const { reads, writes } = accesses(program, rankOf(each), indexOf(each));
+      for (const read of reads) {
+        const isWritten = ({ isWrite, region }: Access): boolean => isWrite && region.buffer === read.buffer;
+        data = later(
+          data,
+          lastOf(read, before, (access) => isWritten(access) && isOther(access)),
+        );
+      }
+      for (const region of writes) buffer = later(buffer, lastOf(region, before, isOther));
+    }
+    const needs = { data, buffer };
+    known.set(key, needs);
+    return needs;
+  };
+}
+
+function later(a: Needed, b: Needed): Needed {
+  return b.time > a.time ? b : a;
+}
+
+function arenaOf({ buffers }: Program, { buffer }: Region): string {
+  const { rank, arena } = at(buffers, buffer);
+  return `${rank} ${arena}`;
+}
+
+function extentOf({ buffers }: Program, { buffer, offset, dims, bytes }: Region): Extent {
+  return { start: at(buffers, buffer).offset + offset, dims, bytes };
+}
