@@ -5,10 +5,11 @@
  *     { "benchmark": { "primitive": "tp_columnwise", "m": [8192, 16384], "n": 8192, "k": 8192, "dtype": "bfloat16",
  *                      "implementations": { "braid": [{ "form": "rotated", "protocol": ["get", "put"] }] } } }
  */
-import { readFile } from "node:fs/promises";
+import { readRegularText } from "../backends/regular-file.ts";
 import { type GivenOptions, type OptionRow, rowOf } from "../compile/options.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { isOneOf } from "../support/is-one-of.ts";
+import { parseJson } from "../support/json-document.ts";
 import { jsonText } from "../support/json-text.ts";
 import { suggestion } from "../support/nearest.ts";
 import { systemReason } from "../support/system-reason.ts";
@@ -34,7 +35,7 @@ const rows: ReadonlyMap<string, readonly [name: string, row: OptionRow]> = new M
 /** Throws `file-unreadable`, `option-unknown` and `option-value`. */
 export async function readBenchConfig(file: string): Promise<BenchConfig> {
   return parseBenchConfig(
-    await readFile(file, "utf8").catch((error: unknown) => unreadable(file, systemReason(error))),
+    await readRegularText(file).catch((error: unknown) => unreadable(file, systemReason(error))),
     file,
   );
 }
@@ -88,7 +89,7 @@ function listed(value: unknown): readonly unknown[] {
 
 function parsed(text: string, file: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (error) {
     return unreadable(file, error instanceof Error ? error.message : String(error));
   }

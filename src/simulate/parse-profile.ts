@@ -1,6 +1,7 @@
 /** Reads a machine profile from JSON. `profile-invalid` names the first bad, missing or unknown entry and its place. */
 import { type InferIssue, safeParse } from "valibot";
 import { fail } from "../diagnostics/diagnostic.ts";
+import { parseJson } from "../support/json-document.ts";
 import { jsonText } from "../support/json-text.ts";
 import { suggestion } from "../support/nearest.ts";
 import type { MachineProfile } from "./machine-profile.ts";
@@ -8,7 +9,7 @@ import { machineProfile } from "./profile-schema.ts";
 
 /** `source`: the origin of the text, such as a file. Throws `profile-invalid`. */
 export function parseProfile(text: string, source: string): MachineProfile {
-  const { success, output, issues } = safeParse(machineProfile, parseJson(text, source), { abortEarly: true });
+  const { success, output, issues } = safeParse(machineProfile, parsed(text, source), { abortEarly: true });
   return success ? output : invalid(issues[0], source);
 }
 
@@ -40,10 +41,9 @@ function invalid({ type, expected, path, input, message }: Issue, source: string
   });
 }
 
-function parseJson(text: string, source: string): unknown {
+function parsed(text: string, source: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
-    return value;
+    return parseJson(text);
   } catch (error) {
     return fail({
       code: "profile-invalid",

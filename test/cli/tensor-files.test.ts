@@ -2,6 +2,7 @@
  * `braid run --input --output-dir`: files of tensors. The files of fixtures/tensor-files were written by NumPy 2.4,
  * ml_dtypes 0.6 and safetensors 0.8.
  */
+import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -162,6 +163,21 @@ function withHeader(header: string, length = header.length): string {
 }
 
 const entry = (text: string): string => `{"T0":{"dtype":"F32","shape":[2,3],"data_offsets":${text}}}`;
+
+/** A header of tensors of float [2, 3] by name, in turn, of this many bytes each. */
+const named = (...names: readonly string[]): string =>
+  `{${names.map((name, i) => `${JSON.stringify(name)}:{"dtype":"F32","shape":[2,3],"data_offsets":[${24 * i},${24 * i + 24}]}`).join()}}`;
+
+/** npy of float [2, 3] whose header is this text, padded. */
+function withDict(dict: string): string {
+  return changed("float.npy", (bytes) => {
+    const header = Buffer.from(`${dict.padEnd(117)}\n`, "latin1");
+    return Buffer.concat([bytes.subarray(0, 8), Buffer.from([118, 0]), header, bytes.subarray(128)]);
+  });
+}
+
+const dictOf = (shape: string, descr = "'<f4'", order = "False"): string =>
+  `{'descr': ${descr}, 'fortran_order': ${order}, 'shape': ${shape}, }`;
 
 interface Refused {
   readonly files: () => readonly string[];
@@ -341,6 +357,122 @@ const refused: Readonly<Record<string, Refused>> = {
     found: "a header that is not JSON",
     expected: "a .safetensors file",
   },
+  ...Object.fromEntries(
+    (
+      [
+        ["a list", "[]", "a header that is not an object"],
+        ["a list of entries", `[${entry("[0,24]")}]`, "a header that is not an object"],
+        ["null", "null", "a header that is not an object"],
+        ["a mark of the byte order", `\uFEFF${entry("[0,24]")}`, "a header that is not JSON"],
+        ["a key twice", named("T0").replace("}}", `},${named("T0").slice(1)}`), 'the key "T0" is given twice'],
+        [
+          "a key twice, once escaped",
+          named("T0").replace("}}", `},${named("T0").slice(1).replace("T0", "\\u0054\\u0030")}`),
+          "is given twice",
+        ],
+        [
+          "a key twice in an entry",
+          named("T0").replace('"shape":[2,3]', '"shape":[3,2],"shape":[2,3]'),
+          'the key "shape" is given twice',
+        ],
+        ["a text for an entry", '{"T0":"F32"}', "a header whose entry T0 is not a tensor's"],
+        ["a list for an entry", '{"T0":[]}', "a header whose entry T0 is not a tensor's"],
+        ["a member missing", '{"T0":{"dtype":"F32","shape":[2,3]}}', "a header whose entry T0 is not a tensor's"],
+        [
+          "a dtype of the wrong form",
+          named("T0").replace("F32", "toString"),
+          "a header whose entry T0 is not a tensor's",
+        ],
+        ["a fraction in a shape", named("T0").replace("[2,3]", "[2.5,3]"), "a header whose entry T0 is not a tensor's"],
+        ["a text in a shape", named("T0").replace("[2,3]", '["2",3]'), "a header whose entry T0 is not a tensor's"],
+        ["a huge extent", named("T0").replace("[2,3]", "[1e300,3]"), "a header whose entry T0 is not a tensor's"],
+        ["a negative offset", entry("[-24,0]"), "a header whose entry T0 is not a tensor's"],
+        ["three offsets", entry("[0,24,24]"), "a header whose entry T0 is not a tensor's"],
+        ["offsets in the wrong order", entry("[24,0]"), "0 bytes of elements for T0"],
+        [
+          "bytes of two tensors",
+          named("T0", "T1").replace("[24,48]", "[0,24]"),
+          "T1, which has bytes of another tensor",
+        ],
+        ["a hole before a tensor", entry("[8,24]").replace("[2,3]", "[2,2]"), "8 bytes of no tensor before T0"],
+        ["a hole at the end", entry("[0,16]").replace("[2,3]", "[2,2]"), "8 bytes of no tensor at the end of the file"],
+        [
+          "a tensor of another dtype beyond the end",
+          entry("[0,32]").replace("F32", "F8_E4M3"),
+          "8 bytes before that of its tensors",
+        ],
+        [
+          "metadata that is a text",
+          '{"__metadata__":"none"}',
+          "a header whose __metadata__ does not map texts to texts",
+        ],
+        [
+          "metadata of numbers",
+          '{"__metadata__":{"epoch":3}}',
+          "a header whose __metadata__ does not map texts to texts",
+        ],
+      ] as const
+    ).map(([what, header, found]): [string, Refused] => [
+      `safetensors with ${what} in the header`,
+      {
+        files: () => [withHeader(header, Buffer.byteLength(header))],
+        code: "tensor-file-invalid",
+        found,
+        expected: found.includes("elements") ? "24 bytes for float [2, 3]" : "a .safetensors file",
+      },
+    ]),
+  ),
+  ...Object.fromEntries(
+    ["__proto__", "constructor", "prototype", "toString", "hasOwnProperty"].map((name): [string, Refused] => [
+      `safetensors with a tensor ${name}`,
+      { files: () => [withHeader(named(name))], code: "option-unknown", found: name, expected: "one of T0" },
+    ]),
+  ),
+  "safetensors without tensors": {
+    files: () => [changed("all.safetensors", () => "\u0002\0\0\0\0\0\0\0{}")],
+    code: "option-value",
+    found: "a header without tensors",
+    expected: "a tensor for each input",
+  },
+  ...Object.fromEntries(
+    [
+      dictOf("(2 3)"),
+      dictOf("(6)"),
+      dictOf("(2,,3)"),
+      dictOf("(2, -3)"),
+      dictOf("(2.0, 3)"),
+      dictOf("(02, 3)"),
+      dictOf("[2, 3]"),
+      dictOf("(2, 3"),
+      dictOf("(2, 3)", "<f4"),
+      dictOf("(2, 3)", "'<f4'", "0"),
+      dictOf("(2, 3)").replace("}", "'shape': (2, 3), }"),
+      dictOf("(2, 3)").replace("}", "'more': True, }"),
+      dictOf("(2, 3)").replace("'shape'", "'fortran_order'"),
+      `${dictOf("(2, 3)")} and more`,
+      dictOf("(2, 3)").slice(1),
+    ].map((dict): [string, Refused] => [
+      `npy with the header ${dict}`,
+      {
+        files: () => [`T0=${withDict(dict)}`],
+        code: "tensor-file-invalid",
+        found: "the header",
+        expected: "a .npy file",
+      },
+    ]),
+  ),
+  "npy of version 1.1": {
+    files: () => [`T0=${changed("float.npy", (bytes) => (bytes.writeUInt8(1, 7), bytes))}`],
+    code: "tensor-file-invalid",
+    found: "other bytes",
+    expected: "version 1.0 to 3.0",
+  },
+  "npy of an unknown byte order": {
+    files: () => [`T0=${withDict(dictOf("(2, 3)", "'xf4'"))}`],
+    code: "input-shape",
+    found: "a dtype that Braid does not have (xf4)",
+    expected: "float [2, 3]",
+  },
   "safetensors whose header is a number": {
     files: () => [withHeader("17")],
     code: "tensor-file-invalid",
@@ -366,6 +498,33 @@ const refused: Readonly<Record<string, Refused>> = {
     expected: "24 bytes for float [2, 3]",
   },
 };
+
+it("of a named pipe is refused at once", async () => {
+  const pipe = path.join(folder.path, "pipe.npy");
+  spawnSync("mkfifo", [pipe]);
+  expect(await refusal(inputsOf(copying("float", [2, 3]), [`T0=${pipe}`]))).toMatchObject({
+    code: "file-unreadable",
+    found: "a pipe or a device",
+  });
+});
+
+it.each([dictOf("(2, 3)"), dictOf("(2,3,)"), `{ "shape":(2, 3), 'fortran_order' :False,"descr": '=f4'}`])(
+  "npy with the header %s is read",
+  async (dict) => {
+    const [tensor] = await inputsOf(copying("float", [2, 3]), [`T0=${withDict(dict)}`]);
+    expect(tensor?.data).toEqual(Float32Array.from(floats));
+  },
+);
+
+it("safetensors with tensors out of order in the header is read", async () => {
+  const header = named("T2", "T0")
+    .replace("[0,24]", "[24,48]")
+    .replace(/\[24,48\](?=\}\}$)/, "[0,24]");
+  const file = withHeader(header);
+  writeFileSync(file, Buffer.concat([readFileSync(file), Buffer.from(Float32Array.from(floats).buffer)]));
+  const [first, second] = await inputsOf(copying("float", [2, 3], [2, 3]), [file]);
+  expect([first?.data, second?.data]).toEqual([new Float32Array(6), Float32Array.from(floats)]);
+});
 
 it.each(Object.entries(refused))("%s is refused", async (_, { files, program, sizes, code, found, expected }) => {
   const diagnostic = await refusal(inputsOf(program ?? copying("float", [2, 3]), files(), sizes));

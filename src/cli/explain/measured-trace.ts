@@ -1,5 +1,5 @@
 /** The trace of `explain --measured`: read, and checked to be that of the explained program. */
-import { readFile } from "node:fs/promises";
+import { readRegularText } from "../../backends/regular-file.ts";
 import type { Program } from "../../commands/program.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { MeasuredRun } from "../../explain/explain.ts";
@@ -12,7 +12,7 @@ import { type ReadTrace, readChromeTrace } from "../../trace/chrome/read-trace.t
 
 /** Throws `file-unreadable` and `trace-invalid`. */
 export async function readTrace(file: string): Promise<ReadTrace> {
-  const text = await readFile(file, "utf8").catch((error: unknown) =>
+  const text = await readRegularText(file).catch((error: unknown) =>
     fail({
       code: "file-unreadable",
       message: "the trace cannot be read",

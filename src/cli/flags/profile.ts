@@ -1,6 +1,6 @@
 /** Reads the machine profile that `--schedule-choice auto --profile FILE` names. */
-import { readFile } from "node:fs/promises";
 import { packageFile } from "../../backends/package-file.ts";
+import { readRegularText } from "../../backends/regular-file.ts";
 import type { Target } from "../../compile/compile.ts";
 import type { Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
@@ -76,7 +76,7 @@ async function parsedProfile(file: string): Promise<MachineProfile> {
 /** A file takes precedence over a shipped profile of the same name. */
 async function readProfile(file: string): Promise<string> {
   try {
-    return await readFile(file, "utf8");
+    return await readRegularText(file);
   } catch (error) {
     const shipped = readShippedProfile(file);
     if (shipped !== null) return shipped;

@@ -1,6 +1,7 @@
 /** The folder of a plan: how it is read and written. */
-import { access, constants, mkdir, readFile } from "node:fs/promises";
+import { access, constants, mkdir } from "node:fs/promises";
 import path from "node:path";
+import { readRegularFile } from "../../backends/regular-file.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { PlanFiles } from "../../plan/make-plan.ts";
 import { type Plan, readPlan } from "../../plan/read-plan.ts";
@@ -11,7 +12,7 @@ import { replaceFile } from "../terminal/replace-file.ts";
 export async function readPlanFolder(file: string): Promise<Plan> {
   const folder = path.basename(file) === "plan.json" ? path.dirname(file) : file;
   return readPlan(folder, (name) =>
-    readFile(path.join(folder, name)).catch((error: unknown) => unreadable(folder, name, error)),
+    readRegularFile(path.join(folder, name)).catch((error: unknown) => unreadable(folder, name, error)),
   );
 }
 

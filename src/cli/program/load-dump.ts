@@ -2,8 +2,8 @@
  * Loads a dump of host programs, nvFuser's or Braid's: any file that is not a program file. `braid run` and `braid
  * verify` treat a dump like the host programs that a program file returns.
  */
-import { readFile } from "node:fs/promises";
 import path from "node:path";
+import { readRegularText } from "../../backends/regular-file.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../../host/nodes.ts";
 import { parseContainers, type ParsedContainer } from "../../host/parse/parse.ts";
@@ -31,7 +31,7 @@ export async function loadDump(file: string, devices: number | null, flags: Dump
 
 async function readText(file: string): Promise<string> {
   try {
-    return await readFile(file, "utf8");
+    return await readRegularText(file);
   } catch (error) {
     return fail({
       code: "file-unreadable",

@@ -1,8 +1,8 @@
 /** The back end for `--on`, `--interleaving` and `--blas`. */
-import { readFile } from "node:fs/promises";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import type { Backend } from "../../backends/backend.ts";
 import { findBlas } from "../../backends/cpu/blas/blas-library.ts";
+import { readRegularText } from "../../backends/regular-file.ts";
 import { createMpiBackend, processesOf, ranksHeld } from "../../backends/mpi/mpi-backend.ts";
 import type { Target } from "../../compile/compile.ts";
 import type { Options } from "../../compile/options.ts";
@@ -61,7 +61,7 @@ export function mpiPlace(
 async function interleavingText(order: string): Promise<string> {
   if (/^(seed|hold):/.test(order)) return order;
   try {
-    return await readFile(order, "utf8");
+    return await readRegularText(order);
   } catch (error) {
     return fail({
       code: "file-unreadable",

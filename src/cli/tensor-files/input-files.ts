@@ -44,7 +44,9 @@ async function tensorsIn({ name, file }: InputFile): Promise<readonly (readonly 
   }
   if (extension !== ".safetensors") unknownFormat(file);
   const stored = await withTensorFile(file, safetensorsTensors);
-  if (name === null) return stored.map((each) => [each.name ?? "", each]);
+  if (name === null) {
+    return stored.length === 0 ? noTensors(file) : stored.map((each) => [each.name ?? "", each]);
+  }
   const own = stored.find((each) => each.name === name) ?? (stored.length === 1 ? stored[0] : undefined);
   return own === undefined ? notInFile(name, file, stored) : [[name, own]];
 }
@@ -174,6 +176,17 @@ function unknownFormat(file: string): never {
     found: path.extname(file) === "" ? "no extension" : `a file that ends in ${path.extname(file)}`,
     expected: "a file that ends in .npy or .safetensors",
     help: "save the array with np.save, or the tensors with safetensors' save_file",
+  });
+}
+
+function noTensors(file: string): never {
+  return fail({
+    code: "option-value",
+    message: "the file of inputs has no tensors",
+    place: inputPlace(file),
+    found: "a header without tensors",
+    expected: "a tensor for each input that the file is to give",
+    help: "save the tensors by the names of the inputs",
   });
 }
 

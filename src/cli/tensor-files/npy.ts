@@ -43,14 +43,13 @@ export function npyHeader(dtype: DType, shape: readonly number[]): Uint8Array {
 export async function npyTensor(file: TensorFile): Promise<StoredTensor> {
   const { path } = file;
   const { header, start } = await readHeader(file);
-  const [, descr] = /['"]descr['"]\s*:\s*['"]([^'"]*)['"]/.exec(header) ?? [];
-  const [, order] = /['"]fortran_order['"]\s*:\s*(True|False)/.exec(header) ?? [];
-  const [, extents] = /['"]shape['"]\s*:\s*\(([\d\s,]*)\)/.exec(header) ?? [];
-  if (order === undefined || extents === undefined) notNpy(path, `the header ${header.trim()}`);
-  if (descr === undefined) {
+  const entries = entriesOf(header) ?? notNpy(path, `the header ${header.trim().slice(0, 200)}`);
+  const { order, extents } = entries;
+  if (entries.descr.startsWith("[")) {
     const help = "save one field: np.save(path, array['field'])";
     return invalidFile(path, { found: "an array of records", expected: "elements of one dtype", help });
   }
+  const descr = entries.descr.slice(1, -1);
   if (order === "True") {
     const help = "np.save(path, np.ascontiguousarray(array))";
     return invalidFile(path, { found: "Fortran order: columns first", expected: "C order: rows first", help });
@@ -60,10 +59,31 @@ export async function npyTensor(file: TensorFile): Promise<StoredTensor> {
     return invalidFile(path, { found: `${descr}, big-endian`, expected: `<${descr.slice(1)}, little-endian`, help });
   }
   const shape = (extents.match(/\d+/g) ?? []).map(Number);
-  const dtype = dtypeOf.get(descr.slice(1)) ?? null;
+  const dtype = /^[<|=]/.test(descr) ? (dtypeOf.get(descr.slice(1)) ?? null) : null;
   const stored: StoredTensor = { path, name: null, dtype, spelling: descr, shape, start };
   requireElementBytes(stored, file.bytes - start);
   return stored;
+}
+
+/** A key and its value in a Python dict as NumPy's reader takes it. A tuple of one extent has a comma. */
+const extent = String.raw`\s*(?:0|[1-9]\d*)\s*`;
+const values = String.raw`'[^'"]*'|"[^'"]*"|True|False|\(\s*\)|\((?:${extent},)+\s*\)|\((?:${extent},)+${extent}\)|\[.*\]`;
+const entry = new RegExp(String.raw`\s*(['"])(\w+)\1\s*:\s*(${values})\s*(?:,\s*|$)`, "gsy");
+
+/** The texts of the values of these keys, each of which the header has once; null for another header. */
+function entriesOf(
+  header: string,
+): { readonly descr: string; readonly order: string; readonly extents: string } | null {
+  const [, body] = /^\{(.*)\}$/s.exec(header.trim()) ?? [];
+  if (body === undefined) return null;
+  const entries = [...body.matchAll(entry)];
+  if (entries.length !== 3 || entries.map(([text]) => text).join("") !== body) return null;
+  const valueOf = (name: string, form: RegExp): string | undefined =>
+    entries.find(([, , key, value = ""]) => key === name && form.test(value))?.[3];
+  const descr = valueOf("descr", /^['"[]/);
+  const order = valueOf("fortran_order", /^[TF]/);
+  const extents = valueOf("shape", /^\(/);
+  return descr === undefined || order === undefined || extents === undefined ? null : { descr, order, extents };
 }
 
 async function readHeader({ path, read }: TensorFile): Promise<{ readonly header: string; readonly start: number }> {
@@ -71,7 +91,8 @@ async function readHeader({ path, read }: TensorFile): Promise<{ readonly header
   const version = prelude[6] ?? 0;
   // Version 1 has a length of two bytes; 2 and 3 have four.
   const start = preludeBytes + (version === 1 ? 2 : 4);
-  const isNpy = latin1.decode(prelude.subarray(0, magic.length)) === magicText && version >= 1 && version <= 3;
+  const isNpy =
+    latin1.decode(prelude.subarray(0, magic.length)) === magicText && version >= 1 && version <= 3 && prelude[7] === 0;
   if (!isNpy || prelude.length < start) {
     return notNpy(path, prelude.length === 0 ? "an empty file" : "other bytes at the start of the file");
   }

@@ -5,6 +5,7 @@
 import * as v from "valibot";
 import { type DType, isDType } from "../../numerics/dtype.ts";
 import { type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
+import { parseJson } from "../../support/json-document.ts";
 import { invalidFile, requireElementBytes, type StoredTensor, type TensorFile } from "./stored-tensor.ts";
 
 const spellings: { readonly [D in DType]: string } = {
@@ -28,10 +29,11 @@ const mostHeaderBytes = 100_000_000;
 const metadata = "__metadata__";
 
 const whole = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
-const entries = v.record(
-  v.string(),
-  v.object({ dtype: v.string(), shape: v.array(whole), data_offsets: v.tuple([whole, whole]) }),
-);
+const entry = v.object({
+  dtype: v.pipe(v.string(), v.regex(/^[A-Z][A-Z0-9_]*$/)),
+  shape: v.array(whole),
+  data_offsets: v.strictTuple([whole, whole]),
+});
 
 /** The bytes before the elements, which follow in the order of `tensors`. */
 export function safetensorsHeader(tensors: ReadonlyMap<string, Tensor>): Uint8Array {
@@ -57,44 +59,67 @@ export async function safetensorsTensors({ path, bytes, read }: TensorFile): Pro
   if (length > mostHeaderBytes) notSafetensors(path, `a header of ${length} bytes`);
   const first = lengthBytes + length;
   if (first > bytes) notSafetensors(path, "the end of the file within the header");
-  const header = parsed(path, await read(lengthBytes, length));
-  const stored = Object.entries(header).map(
+  const entries = entriesOf(path, await read(lengthBytes, length));
+  const tensors = entries.map(([name, { dtype, shape, data_offsets }]) => {
+    const [start, end] = data_offsets;
+    const type = dtypeOf.get(dtype) ?? null;
+    const tensor: StoredTensor = { path, name, dtype: type, spelling: dtype, shape, start: first + start };
+    requireElementBytes(tensor, Math.max(0, Math.min(end, bytes - first) - start));
+    return tensor;
+  });
+  requireNoHoles(path, entries, bytes - first);
+  return tensors;
+}
+
+type Entries = readonly (readonly [name: string, entry: v.InferOutput<typeof entry>])[];
+
+function entriesOf(path: string, json: Uint8Array): Entries {
+  const header = objectOf(path, json);
+  return Object.entries(header).flatMap(([name, value]): Entries => {
+    if (name === metadata) {
+      if (isTexts(value)) return [];
+      return notSafetensors(path, `a header whose ${metadata} does not map texts to texts`);
+    }
+    const { success, output } = v.safeParse(entry, value);
+    return success ? [[name, output]] : notSafetensors(path, `a header whose entry ${name} is not a tensor's`);
+  });
+}
+
+function objectOf(path: string, json: Uint8Array): object {
+  try {
+    const header = parseJson(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(json));
+    if (typeof header === "object" && header !== null && !Array.isArray(header)) return header;
+  } catch (error) {
+    if (!(error instanceof SyntaxError || error instanceof TypeError)) throw error;
+    return notSafetensors(path, `a header that is not JSON: ${error.message}`);
+  }
+  return notSafetensors(path, "a header that is not an object");
+}
+
+function isTexts(value: unknown): boolean {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  return Object.values(value).every((each) => typeof each === "string");
+}
+
+/** The tensors' bytes follow one another from the first to the last. A damaged or forged header hides bytes otherwise. */
+function requireNoHoles(path: string, entries: Entries, bytes: number): void {
+  const parts = entries.map(
     ([
       name,
       {
-        dtype,
-        shape,
         data_offsets: [start, end],
       },
-    ]) => {
-      const tensor: StoredTensor = {
-        path,
-        name,
-        dtype: dtypeOf.get(dtype) ?? null,
-        spelling: dtype,
-        shape,
-        start: first + start,
-      };
-      requireElementBytes(tensor, Math.min(end, bytes - first) - start);
-      return tensor;
-    },
+    ]) => ({ name, start, end }),
   );
-  return stored;
-}
-
-function parsed(path: string, json: Uint8Array): v.InferOutput<typeof entries> {
-  try {
-    const header: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(json));
-    if (typeof header !== "object" || header === null) return notSafetensors(path, "a header that is not an object");
-    const { [metadata]: _, ...tensors } = Object.fromEntries<unknown>(Object.entries(header));
-    const result = v.safeParse(entries, tensors);
-    if (result.success) return result.output;
-    const [name] = (result.issues[0].path ?? []).map(({ key }) => String(key));
-    return notSafetensors(path, `a header whose entry ${name} is not a tensor's`);
-  } catch (error) {
-    if (!(error instanceof SyntaxError || error instanceof TypeError)) throw error;
-    return notSafetensors(path, "a header that is not JSON");
+  let reached = 0;
+  for (const { name, start, end } of parts.toSorted((a, b) => a.start - b.start || a.end - b.end)) {
+    if (start > reached) notSafetensors(path, `${start - reached} bytes of no tensor before ${name}`);
+    if (start < reached) notSafetensors(path, `${name}, which has bytes of another tensor`);
+    if (end < start) notSafetensors(path, `${name}, which ends before it starts`);
+    reached = end;
   }
+  if (reached < bytes) notSafetensors(path, `${bytes - reached} bytes of no tensor at the end of the file`);
+  if (reached > bytes) notSafetensors(path, `the end of the file ${reached - bytes} bytes before that of its tensors`);
 }
 
 function notSafetensors(path: string, found: string): never {

@@ -1,6 +1,7 @@
 /** A tensor in a file: what its header says, and how its elements are read. npy.ts and safetensors.ts read headers. */
-import { type FileHandle, open } from "node:fs/promises";
-import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
+import type { FileHandle } from "node:fs/promises";
+import { withRegularFile } from "../../backends/regular-file.ts";
+import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
 import { systemReason } from "../../support/system-reason.ts";
@@ -27,14 +28,13 @@ export interface TensorFile {
 
 /** Throws `file-unreadable`, and what `work` throws. */
 export async function withTensorFile<T>(path: string, work: (file: TensorFile) => Promise<T>): Promise<T> {
-  return withOpen(path, async (handle) => {
-    const { size } = await handle.stat();
+  return withOpen(path, (handle, bytes) => {
     const read = async (start: number, length: number): Promise<Uint8Array> => {
-      const into = new Uint8Array(Math.max(0, Math.min(length, size - start)));
+      const into = new Uint8Array(Math.max(0, Math.min(length, bytes - start)));
       await readInto(handle, into, start);
       return into;
     };
-    return work({ path, bytes: size, read });
+    return work({ path, bytes, read });
   });
 }
 
@@ -52,19 +52,17 @@ const pieceBytes = 2 ** 30;
 async function readInto(handle: FileHandle, into: Uint8Array, start: number): Promise<void> {
   for (let done = 0; done < into.length;) {
     const { bytesRead } = await handle.read(into, done, Math.min(pieceBytes, into.length - done), start + done);
-    if (bytesRead === 0) throw new Error("the file became shorter while it was read");
+    if (bytesRead === 0) throw new Error("EIO: the file became shorter while it was read");
     done += bytesRead;
   }
 }
 
-async function withOpen<T>(path: string, work: (handle: FileHandle) => Promise<T>): Promise<T> {
-  const handle = await open(path).catch((error: unknown) => unreadable(path, systemReason(error)));
+async function withOpen<T>(path: string, work: (handle: FileHandle, bytes: number) => Promise<T>): Promise<T> {
   try {
-    const found = await handle.stat();
-    if (!found.isFile()) unreadable(path, found.isDirectory() ? "a folder" : "not a regular file");
-    return await work(handle);
-  } finally {
-    await handle.close();
+    return await withRegularFile(path, work);
+  } catch (error) {
+    if (error instanceof DiagnosticError) throw error;
+    return unreadable(path, systemReason(error));
   }
 }
 

@@ -1,7 +1,8 @@
 /** Reads the flight records in a folder. */
-import { readdir, readFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import path from "node:path";
 import * as v from "valibot";
+import { readRegularText } from "../../backends/regular-file.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { systemReason } from "../../support/system-reason.ts";
 import { flightFormat, type FlightRecord } from "../../trace/flight/flight-record.ts";
@@ -61,7 +62,7 @@ export async function readFlights(folder: string): Promise<readonly FlightRecord
 }
 
 async function readRecord(file: string): Promise<FlightRecord> {
-  const text = await readFile(file, "utf8").catch((error: unknown) => unreadable(file, systemReason(error)));
+  const text = await readRegularText(file).catch((error: unknown) => unreadable(file, systemReason(error)));
   let value: unknown = null;
   try {
     value = JSON.parse(text);
