@@ -3,6 +3,7 @@
  * Library calls throw a DiagnosticError; the command line prints it and exits with status 2. codes.ts registers the
  * codes and their titles.
  */
+import { escapeLine } from "../support/escape-controls.ts";
 import { runningLine } from "../support/call-site.ts";
 import type { DiagnosticCode } from "./codes.ts";
 
@@ -88,7 +89,10 @@ function mentionText({ tensor, name, source, annotations = [] }: MentionedTensor
   return `${tensor} is${named}${name !== undefined && source !== undefined ? "," : ""}${from}${placed}`;
 }
 
-/** Plain text of several lines: message and code, then place, found, expected, fix and notes. */
+/**
+ * Plain text of several lines: message and code, then place, found, expected, fix and notes. Each is on one line: what a
+ * user's names hold cannot look like another message.
+ */
 export function renderDiagnostic(diagnostic: Diagnostic): string {
   const lines = [`${diagnostic.severity ?? "error"}[${diagnostic.code}]: ${diagnostic.message}`];
   if (diagnostic.place) lines.push(`  at: ${renderPlace(diagnostic.place)}`);
@@ -99,5 +103,5 @@ export function renderDiagnostic(diagnostic: Diagnostic): string {
   if (diagnostic.expected !== undefined) lines.push(`  expected: ${diagnostic.expected}`);
   if (diagnostic.help !== undefined) lines.push(`  fix: ${diagnostic.help}`);
   for (const note of diagnostic.notes ?? []) lines.push(`  note: ${note}`);
-  return lines.join("\n");
+  return lines.map(escapeLine).join("\n");
 }

@@ -129,7 +129,10 @@ function notBuilt(place: Call, message: string, found: unknown, expected: string
 
 /** Whether `program`, of this or another copy of the package, made the value. */
 export function isProgramFile(value: unknown): value is ProgramFile {
-  return typeof value === "object" && value !== null && programMarker in value;
+  if (typeof value !== "object" || value === null || !(programMarker in value)) return false;
+  if (!("defaults" in value && "build" in value) || typeof value.build !== "function") return false;
+  const { defaults } = value;
+  return typeof defaults === "object" && defaults !== null && Object.values(defaults).every(isParameter);
 }
 
 function requireDevices({ devices, hosts }: Machines): void {

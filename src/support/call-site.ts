@@ -11,7 +11,7 @@ export interface CallSite {
 
 /** A stack that was taken and not yet formatted. */
 export interface CallMark {
-  readonly stack?: string;
+  readonly stack?: unknown;
 }
 
 /** Braid's own frames between the user's call and the mark of a tensor, and one of the user's. */
@@ -48,7 +48,9 @@ export function runningLine(): string | null {
 }
 
 /** The innermost frame outside Braid, packages and Node; null if the stack has none. */
-export function siteOf({ stack = "" }: CallMark): CallSite | null {
+export function siteOf({ stack }: CallMark): CallSite | null {
+  // Another type where the user's code has replaced Error.prepareStackTrace.
+  if (typeof stack !== "string") return null;
   for (const text of stack.split("\n")) {
     const [, location, line, column] = /^\s*at (?:.* \()?(.+?):(\d+):(\d+)\)?$/u.exec(text) ?? [];
     if (location === undefined) continue;

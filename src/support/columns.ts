@@ -27,11 +27,12 @@ interface Document {
   readonly columns: readonly ColumnHead[];
 }
 
-/** `value`: objects, arrays, strings, finite numbers, booleans, null, Int32Array and Float64Array. */
-export function encodeColumns(value: object): EncodedColumns {
+/** `value`: objects, arrays, strings, finite numbers, booleans, null, Int32Array and Float64Array. `asText` may change strings. */
+export function encodeColumns(value: object, asText = (text: string): string => text): EncodedColumns {
   const columns: Column[] = [];
   const heads: ColumnHead[] = [];
   const json = JSON.stringify(value, (_, each: unknown) => {
+    if (typeof each === "string") return asText(each);
     if (!(each instanceof Int32Array || each instanceof Float64Array)) return each;
     const scale = each.every((number) => Number.isInteger(number)) ? 1 : 1e6;
     heads.push({ kind: each instanceof Int32Array ? "int32" : "float64", length: each.length, scale });

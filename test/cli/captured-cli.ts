@@ -2,9 +2,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import pc from "picocolors";
 import { runCli } from "../../src/cli/cli.ts";
-import type { Terminal } from "../../src/cli/terminal/terminal.ts";
+import { type Terminal, writers } from "../../src/cli/terminal/terminal.ts";
 
 export interface CliRun {
   readonly status: number;
@@ -20,10 +19,11 @@ export function cli(...args: readonly string[]): Promise<CliRun> {
 export async function cliAt(terminal: Partial<Terminal>, ...args: readonly string[]): Promise<CliRun> {
   const written = { out: "", err: "" };
   const status = await runCli(args, {
-    out: (text) => void (written.out += text),
-    err: (text) => void (written.err += text),
-    outColors: pc.createColors(false),
-    errColors: pc.createColors(false),
+    ...writers(
+      (text) => void (written.out += text),
+      (text) => void (written.err += text),
+      { out: false, err: false },
+    ),
     columns: 100,
     interactive: false,
     ...terminal,

@@ -104,6 +104,21 @@ const hostile: readonly Hostile[] = [
 export default program({}, () => ({ kind: "HostProgram", tensors: [], units: [], streams: [], inputs: [], outputs: [], body: [() => {}] }));`,
     expected: ["error[program-invalid]", "the program holds more than data"],
   },
+  {
+    name: "throws-trap.ts",
+    text: program('throw new Proxy({}, new Proxy({}, { get() { throw new Error("trap"); } }));'),
+    expected: ["the program file threw something that cannot be read"],
+  },
+  {
+    name: "throws-cycle.ts",
+    text: program('const e = new Error("round");\ne.cause = e;\nthrow e;'),
+    expected: ["throws-cycle.ts:2:11", "found: Error: round"],
+  },
+  {
+    name: "sends.ts",
+    text: `import { parentPort } from "node:worker_threads";\nparentPort.postMessage({ kind: "refused", diagnostics: [] });\n${program("")}`,
+    expected: ["sends.ts:2:12", "the command takes no messages"],
+  },
 ];
 
 describe("a program file cannot end, block or keep the command", () => {
@@ -114,6 +129,49 @@ describe("a program file cannot end, block or keep the command", () => {
     expect(err.match(/^error/gm)).toHaveLength(1);
     expect(err).not.toMatch(/^\s+at .*\(.*\)$/m);
     expect([status, out]).toEqual([2, ""]);
+  });
+
+  it("nor mistake a port that it replaces for an answer", async () => {
+    const replaces = program(`import { MessagePort } from "node:worker_threads";
+const post = MessagePort.prototype.postMessage;
+MessagePort.prototype.postMessage = function () { post.call(this, { kind: "refused", diagnostics: [] }); };`);
+    const { status, out } = await cli("verify", folder.write("replaces.ts", replaces), "--devices", "2");
+    expect([status, out]).toEqual([0, expect.stringContaining("replaces.ts: ok")]);
+  });
+
+  it.each(["constructor", "__proto__", "toString"])("nor take --set %s=1 for a parameter", async (name) => {
+    const { status, err } = await cli(
+      "verify",
+      folder.write("plain.ts", program("")),
+      "--devices",
+      "2",
+      "--set",
+      `${name}=1`,
+    );
+    expect([status, err]).toEqual([2, expect.stringContaining(`found: ${name}\n`)]);
+  });
+
+  it("nor name a size that no memory has without its tensor", async () => {
+    const text = program("")
+      .replace("[4, 8]", "[4, params.M]")
+      .replace("program({},", "program({ M: 8 },")
+      .replace("{ devices }", "{ devices, params }");
+    for (const command of ["verify", "explain"]) {
+      const profile = command === "explain" ? ["--profile", "2xH100"] : [];
+      const { status, err } = await cli(
+        command,
+        folder.write("sized.ts", text),
+        "--devices",
+        "2",
+        "--set",
+        "M=1e15",
+        ...profile,
+      );
+      expect([status, err]).toEqual([
+        2,
+        expect.stringContaining("found: T0, float [4, 1000000000000000], on rank 0\n"),
+      ]);
+    }
   });
 
   it("nor does what it leaves running", async () => {

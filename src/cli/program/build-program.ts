@@ -6,7 +6,9 @@ import { placedWithWarnings } from "../../compile/annotation-warnings.ts";
 import { lowerStreams } from "../../compile/lower.ts";
 import { lowerAll, requireMeshDevices } from "../../compile/lower-all.ts";
 import type { GivenOptions, LoweringName } from "../../compile/options.ts";
-import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
+import { type Diagnostic, DiagnosticError, fail, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
+import type { HostProgram } from "../../host/nodes.ts";
+import { validateHostProgram } from "../../host/validate/validate.ts";
 import type { Building } from "./apart/build-apart.ts";
 import { type BuildFlags, type BuiltProgram, sourceOf } from "./built-program.ts";
 import { isDumpFile } from "./dump-file.ts";
@@ -36,12 +38,34 @@ async function builtFrom(
   lowering: GivenOptions<LoweringName>,
   building: Building | null,
 ): Promise<BuiltProgram> {
-  if (building !== null && !isDumpFile(file)) return fromProgram(building, flags, lowering);
+  if (building !== null && !isDumpFile(file)) return fromProgram(file, building, flags, lowering);
   const { programOfDump } = await import("./program-of-dump.ts");
   return programOfDump(file, flags, building);
 }
 
+/** Throws `program-invalid` for host programs that are not of the builder's form, and their findings. */
+function requireHosts(file: string, hosts: readonly HostProgram[]): void {
+  for (const host of new Set(hosts)) {
+    let findings: readonly Diagnostic[] = [];
+    try {
+      findings = validateHostProgram(host);
+    } catch (error) {
+      // A program that the builder made was validated there: only one written by hand has another form.
+      fail({
+        code: "program-invalid",
+        message: "the program returns a HostProgram that was not made by a builder",
+        place: { kind: "file", path: file },
+        found: error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error),
+        expected: "a HostProgram as HostProgramBuilder or parse makes it",
+        help: "build the host program with HostProgramBuilder",
+      });
+    }
+    if (findings.length > 0) throw new DiagnosticError(findings);
+  }
+}
+
 async function fromProgram(
+  file: string,
   building: Building,
   { devices, set }: BuildFlags,
   lowering: GivenOptions<LoweringName>,
@@ -55,6 +79,7 @@ async function fromProgram(
     for (const warning of warnings) building.print(`${renderDiagnostic(warning)}\n`);
     return { source: fusion, signature: placed, reference: fusion, ...used };
   }
+  requireHosts(file, source);
   const lowered = source.map((host, rank) => lowerStreams(host, { ...lowering, rank }));
   const { signature } = lowerAll(lowered, { devices });
   requireMeshDevices(signature.tensors, devices);

@@ -6,7 +6,7 @@
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import path from "node:path";
-import { fail } from "../../diagnostics/diagnostic.ts";
+import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import { isFusion } from "../../ir/api/fusion.ts";
 import { isProgramFile, type ProgramFile } from "../../host/program-file.ts";
 import { createJiti } from "./jiti.ts";
@@ -39,20 +39,26 @@ export async function loadProgram(file: string, modules = runningBraid): Promise
     virtualModules: modules,
     transform: maps.transform,
   });
-  const module: unknown = await inUserCode(file, maps, async () => await jiti.import(absolute));
-  const exported = typeof module === "object" && module !== null && "default" in module ? module.default : undefined;
-  if (isProgramFile(exported)) return { program: exported, maps };
+  // Reading a Proxy that the file exports runs its code, too. An object is returned, because a Proxy may seem a promise.
+  const { program, ...refused } = await inUserCode(file, maps, async () => exportOf(await jiti.import(absolute)));
+  if (program !== null) return { program, maps };
   return fail({
     code: "program-invalid",
-    message:
-      exported === undefined
-        ? "the program file has no default export"
-        : "the default export of the program file is not a program",
     place: { kind: "file", path: file },
-    found: exported === undefined ? exportNames(module) : describe(exported),
+    ...refused,
     expected: "export default program({ ...parameters }, ({ devices, params }) => { ...; return fusion; })",
     help: "wrap the code that makes the Fusion in program(...) and export it as default",
   });
+}
+
+/** The default export of a module, or what is wrong with it. */
+function exportOf(module: unknown): Pick<Diagnostic, "message" | "found"> & { readonly program: ProgramFile | null } {
+  const exported = typeof module === "object" && module !== null && "default" in module ? module.default : undefined;
+  if (exported === undefined) {
+    return { program: null, message: "the program file has no default export", found: exportNames(module) };
+  }
+  const message = "the default export of the program file is not a program";
+  return { program: isProgramFile(exported) ? exported : null, message, found: describe(exported) };
 }
 
 async function requireFile(file: string, absolute: string): Promise<void> {

@@ -32,7 +32,7 @@ export const builders: Exports = {
 };
 
 /** Exports that are a file of their own. */
-const parts: Readonly<Record<string, string>> = { HostProgramBuilder: "dist/host/build/builder.js" };
+const parts: ReadonlyMap<string, string> = new Map([["HostProgramBuilder", "dist/host/build/builder.js"]]);
 
 export const runningBraid: Readonly<Record<string, object>> = {
   braid: moduleOf("braid", "dist/index.js", builders),
@@ -51,7 +51,7 @@ function moduleOf(name: string, file: string, ready: Exports): object {
     get(_, key): unknown {
       if (typeof key !== "string" || interopNames.has(key)) return undefined;
       if (Object.hasOwn(ready, key)) return ready[key];
-      const part = ready === builders ? parts[key] : undefined;
+      const part = ready === builders ? parts.get(key) : undefined;
       const all = part === undefined ? whole() : exportsOf(part);
       if (Object.hasOwn(all, key)) return all[key];
       const help = suggestion(key, Object.keys(all), `it exports ${Object.keys(all).join(", ")}`);

@@ -10,7 +10,9 @@ import { setImmediate as turn } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { packageFile } from "../../backends/package-file.ts";
 import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import { isDiagnostic } from "../../diagnostics/is-diagnostic.ts";
 import { siteText } from "../../support/call-site.ts";
+import { InvariantError } from "../../support/invariant.ts";
 import type { Position, SourceMaps } from "./source-maps.ts";
 
 /** Deep enough to reach the user's frame below Braid's and the loader's own. */
@@ -29,8 +31,7 @@ export async function inUserCode<T>(file: string, maps: SourceMaps, code: () => 
       failsApart(settled.signal),
     ]);
   } catch (error) {
-    if (error instanceof Error && error.name === "InvariantError") throw error;
-    throw new DiagnosticError(diagnosticsOf(file, maps, error));
+    throw readable(file, maps, error);
   } finally {
     Error.stackTraceLimit = limit;
     exit.restore();
@@ -98,10 +99,29 @@ async function neverSettles(file: string, signal: AbortSignal): Promise<never> {
   ]);
 }
 
+/** Reading a thrown value runs the file's code again, where it is a Proxy or has getters: that may throw, too. */
+function readable(file: string, maps: SourceMaps, error: unknown): Error {
+  try {
+    return error instanceof InvariantError ? error : new DiagnosticError(diagnosticsOf(file, maps, error));
+  } catch {
+    return new DiagnosticError([
+      {
+        code: "program-threw",
+        message: "the program file threw something that cannot be read",
+        place: { kind: "file", path: file },
+        found: "a value whose text or whose stack is an error itself",
+        expected: "code that runs without an error",
+        help: 'throw new Error("what is wrong")',
+      },
+    ]);
+  }
+}
+
 function diagnosticsOf(file: string, maps: SourceMaps, error: unknown): readonly Diagnostic[] {
   const site = callSite(error, maps);
-  if (isDiagnosticError(error)) {
-    return error.diagnostics.map((diagnostic) => withCaller(withLines(diagnostic, maps), site, file));
+  const diagnostics = diagnosticsIn(error);
+  if (diagnostics !== null) {
+    return diagnostics.map((diagnostic) => withCaller(withLines(diagnostic, maps), site, file));
   }
   const place = site ?? parsePlace(error) ?? { path: file };
   if (error instanceof ProgramExit) {
@@ -156,9 +176,11 @@ function withCaller(diagnostic: Diagnostic, site: CallSite | undefined, file: st
   return { ...diagnostic, notes: [...(diagnostic.notes ?? []), `in ${displayPath(file)}`] };
 }
 
-/** By shape, since the error may come from another copy of Braid. */
-function isDiagnosticError(error: unknown): error is DiagnosticError {
-  return error instanceof Error && error.name === "DiagnosticError" && "diagnostics" in error;
+/** Those of a DiagnosticError; null for other errors. By shape, since the error may come from another copy of Braid. */
+function diagnosticsIn(error: unknown): readonly Diagnostic[] | null {
+  if (!(error instanceof Error) || error.name !== "DiagnosticError" || !("diagnostics" in error)) return null;
+  const given: unknown = error.diagnostics;
+  return Array.isArray(given) && given.length > 0 && given.every(isDiagnostic) ? given : null;
 }
 
 /** Syntax errors carry their place in the message only, columns from 0: `ParseError: ... /path/file.ts:3:11`. */
@@ -188,7 +210,7 @@ const ownFolders = ["dist/", "src/"].map((folder) => fileURLToPath(packageFile(f
 
 /** Undefined if no user code was running. */
 function callSite(error: unknown, maps: SourceMaps): CallSite | undefined {
-  if (!(error instanceof Error) || error.stack === undefined) return undefined;
+  if (!(error instanceof Error) || typeof error.stack !== "string") return undefined;
   for (const text of error.stack.split("\n")) {
     if (isRunner(text)) return undefined;
     const frame = parseFrame(text);

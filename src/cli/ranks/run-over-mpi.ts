@@ -10,6 +10,7 @@ import { exchangeClaims, hostClaim, topologyOf } from "../../launch/topology.ts"
 import { laterStart, processNumber, startMpiInTime } from "../../backends/mpi/start-mpi-in-time.ts";
 import type { StartedMpi } from "../../backends/mpi/start-mpi.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import { escapeControls } from "../../support/escape-controls.ts";
 import type { Connection, World } from "../../launch/world.ts";
 import type { ExitStatus } from "../exit-status.ts";
 import { reasonOf, statusOfFailure, wordsOf } from "./failure-words.ts";
@@ -65,7 +66,7 @@ async function startedMpi(exchangeTimeout: number): Promise<StartedMpi> {
 /** MPI cannot be left while messages are under way, so the process ends without. */
 async function givenUp(error: unknown, world: Connection): Promise<never> {
   const text = wordsOf(error);
-  if (world.rank === 0) process.stderr.write(`${text}\n`);
+  if (world.rank === 0) process.stderr.write(`${escapeControls(text)}\n`);
   world.lastWords(text);
   world.abort(reasonOf(error));
   if (world.rank !== 0) await sleep(lingerMilliseconds);

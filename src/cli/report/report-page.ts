@@ -4,11 +4,12 @@ import { deflateRawSync } from "node:zlib";
 import { packageFile } from "../../backends/package-file.ts";
 import type { ReportData } from "../../report/data/report-data.ts";
 import { encodeColumns } from "../../support/columns.ts";
+import { escapeControls } from "../../support/escape-controls.ts";
 
 /** The file's text in pieces. */
 export async function reportPage(data: ReportData): Promise<readonly string[]> {
   const script = await readFile(packageFile("dist/report/page.js"), "utf8");
-  const { json, bytes } = encodeColumns(data);
+  const { json, bytes } = encodeColumns(data, escapeControls);
   return [
     `<!doctype html>
 <html lang="en">
@@ -31,5 +32,9 @@ function embedded(id: string, bytes: Uint8Array): string {
 }
 
 function escapeText(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
+  return escapeControls(text)
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;");
 }

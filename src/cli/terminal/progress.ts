@@ -4,6 +4,7 @@
  */
 import { Worker } from "node:worker_threads";
 import { packageFile } from "../../backends/package-file.ts";
+import { escapeLine } from "../../support/escape-controls.ts";
 import type { Progress } from "./progress-line.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -30,7 +31,7 @@ export async function withProgress<T>(terminal: Terminal, work: (step: Step) => 
   worker.on("error", () => {});
   try {
     return await work((label, done = 0, of = 0) => {
-      worker.postMessage({ label, done, of } satisfies Progress);
+      worker.postMessage({ label: escapeLine(label), done, of } satisfies Progress);
     });
   } finally {
     Atomics.store(flags, stopRequested, 1);

@@ -1,11 +1,16 @@
 /**
- * The output streams of the command line: results to `out`, everything else to `err`. Colours only on a terminal,
- * subject to NO_COLOR and FORCE_COLOR (picocolors).
+ * The output streams of the command line: results to `out`, everything else to `err`. Control characters of what is
+ * written are escaped, except for Braid's own colours. Colours only on a terminal, subject to NO_COLOR and FORCE_COLOR
+ * (picocolors).
  */
+import { randomInt } from "node:crypto";
 import { stderr, stdout } from "node:process";
 import pc from "picocolors";
+import { escapeControls } from "../../support/escape-controls.ts";
 
-export type Colors = ReturnType<typeof pc.createColors>;
+const colorNames = ["bold", "red", "green", "yellow", "cyan"] as const;
+
+export type Colors = { readonly [N in (typeof colorNames)[number]]: (text: string) => string };
 
 export interface Terminal {
   readonly out: (text: string) => void;
@@ -20,13 +25,47 @@ export interface Terminal {
 
 /** The process's own streams. */
 export function processTerminal(): Terminal {
+  const written = writers(
+    (text) => void stdout.write(text),
+    (text) => void stderr.write(text),
+    // isTTY is absent, not false, without a terminal.
+    { out: Boolean(stdout.isTTY) && pc.isColorSupported, err: Boolean(stderr.isTTY) && pc.isColorSupported },
+  );
+  return { ...written, columns: stdout.isTTY ? stdout.columns : 100, interactive: stderr.isTTY };
+}
+
+/** Streams that escape control characters, and the colours that they let pass. */
+export function writers(
+  out: (text: string) => void,
+  err: (text: string) => void,
+  colored: { readonly out: boolean; readonly err: boolean },
+): Pick<Terminal, "out" | "err" | "outColors" | "errColors"> {
+  // Numbers that a text cannot guess, before a colour, tell Braid's from those in the text. Tables skip both.
+  const mark = `\u001b[200;${randomInt(1000, 10_000)};${randomInt(1000, 10_000)};${randomInt(1000, 10_000)}m`;
+  const printable = (text: string): string =>
+    text
+      .split(mark)
+      .map((part, i) => {
+        const [color = ""] = i === 0 ? [] : (/^.\[\d+m/u.exec(part) ?? []);
+        return color + escapeControls(part.slice(color.length).replaceAll("\r\n", "\n"));
+      })
+      .join("");
+  const marked = (color: string): string => (color === "" ? "" : mark + color);
+  const colorsOf = (isColored: boolean): Colors => {
+    const painted = (name: keyof Colors): Colors[keyof Colors] => {
+      const [open = "", close = ""] = pc.createColors(isColored)[name]("|").split("|");
+      return (text) => `${marked(open)}${text}${marked(close)}`;
+    };
+    return { bold: painted("bold"), red: painted("red"), green: painted("green"), yellow: painted("yellow"), cyan: painted("cyan") }; // prettier-ignore
+  };
   return {
-    out: (text) => void stdout.write(text),
-    err: (text) => void stderr.write(text),
-    // isTTY is absent, not false, without a terminal, and createColors then makes its own guess.
-    outColors: pc.createColors(Boolean(stdout.isTTY) && pc.isColorSupported),
-    errColors: pc.createColors(Boolean(stderr.isTTY) && pc.isColorSupported),
-    columns: stdout.isTTY ? stdout.columns : 100,
-    interactive: stderr.isTTY,
+    out: (text) => {
+      out(printable(text));
+    },
+    err: (text) => {
+      err(printable(text));
+    },
+    outColors: colorsOf(colored.out),
+    errColors: colorsOf(colored.err),
   };
 }

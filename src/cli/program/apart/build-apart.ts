@@ -2,13 +2,14 @@
  * Evaluates a program file in a thread, so that nothing in it can end, block or keep the command. The thread has a time
  * limit and its own output, and answers with plain data. The command's own modules load meanwhile.
  */
+import { randomUUID } from "node:crypto";
 import { Worker } from "node:worker_threads";
 import { packageFile } from "../../../backends/package-file.ts";
 import { hostCount } from "../../../compile/host-count.ts";
 import type { Options } from "../../../compile/options.ts";
 import { type Diagnostic, DiagnosticError, type Place } from "../../../diagnostics/diagnostic.ts";
 import type { BuiltData } from "../../../compile/program/revive.ts";
-import type { BuildAnswer, BuildRequest } from "./build-request.ts";
+import { type BuildAnswer, type BuildRequest, type BuildStart, isBuildMessage } from "./build-request.ts";
 import { fileToBuild } from "../dump-file.ts";
 
 const threadFile = "dist/cli/program/apart/build-thread.js";
@@ -63,8 +64,9 @@ interface BuildThread {
 }
 
 function startThread(request: BuildRequest, print: (text: string) => void): BuildThread {
+  const token = randomUUID();
   const worker = new Worker(packageFile(threadFile), {
-    workerData: request,
+    workerData: { ...request, token } satisfies BuildStart,
     execArgv: [],
     stdout: true,
     stderr: true,
@@ -78,7 +80,9 @@ function startThread(request: BuildRequest, print: (text: string) => void): Buil
     resolve(given);
     void worker.terminate();
   };
-  worker.on("message", end);
+  worker.on("message", (message) => {
+    end(isBuildMessage(message, token) ? message.answer : forged(request.file));
+  });
   worker.on("error", (error) => {
     end(lost(request.file, error));
   });
@@ -88,11 +92,19 @@ function startThread(request: BuildRequest, print: (text: string) => void): Buil
   return { answer, end };
 }
 
-/** What a thread's own error means: only the file can use up its memory. */
+/** A thread answers with its own errors, so only the file can end it by one. */
 function lost(file: string, error: Error): BuildAnswer {
-  return "code" in error && error.code === "ERR_WORKER_OUT_OF_MEMORY"
-    ? unfinished(file, error.message, "make the program from fewer or smaller arrays")
-    : { kind: "failed", stack: error.stack ?? error.message };
+  const isMemory = "code" in error && error.code === "ERR_WORKER_OUT_OF_MEMORY";
+  const help = isMemory ? "make the program from fewer or smaller arrays" : "catch the error, or correct the program";
+  return unfinished(file, error.message.split("\n")[0] ?? "", help);
+}
+
+function forged(file: string): BuildAnswer {
+  return unfinished(
+    file,
+    "a message of its own to the command",
+    "return the program from program(...), and send nothing",
+  );
 }
 
 /** The line that the thread runs; null if it runs none. */

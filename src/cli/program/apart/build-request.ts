@@ -11,15 +11,30 @@ export interface BuildRequest {
   readonly set: ReadonlyMap<string, ParameterValue>;
 }
 
-export function isBuildRequest(value: unknown): value is BuildRequest {
+/** The token tells the thread's answer from messages that the file sends. */
+export interface BuildStart extends BuildRequest {
+  readonly token: string;
+}
+
+export function isBuildStart(value: unknown): value is BuildStart {
   return (
     typeof value === "object" &&
     value !== null &&
     "file" in value &&
     "devices" in value &&
     "hosts" in value &&
-    "set" in value
+    "set" in value &&
+    "token" in value
   );
+}
+
+export interface BuildMessage {
+  readonly token: string;
+  readonly answer: BuildAnswer;
+}
+
+export function isBuildMessage(value: unknown, token: string): value is BuildMessage {
+  return typeof value === "object" && value !== null && "token" in value && value.token === token && "answer" in value;
 }
 
 export type BuildAnswer =

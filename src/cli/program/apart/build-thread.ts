@@ -6,7 +6,7 @@ import process from "node:process";
 import { parentPort, workerData } from "node:worker_threads";
 import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
 import { invariant } from "../../../support/invariant.ts";
-import { type BuildAnswer, type BuildRequest, isBuildRequest } from "./build-request.ts";
+import { type BuildAnswer, type BuildMessage, type BuildRequest, isBuildStart } from "./build-request.ts";
 import { buildHere } from "./build-here.ts";
 import { divertOutput } from "./own-output.ts";
 
@@ -43,13 +43,23 @@ async function written(stream: NodeJS.WriteStream): Promise<void> {
 }
 
 invariant(parentPort !== null, "this file is a worker thread's");
-const request: unknown = workerData;
-invariant(isBuildRequest(request), "the thread has a request", { request });
+const start: unknown = workerData;
+invariant(isBuildStart(start), "the thread has a request", { start });
+const { token, ...request } = start;
+// The file has the same port and the same data as this module.
+Reflect.deleteProperty(start, "token");
+const post = parentPort.postMessage.bind(parentPort);
+parentPort.postMessage = () => {
+  throw new Error("the command takes no messages; return the program from program(...)");
+};
+const send = (answer: BuildAnswer): void => {
+  post({ token, answer } satisfies BuildMessage);
+};
 divertOutput();
 const answer = await answerTo(request);
 await Promise.all([written(process.stdout), written(process.stderr)]);
 try {
-  parentPort.postMessage(answer);
+  send(answer);
 } catch (error) {
-  parentPort.postMessage(unsendable(request.file, error));
+  send(unsendable(request.file, error));
 }

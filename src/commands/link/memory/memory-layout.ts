@@ -6,6 +6,7 @@
  * order of allocs and frees alone determines which stacks are tried, so smaller buffers with the same lives never need
  * a larger arena.
  */
+import { fail } from "../../../diagnostics/diagnostic.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
 import type { Arena, BufferId, PlacedBuffer } from "../../buffer.ts";
@@ -50,7 +51,24 @@ export function layOutRank(list: CommandList, firstId: number, peerVisible: Read
       offset: offsets.get(buffer.id) ?? reserve(arena, aligned(buffer.bytes)),
     };
   });
+  if (!arenas.every((arena) => Number.isSafeInteger(arenaBytes[arena]))) tooLarge(list);
   return { buffers, arenaBytes };
+}
+
+/** Offsets and sizes are exact up to 2^53. */
+function tooLarge({ rank, buffers }: CommandList): never {
+  const { name, dtype, shape } = at(
+    buffers.toSorted((a, b) => b.bytes - a.bytes),
+    0,
+  );
+  return fail({
+    code: "bad-extent",
+    message: "the tensors are too large",
+    place: { kind: "option", text: "sizes (--set, --sizes)" },
+    found: `${name}, ${dtype} [${shape.join(", ")}], on rank ${rank}`,
+    expected: "at most 2^53 - 1 bytes for all tensors of a rank",
+    help: "choose smaller sizes",
+  });
 }
 
 interface Placement {

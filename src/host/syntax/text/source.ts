@@ -37,7 +37,7 @@ export function failAt(source: Source, position: number, fault: DumpFault): neve
     found: fault.found ?? foundText(source.text, position),
     place: { kind: "file", path: source.file, line, column },
     excerpt: {
-      text: `${before}${lineText.slice(from, to)}${after}`.replaceAll("\t", " "),
+      text: `${before}${lineText.slice(from, to)}${after}`.replaceAll(/\p{Cc}/gu, " "),
       caret: before.length + offset - from,
     },
   });
