@@ -230,7 +230,7 @@ function gemmExtents(
   ] as const;
   return [
     ...matrices.map(([address, { rows, columns, leading, batchStride }, side]): Extent => {
-      const first = Math.max(...layout.offsets.map((offset) => offset[side]));
+      const first = layout.offsets.reduce((most, offset) => Math.max(most, offset[side]), 0);
       const span = rows + (columns - 1) * leading + (layout.batchCount - 1) * batchStride;
       return { address, bytes: (first + span) * bytes };
     }),

@@ -8,6 +8,9 @@ export const planVersion = 1;
 
 const hash = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/));
 
+/** `--streams`. */
+const flag = v.pipe(v.string(), v.regex(/^--/));
+
 /** An input or output of the program, over all ranks. */
 const signature = v.object({
   name: v.string(),
@@ -28,7 +31,7 @@ export const planDocument = v.object({
   /** A hash of the Program, without origins. */
   program: v.string(),
   /** The options that were given, as text. */
-  options: v.record(v.string(), v.string()),
+  options: v.record(flag, v.string()),
   verified: v.object({ ok: v.literal(true), verifier: v.string(), commands: count, streams: count, regions: count }),
   world: v.pipe(count, v.minValue(1), v.maxValue(65_536)),
   /** Compute capability times 10, and multiprocessors: a GPU has at least these. */
@@ -40,5 +43,18 @@ export const planDocument = v.object({
   /** SHA-256 of every other file, by path. */
   files: v.record(v.string(), hash),
 });
+
+/** v.record takes lists, too, and skips members of the names below, which these records never have. */
+const record = v.custom<object>(
+  (value) =>
+    typeof value === "object" &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !["__proto__", "prototype", "constructor"].some((name) => Object.hasOwn(value, name)),
+  "an object, with none of the members __proto__, prototype and constructor",
+);
+
+/** What `planDocument` does not check of its records. */
+export const planRecords = v.object({ options: record, files: record });
 
 export type PlanDocument = v.InferOutput<typeof planDocument>;

@@ -11,8 +11,8 @@ export const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 const finite = v.pipe(v.number(), v.minValue(-Number.MAX_VALUE), v.maxValue(Number.MAX_VALUE));
 const counts = v.array(count);
 const positive = v.pipe(count, v.minValue(1));
-const three = v.tuple([positive, positive, positive]);
-const four = v.tuple([count, count, count, count]);
+const three = v.strictTuple([positive, positive, positive]);
+const four = v.strictTuple([count, count, count, count]);
 const index = v.pipe(v.number(), v.safeInteger(), v.minValue(-1));
 const offset = { offset: count };
 export const dtype = v.picklist(keysOf(dtypes) satisfies readonly DType[]);
@@ -89,7 +89,7 @@ const tensor = v.object({
   shape: counts,
   /** In elements. */
   strides: counts,
-  held: v.array(v.array(v.tuple([count, count]))),
+  held: v.array(v.array(v.strictTuple([count, count]))),
   bytes: count,
   /** address: the caller's memory is used. copy: it is copied to or from `place`. */
   bind: v.picklist(["address", "copy"]),
@@ -206,7 +206,7 @@ export const rankDocument = v.object({
       details: v.string(),
       stream: count,
       statement: count,
-      needs: v.exactOptional(v.array(v.tuple([count, index]))),
+      needs: v.exactOptional(v.array(v.strictTuple([count, index]))),
     }),
   ),
 });

@@ -6,9 +6,10 @@ import * as v from "valibot";
 import type { DeviceOps } from "../backends/cuda/ops/device-op.ts";
 import type { ListNotes } from "../backends/cuda/ops/list-notes.ts";
 import { at } from "../support/invariant.ts";
+import { parseJson } from "../support/json-document.ts";
 import { checkRank, checkSignals } from "./check-rank.ts";
 import { rankFile } from "./make-plan.ts";
-import { type PlanDocument, planDocument, planFormat, planVersion } from "./plan-document.ts";
+import { type PlanDocument, planDocument, planFormat, planRecords, planVersion } from "./plan-document.ts";
 import { planInvalid, planPlace } from "./plan-problem.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { type PlanTensor, type RankDocument, rankDocument } from "./rank-document.ts";
@@ -51,14 +52,14 @@ export async function readPlan(folder: string, read: ReadFile): Promise<Plan> {
     if (found !== expected) {
       planInvalid(folder, file, `SHA-256 ${found}`, `${expected}, as plan.json says`);
     }
-    texts.set(file, new TextDecoder().decode(content));
+    texts.set(file, textOf(folder, file, content));
   }
-  const textOf = (file: string): string =>
+  const hashed = (file: string): string =>
     texts.get(file) ?? planInvalid(folder, "plan.json", `no hash of ${file}`, "a hash of every file");
-  const kernels = document.kernels.map(({ file }) => textOf(file));
+  const kernels = document.kernels.map(({ file }) => hashed(file));
   const documents = Array.from({ length: document.world }, (_, rank) => {
     const file = rankFile(rank);
-    const own = rankOf(folder, file, parsed(folder, file, textOf(file)));
+    const own = rankOf(folder, file, parsed(folder, file, hashed(file)));
     checkRank(own, document, rank, (found, expected) => planInvalid(folder, file, found, expected));
     return own;
   });
@@ -119,6 +120,7 @@ function planOf(folder: string, value: unknown): PlanDocument {
       help: "make it again: braid compile refuses programs with findings",
     });
   }
+  formOf(folder, "plan.json", v.safeParse(planRecords, value));
   return formOf(folder, "plan.json", v.safeParse(planDocument, value));
 }
 
@@ -134,12 +136,20 @@ function formOf<T>(folder: string, file: string, result: v.SafeParseResult<v.Gen
 }
 
 function jsonOf(folder: string, file: string, bytes: Uint8Array): unknown {
-  return parsed(folder, file, new TextDecoder().decode(bytes));
+  return parsed(folder, file, textOf(folder, file, bytes));
+}
+
+function textOf(folder: string, file: string, bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return planInvalid(folder, file, "bytes that are no UTF-8", "a text in UTF-8");
+  }
 }
 
 function parsed(folder: string, file: string, text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (error) {
     return planInvalid(folder, file, error instanceof Error ? error.message : "no JSON", "a JSON document");
   }

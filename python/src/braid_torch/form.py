@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 KNOWN = {
-    "$defs", "$ref", "$schema", "additionalProperties", "anyOf", "const", "enum", "items", "maximum", "minItems",
+    "$defs", "$ref", "$schema", "additionalItems", "additionalProperties", "anyOf", "const", "enum", "items", "maximum", "minItems",
     "minimum", "oneOf", "pattern", "properties", "propertyNames", "required", "type",
 }  # fmt: skip
 
@@ -32,7 +32,8 @@ def check(value: Any, schema: Any, root: Any, path: tuple[str, ...] = ()) -> Non
         raise Mismatch(path, _shown(value), _shown(schema["const"]))
     if "enum" in schema and not any(_same(value, each) for each in schema["enum"]):
         raise Mismatch(path, _shown(value), " | ".join(map(_shown, schema["enum"])))
-    if "pattern" in schema and not re.search(schema["pattern"], value):
+    # Python's $ also stands before a line end at the end of the text.
+    if "pattern" in schema and not re.search(schema["pattern"].replace("$", r"\Z"), value):
         raise Mismatch(path, _shown(value), schema["pattern"])
     if _is_number(value):
         if "minimum" in schema and value < schema["minimum"]:
@@ -54,6 +55,7 @@ def _check_members(value: dict[str, Any], schema: Any, root: Any, path: tuple[st
         if name not in value:
             raise Mismatch((*path, name), "nothing", "a value")
     for name, member in value.items():
+        check(name, schema.get("propertyNames", {}), root, (*path, name))
         if name in properties:
             check(member, properties[name], root, (*path, name))
         elif isinstance(schema.get("additionalProperties"), dict):
@@ -64,6 +66,8 @@ def _check_items(value: list[Any], schema: Any, root: Any, path: tuple[str, ...]
     if len(value) < schema.get("minItems", 0):
         raise Mismatch(path, f"{len(value)} items", f"at least {schema['minItems']}")
     items = schema.get("items", {})
+    if schema.get("additionalItems") is False and len(value) > len(items):
+        raise Mismatch(path, f"{len(value)} items", f"at most {len(items)}")
     for i, item in enumerate(value):
         if isinstance(items, dict):
             check(item, items, root, (*path, str(i)))

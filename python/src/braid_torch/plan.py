@@ -18,6 +18,8 @@ from .refusal import Refusal, invalid
 
 FORMAT = "braid-plan"
 VERSION = 1
+# Of JSON. Plans have less than 20.
+DEPTH = 100
 
 Json = dict[str, Any]
 
@@ -53,7 +55,7 @@ def read_plan(folder: str | Path) -> Plan:
             invalid(place, f"no hash of {file}", "a hash of every file")
         return texts[file]
 
-    kernels = tuple(text_of(kernel["file"]).decode() for kernel in document["kernels"])
+    kernels = tuple(_text(f"{root}/{kernel['file']}", text_of(kernel["file"])) for kernel in document["kernels"])
     ranks = []
     for rank in range(document["world"]):
         own_place = f"{root}/rank-{rank}.json"
@@ -102,10 +104,37 @@ def _schema(name: str) -> Any:
 
 
 def _parsed(place: str, content: bytes) -> Any:
+    text = _text(place, content)
     try:
-        return json.loads(content.decode(), parse_float=_number, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
+        _require_shallow(text)
+        return json.loads(text, parse_float=_number, parse_constant=_no_number, object_pairs_hook=_members)
+    except ValueError as error:
         invalid(place, str(error), "a JSON document")
+
+
+def _text(place: str, content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        invalid(place, "bytes that are no UTF-8", "a text in UTF-8")
+
+
+def _require_shallow(text: str) -> None:
+    """Before it is parsed: the parser ends in a RecursionError, depending on who calls it."""
+    depth = 0
+    for bracket in re.findall(r"[\[\]{}]", re.sub(r'"(?:[^"\\]|\\.)*"', "", text)):
+        depth += 1 if bracket in "[{" else -1
+        if depth > DEPTH:
+            raise ValueError(f"it is nested more than {DEPTH} deep")
+
+
+def _members(pairs: list[tuple[str, Any]]) -> Json:
+    """A key that is given twice is an error."""
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {json.dumps(next(k for k in keys if keys.count(k) > 1))} is given twice")
+    return members
 
 
 def _number(text: str) -> int | float:
