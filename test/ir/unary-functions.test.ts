@@ -183,7 +183,7 @@ const cases: { readonly [Op in UnaryOpType]: Case } = {
     exact: (x) => x / (1 + Math.exp(-x)),
     edges: [0, -0, Infinity, NaN],
     known: [[40, 40]],
-    cuda: "(x * ((x < 0.0f ? (expf((-(fabsf(x))))) : 1.0f) / (1.0f + (expf((-(fabsf(x))))))))",
+    cuda: "((x < 0.0f ? ((x * (expf((-((fabsf(x)) > 80.0f ? (0.5f * (fabsf(x))) : (fabsf(x))))))) * ((fabsf(x)) > 80.0f ? (expf((-((fabsf(x)) > 80.0f ? (0.5f * (fabsf(x))) : (fabsf(x)))))) : 1.0f)) : x) / (1.0f + (expf((-((fabsf(x)) > 80.0f ? (0.5f * (fabsf(x))) : (fabsf(x))))))))",
     lanes: true,
   },
   softplus: {
@@ -200,7 +200,7 @@ const cases: { readonly [Op in UnaryOpType]: Case } = {
     exact: (x) => x / (1 + Math.exp(-2 * Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
     edges: [0, -0, Infinity, NaN],
     known: [[40, 40]],
-    cuda: "((0.5f * x) * (1.0f + (tanhf((0.7978845608028654f * (x + (0.044715f * ((x * x) * x))))))))",
+    cuda: "(x * (((1.5957691216057308f * (x + (0.044715f * ((x * x) * x)))) < 0.0f ? (expf((-(fabsf((1.5957691216057308f * (x + (0.044715f * ((x * x) * x))))))))) : 1.0f) / (1.0f + (expf((-(fabsf((1.5957691216057308f * (x + (0.044715f * ((x * x) * x))))))))))))",
     lanes: true,
   },
   tanh: {

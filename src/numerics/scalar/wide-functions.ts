@@ -40,14 +40,6 @@ export function log1p(x: Expression): Expression {
   return mul(s, polynomial(mul(s, s), terms));
 }
 
-/** sign(x) (1 - 2 / (exp(2 |x|) + 1)). The error is below 2^-33 of 1, not of the result. */
-function tanh(x: Expression): Expression {
-  const size = apply("abs", x);
-  const u = choose([size, "gt", double(40)], double(40), size);
-  const result = sub(one, div(two, add(exp(add(u, u)), one)));
-  return choose([x, "lt", zero], apply("neg", result), result);
-}
-
 /** With u = |x|, the lower tail is exp(-u^2 / 2) t p(t), t = 1 / (1 + u / 4). The relative error is below 2^-30. */
 function normalCdf(x: Expression): Expression {
   const tail = normalTail(apply("abs", x));
@@ -71,6 +63,5 @@ export function normalTail(u: Expression): Expression {
 export const wideFunctions = {
   exp: { js: "Math.exp", c: "exp", inDouble: exp },
   log1p: { js: "Math.log1p", c: "log1p", inDouble: log1p },
-  tanh: { js: "Math.tanh", c: "tanh", inDouble: tanh },
   normalCdf: { js: "normalCdf", c: "normcdf", inDouble: normalCdf },
 } as const satisfies Readonly<Record<string, LibraryFunction>>;

@@ -1,6 +1,6 @@
 /**
- * Activations and what they are made of. Those of several steps are computed in double and rounded once, but for double
- * itself and CUDA, which computes them in the type of their operand.
+ * Activations and what they are made of. sigmoid, silu and gelu are computed in the type of their operand. The others of
+ * several steps are computed in double and rounded once, but for double itself and CUDA.
  */
 import {
   apply,
@@ -23,8 +23,7 @@ type Library = { readonly [Name in keyof typeof wideFunctions]: LibraryFunction 
 const engine: Library = {
   exp: floatFunctions.exp,
   log1p: { js: "Math.log1p", c: "log1p" },
-  tanh: floatFunctions.tanh,
-  normalCdf: { js: "normalCdf", c: "normcdf" },
+  normalCdf: floatFunctions.normalCdf,
 };
 
 /** In double, rounded once to the type of x. */
@@ -35,9 +34,23 @@ function inDouble(x: Expression, compute: (wide: Expression, library: Library) =
 const double = (value: number): Expression => constant("f64", value);
 
 /** 1 / (1 + exp(-x)). With e = exp(-|x|), which does not overflow, it is 1 / (1 + e), or e / (1 + e) below 0. */
-function sigmoid(x: Expression, { exp }: Library): Expression {
-  const e = call(exp, apply("neg", apply("abs", x)));
-  return apply("div", choose([x, "lt", double(0)], e, double(1)), apply("add", double(1), e));
+function sigmoid(x: Expression): Expression {
+  const [zero, one] = [constant(x.type, 0), constant(x.type, 1)];
+  const e = call(floatFunctions.exp, apply("neg", apply("abs", x)));
+  return apply("div", choose([x, "lt", zero], e, one), apply("add", one, e));
+}
+
+/**
+ * x / (1 + e), or x e / (1 + e) below 0, with e as in sigmoid. Where e is subnormal and the result not, x is multiplied
+ * twice with the root of e.
+ */
+function silu(x: Expression): Expression {
+  const [zero, one, far] = [constant(x.type, 0), constant(x.type, 1), constant(x.type, 80)];
+  const size = apply("abs", x);
+  const root = choose([size, "gt", far], apply("mul", constant(x.type, 0.5), size), size);
+  const e = call(floatFunctions.exp, apply("neg", root));
+  const product = apply("mul", apply("mul", x, e), choose([size, "gt", far], e, one));
+  return apply("div", choose([x, "lt", zero], product, x), apply("add", one, e));
 }
 
 /** log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|)), which neither overflows nor loses small results. */
@@ -46,12 +59,12 @@ function softplus(x: Expression, { exp, log1p }: Library): Expression {
   return apply("add", apply("max", x, double(0)), call(log1p, e));
 }
 
-/** 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). */
-function geluTanh(x: Expression, { tanh }: Library): Expression {
+/** 0.5 x (1 + tanh(y)) = x sigmoid(2 y), with y = sqrt(2 / pi) (x + 0.044715 x^3). */
+function geluTanh(x: Expression): Expression {
+  const factor = (value: number): Expression => constant(x.type, value);
   const cube = apply("mul", apply("mul", x, x), x);
-  const inner = apply("add", x, apply("mul", double(0.044715), cube));
-  const step = apply("add", double(1), call(tanh, apply("mul", double(Math.sqrt(2 / Math.PI)), inner)));
-  return apply("mul", apply("mul", double(0.5), x), step);
+  const inner = apply("add", x, apply("mul", factor(0.044715), cube));
+  return apply("mul", x, sigmoid(apply("mul", factor(2 * Math.sqrt(2 / Math.PI)), inner)));
 }
 
 export const activations = {
@@ -65,27 +78,27 @@ export const activations = {
   /** The exact form, x * (1 + erf(x / sqrt(2))) / 2. */
   gelu: {
     operand: "float",
-    expression: (x) => inDouble(x, (wide, { normalCdf }) => apply("mul", wide, call(normalCdf, wide))),
+    expression: (x) => apply("mul", x, call(floatFunctions.normalCdf, x)),
     work: 150,
     alsoRead: [],
   },
   geluTanh: {
     operand: "float",
-    expression: (x) => inDouble(x, geluTanh),
+    expression: geluTanh,
     work: 140,
     printed: "gelu_tanh",
     alsoRead: ["geluTanh"],
   },
   sigmoid: {
     operand: "float",
-    expression: (x) => inDouble(x, sigmoid),
+    expression: sigmoid,
     work: 90,
     alsoRead: [],
   },
   /** x sigmoid(x). */
   silu: {
     operand: "float",
-    expression: (x) => inDouble(x, (wide, library) => apply("mul", wide, sigmoid(wide, library))),
+    expression: silu,
     work: 90,
     alsoRead: [],
   },
