@@ -9,10 +9,11 @@
  */
 import { DeviceMesh, Fusion, linear, program } from "braid";
 
-export default program({ S: 8, M: 1536, K: 256, N: 128 }, ({ devices, params: { S, M, K, N } }) => {
+export default program({ S: 8, M: 1536, K: 256, N: 128, DTYPE: "float" }, ({ devices, params }) => {
+  const { S, M, K, N, DTYPE } = params;
   const f = new Fusion();
-  const x = f.input([M, K], "float");
-  const w = f.input([N, K], "float");
+  const x = f.input([M, K], DTYPE);
+  const w = f.input([N, K], DTYPE);
   const y = linear(x, w);
   f.output(y);
 

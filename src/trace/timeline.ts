@@ -8,6 +8,7 @@ import type { Program, RankProgram } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
 import { eventTable, movingSince, type MovingSince } from "./event-table.ts";
 import type { TraceEvent } from "./event.ts";
+import { trackLabel } from "./track-order.ts";
 
 /** Commands that move or compute data, with the letter of their cells; the others only order streams. */
 const letters: { readonly [K in WorkKind]: string } = {
@@ -29,6 +30,11 @@ interface Span {
   readonly end: number;
 }
 
+interface Drawing {
+  readonly columns: number;
+  readonly on: "cpu" | "cuda";
+}
+
 /**
  * Lines of at most `columns` characters (at least 20 cells are drawn): streams with work in order of their number, the
  * time axis, the legend. `events` are those of all ranks: others' arrivals say since when a transfer moves.
@@ -37,13 +43,14 @@ export function renderTimeline(
   program: Program,
   number: number,
   events: readonly TraceEvent[],
-  columns: number,
+  { columns, on }: Drawing,
 ): readonly string[] {
   const rank = at(program.ranks, number);
   const spans = spansByStream(rank, events, movingSince(program, eventTable(program, events)));
   const total = [...spans.values()].flat().reduce((latest, { end }) => Math.max(latest, end), shortest);
-  const rows = rank.streams.flatMap(({ id, name }) => {
-    const own = spans.get(id) ?? [];
+  const rows = rank.streams.flatMap((stream) => {
+    const name = trackLabel(stream, on);
+    const own = spans.get(stream.id) ?? [];
     const busy = own.reduce((sum, { letter, start, end }) => sum + (letter === waiting ? 0 : end - start), 0);
     return own.length === 0 ? [] : [{ name, busy: `${busy.toFixed(2)} ms`, own }];
   });

@@ -94,8 +94,8 @@ describe("bad arguments", () => {
     await refused([command, example, "--set", "Q=3"], ["has no parameter Q", "one of S (default 8), M", "--set Q=3"]);
     await refused([command, example, "--set", "m=3"], ["has no parameter m", "did you mean M?"]);
     await refused([command, example, "--set", "M"], ["--set", "found: M", "NAME=VALUE"]);
-    await refused([command, example, "--set", "M=100"], ["bad-extent", "1.5625", "allgather-matmul.ts:12:15"]);
-    await refused([command, example, "--set", "S=0"], ["bad-extent", "allgather-matmul.ts:12:15"]);
+    await refused([command, example, "--set", "M=100"], ["bad-extent", "1.5625", "allgather-matmul.ts:13:15"]);
+    await refused([command, example, "--set", "S=0"], ["bad-extent", "allgather-matmul.ts:13:15"]);
     for (const devices of ["0", "-1", "2.5", "many", ""]) {
       await refused([command, example, "--devices", devices], ["--devices", "a whole number of at least 1"]);
     }

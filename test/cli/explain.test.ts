@@ -27,6 +27,14 @@ it("prints a verdict, regions, and causes that add up", async () => {
   expect(text.out).toMatch(/^exposed because of +time +of the run$/m);
 });
 
+it("--timeline draws the predicted streams of the rank that ends last", async () => {
+  const { status, out } = await cli("explain", example, "--devices", "4", "--profile", "4xH200", "--timeline");
+  expect(status).toBe(0);
+  expect(out).toMatch(/^worker 0 +[k.]+ +[\d.]+ ms$/m);
+  expect(out).toMatch(/^NCCL \(0 1 2 3\) +[tw.]+ +[\d.]+ ms$/m);
+  expect(out).toMatch(/^rank \d: kernels .* \d+ % of communication under kernels$/m);
+});
+
 it("explains the chosen schedule", async () => {
   const given = ["explain", example, "--devices", "2", "--profile", "2xH200", "--schedule-choice", "auto"];
   const { status, out } = await cli(...given, "--json");

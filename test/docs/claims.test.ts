@@ -8,7 +8,9 @@ import { expect, it } from "vitest";
 import * as braid from "braid";
 import allgatherMatmul from "../../examples/nvfuser/allgather-matmul.ts";
 import { opRows } from "../../src/ir/ops/rows.ts";
+import { consoleCommands } from "../support/console-blocks.ts";
 import { normaliseDump } from "../support/normalise-dump.ts";
+import { readmeProgram } from "../support/readme.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const read = (file: string): string => readFileSync(path.join(root, file), "utf8");
@@ -99,4 +101,19 @@ it("allgather-matmul.ts is nvFuser's program, statement by statement, under the 
   });
   const closed = dump.replaceAll(/\{(?<name>i\d+)\}/gu, (text, name: string) => `{${sizes.get(name) ?? text}}`);
   expect(printed).toBe(normaliseDump(closed).text);
+});
+
+it("a command whose fingerprint a page shows gives it on every machine", () => {
+  const [, start = ""] = /"start": "([^"]+)"/u.exec(read("package.json")) ?? [];
+  const commands = ["README.md", "docs/command-line.md", "docs/examples.md"]
+    .flatMap(consoleCommands)
+    .map(({ command, output }) => ({ command: command === "npm ci && npm start" ? start : command, output }));
+  // The machine's BLAS adds in another order, so its bits are others.
+  const multiplies = (command: string): boolean => {
+    const [, file = ""] = / run (\S+)/u.exec(command) ?? [];
+    return /\b(?:linear|matmul|sdpa)\(/u.test(file === "pipeline.ts" ? readmeProgram() : read(file));
+  };
+  const shown = commands.filter(({ command, output }) => / [0-9a-f]{16} /u.test(output) && multiplies(command));
+  expect(shown.length).toBeGreaterThan(3);
+  expect(shown.flatMap(({ command }) => (command.includes("--blas off") ? [] : [command]))).toEqual([]);
 });

@@ -5,6 +5,7 @@ import type { PointToPointGroup } from "../../src/commands/transfer.ts";
 import { makeId } from "../../src/support/ids.ts";
 import type { TraceEvent } from "../../src/trace/event.ts";
 import { renderTimeline } from "../../src/trace/timeline.ts";
+import { trackLabel } from "../../src/trace/track-order.ts";
 
 const streams: readonly StreamInfo[] = [
   { id: makeId(0), role: "caller", name: "caller" },
@@ -57,10 +58,25 @@ const event = (command: number, stream: number, start: number, end: number, rank
   end,
 });
 
+it("calls the streams of a library what they are on a CPU", () => {
+  const streams = [
+    { id: 0, role: "communicator" as const, name: "NCCL (0 1)" },
+    { id: 1, role: "copy" as const, name: "copies" },
+  ];
+  expect(streams.map((stream) => trackLabel({ ...stream, id: makeId(stream.id) }, "cpu"))).toEqual([
+    "transfers (0 1)",
+    "copies",
+  ]);
+  expect(trackLabel({ id: makeId(0), role: "communicator", name: "NCCL (0 1)" }, "cuda")).toBe("NCCL (0 1)");
+});
+
 describe("renderTimeline", () => {
   it("draws each stream with work over one time axis", () => {
     const program = programOf([launch(1), recordEvent(1), transferOn(2)]);
-    const lines = renderTimeline(program, 0, [event(0, 1, 0, 5), event(1, 1, 5, 5), event(2, 2, 5, 10)], 39);
+    const lines = renderTimeline(program, 0, [event(0, 1, 0, 5), event(1, 1, 5, 5), event(2, 2, 5, 10)], {
+      columns: 39,
+      on: "cuda",
+    });
     expect(lines).toEqual([
       "worker 0  kkkkkkkkkk..........  5.00 ms",
       "nccl      ..........tttttttttt  5.00 ms",
@@ -71,21 +87,26 @@ describe("renderTimeline", () => {
 
   it("shows a command that is shorter than a cell, also at the very end", () => {
     const program = programOf([launch(0), launch(1)]);
-    const [caller, worker] = renderTimeline(program, 0, [event(0, 0, 0, 100), event(1, 1, 100, 100)], 60);
+    const [caller, worker] = renderTimeline(program, 0, [event(0, 0, 0, 100), event(1, 1, 100, 100)], {
+      columns: 60,
+      on: "cuda",
+    });
     expect(caller).toMatch(/^caller {4}k+ {2}100\.00 ms$/);
     expect(worker).toMatch(/^worker 0 {2}\.+k {4}0\.00 ms$/);
   });
 
   it("leaves out commands that only order streams", () => {
     const program = programOf([launch(0), recordEvent(1)]);
-    expect(renderTimeline(program, 0, [event(1, 1, 0, 1)], 80)).toEqual(["rank 0: nothing to run"]);
-    expect(renderTimeline(program, 0, [], 80)).toEqual(["rank 0: nothing to run"]);
+    expect(renderTimeline(program, 0, [event(1, 1, 0, 1)], { columns: 80, on: "cuda" })).toEqual([
+      "rank 0: nothing to run",
+    ]);
+    expect(renderTimeline(program, 0, [], { columns: 80, on: "cuda" })).toEqual(["rank 0: nothing to run"]);
   });
 
   it("gives a cell to the kind that takes most of it", () => {
     const program = programOf([launch(0), transferOn(0), launch(0)]);
     const events = [event(0, 0, 0, 40), event(1, 0, 40, 43), event(2, 0, 43, 100)];
-    const [row] = renderTimeline(program, 0, events, 37);
+    const [row] = renderTimeline(program, 0, events, { columns: 37, on: "cuda" });
     expect(row).toBe("caller  kkkkkkkktkkkkkkkkkkk  100.00 ms");
   });
 
@@ -97,7 +118,11 @@ describe("renderTimeline", () => {
       [{ kind: "group", id: makeId(0), communicator: "nccl", participants, edges }],
     );
     const events = [event(0, 2, 0, 10), event(0, 2, 5, 10, 1)];
-    expect(renderTimeline(program, 0, events, 35)[0]).toBe("nccl  wwwwwwwwwwtttttttttt  5.00 ms");
-    expect(renderTimeline(program, 1, events, 35)[0]).toBe("nccl  ..........tttttttttt  5.00 ms");
+    expect(renderTimeline(program, 0, events, { columns: 35, on: "cuda" })[0]).toBe(
+      "nccl  wwwwwwwwwwtttttttttt  5.00 ms",
+    );
+    expect(renderTimeline(program, 1, events, { columns: 35, on: "cuda" })[0]).toBe(
+      "nccl  ..........tttttttttt  5.00 ms",
+    );
   });
 });

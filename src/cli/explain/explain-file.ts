@@ -22,7 +22,7 @@ export type ExplainFlags = Options<NamesOf<"explain">>;
 
 export interface ExplainResult {
   readonly file: string;
-  readonly flags: Pick<ExplainFlags, "devices" | "devicesPerHost" | "on" | "whatIf" | "all">;
+  readonly flags: Pick<ExplainFlags, "devices" | "devicesPerHost" | "on" | "whatIf" | "all" | "timeline">;
   readonly params: Parameters;
   readonly sizes: Sizes;
   /** Null for a measured run without --profile. */

@@ -1,5 +1,6 @@
 /** The output of `braid explain`: verdict, regions, causes and what to change, as text and as the document of --json. */
 import Table from "cli-table3";
+import { targetOf } from "../../compile/compile.ts";
 import { shortStatement } from "../../commands/short-statement.ts";
 import type { ExplainedRun } from "../../explain/explain-run.ts";
 import type { Explanation } from "../../explain/explain.ts";
@@ -7,6 +8,8 @@ import { exposedText } from "../../explain/exposed-text.ts";
 import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
 import type { RegionRow } from "../../explain/region-rows.ts";
 import { regionTable } from "../../explain/region-table.ts";
+import { overlapText } from "../../trace/overlap.ts";
+import { renderTimeline } from "../../trace/timeline.ts";
 import { bytesText, percentText, timeText } from "../../support/quantities.ts";
 import { counted } from "../../support/wording.ts";
 import { communicationLines } from "../lower/reshardings-text.ts";
@@ -16,12 +19,17 @@ import type { Colors, Terminal } from "../terminal/terminal.ts";
 import type { ExplainResult } from "./explain-file.ts";
 
 /** `other`: the same program under `--what-if`. */
-export function explainText(result: ExplainResult, other: ExplainResult | null, { outColors }: Terminal): string {
+export function explainText(
+  result: ExplainResult,
+  other: ExplainResult | null,
+  { outColors, columns }: Terminal,
+): string {
   const { explanation } = result;
   const { run } = explanation;
   return [
     ...verdict(result, outColors),
     "",
+    ...timelineText(result, columns),
     ...regionsText(run.regions),
     ...communicationText(explanation),
     ...causesText(explanation, outColors),
@@ -32,6 +40,13 @@ export function explainText(result: ExplainResult, other: ExplainResult | null, 
     ),
     "",
   ].join("\n");
+}
+
+function timelineText({ flags, explanation }: ExplainResult, columns: number): readonly string[] {
+  if (!flags.timeline) return [];
+  const { compilation, run } = explanation;
+  const on = targetOf(flags.on);
+  return [...renderTimeline(compilation.program, run.rank, run.trace, { columns, on }), overlapText(run.overlap), ""];
 }
 
 function whatIfText(

@@ -1,8 +1,10 @@
 /** The output of `braid run`: the result as text, and as the JSON document of --json. */
+import { targetOf } from "../../compile/compile.ts";
 import Table from "cli-table3";
 import { at } from "../../support/invariant.ts";
 import { overlapOf, overlapText, type RankOverlap } from "../../trace/overlap.ts";
 import { renderTimeline } from "../../trace/timeline.ts";
+import type { ExplainResult } from "../explain/explain-file.ts";
 import { explainDocument, explainText } from "../explain/explain-text.ts";
 import { communicationLines } from "../lower/reshardings-text.ts";
 import type { OutputCheck } from "./output-check.ts";
@@ -29,9 +31,14 @@ export function runText(result: RunResult, terminal: Terminal): string {
     ...(explained === null ? communicationLines(result.reshardings, mostReshardings) : []),
     ...(trace === null ? [] : [`trace: ${trace.path}, ${(trace.bytes / 1e6).toFixed(2)} MB, for ui.perfetto.dev`]),
     ...(written.length === 0 ? [] : [`outputs: ${written.join(", ")}`]),
-    ...(explained === null ? [] : ["", explainText(explained, null, terminal).trimEnd()]),
+    ...(explained === null ? [] : ["", explainText(withoutTimeline(explained), null, terminal).trimEnd()]),
     "",
   ].join("\n");
+}
+
+/** The timeline of the same run is the first of the text. */
+function withoutTimeline(explained: ExplainResult): ExplainResult {
+  return { ...explained, flags: { ...explained.flags, timeline: false } };
 }
 
 /** Below the outputs, which are what a run is for. */
@@ -108,7 +115,8 @@ function errorText(error: number): string {
 /** The streams of rank 0, and how much of their communication was hidden. */
 function timeline(result: RunResult, columns: number): readonly string[] {
   const { program, report } = result.last;
-  return [...renderTimeline(program, 0, report.trace, columns), overlapText(at(overlap(result), 0))];
+  const on = targetOf(result.flags.on);
+  return [...renderTimeline(program, 0, report.trace, { columns, on }), overlapText(at(overlap(result), 0))];
 }
 
 function overlap({ last: { program, report } }: RunResult): readonly RankOverlap[] {

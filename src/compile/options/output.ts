@@ -9,9 +9,10 @@ export const outputRows = {
   printHost: { ...output, kind: toggle, default: false, help: "print the host program of rank 0 first" },
   timeline: {
     ...output,
+    commands: ["run", "explain"],
     kind: toggle,
     default: false,
-    help: "draw the streams of rank 0 over the last run, and print how much communication they hid",
+    help: "draw the streams of a rank over the last run, or the explained one, and print how much communication they hid",
   },
   explain: {
     ...output,

@@ -17,7 +17,7 @@ import type { TraceEvent, TraceOrigin } from "../event.ts";
 import { eventTable, movingSince } from "../event-table.ts";
 import { type PlacedTimes, placeSlices } from "./place-slices.ts";
 import { type Slice, slicesOf } from "./slices.ts";
-import { inTrackOrder } from "../track-order.ts";
+import { inTrackOrder, trackLabel } from "../track-order.ts";
 
 export interface ChromeTrace {
   readonly displayTimeUnit: "ns";
@@ -51,7 +51,7 @@ export function chromeTrace(
 ): ChromeTrace {
   return {
     ...headOf(origins, run),
-    traceEvents: [...chromeEvents(program, events, origins)],
+    traceEvents: [...chromeEvents(program, events, origins, run)],
   };
 }
 
@@ -68,7 +68,7 @@ export function* chromeTraceText(
   const head = JSON.stringify(headOf(origins, run));
   let piece = `${head.slice(0, -1)},"traceEvents":[`;
   let separator = "\n";
-  for (const event of chromeEvents(program, events, origins)) {
+  for (const event of chromeEvents(program, events, origins, run)) {
     piece += separator + JSON.stringify(event);
     separator = ",\n";
     if (piece.length < chunkLength) continue;
@@ -87,6 +87,7 @@ function* chromeEvents(
   program: Program,
   events: readonly TraceEvent[],
   origins: readonly TraceOrigin[],
+  run: TracedRunInfo | null,
 ): Generator<ChromeEvent> {
   const arrows = arrowsOf(program);
   const slices = drawnSlices(program, events, arrows);
@@ -97,7 +98,7 @@ function* chromeEvents(
     slices.map((slice) => ({ track: trackOf(slice), start: slice.start, end: slice.end })),
     drawn,
   );
-  yield* metadata(program, slices, tracks, origins);
+  yield* metadata(program, slices, tracks, { origins, on: run?.on ?? "cuda" });
   for (const [i, slice] of slices.entries()) {
     const [start, end] = [at(times.starts, i), at(times.ends, i)];
     yield {
@@ -208,7 +209,7 @@ function* metadata(
   { ranks }: Program,
   slices: readonly Slice[],
   tracks: readonly (readonly number[])[],
-  origins: readonly TraceOrigin[],
+  { origins, on }: { readonly origins: readonly TraceOrigin[]; readonly on: "cpu" | "cuda" },
 ): Generator<Metadata> {
   const used = ranks.map(() => new Set<number>());
   for (const { rank, stream } of slices) at(used, rank).add(stream);
@@ -221,9 +222,9 @@ function* metadata(
     for (const { error } of origins.filter((origin) => origin.rank === rank)) {
       yield { ph: "M", name: "process_labels", pid, args: { labels: `clock within ${microsecondsText(error)}` } };
     }
-    for (const [position, { id, name }] of shown.entries()) {
-      const tid = at(at(tracks, rank), id);
-      yield { ph: "M", name: "thread_name", pid, tid, args: { name } };
+    for (const [position, stream] of shown.entries()) {
+      const tid = at(at(tracks, rank), stream.id);
+      yield { ph: "M", name: "thread_name", pid, tid, args: { name: trackLabel(stream, on) } };
       yield { ph: "M", name: "thread_sort_index", pid, tid, args: { sort_index: position } };
     }
   }
