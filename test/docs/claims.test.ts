@@ -117,3 +117,11 @@ it("a command whose fingerprint a page shows gives it on every machine", () => {
   expect(shown.length).toBeGreaterThan(3);
   expect(shown.flatMap(({ command }) => (command.includes("--blas off") ? [] : [command]))).toEqual([]);
 });
+
+it("docs/pytorch.md builds the wheel and the package that it installs", () => {
+  const page = read("docs/pytorch.md");
+  const [, python] = /^version = "([\d.]+)"/mu.exec(read("python/pyproject.toml")) ?? [];
+  const [, node] = /"version": "([\d.]+)"/u.exec(read("package.json")) ?? [];
+  expect(page).toContain("    pip wheel --no-deps -w . ./python\n    npm ci && npm pack\n");
+  expect(page).toContain(`    pip install braid_torch-${python}-py3-none-any.whl\n    npm install braid-${node}.tgz\n`);
+});

@@ -52,9 +52,9 @@ it.each([1, 2, 3, 5, 8])("the README's program runs on %d devices", async (devic
 /** What `npx braid ...` prints, or `npm ci && npm start` as package.json defines it. */
 async function printedBy(command: string): Promise<string> {
   const [, start = ""] = /"start": "([^"]+)"/.exec(read("package.json")) ?? [];
-  const whole = command === "npm ci && npm start" ? start.replaceAll("node dist/cli/main.js", "npx braid") : command;
-  let printed = "";
-  for (const each of whole.split(" && ")) {
+  const isStart = command === "npm ci && npm start";
+  let printed = isStart ? "> braid start\n" : "";
+  for (const each of isStart ? start.replaceAll("node dist/cli/main.js", "npx braid").split(" && ") : [command]) {
     const { out, err } = await cli(...argumentsOf(each));
     printed += out + err;
   }
