@@ -6,24 +6,13 @@ import { createRandom, type Random } from "../../src/support/random.ts";
 
 /** JSON texts, among them some that JavaScript cannot print. */
 const texts = [
-  ...["null", "true", "false", '""', '"x"', '"T0"', "[]", "{}", "[[]]", "[0]", "[1,2,3]", "[[0,1,2]]", '{"0":"a"}'],
-  ...["0", "-0", "1", "2", "3", "7", "-1", "2.5", "3.0", "1e1", "1e6", "1e300", "1e400", "-1e400", "4294967296"],
-  ...["9007199254740991", "9007199254740992", "9007199254740993", "123456789012345678901234567890"],
-  ...['{"constructor":"x"}', '{"__proto__":"x"}', '{"prototype":"x"}', '{"toString":"x"}', '{"--streams":2}'],
-  ...[
-    '"\\ud800"',
-    '"\\u0000"',
-    '"rank-0.json\\n"',
-    "NaN",
-    "Infinity",
-    "'x'",
-    "01",
-    "[1,]",
-    '{"a":1,"a":2}',
-    "\u{feff}1",
-  ],
-  ...["[".repeat(200) + "]".repeat(200), '{"x":'.repeat(150) + "0" + "}".repeat(150)],
-];
+  ["null", "true", "false", '""', '"x"', '"T0"', "[]", "{}", "[[]]", "[0]", "[1,2,3]", "[[0,1,2]]", '{"0":"a"}'],
+  ["0", "-0", "1", "2", "3", "7", "-1", "2.5", "3.0", "1e1", "1e6", "1e300", "1e400", "-1e400", "4294967296"],
+  ["9007199254740991", "9007199254740992", "9007199254740993", "123456789012345678901234567890"],
+  ['{"constructor":"x"}', '{"__proto__":"x"}', '{"prototype":"x"}', '{"toString":"x"}', '{"--streams":2}'],
+  ['"\\ud800"', '"\\u0000"', '"rank-0.json\\n"', "NaN", "Infinity", "'x'", "01", "[1,]", '{"a":1,"a":2}', "\u{feff}1"],
+  ["[".repeat(200) + "]".repeat(200), '{"x":'.repeat(150) + "0" + "}".repeat(150)],
+].flat();
 const names = [
   "constructor",
   "__proto__",
@@ -85,7 +74,7 @@ function changedText({ value }: Node, nodes: readonly Node[], random: Random): s
       return `[${text}]`;
     case 3:
       if (typeof value === "number") return String(value + 1 - 2 * random.integer(2));
-      return isList ? `[${[...value, ...value].map((each) => JSON.stringify(each)).join()}]` : pick(texts, random);
+      return isList ? JSON.stringify([value, value].flat()) : pick(texts, random);
     case 4:
       if (isList) return `[${[...value.map((each) => JSON.stringify(each)), pick(texts, random)].join()}]`;
       if (!isObject) return pick(texts, random);
