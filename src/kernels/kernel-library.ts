@@ -10,6 +10,7 @@ import type { WasmMemory } from "../support/webassembly.ts";
 import { planAttention, prepareAttention } from "./attention/attention.ts";
 import type { Contraction } from "./gemm/contraction.ts";
 import { type Gemm, instantiateGemm, prepareGemm } from "./gemm/gemm.ts";
+import { prepareWidenedGemm } from "./gemm/widened-gemm.ts";
 import { type CompiledNest, compileLaneNests, type SimdUse, usesLanes } from "./simd/compile-lane-nests.ts";
 import { splitFunctions } from "./nests/split-functions.ts";
 import type { KernelPart } from "./nests/split-kernel.ts";
@@ -53,12 +54,7 @@ export function scratchBytes(kernel: Kernel): number {
   return blockScratchBytes(kernel);
 }
 
-export function createKernelLibrary({
-  memory,
-  scratch,
-  simd = "auto",
-  gemms = () => null,
-}: KernelLibraryOptions): KernelLibrary {
+export function createKernelLibrary({ memory, scratch, simd = "auto", gemms }: KernelLibraryOptions): KernelLibrary {
   invariant(scratch.address % scratchAlignment === 0, "the scratch is aligned", scratch);
   const wasm = instantiateGemm(memory);
   const check = (address: number, plan: Scratch, kernel: Kernel): void => {
@@ -66,7 +62,11 @@ export function createKernelLibrary({
     invariant(needed <= scratch.bytes, "the scratch is large enough", { needed, kind: kernel.kind });
   };
   const gemmAt = (work: number): PhaseTarget["prepareGemm"] => {
-    return (contraction) => gemms(contraction) ?? prepareGemm(contraction, wasm, work);
+    const widening = gemms && { gemms, prepare: (kernel: Kernel) => prepareAt(kernel, scratch.address) };
+    return (contraction) =>
+      gemms?.(contraction) ??
+      (widening && prepareWidenedGemm(contraction, widening, work)) ??
+      prepareGemm(contraction, wasm, work);
   };
   /** `address` is where the kernel's scratch begins. */
   const prepareAt = (kernel: Kernel, address: number): PreparedKernel => {

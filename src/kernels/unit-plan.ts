@@ -11,7 +11,7 @@ import { arrangeLoops } from "./nests/arrange-loops.ts";
 import { stridedBox, type UnitGraph } from "./nests/build-nest.ts";
 import { linearContraction, matmulContraction, type StridedShape } from "./gemm/contraction.ts";
 import { rowAccumulatorBytes } from "./emit/emit-nest.ts";
-import { gemmScratchBytes } from "./gemm/gemm.ts";
+import { contractionScratchBytes } from "./gemm/widened-gemm.ts";
 import { withoutEmptyReduction } from "./nests/empty-reduction.ts";
 import type { Memory, Placement } from "./nests/nest.ts";
 import type { Address, Phase } from "./phase.ts";
@@ -43,7 +43,7 @@ type ContractionStep = Extract<UnitStep, { kind: "Matmul" | "Linear" }>;
 export function planUnit(kernel: UnitKernel): UnitPlan {
   const { phases, sizes } = unitPhases(kernel);
   const work = phases.map((phase) =>
-    phase.kind === "nest" ? rowAccumulatorBytes(phase.nest) : gemmScratchBytes(phase.contraction),
+    phase.kind === "nest" ? rowAccumulatorBytes(phase.nest) : contractionScratchBytes(phase.contraction),
   );
   const shared = shareScratch(phases, sizes);
   return { phases: shared.phases, valueBytes: shared.bytes, workBytes: Math.max(0, ...work) };

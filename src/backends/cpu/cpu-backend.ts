@@ -16,7 +16,7 @@ export interface CpuOptions extends MachineGroupOptions {
   /** Worker threads; one per core if omitted. 0 runs the machine on the calling thread. */
   readonly workers?: number;
   /**
-   * `auto`: float and double GEMMs use a BLAS of the system if koffi and such a library are installed, chosen once per
+   * `auto`: GEMMs of floats use a BLAS of the system if koffi and such a library are installed, chosen once per
    * group. It is faster but adds in another order, so bits depend on the machine and on how a GEMM is chunked. `off`,
    * the default: the WebAssembly kernels, with the same bits everywhere.
    */

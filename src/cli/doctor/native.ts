@@ -18,7 +18,7 @@ const libraryRows: readonly LibraryRow[] = [
   {
     name: "BLAS",
     stems: ["libopenblas", "libblis", "libmkl_rt"],
-    gives: "float and double GEMMs on the CPU (--blas auto)",
+    gives: "GEMMs of floats on the CPU (--blas auto)",
   },
 ];
 

@@ -75,7 +75,7 @@ export const runRows = {
     ...run,
     kind: oneOf(["auto", "off"]),
     default: "auto",
-    help: "run float and double GEMMs by a BLAS of the system if there is one (auto), or get the same bits on every machine (off)",
+    help: "run GEMMs of floats by a BLAS of the system if there is one (auto), or get the same bits on every machine (off)",
   },
   graph: {
     ...run,

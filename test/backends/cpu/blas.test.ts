@@ -242,7 +242,39 @@ const kernels: readonly (readonly [name: string, kernel: Kernel, calls: number])
     { ...product("matmul", "float", [[m, k]], [[k, n]], [[m, n]], [[m, n]]), addend: true } as Kernel,
     1,
   ],
-  ["half, in WebAssembly", product("matmul", "half", [[m, k]], [[k, n]], [[m, n]]), 0],
+  ["half, cast to float", product("matmul", "half", [[m, k]], [[k, n]], [[m, n]]), 1],
+  [
+    "bfloat16, transposed, spaced and padded",
+    product(
+      "matmul",
+      "bfloat16",
+      [
+        [m, k],
+        [2, 2 * m],
+      ],
+      [
+        [k, n],
+        [1, k + 1],
+      ],
+      [
+        [m, n],
+        [1, m + 2],
+      ],
+    ),
+    1,
+  ],
+  ["batches of half", product("matmul", "half", [[3, m, k]], [[3, k, n]], [[3, m, n]]), 3],
+  ["linear of half with a bias", product("linear", "half", [[m, k]], [[n, k]], [[n]], [[m, n]]), 1],
+  ["a product of bfloat16 added to the output", adding(product("matmul", "bfloat16", [[m, k]], [[k, n]], [[m, n]])), 1],
+  ["blocks of rows of half", product("matmul", "half", [[1030, 32]], [[32, 33]], [[1030, 33]]), 2],
+  ["blocks of columns of half", product("linear", "half", [[33, 32]], [[1030, 32]], [[1030]], [[33, 1030]]), 2],
+  ["blocks along k of half", adding(product("matmul", "half", [[33, 1030]], [[1030, 32]], [[33, 32]])), 3],
+  [
+    "a bias and a sum of half, in WebAssembly",
+    adding(product("linear", "half", [[m, k]], [[n, k]], [[n]], [[m, n]])),
+    0,
+  ],
+  ["thin matrices of half, in WebAssembly", product("matmul", "half", [[8, 200]], [[200, 200]], [[8, 200]]), 0],
 ];
 
 const ofTheSystem = findBlas();
