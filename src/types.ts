@@ -85,6 +85,7 @@ export type { Unplaced } from "./executor/multi-device-executor.ts";
 export type { ExecuteOptions, OpenOptions } from "./backends/backend.ts";
 export type { MentionedTensor } from "./diagnostics/diagnostic.ts";
 export type { Annotation, Relation, TensorOrigin } from "./ir/domain.ts";
+export type { Derivation } from "./ir/derivation.ts";
 export type { Marker, MarkerName } from "./ir/marker.ts";
 export type { NumberOperand } from "./ir/ops/number-operand.ts";
 export type { CallSite } from "./support/call-site.ts";

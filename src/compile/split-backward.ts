@@ -90,7 +90,9 @@ function backwardData({ data, known, gradients }: Joint, part: BackwardPart, pla
     const like = isInput ? at(placed.tensors, id) : tensor;
     return hasStream(like) || part.saved.includes(tensor.id) ? withoutStream(tensor, like, isInput, newIds) : like;
   });
-  return { ...data, tensors, ops: part.ops, inputs, outputs: gradients, iterDomainCount };
+  const whole = { ops: data.ops, inputs: data.inputs };
+  const derivations = (data.derivations ?? []).slice(-1).map((derivation) => ({ ...derivation, whole }));
+  return { ...data, tensors, ops: part.ops, inputs, outputs: gradients, iterDomainCount, derivations };
 }
 
 function hasStream({ domain }: Tensor): boolean {

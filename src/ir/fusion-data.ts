@@ -2,6 +2,7 @@
  * A Fusion as immutable data, which passes read and return. The class `Fusion` (api/fusion.ts) builds it.
  * Ops are in topological order. The counters hold the next free printed numbers.
  */
+import type { Derivation } from "./derivation.ts";
 import type { Tensor, TensorId } from "./domain.ts";
 import type { Marker } from "./marker.ts";
 import type { Op } from "./ops/op.ts";
@@ -19,6 +20,8 @@ export interface FusionData {
   readonly scalarCount: number;
   /** Which ops compositions made; only `gradients` reads it. Absent if there are none. */
   readonly markers?: readonly Marker[];
+  /** What `gradients` added; only checks read it. Absent if nothing was differentiated. */
+  readonly derivations?: readonly Derivation[];
 }
 
 /** The ops that read each tensor, in order. */

@@ -1,12 +1,13 @@
 /**
  * Which ops a composition of the API made. `gradients` uses the composition's closed form instead of the rules of its
- * ops. Nothing else reads markers; passes that change ops may leave stale ones.
+ * ops, and slopes of the oracle the corners of `clamp`. Passes that change ops may leave stale markers.
  */
 import type { TensorId } from "./domain.ts";
 
 /** The operands of each composition. A call may leave out those with a question mark. */
 interface MarkerOperands {
   readonly argmax: { x: unknown };
+  readonly clamp: { x: unknown; low?: unknown; high?: unknown };
   readonly varMean: { x: unknown };
   readonly softmax: { x: unknown };
   readonly logSoftmax: { x: unknown };

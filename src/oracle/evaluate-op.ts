@@ -107,7 +107,7 @@ function evaluateSingle(
 }
 
 /** Both values; a number, whose position counts from `firstPosition`, has one element, which every index reads. */
-function twoValues(
+export function twoValues(
   scalar: NumberOperand<number> | undefined,
   firstPosition: number,
   operands: readonly Value[],

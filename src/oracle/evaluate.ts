@@ -20,7 +20,7 @@ import { outsideCount } from "./indexing.ts";
 import { narrow, type Sample, sampledShape, wholeSample } from "./sample/sample.ts";
 import { planSamples } from "./sample/plan.ts";
 import type { Arithmetic } from "./tolerance.ts";
-import { fromTensor, toTensor, type Value } from "./value.ts";
+import { fromTensor, toTensor, type Value, withoutBounds } from "./value.ts";
 
 export interface OracleResult {
   /** Whole, or samples of them. */
@@ -41,6 +41,8 @@ export type OnOp = (done: number, of: number) => void;
 
 /** Contractions in any order, as a BLAS may choose, and extrema that propagate NaN. */
 const anyOrder: Arithmetic = { blocksContractions: false, keepsNaN: true };
+
+export const valuesOnly: Arithmetic = { ...anyOrder, valuesOnly: true };
 
 /**
  * Evaluates the outputs for whole `inputs`. `sizes` may add sizes that no input shape determines. `arithmetic`
@@ -67,8 +69,7 @@ export function evaluateValues(
   samples: readonly Sample[],
   onOp: OnOp = () => {},
 ): readonly Tensor[] {
-  const arithmetic = { ...anyOrder, valuesOnly: true };
-  return withOrigins(fusion.tensors, () => evaluate(fusion, inputs, sizes, arithmetic, samples, onOp)).outputs;
+  return withOrigins(fusion.tensors, () => evaluate(fusion, inputs, sizes, valuesOnly, samples, onOp)).outputs;
 }
 
 function evaluate(
@@ -112,8 +113,7 @@ function evaluate(
       if (i >= results.length) return;
       const have = i === 0 ? needed.result : wholeSample(shape(id));
       const found = narrow(at(results, i), have, plan.samples.get(id) ?? have);
-      const value =
-        arithmetic.valuesOnly === true ? { ...found, bounds: new Float64Array(found.bounds.length) } : found;
+      const value = arithmetic.valuesOnly === true ? withoutBounds(found) : found;
       values.set(id, value);
       if (missed !== undefined) outside.set(id, missed);
       if (!value.bounds.includes(Infinity)) return;

@@ -71,7 +71,10 @@ export function ternary(_: TernaryOpType, condition: Value, a: Value, b: Value, 
 }
 
 /** Reads the element that an operand has at each place of the result. */
-function broadcastReader(value: Value, shape: readonly number[]): (index: readonly number[], flat: number) => Bounded {
+export function broadcastReader(
+  value: Value,
+  shape: readonly number[],
+): (index: readonly number[], flat: number) => Bounded {
   const isWhole = value.shape.every((extent, axis) => extent === shape[axis]);
   return isWhole ? (_, flat) => flatElement(value, flat) : (index) => elementAt(value, index);
 }

@@ -86,6 +86,10 @@ export function numbersOf({ elements }: Value): Float64Array {
   return elements instanceof Float64Array ? elements : Float64Array.from(elements, Number);
 }
 
+export function withoutBounds(value: Value): Value {
+  return { ...value, bounds: new Float64Array(value.bounds.length) };
+}
+
 /** The element at a position in row-major order. */
 export function flatElement({ elements, bounds }: Value, flat: number): Bounded {
   return { element: at(elements, flat), bound: at(bounds, flat) };

@@ -3,6 +3,7 @@
  * to say much, the output as a whole is compared besides, by the norm of its errors.
  */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
+import type { TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
@@ -15,6 +16,7 @@ import { rowsOf, sampleRows } from "../../oracle/sample/rows.ts";
 import { type Sample, sampleTensor, wholePosition, wholeSample } from "../../oracle/sample/sample.ts";
 import { at } from "../../support/invariant.ts";
 import { createRandom } from "../../support/random.ts";
+import type { GradientCheck } from "./gradient-check.ts";
 import type { OutputCopy } from "../../executor/output-copies.ts";
 
 export interface OutputCheck {
@@ -152,6 +154,18 @@ export function withSpecialChecks(
     const { largestError, partOfBound } = check;
     return { check: { ...checked.check, ok: false, largestError, partOfBound }, failure: { ...failure, message } };
   });
+}
+
+/** A gradient that is not the slope of its function fails, though the oracle computes the same. */
+export function withGradientChecks(
+  checks: readonly CheckedOutput[],
+  outputs: readonly TensorId[],
+  gradients: readonly GradientCheck[],
+): readonly CheckedOutput[] {
+  const wrong = new Set(gradients.flatMap(({ gradient, failure }) => (failure === null ? [] : [gradient])));
+  return checks.map((checked, i) =>
+    wrong.has(at(outputs, i)) ? { ...checked, check: { ...checked.check, ok: false } } : checked,
+  );
 }
 
 function notCheckedOf(output: string, reason: string | null): Diagnostic {

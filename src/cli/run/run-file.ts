@@ -38,7 +38,8 @@ import { requireOutput } from "../terminal/output-file.ts";
 import type { Step } from "../terminal/progress.ts";
 import { gatherRuns, type OneRun } from "./gather.ts";
 import { drawInputs, drawSpecialInputs, requireInputMemory } from "../../compile/program/inputs.ts";
-import { type CheckedOutput, checkOutputs, withSpecialChecks } from "./output-check.ts";
+import { checkGradients, type GradientCheck } from "./gradient-check.ts";
+import { type CheckedOutput, checkOutputs, withGradientChecks, withSpecialChecks } from "./output-check.ts";
 import { copiesOf, type OutputCopy } from "../../executor/output-copies.ts";
 import { type OutputResult, outputResults, outputsByName } from "./outputs.ts";
 import { requireOutputFolder, writeOutputFiles } from "../tensor-files/output-files.ts";
@@ -74,7 +75,9 @@ export interface RunResult {
   readonly trace: TraceFile | null;
   /** The files of the outputs; empty without --output-dir. */
   readonly written: readonly string[];
-  /** One `check-failed` for each output that differs. */
+  /** The gradients among the outputs, or before them, beside slopes; empty without --check. */
+  readonly gradients: readonly GradientCheck[];
+  /** One `check-failed` for each output that differs, and for each gradient. */
   readonly failures: readonly Diagnostic[];
 }
 
@@ -197,28 +200,35 @@ export async function runFile(
   const copies = copiesOf(lowered, sizes, ran.outputs);
   const written = folder === null ? [] : await writeOutputFiles(folder, outputsByName(lowered, copies));
   const suspect = verify === "off" ? "unverified" : reference === source ? "braid" : "program";
+  const checked = flags.check === undefined ? null : reference;
   // Attention by its definition, also where it runs as ops.
-  const placed =
-    flags.check !== undefined && reference !== null ? placedData(reference, { ...lowering, attention: "fused" }) : null;
+  const placed = checked && placedData(checked, { ...lowering, attention: "fused" });
   const check = (
-    checked: readonly Tensor[],
+    drawn: readonly Tensor[],
     results: readonly (readonly OutputCopy[])[],
     special: boolean,
   ): readonly CheckedOutput[] =>
     placed === null
       ? []
-      : checkOutputs(placed, checked, sizes, results, suspect, {
+      : checkOutputs(placed, drawn, sizes, results, suspect, {
           arithmetic: { ...arithmeticOf(flags), skipsZeros: reference !== source },
           special,
           rowSeed: flags.check === "full" ? null : flags.seed,
           onOp: (done, of) => step("evaluating the oracle, by op", done, of),
         });
+  if (checked !== null) step("comparing gradients");
+  const setting = { seed: flags.seed, full: flags.check === "full" };
+  const gradientChecks = checked === null ? [] : checkGradients(checked.data(), inputs, sizes, setting);
   const checks =
-    special === null
+    special === null || placed === null
       ? null
-      : withSpecialChecks(
-          check(inputs, copies, false),
-          check(special.inputs, copiesOf(lowered, sizes, special.outputs), true),
+      : withGradientChecks(
+          withSpecialChecks(
+            check(inputs, copies, false),
+            check(special.inputs, copiesOf(lowered, sizes, special.outputs), true),
+          ),
+          placed.outputs,
+          gradientChecks,
         );
   return {
     file,
@@ -242,7 +252,8 @@ export async function runFile(
     last,
     trace,
     written,
-    failures: (checks ?? []).flatMap(({ failure }) => failure ?? []),
+    gradients: gradientChecks,
+    failures: [...(checks ?? []), ...gradientChecks].flatMap(({ failure }) => failure ?? []),
   };
 }
 

@@ -7,6 +7,7 @@ import { renderTimeline } from "../../trace/timeline.ts";
 import type { ExplainResult } from "../explain/explain-file.ts";
 import { explainDocument, explainText } from "../explain/explain-text.ts";
 import { communicationLines } from "../lower/reshardings-text.ts";
+import type { GradientCheck } from "./gradient-check.ts";
 import type { OutputCheck } from "./output-check.ts";
 import type { OutputResult } from "./outputs.ts";
 import type { RunResult } from "./run-file.ts";
@@ -28,6 +29,7 @@ export function runText(result: RunResult, terminal: Terminal): string {
     ...outputs.flatMap((output) => sampledText(output, flags.seed)),
     ...outputs.flatMap(notComparedText),
     ...outputs.flatMap(outsideText),
+    ...gradientsText(result.gradients),
     ...(explained === null ? communicationLines(result.reshardings, mostReshardings) : []),
     ...(trace === null ? [] : [`trace: ${trace.path}, ${(trace.bytes / 1e6).toFixed(2)} MB, for ui.perfetto.dev`]),
     ...(written.length === 0 ? [] : [`outputs: ${written.join(", ")}`]),
@@ -99,6 +101,22 @@ function outsideText({ name, check }: OutputResult): readonly string[] {
   return check?.outside === undefined ? [] : [`${name}: ${check.outside}`];
 }
 
+function gradientsText(gradients: readonly GradientCheck[]): readonly string[] {
+  const compared = gradients.flatMap(({ difference }) => difference ?? []);
+  const others = gradients.flatMap(({ name, named, notCompared }) =>
+    notCompared === null
+      ? []
+      : [`${named === null ? name : `${name} ${named}`}: not compared with a slope: ${notCompared}`],
+  );
+  if (compared.length === 0) return others;
+  const count = compared.length === 1 ? "1 gradient was" : `${compared.length} gradients were`;
+  const most = errorText(Math.max(...compared));
+  return [
+    `${count} compared with slopes in double, along random directions: relative difference up to ${most}`,
+    ...others,
+  ];
+}
+
 function checkCells({ ok, largestError, partOfBound, compared, norm }: OutputCheck, colors: Colors): readonly string[] {
   if (compared === 0 && norm === undefined) return ["", "", colors.red("not checked")];
   const verdict = ok ? colors.green("passed") : colors.red("FAILED");
@@ -154,6 +172,15 @@ export function runDocument(result: RunResult): object {
     explain: result.explained === null ? undefined : explainDocument(result.explained),
     trace: trace ?? undefined,
     written: flags.outputDir === undefined ? undefined : written,
+    gradients:
+      flags.check === undefined
+        ? undefined
+        : result.gradients.map(({ name, named, difference, notCompared }) => ({
+            name,
+            named,
+            difference,
+            notCompared,
+          })),
     notes: result.notes,
     failures,
   };

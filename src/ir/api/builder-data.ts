@@ -16,6 +16,7 @@ export function snapshotFusion(builder: FusionBuilder): FusionData {
     iterDomainCount: builder.iterDomainCount,
     scalarCount: builder.scalarCount,
     ...(builder.markers.length === 0 ? {} : { markers: [...builder.markers] }),
+    ...(builder.derivations.length === 0 ? {} : { derivations: [...builder.derivations] }),
   };
   return builder.snapshot;
 }
@@ -38,6 +39,7 @@ export function growTo(builder: FusionBuilder, fusion: FusionData): void {
   for (const id of fusion.inputs.slice(builder.inputs.length)) builder.inputs.push(id);
   for (const id of fusion.outputs.slice(builder.outputs.length)) builder.outputs.push(id);
   for (const marker of (fusion.markers ?? []).slice(builder.markers.length)) builder.markers.push(marker);
+  builder.derivations.push(...(fusion.derivations ?? []).slice(builder.derivations.length));
   builder.iterDomainCount = fusion.iterDomainCount;
   builder.scalarCount = fusion.scalarCount;
   builder.snapshot = null;

@@ -18,6 +18,7 @@ import {
   type TensorId,
 } from "../domain.ts";
 import type { FusionData } from "../fusion-data.ts";
+import type { Derivation } from "../derivation.ts";
 import type { Marker } from "../marker.ts";
 import { inferOutputs } from "../ops/rows.ts";
 import { type Op, opOf, type OpSpec } from "../ops/op.ts";
@@ -37,6 +38,7 @@ export interface FusionBuilder {
   /** The calls that placed tensors, likewise. */
   readonly annotations: { readonly id: TensorId; readonly call: string; readonly mark: CallMark }[];
   readonly markers: Marker[];
+  readonly derivations: Derivation[];
   iterDomainCount: number;
   scalarCount: number;
   /** The last snapshot, until the next change. */
@@ -54,6 +56,7 @@ export function createFusionBuilder(): FusionBuilder {
     marks: new Map(),
     annotations: [],
     markers: [],
+    derivations: [],
     iterDomainCount: 0,
     scalarCount: 0,
     snapshot: null,

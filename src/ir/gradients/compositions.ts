@@ -6,8 +6,12 @@ import { at, invariant } from "../../support/invariant.ts";
 import {
   add,
   dropout,
+  eq,
   exp,
   expand,
+  gt,
+  logicalAnd,
+  lt,
   mul,
   neg,
   rope,
@@ -17,6 +21,7 @@ import {
   sub,
   sum,
   unsqueeze,
+  where,
 } from "../api/ops.ts";
 import { alignRight, inDType, keepAxes, wide } from "../api/ops/compositions/compose.ts";
 import { halves } from "../api/ops/compositions/rope.ts";
@@ -42,6 +47,16 @@ export type CompositionVjp<K extends MarkerName> = (composition: Composition<K>)
 /** Null if the composition has no derivative. */
 export const compositionVjps: { readonly [K in MarkerName]: CompositionVjp<K> | null } = {
   argmax: null,
+  // Of x between the bounds and on them; otherwise of the bound that was taken.
+  clamp: ({ g, operands: { x, low, high }, outputs: [y = x], kept: [raised = x] }) => {
+    const part = (of: TensorView, takes: TensorView): TensorView =>
+      inDType(sumTo(where(takes, only(g), 0), of), of.dtype);
+    return {
+      x: () => part(x, logicalAnd(eq(x, raised), eq(raised, y))),
+      ...(low && { low: () => part(low, logicalAnd(lt(x, raised), eq(raised, y))) }),
+      ...(high && { high: () => part(high, gt(raised, y)) }),
+    };
+  },
   varMean: ({ g: [gm = null, gv = null], operands: { x }, kept, marker: { axes, correction = 0 } }) => ({
     x: () => {
       const [wideX, average] = [wide(x), at(kept, 0)];

@@ -13,6 +13,7 @@ import { add, cat, set } from "../api/ops.ts";
 import { TensorView } from "../api/tensor-view.ts";
 import { isDID, type Tensor, type TensorId } from "../domain.ts";
 import { axisShards } from "../axis-shards.ts";
+import type { Derivation } from "../derivation.ts";
 import type { FusionData } from "../fusion-data.ts";
 import { axisMap } from "../ops/axis-map.ts";
 import { type Call, reject } from "../ops/call.ts";
@@ -29,11 +30,7 @@ import { activeTensors, requireFloat, requireIndependent } from "./reach.ts";
 import { type Tiles, tilesOf } from "./tiles.ts";
 import type { Vjp } from "./vjp.ts";
 
-export interface Differentiation {
-  readonly of: readonly TensorId[];
-  /** One per `of`, of its shape and dtype; null for 1, of a tensor without axes. */
-  readonly cotangents: readonly (TensorId | null)[];
-  readonly wrt: readonly TensorId[];
+export interface Differentiation extends Pick<Derivation, "of" | "cotangents" | "wrt"> {
   /** Those of `wrt` whose gradients stay parts of the devices. */
   readonly partial: readonly TensorId[];
 }
@@ -88,6 +85,8 @@ export function differentiate(data: FusionData, request: Differentiation, place:
   });
   request.wrt.forEach((id, i) => nameGradient(sweep, id, at(gradients, i)));
   for (const [id, g] of sweep.cotangents) nameGradient(sweep, id, g.id);
+  const { of, cotangents, wrt } = request;
+  sweep.builder.derivations.push({ of, cotangents, wrt, gradients });
   return { data: snapshotFusion(sweep.builder), gradients };
 }
 

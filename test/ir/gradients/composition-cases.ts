@@ -1,6 +1,7 @@
 /** Calls of every composition, with every choice of its optional operands, and of what stretches. */
 import {
   cast,
+  clamp,
   crossEntropy,
   dropout,
   layerNorm,
@@ -39,6 +40,10 @@ export const compositionCases: readonly CompositionCase[] = [
   ["varMean", moments, [2, 3, 4]],
   ["varMean, its mean alone", (x) => varMean(x, [0]).mean, [3, 2]],
   ["varMean, its variance alone, without a correction", (x) => varMean(x, [1], 0).variance, [3, 4]],
+  ["clamp", (x) => clamp(x, -0.5, 0.5), [3, 4]],
+  ["clamp from below", (x) => clamp(x, -0.2, null), [3, 4]],
+  ["clamp from above, by a tensor", (x, high) => clamp(x, null, high), [3, 4], [1, 4]],
+  ["clamp between tensors", (x, low, high) => clamp(x, low, high), [3, 4], [3, 1], [3, 4]],
   ["softmax", (x) => softmax(x, 1), [2, 3, 2]],
   ["logSoftmax", (x) => logSoftmax(x, 0), [3, 2]],
   ["logsumexp", (x) => logsumexp(x, [0, 2]), [2, 3, 2]],

@@ -5,6 +5,7 @@ import type { TensorView } from "../tensor-view.ts";
 import { callOf, castTo } from "./apply.ts";
 import { requireTaken } from "../../ops/dtype-rules.ts";
 import { abs } from "./functions.ts";
+import { mark } from "./compositions/compose.ts";
 import { binary, type BinaryOperand, ternary } from "./operands.ts";
 
 /** The larger of two elements, NaN if either is NaN. Shapes, dtypes and errors as in `add`; takes bool. */
@@ -111,7 +112,15 @@ export function where(condition: TensorView, a: BinaryOperand, b: BinaryOperand)
 /** Elements below `low` become `low`, and then those above `high` become `high`. NaN stays NaN. Dtypes as in `add`. */
 export function clamp(tensor: TensorView, low: BinaryOperand | null, high: BinaryOperand | null): TensorView {
   const raised = low === null ? tensor : maximum(tensor, low);
-  return high === null ? raised : minimum(raised, high);
+  const y = high === null ? raised : minimum(raised, high);
+  if (y === tensor) return y;
+  const operands = {
+    x: tensor.id,
+    ...(low === null || isNumber(low) ? {} : { low: low.id }),
+    ...(high === null || isNumber(high) ? {} : { high: high.id }),
+  };
+  mark(y, { name: "clamp", operands, outputs: [y.id], kept: low === null ? [] : [raised.id], axes: [] });
+  return y;
 }
 
 /** Whether each element is NaN, as bool. */

@@ -1,0 +1,100 @@
+/** Calls of every kind of op that has a rule. */
+import {
+  add,
+  broadcast,
+  cast,
+  cat,
+  expand,
+  gather,
+  gt,
+  indexSelect,
+  linear,
+  matmul,
+  mul,
+  pad,
+  permute,
+  reshape,
+  scatterAdd,
+  sdpa,
+  select,
+  set,
+  slice,
+  squeeze,
+  where,
+} from "../../../src/ir/api/ops.ts";
+import type { TensorView } from "../../../src/ir/api/tensor-view.ts";
+import type { OpKind } from "../../../src/ir/ops/op.ts";
+
+/** Calls of an op, and the shapes of their operands. */
+type Case = readonly [(...inputs: TensorView[]) => TensorView, ...(readonly (readonly number[])[])];
+
+const indices = (x: TensorView): TensorView => cast(mul(add(x, 1), 2), "int64");
+
+export const kindCases: { readonly [K in OpKind]: readonly Case[] } = {
+  Unary: [],
+  Binary: [],
+  Ternary: [
+    [(a, b) => where(gt(a, 0), a, b), [2, 3], [2, 3]],
+    [(a, b) => where(gt(a, 0), b, a), [1, 3], [2, 1]],
+    [(a) => where(gt(a, 0), a, 2), [2, 3]],
+    [(a) => where(gt(a, 0), -1, a), [2, 3]],
+  ],
+  Reduction: [],
+  Set: [[(x) => set(x), [2, 3]]],
+  Cast: [[(x) => cast(x, "double"), [2, 3]]],
+  Broadcast: [[(x) => broadcast(x, [false, true, false]), [2, 3]]],
+  Expand: [[(x) => expand(x, [4, 3]), [1, 3]]],
+  Squeeze: [[(x) => squeeze(x, [1, 2]), [2, 1, 1, 3]]],
+  Permute: [[(x) => permute(x, [2, 0, 1]), [2, 3, 4]]],
+  Reshape: [[(x) => reshape(x, [3, 4]), [2, 6]]],
+  Slice: [
+    [(x) => slice(x, [1, 0], [3, 3]), [4, 3]],
+    [(x) => slice(x, [1, 0], [7, 3], [2, 1]), [7, 3]],
+    [(x) => slice(x, [1, 1], [6, 3], [3, 2]), [8, 3]],
+  ],
+  Select: [
+    [(x) => select(x, 1, 2), [2, 3]],
+    [(x) => select(x, 0, 0), [2, 3]],
+  ],
+  Pad: [[(x) => pad(x, [[1, 2], [-1, 1]], 0.5), [2, 3]]], // prettier-ignore
+  Cat: [[(a, b, c) => cat([a, b, c], 1), [2, 3], [2, 1], [2, 4]]],
+  // Indices from 0 to 3 of the elements themselves: they have no gradient.
+  IndexSelect: [
+    [(x) => indexSelect(x, 0, indices(select(x, 1, 0))), [4, 3]],
+    [(x) => indexSelect(x, 1, indices(x)), [2, 4]],
+    [(x) => indexSelect(x, 1, indices(reshape(slice(x, [0, 0], [1, 1]), []))), [2, 4]],
+  ],
+  Gather: [[(x) => gather(x, 1, indices(slice(x, [0, 0], [2, 3]))), [2, 4]]],
+  ScatterAdd: [[(x, s) => scatterAdd(x, 0, indices(s), s), [4, 3], [6, 3]]],
+  Matmul: [
+    [matmul, [2, 3], [3, 4]],
+    [matmul, [3], [3, 4]],
+    [matmul, [2, 3], [3]],
+    [matmul, [3], [3]],
+    [matmul, [2, 2, 3], [3, 4]],
+    [matmul, [2, 3], [2, 3, 4]],
+    [matmul, [2, 2, 3], [3]],
+    [matmul, [3], [2, 3, 4]],
+    [matmul, [2, 1, 2, 3], [2, 3, 4]],
+    [matmul, [1, 2, 3], [2, 3, 4]],
+    [matmul, [2, 5, 2, 3], [2, 1, 3, 4]],
+    [matmul, [1, 2, 3], [3, 4]],
+  ],
+  Linear: [
+    [linear, [2, 3], [4, 3]],
+    [linear, [2, 3], [4, 3], [4]],
+    [linear, [2, 5, 3], [4, 3], [4]],
+    [linear, [3], [4, 3], [4]],
+    [linear, [2, 3], [3], []],
+    [linear, [3], [3], []],
+  ],
+  Full: [],
+  Iota: [],
+  RandomBits: [],
+  Sdpa: [
+    [(q, k, v) => sdpa(q, k, v).output, [2, 3, 4], [2, 5, 4], [2, 5, 2]],
+    [(q, k, v) => sdpa(q, k, v, { causal: "topLeft" }).output, [1, 2, 3, 2], [1, 1, 3, 2], [1, 1, 3, 2]],
+    [(q, k, v) => sdpa(q, k, v, { causal: "bottomRight", scale: 0.3 }).output, [3, 2], [2, 2], [2, 3]],
+  ],
+  SdpaBackward: [],
+};
