@@ -13,6 +13,8 @@ import { manySlices } from "./many-slices.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 let folder: string;
+/** What `braid explain` printed beside its report. */
+let told: string;
 let browser: Browser;
 let page: Page;
 const complaints: string[] = [];
@@ -33,6 +35,7 @@ beforeAll(async () => {
     "--report",
     file("explain.html"),
   );
+  told = explained.out;
   const racing = path.join(root, "test/fixtures/findings/data-race.hir");
   const verified = await cli("verify", racing, "--report", file("race.html"));
   const proven = await cli("verify", example, "--devices", "2", "--report", file("proven.html"));
@@ -49,9 +52,13 @@ afterEach(async () => {
 
 async function open(
   name: string,
-  { dark = false, width = 1280 }: { readonly dark?: boolean; readonly width?: number } = {},
+  {
+    dark = false,
+    width = 1280,
+    height = 900,
+  }: { readonly dark?: boolean; readonly width?: number; readonly height?: number } = {},
 ): Promise<number> {
-  page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: dark ? "dark" : "light" });
+  page = await browser.newPage({ viewport: { width, height }, colorScheme: dark ? "dark" : "light" });
   page.on("console", (message) => {
     if (message.type() === "error" || message.type() === "warning") complaints.push(message.text());
   });
@@ -103,11 +110,43 @@ describe("the report page", () => {
     await expect(page.locator("h2").allInnerTexts()).resolves.toEqual([
       "Timeline",
       "Why time is exposed",
+      "What to change",
+      "What moves between devices",
       "Regions",
       "Host program",
     ]);
     await expect(page.locator(".br-line").count()).resolves.toBeGreaterThan(10);
     await expect(page.locator(".br-label-rank").count()).resolves.toBe(4);
+  });
+
+  it("says what to change as the command line does, and what moves; the host program is folded", async () => {
+    await open("explain.html", { height: 800 });
+    const section = (title: string) =>
+      page.locator("section.br-panel").filter({ has: page.getByRole("heading", { name: title }) });
+    const lines = told.split("\n");
+    const changes = lines.slice(lines.indexOf("to change:") + 1, lines.indexOf("to change:") + 4);
+    const rows = await section("What to change").locator("tbody tr").allInnerTexts();
+    expect(rows.length).toBeGreaterThan(0);
+    for (const [i, line] of changes.entries()) {
+      if (!line.startsWith("  ")) break;
+      const [, gain, time, flags] = /^ {2}(.+), (.+? [a-z]+) +(--.+)$/.exec(line) ?? [];
+      expect(rows[i]).toBe(`${flags}\t${time}\t${gain}`);
+    }
+    await expect(section("What moves between devices").locator("tbody tr").allInnerTexts()).resolves.toEqual([
+      "T0\tAllgather\tDIDx\tyes\t1,179,648\tT2 = linear(T0, T1) needs it as T2 is annotated",
+    ]);
+    // Serial is faster, and nothing is hidden.
+    await expect(page.locator(".br-bad-fact dt").allInnerTexts()).resolves.toEqual(["communication hidden", "serial"]);
+    const host = page.locator(".br-host");
+    await expect(host.getAttribute("open")).resolves.toBeNull();
+    const [whole, timeline] = await Promise.all([host.boundingBox(), page.locator(".br-panel").first().boundingBox()]);
+    expect(whole?.width).toBe(timeline?.width);
+    const causes = await section("Why time is exposed").boundingBox();
+    expect(causes?.y).toBeLessThan(800);
+    const cut = await page.evaluate<readonly string[]>(
+      "[...document.querySelectorAll('.br-wide')].filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.ariaLabel)",
+    );
+    expect(cut).toEqual([]);
   });
 
   it("zooms and moves by keys, wheel and drag, and shows everything again", async () => {
@@ -170,6 +209,7 @@ describe("the report page", () => {
     await expect(page.locator(".br-card").isVisible()).resolves.toBe(false);
     await view();
     expect(await pixels()).toBe(before);
+    await page.locator(".br-host summary").click();
     await page.locator(".br-line.br-issued").first().hover();
     await view();
     expect(await pixels()).not.toBe(before);
@@ -198,6 +238,10 @@ describe("the report page", () => {
     await expect(page.locator("select").first().inputValue()).resolves.toBe("1");
     await expect(page.locator(".br-chosen").count()).resolves.toBe(1);
     await expect(page.getByRole("heading", { name: "Repair" }).count()).resolves.toBe(1);
+    await expect(page.locator(".br-fix").innerText()).resolves.toMatch(/^Fix Synchronize worker 0 on worker 1/);
+    await expect(page.locator(".br-finding pre").first().innerText()).resolves.not.toMatch(/fix:/);
+    // Its lines are those of the host program, which is therefore open.
+    await expect(page.locator(".br-line").first().isVisible()).resolves.toBe(true);
   });
 
   it("folds a long list of streams until it is opened", async () => {

@@ -1,6 +1,7 @@
 /** The data of the report of an explained program. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { DeviceMesh, explain, type Explanation, Fusion, linear } from "braid";
+import { changesOf, isWorthIt } from "../../src/explain/changes.ts";
 import { dependencesOf } from "../../src/explain/dependences.ts";
 import { explainReport } from "../../src/report/build/explain-report.ts";
 import type { ReportData } from "../../src/report/data/report-data.ts";
@@ -85,7 +86,8 @@ describe("the report of an explained program", () => {
   it("links causes to idle time that adds up, regions and lines to their slices", () => {
     const { timeline } = at(data.views, 0);
     const run = at(timeline.runs, 0);
-    const [causes, regions] = data.tables;
+    const table = (title: string) => data.tables.find((each) => each.title === title);
+    const [causes, regions] = [table("Why time is exposed"), table("Regions")];
     const first = at(causes?.rows ?? [], 0);
     expect(first.link.kind).toBe("cause");
     const selected = selectionOf(timeline, first.link);
@@ -107,6 +109,54 @@ describe("the report of an explained program", () => {
     const ofLine = selectionOf(timeline, { kind: "line", host: statement.host, line: statement.line ?? 0 });
     expect(at(ofLine.slices, 0).length).toBeGreaterThan(0);
     expect(at(ofLine.slices, 0).length).toBeLessThan(run.slices.start.length);
+  });
+
+  it("has what moves, and what to change or that nothing gains", () => {
+    const moves = data.tables.find(({ title }) => title === "What moves between devices");
+    expect(moves?.rows.map(({ cells }) => cells.slice(0, 4))).toEqual([["T0", "Allgather", "DIDx", "yes"]]);
+    const changes = data.tables.find(({ title }) => title === "What to change");
+    expect(changes?.rows.map(({ cells }) => cells[0])).toEqual(
+      changesOf(explanation)
+        .filter((change) => isWorthIt(change, explanation))
+        .map(({ flags }) => flags),
+    );
+    const none = explainReport({ title: "", machine: null, explanation: { ...explanation, alternatives: [] } });
+    const table = none.tables.find(({ title }) => title === "What to change");
+    expect([table?.rows, table?.note]).toEqual([[], expect.stringMatching(/^No other back end.* gain 1 %\.$/u)]);
+  });
+
+  it("has the rules that kept communication out of loops, with their fixes", () => {
+    const f = new Fusion();
+    const x = f.input([4, devices, 64, 256], "bfloat16");
+    const w = f.input([128, 256], "bfloat16");
+    const y = linear(x, w);
+    f.output(y);
+    for (const tensor of [x, w, y]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+    x.axis(1).parallelize("DIDx");
+    const slow = machine({ transfers: transfersAt(perMegabyte(100)) });
+    const whole = explain(f, { devices, on: "cuda", graph: true }, slow);
+    const report = explainReport({ title: "", machine: null, explanation: whole });
+    const kept = report.tables.find(({ title }) => title === "Kept out of loops");
+    expect(whole.refusals.length).toBeGreaterThan(0);
+    expect(kept?.rows.map(({ cells }) => cells)).toEqual(
+      whole.refusals.map(({ op, because, fix }) => [op, because, fix]),
+    );
+  });
+
+  it("marks a program that hides nothing or is slower than its serial form", () => {
+    const bad = (serial: number, hidden: number): readonly string[] =>
+      explainReport({
+        title: "",
+        machine: null,
+        explanation: {
+          ...explanation,
+          serial,
+          run: { ...explanation.run, overlap: { ...explanation.run.overlap, overlap: hidden } },
+        },
+      }).facts.flatMap(({ label, isBad }) => (isBad === true ? [label] : []));
+    const { milliseconds } = explanation.run;
+    expect(bad(2 * milliseconds, 0.8)).toEqual([]);
+    expect(bad(milliseconds / 2, 0.05)).toEqual(["communication hidden", "serial"]);
   });
 
   it("shows one text for ranks that run the same, and memory that never passes what is reserved", () => {

@@ -1,10 +1,13 @@
 /** The report of an explained run: predicted, measured, or measured below the predicted one. */
+import { candidateRows, changesOf, costlyRefusals, gainText, isWorthIt, noChange } from "../../explain/changes.ts";
 import type { Explanation } from "../../explain/explain.ts";
 import { exposedText } from "../../explain/exposed-text.ts";
 import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
 import type { ExplainedRun } from "../../explain/explain-run.ts";
 import { regionTable } from "../../explain/region-table.ts";
 import { shortStatement } from "../../commands/short-statement.ts";
+import { reshardingCells, reshardingColumns } from "../../passes/reshard/resharding-table.ts";
+import type { LoopRefusal } from "../../passes/stream-loops/loop-refusals.ts";
 import { bytesText, percentText, timeText } from "../../support/quantities.ts";
 import { counted } from "../../support/wording.ts";
 import type { Fact, LinkedTable, ReportData, Row } from "../data/report-data.ts";
@@ -23,7 +26,7 @@ export interface ExplainReport {
 }
 
 export function explainReport({ title, machine, explanation }: ExplainReport): ReportData {
-  const { compilation, run, isMeasured, predicted, choice } = explanation;
+  const { compilation, run, isMeasured, predicted } = explanation;
   const { program } = compilation;
   const { texts, lines } = hostTexts(compilation.hosts);
   const works = createWorks(program, lines);
@@ -44,16 +47,23 @@ export function explainReport({ title, machine, explanation }: ExplainReport): R
     },
     facts: facts(explanation),
     views: [{ name: "run", timeline, marked: [] }],
-    tables: [causesTable(explanation), regionsTable(run)].filter(({ rows }) => rows.length > 0),
+    tables: [
+      causesTable(explanation),
+      ...changeTables(explanation),
+      ...communicationTable(explanation),
+      regionsTable(run),
+    ].filter(({ rows, isAnswer }) => rows.length > 0 || isAnswer === true),
     findings: [],
     hosts: texts,
     notes: [
       ...(machine === null ? [] : [`Machine: ${machine}.`]),
-      ...(choice === null ? [] : [`Schedule: ${choice.reason}`]),
       ...assumedTexts(run.assumptions).map((text) => `Assumed: ${text}`),
     ],
   };
 }
+
+/** A program with less of its communication under kernels does not overlap. */
+const littleHidden = 0.1;
 
 function facts({ run, isMeasured, predicted, interval, serial, peakBytes }: Explanation): readonly Fact[] {
   const { milliseconds, floor, exposed, overlap } = run;
@@ -83,6 +93,7 @@ function facts({ run, isMeasured, predicted, interval, serial, peakBytes }: Expl
       label: "communication hidden",
       value: overlap.overlap === null ? "none" : percentText(overlap.overlap),
       note: overlap.overlap === null ? "nothing moves between devices" : `of ${timeText(overlap.communication)}`,
+      isBad: overlap.overlap !== null && overlap.overlap < littleHidden,
     },
     { label: "floor", value: timeText(floor.milliseconds), note: bounds },
     ...(serial === null
@@ -92,6 +103,7 @@ function facts({ run, isMeasured, predicted, interval, serial, peakBytes }: Expl
             label: "serial",
             value: timeText(serial),
             note: `collective, then GEMM: ${(serial / (predicted ?? run).milliseconds).toFixed(2)} times as long`,
+            isBad: serial < 0.995 * (predicted ?? run).milliseconds,
           },
         ]),
     { label: "memory", value: bytesText(peakBytes), note: "of the device that needs the most" },
@@ -128,10 +140,99 @@ function causesTable({ run, isMeasured, predicted }: Explanation): LinkedTable {
   };
 }
 
+/** What `braid explain` prints as "to change". */
+function changeTables(explanation: Explanation): readonly LinkedTable[] {
+  const { alternatives, choice } = explanation;
+  const refusals = costlyRefusals(explanation);
+  return [
+    ...(refusals.length === 0 ? [] : [refusalsTable(refusals)]),
+    ...(alternatives === null ? [] : [alternativesTable(explanation)]),
+    ...(choice === null ? [] : [choiceTable(choice)]),
+  ];
+}
+
+function alternativesTable(explanation: Explanation): LinkedTable {
+  const rows = changesOf(explanation)
+    .filter((change) => isWorthIt(change, explanation))
+    .flatMap(({ flags, milliseconds }) =>
+      milliseconds === null ? [] : [plainRow([flags, timeText(milliseconds), gainText(milliseconds, explanation)])],
+    );
+  return {
+    title: "What to change",
+    isAnswer: true,
+    note: rows.length === 0 ? `${sentence(noChange)}.` : "Predictions of the same program with these flags.",
+    columns: [
+      { label: "flags", isCode: true },
+      { label: "predicted", numeric: true },
+      { label: "", numeric: true },
+    ],
+    rows,
+  };
+}
+
+function refusalsTable(refusals: readonly LoopRefusal[]): LinkedTable {
+  return {
+    title: "Kept out of loops",
+    note: "Communication that no kernel hides, with the rule that kept it out of a loop.",
+    columns: [{ label: "communication" }, { label: "because" }, { label: "fix" }],
+    rows: refusals.map(({ op, beside, because, fix, source }) =>
+      plainRow([op, because, fix], `Beside ${beside}${source === null ? "" : ` (${source})`}.`),
+    ),
+  };
+}
+
+function choiceTable({ considered, chosen, regions, reason }: NonNullable<Explanation["choice"]>): LinkedTable {
+  // Of several regions each has candidates of its own, which only the command line prints.
+  const rows = regions.length > 0 ? [] : candidateRows(considered, chosen, false);
+  return {
+    title: "Schedules that were considered",
+    isWide: true,
+    isAnswer: true,
+    note: sentence(reason),
+    columns: [
+      { label: "candidate" },
+      { label: "predicted", numeric: true },
+      { label: "" },
+      { label: "by hand", isCode: true },
+    ],
+    rows: rows.map(({ name, milliseconds, because, flags }) =>
+      plainRow([name, timeText(milliseconds), because, flags]),
+    ),
+  };
+}
+
+function communicationTable({ reshardings }: Explanation): readonly LinkedTable[] {
+  if (reshardings === null) return [];
+  return [
+    {
+      title: "What moves between devices",
+      isFolded: reshardings.length > fewReshardings,
+      isAnswer: true,
+      note: reshardings.length === 0 ? "Nothing does." : "The collectives that the shardings need, and why.",
+      columns: reshardingColumns.map((label) => ({ label, numeric: label === "bytes" })),
+      rows: reshardings.map((each) =>
+        plainRow(reshardingCells(each), each.hint === undefined ? "" : `Hint: ${each.hint}`),
+      ),
+    },
+  ];
+}
+
+/** More would hide what follows. */
+const fewReshardings = 12;
+
+function plainRow(cells: readonly string[], note = ""): Row {
+  return { cells, note, link: { kind: "nothing" } };
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+}
+
 function regionsTable({ regions }: ExplainedRun): LinkedTable {
   const { columns, cellsOf } = regionTable(regions);
   return {
     title: "Regions",
+    isWide: true,
     note: "Statements of the host program that communicate, mostly loops.",
     columns: [{ label: "region", numeric: false }, ...columns.map((label) => ({ label, numeric: true }))],
     rows: regions.map((row): Row => ({

@@ -92,13 +92,19 @@ function refsOf({ commands }: Finding): readonly CommandRef[] {
 }
 
 function findingData(finding: Finding, counterexample: number | null, { replay }: VerifyReport): FindingData {
+  const { help, ...others } = finding;
   const { severity, code, message, interleaving } = finding;
   const commands = refsOf(finding);
   return {
     severity,
     code,
     message,
-    text: renderDiagnostic(finding).split("\n").slice(1).join("\n"),
+    fix: help ?? null,
+    text: renderDiagnostic(others)
+      .split("\n")
+      .slice(1)
+      .map((line) => line.replace(/^ {2}/u, ""))
+      .join("\n"),
     link:
       counterexample === null || commands.length === 0
         ? { kind: "nothing" }

@@ -29,6 +29,8 @@ export interface Fact {
   readonly value: string;
   /** What it is, in a sentence; empty if its label says it. */
   readonly note: string;
+  /** Whether it is marked; false if absent. */
+  readonly isBad?: boolean;
 }
 
 /** A timeline to look at. */
@@ -49,6 +51,10 @@ export interface LinkedTable {
   readonly title: string;
   /** Whether only its title and note are seen until it is opened; false if absent. */
   readonly isFolded?: boolean;
+  /** Whether it needs the width of the page; false if absent. */
+  readonly isWide?: boolean;
+  /** Whether its note says enough without rows; otherwise a table without rows is left out. */
+  readonly isAnswer?: boolean;
   /** One sentence: what its rows are. */
   readonly note: string;
   readonly columns: readonly Column[];
@@ -57,7 +63,10 @@ export interface LinkedTable {
 
 export interface Column {
   readonly label: string;
-  readonly numeric: boolean;
+  /** False if absent. */
+  readonly numeric?: boolean;
+  /** Whether its cells are typed as they are, such as flags. */
+  readonly isCode?: boolean;
 }
 
 export interface Row {
@@ -80,6 +89,8 @@ export interface FindingData {
   readonly severity: "error" | "warning" | "note";
   readonly code: string;
   readonly message: string;
+  /** What mends it; null if that is not known. */
+  readonly fix: string | null;
   /** The rest of the diagnostic, as the command line prints it. */
   readonly text: string;
   readonly link: Link;

@@ -1,4 +1,4 @@
-/** The texts of the host programs. A line and the slices that its statement issued point at each other. */
+/** The texts of the host programs, folded until they are asked for. A line and the slices that its statement issued point at each other. */
 import { counted } from "../../support/wording.ts";
 import type { HostText } from "../data/report-data.ts";
 import { make } from "./dom.ts";
@@ -22,9 +22,14 @@ export function createHostPane(
   /** Whether a line issues commands. */
   issues: (place: LinePlace) => boolean,
   {
+    isOpen,
     onHover,
     onPick,
-  }: { readonly onHover: (place: LinePlace | null) => void; readonly onPick: (place: LinePlace) => void },
+  }: {
+    readonly isOpen: boolean;
+    readonly onHover: (place: LinePlace | null) => void;
+    readonly onPick: (place: LinePlace) => void;
+  },
 ): HostPane {
   const bodies = texts.map(({ lines }, host) => body(lines, host));
   const holder = make("div", { class: "br-code", tabindex: "0", role: "region", "aria-label": "Host program" });
@@ -54,24 +59,32 @@ export function createHostPane(
   };
   const lineOf = ({ host, line }: LinePlace): HTMLElement | null =>
     bodies[host]?.querySelector<HTMLElement>(`[data-line="${line}"]`) ?? null;
-  const head = make(
-    "div",
-    { class: "br-bar" },
+  const summary = make(
+    "summary",
+    {},
     make("h2", { text: "Host program" }),
-    make("span", { class: "br-grow" }),
+    make("span", { class: "br-note", text: texts.map(({ ranks }) => ranksText(ranks)).join("; ") }),
   );
-  if (texts.length > 1) head.append(picker);
-  else head.append(make("span", { class: "br-note", text: ranksText(texts[0]?.ranks ?? []) }));
-  const element = make("section", { class: "br-panel br-host" }, head, holder);
+  const element = make(
+    "details",
+    { class: "br-panel br-host" },
+    summary,
+    ...(texts.length > 1 ? [picker] : []),
+    holder,
+  );
+  element.open = isOpen;
   element.hidden = texts.length === 0;
+  const scrollToMarked = (): void => {
+    if (marked !== null) holder.scrollTop = marked.offsetTop - holder.clientHeight / 2;
+  };
+  element.addEventListener("toggle", scrollToMarked);
   return {
     element,
     mark,
     reveal: (place) => {
       show(place.host);
       mark(place);
-      const line = lineOf(place);
-      if (line !== null) holder.scrollTop = line.offsetTop - holder.clientHeight / 2;
+      scrollToMarked();
     },
   };
 

@@ -9,7 +9,7 @@ export function linkedTable({ title, note, isFolded, columns, rows }: LinkedTabl
     "tr",
     {},
     ...columns.map(({ label, numeric }) =>
-      make("th", { scope: "col", text: label, class: numeric ? "br-number" : "" }),
+      make("th", { scope: "col", text: label, class: numeric === true ? "br-number" : "" }),
     ),
   );
   const body = rows.map(({ cells, note: more, link }) => {
@@ -17,10 +17,9 @@ export function linkedTable({ title, note, isFolded, columns, rows }: LinkedTabl
     for (const [i, text] of cells.entries()) {
       const cell = make(i === 0 ? "th" : "td", i === 0 ? { scope: "row" } : {});
       if (columns[i]?.numeric === true) cell.className = "br-number";
-      if (i === 0) {
-        cell.append(linked(link, text, onLink));
-        if (more !== "") cell.append(make("span", { class: "br-note", text: more }));
-      } else cell.textContent = text;
+      const isCode = columns[i]?.isCode === true;
+      cell.append(i === 0 && !isCode ? linked(link, text, onLink) : make(isCode ? "code" : "span", { text }));
+      if (i === 0 && more !== "") cell.append(make("span", { class: "br-note", text: more }));
       row.append(cell);
     }
     return row;
@@ -35,7 +34,11 @@ export function linkedTable({ title, note, isFolded, columns, rows }: LinkedTabl
     { class: "br-panel" },
     make("h2", { text: title }),
     make("p", { class: "br-note", text: note }),
-    isFolded === true ? make("details", {}, make("summary", { text: `Show ${rows.length} rows` }), table) : table,
+    ...(rows.length === 0
+      ? []
+      : [
+          isFolded === true ? make("details", {}, make("summary", { text: `Show ${rows.length} rows` }), table) : table,
+        ]),
   );
 }
 
@@ -61,11 +64,12 @@ export function findingList(findings: readonly FindingData[], onLink: OnLink): H
     "section",
     { class: "br-panel" },
     make("h2", { text: "Findings" }),
-    ...findings.map(({ severity, code, message, text, link, replay }) => {
+    ...findings.map(({ severity, code, message, fix, text, link, replay }) => {
       const article = make(
         "article",
         { class: `br-finding br-${severity}` },
         make("h3", {}, make("code", { text: code }), " ", linked(link, message, onLink)),
+        ...(fix === null ? [] : [make("p", { class: "br-fix" }, make("strong", { text: "Fix" }), ` ${fix}`)]),
         make("pre", { tabindex: "0", text }),
       );
       if (replay !== null) {

@@ -25,6 +25,8 @@ export function mountReport(element: HTMLElement, data: ReportData): void {
   );
   const issues = ({ host: text, line }: LinePlace): boolean => issuing.has(`${text} ${line}`);
   const host = createHostPane(data.hosts, issues, {
+    // Findings name its lines.
+    isOpen: data.findings.length > 0,
     onHover: (place) => {
       timeline?.highlight(place === null ? linkOf(chosen) : { kind: "line", ...place }, false);
     },
@@ -39,7 +41,9 @@ export function mountReport(element: HTMLElement, data: ReportData): void {
     choose(null, false);
   });
   const tables = make("div", { class: "br-tables" });
-  root.append(header(data), timelineCard(), make("div", { class: "br-columns" }, tables, host.element), footer(data));
+  const findings = make("div");
+  const wideTables = make("div");
+  root.append(header(data), timelineCard(), findings, tables, wideTables, host.element, footer(data));
   const hasTimeline = data.views.some(({ timeline: { runs } }) => runs.some(({ tracks }) => tracks.length > 0));
   const timeline = hasTimeline
     ? mountTimeline(holder, timelineData(), {
@@ -114,10 +118,8 @@ export function mountReport(element: HTMLElement, data: ReportData): void {
     const onLink = (link: Link): void => {
       choose(link, true);
     };
-    tables.append(
-      ...(data.findings.length === 0 ? [] : [findingList(data.findings, onLink)]),
-      ...data.tables.map((table) => linkedTable(table, onLink)),
-    );
+    if (data.findings.length > 0) findings.append(findingList(data.findings, onLink));
+    for (const table of data.tables) (table.isWide === true ? wideTables : tables).append(linkedTable(table, onLink));
   }
 
   function placeOf(ref: SliceRef | null): LinePlace | null {
@@ -131,11 +133,11 @@ export function mountReport(element: HTMLElement, data: ReportData): void {
 
 function header({ title, verdict, facts }: ReportData): HTMLElement {
   const list = make("dl", { class: "br-facts" });
-  for (const { label, value, note } of facts) {
+  for (const { label, value, note, isBad } of facts) {
     list.append(
       make(
         "div",
-        {},
+        isBad === true ? { class: "br-bad-fact" } : {},
         make("dt", { text: label }),
         make("dd", { text: value }),
         make("dd", { class: "br-note", text: note }),

@@ -63,7 +63,8 @@ function drawIdleName(
   context.fillStyle = width < 3 ? theme.idle : (patterns[causes.indexOf(cause)] ?? theme.idle);
   context.fillRect(x0, top, width, tall);
   context.globalAlpha = 1;
-  if (faded) return;
+  // Too narrow for any label, and too many to measure.
+  if (faded || width < 30) return;
   const wide = context.measureText(label).width + 4;
   if (wide > width - 6) return;
   context.fillStyle = theme.surface;
