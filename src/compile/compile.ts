@@ -35,6 +35,7 @@ import {
   withWarnings,
 } from "../verify/verify.ts";
 import { at } from "../support/invariant.ts";
+import type { OnProgress } from "../support/progress.ts";
 import { type Lowered, lowerAll, type ProgramSource } from "./lower-all.ts";
 
 /** The back end on which a Program runs. */
@@ -73,6 +74,8 @@ export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
   readonly verify?: OptionValue<"verify">;
   /** Whether the report has notes on possible improvements of a correct Program; true if omitted. */
   readonly notes?: boolean;
+  /** Hears which step is under way. */
+  readonly onProgress?: OnProgress;
 }
 
 /** A region of host programs, and how it is recorded and rewritten. */
@@ -132,22 +135,28 @@ export function requireLinked(compiled: AnyCompilation | Unlinked): AnyCompilati
 /** Like `compile`, but lists that do not link have a report instead of throwing. */
 export function tryCompile(source: ProgramSource | Lowered, given: CompileOptions): AnyCompilation | Unlinked {
   requireCompileOptions(given);
-  const options = withDefaults(given);
+  const { onProgress, ...own } = given;
+  const options = withDefaults(own);
   const { devices, devicesPerHost, scalars = {}, notes = true } = options;
   hostCount(devices, devicesPerHost);
   const { signature, hosts } = lowerAll(source, { devices, ...loweringOf(options) });
   const sizes = new Map([...sizesFromMeshes(signature.tensors), ...numbersByName(options.sizes)]);
   const recording = { devices, sizes, scalars, ...pickOptions(recordNames, options) };
-  const lists = recordAll(hosts, recording, options.regions === undefined ? null : protocolsOf(options.regions));
+  const protocols = options.regions === undefined ? null : protocolsOf(options.regions);
+  const lists = recordAll(hosts, recording, protocols, onProgress);
+  onProgress?.("linking");
   const linked = tryLink(lists);
   if (linked instanceof DiagnosticError) {
     return { signature, hosts, sizes, program: null, report: unlinkedReport(lists, linked), error: linked };
   }
   const { program: linkedProgram, warnings } = linked;
   const recorded: Program = devicesPerHost === undefined ? linkedProgram : { ...linkedProgram, devicesPerHost };
+  onProgress?.("scheduling");
   const program = scheduled(recorded, options);
   const compiled = { signature, hosts, options, sizes, recorded, warnings, program, report: null, reported: program };
-  return options.verify === "off" ? compiled : verified(compiled, { notes });
+  return options.verify === "off"
+    ? compiled
+    : verified(compiled, { notes, ...(onProgress === undefined ? {} : { onProgress }) });
 }
 
 /**
@@ -169,7 +178,7 @@ export function verified(compilation: AnyCompilation, given: VerifyOptions = {})
 
 /** Throws `recording-too-long` where every rank is to be verified. */
 function verifiedReport(program: Program, options: VerifyOptions): VerifyReport {
-  const byClasses = options.full === true ? null : verifyClasses(program, options.notes ?? true);
+  const byClasses = options.full === true ? null : verifyClasses(program, options.notes ?? true, options.onProgress);
   if (byClasses !== null) return byClasses;
   requireVerifiable(program);
   return verify(program, { ...options, full: true });
@@ -240,6 +249,7 @@ function requireCompileOptions(given: CompileOptions): void {
     "schedule",
     "regions",
     "notes",
+    "onProgress",
   ]);
   requireOptions(scheduleNames, given.schedule ?? {});
 }

@@ -9,6 +9,7 @@ import { recordAlike, recordHost } from "../record/record.ts";
 import type { RecordOptions as HostOptions } from "../record/recorder.ts";
 import { type Common, createCommon } from "../record/common.ts";
 import { type OptionValue, recordingNames } from "./options.ts";
+import type { OnProgress } from "../support/progress.ts";
 import { resolveOptions } from "./options/resolve.ts";
 
 /** Numbers by name: a Map or an object. */
@@ -61,13 +62,16 @@ export function recordAll(
   hosts: readonly HostProgram[],
   given: Omit<RecordOptions, "rank">,
   protocolAt: ((rank: number, statement: number) => OneSidedProtocol | undefined) | null = null,
+  onProgress?: OnProgress,
 ): readonly CommandList[] {
   const options = checked(given);
   const common = createCommon();
+  onProgress?.("recording");
   const lists = protocolAt === null ? alikeLists(hosts, options, common) : new Map<number, CommandList>();
   return hosts.map((host, rank) => {
     const known = lists.get(rank);
     if (known !== undefined) return known;
+    onProgress?.("recording ranks", rank, hosts.length);
     const ofRank =
       protocolAt === null ? {} : { protocolAt: (statement: number) => protocolAt(rank, statement) ?? options.protocol };
     return recordHost(host, { rank, ...options, ...ofRank }, common);

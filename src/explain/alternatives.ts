@@ -38,7 +38,7 @@ const loweringChanges: readonly ChangedOptions[] = [
 export function alternatives(
   source: ProgramSource,
   compilation: AnyCompilation,
-  { graph = true, ...options }: CompileOptions & { readonly graph?: boolean },
+  { graph = true, onProgress, ...options }: CompileOptions & { readonly graph?: boolean },
   profile: MachineProfile,
 ): readonly Alternative[] {
   const { streams } = resolveOptions(["streams"], pickOptions(["streams"], options));
@@ -47,7 +47,8 @@ export function alternatives(
     ...[Math.floor(streams / 2), 2 * streams].flatMap((count) => (count < 1 ? [] : [{ streams: count }])),
   ];
   const seen = new Set([commandsText(compilation)]);
-  const found = changes.flatMap((change): readonly Alternative[] => {
+  const found = changes.flatMap((change, i): readonly Alternative[] => {
+    onProgress?.("predicting other options", i, changes.length);
     const compiled = compiledOrRefusal(source, { ...withoutProtocol(options, change), ...change });
     if (typeof compiled === "string") return [{ options: change, milliseconds: null, refused: compiled }];
     const text = commandsText(compiled);

@@ -76,7 +76,9 @@ export function compileToExplain(
       ? choose(source, { ...options, graph, verify: "off" }, profile)
       : null;
   const unverified = choice?.compilation ?? compile(source, { ...options, verify: "off" });
-  return { compilation: options.verify === "off" ? unverified : verified(unverified), choice };
+  const { onProgress } = options;
+  const listening = onProgress === undefined ? {} : { onProgress };
+  return { compilation: options.verify === "off" ? unverified : verified(unverified, listening), choice };
 }
 
 export interface ExplainCompiledOptions extends ChooseOptions {

@@ -16,6 +16,7 @@ import { missingIn, stepsOf } from "./explain/missing.ts";
 import { noteFindings } from "./explain/notes.ts";
 import { problemFinding } from "./explain/problem-finding.ts";
 import { createRegionTable } from "./check/region-table.ts";
+import type { OnProgress } from "../support/progress.ts";
 import { type Repair, repairProgram } from "./explain/repair.ts";
 import { toFindings } from "./explain/to-findings.ts";
 
@@ -34,6 +35,8 @@ export interface VerifyOptions {
   readonly full?: boolean;
   /** The lines of dumps that findings name. */
   readonly lineOf?: LineOf;
+  /** Hears which step is under way. */
+  readonly onProgress?: OnProgress;
 }
 
 export interface VerifyReport {
@@ -64,16 +67,17 @@ export interface ProgramSize {
  */
 export function verify(
   program: Program,
-  { counterexamples = true, notes = true, full = false, lineOf }: VerifyOptions = {},
+  { counterexamples = true, notes = true, full = false, lineOf, onProgress }: VerifyOptions = {},
 ): VerifyReport {
-  const byClasses = full ? null : verifyClasses(program, notes);
+  const byClasses = full ? null : verifyClasses(program, notes, onProgress);
   if (byClasses !== null) return byClasses;
   const fault = structureProblem(program);
   if (fault !== null) return invalidReport(fault);
   const graph = createGraph(program, lineOf);
   const table = createRegionTable(graph);
-  const problems = findProblems(graph, table);
+  const problems = findProblems(graph, table, onProgress);
   const isWrong = !problems.every(isWarning);
+  if (isWrong) onProgress?.("looking for a repair");
   const repaired = counterexamples && isWrong ? repair(program) : null;
   const steps = repaired === null ? null : stepsOf(program, repaired.insertions);
   // Only a correct Program gets notes.
@@ -95,8 +99,8 @@ export function verify(
 }
 
 /** The report of a Program that is proven by class; null if it is not, and all ranks are to be verified. */
-export function verifyClasses(program: Program, notes: boolean): VerifyReport | null {
-  const proof = proveByClasses(program, notes, leastRanks);
+export function verifyClasses(program: Program, notes: boolean, onProgress?: OnProgress): VerifyReport | null {
+  const proof = proveByClasses(program, notes, leastRanks, onProgress);
   return proof === null ? null : { ok: true, findings: [], repair: null, size: sizeOf(program, proof) };
 }
 

@@ -54,8 +54,8 @@ export async function compilePlan(
   const sizes = inputSizes(signature, flags.sizes);
   step(`compiling for ${flags.devices} devices`);
   const all = { ...flags, on: "cuda" } as const;
-  const { compiled, choice } = await compileFile(file, source, all, given, sizes, profile);
-  const compilation = requireVerified(verified(requireLinked(compiled), { notes: false }));
+  const { compiled, choice } = await compileFile(file, source, all, given, sizes, profile, step);
+  const compilation = requireVerified(verified(requireLinked(compiled), { notes: false, onProgress: step }));
   const { capability, multiprocessors } = flags;
   const plan = makePlan(compilation, {
     braid: packageVersion(),

@@ -74,10 +74,11 @@ export async function explainFile(
   const compiling = { ...memoryModelOf(file), ...pickOptions([...loweringNames, ...recordingNames], given) };
   const start = performance.now();
   const options = { ...compiling, devices, on, sizes, scalars, schedule };
-  const { compilation, choice } = compileToExplain(source, { ...options, scheduleChoice }, profile);
+  const { compilation, choice } = compileToExplain(source, { ...options, scheduleChoice, onProgress: step }, profile);
   const run = measured === null ? null : measuredRun(compilation.program, measured, programOptions(flags));
   const explanation = explainCompiled(source, compilation, {
     ...options,
+    onProgress: step,
     graph,
     choice,
     profile,

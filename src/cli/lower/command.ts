@@ -22,7 +22,7 @@ export function lowerCommand(terminal: Terminal, finish: (status: ExitStatus) =>
       return whileBuilding(file, all, terminal.err, async (building) => {
         const { lowerFile } = await import("./lower-file.ts");
         const note = (lines: readonly string[]): void => void notes.push(...lines);
-        return lowerFile(file, all, given, { building, note, isWatched: terminal.interactive });
+        return lowerFile(file, all, given, { building, step, note, isWatched: terminal.interactive });
       });
     });
     terminal.out(text);

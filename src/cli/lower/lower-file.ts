@@ -16,11 +16,13 @@ import { buildProgram } from "../program/build-program.ts";
 import type { BuiltProgram } from "../program/built-program.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
+import type { Step } from "../terminal/progress.ts";
 
 export type LowerFlags = Options<NamesOf<"lower">>;
 
 export interface LowerSetting {
   readonly building: Building | null;
+  readonly step: Step;
   /** Takes the lines on what moves between devices. */
   readonly note: (lines: readonly string[]) => void;
   /** Whether a person may be watching them. */
@@ -31,7 +33,7 @@ export async function lowerFile(
   file: string,
   flags: LowerFlags,
   given: CompileGiven,
-  { building, note, isWatched }: LowerSetting,
+  { building, step, note, isWatched }: LowerSetting,
 ): Promise<string> {
   const options = pickOptions(loweringNames, given);
   const { devices, rank, json } = flags;
@@ -69,6 +71,7 @@ export async function lowerFile(
     given,
     inputSizes(signature, flags.sizes),
     profile,
+    step,
   );
   const compilation = requireLinked(compiled);
   await noteMoves(loweringOf(compilation.options));

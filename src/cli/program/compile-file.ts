@@ -9,6 +9,7 @@ import {
 import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
 import { loweringNames, type NamesOf, type Options, recordingNames, scheduleNames } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
+import type { OnProgress } from "../../support/progress.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { ScheduleChoice } from "../../tune/choose/schedule-choice.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
@@ -37,6 +38,7 @@ export async function compileFile(
   given: CompileGiven,
   sizes: Sizes,
   profile: MachineProfile | null,
+  onProgress: OnProgress,
 ): Promise<CompiledFile> {
   const { devices, scalar: scalars } = flags;
   const on = targetOf(flags.on);
@@ -45,9 +47,9 @@ export async function compileFile(
   const model = memoryModelOf(file);
   const options: CompileOptions = { ...model, ...lowered, devices, on, sizes, scalars, schedule, verify: "off" };
   if (profile === null || flags.scheduleChoice === "given") {
-    return { compiled: tryCompile(source, options), choice: null, options };
+    return { compiled: tryCompile(source, { ...options, onProgress }), choice: null, options };
   }
   const { choose } = await import("../../tune/choose/choose.ts");
-  const choice = choose(source, options, profile);
+  const choice = choose(source, { ...options, onProgress }, profile);
   return { compiled: choice.compilation, choice, options };
 }

@@ -128,11 +128,16 @@ export async function runFile(
   const limits = reference === null ? new Map<number, number>() : indexLimits(reference.data(), sizes);
   step(`lowering for ${flags.devices} devices`);
   const { options: decided, notes } = chooseAttention(source, { ...own, on: flags.on }, backend.attentionObstacle);
-  const { compiled, choice, options: compiling } = await compileFile(file, source, flags, decided, sizes, profile);
+  const {
+    compiled,
+    choice,
+    options: compiling,
+  } = await compileFile(file, source, flags, decided, sizes, profile, step);
   // As lowered: shardings spread to outputs without an annotation.
   const { signature: lowered } = compiled;
   // An interleaving is a tool for looking at any program, including a wrong one.
   const verify = flags.verify ?? (flags.interleaving === undefined ? "on" : "off");
+  step("verifying");
   const executor = await MultiDeviceExecutor.create(requireLinked(compiled), {
     devices: flags.devices,
     on: backend,
@@ -157,6 +162,7 @@ export async function runFile(
     const start = performance.now();
     const explanation = explainCompiled(source, requireLinked(compiled), {
       ...compiling,
+      onProgress: step,
       // A traced run does not replay a graph.
       graph: false,
       choice,

@@ -5,11 +5,11 @@
 import { Worker } from "node:worker_threads";
 import { packageFile } from "../../backends/package-file.ts";
 import { escapeLine } from "../../support/escape-controls.ts";
+import type { OnProgress } from "../../support/progress.ts";
 import type { Progress } from "./progress-line.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Announces the next step, such as `lowering`; of steps that can be counted, how many are done. */
-export type Step = (label: string, done?: number, of?: number) => void;
+export type Step = OnProgress;
 
 /** Shared with the worker: a request to stop, and its answer that the line is cleared. */
 export const stopRequested = 0;

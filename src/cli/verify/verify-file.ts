@@ -81,8 +81,12 @@ export async function verifyFile(
     profile === null ? lowerAll(source, { ...loweringOn(options, flags.on), devices: flags.devices }) : source;
   step("verifying");
   const start = performance.now();
-  const { compiled, choice } = await compileFile(file, lowered, flags, given, sizes, profile);
-  const checked = compiled.program === null ? compiled : withReport(compiled, linesOfDump, flags.full);
+  const { compiled, choice } = await compileFile(file, lowered, flags, given, sizes, profile, step);
+  const checked =
+    compiled.program === null
+      ? compiled
+      : withReport(compiled, { lineOf: linesOfDump, full: flags.full, onProgress: step });
+  step("looking for the statements that are missing");
   const repaired = checked.program === null || checked.report.ok ? null : repairHosts(checked);
   const report =
     repaired === null || flags.verbose ? checked.report : { ...checked.report, findings: repaired.findings };
@@ -139,8 +143,11 @@ export async function verifyFile(
   };
 }
 
-function withReport(compiled: AnyCompilation, linesOfDump: LineOf | null, full: boolean): Compilation {
-  return verified(compiled, { full, lineOf: linesOfDump ?? printedLines(compiled.hosts) });
+function withReport(
+  compiled: AnyCompilation,
+  { lineOf, ...options }: { readonly lineOf: LineOf | null; readonly full: boolean; readonly onProgress: Step },
+): Compilation {
+  return verified(compiled, { ...options, lineOf: lineOf ?? printedLines(compiled.hosts) });
 }
 
 /** One container if all ranks run the same, else one for each rank. */

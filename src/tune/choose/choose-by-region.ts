@@ -37,9 +37,9 @@ function chooseDistinct(
   options: ChooseOptions,
   profile: MachineProfile,
 ): readonly DistinctRegion[] | null {
-  const { disablePass = [] } = options;
+  const { disablePass = [], onProgress, ...others } = options;
   const ofRegion: ChooseOptions = {
-    ...options,
+    ...others,
     sizes: new Map([...sizesFromMeshes(placed.tensors), ...numbersByName(options.sizes)]),
     disablePass: [...disablePass, ...placingNames],
   };
@@ -51,7 +51,11 @@ function chooseDistinct(
       known.positions.push(position);
       continue;
     }
-    const all = considered(fusion, ofRegion, profile);
+    const listening: Pick<ChooseOptions, "onProgress"> =
+      onProgress === undefined
+        ? {}
+        : { onProgress: (label) => onProgress(`region ${position + 1} of ${regions.length}: ${label}`) };
+    const all = considered(fusion, { ...ofRegion, ...listening }, profile);
     if (all === null) return null;
     const { candidates, leftOut } = all;
     const assumptions = candidates.flatMap((each) => each.assumptions);

@@ -31,9 +31,16 @@ export function choose(
   profile: MachineProfile,
 ): ScheduleChoice<AnyCompilation> {
   const choice = chooseByRegion(source, options, profile) ?? chooseWhole(source, options, profile);
-  const { verify = "on", notes = true } = options;
+  const { verify = "on", notes = true, onProgress } = options;
   if (verify === "off") return choice;
-  return { ...choice, compilation: verified(choice.compilation, { notes, full: verify === "full" }) };
+  return {
+    ...choice,
+    compilation: verified(choice.compilation, {
+      notes,
+      full: verify === "full",
+      ...(onProgress === undefined ? {} : { onProgress }),
+    }),
+  };
 }
 
 function chooseWhole(

@@ -59,13 +59,18 @@ interface CopyLoop extends Pick<ScheduleCandidate, "name" | "lowering">, Pick<Re
  */
 export function considerSchedules(
   source: ProgramSource | Lowered,
-  { graph = true, ...options }: ChooseOptions,
+  { graph = true, onProgress, ...options }: ChooseOptions,
   profile: MachineProfile,
 ): ConsideredSchedules {
   requireNoSchedule(options);
   const given = loweringOf(options);
   const considered: CompiledCandidate[] = [];
-  const timeOf = simulateOnce(profile, graph);
+  let count = 0;
+  const simulated = simulateOnce(profile, graph);
+  const timeOf = (program: Program): ReturnType<typeof simulated> => {
+    onProgress?.(`predicting schedule ${++count}`);
+    return simulated(program);
+  };
   const errors: DiagnosticError[] = [];
   const compiled = ({ lowering, schedule }: Omit<ScheduleCandidate, "name">): AnyCompilation | null => {
     if (contradicts(lowering, given)) return null;

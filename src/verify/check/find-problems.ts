@@ -3,6 +3,7 @@
  * contents from the sweeps.
  */
 import { at } from "../../support/invariant.ts";
+import { countingSteps, type OnProgress } from "../../support/progress.ts";
 import { allocatedBuffers } from "./blocks.ts";
 import { createContents } from "./contents.ts";
 import { shortestCycle } from "./deadlock.ts";
@@ -19,14 +20,16 @@ import { createTenants } from "./tenants.ts";
 const runs = 2;
 const none: readonly number[] = [];
 
-export function findProblems(graph: Graph, table: RegionTable): readonly Problem[] {
+export function findProblems(graph: Graph, table: RegionTable, onProgress?: OnProgress): readonly Problem[] {
   const races = createRaces(table);
   const allocated = allocatedBuffers(graph.program);
   const contents = createContents(graph, table, allocated);
   const tenants = createTenants(graph.program, allocated);
   const { nodeCount, kind, argument } = graph;
+  const count = countingSteps(onProgress, "verifying commands", runs * nodeCount);
   const { stuckAt, misuses } = sweep(graph, runs, {
     starts: (node, visit, chain, position, known) => {
+      count();
       const buffer = kind[node] === nodeKinds.alloc ? at(argument, node) : -1;
       const before = buffer < 0 ? none : tenants.moveIn(buffer);
       for (const other of before) races.moveIn(at(table.whole, buffer), at(table.whole, other), visit, chain, known);

@@ -3,6 +3,7 @@
  * commands that are stuck, a signal or wait that may come too early, a race, an unwritten read.
  */
 import { at } from "../../support/invariant.ts";
+import { countingSteps, type OnProgress } from "../../support/progress.ts";
 import { createContents } from "../check/contents.ts";
 import { findGapByCounts } from "../check/coverage.ts";
 import { createRaces } from "../check/races.ts";
@@ -34,7 +35,12 @@ const runs = 2;
 const none: readonly number[] = [];
 
 /** Whether the classes have no problem. */
-export function sweepClasses(graph: ClassGraph, observer: ClassObserver, allocated: Uint8Array): boolean {
+export function sweepClasses(
+  graph: ClassGraph,
+  observer: ClassObserver,
+  allocated: Uint8Array,
+  onProgress?: OnProgress,
+): boolean {
   const { nodeCount, kind, argument, frame, nodesOf, chainOf, parts, program, group } = graph;
   const clocks = createClassClocks(graph);
   const races = createRaces(parts.table);
@@ -43,6 +49,8 @@ export function sweepClasses(graph: ClassGraph, observer: ClassObserver, allocat
   const slots = new Map<number, SlotState>();
   const arrivals = arrivalsOf(graph, clocks);
   const queues = [...nodesOf.values()];
+  const steps = runs * queues.reduce((sum, { length }) => sum + length, 0);
+  const count = countingSteps(onProgress, "verifying one rank of each class, by command", steps);
   let isWrong = false;
   const stateOf = (slot: number): SlotState => {
     const state = slots.get(slot) ?? { pending: [], taken: null, signals: 0, waits: 0, lastSignal: -1 };
@@ -52,6 +60,7 @@ export function sweepClasses(graph: ClassGraph, observer: ClassObserver, allocat
   const touch = (node: number, run: number, chain: number, position: number): void => {
     const row = clocks.view(chain);
     const visit = node + run * nodeCount;
+    count();
     if (run === 0) observer.starts(node, row);
     for (let part = at(parts.start, node); part < at(parts.start, node + 1); part++) {
       const element = at(parts.element, part);

@@ -5,6 +5,7 @@
 import type { Program } from "../../commands/program.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { at, InvariantError } from "../../support/invariant.ts";
+import type { OnProgress } from "../../support/progress.ts";
 import { allocatedBuffers } from "../check/blocks.ts";
 import { checkRank } from "../check/structure/commands.ts";
 import { checkApart, checkTables } from "../check/structure/tables.ts";
@@ -32,12 +33,17 @@ export interface ClassProof {
 const mostRanks = 4096;
 
 /** Null if the proof by class finds nothing out, or if there are fewer ranks than `leastRanks`. */
-export function proveByClasses(program: Program, notes: boolean, leastRanks = 2): ClassProof | null {
+export function proveByClasses(
+  program: Program,
+  notes: boolean,
+  leastRanks = 2,
+  onProgress?: OnProgress,
+): ClassProof | null {
   try {
     if (program.ranks.length < leastRanks || program.ranks.length > mostRanks) return null;
     checkTables(program);
     for (const [id, transfer] of program.transfers.entries()) checkTransfer(program, transfer, id);
-    return proveChecked(program, notes);
+    return proveChecked(program, notes, onProgress);
   } catch (error) {
     // A malformed Program. The proof of every rank says what is wrong.
     if (error instanceof DiagnosticError || error instanceof TypeError || error instanceof RangeError) return null;
@@ -46,15 +52,16 @@ export function proveByClasses(program: Program, notes: boolean, leastRanks = 2)
   }
 }
 
-function proveChecked(program: Program, notes: boolean): ClassProof | null {
+function proveChecked(program: Program, notes: boolean, onProgress?: OnProgress): ClassProof | null {
   const { ranks } = program;
   if (ranks.some(({ streams }) => streams.some(({ role }) => role === "pair"))) return null;
   const nodeBase = new Int32Array(ranks.length + 1);
   for (const [rank, { origins }] of ranks.entries()) nodeBase[rank + 1] = at(nodeBase, rank) + origins.length + 2;
   const participants = createParticipants(program, nodeBase);
   const mapped = { program, buffers: createRankBuffers(program), participants, nodeBase };
+  onProgress?.("verifying: comparing the ranks");
   const group = groupOf(mapped);
-  return group.elements.length === 1 ? null : proveClasses(mapped, group, notes);
+  return group.elements.length === 1 ? null : proveClasses(mapped, group, notes, onProgress);
 }
 
 /**
@@ -84,7 +91,7 @@ function* candidates(program: Program): Generator<Permutation> {
   yield* meshRotations(program);
 }
 
-function proveClasses(mapped: Mapped, group: RankGroup, notes: boolean): ClassProof | null {
+function proveClasses(mapped: Mapped, group: RankGroup, notes: boolean, onProgress?: OnProgress): ClassProof | null {
   const { program, participants, nodeBase } = mapped;
   const allocated = allocatedInClasses(mapped, group);
   checkApart(program, allocated);
@@ -93,7 +100,8 @@ function proveClasses(mapped: Mapped, group: RankGroup, notes: boolean): ClassPr
   for (const rank of representatives) checkRank(program, at(program.ranks, rank));
   const observer = notes ? createClassNotes(graph) : withoutNotes;
   if (!representatives.every((rank) => operandsFit(program, rank))) return null;
-  if (!endsInOneQueue(graph) || !sweepClasses(graph, observer, allocated) || observer.mayHaveNotes()) return null;
+  if (!endsInOneQueue(graph) || !sweepClasses(graph, observer, allocated, onProgress) || observer.mayHaveNotes())
+    return null;
   const size = group.elements.length;
   return {
     classes: representatives.length,
