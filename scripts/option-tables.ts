@@ -85,6 +85,8 @@ function flagTable(rows: readonly NamedRow[], command: CommandName | null): stri
 
 /** Without a default in the help, a switch is off and a list is empty. */
 function defaultText(row: OptionRow, command: CommandName | null): string {
+  const otherwise = command === null ? undefined : row.otherwiseOf?.[command];
+  if (otherwise !== undefined) return otherwise;
   const value = (command === null ? undefined : row.defaultOf?.[command]) ?? row.default;
   if (row.required === true) return "required";
   if (value === undefined) return row.otherwise ?? "";

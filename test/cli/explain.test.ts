@@ -88,7 +88,7 @@ it("needs a profile, and names those that come with Braid", async () => {
 });
 
 it.each([
-  ["a profile of GPUs for the CPU", [example, "--on", "cpu"], "option-value", "add --on cuda"],
+  ["a profile of GPUs for the CPU", [example, "--on", "cpu"], "option-value", "leave --on out"],
   ["a dump without sizes", [`${dump}/e2-allreduce.hir`], "size-missing", "add --sizes "],
 ])("refuses %s with the fix", async (_, asked, code, fix) => {
   const { status, err } = await cli("explain", ...asked, "--profile", "4xH200");
@@ -107,13 +107,15 @@ it("refuses a profile that says that it is of another back end", async () => {
     const gpus = folder.write("gpus.json", unnamed);
     const cpu = folder.write("cpu.json", unnamed.replace('"on": "cuda"', '"on": "cpu"'));
     for (const [file, on, fix] of [
-      [gpus, "cpu", "add --on cuda"],
-      [cpu, "cuda", "add --on cpu"],
+      [gpus, "cpu", "leave --on out, or measure the CPU"],
+      [cpu, "cuda", "leave --on out, or name a profile of GPUs"],
     ] as const) {
       const { status, err } = await cli("explain", example, "--on", on, "--profile", file);
       expect(status).toBe(2);
       expect(err.match(/^error\[option-value\]/gm)).toHaveLength(1);
       expect(err).toContain(`fix: ${fix}`);
+      // Without --on it is the profile that says where the program runs.
+      expect(await cli("explain", example, "--profile", file)).toMatchObject({ status: 0, err: "" });
     }
     // Runs over MPI are a CPU's too.
     expect(await cli("explain", example, "--on", "mpi", "--profile", cpu)).toMatchObject({ status: 0, err: "" });

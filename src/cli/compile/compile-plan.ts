@@ -2,6 +2,7 @@
 import { requireLinked, requireVerified, verified } from "../../compile/compile.ts";
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
+import { fail } from "../../diagnostics/diagnostic.ts";
 import { indexLimits } from "../../ir/index-limits.ts";
 import { programHash, withoutOrigins } from "../../launch/program-hash.ts";
 import { makePlan } from "../../plan/make-plan.ts";
@@ -43,6 +44,7 @@ export async function compilePlan(
   given: CompileGiven,
   { building, step }: { readonly building: Building | null; readonly step: Step },
 ): Promise<CompileResult> {
+  requireGpus(flags);
   const folder = flags.o;
   await requirePlanFolder(folder);
   const profile = await profileToChooseWith(flags);
@@ -77,4 +79,16 @@ export async function compilePlan(
     bytes,
     files: [...plan.files.keys()],
   };
+}
+
+function requireGpus({ on }: Options<"on">): void {
+  if (on === "cuda") return;
+  fail({
+    code: "option-value",
+    message: "a plan is for GPUs",
+    place: { kind: "option", text: "--on" },
+    found: `--on ${on}`,
+    expected: "--on cuda, which is the default",
+    help: "leave --on out, or run the program on the CPU with braid run",
+  });
 }

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { compileNames } from "../flags/compile-names.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
+import { profileToPredictWith, targetOfProfile } from "../flags/profile.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
 import { requireOutput } from "../terminal/output-file.ts";
@@ -22,7 +23,8 @@ export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) 
     const { readTrace } = await import("./measured-trace.ts");
     const trace = flags.measured === undefined ? null : await readTrace(flags.measured);
     const devices = (await givenDevices(command, file, flags)) ?? trace?.run.devices ?? flags.devices;
-    const on = givenOptions(command, ["on"]).on ?? trace?.run.on ?? flags.on;
+    const said = givenOptions(command, ["on"]).on ?? trace?.run.on;
+    const on = said ?? targetOfProfile(await profileToPredictWith(flags));
     const all = { ...flags, devices, on };
     const explained = async (used: ExplainFlags, measured = trace): Promise<ExplainResult> =>
       withProgress(terminal, (step) =>

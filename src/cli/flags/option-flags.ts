@@ -30,7 +30,7 @@ export function addFlags(command: Command, name: CommandName, own: Readonly<Reco
   for (const group of keysOf(optionGroups)) {
     for (const [each, row] of rows.filter(([, of]) => of.group === group)) {
       const usual = row.defaultOf?.[name] ?? row.default;
-      command.addOption(flagOption(each, row, usual));
+      command.addOption(flagOption(each, row, usual, row.otherwiseOf?.[name] ?? defaultText(usual)));
       // A default of the flag itself would add "(default: false)" to the help.
       if (usual === false) command.setOptionValueWithSource(each, false, "default");
     }
@@ -49,7 +49,7 @@ export function givenOptions<K extends OptionName>(command: Command, names: read
   return given;
 }
 
-function flagOption(name: string, row: OptionRow, usual: unknown): Option {
+function flagOption(name: string, row: OptionRow, usual: unknown, usualText: string): Option {
   const { kind, group, otherwise } = row;
   const flag = flagOfRow(name, row);
   const help = otherwise === undefined ? row.help : `${row.help} (default: ${otherwise})`;
@@ -60,7 +60,7 @@ function flagOption(name: string, row: OptionRow, usual: unknown): Option {
     .makeOptionMandatory(row.required ?? false)
     .helpGroup(`${optionGroups[group]}:`);
   if (alone !== undefined) option.preset(alone);
-  return usual === undefined ? option : option.default(usual, defaultText(usual));
+  return usual === undefined ? option : option.default(usual, usualText);
 }
 
 function defaultText(value: unknown): string {

@@ -40,9 +40,19 @@ export async function profileToPredictWith({ profile }: Options<"profile">): Pro
   });
 }
 
+/** Where a program runs that is predicted with the profile. */
+export function targetOfProfile({ machine, on }: MachineProfile): Target {
+  return on ?? (isOfGpus(machine) ? "cuda" : "cpu");
+}
+
+/** Older profiles say it in the machine's name. */
+function isOfGpus(machine: string): boolean {
+  return /\bCUDA\b/u.test(machine);
+}
+
 /** Throws `option-value` if the profile says that it is for another back end. */
 export function requireProfileOf(on: Target, { machine, on: measured }: MachineProfile): void {
-  const of = measured ?? (/\bCUDA\b/u.test(machine) ? "cuda" : on);
+  const of = measured ?? (isOfGpus(machine) ? "cuda" : on);
   if (of === on) return;
   if (on === "cuda") {
     fail({
@@ -50,8 +60,8 @@ export function requireProfileOf(on: Target, { machine, on: measured }: MachineP
       message: "the profile is of a CPU, and the program is for GPUs",
       place: { kind: "option", text: "--profile" },
       found: `${machine}, with --on cuda`,
-      expected: "--on cpu, or a profile of GPUs",
-      help: `add --on cpu, or name a profile of GPUs: ${usualProfile()}`,
+      expected: "no --on, or a profile of GPUs",
+      help: `leave --on out, or name a profile of GPUs: ${usualProfile()}`,
     });
   }
   fail({
@@ -59,8 +69,8 @@ export function requireProfileOf(on: Target, { machine, on: measured }: MachineP
     message: "the profile is of GPUs, and the program is for the CPU",
     place: { kind: "option", text: "--profile" },
     found: `${machine}, with --on cpu`,
-    expected: "--on cuda, or a profile of this machine's CPU",
-    help: "add --on cuda, or measure the CPU: braid calibrate --on cpu --out cpu.json",
+    expected: "no --on, or a profile of this machine's CPU",
+    help: "leave --on out, or measure the CPU: braid calibrate --on cpu --out cpu.json",
   });
 }
 

@@ -5,7 +5,7 @@
 import type { Command, CommanderError } from "commander";
 import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { renamedFlag } from "../../compile/options/renamed.ts";
-import { suggestion } from "../../support/nearest.ts";
+import { nearest, suggestion } from "../../support/nearest.ts";
 
 /** `command`: the command whose arguments were parsed. */
 export function usageError(error: CommanderError, command: Command): DiagnosticError {
@@ -33,12 +33,13 @@ function diagnosticOf(error: CommanderError, command: Command): Diagnostic {
           help: `write ${present}`,
         };
       }
+      // Commands have tens of flags: the nearest one is enough, or the help that lists them.
       return {
         code: "option-unknown",
         message: `there is no option ${name}`,
         place,
         found: name,
-        expected: `one of ${flags.join(", ")}`,
+        expected: nearest(name, flags) ?? `an option that ${commandPath(command)} --help lists`,
         help: suggestion(name, flags, help),
       };
     }

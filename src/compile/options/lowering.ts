@@ -12,6 +12,7 @@ export const loweringRows = {
     kind: oneOf(["nccl", "cuda", "ucc"]),
     default: "nccl",
     defaultOf: { compile: "cuda" },
+    otherwiseOf: { compile: "cuda, since a plan has no calls of NCCL" },
     help: "communication backend to lower to; --on says where the program runs",
   },
   devicesPerHost: {
@@ -19,7 +20,7 @@ export const loweringRows = {
     commands: [...onPrograms, "calibrate"],
     kind: wholeNumber(1, 8, "n", mostDevices),
     otherwise: "all devices are on one host",
-    help: "number of devices of each host; between hosts, --backend cuda communicates by NCCL",
+    help: "number of devices of each host; between hosts, the cuda backend communicates by NCCL",
   },
   p2p: {
     ...lowering,

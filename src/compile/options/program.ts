@@ -47,7 +47,7 @@ export const programRows = {
     ...program,
     commands: ["run", "verify"],
     kind: text("file", "reference.ts"),
-    help: "for a dump: a program file whose Fusion --check compares with; --set is for its parameters",
+    help: "for a dump: a program file whose Fusion braid run --check compares with; --set is for its parameters",
   },
   container: {
     ...program,

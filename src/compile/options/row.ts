@@ -21,6 +21,8 @@ export interface OptionRow {
   readonly default?: unknown;
   /** The defaults of single commands. */
   readonly defaultOf?: { readonly [C in CommandName]?: unknown };
+  /** Describes what single commands take if the option is omitted, where that is not a value. */
+  readonly otherwiseOf?: { readonly [C in CommandName]?: string };
   /** The command cannot run without it. */
   readonly required?: true;
   /** Describes the default if it is not a single value. */

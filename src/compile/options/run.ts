@@ -1,7 +1,7 @@
 /** Run options: where and how a Program runs, and what is checked. */
 import * as v from "valibot";
 import { kindOf, oneOf, seconds, text, wholeNumber } from "./kinds.ts";
-import { onMachines, type OptionRow } from "./row.ts";
+import { onMachines, onPrograms, type OptionRow } from "./row.ts";
 
 /** The file of an input; without a name, a file that has names itself. */
 export interface InputFile {
@@ -29,10 +29,11 @@ const run = { group: "run", commands: ["run"] } as const;
 export const runRows = {
   on: {
     ...run,
-    commands: ["lower", "run", "verify", "explain", ...onMachines],
+    commands: [...onPrograms, ...onMachines],
     kind: oneOf(["cpu", "cuda", "mpi"]),
     default: "cpu",
-    defaultOf: { explain: "cuda" },
+    defaultOf: { compile: "cuda" },
+    otherwiseOf: { explain: "the machine of --profile" },
     help: "where the program runs: in this process, on GPUs, or in the processes that mpirun or srun started",
   },
   input: {
