@@ -1,13 +1,15 @@
 /** Why communication of a Fusion is not in a loop, in which kernels would hide it. */
 import type { HostProgram } from "../host/nodes.ts";
+import { type Constants, tensorNames, withNames } from "../ir/tensor-names.ts";
 import { type LoopRefusal, loopRefusals as refusalsIn } from "../passes/stream-loops/loop-refusals.ts";
 import { streamParallelType } from "../passes/stream-loops/stream-parallel-type.ts";
 import { type HasFusionData, lower, type LowerOptions, resolveLoweringOptions } from "./lower.ts";
 
-/** In the order of the ops. Throws what `lower` throws. */
+/** In the order of the ops, with the user's names of tensors. Throws what `lower` throws. */
 export function loopRefusals(
   fusion: HasFusionData,
   options: Omit<LowerOptions, "rank" | "onPass"> = {},
+  constants: Constants = new Map(),
 ): readonly LoopRefusal[] {
   let [before, found]: [HostProgram | null, HostProgram | null] = [null, null];
   lower(fusion, {
@@ -18,5 +20,13 @@ export function loopRefusals(
       before = program;
     },
   });
-  return found === null ? [] : refusalsIn(found, fusion.data(), resolveLoweringOptions(options));
+  if (found === null) return [];
+  const { tensors }: HostProgram = found;
+  const names = tensorNames(fusion.data(), constants);
+  return refusalsIn(found, fusion.data(), resolveLoweringOptions(options)).map((refusal) => ({
+    ...refusal,
+    op: withNames(refusal.op, tensors, names),
+    beside: withNames(refusal.beside, tensors, names),
+    because: withNames(refusal.because, tensors, names),
+  }));
 }

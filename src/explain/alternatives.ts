@@ -1,24 +1,37 @@
-/** What other options would gain: the same program, compiled and predicted with one of them changed. */
+/**
+ * What a change would gain: the same program with other options, or with an edit of its annotations, compiled and
+ * predicted. Nothing else is advised.
+ */
 import { type AnyCompilation, compile, type CompileOptions } from "../compile/compile.ts";
+import { changeText, type CompileGiven, compileNames } from "../compile/options/flags-text.ts";
 import { pickOptions, resolveOptions } from "../compile/options/resolve.ts";
+import type { HasFusionData } from "../compile/lower.ts";
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
-import type { LoweringOptions } from "../passes/options.ts";
-import type { MachineProfile } from "../simulate/machine-profile.ts";
+import type { FusionData } from "../ir/fusion-data.ts";
+import { type Constants, tensorNames } from "../ir/tensor-names.ts";
+import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
+import { type MachineProfile, measuredMargin } from "../simulate/machine-profile.ts";
 import { simulate } from "../simulate/simulate.ts";
+import { keysOf } from "../support/keys-of.ts";
 import { timeText } from "../support/quantities.ts";
 import { type ScheduleCandidate, copyLoops, eitherLoop, libraryLoops, serial } from "../tune/choose/candidates.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
+import { type Cause, causes } from "./causes.ts";
+import { editsFor } from "./edits.ts";
+import { type ExplainedRun, timeOf } from "./explain-run.ts";
 
-/** Options that differ from those of the explained program. */
-export type ChangedOptions = Partial<
-  Pick<LoweringOptions, "backend" | "p2p" | "protocol" | "overlap" | "deviceLoops">
-> & {
-  readonly streams?: number;
-};
+/** Options that differ from those of the explained program; of `schedule`, those of its options. */
+export type ChangedOptions = Pick<
+  CompileOptions,
+  "backend" | "p2p" | "protocol" | "overlap" | "deviceLoops" | "streams" | "schedule"
+>;
 
 export interface Alternative {
-  readonly options: ChangedOptions;
+  /** As typed: flags to add, or an edit of the program. */
+  readonly change: string;
+  /** Null for an edit. */
+  readonly options: ChangedOptions | null;
   /** Predicted; null if it is refused. */
   readonly milliseconds: number | null;
   /** The diagnostic's message; null if it compiles. */
@@ -31,38 +44,118 @@ const loweringChanges: readonly ChangedOptions[] = [
   { backend: "cuda", p2p: "rotated", protocol: "get" },
   { backend: "cuda", p2p: "rotated", protocol: "put" },
   { backend: "cuda", p2p: "rotated", protocol: "put", deviceLoops: true },
-  { overlap: false },
 ];
 
-/** The fastest first, refused ones last; without those that make the same commands. */
+/** What may shorten a cause, beside other back ends and numbers of streams. */
+const changesFor: { readonly [C in Cause]?: readonly ChangedOptions[] } = {
+  queued: [{ schedule: { earlyGathers: true } }],
+  order: [{ schedule: { earlyGathers: true } }],
+  lastChunk: [{ schedule: { ownLast: true } }],
+  latePeer: [{ schedule: { ownLast: true } }],
+  localCopy: [{ schedule: { inPlace: true } }],
+  sms: [{ schedule: { smMargin: measuredMargin } }],
+  interference: [{ schedule: { smMargin: measuredMargin } }],
+};
+
+/** The part of the run that a cause has for its changes to be tried, and that a change gains to be advised. */
+export const worthIt = 0.01;
+
+export function isCostly(run: ExplainedRun, cause: Cause): boolean {
+  return timeOf(run, cause) >= worthIt * run.milliseconds;
+}
+
+export interface AlternativesOf {
+  readonly source: ProgramSource;
+  readonly compilation: AnyCompilation;
+  readonly run: ExplainedRun;
+  /** Those to find edits for. */
+  readonly refusals: readonly LoopRefusal[];
+  readonly constants: Constants;
+}
+
+/** The fastest first, refused ones last; without those that make the same commands, and edits that gain nothing. */
 export function alternatives(
-  source: ProgramSource,
-  compilation: AnyCompilation,
+  { source, compilation, run, refusals, constants }: AlternativesOf,
   { graph = true, onProgress, ...options }: CompileOptions & { readonly graph?: boolean },
   profile: MachineProfile,
 ): readonly Alternative[] {
-  const { streams } = resolveOptions(["streams"], pickOptions(["streams"], options));
-  const changes = [
-    ...(isFusionSource(source) ? loweringChanges : []),
-    ...[Math.floor(streams / 2), 2 * streams].flatMap((count) => (count < 1 ? [] : [{ streams: count }])),
-  ];
   const seen = new Set([commandsText(compilation)]);
-  const found = changes.flatMap((change, i): readonly Alternative[] => {
-    onProgress?.("predicting other options", i, changes.length);
-    const compiled = compiledOrRefusal(source, { ...withoutProtocol(options, change), ...change });
-    if (typeof compiled === "string") return [{ options: change, milliseconds: null, refused: compiled }];
+  const predicted = (compiled: AnyCompilation): number | null => {
     const text = commandsText(compiled);
-    if (seen.has(text)) return [];
+    if (seen.has(text)) return null;
     seen.add(text);
-    const { milliseconds } = simulate(compiled.program, profile, { graph });
-    return [{ options: change, milliseconds, refused: null }];
+    return simulate(compiled.program, profile, { graph }).milliseconds;
+  };
+  const changes = optionChanges(source, options, run);
+  const ofOptions = changes.flatMap((change, i): readonly Alternative[] => {
+    onProgress?.("predicting other options", i, changes.length);
+    const changed = withChange(options, change);
+    const found = { change: changeText(flat(options), flat(changed)), options: change };
+    const compiled = compiledOrRefusal(source, changed);
+    if (typeof compiled === "string") return [{ ...found, milliseconds: null, refused: compiled }];
+    const milliseconds = predicted(compiled);
+    return milliseconds === null ? [] : [{ ...found, milliseconds, refused: null }];
   });
-  return found.toSorted((a, b) => (a.milliseconds ?? Infinity) - (b.milliseconds ?? Infinity));
+  const ofEdits = isFusionSource(source)
+    ? refusals.flatMap((refusal) => {
+        const names = tensorNames(source.data(), constants);
+        return editsFor(refusal, source.data(), chunksOf(run), names).flatMap(
+          ({ text, apply }): readonly Alternative[] => {
+            const compiled = editedOrNull(source, apply, options);
+            const milliseconds = compiled === null ? null : predicted(compiled);
+            const gains = milliseconds !== null && milliseconds < (1 - worthIt) * run.milliseconds;
+            return gains ? [{ change: text, options: null, milliseconds, refused: null }] : [];
+          },
+        );
+      })
+    : [];
+  return [...ofOptions, ...ofEdits].toSorted((a, b) => (a.milliseconds ?? Infinity) - (b.milliseconds ?? Infinity));
 }
 
+function optionChanges(source: ProgramSource, options: CompileOptions, run: ExplainedRun): readonly ChangedOptions[] {
+  const { streams } = resolveOptions(["streams"], pickOptions(["streams"], options));
+  const forCauses = keysOf(causes).flatMap((cause) => (isCostly(run, cause) ? (changesFor[cause] ?? []) : []));
+  return [
+    ...(isFusionSource(source) ? [...loweringChanges, { overlap: options.overlap === false }] : []),
+    ...forCauses,
+    ...[Math.floor(streams / 2), 2 * streams].flatMap((count) => (count < 1 ? [] : [{ streams: count }])),
+  ];
+}
+
+/** As many as the first loop has, or else a usual number. */
+function chunksOf({ regions }: ExplainedRun): number {
+  return regions.find(({ isLoop }) => isLoop)?.chunks ?? usualChunks;
+}
+
+const usualChunks = 4;
+
 /** A protocol that was given with another back end is refused with this one. */
-function withoutProtocol({ protocol, ...options }: CompileOptions, { backend }: ChangedOptions): CompileOptions {
-  return backend !== undefined || protocol === undefined ? options : { ...options, protocol };
+function withChange({ schedule, protocol, ...options }: CompileOptions, change: ChangedOptions): CompileOptions {
+  return {
+    ...options,
+    ...(change.backend !== undefined || protocol === undefined ? {} : { protocol }),
+    ...change,
+    schedule: { ...schedule, ...change.schedule },
+  };
+}
+
+/** With schedule options beside the others, as flags are. */
+function flat({ schedule, ...options }: CompileOptions): CompileGiven {
+  return pickOptions(compileNames, { ...options, ...schedule });
+}
+
+function editedOrNull(
+  source: HasFusionData,
+  apply: (data: FusionData) => FusionData,
+  options: CompileOptions,
+): AnyCompilation | null {
+  try {
+    const data = apply(source.data());
+    return compile({ data: () => data }, { ...options, verify: "off" });
+  } catch (error) {
+    if (error instanceof DiagnosticError) return null;
+    throw error;
+  }
 }
 
 function commandsText({ program }: AnyCompilation): string {

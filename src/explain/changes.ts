@@ -1,32 +1,23 @@
-/** What to change, for the command line and the report page: what other options gain, fixes, and the choice's candidates. */
+/** What to change, for the command line and the report page: what changes gain, and the choice's candidates. */
+import { flagsText } from "../compile/options/flags-text.ts";
 import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
 import { percentText } from "../support/quantities.ts";
-import type { ScheduleCandidate } from "../tune/choose/candidates.ts";
+import { candidateStreams, type ScheduleCandidate } from "../tune/choose/candidates.ts";
 import type { Considered } from "../tune/choose/decide.ts";
-import type { Cause } from "./causes.ts";
-import type { ExplainedRun } from "./explain-run.ts";
+import { type Alternative, isCostly, worthIt } from "./alternatives.ts";
 import type { Explanation } from "./explain.ts";
-import { candidateFlags, changeFlags } from "./flags-text.ts";
 
-/** The program with other flags. */
-export interface Change {
-  readonly flags: string;
-  /** Predicted; null if it is refused. */
-  readonly milliseconds: number | null;
-  /** The diagnostic's message; null if it compiles. */
-  readonly refused: string | null;
-}
-
-/** The part of the run that a change has to gain to be worth it. */
-const worthIt = 0.01;
+/** As typed: flags to add or to leave out, or an edit of the program. */
+export type Change = Omit<Alternative, "options">;
 
 /** What is left to say where no change is. */
-export const noChange = "no other back end, protocol, form of loops or number of streams is predicted to gain 1 %";
+export const noChange = "no change that was tried is predicted to gain 1 %";
 
 /** The fastest first, refused ones last: the explanation's, and `others`. */
 export function changesOf({ alternatives }: Explanation, others: readonly Change[] = []): readonly Change[] {
-  const own = (alternatives ?? []).map(({ options, ...rest }): Change => ({ flags: changeFlags(options), ...rest }));
-  return [...own, ...others].sort((a, b) => (a.milliseconds ?? Infinity) - (b.milliseconds ?? Infinity));
+  return [...(alternatives ?? []), ...others].sort(
+    (a, b) => (a.milliseconds ?? Infinity) - (b.milliseconds ?? Infinity),
+  );
 }
 
 export function isWorthIt({ milliseconds }: Change, explanation: Explanation): boolean {
@@ -46,12 +37,7 @@ function gainOf(milliseconds: number, { run, predicted }: Explanation): number {
 
 /** Which rules kept communication out of a loop; none where that costs less than a change has to gain. */
 export function costlyRefusals({ run, refusals }: Explanation): readonly LoopRefusal[] {
-  return timeOf(run, "notInLoop") < worthIt * run.milliseconds ? [] : refusals;
-}
-
-/** Milliseconds of the run with the cause; 0 without it. */
-export function timeOf(run: ExplainedRun, cause: Cause): number {
-  return run.causes.find((each) => each.cause === cause)?.milliseconds ?? 0;
+  return isCostly(run, "notInLoop") ? refusals : [];
 }
 
 const mostCandidates = 5;
@@ -83,4 +69,9 @@ export function candidateRows(
           : `faster than serial by less than its margin for errors of the model (${percentText(margin)})`;
     return { name: candidate.name, milliseconds, because, flags: candidateFlags(candidate) };
   });
+}
+
+/** The command line of a candidate. */
+export function candidateFlags({ lowering, schedule }: ScheduleCandidate): string {
+  return flagsText({ ...lowering, ...schedule, streams: candidateStreams });
 }

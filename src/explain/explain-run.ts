@@ -162,3 +162,8 @@ function lastRank({ ranks }: Program, end: Float64Array, first: Int32Array): num
   }
   return found;
 }
+
+/** Milliseconds of the run with the cause; 0 without it. */
+export function timeOf(run: ExplainedRun, cause: Cause): number {
+  return run.causes.find((each) => each.cause === cause)?.milliseconds ?? 0;
+}

@@ -5,6 +5,7 @@
 import { type AnyCompilation, compile, loweringOf, verified } from "../compile/compile.ts";
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
 import { loopRefusals } from "../compile/loop-refusals.ts";
+import type { Constants } from "../ir/tensor-names.ts";
 import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
 import { reshardingsOfLowered } from "../compile/reshardings.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
@@ -18,11 +19,12 @@ import { serial as serialForm } from "../tune/choose/candidates.ts";
 import { choose } from "../tune/choose/choose.ts";
 import type { ChooseOptions } from "../tune/choose/consider.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
-import { type Alternative, alternatives, type LeftOutForm, leftOut } from "./alternatives.ts";
+import { type Alternative, alternatives, isCostly, type LeftOutForm, leftOut } from "./alternatives.ts";
 import { type ExplainedRun, explainRun, type TracedRun } from "./explain-run.ts";
 import { intervalOf, type PredictedInterval } from "./interval.ts";
 
 export interface ExplainOptions extends ChooseOptions {
+  readonly constants?: Constants;
   /** "auto": explains the schedule that is predicted to be the fastest. "given" if omitted. */
   readonly scheduleChoice?: "given" | "auto";
 }
@@ -44,7 +46,7 @@ export interface Explanation {
   readonly reshardings: readonly Resharding[] | null;
   /** Why communication is in no loop with a kernel that could hide it; empty for host programs. */
   readonly refusals: readonly LoopRefusal[];
-  /** What other options would gain; null if they were not predicted: of a chosen schedule, or of a large program. */
+  /** What changes would gain; null if they were not predicted: of a chosen schedule, or of a large program. */
   readonly alternatives: readonly Alternative[] | null;
   /** Forms that the choice of a schedule left out. */
   readonly leftOut: readonly LeftOutForm[];
@@ -60,15 +62,15 @@ export interface MeasuredRun {
 
 /** Throws what `compile` and, with `scheduleChoice: "auto"`, `choose` throw. */
 export function explain(source: ProgramSource, options: ExplainOptions, profile: MachineProfile): Explanation {
-  const { scheduleChoice = "given", ...given } = options;
+  const { scheduleChoice = "given", constants = new Map(), ...given } = options;
   const { compilation, choice } = compileToExplain(source, { ...given, scheduleChoice }, profile);
-  return explainCompiled(source, compilation, { ...given, choice, profile, measured: null });
+  return explainCompiled(source, compilation, { ...given, constants, choice, profile, measured: null });
 }
 
 /** What `explain` explains. Throws what it throws, and `bad-option` for a choice without a profile. */
 export function compileToExplain(
   source: ProgramSource,
-  { scheduleChoice = "given", graph = true, ...options }: ExplainOptions,
+  { scheduleChoice = "given", graph = true, ...options }: Omit<ExplainOptions, "constants">,
   profile: MachineProfile | null,
 ): Pick<Explanation, "compilation" | "choice"> {
   const choice =
@@ -87,7 +89,8 @@ export interface ExplainCompiledOptions extends ChooseOptions {
   readonly profile: MachineProfile | null;
   /** Null to explain the predicted run. */
   readonly measured: MeasuredRun | null;
-  /** Whether to predict other options for large programs, too. */
+  readonly constants?: Constants;
+  /** Whether to predict changes of large programs, too, and for all refusals. */
   readonly all?: boolean;
 }
 
@@ -95,7 +98,7 @@ export interface ExplainCompiledOptions extends ChooseOptions {
 export function explainCompiled(
   source: ProgramSource,
   compilation: AnyCompilation,
-  { choice, profile, measured, all = false, graph = true, ...options }: ExplainCompiledOptions,
+  { choice, profile, measured, all = false, graph = true, constants = new Map(), ...options }: ExplainCompiledOptions,
 ): Explanation {
   const { program, sizes } = compilation;
   const lowering = loweringOf(compilation.options);
@@ -107,6 +110,7 @@ export function explainCompiled(
     profile === null ? null : explainRun({ program, ...simulate(program, profile, { graph }) }, profile, explained);
   const run = measured === null ? predicted : explainRun(tracedRun(program, measured), profile, explained);
   invariant(run !== null, "a run is measured, or predicted with a profile");
+  const refusals = isFusionSource(source) ? loopRefusals(source, asked, constants) : [];
   const bytes = program.ranks.map(({ arenaBytes }) => Object.values(arenaBytes).reduce((sum, each) => sum + each, 0));
   return {
     compilation,
@@ -117,15 +121,28 @@ export function explainCompiled(
     interval: predicted === null || profile === null ? null : intervalOf(predicted, profile),
     serial: serial === null || profile === null ? null : simulate(serial.program, profile, { graph }).milliseconds,
     reshardings: isFusionSource(source) ? reshardingsOfLowered(source, { ...lowering, sizes }) : null,
-    refusals: isFusionSource(source) ? loopRefusals(source, asked) : [],
+    refusals,
     alternatives:
       profile === null || choice !== null || (!all && commandCount(program) > fewCommands)
         ? null
-        : alternatives(source, compilation, { ...options, graph }, profile),
+        : alternatives(
+            {
+              source,
+              compilation,
+              run: predicted ?? run,
+              constants,
+              refusals: all ? refusals : isCostly(run, "notInLoop") ? refusals.slice(0, fewRefusals) : [],
+            },
+            { ...options, graph },
+            profile,
+          ),
     leftOut: choice === null ? [] : leftOut(source, choice, options),
     peakBytes: Math.max(...bytes),
   };
 }
+
+/** Those that the text shows without --all, and for which edits are tried. */
+export const fewRefusals = 3;
 
 /** Each alternative is compiled and simulated, which takes as long as the explanation itself. */
 const fewCommands = 2000;

@@ -56,8 +56,7 @@ it("gives no advice against the schedule that it chose", async () => {
   const { out } = await cli("explain", example, ...flags);
   expect(out).toMatch(/^schedule: no loop: /m);
   expect(out).toMatch(/^not in a loop +[\d.]+ us/m);
-  expect(out).not.toContain("fix: leave --no-overlap out");
-  expect(out).not.toContain("most would gain: Stream");
+  expect(out).not.toContain("to change:");
 });
 
 it("says what to change", async () => {
@@ -73,8 +72,11 @@ it("says what to change", async () => {
 it("names the rule that kept a collective out of a loop", async () => {
   const { status, out } = await cli("explain", example, "--devices", "4", "--profile", "4xH200", "--no-overlap");
   expect(status).toBe(0);
-  expect(out).toMatch(/^not in a loop: T\d+ = .*, beside T\d+ = .*: the option overlap is off/m);
-  expect(out).toMatch(/^ {2}fix: leave --no-overlap out$/m);
+  expect(out).toMatch(
+    /^not in a loop: y = sum\(partial sum of y\), beside T\d+ = add\(y, residual\) \(.*\): the option overlap is off/m,
+  );
+  // Without a measured gain there is no advice.
+  expect(out).not.toContain("without --no-overlap");
 });
 
 it("needs a profile, and names those that come with Braid", async () => {

@@ -7,7 +7,7 @@ import { MultiDeviceExecutor, type Program } from "braid";
 import { describe, expect, it } from "vitest";
 import type { Backend } from "../../src/backends/backend.ts";
 import { programCommand } from "../../src/cli/flags/option-flags.ts";
-import type { CompileGiven } from "../../src/cli/flags/compile-names.ts";
+import type { CompileGiven } from "../../src/compile/options/flags-text.ts";
 import { type Building, whileBuilding } from "../../src/cli/program/apart/build-apart.ts";
 import { inputSizes } from "../../src/compile/program/input-sizes.ts";
 import { buildProgram } from "../../src/cli/program/build-program.ts";

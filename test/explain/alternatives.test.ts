@@ -37,6 +37,7 @@ describe("other options", () => {
     const given = { ...options, p2p: "broadcast", disablePass: ["exchange-reductions"] } as const;
     const { alternatives } = explain(reduceRotated.build(), given, machine({}));
     expect(alternatives).toContainEqual({
+      change: "without --p2p broadcast",
       options: { backend: "nccl", p2p: "rotated" },
       milliseconds: null,
       refused: "sends and receives cannot reduce",

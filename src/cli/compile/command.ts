@@ -2,7 +2,7 @@
 import { Command } from "commander";
 import { counted } from "../../support/wording.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
-import { compileNames } from "../flags/compile-names.ts";
+import { compileNames } from "../../compile/options/flags-text.ts";
 import { addFlags, fileArgument, givenOptions } from "../flags/option-flags.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";

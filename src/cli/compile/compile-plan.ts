@@ -6,7 +6,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import { indexLimits } from "../../ir/index-limits.ts";
 import { programHash, withoutOrigins } from "../../launch/program-hash.ts";
 import { makePlan } from "../../plan/make-plan.ts";
-import type { CompileGiven } from "../flags/compile-names.ts";
+import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import { printedGiven } from "../flags/compared-options.ts";
 import { profileToChooseWith } from "../flags/profile.ts";
 import { packageVersion } from "../../backends/package-file.ts";

@@ -1,6 +1,7 @@
 /** What to change: the rules that kept communication out of loops, what other options gain, and the choice's candidates. */
 import Table from "cli-table3";
 import {
+  candidateFlags,
   candidateRows,
   type Change,
   changesOf,
@@ -9,7 +10,8 @@ import {
   isWorthIt,
   noChange,
 } from "../../explain/changes.ts";
-import { candidateFlags } from "../../explain/flags-text.ts";
+import { fewRefusals } from "../../explain/explain.ts";
+import type { LoopRefusal } from "../../passes/stream-loops/loop-refusals.ts";
 import { timeText } from "../../support/quantities.ts";
 import type { ScheduleCandidate } from "../../tune/choose/candidates.ts";
 import type { Considered } from "../../tune/choose/decide.ts";
@@ -22,18 +24,15 @@ export function changeText(result: ExplainResult): readonly string[] {
 
 function refusalsText({ flags: { all }, explanation }: ExplainResult): readonly string[] {
   const refusals = all ? explanation.refusals : costlyRefusals(explanation);
-  const shown = all ? refusals : refusals.slice(0, mostRefusals);
+  const shown = all ? refusals : refusals.slice(0, fewRefusals);
   const more = refusals.length - shown.length;
-  return [
-    ...shown.flatMap(({ op, beside, because, fix, source }) => [
-      `not in a loop: ${op}, beside ${beside}${source === null ? "" : ` (${source})`}: ${because}`,
-      `  fix: ${fix}`,
-    ]),
-    ...(more > 0 ? [`and ${more} more: --all has them`] : []),
-  ];
+  return [...shown.map(refusalText), ...(more > 0 ? [`and ${more} more: --all has them`] : [])];
 }
 
-const mostRefusals = 3;
+export function refusalText({ op, beside, because, source }: LoopRefusal): string {
+  return `not in a loop: ${op}, beside ${beside}${source === null ? "" : ` (${source})`}: ${because}`;
+}
+
 const mostAlternatives = 3;
 
 function alternativesText({ flags: { all }, explanation, chunks }: ExplainResult): readonly string[] {
@@ -46,16 +45,16 @@ function alternativesText({ flags: { all }, explanation, chunks }: ExplainResult
   if (shown.length === 0) return [`to change: ${noChange}`];
   return [
     "to change:",
-    ...shown.map(({ flags, milliseconds, refused }) =>
+    ...shown.map(({ change, milliseconds, refused }) =>
       milliseconds === null
-        ? `  refused                 ${flags}: ${refused ?? ""}`
-        : `  ${`${gainText(milliseconds, explanation)}, ${timeText(milliseconds)}`.padEnd(24)}${flags}`,
+        ? `  refused                  ${change}: ${refused ?? ""}`
+        : `  ${`${gainText(milliseconds, explanation)}, ${timeText(milliseconds)}`.padEnd(24)} ${change}`,
     ),
   ];
 }
 
 function chunkChange({ name, value, ...rest }: ChunkChange): Change {
-  return { flags: `--set ${name}=${value}`, ...rest };
+  return { change: `--set ${name}=${value}`, ...rest };
 }
 
 /** The fastest candidates and the serial form, or all of them; of several regions, those of each. */

@@ -1,7 +1,7 @@
 /** `braid explain`: predicts a program's time on a measured machine, and says what is exposed and why. */
 import type { Command } from "commander";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
-import { compileNames } from "../flags/compile-names.ts";
+import { compileNames } from "../../compile/options/flags-text.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
 import { profileToPredictWith, targetOfProfile } from "../flags/profile.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";

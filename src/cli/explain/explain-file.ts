@@ -6,12 +6,13 @@ import { changed } from "../../explain/what-if.ts";
 import type { Parameters } from "../../host/program-file.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
-import type { CompileGiven } from "../flags/compile-names.ts";
+import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import { programOptions } from "../flags/compared-options.ts";
 import { targetOf } from "../../compile/compile.ts";
 import { profileToPredictWith, requireProfileOf } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
+import { constantsOf } from "../program/constants.ts";
 import { memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
 import type { ReadTrace } from "../../trace/chrome/read-trace.ts";
@@ -83,6 +84,7 @@ export async function explainFile(
     choice,
     profile,
     measured: run,
+    constants: await constantsOf(signature.tensors),
     all: flags.all,
   });
   return { file, flags, params, sizes, profile, explanation, chunks: [], milliseconds: performance.now() - start };

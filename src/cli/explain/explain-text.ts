@@ -2,11 +2,10 @@
 import Table from "cli-table3";
 import { targetOf } from "../../compile/compile.ts";
 import { shortStatement } from "../../commands/short-statement.ts";
-import type { ExplainedRun } from "../../explain/explain-run.ts";
+import { type ExplainedRun, timeOf } from "../../explain/explain-run.ts";
 import type { Explanation } from "../../explain/explain.ts";
-import { timeOf } from "../../explain/changes.ts";
+import { candidateFlags } from "../../explain/changes.ts";
 import { exposedText } from "../../explain/exposed-text.ts";
-import { candidateFlags, changeFlags } from "../../explain/flags-text.ts";
 import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
 import type { RegionRow } from "../../explain/region-rows.ts";
 import { regionTable } from "../../explain/region-table.ts";
@@ -160,6 +159,7 @@ export function explainDocument({
   sizes,
   profile,
   explanation,
+  chunks,
   milliseconds,
 }: ExplainResult): object {
   const { run, isMeasured, predicted, interval, serial, peakBytes, choice, reshardings, alternatives } = explanation;
@@ -187,7 +187,8 @@ export function explainDocument({
       flags: candidateFlags(candidate),
     })),
     leftOut: choice === null ? undefined : explanation.leftOut,
-    alternatives: alternatives?.map(({ options, ...rest }) => ({ flags: changeFlags(options), ...rest })),
+    alternatives: alternatives?.map(({ options, ...rest }) => ({ ...rest, options: options ?? undefined })),
+    chunks: flags.all ? chunks : undefined,
     took: milliseconds,
   };
 }

@@ -8,7 +8,7 @@ import {
   type OptionValue,
   rowOf,
 } from "../../compile/options.ts";
-import { type CompileGiven, compileNames } from "./compile-names.ts";
+import { type CompileGiven, compileNames } from "../../compile/options/flags-text.ts";
 import { printOption } from "../../compile/options/resolve.ts";
 
 /** Keyed by flag. Options that only affect what is printed may differ. */

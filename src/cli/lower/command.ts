@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
-import { compileNames } from "../flags/compile-names.ts";
+import { compileNames } from "../../compile/options/flags-text.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
 import { withProgress } from "../terminal/progress.ts";

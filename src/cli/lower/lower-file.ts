@@ -9,7 +9,7 @@ import type { LoweringOptions } from "../../passes/options.ts";
 import { passNames, type PassObserver, rejectFormerName } from "../../passes/pipeline.ts";
 import { at } from "../../support/invariant.ts";
 import { suggestion } from "../../support/nearest.ts";
-import type { CompileGiven } from "../flags/compile-names.ts";
+import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import { profileToChooseWith } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";

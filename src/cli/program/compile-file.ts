@@ -13,7 +13,7 @@ import type { OnProgress } from "../../support/progress.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { ScheduleChoice } from "../../tune/choose/schedule-choice.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
-import type { CompileGiven } from "../flags/compile-names.ts";
+import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import { memoryModelOf } from "./dump-file.ts";
 
 /** The options that `lower`, `run` and `verify` have in common. */

@@ -6,7 +6,7 @@ import type { World } from "../../launch/join-world.ts";
 import { comparedOptions } from "../flags/compared-options.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
-import { compileNames } from "../flags/compile-names.ts";
+import { compileNames } from "../../compile/options/flags-text.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
 import { isPlan } from "../plan/is-plan.ts";

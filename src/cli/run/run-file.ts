@@ -3,6 +3,7 @@ import type { Backend } from "../../backends/backend.ts";
 import { chooseAttention } from "../../compile/choose-attention.ts";
 import { loweringOf, requireLinked, targetOf } from "../../compile/compile.ts";
 import { isFusionSource } from "../../compile/lower-all.ts";
+import { loopRefusals } from "../../compile/loop-refusals.ts";
 import { placedData } from "../../compile/lower.ts";
 import { loweringNames } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
@@ -19,15 +20,17 @@ import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import { indexLimits } from "../../ir/index-limits.ts";
 import type { Arithmetic } from "../../oracle/tolerance.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
+import type { LoopRefusal } from "../../passes/stream-loops/loop-refusals.ts";
 import type { Resharding } from "../../passes/reshard/list-reshardings.ts";
 import { at } from "../../support/invariant.ts";
 import { chromeTraceText } from "../../trace/chrome/chrome-trace.ts";
-import type { CompileGiven } from "../flags/compile-names.ts";
+import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import type { ExplainResult } from "../explain/explain-file.ts";
 import { programOptions } from "../flags/compared-options.ts";
 import { profileToChooseWith, requireProfileOf } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
+import { constantsOf } from "../program/constants.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
@@ -63,6 +66,8 @@ export interface RunResult {
   readonly choice: string | null;
   /** What moves between devices, and why; null for host programs. */
   readonly reshardings: readonly Resharding[] | null;
+  /** Communication that is in no loop, of tensors or beside ops that the program puts into loops. */
+  readonly notInLoop: readonly LoopRefusal[];
   /** Which attention is not one kernel, and why. */
   readonly notes: readonly Diagnostic[];
   /** The last run, explained; null without --explain. */
@@ -117,6 +122,7 @@ export async function runFile(
   step(`loading ${file}`);
   requireNotLowered(file, lowering);
   const { source, signature, reference, params } = await buildProgram(file, flags, lowering, building);
+  const constants = await constantsOf(signature.tensors);
   if (flags.check !== undefined && reference === null) nothingToCheckWith(file);
   const files = await findInputFiles(signature, flags.input);
   const sizes = inputSizes(signature, sizesWithFiles(signature, files, flags.sizes));
@@ -163,6 +169,7 @@ export async function runFile(
     const explanation = explainCompiled(source, requireLinked(compiled), {
       ...compiling,
       onProgress: step,
+      constants,
       // A traced run does not replay a graph.
       graph: false,
       choice,
@@ -252,6 +259,9 @@ export async function runFile(
           sizes: Object.fromEntries(sizes),
         })
       : null,
+    notInLoop: isFusionSource(source)
+      ? loopRefusals(source, loweringOf(requireLinked(compiled).options), constants).filter(isAsked)
+      : [],
     notes,
     explained,
     host,
@@ -261,6 +271,11 @@ export async function runFile(
     gradients: gradientChecks,
     failures: [...(checks ?? []), ...gradientChecks].flatMap(({ failure }) => failure ?? []),
   };
+}
+
+/** A program without Stream axes asks for no loops, nor does `--no-overlap`. */
+function isAsked({ rule }: LoopRefusal): boolean {
+  return rule !== "stream" && rule !== "overlap";
 }
 
 interface SpecialRun {

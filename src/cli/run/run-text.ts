@@ -5,6 +5,7 @@ import { at } from "../../support/invariant.ts";
 import { overlapOf, overlapText, type RankOverlap } from "../../trace/overlap.ts";
 import { renderTimeline } from "../../trace/timeline.ts";
 import type { ExplainResult } from "../explain/explain-file.ts";
+import { refusalText } from "../explain/change-text.ts";
 import { explainDocument, explainText } from "../explain/explain-text.ts";
 import { communicationLines } from "../lower/reshardings-text.ts";
 import type { GradientCheck } from "./gradient-check.ts";
@@ -30,7 +31,7 @@ export function runText(result: RunResult, terminal: Terminal): string {
     ...outputs.flatMap(notComparedText),
     ...outputs.flatMap(outsideText),
     ...gradientsText(result.gradients),
-    ...(explained === null ? communicationLines(result.reshardings, mostReshardings) : []),
+    ...(explained === null ? communicationText(result) : []),
     ...(trace === null ? [] : [`trace: ${trace.path}, ${(trace.bytes / 1e6).toFixed(2)} MB, for ui.perfetto.dev`]),
     ...(written.length === 0 ? [] : [`outputs: ${written.join(", ")}`]),
     ...(explained === null ? [] : ["", explainText(withoutTimeline(explained), null, terminal).trimEnd()]),
@@ -43,8 +44,18 @@ function withoutTimeline(explained: ExplainResult): ExplainResult {
   return { ...explained, flags: { ...explained.flags, timeline: false } };
 }
 
+function communicationText({ reshardings, notInLoop }: RunResult): readonly string[] {
+  const more = notInLoop.length - mostRefusals;
+  return [
+    ...communicationLines(reshardings, mostReshardings),
+    ...notInLoop.slice(0, mostRefusals).map(refusalText),
+    ...(more > 0 ? [`and ${more} more: braid explain --all has them`] : []),
+  ];
+}
+
 /** Below the outputs, which are what a run is for. */
 const mostReshardings = 5;
+const mostRefusals = 3;
 
 const outputHead = ["output", "dtype", "shape", "fingerprint", "largest error", "of the bound", "check"];
 
@@ -159,6 +170,7 @@ export function runDocument(result: RunResult): object {
     milliseconds,
     copyMilliseconds,
     reshardings: result.reshardings ?? undefined,
+    notInLoop: result.notInLoop,
     outputs: outputs.map(({ check, ...output }) => ({
       ...output,
       check:

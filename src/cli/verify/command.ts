@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { type Diagnostic, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import { counted } from "../../support/wording.ts";
 import { type ExitStatus, exitStatus, statusOf } from "../exit-status.ts";
-import { compileNames } from "../flags/compile-names.ts";
+import { compileNames } from "../../compile/options/flags-text.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
 import { isPlan } from "../plan/is-plan.ts";

@@ -12,7 +12,7 @@ import type { Parameters } from "../../host/program-file.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { VerifyReport } from "../../verify/verify.ts";
-import type { CompileGiven } from "../flags/compile-names.ts";
+import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import { profileToChooseWith } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";

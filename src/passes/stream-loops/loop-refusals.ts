@@ -26,10 +26,10 @@ export interface LoopRefusal {
   readonly tensor: TensorId;
   /** The op beside it, which could hide the communication. */
   readonly beside: string;
+  /** The first tensor that the op beside it makes. */
+  readonly made: TensorId;
   readonly rule: LoopRule;
   readonly because: string;
-  /** An edit of the program, or an option. */
-  readonly fix: string;
   /** Where the program makes the tensor of the op beside it; null if that is not known. */
   readonly source: string | null;
 }
@@ -80,17 +80,15 @@ export function loopRefusals(
     if (made === undefined) return [];
     // Of a chain of inserted sets, the last has the reason.
     if (rule === "stream" && made >= before.tensors.length) return [];
-    const context = { op: statement, beside: other, made, isReader, tensors };
-    const { because, fix } = loopRules[rule](context);
     const source = at(tensors, made).origin?.source;
     return [
       {
         op: opText(statement),
         tensor: statement.output,
         beside: isOp(other) ? opText(other) : `the kernel of ${tensorList(other.outputs)}`,
+        made,
         rule,
-        because,
-        fix,
+        because: loopRules[rule]({ op: statement, made, isReader, tensors }),
         source: source === undefined ? null : siteText(source),
       },
     ];

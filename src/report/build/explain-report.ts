@@ -154,15 +154,18 @@ function changeTables(explanation: Explanation): readonly LinkedTable[] {
 function alternativesTable(explanation: Explanation): LinkedTable {
   const rows = changesOf(explanation)
     .filter((change) => isWorthIt(change, explanation))
-    .flatMap(({ flags, milliseconds }) =>
-      milliseconds === null ? [] : [plainRow([flags, timeText(milliseconds), gainText(milliseconds, explanation)])],
+    .flatMap(({ change, milliseconds }) =>
+      milliseconds === null ? [] : [plainRow([change, timeText(milliseconds), gainText(milliseconds, explanation)])],
     );
   return {
     title: "What to change",
     isAnswer: true,
-    note: rows.length === 0 ? `${sentence(noChange)}.` : "Predictions of the same program with these flags.",
+    note:
+      rows.length === 0
+        ? `${sentence(noChange)}.`
+        : "Predictions of the same program with these flags, or with this edit.",
     columns: [
-      { label: "flags", isCode: true },
+      { label: "change", isCode: true },
       { label: "predicted", numeric: true },
       { label: "", numeric: true },
     ],
@@ -174,9 +177,9 @@ function refusalsTable(refusals: readonly LoopRefusal[]): LinkedTable {
   return {
     title: "Kept out of loops",
     note: "Communication that no kernel hides, with the rule that kept it out of a loop.",
-    columns: [{ label: "communication" }, { label: "because" }, { label: "fix" }],
-    rows: refusals.map(({ op, beside, because, fix, source }) =>
-      plainRow([op, because, fix], `Beside ${beside}${source === null ? "" : ` (${source})`}.`),
+    columns: [{ label: "communication" }, { label: "because" }],
+    rows: refusals.map(({ op, beside, because, source }) =>
+      plainRow([op, because], `Beside ${beside}${source === null ? "" : ` (${source})`}.`),
     ),
   };
 }

@@ -14,7 +14,6 @@ interface Planted {
   readonly rule: LoopRule;
   /** Of the op that moves a tensor and the op beside it. */
   readonly ops: readonly [op: string, beside: string];
-  readonly fix: string;
   readonly fusion: () => Fusion;
   readonly options?: LowerOptions;
 }
@@ -73,38 +72,32 @@ const planted: readonly Planted[] = [
   {
     rule: "overlap",
     ops: ["T3 = set(T0)", "T2 = linear(T3, T1)"],
-    fix: "leave --no-overlap out",
     fusion: () => gathering(4, streamed),
     options: { overlap: false },
   },
   {
     rule: "stream",
     ops: ["T3 = set(T0)", "T2 = linear(T3, T1)"],
-    fix: 'T2.outerSplit(0, chunks).parallelize("Stream")',
     fusion: () => gathering(null, none),
   },
   {
     rule: "whole",
     ops: ["T3 = set(T0)", "T2 = linear(T3, T1)"],
-    fix: 'T2.outerSplit(0, chunks).parallelize("Stream"), instead of axis 1 of T2 (Stream)',
     fusion: () => gathering(null, (y) => streamed(y, 1, 2)),
   },
   {
     rule: "neighbour",
     ops: ["T1 = set(T0)", "T3 = linear(T1, T2)"],
-    fix: 'T3.outerSplit(0, chunks).parallelize("Stream")',
     fusion: () => setBefore((f, z) => linearOf(f, z, none), streamed),
   },
   {
     rule: "annotated",
     ops: ["T1 = set(T0)", "T3 = linear(T1, T2)"],
-    fix: "give T1 the Stream axis of T3",
     fusion: () => setBefore((f, z) => linearOf(f, z, streamed), none),
   },
   {
     rule: "axis",
     ops: ["T1 = set(T0)", "T3 = linear(T1, T2)"],
-    fix: "put Stream on the axis of T3 that T1 has too",
     fusion: () =>
       setBefore(
         (f, z) => linearOf(f, z, streamed),
@@ -114,19 +107,16 @@ const planted: readonly Planted[] = [
   {
     rule: "chunks",
     ops: ["T1 = set(T0)", "T3 = linear(T1, T2)"],
-    fix: "split both into as many chunks",
     fusion: () => setBefore((f, z) => linearOf(f, z, (y) => streamed(y, 0, 2)), streamed),
   },
   {
     rule: "otherChunk",
     ops: ["T1 = set(T0)", "T2 = linear(T1, T1)"],
-    fix: "put Stream on an axis that both T1 and T2 keep",
     fusion: () => setBefore((_, z) => ({ made: streamed(linear(z, z)) }), streamed),
   },
   {
     rule: "path",
     ops: ["T1 = set(T0)", "T4 = add(T1, T3)"],
-    fix: "give the ops between the two the same Stream axis",
     fusion: () =>
       setBefore((_, z) => {
         const [total] = [sum(z, [0])];
@@ -137,7 +127,6 @@ const planted: readonly Planted[] = [
   {
     rule: "extent",
     ops: ["T1 = set(T0)", "T3 = add(T1, T2)"],
-    fix: "put Stream on an axis of one extent in both",
     fusion: () => {
       const f = new Fusion();
       const [x, z] = [f.input([1, 8])].flatMap((input) => [input, set(input)]);
@@ -153,7 +142,6 @@ const planted: readonly Planted[] = [
   {
     rule: "peers",
     ops: ["T1 = set(T0)", "T2 = set(T1)"],
-    fix: "--p2p broadcast",
     fusion: () => {
       const f = new Fusion();
       const x = f.input([2, 8]);
@@ -169,7 +157,6 @@ const planted: readonly Planted[] = [
   {
     rule: "alone",
     ops: ["T1 = set(T0)", "T2 = set(T1)"],
-    fix: "give an op that reads T1 or T2 the same Stream axis",
     fusion: () => {
       const f = setBefore((_, z) => ({ made: streamed(set(z)) }), streamed);
       f.outputs[0]?.setDeviceMesh(DeviceMesh.range(4));
@@ -179,7 +166,6 @@ const planted: readonly Planted[] = [
   {
     rule: "cut",
     ops: ["T4 = set(T0)", "T3 = set(T4)"],
-    fix: "split the axis by the number of chunks first",
     fusion: () => {
       const f = gathering(null, streamed);
       const grid = new DeviceMesh([
@@ -194,11 +180,10 @@ const planted: readonly Planted[] = [
 ];
 
 describe("a rule that keeps communication out of a loop", () => {
-  it.each(planted)("$rule", ({ rule, ops: [op, beside], fix, fusion, options = {} }) => {
+  it.each(planted)("$rule", ({ rule, ops: [op, beside], fusion, options = {} }) => {
     const found = loopRefusals(fusion(), options);
     const own = found.find((each) => each.op === op);
     expect(own, JSON.stringify(found)).toMatchObject({ rule, beside });
-    expect(own?.fix).toContain(fix);
     expect(own?.source).toContain("loop-refusals.test.ts:");
   });
 
