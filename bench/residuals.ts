@@ -1,50 +1,98 @@
 /**
- * Errors of predictions against the runs in bench/results: by group, and by class of commands, as `committedErrors` in
- * src/explain/interval.ts has them. Cross-validation leaves out one group, finds the errors in the others, and counts
- * the runs of the group inside the interval. It is not part of `npm run bench`.
+ * Predictions against the runs in bench/results, by kind of run: how far off they are, and how many are inside the interval
+ * (docs/interval.md). What src/simulate/in-use.ts and src/explain/interval.ts have is found in half of the programs; the
+ * table is of the other half. Then without the kind, or without the machine, in all that is used for the fit. It is not
+ * part of `npm run bench`.
  *
  *     npx jiti bench/residuals.ts
+ *     npx jiti bench/residuals.ts NEW.csv ...       only the rows of these files, by the committed figures
  */
-import { committedErrors, meanErrorOf, meanErrorsWithin } from "../src/explain/interval.ts";
-import { errorOf, fitErrors, isInside } from "./committed/fit-errors.ts";
-import { type PredictedRun, predictedRuns } from "./committed/predicted-runs.ts";
-import { groupOf, isCovered } from "./committed/sources.ts";
+import { inUse } from "../src/simulate/in-use.ts";
+import { committedErrors, type MeanErrors } from "../src/simulate/mean-errors.ts";
+import { runsIn } from "./committed/bench-runs.ts";
+import { runKinds } from "./committed/committed-run.ts";
+import { errorOf, fit, halfOf, isCovered, isForFit, isInside, withInUse } from "./committed/fit-errors.ts";
+import { committedRuns, type PredictedRun, predictedRuns } from "./committed/predicted-runs.ts";
 
-const runs = predictedRuns();
-const covered = runs.filter(isCovered);
-console.log(`${runs.length} runs, ${covered.length} covered by the model`);
-const { classes, run } = fitErrors(covered);
-console.log("found    ", JSON.stringify(classes), "run", run);
-console.log("committed", JSON.stringify(committedErrors.classes), "run", committedErrors.run);
-
-console.log("\ngroup: runs, mean error, inside; left out: inside, half width");
-for (const group of new Set(covered.map(groupOf))) {
-  const own = covered.filter((each) => groupOf(each) === group);
-  const others = fitErrors(covered.filter((each) => groupOf(each) !== group));
-  const inside = own.filter((each) => isInside(each, committedErrors));
-  const left = own.filter((each) => isInside(each, others));
-  const figures = [percent(meanError(own)), percent(inside.length / own.length), percent(left.length / own.length)];
-  console.log(`  ${group}: ${own.length}, ${figures.join(", ")}, ${percent(halfWidth(own))}`);
+const files = process.argv.slice(2);
+if (files.length > 0) {
+  const runs = predictedRuns(files.flatMap((file) => runsIn(file, file)));
+  table(
+    "kind",
+    grouped(runs, ({ kind }) => kind),
+  );
+  table(
+    "file",
+    grouped(runs, ({ source }) => source),
+  );
+} else {
+  const all = committedRuns();
+  const covered = all.filter(isCovered);
+  const found = fit(covered.filter(isForFit));
+  console.log(`${all.length} runs, ${covered.length} covered, ${covered.filter(isForFit).length} of them for the fit`);
+  console.log("found    ", JSON.stringify(found.inUse), JSON.stringify(found.errors));
+  console.log("committed", JSON.stringify(inUse({ on: "cuda" })), JSON.stringify(committedErrors));
+  console.log("\nruns that the fit has not seen");
+  table(
+    "kind",
+    grouped(
+      covered.filter((run) => !isForFit(run)),
+      ({ kind }) => kind,
+    ),
+  );
+  console.log("\nall runs");
+  table("kind", new Map(runKinds.map((kind) => [kind, all.filter((run) => run.kind === kind)])));
+  console.log("\neach kind, by a fit to all others");
+  leftOut(covered, ({ kind }) => kind);
+  console.log("\neach machine, by a fit to all others");
+  leftOut(covered, ({ machine }) => machine);
+  console.log("\nlargest errors (ms measured, predicted)");
+  for (const run of all.toSorted((a, b) => errorOf(b) - errorOf(a)).slice(0, 12)) {
+    console.log(`  ${run.measured.toFixed(3)} ${run.milliseconds.toFixed(3)}  ${run.text} (${run.source})`);
+  }
 }
-console.log(`mean error of all ${percent(meanError(covered))}`);
-console.log(`inside ${percent(covered.filter((each) => isInside(each, committedErrors)).length / covered.length)}`);
 
-console.log("\nlargest errors (ms measured, predicted)");
-for (const each of runs.toSorted((a, b) => errorOf(b) - errorOf(a)).slice(0, 12)) {
-  console.log(`  ${each.measured.toFixed(3)} ${each.predicted.toFixed(3)}  ${each.text} (${each.source})`);
+function leftOut(runs: readonly PredictedRun[], nameOf: (run: PredictedRun) => string): void {
+  const inside: PredictedRun[] = [];
+  for (const [name, own] of grouped(runs, nameOf)) {
+    const others = fit(runs.filter((run) => nameOf(run) !== name));
+    const moved = own.map((run) => withInUse(run, others.inUse));
+    inside.push(...moved.filter((run) => isInside(run, others.errors)));
+    console.log(rowText(name, moved, others.errors));
+  }
+  console.log(`  inside of all: ${percent(inside.length / runs.length)}`);
 }
 
-/** The geometric mean of the ratios of the greater to the smaller time, minus 1. */
-function meanError(of: readonly PredictedRun[]): number {
-  return Math.exp(of.reduce((sum, each) => sum + errorOf(each), 0) / of.length) - 1;
+function table(head: string, groups: ReadonlyMap<string, readonly PredictedRun[]>): void {
+  console.log(`  ${head.padEnd(28)} runs  median  mean error  inside  half width`);
+  for (const [name, runs] of groups) console.log(rowText(name, runs, committedErrors));
+  const all = [...groups.values()].flat();
+  console.log(rowText("all", all, committedErrors));
 }
 
-/** The median. */
-function halfWidth(of: readonly PredictedRun[]): number {
-  const widths = of
-    .map(({ predicted, path }) => Math.exp(meanErrorsWithin * meanErrorOf(predicted, path, committedErrors)) - 1)
-    .sort((a, b) => a - b);
-  return widths[widths.length >> 1] ?? NaN;
+/** `median`: of measured over predicted time. `half width`: the mean. */
+function rowText(name: string, runs: readonly PredictedRun[], errors: MeanErrors): string {
+  const ratios = runs.map(({ measured, milliseconds }) => measured / milliseconds).sort((a, b) => a - b);
+  const error = Math.expm1(meanOf(runs.map(errorOf)));
+  const half = meanOf(runs.map((run) => halfOf(run, errors)).filter(Number.isFinite));
+  const inside = runs.filter((run) => isInside(run, errors)).length / runs.length;
+  const figures = [(ratios[ratios.length >> 1] ?? NaN) - 1, error, inside, Math.expm1(half)];
+  const cells = [
+    String(runs.length).padStart(4),
+    ...figures.map((each, i) => percent(each).padStart([7, 10, 7, 10][i] ?? 0)),
+  ];
+  return `  ${name.padEnd(28)} ${cells.join(" ")}`;
+}
+
+function grouped(
+  runs: readonly PredictedRun[],
+  nameOf: (run: PredictedRun) => string,
+): ReadonlyMap<string, readonly PredictedRun[]> {
+  return new Map([...new Set(runs.map(nameOf))].map((name) => [name, runs.filter((run) => nameOf(run) === name)]));
+}
+
+function meanOf(values: readonly number[]): number {
+  return values.reduce((sum, each) => sum + each, 0) / values.length;
 }
 
 function percent(part: number): string {

@@ -6,7 +6,7 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import prettier from "prettier";
-import { committedErrors } from "../src/explain/interval.ts";
+import { committedErrors } from "../src/simulate/mean-errors.ts";
 import { changed, linkRate, usualLatency } from "../src/explain/what-if.ts";
 import { byClass } from "../src/simulate/command-class.ts";
 import type { MachineProfile, Timing, TransferTimings } from "../src/simulate/machine-profile.ts";

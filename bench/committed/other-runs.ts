@@ -23,7 +23,8 @@ export function mlpRuns(): readonly CommittedRun[] {
     invariant(options !== undefined, "a committed MLP has a known schedule", { name });
     const f = mlp(shape, 2, Number(chunks), form === "one loop");
     const { program } = compile(f, { ...options(Number(chunks)), devices: 2, on: "cuda", verify: "off" });
-    return { source, text: name, profile: "2xH200", program, graph: true, measured: median(milliseconds), isRun: true };
+    const shared = { source, text: name, kind: "MLPs", machine: "2 x H200", profile: "2xH200" } as const;
+    return { ...shared, program, graph: true, measured: median(milliseconds), isRun: true };
   });
 }
 
@@ -42,6 +43,7 @@ export function normRuns(): readonly CommittedRun[] {
     f.output(norm(x, () => f.input([columns], "bfloat16")));
     const { program } = compile(f, { devices: 1, on: "cuda", verify: "off" });
     const text = `${op} ${rows} x ${columns}`;
-    return { source, text, profile: "2xH200", program, graph: true, measured: us / 1000, isRun: false };
+    const shared = { source, text, kind: "kernels alone", machine: "2 x H200", profile: "2xH200" } as const;
+    return { ...shared, program, graph: true, measured: us / 1000, isRun: false };
   });
 }

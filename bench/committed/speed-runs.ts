@@ -7,9 +7,16 @@ import { kernelCases } from "../../scripts/gpu/speed-cases.ts";
 import { type CommittedRun, resultsFile } from "./committed-run.ts";
 
 const files = [
-  { source: "gpu-speed-2xH200.txt", profile: "2xH200", devices: 2, rows: /^ok {3}(.+?): ([^:]*)$/gm },
+  {
+    source: "gpu-speed-2xH200.txt",
+    machine: "2 x H200",
+    profile: "2xH200",
+    devices: 2,
+    rows: /^ok {3}(.+?): ([^:]*)$/gm,
+  },
   {
     source: "gpu-tests-4xH200.json",
+    machine: "4 x H200",
     profile: "4xH200",
     devices: 4,
     rows: /"name": "([^"]+)",\s+"ok": true,\s+"text": "([^"]*)"/g,
@@ -17,33 +24,42 @@ const files = [
 ] as const;
 
 export function speedRuns(): readonly CommittedRun[] {
-  return files.flatMap(({ source, profile, devices, rows }) =>
+  return files.flatMap(({ source, machine, profile, devices, rows }) =>
     [...readFileSync(resultsFile(source), "utf8").matchAll(rows)].flatMap(([, name = "", result = ""]) => {
       const [, time] = /([\d.]+) ms, /.exec(result) ?? [];
       const measured = Number(time);
       const run = time === undefined ? null : (kernelRun(name) ?? pipelineRun(withNewNames(name), devices));
-      return run === null ? [] : [{ source, text: name, profile, measured, ...run }];
+      return run === null ? [] : [{ source, text: name, machine, profile, measured, ...run }];
     }),
   );
 }
 
-type Ran = Pick<CommittedRun, "program" | "graph" | "isRun">;
+type Ran = Pick<CommittedRun, "kind" | "program" | "graph" | "isRun">;
 
 function kernelRun(name: string): Ran | null {
   const found = kernelCases.find((each) => each.name === name);
   if (found === undefined) return null;
   const f = new Fusion();
   f.output(found.build(f));
-  return { program: compile(f, { devices: 1, on: "cuda", verify: "off" }).program, graph: true, isRun: false };
+  const { program } = compile(f, { devices: 1, on: "cuda", verify: "off" });
+  return { kind: "kernels alone", program, graph: true, isRun: false };
 }
 
 function pipelineRun(name: string, devices: number): Ran | null {
   const [, m, k, n, form] = /^m (\d+) k (\d+) n (\d+): (.*)$/.exec(name) ?? [];
   const shape: PipelineShape = { m: Number(m), k: Number(k), n: Number(n) };
-  if (form === oneGemm.name) return { program: pipelineProgram(shape, 1, oneGemm).program, graph: false, isRun: true };
+  const kind = "pipelines of the self-test";
+  if (form === oneGemm.name) {
+    return { kind, program: pipelineProgram(shape, 1, oneGemm).program, graph: false, isRun: true };
+  }
   const variant = variants.find((each) => each.name === form);
   if (variant === undefined) return null;
-  return { program: pipelineProgram(shape, devices, variant).program, graph: variant.graph === "on", isRun: true };
+  return {
+    kind,
+    program: pipelineProgram(shape, devices, variant).program,
+    graph: variant.graph === "on",
+    isRun: true,
+  };
 }
 
 /** The committed files say "one product" and "lane". */

@@ -7,6 +7,7 @@ import type { Program } from "../commands/program.ts";
 import { type Assumption, createAssumptions } from "../simulate/assumption.ts";
 import type { ByClass } from "../simulate/command-class.ts";
 import { commandCosts } from "../simulate/command-cost.ts";
+import { runCost } from "../simulate/in-use.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { at } from "../support/invariant.ts";
 import { keysOf } from "../support/keys-of.ts";
@@ -94,7 +95,7 @@ export function explainRun(
   const times = new Map<Cause, number>();
   const add = (cause: Cause, time: number): void => void times.set(cause, (times.get(cause) ?? 0) + time);
   for (const { cause, start, end } of idle.parts) add(cause, end - start);
-  const launch = profile === null ? 0 : Math.min(milliseconds - idle.end, profile.costs.run / 1000);
+  const launch = profile === null ? 0 : Math.min(milliseconds - idle.end, runCost(program, profile) / 1000);
   add("host", launch);
   // The last signals and events on the way, or the host, which still issues commands.
   add(graph ? "latency" : "host", milliseconds - idle.end - launch);

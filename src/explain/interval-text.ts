@@ -11,9 +11,10 @@ export function intervalText({ low, high, share }: PredictedInterval): string {
 /** Each sentence once, with its error, which the interval includes. */
 export function assumedTexts(assumptions: readonly Assumption[]): readonly string[] {
   const errors = new Map(assumptions.map(({ text, error }) => [text, error]));
-  return [...errors].map(([text, error]) => `${text} (mean error ${errorText(error)})`);
+  return [...errors].map(([text, error]) => `${text} (${errorText(error)})`);
 }
 
-function errorText(error: number): string {
-  return error < 0.7 ? `${(100 * Math.expm1(error)).toFixed(0)} %` : `a factor of ${Math.exp(error).toFixed(1)}`;
+function errorText(error: number | null): string {
+  if (error === null) return "error unknown, no interval";
+  return `mean error ${error < 0.7 ? `${(100 * Math.expm1(error)).toFixed(0)} %` : `a factor of ${Math.exp(error).toFixed(1)}`}`;
 }

@@ -24,7 +24,10 @@ export function attentionTime(kernel: AttentionKernel, profile: MachineProfile, 
   if (rates.dtype !== dtype) {
     const isAlike = dtypes[rates.dtype].bytes === dtypes[dtype].bytes;
     const error = isAlike ? assumedErrors.otherDType : assumedErrors.otherElementSize;
-    assume({ text: `attention in ${dtype} is timed as in ${rates.dtype}`, of: "kernels", error });
+    const text = isAlike
+      ? `attention in ${dtype} is timed as in ${rates.dtype}`
+      : `no calibration for ${dtype}: attention is timed as in ${rates.dtype}`;
+    assume({ text, of: "kernels", error });
   }
   const rate = rateAlong(rates.lengths, kernel.kind === "sdpa" ? rates.forward : rates.backward, length);
   return attentionFlops(kernel) / (rate * 1e6);

@@ -12,6 +12,7 @@ import { bytesOf, peerOf, regionBytes } from "../trace/command-work.ts";
 import { attentionTime } from "./attention-cost.ts";
 import { type Assume, assumedErrors, doublings } from "./assumption.ts";
 import type { CommandClass } from "./command-class.ts";
+import { inUse } from "./in-use.ts";
 import { nearestTo, timeOf } from "./interpolate.ts";
 import { type MachineProfile, measuredMargin, type ReductionTimed, type Timing } from "./machine-profile.ts";
 import { commandsOf, timed } from "./timed.ts";
@@ -55,7 +56,7 @@ export function commandCosts(program: Program, profile: MachineProfile, assume: 
     if (known !== undefined) return known;
     const kernel = at(program.kernels, command.kernel);
     const timings = memoryTimings(kernel, profile, assume);
-    const ofBytes = timed(timings, bytesOf(program, rank, index) ?? 0, "kernels", assume);
+    const ofBytes = inUse(profile).memory * timed(timings, bytesOf(program, rank, index) ?? 0, "kernels", assume);
     const time = isAttention(kernel) ? Math.max(ofBytes, attentionTime(kernel, profile, assume)) : ofBytes;
     otherTimes.set(command.kernel, time);
     return time;
@@ -175,7 +176,8 @@ function copyCost(
   const bytes = bytesOf(program, rank, index) ?? 0;
   const peer = peerOf(program, rank, command);
   if (peer === null) {
-    return { ...nothing, resources: at(resources, rank).local, busy: timed(localCopies, bytes, "copies", assume) };
+    const busy = inUse(profile).memory * timed(localCopies, bytes, "copies", assume);
+    return { ...nothing, resources: at(resources, rank).local, busy };
   }
   onDevices("copies");
   const [from, to] = peer.direction === "from" ? [peer.rank, rank] : [rank, peer.rank];

@@ -15,6 +15,7 @@ import type { TraceEvent } from "../trace/event.ts";
 import { type Calendar, createCalendar } from "./event-queue.ts";
 import { createAssumptions } from "./assumption.ts";
 import { commandCosts, type Cost } from "./command-cost.ts";
+import { runCost } from "./in-use.ts";
 import { joinsOf } from "./joins.ts";
 import { createArrivals } from "./arrivals.ts";
 import type { MachineProfile } from "./machine-profile.ts";
@@ -130,7 +131,11 @@ export function simulate(given: Program, profile: MachineProfile, { graph }: Sim
   const left = queues.filter(({ next, commands }) => next < commands.length);
   invariant(left.length === 0, "a simulated Program ends", left.slice(0, 4));
   const trace = state.trace.toSorted((a, b) => a.start - b.start);
-  return { milliseconds: (state.ended + profile.costs.run) / 1000, trace, assumptions: all().map(({ text }) => text) };
+  return {
+    milliseconds: (state.ended + runCost(program, profile)) / 1000,
+    trace,
+    assumptions: all().map(({ text }) => text),
+  };
 }
 
 function step(

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { dataSheetProfile, dataSheets, measuredSheet, profileText } from "../../scripts/data-sheet-profiles.ts";
-import { committedErrors } from "../../src/explain/interval.ts";
+import { committedErrors } from "../../src/simulate/mean-errors.ts";
 import { commandClasses } from "../../src/simulate/command-class.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";

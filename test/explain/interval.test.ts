@@ -4,9 +4,11 @@ import { planOwn } from "../../src/bench/braid/plan-own.ts";
 import { parseImplementations } from "../../src/bench/implementation.ts";
 import type { Primitive } from "../../src/bench/primitives.ts";
 import { type ExplainedRun, explainRun } from "../../src/explain/explain-run.ts";
-import { committedErrors, intervalOf, meanErrorsWithin } from "../../src/explain/interval.ts";
+import { intervalOf, meanErrorsWithin, type PredictedInterval } from "../../src/explain/interval.ts";
+import { assumedTexts } from "../../src/explain/interval-text.ts";
 import { type ByClass, commandClasses } from "../../src/simulate/command-class.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
+import { committedErrors } from "../../src/simulate/mean-errors.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 import { machine, noCosts, perMegabyte, transfersAt } from "./machine.ts";
 
@@ -49,6 +51,13 @@ const cases: readonly Case[] = [
   { of: "host", primitive: "tp-columnwise", implementation: "compute-only", slow: { costs: { ...noCosts, run: 1e6 } } },
 ];
 
+/** Fails for a program without one. */
+function interval(run: Parameters<typeof intervalOf>[0], profile: MachineProfile): PredictedInterval {
+  const found = intervalOf(run, profile);
+  if (found === null) throw new Error("the program has no interval");
+  return found;
+}
+
 function explained({ primitive, implementation, slow }: Omit<Case, "of">, devices = 4): ExplainedRun {
   const [parsed] = parseImplementations(implementation, "a test");
   if (parsed?.kind !== "braid") throw new Error(`${implementation} is no implementation of Braid`);
@@ -84,20 +93,21 @@ describe("a run's time by class of command", () => {
 
 describe("the interval", () => {
   it.each(cases)("is as wide as the errors of $of and of the run", ({ of, ...rest }) => {
-    const run = { ...explained(rest), assumptions: [] };
+    const run = { ...explained(rest), assumptions: [], overlap: { hidden: 0 } };
     const only = { ...run, path: { ...run.path, [of]: run.milliseconds } };
     for (const each of commandClasses) if (each !== of) Object.assign(only.path, { [each]: 0 });
-    const { low, high, share } = intervalOf(only, machine({}));
+    const { low, high, share } = interval(only, machine({}));
     expect(share).toBe(0.9);
-    const error = Math.hypot(committedErrors.classes[of], committedErrors.run);
+    const unseen = 0.2 * (1 - committedErrors.seen[of]);
+    const error = Math.hypot(committedErrors.classes[of], committedErrors.run, unseen);
     expect(Math.log(high / run.milliseconds)).toBeCloseTo(meanErrorsWithin * error, 9);
     expect(low * high).toBeCloseTo(run.milliseconds ** 2, 9);
-    const wider = intervalOf(only, machine({ residuals: { [of]: 0.7 } }));
+    const wider = interval(only, machine({ residuals: { [of]: 0.7 } }));
     expect(Math.log(wider.high / run.milliseconds)).toBeCloseTo(
-      meanErrorsWithin * Math.hypot(0.7, committedErrors.run),
+      meanErrorsWithin * Math.hypot(0.7, committedErrors.run, unseen),
       9,
     );
-    const others = intervalOf(only, machine({ residuals: { [of === "host" ? "gemms" : "host"]: 0.7 } }));
+    const others = interval(only, machine({ residuals: { [of === "host" ? "gemms" : "host"]: 0.7 } }));
     expect(others.high).toBeCloseTo(high, 9);
   });
 
@@ -120,16 +130,6 @@ describe("the interval", () => {
       4,
     ],
     [
-      "GEMMs of another size of elements",
-      "gemms",
-      {
-        primitive: "tp-columnwise",
-        implementation: "compute-only",
-        slow: { products: [{ dtype: "float", m: [1], n: [1], k: [1], teraflops: [10] }] },
-      },
-      4,
-    ],
-    [
       "more bytes than were timed",
       "transfers",
       {
@@ -144,8 +144,25 @@ describe("the interval", () => {
     const assumed = run.assumptions.filter((each) => each.of === of);
     expect(assumed).not.toEqual([]);
     const width = (assumptions: ExplainedRun["assumptions"]): number =>
-      intervalOf({ ...run, path: { ...run.path, [of]: run.milliseconds }, assumptions }, machine({})).high;
+      interval({ ...run, path: { ...run.path, [of]: run.milliseconds }, assumptions }, machine({})).high;
     expect(width(assumed)).toBeGreaterThan(width([]));
+  });
+
+  it("is wider where kernels hide communication", () => {
+    const run = { ...explained({ primitive: "tp-columnwise", implementation: "serial", slow: {} }), assumptions: [] };
+    const widthOf = (hidden: number): number => interval({ ...run, overlap: { hidden } }, machine({})).high;
+    expect(widthOf(run.milliseconds / 4)).toBeGreaterThan(widthOf(0));
+  });
+
+  it("is none for GEMMs of another size of elements, and says so", () => {
+    const products = [{ dtype: "float", m: [1], n: [1], k: [1], teraflops: [10] }] as const;
+    const run = explained({ primitive: "tp-columnwise", implementation: "compute-only", slow: { products } });
+    expect(assumedTexts(run.assumptions)).toContain(
+      "no calibration for bfloat16: GEMMs are timed as in float (error unknown, no interval)",
+    );
+    expect(intervalOf(run, machine({ products }))).toBeNull();
+    const without = { ...run, path: { ...run.path, gemms: 0, host: run.milliseconds } };
+    expect(intervalOf(without, machine({ products }))).not.toBeNull();
   });
 
   it("says nothing for a program that the profile has measured", () => {

@@ -67,7 +67,7 @@ export async function measureProfile(
     ...tables,
     ...(betweenHosts === null ? {} : { betweenHosts }),
     costs,
-    residuals: residualsOf(tables, between),
+    residuals: residualsOf(tables, between, run),
   };
 }
 

@@ -2,8 +2,10 @@
  * How far off the profile is between the sizes that it has: the same measurements at sizes in the middle, against what
  * the profile interpolates there. The means are the profile's `residuals`, which widen intervals (docs/interval.md).
  */
+import type { CommandClass } from "../../simulate/command-class.ts";
 import { gemmTime, timeOf } from "../../simulate/interpolate.ts";
 import type { GemmGrid, MachineProfile, Residuals, Timing } from "../../simulate/machine-profile.ts";
+import { committedErrors } from "../../simulate/mean-errors.ts";
 import { at } from "../../support/invariant.ts";
 import type { CalibrationSizes } from "./calibration-sizes.ts";
 
@@ -41,41 +43,54 @@ function middles(sizes: readonly number[], unit: number): readonly number[] {
   return [...new Set([Math.min(2, last), last])].map(middle);
 }
 
-/** `between`: measured at other sizes than the tables. */
-export function residualsOf(tables: MeasuredTables, between: MeasuredTables): Residuals {
+/**
+ * `between`: measured at other sizes than the tables. `run`: microseconds of an empty run. What was measured is a run, less
+ * that: the ratio of a time of 0.1 to one of 0.01 microseconds means nothing.
+ */
+export function residualsOf(tables: MeasuredTables, between: MeasuredTables, run: number): Residuals {
+  const errorOf = (found: number, expected: number): number => Math.abs(Math.log((run + found) / (run + expected)));
+  const errors = (table: readonly Timing[], found: readonly Timing[]): readonly number[] =>
+    found.map(({ bytes, microseconds }) => errorOf(microseconds, timeOf(table, bytes)));
   return {
-    gemms: meanError(between.products.flatMap((grid) => gemmErrors(tables.products, grid))),
-    kernels: meanError([
+    gemms: meanError(
+      "gemms",
+      between.products.flatMap((grid) => gemmErrors(tables.products, grid, errorOf)),
+    ),
+    kernels: meanError("kernels", [
       ...errors(tables.memory, between.memory),
       ...tables.reductions.flatMap(({ timings }, i) => errors(timings, at(between.reductions, i).timings)),
     ]),
-    copies: meanError([
+    copies: meanError("copies", [
       ...errors(tables.localCopies, between.localCopies),
       ...errors(tables.peerCopies, between.peerCopies),
       ...errors(tables.kernelCopies, between.kernelCopies),
     ]),
     transfers: meanError(
+      "transfers",
       tables.transfers.flatMap(({ timings }, i) => errors(timings, at(between.transfers, i).timings)),
     ),
-    reductionsInPeers: meanError(errors(tables.reductionsInPeers, between.reductionsInPeers)),
+    reductionsInPeers: meanError("reductionsInPeers", errors(tables.reductionsInPeers, between.reductionsInPeers)),
   };
 }
 
-function errors(table: readonly Timing[], found: readonly Timing[]): readonly number[] {
-  return found.map(({ bytes, microseconds }) => Math.log(microseconds / timeOf(table, bytes)));
-}
-
-function gemmErrors(products: readonly GemmGrid[], found: GemmGrid): readonly number[] {
+function gemmErrors(
+  products: readonly GemmGrid[],
+  found: GemmGrid,
+  errorOf: (found: number, expected: number) => number,
+): readonly number[] {
   const grid = products.find(({ dtype }) => dtype === found.dtype) ?? at(products, 0);
   const shapes = found.m.flatMap((m) => found.n.flatMap((n) => found.k.map((k) => ({ m, n, k }))));
   return shapes.map((shape, i) => {
     const measured = (2 * shape.m * shape.n * shape.k) / at(found.teraflops, i) / 1e6;
-    return Math.log(measured / gemmTime(grid, shape));
+    return errorOf(measured, gemmTime(grid, shape));
   });
 }
 
-/** Of logarithms, in three digits: more would differ from one calibration to the next. */
-function meanError(logarithms: readonly number[]): number {
-  const mean = logarithms.reduce((sum, each) => sum + Math.abs(each), 0) / logarithms.length;
-  return Number(mean.toPrecision(3));
+/** A few sizes say little: the error that the class had on other machines counts as much as so many of them. */
+const usualSizes = 4;
+
+/** In three digits: more would differ from one calibration to the next. */
+function meanError(of: CommandClass, errors: readonly number[]): number {
+  const sum = errors.reduce((total, each) => total + each, usualSizes * committedErrors.classes[of]);
+  return Number((sum / (errors.length + usualSizes)).toPrecision(3));
 }

@@ -2,6 +2,7 @@
 import { expect, it } from "vitest";
 import { timeOf } from "../../../src/simulate/interpolate.ts";
 import type { Timing } from "../../../src/simulate/machine-profile.ts";
+import { committedErrors } from "../../../src/simulate/mean-errors.ts";
 import { calibrationSizes } from "../../../src/tune/calibrate/calibration-sizes.ts";
 import { type MeasuredTables, residualsOf, sizesBetween } from "../../../src/tune/calibrate/residuals.ts";
 
@@ -30,23 +31,36 @@ const asInterpolated = [{ bytes, microseconds: timeOf(timings, bytes) }];
 // In the middle, in logarithms, of 1 and 4.
 const between = tables(asInterpolated, [2], [128]);
 
-it("are 0 where all times are those in between", () => {
-  const found = residualsOf(measured, between);
-  for (const [of, error] of Object.entries(found)) expect(error, of).toBeCloseTo(0, 9);
+const { classes } = committedErrors;
+
+it("are less than those of other machines where all times are those in between", () => {
+  const found = residualsOf(measured, between, 0);
+  for (const of of ["gemms", "kernels", "copies", "transfers", "reductionsInPeers"] as const) {
+    expect(found[of]).toBeGreaterThan(0);
+    expect(found[of]).toBeLessThan(classes[of]);
+  }
 });
 
-it("are the mean error of a class, whatever its sign", () => {
+it("are the mean error of a class, whatever its sign, and of four sizes with the usual one", () => {
   const off = (factor: number): readonly Timing[] => [{ bytes, microseconds: factor * timeOf(timings, bytes) }];
-  const found = residualsOf(measured, {
+  const other = {
     ...between,
     products: [{ dtype: "float", m: [128], n: [64], k: [64], teraflops: [1] }],
     localCopies: off(1.2),
     peerCopies: off(1 / 1.2),
-  });
-  expect(found.gemms).toBeCloseTo(Math.log(2), 2);
+  } as const;
+  const found = residualsOf(measured, other, 0);
+  expect(found.gemms).toBeCloseTo((Math.log(2) + 4 * classes.gemms) / 5, 2);
   // Two of three lists.
-  expect(found.copies).toBeCloseTo((2 / 3) * Math.log(1.2), 3);
-  expect(found.kernels).toBe(0);
+  expect(found.copies).toBeCloseTo((2 * Math.log(1.2) + 4 * classes.copies) / 7, 3);
+});
+
+it("are those of the runs that were measured, not of the little that is left without an empty run", () => {
+  const tiny: readonly Timing[] = [1024, 4096].map((size) => ({ bytes: size, microseconds: 0.01 }));
+  const list = { ...measured, peerCopies: tiny };
+  const found = residualsOf(list, { ...between, peerCopies: [{ bytes, microseconds: 0.5 }] }, 5);
+  expect(found.copies).toBeCloseTo((Math.log(5.5 / 5.01) + 4 * classes.copies) / 7, 3);
+  expect(found.copies).toBeLessThan(0.05);
 });
 
 it("come from sizes that the tables do not have, in parts for eight devices", () => {
