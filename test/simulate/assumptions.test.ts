@@ -31,7 +31,7 @@ describe("assumptions of a simulation", () => {
   it("name the team size and the dtype that were taken", () => {
     expect(assumptionsOf(gathered(8, "half"), 8)).toEqual([
       "Allgather over 8 ranks is timed as Allgather over 2 ranks, with 7 times its latency and 1.75 times its time per byte",
-      "GEMMs in half are timed as in float",
+      "no calibration for half: GEMMs are timed as in float",
     ]);
   });
 
@@ -65,7 +65,7 @@ describe("assumptions of a simulation", () => {
   it("stand in the line that says why a schedule was chosen", () => {
     const { reason, considered } = choose(gathered(4, "half"), { devices: 4 }, roundProfile);
     expect(reason).toContain("; assumed: Allgather over 4 ranks is timed as Allgather over 2 ranks, with 3 times its");
-    expect(considered[0]?.assumptions).toContain("GEMMs in half are timed as in float");
+    expect(considered[0]?.assumptions).toContain("no calibration for half: GEMMs are timed as in float");
   });
 });
 
