@@ -23,8 +23,8 @@ export function benchRuns(): readonly CommittedRun[] {
       [`${primitive}-4xH200.csv`, "4 x H200"],
       [`choice-${primitive}-4xH200.csv`, "4 x H200"],
       [`${primitive}-2xH200.csv`, "2 x H200, a later one"],
-      // Each file of 2 x H100 is of a machine of its own, but for these.
-      [`random-${primitive}-2xH100.csv`, "random"],
+      // Each file of 2 x H100 is of a machine of its own, but for those of random shapes.
+      [`random-${primitive}-2xH100.csv`, "random-*-2xH100.csv"],
       [`${primitive}-2xH100.csv`, `${primitive}-2xH100.csv`],
     ]),
     ...["tp-allreduce-small-2xH100.csv", "tp-columnwise-small-2xH100.csv"].map((name) => [name, name]),

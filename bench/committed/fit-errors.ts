@@ -25,13 +25,11 @@ export function isForFit({ text }: Pick<PredictedRun, "text">): boolean {
 
 /**
  * Runs that the interval is about. Those of the self-test are of an older Braid, and by the host's clock, which adds the
- * time in which ranks start apart. GEMMs in float have no interval.
+ * time in which ranks start apart. No profile has GEMMs in float.
  */
-export function isCovered(run: PredictedRun): boolean {
-  return run.kind !== "pipelines of the self-test" && meanErrorOf(run, { ...none, seen: byClass(() => 1) }) !== null;
+export function isCovered({ kind, assumptions }: PredictedRun): boolean {
+  return kind !== "pipelines of the self-test" && !assumptions.some(({ text }) => text.startsWith("no calibration"));
 }
-
-const none: Omit<MeanErrors, "seen"> = { classes: byClass(() => 0), hidden: 0, run: 0 };
 
 export function fit(runs: readonly PredictedRun[]): Fit {
   const found = fitInUse(runs);

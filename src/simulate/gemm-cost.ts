@@ -72,9 +72,10 @@ function gemmKernelTime(
   const count = batch.reduce((total, { extent }) => total * extent, 1);
   if (count * m * n * k === 0) return { one: 0, all: 0, margin: { factor: 1, room: 1 } };
   const grid = gridOf(products, dtype);
-  const factor = dtypeFactor(dtype, grid, on, assume);
+  const least = leastTime({ m, n, k }, dtype, grid, on, assume);
   assumeShape({ m, n, k }, grid, assume);
-  const one = factor * gemmTime(grid, on === "cuda" ? { m: wholeTiles(m), n: wholeTiles(n), k } : { m, n, k });
+  const ofGrid = gemmTime(grid, on === "cuda" ? { m: wholeTiles(m), n: wholeTiles(n), k } : { m, n, k });
+  const one = Math.max(least, ofGrid);
   const margin = margins === undefined ? { factor: usualMarginFactor, room: 0 } : marginOf(margins, { m, n, k });
   const isShort = margins !== undefined && k < shortest * at(margins.k, 0);
   return { one, all: count * one + addendTime(kernel, memory), margin: isShort ? { ...margin, room: 0 } : margin };
@@ -102,24 +103,30 @@ function wholeTiles(extent: number): number {
 }
 
 /**
- * How many times longer a GEMM takes on GPUs in float than in bfloat16, for which it has tensor cores: 14.8 by the data
- * sheets of H100 and H200, 15 as measured on H200.
+ * How many times slower than the fastest GEMM in bfloat16 one in float is, for which GPUs have no tensor cores: 14.8 by
+ * the data sheets of H100 and H200, 16 by that of A100, 17 as measured on H200. Short ones take as long as in bfloat16.
  */
-const ofFloat = 15;
+const ofFloat = 16;
 
-/** The factor on the times of the grid. */
-function dtypeFactor(dtype: DType, grid: GemmGrid, on: MachineProfile["on"], assume: Assume): number {
-  if (grid.dtype === dtype) return 1;
+/** The least microseconds of the GEMM in a dtype that was not measured. */
+function leastTime(
+  { m, n, k }: GemmShape,
+  dtype: DType,
+  grid: GemmGrid,
+  on: MachineProfile["on"],
+  assume: Assume,
+): number {
+  if (grid.dtype === dtype) return 0;
   if (dtypes[grid.dtype].bytes === dtypes[dtype].bytes) {
     const text = `GEMMs in ${dtype} are timed as in ${grid.dtype}`;
     assume({ text, of: "gemms", error: assumedErrors.otherDType });
-    return 1;
+    return 0;
   }
-  const factor = on === "cuda" && dtype === "float" && dtypes[grid.dtype].bytes === 2 ? ofFloat : 1;
-  const rate = factor === 1 ? "" : ` at 1/${factor} of the rate`;
+  const isSlower = on === "cuda" && dtype === "float" && dtypes[grid.dtype].bytes === 2;
+  const rate = isSlower ? `, at most at 1/${ofFloat} of the fastest rate` : "";
   const text = `no calibration for ${dtype}: GEMMs are timed as in ${grid.dtype}${rate}`;
-  assume({ text, of: "gemms", error: assumedErrors.otherElementSize });
-  return factor;
+  assume({ text, of: "gemms", error: isSlower ? assumedErrors.floatOnGpus : assumedErrors.otherElementSize });
+  return isSlower ? (ofFloat * 2 * m * n * k) / (Math.max(...grid.teraflops) * 1e6) : 0;
 }
 
 /** A grid with one point along an axis says that the rate does not depend on it. */

@@ -211,7 +211,8 @@ describe("a measured run", () => {
     expect(again.milliseconds).toBeCloseTo(explain.milliseconds, 6);
     const ofCpu = path.join(folder.path, "cpu.json");
     const shipped = readFileSync(path.resolve(example, "../../profiles/4xH200.json"), "utf8");
-    writeFileSync(ofCpu, shipped.replace(/"machine": "[^"]*",\n +"on": "cuda"/u, '"machine": "a CPU", "on": "cpu"'));
+    const inFloat = shipped.replaceAll('"dtype": "bfloat16"', '"dtype": "float"');
+    writeFileSync(ofCpu, inFloat.replace(/"machine": "[^"]*",\n +"on": "cuda"/u, '"machine": "a CPU", "on": "cpu"'));
     const beside = await cli("explain", example, "--set", "M=64", "--measured", file, "--profile", ofCpu);
     expect(beside.out).toMatch(
       / measured on 2 devices \([\d.]+ us predicted, 90 %: [\d.]+ us to [\d.]+ us\); .* exposed \([\d.]+ us predicted\)\n/,

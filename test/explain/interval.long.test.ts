@@ -92,14 +92,15 @@ describe("of the programs in bench/results", () => {
     expect(Math.expm1(errors.reduce((sum, error) => sum + error, 0) / errors.length)).toBeLessThan(most);
   });
 
-  it("GEMMs in float have no interval, and are predicted within 10 %", () => {
+  it("GEMMs in float are inside an interval of at most 60 % to either side, and have no calibration", () => {
     expect(floats).toHaveLength(2);
     for (const run of floats) {
       expect(isCovered(run)).toBe(false);
       expect(run.assumptions.map(({ text }) => text)).toContain(
-        "no calibration for float: GEMMs are timed as in bfloat16 at 1/15 of the rate",
+        "no calibration for float: GEMMs are timed as in bfloat16, at most at 1/16 of the fastest rate",
       );
-      expect(errorOf(run)).toBeLessThan(0.1);
+      expect(isInside(run, committedErrors)).toBe(true);
+      expect(Math.expm1(halfOf(run, committedErrors))).toBeLessThan(0.6);
     }
   });
 });
