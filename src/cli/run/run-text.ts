@@ -1,6 +1,6 @@
 /** The output of `braid run`: the result as text, and as the JSON document of --json. */
-import { targetOf } from "../../compile/compile.ts";
 import Table from "cli-table3";
+import { targetOf } from "../../compile/compile.ts";
 import { at } from "../../support/invariant.ts";
 import { overlapOf, overlapText, type RankOverlap } from "../../trace/overlap.ts";
 import { renderTimeline } from "../../trace/timeline.ts";

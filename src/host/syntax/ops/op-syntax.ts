@@ -47,7 +47,7 @@ function failOperand(scanner: Scanner): never {
     code: "dump-unsupported",
     message: "an operand of an op is a scalar",
     expected: "a tensor, or a number beside + - * /",
-    help: "make the scalar an input of no axes, or write its value",
+    help: "write its value, or make it an input with an axis of extent 1 for each axis of the output",
   });
 }
 
