@@ -8,18 +8,24 @@ import { Command, CommanderError } from "commander";
 import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import { parseBenchConfig } from "../../src/bench/bench-config.ts";
 import { parseImplementations } from "../../src/bench/implementation.ts";
+import { npyTensor } from "../../src/cli/tensor-files/npy.ts";
+import { safetensorsTensors } from "../../src/cli/tensor-files/safetensors.ts";
+import type { TensorFile } from "../../src/cli/tensor-files/stored-tensor.ts";
 import { addFlags } from "../../src/cli/flags/option-flags.ts";
 import { usageError } from "../../src/cli/flags/usage-error.ts";
 import type { CommandName } from "../../src/compile/options.ts";
 import { parseInterleaving } from "../../src/machine/interleaving.ts";
+import { planInvalid } from "../../src/plan/plan-problem.ts";
+import { readPlan } from "../../src/plan/read-plan.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import { at } from "../../src/support/invariant.ts";
 import { mutatedDump } from "../host/parse/mutate-dump.ts";
+import { planOf, ring } from "../plan/plans.ts";
 
 interface Reader {
   readonly starts: readonly string[];
   /** Throws a DiagnosticError for a text that it refuses. */
-  readonly read: (text: string) => void;
+  readonly read: (text: string) => void | Promise<unknown>;
 }
 
 function filesOf(folder: string): readonly string[] {
@@ -55,6 +61,8 @@ function readCommandLine(line: string): void {
   }
 }
 
+const plan = planOf(ring());
+
 export const readers: Readonly<Record<string, Reader>> = {
   "command lines": { starts: commandLines, read: readCommandLine },
   "bench --impl": {
@@ -75,7 +83,54 @@ export const readers: Readonly<Record<string, Reader>> = {
     starts: ["seed:17", "hold:1:23", "# comment\n0:1\n1:0\n0:2\n"],
     read: (text) => void parseInterleaving(text),
   },
+  "headers of npy": {
+    starts: ["(2, 3)", "(6,)", "(1, 6)"].map(
+      (shape) => `{'descr': '<f4', 'fortran_order': False, 'shape': ${shape}, }\n`,
+    ),
+    read: (text) => npyTensor(npyFile(text)),
+  },
+  "headers of safetensors": {
+    starts: [
+      '{"T0":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}',
+      '{"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[],"data_offsets":[20,24]},"b":{"dtype":"I32","shape":[5],"data_offsets":[0,20]}}',
+    ],
+    read: (text) => safetensorsTensors(safetensorsFile(text)),
+  },
+  plans: {
+    starts: [plan.get("plan.json") ?? ""],
+    read: (text) =>
+      readPlan("plan", async (file) => {
+        const content = file === "plan.json" ? text : plan.get(file);
+        return new TextEncoder().encode(content ?? planInvalid("plan", file, "no such file", "a file of the plan"));
+      }),
+  },
 };
+
+/** A file in memory. */
+function tensorFile(path: string, parts: readonly Uint8Array[]): TensorFile {
+  const content = Buffer.concat(parts);
+  return {
+    path,
+    bytes: content.length,
+    read: (start, length) => Promise.resolve(Uint8Array.from(content.subarray(start, start + length))),
+  };
+}
+
+/** An npy file of version 2 with this header and six elements of float. */
+function npyFile(header: string): TensorFile {
+  const text = Buffer.from(header, "latin1");
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(text.length);
+  return tensorFile("x.npy", [Buffer.from("\u0093NUMPY\u0002\u0000", "latin1"), length, text, Buffer.alloc(24)]);
+}
+
+/** A safetensors file with this header and six elements of float. */
+function safetensorsFile(header: string): TensorFile {
+  const text = Buffer.from(header);
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.length));
+  return tensorFile("x.safetensors", [length, text, Buffer.alloc(24)]);
+}
 
 export interface FuzzOutcome {
   /** The reader. */
@@ -86,7 +141,7 @@ export interface FuzzOutcome {
 }
 
 /** Damages one text and reads it. Rethrows anything but a DiagnosticError, with the text. */
-export function fuzzText(seed: number): FuzzOutcome {
+export async function fuzzText(seed: number): Promise<FuzzOutcome> {
   const names = Object.keys(readers);
   const name = at(names, seed % names.length);
   const reader = readers[name];
@@ -95,7 +150,7 @@ export function fuzzText(seed: number): FuzzOutcome {
   const start = performance.now();
   let refused = false;
   try {
-    reader.read(text);
+    await reader.read(text);
   } catch (error) {
     if (!(error instanceof DiagnosticError)) {
       throw new Error(`${name}: ${JSON.stringify(text.slice(0, 2000))}`, { cause: error });
