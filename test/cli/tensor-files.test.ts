@@ -379,8 +379,8 @@ const refused: Readonly<Record<string, Refused>> = {
         ["a list for an entry", '{"T0":[]}', "a header whose entry T0 is not a tensor's"],
         ["a member missing", '{"T0":{"dtype":"F32","shape":[2,3]}}', "a header whose entry T0 is not a tensor's"],
         [
-          "a dtype of the wrong form",
-          named("T0").replace("F32", "toString"),
+          "a dtype that the format does not have",
+          named("T0").replace("F32", "F33"),
           "a header whose entry T0 is not a tensor's",
         ],
         ["a fraction in a shape", named("T0").replace("[2,3]", "[2.5,3]"), "a header whose entry T0 is not a tensor's"],

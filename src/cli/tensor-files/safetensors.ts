@@ -22,6 +22,12 @@ const dtypeOf: ReadonlyMap<string, DType> = new Map(
   Object.entries(spellings).flatMap(([dtype, text]): [string, DType][] => (isDType(dtype) ? [[text, dtype]] : [])),
 );
 
+/** Those of the format that Braid does not have. */
+const others = [
+  ...["F4", "F6_E2M3", "F6_E3M2", "F8_E4M3", "F8_E4M3FNUZ", "F8_E5M2", "F8_E5M2FNUZ", "F8_E8M0"],
+  ...["C64", "I8", "I16", "U8", "U16", "U32", "U64"],
+];
+
 const lengthBytes = 8;
 /** The format allows no longer header. */
 const mostHeaderBytes = 100_000_000;
@@ -30,7 +36,7 @@ const metadata = "__metadata__";
 
 const whole = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 const entry = v.object({
-  dtype: v.pipe(v.string(), v.regex(/^[A-Z][A-Z0-9_]*$/)),
+  dtype: v.picklist([...dtypeOf.keys(), ...others]),
   shape: v.array(whole),
   data_offsets: v.strictTuple([whole, whole]),
 });
