@@ -8,6 +8,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2] / "python/src"), str(Path(__file__).parent)]
 
+from braid_torch.refusal import Refusal  # noqa: E402
 from braid_torch.refusals import SharedRefusals  # noqa: E402
 from files_group import Files  # noqa: E402
 
@@ -57,6 +58,19 @@ class Refusals(unittest.TestCase):
         self.assertEqual((call, text[:14]), (2, "rank 1: now éé"))
         self.assertIsNone(self.ranks[2].news(3))
         self.assertEqual(self.ranks[2].news(9), (9, "rank 0: later"))
+
+
+class Text(unittest.TestCase):
+    def test_shows_control_characters_and_keeps_its_lines(self) -> None:
+        refusal = Refusal("plan-invalid", "plan/\x1b[2J", "a\n  fix: forged \u202e", "\x9b31m\x7f", "é")
+        self.assertEqual(
+            str(refusal),
+            "plan-invalid: plan/\\u001b[2J\n"
+            "  found: a\\u000a  fix: forged \\u202e\n"
+            "  expected: \\u009b31m\\u007f\n"
+            "  fix: é",
+        )
+        self.assertEqual(refusal.found, "a\n  fix: forged \u202e")
 
 
 if __name__ == "__main__":
