@@ -14,6 +14,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from .refusal import printable
+
 if TYPE_CHECKING:
     from .run import Runner
 
@@ -102,5 +104,6 @@ class _Watched:
 
 def abort(lines: list[str]) -> None:
     """Streams that wait never end, so the process cannot go on."""
-    print("braid: timed-out: a run does not end\n  " + "\n  ".join(lines), file=sys.stderr, flush=True)
+    text = "\n  ".join(["braid: timed-out: a run does not end", *map(printable, lines)])
+    print(text, file=sys.stderr, flush=True)
     os.kill(os.getpid(), signal.SIGABRT)
