@@ -14,7 +14,7 @@ import { simulate } from "../src/simulate/simulate.ts";
 import { verify } from "../src/verify/verify.ts";
 import type { Stage } from "./growth-plot.ts";
 
-const axisNames = ["ops", "layers", "ranks", "hosts"] as const;
+const axisNames = ["ops", "layers", "ranks", "hosts", "uneven"] as const;
 type Axis = (typeof axisNames)[number];
 
 /** From the root of the checkout, where growth.ts runs. */
@@ -57,6 +57,18 @@ function gathers(layers: number, devices: number): Fusion {
   return f;
 }
 
+/** Rows gathered in chunks: most devices have none of a chunk's, and send and receive as one group. */
+function uneven(devices: number): Fusion {
+  const f = new Fusion();
+  const mesh = DeviceMesh.range(devices);
+  const x = on(f.input([2 * devices, 8], "float"), mesh, null);
+  const y = on(set(x), mesh, null);
+  f.output(y);
+  x.outerSplit(0, devices).parallelize("DIDx");
+  y.outerSplit(0, 4).parallelize("Stream");
+  return f;
+}
+
 interface Problem {
   readonly fusion: Fusion;
   readonly devices: number;
@@ -73,6 +85,7 @@ function hierarchical(hosts: number): Problem {
 function problem(axis: Axis, size: number): Problem {
   if (axis === "hosts") return hierarchical(size);
   if (axis === "ops") return { fusion: chain(size), devices: 2 };
+  if (axis === "uneven") return { fusion: uneven(size), devices: size };
   if (axis === "layers") return { fusion: gathers(size, 8), devices: 8 };
   return { fusion: gathers(1, size), devices: size };
 }
@@ -80,6 +93,8 @@ function problem(axis: Axis, size: number): Problem {
 /** Prints the seconds of each stage, and the megabytes so far, when it ends. */
 function measure(axis: Axis, size: number, leaveOut: readonly string[]): void {
   const { fusion, devices, ...machine } = problem(axis, size);
+  // One-sided, every piece is a copy with signals of its own.
+  const backend = axis === "uneven" ? "nccl" : "cuda";
   const timed = <T>(stage: Stage, run: () => T): T => {
     const before = process.cpuUsage();
     const result = run();
@@ -87,7 +102,7 @@ function measure(axis: Axis, size: number, leaveOut: readonly string[]): void {
     writeSync(1, `${stage} ${(user + system) / 1e6} ${process.resourceUsage().maxRSS / 1024}\n`);
     return result;
   };
-  const { hosts } = timed("lower", () => lowerRanks(fusion, devices, { backend: "cuda", ...machine }));
+  const { hosts } = timed("lower", () => lowerRanks(fusion, devices, { backend, ...machine }));
   const lists = timed("record", () => recordAll(hosts, { devices, streams: 8 }));
   const program: Program = { ...timed("link", () => link(lists)), ...machine };
   const file = profilePath(axis);

@@ -18,9 +18,10 @@ const axes = {
   layers: [1, 2, 4, 8, 16, 32, 64, 128],
   ranks: [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
   hosts: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
+  uneven: [8, 16, 32, 64, 128, 256, 512, 1024],
 } as const;
 type Axis = keyof typeof axes;
-const axisNames = ["ops", "layers", "ranks", "hosts"] as const;
+const axisNames = ["ops", "layers", "ranks", "hosts", "uneven"] as const;
 
 /** The slope of the logarithms over the larger half of the measured sizes, where fixed costs count little. */
 function exponent(sizes: readonly number[], values: readonly number[]): number {

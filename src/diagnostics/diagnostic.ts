@@ -82,6 +82,11 @@ function renderPlace(place: Place): string {
   }
 }
 
+/** Teams and meshes of many ranks by the first and last ones: a statement may name thousands. */
+function withShortTeams(text: string): string {
+  return text.replaceAll(/\b(\d+ \d+) \d+(?: \d+){29,}( \d+)\b/gu, "$1 ..$2");
+}
+
 function mentionText({ tensor, name, source, annotations = [] }: MentionedTensor): string {
   const named = name === undefined ? "" : ` ${name}`;
   const from = source === undefined ? "" : ` from ${source}`;
@@ -95,7 +100,7 @@ function mentionText({ tensor, name, source, annotations = [] }: MentionedTensor
  */
 export function renderDiagnostic(diagnostic: Diagnostic): string {
   const lines = [`${diagnostic.severity ?? "error"}[${diagnostic.code}]: ${diagnostic.message}`];
-  if (diagnostic.place) lines.push(`  at: ${renderPlace(diagnostic.place)}`);
+  if (diagnostic.place) lines.push(`  at: ${withShortTeams(renderPlace(diagnostic.place))}`);
   if (diagnostic.source !== undefined) lines.push(`  where: ${diagnostic.source}`);
   for (const each of diagnostic.tensors ?? []) lines.push(`  where: ${mentionText(each)}`);
   if (diagnostic.excerpt) lines.push(`    ${diagnostic.excerpt.text}`, `    ${" ".repeat(diagnostic.excerpt.caret)}^`);

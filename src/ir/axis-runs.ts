@@ -119,7 +119,9 @@ export function countBelow(runs: Runs, index: number): number {
 }
 
 export function sameRuns(a: Runs, b: Runs): boolean {
-  return a.length === b.length && a.every(({ start, stop }, i) => b[i]?.start === start && b[i].stop === stop);
+  return (
+    a === b || (a.length === b.length && a.every(({ start, stop }, i) => b[i]?.start === start && b[i].stop === stop))
+  );
 }
 
 /** The indices in both. */

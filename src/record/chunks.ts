@@ -12,11 +12,11 @@
  *   chunk 1                                  [i{8} split outer 2 DIDx], of which 0 .. 2 | 4 .. 5 exist
  */
 import { countIn, heldRuns, intersection, onPositions, type Runs, runsBetween } from "../ir/axis-runs.ts";
-import { outermostTypes, sizedParts } from "../ir/axis-shards.ts";
+import { axisParts, outermostTypes, sizedParts } from "../ir/axis-shards.ts";
 import { isDID, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
 import { at } from "../support/invariant.ts";
 import type { Chunk, ChunkNumber } from "./actual-sizes.ts";
-import { coordinateOn, indicesOn } from "./local-layout.ts";
+import { coordinateOn } from "./local-layout.ts";
 import type { Recorder } from "./recorder.ts";
 import { extentsOf, tensorOf } from "./tensors.ts";
 
@@ -34,7 +34,7 @@ export function runsOn(recorder: Recorder, tensor: Tensor, axis: number, rank: n
 
 /** The indices of an axis of the declared tensor that `rank` holds, if they exist. */
 export function declaredRuns(recorder: Recorder, tensor: Tensor, axis: number, rank: number): Runs {
-  return indicesOn(tensor, axisOf(tensor, axis), at(extentsOf(recorder, tensor), axis), rank);
+  return recorder.common.shares(tensor, axisOf(tensor, axis), at(extentsOf(recorder, tensor), axis), rank);
 }
 
 /** The chunk of the tensor's axis as it is now. */
@@ -50,17 +50,22 @@ export function chunkOf(recorder: Recorder, tensor: Tensor, number: ChunkNumber)
       isDID(type) && types.includes(type) ? coordinateOn(tensor, type, rank) : null,
     );
   const length = Math.ceil(countIn(blockOn(null)) / parts);
+  const share = (rank: number): Runs => recorder.common.shares(tensor, own, size, rank);
   const blocks = (rank: number): Runs => intersection(blockOn(rank), exists?.(rank) ?? runsBetween(0, extent));
   const inBlock = (rank: number): Runs => {
     const start = indexOn(rank) * length;
     return onPositions(blocks(rank), start, start + length);
   };
+  const runs = (rank: number): Runs => intersection(share(rank), inBlock(rank));
+  // Where no DID type cuts the axis, all ranks have the same indices of a chunk.
+  const isWhole = number.isSameOnAll && exists === undefined && !isShared(tensor, own);
+  const whole = isWhole ? runs(0) : null;
   return {
     ...number,
     of: tensor.id,
     inBlock,
-    share: (rank) => intersection(indicesOn(tensor, own, size, rank), blocks(rank)),
-    runs: (rank) => intersection(indicesOn(tensor, own, size, rank), inBlock(rank)),
+    share: (rank) => intersection(share(rank), blocks(rank)),
+    runs: whole === null ? runs : () => whole,
     exists: (rank) => {
       const block = types.reduce(
         (outer, type) => outer * (tensor.mesh?.size(type) ?? 1) + coordinateOn(tensor, type, rank),
@@ -87,6 +92,10 @@ export function chunkExtent(recorder: Recorder, { of, axis, runs, inBlock, isSam
     count += countIn(runs(device));
   }
   return count;
+}
+
+function isShared({ domain }: Tensor, axis: IterDomain): boolean {
+  return axisParts(domain, axis).some(({ parallelType }) => isDID(parallelType));
 }
 
 function axisOf({ domain }: Tensor, axis: number): IterDomain {

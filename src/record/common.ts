@@ -6,9 +6,11 @@
 import type { CommandList } from "../commands/command-list.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
 import { createStatementText } from "../host/print/statement.ts";
-import type { Tensor } from "../ir/domain.ts";
+import type { Runs } from "../ir/axis-runs.ts";
+import type { IterDomain, Tensor } from "../ir/domain.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
 import { namesComment } from "../ir/origin.ts";
+import { indicesOn } from "./local-layout.ts";
 
 export interface Common {
   readonly statements: (program: HostProgram) => (statement: Statement) => string;
@@ -16,6 +18,8 @@ export interface Common {
   readonly meshSizes: (tensors: readonly Tensor[]) => ReadonlyMap<string, number>;
   /** The ranks of a team, separated by spaces. */
   readonly team: (team: readonly number[]) => string;
+  /** The indices of an axis of `size` elements that a rank holds, as declared: ranks that exchange ask for all of them. */
+  readonly shares: (tensor: Tensor, axis: IterDomain, size: number, rank: number) => Runs;
   /** Host programs that have been found valid. */
   readonly valid: Set<HostProgram>;
   /** The list of the rank before. */
@@ -27,6 +31,7 @@ export function createCommon(): Common {
   const byTeam = new Map<readonly number[], string>();
   const byTable = new Map<readonly Tensor[], ReadonlyMap<string, number>>();
   const shared = new Map<string, string>();
+  const shares = new Map<Tensor, Map<string, Map<number, Runs>>>();
   const remember = <K>(texts: Map<K, string>, key: K, made: string): string => {
     const text = shared.get(made) ?? made;
     shared.set(text, text);
@@ -43,6 +48,16 @@ export function createCommon(): Common {
         const text = textOf(statement);
         return remember(byStatement, statement, isNamed ? `${text}${namesComment(text, program.tensors)}` : text);
       };
+    },
+    shares: (tensor, axis, size, rank) => {
+      const ofTensor = shares.get(tensor) ?? new Map<string, Map<number, Runs>>();
+      shares.set(tensor, ofTensor);
+      const key = `${axis.id} ${size}`;
+      const byRank = ofTensor.get(key) ?? new Map<number, Runs>();
+      ofTensor.set(key, byRank);
+      const runs = byRank.get(rank) ?? indicesOn(tensor, axis, size, rank);
+      byRank.set(rank, runs);
+      return runs;
     },
     valid: new Set(),
     latest: { commands: [], origins: [] },

@@ -63,6 +63,8 @@ export interface Recorder {
   readonly actuals: Map<TensorId, Actual>;
   /** Iterations of all loops so far. */
   iterations: number;
+  /** The pieces that all ranks have received in exchanges so far, if each receives as many as this one. */
+  pieces: number;
   /** The latest post of each communication. */
   readonly posts: Map<ExprId, Post>;
   /** What the library of each communication keeps until the Wait for it. */
@@ -127,6 +129,7 @@ export function createRecorder(
     extents: new Map(),
     actuals: new Map(),
     iterations: 0,
+    pieces: 0,
     posts: new Map(),
     held: new Map(),
     group: null,

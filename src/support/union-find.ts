@@ -18,8 +18,8 @@ export function createUnionFind(count: number): UnionFind {
   };
   const union = (a: number, b: number): void => {
     // The smaller element becomes the representative, so that results do not depend on the order of unions.
-    const [first, second] = [find(a), find(b)].sort((x, y) => x - y);
-    if (first !== undefined && second !== undefined) parent[second] = first;
+    const [first, second] = [find(a), find(b)];
+    parent[Math.max(first, second)] = Math.min(first, second);
   };
   return { find, union };
 }

@@ -18,8 +18,9 @@ import type { Command, KernelId, SlotId } from "../command.ts";
 import { alignViews, sameNumbers, type View } from "../view.ts";
 import type { RankPairs } from "./match/one-sided.ts";
 import { type LinkedCollective, slotBetween } from "./match/peer-collectives.ts";
+import type { MatchedTransfers } from "./match/transfers.ts";
 import { type Combination, sliceCopy } from "./peer-operands.ts";
-import { relocateBuffer, relocateCollective, relocateGroup, relocateRef, relocateView } from "./relocate.ts";
+import { relocateBuffer, relocateRef, relocateView } from "./relocate.ts";
 
 /** The tables for linking the commands of one rank. */
 export interface RankLinks {
@@ -27,6 +28,7 @@ export interface RankLinks {
   /** The id of the rank's buffer 0. */
   readonly bufferBase: number;
   readonly kernelOf: readonly KernelId[];
+  readonly operations: MatchedTransfers["operations"][number];
   readonly list: Pick<CommandList, "pairs">;
   readonly pairs: RankPairs;
   readonly collectiveOf: readonly (LinkedCollective | undefined)[];
@@ -49,11 +51,10 @@ const table: RuleTable<UnlinkedCommand, Command, [RankLinks]> = {
     source: relocateView(bufferBase, command.source),
     destination: relocateView(bufferBase, command.destination),
   }),
-  transfer: (command, { bufferBase }) => {
-    const { operation } = command;
-    const relocated =
-      operation.kind === "group" ? relocateGroup(bufferBase, operation) : relocateCollective(bufferBase, operation);
-    return { ...command, operation: relocated };
+  transfer: (command, { operations }) => {
+    const operation = operations.get(command);
+    invariant(operation !== undefined, "transfers are matched before commands are linked", command);
+    return { ...command, operation };
   },
   recordEvent: (command) => command,
   waitEvent: (command) => command,

@@ -59,6 +59,7 @@ export function linkWithWarnings(lists: readonly CommandList[]): Linked {
       rank,
       bufferBase: at(bases, rank),
       kernelOf,
+      operations: at(matched.operations, rank),
       list: at(ordered, rank),
       pairs: at(pairs.pairsOf, rank),
       collectiveOf: at(peers.collectiveOf, rank),

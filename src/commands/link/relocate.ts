@@ -25,6 +25,15 @@ export function relocateCollective(base: number, collective: Collective): Collec
   };
 }
 
-export function relocateGroup(base: number, group: PointToPointGroup): PointToPointGroup {
-  return { ...group, ops: group.ops.map((op) => ({ ...op, view: relocateView(base, op.view) })) };
+/** Sends of one view to many peers keep one view. */
+export function relocateGroup(base: number, { kind, ops }: PointToPointGroup): PointToPointGroup {
+  const views = new Map<View, View>();
+  return {
+    kind,
+    ops: ops.map(({ type, peer, view }) => {
+      const known = views.get(view) ?? relocateView(base, view);
+      views.set(view, known);
+      return { type, peer, view: known };
+    }),
+  };
 }

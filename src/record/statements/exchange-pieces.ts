@@ -9,7 +9,7 @@ import type { Side } from "./collective-sides.ts";
 import { type Box, boxes } from "./exchange-plan.ts";
 
 export interface RankPieces {
-  /** What other ranks get from this one, in team order. */
+  /** What other ranks get from this one, in team order. Those that get the same share one list of boxes. */
   readonly sends: readonly { readonly to: number; readonly boxes: readonly Box[] }[];
   /** What this rank gets, in team order, also from itself. A reduction lists all sources, unless it has no elements. */
   readonly receipts: readonly { readonly from: number; readonly boxes: readonly Box[] }[];
@@ -26,12 +26,12 @@ export interface Ends {
 export function rankPieces({ pairs }: ExchangePlan, rank: number, { sources, readers, reduces }: Ends): RankPieces {
   const cut = reduces ? -1 : pairs.findIndex((pair) => isCutAmong(pair, "input", sources));
   const own = pairs.map(({ on }) => on.input(rank));
+  const isDirect = reduces || cut >= 0;
+  const sentTo = isDirect ? sharedBoxes(pairs, own) : (to: number) => piecesInTurn(pairs, to, sources).get(rank) ?? [];
   const sends = !sources.includes(rank)
     ? []
     : possibleReaders(pairs, own, readers).flatMap((to) => {
-        if (to === rank) return [];
-        const isDirect = reduces || cut >= 0;
-        const sent = isDirect ? common(pairs, to, own) : (piecesInTurn(pairs, to, sources).get(rank) ?? []);
+        const sent = to === rank ? [] : sentTo(to);
         return sent.length === 0 ? [] : [{ to, boxes: sent }];
       });
   if (!readers.includes(rank)) return { sends, receipts: [] };
@@ -74,9 +74,16 @@ function possibleReaders(
   return cut < 0 ? readers : ranksWith(at(pairs, cut), "output", readers, at(own, cut));
 }
 
-/** The indices that `reader` wants among those that a source has. */
-function common(pairs: readonly AxisPair[], reader: number, own: readonly Runs[]): readonly Box[] {
-  return boxes(pairs.map(({ on }, i) => intersection(on.output(reader), at(own, i))));
+/** The boxes that a reader wants of a source that has `own`. Often it wants what the reader before it did. */
+function sharedBoxes(pairs: readonly AxisPair[], own: readonly Runs[]): (reader: number) => readonly Box[] {
+  let last: { readonly wanted: readonly Runs[]; readonly made: readonly Box[] } | null = null;
+  return (reader) => {
+    const wanted = pairs.map(({ on }) => on.output(reader));
+    if (last?.wanted.every((runs, i) => sameRuns(runs, at(wanted, i))) !== true) {
+      last = { wanted, made: boxes(wanted.map((runs, i) => intersection(runs, at(own, i)))) };
+    }
+    return last.made;
+  };
 }
 
 /** What `reader` gets from each source that shares indices with others: from itself if it can, else from the first. */

@@ -159,10 +159,15 @@ export function pairedView({ pairs }: ExchangePlan, side: Side, view: View): Vie
   );
 }
 
-/** The elements of the box in `view`, which has one axis per pair and holds what `rank` holds on that side. */
-export function viewOfBox({ pairs }: ExchangePlan, side: Side, rank: number, view: View, box: Box): View {
-  return pairs.reduce((narrowed, { on }, axis) => {
+/** What `rank` holds of each axis on a side. */
+export function heldBy({ pairs }: ExchangePlan, side: Side, rank: number): readonly Runs[] {
+  return pairs.map(({ on }) => on[side](rank));
+}
+
+/** The elements of the box in `view`, which has one axis per pair and the indices `held` of each. */
+export function viewOfBox(view: View, held: readonly Runs[], box: Box): View {
+  return held.reduce((narrowed, runs, axis) => {
     const { start, stop } = at(box, axis);
-    return narrowView(narrowed, axis, countBelow(on[side](rank), start), stop - start);
+    return narrowView(narrowed, axis, countBelow(runs, start), stop - start);
   }, view);
 }

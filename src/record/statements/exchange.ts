@@ -6,12 +6,13 @@
 import type { CommandStreamId } from "../../commands/command.ts";
 import type { CombineKernel } from "../../commands/kernel.ts";
 import type { PointToPoint } from "../../commands/transfer.ts";
+import type { View } from "../../commands/view.ts";
 import { collectives } from "../../commands/collectives.ts";
 import { reductionOf } from "../../host/collectives.ts";
 import { at } from "../../support/invariant.ts";
 import { contiguousTemporary, emitCopy, launch, release } from "../launch.ts";
 import type { Communicator } from "../communicators.ts";
-import { currentProtocol, type Post, type Recorder } from "../recorder.ts";
+import { currentProtocol, fail, type Post, type Recorder } from "../recorder.ts";
 import { communicatorStream, order, recordOn } from "../streams.ts";
 import { emit } from "../tape.ts";
 import { viewOf } from "../tensors.ts";
@@ -19,7 +20,7 @@ import { sameElements, squeezeView } from "../views.ts";
 import { type PostedCollective, positionsWith } from "./collective-sides.ts";
 import type { ExchangePlan } from "../actual-sizes.ts";
 import { rankPieces, type RankPieces } from "./exchange-pieces.ts";
-import { pairedView, viewOfBox } from "./exchange-plan.ts";
+import { heldBy, pairedView, viewOfBox } from "./exchange-plan.ts";
 import { oneSided } from "./point-to-point.ts";
 
 /** What one rank gives and gets. */
@@ -93,18 +94,38 @@ function piecesOf(recorder: Recorder, posted: PostedCollective, plan: ExchangePl
     positionsWith(recorder, posted, side).map((position) => at(statement.team, position));
   const ends = { sources: ranksWith("input"), readers: ranksWith("output"), reduces: collectives[type].reduces };
   const { sends, receipts } = rankPieces(plan, rank, ends);
+  countPieces(recorder, posted, ends.readers.length * receipts.reduce((sum, { boxes }) => sum + boxes.length, 0));
   if (sends.length === 0) return { sends: [], receipts };
   const view = pairedView(plan, "input", viewOf(recorder, statement.input));
+  const held = heldBy(plan, "input", rank);
+  const views = new Map<RankPieces["sends"][number]["boxes"], readonly View[]>();
+  const viewsOf = (boxes: RankPieces["sends"][number]["boxes"]): readonly View[] => {
+    const known = views.get(boxes) ?? boxes.map((box) => squeezeView(viewOfBox(view, held, box)));
+    views.set(boxes, known);
+    return known;
+  };
   return {
     sends: sends.flatMap(({ to, boxes }) =>
-      boxes.map((box): PointToPoint => ({
-        type: "send",
-        peer: to,
-        view: squeezeView(viewOfBox(plan, "input", rank, view, box)),
-      })),
+      viewsOf(boxes).map((sent): PointToPoint => ({ type: "send", peer: to, view: sent })),
     ),
     receipts,
   };
+}
+
+/** A command list has each piece. 1,400 devices that all receive from each other take a minute and 3 GB to verify. */
+const mostPieces = 2 ** 21;
+
+/** Counts an exchange by what one rank receives, so that the first rank refuses what would fill memory. */
+function countPieces(recorder: Recorder, { statement: { team } }: PostedCollective, pieces: number): void {
+  recorder.pieces += pieces;
+  if (recorder.pieces <= mostPieces) return;
+  fail(recorder, {
+    code: "recording-too-long",
+    message: "too many pieces of uneven shares move between devices",
+    found: `over ${mostPieces} pieces among ${team.length} devices, whose shares of this communication are not equal`,
+    expected: `at most ${mostPieces} pieces`,
+    help: "give the axis a size of which every chunk is divided evenly by the devices, or use fewer devices",
+  });
 }
 
 /** Transfers the pieces to the output, or to temporaries that are then combined in the output. */
@@ -119,13 +140,14 @@ function receive(
   const { rank } = recorder.options;
   const { statement } = posted;
   const output = pairedView(plan, "output", viewOf(recorder, statement.output));
+  const held = { input: heldBy(plan, "input", rank), output: heldBy(plan, "output", rank) };
   const reduceOp = statement.reduceOp === null || receipts.length === 1 ? null : reductionOf[statement.reduceOp];
   const parts = receipts.map(({ from, boxes }) => {
     const own = from === rank ? pairedView(plan, "input", viewOf(recorder, statement.input)) : null;
     const place = reduceOp === null ? output : contiguousTemporary(recorder, output);
     const pairs = boxes.map((box) => ({
-      source: own === null ? null : viewOfBox(plan, "input", rank, own, box),
-      target: viewOfBox(plan, "output", rank, place, box),
+      source: own === null ? null : viewOfBox(own, held.input, box),
+      target: viewOfBox(place, held.output, box),
     }));
     return { from, place, pairs };
   });

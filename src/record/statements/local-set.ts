@@ -16,7 +16,7 @@ import { emitCopy } from "../launch.ts";
 import { fail, type Recorder } from "../recorder.ts";
 import { outputView, tensorOf, viewOf } from "../tensors.ts";
 import { sameElements } from "../views.ts";
-import { boxes, pairOf, viewOfBox } from "./exchange-plan.ts";
+import { boxes, heldBy, pairOf, viewOfBox } from "./exchange-plan.ts";
 
 /** `bind` binds the output to a view, or copies the view to the output's memory. */
 export function recordLocalSet(recorder: Recorder, op: SetOp, bind: (view: View, actual: Actual | null) => void): void {
@@ -50,13 +50,11 @@ export function recordLocalSet(recorder: Recorder, op: SetOp, bind: (view: View,
       lengths.reduce((part, length, axis) => narrowView(part, axis, 0, length), view),
       actual,
     );
-  if (parts.length === 1) return bind(viewOfBox({ pairs }, "input", rank, view, first), actual);
+  const held = { input: heldBy({ pairs }, "input", rank), output: heldBy({ pairs }, "output", rank) };
+  if (parts.length === 1) return bind(viewOfBox(view, held.input, first), actual);
   const target = outputView(recorder, op.output, actual);
   for (const box of parts) {
-    const [from, to] = [
-      viewOfBox({ pairs }, "input", rank, view, box),
-      viewOfBox({ pairs }, "output", rank, target, box),
-    ];
+    const [from, to] = [viewOfBox(view, held.input, box), viewOfBox(target, held.output, box)];
     if (!sameElements(from, to)) emitCopy(recorder, from, to);
   }
 }

@@ -17,6 +17,7 @@ import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { sharedBytes } from "./shared-bytes.ts";
+import { overlapsOf } from "./shared-regions.ts";
 
 export interface IllegalOverlap {
   /** The written operand that overlaps another one, or, for null, itself. */
@@ -131,11 +132,18 @@ function firstOverlap(
   isAllowed: (input: View, output: View) => boolean,
   rule: string,
 ): IllegalOverlap | null {
+  const buffers = new Set(written.map(({ buffer }) => buffer));
+  // A rank may send one view to all others.
+  const views = [...written, ...new Set(read.filter(({ buffer }) => buffers.has(buffer)))];
+  if (views.length === buffers.size) return null;
+  const regions = views.map(regionOf);
+  const { start, values } = overlapsOf(regions).overlaps;
   for (const [i, output] of written.entries()) {
+    const others = values.subarray(at(start, i), at(start, i + 1)).toSorted();
     const other =
-      read.find((input) => overlap(input, output) && !isAllowed(input, output)) ??
-      written.slice(i + 1).find((next) => overlap(output, next));
-    if (other !== undefined) return { written: regionOf(output), other: regionOf(other), rule };
+      others.find((each) => each >= written.length && !isAllowed(at(views, each), output)) ??
+      others.find((each) => each > i && each < written.length);
+    if (other !== undefined) return { written: at(regions, i), other: at(regions, other), rule };
   }
   return null;
 }

@@ -68,20 +68,22 @@ export function createTableRows({ buffers }: Program, rowCount: number): TableRo
   const numbers = createNumbering(buffers.length);
   const reads = createRows(rowCount);
   const writes = createRows(rowCount);
-  let read: number[] = [];
+  /** By region: the last row that reads it. */
+  const readIn: number[] = [];
+  let row = 0;
   return {
     // Two operands with the same region count as one read. Two writes of one region are a separate mistake.
     read: (region) => {
       const number = sizeOf(region) > 0 ? numbers.of(region) : -1;
-      if (number < 0 || read.includes(number)) return;
-      read.push(number);
+      if (number < 0 || readIn[number] === row) return;
+      readIn[number] = row;
       reads.add(number);
     },
     write: (region) => {
       if (sizeOf(region) > 0) writes.add(numbers.of(region));
     },
     close: () => {
-      if (read.length > 0) read = [];
+      row++;
       reads.close();
       writes.close();
     },

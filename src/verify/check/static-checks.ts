@@ -93,5 +93,5 @@ function touchedBy({ reads, writes }: RegionTable, node: number): readonly numbe
 
 /** Most commands have each operand in its own buffer. */
 function sharesBuffer({ buffer }: RegionTable, touched: readonly number[]): boolean {
-  return touched.some((region, i) => touched.some((other, j) => j < i && buffer[other] === buffer[region]));
+  return new Set(touched.map((region) => buffer[region])).size < touched.length;
 }

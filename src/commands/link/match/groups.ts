@@ -10,7 +10,6 @@ import type { PointToPointGroup } from "../../transfer.ts";
 import type { Posted } from "./collectives.ts";
 import { type Meanings, swappedSends } from "./meaning.ts";
 import { type End, unmatched, viewMismatch } from "./point-to-point-problems.ts";
-import type { CommandRef } from "./problems.ts";
 
 export interface MatchedGroups {
   readonly communicator: string;
@@ -19,19 +18,27 @@ export interface MatchedGroups {
   readonly edges: readonly TransferEdge[];
 }
 
-/** An op of a posted group: `posted[group].operation.ops[op]`. */
-interface OpRef {
-  readonly group: number;
-  readonly op: number;
+/** An op by its number, counted over all posted groups. */
+interface Ops {
+  /** By group: the number of its first op, and one more entry at the end. */
+  readonly first: Int32Array;
+  /** By op. */
+  readonly groupOf: Int32Array;
 }
 
-/** The ops from one rank to another on one communicator, each side in order. */
+/** The ops from one rank to another on one communicator, by number, each side in order. */
 interface Channel {
   readonly from: number;
   readonly to: number;
   readonly communicator: string;
-  readonly sends: OpRef[];
-  readonly recvs: OpRef[];
+  readonly sends: readonly number[];
+  readonly recvs: readonly number[];
+}
+
+/** The k-th send belongs to the k-th recv, as numbers of ops. */
+interface Pairs {
+  readonly sends: number[];
+  readonly recvs: number[];
 }
 
 /** `posted` is in order of ranks and, for each rank, of its list. */
@@ -44,57 +51,89 @@ export function matchGroups(
   readonly warnings: readonly Diagnostic[];
 } {
   const { lists } = meanings;
+  const ops = numberOps(posted);
   const problems: Diagnostic[] = [];
   const warnings: Diagnostic[] = [];
-  const pairs: { readonly send: OpRef; readonly recv: OpRef }[] = [];
-  for (const channel of channelsOf(posted)) {
-    for (const [k, send] of channel.sends.entries()) {
-      const recv = channel.recvs[k];
+  const pairs: Pairs = { sends: [], recvs: [] };
+  for (const { from, to, communicator, sends, recvs } of channelsOf(posted, ops)) {
+    const ends = (numbers: readonly number[]): readonly End[] => numbers.map((op) => endOf(posted, ops, op));
+    for (const [k, send] of sends.entries()) {
+      const recv = recvs[k];
       if (recv === undefined) break;
-      const problem = viewMismatch(lists, endOf(posted, send), endOf(posted, recv));
-      if (problem === null) pairs.push({ send, recv });
-      else problems.push(problem);
+      const problem = viewMismatch(lists, endOf(posted, ops, send), endOf(posted, ops, recv));
+      if (problem === null) {
+        pairs.sends.push(send);
+        pairs.recvs.push(recv);
+      } else problems.push(problem);
     }
-    if (channel.sends.length !== channel.recvs.length) {
-      const refs = (ops: readonly OpRef[]): readonly CommandRef[] => ops.map(({ group }) => at(posted, group));
-      const { from, to, sends, recvs, communicator } = channel;
-      problems.push(unmatched(lists, { from, to, sends: refs(sends), recvs: refs(recvs), channel: communicator }));
+    if (sends.length !== recvs.length) {
+      problems.push(unmatched(lists, { from, to, sends: ends(sends), recvs: ends(recvs), channel: communicator }));
     }
-    const ends = (ops: readonly OpRef[]): readonly End[] => ops.map((op) => endOf(posted, op));
-    warnings.push(...swappedSends(meanings, ends(channel.sends), ends(channel.recvs)));
+    warnings.push(...swappedSends(meanings, ends(sends), ends(recvs)));
   }
-  return { matched: joinGroups(posted, pairs), problems, warnings };
+  return { matched: joinGroups(posted, ops, pairs), problems, warnings };
 }
 
-function channelsOf(posted: readonly Posted<PointToPointGroup>[]): Iterable<Channel> {
-  const channels = new Map<string, Channel>();
-  // The name of a communicator lists its ranks: too long a key to make for every transfer.
-  const communicators = new Map<string, number>();
+function numberOps(posted: readonly Posted<PointToPointGroup>[]): Ops {
+  const first = new Int32Array(posted.length + 1);
+  for (const [group, { operation }] of posted.entries()) first[group + 1] = at(first, group) + operation.ops.length;
+  const groupOf = new Int32Array(at(first, posted.length));
+  for (const group of posted.keys()) groupOf.fill(group, at(first, group), at(first, group + 1));
+  return { first, groupOf };
+}
+
+/**
+ * In the order of each one's first op. A program of uneven shares has one for any two ranks, so their ops are lists in
+ * one array until they are read.
+ */
+function* channelsOf(posted: readonly Posted<PointToPointGroup>[], { first, groupOf }: Ops): Generator<Channel> {
+  const byRanks = new Map<string, Map<number, Map<number, number>>>();
+  const heads: (Pick<Channel, "from" | "to" | "communicator"> & Record<"send" | "recv", number>)[] = [];
+  const lasts = { send: [] as number[], recv: [] as number[] };
+  /** By op: the next one of its side of the channel; -1 after the last. */
+  const next = new Int32Array(groupOf.length).fill(-1);
   for (const [group, { rank, communicator, operation }] of posted.entries()) {
-    const number = communicators.get(communicator) ?? communicators.size;
-    communicators.set(communicator, number);
-    for (const [op, { type, peer }] of operation.ops.entries()) {
+    const ofCommunicator = entry(byRanks, communicator, () => new Map<number, Map<number, number>>());
+    for (const [i, { type, peer }] of operation.ops.entries()) {
+      const op = at(first, group) + i;
       const [from, to] = type === "send" ? [rank, peer] : [peer, rank];
-      const key = `${from} ${to} ${number}`;
-      const channel = channels.get(key) ?? { from, to, communicator, sends: [], recvs: [] };
-      channels.set(key, channel);
-      (type === "send" ? channel.sends : channel.recvs).push({ group, op });
+      const ofSender = entry(ofCommunicator, from, () => new Map<number, number>());
+      const channel = entry(ofSender, to, () => heads.push({ from, to, communicator, send: -1, recv: -1 }) - 1);
+      const last = lasts[type][channel];
+      if (last === undefined) at(heads, channel)[type] = op;
+      else next[last] = op;
+      lasts[type][channel] = op;
     }
   }
-  return channels.values();
+  const listed = (head: number): readonly number[] => {
+    const ops: number[] = [];
+    for (let op = head; op >= 0; op = at(next, op)) ops.push(op);
+    return ops;
+  };
+  for (const { send, recv, ...head } of heads) yield { ...head, sends: listed(send), recvs: listed(recv) };
 }
 
-function endOf(posted: readonly Posted<PointToPointGroup>[], { group, op }: OpRef): End {
+function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const made = make();
+  map.set(key, made);
+  return made;
+}
+
+function endOf(posted: readonly Posted<PointToPointGroup>[], { first, groupOf }: Ops, op: number): End {
+  const group = at(groupOf, op);
   const { rank, command, operation } = at(posted, group);
-  return { rank, command, view: at(operation.ops, op).view };
+  return { rank, command, view: at(operation.ops, op - at(first, group)).view };
 }
 
 function joinGroups(
   posted: readonly Posted<PointToPointGroup>[],
-  pairs: readonly { readonly send: OpRef; readonly recv: OpRef }[],
+  { first, groupOf }: Ops,
+  { sends, recvs }: Pairs,
 ): readonly MatchedGroups[] {
   const sets = createUnionFind(posted.length);
-  for (const { send, recv } of pairs) sets.union(send.group, recv.group);
+  for (const [k, send] of sends.entries()) sets.union(at(groupOf, send), at(groupOf, at(recvs, k)));
   const joined = new Map<number, { communicator: string; participants: Participant[]; edges: TransferEdge[] }>();
   // positionOf[group]: its place among the participants of its transfer.
   const positionOf: number[] = [];
@@ -105,12 +144,14 @@ function joinGroups(
     positionOf.push(transfer.participants.length);
     transfer.participants.push({ rank, command, operation });
   }
-  for (const { send, recv } of pairs) {
-    joined.get(sets.find(send.group))?.edges.push({
-      from: at(positionOf, send.group),
-      sendOp: send.op,
-      to: at(positionOf, recv.group),
-      recvOp: recv.op,
+  for (const [k, send] of sends.entries()) {
+    const recv = at(recvs, k);
+    const [from, to] = [at(groupOf, send), at(groupOf, recv)];
+    joined.get(sets.find(from))?.edges.push({
+      from: at(positionOf, from),
+      sendOp: send - at(first, from),
+      to: at(positionOf, to),
+      recvOp: recv - at(first, to),
     });
   }
   return [...joined.values()];

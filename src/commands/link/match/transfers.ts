@@ -5,17 +5,21 @@ import { at } from "../../../support/invariant.ts";
 import type { TransferId } from "../../command.ts";
 import type { LinkedTransfer, Participant } from "../../program.ts";
 import type { Collective, PointToPointGroup } from "../../transfer.ts";
-import type { CommandList } from "../../command-list.ts";
+import type { CommandList, UnlinkedCommand } from "../../command-list.ts";
 import { matchCollectives, type Posted } from "./collectives.ts";
 import { matchGroups } from "./groups.ts";
 import type { Meanings } from "./meaning.ts";
 import { relocateCollective, relocateGroup } from "../relocate.ts";
+
+export type TransferOperation = Collective | PointToPointGroup;
 
 export interface MatchedTransfers {
   /** Indexed by TransferId; in order of each one's first command, by rank and position. */
   readonly transfers: readonly LinkedTransfer[];
   /** transferOf[rank][command]. */
   readonly transferOf: readonly (readonly (TransferId | null)[])[];
+  /** By rank: what each of its transfer commands does, with its buffers numbered over all ranks. */
+  readonly operations: readonly ReadonlyMap<UnlinkedCommand, TransferOperation>[];
   readonly problems: readonly Diagnostic[];
   readonly warnings: readonly Diagnostic[];
 }
@@ -25,14 +29,18 @@ export function matchTransfers(meanings: Meanings, bufferBases: readonly number[
   const { lists } = meanings;
   const collectives: Posted<Collective>[] = [];
   const groups: Posted<PointToPointGroup>[] = [];
+  const operations = lists.map(() => new Map<UnlinkedCommand, TransferOperation>());
   for (const [rank, { commands }] of lists.entries()) {
     for (const [index, command] of commands.entries()) {
       if (command.kind !== "transfer") continue;
       const { communicator, operation } = command;
       const posted = { rank, command: index, communicator };
       const base = at(bufferBases, rank);
-      if (operation.kind === "group") groups.push({ ...posted, operation: relocateGroup(base, operation) });
-      else collectives.push({ ...posted, operation: relocateCollective(base, operation) });
+      const relocated =
+        operation.kind === "group" ? relocateGroup(base, operation) : relocateCollective(base, operation);
+      if (relocated.kind === "group") groups.push({ ...posted, operation: relocated });
+      else collectives.push({ ...posted, operation: relocated });
+      at(operations, rank).set(command, relocated);
     }
   }
   const matchedCollectives = matchCollectives(meanings, collectives);
@@ -51,6 +59,7 @@ export function matchTransfers(meanings: Meanings, bufferBases: readonly number[
   return {
     transfers,
     transferOf,
+    operations,
     problems: [...matchedCollectives.problems, ...matchedGroups.problems],
     warnings: [...matchedCollectives.warnings, ...matchedGroups.warnings],
   };

@@ -2,7 +2,7 @@
 import { disagreement, unfitViews } from "../../../commands/link/match/check-collective.ts";
 import { viewMismatch } from "../../../commands/link/match/point-to-point-problems.ts";
 import type { LinkedTransfer, Program } from "../../../commands/program.ts";
-import type { Collective, PointToPointGroup } from "../../../commands/transfer.ts";
+import type { Collective, PointToPoint, PointToPointGroup } from "../../../commands/transfer.ts";
 import { sameNumbers, sameView, type View } from "../../../commands/view.ts";
 import { type Diagnostic, DiagnosticError } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
@@ -60,37 +60,49 @@ export function checkTransfer(program: Program, transfer: LinkedTransfer, id: nu
   refuse(unfitViews(ranks, collective));
 }
 
-function checkEdges(program: Program, transfer: Extract<LinkedTransfer, { kind: "group" }>, where: string): void {
-  const { participants, edges } = transfer;
-  const used = new Set<string>();
-  const opOf = (participant: number, op: number, type: "send" | "recv") => {
+const ends = { send: "a send of a participant", recv: "a recv of a participant" } as const;
+
+function checkEdges(
+  { ranks }: Program,
+  { participants, edges }: Extract<LinkedTransfer, { kind: "group" }>,
+  where: string,
+): void {
+  const place = `${where}.edges`;
+  /** By participant: the number of its first op over all of them. */
+  const bases: number[] = [];
+  let count = 0;
+  for (const { operation } of participants) {
+    bases.push(count);
+    count += operation.kind === "group" ? operation.ops.length : NaN;
+  }
+  const used = new Uint8Array(count);
+  const opOf = (participant: number, op: number, type: "send" | "recv"): PointToPoint => {
     const posted = participants[participant];
-    const found = posted?.operation.kind === "group" ? posted.operation.ops[op] : undefined;
-    demand(
-      posted !== undefined && found?.type === type,
-      `${where}.edges`,
-      { participant, op },
-      `a ${type} of a participant`,
-    );
-    demand(!used.has(`${participant} ${op}`), `${where}.edges`, { participant, op }, "one edge per send and recv");
-    used.add(`${participant} ${op}`);
-    return { ...found, rank: posted.rank, command: posted.command };
+    const found = posted?.operation.kind === "group" && isCount(op) ? posted.operation.ops[op] : undefined;
+    demand(found?.type === type, place, { participant, op }, ends[type]);
+    const number = at(bases, participant) + op;
+    demand(used[number] === 0, place, { participant, op }, "one edge per send and recv");
+    used[number] = 1;
+    return found;
   };
   for (const { from, sendOp, to, recvOp } of edges) {
     const [send, recv] = [opOf(from, sendOp, "send"), opOf(to, recvOp, "recv")];
+    const [source, target] = [at(participants, from), at(participants, to)];
     demand(
-      send.peer === recv.rank && recv.peer === send.rank,
-      `${where}.edges`,
+      send.peer === target.rank && recv.peer === source.rank,
+      place,
       [send.peer, recv.peer],
       "peers that name each other",
     );
-    refuse(viewMismatch(program.ranks, send, recv));
+    refuse(
+      viewMismatch(
+        ranks,
+        { rank: source.rank, command: source.command, view: send.view },
+        { rank: target.rank, command: target.command, view: recv.view },
+      ),
+    );
   }
-  const count = participants.reduce(
-    (sum, { operation }) => sum + (operation.kind === "group" ? operation.ops.length : NaN),
-    0,
-  );
-  demand(used.size === count, `${where}.edges`, used.size, `${count}, one end for each send and recv`);
+  demand(2 * edges.length === count, place, 2 * edges.length, `${count}, one end for each send and recv`);
 }
 
 function refuse(problem: Diagnostic | null): void {
