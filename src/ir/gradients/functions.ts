@@ -7,8 +7,11 @@ import {
   eq,
   exp,
   expand,
+  ge,
   gt,
+  le,
   log,
+  logicalAnd,
   lt,
   mul,
   neg,
@@ -46,7 +49,7 @@ export const unaryVjps: { readonly [K in UnaryOpType]: UnaryVjp } = {
   ceil: null,
   trunc: null,
   round: null,
-  relu: (g, { y }) => where(gt(y, 0), g, 0),
+  relu: (g, { y }) => where(le(y, 0), 0, g),
   gelu: (g, { x }) => mul(g, add(normalCdf(x), mul(x, normalDensity(x)))),
   geluTanh: (g, { x }) => mul(g, slopeOfGeluTanh(x)),
   normalCdf: (g, { x }) => mul(g, normalDensity(x)),
@@ -97,13 +100,17 @@ export const binaryVjps: { readonly [K in BinaryOpType]: readonly [BinaryVjp, Bi
   sub: [(g) => g, (g) => neg(g)],
   mul: [(g, _, b) => mul(g, b), (g, a) => mul(g, a)],
   div: [(g, _, b) => div(g, b), (g, _, b, y) => neg(mul(g, div(y, b)))],
-  // b a^(b-1), and 0 where b is 0; y log(a), and 0 where a is 0, as in PyTorch.
+  // b a^(b-1), and 0 where b is 0; y log(a), and 0 where a is 0 and b is not negative.
   pow: [
-    (g, a, b) => mul(g, typeof b === "number" ? mul(pow(a, b - 1), b) : where(eq(b, 0), 0, mul(pow(a, sub(b, 1)), b))),
-    (g, a, _, y) => mul(g, typeof a === "number" ? mul(y, Math.log(a)) : where(eq(a, 0), 0, mul(y, log(a)))),
+    (g, a, b) => mul(g, typeof b === "number" ? slopeOfPower(a, b) : where(eq(b, 0), 0, mul(pow(a, sub(b, 1)), b))),
+    (g, a, b, y) => {
+      if (a === 0) return mul(g, where(ge(b, 0), 0, mul(y, -Infinity)));
+      if (typeof a === "number") return mul(g, mul(y, Math.log(a)));
+      return mul(g, where(logicalAnd(eq(a, 0), ge(b, 0)), 0, mul(y, log(a))));
+    },
   ],
-  maximum: [(g, a, b) => where(gt(a, b), g, tied(g, a, b)), (g, a, b) => where(lt(a, b), g, tied(g, a, b))],
-  minimum: [(g, a, b) => where(lt(a, b), g, tied(g, a, b)), (g, a, b) => where(gt(a, b), g, tied(g, a, b))],
+  maximum: [(g, a, b) => where(lt(a, b), 0, shared(g, a, b)), (g, a, b) => where(gt(a, b), 0, shared(g, a, b))],
+  minimum: [(g, a, b) => where(gt(a, b), 0, shared(g, a, b)), (g, a, b) => where(lt(a, b), 0, shared(g, a, b))],
   eq: noRules,
   ne: noRules,
   lt: noRules,
@@ -120,9 +127,13 @@ export const binaryVjps: { readonly [K in BinaryOpType]: readonly [BinaryVjp, Bi
   remainder: noRules,
 };
 
-/** Half of g where both operands are equal, else 0. */
-function tied(g: TensorView, a: Operand, b: Operand): TensorView {
-  return where(eq(a, b), mul(g, 0.5), 0);
+function slopeOfPower(a: Operand, b: number): Operand {
+  return b === 0 ? 0 : mul(pow(a, b - 1), b);
+}
+
+/** Half of g where both operands are equal. */
+function shared(g: TensorView, a: Operand, b: Operand): TensorView {
+  return where(eq(a, b), mul(g, 0.5), g);
 }
 
 /** As `UnaryVjp`, for the reduction of x over `axes`. */
@@ -145,9 +156,8 @@ function productVjp(g: TensorView, x: TensorView, _: TensorView, axes: readonly 
   return mul(div(keepAxes(mul(g, prod(kept, axes)), axes, x), kept), others);
 }
 
-/** Elements that are equal to the extremum share its cotangent. */
+/** Elements that are equal to the extremum share its cotangent. None is equal to NaN, and all get NaN. */
 function extremumVjp(g: TensorView, x: TensorView, y: TensorView, axes: readonly number[]): TensorView {
-  const isExtreme = eq(x, keepAxes(y, axes, x));
-  const count = sum(cast(isExtreme, x.dtype), axes);
-  return where(isExtreme, keepAxes(div(g, count), axes, x), 0);
+  const extremes = cast(eq(x, keepAxes(y, axes, x)), x.dtype);
+  return mul(extremes, keepAxes(div(g, sum(extremes, axes)), axes, x));
 }
