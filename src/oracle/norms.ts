@@ -4,6 +4,7 @@
  * oracle's own result, which has one rounding per op in the program's dtypes: a correct back end is about as far from
  * the exact result, since its errors are as many and of the same size.
  */
+import { doZerosPass } from "./compare.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { Op } from "../ir/ops/op.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
@@ -15,6 +16,8 @@ export interface NormComparison {
   readonly error: number;
   /** The largest that is accepted. */
   readonly limit: number;
+  /** Whether zeros in place of the result would be accepted. */
+  readonly zerosPass: boolean;
 }
 
 /**
@@ -31,14 +34,19 @@ const accepted: { readonly [K in DType]: number } = {
   bool: 0,
 };
 
-/** Whether most elements of a float result have no bound, or one above a tenth of the root mean square of them all. */
-export function areBoundsWide({ dtype, data }: Tensor, bounds: Float64Array): boolean {
-  if (dtypes[dtype].family !== "float") return false;
-  const elements = elementsOf(dtype, data);
+/**
+ * Whether most elements of a float result have no bound, or one above a tenth of the root mean square of them all, or
+ * zeros would pass. Not of a result that is all zeros.
+ */
+export function areBoundsWide(tensor: Tensor, bounds: Float64Array): boolean {
+  if (dtypes[tensor.dtype].family !== "float") return false;
+  const elements = elementsOf(tensor.dtype, tensor.data);
   let squares = 0;
   for (let i = 0; i < elements.length; i++) squares += finite(Number(elements.get(i))) ** 2;
+  if (squares === 0) return false;
   const largest = 0.1 * Math.sqrt(squares / elements.length);
-  return bounds.reduce((count, bound) => count + (bound > largest ? 1 : 0), 0) > elements.length / 2;
+  const wide = bounds.reduce((count, bound) => count + (bound > largest ? 1 : 0), 0);
+  return wide > elements.length / 2 || doZerosPass(tensor, bounds);
 }
 
 function finite(x: number): number {
@@ -83,8 +91,10 @@ export function compareNorms(actual: Tensor, oracle: Tensor, exact: Tensor): Nor
   if (count === 0 || !Number.isFinite(size) || !Number.isFinite(rounding)) return null;
   const unit = size === 0 ? 1 : Math.sqrt(size);
   const relative = Math.sqrt(error) / unit;
+  const limit = (accepted[actual.dtype] * Math.sqrt(rounding)) / unit;
   return {
     error: Number.isNaN(relative) ? Infinity : relative,
-    limit: (accepted[actual.dtype] * Math.sqrt(rounding)) / unit,
+    limit,
+    zerosPass: Math.sqrt(size) / unit <= limit,
   };
 }

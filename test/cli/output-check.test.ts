@@ -1,7 +1,27 @@
 import { describe, expect, it } from "vitest";
-import { cast, DeviceMesh, div, Fusion, matmul, mul, permute, set, softmax, sum } from "braid";
+import {
+  add,
+  cast,
+  DeviceMesh,
+  div,
+  exp,
+  Fusion,
+  log,
+  matmul,
+  mean,
+  mul,
+  permute,
+  relu,
+  set,
+  softmax,
+  sub,
+  sum,
+  type TensorView,
+  unsqueeze,
+} from "braid";
 import { exitStatus, statusOf } from "../../src/cli/exit-status.ts";
 import { checkOutputs, type Suspect, withSpecialChecks } from "../../src/cli/run/output-check.ts";
+import { outputResults } from "../../src/cli/run/outputs.ts";
 import type { OutputCopy } from "../../src/executor/output-copies.ts";
 import { emptyTensor, Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { elementsOf } from "../../src/numerics/tensor/storage.ts";
@@ -35,13 +55,13 @@ describe("checkOutputs", () => {
     ]);
   });
 
-  it("passes an output without elements, of which there is nothing to compare", () => {
+  it("passes an output without elements, and says that there was nothing to compare", () => {
     const empty = new Fusion();
     const x = empty.input([0, 3], "float");
     empty.output(mul(x, x));
     const none = floats([0, 3], []);
     const [checked] = checkOutputs(empty.data(), [none], new Map(), [whole(none)], "braid");
-    expect(checked).toMatchObject({ check: { ok: true, elements: 0, compared: 0 }, failure: null });
+    expect(checked).toMatchObject({ check: { ok: true, elements: 0, trivial: "empty" }, failure: null });
   });
 
   it.each([
@@ -176,7 +196,52 @@ describe("bounds that are too wide to say much", () => {
     const [nan, one] = [floats([1], [NaN]), floats([1], [1])];
     expect(compareNorms(one, one, nan)).toBeNull();
     expect(compareNorms(one, nan, one)).toBeNull();
-    expect(compareNorms(nan, one, one)).toEqual({ error: Infinity, limit: 0 });
+    expect(compareNorms(nan, one, one)).toEqual({ error: Infinity, limit: 0, zerosPass: false });
+  });
+});
+
+describe("what a result that was never computed would pass", () => {
+  const numbers = (...values: readonly number[]): Tensor => floats([values.length], values);
+  /** The check of a right result. */
+  const triviality = (build: (x: TensorView) => TensorView, input: Tensor) => {
+    const f = new Fusion();
+    f.output(build(f.input(input.shape, input.dtype)));
+    const { outputs } = evaluateFusion(f.data(), [input]);
+    const [only] = checkOutputs(f.data(), [input], new Map(), outputs.map(whole), "braid");
+    return { ok: only?.check.ok, trivial: only?.check.trivial, norm: only?.check.norm };
+  };
+
+  it("is an output of zeros, which are compared element by element", () => {
+    const found = triviality((x) => mul(exp(x), 0), numbers(1, 2, 3));
+    expect(found).toEqual({ ok: true, trivial: "zeros", norm: undefined });
+    const products = triviality((x) => mul(sum(mul(x, x), [0]), 0), numbers(1, 2, 3));
+    expect(products).toEqual({ ok: true, trivial: "zeros", norm: undefined });
+    expect(triviality((x) => mul(x, 0), Tensor.from([1, 2], "int"))).toMatchObject({ ok: true, trivial: "zeros" });
+  });
+
+  it("is an output of NaN", () => {
+    expect(triviality((x) => log(x), numbers(-1, -2))).toMatchObject({ ok: true, trivial: "NaN" });
+  });
+
+  it("is an output that is 0 but for roundings", () => {
+    // Mathematically the mean of distances to the mean.
+    const found = triviality((x) => mean(sub(x, unsqueeze(mean(x, [0]), 0)), [0]), numbers(0.1, 0.7, 0.3));
+    expect(found).toMatchObject({ ok: true, trivial: "small" });
+  });
+
+  it("is no output of another constant, of integers, or with one number", () => {
+    expect(triviality((x) => add(mul(x, 0), 2), numbers(1, 2)).trivial).toBeUndefined();
+    expect(triviality((x) => mul(x, 2), Tensor.from([0, 1], "int")).trivial).toBeUndefined();
+    expect(triviality((x) => relu(x), numbers(-1, -1, 1e-9)).trivial).toBeUndefined();
+  });
+
+  it("is looked at by norm where many small elements have narrow bounds", () => {
+    // The bounds of the zeros are narrow, and those of the only other element are wider than it.
+    const f = new Fusion();
+    f.output(f.input([3]));
+    const bounds = Float64Array.of(0, 0, 2);
+    expect(areBoundsWide(numbers(0, 0, 1), bounds)).toBe(true);
+    expect(areBoundsWide(numbers(0, 0, 3), bounds)).toBe(false);
   });
 });
 
@@ -191,12 +256,28 @@ describe("special values", () => {
     expect(merged?.failure?.message).toBe("an output differs from the oracle, on inputs with special values");
   });
 
-  it("need not leave anything to compare", () => {
+  it("need not leave anything to compare, which is said", () => {
     const none = {
       check: { ...good.check, ok: false, compared: 0 },
       failure: { ...failure, code: "not-checked" } as const,
     };
-    expect(withSpecialChecks([{ ...good, failure: null }], [none])).toEqual([{ ...good, failure: null }]);
+    const [merged] = withSpecialChecks([{ ...good, failure: null }], [none]);
+    expect(merged).toEqual({ check: { ...good.check, specialNotCompared: "of unknown values" }, failure: null });
+  });
+});
+
+describe("copies with other bits", () => {
+  it.each([
+    ["numbers", 1.5, 0.5],
+    ["the sign of a zero", -0, 0],
+    ["NaN", NaN, Infinity],
+  ])("are reported with their distance: %s", (_, element, apart) => {
+    const f = new Fusion();
+    f.output(set(f.input([2], "float")));
+    const first = element === 0 ? 0 : 1;
+    const copies = [first, element].map((last, rank) => ({ tensor: floats([2], [3, last]), ranks: [rank] }));
+    const [only] = outputResults(f.data(), [copies], null);
+    expect(only?.unlike).toMatchObject([{ ranks: [1], apart }]);
   });
 });
 

@@ -29,6 +29,8 @@ export interface GradientCheck {
   readonly named: string | null;
   /** The difference from the slope, over what a gradient of this size has; null if it was not compared. */
   readonly difference: number | null;
+  /** Whether it and the slope are 0. */
+  readonly isZero: boolean;
   /** Why it was not compared; null if it was. */
   readonly notCompared: string | null;
   readonly failure: Diagnostic | null;
@@ -113,7 +115,7 @@ function positive(tensor: Tensor): Tensor {
 
 function uncompared({ tensors }: FusionData, gradient: TensorId): GradientCheck {
   const named = nameOf(at(tensors, gradient));
-  return { gradient, name: `T${gradient}`, named, difference: null, notCompared: null, failure: null };
+  return { gradient, name: `T${gradient}`, named, difference: null, isZero: false, notCompared: null, failure: null };
 }
 
 function checkOf(fusion: FusionData, gradient: TensorId, slope: Slope): GradientCheck {
@@ -121,7 +123,7 @@ function checkOf(fusion: FusionData, gradient: TensorId, slope: Slope): Gradient
   const none = uncompared(fusion, gradient);
   if (!isSharp) return { ...none, notCompared: whyNot(slope) };
   const difference = claimed === found ? 0 : Math.abs(claimed - found) / scale;
-  if (agrees) return { ...none, difference };
+  if (agrees) return { ...none, difference, isZero: scale === 0 };
   const failure: Diagnostic = {
     code: "check-failed",
     message: "a gradient is not the slope of what was differentiated",

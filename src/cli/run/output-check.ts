@@ -8,7 +8,8 @@ import type { FusionData } from "../../ir/fusion-data.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
-import { compare, type Difference } from "../../oracle/compare.ts";
+import { elementsOf } from "../../numerics/tensor/storage.ts";
+import { compare, type Difference, doZerosPass } from "../../oracle/compare.ts";
 import { evaluateFusion, evaluateValues, type OnOp } from "../../oracle/evaluate.ts";
 import { areBoundsWide, compareNorms, inDouble, type NormComparison, toDouble } from "../../oracle/norms.ts";
 import type { Arithmetic } from "../../oracle/tolerance.ts";
@@ -31,6 +32,10 @@ export interface OutputCheck {
   readonly rows?: { readonly compared: number; readonly of: number };
   /** How many elements have a bound and were compared. */
   readonly compared: number;
+  /** What the check cannot tell from a result that was never computed; absent if zeros would fail. */
+  readonly trivial?: Trivial;
+  /** Why no element was compared on special values; absent if some were. */
+  readonly specialNotCompared?: string;
   /** Why the others have none; null if all were compared. */
   readonly notCompared: string | null;
   /** The comparison by norm; absent where the bounds say enough. */
@@ -38,6 +43,12 @@ export interface OutputCheck {
   /** The op of the output whose indices are outside of their axis, and how many; absent if all are inside. */
   readonly outside?: string;
 }
+
+/**
+ * empty: there are no elements. zeros, NaN: the oracle has nothing else. small: elements are 0 within the bounds, and
+ * within the norm's limit.
+ */
+export type Trivial = "empty" | "zeros" | "NaN" | "small";
 
 export interface CheckedOutput {
   readonly check: OutputCheck;
@@ -122,6 +133,7 @@ export function checkOutputs(
         ? normFailureOf(name, norm, suspect)
         : failureOf(where, bad.shape, inWhole(bad.firstBad, at(samples, i), bad.shape), suspect);
     const rows = rowsOf(at(samples, i), at(copies, 0).shape);
+    const trivial = trivialOf(at(expected.outputs, i), at(expected.bounds, i), norm);
     return {
       check: {
         ok: failure === null && isChecked,
@@ -131,6 +143,7 @@ export function checkOutputs(
         ...(rows === null ? {} : { rows }),
         compared,
         notCompared,
+        ...(trivial === null ? {} : { trivial }),
         ...(norm === null ? {} : { norm }),
         ...(outside === null ? {} : { outside }),
       },
@@ -149,11 +162,24 @@ export function withSpecialChecks(
 ): readonly CheckedOutput[] {
   return checks.map((checked, i) => {
     const { check, failure } = at(special, i);
-    if (!checked.check.ok || failure?.code !== "check-failed") return checked;
+    if (!checked.check.ok || failure === null) return checked;
+    if (failure.code !== "check-failed") {
+      const specialNotCompared = check.notCompared ?? "of unknown values";
+      return { ...checked, check: { ...checked.check, specialNotCompared } };
+    }
     const message = `${failure.message}, on inputs with special values`;
     const { largestError, partOfBound } = check;
     return { check: { ...checked.check, ok: false, largestError, partOfBound }, failure: { ...failure, message } };
   });
+}
+
+function trivialOf(expected: Tensor, bounds: Float64Array, norm: NormComparison | null): Trivial | null {
+  const elements = elementsOf(expected.dtype, expected.data);
+  if (elements.length === 0) return "empty";
+  const isAll = (is: (element: number) => boolean): boolean => bounds.every((_, i) => is(Number(elements.get(i))));
+  if (isAll((element) => element === 0)) return "zeros";
+  if (isAll(Number.isNaN)) return "NaN";
+  return doZerosPass(expected, bounds) && norm?.zerosPass !== false ? "small" : null;
 }
 
 /** A gradient that is not the slope of its function fails, though the oracle computes the same. */

@@ -4,6 +4,7 @@ import type { Signature } from "../../compile/lower-all.ts";
 import { nameOf } from "../../ir/origin.ts";
 import { type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
 import { at } from "../../support/invariant.ts";
+import { compare } from "../../oracle/compare.ts";
 import type { CheckedOutput, OutputCheck } from "./output-check.ts";
 import type { OutputCopy } from "../../executor/output-copies.ts";
 import { namesOfTensor } from "../tensor-files/tensor-names.ts";
@@ -18,9 +19,16 @@ export interface OutputResult {
   /** Equal for equal bits: the first 16 hexadecimal digits of the SHA-256 of the elements' bytes. */
   readonly fingerprint: string;
   /** Copies on other devices with different bits; compared with --check and --interleaving. */
-  readonly unlike: readonly { readonly ranks: readonly number[]; readonly fingerprint: string }[];
+  readonly unlike: readonly Unlike[];
   /** Null unless --check was given. */
   readonly check: OutputCheck | null;
+}
+
+export interface Unlike {
+  readonly ranks: readonly number[];
+  readonly fingerprint: string;
+  /** The largest difference of an element from the first copy: 0 for the sign of a zero, or the bits of a NaN. */
+  readonly apart: number;
 }
 
 /** `checks`: null without --check. */
@@ -38,9 +46,12 @@ export function outputResults(
       dtype: tensor.dtype,
       shape: tensor.shape,
       fingerprint: own,
-      unlike: others.flatMap((other, k) =>
-        other === own ? [] : [{ ranks: at(copiesHere, k + 1).ranks, fingerprint: other }],
-      ),
+      unlike: others.flatMap((other, k): readonly Unlike[] => {
+        const copy = at(copiesHere, k + 1);
+        if (other === own) return [];
+        const { maxError } = compare(copy.tensor, tensor, new Float64Array(tensor.data.length));
+        return [{ ranks: copy.ranks, fingerprint: other, apart: maxError }];
+      }),
       check: checks === null ? null : at(checks, i).check,
     };
   });

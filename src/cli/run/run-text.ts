@@ -9,7 +9,7 @@ import { refusalText } from "../explain/change-text.ts";
 import { explainDocument, explainText } from "../explain/explain-text.ts";
 import { communicationLines } from "../lower/reshardings-text.ts";
 import type { GradientCheck } from "./gradient-check.ts";
-import type { OutputCheck } from "./output-check.ts";
+import type { OutputCheck, Trivial } from "./output-check.ts";
 import type { OutputResult } from "./outputs.ts";
 import type { RunResult } from "./run-file.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
@@ -29,6 +29,8 @@ export function runText(result: RunResult, terminal: Terminal): string {
     ...outputs.flatMap(unlikeText),
     ...outputs.flatMap((output) => sampledText(output, flags.seed)),
     ...outputs.flatMap(notComparedText),
+    ...grouped(outputs, ({ trivial }) => trivial && trivialWords[trivial]),
+    ...grouped(outputs, ({ specialNotCompared: why }) => why && `nothing was compared on special values: ${why}`),
     ...outputs.flatMap(outsideText),
     ...gradientsText(result.gradients),
     ...(explained === null ? communicationText(result) : []),
@@ -87,11 +89,13 @@ function outputRow({ name, named, dtype, shape, fingerprint, check }: OutputResu
   return check === null ? row : [...row, ...checkCells(check, colors)];
 }
 
-function unlikeText({ name, unlike }: OutputResult): readonly string[] {
-  return unlike.map(
-    ({ ranks, fingerprint }) =>
-      `${name} differs on ${ranks.length === 1 ? "rank" : "ranks"} ${ranks.join(", ")}: ${fingerprint}`,
-  );
+function unlikeText({ name, unlike, check }: OutputResult): readonly string[] {
+  return unlike.map(({ ranks, fingerprint, apart }) => {
+    const where = `${ranks.length === 1 ? "rank" : "ranks"} ${ranks.join(", ")}`;
+    const how = apart === 0 ? "equal numbers in other bits" : `off by up to ${errorText(apart)} from the first copy`;
+    const each = check === null ? "" : "; each copy was compared with the oracle";
+    return `${name} on ${where}: ${how}, fingerprint ${fingerprint}${each}`;
+  });
 }
 
 function sampledText({ name, check }: OutputResult, seed: number): readonly string[] {
@@ -108,6 +112,34 @@ function notComparedText({ name, check }: OutputResult): readonly string[] {
   ];
 }
 
+/** A line for each reason. */
+function grouped(
+  outputs: readonly OutputResult[],
+  reasonOf: (check: OutputCheck) => string | undefined,
+): readonly string[] {
+  const names = new Map<string, string[]>();
+  for (const { name, check } of outputs) {
+    const reason = check === null ? undefined : reasonOf(check);
+    if (reason !== undefined) names.set(reason, [...(names.get(reason) ?? []), name]);
+  }
+  return [...names].map(([reason, own]) => `${own.join(", ")}: ${reason}`);
+}
+
+/** Of checks that a result that was never computed may pass. */
+const verdicts: { readonly [K in Trivial]: string } = {
+  empty: "empty",
+  zeros: "only zeros",
+  NaN: "only NaN",
+  small: "zeros pass",
+};
+
+const trivialWords: { readonly [K in Trivial]: string } = {
+  empty: "no elements: there was nothing to compare",
+  zeros: "every element is 0, as in the oracle: a result that is never computed may pass, too",
+  NaN: "every element is NaN, as in the oracle: other inputs say more",
+  small: "every element is 0 within its bounds: a result that is never computed may pass, too",
+};
+
 function outsideText({ name, check }: OutputResult): readonly string[] {
   return check?.outside === undefined ? [] : [`${name}: ${check.outside}`];
 }
@@ -121,16 +153,22 @@ function gradientsText(gradients: readonly GradientCheck[]): readonly string[] {
   );
   if (compared.length === 0) return others;
   const count = compared.length === 1 ? "1 gradient was" : `${compared.length} gradients were`;
+  const zero = gradients.filter(({ isZero }) => isZero).length;
+  const zeros = zero === 0 ? "" : ` (${zero} of ${compared.length} are 0)`;
   const most = errorText(Math.max(...compared));
   return [
-    `${count} compared with slopes in double, along random directions: relative difference up to ${most}`,
+    `${count} compared with slopes in double, along random directions: relative difference up to ${most}${zeros}`,
     ...others,
   ];
 }
 
-function checkCells({ ok, largestError, partOfBound, compared, norm }: OutputCheck, colors: Colors): readonly string[] {
+function checkCells(check: OutputCheck, colors: Colors): readonly string[] {
+  const { ok, largestError, partOfBound, elements, compared, norm } = check;
+  if (elements === 0) return ["", "", colors.yellow(verdicts.empty)];
   if (compared === 0 && norm === undefined) return ["", "", colors.red("not checked")];
-  const verdict = ok ? colors.green("passed") : colors.red("FAILED");
+  const { trivial } = check;
+  const passed = trivial === undefined ? colors.green("passed") : colors.yellow(verdicts[trivial]);
+  const verdict = ok ? passed : colors.red("FAILED");
   const percent = (part: number): string => (Number.isFinite(part) ? `${(100 * part).toFixed(1)} %` : "beyond");
   if (norm === undefined || partOfBound > 1) return [errorText(largestError), percent(partOfBound), verdict];
   const part = norm.error === 0 ? 0 : norm.error / norm.limit;
@@ -171,8 +209,9 @@ export function runDocument(result: RunResult): object {
     copyMilliseconds,
     reshardings: result.reshardings ?? undefined,
     notInLoop: result.notInLoop,
-    outputs: outputs.map(({ check, ...output }) => ({
+    outputs: outputs.map(({ check, unlike, ...output }) => ({
       ...output,
+      unlike: unlike.map(({ apart, ...copy }) => ({ ...copy, apart: finite(apart) })),
       check:
         check === null
           ? undefined
