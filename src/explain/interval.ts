@@ -15,7 +15,7 @@ export interface PredictedInterval {
   readonly share: number;
 }
 
-/** Of the part of a run that is more of a class than any run that was measured. */
+/** Of the part of a run that is more of a class than any run that was measured; of a run on a CPU, where none was. */
 const unseen = 0.2;
 
 const share = 0.9;
@@ -29,10 +29,10 @@ export type IntervalRun = Pick<ExplainedRun, "milliseconds" | "path" | "assumpti
 };
 
 /** Null if the profile lacks something whose error is not known. */
-export function intervalOf(run: IntervalRun, { residuals = {} }: MachineProfile): PredictedInterval | null {
+export function intervalOf(run: IntervalRun, { on, residuals = {} }: MachineProfile): PredictedInterval | null {
   const error = meanErrorOf(run, committedErrors, residuals);
   if (error === null) return null;
-  const factor = Math.exp(meanErrorsWithin * error);
+  const factor = Math.exp(meanErrorsWithin * Math.hypot(error, on === "cpu" ? unseen : 0));
   return { low: run.milliseconds / factor, high: run.milliseconds * factor, share };
 }
 

@@ -154,6 +154,12 @@ describe("the interval", () => {
     expect(widthOf(run.milliseconds / 4)).toBeGreaterThan(widthOf(0));
   });
 
+  it("is wider on CPUs, where no committed run was", () => {
+    const run = { ...explained({ primitive: "tp-columnwise", implementation: "serial", slow: {} }), assumptions: [] };
+    const highOn = (on: "cpu" | "cuda"): number => interval(run, machine({ on })).high;
+    expect(highOn("cpu")).toBeGreaterThan(1.3 * highOn("cuda"));
+  });
+
   it("is none for GEMMs of another size of elements, and says so", () => {
     const products = [{ dtype: "float", m: [1], n: [1], k: [1], teraflops: [10] }] as const;
     const run = explained({ primitive: "tp-columnwise", implementation: "compute-only", slow: { products } });
