@@ -3,7 +3,7 @@
  * Library calls throw a DiagnosticError; the command line prints it and exits with status 2. codes.ts registers the
  * codes and their titles.
  */
-import { escapeLine } from "../support/escape-controls.ts";
+import { escapeLine } from "../support/wording.ts";
 import { runningLine } from "../support/call-site.ts";
 import type { DiagnosticCode } from "./codes.ts";
 

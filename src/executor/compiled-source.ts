@@ -50,14 +50,15 @@ export function compileToRun(source: ProgramSource | Lowered, options: CompileOp
 
 function known(
   compilation: AnyCompilation,
-  { devices, verify = "on" }: CompileOptions,
+  { devices, verify = "on", onProgress }: CompileOptions,
   choice: CompiledSource["choice"],
 ): CompiledSource {
   const lowered = lowerAll(compilation, { devices });
-  if (verify !== "off")
-    requireVerified(
-      compilation.report === null ? verified(compilation, { notes: false, full: verify === "full" }) : compilation,
-    );
+  if (verify !== "off") {
+    const listening = onProgress === undefined ? {} : { onProgress };
+    const verifying = { notes: false, full: verify === "full", ...listening };
+    requireVerified(compilation.report === null ? verified(compilation, verifying) : compilation);
+  }
   return { lowered, options: { ...compilation.options, verify }, compilation, choice };
 }
 

@@ -75,6 +75,7 @@ const otherNames = [
   "schedule",
   "profile",
   "memoryBudget",
+  "onProgress",
 ] as const satisfies readonly (keyof ExecutorOptions)[];
 
 /**

@@ -1,5 +1,5 @@
 /** What is written on a terminal: control characters of programs and files are escaped, Braid's own colours are not. */
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import Table from "cli-table3";
 import fc from "fast-check";
@@ -9,7 +9,7 @@ import { plainBorders } from "../../src/cli/terminal/table-style.ts";
 import { writers } from "../../src/cli/terminal/terminal.ts";
 import { renderDiagnostic } from "../../src/diagnostics/diagnostic.ts";
 import { decodeColumns, encodeColumns } from "../../src/support/columns.ts";
-import { escapeControls, escapeLine } from "../../src/support/escape-controls.ts";
+import { escapeControls, escapeLine } from "../../src/support/wording.ts";
 import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
 
 /** Clears the screen, hides text, renames the window, in two forms, and reverses what follows. */
@@ -97,7 +97,8 @@ describe("braid", () => {
     const dump = folder.write("evil.hir", `%HostIrContainer { ${evil} }`);
     mkdirSync(path.join(folder.path, evil));
     const named = folder.write(`${evil}/none.ts`, "");
-    const profile = folder.write("evil.json", `{${JSON.stringify(evil)}: 1}`);
+    const shipped = readFileSync(path.join(import.meta.dirname, "../../profiles/2xH100.json"), "utf8");
+    const profile = folder.write("evil.json", shipped.replace("{", `{${JSON.stringify(evil)}: 1,`));
     const runs = [
       ["verify", file],
       ["verify", dump, "--devices", "2"],

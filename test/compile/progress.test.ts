@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { compile, type CompileOptions } from "../../src/compile/compile.ts";
+import { MultiDeviceExecutor } from "../../src/executor/multi-device-executor.ts";
 import { explain } from "../../src/explain/explain.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { add, matmul } from "../../src/ir/api/ops.ts";
@@ -89,6 +90,17 @@ describe("work that may take long says", () => {
     choose(fusionOf(2, 2), { devices: 2, on: "cuda", onProgress: two.onProgress }, profile);
     expect(labels(two.said)).toContain("region 1 of 2: predicting schedule 3");
     expectCounts(two.said);
+  });
+
+  it("what an executor compiles and verifies", async () => {
+    const { said, onProgress } = listener();
+    const executor = await MultiDeviceExecutor.create(fusionOf(2, 1), { devices: 2, onProgress });
+    await executor.close();
+    expect(labels(said)).toEqual(["recording", "recording ranks", "linking", "scheduling", "verifying commands"]);
+    const given = listener();
+    const compiled = compile(fusionOf(2, 1), { devices: 2, verify: "off" });
+    await (await MultiDeviceExecutor.create(compiled, { devices: 2, onProgress: given.onProgress })).close();
+    expect(labels(given.said)).toEqual(["verifying commands"]);
   });
 
   it("how many other options are predicted", () => {

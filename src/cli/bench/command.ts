@@ -1,5 +1,6 @@
 /** `braid bench`: times tensor-parallel primitives in Braid's forms and schedules and in PyTorch's implementations. */
 import { Argument, Command } from "commander";
+import pc from "picocolors";
 import type { World } from "../../launch/join-world.ts";
 import { type BenchFlags, benchRows } from "../../bench/bench-options.ts";
 import { oneOf } from "../../compile/options/kinds.ts";
@@ -22,7 +23,7 @@ import { requireSeveralDevices } from "../ranks/where-to-run.ts";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import { runWhere } from "../ranks/run-in-processes.ts";
 import { measuredTarget } from "../flags/measured-target.ts";
-import { type Terminal, writers } from "../terminal/terminal.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 import { processEnvironment, whereToRun } from "../ranks/where-to-run.ts";
 import { readBenchConfig } from "../../bench/bench-config.ts";
 import { profileToChooseWith } from "../flags/profile.ts";
@@ -130,11 +131,7 @@ function plotText(file: string, rows: readonly BenchRow[], machine: Machine): st
   return file.endsWith(".html") ? plotHtml(rows, machine, resultsText(rows, noColors)) : plotSvg(rows, machine);
 }
 
-const noColors = writers(
-  () => {},
-  () => {},
-  { out: false, err: false },
-).outColors;
+const noColors = pc.createColors(false);
 
 function report(rows: readonly BenchRow[], machine: Machine, { json }: BenchFlags, terminal: Terminal): ExitStatus {
   terminal.out(json ? `${JSON.stringify({ machine, rows }, undefined, 2)}\n` : resultsText(rows, terminal.outColors));

@@ -1,6 +1,5 @@
 /** Reads the machine profile that `--schedule-choice auto --profile FILE` names. */
 import { packageFile } from "../../backends/package-file.ts";
-import { readRegularText } from "../../backends/regular-file.ts";
 import type { Target } from "../../compile/compile.ts";
 import type { Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
@@ -86,6 +85,7 @@ async function parsedProfile(file: string): Promise<MachineProfile> {
 /** A file takes precedence over a shipped profile of the same name. */
 async function readProfile(file: string): Promise<string> {
   try {
+    const { readRegularText } = await import("../../backends/regular-file.ts");
     return await readRegularText(file);
   } catch (error) {
     const shipped = readShippedProfile(file);

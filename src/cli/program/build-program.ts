@@ -8,10 +8,10 @@ import { lowerAll, requireMeshDevices } from "../../compile/lower-all.ts";
 import type { GivenOptions, LoweringName } from "../../compile/options.ts";
 import { type Diagnostic, DiagnosticError, fail, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../../host/nodes.ts";
-import { validateHostProgram } from "../../host/validate/validate.ts";
 import type { Building } from "./apart/build-apart.ts";
 import { type BuildFlags, type BuiltProgram, sourceOf } from "./built-program.ts";
 import { isDumpFile } from "./dump-file.ts";
+import { validateHostProgram } from "../../host/validate/validate.ts";
 import { requireKnownScalars } from "./known-scalars.ts";
 import { revived } from "../../compile/program/revive.ts";
 

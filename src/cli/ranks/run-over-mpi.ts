@@ -10,7 +10,7 @@ import { exchangeClaims, hostClaim, topologyOf } from "../../launch/topology.ts"
 import { laterStart, processNumber, startMpiInTime } from "../../backends/mpi/start-mpi-in-time.ts";
 import type { StartedMpi } from "../../backends/mpi/start-mpi.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import { escapeControls } from "../../support/escape-controls.ts";
+import { escapeControls } from "../../support/wording.ts";
 import type { Connection, World } from "../../launch/world.ts";
 import type { ExitStatus } from "../exit-status.ts";
 import { reasonOf, statusOfFailure, wordsOf } from "./failure-words.ts";

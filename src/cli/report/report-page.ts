@@ -4,7 +4,7 @@ import { deflateRawSync } from "node:zlib";
 import { packageFile } from "../../backends/package-file.ts";
 import type { ReportData } from "../../report/data/report-data.ts";
 import { encodeColumns } from "../../support/columns.ts";
-import { escapeControls } from "../../support/escape-controls.ts";
+import { escapeControls } from "../../support/wording.ts";
 
 /** The file's text in pieces. */
 export async function reportPage(data: ReportData): Promise<readonly string[]> {

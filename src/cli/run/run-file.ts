@@ -148,6 +148,7 @@ export async function runFile(
     devices: flags.devices,
     on: backend,
     verify,
+    onProgress: step,
     timeout: flags.timeout,
     ...(localRanks === null ? {} : { localRanks }),
   });

@@ -7,6 +7,10 @@ export interface Progress {
   readonly of: number;
 }
 
+/** Shared with the worker that draws the line: a request to stop, and its answer that the line is cleared. */
+export const stopRequested = 0;
+export const stopped = 1;
+
 export function isProgress(message: unknown): message is Progress {
   return typeof message === "object" && message !== null && "label" in message && "done" in message && "of" in message;
 }

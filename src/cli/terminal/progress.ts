@@ -4,16 +4,12 @@
  */
 import { Worker } from "node:worker_threads";
 import { packageFile } from "../../backends/package-file.ts";
-import { escapeLine } from "../../support/escape-controls.ts";
+import { escapeLine } from "../../support/wording.ts";
 import type { OnProgress } from "../../support/progress.ts";
-import type { Progress } from "./progress-line.ts";
+import { type Progress, stopped, stopRequested } from "./progress-line.ts";
 import type { Terminal } from "./terminal.ts";
 
 export type Step = OnProgress;
-
-/** Shared with the worker: a request to stop, and its answer that the line is cleared. */
-export const stopRequested = 0;
-export const stopped = 1;
 
 /** Milliseconds for the worker to clear its line. */
 const patience = 500;

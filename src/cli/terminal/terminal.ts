@@ -6,7 +6,7 @@
 import { randomInt } from "node:crypto";
 import { stderr, stdout } from "node:process";
 import pc from "picocolors";
-import { escapeControls } from "../../support/escape-controls.ts";
+import { escapeControls } from "../../support/wording.ts";
 
 const colorNames = ["bold", "red", "green", "yellow", "cyan"] as const;
 

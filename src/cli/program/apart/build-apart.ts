@@ -9,7 +9,7 @@ import { hostCount } from "../../../compile/host-count.ts";
 import type { Options } from "../../../compile/options.ts";
 import { type Diagnostic, DiagnosticError, type Place } from "../../../diagnostics/diagnostic.ts";
 import type { BuiltData } from "../../../compile/program/revive.ts";
-import { type BuildAnswer, type BuildRequest, type BuildStart, isBuildMessage } from "./build-request.ts";
+import type { BuildAnswer, BuildMessage, BuildRequest, BuildStart } from "./build-request.ts";
 import { fileToBuild } from "../dump-file.ts";
 
 const threadFile = "dist/cli/program/apart/build-thread.js";
@@ -90,6 +90,10 @@ function startThread(request: BuildRequest, print: (text: string) => void): Buil
     end(unfinished(request.file, `it ended its process with status ${status}`, "throw an error to refuse parameters"));
   });
   return { answer, end };
+}
+
+function isBuildMessage(value: unknown, token: string): value is BuildMessage {
+  return typeof value === "object" && value !== null && "token" in value && value.token === token && "answer" in value;
 }
 
 /** A thread answers with its own errors, so only the file can end it by one. */

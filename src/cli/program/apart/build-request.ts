@@ -33,10 +33,6 @@ export interface BuildMessage {
   readonly answer: BuildAnswer;
 }
 
-export function isBuildMessage(value: unknown, token: string): value is BuildMessage {
-  return typeof value === "object" && value !== null && "token" in value && value.token === token && "answer" in value;
-}
-
 export type BuildAnswer =
   | { readonly kind: "built"; readonly built: BuiltData }
   | { readonly kind: "refused"; readonly diagnostics: readonly Diagnostic[] }
