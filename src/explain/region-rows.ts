@@ -1,5 +1,5 @@
 /** What each region of a run that communicates does, seen from one rank. */
-import { isWork } from "../commands/command.ts";
+import { isWork, type Transfer } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import { touchesPeers } from "../commands/barriers.ts";
 import type { CommandTime } from "./measured-costs.ts";
@@ -69,6 +69,11 @@ interface Gathered {
   readonly streams: Set<number>;
 }
 
+/** Along a mesh dimension of one device, a collective copies the rank's own data. */
+function isAlone({ operation }: Transfer): boolean {
+  return operation.kind === "collective" && operation.team.length === 1;
+}
+
 /** In the order of the host program. */
 export function regionRows(
   program: Program,
@@ -101,7 +106,7 @@ export function regionRows(
       if (moves) found.spans.push(span);
       if (rank !== own) continue;
       const { statement, iteration } = at(origins, index);
-      if (command.kind === "transfer") found.transferred += bytes;
+      if (command.kind === "transfer" && !isAlone(command)) found.transferred += bytes;
       found.iterations.add(iteration[0] ?? 0);
       found.streams.add(command.stream);
       found.isLoop ||= key.isLoop;

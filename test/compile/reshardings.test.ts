@@ -1,6 +1,6 @@
 /** What moves between devices, in bytes, and why. */
 import { describe, expect, it } from "vitest";
-import { add, DeviceMesh, Fusion, linear, relu, reshardings, slice } from "braid";
+import { add, DeviceMesh, expand, Fusion, linear, lower, record, relu, reshardings, set, slice } from "braid";
 
 const two = DeviceMesh.range(2);
 
@@ -38,6 +38,44 @@ it("lists nothing if each device has what it needs", () => {
   for (const tensor of [x, y]) tensor.setDeviceMesh(two);
   x.outerSplit(0, 2).parallelize("DIDx");
   expect(reshardings(f)).toEqual([]);
+});
+
+it("lists nothing along a mesh dimension of one device, and what moves along the other", () => {
+  const f = new Fusion();
+  const x = f.input([8, 16]);
+  const y = relu(x);
+  const z = set(y);
+  f.output(z);
+  const mesh = new DeviceMesh([[0, 1, 2, 3]]);
+  for (const tensor of [x, y, z]) tensor.setDeviceMesh(mesh);
+  x.outerSplit(0, 1).parallelize("DIDy");
+  y.outerSplit(0, 4).parallelize("DIDx");
+  expect(reshardings(f).map(({ collective, along }) => [collective, along])).toEqual([["Allgather", "DIDx"]]);
+});
+
+it("lists nothing where a device sends to itself on another mesh", () => {
+  const f = new Fusion();
+  const x = f.input([8, 16]);
+  const y = set(x);
+  f.output(y);
+  x.setDeviceMesh(new DeviceMesh([[0]]));
+  y.setDeviceMesh(new DeviceMesh([0]));
+  expect(reshardings(f)).toEqual([]);
+});
+
+it("counts all elements of an expanded axis, as the collective carries them", () => {
+  const f = new Fusion();
+  const x = f.input([8, 1]);
+  const y = expand(x, [8, 64]);
+  f.output(y);
+  const mesh = DeviceMesh.range(4);
+  for (const tensor of [x, y]) tensor.setDeviceMesh(mesh);
+  x.outerSplit(0, 4).parallelize("DIDx");
+  const [gather] = reshardings(f);
+  const [command] = record(lower(f, { rank: 0 }), { rank: 0 }).commands.filter(({ kind }) => kind === "transfer");
+  // Three quarters of 8 x 64 floats come from other devices.
+  expect(gather?.bytes).toBe((3 / 4) * 8 * 64 * 4);
+  expect(command).toMatchObject({ operation: { input: { shape: [2, 64] }, output: { shape: [4, 2, 64] } } });
 });
 
 it("says that the user placed the result", () => {

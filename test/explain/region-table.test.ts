@@ -1,6 +1,8 @@
 import { expect, it } from "vitest";
+import { DeviceMesh, explain, Fusion, set } from "braid";
 import type { RegionRow } from "../../src/explain/region-rows.ts";
 import { regionTable } from "../../src/explain/region-table.ts";
+import { machine } from "./machine.ts";
 
 const row: RegionRow = {
   region: 0,
@@ -32,4 +34,18 @@ it("says no loop and leaves hidden empty where there is none", () => {
   const { columns, cellsOf } = regionTable([alone]);
   const cells = Object.fromEntries(columns.map((column, i) => [column, cellsOf(alone)[i]]));
   expect(cells).toMatchObject({ chunks: "no loop", hidden: "" });
+});
+
+it.each([
+  { along: "DIDx", parts: 4, transferred: 512 },
+  { along: "DIDy", parts: 1, transferred: 0 },
+] as const)("counts $transferred bytes along $along of $parts", ({ along, parts, transferred }) => {
+  const f = new Fusion();
+  const x = f.input([8, 16]);
+  const y = set(x);
+  f.output(y);
+  for (const tensor of [x, y]) tensor.setDeviceMesh(new DeviceMesh([[0, 1, 2, 3]]));
+  x.outerSplit(0, parts).parallelize(along);
+  const { run } = explain(f, { devices: 4 }, machine({}));
+  expect(run.regions.map((each) => each.transferred)).toEqual([transferred]);
 });

@@ -1,6 +1,6 @@
 /**
  * What a Fusion sends between devices, and why: one entry for each op that reshards, once no op does anything else
- * besides (after local-sets).
+ * besides (after local-sets). Bytes are those that the collectives carry: of an expanded axis, all its elements.
  */
 import { axisShards } from "../../ir/axis-shards.ts";
 import { allocationSize, type DIDType, type Tensor, type TensorId } from "../../ir/domain.ts";
@@ -66,7 +66,7 @@ export function movedTensors(
   return fusion.ops.flatMap((op): readonly Moved[] => {
     const placements = isResharding(op, tensors) ? placementsOf(op, tensors) : null;
     const step = placements === null ? null : reshardingStep(placements.from, placements.to, placements.reduced);
-    if (placements === null || step === null) return [];
+    if (placements === null || step === null || isOnOneDevice(step, placements)) return [];
     const tensor = at(op.inputs, 0);
     const reader = readers.get(op.output) ?? null;
     const resharding = {
@@ -92,6 +92,11 @@ export function movedTensors(
       : null;
     return [hint === null ? moved : { ...moved, resharding: { ...resharding, hint } }];
   });
+}
+
+/** Whether no device receives from another: along a mesh dimension of one device, a collective is a local copy. */
+function isOnOneDevice(step: ReshardingStep, { from, to }: OpPlacements): boolean {
+  return teamsOf(step, from.mesh, to.mesh, at(to.mesh.devices, 0)).every(({ team }) => team.length === 1);
 }
 
 function receivedBytes(

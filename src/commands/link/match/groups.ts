@@ -89,7 +89,8 @@ function numberOps(posted: readonly Posted<PointToPointGroup>[]): Ops {
 function* channelsOf(posted: readonly Posted<PointToPointGroup>[], { first, groupOf }: Ops): Generator<Channel> {
   const byRanks = new Map<string, Map<number, Map<number, number>>>();
   const heads: (Pick<Channel, "from" | "to" | "communicator"> & Record<"send" | "recv", number>)[] = [];
-  const lasts = { send: [] as number[], recv: [] as number[] };
+  /** By channel: the last op so far of each side. */
+  const lasts: Readonly<Record<"send" | "recv", number[]>> = { send: [], recv: [] };
   /** By op: the next one of its side of the channel; -1 after the last. */
   const next = new Int32Array(groupOf.length).fill(-1);
   for (const [group, { rank, communicator, operation }] of posted.entries()) {
