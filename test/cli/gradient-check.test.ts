@@ -14,10 +14,12 @@ import {
   log,
   mean,
   mul,
+  neg,
   relu,
   round,
   splitBackward,
   sqrt,
+  sub,
   sum,
   tanh,
   where,
@@ -149,6 +151,27 @@ describe("what has no slope", () => {
   it("anywhere is not compared, which is said", () => {
     const [only] = verdictsOf(derived((x) => log(mul(abs(x), -1)), [[4]]));
     expect(only).toBe("what it differentiates is not finite near the inputs");
+  });
+
+  it("at some elements is compared at the others", () => {
+    // The gradient of the branch that is not taken is 0 times NaN, as in PyTorch.
+    const build = (x: TensorView): TensorView => mul(x, where(gt(x, 0), sqrt(x), where(gt(x, -2), sqrt(neg(x)), x)));
+    expect(verdictsOf(derived(build, [[6]]))).toEqual(["it has no finite element"]);
+    const some = (x: TensorView): TensorView => where(gt(x, 0.75), x, sqrt(sub(0.75, x)));
+    expect(verdictsOf(derived(some, [[6]]))).toEqual(["passed"]);
+  });
+
+  it("in a program that was cut, or of unknown sizes, is not compared", () => {
+    const data = derived((x) => exp(mul(x, 2)), [[4]]);
+    expect(verdictsOf({ ...data, ops: data.ops.slice(1) })).toEqual([
+      "the program lacks a part of what it differentiates",
+    ]);
+    const f = new Fusion();
+    const x = f.input([3, null]);
+    const y = tanh(sum(x, [1]));
+    const request = { of: [y], cotangents: [f.input([3])], wrt: [x] };
+    const { backward } = splitBackward(f, { ...request, wrt: [y] });
+    expect(verdictsOf(backward.data())).toEqual(["the sizes of what it differentiates are not known"]);
   });
 
   it("in good time is not compared, unless it is asked for", () => {

@@ -5,18 +5,19 @@
 import { drawInputs } from "../../compile/program/inputs.ts";
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import type { Derivation } from "../../ir/derivation.ts";
-import type { TensorId } from "../../ir/domain.ts";
+import { type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { indexLimits } from "../../ir/index-limits.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import { nameOf } from "../../ir/origin.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
+import { evaluateScalar } from "../../ir/scalar/scalar.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import { elementsOf } from "../../numerics/tensor/storage.ts";
 import { toDouble } from "../../oracle/norms.ts";
-import { opsBefore } from "../../oracle/slope/evaluate-ops.ts";
+import { canMake, opsBefore } from "../../oracle/slope/evaluate-ops.ts";
 import type { Slope } from "../../oracle/slope/slope.ts";
 import { type Pair, slopesAt } from "../../oracle/slope/slopes-at.ts";
 import { at } from "../../support/invariant.ts";
@@ -29,6 +30,8 @@ export interface GradientCheck {
   readonly named: string | null;
   /** The difference from the slope, over what a gradient of this size has; null if it was not compared. */
   readonly difference: number | null;
+  /** How many elements were not, because they are not finite. */
+  readonly leftOut: number;
   /** Whether it and the slope are 0. */
   readonly isZero: boolean;
   /** Why it was not compared; null if it was. */
@@ -57,24 +60,46 @@ export function checkGradients(
       gradient === null || !needed.has(gradient) ? [] : [{ gradient, wrt: at(wrt, i) }],
     );
     if (pairs.length === 0) return [];
-    const work = workOf(fusion, derivation.whole?.ops ?? ops, sizes);
-    if (!full && work > mostWork) {
-      const notCompared = "the sizes are large; smaller ones have the same rules, and --check=full takes its time";
-      return pairs.map(({ gradient }) => ({ ...uncompared(fusion, gradient), notCompared }));
+    const obstacle = obstacleOf(fusion, derivation, sizes, full);
+    if (obstacle !== null) {
+      return pairs.map(({ gradient }) => ({ ...uncompared(fusion, gradient), notCompared: obstacle }));
     }
     const own = inputsOf(fusion, derivation, inputs, sizes, seed);
     const found = new Map<TensorId, Slope>();
     for (const drawn of [own, own.map(positive)]) {
       const slopeOf = slopesAt(fusion, derivation, pairs, drawn, sizes);
-      const open = pairs.filter(({ gradient }) => found.get(gradient)?.isSharp !== true);
+      const open = pairs.filter(({ gradient }) => !isSettled(found.get(gradient)));
       if (open.length === 0) break;
       const all = slopeOf(open, seed);
       // All of them at once, unless one is wrong, or too small to show among the others.
       const holds = all.agrees && all.isSharp;
-      for (const pair of open) found.set(pair.gradient, holds || open.length === 1 ? all : slopeOf([pair], seed));
+      for (const pair of open) {
+        const slope = holds || open.length === 1 ? all : slopeOf([pair], seed);
+        const before = found.get(pair.gradient);
+        if (before?.isSharp !== true || isSettled(slope)) found.set(pair.gradient, slope);
+      }
     }
     return [...found].map(([gradient, slope]) => checkOf(fusion, gradient, slope));
   });
+}
+
+function isSettled(slope: Slope | undefined): boolean {
+  return slope?.isSharp === true && slope.leftOut === 0;
+}
+
+/** Why the gradients of a derivation cannot be compared, or not in time; null if they can. */
+function obstacleOf(fusion: FusionData, derivation: Derivation, sizes: Sizes, full: boolean): string | null {
+  const { of, wrt, cotangents, whole } = derivation;
+  const { ops, inputs } = whole ?? fusion;
+  const { tensors } = fusion;
+  const extents = inputs.flatMap((id) => withoutReductions(at(tensors, id).domain.logical).map(({ extent }) => extent));
+  if (extents.some((extent) => evaluateScalar(extent, (name) => sizes.get(name)) === undefined)) {
+    return "the sizes of what it differentiates are not known";
+  }
+  const wanted = [...of, ...wrt, ...cotangents.flatMap((id) => id ?? [])];
+  if (!canMake(ops, wanted, inputs)) return "the program lacks a part of what it differentiates";
+  if (full || workOf(fusion, ops, sizes) <= mostWork) return null;
+  return "at these sizes that takes long: smaller sizes have the same rules, and --check=full compares any";
 }
 
 function workOf({ tensors }: FusionData, ops: readonly Op[], sizes: Sizes): number {
@@ -115,15 +140,24 @@ function positive(tensor: Tensor): Tensor {
 
 function uncompared({ tensors }: FusionData, gradient: TensorId): GradientCheck {
   const named = nameOf(at(tensors, gradient));
-  return { gradient, name: `T${gradient}`, named, difference: null, isZero: false, notCompared: null, failure: null };
+  return {
+    gradient,
+    name: `T${gradient}`,
+    named,
+    difference: null,
+    leftOut: 0,
+    isZero: false,
+    notCompared: null,
+    failure: null,
+  };
 }
 
 function checkOf(fusion: FusionData, gradient: TensorId, slope: Slope): GradientCheck {
-  const { claimed, found, bound, scale, agrees, isSharp } = slope;
-  const none = uncompared(fusion, gradient);
+  const { claimed, found, bound, scale, leftOut, agrees, isSharp } = slope;
+  const none = { ...uncompared(fusion, gradient), leftOut };
   if (!isSharp) return { ...none, notCompared: whyNot(slope) };
   const difference = claimed === found ? 0 : Math.abs(claimed - found) / scale;
-  if (agrees) return { ...none, difference, isZero: scale === 0 };
+  if (agrees) return { ...none, difference, isZero: claimed === 0 && found === 0 };
   const failure: Diagnostic = {
     code: "check-failed",
     message: "a gradient is not the slope of what was differentiated",
@@ -136,8 +170,8 @@ function checkOf(fusion: FusionData, gradient: TensorId, slope: Slope): Gradient
 }
 
 /** At the last point, whose inputs are between 0.5 and 1. */
-function whyNot({ claimed, found }: Slope): string {
-  if (!Number.isFinite(claimed)) return "it has elements that are not finite";
+function whyNot({ found, leftOut, of }: Slope): string {
+  if (leftOut === of) return "it has no finite element";
   if (!Number.isFinite(found)) return "what it differentiates is not finite near the inputs";
   return "rounding or curvature hides the slope";
 }

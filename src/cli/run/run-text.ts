@@ -146,20 +146,18 @@ function outsideText({ name, check }: OutputResult): readonly string[] {
 
 function gradientsText(gradients: readonly GradientCheck[]): readonly string[] {
   const compared = gradients.flatMap(({ difference }) => difference ?? []);
-  const others = gradients.flatMap(({ name, named, notCompared }) =>
-    notCompared === null
-      ? []
-      : [`${named === null ? name : `${name} ${named}`}: not compared with a slope: ${notCompared}`],
-  );
+  const others = gradients.flatMap(({ name, named, leftOut, notCompared }) => {
+    const gradient = named === null ? name : `${name} ${named}`;
+    if (notCompared !== null) return [`${gradient}: not compared with a slope: ${notCompared}`];
+    return leftOut === 0 ? [] : [`${gradient}: ${leftOut} elements are not finite and were not compared with a slope`];
+  });
   if (compared.length === 0) return others;
   const count = compared.length === 1 ? "1 gradient was" : `${compared.length} gradients were`;
   const zero = gradients.filter(({ isZero }) => isZero).length;
   const zeros = zero === 0 ? "" : ` (${zero} of ${compared.length} are 0)`;
   const most = errorText(Math.max(...compared));
-  return [
-    `${count} compared with slopes in double, along random directions: relative difference up to ${most}${zeros}`,
-    ...others,
-  ];
+  const text = `${count} compared with slopes in double, along random directions: relative difference up to ${most}${zeros}`;
+  return [text, ...others];
 }
 
 function checkCells(check: OutputCheck, colors: Colors): readonly string[] {

@@ -22,6 +22,13 @@ export function opsBefore(
   return found.toReversed();
 }
 
+/** Whether the tensors can be computed of `inputs`: a Fusion that was cut by hand may lack ops. */
+export function canMake(ops: readonly Op[], tensors: readonly TensorId[], inputs: readonly TensorId[]): boolean {
+  const own = opsBefore(ops, tensors, new Set(inputs));
+  const made = new Set([...inputs, ...own.flatMap(outputsOf)]);
+  return [...tensors, ...own.flatMap((op) => op.inputs)].every((id) => made.has(id));
+}
+
 /** Adds what the ops make to `values`. */
 export function evaluateOps(ops: readonly Op[], values: Map<TensorId, Value>, setting: Setting): void {
   for (const op of ops) {

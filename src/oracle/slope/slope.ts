@@ -26,8 +26,11 @@ export interface Slope {
   readonly found: number;
   /** What the two may differ by: curvature and rounding. */
   readonly bound: number;
-  /** What gradients of this size have along random directions. */
+  /** What gradients of this size have along random directions, but at least a part of the function. */
   readonly scale: number;
+  /** How many elements are left out, because their gradients are not finite, of how many. */
+  readonly leftOut: number;
+  readonly of: number;
   readonly agrees: boolean;
   /** Whether the bound is narrow enough for any wrong gradient to show. */
   readonly isSharp: boolean;
@@ -46,6 +49,13 @@ export interface Claim {
   readonly gradient: Value;
 }
 
+interface OwnClaim extends Pick<Slope, "leftOut" | "of"> {
+  readonly direction: Float64Array;
+  readonly slope: number;
+  /** What a gradient of this size has along a random direction. */
+  readonly size: number;
+}
+
 /** The slope of `weighted` along a random direction of all claimed tensors, from `values`. */
 export function compareSlope(
   weighted: Weighted,
@@ -54,9 +64,10 @@ export function compareSlope(
   random: Random,
   setting: Continuing,
 ): Slope {
-  const directions = new Map(claims.map(({ wrt }) => [wrt, directionOf(valueOf(values, wrt), random)]));
-  const own = claims.map(({ wrt, gradient }) => claimOf(gradient, directions.get(wrt) ?? new Float64Array()));
-  const claimed = own.reduce((sum, claim) => sum + claim.slope, 0);
+  const own = claims.map(({ wrt, gradient }) => ({ wrt, ...claimOf(gradient, valueOf(values, wrt), random) }));
+  const directions = new Map(own.map(({ wrt, direction }) => [wrt, direction]));
+  const total = (part: "slope" | "leftOut" | "of"): number => own.reduce((sum, claim) => sum + claim[part], 0);
+  const [claimed, leftOut, of] = [total("slope"), total("leftOut"), total("of")];
   const size = Math.hypot(...own.map((claim) => claim.size));
   const least = Math.min(...own.map((claim) => claim.size));
   const height = weighted.of.reduce((sum, id, i) => {
@@ -76,15 +87,10 @@ export function compareSlope(
   };
   const rounding = (step: number): number => 1e-6 * size + (2 ** -50 * height) / step;
   const slopeOf = (found: number, bound: number): Slope => {
-    const shows = claims.length > 1 ? least : Math.max(size, Math.abs(found), 1e-4 * height);
-    return {
-      claimed,
-      found,
-      bound,
-      scale: Math.max(size, Math.abs(found)),
-      agrees: Math.abs(claimed - found) <= bound,
-      isSharp: Number.isFinite(claimed) && bound <= 0.01 * shows,
-    };
+    const scale = Math.max(size, Math.abs(found), 1e-4 * height);
+    const agrees = Math.abs(claimed - found) <= bound;
+    const isSharp = leftOut < of && bound <= 0.01 * (claims.length > 1 ? least : scale);
+    return { claimed, found, bound, scale, leftOut, of, agrees, isSharp };
   };
   const measured = ([long, middle, short]: Steps, known?: number): Slope => {
     const [first, second, third] = [known ?? slope(long), slope(middle), slope(short)];
@@ -103,16 +109,6 @@ function times(weight: number, x: number): number {
   return weight === 0 ? 0 : weight * x;
 }
 
-/** Each element moves by about its own size, so that none crosses a pole at 0. */
-function directionOf(start: Value, random: Random): Float64Array {
-  const elements = numbersOf(start);
-  const usual = Math.sqrt(elements.reduce((sum, x) => sum + x * x, 0) / elements.length);
-  return elements.map((x) => {
-    const part = 0.5 + random.float() / 2;
-    return (random.integer(2) === 0 ? -part : part) * (Math.abs(x) || usual || 1);
-  });
-}
-
 function moved(start: Value, direction: Float64Array, distance: number): Value {
   const elements = numbersOf(start);
   return makeValue(start.dtype, start.shape, (_, flat) => ({
@@ -121,17 +117,28 @@ function moved(start: Value, direction: Float64Array, distance: number): Value {
   }));
 }
 
-/** A gradient in parts has them one after the other. */
-function claimOf(gradient: Value, direction: Float64Array): { readonly slope: number; readonly size: number } {
-  const elements = numbersOf(gradient);
-  let [slope, squares] = [0, 0];
-  direction.forEach((by, i) => {
+/**
+ * A direction, along which each element moves by about its own size, so that none crosses a pole at 0, and the slope by
+ * the gradient. A gradient in parts has them one after the other.
+ */
+function claimOf(gradient: Value, start: Value, random: Random): OwnClaim {
+  const [elements, from] = [numbersOf(gradient), numbersOf(start)];
+  const usual = Math.sqrt(from.reduce((sum, x) => sum + x * x, 0) / from.length);
+  let [slope, squares, leftOut] = [0, 0, 0];
+  const direction = from.map((x, i) => {
     let element = 0;
-    for (let part = i; part < elements.length; part += direction.length) element += at(elements, part);
+    for (let part = i; part < elements.length; part += from.length) element += at(elements, part);
+    const size = (0.5 + random.float() / 2) * (Math.abs(x) || usual || 1);
+    const by = random.integer(2) === 0 ? -size : size;
+    if (!Number.isFinite(element)) {
+      leftOut += 1;
+      return 0;
+    }
     slope += element * by;
     squares += (element * by) ** 2;
+    return by;
   });
-  return { slope, size: Math.sqrt(squares) };
+  return { direction, slope, size: Math.sqrt(squares), leftOut, of: from.length };
 }
 
 /** The values of `of` where the tensors have moved along their directions. */
