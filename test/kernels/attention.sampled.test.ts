@@ -142,6 +142,8 @@ const shapes: Readonly<Record<string, Shape>> = {
   "shared by a batch": { front: [3, 2], shared: [1, 2], rows: 3, keys: 4, d: 2, e: 2 },
   "one row, one key": { rows: 1, keys: 1, d: 1, e: 1, causal: "topLeft" },
   "a negative scale": { rows: 3, keys: 4, d: 2, e: 2, scale: -2 },
+  "a negative scale, topLeft": { rows: 4, keys: 4, d: 2, e: 2, scale: -2, causal: "topLeft" },
+  "a scale of 0, topLeft": { rows: 4, keys: 4, d: 2, e: 2, scale: 0, causal: "topLeft" },
   "no keys": { rows: 3, keys: 0, d: 2, e: 2 },
   "heads of size 0": { rows: 3, keys: 4, d: 0, e: 2, scale: 1 },
   "values of size 0": { rows: 3, keys: 4, d: 2, e: 0 },

@@ -20,7 +20,7 @@ import {
   transposed,
   visibleKeys,
 } from "./blocks.ts";
-import { divideRows, exponentialRows, rowStatistics, scaleRows, scoreRows } from "./row-kernels.ts";
+import { divideRows, exponentialRows, rowStatistics, scoreRows } from "./row-kernels.ts";
 import { type AttentionTools, headAddresses, loadedMatrix, storedMatrix } from "./tools.ts";
 
 export function forwardScratch(kernel: SdpaKernel): ReturnType<typeof layoutOf> {
@@ -63,18 +63,15 @@ export function forwardProducts(kernel: SdpaKernel): readonly Contraction[] {
   return shape.blocks.flatMap((block) => products(kernel, shape, block)).filter((each) => !isEmpty(each));
 }
 
-interface RowKernels {
-  readonly scale: UnitKernel;
-  readonly exponentials: UnitKernel;
-}
-
-function rowKernels({ scale, outputs }: SdpaKernel, { dtype, keys }: AttentionShape, block: RowBlock): RowKernels {
-  const scores = scoreRows(dtype, block.rows, block.width, keys);
-  const statistics = rowStatistics(dtype, block.rows, at(outputs, 1).strides.at(-1));
-  return {
-    scale: scaleRows(scores, scale),
-    exponentials: exponentialRows(scores, rowStatistics(dtype, block.rows), statistics),
-  };
+function exponentialsOf(
+  { scale, outputs }: SdpaKernel,
+  { dtype, keys }: AttentionShape,
+  { rows, width }: RowBlock,
+): UnitKernel {
+  const scores = scoreRows(dtype, rows, width, keys);
+  const statistics = rowStatistics(dtype, rows, at(outputs, 1).strides.at(-1));
+  // No score is -Infinity times 0: such scores are scaled before they are hidden.
+  return exponentialRows(scores, scale === 0 ? 1 : scale, rowStatistics(dtype, rows), statistics);
 }
 
 function divisionOf({ dtype, e }: AttentionShape, rows: number): UnitKernel {
@@ -88,10 +85,7 @@ function rowCounts(blocks: readonly RowBlock[]): readonly number[] {
 export function forwardRows(kernel: SdpaKernel): readonly Kernel[] {
   const shape = shapeOf(kernel);
   const divisions = shape.e > 0 ? rowCounts(shape.blocks).map((rows) => divisionOf(shape, rows)) : [];
-  const units = blockShapes(shape.blocks).flatMap((block) => {
-    const { scale, exponentials } = rowKernels(kernel, shape, block);
-    return [scale, exponentials];
-  });
+  const units = blockShapes(shape.blocks).map((block) => exponentialsOf(kernel, shape, block));
   return [...units, ...divisions];
 }
 
@@ -105,17 +99,16 @@ export function prepareForward(
   const { dtype, e, keys, rows, blocks } = shape;
   const { offsets } = layoutOf(kernel, shape);
   const { floats } = tools;
-  const { causal } = kernel;
+  const { causal, scale } = kernel;
+  // A score that is -Infinity once it is scaled.
+  const hidden = scale < 0 ? Infinity : -Infinity;
   const size = dtypes[dtype].bytes;
   const [q, k, v] = (["q", "k", "v"] as const).map((name, i) =>
     loadedMatrix(tools, at(kernel.inputs, i), dtype, scratch + offsets[name]),
   );
   const store = storedMatrix(tools, at(kernel.outputs, 0), dtype, scratch + offsets.results);
   const units = new Map(
-    blockShapes(blocks).map((block) => {
-      const { scale, exponentials } = rowKernels(kernel, shape, block);
-      return [shapeKey(block), { scale: tools.prepare(scale), exponentials: tools.prepare(exponentials) }] as const;
-    }),
+    blockShapes(blocks).map((block) => [shapeKey(block), tools.prepare(exponentialsOf(kernel, shape, block))] as const),
   );
   const divisions = new Map(
     rowCounts(blocks).map((count) => [count, e > 0 ? tools.prepare(divisionOf(shape, count)) : null] as const),
@@ -126,7 +119,7 @@ export function prepareForward(
       block,
       scores: isEmpty(first) ? null : tools.gemm(first),
       results: isEmpty(second) ? null : tools.gemm(second),
-      unit: units.get(shapeKey(block)),
+      exponentials: units.get(shapeKey(block)),
       divide: divisions.get(block.rows),
     };
   });
@@ -145,22 +138,23 @@ export function prepareForward(
       const vAddress = v?.load(at(own, 2), 0, keys) ?? 0;
       for (const head of shared) {
         const addresses = headAddresses(operands, own, head);
-        for (const { block, scores: multiply, results: weigh, unit, divide } of steps) {
+        for (const { block, scores: multiply, results: weigh, exponentials, divide } of steps) {
           const { start, rows: count } = block;
           const lse = at(addresses, 4) + start * statisticsStep * size;
           if (multiply === null) fill(scores, 0, count * keys, 0);
           else multiply(q?.load(at(addresses, 0), start, count) ?? 0, kAddress, 0, scores);
-          if (unit === undefined) {
+          if (exponentials === undefined) {
             // No row of the block sees a key.
             fill(sums, 0, count, 0);
             for (let row = 0; row < count; row++) fill(lse, row * statisticsStep, row * statisticsStep + 1, -Infinity);
           } else {
-            unit.scale([scores], [scores]);
+            const first = scores / size;
+            if (scale === 0) for (let i = first; i < first + count * keys; i++) floats[i] = 0 * (floats[i] ?? NaN);
             for (let row = 0; row < count; row++) {
               const seen = visibleKeys(causal, start + row, rows, keys);
-              fill(scores, row * keys + seen, row * keys + block.width, -Infinity);
+              fill(scores, row * keys + seen, row * keys + block.width, hidden);
             }
-            unit.exponentials([scores], [scores, sums, lse]);
+            exponentials([scores], [scores, sums, lse]);
           }
           if (weigh === null) fill(results, 0, count * e, 0);
           else weigh(scores, vAddress, 0, results);

@@ -14,30 +14,26 @@ export function rowStatistics(dtype: DType, rows: number, stride = 1): Operand {
   return { dtype, shape: [rows], strides: [stride] };
 }
 
-/** In place. */
-export function scaleRows(scores: Operand, scale: number): UnitKernel {
-  return unitOf([scores], [scores], [by(scale, 0, 1)], [1]);
-}
-
 /**
- * In place: exponentials of the distances to the largest score of the row, or to 0 if all scores are -Infinity. Also
- * their sums, and log(sum(exp(score))).
+ * In place: exponentials of the distances of the scaled scores to the largest of the row, or to 0 if all are -Infinity.
+ * Also their sums, and log(sum(exp(scale score))).
  */
-export function exponentialRows(scores: Operand, sums: Operand, statistics: Operand): UnitKernel {
+export function exponentialRows(scores: Operand, scale: number, sums: Operand, statistics: Operand): UnitKernel {
   return unitOf(
     [scores],
     [scores, sums, statistics],
     [
-      { kind: "Reduction", op: "amax", axes: [1], inputs: [0], output: 1 },
-      ...replaced(1, -Infinity, 0, 2),
-      toColumn(3, 4),
-      { kind: "Binary", op: "sub", inputs: [0, 4], output: 5 },
-      { kind: "Unary", op: "exp", inputs: [5], output: 6 },
-      { kind: "Reduction", op: "sum", axes: [1], inputs: [6], output: 7 },
-      { kind: "Unary", op: "log", inputs: [7], output: 8 },
-      { kind: "Binary", op: "add", inputs: [3, 8], output: 9 },
+      by(scale, 0, 1),
+      { kind: "Reduction", op: "amax", axes: [1], inputs: [1], output: 2 },
+      ...replaced(2, -Infinity, 0, 3),
+      toColumn(4, 5),
+      { kind: "Binary", op: "sub", inputs: [1, 5], output: 6 },
+      { kind: "Unary", op: "exp", inputs: [6], output: 7 },
+      { kind: "Reduction", op: "sum", axes: [1], inputs: [7], output: 8 },
+      { kind: "Unary", op: "log", inputs: [8], output: 9 },
+      { kind: "Binary", op: "add", inputs: [4, 9], output: 10 },
     ],
-    [6, 7, 9],
+    [7, 8, 10],
   );
 }
 
