@@ -19,11 +19,16 @@ const ln2Low = float(Math.LN2 - 0.693359375);
 
 /** With k = the whole number nearest to x / ln 2 and the rest r, |r| <= ln(2) / 2: 2^k (1 + r + r^2 p(r)). */
 function exp(x: Expression): Expression {
+  return choose([x, "gt", float(88.8)], float(Infinity), expBelow(x));
+}
+
+/** Of x up to 88. */
+function expBelow(x: Expression): Expression {
   const { k, first, second } = powerOfTwo(x);
   const r = sub(sub(x, mul(k, ln2High)), mul(k, ln2Low));
   const rest = mul(mul(r, r), polynomial(r, [0.49999994, 0.1666652, 0.041668404, 0.008368899, 0.0013814222]));
   const scaled = mul(mul(add(one, add(r, rest)), first), second);
-  return choose([x, "gt", float(88.8)], float(Infinity), choose([x, "lt", float(-104)], zero, scaled));
+  return choose([x, "lt", float(-104)], zero, scaled);
 }
 
 /**
@@ -73,12 +78,14 @@ function normalCdf(x: Expression): Expression {
       -0.023213444277644157, -0.02374817617237568,
     ],
   );
-  const tail = mul(exp(mul(float(-0.5), mul(u, u))), sub(float(0.5), mul(mul(u, t), series)));
+  const tail = mul(expBelow(mul(float(-0.5), mul(u, u))), sub(float(0.5), mul(mul(u, t), series)));
   return choose([x, "lt", zero], tail, sub(one, tail));
 }
 
 export const floatFunctions = {
   exp: { js: "Math.exp", c: "exp", inFloat: exp },
+  /** exp of numbers up to 88. */
+  expBelow: { js: "Math.exp", c: "exp", inFloat: expBelow },
   log: { js: "Math.log", c: "log", inFloat: log },
   tanh: { js: "Math.tanh", c: "tanh", inFloat: tanh },
   normalCdf: { js: "normalCdf", c: "normcdf", inFloat: normalCdf },

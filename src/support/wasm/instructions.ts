@@ -30,6 +30,7 @@ const vectorOpcodes = {
   "f64x2.le": 75,
   "f64x2.ge": 76,
   "v128.and": 78,
+  "v128.andnot": 79,
   "v128.or": 80,
   "v128.xor": 81,
   "v128.bitselect": 82,

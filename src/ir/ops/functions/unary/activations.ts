@@ -36,7 +36,7 @@ const double = (value: number): Expression => constant("f64", value);
 /** 1 / (1 + exp(-x)). With e = exp(-|x|), which does not overflow, it is 1 / (1 + e), or e / (1 + e) below 0. */
 function sigmoid(x: Expression): Expression {
   const [zero, one] = [constant(x.type, 0), constant(x.type, 1)];
-  const e = call(floatFunctions.exp, apply("neg", apply("abs", x)));
+  const e = call(floatFunctions.expBelow, apply("neg", apply("abs", x)));
   return apply("div", choose([x, "lt", zero], e, one), apply("add", one, e));
 }
 
@@ -48,7 +48,7 @@ function silu(x: Expression): Expression {
   const [zero, one, far] = [constant(x.type, 0), constant(x.type, 1), constant(x.type, 80)];
   const size = apply("abs", x);
   const root = choose([size, "gt", far], apply("mul", constant(x.type, 0.5), size), size);
-  const e = call(floatFunctions.exp, apply("neg", root));
+  const e = call(floatFunctions.expBelow, apply("neg", root));
   const product = apply("mul", apply("mul", x, e), choose([size, "gt", far], e, one));
   return apply("div", choose([x, "lt", zero], product, x), apply("add", one, e));
 }
