@@ -1,0 +1,132 @@
+/**
+ * CPU time of kernels on one thread beside numpy with its own BLAS: `npx jiti bench/beside-numpy.ts`. Each figure is the least
+ * of several runs, in milliseconds of the process's own time, so that other load counts little. GEMMs and attention use
+ * a BLAS of the system if there is one (`braid doctor`). numpy's part needs `python3` with numpy.
+ */
+import { execFileSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { blasGemms } from "../src/backends/cpu/blas/blas-gemms.ts";
+import { findBlas } from "../src/backends/cpu/blas/blas-library.ts";
+import type { Operand } from "../src/commands/kernel.ts";
+import { compile } from "../src/compile/compile.ts";
+import { Fusion } from "../src/ir/api/fusion.ts";
+import { exp, gelu, layerNorm, matmul, rmsNorm, sdpa, set, silu, softmax } from "../src/ir/api/ops.ts";
+import type { TensorView } from "../src/ir/api/tensor-view.ts";
+import { createKernelLibrary, scratchBytes } from "../src/kernels/kernel-library.ts";
+import { type DType, dtypes } from "../src/numerics/dtype.ts";
+import { elementsOf, storageView } from "../src/numerics/tensor/storage.ts";
+import { at } from "../src/support/invariant.ts";
+import { createWasmMemory } from "../src/support/webassembly.ts";
+
+interface Case {
+  readonly shapes: readonly (readonly number[])[];
+  readonly dtype?: DType;
+  readonly op: (...inputs: readonly TensorView[]) => TensorView;
+}
+
+const elements = [[4096, 4096]];
+const matrices = [
+  [2048, 2048],
+  [2048, 2048],
+];
+const heads = [16, 512, 64];
+const first =
+  (op: (x: TensorView) => TensorView): Case["op"] =>
+  (...inputs) =>
+    op(at(inputs, 0));
+const product: Case["op"] = (...inputs) => matmul(at(inputs, 0), at(inputs, 1));
+
+/** By the names that beside_numpy.py prints. */
+const cases: Readonly<Record<string, Case>> = {
+  copy: { shapes: elements, op: first(set) },
+  exp: { shapes: elements, op: first(exp) },
+  gelu: { shapes: elements, op: first((x) => gelu(x)) },
+  silu: { shapes: elements, op: first(silu) },
+  layerNorm: { shapes: elements, op: first((x) => layerNorm(x)) },
+  rmsNorm: { shapes: elements, op: first((x) => rmsNorm(x)) },
+  softmax: { shapes: elements, op: first((x) => softmax(x, 1)) },
+  "matmul float": { shapes: matrices, op: product },
+  "matmul half": { shapes: matrices, dtype: "half", op: product },
+  "matmul bfloat16": { shapes: matrices, dtype: "bfloat16", op: product },
+  attention: {
+    shapes: [heads, heads, heads],
+    op: (...inputs) => sdpa(at(inputs, 0), at(inputs, 1), at(inputs, 2)).output,
+  },
+};
+
+const blas = findBlas();
+
+/** The least CPU time of `runs` calls, after one that warms up. */
+function cpuTime(run: () => void, runs = 7): number {
+  run();
+  const times = Array.from({ length: runs }, () => {
+    const before = process.cpuUsage();
+    run();
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1000;
+  });
+  return Math.min(...times);
+}
+
+function timeOf({ shapes, dtype = "float", op }: Case): number {
+  const f = new Fusion();
+  f.output(op(...shapes.map((shape) => f.input(shape, dtype))));
+  const [kernel] = compile(f, { devices: 1 }).program.kernels;
+  // A copy is no kernel.
+  if (kernel === undefined) {
+    const [from, to] = [new Float32Array(2 ** 24).fill(1), new Float32Array(2 ** 24).fill(2)];
+    return cpuTime(() => to.set(from));
+  }
+  const scratch = Math.ceil(scratchBytes(kernel) / 64) * 64;
+  let next = scratch;
+  const addresses = [...kernel.inputs, ...kernel.outputs].map((each) => {
+    const address = next;
+    next += Math.ceil(bytesOf(each) / 64) * 64;
+    return address;
+  });
+  const memory = createWasmMemory(next);
+  for (const [i, each] of kernel.inputs.entries()) {
+    const count = bytesOf(each) / dtypes[each.dtype].bytes;
+    const values = elementsOf(each.dtype, storageView(each.dtype, memory.buffer, at(addresses, i), count));
+    for (let j = 0; j < count; j++) values.set(j, (j % 97) / 16 - 3);
+  }
+  const gemms = blas === null ? {} : { gemms: blasGemms(blas, memory.buffer) };
+  const run = createKernelLibrary({ memory, scratch: { address: 0, bytes: scratch }, ...gemms }).prepare(kernel);
+  const inputs = addresses.slice(0, kernel.inputs.length);
+  const outputs = addresses.slice(kernel.inputs.length);
+  return cpuTime(() => run(inputs, outputs));
+}
+
+function bytesOf({ dtype, shape }: Operand): number {
+  return shape.reduce((count, extent) => count * extent, dtypes[dtype].bytes);
+}
+
+/** By name, in milliseconds; none without numpy. */
+function numpyTimes(): ReadonlyMap<string, number> {
+  try {
+    const text = execFileSync("python3", [fileURLToPath(new URL("beside_numpy.py", import.meta.url))], {
+      encoding: "utf8",
+    });
+    const rows = text
+      .trim()
+      .split("\n")
+      .map((line) => line.split("\t"));
+    return new Map(rows.map(([name = "", time]) => [name, Number(time)]));
+  } catch {
+    return new Map();
+  }
+}
+
+const numpy = numpyTimes();
+const times = Object.entries(cases).map(([name, each]) => ({ name, time: timeOf(each) }));
+const copy = at(times, 0).time;
+console.log(`BLAS: ${blas?.file ?? "none"}`);
+console.table(
+  times.map(({ name, time }) => ({
+    kernel: name,
+    "CPU ms": Number(time.toPrecision(3)),
+    "of a copy": (time / copy).toFixed(1),
+    numpy: numpy.get(name)?.toPrecision(3) ?? "",
+    "of numpy": numpy.has(name) ? (time / (numpy.get(name) ?? NaN)).toFixed(2) : "",
+  })),
+);
