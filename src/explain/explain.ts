@@ -21,6 +21,7 @@ import type { ChooseOptions } from "../tune/choose/consider.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 import { type Alternative, alternatives, isCostly, type LeftOutForm, leftOut } from "./alternatives.ts";
 import { type ExplainedRun, explainRun, type TracedRun } from "./explain-run.ts";
+import { withEndlessRates } from "./what-if.ts";
 import { intervalOf, type PredictedInterval } from "./interval.ts";
 
 export interface ExplainOptions extends ChooseOptions {
@@ -42,6 +43,8 @@ export interface Explanation {
   readonly interval: PredictedInterval | null;
   /** Predicted milliseconds of the serial form; null for host programs, if it cannot be lowered, and without a profile. */
   readonly serial: number | null;
+  /** The part of the serial form's time that latencies take, whatever the sizes; of a dump, of its own. Null without a profile. */
+  readonly latencyShare: number | null;
   /** What moves between devices, and why; null for host programs. */
   readonly reshardings: readonly Resharding[] | null;
   /** Why communication is in no loop with a kernel that could hide it; empty for host programs. */
@@ -83,6 +86,16 @@ export function compileToExplain(
   return { compilation: options.verify === "off" ? unverified : verified(unverified, listening), choice };
 }
 
+function latencyShare(program: Program, profile: MachineProfile, graph: boolean): number {
+  const timeOn = (machine: MachineProfile): number => simulate(program, machine, { graph }).milliseconds;
+  return timeOn(withEndlessRates(profile)) / timeOn(profile);
+}
+
+/** Whether the sizes say nothing of larger ones: most of the time is latency, to which chunks add. */
+export function isTooSmall({ latencyShare }: Explanation): boolean {
+  return latencyShare !== null && latencyShare > 0.5;
+}
+
 export interface ExplainCompiledOptions extends ChooseOptions {
   readonly choice: Explanation["choice"];
   /** Null for a measured run on a machine without one. */
@@ -120,6 +133,7 @@ export function explainCompiled(
     predicted,
     interval: predicted === null || profile === null ? null : intervalOf(predicted, profile),
     serial: serial === null || profile === null ? null : simulate(serial.program, profile, { graph }).milliseconds,
+    latencyShare: profile === null ? null : latencyShare(serial?.program ?? program, profile, graph),
     reshardings: isFusionSource(source) ? reshardingsOfLowered(source, { ...lowering, sizes }) : null,
     refusals,
     alternatives:

@@ -43,6 +43,14 @@ export function changed(profile: MachineProfile, changes: ReadonlyMap<string, st
   return result;
 }
 
+/** A machine on which only latencies take time. */
+export function withEndlessRates(profile: MachineProfile): MachineProfile {
+  const within = withMemory(withLinks(withGemms(profile, endless), endless), endless);
+  return within.betweenHosts === undefined ? within : withNetwork(within, within.betweenHosts, endless);
+}
+
+const endless = 1e6;
+
 /** More or fewer devices, or hosts of as many devices. Throws `option-value`. */
 export function changedMachines(machines: Machines, changes: ReadonlyMap<string, string>): Machines {
   const { devices, devicesPerHost = devices } = machines;

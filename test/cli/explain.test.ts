@@ -60,13 +60,38 @@ it("gives no advice against the schedule that it chose", async () => {
 });
 
 it("says what to change", async () => {
-  const asked = ["explain", example, "--devices", "4", "--profile", "4xH200", "--set", "M=8192", "--set", "K=8192"];
+  const asked = [
+    "explain",
+    example,
+    "--devices",
+    "4",
+    "--profile",
+    "4xH200",
+    "--set",
+    "M=8192",
+    "--set",
+    "K=8192",
+    "--set",
+    "N=8192",
+  ];
   const [few, all] = await Promise.all([cli(...asked), cli(...asked, "--all")]);
-  expect(few.out).toMatch(
-    /^to change:\n {2}[\d.]+ % faster, [\d.]+ \w+ +--no-overlap\n {2}[\d.]+ % faster, [\d.]+ \w+ +--backend cuda/m,
-  );
+  expect(few.out).toMatch(/^to change:\n {2}[\d.]+ % faster, [\d.]+ \w+ +--\w/m);
   expect(few.out).not.toContain("slower");
   expect(all.out).toMatch(/^ {2}[\d.]+ % \w+, [\d.]+ \w+ +--set S=\d+$/m);
+});
+
+it("says that sizes are too small, instead of advice", async () => {
+  const asked = ["explain", example, "--devices", "4", "--profile", "4xH200"];
+  const [small, all, large] = await Promise.all([
+    cli(...asked),
+    cli(...asked, "--all"),
+    cli(...asked, "--set", "M=8192", "--set", "K=8192", "--set", "N=8192"),
+  ]);
+  expect(small.out).toMatch(/^too small to judge: \d\d\.\d % of the serial time is latency/m);
+  expect(small.out).toMatch(/^to change: the sizes/m);
+  expect(small.out).not.toContain("faster");
+  expect(all.out).toContain("faster");
+  expect(large.out).not.toContain("too small");
 });
 
 it("names the rule that kept a collective out of a loop", async () => {

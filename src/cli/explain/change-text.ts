@@ -10,7 +10,7 @@ import {
   isWorthIt,
   noChange,
 } from "../../explain/changes.ts";
-import { fewRefusals } from "../../explain/explain.ts";
+import { fewRefusals, isTooSmall } from "../../explain/explain.ts";
 import type { LoopRefusal } from "../../passes/stream-loops/loop-refusals.ts";
 import { timeText } from "../../support/quantities.ts";
 import type { ScheduleCandidate } from "../../tune/choose/candidates.ts";
@@ -39,6 +39,11 @@ function alternativesText({ flags: { all }, explanation, chunks }: ExplainResult
   const { predicted, alternatives, choice } = explanation;
   if (alternatives === null && chunks.length === 0) {
     return choice === null && predicted !== null && !all ? ["to change: --all predicts other options"] : [];
+  }
+  if (isTooSmall(explanation) && !all) {
+    return [
+      "to change: the sizes; at those of real runs, changes gain other than here (--all has what they gain here)",
+    ];
   }
   const changes = changesOf(explanation, chunks.map(chunkChange));
   const shown = all ? changes : changes.filter((change) => isWorthIt(change, explanation)).slice(0, mostAlternatives);

@@ -3,7 +3,7 @@ import Table from "cli-table3";
 import { targetOf } from "../../compile/compile.ts";
 import { shortStatement } from "../../commands/short-statement.ts";
 import { type ExplainedRun, timeOf } from "../../explain/explain-run.ts";
-import type { Explanation } from "../../explain/explain.ts";
+import { type Explanation, isTooSmall } from "../../explain/explain.ts";
 import { candidateFlags } from "../../explain/changes.ts";
 import { exposedText } from "../../explain/exposed-text.ts";
 import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
@@ -91,8 +91,13 @@ function verdict({ file, flags, profile, explanation }: ExplainResult, colors: C
       ...against,
       `${bytesText(peakBytes)} a device`,
     ].join("; "),
+    ...(isTooSmall(explanation) ? [tooSmallText(explanation)] : []),
     ...(profile === null ? [] : [`machine: ${profile.machine}`]),
   ];
+}
+
+function tooSmallText({ latencyShare }: Explanation): string {
+  return `too small to judge: ${percentText(latencyShare ?? 0)} of the serial time is latency, which larger sizes do not add to`;
 }
 
 /** How the time of the verdict came about. */
@@ -177,6 +182,7 @@ export function explainDocument({
     interval: interval ?? undefined,
     predicted: isMeasured ? predicted && { ...predicted, trace: undefined } : undefined,
     serial,
+    latencyShare: explanation.latencyShare ?? undefined,
     peakBytes,
     reshardings: reshardings ?? undefined,
     notInLoop: explanation.refusals,

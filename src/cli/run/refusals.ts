@@ -41,6 +41,6 @@ export function requireExplainedReport({ explain, report }: RunFlags): void {
     place: { kind: "option", text: `--report ${report}` },
     found: "--report without --explain",
     expected: "--explain --report FILE",
-    help: "add --explain, or write a trace for ui.perfetto.dev with --trace FILE",
+    help: "add --explain, or leave --report out",
   });
 }
