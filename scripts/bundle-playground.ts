@@ -84,6 +84,11 @@ const otherSyntax = {
     }),
   ),
 };
+/** What programs do not call while they are built. */
+const afterwards = {
+  "src/tune/choose/choose.ts": `export function choose() { ${refusal} }`,
+  "src/trace/chrome/chrome-trace.ts": `export function chromeTrace() { ${refusal} } export function chromeTraceText() { ${refusal} }`,
+};
 const executor = `export class MultiDeviceExecutor { static async create() { ${refusal} } }`;
 
 rmSync(out, { recursive: true, force: true });
@@ -101,7 +106,11 @@ await build({
 });
 // Classic scripts: the page starts them by importScripts from a worker that has the page's security policy.
 for (const [name, file, stubs] of [
-  ["worker", "compiler/worker.ts", { ...backends, ...otherSyntax, "src/executor/multi-device-executor.ts": executor }],
+  [
+    "worker",
+    "compiler/worker.ts",
+    { ...backends, ...afterwards, ...otherSyntax, "src/executor/multi-device-executor.ts": executor },
+  ],
   ["replay-worker", "compiler/replay-worker.ts", backends],
   ["types-worker", "typescript/worker.ts", {}],
 ] as const) {

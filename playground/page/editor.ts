@@ -16,7 +16,7 @@ import {
   type ViewUpdate,
 } from "@codemirror/view";
 import { codeColors } from "./code-colors.ts";
-import { commentFolding, foldFirstComment } from "./first-comment.ts";
+import { folding, foldStart } from "./folding.ts";
 import { type LineMark, lineMessages, showMessages } from "./line-messages.ts";
 
 export type Language = "typescript" | "dump";
@@ -79,7 +79,7 @@ const dump = StreamLanguage.define({
 
 /** Lines of programs wrap; those of dumps are too long for that. */
 const languages: Readonly<Record<Language, Extension>> = {
-  typescript: [typescriptLanguage, EditorView.lineWrapping, commentFolding],
+  typescript: [typescriptLanguage, EditorView.lineWrapping, folding],
   dump,
 };
 
@@ -133,7 +133,7 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
   });
   if (language === "typescript") {
     loadTypes(view, types);
-    foldFirstComment(view);
+    foldStart(view);
   }
   // Scrolls by keys although its text is wider than it.
   view.scrollDOM.tabIndex = 0;
@@ -143,7 +143,7 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
       isReplacing = true;
       view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } });
       isReplacing = false;
-      if (language === "typescript") foldFirstComment(view);
+      if (language === "typescript") foldStart(view);
     },
     setMarks: (marks, messages = []) => {
       view.dispatch(

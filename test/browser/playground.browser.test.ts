@@ -124,7 +124,7 @@ describe("a first visit at 1280 x 800", () => {
   it("opens on the Fusion, with every annotation of the program in view", async () => {
     await open({ height: 800 });
     expect(await page.getAttribute("#tab-fusion", "aria-selected")).toBe("true");
-    expect(await page.textContent(".editor.source .cm-first-comment")).toMatch(/^ Allgather, then matmul, as a/u);
+    expect(await page.textContent(".editor.source .cm-folded")).toMatch(/^ Allgather, then matmul, as a/u);
     const bottom = await page.evaluate<number>(
       "document.querySelector('.editor.source').getBoundingClientRect().bottom",
     );
@@ -133,10 +133,19 @@ describe("a first visit at 1280 x 800", () => {
     expect((box?.y ?? Infinity) + (box?.height ?? 0)).toBeLessThanOrEqual(bottom);
     const moved = await page.locator('#pane table:has-text("Allgather")').boundingBox();
     expect((moved?.y ?? Infinity) + (moved?.height ?? 0)).toBeLessThanOrEqual(800);
-    await page.click(".cm-first-comment");
+    await page.click(".cm-folded");
     expect(await page.textContent(".editor.source .cm-content")).toContain(
       "npx braid run examples/allgather-matmul.ts",
     );
+  });
+
+  it("folds long imports of other examples, too", async () => {
+    await open({ height: 800 });
+    await openExample("transformer/ring-attention");
+    expect(await page.locator(".editor.source .cm-folded").allTextContents()).toEqual([
+      " Ring attention: every device has a block of … ",
+      expect.stringMatching(/^ \d+ names $/u),
+    ]);
   });
 
   it("cuts no label of the timeline", async () => {

@@ -20,6 +20,9 @@ it("are abbreviated before they are left out, and never cut", () => {
 
 it("keep the word that tells kernels, events and copies apart", () => {
   expect(labels("binary add", "", [9])).toEqual(["add"]);
+  expect(labels("reduction sum over [1]", "0", [6])).toEqual(["sum 0"]);
+  expect(labels("iota 0 by 1", "", [6])).toEqual(["iota"]);
   expect(labels("wait for e1", "", [5])).toEqual(["e1"]);
+  expect(labels("send to 1, recv from 3", "", [9])).toEqual(["→1 ←3"]);
   expect(labels("from rank 3", "2", [5])).toEqual(["←3 2"]);
 });

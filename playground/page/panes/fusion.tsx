@@ -16,7 +16,19 @@ export function FusionPane({ store, pointing }: PageProps): JSX.Element {
   const linked = useLinked(pointing);
   if (lowered === null) return <Empty results={results} />;
   if (!lowered.isFusion) {
-    return <p class="empty">This program is written as host programs, so it has no Fusion. See Host program.</p>;
+    return (
+      <p class="empty">
+        This program is written as host programs, so it has no Fusion.{" "}
+        <button
+          type="button"
+          onClick={() => {
+            store.change({ kind: "pane", pane: "host" });
+          }}
+        >
+          Show the host program
+        </button>
+      </p>
+    );
   }
   const variables = variableNames(history.present.document.text, lowered.tensors);
   const labels = new Map(lowered.tensors.map(({ id, name }) => [id, variables.get(id) ?? userName(name)]));

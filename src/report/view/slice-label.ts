@@ -20,10 +20,22 @@ const abbreviations: Readonly<Record<string, string>> = {
   matmul: "mm",
 };
 
+/** Kinds whose next word says more. */
+const general: ReadonlySet<string> = new Set([
+  "unary",
+  "binary",
+  "reduction",
+  "combine",
+  "opaque",
+  "record",
+  "alloc",
+  "free",
+]);
+
 /** `AG` of `Allgather`, `add` of `binary add`, `e1` of `wait for e1`, `←1` of `from rank 1`. */
 function briefly(name: string): string {
-  const [, direction, rank] = /^(from|to) rank (\d+)$/u.exec(name) ?? [];
-  if (rank !== undefined) return `${direction === "from" ? "←" : "→"}${rank}`;
-  const words = name.split(/,? /u);
-  return abbreviations[words[0] ?? ""] ?? words.at(-1) ?? name;
+  const peers = [...name.matchAll(/\b(to|from) (?:rank )?(\d+)/gu)];
+  if (peers.length > 0) return peers.map(([, way, peer = ""]) => `${way === "from" ? "←" : "→"}${peer}`).join(" ");
+  const [first = "", second = first] = name.replace(/^wait for /u, "").split(/,? /u);
+  return abbreviations[first] ?? (general.has(first) ? second : first);
 }
