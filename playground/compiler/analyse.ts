@@ -97,7 +97,7 @@ export function analyse(
 }
 
 /** The profile with the rates that `whatIf` changes. */
-function machineOf(text: string, { whatIf }: GivenOptions<OptionName>): MachineProfile {
+export function machineOf(text: string, { whatIf }: GivenOptions<OptionName>): MachineProfile {
   return changedMachine(parseProfile(text, "the profile"), whatIf ?? new Map());
 }
 
@@ -134,7 +134,7 @@ export function predictedTime(
   }
 }
 
-function load(source: Source, devices: number | null, given: GivenOptions<OptionName>): Loaded {
+export function load(source: Source, devices: number | null, given: GivenOptions<OptionName>): Loaded {
   return source.kind === "dump" ? loadDump(source, devices, given) : loadBuilt(source, devices ?? 1, given);
 }
 

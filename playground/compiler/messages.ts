@@ -2,7 +2,7 @@
 import type { BuiltData } from "../../src/compile/program/revive.ts";
 import type { Diagnostic } from "../../src/diagnostics/diagnostic.ts";
 import type { ParameterValue } from "../../src/host/program-file.ts";
-import type { LoweredPart, PredictedPart, RepairPart, Replay, VerdictPart } from "./parts.ts";
+import type { LoweredPart, OtherOptions, PredictedPart, RepairPart, Replay, VerdictPart } from "./parts.ts";
 
 /** Device count and parameters to build a program for. */
 export interface Variant {
@@ -80,12 +80,19 @@ export interface CurveRequest {
   readonly profile: string;
 }
 
+/** What other options would gain. */
+export interface OptionsRequest {
+  readonly kind: "options";
+  readonly id: number;
+  readonly compile: CompileRequest;
+}
+
 /** The first message of a worker. */
 export interface WorkerLoaded {
   readonly kind: "loaded";
 }
 
-export type WorkRequest = CompileRequest | CurveRequest;
+export type WorkRequest = CompileRequest | CurveRequest | OptionsRequest;
 export type WorkerRequest = BuildRequest | WorkRequest;
 
 /** Answers to a `WorkRequest`, in the order in which its parts become known. */
@@ -94,6 +101,7 @@ export type WorkPart =
   | { readonly kind: "verdict"; readonly part: VerdictPart }
   | { readonly kind: "predicted"; readonly part: PredictedPart }
   | { readonly kind: "repair"; readonly part: RepairPart }
+  | { readonly kind: "options"; readonly found: readonly OtherOptions[] }
   | { readonly kind: "curve"; readonly milliseconds: readonly (number | null)[] }
   | { readonly kind: "refused"; readonly diagnostics: readonly Diagnostic[] }
   | { readonly kind: "failed"; readonly stack: string }

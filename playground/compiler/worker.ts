@@ -3,6 +3,7 @@ import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import { analyse, predictedTime } from "./analyse.ts";
 import { buildProgram } from "./build-program.ts";
 import type { WorkAnswer, WorkerLoaded, WorkerRequest, WorkPart, WorkRequest } from "./messages.ts";
+import { otherOptions } from "./other-options.ts";
 import { closeSandbox } from "./sandbox.ts";
 
 addEventListener("message", ({ data }: MessageEvent<WorkerRequest>) => {
@@ -34,6 +35,9 @@ function run(request: WorkRequest, answer: (part: WorkPart) => void): void {
   switch (request.kind) {
     case "compile":
       analyse(request, answer);
+      return;
+    case "options":
+      answer({ kind: "options", found: otherOptions(request.compile) });
       return;
     case "curve": {
       const { points, options, profile } = request;

@@ -2,7 +2,7 @@
 import { usualText } from "virtual:profiles";
 import type { Diagnostic } from "../../src/diagnostics/diagnostic.ts";
 import type { BuiltVariant, CompileRequest, Source, Variant, WorkPart } from "../compiler/messages.ts";
-import type { LoweredPart, PredictedPart, RepairPart, Replay, VerdictPart } from "../compiler/parts.ts";
+import type { LoweredPart, OtherOptions, PredictedPart, RepairPart, Replay, VerdictPart } from "../compiler/parts.ts";
 import { carriedEdits, type Edit, editsToCarry } from "../model/carry-edits.ts";
 import type { CurvePoint } from "../model/curves.ts";
 import { devicesOf, hostsOf, profileTextOf, usualProfile } from "../model/inputs.ts";
@@ -51,6 +51,8 @@ export interface Store {
     points: readonly CurvePoint[],
     done: (milliseconds: readonly (number | null)[]) => void,
   ) => () => void;
+  /** Options that make the present program faster. The returned function stops it. */
+  readonly otherOptions: (done: (found: readonly OtherOptions[]) => void) => () => void;
   readonly subscribe: (listener: () => void) => () => void;
 }
 
@@ -79,10 +81,11 @@ export function createStore(first: State): Store {
   let source: Source | null = null;
   /** The last program that was built: edits of host programs, options and the machine do not build it anew. */
   let built: LastBuild | null = null;
-  // Started when the pane of curves is first shown.
+  // Started when the panes that need them are first shown.
   let curveId = 0;
   let curveBuilder: Builder | null = null;
   let curveCompiler: Compiler | null = null;
+  let optionsCompiler: Compiler | null = null;
   let id = 0;
   /** Machine profiles by name. Those that a first visit does not show are loaded when one is chosen. */
   let profiles: ReadonlyMap<string, string> = new Map([[usualProfile, usualText]]);
@@ -142,6 +145,7 @@ export function createStore(first: State): Store {
       case "failed":
         return publish({ failed: answer.stack });
       case "curve":
+      case "options":
         return;
     }
   };
@@ -295,6 +299,19 @@ export function createStore(first: State): Store {
           if (!isStopped && part.kind === "curve") done(part.milliseconds);
         });
       });
+      return () => {
+        isStopped = true;
+      };
+    },
+    otherOptions: (done) => {
+      let isStopped = false;
+      if (source !== null) {
+        optionsCompiler ??= createCompiler();
+        const request = { kind: "options", id, compile: requestOf(history.present, source, id) } as const;
+        optionsCompiler.work(request, (part) => {
+          if (!isStopped && part.kind === "options") done(part.found);
+        });
+      }
       return () => {
         isStopped = true;
       };

@@ -20,19 +20,19 @@ export function changesOf({ alternatives }: Explanation, others: readonly Change
   );
 }
 
-export function isWorthIt({ milliseconds }: Change, explanation: Explanation): boolean {
-  return milliseconds !== null && gainOf(milliseconds, explanation) >= worthIt;
+/** The time that changes are compared with. */
+export function timeToBeat({ run, predicted }: Explanation): number {
+  return (predicted ?? run).milliseconds;
+}
+
+export function isWorthIt({ milliseconds }: Pick<Change, "milliseconds">, toBeat: number): boolean {
+  return milliseconds !== null && 1 - milliseconds / toBeat >= worthIt;
 }
 
 /** `31.1 % faster`. */
-export function gainText(milliseconds: number, explanation: Explanation): string {
-  const gain = gainOf(milliseconds, explanation);
+export function gainText(milliseconds: number, toBeat: number): string {
+  const gain = 1 - milliseconds / toBeat;
   return `${percentText(Math.abs(gain))} ${gain >= 0 ? "faster" : "slower"}`;
-}
-
-/** The part of the predicted time. */
-function gainOf(milliseconds: number, { run, predicted }: Explanation): number {
-  return 1 - milliseconds / (predicted ?? run).milliseconds;
 }
 
 /** Which rules kept communication out of a loop; none where that costs less than a change has to gain. */

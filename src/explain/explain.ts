@@ -175,7 +175,9 @@ export function serialOf(source: ProgramSource, options: ChooseOptions): AnyComp
   if (!isFusionSource(source)) return null;
   try {
     const { lowering, schedule } = serialForm;
-    return compile(source, { ...options, ...lowering, schedule, streams: 1, verify: "off" });
+    // The library takes none.
+    const { protocol: _, ...others } = options;
+    return compile(source, { ...others, ...lowering, schedule, streams: 1, verify: "off" });
   } catch (error) {
     if (error instanceof DiagnosticError) return null;
     throw error;

@@ -234,6 +234,22 @@ describe("what is bad", () => {
   });
 });
 
+describe("what to change", () => {
+  it("is what braid explain prints, and is set by a click", async () => {
+    await open({ pane: "timeline" });
+    const change = page.locator(".changes tr").first();
+    await change.waitFor();
+    expect(await change.textContent()).toMatch(/^--backend cuda\d\.\d\d ms\d+\.\d % faster$/u);
+    const predicted = page.locator('.figures div:has-text("predicted") dd');
+    const [slow, fast] = [await predicted.textContent(), await change.locator("td").first().textContent()];
+    await change.locator("button").click();
+    await page.waitForFunction(`document.querySelector(".figures dd").textContent === "${fast}"`);
+    expect(slow).not.toBe(fast);
+    await page.click("text=Copy command");
+    expect(await page.evaluate<string>("navigator.clipboard.readText()")).toContain("--backend cuda");
+  });
+});
+
 describe("a mistake", () => {
   const typo = program("").replace("set(x)", "sett(x)");
 

@@ -32,6 +32,13 @@ describe("other options", () => {
     }
   });
 
+  it("leave the serial form to compare with, which takes no protocol", () => {
+    const given = { ...options, backend: "cuda", protocol: "put" } as const;
+    const { serial } = explain(gathering(), given, machine({}));
+    expect(serial).toBe(explain(gathering(), options, machine({})).serial);
+    expect(serial).not.toBeNull();
+  });
+
   it("say why they are refused", () => {
     // Sends and receives cannot reduce.
     const given = { ...options, p2p: "broadcast", disablePass: ["exchange-reductions"] } as const;

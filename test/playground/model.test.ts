@@ -123,7 +123,7 @@ describe("command lines", () => {
       "npx braid lower examples/set.ts --no-overlap --streams 2 --on cuda --set M=64",
     );
     expect(cliCommand("explain", given, ["M"])).toBe(
-      "npx braid explain examples/set.ts --no-overlap --streams 2 --set M=64 --profile 4xH200",
+      "npx braid explain examples/set.ts --no-overlap --streams 2 --on cuda --set M=64 --profile 4xH200",
     );
     expect(cliCommand("run", { ...given, document: { ...state.document, name: "my file.ts" } }, [])).toContain(
       "'my file.ts' --no-overlap --streams 2 --on cuda --seed 3",

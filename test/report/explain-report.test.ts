@@ -117,7 +117,7 @@ describe("the report of an explained program", () => {
     const changes = data.tables.find(({ title }) => title === "What to change");
     expect(changes?.rows.map(({ cells }) => cells[0])).toEqual(
       changesOf(explanation)
-        .filter((change) => isWorthIt(change, explanation))
+        .filter((change) => isWorthIt(change, explanation.run.milliseconds))
         .map(({ change }) => change),
     );
     const none = explainReport({ title: "", machine: null, explanation: { ...explanation, alternatives: [] } });

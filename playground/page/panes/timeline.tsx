@@ -1,7 +1,8 @@
 /** The predicted run on the report page's timeline, and why time is exposed. */
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
-import type { PredictedPart } from "../../compiler/parts.ts";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { noChange } from "../../../src/explain/changes.ts";
+import type { OtherOptions, PredictedPart } from "../../compiler/parts.ts";
 import type { SliceRef, TimelineData } from "../../../src/report/data/timeline-data.ts";
 import type { Timeline } from "../../../src/report/page/mount-timeline.ts";
 import { percent, time } from "../../model/units.ts";
@@ -91,11 +92,69 @@ function Run({ store, pointing, predicted }: PageProps & { readonly predicted: P
             ))}
         </tbody>
       </table>
+      <WhatToChange store={store} predicted={predicted} />
       {predicted.assumptions.map((text) => (
         <p class="hint keys" key={text}>
           Assumed: {text}
         </p>
       ))}
+    </>
+  );
+}
+
+interface ChangeProps {
+  readonly store: PageProps["store"];
+  readonly predicted: PredictedPart;
+}
+
+/** Each option is compiled, which takes as long as the program itself: larger ones are left to the command line. */
+const mostCommands = 2000;
+
+function WhatToChange({ store, predicted }: ChangeProps): JSX.Element | null {
+  const { history, results } = useStore(store);
+  const [found, setFound] = useState<readonly OtherOptions[] | null>(null);
+  const isLarge = (results.verdict?.size.commands ?? 0) > mostCommands;
+  const isEdited = Object.keys(history.present.edits).length > 0;
+  useEffect(() => {
+    setFound(null);
+    return isLarge || isEdited ? undefined : store.otherOptions(setFound);
+  }, [store, predicted, isLarge, isEdited]);
+  if (isEdited) return null;
+  return (
+    <>
+      <h2>What to change</h2>
+      {isLarge ? (
+        <p class="hint keys">Copy command, with --all behind it, predicts other options of a program of this size.</p>
+      ) : found === null ? (
+        <p class="hint keys">Predicting other options …</p>
+      ) : found.length === 0 ? (
+        <p class="hint keys">
+          {noChange.charAt(0).toUpperCase()}
+          {noChange.slice(1)}.
+        </p>
+      ) : (
+        <table class="causes changes">
+          <tbody>
+            {found.map(({ change, options, milliseconds, gain }) => (
+              <tr key={change}>
+                <th scope="row">
+                  <button
+                    type="button"
+                    title="Set these options"
+                    onClick={() => {
+                      for (const [name, text] of Object.entries(options)) store.change({ kind: "option", name, text });
+                    }}
+                  >
+                    <code>{change}</code>
+                  </button>
+                </th>
+                <td class="number">{time(milliseconds)}</td>
+                <td>{gain}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
     </>
   );
 }

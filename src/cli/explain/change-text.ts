@@ -9,6 +9,7 @@ import {
   gainText,
   isWorthIt,
   noChange,
+  timeToBeat,
 } from "../../explain/changes.ts";
 import { fewRefusals, isTooSmall } from "../../explain/explain.ts";
 import type { LoopRefusal } from "../../passes/stream-loops/loop-refusals.ts";
@@ -45,15 +46,16 @@ function alternativesText({ flags: { all }, explanation, chunks }: ExplainResult
       "to change: the sizes; at those of real runs, changes gain other than here (--all has what they gain here)",
     ];
   }
+  const toBeat = timeToBeat(explanation);
   const changes = changesOf(explanation, chunks.map(chunkChange));
-  const shown = all ? changes : changes.filter((change) => isWorthIt(change, explanation)).slice(0, mostAlternatives);
+  const shown = all ? changes : changes.filter((change) => isWorthIt(change, toBeat)).slice(0, mostAlternatives);
   if (shown.length === 0) return [`to change: ${noChange}`];
   return [
     "to change:",
     ...shown.map(({ change, milliseconds, refused }) =>
       milliseconds === null
         ? `  refused                  ${change}: ${refused ?? ""}`
-        : `  ${`${gainText(milliseconds, explanation)}, ${timeText(milliseconds)}`.padEnd(24)} ${change}`,
+        : `  ${`${gainText(milliseconds, toBeat)}, ${timeText(milliseconds)}`.padEnd(24)} ${change}`,
     ),
   ];
 }

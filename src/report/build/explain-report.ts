@@ -1,5 +1,13 @@
 /** The report of an explained run: predicted, measured, or measured below the predicted one. */
-import { candidateRows, changesOf, costlyRefusals, gainText, isWorthIt, noChange } from "../../explain/changes.ts";
+import {
+  candidateRows,
+  changesOf,
+  costlyRefusals,
+  gainText,
+  isWorthIt,
+  noChange,
+  timeToBeat,
+} from "../../explain/changes.ts";
 import type { Explanation } from "../../explain/explain.ts";
 import { exposedText } from "../../explain/exposed-text.ts";
 import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
@@ -152,10 +160,11 @@ function changeTables(explanation: Explanation): readonly LinkedTable[] {
 }
 
 function alternativesTable(explanation: Explanation): LinkedTable {
+  const toBeat = timeToBeat(explanation);
   const rows = changesOf(explanation)
-    .filter((change) => isWorthIt(change, explanation))
+    .filter((change) => isWorthIt(change, toBeat))
     .flatMap(({ change, milliseconds }) =>
-      milliseconds === null ? [] : [plainRow([change, timeText(milliseconds), gainText(milliseconds, explanation)])],
+      milliseconds === null ? [] : [plainRow([change, timeText(milliseconds), gainText(milliseconds, toBeat)])],
     );
   return {
     title: "What to change",
