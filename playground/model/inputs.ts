@@ -27,7 +27,7 @@ const block = { B: "1", L: "4096", H: "8192", HEADS: "64", FFN: "28672", DTYPE: 
 
 /** Sizes that keep a GPU busy, for the examples, whose own are made to run in a moment on a CPU. */
 export const gpuSizes: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  "allgather-matmul": gemm,
+  "allgather-matmul": { ...gemm, DTYPE: "bfloat16" },
   "ring-allgather-matmul": gemm,
   "matmul-allreduce": gemm,
   "matmul-reduce-scatter": gemm,

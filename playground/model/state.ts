@@ -34,7 +34,7 @@ export type Change =
   /** An empty text clears the option. */
   | { readonly kind: "option"; readonly name: string; readonly text: string }
   | { readonly kind: "param"; readonly name: string; readonly text: string }
-  /** Clears all parameters: those in the program's text apply. */
+  /** Clears all sizes: those in the program's text apply. Dtypes stay, so that host programs have the same statements. */
   | { readonly kind: "ownSizes" }
   /** Clears these parameters, whose defaults an edit of the text changed. Part of the step before. */
   | { readonly kind: "changedSizes"; readonly names: readonly string[] }
@@ -61,7 +61,7 @@ function changed(state: State, change: Change): State {
     case "param":
       return { ...state, params: assigned(state.params, change.name, change.text), edits: {} };
     case "ownSizes":
-      return { ...state, params: {}, edits: {} };
+      return { ...state, params: without(state.params, sizesIn(state.params)), edits: {} };
     case "changedSizes":
       return { ...state, params: without(state.params, change.names) };
     case "carry":
@@ -100,6 +100,10 @@ function assigned(
 ): Readonly<Record<string, string>> {
   const rest = without(record, [name]);
   return text === "" ? rest : { ...rest, [name]: text };
+}
+
+function sizesIn(params: State["params"]): readonly string[] {
+  return Object.keys(params).filter((name) => Number.isFinite(Number(params[name])));
 }
 
 function without(record: Readonly<Record<string, string>>, names: readonly string[]): Readonly<Record<string, string>> {

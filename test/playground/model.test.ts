@@ -89,6 +89,11 @@ describe("history", () => {
     expect(undo(cleared).present).toEqual(state);
   });
 
+  it("keeps dtypes when sizes are cleared", () => {
+    const before = { ...state, params: { M: "64", DTYPE: "bfloat16" } };
+    expect(step(startHistory(before), { kind: "ownSizes" }).present.params).toEqual({ DTYPE: "bfloat16" });
+  });
+
   it("clears an option by an empty text", () => {
     const history = step(startHistory(state), { kind: "option", name: "on", text: "" });
     expect(history.present.options).toEqual({});
