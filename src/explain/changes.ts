@@ -10,6 +10,13 @@ import type { Explanation } from "./explain.ts";
 /** As typed: flags to add or to leave out, or an edit of the program. */
 export type Change = Omit<Alternative, "options">;
 
+/** What to change where the sizes say nothing of larger ones. */
+export const otherSizes = "the sizes; at those of real runs, changes gain other than here";
+
+export function tooSmallText({ latencyShare }: Explanation): string {
+  return `too small to judge: ${percentText(latencyShare ?? 0)} of the serial time is latency, which larger sizes do not add to`;
+}
+
 /** What is left to say where no change is. */
 export const noChange = "no change that was tried is predicted to gain 1 %";
 

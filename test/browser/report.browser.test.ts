@@ -32,6 +32,7 @@ beforeAll(async () => {
     "4",
     "--profile",
     "4xH200",
+    ...["M=16384", "K=8192", "N=4096", "DTYPE=bfloat16"].flatMap((size) => ["--set", size]),
     "--report",
     file("explain.html"),
   );
@@ -133,10 +134,9 @@ describe("the report page", () => {
       expect(rows[i]).toBe(`${flags}\t${time}\t${gain}`);
     }
     await expect(section("What moves between devices").locator("tbody tr").allInnerTexts()).resolves.toEqual([
-      "T0\tAllgather\tDIDx\tyes\t1,179,648\tT2 = linear(T0, T1) needs it as T2 is annotated",
+      expect.stringMatching(/^(?:T0|x)\tAllgather\tDIDx\tyes\t201,326,592\t/),
     ]);
-    // Serial is faster, and nothing is hidden.
-    await expect(page.locator(".br-bad-fact dt").allInnerTexts()).resolves.toEqual(["communication hidden", "serial"]);
+    await expect(page.locator(".br-bad-fact").count()).resolves.toBe(0);
     const host = page.locator(".br-host");
     await expect(host.getAttribute("open")).resolves.toBeNull();
     const [whole, timeline] = await Promise.all([host.boundingBox(), page.locator(".br-panel").first().boundingBox()]);

@@ -9,6 +9,7 @@ import {
   gainText,
   isWorthIt,
   noChange,
+  otherSizes,
   timeToBeat,
 } from "../../explain/changes.ts";
 import { fewRefusals, isTooSmall } from "../../explain/explain.ts";
@@ -42,9 +43,7 @@ function alternativesText({ flags: { all }, explanation, chunks }: ExplainResult
     return choice === null && predicted !== null && !all ? ["to change: --all predicts other options"] : [];
   }
   if (isTooSmall(explanation) && !all) {
-    return [
-      "to change: the sizes; at those of real runs, changes gain other than here (--all has what they gain here)",
-    ];
+    return [`to change: ${otherSizes} (--all has what they gain here)`];
   }
   const toBeat = timeToBeat(explanation);
   const changes = changesOf(explanation, chunks.map(chunkChange));

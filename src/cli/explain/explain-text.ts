@@ -4,6 +4,7 @@ import { targetOf } from "../../compile/compile.ts";
 import { shortStatement } from "../../commands/short-statement.ts";
 import { type ExplainedRun, timeOf } from "../../explain/explain-run.ts";
 import { type Explanation, isTooSmall } from "../../explain/explain.ts";
+import { tooSmallText } from "../../explain/changes.ts";
 import { candidateFlags } from "../../explain/changes.ts";
 import { exposedText } from "../../explain/exposed-text.ts";
 import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
@@ -94,10 +95,6 @@ function verdict({ file, flags, profile, explanation }: ExplainResult, colors: C
     ...(isTooSmall(explanation) ? [tooSmallText(explanation)] : []),
     ...(profile === null ? [] : [`machine: ${profile.machine}`]),
   ];
-}
-
-function tooSmallText({ latencyShare }: Explanation): string {
-  return `too small to judge: ${percentText(latencyShare ?? 0)} of the serial time is latency, which larger sizes do not add to`;
 }
 
 /** How the time of the verdict came about. */

@@ -6,9 +6,11 @@ import {
   gainText,
   isWorthIt,
   noChange,
+  otherSizes,
   timeToBeat,
+  tooSmallText,
 } from "../../explain/changes.ts";
-import type { Explanation } from "../../explain/explain.ts";
+import { type Explanation, isTooSmall } from "../../explain/explain.ts";
 import { exposedText } from "../../explain/exposed-text.ts";
 import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
 import type { ExplainedRun } from "../../explain/explain-run.ts";
@@ -64,6 +66,7 @@ export function explainReport({ title, machine, explanation }: ExplainReport): R
     findings: [],
     hosts: texts,
     notes: [
+      ...(isTooSmall(explanation) ? [`${sentence(tooSmallText(explanation))}.`] : []),
       ...(machine === null ? [] : [`Machine: ${machine}.`]),
       ...assumedTexts(run.assumptions).map((text) => `Assumed: ${text}`),
     ],
@@ -161,7 +164,8 @@ function changeTables(explanation: Explanation): readonly LinkedTable[] {
 
 function alternativesTable(explanation: Explanation): LinkedTable {
   const toBeat = timeToBeat(explanation);
-  const rows = changesOf(explanation)
+  const isSmall = isTooSmall(explanation);
+  const rows = (isSmall ? [] : changesOf(explanation))
     .filter((change) => isWorthIt(change, toBeat))
     .flatMap(({ change, milliseconds }) =>
       milliseconds === null ? [] : [plainRow([change, timeText(milliseconds), gainText(milliseconds, toBeat)])],
@@ -169,8 +173,9 @@ function alternativesTable(explanation: Explanation): LinkedTable {
   return {
     title: "What to change",
     isAnswer: true,
-    note:
-      rows.length === 0
+    note: isSmall
+      ? `${sentence(otherSizes)}.`
+      : rows.length === 0
         ? `${sentence(noChange)}.`
         : "Predictions of the same program with these flags, or with this edit.",
     columns: [
