@@ -204,13 +204,14 @@ describe("braid run", () => {
   });
 
   it("shows a race that spoils one of several copies of an output", async () => {
+    const unlike = /^T2 on rank 2: off by up to \d\S+ from the first copy, fingerprint [0-9a-f]{16}$/m;
     const dump = (await cli("lower", ring, "--devices", "3", "--set", "M=9", "--backend", "cuda")).out;
     // Without the synchronization of the workers with the caller, who writes the inputs.
     const mutant = folder.write("mutant.hir", dump.replace(/\n *Synchronize Stream 0(?=\n)/, ""));
     const schedule = path.join(folder.path, "late-inputs.txt");
     expect((await cli("verify", mutant, "--counterexample", schedule)).status).toBe(1);
     const right = folder.write("ring.hir", dump);
-    expect((await cli("run", right, "--interleaving", "seed:1")).out).not.toContain("differs on");
+    expect((await cli("run", right, "--interleaving", "seed:1")).out).not.toContain("from the first copy");
     const { status, out } = await cli("run", mutant, "--interleaving", schedule);
     // In the list as recorded, and in rewritten ones: --on cuda has a copy stream.
     for (const flags of [
@@ -222,10 +223,10 @@ describe("braid run", () => {
       const isRecorded = flags.includes("--in-place");
       expect(verified.out.includes("of the recorded list, before the schedule"), flags.join(" ")).toBe(isRecorded);
       expect(verified.out.includes("--copy-stream dedicated")).toBe(!isRecorded);
-      expect((await replayed(verified.out)).out, flags.join(" ")).toMatch(/^T2 .* rank 2: [0-9a-f]{16}$/m);
+      expect((await replayed(verified.out)).out, flags.join(" ")).toMatch(unlike);
     }
     expect(status).toBe(0);
-    expect(out).toMatch(/^T2 differs on rank 2: [0-9a-f]{16}$/m);
+    expect(out).toMatch(unlike);
   });
 
   it("replays the counterexample, whose output differs; the right program passes under it", async () => {

@@ -60,7 +60,7 @@ describe("sizes", () => {
     expect(() => requireMeshSizes([a.data()], new Map())).not.toThrow();
     expect(diagnosticOf(() => requireMeshSizes([a.data()], new Map([["i0", 8]])))).toMatchObject({
       code: "size-contradicts-mesh",
-      found: "size 8, 4 devices along DIDx",
+      found: "size 8, 4 devices along DIDx of a mesh of shape [DIDx 4]",
     });
     a.axis(0).parallelize("Serial");
     a.split(1, 2).axis(1).parallelize("DIDx");
