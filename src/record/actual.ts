@@ -66,7 +66,8 @@ export function withSizes(recorder: Recorder, tensor: Tensor, sizes: readonly Ax
   return { extents, local, differs, exists: existing, chunk: null };
 }
 
-function isShared({ domain }: Tensor, axis: IterDomain): boolean {
+/** Whether a DID type cuts the axis. */
+export function isShared({ domain }: Tensor, axis: IterDomain): boolean {
   return axisParts(domain, axis).some(({ parallelType }) => isDID(parallelType));
 }
 

@@ -12,9 +12,10 @@
  *   chunk 1                                  [i{8} split outer 2 DIDx], of which 0 .. 2 | 4 .. 5 exist
  */
 import { countIn, heldRuns, intersection, onPositions, type Runs, runsBetween } from "../ir/axis-runs.ts";
-import { axisParts, outermostTypes, sizedParts } from "../ir/axis-shards.ts";
+import { outermostTypes, sizedParts } from "../ir/axis-shards.ts";
 import { isDID, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
 import { at } from "../support/invariant.ts";
+import { isShared } from "./actual.ts";
 import type { Chunk, ChunkNumber } from "./actual-sizes.ts";
 import { coordinateOn } from "./local-layout.ts";
 import type { Recorder } from "./recorder.ts";
@@ -92,10 +93,6 @@ export function chunkExtent(recorder: Recorder, { of, axis, runs, inBlock, isSam
     count += countIn(runs(device));
   }
   return count;
-}
-
-function isShared({ domain }: Tensor, axis: IterDomain): boolean {
-  return axisParts(domain, axis).some(({ parallelType }) => isDID(parallelType));
 }
 
 function axisOf({ domain }: Tensor, axis: number): IterDomain {

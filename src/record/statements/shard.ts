@@ -1,13 +1,13 @@
 /** ShardByStream: binds a tensor to a chunk of an axis of another one (record/chunks.ts). */
 import { narrowView, sameNumbers } from "../../commands/view.ts";
 import { countBelow, countIn, runsBetween } from "../../ir/axis-runs.ts";
-import { axisParts } from "../../ir/axis-shards.ts";
-import { isDID, withoutReductions } from "../../ir/domain.ts";
+import { withoutReductions } from "../../ir/domain.ts";
 import { evaluateScalar } from "../../ir/scalar/scalar.ts";
 import type { ShardByStream } from "../../host/nodes.ts";
 import { at } from "../../support/invariant.ts";
 import { outOfRange, requireShape } from "../checks.ts";
 import type { ChunkNumber } from "../actual-sizes.ts";
+import { isShared } from "../actual.ts";
 import { chunkExtent, chunkOf } from "../chunks.ts";
 import { bind, slicesOwn, unbind } from "../memory.ts";
 import { evaluate, fail, type Recorder } from "../recorder.ts";
@@ -22,9 +22,7 @@ export function recordShard(recorder: Recorder, statement: ShardByStream): void 
   const declared = extentsOf(recorder, made);
   const known = actuals.get(input);
   const own = countIn(chunk.runs(options.rank));
-  const isSpread = axisParts(made.domain, at(withoutReductions(made.domain.logical), axis)).some(({ parallelType }) =>
-    isDID(parallelType),
-  );
+  const isSpread = isShared(made, at(withoutReductions(made.domain.logical), axis));
   // A piece of a device's share may be the whole axis of another tensor.
   const extents = (known?.extents ?? extentsOf(recorder, source)).with(
     axis,
