@@ -268,7 +268,12 @@ const kernels: readonly (readonly [name: string, kernel: Kernel, calls: number])
   ["a product of bfloat16 added to the output", adding(product("matmul", "bfloat16", [[m, k]], [[k, n]], [[m, n]])), 1],
   ["blocks of rows of half", product("matmul", "half", [[1030, 32]], [[32, 33]], [[1030, 33]]), 2],
   ["blocks of columns of half", product("linear", "half", [[33, 32]], [[1030, 32]], [[1030]], [[33, 1030]]), 2],
-  ["blocks along k of half", adding(product("matmul", "half", [[33, 1030]], [[1030, 32]], [[33, 32]])), 3],
+  ["blocks along k of bfloat16", product("linear", "bfloat16", [[33, 1030]], [[32, 1030]], [[33, 32]]), 3],
+  [
+    "blocks along k of half added to the output",
+    adding(product("matmul", "half", [[33, 1030]], [[1030, 32]], [[33, 32]])),
+    3,
+  ],
   [
     "a bias and a sum of half, in WebAssembly",
     adding(product("linear", "half", [[m, k]], [[n, k]], [[n]], [[m, n]])),
