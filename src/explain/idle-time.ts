@@ -100,15 +100,30 @@ export function idleTimeOf(
     return Math.max(data.time, buffer.time, issued === null ? 0 : issued(indexOf(number)));
   };
 
+  /** Whether what a communication waited for last is one before it on its stream, or on that of a participant. */
+  const isInQueue = (number: number): boolean => {
+    const before = at(after, number);
+    if (before < 0 || isKernel(before) || needlessWait(number) !== null) return false;
+    const isSameStream = (other: number): boolean =>
+      rankOf(other) === rankOf(before) && commandOf(other).stream === commandOf(before).stream;
+    return isSameStream(number) || dependences.peers(number).some(isSameStream);
+  };
+
+  /** When a command was ready, and its link free. */
+  const linkFree = (number: number): number => {
+    const holder = linkHolder(number);
+    return holder < 0 ? at(ready, number) : at(end, holder);
+  };
+
   /** Milliseconds before `from` in which the queue of a communication moved data of other chunks ahead of it. */
   const busyAhead = (number: number, from: number): number => {
-    const before = at(after, number);
     const holder = linkHolder(number);
-    const held =
-      holder >= 0 && isOfOtherChunk(holder, number) ? Math.min(from, at(start, number)) - at(ready, number) : 0;
-    if (before < 0 || isKernel(before) || needlessWait(number) !== null) return Math.max(0, held);
+    const isHeld = holder >= 0 && isOfOtherChunk(holder, number);
+    const held = isHeld ? Math.max(0, Math.min(from, at(end, holder)) - at(ready, number)) : 0;
+    if (!isInQueue(number)) return held;
     const until = Math.min(from, at(ready, number));
-    return Math.max(0, held) + queues.busy(before, couldRun(number), until, (other) => isOfOtherChunk(other, number));
+    const moves = (other: number): boolean => isOfOtherChunk(other, number);
+    return held + queues.busy(at(after, number), couldRun(number), until, moves);
   };
 
   /**
@@ -117,10 +132,7 @@ export function idleTimeOf(
    */
   const blockedAhead = (number: number): number => {
     const before = at(after, number);
-    const own =
-      before < 0 || isKernel(before) || needlessWait(number) !== null
-        ? 0
-        : queues.blocked(before, couldRun(number), at(ready, number));
+    const own = !isInQueue(number) ? 0 : queues.blocked(before, couldRun(number), at(ready, number));
     const behind = queues.following(number).find((other) => isOfOtherChunk(other, number)) ?? -1;
     const since = behind < 0 ? Infinity : couldRun(behind);
     return Math.max(own, queues.blocked(number, since, at(start, number)));
@@ -156,14 +168,15 @@ export function idleTimeOf(
     /** Adds the wait of a command before it starts, and returns the command that it waited for. */
     const addWait = (waiting: number): number => {
       const holder = linkHolder(waiting);
-      if (holder >= 0) return holder;
+      const since = linkFree(waiting);
       const kernel = isIssuedLate(waiting) ? -1 : kernelHolder(waiting);
       // In a gap the rank's own kernels hold nothing.
-      if (kernel >= 0 && rankOf(kernel) !== rank) {
+      if (kernel >= 0 && rankOf(kernel) !== rank && at(end, kernel) > since) {
         add("latency", at(end, kernel), waiting);
-        if (isKernel(waiting)) add("latePeer", at(ready, waiting), kernel);
-        else add("sms", at(ready, waiting), waiting);
-      } else add(isIssuedLate(waiting) ? "host" : "latency", at(ready, waiting), waiting);
+        if (isKernel(waiting)) add("latePeer", since, kernel);
+        else add("sms", since, waiting);
+      } else add(isIssuedLate(waiting) ? "host" : "latency", since, waiting);
+      if (holder >= 0) return holder;
       const needless = needlessWait(waiting);
       if (needless === null) return at(after, waiting);
       add(needless.cause, needless.time, at(after, waiting));
@@ -172,8 +185,11 @@ export function idleTimeOf(
 
     const addCommunication = (moving: number): void => {
       const [begin, until] = [at(start, moving), time];
-      const kernel = linkHolder(moving) < 0 && !isIssuedLate(moving) ? kernelHolder(moving) : -1;
-      if (kernel >= 0) add("sms", Math.max(begin, time - rest(at(ready, moving), at(end, kernel))), moving);
+      const kernel = isIssuedLate(moving) ? -1 : kernelHolder(moving);
+      const since = linkFree(moving);
+      if (kernel >= 0 && at(end, kernel) > since) {
+        add("sms", Math.max(begin, time - rest(since, at(end, kernel))), moving);
+      }
       const needless = needlessWait(moving);
       if (needless !== null) {
         add(needless.cause, Math.max(begin, time - rest(needless.time, at(ready, moving))), moving);

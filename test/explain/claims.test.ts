@@ -8,6 +8,7 @@ import { compile, type CompileOptions, type Parameters } from "braid";
 import { touchesPeers } from "../../src/commands/barriers.ts";
 import { type ExplainedRun, explainRun } from "../../src/explain/explain-run.ts";
 import { serialOf } from "../../src/explain/explain.ts";
+import { linksOf } from "../../src/explain/links.ts";
 import type { IdlePart } from "../../src/explain/idle-time.ts";
 import { accesses } from "../../src/commands/accesses.ts";
 import type { Program } from "../../src/commands/program.ts";
@@ -118,7 +119,13 @@ function isBesideAnother(program: Program, run: ExplainedRun, rank: number, inde
       0,
     );
     const last = Math.max(0, ...made.filter((each) => each.end <= own.start + 1e-9).map((each) => each.end));
-    return queue.some((each) => each.command !== command && each.end > last && each.end <= own.start + 1e-9);
+    const links = new Set(linksOf(program, rank, command));
+    const onLinks = run.trace.filter((each) =>
+      linksOf(program, each.rank, each.command).some((link) => links.has(link)),
+    );
+    return [...queue, ...onLinks].some(
+      (each) => each !== own && each.end > last + 1e-9 && each.end <= own.start + 1e-9,
+    );
   });
 }
 
