@@ -158,8 +158,9 @@ function editedOrNull(
   }
 }
 
+/** Of all ranks: a change may leave those of one stage as they are. */
 function commandsText({ program }: AnyCompilation): string {
-  return JSON.stringify(program.ranks[0]?.commands);
+  return JSON.stringify(program.ranks.map(({ commands }) => commands));
 }
 
 /** The message of the first diagnostic of a program that does not compile. */

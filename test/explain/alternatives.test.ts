@@ -1,6 +1,6 @@
 /** What other options gain is what explaining the program with them says. */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, explain, Fusion, linear } from "braid";
+import { DeviceMesh, explain, Fusion, linear, set } from "braid";
 import reduceRotated from "../fixtures/stream-parallel-type/reduce-rotated.ts";
 import { machine, noCosts, perMegabyte, transfersAt } from "./machine.ts";
 
@@ -30,6 +30,24 @@ describe("other options", () => {
       const { run: other } = explain(gathering(), { ...options, ...changed }, profile);
       expect(milliseconds).toBe(other.milliseconds);
     }
+  });
+
+  it("are told apart by the commands of any rank", () => {
+    // Without overlap the first stage, which computes x, does the same.
+    const f = new Fusion();
+    const [x, w] = [f.input([1024, 512], "bfloat16"), f.input([512, 512], "bfloat16")];
+    const moved = set(x);
+    const y = linear(moved, w);
+    f.output(y);
+    x.setDeviceMesh(new DeviceMesh([0]));
+    for (const tensor of [moved, w]) tensor.setDeviceMesh(new DeviceMesh([1, 2]));
+    for (const axis of [moved.outerSplit(1, 2), w.outerSplit(1, 2)]) axis.parallelize("DIDx");
+    y.outerSplit(0, 4).parallelize("Stream");
+    const profile = machine({});
+    const { alternatives, serial } = explain(f, { devices: 3, on: "cuda" }, profile);
+    expect(alternatives).toContainEqual(
+      expect.objectContaining({ change: "--no-overlap", milliseconds: serial, refused: null }),
+    );
   });
 
   it("leave the serial form to compare with, which takes no protocol", () => {
