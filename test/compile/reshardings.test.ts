@@ -1,6 +1,20 @@
 /** What moves between devices, in bytes, and why. */
 import { describe, expect, it } from "vitest";
-import { add, DeviceMesh, expand, Fusion, linear, lower, record, relu, reshardings, set, slice } from "braid";
+import {
+  add,
+  amax,
+  DeviceMesh,
+  expand,
+  Fusion,
+  linear,
+  lower,
+  record,
+  relu,
+  reshardings,
+  set,
+  slice,
+  sum,
+} from "braid";
 
 const two = DeviceMesh.range(2);
 
@@ -29,6 +43,15 @@ describe("a sequence-parallel MLP annotated on its inputs", () => {
   it("knows no bytes without sizes", () => {
     expect(reshardings(build()).map(({ bytes }) => bytes)).toEqual([null, null]);
   });
+});
+
+it("calls only a sum one", () => {
+  const f = new Fusion();
+  const x = f.input([8, 4]);
+  for (const result of [sum(x, [0]), amax(x, [0])]) f.output(result);
+  x.setDeviceMesh(two).outerSplit(0, 2).parallelize("DIDx");
+  const reasons = reshardings(f).map(({ reason }) => reason.replaceAll(/T\d+/gu, "T"));
+  expect(reasons).toEqual(["T = sum(T) sums over devices", "T = amax(T) reduces over devices"]);
 });
 
 it("lists nothing if each device has what it needs", () => {

@@ -131,7 +131,10 @@ function reasonFor(
   before: FusionData,
   written: ReadonlyMap<TensorId, Op>,
 ): string {
-  if (op.kind !== "Set") return `${opText(op)} sums over devices`;
+  if (op.kind !== "Set") {
+    const isSum = op.kind !== "Reduction" || op.op === "sum";
+    return `${opText(op)} ${isSum ? "sums" : "reduces"} over devices`;
+  }
   if (written.has(op.output)) return `${opText(op)} is in the program`;
   if (reader === null) {
     const producer = written.get(at(op.inputs, 0));
