@@ -106,6 +106,11 @@ const badFiles: readonly BadFile[] = [
   },
   { name: "empty.ts", text: "", expected: ["error[program-invalid]", "no default export", "found: no exports"] },
   {
+    name: "not-imported.ts",
+    text: `import { program } from "braid";\nexport default program({}, () => new Fusion());`,
+    expected: ["error[program-threw]", "Fusion is not defined", 'fix: add Fusion to the import from "braid"'],
+  },
+  {
     name: "number.ts",
     text: "export default 3;",
     expected: ["error[program-invalid]", "not a program", "found: a number"],

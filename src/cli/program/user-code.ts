@@ -13,6 +13,7 @@ import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.t
 import { isDiagnostic } from "../../diagnostics/is-diagnostic.ts";
 import { siteText } from "../../support/call-site.ts";
 import { InvariantError } from "../../support/invariant.ts";
+import { builders } from "./running-braid.ts";
 import type { Position, SourceMaps } from "./source-maps.ts";
 
 /** Deep enough to reach the user's frame below Braid's and the loader's own. */
@@ -143,9 +144,14 @@ function diagnosticsOf(file: string, maps: SourceMaps, error: unknown): readonly
       place: { kind: "file", ...place },
       found: firstLine(error),
       expected: "code that runs without an error",
-      help: "correct the program at that line",
+      help: missingImport(error) ?? "correct the program at that line",
     },
   ];
+}
+
+function missingImport(error: unknown): string | null {
+  const name = error instanceof ReferenceError ? /^(\w+) is not defined$/u.exec(error.message)?.[1] : undefined;
+  return name !== undefined && Object.hasOwn(builders, name) ? `add ${name} to the import from "braid"` : null;
 }
 
 /** With the lines of the tensors that it mentions as the user wrote them. */
