@@ -79,7 +79,7 @@ export function loopRefusals(
     const [made] = outputsIn(other);
     if (made === undefined) return [];
     // Of a chain of inserted sets, the last has the reason.
-    if (rule === "stream" && made >= before.tensors.length) return [];
+    if (rule === "stream" && isOp(other) && other.kind === "Set" && made >= before.tensors.length) return [];
     const source = at(tensors, made).origin?.source;
     return [
       {

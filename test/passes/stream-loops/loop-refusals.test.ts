@@ -81,6 +81,17 @@ const planted: readonly Planted[] = [
     fusion: () => gathering(null, none),
   },
   {
+    // A sum that nothing reads.
+    rule: "stream",
+    ops: ["T2 = sum(T3)", "T3 = linear(T0, T1)"],
+    fusion: () => {
+      const f = new Fusion();
+      const [x, w] = [f.input([16, 8]), f.input([4, 8])];
+      for (const tensor of [x, w]) tensor.outerSplit(1, 2).parallelize("DIDx");
+      return placed(f, [x, w], linear(x, w));
+    },
+  },
+  {
     rule: "whole",
     ops: ["T3 = set(T0)", "T2 = linear(T3, T1)"],
     fusion: () => gathering(null, (y) => streamed(y, 1, 2)),
