@@ -76,7 +76,9 @@ function planted({ table, key, build, shapes }: Fault, which: number): FusionDat
   const wrongIn = (found: unknown): unknown => {
     if (isTensor(found)) return wrong(found);
     if (Array.isArray(found)) return found.map(wrong);
-    return Object.fromEntries(Object.entries(Object(found)).map(([name, own]) => [name, wrong(own)]));
+    if (typeof found !== "object" || found === null) return found;
+    const cotangents: readonly (readonly [string, unknown])[] = Object.entries(found);
+    return Object.fromEntries(cotangents.map(([name, own]) => [name, wrong(own)]));
   };
   const row = Array.isArray(rule) ? wrongIn(rule) : (...args: readonly unknown[]) => wrongIn(called(rule, args));
   try {
