@@ -22,7 +22,10 @@ describe("program", () => {
 
   it("is recognised by its marker, as a Fusion is", () => {
     expect(isProgramFile(rows)).toBe(true);
-    expect(isProgramFile({ [Symbol.for("braid.program")]: true })).toBe(true);
+    const marked = { [Symbol.for("braid.program")]: true };
+    expect(isProgramFile({ ...marked, defaults: { M: 4 }, build: () => null })).toBe(true);
+    expect(isProgramFile(marked)).toBe(false);
+    expect(isProgramFile({ ...marked, defaults: { M: null }, build: () => null })).toBe(false);
     expect(isFusion(rows.build({ devices: 1 }))).toBe(true);
     for (const other of [null, undefined, 3, "x", {}, new Fusion()]) expect(isProgramFile(other)).toBe(false);
     for (const other of [null, undefined, {}, rows]) expect(isFusion(other)).toBe(false);

@@ -45,7 +45,7 @@ describe("hand-built programs", () => {
     expect(messageOf(() => runPass(passes.streamParallelType, onThree))).toMatchInlineSnapshot(`
       "error[size-contradicts-mesh]: axis 0 of T0 (DIDx) and the mesh differ in size along DIDx
         at: T1 = set(T0)
-        found: size 2, 3 devices along DIDx of DeviceMesh{0 1 2}
+        found: size 2, 3 devices along DIDx of a mesh of shape [DIDx 3]
         expected: size 3
         fix: give the axis the size of the mesh along DIDx"
     `);

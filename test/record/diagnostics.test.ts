@@ -74,7 +74,7 @@ describe("sizes", () => {
       "
       error[size-contradicts-mesh]: axis ideviceIdx.x0{i0} and the mesh differ in size along DIDx
         at: T0_g_float[ideviceIdx.x0{i0}] (DeviceMesh{0 1})
-        found: size 3, 2 devices along DIDx
+        found: size 3, 2 devices along DIDx of a mesh of shape [DIDx 2]
         expected: size 2
         fix: give the sharded axis the size of the mesh
       "

@@ -36,7 +36,7 @@ function changing(change: (output: Uint8Array) => void): Backend {
             change(bytes);
             return bytes;
           };
-          return { ...prepared, read };
+          return { ...prepared, read, view: () => null };
         },
       };
     },
