@@ -17,24 +17,31 @@ import {
   type RunKind,
 } from "./committed-run.ts";
 
+const newest = "2 x H200, the newest";
+
 export function benchRuns(): readonly CommittedRun[] {
   const sources = [
     ...primitives.flatMap((primitive) => [
       [`${primitive}-4xH200.csv`, "4 x H200"],
       [`choice-${primitive}-4xH200.csv`, "4 x H200"],
       [`${primitive}-2xH200.csv`, "2 x H200, a later one"],
+      [`interval-${primitive}-2xH200.csv`, newest],
       // Each file of 2 x H100 is of a machine of its own, but for those of random shapes.
       [`random-${primitive}-2xH100.csv`, "random-*-2xH100.csv"],
       [`${primitive}-2xH100.csv`, `${primitive}-2xH100.csv`],
     ]),
     ...["tp-allreduce-small-2xH100.csv", "tp-columnwise-small-2xH100.csv"].map((name) => [name, name]),
+    ["interval-block-2xH200.csv", newest],
     ...["", "-again", "-third", "-fourth"].map((name) => [`block${name}-2xH100.csv`, `block${name}-2xH100.csv`]),
   ];
   const planned = new Map<string, Program>();
   return sources.flatMap(([source = "", machine = ""]) => runsIn(fileURLToPath(resultsFile(source)), machine, planned));
 }
 
-/** The rows of a file whose name ends in the name of a shipped profile. `planned`: Programs of blocks, by row. */
+/**
+ * The rows of a file whose name ends in the name of a shipped profile. `planned`: Programs of blocks, by profile and row,
+ * because a Program is predicted once.
+ */
 export function runsIn(file: string, machine: string, planned = new Map<string, Program>()): readonly CommittedRun[] {
   const source = path.basename(file);
   const profile = source.replace(/^.*-|\.csv$/g, "");
@@ -57,10 +64,10 @@ export function runsIn(file: string, machine: string, planned = new Map<string, 
     ...measuredBlocks(file).flatMap((row) => {
       const { problem, implementation, text } = row;
       const name = `${problem.model} ${problem.cut} ${problem.pass}`;
+      const key = `${profile} ${name} ${text}`;
       const plan = (): Program => {
-        const program =
-          planned.get(`${name} ${text}`) ?? planBlock(implementation, problem, setting).compilation.program;
-        planned.set(`${name} ${text}`, program);
+        const program = planned.get(key) ?? planBlock(implementation, problem, setting).compilation.program;
+        planned.set(key, program);
         return program;
       };
       return of(row, "transformer blocks", name, plan);

@@ -38,7 +38,10 @@ function predicted(
   profile: MachineProfile,
 ): IntervalRun & Pick<PredictedRun, "perInUse"> {
   const simulated = { program, ...simulate(program, profile, { graph }) };
-  const { milliseconds, path, overlap, assumptions } = explainRun(simulated, profile, { serial: null, graph });
+  const { milliseconds, path, overlap, besideGemms, assumptions } = explainRun(simulated, profile, {
+    serial: null,
+    graph,
+  });
   const slopeOf = (slower: MachineProfile): number =>
     (simulate(program, slower, { graph }).milliseconds - milliseconds) / step;
   const perInUse = {
@@ -46,7 +49,7 @@ function predicted(
     memory: slopeOf(withMemory(profile, 1 + step)),
     start: runCost(program, profile) > profile.costs.run ? 0.001 : 0,
   };
-  const shared = { overlap, assumptions, perInUse };
+  const shared = { overlap, besideGemms, assumptions, perInUse };
   if (isRun) return { milliseconds, path, ...shared };
   return { milliseconds: milliseconds - path.host, path: { ...path, host: 0 }, ...shared };
 }

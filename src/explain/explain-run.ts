@@ -13,6 +13,7 @@ import { at } from "../support/invariant.ts";
 import { keysOf } from "../support/keys-of.ts";
 import type { TraceEvent } from "../trace/event.ts";
 import { overlapOf, type RankOverlap } from "../trace/overlap.ts";
+import { timeBesideGemms } from "./beside-gemms.ts";
 import { type Cause, causes, causeSentence } from "./causes.ts";
 import { dependencesOf } from "./dependences.ts";
 import { type Floor, floorOf, kernelTimeOf } from "./floor.ts";
@@ -50,6 +51,8 @@ export interface ExplainedRun {
   readonly idleOf: (rank: number) => readonly IdlePart[];
   /** The run's milliseconds by class of command: kernels of the rank, and what it waits for between them. */
   readonly path: ByClass;
+  /** Of kernels in peers' memory beside GEMMs without an SM margin: milliseconds. */
+  readonly besideGemms: number;
   /** The regions that communicate, in the order of the host program. */
   readonly regions: readonly RegionRow[];
   /** What the rank's streams did, and the share of its communication that its kernels hid. */
@@ -133,6 +136,7 @@ export function explainRun(
     idle: idle.parts,
     idleOf: (of) => (of === rank ? idle : idleTime(of)).parts,
     path: pathTimesOf({ program, trace, milliseconds }, dependences, idle, interference),
+    besideGemms: timeBesideGemms(program, trace, timing, rank),
     regions: regionRows(program, timing, regionOf, { rank, idle: idle.parts, costOf }),
     overlap: at(overlap, rank),
     assumptions: all(),

@@ -24,7 +24,7 @@ const share = 0.9;
 export const meanErrorsWithin = -Math.log(1 - share);
 
 /** What the interval of a run depends on. */
-export type IntervalRun = Pick<ExplainedRun, "milliseconds" | "path" | "assumptions"> & {
+export type IntervalRun = Pick<ExplainedRun, "milliseconds" | "path" | "besideGemms" | "assumptions"> & {
   readonly overlap: Pick<ExplainedRun["overlap"], "hidden">;
 };
 
@@ -41,8 +41,8 @@ export function intervalOf(run: IntervalRun, { on, residuals = {} }: MachineProf
  * Assumptions about one class are independent of each other.
  */
 export function meanErrorOf(
-  { milliseconds, path, overlap, assumptions }: IntervalRun,
-  { classes, hidden, run, seen }: MeanErrors,
+  { milliseconds, path, overlap, besideGemms, assumptions }: IntervalRun,
+  { classes, hidden, besideGemms: beside, run, seen }: MeanErrors,
   residuals: Partial<ByClass> = {},
 ): number | null {
   const partOf = (time: number): number => (milliseconds > 0 ? time / milliseconds : 0);
@@ -55,5 +55,6 @@ export function meanErrorOf(
   };
   const errors = commandClasses.map(errorOf);
   if (errors.includes(null)) return null;
-  return Math.hypot(run, Math.sqrt(partOf(overlap.hidden)) * hidden, ...errors.map(Number));
+  const terms = [Math.sqrt(partOf(overlap.hidden)) * hidden, partOf(besideGemms) * beside];
+  return Math.hypot(run, ...terms, ...errors.map(Number));
 }

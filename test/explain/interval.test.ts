@@ -93,7 +93,7 @@ describe("a run's time by class of command", () => {
 
 describe("the interval", () => {
   it.each(cases)("is as wide as the errors of $of and of the run", ({ of, ...rest }) => {
-    const run = { ...explained(rest), assumptions: [], overlap: { hidden: 0 } };
+    const run = { ...explained(rest), assumptions: [], overlap: { hidden: 0 }, besideGemms: 0 };
     const only = { ...run, path: { ...run.path, [of]: run.milliseconds } };
     for (const each of commandClasses) if (each !== of) Object.assign(only.path, { [each]: 0 });
     const { low, high, share } = interval(only, machine({}));
@@ -152,6 +152,17 @@ describe("the interval", () => {
     const run = { ...explained({ primitive: "tp-columnwise", implementation: "serial", slow: {} }), assumptions: [] };
     const widthOf = (hidden: number): number => interval({ ...run, overlap: { hidden } }, machine({})).high;
     expect(widthOf(run.milliseconds / 4)).toBeGreaterThan(widthOf(0));
+  });
+
+  it.each([
+    ["braid;backend=cuda;form=collective;chunks=4;computeStreams=1", true],
+    ["braid;backend=cuda;form=collective;chunks=4;computeStreams=1;smMargin=8", false],
+    ["serial;backend=cuda", false],
+  ])("is wider where %s has kernels in peers' memory beside GEMMs without a margin: %s", (implementation, isWider) => {
+    const slow = { reductionsInPeers: perMegabyte(100) };
+    const run = explained({ primitive: "tp-allreduce", implementation, slow }, 2);
+    const without = interval({ ...run, besideGemms: 0 }, machine({}));
+    expect(interval(run, machine({})).high > without.high).toBe(isWider);
   });
 
   it("is wider on CPUs, where no committed run was", () => {
