@@ -59,7 +59,7 @@ export function loopRefusals(
     if (own === null) {
       const operand = isReader ? other.inputs.indexOf(op.output) : -1;
       if (operand >= 0 && other.form === null && (other.read[operand] ?? null) === null) return "whole";
-      return isUsers(op.output) ? "annotated" : "cut";
+      return isUsers(op.output) ? "annotated" : "inserted";
     }
     if (loopOf.get(op) === loopOf.get(other.statement)) return "alone";
     const obstacle = isReader ? fusionObstacle(own, other, classes) : fusionObstacle(other, own, classes);

@@ -8,13 +8,13 @@ import type { FusionObstacle } from "./group/group-loops.ts";
 
 /**
  * overlap: Stream axes are ignored. stream: neither op has one. neighbour: only the communication has one. annotated:
- * the user placed the moved tensor without one. whole: the loop beside it reads the tensor whole. cut: a chunk is no run
- * of what a device has. axis, extent, chunks, overwrites, otherChunk: both have one, and do not fit. peers: an exchange
+ * the user placed the moved tensor without one. whole: the loop beside it reads the tensor whole. inserted: the
+ * compiler moves the tensor without one, as where a chunk is no run of what a device has. axis, extent, chunks, overwrites, otherChunk: both have one, and do not fit. peers: an exchange
  in the loop has devices at different chunks. alone: they share a loop in which nothing computes. path: an op outside of
  * the loop is between the two.
  */
 export type LoopRule =
-  "overlap" | "stream" | "neighbour" | "annotated" | "whole" | "cut" | FusionObstacle | "peers" | "alone" | "path";
+  "overlap" | "stream" | "neighbour" | "annotated" | "whole" | "inserted" | FusionObstacle | "peers" | "alone" | "path";
 
 interface RuleContext {
   /** The op that moves a tensor. */
@@ -33,8 +33,8 @@ export const loopRules: { readonly [R in LoopRule]: (context: RuleContext) => st
   annotated: ({ op, made }) => `T${op.output} is annotated without Stream, and T${made} with it`,
   whole: ({ op, made, tensors }) =>
     `the loop over ${streamText(at(tensors, made))} reads all of T${op.output} in each iteration`,
-  cut: ({ op, made, tensors }) =>
-    `a chunk of ${streamText(at(tensors, made))} is not one run of what a device has of T${op.output}`,
+  inserted: ({ op, made, tensors }) =>
+    `the compiler moves T${op.output} as a whole, not by chunks of ${streamText(at(tensors, made))}`,
   axis: ({ op, made, tensors }) =>
     `${streamText(at(tensors, op.output))} and ${streamText(at(tensors, made))} have different indices`,
   extent: ({ op, made, tensors }) =>

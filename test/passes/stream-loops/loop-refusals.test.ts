@@ -175,7 +175,7 @@ const planted: readonly Planted[] = [
     },
   },
   {
-    rule: "cut",
+    rule: "inserted",
     ops: ["T4 = set(T0)", "T3 = set(T4)"],
     fusion: () => {
       const f = gathering(null, streamed);
