@@ -58,7 +58,7 @@ export function idleTimeOf(
   const own = Array.from({ length: at(first, rank + 1) - at(first, rank) }, (_, i) => at(first, rank) + i);
   const kernels = own.filter(isKernel).sort((a, b) => at(start, a) - at(start, b));
   const loads = regionLoads(program, timing, regionOf, rank);
-  const needsOf = createNeeds(program, timing);
+  const needs = createNeeds(program, timing);
   const queues = createQueues(program, timing);
   const linkHolder = createLinkHolders(program, timing);
   const kernelHolder = createKernelHolders(program, timing);
@@ -81,14 +81,14 @@ export function idleTimeOf(
     const others = chunks.filter(({ chunk }) => chunk !== chunkOf(number));
     if (!others.some(({ firstEnd }) => firstEnd <= from + epsilon)) return "firstChunk";
     if (!others.some(({ lastStart }) => lastStart >= to - epsilon)) return "lastChunk";
-    const { data } = needsOf(number);
+    const { data } = needs.of(number);
     return isLinkBound && (data.command < 0 || !isKernel(data.command)) ? "linkBound" : "dependent";
   };
 
   /** A wait that ended when the command was ready, and that its data does not need; null if there is none. */
   const needlessWait = (number: number): (Needed & { readonly cause: Cause }) | null => {
     const before = at(after, number);
-    const { data, buffer } = needsOf(number);
+    const { data, buffer } = needs.of(number);
     if (before < 0 || at(ready, number) - data.time <= epsilon) return null;
     if (buffer.time >= at(ready, number) - epsilon) return { ...data, cause: "reuse" };
     return isKernel(number) || isKernel(before) ? { ...data, cause: "order" } : null;
@@ -96,7 +96,7 @@ export function idleTimeOf(
 
   /** When a command could have run, but for the order of its stream. */
   const couldRun = (number: number): number => {
-    const { data, buffer } = needsOf(number);
+    const { data, buffer } = needs.of(number);
     return Math.max(data.time, buffer.time, issued === null ? 0 : issued(indexOf(number)));
   };
 
@@ -115,25 +115,24 @@ export function idleTimeOf(
     return holder < 0 ? at(ready, number) : at(end, holder);
   };
 
-  /** Milliseconds before `from` in which the queue of a communication moved data of other chunks ahead of it. */
-  const busyAhead = (number: number, from: number): number => {
+  /** Milliseconds before `from` in which the queue of a communication moved data of others ahead of it. */
+  const busyAhead = (number: number, from: number, isOther: (ahead: number) => boolean): number => {
     const holder = linkHolder(number);
-    const isHeld = holder >= 0 && isOfOtherChunk(holder, number);
+    const isHeld = holder >= 0 && isOther(holder);
     const held = isHeld ? Math.max(0, Math.min(from, at(end, holder)) - at(ready, number)) : 0;
     if (!isInQueue(number)) return held;
     const until = Math.min(from, at(ready, number));
-    const moves = (other: number): boolean => isOfOtherChunk(other, number);
-    return held + queues.busy(at(after, number), couldRun(number), until, moves);
+    return held + queues.busy(at(after, number), couldRun(number), until, isOther);
   };
 
   /**
-   * Milliseconds in which the queue of a communication was blocked while it, or the first one of another chunk behind
-   * it, could have moved.
+   * Milliseconds in which the queue of a communication was blocked while it, or the first of others behind it, could
+   * have moved.
    */
-  const blockedAhead = (number: number): number => {
+  const blockedAhead = (number: number, isOther: (behind: number) => boolean): number => {
     const before = at(after, number);
     const own = !isInQueue(number) ? 0 : queues.blocked(before, couldRun(number), at(ready, number));
-    const behind = queues.following(number).find((other) => isOfOtherChunk(other, number)) ?? -1;
+    const behind = queues.following(number).find(isOther) ?? -1;
     const since = behind < 0 ? Infinity : couldRun(behind);
     return Math.max(own, queues.blocked(number, since, at(start, number)));
   };
@@ -141,16 +140,27 @@ export function idleTimeOf(
   const isIssuedLate = (number: number): boolean =>
     issued !== null && issued(indexOf(number)) > at(ready, number) + epsilon;
 
-  /** The kernel at or after a position that was first ready in a gap but for its order, which ended it; null if none was. */
-  const outOfOrder = (position: number, gapEnd: number): Needed | null => {
-    let found: Needed | null = null;
+  /** Milliseconds of kernels that could have run in earlier gaps: each fills its own time once. */
+  const filled = new Map<number, number>();
+
+  /**
+   * The end of a gap that kernels from a position on could have filled but for their order; null if none was ready. The
+   * command is the one that the first of them waited for.
+   */
+  const outOfOrder = (position: number, gapStart: number, gapEnd: number): Needed | null => {
+    let time = gapEnd;
+    let command: number | null = null;
     for (const kernel of kernels.slice(position)) {
-      const time = couldRun(kernel);
-      if (at(ready, kernel) >= gapEnd - epsilon && time < (found?.time ?? gapEnd - epsilon)) {
-        found = { time, command: at(after, kernel) };
-      }
+      if (time <= gapStart) break;
+      if (at(ready, kernel) < gapEnd - epsilon) continue;
+      const used = filled.get(kernel) ?? 0;
+      const part = Math.min(at(end, kernel) - at(start, kernel) - used, time - Math.max(gapStart, couldRun(kernel)));
+      if (part <= epsilon) continue;
+      filled.set(kernel, used + part);
+      time -= part;
+      command ??= at(after, kernel);
     }
-    return found;
+    return command === null ? null : { time, command };
   };
 
   /** Adds the parts of [from, to], in which the rank waits for the start of `number`; -1 for the end of the run. */
@@ -183,6 +193,10 @@ export function idleTimeOf(
       return needless.command;
     };
 
+    let needed: ReadonlySet<number> | null = null;
+    /** Whether what ends the gap needs a transfer: it waits for all of those, in whatever order they move. */
+    const isNeeded = (transfer: number): boolean => number < 0 || (needed ??= needs.since(number, from)).has(transfer);
+
     const addCommunication = (moving: number): void => {
       const [begin, until] = [at(start, moving), time];
       const kernel = isIssuedLate(moving) ? -1 : kernelHolder(moving);
@@ -194,15 +208,18 @@ export function idleTimeOf(
       if (needless !== null) {
         add(needless.cause, Math.max(begin, time - rest(needless.time, at(ready, moving))), moving);
       }
-      add("queued", time - blockedAhead(moving), moving);
-      add(movingCause(moving, from, until, true), Math.max(begin, time - busyAhead(moving, from)), moving);
+      const isOther = (other: number): boolean =>
+        isOfOtherChunk(other, moving) && !(isNeeded(other) && isNeeded(moving));
+      add("queued", Math.max(begin, time - blockedAhead(moving, isOther)), moving);
+      const busy = busyAhead(moving, from, isOther);
+      add(movingCause(moving, from, until, true), Math.max(begin, time - busy), moving);
       add(movingCause(moving, from, until, false), begin, moving);
     };
 
     let next = last;
     if (number >= 0) {
       next = addWait(number);
-      const other = outOfOrder(position + 1, time);
+      const other = outOfOrder(position + 1, from, time);
       if (other !== null) add("order", other.time, other.command);
     } else add("latency", next < 0 ? from : at(end, next), next);
     // Commands that take no time can hold a link for each other.

@@ -1,12 +1,13 @@
 /**
  * When a command could have run at the earliest: when the data that it reads was written, and when the bytes that it
- * writes were no longer in use. What it waited for beyond that is an order of its stream.
+ * writes were no longer in use. What it waited for beyond that is an order of its stream. And all commands whose data
+ * it needs, directly or through others.
  */
 import { accesses } from "../commands/accesses.ts";
 import type { Region } from "../commands/region.ts";
 import type { Program } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
-import { type Extent, sharedBytes } from "../verify/check/shared-bytes.ts";
+import { type Extent, sharedBytes, sizeOf } from "../verify/check/shared-bytes.ts";
 import { type Timing, workByEnd } from "./timing.ts";
 
 /** The command that ended last among some that another needs, and its end in milliseconds; -1 and 0 without one. */
@@ -31,13 +32,29 @@ interface Access {
 
 const none: Needed = { command: -1, time: 0 };
 
-export function createNeeds(program: Program, timing: Timing): (number: number) => Needs {
+interface CommandNeeds {
+  readonly of: (number: number) => Needs;
+  /** The commands that ended after a time and whose data a command needs, with all participants of transfers. */
+  readonly since: (number: number, time: number) => ReadonlySet<number>;
+}
+
+export function createNeeds(program: Program, timing: Timing): CommandNeeds {
   const { dependences, start, end } = timing;
   const { rankOf, indexOf, peers } = dependences;
   /** By arena of a rank, in order of end. */
   let all: ReadonlyMap<string, readonly Access[]> | null = null;
   /** By participants: those of a collective have one array. */
   const known = new Map<readonly number[] | number, Needs>();
+
+  const index = (): void => {
+    all ??= workByEnd(timing, (other) => {
+      const { reads, writes } = accesses(program, rankOf(other), indexOf(other));
+      const entry = (isWrite: boolean) => (region: Region) =>
+        [arenaOf(program, region), { number: other, region, extent: extentOf(program, region), isWrite }] as const;
+      return [...reads.map(entry(false)), ...writes.map(entry(true))];
+    });
+  };
+  const withPeers = (number: number): readonly number[] => (peers(number).length === 0 ? [number] : peers(number));
 
   const lastOf = (region: Region, before: number, wanted: (access: Access) => boolean): Needed => {
     const extent = extentOf(program, region);
@@ -47,17 +64,46 @@ export function createNeeds(program: Program, timing: Timing): (number: number) 
     return last === undefined ? none : { command: last.number, time: at(end, last.number) };
   };
 
-  return (number) => {
-    const participants = peers(number).length === 0 ? [number] : peers(number);
+  /** The commands that wrote a region before a time, and after another. */
+  const writersOf = (region: Region, since: number, before: number): readonly number[] => {
+    const extent = extentOf(program, region);
+    const accesses = all?.get(arenaOf(program, region)) ?? [];
+    const found: number[] = [];
+    for (let i = accesses.length - 1; i >= 0; i--) {
+      const { number, isWrite, region: written, extent: bytes } = at(accesses, i);
+      if (at(end, number) <= since) break;
+      if (!isWrite || written.buffer !== region.buffer || at(end, number) > before) continue;
+      const shared = sharedBytes(extent, bytes);
+      if (shared > 0) found.push(number);
+      if (shared === sizeOf(extent)) break;
+    }
+    return found;
+  };
+
+  const since = (number: number, time: number): ReadonlySet<number> => {
+    index();
+    const found = new Set<number>();
+    const open = [number];
+    for (let next = open.pop(); next !== undefined; next = open.pop()) {
+      for (const each of withPeers(next)) {
+        for (const read of accesses(program, rankOf(each), indexOf(each)).reads) {
+          for (const writer of writersOf(read, time, at(start, each) + 1e-9)) {
+            if (found.has(writer)) continue;
+            for (const participant of withPeers(writer)) found.add(participant);
+            open.push(writer);
+          }
+        }
+      }
+    }
+    return found;
+  };
+
+  const needsOf = (number: number): Needs => {
+    const participants = withPeers(number);
     const key = participants.length === 1 ? number : participants;
     const found = known.get(key);
     if (found !== undefined) return found;
-    all ??= workByEnd(timing, (other) => {
-      const { reads, writes } = accesses(program, rankOf(other), indexOf(other));
-      const entry = (isWrite: boolean) => (region: Region) =>
-        [arenaOf(program, region), { number: other, region, extent: extentOf(program, region), isWrite }] as const;
-      return [...reads.map(entry(false)), ...writes.map(entry(true))];
-    });
+    index();
     // Ends and starts of one moment may differ by rounding.
     const before = at(start, number) + 1e-9;
     let [data, buffer] = [none, none];
@@ -79,6 +125,7 @@ export function createNeeds(program: Program, timing: Timing): (number: number) 
     known.set(key, needs);
     return needs;
   };
+  return { of: needsOf, since };
 }
 
 function later(a: Needed, b: Needed): Needed {

@@ -1,11 +1,11 @@
 /** Each cause of exposed time, planted alone by a machine on which only one thing is slow: it is named first. */
 import { describe, expect, it } from "vitest";
-import { add, compile, type CompileOptions, DeviceMesh, explain, Fusion, gelu, linear, set } from "braid";
+import { add, compile, type CompileOptions, crossEntropy, DeviceMesh, explain, Fusion, gelu, linear, set } from "braid";
 import { planOwn } from "../../src/bench/braid/plan-own.ts";
 import { type Implementation, parseImplementations } from "../../src/bench/implementation.ts";
 import type { Primitive } from "../../src/bench/primitives.ts";
 import { type Cause, causes } from "../../src/explain/causes.ts";
-import { type ExplainedRun, explainRun } from "../../src/explain/explain-run.ts";
+import { type ExplainedRun, explainRun, timeOf } from "../../src/explain/explain-run.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -120,8 +120,25 @@ function mlp(): Fusion {
   return f;
 }
 
-/** Each chunk's partial results are summed over the devices between its two GEMMs. */
-function summedBetween(): Fusion {
+/** The loss of logits whose vocabulary is sharded: maxima, sums of exponentials, and the targets' logits are reduced. */
+function vocabularyParallel(): Fusion {
+  const f = new Fusion();
+  const [x, w, target] = [
+    f.input([1024, 1024], "bfloat16"),
+    f.input([4096, 1024], "bfloat16"),
+    f.input([1024], "int64"),
+  ];
+  f.output(crossEntropy(linear(x, w), target));
+  for (const tensor of [x, w, target]) tensor.setDeviceMesh(DeviceMesh.range(4));
+  w.outerSplit(0, 4).parallelize("DIDx");
+  return f;
+}
+
+/**
+ * Each chunk's partial results are summed over the devices between its two GEMMs. `withOther`: a GEMM comes after the
+ * loop that needs none of it.
+ */
+function summedBetween(withOther = false): Fusion {
   const f = new Fusion();
   const [x, w1, w2] = [
     f.input([1024, 1024], "bfloat16"),
@@ -131,6 +148,11 @@ function summedBetween(): Fusion {
   const y = linear(linear(x, w1), w2);
   f.output(y);
   for (const tensor of [x, w1, w2]) tensor.setDeviceMesh(DeviceMesh.range(4));
+  if (withOther) {
+    const other = f.input([1024, 1024], "bfloat16");
+    other.setDeviceMesh(DeviceMesh.range(4));
+    f.output(linear(other, other));
+  }
   for (const tensor of [x, w1]) tensor.outerSplit(1, 4).parallelize("DIDx");
   y.outerSplit(0, 2).parallelize("Stream");
   return f;
@@ -185,6 +207,15 @@ function explained({ primitive, implementation, slow }: Planted): ExplainedRun {
   return explainRun(run, profile, { serial: plan("serial"), graph });
 }
 
+function predicted(fusion: Fusion, slow: Partial<MachineProfile>, options?: Partial<CompileOptions>): ExplainedRun {
+  const { program } = compile(fusion, { devices: 4, on: "cuda", ...options });
+  const profile = machine(slow);
+  return explainRun({ program, ...simulate(program, profile, { graph: true }) }, profile, {
+    serial: null,
+    graph: true,
+  });
+}
+
 describe("a cause planted alone", () => {
   it.each(planted)("$cause is named first", (each) => {
     const { causes: found, exposed, milliseconds, floor } = explained(each);
@@ -212,12 +243,27 @@ describe("a cause planted alone", () => {
   });
 
   it.each(shaped)("$cause is named first in $what", ({ cause, fusion, slow, options }) => {
-    const { program } = compile(fusion(), { devices: 4, on: "cuda", ...options });
-    const profile = machine(slow);
-    const traced = { program, ...simulate(program, profile, { graph: true }) };
-    const run = explainRun(traced, profile, { serial: null, graph: true });
+    const run = predicted(fusion(), slow, options);
     expect(run.causes[0]?.cause, JSON.stringify(run.causes)).toBe(cause);
     expect(at(run.causes, 0).milliseconds).toBeGreaterThan(0.3 * run.exposed);
+  });
+
+  it("of two sums that one kernel needs, only the one that was ready before waited for the other", () => {
+    const run = predicted(vocabularyParallel(), { memory: perMegabyte(1), transfers: transfersAt(perMegabyte(100)) });
+    const each = run.exposed / 3;
+    expect(timeOf(run, "notInLoop")).toBeCloseTo(2 * each, 9);
+    expect(timeOf(run, "queued")).toBeCloseTo(each, 9);
+  });
+
+  it("a kernel that could have run in several gaps fills its own time once", () => {
+    const gemm = (2 * 1024 ** 3) / 10e12;
+    const run = predicted(
+      summedBetween(true),
+      { transfers: transfersAt(perMegabyte(1000)) },
+      { disablePass: ["cover-communications", "sink-waits"] },
+    );
+    expect(run.exposed).toBeGreaterThan(8 * gemm * 1000);
+    expect(timeOf(run, "order")).toBeCloseTo(gemm * 1000, 6);
   });
 
   it("has a test for each cause", () => {
