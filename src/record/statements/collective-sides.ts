@@ -53,6 +53,15 @@ export function positionsWith(recorder: Recorder, posted: PostedCollective, side
   return [...posted.statement.team.keys()].filter((position) => hasSide(recorder, posted, side, position));
 }
 
+/** How many ranks have a view on `side`. All but the root are alike: a team may have thousands. */
+function countWith(recorder: Recorder, posted: PostedCollective, side: Side): number {
+  const { root, statement } = posted;
+  const others = statement.team.length - (root === null ? 0 : 1);
+  const other = root === 0 ? 1 : 0;
+  const ofOthers = others > 0 && hasSide(recorder, posted, side, other) ? others : 0;
+  return ofOthers + (root !== null && hasSide(recorder, posted, side, root) ? 1 : 0);
+}
+
 /** Whether a side of the rank at `position` has no elements. */
 export function hasEmptySide(recorder: Recorder, posted: PostedCollective, position: number): boolean {
   return (["input", "output"] as const).some(
@@ -98,7 +107,7 @@ function sideView(recorder: Recorder, posted: PostedCollective, side: Side, posi
   const view = viewOf(recorder, statement[side]);
   const { splitsInput, splitsOutput } = collectives[type];
   if (!(side === "input" ? splitsInput : splitsOutput)) return squeezeView(view);
-  const parts = positionsWith(recorder, posted, opposite(side)).length;
+  const parts = countWith(recorder, posted, opposite(side));
   return requireParts(recorder, side, partsFirst(recorder, posted, side, view), parts);
 }
 
