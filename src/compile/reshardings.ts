@@ -1,13 +1,16 @@
 /** The communication that shardings make necessary, before it becomes a host program. */
 import type { FusionData } from "../ir/fusion-data.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
+import { type Constants, tensorNames, withNames } from "../ir/tensor-names.ts";
 import { listReshardings, type Resharding } from "../passes/reshard/list-reshardings.ts";
+import { at } from "../support/invariant.ts";
 import { decomposedData, type HasFusionData, type LowerOptions, lowerRanks } from "./lower.ts";
 import { type NamedNumbers, numbersByName } from "./record.ts";
 
 export interface ReshardingsOptions extends Omit<LowerOptions, "rank" | "onPass"> {
   /** Sizes of symbolic extents in elements, by printed name (`i0`). */
   readonly sizes?: NamedNumbers;
+  readonly constants?: Constants;
 }
 
 /**
@@ -15,18 +18,32 @@ export interface ReshardingsOptions extends Omit<LowerOptions, "rank" | "onPass"
  * are null where a size is unknown. Throws what `lower` throws.
  */
 export function reshardings(fusion: HasFusionData, options: ReshardingsOptions = {}): readonly Resharding[] {
-  const { sizes, ...lowering } = options;
-  return listed(fusion, lowerRanks(fusion, 1, lowering).decomposed, sizes);
+  const { sizes: _, constants: __, ...lowering } = options;
+  return listed(fusion, lowerRanks(fusion, 1, lowering).decomposed, options);
 }
 
 /** The same of a Fusion that lowering takes with these options: not all of its passes run again. */
 export function reshardingsOfLowered(fusion: HasFusionData, options: ReshardingsOptions): readonly Resharding[] {
-  const { sizes, ...lowering } = options;
-  return listed(fusion, decomposedData(fusion, lowering).decomposed, sizes);
+  const { sizes: _, constants: __, ...lowering } = options;
+  return listed(fusion, decomposedData(fusion, lowering).decomposed, options);
 }
 
-function listed(fusion: HasFusionData, decomposed: FusionData, sizes: NamedNumbers = {}): readonly Resharding[] {
+function listed(
+  fusion: HasFusionData,
+  decomposed: FusionData,
+  { sizes = {}, constants = new Map() }: ReshardingsOptions,
+): readonly Resharding[] {
   const before = fusion.data();
   const known = new Map([...sizesFromMeshes(before.tensors), ...numbersByName(sizes)]);
-  return listReshardings(decomposed, before, (name) => known.get(name));
+  const names = tensorNames(before, constants);
+  return listReshardings(decomposed, before, (name) => known.get(name)).map((each) => {
+    const name = names.nameOf(at(decomposed.tensors, each.tensor));
+    const named = (text: string): string => withNames(text, decomposed.tensors, names);
+    return {
+      ...each,
+      ...(name === null ? {} : { name }),
+      reason: named(each.reason),
+      ...(each.hint === undefined ? {} : { hint: named(each.hint) }),
+    };
+  });
 }

@@ -94,11 +94,31 @@ function mentionText({ tensor, name, source, annotations = [] }: MentionedTensor
   return `${tensor} is${named}${name !== undefined && source !== undefined ? "," : ""}${from}${placed}`;
 }
 
+/** The diagnostic with names of tensors for their numbers, unless its place is in a host program, whose dump has numbers. */
+function withNames(diagnostic: Diagnostic): Diagnostic {
+  const { place, tensors = [] } = diagnostic;
+  if (place?.kind === "statement" || place?.kind === "command") return diagnostic;
+  const names = new Map(tensors.flatMap(({ tensor, name }) => (name === undefined ? [] : [[tensor, name] as const])));
+  if (names.size === 0 || new Set(names.values()).size < names.size) return diagnostic;
+  const named = (text: string): string => text.replaceAll(/\bT\d+\b/gu, (number) => names.get(number) ?? number);
+  const { message, found, expected, help, notes } = diagnostic;
+  return {
+    ...diagnostic,
+    message: named(message),
+    ...(place !== undefined && "text" in place ? { place: { ...place, text: named(place.text) } } : {}),
+    ...(found === undefined ? {} : { found: named(found) }),
+    ...(expected === undefined ? {} : { expected: named(expected) }),
+    ...(help === undefined ? {} : { help: named(help) }),
+    ...(notes === undefined ? {} : { notes: notes.map(named) }),
+  };
+}
+
 /**
  * Plain text of several lines: message and code, then place, found, expected, fix and notes. Each is on one line: what a
  * user's names hold cannot look like another message.
  */
-export function renderDiagnostic(diagnostic: Diagnostic): string {
+export function renderDiagnostic(given: Diagnostic): string {
+  const diagnostic = withNames(given);
   const lines = [`${diagnostic.severity ?? "error"}[${diagnostic.code}]: ${diagnostic.message}`];
   if (diagnostic.place) lines.push(`  at: ${withShortTeams(renderPlace(diagnostic.place))}`);
   if (diagnostic.source !== undefined) lines.push(`  where: ${diagnostic.source}`);

@@ -5,14 +5,14 @@
 import { type AnyCompilation, compile, loweringOf, verified } from "../compile/compile.ts";
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
 import { loopRefusals } from "../compile/loop-refusals.ts";
-import type { Constants } from "../ir/tensor-names.ts";
+import { type Constants, tensorNames, withNames } from "../ir/tensor-names.ts";
 import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
 import { reshardingsOfLowered } from "../compile/reshardings.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { Resharding } from "../passes/reshard/list-reshardings.ts";
 import type { Program } from "../commands/program.ts";
 import type { TraceEvent } from "../trace/event.ts";
-import { invariant } from "../support/invariant.ts";
+import { at, invariant } from "../support/invariant.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { simulate } from "../simulate/simulate.ts";
 import { serial as serialForm } from "../tune/choose/candidates.ts";
@@ -45,6 +45,8 @@ export interface Explanation {
   readonly serial: number | null;
   /** The part of the serial form's time that latencies take, whatever the sizes; of a dump, of its own. Null without a profile. */
   readonly latencyShare: number | null;
+  /** The user's names for the numbers of tensors in statements. */
+  readonly named: (text: string) => string;
   /** What moves between devices, and why; null for host programs. */
   readonly reshardings: readonly Resharding[] | null;
   /** Why communication is in no loop with a kernel that could hide it; empty for host programs. */
@@ -134,7 +136,8 @@ export function explainCompiled(
     interval: predicted === null || profile === null ? null : intervalOf(predicted, profile),
     serial: serial === null || profile === null ? null : simulate(serial.program, profile, { graph }).milliseconds,
     latencyShare: profile === null ? null : latencyShare(serial?.program ?? program, profile, graph),
-    reshardings: isFusionSource(source) ? reshardingsOfLowered(source, { ...lowering, sizes }) : null,
+    named: namesIn(source, compilation, constants),
+    reshardings: isFusionSource(source) ? reshardingsOfLowered(source, { ...lowering, sizes, constants }) : null,
     refusals,
     alternatives:
       profile === null || choice !== null || (!all && commandCount(program) > fewCommands)
@@ -153,6 +156,13 @@ export function explainCompiled(
     leftOut: choice === null ? [] : leftOut(source, choice, options),
     peakBytes: Math.max(...bytes),
   };
+}
+
+function namesIn(source: ProgramSource, { hosts }: AnyCompilation, constants: Constants): Explanation["named"] {
+  if (!isFusionSource(source)) return (text) => text;
+  const names = tensorNames(source.data(), constants);
+  const { tensors } = at(hosts, 0);
+  return (text) => withNames(text, tensors, names);
 }
 
 /** Those that the text shows without --all, and for which edits are tried. */

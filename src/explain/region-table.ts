@@ -1,5 +1,6 @@
 /** The table of regions in the words that the terminal and the page share. */
 import { bytesText, percentText, timeText } from "../support/quantities.ts";
+import { shortStatement } from "../commands/short-statement.ts";
 import type { RegionRow } from "./region-rows.ts";
 
 export interface RegionTable {
@@ -23,4 +24,11 @@ export function regionTable(rows: readonly RegionRow[]): RegionTable {
       timeText(row.exposed),
     ],
   };
+}
+
+const communication = /^Communication \d+ \(type=(\w+),.* input=(T\d+).*, output=(T\d+)\b.*\)$/u;
+
+/** The region's statement; a communication as `T3 = Allgather(T2)`. `named`: puts the user's names for numbers. */
+export function regionText({ statement }: RegionRow, named: (text: string) => string): string {
+  return named(shortStatement(statement).replace(communication, "$3 = $1($2)")).replaceAll(/\s+,/gu, ",");
 }

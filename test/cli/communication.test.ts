@@ -25,8 +25,8 @@ it.each([["lower", "--print-reshardings"], ["run"]])(
     const file = folder.write("gathered.ts", program("y.setDeviceMesh(DeviceMesh.range(2));"));
     const { status, out } = await cli(...args, file, "--devices", "2");
     expect(status).toBe(0);
-    expect(out).toMatch(/^T1 +Allgather +DIDx +no +64 +T2 = linear\(T0, T1\) needs it as T2 is annotated$/mu);
-    expect(out).toMatch(/^hint: T1 is a weight that every device gathers/mu);
+    expect(out).toMatch(/^w +Allgather +DIDx +no +64 +y = linear\(x, w\) needs it as y is annotated$/mu);
+    expect(out).toMatch(/^hint: w is a weight that every device gathers/mu);
   },
 );
 

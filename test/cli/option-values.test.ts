@@ -86,6 +86,8 @@ describe("named numbers", () => {
         ["M", 8],
       ]),
     );
+    expect(messageOf(() => set("DTYPE=fp16"))).toContain("write it like --set DTYPE=half");
+    expect(messageOf(() => set("DTYPE=fp8"))).toContain("write it like --set DTYPE=half");
     expect(messageOf(() => set("dtype=bf16"))).toContain(
       "expected: NAME=VALUE, where VALUE is a number, or a dtype: double, float, half, bfloat16, int, int64, bool",
     );

@@ -15,6 +15,7 @@ import {
   slice,
   sum,
 } from "braid";
+import { reshardingCells } from "../../src/passes/reshard/resharding-table.ts";
 
 const two = DeviceMesh.range(2);
 
@@ -171,4 +172,20 @@ describe("hints of forgotten annotations", () => {
     expect(reshardings(chain(axis))).toMatchObject([{ collective: "Allgather" }]);
     expect(hintsOf(chain(axis))).toEqual([]);
   });
+});
+
+it("calls tensors by the user's names", () => {
+  const f = new Fusion();
+  const [x, w] = [f.input([6, 4]).named("x"), f.input([16, 4]).named("w")];
+  f.output(linear(x, w).named("hidden"));
+  for (const tensor of [x, w]) {
+    tensor.setDeviceMesh(two);
+    tensor.outerSplit(0, 2).parallelize("DIDx");
+  }
+  const found = reshardings(f);
+  expect(found.map(({ name, reason }) => [name, reason])).toEqual([
+    ["x", "hidden = linear(x, w) needs it to follow w"],
+  ]);
+  const numbers = found.map((each) => [reshardingCells(each)[0], reshardingCells(each, true)[0]]);
+  expect(numbers).toEqual([["x", "x (T0)"]]);
 });

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { DeviceMesh, explain, Fusion, set } from "braid";
 import type { RegionRow } from "../../src/explain/region-rows.ts";
-import { regionTable } from "../../src/explain/region-table.ts";
+import { regionTable, regionText } from "../../src/explain/region-table.ts";
 import { machine } from "./machine.ts";
 
 const row: RegionRow = {
@@ -48,4 +48,17 @@ it.each([
   x.outerSplit(0, parts).parallelize(along);
   const { run } = explain(f, { devices: 4 }, machine({}));
   expect(run.regions.map((each) => each.transferred)).toEqual([transferred]);
+});
+
+it("names a region by its communication, and its tensors as the user does", () => {
+  const f = new Fusion();
+  const x = f.input([8, 16]).named("x");
+  const y = set(x).named("whole");
+  f.output(y);
+  for (const tensor of [x, y]) tensor.setDeviceMesh(DeviceMesh.range(4));
+  x.outerSplit(0, 4).parallelize("DIDx");
+  const { run, named } = explain(f, { devices: 4 }, machine({}));
+  expect(run.regions.map((each) => regionText(each, named))).toEqual(["whole = Allgather(x)"]);
+  const linear = "T5_g_float[iS1{4}] = linear(T0_g_float[iS2{4}],\n  T1_g_float[iS3{4}]  )";
+  expect(regionText({ ...row, statement: linear }, named)).toBe("T5 = linear(x, whole)");
 });

@@ -72,7 +72,9 @@ describe("messages name tensors", () => {
       { tensor: "T1", name: "y" },
     ]);
     expect(diagnostic.place).toEqual({ kind: "call", text: "add(T0, T1)" });
-    expect(renderDiagnostic(diagnostic)).toContain("\n  where: T0 is x\n  where: T1 is y\n");
+    const text = renderDiagnostic(diagnostic);
+    expect(text).toContain("\n  at: add(x, y)\n");
+    expect(text).toContain("\n  where: T0 is x\n  where: T1 is y\n");
     expect(diagnosticOf(() => x.axis(0).parallelize("DIDx").parallelize("Stream") && x.split(0, 2)).tensors).toEqual([
       { tensor: "T0", name: "x" },
     ]);

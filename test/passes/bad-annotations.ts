@@ -447,6 +447,19 @@ export const badAnnotations: readonly BadAnnotation[] = [
     },
   },
   {
+    what: "Stream on a whole axis of an input whose reader loops over another",
+    code: "stream-on-input",
+    devices: 1,
+    help: /^remove Stream from T0: the loop over axis 1 of T1 \(Stream\) stays$/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      if (!isFixed) x.axis(0).parallelize("Stream"); // here
+      const y = relu(x);
+      y.axis(1).parallelize("Stream");
+      return y;
+    },
+  },
+  {
     what: "chunks of an input's axis that the op reduces",
     code: "stream-on-input",
     devices: 1,

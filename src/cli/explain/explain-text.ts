@@ -1,15 +1,13 @@
 /** The output of `braid explain`: verdict, regions, causes and what to change, as text and as the document of --json. */
 import Table from "cli-table3";
 import { targetOf } from "../../compile/compile.ts";
-import { shortStatement } from "../../commands/short-statement.ts";
 import { type ExplainedRun, timeOf } from "../../explain/explain-run.ts";
 import { type Explanation, isTooSmall } from "../../explain/explain.ts";
 import { tooSmallText } from "../../explain/changes.ts";
 import { candidateFlags } from "../../explain/changes.ts";
 import { exposedText } from "../../explain/exposed-text.ts";
 import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
-import type { RegionRow } from "../../explain/region-rows.ts";
-import { regionTable } from "../../explain/region-table.ts";
+import { regionTable, regionText } from "../../explain/region-table.ts";
 import { overlapText } from "../../trace/overlap.ts";
 import { renderTimeline } from "../../trace/timeline.ts";
 import { bytesText, percentText, timeText } from "../../support/quantities.ts";
@@ -32,7 +30,7 @@ export function explainText(
     ...verdict(result, outColors),
     "",
     ...timelineText(result, columns),
-    ...regionsText(run.regions),
+    ...regionsText(explanation),
     ...communicationText(explanation),
     ...causesText(explanation, outColors),
     ...changeText(result),
@@ -108,11 +106,11 @@ function how({ isMeasured, predicted, interval }: Explanation, flags: ExplainRes
   return ` measured ${on} (${timeText(predicted.milliseconds)} predicted${within})`;
 }
 
-function regionsText(rows: readonly RegionRow[]): readonly string[] {
+function regionsText({ run: { regions: rows }, named }: Explanation): readonly string[] {
   if (rows.length === 0) return [];
   const { columns, cellsOf } = regionTable(rows);
   const table = new Table({ ...plainBorders, head: ["region", ...columns] });
-  for (const row of rows) table.push([shortened(row.statement), ...cellsOf(row)]);
+  for (const row of rows) table.push([shortened(regionText(row, named)), ...cellsOf(row)]);
   return [...trimmedLines(table.toString()), ""];
 }
 
@@ -149,8 +147,7 @@ function ratio(value: number): string {
 
 /** A statement that fits a column. */
 function shortened(statement: string): string {
-  const short = shortStatement(statement);
-  return short.length <= 48 ? short : `${short.slice(0, 45)}...`;
+  return statement.length <= 48 ? statement : `${statement.slice(0, 45)}...`;
 }
 
 /** The JSON document of --json, described in docs/explain.md. Times are milliseconds. */

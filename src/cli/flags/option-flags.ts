@@ -86,27 +86,18 @@ function parserOf(flag: string, kind: KindInfo): (text: string) => unknown {
 
 /** Parses a flag's text. Throws `option-value`. */
 export function readValue<T>(flag: string, kind: ReadKind<T>, text: string): T {
-  const present = kind.renamed === undefined ? text : presentText(kind.renamed, text);
-  const written = kind.read(present) === undefined ? kind.example : present;
+  const written = kind.corrected?.(text) ?? kind.example;
   const between = kind.alone === undefined ? " " : "=";
   const help = `write it like ${flag}${between}${written}`;
   return kind.read(text) ?? badValue(flag, badPart(kind, text), kind.expected, help);
 }
 
-type ReadKind<T> = Pick<OptionKind<T>, "read" | "expected" | "example" | "renamed" | "separator" | "alone">;
+type ReadKind<T> = Pick<OptionKind<T>, "read" | "expected" | "example" | "corrected" | "separator" | "alone">;
 
 /** The first bad value of a list. */
 function badPart({ read, separator }: ReadKind<unknown>, text: string): string {
   const parts = separator === null ? [] : text.split(separator);
   return parts.find((part) => read(part) === undefined) ?? text;
-}
-
-/** Replaces old names of values by their present ones. */
-function presentText(renamed: ReadonlyMap<string, string>, text: string): string {
-  return text
-    .split(",")
-    .map((each) => renamed.get(each) ?? each)
-    .join(",");
 }
 
 function badValue(flag: string, text: string, expected: string, help: string): never {

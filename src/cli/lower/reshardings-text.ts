@@ -3,6 +3,7 @@ import Table from "cli-table3";
 import type { Options } from "../../compile/options.ts";
 import { reshardings } from "../../compile/reshardings.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
+import type { Constants } from "../../ir/tensor-names.ts";
 import type { Resharding } from "../../passes/reshard/list-reshardings.ts";
 import { reshardingCells, reshardingColumns } from "../../passes/reshard/resharding-table.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
@@ -14,6 +15,7 @@ export function reshardingsText(
   source: BuiltProgram["source"],
   options: Partial<LoweringOptions>,
   { sizes, json }: Options<"sizes" | "json">,
+  constants: Constants,
 ): string {
   if (!("data" in source)) {
     return fail({
@@ -25,34 +27,38 @@ export function reshardingsText(
       help: "remove --print-reshardings",
     });
   }
-  const found = reshardings(source, { ...options, sizes });
+  const found = reshardings(source, { ...options, sizes, constants });
   if (json) return `${JSON.stringify({ file, reshardings: found }, undefined, 2)}\n`;
   return `${reshardingLines(found).join("\n")}\n`;
 }
 
 /** What moves between devices, and why, in at most `most` rows; empty if nothing moves, and for host programs. */
-export function communicationLines(found: readonly Resharding[] | null, most: number): readonly string[] {
+export function communicationLines(
+  found: readonly Resharding[] | null,
+  most: number,
+  besideDump = false,
+): readonly string[] {
   if (found === null || found.length === 0) return [];
   const more = found.length - most;
   return [
-    ...reshardingLines(found.slice(0, most)),
+    ...reshardingLines(found.slice(0, most), besideDump),
     ...(more > 0 ? [`and ${more} more: braid lower --print-reshardings`, ...hintLines(found.slice(most))] : []),
   ];
 }
 
 /** What `braid lower` says beside its output: the hints, and for a person the table too. */
 export function communicationNotes(found: readonly Resharding[], isWatched: boolean): readonly string[] {
-  return isWatched ? communicationLines(found, mostRows) : hintLines(found);
+  return isWatched ? communicationLines(found, mostRows, true) : hintLines(found);
 }
 
 /** Programs with more have a line that says how many more. */
 const mostRows = 5;
 
 /** The table with its hints, or one line if nothing moves. */
-function reshardingLines(found: readonly Resharding[]): readonly string[] {
+function reshardingLines(found: readonly Resharding[], besideDump = false): readonly string[] {
   if (found.length === 0) return ["nothing moves between devices"];
   const table = new Table({ ...plainBorders, head: [...reshardingColumns] });
-  for (const each of found) table.push([...reshardingCells(each)]);
+  for (const each of found) table.push([...reshardingCells(each, besideDump)]);
   return [...trimmedLines(table.toString()), ...hintLines(found)];
 }
 

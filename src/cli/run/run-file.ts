@@ -258,6 +258,7 @@ export async function runFile(
       ? reshardingsOfLowered(source, {
           ...loweringOf(requireLinked(compiled).options),
           sizes: Object.fromEntries(sizes),
+          constants,
         })
       : null,
     notInLoop: isFusionSource(source)

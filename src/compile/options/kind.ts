@@ -16,8 +16,8 @@ export interface KindInfo {
   readonly example: string;
   /** The value that a text means; undefined for any other text. */
   readonly read: (text: string) => unknown;
-  /** Old texts of values and their present ones. */
-  readonly renamed?: ReadonlyMap<string, string>;
+  /** What a text that is not read was likely to mean; undefined if nobody knows. */
+  readonly corrected?: (text: string) => string | undefined;
   /** Joins the texts of a repeated flag; null for a flag that is given once. */
   readonly separator: string | null;
 }

@@ -130,6 +130,24 @@ export const parameterValues: AssignedKind<number | DType> = {
   parse: (text) => (isDType(text) ? text : decimal(text)),
 };
 
+const spellings: ReadonlyMap<string, DType> = new Map([
+  ["fp64", "double"],
+  ["float64", "double"],
+  ["fp32", "float"],
+  ["float32", "float"],
+  ["fp16", "half"],
+  ["float16", "half"],
+  ["bf16", "bfloat16"],
+  ["int32", "int"],
+]);
+
+/** Of a dtype by another name, or of a parameter that is called a type. */
+export function correctedParameter(text: string): string | undefined {
+  const [, name = "", value = ""] = /^\s*([A-Za-z_$][\w$]*)\s*=\s*(\w+)\s*$/u.exec(text) ?? [];
+  const dtype = spellings.get(value.toLowerCase()) ?? (/type/iu.test(name) ? "half" : undefined);
+  return dtype === undefined ? undefined : `${name}=${dtype}`;
+}
+
 /** A change of a machine or a run, which `explain` reads by its name. */
 export const changeValues: AssignedKind<string> = {
   schema: v.pipe(v.string(), v.regex(/^\d+(\.\d+)?(x|GB\/s)?$/u)),

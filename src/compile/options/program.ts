@@ -3,6 +3,7 @@ import { mostDevices } from "../../host/most-devices.ts";
 import type { ParseOptions } from "../../host/parse/parse.ts";
 import {
   assignments,
+  correctedParameter,
   oneOf,
   parameterValues,
   seconds,
@@ -27,7 +28,7 @@ export const programRows = {
   },
   set: {
     ...program,
-    kind: assignments(parameterValues, "M=32"),
+    kind: { ...assignments(parameterValues, "M=32"), corrected: correctedParameter },
     default: new Map(),
     help: "replace a parameter of the program by another number or dtype; may be repeated",
   },

@@ -22,6 +22,8 @@ import { teamsOf } from "./step-teams.ts";
 export interface Resharding {
   /** The tensor that moves. */
   readonly tensor: TensorId;
+  /** What the user calls it. */
+  readonly name?: string;
   readonly collective: CommunicationType;
   /** The type of the mesh along which devices exchange; null if only the mesh changes. */
   readonly along: DIDType | null;

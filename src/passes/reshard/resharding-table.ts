@@ -3,7 +3,17 @@ import type { Resharding } from "./list-reshardings.ts";
 
 export const reshardingColumns = ["tensor", "collective", "along", "chunks", "bytes", "because"] as const;
 
-export function reshardingCells({ tensor, collective, along, chunked, bytes, reason }: Resharding): readonly string[] {
+/** `besideDump`: with the numbers that the dump has. */
+export function reshardingCells(resharding: Resharding, besideDump = false): readonly string[] {
+  const { tensor, name, collective, along, chunked, bytes, reason } = resharding;
   const size = bytes?.toLocaleString("en-US") ?? "?";
-  return [`T${tensor}`, collective, along ?? "meshes", chunked ? "yes" : "no", size, reason];
+  const number = `T${tensor}`;
+  return [
+    name === undefined ? number : besideDump ? `${name} (${number})` : name,
+    collective,
+    along ?? "meshes",
+    chunked ? "yes" : "no",
+    size,
+    reason,
+  ];
 }

@@ -148,15 +148,19 @@ export function requireSlicedInputs({ inputs, tensors }: HostProgram, members: r
         member?.inputs.some((id, operand) => id === input && member.read[operand]?.id === part.id),
       );
     if (isSliced) continue;
+    const loop = members.find((member) => member?.inputs.includes(input)) ?? null;
+    const looped = loop === null ? null : axisText(at(tensors, at(loop.outputs, 0)), loop.stream);
     fail({
       code: "stream-on-input",
-      message: `fusion input T${input} is parallelized with Stream`,
+      message: `no op that reads fusion input T${input} loops over its Stream axis`,
       place: { kind: "tensor", text: axisText(tensor, part) },
-      found: "Stream on a fusion input",
-      expected: "Stream on tensors that an op computes, or an op whose output has Stream on the same axis",
+      found: looped === null ? "Stream on a fusion input" : `a loop over ${looped}, which reads all of T${input}`,
+      expected: "an op whose output has Stream on the same axis",
       help:
-        "parallelize the output of the op that reads it, whose inputs are then sliced; " +
-        "if the output has no such axis, remove Stream: the op runs whole and overlaps with nothing",
+        looped === null
+          ? `parallelize that axis of the output of the op that reads T${input}, not of T${input}; if the output has no ` +
+            "such axis, remove Stream: the op runs whole and overlaps with nothing"
+          : `remove Stream from T${input}: the loop over ${looped} stays`,
     });
   }
 }

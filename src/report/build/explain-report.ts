@@ -14,8 +14,7 @@ import { type Explanation, isTooSmall } from "../../explain/explain.ts";
 import { exposedText } from "../../explain/exposed-text.ts";
 import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
 import type { ExplainedRun } from "../../explain/explain-run.ts";
-import { regionTable } from "../../explain/region-table.ts";
-import { shortStatement } from "../../commands/short-statement.ts";
+import { regionTable, regionText } from "../../explain/region-table.ts";
 import { reshardingCells, reshardingColumns } from "../../passes/reshard/resharding-table.ts";
 import type { LoopRefusal } from "../../passes/stream-loops/loop-refusals.ts";
 import { bytesText, percentText, timeText } from "../../support/quantities.ts";
@@ -61,7 +60,7 @@ export function explainReport({ title, machine, explanation }: ExplainReport): R
       causesTable(explanation),
       ...changeTables(explanation),
       ...communicationTable(explanation),
-      regionsTable(run),
+      regionsTable(run, explanation.named),
     ].filter(({ rows, isAnswer }) => rows.length > 0 || isAnswer === true),
     findings: [],
     hosts: texts,
@@ -245,7 +244,7 @@ function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
 
-function regionsTable({ regions }: ExplainedRun): LinkedTable {
+function regionsTable({ regions }: ExplainedRun, named: Explanation["named"]): LinkedTable {
   const { columns, cellsOf } = regionTable(regions);
   return {
     title: "Regions",
@@ -253,7 +252,7 @@ function regionsTable({ regions }: ExplainedRun): LinkedTable {
     note: "Statements of the host program that communicate, mostly loops.",
     columns: [{ label: "region", numeric: false }, ...columns.map((label) => ({ label, numeric: true }))],
     rows: regions.map((row): Row => ({
-      cells: [shortStatement(row.statement), ...cellsOf(row)],
+      cells: [regionText(row, named), ...cellsOf(row)],
       note: "",
       link: { kind: "region", region: row.region },
     })),
