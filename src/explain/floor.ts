@@ -9,6 +9,7 @@ import { isWork } from "../commands/command.ts";
 import type { CommandTime } from "./measured-costs.ts";
 import { at } from "../support/invariant.ts";
 import type { Dependences } from "./dependences.ts";
+import { isLocalCopy } from "../trace/command-work.ts";
 import { type Link, linksOf } from "./links.ts";
 
 /** Milliseconds. */
@@ -91,11 +92,13 @@ function networkTimes({ ranks }: Program, costOf: CommandTime): ReadonlyMap<numb
 }
 
 /** Of each stream: a rank's transfers on two communicators run at once. */
-function transferTimes({ ranks }: Program, costOf: CommandTime): readonly number[] {
-  return ranks.flatMap(({ rank, commands, streams }) => {
+function transferTimes(program: Program, costOf: CommandTime): readonly number[] {
+  return program.ranks.flatMap(({ rank, commands, streams }) => {
     const times = streams.map(() => 0);
-    for (const [index, { kind, stream }] of commands.entries()) {
-      if (kind === "transfer") times[stream] = at(times, stream) + costOf(rank, index).busy / 1000;
+    for (const [index, command] of commands.entries()) {
+      const { kind, stream } = command;
+      if (kind === "transfer" && !isLocalCopy(program, rank, command))
+        times[stream] = at(times, stream) + costOf(rank, index).busy / 1000;
     }
     return times;
   });

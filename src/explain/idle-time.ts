@@ -11,7 +11,7 @@
 import type { Command } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
-import { peerOf } from "../trace/command-work.ts";
+import { isLocalCopy } from "../trace/command-work.ts";
 import type { Cause } from "./causes.ts";
 import { createKernelHolders, isKernel as isKernelOf } from "./kernel-holders.ts";
 import { createLinkHolders } from "./links.ts";
@@ -227,8 +227,7 @@ export function idleTimeOf(
     while (time > from && next >= 0 && !seen.has(next)) {
       const running = next;
       seen.add(running);
-      const command = commandOf(running);
-      const isLocal = command.kind === "copy" && peerOf(program, rankOf(running), command) === null;
+      const isLocal = isLocalCopy(program, rankOf(running), commandOf(running));
       if (isKernel(running) || isLocal) {
         if (rankOf(running) === rank && !isLocal) break;
         add(rankOf(running) === rank ? "localCopy" : "latePeer", at(start, running), running);

@@ -2,6 +2,7 @@
 import { isWork } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
+import { isLocalCopy } from "../trace/command-work.ts";
 import { isKernel } from "./kernel-holders.ts";
 import { linksOf } from "./links.ts";
 import type { RegionOf } from "./regions.ts";
@@ -33,7 +34,8 @@ export function regionLoads(
       const number = at(dependences.first, rank) + index;
       const time = at(end, number) - at(start, number);
       if (rank === own && isKernel(program, rank, command)) load.kernels += time;
-      const queues = command.kind === "transfer" ? [`stream ${command.stream}`] : links;
+      const isTransfer = command.kind === "transfer" && !isLocalCopy(program, rank, command);
+      const queues = isTransfer ? [`stream ${command.stream}`] : links;
       for (const queue of queues) load.queues.set(queue, (load.queues.get(queue) ?? 0) + time);
     }
   }

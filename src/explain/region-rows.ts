@@ -1,10 +1,10 @@
 /** What each region of a run that communicates does, seen from one rank. */
-import { isWork, type Transfer } from "../commands/command.ts";
+import { isWork } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import { touchesPeers } from "../commands/barriers.ts";
 import type { CommandTime } from "./measured-costs.ts";
 import { at } from "../support/invariant.ts";
-import { bytesOf } from "../trace/command-work.ts";
+import { bytesOf, isLocalCopy } from "../trace/command-work.ts";
 import { intersectionOf, type Interval, lengthOf, unionOf } from "../trace/overlap.ts";
 import type { Cause } from "./causes.ts";
 import type { IdlePart } from "./idle-time.ts";
@@ -69,11 +69,6 @@ interface Gathered {
   readonly streams: Set<number>;
 }
 
-/** Along a mesh dimension of one device, a collective copies the rank's own data. */
-function isAlone({ operation }: Transfer): boolean {
-  return operation.kind === "collective" && operation.team.length === 1;
-}
-
 /** In the order of the host program. */
 export function regionRows(
   program: Program,
@@ -99,14 +94,15 @@ export function regionRows(
       regions.set(key.id, found);
       const number = at(dependences.first, rank) + index;
       const span = { start: at(start, number), end: at(end, number) };
-      const moves = command.kind === "transfer" || out || into;
+      const isTransfer = command.kind === "transfer" && !isLocalCopy(program, rank, command);
+      const moves = isTransfer || out || into;
       const bytes = bytesOf(program, rank, index) ?? 0;
       if (out) found.sent += bytes;
       if (into) found.received += bytes;
       if (moves) found.spans.push(span);
       if (rank !== own) continue;
       const { statement, iteration } = at(origins, index);
-      if (command.kind === "transfer" && !isAlone(command)) found.transferred += bytes;
+      if (isTransfer) found.transferred += bytes;
       found.iterations.add(iteration[0] ?? 0);
       found.streams.add(command.stream);
       found.isLoop ||= key.isLoop;

@@ -5,6 +5,7 @@
 import { touchesPeers } from "../commands/barriers.ts";
 import type { Program } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
+import { isLocalCopy } from "../trace/command-work.ts";
 import { keysOf } from "../support/keys-of.ts";
 
 /** One number for each class. */
@@ -45,7 +46,7 @@ export function commandClassOf(program: Program, rank: number, index: number): C
     case "copy":
       return "copies";
     case "transfer":
-      return "transfers";
+      return isLocalCopy(program, rank, command) ? "copies" : "transfers";
     case "launch": {
       if (touchesPeers(program, rank, command)) return "reductionsInPeers";
       const { kind } = at(program.kernels, command.kernel);

@@ -8,7 +8,7 @@ import type { Region } from "../commands/region.ts";
 import { touchesPeers } from "../commands/barriers.ts";
 import type { DType } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
-import { bytesOf, peerOf, regionBytes } from "../trace/command-work.ts";
+import { bytesOf, isLocalCopy, peerOf, regionBytes } from "../trace/command-work.ts";
 import { attentionTime } from "./attention-cost.ts";
 import { type Assume, assumedErrors, doublings } from "./assumption.ts";
 import type { CommandClass } from "./command-class.ts";
@@ -86,6 +86,9 @@ export function commandCosts(program: Program, profile: MachineProfile, assume: 
       case "copy":
         return copyCost(program, rank, index, command, resources, profile, assume, onDevices);
       case "transfer":
+        if (isLocalCopy(program, rank, command)) {
+          return localCopyCost(program, rank, index, at(resources, rank), profile, assume);
+        }
         return { ...nothing, ...transferCostOf(rank, index, command), deviceUse: "beside" };
       default:
         return nothing;
@@ -162,6 +165,26 @@ function peerBytesOf(program: Program, rank: number, index: number): number {
     .reduce((sum, region) => sum + regionBytes(region), 0);
 }
 
+/** A collective over one device whose result is its input does nothing. */
+function localCopyCost(
+  program: Program,
+  rank: number,
+  index: number,
+  { local }: RankResources,
+  profile: MachineProfile,
+  assume: Assume,
+): Cost {
+  const { reads, writes } = accesses(program, rank, index);
+  const [from, to] = [at(reads, 0), at(writes, 0)];
+  if (from.buffer === to.buffer && from.offset === to.offset) return nothing;
+  const bytes = bytesOf(program, rank, index) ?? 0;
+  return {
+    ...nothing,
+    resources: local,
+    busy: inUse(profile).memory * timed(profile.localCopies, bytes, "copies", assume),
+  };
+}
+
 function copyCost(
   program: Program,
   rank: number,
@@ -172,13 +195,10 @@ function copyCost(
   assume: Assume,
   onDevices: (of: CommandClass) => void,
 ): Cost {
-  const { localCopies, peerCopies, kernelCopies } = profile;
+  const { peerCopies, kernelCopies } = profile;
   const bytes = bytesOf(program, rank, index) ?? 0;
   const peer = peerOf(program, rank, command);
-  if (peer === null) {
-    const busy = inUse(profile).memory * timed(localCopies, bytes, "copies", assume);
-    return { ...nothing, resources: at(resources, rank).local, busy };
-  }
+  if (peer === null) return localCopyCost(program, rank, index, at(resources, rank), profile, assume);
   onDevices("copies");
   const [from, to] = peer.direction === "from" ? [peer.rank, rank] : [rank, peer.rank];
   const isKernel = command.engine === "kernel";

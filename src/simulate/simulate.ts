@@ -11,6 +11,7 @@ import type { Command } from "../commands/command.ts";
 import type { Program, RankProgram } from "../commands/program.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
+import { isLocalCopy } from "../trace/command-work.ts";
 import type { TraceEvent } from "../trace/event.ts";
 import { type Calendar, createCalendar } from "./event-queue.ts";
 import { createAssumptions } from "./assumption.ts";
@@ -187,6 +188,7 @@ function step(
       return;
     }
     case "transfer": {
+      if (isLocalCopy(state.program, rank, command)) return occupy(state, queue, index, time);
       // The library's kernels find no free SMs beside a running GEMM. A GEMM that begins later shares the device with them.
       const held = state.occupancy.held(at(state.resources, rank).kernel);
       if (held !== null) return state.occupancy.wait(queue, held, true);

@@ -40,6 +40,13 @@ export function bytesOf(program: Program, rank: number, index: number): number |
   }
 }
 
+/** Whether a command copies within its rank: a copy without a peer, or a collective over one device. */
+export function isLocalCopy(program: Program, rank: number, command: Command): boolean {
+  if (command.kind === "transfer")
+    return command.operation.kind === "collective" && command.operation.team.length === 1;
+  return command.kind === "copy" && peerOf(program, rank, command) === null;
+}
+
 /** The other rank of a copy from or to a peer's buffer, and the direction; null for other commands. */
 export function peerOf(
   { buffers }: Program,

@@ -15,7 +15,7 @@ import { isWork, type WorkKind } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import { touchesPeers } from "../commands/barriers.ts";
 import { at } from "../support/invariant.ts";
-import { peerOf } from "./command-work.ts";
+import { isLocalCopy, peerOf } from "./command-work.ts";
 import type { TraceEvent } from "./event.ts";
 import { eventTable, movingSince } from "./event-table.ts";
 
@@ -54,7 +54,8 @@ export function overlapOf(program: Program, events: readonly TraceEvent[]): read
   for (const event of events) {
     const command = at(at(program.ranks, event.rank).commands, event.command);
     if (!isWork(command.kind)) continue;
-    const state = touchesPeers(program, event.rank, command) ? "transfers" : states[command.kind];
+    const isLocal = isLocalCopy(program, event.rank, command);
+    const state = isLocal ? "copies" : touchesPeers(program, event.rank, command) ? "transfers" : states[command.kind];
     const own = at(spans, event.rank);
     const start = moving(event);
     const span = { start, end: event.end };

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { DeviceMesh, explain, Fusion, set } from "braid";
 import type { RegionRow } from "../../src/explain/region-rows.ts";
 import { regionTable, regionText } from "../../src/explain/region-table.ts";
-import { machine } from "./machine.ts";
+import { machine, perMegabyte, transfersAt } from "./machine.ts";
 
 const row: RegionRow = {
   region: 0,
@@ -37,17 +37,21 @@ it("says no loop and leaves hidden empty where there is none", () => {
 });
 
 it.each([
-  { along: "DIDx", parts: 4, transferred: 512 },
-  { along: "DIDy", parts: 1, transferred: 0 },
-] as const)("counts $transferred bytes along $along of $parts", ({ along, parts, transferred }) => {
+  { along: "DIDx", parts: 4, transferred: [512], milliseconds: 5.12 },
+  { along: "DIDy", parts: 1, transferred: [], milliseconds: 0.000512 },
+] as const)("counts $transferred bytes along $along of $parts", ({ along, parts, transferred, milliseconds }) => {
   const f = new Fusion();
   const x = f.input([8, 16]);
   const y = set(x);
   f.output(y);
   for (const tensor of [x, y]) tensor.setDeviceMesh(new DeviceMesh([[0, 1, 2, 3]]));
   x.outerSplit(0, parts).parallelize(along);
-  const { run } = explain(f, { devices: 4 }, machine({}));
-  expect(run.regions.map((each) => each.transferred)).toEqual([transferred]);
+  const slow = { localCopies: perMegabyte(1e3), transfers: transfersAt(perMegabyte(1e7)) };
+  const { run } = explain(f, { devices: 4 }, machine(slow));
+  expect(run.regions.map((each) => each.transferred)).toEqual(transferred);
+  // Of a team of one device, the library copies.
+  expect(run.milliseconds).toBeCloseTo(milliseconds, 9);
+  expect(run.floor.communication).toBe(parts === 1 ? 0 : milliseconds);
 });
 
 it("names a region by its communication, and its tensors as the user does", () => {
