@@ -1,42 +1,44 @@
 /** Ops that only move elements: each output element is an input element, with its bound. */
 import { at } from "../support/invariant.ts";
-import { type Bounded, elementAt, makeValue, type Value } from "./value.ts";
+import { type Bounded, elementAt, flatElement, makeValue, type Value } from "./value.ts";
 
 /** `flags[i]` is true if axis i of the output is new. */
 export function broadcast(input: Value, flags: readonly boolean[], shape: readonly number[]): Value {
-  return makeValue(input.dtype, shape, (index) =>
-    elementAt(
-      input,
-      index.filter((_, axis) => flags[axis] !== true),
-    ),
-  );
+  const own = distances(input).values();
+  const steps = flags.map((isNew) => (isNew ? 0 : (own.next().value ?? 0)));
+  return stepped(input, shape, steps);
 }
 
 /** An axis of extent 1 has the same element at every index. */
 export function expand(input: Value, shape: readonly number[]): Value {
-  return makeValue(input.dtype, shape, (index) => elementAt(input, index));
+  return stepped(input, shape, distances(input));
 }
 
 export function squeeze(input: Value, axes: readonly number[]): Value {
-  const shape = input.shape.filter((_, axis) => !axes.includes(axis));
-  return makeValue(input.dtype, shape, (index) => {
-    const kept = index.values();
-    return elementAt(
-      input,
-      input.shape.map((_, axis) => (axes.includes(axis) ? 0 : (kept.next().value ?? 0))),
-    );
-  });
+  const kept = <T>(each: readonly T[]): readonly T[] => each.filter((_, axis) => !axes.includes(axis));
+  return stepped(input, kept(input.shape), kept(distances(input)));
 }
 
 /** Axis i of the output is axis `order[i]` of the input. */
 export function permute(input: Value, order: readonly number[]): Value {
-  const shape = order.map((axis) => at(input.shape, axis));
-  return makeValue(input.dtype, shape, (index) =>
-    elementAt(
-      input,
-      input.shape.map((_, axis) => at(index, order.indexOf(axis))),
-    ),
+  const inOrder = (each: readonly number[]): readonly number[] => order.map((axis) => at(each, axis));
+  return stepped(input, inOrder(input.shape), inOrder(distances(input)));
+}
+
+/** The distance of neighbours along each axis. An axis of extent 1 ignores the index. */
+function distances({ shape }: Value): readonly number[] {
+  return shape.map((extent, axis) =>
+    extent === 1 ? 0 : shape.slice(axis + 1).reduce((product, inner) => product * inner, 1),
   );
+}
+
+/** The input's elements from `start` on, `steps[i]` apart along axis i of the output. */
+function stepped(input: Value, shape: readonly number[], steps: readonly number[], start = 0): Value {
+  return makeValue(input.dtype, shape, (index) => {
+    let flat = start;
+    for (let axis = 0; axis < steps.length; axis++) flat += at(index, axis) * at(steps, axis);
+    return flatElement(input, flat);
+  });
 }
 
 /** The same elements in row-major order. */
@@ -50,11 +52,13 @@ export function slice(
   steps: readonly number[],
   shape: readonly number[],
 ): Value {
-  return makeValue(input.dtype, shape, (index) =>
-    elementAt(
-      input,
-      index.map((position, axis) => at(starts, axis) + position * at(steps, axis)),
-    ),
+  const own = distances(input);
+  const start = own.reduce((sum, distance, axis) => sum + at(starts, axis) * distance, 0);
+  return stepped(
+    input,
+    shape,
+    own.map((distance, axis) => at(steps, axis) * distance),
+    start,
   );
 }
 
@@ -82,6 +86,6 @@ export function pad(
 }
 
 export function select(input: Value, axis: number, position: number): Value {
-  const shape = input.shape.filter((_, candidate) => candidate !== axis);
-  return makeValue(input.dtype, shape, (index) => elementAt(input, index.toSpliced(axis, 0, position)));
+  const own = distances(input);
+  return stepped(input, input.shape.toSpliced(axis, 1), own.toSpliced(axis, 1), position * at(own, axis));
 }
