@@ -64,8 +64,9 @@ function stridesOf(program: Program, { id, shape, rank }: PlacedBuffer): readonl
     if (command.kind !== "launch") continue;
     const { inputs, outputs } = at(program.kernels, command.kernel);
     const operands = [...inputs, ...outputs];
+    // Most commands have other buffers, and each finding looks through all of them.
     const refs = [...command.inputs, ...command.outputs];
-    const operand = operands.find((each, i) => whole({ ...each, ...at(refs, i) }));
+    const operand = operands.find((each, i) => at(refs, i).buffer === id && whole({ ...each, ...at(refs, i) }));
     if (operand !== undefined && operand.strides.every((stride) => stride > 0)) return operand.strides;
   }
   return contiguousStrides(shape);
