@@ -104,11 +104,11 @@ async function gone(processes: readonly number[], deadline: number): Promise<voi
 }
 
 /**
- * Until each of the processes has computed for five seconds, of which what comes before the runs is one. The processor
+ * Until each of the processes has computed for three seconds, of which what comes before the runs is one. The processor
  * time says so, also on a loaded machine.
  */
 async function inRuns(processes: readonly number[]): Promise<void> {
-  for (const each of processes) while (secondsOf(each) < 5) await sleep(50);
+  for (const each of processes) while (secondsOf(each) < 3) await sleep(50);
 }
 
 /** User and system time, fields 14 and 15 of proc(5), in hundredths; the name before may contain spaces. */
