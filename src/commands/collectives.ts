@@ -2,7 +2,7 @@
  * What the table of collectives (src/host/collectives.ts) means for commands: which sides each rank has, whose data a
  * result needs, and which slices make up each result.
  */
-import { collectives, type CollectiveType } from "../host/collectives.ts";
+import { collectives, type CollectiveType, type SlicedType } from "../host/collectives.ts";
 import { keysOf } from "../support/keys-of.ts";
 import type { Collective } from "./transfer.ts";
 import { partOf, type View } from "./view.ts";
@@ -14,10 +14,13 @@ export {
   type CollectiveType,
   isRooted,
   type NcclCollective,
+  type SlicedType,
 } from "../host/collectives.ts";
 
 /** The types that are one transfer of a team. */
-export const collectiveTypes: readonly CollectiveType[] = keysOf(collectives).filter((type) => type !== "SendRecv");
+export const collectiveTypes: readonly CollectiveType[] = keysOf(collectives).filter(
+  (type) => type !== "SendRecv" && type !== "AllToAllV",
+);
 
 /** Whether all ranks get the same result, which one of them can combine for the others. */
 export function sharesResult(type: CollectiveType): boolean {
@@ -27,14 +30,14 @@ export function sharesResult(type: CollectiveType): boolean {
 
 /** Whether the rank at `position` of the team must, may or must not have the side. */
 export function sideOf(
-  type: CollectiveType,
+  type: SlicedType,
   side: "input" | "output",
   root: number | null,
   position: number,
 ): "required" | "optional" | "absent" {
   const row = collectives[type];
   const who = side === "input" ? row.reads : row.writes;
-  if (position === root && row.rootMayLack === side) return "optional";
+  if (position === root && "rootMayLack" in row && row.rootMayLack === side) return "optional";
   return who === "all" || position === root ? "required" : "absent";
 }
 

@@ -10,8 +10,14 @@ import type { ReductionOpType } from "../ir/ops/op.ts";
 export type CollectiveType =
   "Gather" | "Allgather" | "Scatter" | "Reduce" | "Allreduce" | "ReduceScatter" | "Broadcast" | "AllToAll";
 
-/** SendRecv is a send and a receive, which `record` turns into a point-to-point group. */
-export type CommunicationType = CollectiveType | "SendRecv";
+/**
+ * SendRecv is a send and a receive, AllToAllV sends and receives of whatever each rank lacks. `record` turns both into
+ * point-to-point groups.
+ */
+export type CommunicationType = CollectiveType | "SendRecv" | "AllToAllV";
+
+/** The types whose tensors say which elements move, whoever has them. */
+export type SlicedType = Exclude<CommunicationType, "SendRecv">;
 
 /** NCCL's calls for whole collectives. */
 export type NcclCollective = "allGather" | "broadcast" | "allReduce" | "reduceScatter" | "reduce";
@@ -35,9 +41,9 @@ interface CommunicationRow {
   /**
    * If the type moves a tensor to another mesh: which receivers share a team. "all": one team; "shares": receivers that
    * differ only along the changing DID type; "one": a team for each receiver; "pair": a team for each receiver and its
-   * sender. Null if it does not.
+   * sender; "union": the devices of both meshes. Null if it does not.
    */
-  readonly betweenMeshes: "all" | "shares" | "one" | "pair" | null;
+  readonly betweenMeshes: "all" | "shares" | "one" | "pair" | "union" | null;
 }
 
 export interface CollectiveRow extends CommunicationRow {
@@ -162,6 +168,15 @@ export const collectives: {
     splitsOutput: false,
     onOneMesh: null,
     betweenMeshes: "pair",
+  },
+  AllToAllV: {
+    reads: "all",
+    writes: "all",
+    reduces: false,
+    splitsInput: true,
+    splitsOutput: true,
+    onOneMesh: null,
+    betweenMeshes: "union",
   },
   AllToAll: {
     reads: "all",

@@ -44,7 +44,7 @@ const outcomes: readonly (readonly [fixture: string, outcome: string])[] = [
   ["insert-resharding-sets-after/cut-axis", "resharding-unsupported"],
   ["insert-resharding-sets-before/allgather-matmul", "resharding-unsupported"],
   ["merge-sets/gathered-once", "lowered"],
-  ["split-reshardings/two-did-types", "resharding-unsupported"],
+  ["split-reshardings/two-did-types", "lowered"],
   ["local-sets/residual", "lowered"],
   ["exchange-reductions/reduce-rotated", "point-to-point-unsupported"],
   ["stream-parallel-type/single-set", "lowered"],

@@ -266,7 +266,8 @@ describe("the schedule", () => {
   });
 
   it("of every kind signals each slot once and waits for it once", () => {
-    for (const type of keysOf(collectives)) {
+    // An AllToAllV of equal sides moves nothing.
+    for (const type of keysOf(collectives).filter((each) => each !== "AllToAllV")) {
       const setting = type === "SendRecv" ? { team: [1, 3] } : { team: [2, 0, 3], rows: 3, streams: 2 };
       const { ranks, slots } = linked(programs(type, setting));
       const [signals, waits] = [slots.map(() => 0), slots.map(() => 0)];

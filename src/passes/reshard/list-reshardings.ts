@@ -13,6 +13,7 @@ import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import { opText } from "../op-text.ts";
 import { forgottenAnnotation } from "./forgotten-annotation.ts";
+import { exchangeVolume } from "./exchange.ts";
 import { type OpPlacements, placementsOf } from "./placement.ts";
 import { receivedOnMesh, shareOf } from "./resharding-route.ts";
 import { type ReshardingStep, reshardingStep } from "./resharding-step.ts";
@@ -112,6 +113,10 @@ function receivedBytes(
   const elements = evaluateScalar(allocationSize(output), sizeOf);
   if (elements === undefined) return null;
   const whole = elements * dtypes[output.dtype].bytes;
+  if (step.kind === "AllToAllV") {
+    const teams = teamsOf(step, from.mesh, to.mesh, at(to.mesh.devices, 0));
+    return Math.ceil(whole * Math.max(...teams.map(({ team }) => exchangeVolume(from, to, team).received)));
+  }
   if (from.mesh.equals(to.mesh)) return Math.ceil(receivedOnMesh(whole, step, from, to, reduced));
   if (!collectives[step.kind].reduces) return Math.ceil(shareOf(whole, to, null));
   const teams = teamsOf(step, from.mesh, to.mesh, at(to.mesh.devices, 0)).map(({ team }) => team.length);

@@ -1,10 +1,13 @@
 /**
- * The route of a resharding that takes several steps: the one with the fewest bytes received over all devices. It goes
- * through placements whose cuts occur at one of the two ends.
+ * The route of a resharding that no single collective makes: the one with the fewest bytes for the busiest device. It
+ * goes through placements whose cuts occur at one of the two ends.
  *
  *   [DIDy a, DIDx b] -> [a, b]             DIDy first, while shares are small, then DIDx
  *   [DIDx a, b] -> [a, DIDy b]             DIDy first, so that smaller shares are gathered
- *   [DIDx a] on (0 1) -> [DIDx a] on (2 3 4), cut differently    gather on one device, scatter from there
+ *   [DIDx a] on (0 1) -> [DIDx a] on (2 3 4), cut differently    an AllToAllV
+ *
+ * The last step may be an AllToAllV, which moves what devices lack, where collectives move more. With nvFuser's limits
+ * there is none.
  *
  * Many routes have equal bytes. Of these it is the one with the fewest along the outer dimensions of the mesh: devices
  * that differ along DIDx are the nearest to each other, those along DIDy may be on other hosts.
@@ -17,8 +20,12 @@ import { DeviceMesh } from "../../ir/device-mesh.ts";
 import { type DIDType, didTypes } from "../../ir/domain.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { areCompatible, type Cut, type Placement } from "./placement.ts";
-import { type ReshardingStep, reshardingStep } from "./resharding-step.ts";
+import { exchangeVolume } from "./exchange.ts";
+import { collectiveStep, type ReshardingStep } from "./resharding-step.ts";
 import { teamsOf } from "./step-teams.ts";
+
+/** What a route may use: nvFuser's collectives, with views of what a device has already, and an AllToAllV at its end. */
+export type Moves = "nvfuser" | "collectives" | "all";
 
 interface Visit {
   readonly placement: Placement;
@@ -30,12 +37,19 @@ interface Visit {
 /** Of two routes with equal bytes, the one with fewer bytes along outer dimensions is cheaper, then that of fewer steps. */
 const outerCost: Readonly<Record<DIDType, number>> = { DIDx: 1, DIDy: 1 + 1e-4, DIDz: 1 + 2e-4 };
 const stepCost = 1e-6;
+/** Collectives in several steps go before an AllToAllV that moves as much: sends to many peers are slower. */
+const exchangeCost = 1e-3;
 
 /**
  * The placements after `from` up to `to`. `reduced` is the number of the axis that the first step reduces; null for a
  * Set.
  */
-export function reshardingRoute(from: Placement, to: Placement, reduced: number | null): readonly Placement[] {
+export function reshardingRoute(
+  from: Placement,
+  to: Placement,
+  reduced: number | null,
+  moves: Moves,
+): readonly Placement[] {
   const start: Visit = { placement: from, cost: 0, before: null, done: false };
   const end: Visit = { placement: to, cost: Infinity, before: null, done: false };
   const between = placementsBetween(from, to, reduced).map((placement): Visit => ({
@@ -55,10 +69,13 @@ export function reshardingRoute(from: Placement, to: Placement, reduced: number 
     next.done = true;
     for (const other of visits) {
       if (other.done) continue;
-      const step = reshardingStep(next.placement, other.placement, next === start ? reduced : null);
-      if (step === null) continue;
-      const far = step.type === null ? 1 : outerCost[step.type];
-      const cost = next.cost + stepCost + far * bytesOf(step, next.placement, other.placement, reduced);
+      const way: Way = { from: next.placement, to: other.placement, reduced: next === start ? reduced : null };
+      const cost =
+        next.cost +
+        Math.min(
+          collectiveCost(way, reduced, moves),
+          other === end && way.reduced === null && moves === "all" ? exchangedCost(way) : Infinity,
+        );
       if (cost < other.cost) Object.assign(other, { cost, before: next });
     }
   }
@@ -67,11 +84,41 @@ export function reshardingRoute(from: Placement, to: Placement, reduced: number 
   return route;
 }
 
-/** The data that all devices together receive in a step, as a fraction of the tensor. */
+/** One step. */
+interface Way {
+  readonly from: Placement;
+  readonly to: Placement;
+  readonly reduced: number | null;
+}
+
+/** Infinity if no collective makes the step. `dropped` is the axis that the first step reduces. */
+function collectiveCost({ from, to, reduced }: Way, dropped: number | null, moves: Moves): number {
+  const step = collectiveStep(from, to, reduced);
+  if (step === null) return Infinity;
+  const isLocal = moves !== "nvfuser" && step.kind === "Scatter" && from.mesh.equals(to.mesh);
+  const far = step.type === null ? 1 : outerCost[step.type];
+  return stepCost + (isLocal ? 0 : far * bytesOf(step, from, to, dropped));
+}
+
+function exchangedCost({ from, to }: Way): number {
+  return exchangeCost + exchangedBytes(from, to);
+}
+
+/** What the busiest device receives, or sends, of what devices lack, as a fraction of the tensor. */
+function exchangedBytes(from: Placement, to: Placement): number {
+  const devices = new Set([...from.mesh.devices, ...to.mesh.devices]);
+  const { received, sent } = exchangeVolume(from, to, [...devices]);
+  return Math.max(received, sent);
+}
+
+/** What the busiest device receives or sends, as a fraction of the tensor. */
 function bytesOf(step: ReshardingStep, from: Placement, to: Placement, reduced: number | null): number {
-  if (from.mesh.equals(to.mesh)) return receivedOnMesh(from.mesh.devices.length, step, from, to, reduced);
-  const share = shareOf(1, collectives[step.kind].splitsInput ? to : from, reduced);
-  return teamsOf(step, from.mesh, to.mesh, 0).reduce((bytes, { team }) => bytes + (team.length - 1) * share, 0);
+  if (from.mesh.equals(to.mesh)) return receivedOnMesh(1, step, from, to, reduced);
+  const { reduces, betweenMeshes } = collectives[step.kind];
+  if (betweenMeshes === "all") return 1;
+  if (!reduces) return exchangedBytes(from, to);
+  const teams = teamsOf(step, from.mesh, to.mesh, 0).map(({ team }) => team.length);
+  return (Math.max(...teams) - 1) * shareOf(1, from, reduced);
 }
 
 /** What each device receives in a step on one mesh, of a tensor of `whole` bytes. */

@@ -1,6 +1,6 @@
 /**
- * The single collective that turns one placement into another, by nvFuser's decision table (getCommunicationInfo). p
- * and c are the axes that the changing DID type cuts in the producer and in the consumer.
+ * The single communication that turns one placement into another. If one DID type changes, by nvFuser's decision table
+ * (getCommunicationInfo); p and c are the axes that it cuts in the producer and in the consumer:
  *
  *   Set                 p  c   same mesh       other mesh
  *                       -  -                   Broadcast
@@ -10,8 +10,8 @@
  *   Reduction, Squeeze  p  -   Allreduce       Reduce (one per receiver)
  *                       p  c   ReduceScatter
  *
- * One DID type changes; all others cut both sides alike. Between two meshes of several dimensions the types may have
- * other names.
+ * All other types cut both sides alike; between two meshes of several dimensions they may have other names. An
+ * AllToAllV makes any other change of a Set.
  */
 import { type DIDType, didTypes } from "../../ir/domain.ts";
 import type { CommunicationType } from "../../host/collectives.ts";
@@ -20,8 +20,8 @@ import { type Placement, sameShares } from "./placement.ts";
 export interface ReshardingStep {
   readonly kind: CommunicationType;
   /**
-   * The type that changes: of the consumer's mesh for a Scatter, otherwise of the producer's. Null if only the mesh
-   * changes.
+   * The type that changes: of the consumer's mesh for a Scatter, otherwise of the producer's. Null if several do, or
+   * only the mesh.
    */
   readonly type: DIDType | null;
   /** Maps each type of the consumer's mesh to the type of the producer's mesh with the same cut. */
@@ -33,6 +33,20 @@ export interface ReshardingStep {
  * the axis that the op reduces or squeezes; null for a Set.
  */
 export function reshardingStep(from: Placement, to: Placement, reduced: number | null): ReshardingStep | null {
+  return collectiveStep(from, to, reduced) ?? (reduced === null ? exchangeStep(from, to) : null);
+}
+
+function exchangeStep(from: Placement, to: Placement): ReshardingStep {
+  if (!from.mesh.equals(to.mesh)) return { kind: "AllToAllV", type: null, kept: new Map() };
+  const types = didTypes.filter((type) => from.mesh.hasAxis(type));
+  const kept = types.filter((type) => sameShares(from.cuts.get(type), to.cuts.get(type)));
+  const changed = types.filter((type) => !kept.includes(type));
+  const [type = null] = changed.length === 1 ? changed : [];
+  return { kind: "AllToAllV", type, kept: new Map(kept.map((each) => [each, each])) };
+}
+
+/** The step by one of nvFuser's collectives, or null. */
+export function collectiveStep(from: Placement, to: Placement, reduced: number | null): ReshardingStep | null {
   return from.mesh.equals(to.mesh) ? stepOnMesh(from, to, reduced) : stepBetweenMeshes(from, to, reduced);
 }
 

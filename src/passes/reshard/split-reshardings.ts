@@ -30,15 +30,15 @@ import {
   streamLike,
 } from "./placement.ts";
 import { isConstant } from "../../ir/scalar/fold.ts";
-import { reshardingRoute } from "./resharding-route.ts";
-import { reshardingStep } from "./resharding-step.ts";
+import { type Moves, reshardingRoute } from "./resharding-route.ts";
+import { collectiveStep } from "./resharding-step.ts";
 import { isResharding } from "./sharding.ts";
 
 export const splitReshardings: Pass<"checked", "checked"> = {
   name: "split-reshardings",
   from: "checked",
   to: "checked",
-  run: (fusion) => {
+  run: (fusion, { options: { nvfuserLimits } }) => {
     const edit = editFusion(fusion);
     // Maps the output of a reduction that now starts a chain to the chain's last tensor.
     const ends = new Map<TensorId, TensorId>();
@@ -47,8 +47,8 @@ export const splitReshardings: Pass<"checked", "checked"> = {
       const op = original.inputs.some((id) => ends.has(id))
         ? { ...original, inputs: original.inputs.map(renamed) }
         : original;
-      if (op.kind === "Set") addSteps(edit, op);
-      else if (op.kind === "Reduction" || op.kind === "Squeeze") addReducingSteps(edit, op, ends);
+      if (op.kind === "Set") addSteps(edit, op, nvfuserLimits);
+      else if (op.kind === "Reduction" || op.kind === "Squeeze") addReducingSteps(edit, op, ends, nvfuserLimits);
       else edit.ops.push(op);
     }
     if (edit.ops.length === fusion.ops.length) return fusion;
@@ -56,13 +56,16 @@ export const splitReshardings: Pass<"checked", "checked"> = {
   },
 };
 
-function addSteps(edit: FusionEdit, op: SetOp): void {
+function addSteps(edit: FusionEdit, op: SetOp, nvfuserLimits: boolean): void {
   const placements = isResharding(op, edit.tensors) ? placementsOf(op, edit.tensors) : null;
   if (placements === null) return void edit.ops.push(op);
   const { from, to } = placements;
   const end = at(edit.tensors, op.output);
   const stream = streamOf(end);
-  const route = reshardingStep(from, to, null) === null ? reshardingRoute(from, to, null) : [to];
+  // No loop runs an AllToAllV along an axis that devices share: collectives go chunk by chunk.
+  const isFree = stream === null || !(cutsAxis(from, stream.number) || cutsAxis(to, stream.number));
+  const moves: Moves = nvfuserLimits ? "nvfuser" : isFree ? "all" : "collectives";
+  const route = collectiveStep(from, to, null) === null ? reshardingRoute(from, to, null, moves) : [to];
   let last = at(op.inputs, 0);
   let before = from;
   for (const [i, place] of route.entries()) {
@@ -75,12 +78,17 @@ function addSteps(edit: FusionEdit, op: SetOp): void {
 }
 
 /** The op reduces into the first placement of the route. Sets continue from there. */
-function addReducingSteps(edit: FusionEdit, op: ReductionOp | SqueezeOp, ends: Map<TensorId, TensorId>): void {
+function addReducingSteps(
+  edit: FusionEdit,
+  op: ReductionOp | SqueezeOp,
+  ends: Map<TensorId, TensorId>,
+  nvfuserLimits: boolean,
+): void {
   const placements = isResharding(op, edit.tensors) ? placementsOf(op, edit.tensors) : null;
   if (placements === null || placements.reduced === null) return void edit.ops.push(op);
   const { from, to, reduced } = placements;
-  if (!cutsAxis(from, reduced) || reshardingStep(from, to, reduced) !== null) return void edit.ops.push(op);
-  const first = at(reshardingRoute(from, to, reduced), 0);
+  if (!cutsAxis(from, reduced) || collectiveStep(from, to, reduced) !== null) return void edit.ops.push(op);
+  const first = at(reshardingRoute(from, to, reduced, nvfuserLimits ? "nvfuser" : "all"), 0);
   const output = at(edit.tensors, op.output);
   const end = addCopy(edit, output);
   const axes = withoutReductions(output.domain.logical);
@@ -100,7 +108,7 @@ function addReducingSteps(edit: FusionEdit, op: ReductionOp | SqueezeOp, ends: M
   );
   edit.ops.push(op);
   ends.set(op.output, end.id);
-  addSteps(edit, { kind: "Set", inputs: [op.output], output: end.id });
+  addSteps(edit, { kind: "Set", inputs: [op.output], output: end.id }, nvfuserLimits);
 }
 
 /** Sets `source` into a new tensor like `end`, with another placement. */

@@ -7,6 +7,7 @@
  *   Gather, Reduce                    one team per receiver: the devices that together have its data
  *   Scatter to another mesh           one team per set of receivers that differ only along the changing type
  *   SendRecv                          one team per receiver
+ *   AllToAllV                         per rank, the devices that differ only along types that change; all of two meshes
  *
  * A team lists devices in mesh order. A root from outside the mesh comes last. Roots are positions in the team. If
  * several senders hold the same data, a receiver prefers itself, then the sender at its own position in a mesh of the
@@ -27,8 +28,10 @@ interface Team {
 
 /** The teams of one step. If the step stays on one mesh, only the team of `rank`. */
 export function teamsOf(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh, rank: number): readonly Team[] {
-  const { kind, type } = step;
+  const { kind, type, kept } = step;
   if (from.equals(to)) {
+    if (kind === "AllToAllV")
+      return from.has(rank) ? [{ team: devicesBeside(from, [...kept.keys()], rank), root: null }] : [];
     invariant(type !== null, "a DID type changes on one mesh", step);
     return from.has(rank) ? [{ team: from.slice(rank, type), root: isRooted(kind) ? 0 : null }] : [];
   }
@@ -55,11 +58,20 @@ export function teamsOf(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh, 
         return rooted(team, holders.find((device) => team.includes(device)) ?? at(holders, 0));
       });
     }
+    case "union":
+      return [{ team: [...from.devices, ...receivers.filter((device) => !from.has(device))], root: null }];
     case null:
       return [];
     default:
       return unreachable(betweenMeshes);
   }
+}
+
+/** The devices of the mesh that have the coordinates of `device` along the types `fixed`. */
+function devicesBeside(mesh: DeviceMesh, fixed: readonly DIDType[], device: number): readonly number[] {
+  return mesh.devices.filter((other) =>
+    fixed.every((type) => mesh.coordinate(other, type) === mesh.coordinate(device, type)),
+  );
 }
 
 /** The devices of `from` that hold the receiver's share, apart from the type that changes. */

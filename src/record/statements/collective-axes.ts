@@ -2,7 +2,7 @@
  * Which axis of a collective's unsharded side numbers the per-rank slices. The sharding of the other side determines
  * it.
  */
-import { collectives, type CollectiveType } from "../../commands/collectives.ts";
+import { collectives, type SlicedType } from "../../commands/collectives.ts";
 import { type AxisShard, axisShards, sameCut } from "../../ir/axis-shards.ts";
 import { type DIDType, isDID, type IterDomain, type Tensor, withoutReductions } from "../../ir/domain.ts";
 
@@ -17,7 +17,7 @@ export interface PartAxis {
  * The axis of `whole` that is not sharded while its counterpart in `part` is; the outermost axis if there is none. If
  * `part` is the input of a reduction (`isReduced`), the sharded axis is one that `whole` lacks.
  */
-export function partAxis(whole: Tensor, part: Tensor, type: CollectiveType, isReduced = false): PartAxis {
+export function partAxis(whole: Tensor, part: Tensor, type: SlicedType, isReduced = false): PartAxis {
   const shards = axisShards(part);
   if (isReduced) {
     const axes = withoutReductions(part.domain.logical);
@@ -42,7 +42,7 @@ export function partAxis(whole: Tensor, part: Tensor, type: CollectiveType, isRe
 }
 
 /** For each axis of `own`, the axis of `other` with the same index. A reduced axis has none. */
-export function alignAxes(own: Tensor, other: Tensor, type: CollectiveType): readonly (IterDomain | undefined)[] {
+export function alignAxes(own: Tensor, other: Tensor, type: SlicedType): readonly (IterDomain | undefined)[] {
   const axes = withoutReductions(own.domain.logical);
   const kept: readonly (IterDomain | undefined)[] = withoutReductions(other.domain.logical);
   if (!collectives[type].reduces || kept.length === axes.length) return kept;

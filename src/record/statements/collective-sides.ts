@@ -6,7 +6,7 @@
  *   Allgather       [DIDx, M]    -> [D, M]    axis 0 of the output: sharded in the input, whole in the output
  *   ReduceScatter   [DIDx, D, M] -> [DIDx, M] axis 1 of the input: whole in the input, sharded in the output
  */
-import { collectives, type CollectiveType, sideOf } from "../../commands/collectives.ts";
+import { collectives, type SlicedType, sideOf } from "../../commands/collectives.ts";
 import { elementCount, isEmpty, type View } from "../../commands/view.ts";
 import type { Communication } from "../../host/nodes.ts";
 import { isWholeAxis, sizedParts } from "../../ir/axis-shards.ts";
@@ -23,7 +23,7 @@ export type Side = "input" | "output";
 /** A Communication with its root evaluated. */
 export interface PostedCollective {
   readonly statement: Communication;
-  readonly type: CollectiveType;
+  readonly type: SlicedType;
   /** A position in the team; null for types without a root. */
   readonly root: number | null;
 }
@@ -70,7 +70,12 @@ export function hasEmptySide(recorder: Recorder, posted: PostedCollective, posit
 }
 
 function hasSide(recorder: Recorder, posted: PostedCollective, side: Side, position: number): boolean {
-  const demand = sideOf(posted.type, side, posted.root, position);
+  const { statement, type } = posted;
+  // Between two meshes, a rank may be on one of them alone.
+  if (type === "AllToAllV") {
+    return tensorOf(recorder, statement[side]).mesh?.has(at(statement.team, position)) !== false;
+  }
+  const demand = sideOf(type, side, posted.root, position);
   return demand === "optional" ? rootHasShare(recorder, posted, side, position) : demand === "required";
 }
 

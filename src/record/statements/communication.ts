@@ -3,16 +3,17 @@
  * waits for the current stream, transfers, and records the event that Wait waits for. With the CUDA backend a
  * communication is signals, copies and launches on the current stream (peer-collective.ts, point-to-point.ts).
  */
-import type { CollectiveType } from "../../commands/collectives.ts";
+import type { SlicedType } from "../../commands/collectives.ts";
 import type { Collective } from "../../commands/transfer.ts";
 import { isEmpty } from "../../commands/view.ts";
 import { reductionOf } from "../../host/collectives.ts";
 import type { CollectivePermute, Communication } from "../../host/nodes.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
+import { shapeText } from "../checks.ts";
 import { emitCopy } from "../launch.ts";
 import { evaluate, fail, type Post, postTransfer, type Recorder, setPost } from "../recorder.ts";
-import { viewOf } from "../tensors.ts";
+import { extentsOf, tensorOf, viewOf } from "../tensors.ts";
 import { communicatorOf, sendRecvOf } from "../communicators.ts";
 import { communicatorStream, order, recordOn } from "../streams.ts";
 import { squeezeView } from "../views.ts";
@@ -36,7 +37,7 @@ function postOf(recorder: Recorder, statement: Communication): Post {
     : collective(recorder, statement, type, position);
 }
 
-function collective(recorder: Recorder, statement: Communication, type: CollectiveType, position: number): Post {
+function collective(recorder: Recorder, statement: Communication, type: SlicedType, position: number): Post {
   const { team, reduceOp, backend } = statement;
   const root = rootOf(recorder, statement);
   const posted = { statement, type, root };
@@ -44,6 +45,7 @@ function collective(recorder: Recorder, statement: Communication, type: Collecti
   resizeOutput(recorder, posted);
   const plan = exchangePlan(recorder, posted);
   if (plan !== null) return recordExchange(recorder, posted, plan, communicator);
+  if (type === "AllToAllV") return unlikeSides(recorder, statement);
   // All slices are equal, so no rank of the team has elements.
   if (hasEmptySide(recorder, posted, position)) return { kind: "nothing" };
   const operation: Collective = {
@@ -61,6 +63,17 @@ function collective(recorder: Recorder, statement: Communication, type: Collecti
     position,
     readers: positionsWith(recorder, posted, "output"),
     sources: positionsWith(recorder, posted, "input"),
+  });
+}
+
+function unlikeSides(recorder: Recorder, { input, output }: Communication): never {
+  const [before, after] = [input, output].map((id) => shapeText(extentsOf(recorder, tensorOf(recorder, id))));
+  return fail(recorder, {
+    code: "size-mismatch",
+    message: "the input and output of an AllToAllV have different axes",
+    found: `${before} and ${after}`,
+    expected: "the same extents, cut differently among the devices",
+    help: "give both sides the same shape",
   });
 }
 

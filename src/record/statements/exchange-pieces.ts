@@ -2,7 +2,8 @@
  * What a rank sends and receives by an exchange plan. Where one DID type cuts an axis among the ranks, the holder of an
  * index follows from the splits of the axis, so a rank looks only at ranks that it exchanges elements with.
  */
-import { difference, intersection, type Runs, sameRuns } from "../../ir/axis-runs.ts";
+import { intersection, type Runs, sameRuns } from "../../ir/axis-runs.ts";
+import { givenInTurn, inTurnFrom } from "../../ir/regions.ts";
 import { at } from "../../support/invariant.ts";
 import type { AxisPair, ExchangePlan } from "../actual-sizes.ts";
 import type { Side } from "./collective-sides.ts";
@@ -23,22 +24,24 @@ export interface Ends {
   readonly reduces: boolean;
 }
 
-export function rankPieces({ pairs }: ExchangePlan, rank: number, { sources, readers, reduces }: Ends): RankPieces {
+export function rankPieces({ pairs }: ExchangePlan, rank: number, ends: Ends): RankPieces {
+  const { sources, readers, reduces } = ends;
   const cut = reduces ? -1 : pairs.findIndex((pair) => isCutAmong(pair, "input", sources));
-  const own = pairs.map(({ on }) => on.input(rank));
   const isDirect = reduces || cut >= 0;
-  const sentTo = isDirect ? sharedBoxes(pairs, own) : (to: number) => piecesInTurn(pairs, to, sources).get(rank) ?? [];
-  const sends = !sources.includes(rank)
-    ? []
-    : possibleReaders(pairs, own, readers).flatMap((to) => {
-        const sent = to === rank ? [] : sentTo(to);
-        return sent.length === 0 ? [] : [{ to, boxes: sent }];
-      });
+  const sendsOf = (): RankPieces["sends"] => {
+    const own = pairs.map(({ on }) => on.input(rank));
+    const sentTo = isDirect ? sharedBoxes(pairs, own) : (to: number) => piecesInTurn(pairs, to, ends).get(rank) ?? [];
+    return possibleReaders(pairs, own, readers).flatMap((to) => {
+      const sent = to === rank ? [] : sentTo(to);
+      return sent.length === 0 ? [] : [{ to, boxes: sent }];
+    });
+  };
+  const sends = sources.includes(rank) ? sendsOf() : [];
   if (!readers.includes(rank)) return { sends, receipts: [] };
   const wanted = pairs.map(({ on }) => on.output(rank));
   if (wanted.some((runs) => runs.length === 0)) return { sends, receipts: [] };
   if (cut < 0 && !reduces) {
-    const pieces = piecesInTurn(pairs, rank, sources);
+    const pieces = piecesInTurn(pairs, rank, ends);
     return { sends, receipts: sources.map((from) => ({ from, boxes: pieces.get(from) ?? [] })) };
   }
   const givers = cut < 0 ? sources : ranksWith(at(pairs, cut), "input", sources, at(wanted, cut));
@@ -86,25 +89,15 @@ function sharedBoxes(pairs: readonly AxisPair[], own: readonly Runs[]): (reader:
   };
 }
 
-/** What `reader` gets from each source that shares indices with others: from itself if it can, else from the first. */
+/** What `reader` gets from each source, where several may have the same elements. */
 function piecesInTurn(
   pairs: readonly AxisPair[],
   reader: number,
-  sources: readonly number[],
+  { sources, readers }: Pick<Ends, "sources" | "readers">,
 ): ReadonlyMap<number, readonly Box[]> {
-  const rests = pairs.map(({ on }) => on.output(reader));
-  const moving = pairs.findIndex(({ on }) =>
-    sources.some((source) => !sameRuns(on.input(source), on.input(at(sources, 0)))),
+  const wanted = pairs.map(({ on }) => on.output(reader));
+  const given = givenInTurn(wanted, inTurnFrom(sources, reader, readers), (source) =>
+    pairs.map(({ on }) => on.input(source)),
   );
-  // Sources hold the same indices of all axes but one.
-  const taken = Math.max(moving, 0);
-  const pieces = new Map<number, readonly Box[]>();
-  const ordered = sources.includes(reader) ? [reader, ...sources.filter((source) => source !== reader)] : sources;
-  for (const source of ordered) {
-    if (rests.some((runs) => runs.length === 0)) break;
-    const shared = pairs.map(({ on }, i) => intersection(at(rests, i), on.input(source)));
-    pieces.set(source, boxes(shared));
-    if (taken < rests.length) rests[taken] = difference(at(rests, taken), at(shared, taken));
-  }
-  return pieces;
+  return new Map([...given].map(([source, regions]) => [source, regions.flatMap(boxes)]));
 }

@@ -1,7 +1,8 @@
 /**
- * Which elements move where in a communication whose slices are not equal: uneven or empty shares, or chunks whose
- * boundaries lie elsewhere than those of the shares. Each rank that writes gets the indices that its output holds from
- * the ranks whose input has them: from itself if it can, else from the first in team order.
+ * Which elements move where in a communication whose slices are not equal: uneven or empty shares, chunks whose
+ * boundaries lie elsewhere than those of the shares, or sides that are cut along other axes (AllToAllV). Each rank that
+ * writes gets the indices that its output holds from the ranks whose input has them: from itself if it can, else from
+ * the next in team order, so that readers of equal copies take turns.
  *
  *   Allgather of i{7} over 3 ranks      shares 0 1 2 | 3 4 5 | 6, every rank receives the others'
  *   Allgather of chunk 1 of 4           indices 2 3: index 2 from rank 0, index 3 from rank 1
@@ -54,7 +55,7 @@ function makePlan(recorder: Recorder, { statement, type }: PostedCollective): Ex
     pairs.push(pair.axes);
     isEqual &&= pair.isEven || (pair.isAsLong && allSame(pair.axes, statement.team));
   }
-  return isEqual ? null : { pairs };
+  return isEqual && type !== "AllToAllV" ? null : { pairs };
 }
 
 /** Null if the sides have no common indices. */
