@@ -1,8 +1,8 @@
 /**
  * The suite that runs: `npm test` runs "quick", `npm run test:all` also "long". Files named `*.sampled.test.ts` are in
  * both. Quick runs a sample of their cases and fewer runs of their properties; long runs the other cases and all runs.
- * $LONG_SHARE, 1 by default, is the part of these, and of the random cases of `*.long.test.ts`, that long runs: CI has
- * minutes for a third of them.
+ * $LONG_SHARE, 1 by default, is the part of these, and of the random properties of `*.long.test.ts`, that long runs:
+ * CI has minutes for a third of them.
  */
 import process from "node:process";
 import { inject } from "vitest";
@@ -28,11 +28,6 @@ export function runs({ quick, long }: Readonly<Record<Suite, number>>): number {
 export function sample<Case extends object>(cases: readonly Case[], every: number, kept = 1): readonly Case[] {
   const { quick, long } = splitCases(cases, every);
   return inject("suite") === "quick" ? quick : long.filter((_, i) => i % Math.round(kept / share) === 0);
-}
-
-/** For every `step`-th case in a file of the long suite alone: a longer step where CI has minutes for a part of them. */
-export function stride(step: number): number {
-  return Math.round(step / share);
 }
 
 /** Settings of a property. Its seed is that of `property-seed.ts`. */

@@ -1,9 +1,8 @@
 /** The verifier against the order of all commands as an explicit relation, on random mutants of linked Programs. */
 import { expect, it } from "vitest";
-import { runs } from "../../support/suite.ts";
 import { compareWithClosure } from "./compare-mutants.ts";
 
-const count = runs({ quick: 0, long: 5000 });
+const count = 5000;
 
 it(`the same verdict and kinds of findings on ${count} mutants`, async () => {
   const { counts, disagreements } = await compareWithClosure(count, 7);

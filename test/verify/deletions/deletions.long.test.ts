@@ -4,7 +4,6 @@
  */
 import { describe, expect, it } from "vitest";
 import { memoryModels } from "../../../src/compile/memory-models.ts";
-import { stride } from "../../support/suite.ts";
 import { deletions, exampleDumps, fixtureDumps } from "./deletions.ts";
 
 const onThree = (await exampleDumps(3)).filter((_, i) => i % 6 === 0);
@@ -12,7 +11,7 @@ const programs = [...(await exampleDumps(2)), ...onThree, ...fixtureDumps()];
 const asNvfuser = (await exampleDumps(2, memoryModels.nvfuser)).filter((_, i) => i % 3 === 1);
 
 describe("without a synchronization line", () => {
-  it.each([...programs, ...asNvfuser].filter((_, i) => i % stride(2) === 0))(
+  it.each([...programs, ...asNvfuser].filter((_, i) => i % 2 === 0))(
     "$name on $options.devices devices, $options.allocator",
     (whole) => {
       const found = deletions(whole);
