@@ -98,6 +98,6 @@ export type { LoopRule } from "./passes/stream-loops/loop-rules.ts";
 export type { FusionObstacle } from "./passes/stream-loops/group/group-loops.ts";
 export type { ExplainedCause } from "./explain/explain-run.ts";
 export type { Floor } from "./explain/floor.ts";
-export type { IdlePart } from "./explain/idle-time.ts";
-export type { RegionLoad } from "./explain/region-loads.ts";
+export type { IdlePart } from "./explain/idle/idle-time.ts";
+export type { RegionLoad } from "./explain/idle/region-loads.ts";
 export type { RegionRow } from "./explain/region-rows.ts";

@@ -7,7 +7,7 @@ import { commandClassOf } from "../simulate/command-class.ts";
 import { measuredMargin } from "../simulate/machine-profile.ts";
 import { at } from "../support/invariant.ts";
 import type { TraceEvent } from "../trace/event.ts";
-import type { Timing } from "./timing.ts";
+import type { Timing } from "./idle/timing.ts";
 
 /**
  * Milliseconds of the rank's kernels in peers' memory that run beside a GEMM without an SM margin, or wait while one runs:

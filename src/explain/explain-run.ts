@@ -17,12 +17,12 @@ import { timeBesideGemms } from "./beside-gemms.ts";
 import { type Cause, causes, causeSentence } from "./causes.ts";
 import { dependencesOf } from "./dependences.ts";
 import { type Floor, floorOf, kernelTimeOf } from "./floor.ts";
-import { type IdlePart, type IdleTime, idleTimeOf } from "./idle-time.ts";
+import { type IdlePart, type IdleTime, idleTimeOf } from "./idle/idle-time.ts";
 import { pathTimesOf } from "./path-times.ts";
 import { type RegionRow, regionRows } from "./region-rows.ts";
 import { type CommandTime, measuredCosts } from "./measured-costs.ts";
 import { regionsOf } from "./regions.ts";
-import { timingOf } from "./timing.ts";
+import { timingOf } from "./idle/timing.ts";
 
 export interface ExplainedCause {
   readonly cause: Cause;

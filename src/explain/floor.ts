@@ -10,7 +10,7 @@ import type { CommandTime } from "./measured-costs.ts";
 import { at } from "../support/invariant.ts";
 import type { Dependences } from "./dependences.ts";
 import { isLocalCopy } from "../trace/command-work.ts";
-import { type Link, linksOf } from "./links.ts";
+import { type Link, linksOf } from "./idle/links.ts";
 
 /** Milliseconds. */
 export interface Floor {

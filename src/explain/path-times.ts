@@ -8,7 +8,7 @@ import { type ByClass, byClass, type CommandClass, commandClassOf } from "../sim
 import { at } from "../support/invariant.ts";
 import type { TraceEvent } from "../trace/event.ts";
 import type { Dependences } from "./dependences.ts";
-import type { IdleTime } from "./idle-time.ts";
+import type { IdleTime } from "./idle/idle-time.ts";
 
 interface PathRun {
   readonly program: Program;

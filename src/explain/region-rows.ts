@@ -7,11 +7,11 @@ import { at } from "../support/invariant.ts";
 import { bytesOf, isLocalCopy } from "../trace/command-work.ts";
 import { intersectionOf, type Interval, lengthOf, unionOf } from "../trace/overlap.ts";
 import type { Cause } from "./causes.ts";
-import type { IdlePart } from "./idle-time.ts";
-import { linksOf } from "./links.ts";
-import { type RegionLoad, regionLoads } from "./region-loads.ts";
+import type { IdlePart } from "./idle/idle-time.ts";
+import { linksOf } from "./idle/links.ts";
+import { type RegionLoad, regionLoads } from "./idle/region-loads.ts";
 import type { RegionOf } from "./regions.ts";
-import type { Timing } from "./timing.ts";
+import type { Timing } from "./idle/timing.ts";
 
 /** Times are milliseconds. */
 export interface RegionRow {

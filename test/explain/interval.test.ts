@@ -5,7 +5,7 @@ import { parseImplementations } from "../../src/bench/implementation.ts";
 import type { Primitive } from "../../src/bench/primitives.ts";
 import { type ExplainedRun, explainRun } from "../../src/explain/explain-run.ts";
 import { intervalOf, meanErrorsWithin, type PredictedInterval } from "../../src/explain/interval.ts";
-import { assumedTexts } from "../../src/explain/interval-text.ts";
+import { assumedTexts } from "../../src/explain/time-texts.ts";
 import { type ByClass, commandClasses } from "../../src/simulate/command-class.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
 import { committedErrors } from "../../src/simulate/mean-errors.ts";

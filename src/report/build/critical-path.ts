@@ -3,9 +3,9 @@
  * command waits for others' results, for the link that another copy holds, or for its rank's kernels that run.
  */
 import type { Program } from "../../commands/program.ts";
-import { createKernelHolders } from "../../explain/kernel-holders.ts";
-import { createLinkHolders } from "../../explain/links.ts";
-import type { Timing } from "../../explain/timing.ts";
+import { createKernelHolders } from "../../explain/idle/kernel-holders.ts";
+import { createLinkHolders } from "../../explain/idle/links.ts";
+import type { Timing } from "../../explain/idle/timing.ts";
 import { at } from "../../support/invariant.ts";
 
 /** The numbers of its launches, copies and transfers, in order of time. */

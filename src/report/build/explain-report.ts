@@ -11,8 +11,7 @@ import {
   tooSmallText,
 } from "../../explain/changes.ts";
 import { type Explanation, isTooSmall } from "../../explain/explain.ts";
-import { exposedText } from "../../explain/exposed-text.ts";
-import { assumedTexts, intervalText } from "../../explain/interval-text.ts";
+import { assumedTexts, exposedText, intervalText } from "../../explain/time-texts.ts";
 import type { ExplainedRun } from "../../explain/explain-run.ts";
 import { regionTable, regionText } from "../../explain/region-table.ts";
 import { reshardingCells, reshardingColumns } from "../../passes/reshard/resharding-table.ts";

@@ -3,7 +3,7 @@ import { isWork } from "../../commands/command.ts";
 import { causes } from "../../explain/causes.ts";
 import { dependencesOf } from "../../explain/dependences.ts";
 import type { ExplainedRun, TracedRun } from "../../explain/explain-run.ts";
-import { timingOf } from "../../explain/timing.ts";
+import { timingOf } from "../../explain/idle/timing.ts";
 import { at } from "../../support/invariant.ts";
 import type { TimelineRun } from "../data/timeline-data.ts";
 import { criticalPath } from "./critical-path.ts";

@@ -8,17 +8,17 @@
  *
  * The parts of a gap tile it, so causes add up to the rank's idle time.
  */
-import type { Command } from "../commands/command.ts";
-import type { Program } from "../commands/program.ts";
-import { at } from "../support/invariant.ts";
-import { isLocalCopy } from "../trace/command-work.ts";
-import type { Cause } from "./causes.ts";
+import type { Command } from "../../commands/command.ts";
+import type { Program } from "../../commands/program.ts";
+import { at } from "../../support/invariant.ts";
+import { isLocalCopy } from "../../trace/command-work.ts";
+import type { Cause } from "../causes.ts";
 import { createKernelHolders, isKernel as isKernelOf } from "./kernel-holders.ts";
 import { createLinkHolders } from "./links.ts";
 import { createNeeds, type Needed } from "./needs.ts";
 import { createQueues } from "./queues.ts";
 import { regionLoads } from "./region-loads.ts";
-import type { RegionKey, RegionOf } from "./regions.ts";
+import type { RegionKey, RegionOf } from "../regions.ts";
 import type { Timing } from "./timing.ts";
 
 /** Part of a gap, in milliseconds. */

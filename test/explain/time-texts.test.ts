@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { exposedText } from "../../src/explain/exposed-text.ts";
+import { exposedText } from "../../src/explain/time-texts.ts";
 
 it("says what is exposed, and what is gained over the serial form's kernels", () => {
   expect(exposedText(0.0125)).toBe("12.5 us exposed");

@@ -5,9 +5,9 @@
  *     kernels        [       GEMM 0       ]                    gather 1 has its data at 0 and waits
  *     communicator   [gather 0]    blocked [scatter 0][gather 1]
  */
-import { isWork } from "../commands/command.ts";
-import type { Program } from "../commands/program.ts";
-import { at } from "../support/invariant.ts";
+import { isWork } from "../../commands/command.ts";
+import type { Program } from "../../commands/program.ts";
+import { at } from "../../support/invariant.ts";
 import { isKernel } from "./kernel-holders.ts";
 import type { Timing } from "./timing.ts";
 

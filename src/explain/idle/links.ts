@@ -1,9 +1,9 @@
 /** Which copies use which direction of a rank's link, and which of them another copy had to wait for. */
-import { touchesPeers } from "../commands/barriers.ts";
-import type { Program } from "../commands/program.ts";
-import { at } from "../support/invariant.ts";
-import { peerOf } from "../trace/command-work.ts";
-import { type Timing, workByEnd } from "./timing.ts";
+import { touchesPeers } from "../../commands/barriers.ts";
+import type { Program } from "../../commands/program.ts";
+import { at } from "../../support/invariant.ts";
+import { peerOf } from "../../trace/command-work.ts";
+import { lastEnded, type Timing, workByEnd } from "./timing.ts";
 
 /** `out 0`: what rank 0 sends. */
 export type Link = `${"out" | "in"} ${number}`;
@@ -34,21 +34,9 @@ export function createLinkHolders(program: Program, timing: Timing): (number: nu
     );
     let holder = -1;
     for (const link of linksOf(program, rankOf(number), indexOf(number))) {
-      const last = lastBefore(users.get(link) ?? [], end, begin, number);
+      const last = lastEnded(users.get(link) ?? [], end, begin, number);
       if (last >= 0 && (holder < 0 || at(end, last) > at(end, holder))) holder = last;
     }
     return holder >= 0 && at(end, holder) > at(ready, number) ? holder : -1;
   };
-}
-
-/** The last of `users`, in order of end, that ended by `time` and is not `self`; -1 without one. */
-function lastBefore(users: readonly number[], end: Float64Array, time: number, self: number): number {
-  let [low, high] = [0, users.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (at(end, at(users, middle)) <= time) low = middle + 1;
-    else high = middle;
-  }
-  for (let i = low - 1; i >= 0; i--) if (users[i] !== self) return at(users, i);
-  return -1;
 }

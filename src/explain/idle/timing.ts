@@ -2,12 +2,12 @@
  * When each command of a run started and ended, and which command it waited for last. A trace has the launches, copies
  * and transfers; the commands that only order streams end with the last command that they wait for.
  */
-import { isWork } from "../commands/command.ts";
-import type { Program } from "../commands/program.ts";
-import { at } from "../support/invariant.ts";
-import type { TraceEvent } from "../trace/event.ts";
-import { eventTable, movingSince } from "../trace/event-table.ts";
-import type { Dependences } from "./dependences.ts";
+import { isWork } from "../../commands/command.ts";
+import type { Program } from "../../commands/program.ts";
+import { at } from "../../support/invariant.ts";
+import type { TraceEvent } from "../../trace/event.ts";
+import { eventTable, movingSince } from "../../trace/event-table.ts";
+import type { Dependences } from "../dependences.ts";
 
 /** By number of the command. Times are milliseconds. */
 export interface Timing {
@@ -90,4 +90,16 @@ export function workByEnd<Key, Value>(
     }
   }
   return found;
+}
+
+/** The last of some commands, in order of end, that ended by `time` and is not `self`; -1 without one. */
+export function lastEnded(numbers: readonly number[], end: Float64Array, time: number, self: number): number {
+  let [low, high] = [0, numbers.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (at(end, at(numbers, middle)) <= time) low = middle + 1;
+    else high = middle;
+  }
+  for (let i = low - 1; i >= 0; i--) if (numbers[i] !== self) return at(numbers, i);
+  return -1;
 }

@@ -1,9 +1,9 @@
 /** Which kernel held a device, or its SMs, while a command waited for them. */
-import { touchesPeers } from "../commands/barriers.ts";
-import type { Command } from "../commands/command.ts";
-import type { Program } from "../commands/program.ts";
-import { at } from "../support/invariant.ts";
-import type { Timing } from "./timing.ts";
+import { touchesPeers } from "../../commands/barriers.ts";
+import type { Command } from "../../commands/command.ts";
+import type { Program } from "../../commands/program.ts";
+import { at } from "../../support/invariant.ts";
+import { lastEnded, type Timing } from "./timing.ts";
 
 /** Starts and ends of one moment may differ by rounding: a picosecond. */
 const epsilon = 1e-9;
@@ -34,15 +34,8 @@ export function createKernelHolders(program: Program, timing: Timing): (number: 
     return own;
   };
   const lastOn = (rank: number, number: number): number => {
-    const own = kernelsOf(rank);
-    let [low, high] = [0, own.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (at(end, at(own, middle)) <= at(start, number) + epsilon) low = middle + 1;
-      else high = middle;
-    }
-    const before = own[low - 1] ?? -1;
-    return before >= 0 && before !== number && at(end, before) > at(ready, number) ? before : -1;
+    const before = lastEnded(kernelsOf(rank), end, at(start, number) + epsilon, number);
+    return before >= 0 && at(end, before) > at(ready, number) ? before : -1;
   };
   return (number) => {
     if (at(start, number) <= at(ready, number) + epsilon) return -1;

@@ -1,7 +1,13 @@
-/** Words for an interval and for what widens it, in the terminal and on the report page. */
+/** Words for exposed time, an interval and what widens it, in the terminal and on the report page. */
 import type { Assumption } from "../simulate/assumption.ts";
 import { timeText } from "../support/quantities.ts";
 import type { PredictedInterval } from "./interval.ts";
+
+/** Milliseconds. Below 0, chunks on several streams fill gaps that the kernels of the serial form leave. */
+export function exposedText(exposed: number): string {
+  if (exposed >= 0) return `${timeText(exposed)} exposed`;
+  return `nothing exposed, ${timeText(-exposed)} shorter than the serial form's kernels alone`;
+}
 
 /** `90 %: 1.08 ms to 1.33 ms`. */
 export function intervalText({ low, high, share }: PredictedInterval): string {

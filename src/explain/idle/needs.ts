@@ -3,11 +3,11 @@
  * writes were no longer in use. What it waited for beyond that is an order of its stream. And all commands whose data
  * it needs, directly or through others.
  */
-import { accesses } from "../commands/accesses.ts";
-import type { Region } from "../commands/region.ts";
-import type { Program } from "../commands/program.ts";
-import { at } from "../support/invariant.ts";
-import { type Extent, sharedBytes, sizeOf } from "../verify/check/shared-bytes.ts";
+import { accesses } from "../../commands/accesses.ts";
+import type { Region } from "../../commands/region.ts";
+import type { Program } from "../../commands/program.ts";
+import { at } from "../../support/invariant.ts";
+import { type Extent, sharedBytes, sizeOf } from "../../verify/check/shared-bytes.ts";
 import { type Timing, workByEnd } from "./timing.ts";
 
 /** The command that ended last among some that another needs, and its end in milliseconds; -1 and 0 without one. */

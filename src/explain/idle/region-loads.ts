@@ -1,11 +1,11 @@
 /** How long a region's transfers and its kernels occupy a rank: which of the two bounds its loop. */
-import { isWork } from "../commands/command.ts";
-import type { Program } from "../commands/program.ts";
-import { at } from "../support/invariant.ts";
-import { isLocalCopy } from "../trace/command-work.ts";
+import { isWork } from "../../commands/command.ts";
+import type { Program } from "../../commands/program.ts";
+import { at } from "../../support/invariant.ts";
+import { isLocalCopy } from "../../trace/command-work.ts";
 import { isKernel } from "./kernel-holders.ts";
 import { linksOf } from "./links.ts";
-import type { RegionOf } from "./regions.ts";
+import type { RegionOf } from "../regions.ts";
 import type { Timing } from "./timing.ts";
 
 /** Milliseconds. */
