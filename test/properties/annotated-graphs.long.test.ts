@@ -4,11 +4,10 @@
  * new ones; a failure prints the seed.
  */
 import { expect, it } from "vitest";
-import { runs } from "../support/suite.ts";
 import { requireGraphs } from "./check-graph.ts";
 
 it("give the oracle's result, the same bits in every schedule, and move no more bytes", async () => {
-  const numRuns = runs({ quick: 0, long: 70 });
+  const numRuns = 70;
   const { ran, compared } = await requireGraphs({ numRuns });
   // A generator whose graphs are mostly refused would test little.
   expect(ran).toBeGreaterThan(0.85 * numRuns);

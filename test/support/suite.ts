@@ -1,8 +1,7 @@
 /**
  * The suite that runs: `npm test` runs "quick", `npm run test:all` also "long". Files named `*.sampled.test.ts` are in
  * both. Quick runs a sample of their cases and fewer runs of their properties; long runs the other cases and all runs.
- * $LONG_SHARE, 1 by default, is the part of these, and of the random properties of `*.long.test.ts`, that long runs:
- * CI has minutes for a third of them.
+ * $LONG_SHARE, 1 by default, is the part of these that long runs: CI has minutes for a third of them.
  */
 import process from "node:process";
 import { inject } from "vitest";

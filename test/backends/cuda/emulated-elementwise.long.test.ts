@@ -3,7 +3,6 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { at } from "../../../src/support/invariant.ts";
 import { elementwiseCase, elementwiseChoices } from "../../kernels/random-elementwise.ts";
-import { runs } from "../../support/suite.ts";
 import { emulationObstacle } from "./emulate/compiler.ts";
 import { runEmulated } from "./emulate/run-emulated.ts";
 
@@ -11,7 +10,7 @@ const obstacle = emulationObstacle();
 if (obstacle !== null) console.log(`test/backends/cuda/emulated-elementwise is skipped: ${obstacle}`);
 
 it.skipIf(obstacle !== null)("random expressions have the oracle's results in generated kernels", () => {
-  const choices = fc.sample(elementwiseChoices, { numRuns: runs({ quick: 0, long: 400 }), seed: 19 });
+  const choices = fc.sample(elementwiseChoices, { numRuns: 400, seed: 19 });
   const cases = choices.map(elementwiseCase);
   const found = runEmulated(cases);
   const bad = cases.flatMap(({ worst, kernel }, i) => {
