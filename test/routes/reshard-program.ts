@@ -1,9 +1,6 @@
 /** Programs of one resharding, and what they move beside what the busiest device lacks. */
 import { compile, Fusion, set } from "braid";
-import { expect } from "vitest";
-import type { Compilation } from "../../src/compile/compile.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
-import { expectOracle } from "../support/expect-oracle.ts";
 import { lack, type Layout } from "./layout.ts";
 import { place, sayable } from "./place-layout.ts";
 import { mostReceived } from "./received-bytes.ts";
@@ -21,7 +18,7 @@ export interface Figure {
 }
 
 /** A set of floats from one layout to the other. */
-function reshardProgram({ shape, before, after }: Move): Fusion {
+export function reshardProgram({ shape, before, after }: Move): Fusion {
   const [from, to] = [sayable(before), sayable(after)];
   if (from === null || to === null) throw new Error("a layout that Braid cannot say");
   const f = new Fusion();
@@ -37,23 +34,13 @@ export function devicesOf({ before, after }: Move): number {
   return Math.max(...before.devices, ...after.devices) + 1;
 }
 
-/** `verify` off for bytes alone. */
+/** Of the Program as it is, which may be unverified. */
 export function measured(move: Move, backend: "nccl" | "cuda"): Figure {
   const { program } = compile(reshardProgram(move), { devices: devicesOf(move), backend, verify: "off" });
   return { bytes: mostReceived(program), lacks: lackedBytes(move) };
 }
 
-/** Verified, and run on the machine against the oracle. */
-export async function checked(move: Move, backend: "nccl" | "cuda"): Promise<Figure> {
-  const fusion = reshardProgram(move);
-  const devices = devicesOf(move);
-  const compilation: Compilation = compile(fusion, { devices, backend, notes: false });
-  expect(compilation.report.findings).toEqual([]);
-  await expectOracle(fusion, { devices, backend, machineAlone: true, compilation });
-  return { bytes: mostReceived(compilation.program), lacks: lackedBytes(move) };
-}
-
-function lackedBytes({ shape, before, after }: Move): number {
+export function lackedBytes({ shape, before, after }: Move): number {
   // Braid's own dimensions, by which the parts of an extent that they do not divide round up.
   return lack(shape, sayable(before) ?? before, sayable(after) ?? after) * dtypes.float.bytes;
 }

@@ -1,15 +1,25 @@
 /** The values of Shardy's reshardings on many devices, and of all of them over peers' memory, which moves no more. */
 import { describe, expect, it } from "vitest";
-import { checked, devicesOf, measured } from "./reshard-program.ts";
-import { fewDevices, shardyReshards } from "./shardy-reshards.ts";
+import { checked } from "./check-reshard.ts";
+import { expectRatios, type Measured } from "./expect-ratios.ts";
+import { devicesOf, measured } from "./reshard-program.ts";
+import { quickDevices, shardyReshards } from "./shardy-reshards.ts";
+
+const atMost = { mean: 1.975, worst: 18.667, above: 40, needless: 2 };
 
 describe("Shardy's reshardings", () => {
-  it.each(shardyReshards.filter((move) => devicesOf(move) > fewDevices))("$name, by NCCL", async (move) => {
-    await checked(move, "nccl");
+  const rows: Measured[] = [];
+
+  it.each(shardyReshards)("$name", async (move) => {
+    const isQuick = devicesOf(move) <= quickDevices.values;
+    const byNccl = isQuick ? measured(move, "nccl") : await checked(move, "nccl");
+    rows.push({ move, ...byNccl });
+    const inMemory = await checked(move, "cuda");
+    expect(inMemory.bytes).toBeLessThanOrEqual(byNccl.bytes);
   });
 
-  it.each(shardyReshards)("$name, in peers' memory", async (move) => {
-    const { bytes } = await checked(move, "cuda");
-    expect(bytes).toBeLessThanOrEqual(measured(move, "nccl").bytes);
+  it("move little more than devices lack", () => {
+    expect(rows).toHaveLength(shardyReshards.length);
+    expectRatios(rows, atMost);
   });
 });

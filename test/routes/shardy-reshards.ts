@@ -17,8 +17,8 @@ function reshard(name: string, shape: readonly number[], before: Layout, after: 
   return { name, shape, before, after };
 }
 
-/** As many devices as the quick suite runs. */
-export const fewDevices = 8;
+/** Up to which numbers of devices the quick suite compares values, and counts bytes. */
+export const quickDevices = { values: 6, bytes: 64 };
 
 /** Whether it is on one mesh of at most three dimensions, none of which is cut in parts. */
 export function isPlain({ before, after }: Reshard): boolean {
