@@ -31,6 +31,7 @@ import { mergeSets } from "./reshard/merge-sets.ts";
 import { splitIndices } from "./reshard/split-indices.ts";
 import { splitPartialReductions } from "./reshard/split-partial-reductions.ts";
 import { splitReshardings } from "./reshard/split-reshardings.ts";
+import { weighContractions } from "./reshard/weigh-contractions.ts";
 import { segment } from "./segment/segment.ts";
 import { exchangeReductions } from "./stream-loops/exchange-reductions.ts";
 import { streamParallelType } from "./stream-loops/stream-parallel-type.ts";
@@ -46,6 +47,7 @@ const fusionPasses = {
   ignoreStreamAxes,
   foldPermutes,
   foldSums,
+  weighContractions,
   splitIndices,
   splitPartialReductions,
   mergePartialSums,

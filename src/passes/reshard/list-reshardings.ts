@@ -3,19 +3,16 @@
  * besides (after local-sets). Bytes are those that the collectives carry: of an expanded axis, all its elements.
  */
 import { axisShards } from "../../ir/axis-shards.ts";
-import { allocationSize, type DIDType, type Tensor, type TensorId } from "../../ir/domain.ts";
+import type { DIDType, Tensor, TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
-import { evaluateScalar } from "../../ir/scalar/scalar.ts";
-import { collectives, type CommunicationType } from "../../host/collectives.ts";
-import { dtypes } from "../../numerics/dtype.ts";
+import type { CommunicationType } from "../../host/collectives.ts";
 import { at } from "../../support/invariant.ts";
 import { opText } from "../op-text.ts";
 import { forgottenAnnotation } from "./forgotten-annotation.ts";
-import { exchangeVolume } from "./exchange.ts";
 import { type OpPlacements, placementsOf } from "./placement.ts";
-import { receivedOnMesh, shareOf } from "./resharding-route.ts";
+import { receivedBytes } from "./received-bytes.ts";
 import { type ReshardingStep, reshardingStep } from "./resharding-step.ts";
 import { isResharding, sameMesh, streamAxis } from "./sharding.ts";
 import { teamsOf } from "./step-teams.ts";
@@ -100,27 +97,6 @@ export function movedTensors(
 /** Whether no device receives from another: along a mesh dimension of one device, a collective is a local copy. */
 function isOnOneDevice(step: ReshardingStep, { from, to }: OpPlacements): boolean {
   return teamsOf(step, from.mesh, to.mesh, at(to.mesh.devices, 0)).every(({ team }) => team.length === 1);
-}
-
-function receivedBytes(
-  op: Op,
-  { from, to, reduced }: OpPlacements,
-  step: ReshardingStep,
-  tensors: readonly Tensor[],
-  sizeOf: (name: string) => number | undefined,
-): number | null {
-  const output = at(tensors, op.output);
-  const elements = evaluateScalar(allocationSize(output), sizeOf);
-  if (elements === undefined) return null;
-  const whole = elements * dtypes[output.dtype].bytes;
-  if (step.kind === "AllToAllV") {
-    const teams = teamsOf(step, from.mesh, to.mesh, at(to.mesh.devices, 0));
-    return Math.ceil(whole * Math.max(...teams.map(({ team }) => exchangeVolume(from, to, team).received)));
-  }
-  if (from.mesh.equals(to.mesh)) return Math.ceil(receivedOnMesh(whole, step, from, to, reduced));
-  if (!collectives[step.kind].reduces) return Math.ceil(shareOf(whole, to, null));
-  const teams = teamsOf(step, from.mesh, to.mesh, at(to.mesh.devices, 0)).map(({ team }) => team.length);
-  return Math.ceil(whole * (Math.max(...teams, 1) - 1));
 }
 
 function firstReaders(ops: readonly Op[]): ReadonlyMap<TensorId, Op> {

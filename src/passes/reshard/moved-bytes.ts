@@ -1,0 +1,93 @@
+/**
+ * What a few ops make devices receive, by lowering these ops alone: the measure by which ways to share an op are
+ * compared.
+ */
+import type { Tensor, TensorId } from "../../ir/domain.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
+import { type Op, outputsOf } from "../../ir/ops/op.ts";
+import { makeId } from "../../support/ids.ts";
+import { at } from "../../support/invariant.ts";
+import type { PassContext } from "../pass.ts";
+import { insertReshardingSetsAfter } from "./insert-resharding-sets-after.ts";
+import { insertReshardingSetsBefore } from "./insert-resharding-sets-before.ts";
+import { localSets } from "./local-sets.ts";
+import { mergeSets } from "./merge-sets.ts";
+import { placementsOf } from "./placement.ts";
+import { receivedBytes } from "./received-bytes.ts";
+import { reshardingStep } from "./resharding-step.ts";
+import { isResharding } from "./sharding.ts";
+import { splitPartialReductions } from "./split-partial-reductions.ts";
+import { splitReshardings } from "./split-reshardings.ts";
+
+/** Bytes of the device that receives most, and the number of communications. */
+export interface Moves {
+  readonly bytes: number;
+  readonly steps: number;
+}
+
+/**
+ * 10 us at 200 GB/s: a communication costs as much as this many bytes, on any machine, so that a program lowers the same
+ * everywhere.
+ */
+const bytesPerStep = 2 ** 21;
+
+export function costOf({ bytes, steps }: Moves): number {
+  return bytes + steps * bytesPerStep;
+}
+
+/** The Fusion of the given ops alone, in their order. `tensors` may have other versions of what they read and make. */
+export function excerpt(fusion: FusionData, ops: readonly Op[], tensors: readonly Tensor[]): FusionData {
+  const ids = new Map<TensorId, TensorId>();
+  const taken: Tensor[] = [];
+  const idOf = (id: TensorId): TensorId => {
+    const known = ids.get(id);
+    if (known !== undefined) return known;
+    const own = makeId<TensorId>(taken.length);
+    ids.set(id, own);
+    taken.push({ ...at(tensors, id), id: own });
+    return own;
+  };
+  const made = new Set(ops.flatMap(outputsOf));
+  const renamed = ops.map((op): Op => ({
+    ...op,
+    inputs: op.inputs.map(idOf),
+    output: idOf(op.output),
+    ...(op.further === undefined ? {} : { further: op.further.map(idOf) }),
+  }));
+  const read = new Set(ops.flatMap(({ inputs }) => inputs));
+  return {
+    kind: "Fusion",
+    tensors: taken,
+    ops: renamed,
+    inputs: [...read].filter((id) => !made.has(id)).map(idOf),
+    outputs: [...made].filter((id) => !read.has(id)).map(idOf),
+    iterDomainCount: fusion.iterDomainCount,
+    scalarCount: fusion.scalarCount,
+  };
+}
+
+const steps = [
+  splitPartialReductions,
+  insertReshardingSetsAfter,
+  insertReshardingSetsBefore,
+  mergeSets,
+  splitReshardings,
+  localSets,
+] as const;
+
+/** Null if a size is not a number. */
+export function movesOf(fusion: FusionData, context: PassContext): Moves | null {
+  const { ops, tensors } = steps.reduce<FusionData>((program, pass) => pass.run(program, context), fusion);
+  let bytes = 0;
+  let count = 0;
+  for (const op of ops) {
+    const placements = isResharding(op, tensors) ? placementsOf(op, tensors) : null;
+    const step = placements === null ? null : reshardingStep(placements.from, placements.to, placements.reduced);
+    if (placements === null || step === null) continue;
+    const received = receivedBytes(op, placements, step, tensors, () => undefined);
+    if (received === null) return null;
+    bytes += received;
+    count += 1;
+  }
+  return { bytes, steps: count };
+}
