@@ -15,13 +15,19 @@
  * and Stream does not go where no loop could run.
  */
 import { isDID, type IterDomain, type ParallelType, type Tensor, type TensorId } from "../../ir/domain.ts";
-import { dividesEvenly, levelsOf, outermostLevels } from "../../ir/axis-levels.ts";
-import type { FusionData } from "../../ir/fusion-data.ts";
+import { dividesEvenly, type Level, levelsOf, outermostLevels } from "../../ir/axis-levels.ts";
+import { axisShards } from "../../ir/axis-shards.ts";
+import { type FusionData, readersOf } from "../../ir/fusion-data.ts";
 import { type AxisPair, possiblePairs, siblingAxes } from "../../ir/ops/axis-map.ts";
-import type { Op } from "../../ir/ops/op.ts";
+import { type Op, outputsOf } from "../../ir/ops/op.ts";
+import { printScalar } from "../../ir/scalar/print.ts";
 import { at } from "../../support/invariant.ts";
-import { editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
-import type { Pass } from "../pass.ts";
+import { editFusion, type FusionEdit, type TensorEdit } from "../edit/tensor-edit.ts";
+import type { LoweringOptions } from "../options.ts";
+import type { Pass, PassContext } from "../pass.ts";
+import { costOf, excerpt, type Moves, movesOf } from "../reshard/moved-bytes.ts";
+import { partsOnAxes } from "../reshard/local-reshape.ts";
+import { streamAxis } from "../reshard/sharding.ts";
 import { addLevels, selectTypes } from "./levels.ts";
 import { removeUnfollowedStreams } from "./unfollowed-streams.ts";
 
@@ -29,31 +35,66 @@ export const propagateShardings: Pass<"fusion", "fusion"> = {
   name: "propagate-shardings",
   from: "fusion",
   to: "fusion",
-  run: (fusion, { options }) => {
+  run: (fusion, context) => {
+    const { options } = context;
     if (!options.propagate || options.nvfuserLimits || !isAnnotated(fusion)) return fusion;
-    const edit = editFusion(fusion);
-    const inputs = new Set(fusion.inputs);
-    const maps: (readonly AxisPair[])[] = [];
-    const pairsOf = (i: number): readonly AxisPair[] => (maps[i] ??= possiblePairs(at(fusion.ops, i), fusion.tensors));
-    const isUsers = (id: TensorId): boolean => at(fusion.tensors, id).mesh !== null;
-    for (const [i, op] of fusion.ops.entries()) {
-      for (const operand of isUsers(op.output) ? [] : referenceOrder(op, edit.tensors)) {
-        follow(edit, at(op.inputs, operand), op.output, () => forward(pairsOf(i), operand), allTypes);
-      }
-      followFirstOutput(edit, op, isUsers);
-    }
-    for (const [i, op] of [...fusion.ops.entries()].toReversed()) {
-      for (const [operand, id] of op.inputs.entries()) {
-        // place-scalars puts numbers on the devices of all their readers.
-        if ((isUsers(id) && !inputs.has(id)) || at(edit.tensors, id).domain.logical.length === 0) continue;
-        follow(edit, op.output, id, () => backward(pairsOf(i), operand), inputs.has(id) ? chunksOnly : allTypes);
-      }
-    }
-    removeUnfollowedStreams(edit, fusion, options);
-    const changed = edit.tensors.some((tensor, i) => tensor !== fusion.tensors[i]);
-    return changed ? { ...fusion, tensors: edit.tensors, iterDomainCount: edit.iterDomainCount } : fusion;
+    return propagate(fusion, options, cheapestOrders(fusion, context));
   },
 };
+
+/** The operands of op number `i` whose shardings its output takes, first reference first. `tensors` are placed so far. */
+type OrderOf = (i: number, tensors: readonly Tensor[]) => readonly number[];
+
+function propagate(fusion: FusionData, options: LoweringOptions, orderOf: OrderOf): FusionData {
+  const edit = editFusion(fusion);
+  const inputs = new Set(fusion.inputs);
+  const maps: (readonly AxisPair[])[] = [];
+  const pairsOf = (i: number): readonly AxisPair[] => (maps[i] ??= possiblePairs(at(fusion.ops, i), fusion.tensors));
+  const isUsers = (id: TensorId): boolean => at(fusion.tensors, id).mesh !== null;
+  for (const [i, op] of fusion.ops.entries()) {
+    if (!isUsers(op.output)) {
+      followOperands(edit, op, () => pairsOf(i), orderOf(i, edit.tensors));
+      if (op.kind === "Reshape") followReshape(edit, at(op.inputs, 0), at(fusion.tensors, op.output));
+    }
+    followFirstOutput(edit, op, isUsers);
+  }
+  for (const [i, op] of [...fusion.ops.entries()].toReversed()) {
+    for (const [operand, id] of op.inputs.entries()) {
+      // place-scalars puts numbers on the devices of all their readers.
+      if ((isUsers(id) && !inputs.has(id)) || at(edit.tensors, id).domain.logical.length === 0) continue;
+      follow(edit, op.output, id, () => backward(pairsOf(i), operand), inputs.has(id) ? chunksOnly : allTypes);
+    }
+  }
+  removeUnfollowedStreams(edit, fusion, options);
+  const changed = edit.tensors.some((tensor, i) => tensor !== fusion.tensors[i]);
+  return changed ? { ...fusion, tensors: edit.tensors, iterDomainCount: edit.iterDomainCount } : fusion;
+}
+
+function followOperands(edit: TensorEdit, op: Op, pairsOf: () => readonly AxisPair[], order: readonly number[]): void {
+  for (const operand of order) {
+    follow(edit, at(op.inputs, operand), op.output, () => forward(pairsOf(), operand), allTypes);
+  }
+}
+
+/** Gives the result `made` of a reshape all parts of the operand, in their order, if its pairs of axes gave it fewer. */
+function followReshape(edit: TensorEdit, operand: TensorId, made: Tensor): void {
+  const source = at(edit.tensors, operand);
+  const wanted = axisShards(source).length;
+  if (wanted === 0 || made.domain.transforms.length > 0 || axisShards(at(edit.tensors, made.id)).length === wanted)
+    return;
+  const axes = made.domain.logical;
+  const parts = partsOnAxes(
+    source,
+    axes.map(({ extent }) => extent),
+  );
+  if (parts === null) return;
+  const domain = axes.reduce((cut, axis, i) => {
+    const own = at(parts, i);
+    const levels = own.slice(0, -1).map(({ extent, type }): Level => ({ factor: extent, innerSplit: false, type }));
+    return addLevels(edit, cut, axis, { levels, rest: own.at(-1)?.type ?? "Serial" }).domain;
+  }, made.domain);
+  edit.tensors[made.id] = { ...made, domain, mesh: source.mesh };
+}
 
 /** The further outputs of an op lie on the devices, and in chunks, as its first output does. */
 function followFirstOutput(edit: FusionEdit, op: Op, isUsers: (id: TensorId) => boolean): void {
@@ -128,7 +169,7 @@ function imagesOf(
 
 /** Gives the tensor `target` what the tensor `reference` has: its mesh, and the types that `offers` accepts. */
 function follow(
-  edit: FusionEdit,
+  edit: TensorEdit,
   reference: TensorId,
   target: TensorId,
   imagesOn: () => readonly Image[],
@@ -165,4 +206,75 @@ function follow(
   }
   if (domain === tensor.domain && (tensor.mesh !== null || mesh === null)) return;
   edit.tensors[target] = { ...tensor, domain, mesh: tensor.mesh ?? mesh };
+}
+
+/** At most so many ops after one whose operands disagree are looked at. */
+const farthest = 6;
+
+/**
+ * The order by which operands that disagree move the fewest bytes, counting what the next readers then need as well.
+ * Each order is tried on these ops alone. Of equal ones it is the op's own.
+ */
+function cheapestOrders(fusion: FusionData, context: PassContext): OrderOf {
+  const isUsers = (id: TensorId): boolean => at(fusion.tensors, id).mesh !== null;
+  let readers: ReturnType<typeof readersOf> | null = null;
+  return (i, tensors) => {
+    const op = at(fusion.ops, i);
+    const own = referenceOrder(op, tensors);
+    const sharded = op.inputs.filter((id) => axisShards(at(tensors, id)).length > 0);
+    if (sharded.length < 2 || op.inputs.some((id) => streamAxis(at(tensors, id)) !== null)) return own;
+    const orders = own.map((first) => [first, ...own.filter((operand) => operand !== first)]);
+    if (new Set(orders.map((order) => placedBy(fusion, op, tensors, order))).size === 1) return own;
+    readers ??= readersOf(fusion);
+    const isPlaced = (id: TensorId): boolean => isUsers(id) || at(tensors, id).mesh !== null;
+    const window = followers(op, readers, isPlaced);
+    const made = new Set(window.flatMap(outputsOf));
+    const before = tensors.map((tensor) => (made.has(tensor.id) ? at(fusion.tensors, tensor.id) : tensor));
+    const program = excerpt(fusion, window, before);
+    const movesBy = (order: readonly number[]): Moves | null => {
+      const placed = propagate(program, context.options, (j, known) =>
+        j === 0 ? order : referenceOrder(at(program.ops, j), known),
+      );
+      return placed.tensors.every(({ mesh }) => mesh !== null) ? movesOf(placed, context) : null;
+    };
+    const given = movesBy(own);
+    if (given === null || given.bytes === 0) return own;
+    let best = { order: own, moves: given };
+    for (const order of orders.slice(1)) {
+      const moves = movesBy(order);
+      if (moves !== null && moves.bytes <= given.bytes && costOf(moves) < costOf(best.moves)) best = { order, moves };
+    }
+    return best.order;
+  };
+}
+
+/** A text of the sharding that the output takes by the order. */
+function placedBy(fusion: FusionData, op: Op, tensors: readonly Tensor[], order: readonly number[]): string {
+  const edit = { tensors: [...tensors], iterDomainCount: fusion.iterDomainCount };
+  followOperands(edit, op, () => possiblePairs(op, fusion.tensors), order);
+  return axisShards(at(edit.tensors, op.output))
+    .map(({ type, axis, outer }) => `${type} ${axis.id} ${printScalar(outer)}`)
+    .join(",");
+}
+
+/** The op and those that read its result, and theirs, as far as their other operands are placed. */
+function followers(
+  first: Op,
+  readers: ReadonlyMap<TensorId, readonly Op[]>,
+  isPlaced: (id: TensorId) => boolean,
+): readonly Op[] {
+  const found = [first];
+  const made = new Set(outputsOf(first));
+  for (const op of found) {
+    for (const id of outputsOf(op)) {
+      for (const reader of readers.get(id) ?? []) {
+        if (found.length > farthest) return found;
+        const isKnown = reader.inputs.every((input) => made.has(input) || isPlaced(input));
+        if (!isKnown || found.includes(reader)) continue;
+        found.push(reader);
+        for (const output of outputsOf(reader)) made.add(output);
+      }
+    }
+  }
+  return found;
 }

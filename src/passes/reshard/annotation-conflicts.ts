@@ -44,7 +44,7 @@ export function annotationConflicts(
     );
     if (isRecut && leader === op.output) return [];
     const key = `${tensor} ${leader} ${op.output}`;
-    if (leader === null || !isUsers(leader) || seen.has(key)) return [];
+    if (leader === null || leader === tensor || !isUsers(leader) || seen.has(key) || resharding.bytes === 0) return [];
     seen.add(key);
     return [conflict(resharding, op, at(before.tensors, tensor), at(before.tensors, leader))];
   });

@@ -16,6 +16,7 @@ import {
 import { type AxisPair, axisMap, partialAxes } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
+import { isLocalReshape } from "./local-reshape.ts";
 
 /** The axis of which each device along `type` holds one index, or null. Reduced axes do not count. */
 export function shardedAxis(tensor: Tensor, type: DIDType): IterDomain | null {
@@ -87,7 +88,7 @@ function changedDIDTypes(
 /** The sharded axes of the output that no operand has. An op of operands can only make them whole. */
 export function madeShardedAxes(op: Op, tensors: readonly Tensor[]): readonly IterDomain[] {
   const output = at(tensors, op.output);
-  if (!isSharded(output) || op.inputs.length === 0) return [];
+  if (!isSharded(output) || op.inputs.length === 0 || isLocalReshape(op, tensors)) return [];
   const known = [...axisMap(op, tensors).map(({ consumer }) => consumer), ...partialAxes(op, tensors)];
   return axisShards(output).flatMap(({ axis }) => (known.some(({ id }) => id === axis.id) ? [] : [axis]));
 }
@@ -101,7 +102,7 @@ export interface OperandChange {
 
 /** The operands of `op` whose placement differs from its output's; empty for an op that does not reshard. */
 export function reshardedOperands(op: Op, tensors: readonly Tensor[]): readonly OperandChange[] {
-  if (op.kind === "Set" && op.local === true) return [];
+  if ((op.kind === "Set" && op.local === true) || isLocalReshape(op, tensors)) return [];
   const consumer = at(tensors, op.output);
   // Most ops touch no sharded tensor and need no axis map.
   let known: { readonly pairs: readonly AxisPair[]; readonly partial: readonly IterDomain[] } | null = null;
