@@ -48,12 +48,12 @@ function warningsOf(
   { placed, decomposed }: Decomposed,
   fusion: HasFusionData,
   sizes: NamedNumbers,
-  { overlap }: Lowering,
+  { overlap, nvfuserLimits = false }: Lowering,
 ): readonly Diagnostic[] {
   const before = fusion.data();
   return [
     ...(overlap === false ? [] : unfollowedInputs(placed, before)),
-    ...annotationConflicts(decomposed, before, sizeOf(before, sizes)),
+    ...annotationConflicts(decomposed, before, sizeOf(before, sizes), nvfuserLimits),
   ];
 }
 

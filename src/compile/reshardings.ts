@@ -31,12 +31,12 @@ export function reshardingsOfLowered(fusion: HasFusionData, options: Reshardings
 function listed(
   fusion: HasFusionData,
   decomposed: FusionData,
-  { sizes = {}, constants = new Map() }: ReshardingsOptions,
+  { sizes = {}, constants = new Map(), nvfuserLimits = false }: ReshardingsOptions,
 ): readonly Resharding[] {
   const before = fusion.data();
   const known = new Map([...sizesFromMeshes(before.tensors), ...numbersByName(sizes)]);
   const names = tensorNames(before, constants);
-  return listReshardings(decomposed, before, (name) => known.get(name)).map((each) => {
+  return listReshardings(decomposed, before, (name) => known.get(name), nvfuserLimits).map((each) => {
     const name = names.nameOf(at(decomposed.tensors, each.tensor));
     const named = (text: string): string => withNames(text, decomposed.tensors, names);
     return {

@@ -18,7 +18,7 @@ export function commonRegion(a: Region, b: Region): Region {
 }
 
 /** The elements of `a` that are not in `b`, as regions without common elements. */
-export function regionsWithout(a: Region, b: Region): readonly Region[] {
+function regionsWithout(a: Region, b: Region): readonly Region[] {
   const found: Region[] = [];
   const common: Runs[] = [];
   for (const [axis, runs] of a.entries()) {
@@ -33,28 +33,44 @@ function isEmptyRegion(region: Region): boolean {
   return region.some((runs) => runs.length === 0);
 }
 
-/** What each holder gives of `wanted`: every element comes from the first holder that has it. */
-export function givenInTurn<T>(
+/** A region, and all who hold it. */
+export interface Holding<T> {
+  readonly region: Region;
+  readonly holders: readonly T[];
+}
+
+export function holdingsOf<T>(holders: readonly T[], heldBy: (holder: T) => Region): readonly Holding<T>[] {
+  const found = new Map<string, { readonly region: Region; readonly holders: T[] }>();
+  for (const holder of holders) {
+    const region = heldBy(holder);
+    const key = JSON.stringify(region);
+    const known = found.get(key);
+    if (known === undefined) found.set(key, { region, holders: [holder] });
+    else known.holders.push(holder);
+  }
+  return [...found.values()];
+}
+
+/**
+ * What each holder gives of `wanted`. The reader gives itself what it has; holders of equal copies take turns, by the
+ * reader's position among the readers.
+ */
+export function givenTo<T>(
+  reader: T,
+  position: number,
   wanted: Region,
-  holders: readonly T[],
-  heldBy: (holder: T) => Region,
+  holdings: readonly Holding<T>[],
 ): ReadonlyMap<T, readonly Region[]> {
   const given = new Map<T, readonly Region[]>();
   let rest: readonly Region[] = isEmptyRegion(wanted) ? [] : [wanted];
-  for (const holder of holders) {
-    if (rest.length === 0) break;
-    const held = heldBy(holder);
-    const taken = rest.map((region) => commonRegion(region, held)).filter((region) => !isEmptyRegion(region));
+  const own = holdings.findIndex(({ holders }) => holders.includes(reader));
+  const first = Math.max(0, own);
+  for (let i = 0; i < holdings.length && rest.length > 0; i++) {
+    const { region, holders } = at(holdings, (first + i) % holdings.length);
+    const taken = rest.map((left) => commonRegion(left, region)).filter((common) => !isEmptyRegion(common));
     if (taken.length === 0) continue;
-    given.set(holder, taken);
-    rest = rest.flatMap((region) => regionsWithout(region, held));
+    given.set(i === 0 && own >= 0 ? reader : at(holders, position % holders.length), taken);
+    rest = rest.flatMap((left) => regionsWithout(left, region));
   }
   return given;
-}
-
-/** The holders, `reader` first and then round in a ring, so that readers of equal copies take turns. */
-export function inTurnFrom<T>(holders: readonly T[], reader: T, readers: readonly T[]): readonly T[] {
-  const own = holders.indexOf(reader);
-  const first = own >= 0 ? own : Math.max(0, readers.indexOf(reader)) % Math.max(1, holders.length);
-  return [...holders.slice(first), ...holders.slice(0, first)];
 }

@@ -87,6 +87,7 @@ describe("braid lower", () => {
       "// after ignore-stream-axes (unchanged)",
       "// after fold-permutes (unchanged)",
       "// after fold-sums (unchanged)",
+      "// after weigh-contractions (unchanged)",
       "// after split-indices (unchanged)",
       "// after split-partial-reductions (unchanged)",
       "// after merge-partial-sums (unchanged)",

@@ -56,7 +56,7 @@ function communications(
   firstId: number,
   { rank, options }: PassContext,
 ): readonly Statement[] {
-  const { from, to, reduced, step } = requireOneStep(op, tensors);
+  const { from, to, reduced, step } = requireOneStep(op, tensors, options.nvfuserLimits);
   const input = at(tensors, at(op.inputs, 0));
   const output = at(tensors, op.output);
   for (const tensor of [input, output]) {
@@ -93,7 +93,11 @@ function communications(
 }
 
 /** Throws `resharding-unsupported` for an op that a disabled pass would have rewritten. */
-function requireOneStep(op: Op, tensors: readonly Tensor[]): OpPlacements & { readonly step: ReshardingStep } {
+function requireOneStep(
+  op: Op,
+  tensors: readonly Tensor[],
+  nvfuserLimits: boolean,
+): OpPlacements & { readonly step: ReshardingStep } {
   const placements = isCommunicable(op, tensors) ? placementsOf(op, tensors) : null;
   if (placements === null) {
     return fail({
@@ -105,7 +109,7 @@ function requireOneStep(op: Op, tensors: readonly Tensor[]): OpPlacements & { re
       help: "first run the passes split-partial-reductions to split-reshardings, or put set() between the shardings",
     });
   }
-  const step = reshardingStep(placements.from, placements.to, placements.reduced);
+  const step = reshardingStep(placements.from, placements.to, placements.reduced, nvfuserLimits);
   if (step !== null) return { ...placements, step };
   return fail({
     code: "resharding-unsupported",

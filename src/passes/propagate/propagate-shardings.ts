@@ -26,7 +26,7 @@ import { editFusion, type FusionEdit, type TensorEdit } from "../edit/tensor-edi
 import type { LoweringOptions } from "../options.ts";
 import type { Pass, PassContext } from "../pass.ts";
 import { costOf, excerpt, type Moves, movesOf } from "../reshard/moved-bytes.ts";
-import { partsOnAxes } from "../reshard/local-reshape.ts";
+import { type Part, partsOnAxes } from "../reshard/local-reshape.ts";
 import { streamAxis } from "../reshard/sharding.ts";
 import { addLevels, selectTypes } from "./levels.ts";
 import { removeUnfollowedStreams } from "./unfollowed-streams.ts";
@@ -87,7 +87,10 @@ function followReshape(edit: TensorEdit, operand: TensorId, made: Tensor): void 
     source,
     axes.map(({ extent }) => extent),
   );
-  if (parts === null) return;
+  // Runs of a cut axis that lie apart after the reshape suit few readers.
+  const isApart = (own: readonly Part[]): boolean =>
+    own.some(({ type }, i) => type === "Serial" && own.slice(i).some((inner) => inner.type !== "Serial"));
+  if (parts === null || parts.some(isApart)) return;
   const domain = axes.reduce((cut, axis, i) => {
     const own = at(parts, i);
     const levels = own.slice(0, -1).map(({ extent, type }): Level => ({ factor: extent, innerSplit: false, type }));
@@ -212,8 +215,8 @@ function follow(
 const farthest = 6;
 
 /**
- * The order by which operands that disagree move the fewest bytes, counting what the next readers then need as well.
- * Each order is tried on these ops alone. Of equal ones it is the op's own.
+ * The order by which a sum over devices, whose operands disagree on other axes, moves the fewest bytes, counting what
+ * the next readers then need as well. Each order is tried on these ops alone. Of equal ones it is the op's own.
  */
 function cheapestOrders(fusion: FusionData, context: PassContext): OrderOf {
   const isUsers = (id: TensorId): boolean => at(fusion.tensors, id).mesh !== null;
@@ -221,8 +224,8 @@ function cheapestOrders(fusion: FusionData, context: PassContext): OrderOf {
   return (i, tensors) => {
     const op = at(fusion.ops, i);
     const own = referenceOrder(op, tensors);
-    const sharded = op.inputs.filter((id) => axisShards(at(tensors, id)).length > 0);
-    if (sharded.length < 2 || op.inputs.some((id) => streamAxis(at(tensors, id)) !== null)) return own;
+    if (!contractsShares(op, tensors, fusion) || op.inputs.some((id) => streamAxis(at(tensors, id)) !== null))
+      return own;
     const orders = own.map((first) => [first, ...own.filter((operand) => operand !== first)]);
     if (new Set(orders.map((order) => placedBy(fusion, op, tensors, order))).size === 1) return own;
     readers ??= readersOf(fusion);
@@ -246,6 +249,16 @@ function cheapestOrders(fusion: FusionData, context: PassContext): OrderOf {
     }
     return best.order;
   };
+}
+
+/** Whether an operand is cut along the contracted axis: what follows is then a sum over devices. */
+function contractsShares(op: Op, tensors: readonly Tensor[], fusion: FusionData): boolean {
+  if (op.kind !== "Matmul" && op.kind !== "Linear") return false;
+  if (op.inputs.slice(0, 2).some((id) => axisShards(at(tensors, id)).length === 0)) return false;
+  const contracted = possiblePairs(op, fusion.tensors).filter(({ consumer }) => consumer.iterType === "reduction");
+  return contracted.some(({ operand, producer }) =>
+    axisShards(at(tensors, at(op.inputs, operand))).some(({ axis }) => axis.id === producer.id),
+  );
 }
 
 /** A text of the sharding that the output takes by the order. */

@@ -19,11 +19,12 @@ export function annotationConflicts(
   fusion: FusionData,
   before: FusionData,
   sizeOf: (name: string) => number | undefined,
+  nvfuserLimits: boolean,
 ): readonly Diagnostic[] {
   if (!before.tensors.some(({ mesh }) => mesh !== null)) return [];
   const isUsers = (id: TensorId): boolean => (before.tensors[id]?.mesh ?? null) !== null;
   const seen = new Set<string>();
-  const all = movedTensors(fusion, before, sizeOf);
+  const all = movedTensors(fusion, before, sizeOf, nvfuserLimits);
   return all.flatMap((moved): readonly Diagnostic[] => {
     const { reader, isInserted, resharding } = moved;
     const gathered = gatheredIndices(moved, fusion.tensors);

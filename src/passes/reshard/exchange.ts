@@ -4,7 +4,7 @@
  */
 import { heldRuns, runsBetween } from "../../ir/axis-runs.ts";
 import { axisParts } from "../../ir/axis-shards.ts";
-import { commonRegion, elementsIn, givenInTurn, inTurnFrom, type Region } from "../../ir/regions.ts";
+import { elementsIn, givenTo, holdingsOf, type Region } from "../../ir/regions.ts";
 import { constantValue } from "../../ir/scalar/fold.ts";
 import { at } from "../../support/invariant.ts";
 import type { Placement } from "./placement.ts";
@@ -21,15 +21,11 @@ export function exchangeVolume(from: Placement, to: Placement, team: readonly nu
   const whole = [...sizes.values()].reduce((product, size) => product * size, 1);
   const sources = team.filter((device) => from.mesh.has(device));
   const readers = team.filter((device) => to.mesh.has(device));
-  const held = new Map(sources.map((device) => [device, regionOn(from, sizes, device)]));
+  const holdings = holdingsOf(sources, (device) => regionOn(from, sizes, device));
   const sent = new Map<number, number>();
   let received = 0;
-  for (const reader of readers) {
-    const given = givenInTurn(
-      regionOn(to, sizes, reader),
-      inTurnFrom(sources, reader, readers),
-      (source) => held.get(source) ?? [],
-    );
+  for (const [position, reader] of readers.entries()) {
+    const given = givenTo(reader, position, regionOn(to, sizes, reader), holdings);
     let own = 0;
     for (const [source, regions] of given) {
       if (source === reader) continue;
@@ -40,18 +36,6 @@ export function exchangeVolume(from: Placement, to: Placement, team: readonly nu
     received = Math.max(received, own);
   }
   return { received: received / whole, sent: Math.max(0, ...sent.values()) / whole };
-}
-
-/** The fraction of the tensor that the device which receives most does not have before: what any route has to move. */
-export function lackOf(from: Placement, to: Placement): number {
-  const sizes = axisSizes([from, to]);
-  const whole = [...sizes.values()].reduce((product, size) => product * size, 1);
-  const lacks = to.mesh.devices.map((device) => {
-    const wanted = regionOn(to, sizes, device);
-    const known = from.mesh.has(device) ? elementsIn(commonRegion(wanted, regionOn(from, sizes, device))) : 0;
-    return elementsIn(wanted) - known;
-  });
-  return Math.max(...lacks) / whole;
 }
 
 /** The sizes of the axes that are cut, by number: of those with a symbolic extent one that all cuts divide evenly. */

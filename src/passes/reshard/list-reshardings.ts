@@ -51,21 +51,24 @@ export function listReshardings(
   fusion: FusionData,
   before: FusionData,
   sizeOf: (name: string) => number | undefined,
+  nvfuserLimits: boolean,
 ): readonly Resharding[] {
-  return movedTensors(fusion, before, sizeOf).map(({ resharding }) => resharding);
+  return movedTensors(fusion, before, sizeOf, nvfuserLimits).map(({ resharding }) => resharding);
 }
 
 export function movedTensors(
   fusion: FusionData,
   before: FusionData,
   sizeOf: (name: string) => number | undefined,
+  nvfuserLimits: boolean,
 ): readonly Moved[] {
   const { tensors } = fusion;
   const written = new Map(before.ops.map((op) => [op.output, op]));
   const readers = firstReaders(fusion.ops);
   return fusion.ops.flatMap((op): readonly Moved[] => {
     const placements = isResharding(op, tensors) ? placementsOf(op, tensors) : null;
-    const step = placements === null ? null : reshardingStep(placements.from, placements.to, placements.reduced);
+    const step =
+      placements === null ? null : reshardingStep(placements.from, placements.to, placements.reduced, nvfuserLimits);
     if (placements === null || step === null || isOnOneDevice(step, placements)) return [];
     const tensor = at(op.inputs, 0);
     const reader = readers.get(op.output) ?? null;

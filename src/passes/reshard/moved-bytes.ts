@@ -82,7 +82,10 @@ export function movesOf(fusion: FusionData, context: PassContext): Moves | null 
   let count = 0;
   for (const op of ops) {
     const placements = isResharding(op, tensors) ? placementsOf(op, tensors) : null;
-    const step = placements === null ? null : reshardingStep(placements.from, placements.to, placements.reduced);
+    const step =
+      placements === null
+        ? null
+        : reshardingStep(placements.from, placements.to, placements.reduced, context.options.nvfuserLimits);
     if (placements === null || step === null) continue;
     const received = receivedBytes(op, placements, step, tensors, () => undefined);
     if (received === null) return null;

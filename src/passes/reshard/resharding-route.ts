@@ -52,7 +52,7 @@ export function reshardingRoute(
 ): readonly Placement[] {
   const start: Visit = { placement: from, cost: 0, before: null, done: false };
   const end: Visit = { placement: to, cost: Infinity, before: null, done: false };
-  const between = placementsBetween(from, to, reduced).map((placement): Visit => ({
+  const between = placementsBetween(from, to, reduced, moves).map((placement): Visit => ({
     placement,
     cost: Infinity,
     before: null,
@@ -104,11 +104,11 @@ function exchangedCost({ from, to }: Way): number {
   return exchangeCost + exchangedBytes(from, to);
 }
 
-/** What the busiest device receives, or sends, of what devices lack, as a fraction of the tensor. */
+/** What the busiest device receives of what devices lack, or sends to another mesh, as a fraction of the tensor. */
 function exchangedBytes(from: Placement, to: Placement): number {
   const devices = new Set([...from.mesh.devices, ...to.mesh.devices]);
   const { received, sent } = exchangeVolume(from, to, [...devices]);
-  return Math.max(received, sent);
+  return from.mesh.equals(to.mesh) ? received : Math.max(received, sent);
 }
 
 /** What the busiest device receives or sends, as a fraction of the tensor. */
@@ -142,14 +142,16 @@ export function shareOf(whole: number, { cuts }: Placement, reduced: number | nu
   return [...cuts.values()].reduce((share, { axis, devices }) => (axis === reduced ? share : share / devices), whole);
 }
 
-function placementsBetween(from: Placement, to: Placement, reduced: number | null): readonly Placement[] {
+function placementsBetween(from: Placement, to: Placement, reduced: number | null, moves: Moves): readonly Placement[] {
   const cuts = [...from.cuts.values(), ...to.cuts.values()].filter(({ axis }) => axis !== reduced);
   if (from.mesh.equals(to.mesh)) {
-    return placementsOn(from.mesh, (type) =>
-      [from.cuts.get(type), to.cuts.get(type)].flatMap((cut) =>
-        cut === undefined || cut.axis === reduced ? [] : [cut],
-      ),
-    );
+    return placementsOn(from.mesh, (type) => {
+      const own = [from.cuts.get(type), to.cuts.get(type)].flatMap((cut) => cut ?? []);
+      // A sum over devices may be scattered along any axis that an end cuts in as many parts.
+      const isSummed = moves === "all" && from.cuts.get(type)?.axis === reduced;
+      const known = isSummed ? cuts.filter(({ devices }) => devices === from.mesh.size(type)) : own;
+      return known.filter(({ axis }) => axis !== reduced);
+    });
   }
   const common = to.mesh.devices.find((device) => from.mesh.has(device)) ?? at(to.mesh.devices, 0);
   const fitting = (mesh: DeviceMesh) => (type: DIDType) => cuts.filter(({ devices }) => devices === mesh.size(type));

@@ -32,8 +32,22 @@ export interface ReshardingStep {
  * The step from one placement to another, or null if it takes several (resharding-route.ts). `reduced` is the number of
  * the axis that the op reduces or squeezes; null for a Set.
  */
-export function reshardingStep(from: Placement, to: Placement, reduced: number | null): ReshardingStep | null {
-  return collectiveStep(from, to, reduced) ?? (reduced === null ? exchangeStep(from, to) : null);
+export function reshardingStep(
+  from: Placement,
+  to: Placement,
+  reduced: number | null,
+  nvfuserLimits: boolean,
+): ReshardingStep | null {
+  const step = collectiveStep(from, to, reduced);
+  if (reduced !== null || nvfuserLimits) return step;
+  return step === null || isRearranged(from, to) ? exchangeStep(from, to) : step;
+}
+
+/** Whether two meshes have the same devices, so that most have some of what a root would send them. */
+function isRearranged({ mesh: from }: Placement, { mesh: to }: Placement): boolean {
+  return (
+    from.devices.length === to.devices.length && !from.equals(to) && from.devices.every((device) => to.has(device))
+  );
 }
 
 function exchangeStep(from: Placement, to: Placement): ReshardingStep {

@@ -65,7 +65,8 @@ function addSteps(edit: FusionEdit, op: SetOp, nvfuserLimits: boolean): void {
   // No loop runs an AllToAllV along an axis that devices share: collectives go chunk by chunk.
   const isFree = stream === null || !(cutsAxis(from, stream.number) || cutsAxis(to, stream.number));
   const moves: Moves = nvfuserLimits ? "nvfuser" : isFree ? "all" : "collectives";
-  const route = collectiveStep(from, to, null) === null ? reshardingRoute(from, to, null, moves) : [to];
+  const isDirect = collectiveStep(from, to, null) !== null;
+  const route = isDirect ? [to] : reshardingRoute(from, to, null, moves);
   let last = at(op.inputs, 0);
   let before = from;
   for (const [i, place] of route.entries()) {

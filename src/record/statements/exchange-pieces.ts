@@ -3,7 +3,7 @@
  * index follows from the splits of the axis, so a rank looks only at ranks that it exchanges elements with.
  */
 import { intersection, type Runs, sameRuns } from "../../ir/axis-runs.ts";
-import { givenInTurn, inTurnFrom } from "../../ir/regions.ts";
+import { givenTo, type Holding, holdingsOf } from "../../ir/regions.ts";
 import { at } from "../../support/invariant.ts";
 import type { AxisPair, ExchangePlan } from "../actual-sizes.ts";
 import type { Side } from "./collective-sides.ts";
@@ -24,13 +24,15 @@ export interface Ends {
   readonly reduces: boolean;
 }
 
-export function rankPieces({ pairs }: ExchangePlan, rank: number, ends: Ends): RankPieces {
-  const { sources, readers, reduces } = ends;
+export function rankPieces({ pairs }: ExchangePlan, rank: number, { sources, readers, reduces }: Ends): RankPieces {
   const cut = reduces ? -1 : pairs.findIndex((pair) => isCutAmong(pair, "input", sources));
   const isDirect = reduces || cut >= 0;
+  const holdings = isDirect ? [] : holdingsOf(sources, (source) => pairs.map(({ on }) => on.input(source)));
   const sendsOf = (): RankPieces["sends"] => {
     const own = pairs.map(({ on }) => on.input(rank));
-    const sentTo = isDirect ? sharedBoxes(pairs, own) : (to: number) => piecesInTurn(pairs, to, ends).get(rank) ?? [];
+    const sentTo = isDirect
+      ? sharedBoxes(pairs, own)
+      : (to: number) => piecesInTurn(pairs, to, readers, holdings).get(rank) ?? [];
     return possibleReaders(pairs, own, readers).flatMap((to) => {
       const sent = to === rank ? [] : sentTo(to);
       return sent.length === 0 ? [] : [{ to, boxes: sent }];
@@ -41,7 +43,7 @@ export function rankPieces({ pairs }: ExchangePlan, rank: number, ends: Ends): R
   const wanted = pairs.map(({ on }) => on.output(rank));
   if (wanted.some((runs) => runs.length === 0)) return { sends, receipts: [] };
   if (cut < 0 && !reduces) {
-    const pieces = piecesInTurn(pairs, rank, ends);
+    const pieces = piecesInTurn(pairs, rank, readers, holdings);
     return { sends, receipts: sources.map((from) => ({ from, boxes: pieces.get(from) ?? [] })) };
   }
   const givers = cut < 0 ? sources : ranksWith(at(pairs, cut), "input", sources, at(wanted, cut));
@@ -93,11 +95,10 @@ function sharedBoxes(pairs: readonly AxisPair[], own: readonly Runs[]): (reader:
 function piecesInTurn(
   pairs: readonly AxisPair[],
   reader: number,
-  { sources, readers }: Pick<Ends, "sources" | "readers">,
+  readers: readonly number[],
+  holdings: readonly Holding<number>[],
 ): ReadonlyMap<number, readonly Box[]> {
   const wanted = pairs.map(({ on }) => on.output(reader));
-  const given = givenInTurn(wanted, inTurnFrom(sources, reader, readers), (source) =>
-    pairs.map(({ on }) => on.input(source)),
-  );
+  const given = givenTo(reader, readers.indexOf(reader), wanted, holdings);
   return new Map([...given].map(([source, regions]) => [source, regions.flatMap(boxes)]));
 }
