@@ -199,7 +199,7 @@ const rows: readonly Row[] = [
     // The row once.
     name: "a stretched row that a peer reads",
     devices: 2,
-    today: 48,
+    today: 16,
     enough: 16,
     program: (f) => {
       const [x, z] = [f.input([4]), f.input([3, 4])];

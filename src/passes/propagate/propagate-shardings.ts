@@ -215,28 +215,37 @@ function follow(
 const farthest = 6;
 
 /**
- * The order by which a sum over devices, whose operands disagree on other axes, moves the fewest bytes, counting what
- * the next readers then need as well. Each order is tried on these ops alone. Of equal ones it is the op's own.
+ * The order by which a sum over devices whose operands disagree on other axes, or an op of operands on several meshes,
+ * moves the fewest bytes, counting what the next readers then need as well. Each order is tried on these ops alone. Of equal ones it is the op's own.
  */
 function cheapestOrders(fusion: FusionData, context: PassContext): OrderOf {
   const isUsers = (id: TensorId): boolean => at(fusion.tensors, id).mesh !== null;
   let readers: ReturnType<typeof readersOf> | null = null;
+  let producers: ReadonlyMap<TensorId, Op> | null = null;
   return (i, tensors) => {
     const op = at(fusion.ops, i);
     const own = referenceOrder(op, tensors);
-    if (!contractsShares(op, tensors, fusion) || op.inputs.some((id) => streamAxis(at(tensors, id)) !== null))
+    if (
+      !(contractsShares(op, tensors, fusion) || isOnMeshes(op, tensors)) ||
+      op.inputs.some((id) => streamAxis(at(tensors, id)) !== null)
+    )
       return own;
     const orders = own.map((first) => [first, ...own.filter((operand) => operand !== first)]);
     if (new Set(orders.map((order) => placedBy(fusion, op, tensors, order))).size === 1) return own;
     readers ??= readersOf(fusion);
     const isPlaced = (id: TensorId): boolean => isUsers(id) || at(tensors, id).mesh !== null;
-    const window = followers(op, readers, isPlaced);
-    const made = new Set(window.flatMap(outputsOf));
+    producers ??= new Map(fusion.ops.map((each) => [each.output, each]));
+    // A stretched operand moves as it is before.
+    const stretches = new Set(
+      op.inputs.flatMap((id) => producers?.get(id) ?? []).filter(({ kind }) => kind === "Expand"),
+    );
+    const window = [...stretches, ...followers(op, readers, isPlaced)];
+    const made = new Set(window.slice(stretches.size).flatMap(outputsOf));
     const before = tensors.map((tensor) => (made.has(tensor.id) ? at(fusion.tensors, tensor.id) : tensor));
     const program = excerpt(fusion, window, before);
     const movesBy = (order: readonly number[]): Moves | null => {
       const placed = propagate(program, context.options, (j, known) =>
-        j === 0 ? order : referenceOrder(at(program.ops, j), known),
+        j === stretches.size ? order : referenceOrder(at(program.ops, j), known),
       );
       return placed.tensors.every(({ mesh }) => mesh !== null) ? movesOf(placed, context) : null;
     };
@@ -249,6 +258,12 @@ function cheapestOrders(fusion: FusionData, context: PassContext): OrderOf {
     }
     return best.order;
   };
+}
+
+/** Whether the operands are on different meshes, of which the result is to be on one. */
+function isOnMeshes({ inputs }: Op, tensors: readonly Tensor[]): boolean {
+  const meshes = inputs.flatMap((id) => at(tensors, id).mesh ?? []);
+  return meshes.some((mesh) => !mesh.equals(at(meshes, 0)));
 }
 
 /** Whether an operand is cut along the contracted axis: what follows is then a sum over devices. */
@@ -265,9 +280,9 @@ function contractsShares(op: Op, tensors: readonly Tensor[], fusion: FusionData)
 function placedBy(fusion: FusionData, op: Op, tensors: readonly Tensor[], order: readonly number[]): string {
   const edit = { tensors: [...tensors], iterDomainCount: fusion.iterDomainCount };
   followOperands(edit, op, () => possiblePairs(op, fusion.tensors), order);
-  return axisShards(at(edit.tensors, op.output))
-    .map(({ type, axis, outer }) => `${type} ${axis.id} ${printScalar(outer)}`)
-    .join(",");
+  const output = at(edit.tensors, op.output);
+  const shards = axisShards(output).map(({ type, axis, outer }) => `${type} ${axis.id} ${printScalar(outer)}`);
+  return [output.mesh?.toString(), ...shards].join(",");
 }
 
 /** The op and those that read its result, and theirs, as far as their other operands are placed. */

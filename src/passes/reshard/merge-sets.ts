@@ -5,6 +5,7 @@
  *   T3[Stream, _] = Set(T0[DIDx, _]); T4[_, _] = Set(T0[DIDx, _])      ->     T3[Stream, _], read in place of T4
  *   T3[_, _] = Set(T0[DIDx, _]); T4[_, DIDx] = Set(T3), T3 unused else ->     T4[_, DIDx] = Set(T0)
  *   T4 = Set(reshape(T0)), where T0 is gathered too                    ->     T4 = reshape(T3)
+ *   T4 = Set(expand(T0))                                               ->     T4 = expand(T3), T3 = Set(T0)
  *
  * So two linears that read one sharded activation gather it once, and a gather that is only scattered again is an
  * all-to-all, or nothing.
@@ -17,6 +18,7 @@ import { printScalar } from "../../ir/scalar/print.ts";
 import { at } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
 import { gathersBeforeViews } from "./gathers-before-views.ts";
+import { movesBeforeExpands } from "./moves-before-expands.ts";
 import { type Placement, placementOf, sameShares } from "./placement.ts";
 import { isResharding, sameMesh, streamAxis } from "./sharding.ts";
 
@@ -27,7 +29,7 @@ export const mergeSets: Pass<"checked", "checked"> = {
   run: (fusion, { options }) =>
     options.nvfuserLimits || !fusion.ops.some(({ kind }) => kind === "Set")
       ? fusion
-      : withoutEqual(gathersBeforeViews(withoutDetours(fusion))),
+      : withoutEqual(gathersBeforeViews(movesBeforeExpands(withoutDetours(fusion)))),
 };
 
 /** Each Set that reads only what another Set gathered for it reads that Set's operand. */
