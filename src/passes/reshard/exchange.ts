@@ -1,41 +1,25 @@
 /**
- * What devices lack when a tensor moves from one placement to another, and who gives it to them: the fewest bytes that
- * any way to get there moves. An AllToAllV moves just these.
+ * What devices lack when a tensor moves from one placement to another: the fewest bytes that any way to get there
+ * moves. An AllToAllV moves just these.
  */
 import { heldRuns, runsBetween } from "../../ir/axis-runs.ts";
 import { axisParts } from "../../ir/axis-shards.ts";
-import { elementsIn, givenTo, holdingsOf, type Region } from "../../ir/regions.ts";
+import { commonRegion, elementsIn, type Region } from "../../ir/regions.ts";
 import { constantValue } from "../../ir/scalar/fold.ts";
 import { at } from "../../support/invariant.ts";
 import type { Placement } from "./placement.ts";
 
-/** Fractions of the tensor, of the device that receives and of the device that sends most. */
-export interface Volume {
-  readonly received: number;
-  readonly sent: number;
-}
-
-/** What moves in the exchange among `team`. */
-export function exchangeVolume(from: Placement, to: Placement, team: readonly number[]): Volume {
+/** What the device of `team` that lacks most receives, as a fraction of the tensor. */
+export function exchangedFraction(from: Placement, to: Placement, team: readonly number[]): number {
   const sizes = axisSizes([from, to]);
   const whole = [...sizes.values()].reduce((product, size) => product * size, 1);
-  const sources = team.filter((device) => from.mesh.has(device));
-  const readers = team.filter((device) => to.mesh.has(device));
-  const holdings = holdingsOf(sources, (device) => regionOn(from, sizes, device));
-  const sent = new Map<number, number>();
-  let received = 0;
-  for (const [position, reader] of readers.entries()) {
-    const given = givenTo(reader, position, regionOn(to, sizes, reader), holdings);
-    let own = 0;
-    for (const [source, regions] of given) {
-      if (source === reader) continue;
-      const elements = regions.reduce((sum, region) => sum + elementsIn(region), 0);
-      own += elements;
-      sent.set(source, (sent.get(source) ?? 0) + elements);
-    }
-    received = Math.max(received, own);
-  }
-  return { received: received / whole, sent: Math.max(0, ...sent.values()) / whole };
+  const lacks = team.map((device) => {
+    if (!to.mesh.has(device)) return 0;
+    const wanted = regionOn(to, sizes, device);
+    const known = from.mesh.has(device) ? elementsIn(commonRegion(wanted, regionOn(from, sizes, device))) : 0;
+    return elementsIn(wanted) - known;
+  });
+  return Math.max(0, ...lacks) / whole;
 }
 
 /** The sizes of the axes that are cut, by number: of those with a symbolic extent one that all cuts divide evenly. */
@@ -67,5 +51,14 @@ function regionOn({ mesh, cuts }: Placement, sizes: ReadonlyMap<number, number>,
       ]),
     );
     return heldRuns(source.domain, source.axis, size, ({ id }) => held.get(id) ?? null);
+  });
+}
+
+/** Whether all parts of the axes that the placement cuts are equal, as far as extents are numbers. */
+export function isEven({ cuts }: Placement): boolean {
+  return [...cuts.values()].every(({ source: { domain, axis } }) => {
+    const extent = constantValue(axis.extent);
+    const parts = axisParts(domain, axis).map((part) => constantValue(part.extent));
+    return extent === null || parts.reduce<number>((product, part) => product * (part ?? 1), 1) === extent;
   });
 }

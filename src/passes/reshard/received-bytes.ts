@@ -5,7 +5,7 @@ import type { Op } from "../../ir/ops/op.ts";
 import { evaluateScalar } from "../../ir/scalar/scalar.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
-import { exchangeVolume } from "./exchange.ts";
+import { exchangedFraction } from "./exchange.ts";
 import type { OpPlacements } from "./placement.ts";
 import { receivedOnMesh, shareOf } from "./resharding-route.ts";
 import type { ReshardingStep } from "./resharding-step.ts";
@@ -25,7 +25,7 @@ export function receivedBytes(
   const whole = elements * dtypes[output.dtype].bytes;
   if (step.kind === "AllToAllV") {
     const teams = teamsOf(step, from.mesh, to.mesh, at(to.mesh.devices, 0));
-    return Math.ceil(whole * Math.max(...teams.map(({ team }) => exchangeVolume(from, to, team).received)));
+    return Math.ceil(whole * Math.max(...teams.map(({ team }) => exchangedFraction(from, to, team))));
   }
   if (from.mesh.equals(to.mesh)) return Math.ceil(receivedOnMesh(whole, step, from, to, reduced));
   if (!collectives[step.kind].reduces) return Math.ceil(shareOf(whole, to, null));

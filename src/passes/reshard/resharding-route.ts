@@ -20,7 +20,7 @@ import { DeviceMesh } from "../../ir/device-mesh.ts";
 import { type DIDType, didTypes } from "../../ir/domain.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { areCompatible, type Cut, type Placement } from "./placement.ts";
-import { exchangeVolume } from "./exchange.ts";
+import { exchangedFraction, isEven } from "./exchange.ts";
 import { collectiveStep, type ReshardingStep } from "./resharding-step.ts";
 import { teamsOf } from "./step-teams.ts";
 
@@ -104,16 +104,17 @@ function exchangedCost({ from, to }: Way): number {
   return exchangeCost + exchangedBytes(from, to);
 }
 
-/** What the busiest device receives of what devices lack, or sends to another mesh, as a fraction of the tensor. */
+/** What the busiest device receives of what devices lack, as a fraction of the tensor. */
 function exchangedBytes(from: Placement, to: Placement): number {
-  const devices = new Set([...from.mesh.devices, ...to.mesh.devices]);
-  const { received, sent } = exchangeVolume(from, to, [...devices]);
-  return from.mesh.equals(to.mesh) ? received : Math.max(received, sent);
+  return exchangedFraction(from, to, [...new Set([...from.mesh.devices, ...to.mesh.devices])]);
 }
 
-/** What the busiest device receives or sends, as a fraction of the tensor. */
+/** What the busiest device receives, as a fraction of the tensor. */
 function bytesOf(step: ReshardingStep, from: Placement, to: Placement, reduced: number | null): number {
-  if (from.mesh.equals(to.mesh)) return receivedOnMesh(1, step, from, to, reduced);
+  if (from.mesh.equals(to.mesh)) {
+    const isUneven = reduced === null && ![from, to].every(isEven);
+    return isUneven ? exchangedBytes(from, to) : receivedOnMesh(1, step, from, to, reduced);
+  }
   const { reduces, betweenMeshes } = collectives[step.kind];
   if (betweenMeshes === "all") return 1;
   if (!reduces) return exchangedBytes(from, to);
