@@ -114,7 +114,7 @@ it("PropagationDoesNotOverwrite", async () => {
   cut(b, 0, 2, "DIDy");
   const text = propagated(f);
   expect([a, b, c, d].map(text)).toEqual(["x3 2 4", "y2 3 4", "y2 3 4", "x3 2 4"]);
-  await expectExchange(f, 6, "Allgather 3");
+  await expectExchange(f, 6, "AllToAllV 1");
 });
 
 it("BackpropagateToShardedTvs", async () => {
