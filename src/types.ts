@@ -47,7 +47,7 @@ export type { TensorHandle } from "./ir/api/handle.ts";
 export type * from "./ir/ops/op.ts";
 export type { CausalMask } from "./ir/ops/kinds/attention/attention.ts";
 export type { PadWidth } from "./ir/ops/kinds/views/pad.ts";
-export type { DIDType, ParallelType } from "./ir/domain.ts";
+export type { DIDType, DimensionName, ParallelType } from "./ir/parallel-type.ts";
 export type { Scalar, ScalarOp } from "./ir/scalar/scalar.ts";
 export type { Sizes } from "./ir/sizes.ts";
 export type { TensorOf } from "./numerics/tensor/host-tensor.ts";

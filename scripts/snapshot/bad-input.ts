@@ -307,7 +307,7 @@ export const badCalls: readonly string[] = [
   "braid.broadcast(a, [true]);",
   "braid.cast(a, 'char');",
   "a.axis(3);",
-  "a.axis(0).parallelize('DIDw');",
+  "a.axis(0).parallelize('DIDq');",
   "a.setDeviceMesh(mesh); a.axis(1).parallelize('DIDx'); a.axis(2).parallelize('DIDx'); f.output(a); braid.lower(f);",
   "a.setDeviceMesh(mesh); a.axis(1).parallelize('DIDx'); f.output(braid.set(a)); braid.lower(f);",
   "a.split(1, 3);",

@@ -1,38 +1,44 @@
 /**
  * A DeviceMesh is an immutable n-dimensional arrangement of device ids. As in nvFuser, DIDx is the innermost dimension,
- * then DIDy, then DIDz.
+ * then DIDy, then DIDz. Dimensions may have names of the user, which messages print and programs may use in place of
+ * DID types. A tensor's axes store DID types alone, so names change nothing but messages.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { firstRepeated } from "../support/first-repeated.ts";
 import { at } from "../support/invariant.ts";
-import { keysOf } from "../support/keys-of.ts";
 import { counted } from "../support/wording.ts";
-
-/** The dimensions of a mesh, innermost first. */
-export type DIDType = "DIDx" | "DIDy" | "DIDz";
+import { type DIDType, type DimensionName, didTypes, parallelTypes } from "./parallel-type.ts";
 
 /** A list of device ids, nested once per mesh dimension: `[0, 1]` or `[[0, 1], [2, 3]]`. */
 export type NestedDevices = readonly (number | NestedDevices)[];
 
-const didDimension: { readonly [K in DIDType]: number } = { DIDx: 1, DIDy: 2, DIDz: 3 };
+const dimensions = `1 to ${didTypes.length} dimensions`;
 
 /**
- * Device ids in 1 to 3 dimensions: `new DeviceMesh([0, 1])`, `new DeviceMesh([[0, 1], [2, 3]])`, `DeviceMesh.range(8)`,
- * `DeviceMesh.ofShape([2, 4])`.
+ * Device ids in 1 to 6 dimensions: `new DeviceMesh([0, 1])`, `new DeviceMesh([[0, 1], [2, 3]])`, `DeviceMesh.range(8)`,
+ * `DeviceMesh.ofShape([2, 4])`, `DeviceMesh.of({ dp: 2, tp: 4 })`.
  */
 export class DeviceMesh {
   /** The length of each mesh dimension, outermost first. */
   readonly shape: readonly number[];
   /** The device ids in row-major order. */
   readonly devices: readonly number[];
+  /** The user's names of the dimensions, outermost first; empty if they have none. */
+  readonly names: readonly string[];
   /** Made once: every tensor of a dump prints its mesh. */
   #text: string | undefined;
   /** The position of each device: programs for thousands of ranks ask for each of them. */
   readonly #positions: ReadonlyMap<number, number>;
+  /** The level of each DID type and name: 0 for the innermost dimension. */
+  readonly #levels: ReadonlyMap<string, number>;
 
-  /** Throws `mesh-duplicate-device`, `mesh-bad-device`, `mesh-not-rectangular`. */
-  constructor(devices: NestedDevices) {
-    const place = { kind: "call", text: `new DeviceMesh(${JSON.stringify(devices)})` } as const;
+  /**
+   * `names` are those of the dimensions, outermost first. Throws `mesh-duplicate-device`, `mesh-bad-device`,
+   * `mesh-not-rectangular`, `mesh-bad-name`.
+   */
+  constructor(devices: NestedDevices, names: readonly string[] = []) {
+    const given = names.length === 0 ? "" : `, ${JSON.stringify(names)}`;
+    const place = { kind: "call", text: `new DeviceMesh(${JSON.stringify(devices)}${given})` } as const;
     this.shape = Object.freeze(shapeOf(devices));
     this.devices = Object.freeze(flatten(devices));
     const rectangular = (level: NestedDevices, depth: number): boolean =>
@@ -53,13 +59,17 @@ export class DeviceMesh {
       });
     }
     const bad = this.devices.find((device) => !Number.isSafeInteger(device) || device < 0);
-    if (this.devices.length === 0 || bad !== undefined || this.shape.length > 3) {
+    if (this.devices.length === 0 || bad !== undefined || this.shape.length > didTypes.length) {
       fail({
         code: "mesh-bad-device",
-        message: "a DeviceMesh takes 1 to 3 dimensions of device ids",
+        message: `a DeviceMesh takes ${dimensions} of device ids`,
         place,
         found:
-          this.shape.length > 3 ? `${this.shape.length} dimensions` : bad === undefined ? "no device" : String(bad),
+          this.shape.length > didTypes.length
+            ? `${this.shape.length} dimensions`
+            : bad === undefined
+              ? "no device"
+              : String(bad),
         expected: "at least one device, each a whole number of at least 0",
         help: "list the device ids, for example new DeviceMesh([0, 1])",
       });
@@ -75,7 +85,13 @@ export class DeviceMesh {
         help: `remove the second ${repeated}`,
       });
     }
+    if (names.length > 0) requireNames(names, this.shape.length, place.text);
+    this.names = Object.freeze([...names]);
     this.#positions = new Map(this.devices.map((device, position) => [device, position]));
+    this.#levels = new Map([
+      ...didTypes.slice(0, this.shape.length).map((type, level) => [type, level] as const),
+      ...names.toReversed().map((name, level) => [name, level] as const),
+    ]);
     Object.freeze(this);
   }
 
@@ -94,41 +110,64 @@ export class DeviceMesh {
     return new DeviceMesh(devicesFrom(0, shape));
   }
 
+  /**
+   * The mesh with these sizes and names of dimensions, outermost first, and its devices numbered row by row:
+   * `DeviceMesh.of({ dp: 2, tp: 4 })`. Its innermost dimension, `tp`, is DIDx. Throws `mesh-bad-device`,
+   * `mesh-bad-name`.
+   */
+  static of(sizes: Readonly<Record<string, number>>): DeviceMesh {
+    const call = `DeviceMesh.of(${JSON.stringify(sizes)})`;
+    const [names, shape] = [Object.keys(sizes), Object.values(sizes)];
+    requireSizes(call, shape);
+    requireNames(names, shape.length, call);
+    return new DeviceMesh(devicesFrom(0, shape), names);
+  }
+
   has(device: number): boolean {
     return this.#positions.has(device);
   }
 
-  hasAxis(type: DIDType): boolean {
-    return didDimension[type] <= this.shape.length;
+  /** Whether the mesh has a dimension with this DID type or name. */
+  hasAxis(dimension: DIDType | DimensionName): boolean {
+    return this.#levels.has(dimension);
   }
 
-  /** The number of devices along `type`. Throws `mesh-axis-missing`. */
-  size(type: DIDType): number {
-    this.#requireAxis(type, "size");
-    return at(this.shape, this.shape.length - didDimension[type]);
+  /** The DID type of the dimension with this DID type or name. Throws `mesh-axis-missing`. */
+  didType(dimension: DIDType | DimensionName): DIDType {
+    return at(didTypes, this.#level(dimension, "didType"));
+  }
+
+  /** The user's name of the dimension; without one, its DID type. */
+  nameOf(type: DIDType): DIDType | DimensionName {
+    return this.names.at(-1 - didTypes.indexOf(type)) ?? type;
+  }
+
+  /** The number of devices along a dimension. Throws `mesh-axis-missing`. */
+  size(dimension: DIDType | DimensionName): number {
+    return at(this.shape, this.shape.length - 1 - this.#level(dimension, "size"));
   }
 
   /**
-   * The devices that differ from `device` only along `type`, in mesh order (nvFuser's getSlice). Throws
+   * The devices that differ from `device` only along a dimension, in mesh order (nvFuser's getSlice). Throws
    * `mesh-axis-missing` and `mesh-bad-device`.
    */
-  slice(device: number, type: DIDType): readonly number[] {
-    this.#requireAxis(type, "slice");
+  slice(device: number, dimension: DIDType | DimensionName): readonly number[] {
+    const stride = this.#stride(this.#level(dimension, "slice"));
     const position = this.#positionOf(device);
-    const stride = this.#stride(type);
-    const size = this.size(type);
+    const size = this.size(dimension);
     // One list for all devices, not one for each.
     if (size === this.devices.length) return this.devices;
-    const first = position - this.coordinate(device, type) * stride;
+    const first = position - this.coordinate(device, dimension) * stride;
     return Array.from({ length: size }, (_, i) => at(this.devices, first + i * stride));
   }
 
-  /** The coordinate of `device` along `type`: 0 .. size(type)-1. Throws `mesh-axis-missing` and `mesh-bad-device`. */
-  coordinate(device: number, type: DIDType): number {
-    this.#requireAxis(type, "coordinate");
-    return Math.floor(this.#positionOf(device) / this.#stride(type)) % this.size(type);
+  /** The coordinate of `device` along a dimension, from 0. Throws `mesh-axis-missing` and `mesh-bad-device`. */
+  coordinate(device: number, dimension: DIDType | DimensionName): number {
+    const stride = this.#stride(this.#level(dimension, "coordinate"));
+    return Math.floor(this.#positionOf(device) / stride) % this.size(dimension);
   }
 
+  /** Whether devices are arranged alike. Names do not matter. */
   equals(other: DeviceMesh): boolean {
     const same = (a: readonly number[], b: readonly number[]): boolean =>
       a.length === b.length && a.every((value, i) => value === b[i]);
@@ -149,8 +188,8 @@ export class DeviceMesh {
     return `{${parts.join("")}}`;
   }
 
-  #stride(type: DIDType): number {
-    return this.shape.slice(this.shape.length - didDimension[type] + 1).reduce((product, size) => product * size, 1);
+  #stride(level: number): number {
+    return this.shape.slice(this.shape.length - level).reduce((product, size) => product * size, 1);
   }
 
   #positionOf(device: number): number {
@@ -168,15 +207,16 @@ export class DeviceMesh {
     return position;
   }
 
-  #requireAxis(type: DIDType, call: string): void {
-    if (this.hasAxis(type)) return;
+  #level(dimension: string, call: string): number {
+    const level = this.#levels.get(dimension);
+    if (level !== undefined) return level;
     fail({
       code: "mesh-axis-missing",
-      message: `the mesh has no ${type} dimension`,
-      place: { kind: "call", text: `${this.toString()}.${call}("${type}")` },
-      found: `a mesh of ${this.shape.length} dimension${this.shape.length === 1 ? "" : "s"}`,
-      expected: `at least ${didDimension[type]} dimensions`,
-      help: `nest the device list ${didDimension[type]} levels deep, or use another DID type`,
+      message: `the mesh has no dimension ${dimension}`,
+      place: { kind: "call", text: `${this.toString()}.${call}(${JSON.stringify(dimension)})` },
+      found: `a mesh of shape ${shapeText(this)}`,
+      expected: [...this.#levels.keys()].join(", "),
+      help: "use a dimension of the mesh, or make the mesh with this dimension",
     });
   }
 }
@@ -198,12 +238,15 @@ function devicesFrom(first: number, [size = 0, ...inner]: readonly number[]): Ne
   );
 }
 
-/** `2 devices along DIDx of a mesh of shape [DIDy 4, DIDx 2]`. Not all devices: a mesh may have thousands. */
+/** `2 devices along tp of a mesh of shape [dp 4, tp 2]`. Not all devices: a mesh may have thousands. */
 export function devicesAlong(mesh: DeviceMesh, type: DIDType): string {
-  const size = mesh.size(type);
-  const dimensions = keysOf(didDimension).filter((each) => mesh.hasAxis(each));
-  const shape = dimensions.toReversed().map((each) => `${each} ${mesh.size(each)}`);
-  return `${counted(size, "device")} along ${type} of a mesh of shape ${listText(shape)}`;
+  return `${counted(mesh.size(type), "device")} along ${mesh.nameOf(type)} of a mesh of shape ${shapeText(mesh)}`;
+}
+
+/** `[dp 4, tp 2]`; without names, `[DIDy 4, DIDx 2]`. */
+export function shapeText(mesh: DeviceMesh): string {
+  const types = didTypes.filter((type) => mesh.hasAxis(type)).toReversed();
+  return listText(types.map((type) => `${mesh.nameOf(type)} ${mesh.size(type)}`));
 }
 
 function listText(entries: readonly (number | string)[]): string {
@@ -211,15 +254,33 @@ function listText(entries: readonly (number | string)[]): string {
 }
 
 function requireSizes(call: string, shape: readonly number[]): void {
-  const isShape = shape.length >= 1 && shape.length <= 3;
+  const isShape = shape.length >= 1 && shape.length <= didTypes.length;
   const bad = shape.find((size) => !Number.isSafeInteger(size) || size < 1);
   if (isShape && bad === undefined) return;
   fail({
     code: "mesh-bad-device",
-    message: isShape ? "a size of a DeviceMesh is not a number of devices" : "a DeviceMesh has 1 to 3 dimensions",
+    message: isShape ? "a size of a DeviceMesh is not a number of devices" : `a DeviceMesh has ${dimensions}`,
     place: { kind: "call", text: call },
     found: bad === undefined ? `${shape.length} dimensions` : String(bad),
     expected: "sizes that are whole numbers of at least 1, outermost first",
     help: "pass the number of devices along each dimension; their product is the number of devices of the mesh",
+  });
+}
+
+/** A name that begins with a digit would change places in `DeviceMesh.of({ ... })`. */
+function requireNames(names: readonly string[], dimensionCount: number, call: string): void {
+  const reserved: ReadonlySet<string> = new Set(parallelTypes);
+  const isBad = (name: string, i: number): boolean =>
+    !/^[A-Za-z_]\w{0,63}$/u.test(name) || reserved.has(name) || names.indexOf(name) < i;
+  const bad = names.find(isBad);
+  if (bad === undefined && names.length === dimensionCount) return;
+  fail({
+    code: "mesh-bad-name",
+    message: "names of a DeviceMesh do not fit its dimensions",
+    place: { kind: "call", text: call },
+    found:
+      bad === undefined ? `${names.length} names for ${counted(dimensionCount, "dimension")}` : JSON.stringify(bad),
+    expected: "a name for each dimension: a letter or _, then letters, digits and _; no parallel type; each name once",
+    help: "choose names such as dp and tp",
   });
 }

@@ -9,30 +9,18 @@
 import type { DType } from "../numerics/dtype.ts";
 import type { CallSite } from "../support/call-site.ts";
 import type { Id } from "../support/ids.ts";
-import type { DeviceMesh, DIDType } from "./device-mesh.ts";
+import type { DeviceMesh } from "./device-mesh.ts";
+import type { ParallelType } from "./parallel-type.ts";
 import { foldProduct } from "./scalar/fold.ts";
 import type { Scalar } from "./scalar/scalar.ts";
 
-export type { DIDType };
+export { type DIDType, didTypes, isDID, type ParallelType } from "./parallel-type.ts";
 
 export type TensorId = Id<"Tensor">;
 export type IterDomainId = Id<"IterDomain">;
 
 export type IterType = "iteration" | "reduction" | "broadcast";
 export type MemoryType = "local" | "global" | "symmetric";
-
-/**
- * How the indices of an axis run: Serial (no assignment), Stream (one iteration of a host loop over streams per index),
- * or DIDx, DIDy, DIDz (one device per index, along that dimension of the mesh).
- */
-export type ParallelType = "Serial" | "Stream" | DIDType;
-
-export const didTypes: readonly DIDType[] = ["DIDx", "DIDy", "DIDz"];
-
-/** Whether the type distributes an axis over devices. */
-export function isDID(type: ParallelType): type is DIDType {
-  return type === "DIDx" || type === "DIDy" || type === "DIDz";
-}
 
 /** The properties of an axis that do not depend on its tensor. */
 export interface AxisShape {

@@ -4,6 +4,7 @@
  */
 import { dtypes } from "../numerics/dtype.ts";
 import type { IterDomain, IterType, MemoryType, ParallelType, Tensor } from "./domain.ts";
+import { deviceIndices } from "./parallel-type.ts";
 import { defaultSpelling, type IrSpelling } from "./print-style.ts";
 import { printScalar } from "./scalar/print.ts";
 
@@ -12,17 +13,14 @@ export const iterLetters: { readonly [K in IterType]: string } = { iteration: "i
 
 export const memoryLetters: { readonly [K in MemoryType]: string } = { local: "l", global: "g", symmetric: "sym" };
 
-const parallelTexts: { readonly [K in ParallelType]: (spelling: IrSpelling) => string } = {
-  Serial: () => "S",
-  Stream: (spelling) => spelling.stream,
-  DIDx: () => "deviceIdx.x",
-  DIDy: () => "deviceIdx.y",
-  DIDz: () => "deviceIdx.z",
-};
-
 export function printIterDomain(axis: IterDomain, spelling: IrSpelling = defaultSpelling): string {
-  const parallel = parallelTexts[axis.parallelType](spelling);
+  const parallel = parallelText(axis.parallelType, spelling);
   return `${iterLetters[axis.iterType]}${parallel}${axis.id}{${printScalar(axis.extent, spelling)}}`;
+}
+
+function parallelText(type: ParallelType, spelling: IrSpelling): string {
+  if (type === "Serial") return "S";
+  return type === "Stream" ? spelling.stream : deviceIndices[type];
 }
 
 /** Without `withMesh` the mesh is omitted, as dumps of 2025-04 do for slices. */

@@ -117,7 +117,7 @@ export function requireMeshSizes(tensors: readonly Tensor[], sizes: Sizes): void
       if (size === undefined || size === devices) continue;
       fail({
         code: "size-contradicts-mesh",
-        message: `axis ${printIterDomain(axis)} and the mesh differ in size along ${axis.parallelType}`,
+        message: `axis ${printIterDomain(axis)} and the mesh differ in size along ${mesh.nameOf(axis.parallelType)}`,
         place: { kind: "tensor", text: printTensor(tensor) },
         found: `size ${size}, ${devicesAlong(mesh, axis.parallelType)}`,
         expected: `size ${devices}`,

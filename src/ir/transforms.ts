@@ -7,11 +7,33 @@
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
 import { type Call, reject } from "./ops/call.ts";
-import { type DeviceMesh, devicesAlong } from "./device-mesh.ts";
+import { type DeviceMesh, devicesAlong, shapeText } from "./device-mesh.ts";
 import { isDID, type IterDomain, type IterDomainId, type IterType, type ParallelType, type Tensor } from "./domain.ts";
+import { parallelTypes } from "./parallel-type.ts";
 import { printIterDomain, printTensor } from "./print-tensor.ts";
 import { constant, type Scalar } from "./scalar/scalar.ts";
 import { constantValue, foldCeilDiv, foldMul } from "./scalar/fold.ts";
+
+/**
+ * The parallel type that a user calls `name`: its own name, or that of a dimension of the tensor's mesh. Axes store the
+ * type, so a mesh must be set before its names are used. Throws `bad-argument`.
+ */
+export function parallelTypeOf(name: string, { id, mesh }: Tensor, place: Call): ParallelType {
+  const type = parallelTypes.find((each) => each === name);
+  if (type !== undefined) return type;
+  if (mesh?.hasAxis(name) === true) return mesh.didType(name);
+  const names = mesh?.names ?? [];
+  return reject(place, {
+    code: "bad-argument",
+    message: `${name} is not a parallel type, and T${id} has no mesh${mesh === null ? " yet" : " with such a dimension"}`,
+    found: mesh === null ? `${name}, and no mesh` : `${name}, and a mesh of shape ${shapeText(mesh)}`,
+    expected: [...parallelTypes, ...names].join(", "),
+    help:
+      mesh === null
+        ? `before parallelize, call setDeviceMesh with a mesh that has the name, such as DeviceMesh.of({ dp: 2, tp: 4 })`
+        : "use one of these names, or name the dimensions of the mesh with DeviceMesh.of({ dp: 2, tp: 4 })",
+  });
+}
 
 /** Throws `did-repeated`, `stream-repeated`, `mesh-axis-missing`, `size-contradicts-mesh`. */
 export function parallelizeAxis(tensor: Tensor, id: IterDomainId, type: ParallelType, place: Call): Tensor {
@@ -23,8 +45,24 @@ export function parallelizeAxis(tensor: Tensor, id: IterDomainId, type: Parallel
 
 /** Throws `mesh-axis-missing`, `size-contradicts-mesh`. */
 export function setMesh(tensor: Tensor, mesh: DeviceMesh, place: Call): Tensor {
+  requireSameNames(tensor, mesh, place);
   requireMeshFits(tensor, mesh, place);
   return { ...tensor, mesh };
+}
+
+/** An axis that a name of the old mesh placed would move to another dimension of the new mesh. */
+function requireSameNames({ id, domain, mesh: old }: Tensor, mesh: DeviceMesh, place: Call): void {
+  if (old === null || old.names.length === 0) return;
+  for (const { parallelType } of domain.loop) {
+    if (!isDID(parallelType) || old.nameOf(parallelType) === mesh.nameOf(parallelType)) continue;
+    reject(place, {
+      code: "mesh-axis-missing",
+      message: `an axis of T${id} is parallelized with ${old.nameOf(parallelType)}, which is ${parallelType} only on its old mesh`,
+      found: `the old mesh ${shapeText(old)}, the new mesh ${shapeText(mesh)}`,
+      expected: `${old.nameOf(parallelType)} at the same place in both`,
+      help: "set the mesh once, before parallelize",
+    });
+  }
 }
 
 function requireDistinct(tensor: Tensor, id: IterDomainId, type: ParallelType, place: Call): void {
@@ -35,11 +73,12 @@ function requireDistinct(tensor: Tensor, id: IterDomainId, type: ParallelType, p
     isDID(type) && (axis.iterType === "reduction") !== (chosen?.iterType === "reduction");
   const other = tensor.domain.loop.find((axis) => axis.parallelType === type && axis.id !== id && !excuses(axis));
   if (other === undefined) return;
+  const name = isDID(type) ? (tensor.mesh?.nameOf(type) ?? type) : type;
   reject(place, {
     code: type === "Stream" ? "stream-repeated" : "did-repeated",
-    message: `${type} is on two axes of T${tensor.id}`,
+    message: `${name} is on two axes of T${tensor.id}`,
     found: printTensor(tensor),
-    expected: `${type} on at most one axis of a tensor`,
+    expected: `${name} on at most one axis of a tensor`,
     help: `make ${printIterDomain(other)} Serial first, or use another parallel type`,
   });
 }
@@ -58,25 +97,34 @@ function requireMeshFits(tensor: Tensor, mesh: DeviceMesh, place: Call): void {
       });
     }
     const extent = constantValue(axis.extent);
-    if (extent === null || extent === mesh.size(type)) continue;
+    const [name, devices] = [mesh.nameOf(type), mesh.size(type)];
+    if (extent === null || extent === devices) continue;
     reject(place, {
       code: "size-contradicts-mesh",
-      message: `axis ${printIterDomain(axis)} of T${tensor.id} and the mesh differ in size along ${type}`,
+      message: `axis ${printIterDomain(axis)} of T${tensor.id} and the mesh differ in size along ${name}`,
       found: `extent ${extent}, ${devicesAlong(mesh, type)}`,
-      expected: `extent ${mesh.size(type)}`,
-      help: fittingEdit(tensor, axis, mesh.size(type), extent),
+      expected: `extent ${devices}`,
+      help: fittingEdit(tensor, axis, { name, devices, extent }),
     });
   }
 }
 
-/** A mesh of one device along the type was hardly meant. */
-function fittingEdit({ id, domain }: Tensor, axis: IterDomain, devices: number, extent: number): string {
-  const type = axis.parallelType;
-  if (devices === 1) return `give the mesh ${extent} devices along ${type}`;
+/** An axis of `extent` on `devices` devices. */
+interface Misfit {
+  /** The mesh's dimension. */
+  readonly name: string;
+  readonly devices: number;
+  readonly extent: number;
+}
+
+/** A mesh of one device along the dimension was hardly meant. */
+function fittingEdit({ id, domain }: Tensor, axis: IterDomain, { name, devices, extent }: Misfit): string {
+  const widerMesh = `give the mesh ${extent} devices along ${name}`;
+  if (devices === 1) return widerMesh;
   const isPart = !domain.logical.some((logical) => logical.id === axis.id);
   return isPart
-    ? `split into ${devices} parts instead of ${extent}, or give the mesh ${extent} devices along ${type}`
-    : `T${id}.outerSplit(${domain.loop.indexOf(axis)}, ${devices}).parallelize("${type}")`;
+    ? `split into ${devices} parts instead of ${extent}, or ${widerMesh}`
+    : `T${id}.outerSplit(${domain.loop.indexOf(axis)}, ${devices}).parallelize("${name}")`;
 }
 
 /**

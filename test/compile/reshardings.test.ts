@@ -41,6 +41,15 @@ describe("a sequence-parallel MLP annotated on its inputs", () => {
     expect(others).toEqual([]);
   });
 
+  it("names the dimension of the mesh as the user did", () => {
+    const f = new Fusion();
+    const x = f.input([8, 4]).setDeviceMesh(DeviceMesh.of({ dp: 2, tp: 2 }));
+    const y = set(x).setDeviceMesh(DeviceMesh.of({ dp: 2, tp: 2 }));
+    x.outerSplit(0, 2).parallelize("dp");
+    f.output(y);
+    expect(reshardings(f)).toMatchObject([{ collective: "Allgather", along: "dp" }]);
+  });
+
   it("knows no bytes without sizes", () => {
     expect(reshardings(build()).map(({ bytes }) => bytes)).toEqual([null, null]);
   });

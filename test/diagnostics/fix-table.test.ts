@@ -111,6 +111,7 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   "mesh-duplicate-device": annotations,
   "mesh-bad-device": annotations,
   "mesh-not-rectangular": annotations,
+  "mesh-bad-name": annotations,
   "mesh-axis-missing": annotations,
   "mesh-missing": annotations,
   "mesh-too-large": annotations,

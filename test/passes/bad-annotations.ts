@@ -38,6 +38,7 @@ export interface BadAnnotation {
 
 const two = DeviceMesh.range(2);
 const four = DeviceMesh.range(4);
+const named = DeviceMesh.of({ dp: 2, tp: 2 });
 const grid = new DeviceMesh([
   [0, 1],
   [2, 3],
@@ -94,6 +95,65 @@ export const badAnnotations: readonly BadAnnotation[] = [
       on(two, x);
       x.outerSplit(0, 2).parallelize(isFixed ? "DIDx" : "DIDy"); // here
       return relu(x);
+    },
+  },
+  {
+    what: "a name that the mesh lacks",
+    code: "bad-argument",
+    devices: 4,
+    help: /use one of these names/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      on(named, x);
+      x.outerSplit(0, 2).parallelize(isFixed ? "tp" : "cp"); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "a name before its mesh",
+    code: "bad-argument",
+    devices: 4,
+    help: /^before parallelize, call setDeviceMesh/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]);
+      if (isFixed) on(named, x);
+      x.outerSplit(0, 2).parallelize("tp"); // here
+      on(named, x);
+      return relu(x);
+    },
+  },
+  {
+    what: "a name that a second mesh has elsewhere",
+    code: "mesh-axis-missing",
+    devices: 4,
+    help: /set the mesh once/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]).setDeviceMesh(named);
+      x.outerSplit(0, 2).parallelize("tp");
+      if (!isFixed) x.setDeviceMesh(DeviceMesh.of({ tp: 2, dp: 2 })); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "a name on two axes",
+    code: "did-repeated",
+    devices: 4,
+    help: /use another parallel type/u,
+    program: (f, isFixed) => {
+      const x = f.input([8, 4]).setDeviceMesh(named);
+      x.outerSplit(0, 2).parallelize("tp");
+      x.outerSplit(2, 2).parallelize(isFixed ? "dp" : "tp"); // here
+      return relu(x);
+    },
+  },
+  {
+    what: "a DID type as a name",
+    code: "mesh-bad-name",
+    devices: 4,
+    help: /such as dp and tp/u,
+    program: (f, isFixed) => {
+      const mesh = DeviceMesh.of(isFixed ? { dp: 2, tp: 2 } : { DIDx: 2, tp: 2 }); // here
+      return relu(f.input([8, 4]).setDeviceMesh(mesh));
     },
   },
   {

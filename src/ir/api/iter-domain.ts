@@ -2,16 +2,14 @@
  * The user's handle on one axis of a tensor. Splits and merges of other axes do not affect it. After its own axis is
  * split or merged, the handle can be read but not parallelized.
  */
-import { requireOneOf } from "../../diagnostics/arguments.ts";
 import { type Call, reject } from "../ops/call.ts";
 import type { IterDomain as IterDomainData, IterDomainId, IterType, ParallelType } from "../domain.ts";
+import type { DimensionName } from "../parallel-type.ts";
 import { markAnnotation, replaceTensor } from "./fusion-builder.ts";
 import { printIterDomain } from "../print-tensor.ts";
-import { parallelizeAxis } from "../transforms.ts";
+import { parallelizeAxis, parallelTypeOf } from "../transforms.ts";
 import type { Scalar } from "../scalar/scalar.ts";
 import { axisOwner, internals, type TensorHandle, tensorOf } from "./handle.ts";
-
-const parallelTypes = ["Serial", "Stream", "DIDx", "DIDy", "DIDz"] as const satisfies readonly ParallelType[];
 
 /** One axis of a tensor: its extent and parallel type. Made by `tensor.axis(i)`. */
 export class IterDomain {
@@ -46,17 +44,18 @@ export class IterDomain {
   }
 
   /**
-   * Sets the parallel type: DIDx, DIDy or DIDz (one device per index, along that dimension of the mesh), Stream (one
-   * iteration of a host loop over streams per index), or Serial (neither).
+   * Sets the parallel type: DIDx, DIDy, DIDz, DIDw, DIDv or DIDu (one device per index, along that dimension of the
+   * mesh, innermost first), Stream (one iteration of a host loop over streams per index), or Serial (neither). A name
+   * of a dimension of the tensor's mesh stands for its DID type; the mesh must be set before.
    * Throws `did-repeated`, `stream-repeated`, `mesh-axis-missing`, `size-contradicts-mesh`, `bad-argument`.
    */
-  parallelize(type: ParallelType): this {
+  parallelize(type: ParallelType | DimensionName): this {
     const tensor = tensorOf(this.#tensor);
     const position = tensor.domain.loop.findIndex((axis) => axis.id === this.id);
     const name = position < 0 ? this.toString() : `T${tensor.id}.axis(${position})`;
     const { tensors } = this.#tensor[internals].builder;
     const place: Call = { kind: "call", text: `${name}.parallelize(${JSON.stringify(type)})`, tensors };
-    requireOneOf(parallelTypes, type, "a parallel type", place);
+    const parallelType = parallelTypeOf(type, tensor, place);
     if (position < 0) {
       reject(place, {
         code: "bad-argument",
@@ -67,7 +66,7 @@ export class IterDomain {
       });
     }
     const { builder } = this.#tensor[internals];
-    replaceTensor(builder, parallelizeAxis(tensor, this.id, type, place));
+    replaceTensor(builder, parallelizeAxis(tensor, this.id, parallelType, place));
     markAnnotation(builder, tensor.id, `axis(${position}).parallelize(${JSON.stringify(type)})`);
     return this;
   }

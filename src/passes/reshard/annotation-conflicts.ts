@@ -5,7 +5,7 @@
  */
 import type { Diagnostic, MentionedTensor } from "../../diagnostics/diagnostic.ts";
 import { axisShards } from "../../ir/axis-shards.ts";
-import type { Tensor, TensorId } from "../../ir/domain.ts";
+import { isDID, type Tensor, type TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { originated } from "../../ir/origin.ts";
 import type { Op } from "../../ir/ops/op.ts";
@@ -91,9 +91,9 @@ function mentionOf(id: TensorId, among: readonly Tensor[]): readonly MentionedTe
 
 function placementText({ id, domain, mesh }: Tensor): string {
   const types = domain.loop.flatMap(({ parallelType, extent }, axis) =>
-    parallelType === "Serial" || parallelType === "Stream" || extent.kind === "symbol"
+    !isDID(parallelType) || extent.kind === "symbol"
       ? []
-      : [`${parallelType} on axis ${axis}`],
+      : [`${mesh?.nameOf(parallelType) ?? parallelType} on axis ${axis}`],
   );
   return `T${id} ${types.join(", ") || "whole"} on ${mesh?.toString() ?? "device 0"}`;
 }

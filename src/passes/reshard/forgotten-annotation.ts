@@ -40,7 +40,11 @@ function gatheredWeight(
   const isWeight = reader.inputs[1] === tensor && inputs.includes(tensor);
   const others = [...reader.inputs.filter((id) => id !== tensor), reader.output];
   if (!isWeight || others.some((id) => isCut(at(tensors, id), along))) return null;
-  return `T${tensor} is a weight that every device gathers, and then every device computes all of T${reader.output}: cut T${reader.output} by ${along}, or leave its mesh out`;
+  return `T${tensor} is a weight that every device gathers, and then every device computes all of T${reader.output}: cut T${reader.output} by ${nameAlong(at(tensors, tensor), along)}, or leave its mesh out`;
+}
+
+function nameAlong({ mesh }: Tensor, along: DIDType): string {
+  return mesh?.nameOf(along) ?? along;
 }
 
 /** Follows the gathered axis through ops that keep it whole. */
@@ -66,7 +70,7 @@ function gatheredAndCutAgain(
       const names = [tensor, ...whole.keys()].filter((id) => isAnnotatedWhole(before.tensors[id], along));
       if (names.length === 0) continue;
       const all = names.map((id) => `T${id}`).join(", ");
-      return `all of ${all} goes to every device, and is cut along the same axis again: cut ${all} by ${along}, too, and nothing moves`;
+      return `all of ${all} goes to every device, and is cut along the same axis again: cut ${all} by ${nameAlong(at(tensors, tensor), along)}, too, and nothing moves`;
     }
   }
   return null;

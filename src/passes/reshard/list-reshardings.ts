@@ -4,6 +4,7 @@
  */
 import { axisShards } from "../../ir/axis-shards.ts";
 import type { DIDType, Tensor, TensorId } from "../../ir/domain.ts";
+import type { DimensionName } from "../../ir/parallel-type.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
@@ -23,8 +24,8 @@ export interface Resharding {
   /** What the user calls it. */
   readonly name?: string;
   readonly collective: CommunicationType;
-  /** The type of the mesh along which devices exchange; null if only the mesh changes. */
-  readonly along: DIDType | null;
+  /** The dimension of the mesh along which devices exchange: its name or DID type. Null if only the mesh changes. */
+  readonly along: DIDType | DimensionName | null;
   /** Whether it goes in chunks, in a loop. */
   readonly chunked: boolean;
   /** The bytes that the device that receives most receives; null if a size is not known. */
@@ -75,7 +76,7 @@ export function movedTensors(
     const resharding = {
       tensor,
       collective: step.kind,
-      along: step.type,
+      along: step.type === null ? null : placements.from.mesh.nameOf(step.type),
       chunked: streamAxis(at(tensors, op.output)) !== null,
       bytes: receivedBytes(op, placements, step, tensors, sizeOf),
       reason: reasonFor(op, step, reader, tensors, before, written),

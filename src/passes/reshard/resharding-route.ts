@@ -35,7 +35,7 @@ interface Visit {
 }
 
 /** Of two routes with equal bytes, the one with fewer bytes along outer dimensions is cheaper, then that of fewer steps. */
-const outerCost: Readonly<Record<DIDType, number>> = { DIDx: 1, DIDy: 1 + 1e-4, DIDz: 1 + 2e-4 };
+const outerCost: ReadonlyMap<DIDType, number> = new Map(didTypes.map((type, i) => [type, 1 + i * 1e-4]));
 const stepCost = 1e-6;
 /** Collectives in several steps go before an AllToAllV that moves as much: sends to many peers are slower. */
 const exchangeCost = 1e-3;
@@ -96,7 +96,7 @@ function collectiveCost({ from, to, reduced }: Way, dropped: number | null, move
   const step = collectiveStep(from, to, reduced);
   if (step === null) return Infinity;
   const isLocal = moves !== "nvfuser" && step.kind === "Scatter" && from.mesh.equals(to.mesh);
-  const far = step.type === null ? 1 : outerCost[step.type];
+  const far = step.type === null ? 1 : (outerCost.get(step.type) ?? 1);
   return stepCost + (isLocal ? 0 : far * bytesOf(step, from, to, dropped));
 }
 
@@ -145,17 +145,19 @@ export function shareOf(whole: number, { cuts }: Placement, reduced: number | nu
 
 function placementsBetween(from: Placement, to: Placement, reduced: number | null, moves: Moves): readonly Placement[] {
   const cuts = [...from.cuts.values(), ...to.cuts.values()].filter(({ axis }) => axis !== reduced);
+  const ownOf = (type: DIDType): readonly Cut[] =>
+    [from.cuts.get(type), to.cuts.get(type)].flatMap((cut) => cut ?? []).filter(({ axis }) => axis !== reduced);
   if (from.mesh.equals(to.mesh)) {
     return placementsOn(from.mesh, (type) => {
-      const own = [from.cuts.get(type), to.cuts.get(type)].flatMap((cut) => cut ?? []);
       // A sum over devices may be scattered along any axis that an end cuts in as many parts.
       const isSummed = moves === "all" && from.cuts.get(type)?.axis === reduced;
-      const known = isSummed ? cuts.filter(({ devices }) => devices === from.mesh.size(type)) : own;
-      return known.filter(({ axis }) => axis !== reduced);
+      return isSummed ? cuts.filter(({ devices }) => devices === from.mesh.size(type)) : ownOf(type);
     });
   }
   const common = to.mesh.devices.find((device) => from.mesh.has(device)) ?? at(to.mesh.devices, 0);
-  const fitting = (mesh: DeviceMesh) => (type: DIDType) => cuts.filter(({ devices }) => devices === mesh.size(type));
+  // The cuts of another type multiply: with five types they would give a hundred thousand placements.
+  const fitting = (mesh: DeviceMesh) => (type: DIDType) =>
+    (mesh.shape.length > 3 ? ownOf(type) : cuts).filter(({ devices }) => devices === mesh.size(type));
   return [
     ...placementsOn(from.mesh, fitting(from.mesh)),
     ...placementsOn(to.mesh, fitting(to.mesh)),

@@ -1,5 +1,6 @@
 /** Axes in dump text: `iStreamIdx2{i0}`, `ideviceIdx.x1{8}`, `rS10{i4}`, `bS8{1}`. */
 import type { IterDomain, IterDomainId, IterType, ParallelType, Tensor } from "../../../ir/domain.ts";
+import { deviceIndices, didTypes } from "../../../ir/parallel-type.ts";
 import { irSpellings } from "../../../ir/print-style.ts";
 import { iterLetters } from "../../../ir/print-tensor.ts";
 import { makeId } from "../../../support/ids.ts";
@@ -28,9 +29,7 @@ const parallelTypes: readonly (readonly [text: string, type: ParallelType])[] = 
   ...[...new Set(Object.values(irSpellings).map(({ stream }) => stream)), "Stream"].map(
     (text) => [text, "Stream"] as const,
   ),
-  ["deviceIdx.x", "DIDx"],
-  ["deviceIdx.y", "DIDy"],
-  ["deviceIdx.z", "DIDz"],
+  ...didTypes.map((type) => [deviceIndices[type], type] as const),
 ];
 
 const otherOp = "write the op that makes such an axis with ops of docs/ops.md";
@@ -82,7 +81,7 @@ function parseParallelType(scanner: Scanner, start: number): ParallelType {
     code: "dump-unsupported",
     message: `an axis has parallel type ${foreign}`,
     found: text.slice(start, position + foreign.length),
-    expected: "S, streamIdx (StreamIdx, Stream) or deviceIdx.x, .y, .z",
+    expected: `S, streamIdx (StreamIdx, Stream) or ${Object.values(deviceIndices).join(", ")}`,
     help: "host programs have no axes on threads or blocks; pass the dump of a host program",
   });
 }

@@ -26,7 +26,7 @@ export interface SplitReading {
 
 const otherPath = /\b(?:ShardByStream\(|CollectivePermute \d|LaunchKernel\(|ALLOCATE\(mem_type=)/u;
 const roundedNumber = /\biS(\d{1,9})\{\( ceilDiv\(/gu;
-const axisNumber = /\b[irb](?:S|deviceIdx\.[xyz]|[Ss]tream(?:Idx)?)(\d{1,9})\{/gu;
+const axisNumber = /\b[irb](?:S|deviceIdx\.[a-z]|[Ss]tream(?:Idx)?)(\d{1,9})\{/gu;
 
 /**
  * Null for a container of the MultiDeviceExecutor path, which splits no axes, and for one with a section of transforms,

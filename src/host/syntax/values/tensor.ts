@@ -13,6 +13,7 @@ import {
   type TensorId,
   withoutReductions,
 } from "../../../ir/domain.ts";
+import { didTypes } from "../../../ir/parallel-type.ts";
 import { extentsDiffer } from "../../../ir/scalar/fold.ts";
 import { memoryLetters } from "../../../ir/print-tensor.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
@@ -256,7 +257,7 @@ function parseDevices(scanner: Scanner, depth: number): NestedDevices {
     skipBlanks(scanner);
     if (take(scanner, "}")) return devices;
     if (peek(scanner) !== 123) devices.push(expectNumber(scanner, 'a device id or "}"'));
-    else if (depth < 3) devices.push(parseDevices(scanner, depth + 1));
-    else failExpected(scanner, "a mesh of at most 3 dimensions");
+    else if (depth < didTypes.length) devices.push(parseDevices(scanner, depth + 1));
+    else failExpected(scanner, `a mesh of at most ${didTypes.length} dimensions`);
   }
 }
