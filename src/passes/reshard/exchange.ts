@@ -13,6 +13,7 @@ import type { Placement } from "./placement.ts";
 export function exchangedFraction(from: Placement, to: Placement, team: readonly number[]): number {
   const sizes = axisSizes([from, to]);
   const whole = [...sizes.values()].reduce((product, size) => product * size, 1);
+  if (whole === 0) return 0;
   const lacks = team.map((device) => {
     if (!to.mesh.has(device)) return 0;
     const wanted = regionOn(to, sizes, device);

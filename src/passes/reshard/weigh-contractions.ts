@@ -9,7 +9,8 @@
  * type on the reduced axis of the output says so, as nvFuser's propagation writes it. Both ways are lowered and their
  * bytes compared (moved-bytes.ts); of ways with equal cost the op stays as it is. Extents must be numbers.
  */
-import { isDID, type Tensor } from "../../ir/domain.ts";
+import { isDID, type Tensor, type TensorId } from "../../ir/domain.ts";
+import { type FusionData, readersOf } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { LinearOp, MatmulOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
@@ -18,7 +19,6 @@ import type { Pass, PassContext } from "../pass.ts";
 import { sharedPlaces } from "./device-shares.ts";
 import { costOf, excerpt, type Moves, movesOf } from "./moved-bytes.ts";
 import { reshardedOperands, sameMesh, streamAxis } from "./sharding.ts";
-import type { FusionData } from "../../ir/fusion-data.ts";
 
 export const weighContractions: Pass<"checked", "checked"> = {
   name: "weigh-contractions",
@@ -27,8 +27,12 @@ export const weighContractions: Pass<"checked", "checked"> = {
   run: (fusion, context) => {
     if (context.options.nvfuserLimits) return fusion;
     const edit: FusionEdit = editFusion(fusion);
+    const isRead = oneReader(fusion);
     for (const op of fusion.ops) {
       if (op.kind !== "Matmul" && op.kind !== "Linear") continue;
+      // What others need as well is gathered anyway.
+      const moved = reshardedOperands(op, edit.tensors);
+      if (moved.length === 0 || !moved.every(({ producer: { id } }) => isRead(id))) continue;
       const shared = cheapestShare(fusion, op, edit, context);
       if (shared !== null) edit.tensors[op.output] = shared;
     }
@@ -36,6 +40,19 @@ export const weighContractions: Pass<"checked", "checked"> = {
     return changed ? { ...fusion, tensors: edit.tensors, iterDomainCount: edit.iterDomainCount } : fusion;
   },
 };
+
+/** Whether one op alone reads a tensor, and what the tensor is a view of. */
+function oneReader(fusion: FusionData): (id: TensorId) => boolean {
+  const readers = readersOf(fusion);
+  const producers = new Map(fusion.ops.map((op) => [op.output, op]));
+  const isRead = (id: TensorId): boolean => {
+    if ((readers.get(id)?.length ?? 0) !== 1 || fusion.outputs.includes(id)) return false;
+    const producer = producers.get(id);
+    const isView = producer?.kind === "Reshape" || producer?.kind === "Permute" || producer?.kind === "Set";
+    return !isView || isRead(at(producer.inputs, 0));
+  };
+  return isRead;
+}
 
 /** The output with DID types on its reduced axis, if that is cheaper than the output as it is; otherwise null. */
 function cheapestShare(
@@ -46,9 +63,7 @@ function cheapestShare(
 ): Tensor | null {
   const { tensors } = edit;
   const output = at(tensors, op.output);
-  if (output.mesh === null || reshardedOperands(op, tensors).length === 0 || sharedPlaces(op, tensors) !== null) {
-    return null;
-  }
+  if (output.mesh === null || sharedPlaces(op, tensors) !== null) return null;
   // A loop over chunks hides what moves.
   if ([...op.inputs, op.output].some((id) => streamAxis(at(tensors, id)) !== null)) return null;
   const ways = waysToShare(op, edit, output);
