@@ -83,7 +83,7 @@ describe("the start of the command line", () => {
 
   it("lower loads few files, and no table, native library or worker", async () => {
     const loaded = await loadedBy("lower", example, "--devices", "2");
-    expect(loaded.files.length).toBeLessThan(62);
+    expect(loaded.files.length).toBeLessThan(60);
     expect(loaded.bytes).toBeGreaterThan(400e3);
     expect(loaded.bytes).toBeLessThan(1.6e6);
     expect(loaded.files).toContain(path.normalize("cli/program/apart/build-thread.js"));

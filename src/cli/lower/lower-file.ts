@@ -12,7 +12,6 @@ import { suggestion } from "../../support/nearest.ts";
 import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import { profileToChooseWith } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
-import { constantsOf } from "../program/constants.ts";
 import { buildProgram } from "../program/build-program.ts";
 import type { BuiltProgram } from "../program/built-program.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
@@ -45,7 +44,7 @@ export async function lowerFile(
   const { source, signature, params } = await buildProgram(file, flags, options, building);
   if (flags.printReshardings) {
     const { reshardingsText } = await import("./reshardings-text.ts");
-    return reshardingsText(file, source, options, flags, await constantsOf(signature.tensors));
+    return reshardingsText(file, { source, signature }, options, flags);
   }
   const described = { file, devices, rank, params, options };
   // Commands and the choice of lowering options depend on sizes. A host program alone needs no sizes.

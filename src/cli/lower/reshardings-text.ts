@@ -3,20 +3,19 @@ import Table from "cli-table3";
 import type { Options } from "../../compile/options.ts";
 import { reshardings } from "../../compile/reshardings.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import type { Constants } from "../../ir/tensor-names.ts";
 import type { Resharding } from "../../passes/reshard/list-reshardings.ts";
 import { reshardingCells, reshardingColumns } from "../../passes/reshard/resharding-table.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { BuiltProgram } from "../program/built-program.ts";
+import { constantsOf } from "../program/constants.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
 
-export function reshardingsText(
+export async function reshardingsText(
   file: string,
-  source: BuiltProgram["source"],
+  { source, signature }: Pick<BuiltProgram, "source" | "signature">,
   options: Partial<LoweringOptions>,
   { sizes, json }: Options<"sizes" | "json">,
-  constants: Constants,
-): string {
+): Promise<string> {
   if (!("data" in source)) {
     return fail({
       code: "option-value",
@@ -27,6 +26,7 @@ export function reshardingsText(
       help: "remove --print-reshardings",
     });
   }
+  const constants = await constantsOf(signature.tensors);
   const found = reshardings(source, { ...options, sizes, constants });
   if (json) return `${JSON.stringify({ file, reshardings: found }, undefined, 2)}\n`;
   return `${reshardingLines(found).join("\n")}\n`;

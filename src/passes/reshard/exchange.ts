@@ -9,18 +9,17 @@ import { constantValue } from "../../ir/scalar/fold.ts";
 import { at } from "../../support/invariant.ts";
 import type { Placement } from "./placement.ts";
 
-/** What the device of `team` that lacks most receives, as a fraction of the tensor. */
-export function exchangedFraction(from: Placement, to: Placement, team: readonly number[]): number {
+/** What the device that lacks most receives, as a fraction of the tensor. */
+export function exchangedFraction(from: Placement, to: Placement): number {
   const sizes = axisSizes([from, to]);
   const whole = [...sizes.values()].reduce((product, size) => product * size, 1);
   if (whole === 0) return 0;
-  const lacks = team.map((device) => {
-    if (!to.mesh.has(device)) return 0;
+  const lacks = to.mesh.devices.map((device) => {
     const wanted = regionOn(to, sizes, device);
     const known = from.mesh.has(device) ? elementsIn(commonRegion(wanted, regionOn(from, sizes, device))) : 0;
     return elementsIn(wanted) - known;
   });
-  return Math.max(0, ...lacks) / whole;
+  return Math.max(...lacks) / whole;
 }
 
 /** The sizes of the axes that are cut, by number: of those with a symbolic extent one that all cuts divide evenly. */

@@ -12,10 +12,10 @@ import type { CommunicationType } from "../../host/collectives.ts";
 import { at } from "../../support/invariant.ts";
 import { opText } from "../op-text.ts";
 import { forgottenAnnotation } from "./forgotten-annotation.ts";
-import { type OpPlacements, placementsOf } from "./placement.ts";
+import type { OpPlacements } from "./placement.ts";
 import { receivedBytes } from "./received-bytes.ts";
-import { type ReshardingStep, reshardingStep } from "./resharding-step.ts";
-import { isResharding, sameMesh, streamAxis } from "./sharding.ts";
+import { opStep, type ReshardingStep } from "./resharding-step.ts";
+import { sameMesh, streamAxis } from "./sharding.ts";
 import { teamsOf } from "./step-teams.ts";
 
 export interface Resharding {
@@ -67,18 +67,17 @@ export function movedTensors(
   const written = new Map(before.ops.map((op) => [op.output, op]));
   const readers = firstReaders(fusion.ops);
   return fusion.ops.flatMap((op): readonly Moved[] => {
-    const placements = isResharding(op, tensors) ? placementsOf(op, tensors) : null;
-    const step =
-      placements === null ? null : reshardingStep(placements.from, placements.to, placements.reduced, nvfuserLimits);
-    if (placements === null || step === null || isOnOneDevice(step, placements)) return [];
+    const own = opStep(op, tensors, nvfuserLimits);
+    if (own === null || isOnOneDevice(own.step, own)) return [];
+    const { from, step } = own;
     const tensor = at(op.inputs, 0);
     const reader = readers.get(op.output) ?? null;
     const resharding = {
       tensor,
       collective: step.kind,
-      along: step.type === null ? null : placements.from.mesh.nameOf(step.type),
+      along: step.type === null ? null : from.mesh.nameOf(step.type),
       chunked: streamAxis(at(tensors, op.output)) !== null,
-      bytes: receivedBytes(op, placements, step, tensors, sizeOf),
+      bytes: receivedBytes(op, own, step, tensors, sizeOf),
       reason: reasonFor(op, step, reader, tensors, before, written),
     };
     const moved = {

@@ -12,10 +12,8 @@ import { insertReshardingSetsAfter } from "./insert-resharding-sets-after.ts";
 import { insertReshardingSetsBefore } from "./insert-resharding-sets-before.ts";
 import { localSets } from "./local-sets.ts";
 import { mergeSets } from "./merge-sets.ts";
-import { placementsOf } from "./placement.ts";
 import { receivedBytes } from "./received-bytes.ts";
-import { reshardingStep } from "./resharding-step.ts";
-import { isResharding } from "./sharding.ts";
+import { opStep } from "./resharding-step.ts";
 import { splitPartialReductions } from "./split-partial-reductions.ts";
 import { splitReshardings } from "./split-reshardings.ts";
 
@@ -81,13 +79,9 @@ export function movesOf(fusion: FusionData, context: PassContext): Moves | null 
   let bytes = 0;
   let count = 0;
   for (const op of ops) {
-    const placements = isResharding(op, tensors) ? placementsOf(op, tensors) : null;
-    const step =
-      placements === null
-        ? null
-        : reshardingStep(placements.from, placements.to, placements.reduced, context.options.nvfuserLimits);
-    if (placements === null || step === null) continue;
-    const received = receivedBytes(op, placements, step, tensors, () => undefined);
+    const own = opStep(op, tensors, context.options.nvfuserLimits);
+    if (own === null) continue;
+    const received = receivedBytes(op, own, own.step, tensors, () => undefined);
     if (received === null) return null;
     bytes += received;
     count += 1;

@@ -23,10 +23,7 @@ export function receivedBytes(
   const elements = evaluateScalar(allocationSize(output), sizeOf);
   if (elements === undefined) return null;
   const whole = elements * dtypes[output.dtype].bytes;
-  if (step.kind === "AllToAllV") {
-    const teams = teamsOf(step, from.mesh, to.mesh, at(to.mesh.devices, 0));
-    return Math.ceil(whole * Math.max(...teams.map(({ team }) => exchangedFraction(from, to, team))));
-  }
+  if (step.kind === "AllToAllV") return Math.ceil(whole * exchangedFraction(from, to));
   if (from.mesh.equals(to.mesh)) return Math.ceil(receivedOnMesh(whole, step, from, to, reduced));
   if (!collectives[step.kind].reduces) return Math.ceil(shareOf(whole, to, null));
   const teams = teamsOf(step, from.mesh, to.mesh, at(to.mesh.devices, 0)).map(({ team }) => team.length);

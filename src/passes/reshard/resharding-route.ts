@@ -25,7 +25,7 @@ import { collectiveStep, type ReshardingStep } from "./resharding-step.ts";
 import { teamsOf } from "./step-teams.ts";
 
 /** What a route may use: nvFuser's collectives, with views of what a device has already, and an AllToAllV at its end. */
-export type Moves = "nvfuser" | "collectives" | "all";
+export type AllowedSteps = "nvfuser" | "collectives" | "all";
 
 interface Visit {
   readonly placement: Placement;
@@ -48,11 +48,11 @@ export function reshardingRoute(
   from: Placement,
   to: Placement,
   reduced: number | null,
-  moves: Moves,
+  allowed: AllowedSteps,
 ): readonly Placement[] {
   const start: Visit = { placement: from, cost: 0, before: null, done: false };
   const end: Visit = { placement: to, cost: Infinity, before: null, done: false };
-  const between = placementsBetween(from, to, reduced, moves).map((placement): Visit => ({
+  const between = placementsBetween(from, to, reduced, allowed).map((placement): Visit => ({
     placement,
     cost: Infinity,
     before: null,
@@ -73,8 +73,8 @@ export function reshardingRoute(
       const cost =
         next.cost +
         Math.min(
-          collectiveCost(way, reduced, moves),
-          other === end && way.reduced === null && moves === "all" ? exchangedCost(way) : Infinity,
+          collectiveCost(way, reduced, allowed),
+          other === end && way.reduced === null && allowed === "all" ? exchangedCost(way) : Infinity,
         );
       if (cost < other.cost) Object.assign(other, { cost, before: next });
     }
@@ -92,32 +92,27 @@ interface Way {
 }
 
 /** Infinity if no collective makes the step. `dropped` is the axis that the first step reduces. */
-function collectiveCost({ from, to, reduced }: Way, dropped: number | null, moves: Moves): number {
+function collectiveCost({ from, to, reduced }: Way, dropped: number | null, allowed: AllowedSteps): number {
   const step = collectiveStep(from, to, reduced);
   if (step === null) return Infinity;
-  const isLocal = moves !== "nvfuser" && step.kind === "Scatter" && from.mesh.equals(to.mesh);
+  const isLocal = allowed !== "nvfuser" && step.kind === "Scatter" && from.mesh.equals(to.mesh);
   const far = step.type === null ? 1 : (outerCost.get(step.type) ?? 1);
   return stepCost + (isLocal ? 0 : far * bytesOf(step, from, to, dropped));
 }
 
 function exchangedCost({ from, to }: Way): number {
-  return exchangeCost + exchangedBytes(from, to);
-}
-
-/** What the busiest device receives of what devices lack, as a fraction of the tensor. */
-function exchangedBytes(from: Placement, to: Placement): number {
-  return exchangedFraction(from, to, [...new Set([...from.mesh.devices, ...to.mesh.devices])]);
+  return exchangeCost + exchangedFraction(from, to);
 }
 
 /** What the busiest device receives, as a fraction of the tensor. */
 function bytesOf(step: ReshardingStep, from: Placement, to: Placement, reduced: number | null): number {
   if (from.mesh.equals(to.mesh)) {
     const isUneven = reduced === null && ![from, to].every(isEven);
-    return isUneven ? exchangedBytes(from, to) : receivedOnMesh(1, step, from, to, reduced);
+    return isUneven ? exchangedFraction(from, to) : receivedOnMesh(1, step, from, to, reduced);
   }
   const { reduces, betweenMeshes } = collectives[step.kind];
   if (betweenMeshes === "all") return 1;
-  if (!reduces) return exchangedBytes(from, to);
+  if (!reduces) return exchangedFraction(from, to);
   const teams = teamsOf(step, from.mesh, to.mesh, 0).map(({ team }) => team.length);
   return (Math.max(...teams) - 1) * shareOf(1, from, reduced);
 }
@@ -143,14 +138,19 @@ export function shareOf(whole: number, { cuts }: Placement, reduced: number | nu
   return [...cuts.values()].reduce((share, { axis, devices }) => (axis === reduced ? share : share / devices), whole);
 }
 
-function placementsBetween(from: Placement, to: Placement, reduced: number | null, moves: Moves): readonly Placement[] {
+function placementsBetween(
+  from: Placement,
+  to: Placement,
+  reduced: number | null,
+  allowed: AllowedSteps,
+): readonly Placement[] {
   const cuts = [...from.cuts.values(), ...to.cuts.values()].filter(({ axis }) => axis !== reduced);
   const ownOf = (type: DIDType): readonly Cut[] =>
     [from.cuts.get(type), to.cuts.get(type)].flatMap((cut) => cut ?? []).filter(({ axis }) => axis !== reduced);
   if (from.mesh.equals(to.mesh)) {
     return placementsOn(from.mesh, (type) => {
       // A sum over devices may be scattered along any axis that an end cuts in as many parts.
-      const isSummed = moves === "all" && from.cuts.get(type)?.axis === reduced;
+      const isSummed = allowed === "all" && from.cuts.get(type)?.axis === reduced;
       return isSummed ? cuts.filter(({ devices }) => devices === from.mesh.size(type)) : ownOf(type);
     });
   }

@@ -13,9 +13,11 @@
  * All other types cut both sides alike; between two meshes of several dimensions they may have other names. An
  * AllToAllV makes any other change of a Set.
  */
-import { type DIDType, didTypes } from "../../ir/domain.ts";
+import { type DIDType, didTypes, type Tensor } from "../../ir/domain.ts";
+import type { Op } from "../../ir/ops/op.ts";
 import type { CommunicationType } from "../../host/collectives.ts";
-import { type Placement, sameShares } from "./placement.ts";
+import { type OpPlacements, type Placement, placementsOf, sameShares } from "./placement.ts";
+import { isResharding } from "./sharding.ts";
 
 export interface ReshardingStep {
   readonly kind: CommunicationType;
@@ -98,4 +100,16 @@ function stepBetweenMeshes(from: Placement, to: Placement, reduced: number | nul
   if (gone !== null) return step("Gather");
   if (next !== null) return step("Scatter");
   return step(from.cuts.size === 0 ? "Broadcast" : "SendRecv");
+}
+
+/** How one communication makes the op, which does nothing else; null for an op that does not reshard. */
+export function opStep(
+  op: Op,
+  tensors: readonly Tensor[],
+  nvfuserLimits: boolean,
+): (OpPlacements & { readonly step: ReshardingStep }) | null {
+  const placements = isResharding(op, tensors) ? placementsOf(op, tensors) : null;
+  if (placements === null) return null;
+  const step = reshardingStep(placements.from, placements.to, placements.reduced, nvfuserLimits);
+  return step === null ? null : { ...placements, step };
 }

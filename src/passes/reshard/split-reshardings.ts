@@ -30,7 +30,7 @@ import {
   streamLike,
 } from "./placement.ts";
 import { isConstant } from "../../ir/scalar/fold.ts";
-import { type Moves, reshardingRoute } from "./resharding-route.ts";
+import { type AllowedSteps, reshardingRoute } from "./resharding-route.ts";
 import { collectiveStep } from "./resharding-step.ts";
 import { isResharding } from "./sharding.ts";
 
@@ -64,9 +64,9 @@ function addSteps(edit: FusionEdit, op: SetOp, nvfuserLimits: boolean): void {
   const stream = streamOf(end);
   // No loop runs an AllToAllV along an axis that devices share: collectives go chunk by chunk.
   const isFree = stream === null || !(cutsAxis(from, stream.number) || cutsAxis(to, stream.number));
-  const moves: Moves = nvfuserLimits ? "nvfuser" : isFree ? "all" : "collectives";
+  const allowed: AllowedSteps = nvfuserLimits ? "nvfuser" : isFree ? "all" : "collectives";
   const isDirect = collectiveStep(from, to, null) !== null;
-  const route = isDirect ? [to] : reshardingRoute(from, to, null, moves);
+  const route = isDirect ? [to] : reshardingRoute(from, to, null, allowed);
   let last = at(op.inputs, 0);
   let before = from;
   for (const [i, place] of route.entries()) {
