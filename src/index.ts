@@ -39,7 +39,7 @@ export {
 export type { Lowered, ProgramSource, Signature } from "./compile/lower-all.ts";
 export { annotationWarnings } from "./compile/annotation-warnings.ts";
 export { reshardings, type ReshardingsOptions } from "./compile/reshardings.ts";
-export type { Resharding } from "./passes/reshard/list-reshardings.ts";
+export type { Resharding } from "./passes/moves/list-reshardings.ts";
 export { choose } from "./tune/choose/choose.ts";
 export type { ChooseOptions } from "./tune/choose/consider.ts";
 export type { Considered, LeftOut } from "./tune/choose/decide.ts";

@@ -1,7 +1,7 @@
 /** The parts of a compiled program that the panes show: plain data. */
 import type { Diagnostic } from "../../src/diagnostics/diagnostic.ts";
 import type { Cause } from "../../src/explain/causes.ts";
-import type { Resharding } from "../../src/passes/reshard/list-reshardings.ts";
+import type { Resharding } from "../../src/passes/moves/list-reshardings.ts";
 import type { TimelineData } from "../../src/report/data/timeline-data.ts";
 import type { Finding, RepairStep } from "../../src/verify/finding.ts";
 import type { ProgramSize } from "../../src/verify/verify.ts";

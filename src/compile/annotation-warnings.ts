@@ -1,7 +1,7 @@
 /** Annotations that lowering accepts, but which do not do what they seem to say. */
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
-import { annotationConflicts } from "../passes/reshard/annotation-conflicts.ts";
+import { annotationConflicts } from "../passes/moves/annotation-conflicts.ts";
 import { unfollowedInputs } from "../passes/propagate/unfollowed-inputs.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { Decomposed } from "../passes/pipeline.ts";

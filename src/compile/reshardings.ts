@@ -2,7 +2,7 @@
 import type { FusionData } from "../ir/fusion-data.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
 import { type Constants, tensorNames, withNames } from "../ir/tensor-names.ts";
-import { listReshardings, type Resharding } from "../passes/reshard/list-reshardings.ts";
+import { listReshardings, type Resharding } from "../passes/moves/list-reshardings.ts";
 import { at } from "../support/invariant.ts";
 import { decomposedData, type HasFusionData, type LowerOptions, lowerRanks } from "./lower.ts";
 import { type NamedNumbers, numbersByName } from "./record.ts";

@@ -9,7 +9,7 @@ import { type Constants, tensorNames, withNames } from "../ir/tensor-names.ts";
 import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
 import { reshardingsOfLowered } from "../compile/reshardings.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
-import type { Resharding } from "../passes/reshard/list-reshardings.ts";
+import type { Resharding } from "../passes/moves/list-reshardings.ts";
 import type { Program } from "../commands/program.ts";
 import type { TraceEvent } from "../trace/event.ts";
 import { at, invariant } from "../support/invariant.ts";

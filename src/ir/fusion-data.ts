@@ -36,3 +36,10 @@ export function readersOf({ ops }: FusionData): ReadonlyMap<TensorId, readonly O
   }
   return readers;
 }
+
+/** The tensors that one op reads once, and nothing else, not even an output. */
+export function readOnceOf({ ops, outputs }: FusionData): ReadonlySet<TensorId> {
+  const reads = new Map<TensorId, number>(outputs.map((id) => [id, 2]));
+  for (const { inputs } of ops) for (const id of inputs) reads.set(id, (reads.get(id) ?? 0) + 1);
+  return new Set([...reads].flatMap(([id, count]) => (count === 1 ? [id] : [])));
+}

@@ -15,7 +15,7 @@ import {
   slice,
   sum,
 } from "braid";
-import { reshardingCells } from "../../src/passes/reshard/resharding-table.ts";
+import { reshardingCells } from "../../src/passes/moves/resharding-table.ts";
 
 const two = DeviceMesh.range(2);
 

@@ -1,7 +1,7 @@
 /** The Fusion: its ops, and how each tensor lies on the devices and in chunks. */
 import type { JSX } from "preact";
-import type { Resharding } from "../../../src/passes/reshard/list-reshardings.ts";
-import { reshardingCells, reshardingColumns } from "../../../src/passes/reshard/resharding-table.ts";
+import type { Resharding } from "../../../src/passes/moves/list-reshardings.ts";
+import { reshardingCells, reshardingColumns } from "../../../src/passes/moves/resharding-table.ts";
 import type { TensorPicture } from "../../compiler/parts.ts";
 import type { PageProps } from "../props.ts";
 import { useLinked, useStore } from "../hooks.ts";

@@ -21,7 +21,7 @@ import { indexLimits } from "../../ir/index-limits.ts";
 import type { Arithmetic } from "../../oracle/tolerance.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { LoopRefusal } from "../../passes/stream-loops/loop-refusals.ts";
-import type { Resharding } from "../../passes/reshard/list-reshardings.ts";
+import type { Resharding } from "../../passes/moves/list-reshardings.ts";
 import { at } from "../../support/invariant.ts";
 import { chromeTraceText } from "../../trace/chrome/chrome-trace.ts";
 import type { CompileGiven } from "../../compile/options/flags-text.ts";

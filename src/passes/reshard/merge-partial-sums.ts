@@ -10,7 +10,7 @@
  */
 import { axisShards } from "../../ir/axis-shards.ts";
 import { type DIDType, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
-import type { FusionData } from "../../ir/fusion-data.ts";
+import { readOnceOf } from "../../ir/fusion-data.ts";
 import type { ReductionOp } from "../../ir/ops/op.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";
 import { at, invariant } from "../../support/invariant.ts";
@@ -54,13 +54,6 @@ interface Parts {
   readonly a: TensorId;
   readonly b: TensorId;
   readonly axis: number;
-}
-
-/** What one op reads, and nothing else. */
-function readOnceOf({ ops, outputs }: FusionData): ReadonlySet<TensorId> {
-  const reads = new Map<TensorId, number>(outputs.map((id) => [id, 2]));
-  for (const { inputs } of ops) for (const id of inputs) reads.set(id, (reads.get(id) ?? 0) + 1);
-  return new Set([...reads].flatMap(([id, count]) => (count === 1 ? [id] : [])));
 }
 
 function isSumOverDevices(op: ReductionOp, tensors: readonly Tensor[]): boolean {

@@ -10,7 +10,7 @@
  * bytes compared (moved-bytes.ts); of ways with equal cost the op stays as it is. Extents must be numbers.
  */
 import { isDID, type Tensor, type TensorId } from "../../ir/domain.ts";
-import { type FusionData, readersOf } from "../../ir/fusion-data.ts";
+import { type FusionData, readOnceOf } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { LinearOp, MatmulOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
@@ -27,12 +27,12 @@ export const weighContractions: Pass<"checked", "checked"> = {
   run: (fusion, context) => {
     if (context.options.nvfuserLimits) return fusion;
     const edit: FusionEdit = editFusion(fusion);
-    const isRead = oneReader(fusion);
+    const hasOneReader = oneReader(fusion);
     for (const op of fusion.ops) {
       if (op.kind !== "Matmul" && op.kind !== "Linear") continue;
       // What others need as well is gathered anyway.
       const moved = reshardedOperands(op, edit.tensors);
-      if (moved.length === 0 || !moved.every(({ producer: { id } }) => isRead(id))) continue;
+      if (moved.length === 0 || !moved.every(({ producer: { id } }) => hasOneReader(id))) continue;
       const shared = cheapestShare(fusion, op, edit, context);
       if (shared !== null) edit.tensors[op.output] = shared;
     }
@@ -43,15 +43,14 @@ export const weighContractions: Pass<"checked", "checked"> = {
 
 /** Whether one op alone reads a tensor, and what the tensor is a view of. */
 function oneReader(fusion: FusionData): (id: TensorId) => boolean {
-  const readers = readersOf(fusion);
+  const readOnce = readOnceOf(fusion);
   const producers = new Map(fusion.ops.map((op) => [op.output, op]));
-  const isRead = (id: TensorId): boolean => {
-    if ((readers.get(id)?.length ?? 0) !== 1 || fusion.outputs.includes(id)) return false;
+  const hasOne = (id: TensorId): boolean => {
     const producer = producers.get(id);
     const isView = producer?.kind === "Reshape" || producer?.kind === "Permute" || producer?.kind === "Set";
-    return !isView || isRead(at(producer.inputs, 0));
+    return readOnce.has(id) && (!isView || hasOne(at(producer.inputs, 0)));
   };
-  return isRead;
+  return hasOne;
 }
 
 /** The output with DID types on its reduced axis, if that is cheaper than the output as it is; otherwise null. */

@@ -14,7 +14,7 @@ import { type Explanation, isTooSmall } from "../../explain/explain.ts";
 import { assumedTexts, exposedText, intervalText } from "../../explain/time-texts.ts";
 import type { ExplainedRun } from "../../explain/explain-run.ts";
 import { regionTable, regionText } from "../../explain/region-table.ts";
-import { reshardingCells, reshardingColumns } from "../../passes/reshard/resharding-table.ts";
+import { reshardingCells, reshardingColumns } from "../../passes/moves/resharding-table.ts";
 import type { LoopRefusal } from "../../passes/stream-loops/loop-refusals.ts";
 import { bytesText, percentText, timeText } from "../../support/quantities.ts";
 import { counted } from "../../support/wording.ts";

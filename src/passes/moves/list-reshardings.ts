@@ -12,11 +12,11 @@ import type { CommunicationType } from "../../host/collectives.ts";
 import { at } from "../../support/invariant.ts";
 import { opText } from "../op-text.ts";
 import { forgottenAnnotation } from "./forgotten-annotation.ts";
-import type { OpPlacements } from "./placement.ts";
-import { receivedBytes } from "./received-bytes.ts";
-import { opStep, type ReshardingStep } from "./resharding-step.ts";
-import { sameMesh, streamAxis } from "./sharding.ts";
-import { teamsOf } from "./step-teams.ts";
+import type { OpPlacements } from "../reshard/placement.ts";
+import { receivedBytes } from "../reshard/received-bytes.ts";
+import { opStep, type ReshardingStep } from "../reshard/resharding-step.ts";
+import { sameMesh, streamAxis } from "../reshard/sharding.ts";
+import { teamsOf } from "../reshard/step-teams.ts";
 
 export interface Resharding {
   /** The tensor that moves. */
