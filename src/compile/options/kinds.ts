@@ -7,7 +7,7 @@ import { type DType, dtypes, isDType } from "../../numerics/dtype.ts";
 import { keysOf } from "../../support/keys-of.ts";
 import type { ChoiceKind, OptionKind } from "./kind.ts";
 
-interface KindParts<Value> extends Pick<OptionKind<Value>, "expected" | "argument" | "example"> {
+interface KindParts<Value> extends Pick<OptionKind<Value>, "expected" | "argument" | "example" | "corrected"> {
   readonly schema: v.GenericSchema<Value>;
   /** The text itself if omitted. */
   readonly parse?: (text: string) => unknown;
@@ -112,6 +112,8 @@ interface AssignedKind<T> {
   readonly expected: string;
   /** The value of a text; other values than those of `schema` are refused. */
   readonly parse: (text: string) => unknown;
+  /** What the text of one assignment was likely to mean; undefined if nobody knows. */
+  readonly corrected?: (text: string) => string | undefined;
 }
 
 export const sizeValues: AssignedKind<number> = {
@@ -128,6 +130,7 @@ export const parameterValues: AssignedKind<number | DType> = {
   schema: v.union([v.pipe(v.number(), v.finite()), v.picklist(keysOf(dtypes))]),
   expected: `a number, or a dtype: ${keysOf(dtypes).join(", ")}`,
   parse: (text) => (isDType(text) ? text : decimal(text)),
+  corrected: correctedParameter,
 };
 
 const spellings: ReadonlyMap<string, DType> = new Map([
@@ -142,7 +145,7 @@ const spellings: ReadonlyMap<string, DType> = new Map([
 ]);
 
 /** Of a dtype by another name, or of a parameter that is called a type. */
-export function correctedParameter(text: string): string | undefined {
+function correctedParameter(text: string): string | undefined {
   const [, name = "", value = ""] = /^\s*([A-Za-z_$][\w$]*)\s*=\s*(\w+)\s*$/u.exec(text) ?? [];
   const dtype = spellings.get(value.toLowerCase()) ?? (/type/iu.test(name) ? "half" : undefined);
   return dtype === undefined ? undefined : `${name}=${dtype}`;
@@ -165,6 +168,7 @@ export function assignments<T>(values: AssignedKind<T>, example: string): Option
     parse: (text) => assigned(text, values),
     print: (given) => [...given].map((entry) => entry.join("=")).join(","),
     separator: ",",
+    ...(values.corrected === undefined ? {} : { corrected: values.corrected }),
   });
 }
 

@@ -3,7 +3,6 @@ import { mostDevices } from "../../host/most-devices.ts";
 import type { ParseOptions } from "../../host/parse/parse.ts";
 import {
   assignments,
-  correctedParameter,
   oneOf,
   parameterValues,
   seconds,
@@ -28,7 +27,7 @@ export const programRows = {
   },
   set: {
     ...program,
-    kind: { ...assignments(parameterValues, "M=32"), corrected: correctedParameter },
+    kind: assignments(parameterValues, "M=32"),
     default: new Map(),
     help: "replace a parameter of the program by another number or dtype; may be repeated",
   },
