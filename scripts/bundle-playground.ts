@@ -69,9 +69,17 @@ const otherSyntax = {
       "computeSourceMap",
       "parser/plugins/flow",
       "parser/plugins/jsx/index",
-      ...["ESMImport", "JSX", "Flow", "JestHoist", "ReactHotLoader", "ReactDisplayName"].map(
-        (name) => `transformers/${name}Transformer`,
-      ),
+      ...[
+        "ESMImport",
+        "JSX",
+        "Flow",
+        "JestHoist",
+        "ReactHotLoader",
+        "ReactDisplayName",
+        "NumericSeparator",
+        "OptionalCatchBinding",
+        "OptionalChainingNullish",
+      ].map((name) => `transformers/${name}Transformer`),
     ].map((name) => {
       const file = `${sucrase}/${name}.js`;
       const exported = readFileSync(path.join(root, file), "utf8").matchAll(
@@ -87,6 +95,7 @@ const otherSyntax = {
 /** What programs do not call while they are built. */
 const afterwards = {
   "src/tune/choose/choose.ts": `export function choose() { ${refusal} }`,
+  "src/trace/align-traces.ts": `export function alignTraces() { ${refusal} } export function alignmentError() { ${refusal} }`,
   "src/trace/chrome/chrome-trace.ts": `export function chromeTrace() { ${refusal} } export function chromeTraceText() { ${refusal} }`,
 };
 const executor = `export class MultiDeviceExecutor { static async create() { ${refusal} } }`;
@@ -127,7 +136,9 @@ const sheets = [
   path.join(root, "node_modules/uplot/dist/uPlot.min.css"),
   ...own.map((file) => path.join(folder, "styles", file)),
 ];
-writeFileSync(path.join(out, "page.css"), sheets.map((file) => readFileSync(file, "utf8")).join("\n"));
+const styles = sheets.map((file) => readFileSync(file, "utf8")).join("\n");
+// Without comments and indents: no string of ours has either.
+writeFileSync(path.join(out, "page.css"), styles.replaceAll(/\/\*[^]*?\*\/\s*/gu, "").replaceAll(/\n\s+/gu, "\n"));
 copyFileSync(path.join(folder, "index.html"), path.join(out, "index.html"));
 
 for (const file of readdirSync(out, { recursive: true, encoding: "utf8" })) {

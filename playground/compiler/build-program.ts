@@ -31,7 +31,9 @@ export function buildProgram({ text, variants }: BuildRequest, evaluate: (code: 
 /** JavaScript with the lines of the TypeScript. */
 function compiled(text: string): string {
   try {
-    return transform(text, { transforms: ["typescript", "imports"], filePath: programFile, production: true }).code;
+    // Browsers that run the page know all of ES2022.
+    const target = { production: true, disableESTransforms: true };
+    return transform(text, { transforms: ["typescript", "imports"], filePath: programFile, ...target }).code;
   } catch (error) {
     throw new DiagnosticError([syntaxDiagnostic(error)]);
   }

@@ -1,5 +1,5 @@
 /** Carries an edited host program over to the one that other sizes or options print. */
-import { diffArrays } from "diff";
+import { diffArrays } from "diff/lib/diff/array.js";
 import type { HostText } from "../compiler/parts.ts";
 import type { Change, State } from "./state.ts";
 

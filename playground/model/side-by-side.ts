@@ -1,5 +1,5 @@
 /** Two texts side by side: rows with the lines that belong together. */
-import { diffArrays } from "diff";
+import { diffArrays } from "diff/lib/diff/array.js";
 
 export interface SideRow {
   readonly kind: "same" | "changed" | "removed" | "added";
