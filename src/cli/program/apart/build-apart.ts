@@ -84,7 +84,8 @@ function startThread(request: BuildRequest, print: (text: string) => void): Buil
     end(isBuildMessage(message, token) ? message.answer : forged(request.file));
   });
   worker.on("error", (error) => {
-    end(lost(request.file, error));
+    // The thread ends by itself. To terminate it while Node handles its error may abort the process (Node 20).
+    resolve(lost(request.file, error));
   });
   worker.on("exit", (status) => {
     end(unfinished(request.file, `it ended its process with status ${status}`, "throw an error to refuse parameters"));
