@@ -129,6 +129,28 @@ const deceiving: readonly Deceiving[] = [
       expected: ["the program file does not finish", "found: a message of its own"],
     },
   ]),
+  ...[
+    ["Array.prototype.map = () => [];", "'map'"],
+    ['Object.defineProperty(Map.prototype, "get", { value: () => 1 });', "get"],
+    ["Array.prototype[Symbol.iterator] = function* () {};", "Symbol.iterator"],
+    ['JSON.stringify = () => "";\nObject.entries = () => [];', "'entries'"],
+  ].flatMap(([text = "", method = ""], i): Deceiving[] => [
+    {
+      name: `replaces-${i}.ts`,
+      text: program(text),
+      expected: ["error[program-threw]", `replaces-${i}.ts:${1 + text.split("\n").length}:`, method],
+    },
+    { name: `replaces-in-build-${i}.ts`, text: program("", text), expected: ["error[program-threw]", method] },
+  ]),
+  ...[
+    "new Proxy(f, {})",
+    'new Proxy(f, { get: (t, k) => (k === "data" ? () => ({ ...t.data(), outputs: [99] }) : Reflect.get(t, k)) })',
+    '{ [Symbol.for("braid.fusion")]: true, data: () => ({ kind: "Fusion", tensors: [{}] }) }',
+  ].map((made, i): Deceiving => ({
+    name: `seems-fusion-${i}.ts`,
+    text: program("").replace("return f", `return ${made}`),
+    expected: ["error[program-invalid]", "only looks like a Fusion"],
+  })),
   {
     name: "removes-handlers.ts",
     text: program(

@@ -2,6 +2,10 @@
 import { fail } from "../../../diagnostics/diagnostic.ts";
 import { type HostProgram, isHostProgram } from "../../../host/nodes.ts";
 import type { ProgramFile } from "../../../host/program-file.ts";
+import { snapshotFusion } from "../../../ir/api/builder-data.ts";
+import type { Fusion } from "../../../ir/api/fusion.ts";
+import { fusionState } from "../../../ir/api/handle.ts";
+import type { FusionData } from "../../../ir/fusion-data.ts";
 import type { BuiltData } from "../../../compile/program/revive.ts";
 import type { BuildRequest } from "./build-request.ts";
 import { requireKnownParameters } from "../../../compile/program/known-parameters.ts";
@@ -18,17 +22,33 @@ export async function buildHere({ file, devices, hosts, set }: BuildRequest): Pr
   const params = Object.fromEntries(set);
   return inUserCode(file, maps, () => {
     const built = program.build({ devices, hosts, params });
-    if (!isHostProgram(built)) return { source: sources.fusion(built.data()), reference: null, defaults };
+    if (!isHostProgram(built)) return { source: sources.fusion(dataOf(built, file)), reference: null, defaults };
     const rest = Array.from({ length: devices - 1 }, (_, i) =>
       hostOf(program, { devices, hosts, rank: i + 1, params }),
     );
-    const reference = program.reference?.({ devices, hosts, params }).data() ?? null;
+    const reference = program.reference?.({ devices, hosts, params }) ?? null;
     return {
       source: [built, ...rest].map(sources.host),
-      reference: reference === null ? null : sources.fusion(reference),
+      reference: reference === null ? null : sources.fusion(dataOf(reference, file)),
       defaults,
     };
   });
+}
+
+/** From the class's own state: the `data` of a Proxy, or of another object, may be anything. */
+function dataOf(fusion: Fusion, file: string): FusionData {
+  try {
+    return snapshotFusion(fusion[fusionState]);
+  } catch {
+    return fail({
+      code: "program-invalid",
+      message: "the program returns something that only looks like a Fusion",
+      place: { kind: "file", path: file },
+      found: "an object that new Fusion() did not make, such as a Proxy of one",
+      expected: 'a Fusion of the "braid" that the file imports',
+      help: "return the Fusion itself",
+    });
+  }
 }
 
 function hostOf(program: ProgramFile, request: Parameters<ProgramFile["build"]>[0]): HostProgram {

@@ -8,6 +8,7 @@ import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
 import { invariant } from "../../../support/invariant.ts";
 import { type BuildAnswer, type BuildMessage, type BuildRequest, isBuildStart } from "./build-request.ts";
 import { buildHere } from "./build-here.ts";
+import { keepBuiltins } from "./keep-builtins.ts";
 import { divertOutput } from "./own-output.ts";
 
 async function answerTo(request: BuildRequest): Promise<BuildAnswer> {
@@ -56,6 +57,7 @@ const send = (answer: BuildAnswer): void => {
   post({ token, answer } satisfies BuildMessage);
 };
 divertOutput();
+keepBuiltins();
 const answer = await answerTo(request);
 await Promise.all([written(process.stdout), written(process.stderr)]);
 try {
