@@ -4,7 +4,15 @@
  * be found before anything runs.
  */
 import { describe, expect, it } from "vitest";
-import { type Backend, DiagnosticError, type HostProgram, HostProgramBuilder, MultiDeviceExecutor } from "braid";
+import {
+  type Backend,
+  compile,
+  DiagnosticError,
+  type HostProgram,
+  HostProgramBuilder,
+  MultiDeviceExecutor,
+  requireVerified,
+} from "braid";
 import { badPrograms } from "./bad-programs.ts";
 
 const neverRuns: Backend = {
@@ -36,6 +44,18 @@ async function saidOf(build: (h: HostProgramBuilder, rank: number) => void, devi
 
 describe("a hand-built program with", () => {
   it.each(badPrograms)("$name", async ({ build, devices, said }) => {
-    expect(await saidOf(build, devices)).toBe(said.trim());
+    expect(await saidOf((h, rank) => build(h, rank, 0), devices)).toBe(said.trim());
+  });
+
+  const mended = badPrograms.flatMap((row) =>
+    Array.from({ length: row.fixes ?? 1 }, (_, i) => ({ ...row, fix: i + 1 })),
+  );
+  it.each(mended)("$name, mended by fix $fix, compiles", ({ build, devices, fix }) => {
+    const source = Array.from({ length: devices }, (_, rank) => {
+      const h = new HostProgramBuilder();
+      build(h, rank, fix);
+      return h.build();
+    });
+    requireVerified(compile(source, { devices }));
   });
 });

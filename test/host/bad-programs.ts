@@ -5,7 +5,10 @@ import type { SharedPeer } from "../../src/host/build/options.ts";
 export interface BadProgram {
   readonly name: string;
   readonly devices: number;
-  readonly build: (h: HostProgramBuilder, rank: number) => void;
+  /** `fix` 0: with the mistake; 1 and on: with a fix that the diagnostic names typed, of `fixes`. */
+  readonly build: (h: HostProgramBuilder, rank: number, fix: number) => void;
+  /** 1 if not given. */
+  readonly fixes?: number;
   readonly said: string;
 }
 
@@ -31,7 +34,13 @@ export const badPrograms: readonly BadProgram[] = [
   {
     name: "a peer outside the run",
     devices: 2,
-    build: (h) => void h.send(onBoth(h), { peer: h.scalars.add(h.scalars.rank, 1) }),
+    fixes: 2,
+    build: (h, rank, fix) => {
+      const x = onBoth(h);
+      if (fix === 2) return;
+      if (fix === 1) h.wait(rank === 0 ? h.send(x, { peer: 1 }) : h.recv(x, { peer: 0 }));
+      else h.send(x, { peer: h.scalars.add(h.scalars.rank, 1) });
+    },
     said: `
 error[transfer-mismatch]: rank 0 sends to rank 1, which does not receive it
   at: rank 0, stream 1: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=( rank + 1 ), backend=NCCL)
@@ -48,7 +57,11 @@ error[transfer-mismatch]: the peer of a send is not a rank of the run
   {
     name: "a peer below 0",
     devices: 2,
-    build: (h) => h.wait(h.recv(onBoth(h), { peer: h.scalars.sub(h.scalars.rank, 1) })),
+    build: (h, rank, fix) => {
+      const x = onBoth(h);
+      if (fix === 1 && rank === 0) h.wait(h.send(x, { peer: 1 }));
+      else h.wait(h.recv(x, { peer: h.scalars.sub(h.scalars.rank, 1) }));
+    },
     said: `
 error[bad-peer]: the peer of a recv is not a rank
   at: P2PCommunication 0 (type=recv, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=( rank - 1 ), backend=NCCL)
@@ -61,9 +74,9 @@ error[bad-peer]: the peer of a recv is not a rank
   {
     name: "a team outside the run",
     devices: 2,
-    build: (h) => {
+    build: (h, _, fix) => {
       const x = onBoth(h);
-      h.wait(h.communication("Allreduce", { input: x, output: x, team: [0, 1, 2] }));
+      h.wait(h.communication("Allreduce", { input: x, output: x, team: fix === 1 ? [0, 1] : [0, 1, 2] }));
     },
     said: `
 error[transfer-mismatch]: a team names rank 2, which the run does not have
@@ -76,9 +89,11 @@ error[transfer-mismatch]: a team names rank 2, which the run does not have
   {
     name: "a constant root outside the team",
     devices: 2,
-    build: (h) => {
+    build: (h, rank, fix) => {
       const x = onBoth(h);
-      h.wait(h.communication("Broadcast", { input: x, output: x, team: [0], root: 1 }));
+      if (fix === 0 || rank === 0) {
+        h.wait(h.communication("Broadcast", { input: x, output: x, team: [0], root: fix === 1 ? 0 : 1 }));
+      }
     },
     said: `
 error[host-program-invalid]: the root is not a position in the team
@@ -91,9 +106,9 @@ error[host-program-invalid]: the root is not a position in the team
   {
     name: "a root outside the team",
     devices: 2,
-    build: (h) => {
+    build: (h, _, fix) => {
       const x = onBoth(h);
-      h.forLoop(3, (root) => h.wait(h.communication("Broadcast", { input: x, output: x, root })));
+      h.forLoop(fix === 1 ? 2 : 3, (root) => h.wait(h.communication("Broadcast", { input: x, output: x, root })));
     },
     said: `
 error[index-out-of-range]: the root is not a position in the team
@@ -107,9 +122,12 @@ error[index-out-of-range]: the root is not a position in the team
   {
     name: "a group left open",
     devices: 2,
-    build: (h) => {
+    build: (h, rank, fix) => {
       h.startCoalescing();
-      h.send(onBoth(h), { peer: 1 });
+      const x = onBoth(h);
+      if (fix === 1 && rank === 1) h.recv(x, { peer: 0 });
+      else h.send(x, { peer: 1 });
+      if (fix === 1) h.wait(h.endCoalescing());
     },
     said: `
 error[host-program-invalid]: a coalesced group is not closed in its scope
@@ -122,13 +140,15 @@ error[host-program-invalid]: a coalesced group is not closed in its scope
   {
     name: "a group left open in a loop",
     devices: 2,
-    build: (h) => {
+    build: (h, rank, fix) => {
       const x = onBoth(h);
       h.forLoop(2, () => {
         h.startCoalescing();
-        h.send(x, { peer: 1 });
+        if (fix === 1 && rank === 1) h.recv(x, { peer: 0 });
+        else h.send(x, { peer: 1 });
+        if (fix === 1) h.wait(h.endCoalescing());
       });
-      h.wait(h.endCoalescing());
+      if (fix === 0) h.wait(h.endCoalescing());
     },
     said: `
 error[host-program-invalid]: a coalesced group is not closed in its scope
@@ -146,7 +166,10 @@ error[host-program-invalid]: a coalesced group is closed without being open
   {
     name: "EndCoalescing without a start",
     devices: 1,
-    build: (h) => void h.endCoalescing(),
+    build: (h, _, fix) => {
+      if (fix === 1) h.startCoalescing();
+      h.endCoalescing();
+    },
     said: `
 error[host-program-invalid]: a coalesced group is closed without being open
   at: EndCoalescing 0 at body[0]
@@ -158,11 +181,12 @@ error[host-program-invalid]: a coalesced group is closed without being open
   {
     name: "a group in a group",
     devices: 2,
-    build: (h) => {
+    build: (h, rank, fix) => {
       const x = onBoth(h);
       h.startCoalescing();
-      h.startCoalescing();
-      h.send(x, { peer: 1 });
+      if (fix === 0) h.startCoalescing();
+      if (fix === 1 && rank === 1) h.recv(x, { peer: 0 });
+      else h.send(x, { peer: 1 });
       h.wait(h.endCoalescing());
     },
     said: `
@@ -176,11 +200,15 @@ error[host-program-invalid]: a coalesced group is opened inside another
   {
     name: "a computation in a group",
     devices: 2,
-    build: (h) => {
+    fixes: 2,
+    build: (h, _, fix) => {
       const x = onBoth(h);
+      const compute = (): void => void h.add(x, x, { out: x });
+      if (fix === 1) compute();
       h.startCoalescing();
-      h.add(x, x, { out: x });
+      if (fix === 0) compute();
       h.wait(h.endCoalescing());
+      if (fix === 2) compute();
     },
     said: `
 error[host-program-invalid]: Binary is inside a coalesced group
@@ -193,12 +221,12 @@ error[host-program-invalid]: Binary is inside a coalesced group
   {
     name: "a Wait for one send of a group",
     devices: 2,
-    build: (h, rank) => {
+    build: (h, rank, fix) => {
       const x = onBoth(h);
       h.startCoalescing();
       const posted = rank === 0 ? h.send(x, { peer: 1 }) : h.recv(x, { peer: 0 });
-      h.endCoalescing();
-      h.wait(posted);
+      const group = h.endCoalescing();
+      h.wait(fix === 1 ? group : posted);
     },
     said: `
 error[host-program-invalid]: a Wait names a communication inside a coalesced group
@@ -211,8 +239,11 @@ error[host-program-invalid]: a Wait names a communication inside a coalesced gro
   {
     name: "a Wait for what is never posted",
     devices: 2,
-    build: (h) => {
-      h.wait(shared(h, { type: "send", buffer: onBoth(h), peer: h.scalars.sub(1, h.scalars.rank) }));
+    build: (h, rank, fix) => {
+      const type = fix === 1 && rank === 1 ? "recv" : "send";
+      const half = shared(h, { type, buffer: onBoth(h), peer: h.scalars.sub(1, h.scalars.rank) });
+      if (fix === 1) h.post(half);
+      h.wait(half);
     },
     said: `
 error[not-posted]: communication 0 has not been posted
@@ -226,11 +257,12 @@ error[not-posted]: communication 0 has not been posted
   {
     name: "a Wait for what another branch posts",
     devices: 2,
-    build: (h) => {
+    build: (h, rank, fix) => {
       const x = onBoth(h);
       const posted: ReturnType<HostProgramBuilder["send"]>[] = [];
-      h.ifThenElse(h.scalars.eq(h.scalars.rank, 0), () => posted.push(h.send(x, { peer: 1 })));
-      posted.forEach((each) => h.wait(each));
+      if (fix === 0) h.ifThenElse(h.scalars.eq(h.scalars.rank, 0), () => posted.push(h.send(x, { peer: 1 })));
+      if (fix === 0) posted.forEach((each) => h.wait(each));
+      else h.wait(rank === 0 ? h.send(x, { peer: 1 }) : h.recv(x, { peer: 0 }));
     },
     said: `
 error[not-posted]: communication 0 has not been posted
@@ -244,10 +276,12 @@ error[not-posted]: communication 0 has not been posted
   {
     name: "a Wait before the post",
     devices: 2,
-    build: (h) => {
-      const half = shared(h, { type: "recv", buffer: onBoth(h), peer: h.scalars.sub(1, h.scalars.rank) });
-      h.wait(half);
+    build: (h, rank, fix) => {
+      const type = fix === 1 && rank === 1 ? "send" : "recv";
+      const half = shared(h, { type, buffer: onBoth(h), peer: h.scalars.sub(1, h.scalars.rank) });
+      if (fix === 0) h.wait(half);
       h.post(half);
+      if (fix === 1) h.wait(half);
     },
     said: `
 error[not-posted]: communication 0 has not been posted
@@ -261,10 +295,10 @@ error[not-posted]: communication 0 has not been posted
   {
     name: "two Waits for one post",
     devices: 2,
-    build: (h) => {
+    build: (h, _, fix) => {
       const x = onBoth(h);
       const posted = h.communication("Allreduce", { input: x, output: x });
-      h.forLoop(2, () => h.wait(posted));
+      h.forLoop(fix === 1 ? 1 : 2, () => h.wait(posted));
     },
     said: `
 error[already-waited]: communication 0 is waited for twice
@@ -278,9 +312,9 @@ error[already-waited]: communication 0 is waited for twice
   {
     name: "a slice past the end",
     devices: 2,
-    build: (h) => {
+    build: (h, _, fix) => {
       const x = onBoth(h, [4, 2]);
-      h.forLoop(h.scalars.add(h.scalars.rank, 4), (i) => void h.select(x, 0, i));
+      h.forLoop(fix === 1 ? 4 : h.scalars.add(h.scalars.rank, 4), (i) => void h.select(x, 0, i));
     },
     said: `
 error[index-out-of-range]: a slice is outside axis 0
@@ -294,10 +328,11 @@ error[index-out-of-range]: a slice is outside axis 0
   {
     name: "a slice before the start",
     devices: 1,
-    build: (h) => {
+    build: (h, _, fix) => {
       const x = h.tensor([4, 2]);
+      if (fix === 1) h.set(h.input([4, 2]), { out: x });
       h.output(x);
-      h.set(h.select(x, 0, h.scalars.sub(h.scalars.rank, 1)));
+      h.set(h.select(x, 0, fix === 1 ? h.scalars.rank : h.scalars.sub(h.scalars.rank, 1)));
     },
     said: `
 error[index-out-of-range]: a slice is outside axis 0
@@ -311,11 +346,12 @@ error[index-out-of-range]: a slice is outside axis 0
   {
     name: "a stream that is bound later",
     devices: 1,
-    build: (h) => {
+    build: (h, _, fix) => {
       const caller = h.stream();
+      if (fix === 1) h.getCurrentStream(caller);
       h.setCurrentStream(h.stream(0));
       h.synchronize(caller);
-      h.getCurrentStream(caller);
+      if (fix === 0) h.getCurrentStream(caller);
     },
     said: `
 error[host-program-invalid]: Stream 0 is used before it exists
@@ -328,7 +364,11 @@ error[host-program-invalid]: Stream 0 is used before it exists
   {
     name: "a stream that holds nothing",
     devices: 1,
-    build: (h) => h.synchronize(h.stream()),
+    build: (h, _, fix) => {
+      const stream = h.stream();
+      if (fix === 1) h.getCurrentStream(stream);
+      h.synchronize(stream);
+    },
     said: `
 error[host-program-invalid]: Stream 0 is used before it exists
   at: Synchronize Stream 0 at body[0]
@@ -340,8 +380,10 @@ error[host-program-invalid]: Stream 0 is used before it exists
   {
     name: "a one-sided send to itself",
     devices: 2,
-    build: (h) => {
-      h.wait(h.post(shared(h, { type: "send", buffer: onBoth(h), peer: h.scalars.rank })));
+    build: (h, _, fix) => {
+      const x = onBoth(h);
+      if (fix === 1) h.set(x);
+      else h.wait(h.post(shared(h, { type: "send", buffer: x, peer: h.scalars.rank })));
     },
     said: `
 error[bad-peer]: the peer of a one-sided send is the rank itself
@@ -355,7 +397,15 @@ error[bad-peer]: the peer of a one-sided send is the rank itself
   {
     name: "a send to itself without a recv",
     devices: 2,
-    build: (h) => h.wait(h.send(onBoth(h), { peer: h.scalars.rank })),
+    fixes: 2,
+    build: (h, _, fix) => {
+      const [x, y] = [onBoth(h), fix === 1 ? onBoth(h) : null];
+      if (fix === 2) return;
+      if (y !== null) h.startCoalescing();
+      const sent = h.send(x, { peer: h.scalars.rank });
+      if (y !== null) h.recv(y, { peer: h.scalars.rank });
+      h.wait(y === null ? sent : h.endCoalescing());
+    },
     said: `
 error[transfer-mismatch]: rank 0 sends to rank 0, which does not receive it
   at: rank 0, stream 1: P2PCommunication 0 (type=send, buffer=T0_g_float[iS0{4}] (DeviceMesh{0 1}), peer=rank, backend=NCCL)
@@ -372,8 +422,13 @@ error[transfer-mismatch]: rank 1 sends to rank 1, which does not receive it
   {
     name: "one-sided halves whose handles are not shared",
     devices: 2,
-    build: (h, rank) => {
+    build: (h, rank, fix) => {
       const x = onBoth(h);
+      if (fix === 1) {
+        const type = rank === 0 ? "send" : "recv";
+        h.wait(h.post(shared(h, { type, buffer: x, peer: 1 - rank })));
+        return;
+      }
       const half = rank === 0 ? h.send(x, { peer: 1, backend: "cuda" }) : h.recv(x, { peer: 0, backend: "cuda" });
       h.wait(half);
     },
@@ -389,13 +444,16 @@ error[not-shared]: a one-sided send is posted before its handle is shared
   {
     name: "one-sided halves whose handles are of another slice",
     devices: 2,
-    build: (h) => {
+    build: (h, rank, fix) => {
       const x = onBoth(h, [2, 4]);
       const row = h.select(x, 0, 0);
-      const half = shared(h, { type: "send", buffer: row, peer: h.scalars.sub(1, h.scalars.rank) });
+      const type = fix === 1 && rank === 1 ? "recv" : "send";
+      const share = (): ReturnType<typeof shared> =>
+        shared(h, { type, buffer: row, peer: h.scalars.sub(1, h.scalars.rank) });
+      const before = fix === 0 ? share() : null;
       h.forLoop(2, (i) => {
         h.select(x, 0, i, { out: row });
-        h.wait(h.post(half));
+        h.wait(h.post(before ?? share()));
       });
     },
     said: `
@@ -410,14 +468,23 @@ error[not-shared]: a one-sided send is posted with a different buffer than its s
   {
     name: "one-sided halves whose handles went to another peer",
     devices: 3,
-    build: (h) => {
-      const { add, mod, named, rank } = h.scalars;
+    build: (h, _, fix) => {
+      const { add, mod, named, rank, sub } = h.scalars;
       const x = h.input([2, 4], { mesh: DeviceMesh.range(3) });
       const peer = mod(add(add(rank, 1), named("streamIdx")), 3);
       let half: ReturnType<typeof shared> | undefined;
       h.forLoop({ over: x.axis(0) }, () => {
-        half = shared(h, { type: "send", buffer: x, peer });
+        if (fix === 0) half = shared(h, { type: "send", buffer: x, peer });
+        if (fix === 1) {
+          const [sent, received] = h.shareMemHandles(
+            { type: "send", buffer: h.select(x, 0, 0), peer },
+            { type: "recv", buffer: h.select(x, 0, 1), peer: mod(sub(add(rank, 2), named("streamIdx")), 3) },
+          );
+          for (const each of [sent, received]) if (each !== undefined) h.post(each);
+          for (const each of [sent, received]) if (each !== undefined) h.wait(each);
+        }
       });
+      if (fix === 1) return;
       h.forLoop({ over: x.axis(0) }, () => {
         if (half !== undefined) h.post(half);
       });
@@ -434,7 +501,9 @@ error[not-shared]: a one-sided send is posted with a different peer than its sha
   {
     name: "ShareMemHandles of nothing",
     devices: 1,
-    build: (h) => void h.shareMemHandles(),
+    build: (h, _, fix) => {
+      if (fix === 0) h.shareMemHandles();
+    },
     said: `
 error[host-program-invalid]: ShareMemHandles takes P2PCommunications of the cuda backend
   at: ShareMemHandles( at body[0]
@@ -446,11 +515,17 @@ error[host-program-invalid]: ShareMemHandles takes P2PCommunications of the cuda
   {
     name: "a one-sided half in a group",
     devices: 2,
-    build: (h) => {
-      const half = shared(h, { type: "send", buffer: onBoth(h), peer: h.scalars.sub(1, h.scalars.rank) });
-      h.startCoalescing();
-      h.post(half);
-      h.wait(h.endCoalescing());
+    fixes: 2,
+    build: (h, rank, fix) => {
+      const [x, peer] = [onBoth(h), h.scalars.sub(1, h.scalars.rank)];
+      const type = fix > 0 && rank === 1 ? "recv" : "send";
+      const half = fix === 2 ? null : shared(h, { type, buffer: x, peer });
+      if (fix !== 1) h.startCoalescing();
+      if (half !== null) h.post(half);
+      else if (type === "send") h.send(x, { peer });
+      else h.recv(x, { peer });
+      if (fix !== 1) h.wait(h.endCoalescing());
+      else if (half !== null) h.wait(half);
     },
     said: `
 error[host-program-invalid]: only the nccl backend coalesces
@@ -463,9 +538,11 @@ error[host-program-invalid]: only the nccl backend coalesces
   {
     name: "a send without a recv",
     devices: 2,
-    build: (h, rank) => {
+    fixes: 2,
+    build: (h, rank, fix) => {
       const x = onBoth(h);
-      if (rank === 0) h.wait(h.send(x, { peer: 1 }));
+      if (rank === 0 && fix !== 2) h.wait(h.send(x, { peer: 1 }));
+      if (rank === 1 && fix === 1) h.wait(h.recv(x, { peer: 0 }));
     },
     said: `
 error[transfer-mismatch]: rank 0 sends to rank 1, which does not receive it
@@ -478,8 +555,8 @@ error[transfer-mismatch]: rank 0 sends to rank 1, which does not receive it
   {
     name: "a recv of another dtype",
     devices: 2,
-    build: (h, rank) => {
-      const [x, y] = [onBoth(h), onBoth(h, [4], "half")];
+    build: (h, rank, fix) => {
+      const [x, y] = [onBoth(h), onBoth(h, [4], fix === 1 ? "float" : "half")];
       h.wait(rank === 0 ? h.send(x, { peer: 1 }) : h.recv(y, { peer: 0 }));
     },
     said: `
@@ -494,8 +571,8 @@ error[transfer-mismatch]: a send from rank 0 and its recv on rank 1 differ in dt
   {
     name: "a recv of another size",
     devices: 2,
-    build: (h, rank) => {
-      const [x, y] = [onBoth(h), onBoth(h, [5])];
+    build: (h, rank, fix) => {
+      const [x, y] = [onBoth(h), onBoth(h, [fix === 1 ? 4 : 5])];
       h.wait(rank === 0 ? h.send(x, { peer: 1 }) : h.recv(y, { peer: 0 }));
     },
     said: `
@@ -510,8 +587,8 @@ error[transfer-mismatch]: a send from rank 0 and its recv on rank 1 differ in si
   {
     name: "halves of a one-sided pair of different sizes",
     devices: 2,
-    build: (h, rank) => {
-      const [x, y] = [onBoth(h), onBoth(h, [5])];
+    build: (h, rank, fix) => {
+      const [x, y] = [onBoth(h), onBoth(h, [fix === 1 ? 4 : 5])];
       const ends = [
         { type: "send", buffer: x, peer: 1 },
         { type: "recv", buffer: y, peer: 0 },
@@ -530,11 +607,11 @@ error[transfer-mismatch]: a send from rank 0 and its recv on rank 1 differ in si
   {
     name: "collectives in another order on each rank",
     devices: 2,
-    build: (h, rank) => {
+    build: (h, rank, fix) => {
       const [x, y] = [onBoth(h), onBoth(h, [2, 4])];
       const reduce = (): void => h.wait(h.communication("Allreduce", { input: x, output: x }));
       const gather = (): void => h.wait(h.communication("Allgather", { input: x, output: y }));
-      for (const post of rank === 0 ? [reduce, gather] : [gather, reduce]) post();
+      for (const post of rank === 0 || fix === 1 ? [reduce, gather] : [gather, reduce]) post();
     },
     said: `
 error[transfer-mismatch]: ranks 0 and 1 do not agree on the type of a collective
@@ -548,7 +625,8 @@ error[transfer-mismatch]: ranks 0 and 1 do not agree on the type of a collective
   {
     name: "an output of a collective that does not hold a part per member",
     devices: 2,
-    build: (h) => h.wait(h.communication("Allgather", { input: onBoth(h), output: onBoth(h, [3, 4]) })),
+    build: (h, _, fix) =>
+      h.wait(h.communication("Allgather", { input: onBoth(h), output: onBoth(h, [fix === 1 ? 2 : 3, 4]) })),
     said: `
 error[size-mismatch]: the output of a communication does not have one slice per rank of its team
   at: Communication 0 (type=Allgather, team=(0 1), input=T0_g_float[iS0{4}] (DeviceMesh{0 1}), output=T1_g_float[iS1{3}, iS2{4}] (DeviceMesh{0 1}), backend=NCCL)
@@ -561,8 +639,8 @@ error[size-mismatch]: the output of a communication does not have one slice per 
   {
     name: "a tensor without a mesh in a collective",
     devices: 1,
-    build: (h) => {
-      const x = h.tensor([4]);
+    build: (h, _, fix) => {
+      const x = h.input([4], fix === 1 ? { mesh: DeviceMesh.range(1) } : {});
       h.output(x);
       h.wait(h.communication("Allreduce", { input: x, output: x, team: [0] }));
     },
@@ -577,9 +655,12 @@ error[host-program-invalid]: T0 takes part in a communication and has no mesh
   {
     name: "a tensor that nothing has bound",
     devices: 1,
-    build: (h) => {
+    fixes: 2,
+    build: (h, _, fix) => {
       const [x, y] = [h.tensor([4]), h.tensor([4])];
       h.output(y);
+      if (fix === 1) h.allocate(x, { zeroInit: true });
+      if (fix === 2) h.set(h.input([4]), { out: x });
       h.set(x, { out: y });
     },
     said: `
@@ -593,13 +674,14 @@ error[host-program-invalid]: T0 is used before it is bound
   {
     name: "a slice that is used after its memory was freed",
     devices: 1,
-    build: (h) => {
+    build: (h, _, fix) => {
       const [x, y] = [h.tensor([2, 4]), h.tensor([4])];
       h.output(y);
       h.allocate(x, { zeroInit: true });
       const row = h.select(x, 0, 1);
-      h.deallocate(x);
+      if (fix === 0) h.deallocate(x);
       h.set(row, { out: y });
+      if (fix === 1) h.deallocate(x);
     },
     said: `
 error[not-bound]: T2 is a slice of memory that was deallocated
@@ -613,7 +695,7 @@ error[not-bound]: T2 is a slice of memory that was deallocated
   {
     name: "a loop whose bound has no value",
     devices: 1,
-    build: (h) => h.forLoop(h.scalars.named("steps"), () => {}),
+    build: (h, _, fix) => h.forLoop(fix === 1 ? h.scalars.rank : h.scalars.named("steps"), () => {}),
     said: `
 error[scalar-missing]: steps has no value
   at: FOR i0 from 0 to steps:
@@ -626,7 +708,8 @@ error[scalar-missing]: steps has no value
   {
     name: "an index divided by 0",
     devices: 2,
-    build: (h) => h.setCurrentStream(h.stream(h.scalars.mod(3, h.scalars.rank))),
+    build: (h, _, fix) =>
+      h.setCurrentStream(h.stream(h.scalars.mod(3, fix === 1 ? h.scalars.add(h.scalars.rank, 1) : h.scalars.rank))),
     said: `
 error[scalar-invalid]: the value of a scalar expression is not a whole number
   at: SetCurrentStream to Stream ( 3 % rank )
@@ -639,12 +722,21 @@ error[scalar-invalid]: the value of a scalar expression is not a whole number
   {
     name: "an unjoined stream",
     devices: 1,
-    build: (h) => {
+    build: (h, _, fix) => {
       const x = h.tensor([4]);
       h.output(x);
-      h.setCurrentStream(h.stream(0));
-      h.allocate(x);
-      h.add(x, x, { out: x });
+      const [caller, worker] = [h.stream(), h.stream(0)];
+      h.getCurrentStream(caller);
+      h.setCurrentStream(worker);
+      if (fix === 1) {
+        h.synchronize(caller);
+        h.set(h.input([4]), { out: x });
+        h.setCurrentStream(caller);
+        h.synchronize(worker);
+      } else {
+        h.allocate(x);
+        h.add(x, x, { out: x });
+      }
     },
     said: `
 error[data-race]: a write and a read of T0 on rank 0 have no order
@@ -655,6 +747,41 @@ error[data-race]: a write and a read of T0 on rank 0 have no order
   note: first: rank 0, stream 1 (worker 0), command 0 (launch), of T0 = T0 + T0
   note: second: rank 0, stream 0 (caller): the caller reads the outputs
   note: to run it unproven: verify: "off", or --verify off
+`,
+  },
+  {
+    name: "a stream that does not wait for the caller",
+    devices: 1,
+    build: (h, _, fix) => {
+      const y = h.tensor([4]);
+      h.output(y);
+      const [caller, worker] = [h.stream(), h.stream(0)];
+      h.getCurrentStream(caller);
+      h.setCurrentStream(worker);
+      if (fix === 1) h.synchronize(caller);
+      h.set(h.input([4]), { out: y });
+      h.setCurrentStream(caller);
+      h.synchronize(worker);
+    },
+    said: `
+error[data-race]: a write and a read of T1 on rank 0 have no order
+  at: rank 0, stream 1: T0 = Set( T1, cache_op=Streaming)
+  found: the caller of rank 0 writes T1[:], and nothing orders it before rank 0, worker 0 reads the same
+  expected: the first before the second
+  fix: Synchronize caller on worker 0 before T0 = Set( T1, cache_op=Streaming)
+  note: first: rank 0, stream 0 (caller): the caller writes the inputs
+  note: second: rank 0, stream 1 (worker 0), command 0 (copy), of T0 = Set( T1, cache_op=Streaming)
+  note: repair, verified: insert recordEvent e1 on rank 0, stream 0 (caller), before command 0 (copy b0 float [4] -> b1 float [4])
+  note: repair, verified: insert waitEvent e1 on rank 0, stream 1 (worker 0), before command 0 (copy b0 float [4] -> b1 float [4])
+  note: to run it unproven: verify: "off", or --verify off
+error[data-race]: a read and a write of T0 on rank 0 have no order from one run to the next
+  at: rank 0, stream 1: T0 = Set( T1, cache_op=Streaming)
+  found: the caller of rank 0 reads T0[:], and nothing orders it before rank 0, worker 0 writes the same
+  expected: the first before the second, also from one run to the next
+  fix: Synchronize caller on worker 0 before T0 = Set( T1, cache_op=Streaming)
+  note: first: rank 0, stream 0 (caller): the caller reads the outputs (run 1)
+  note: second: rank 0, stream 1 (worker 0), command 0 (copy), of T0 = Set( T1, cache_op=Streaming) (run 2)
+  note: both come after: rank 0, stream 1 (worker 0), command 1 (recordEvent), of Synchronize Stream ( 0 )
 `,
   },
 ];

@@ -166,16 +166,18 @@ function runText(place: CommandPlace, other: CommandPlace): string {
 /** The statement that would order the two. */
 function fixOf(first: CommandPlace, second: CommandPlace, waiter: string | null): string {
   const target = second.command === null ? null : statementText(second);
+  // The caller's use of a run comes after all that its program waits for: only the next run can wait for it.
+  const isForNext = second.run > first.run && first.command !== null;
   if (first.rank !== second.rank) {
     const when =
-      second.run > first.run ? "before it ends its run" : target === null ? "before its run ends" : `before ${target}`;
+      isForNext ? "before it ends its run" : target === null ? "before its run ends" : `before ${target}`;
     return `let rank ${second.rank} wait, ${when}, for a signal or transfer that rank ${first.rank} sends after ${statementText(first)}`;
   }
   const waits =
     first.kind === "transfer" && waiter === null
       ? `Wait for ${statementText(first)}`
       : `Synchronize ${waiter ?? first.streamName}`;
-  if (second.run > first.run || target === null) {
+  if (isForNext || target === null) {
     return first.kind === "transfer" && waiter === null
       ? `${waits} before the program ends`
       : `${waits} with ${second.streamName} before the program ends`;
