@@ -509,7 +509,7 @@ error[host-program-invalid]: ShareMemHandles takes P2PCommunications of the cuda
   at: ShareMemHandles( at body[0]
   found: none
   expected: at least one, all of the cuda backend
-  fix: remove the statement, or set the backend to "cuda"
+  fix: remove the statement
 `,
   },
   {

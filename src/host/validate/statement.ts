@@ -125,7 +125,7 @@ function checkHandles({ communications }: ShareMemHandles): readonly Fault[] {
       message: "ShareMemHandles takes P2PCommunications of the cuda backend",
       found: other === undefined ? "none" : `one of the ${other.backend} backend`,
       expected: "at least one, all of the cuda backend",
-      help: 'remove the statement, or set the backend to "cuda"',
+      help: other === undefined ? "remove the statement" : 'remove the statement, or set the backend to "cuda"',
     },
   ];
 }

@@ -124,7 +124,7 @@ function chunkedAxis(context: ReadContext, output: TensorId | undefined): SplitA
     code: "dump-incomplete",
     message: `T${output ?? 0} does not show of which axis it is a chunk`,
     found: `axes numbered ${loop.map(({ id }) => id).join(", ")}`,
-    expected: "a streamIdx axis and, with the next number, the axis of a chunk",
+    expected: "a streamIdx axis and, with the next number, the axis of a chunk, both numbered after the other axes",
     help: "print the tensor as nvFuser does, inside the loop whose index it takes",
   });
 }
