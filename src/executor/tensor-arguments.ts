@@ -166,7 +166,7 @@ function requireSameShape(
     help:
       device === null
         ? "pass a tensor of the expected shape"
-        : "divide each sharded axis by the number of its devices, and leave the other axes whole",
+        : "pass the shard of the expected shape, or the whole tensor",
   });
 }
 

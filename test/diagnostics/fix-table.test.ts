@@ -2,7 +2,7 @@
  * Every diagnostic code: a smallest program that raises it and the same with the fix typed, which no longer does; or the
  * tests that type its fixes; or one word for a fix that is no edit of a program or call.
  */
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import {
   add,
@@ -15,16 +15,28 @@ import {
   Fusion,
   gradients,
   HostProgramBuilder,
+  iota,
+  link,
   lower,
   matmul,
+  MultiDeviceExecutor,
   parse,
+  parseProfile,
   print,
+  type Program,
   record,
   relu,
   select,
   sum,
+  Tensor,
   type TensorView,
+  verify,
 } from "braid";
+import { parseInterleaving } from "braid/cpu";
+import { requireInputMemory } from "../../src/compile/program/inputs.ts";
+import { badPrograms } from "../host/bad-programs.ts";
+import { dumpAdvice } from "../host/parse/dump-advice.ts";
+import { changed, planOf, read, ring } from "../plan/plans.ts";
 import { badAnnotations } from "../passes/bad-annotations.ts";
 import { checked, convertOpToCommunication, streamParallelType } from "../passes/refused-programs.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
@@ -37,12 +49,23 @@ interface Typed {
   readonly program: (isFixed: boolean) => unknown;
 }
 
+/** Programs that a diagnostic of more than one fix has. */
+interface TypedEach {
+  readonly kind: "typed each";
+  readonly programs: readonly Omit<Typed, "kind">[];
+}
+
 type Row =
   | Typed
+  | TypedEach
   /** Rows of test/passes/bad-annotations.ts or refused-programs.ts type its fixes. */
   | { readonly kind: "annotations" }
   /** A finding, of which test/fixtures/findings has an example; counterexamples.test.ts repairs missing orders. */
   | { readonly kind: "repairs" }
+  /** Rows of test/host/bad-programs.ts type its fixes. */
+  | { readonly kind: "host programs" }
+  /** Rows of test/host/parse/dump-advice.ts type its fixes. */
+  | { readonly kind: "dumps" }
   /** test/cli/typed-fixes.long.test.ts types its fixes. */
   | { readonly kind: "command line" }
   /** The fix is made where the word says, not in a program. */
@@ -50,9 +73,16 @@ type Row =
 
 const annotations = { kind: "annotations" } as const;
 const repairs = { kind: "repairs" } as const;
+const hostPrograms = { kind: "host programs" } as const;
+const dumps = { kind: "dumps" } as const;
 const commandLine = { kind: "command line" } as const;
 const untyped = (word: string): Row => ({ kind: "untyped", word });
 const typed = (help: RegExp, program: Typed["program"]): Row => ({ kind: "typed", help, program });
+
+const typedEach = (...programs: readonly (readonly [help: RegExp, program: Typed["program"]])[]): Row => ({
+  kind: "typed each",
+  programs: programs.map(([help, program]) => ({ help, program })),
+});
 
 const two = DeviceMesh.range(2);
 
@@ -95,6 +125,45 @@ function dumped(edit: (dump: string) => string): void {
   f.output(relu(f.input([4])));
   parse(edit(print(lower(f))));
 }
+
+/** Sums of x, which each of the two devices has rows of. */
+async function ran(input: Tensor | readonly Tensor[] | null): Promise<void> {
+  const f = new Fusion();
+  const x = f.input([3, 2]);
+  x.setDeviceMesh(two);
+  x.outerSplit(0, 2).parallelize("DIDx");
+  f.output(sum(x, [1]));
+  const executor = await MultiDeviceExecutor.create(f, { devices: 2 });
+  try {
+    await executor.run(input === null ? [] : [input]);
+  } finally {
+    await executor.close();
+  }
+}
+
+function linked(ranks: readonly number[]): Program {
+  const h = new HostProgramBuilder();
+  const x = h.input([4], { mesh: two });
+  h.wait(h.communication("Allreduce", { input: x, output: x }));
+  return link(ranks.map((rank) => record(h.build(), { rank })));
+}
+
+/** The same unit on one rank: with a size of its own, or that of the input. */
+function unitOf(build: (f: Fusion, x: TensorView) => TensorView, isPosted: boolean): void {
+  const f = new Fusion();
+  f.output(build(f, f.input([4], "int64")));
+  const h = new HostProgramBuilder();
+  const positions = isPosted ? h.input([4], { dtype: "int64" }) : h.iota(4);
+  h.output(h.postOnStream(f, [positions])[0] ?? positions);
+  record(h.build(), { rank: 0 });
+}
+
+async function readPlan(isFixed: boolean, from: string, to: string): Promise<void> {
+  const made = planOf(ring());
+  await read(isFixed ? made : changed(made, "plan.json", (text) => text.replace(from, to)));
+}
+
+const profile = readFileSync(new URL("../../profiles/2xH100.json", import.meta.url), "utf8");
 
 const table: { readonly [C in DiagnosticCode]: Row } = {
   "axis-out-of-range": annotations,
@@ -143,25 +212,33 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   "did-on-merged-axis": annotations,
   "point-to-point-unsupported": annotations,
   "bad-option": annotations,
-  "host-program-invalid": untyped("statements"),
+  "host-program-invalid": hostPrograms,
   "pass-validation": untyped("passes"),
-  "kernel-opaque": untyped("kernels"),
+  "kernel-opaque": typed(/move it out of the unit/u, (isFixed) => {
+    unitOf((f, x) => add(x, isFixed ? x : iota(f, 4)), isFixed);
+  }),
   "dump-syntax": typed(/./u, (isFixed) => dumped((dump) => (isFixed ? dump : dump.replace(" -> (", " -> ")))),
-  "dump-unsupported": untyped("nvFuser"),
-  "dump-incomplete": untyped("dumps"),
-  "dump-contradiction": untyped("dumps"),
+  "dump-unsupported": dumps,
+  "dump-incomplete": dumps,
+  "dump-contradiction": dumps,
   "dump-container": typed(/./u, (isFixed) => dumped((dump) => (isFixed ? dump : "T0"))),
   "size-missing": typed(/give i2 a size/u, (isFixed) => symbolic(isFixed ? { i0: 4, i2: 4 } : { i0: 4 })),
   "size-unknown": commandLine,
   "size-mismatch": typed(/./u, (isFixed) => symbolic({ i0: 4, i2: isFixed ? 4 : 6 })),
-  "scalar-missing": untyped("scalars"),
-  "scalar-invalid": untyped("scalars"),
-  "allocation-on-split-axis": untyped("dumps"),
+  "scalar-missing": hostPrograms,
+  "scalar-invalid": hostPrograms,
+  "allocation-on-split-axis": typed(/reshape the tensor/u, (isFixed) =>
+    recorded((h) => {
+      const x = h.input(isFixed ? [2, 4] : [8]);
+      if (!isFixed) x.split(0, 4);
+      x.setAllocationDomain([1, 0]);
+    }),
+  ),
   "index-out-of-range": typed(/choose an index inside the axis/u, (isFixed) =>
     lowered((f) => select(f.input([4, 2]), 0, isFixed ? 3 : 4)),
   ),
-  "not-posted": untyped("statements"),
-  "not-shared": untyped("statements"),
+  "not-posted": hostPrograms,
+  "not-shared": hostPrograms,
   "already-waited": typed(/remove the second Wait/u, (isFixed) =>
     recorded((h, x) => {
       const posted = h.send(x, { peer: 1 });
@@ -170,7 +247,24 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
     }),
   ),
   "not-bound": typed(/add the rank to the mesh/u, (isFixed) => onTwo(isFixed ? two : DeviceMesh.range(1), 2)),
-  "recording-too-long": untyped("loops"),
+  "recording-too-long": typedEach(
+    [
+      /check the bounds/u,
+      (isFixed) =>
+        recorded((h) => {
+          h.forLoop(isFixed ? 2 : 2 ** 21, () => {});
+        }),
+    ],
+    [
+      /let iterations share streams/u,
+      (isFixed) =>
+        recorded((h) => {
+          h.forLoop(1100, (i) => {
+            h.setCurrentStream(h.stream(isFixed ? h.scalars.mod(i, 4) : i));
+          });
+        }),
+    ],
+  ),
   "bad-peer": typed(/expression of the peer/u, (isFixed) =>
     recorded((h, x) => {
       h.wait(h.recv(x, { peer: isFixed ? 1 : h.scalars.sub(h.scalars.rank, 1) }));
@@ -178,9 +272,17 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   ),
   "transfer-mismatch": repairs,
   "transfer-unclear": repairs,
-  "rank-missing": untyped("lists"),
-  "memory-limit": untyped("sizes"),
-  "program-malformed": untyped("Programs"),
+  "rank-missing": typed(/record the program once for every rank/u, (isFixed) => linked(isFixed ? [0, 1] : [0, 0])),
+  "memory-limit": typed(/use smaller sizes/u, (isFixed) => {
+    const f = new Fusion();
+    f.output(relu(f.input([null])));
+    requireInputMemory(f.data(), new Map([["i0", isFixed ? 4 : 2 ** 31]]));
+  }),
+  "program-malformed": typed(/take Programs from compile, link and rewrites/u, (isFixed) => {
+    const program = linked([0, 1]);
+    const { findings } = verify(isFixed ? program : { ...program, buffers: [] });
+    if (findings.length > 0) throw new DiagnosticError(findings);
+  }),
   "data-race": repairs,
   "transfer-not-waited": repairs,
   "unwritten-read": repairs,
@@ -200,27 +302,55 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   "redundant-synchronization": repairs,
   "iterations-serialized": repairs,
   "buffer-leaked": repairs,
-  "input-count": untyped("arguments"),
-  "input-shape": untyped("arguments"),
+  "input-count": typed(/pass one tensor/u, (isFixed) => ran(isFixed ? Tensor.zeros([3, 2]) : null)),
+  "input-shape": typedEach(
+    [/expected dtype/u, (isFixed) => ran(Tensor.zeros([3, 2], isFixed ? "float" : "half"))],
+    [/expected number of axes/u, (isFixed) => ran(Tensor.zeros(isFixed ? [3, 2] : [6]))],
+    [/pass a tensor of/u, (isFixed) => ran(Tensor.zeros(isFixed ? [3, 2] : [4, 2]))],
+    [
+      /pass the shard of the expected shape/u,
+      (isFixed) => ran([Tensor.zeros([isFixed ? 2 : 1, 2]), Tensor.zeros([isFixed ? 1 : 2, 2])]),
+    ],
+    [
+      /or the whole tensor/u,
+      (isFixed) => ran(isFixed ? Tensor.zeros([3, 2]) : [Tensor.zeros([1, 2]), Tensor.zeros([2, 2])]),
+    ],
+  ),
   "device-count": typed(/./u, (isFixed) => onTwo(two, isFixed ? 2 : 3)),
-  "host-programs-differ": untyped("ranks"),
-  "profile-invalid": untyped("files"),
-  "trace-invalid": untyped("files"),
-  "trace-mismatch": untyped("files"),
-  "file-unreadable": untyped("files"),
-  "plan-unsupported": untyped("plans"),
-  "plan-unverified": untyped("plans"),
-  "plan-version": untyped("plans"),
-  "plan-invalid": untyped("plans"),
-  "plan-mismatch": untyped("plans"),
-  "tensor-file-invalid": untyped("files"),
-  "file-unwritable": untyped("files"),
-  "program-invalid": untyped("files"),
-  "program-threw": untyped("files"),
+  "host-programs-differ": typed(/declare the same inputs and outputs/u, (isFixed) => {
+    const lists = [0, 1].map((rank) => {
+      const h = new HostProgramBuilder();
+      h.output(h.set(h.input([rank === 0 || isFixed ? 4 : 8], { mesh: two })));
+      return h.build();
+    });
+    compile(lists, { devices: 2 });
+  }),
+  "profile-invalid": typedEach(
+    [
+      /did you mean latency|leave it out/u,
+      (isFixed) => parseProfile(isFixed ? profile : profile.replace("{", '{ "extra": 1,'), "profile.json"),
+    ],
+    [
+      /correct the value/u,
+      (isFixed) => parseProfile(isFixed ? profile : profile.replace(/: \d[\d.]*/u, ": -1"), "profile.json"),
+    ],
+  ),
+  "trace-invalid": commandLine,
+  "trace-mismatch": commandLine,
+  "file-unreadable": commandLine,
+  "plan-unsupported": typed(/compile with --backend cuda/u, (isFixed) => planOf(ring(2, isFixed ? "cuda" : "nccl"))),
+  "plan-unverified": typed(/make it again/u, (isFixed) => readPlan(isFixed, '"ok":true', '"ok":false')),
+  "plan-version": typed(/make it again/u, (isFixed) => readPlan(isFixed, '"version": 1', '"version": 2')),
+  "plan-invalid": typed(/make the plan again/u, (isFixed) => readPlan(isFixed, '"world": 2', '"world": 1')),
+  "plan-mismatch": commandLine,
+  "tensor-file-invalid": commandLine,
+  "file-unwritable": commandLine,
+  "program-invalid": commandLine,
+  "program-threw": commandLine,
   "option-unknown": typed(/did you mean streams/u, (isFixed) => compiled(isFixed ? '{"streams":2}' : '{"stream":2}')),
   "option-value": commandLine,
   "backend-unavailable": untyped("machine"),
-  "interleaving-invalid": untyped("interleavings"),
+  "interleaving-invalid": typed(/seed:7/u, (isFixed) => parseInterleaving(isFixed ? "seed:7" : "seed7")),
   stuck: untyped("runs"),
   "slot-overrun": repairs,
   "command-threw": untyped("runs"),
@@ -239,9 +369,9 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   "not-checked": untyped("values"),
 };
 
-function raised(program: () => unknown): readonly Diagnostic[] {
+async function raised(program: () => unknown): Promise<readonly Diagnostic[]> {
   try {
-    program();
+    await program();
   } catch (error) {
     if (error instanceof DiagnosticError) return error.diagnostics;
     throw error;
@@ -252,20 +382,37 @@ function raised(program: () => unknown): readonly Diagnostic[] {
 describe("fixes by code", () => {
   const rows = keysOf(diagnosticCodes).map((code) => ({ code, row: table[code] }));
 
-  it.each(rows.flatMap(({ code, row }) => (row.kind === "typed" ? [{ code, ...row }] : [])))(
-    "$code, typed, is gone",
-    ({ code, help, program }) => {
-      const [diagnostic] = raised(() => program(false));
-      expect([diagnostic?.code, diagnostic?.help]).toEqual([code, expect.stringMatching(help)]);
-      expect(raised(() => program(true))).toEqual([]);
-    },
-  );
+  const all = rows.flatMap(({ code, row }) => {
+    const programs = row.kind === "typed" ? [row] : row.kind === "typed each" ? row.programs : [];
+    return programs.map(({ help, program }) => ({ code, help, program }));
+  });
+  it.each(all)("$code, typed, is gone: $help", async ({ code, help, program }) => {
+    const [diagnostic] = await raised(() => program(false));
+    expect([diagnostic?.code, diagnostic?.help]).toEqual([code, expect.stringMatching(help)]);
+    expect(await raised(() => program(true))).toEqual([]);
+  });
 
   it("has rows of the other tables for those that it leaves to them", () => {
     const refused = [...checked, ...convertOpToCommunication, ...streamParallelType];
     const elsewhere: readonly string[] = [...badAnnotations, ...refused].map(({ code }) => code);
     const left = rows.flatMap(({ code, row }) =>
       row.kind === "annotations" && !elsewhere.includes(code) ? [code] : [],
+    );
+    expect(left).toEqual([]);
+  });
+  it("has host programs and dumps for those that it leaves to them", () => {
+    const said = badPrograms.map((row) => row.said).join("");
+    const refused = dumpAdvice.map((row) => {
+      try {
+        parse(row.refused);
+      } catch (error) {
+        return String(error);
+      }
+      return "";
+    });
+    const elsewhere = { "host programs": said, dumps: refused.join("") } as const;
+    const left = rows.flatMap(({ code, row }) =>
+      row.kind in elsewhere && !elsewhere[row.kind as keyof typeof elsewhere].includes(`error[${code}]`) ? [code] : [],
     );
     expect(left).toEqual([]);
   });
