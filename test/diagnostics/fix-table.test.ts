@@ -66,7 +66,7 @@ type Row =
   | { readonly kind: "host programs" }
   /** Rows of test/host/parse/dump-advice.ts type its fixes. */
   | { readonly kind: "dumps" }
-  /** test/cli/typed-fixes.long.test.ts types its fixes. */
+  /** test/cli/typed-fixes.long.test.ts or typed-file-fixes.long.test.ts types its fixes. */
   | { readonly kind: "command line" }
   /** The fix is made where the word says, not in a program. */
   | { readonly kind: "untyped"; readonly word: string };
@@ -342,7 +342,7 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   "plan-unverified": typed(/make it again/u, (isFixed) => readPlan(isFixed, '"ok":true', '"ok":false')),
   "plan-version": typed(/make it again/u, (isFixed) => readPlan(isFixed, '"version": 1', '"version": 2')),
   "plan-invalid": typed(/make the plan again/u, (isFixed) => readPlan(isFixed, '"world": 2', '"world": 1')),
-  "plan-mismatch": commandLine,
+  "plan-mismatch": untyped("machine"),
   "tensor-file-invalid": commandLine,
   "file-unwritable": commandLine,
   "program-invalid": commandLine,
