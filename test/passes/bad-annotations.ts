@@ -638,6 +638,28 @@ export const badAnnotations: readonly BadAnnotation[] = [
       return add(a, b);
     },
   },
+  ...[true, false].map((isSet): BadAnnotation => ({
+    what: `a stage whose weight leaves its mesh, ${isSet ? "after a set" : "without a set"}`,
+    code: "annotations-conflict",
+    devices: 4,
+    isWarning: true,
+    help: /put set\(T3\) before the op|take the one that is there/u,
+    program: (f, isFixed) => {
+      const [x, w0, w1] = [f.input([64, 8]), f.input([8, 8]), f.input([2, 8])];
+      on(two, x, w0);
+      w0.outerSplit(0, 2).parallelize("DIDx");
+      const second = new DeviceMesh([2, 3]);
+      w1.setDeviceMesh(second);
+      w1.outerSplit(1, 2).parallelize("DIDx"); // here
+      const hidden = linear(x, w0);
+      const moved = isSet || isFixed ? set(hidden) : hidden;
+      if (isFixed) {
+        moved.setDeviceMesh(second);
+        moved.outerSplit(1, 2).parallelize("DIDx");
+      }
+      return linear(moved, w1);
+    },
+  })),
   {
     what: "an intermediate against its producer",
     code: "annotations-conflict",

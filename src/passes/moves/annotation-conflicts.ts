@@ -11,6 +11,7 @@ import { originated } from "../../ir/origin.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { opPlace } from "../op-text.ts";
+import { sameMesh } from "../reshard/sharding.ts";
 import { gatheredIndices } from "./gathered-indices.ts";
 import { movedTensors, type Resharding } from "./list-reshardings.ts";
 
@@ -45,9 +46,13 @@ export function annotationConflicts(
     );
     if (isRecut && leader === op.output) return [];
     const key = `${tensor} ${leader} ${op.output}`;
-    if (leader === null || leader === tensor || !isUsers(leader) || seen.has(key) || resharding.bytes === 0) return [];
+    if (leader === null || leader === tensor || seen.has(key) || resharding.bytes === 0) return [];
+    const leads = isUsers(leader);
+    const moving = at(before.tensors, tensor);
+    const leading = at((leads ? before : fusion).tensors, leader);
+    if (!leads && (!isWeight(op, tensor) || sameMesh(moving.mesh, leading.mesh))) return [];
     seen.add(key);
-    return [conflict(resharding, op, at(before.tensors, tensor), at(before.tensors, leader))];
+    return [conflict(resharding, op, moving, leading, leads)];
   });
 }
 
@@ -56,27 +61,46 @@ function liesOf(tensor: Tensor): string {
 }
 
 /** Weights lead: Megatron's column-parallel linear gathers x. */
-function isActivation({ kind, inputs }: Op, id: TensorId): boolean {
-  return (kind === "Linear" || kind === "Matmul") && inputs[0] === id && inputs[1] !== id;
+function isActivation(op: Op, id: TensorId): boolean {
+  return isContraction(op) && op.inputs[0] === id && op.inputs[1] !== id;
 }
 
-function conflict({ collective, bytes, chunked }: Resharding, reader: Op, tensor: Tensor, leader: Tensor): Diagnostic {
+/** One that leaves its mesh takes the op away from the devices that the user gave it. */
+function isWeight(op: Op, id: TensorId): boolean {
+  return isContraction(op) && op.inputs[1] === id;
+}
+
+function isContraction({ kind }: Op): boolean {
+  return kind === "Linear" || kind === "Matmul";
+}
+
+/** `leads`: whether the leader's mesh is the user's, too. */
+function conflict(
+  { collective, bytes, chunked }: Resharding,
+  reader: Op,
+  tensor: Tensor,
+  leader: Tensor,
+  leads: boolean,
+): Diagnostic {
   const isResult = leader.id === reader.output;
   const size = bytes === null ? "an unknown number of bytes" : `${bytes.toLocaleString("en-US")} bytes`;
   const mentions = [tensor, leader].flatMap(({ id }) => mentionOf(id, [tensor, leader]));
   return {
     code: "annotations-conflict",
     severity: "warning",
-    message: `T${tensor.id} and T${leader.id} are annotated differently, so T${tensor.id} moves (${collective})`,
+    message: leads
+      ? `T${tensor.id} and T${leader.id} are annotated differently, so T${tensor.id} moves (${collective})`
+      : `T${tensor.id} leaves its mesh (${collective}): T${leader.id}, which has no annotation, is on another`,
     place: opPlace(reader),
     found: `${size} to a device${chunked ? ", in chunks" : ""}; ${placementText(tensor)}; ${placementText(leader)}`,
     expected: "annotations with which each device has its operands",
-    help:
-      (isResult
-        ? `leave out the mesh of T${leader.id}, which then follows its operands`
-        : `annotate T${tensor.id} as T${leader.id}`) +
-      `, or put set(T${tensor.id}) before the op, annotated as T${leader.id}: ` +
-      (chunked ? "chunks of it overlap with other chunks' work" : "nothing overlaps with it unless it has Stream"),
+    help: !leads
+      ? `put set(T${leader.id}) before the op, or take the one that is there, and annotate it on the mesh of T${tensor.id}, cut as the op needs it`
+      : (isResult
+          ? `leave out the mesh of T${leader.id}, which then follows its operands`
+          : `annotate T${tensor.id} as T${leader.id}`) +
+        `, or put set(T${tensor.id}) before the op, annotated as T${leader.id}: ` +
+        (chunked ? "chunks of it overlap with other chunks' work" : "nothing overlaps with it unless it has Stream"),
     ...(mentions.length === 0 ? {} : { tensors: mentions }),
   };
 }

@@ -66,6 +66,8 @@ export function movedTensors(
   const { tensors } = fusion;
   const written = new Map(before.ops.map((op) => [op.output, op]));
   const readers = firstReaders(fusion.ops);
+  /** The op of the program of which `op` makes partial sums. */
+  const summedAs = (op: Op): Op | null => written.get(readers.get(op.output)?.output ?? op.output) ?? null;
   return fusion.ops.flatMap((op): readonly Moved[] => {
     const own = opStep(op, tensors, nvfuserLimits);
     if (own === null || isOnOneDevice(own.step, own)) return [];
@@ -83,7 +85,7 @@ export function movedTensors(
     const moved = {
       resharding,
       isInserted: op.kind === "Set" && written.get(op.output)?.kind !== "Set",
-      reader: written.get(op.output) ?? (reader === null ? null : (written.get(reader.output) ?? null)),
+      reader: written.get(op.output) ?? (reader === null ? null : (written.get(reader.output) ?? summedAs(reader))),
       leader:
         reader === null
           ? null

@@ -169,8 +169,7 @@ function fixOf(first: CommandPlace, second: CommandPlace, waiter: string | null)
   // The caller's use of a run comes after all that its program waits for: only the next run can wait for it.
   const isForNext = second.run > first.run && first.command !== null;
   if (first.rank !== second.rank) {
-    const when =
-      isForNext ? "before it ends its run" : target === null ? "before its run ends" : `before ${target}`;
+    const when = isForNext ? "before it ends its run" : target === null ? "before its run ends" : `before ${target}`;
     return `let rank ${second.rank} wait, ${when}, for a signal or transfer that rank ${first.rank} sends after ${statementText(first)}`;
   }
   const waits =
