@@ -39,6 +39,7 @@ const copied = [
   "scripts/gpu",
   "test/conformance",
   "test/gpu",
+  "test/routes",
   "test/support",
 ];
 

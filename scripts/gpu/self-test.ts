@@ -3,7 +3,7 @@
  * and programs over all GPUs in each idiom, eager and as graphs. One process per GPU.
  *
  *     sh braid-offline/braid --script scripts/gpu/self-test.ts 4          all parts on 4 GPUs
- *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, graphs, kernels, attention, speed, world, replays, reference, annotated or large
+ *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, graphs, kernels, attention, speed, world, replays, reference, annotated, routes or large
  *     ... self-test.ts 1 attention:grouped                            its cases whose names match, with attention
  *     ... self-test.ts 8 --out results.json                           all rows as JSON too
  */
@@ -23,7 +23,12 @@ import { speedRows } from "./speed-rows.ts";
 import { versions } from "./versions.ts";
 import { worldRows } from "./world-rows.ts";
 
-const isAnnotated = (name: string): boolean => name.startsWith("annotated, ");
+/** Rows of the reference cases that are parts of their own. */
+const isOf =
+  (file: string) =>
+  (name: string): boolean =>
+    name.startsWith(`${file}, `);
+const [isAnnotated, isRoute] = [isOf("annotated"), isOf("routes")];
 
 const parts = {
   device: deviceRows,
@@ -33,8 +38,10 @@ const parts = {
   speed: speedRows,
   world: worldRows,
   replays: replayRows,
-  reference: (context: PartContext) => referenceRows(context, { wanted: (name) => !isAnnotated(name) }),
+  reference: (context: PartContext) =>
+    referenceRows(context, { wanted: (name) => !isAnnotated(name) && !isRoute(name) }),
   annotated: (context: PartContext) => referenceRows(context, { wanted: isAnnotated }),
+  routes: (context: PartContext) => referenceRows(context, { wanted: isRoute }),
   large: (context: PartContext) => largeRows(context),
 } as const;
 type PartName = keyof typeof parts;

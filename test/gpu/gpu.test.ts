@@ -64,6 +64,7 @@ describe("kernels", () => {
 const parts = {
   world: "run every program in every idiom, eager and as graphs",
   reference: "run nvFuser's multi-device tests in every idiom, eager and as graphs",
+  routes: "move tensors between layouts in every idiom, eager and as graphs",
   large: "multiply and communicate at nvFuser's full size: as one GPU alone, and sampled rows as in double",
   replays: "replay a graph ten thousand times with changing inputs",
 } as const;

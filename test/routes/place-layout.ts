@@ -1,5 +1,6 @@
 /** Says a layout to Braid: a mesh of at most three dimensions, and their types on the parts of axes. */
-import { DeviceMesh, type TensorView } from "braid";
+import type { TensorView } from "../../src/ir/api/tensor-view.ts";
+import { DeviceMesh } from "../../src/ir/device-mesh.ts";
 import { at } from "../../src/support/invariant.ts";
 import { type Dimension, type Layout, type Part, product } from "./layout.ts";
 

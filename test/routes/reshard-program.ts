@@ -1,6 +1,8 @@
 /** Programs of one resharding, and what they move beside what the busiest device lacks. */
-import { compile, Fusion, set } from "braid";
-import { dtypes } from "../../src/numerics/dtype.ts";
+import { compile } from "../../src/compile/compile.ts";
+import { Fusion } from "../../src/ir/api/fusion.ts";
+import { set } from "../../src/ir/api/ops.ts";
+import { type DType, dtypes } from "../../src/numerics/dtype.ts";
 import { lack, type Layout } from "./layout.ts";
 import { place, sayable } from "./place-layout.ts";
 import { mostReceived } from "./received-bytes.ts";
@@ -17,12 +19,12 @@ export interface Figure {
   readonly lacks: number;
 }
 
-/** A set of floats from one layout to the other. */
-export function reshardProgram({ shape, before, after }: Move): Fusion {
+/** A set from one layout to the other. */
+export function reshardProgram({ shape, before, after }: Move, dtype: DType = "float"): Fusion {
   const [from, to] = [sayable(before), sayable(after)];
   if (from === null || to === null) throw new Error("a layout that Braid cannot say");
   const f = new Fusion();
-  const x = f.input(shape);
+  const x = f.input(shape, dtype);
   const y = set(x);
   f.output(y);
   place(x, from);
