@@ -68,7 +68,7 @@ case "$1" in
   --script)
     script="$2"
     shift 2
-    [ -f "$script" ] || script="$here/$script"
+    [ ! -f "$here/$script" ] || script="$here/$script"
     exec "$node" "$here/node_modules/jiti/lib/jiti-cli.mjs" "$script" "$@" ;;
   *) exec "$node" "$here/dist/cli/main.js" "$@" ;;
 esac
