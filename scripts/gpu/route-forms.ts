@@ -33,7 +33,8 @@ type Given = Omit<CompileOptions, "devices" | "on">;
 
 function form(name: string, f: Fusion, devices: number, options: Given, profile: MachineProfile | null): Form {
   const { program } = compile(f, { ...options, devices, on: "cuda" });
-  return { name, program, predicted: profile === null ? null : simulate(program, profile, { graph: true }).milliseconds };
+  const predicted = profile === null ? null : simulate(program, profile, { graph: true }).milliseconds;
+  return { name, program, predicted };
 }
 
 /** A layout in the notation of test/routes, maybe on the devices in another order. */
@@ -55,7 +56,7 @@ function throughLayouts(mesh: string, stops: readonly Stop[], devices: number, s
   return f;
 }
 
-/** `stops`: the collectives that moved the tensor before one exchange did. */
+/** `stops`: the layouts on the way, each of which a collective or a slice makes of the one before. */
 function move(name: string, mesh: string, stops: readonly Stop[], devices: number, shard: number): Problem {
   const ends = stops.filter((_, i) => i === 0 || i === stops.length - 1);
   return {

@@ -1,7 +1,7 @@
 /**
- * Reshardings by one exchange beside the collectives that they took before, and an MLP on a mesh of 2 x 2: medians of 15
- * runs of the slowest rank. All forms of a problem take turns, and their results are compared. Prints rows of text; with
- * `--profile`, predictions and the chosen schedules, too.
+ * Reshardings by one exchange and by collectives, and an MLP on a mesh of 2 x 2: medians of 15 runs of the slowest rank.
+ * All forms of a problem take turns, and their results are compared. With `--profile`, also predictions and the chosen
+ * schedules.
  *
  *     sh braid-offline/braid --script scripts/gpu/route-times.ts 4 --profile profiles/4xH200.json
  *     ... route-times.ts 4 --only "MLP.*half"                    the problems whose names match

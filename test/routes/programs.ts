@@ -1,6 +1,6 @@
 /**
- * Programs whose routes once moved more bytes than they need: `today` is what the busiest device receives, `enough` what
- * it would receive by the route in the comment. GPUs run them, too (test/gpu).
+ * Programs whose routes could move more bytes than they need: `today` is what the busiest device receives, `enough`
+ * what it would receive by the route in the comment. GPUs run them, too (test/gpu).
  */
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { add, broadcast, cat, expand, gelu, linear, matmul, reshape, set, slice } from "../../src/ir/api/ops.ts";

@@ -29,8 +29,9 @@ function move(
   dtype: DType = "float",
 ): NamedMove {
   const { mesh: meshAfter = mesh, devices } = on ?? {};
+  const where = devices === undefined ? "" : ` on ${devices.join(" ")}`;
   return {
-    name: `${shape.join(" x ")} of ${dtype}, ${mesh} ${cuts[0]} -> ${meshAfter} ${cuts[1]}${devices === undefined ? "" : ` on ${devices.join(" ")}`}`,
+    name: `${shape.join(" x ")} of ${dtype}, ${mesh} ${cuts[0]} -> ${meshAfter} ${cuts[1]}${where}`,
     shape,
     before: layout(mesh, cuts[0]),
     after: layout(meshAfter, cuts[1], devices === undefined ? {} : { devices }),
@@ -64,6 +65,16 @@ const drawn = Array.from({ length: randomMoves }, (_, seed): NamedMove => {
   return { ...drawnMove, name: `random resharding ${name}` };
 }).filter((each) => devicesOf(each) <= mostDevices);
 
+/** Sets from one layout to another. */
+export const moveCases: readonly ReferenceCase[] = [...moves, ...drawn].map(({ name, dtype = "float", ...each }) =>
+  fusionCase(
+    name,
+    idioms,
+    () => reshardProgram(each, dtype),
+    (devices) => devices >= devicesOf(each),
+  ),
+);
+
 export const routeCases: readonly ReferenceCase[] = [
   ...routePrograms.map((each) =>
     fusionCase(
@@ -73,12 +84,5 @@ export const routeCases: readonly ReferenceCase[] = [
       (devices) => devices >= each.devices,
     ),
   ),
-  ...[...moves, ...drawn].map(({ name, dtype = "float", ...each }) =>
-    fusionCase(
-      name,
-      idioms,
-      () => reshardProgram(each, dtype),
-      (devices) => devices >= devicesOf(each),
-    ),
-  ),
+  ...moveCases,
 ];
