@@ -342,7 +342,7 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   "plan-unverified": typed(/make it again/u, (isFixed) => readPlan(isFixed, '"ok":true', '"ok":false')),
   "plan-version": typed(/make it again/u, (isFixed) => readPlan(isFixed, '"version": 1', '"version": 2')),
   "plan-invalid": typed(/make the plan again/u, (isFixed) => readPlan(isFixed, '"world": 2', '"world": 1')),
-  "plan-mismatch": untyped("machine"),
+  "plan-mismatch": commandLine,
   "tensor-file-invalid": commandLine,
   "file-unwritable": commandLine,
   "program-invalid": commandLine,
