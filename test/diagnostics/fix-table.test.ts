@@ -7,6 +7,7 @@ import { describe, expect, it } from "vitest";
 import {
   add,
   compile,
+  convertOpToCommunication as convertToCommunication,
   DeviceMesh,
   type Diagnostic,
   type DiagnosticCode,
@@ -26,7 +27,9 @@ import {
   type Program,
   record,
   relu,
+  runPass,
   select,
+  streamParallelType as streamLoops,
   sum,
   Tensor,
   type TensorView,
@@ -213,7 +216,17 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   "point-to-point-unsupported": annotations,
   "bad-option": annotations,
   "host-program-invalid": hostPrograms,
-  "pass-validation": untyped("passes"),
+  "pass-validation": typed(/run the passes in their order/u, (isFixed) => {
+    const h = new HostProgramBuilder();
+    const y = h.tensor([2, 8], { mesh: two });
+    h.output(h.set(h.input([2, 8], { mesh: two, parallel: ["DIDx"] }), { out: y }));
+    const z = h.set(y);
+    h.output(z);
+    z.setDeviceMesh(two);
+    z.axis(0).parallelize("Stream");
+    const program = h.build();
+    runPass(convertToCommunication, isFixed ? runPass(streamLoops, program) : program);
+  }),
   "kernel-opaque": typed(/move it out of the unit/u, (isFixed) => {
     unitOf((f, x) => add(x, isFixed ? x : iota(f, 4)), isFixed);
   }),
