@@ -92,7 +92,7 @@ function conflict(
       ? `T${tensor.id} and T${leader.id} are annotated differently, so T${tensor.id} moves (${collective})`
       : `T${tensor.id} leaves its mesh (${collective}): T${leader.id}, which has no annotation, is on another`,
     place: opPlace(reader),
-    found: `${size} to a device${chunked ? ", in chunks" : ""}; ${placementText(tensor)}; ${placementText(leader)}`,
+    found: `${size} to a device${chunked ? ", in chunks" : ""}; ${placementText(tensor)}; ${leads ? placementText(leader) : `T${leader.id} on ${String(leader.mesh)}`}`,
     expected: "annotations with which each device has its operands",
     help: !leads
       ? `put set(T${leader.id}) before the op, or take the one that is there, and annotate it on the mesh of T${tensor.id}, cut as the op needs it`
