@@ -1,6 +1,6 @@
 /** Pictures of how tensors lie on devices and in chunks: two axes of each tensor, cut where a device or chunk begins. */
-import { type CoordinateOf, heldRuns, type Runs } from "../../src/ir/axis-runs.ts";
-import { axisParts } from "../../src/ir/axis-shards.ts";
+import { type CoordinateOf, heldRuns, loopAxesOf, sizedCut } from "../../src/ir/parts.ts";
+import type { Runs } from "../../src/ir/runs.ts";
 import { isDID, type IterDomain, type Tensor, withoutReductions } from "../../src/ir/domain.ts";
 import type { FusionData } from "../../src/ir/fusion-data.ts";
 import { nameOf } from "../../src/ir/origin.ts";
@@ -58,8 +58,7 @@ function sizeOfScalar(extent: Scalar, sizes: Sizes): number | null {
 
 /** Axes that are cut, before others; the outer one is drawn as rows. */
 function shownAxes({ domain }: Tensor, axes: readonly IterDomain[]): readonly [IterDomain | null, IterDomain | null] {
-  const isCut = (axis: IterDomain): boolean =>
-    axisParts(domain, axis).some(({ parallelType }) => parallelType !== "Serial");
+  const isCut = (axis: IterDomain): boolean => loopAxesOf(domain, axis).some(({ type }) => type !== "Serial");
   const wanted = [...axes.filter(isCut), ...axes.filter((axis) => !isCut(axis)).reverse()].slice(0, 2);
   const [first = null, second = null] = axes.filter((axis) => wanted.includes(axis));
   return [first, second];
@@ -82,15 +81,15 @@ function cellsOf(
   const { domain, mesh } = tensor;
   const chunks = chunked ? chunksOf(tensor) : null;
   const runsOf = (axis: IterDomain | null, coordinate: CoordinateOf): Runs =>
-    axis === null ? [{ start: 0, stop: 1 }] : heldRuns(domain, axis, sizeOf(axis), coordinate);
+    axis === null ? [{ start: 0, stop: 1 }] : heldRuns(sizedCut(domain, axis, sizeOf(axis)), coordinate);
   const devices = mesh?.devices ?? [null];
   const holders = devices.flatMap((device) =>
     Array.from({ length: chunks ?? 1 }, (_, index): Holder => {
       const chunk = chunks === null ? null : index;
-      const coordinate: CoordinateOf = ({ parallelType }) => {
-        if (parallelType === "Stream") return chunk;
-        if (!isDID(parallelType) || mesh === null || device === null) return null;
-        return mesh.hasAxis(parallelType) ? mesh.coordinate(device, parallelType) : null;
+      const coordinate: CoordinateOf = (type) => {
+        if (type === "Stream") return chunk;
+        if (!isDID(type) || mesh === null || device === null) return null;
+        return mesh.hasAxis(type) ? mesh.coordinate(device, type) : null;
       };
       return { device, chunk, rows: runsOf(rowAxis, coordinate), columns: runsOf(columnAxis, coordinate) };
     }),

@@ -4,8 +4,8 @@
  * allocation domain.
  */
 import { contiguousStrides } from "../commands/view.ts";
-import type { Runs } from "../ir/axis-runs.ts";
-import { axisShards } from "../ir/axis-shards.ts";
+import type { Runs } from "../ir/runs.ts";
+import { shardsOf } from "../ir/shards.ts";
 import { type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { type Tensor, tensorBytes } from "../numerics/tensor/host-tensor.ts";
@@ -60,7 +60,7 @@ export function unshardInto(
 export function replicas(tensor: IrTensor): readonly (readonly number[])[] {
   const { mesh } = tensor;
   if (mesh === null) return [[0]];
-  const types = axisShards(tensor).map(({ type }) => type);
+  const types = shardsOf(tensor).map(({ type }) => type);
   const counts = new Map<string, number>();
   const sets: number[][] = [];
   for (const device of mesh.devices) {

@@ -2,7 +2,7 @@
  * Checks a caller's inputs and outputs of a run (counts, dtypes, shapes), and derives whole shapes from shard shapes.
  */
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
-import { axisShards } from "../ir/axis-shards.ts";
+import { shardsOf } from "../ir/shards.ts";
 import { type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";
 import { isTensor, type Tensor } from "../numerics/tensor/host-tensor.ts";
@@ -94,7 +94,7 @@ export function requireShardShapes(
 /** The whole shape: along each axis, the sum of the shards of the devices that differ only in how they cut it. */
 function unshardedShape(tensor: IrTensor, shapes: ReadonlyMap<number, readonly number[]>): readonly number[] {
   const { mesh } = tensor;
-  const shards = axisShards(tensor);
+  const shards = shardsOf(tensor);
   const devices = mesh?.devices ?? [0];
   return withoutReductions(tensor.domain.logical).map(({ id }, position) => {
     const [types, others] = [true, false].map((own) =>

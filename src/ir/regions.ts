@@ -3,7 +3,7 @@
  * these indices.
  */
 import { at } from "../support/invariant.ts";
-import { countIn, difference, intersection, type Runs } from "./axis-runs.ts";
+import { countIn, difference, intersection, type Runs } from "./runs.ts";
 
 /** The indices of each axis. Empty if one of them is. */
 export type Region = readonly Runs[];

@@ -1,6 +1,7 @@
 /** The values of one op's results, by its definition, of values of its operands. */
 import { axisMap } from "../ir/ops/axis-map.ts";
-import { axisParts, axisShards, isWholeAxis, reducedShards } from "../ir/axis-shards.ts";
+import { cutOf } from "../ir/parts.ts";
+import { isWhole, reducedShards, shardsOf } from "../ir/shards.ts";
 import type { DIDType, Tensor as IrTensor } from "../ir/domain.ts";
 import type { LinearOp, MatmulOp, Op, ReductionOp, SdpaBackwardOp, SdpaOp } from "../ir/ops/op.ts";
 import { evaluateExtent, type Sizes } from "../ir/sizes.ts";
@@ -134,15 +135,15 @@ function hopsOf(op: ReductionOp | MatmulOp | LinearOp, tensors: readonly IrTenso
   for (const { operand, producer, consumer } of pairs) {
     const source = at(tensors, at(op.inputs, operand));
     const result = at(tensors, op.output);
-    const shards = [...axisShards(source), ...reducedShards(result)].filter(
+    const shards = [...shardsOf(source), ...reducedShards(result)].filter(
       ({ axis }) => axis.id === producer.id || axis.id === consumer.id,
     );
-    const stream = axisParts(result.domain, consumer).find(({ parallelType }) => parallelType === "Stream");
+    const stream = cutOf(result.domain, consumer).parts.find(({ type }) => type === "Stream");
     if (shards.length === 0 && stream !== undefined) chunks = evaluateExtent(stream.extent, sizes);
     for (const { type } of shards) {
       over.set(type, Math.max(over.get(type) ?? 1, devicesAlong(source, type), devicesAlong(result, type)));
     }
-    storesParts ||= !shards.some(isWholeAxis);
+    storesParts ||= !shards.some(isWhole);
   }
   if (over.size === 0) return chunks - 1;
   return [...over.values()].reduce((sum, devices) => sum + devices - 1, chunks - 1 + (storesParts ? 1 : 0));

@@ -2,7 +2,7 @@
  * Short texts of ops, tensors and axes for the diagnostics of passes, such as `T2 = matmul(T0, T1)` and `axis 0 of T2`.
  */
 import type { Place } from "../diagnostics/diagnostic.ts";
-import { axisParts } from "../ir/axis-shards.ts";
+import { loopAxesOf } from "../ir/parts.ts";
 import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
 import { type Op, outputsOf } from "../ir/ops/op.ts";
 
@@ -25,9 +25,9 @@ export function tensorList(ids: readonly TensorId[]): string {
 export function axisText({ id, domain }: Tensor, axis: IterDomain): string {
   const { loop } = domain;
   const own = loop.findIndex((candidate) => candidate.id === axis.id);
-  const [first] = own < 0 ? axisParts(domain, axis) : [];
+  const [first] = own < 0 ? loopAxesOf(domain, axis) : [];
   const position = own < 0 ? loop.findIndex((candidate) => candidate.id === first?.id) : own;
-  const { parallelType } = first ?? axis;
+  const parallelType = first?.type ?? axis.parallelType;
   const type = parallelType === "Serial" ? "" : ` (${parallelType})`;
   return `axis ${position} of T${id}${type}`;
 }

@@ -3,7 +3,7 @@
  * later stage is a bug in a pass, or in a hand-built program.
  */
 import type { Diagnostic } from "../diagnostics/diagnostic.ts";
-import { mergedShard } from "../ir/axis-shards.ts";
+import { mergedShard } from "../ir/shards.ts";
 import { isChunk, isDID, type Tensor } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";

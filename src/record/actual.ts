@@ -4,15 +4,16 @@
  * devices. What a tensor holds follows from the views that ShardByStream bound.
  */
 import { sameNumbers } from "../commands/view.ts";
-import type { Runs } from "../ir/axis-runs.ts";
-import { axisParts } from "../ir/axis-shards.ts";
-import { isDID, isUnitAxis, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
+import { cutOf } from "../ir/parts.ts";
+import type { Runs } from "../ir/runs.ts";
+import { isUnitAxis, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
 import { axisMap } from "../ir/ops/axis-map.ts";
 import { type Op, outputsOf } from "../ir/ops/op.ts";
 import { at } from "../support/invariant.ts";
 import type { Actual } from "./actual-sizes.ts";
 import type { Recorder } from "./recorder.ts";
 import { extentsOf, layoutOf, tensorOf } from "./tensors.ts";
+import { didTypesOf } from "../ir/shards.ts";
 
 /** The sizes of output `which` of the op, if an input's differ from the declared ones; else null. */
 export function actualOutput(recorder: Recorder, op: Op, which = 0): Actual | null {
@@ -68,7 +69,7 @@ export function withSizes(recorder: Recorder, tensor: Tensor, sizes: readonly Ax
 
 /** Whether a DID type cuts the axis. */
 export function isShared({ domain }: Tensor, axis: IterDomain): boolean {
-  return axisParts(domain, axis).some(({ parallelType }) => isDID(parallelType));
+  return didTypesOf(cutOf(domain, axis)).length > 0;
 }
 
 function positionOf({ domain }: Tensor, id: number): number {

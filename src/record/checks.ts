@@ -1,7 +1,7 @@
 /** Checks of sizes at record time: shapes agree, indices are in range, and no op needs all of a sharded axis. */
 import type { SliceRange } from "../commands/kernel.ts";
 import { sameNumbers } from "../commands/view.ts";
-import { axisShards } from "../ir/axis-shards.ts";
+import { shardsOf } from "../ir/shards.ts";
 import type { IterDomain, Tensor, TensorId } from "../ir/domain.ts";
 import { partialAxes, wholeAxes } from "../ir/ops/axis-map.ts";
 import type { Op, SliceOp } from "../ir/ops/op.ts";
@@ -80,7 +80,7 @@ export function requireWholeAxes(recorder: Recorder, op: Op, tensors: readonly T
   const partial = partialAxes(op, tensors);
   for (const { operand, axis } of wholeAxes(op, tensors)) {
     const tensor = at(tensors, at(op.inputs, operand));
-    const shard = axisShards(tensor).find((cut) => cut.axis.id === axis.id && (tensor.mesh?.size(cut.type) ?? 1) > 1);
+    const shard = shardsOf(tensor).find((cut) => cut.axis.id === axis.id && (tensor.mesh?.size(cut.type) ?? 1) > 1);
     // Each device's partial result is a separate element: the output has an axis with an index per device.
     if (shard === undefined || partial.some(({ parallelType }) => parallelType === shard.type)) continue;
     fail(recorder, {

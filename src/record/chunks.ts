@@ -11,8 +11,9 @@
  *   [i{13} split outer 2 DIDx, outer 2]      blocks 0 .. 6 | 7 .. 12, chunks of 4: 0 .. 3, 4 .. 6 | 7 .. 10, 11 .. 12
  *   chunk 1                                  [i{8} split outer 2 DIDx], of which 0 .. 2 | 4 .. 5 exist
  */
-import { countIn, heldRuns, intersection, onPositions, type Runs, runsBetween } from "../ir/axis-runs.ts";
-import { outermostTypes, sizedParts } from "../ir/axis-shards.ts";
+import { cutOf, heldRuns, sizedCut } from "../ir/parts.ts";
+import { countIn, intersection, onPositions, type Runs, runsBetween } from "../ir/runs.ts";
+import { didTypesOf, outermostTypes } from "../ir/shards.ts";
 import { isDID, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
 import { at } from "../support/invariant.ts";
 import { isShared } from "./actual.ts";
@@ -43,13 +44,12 @@ export function chunkOf(recorder: Recorder, tensor: Tensor, number: ChunkNumber)
   const { axis, parts, indexOn } = number;
   const size = at(extentsOf(recorder, tensor), axis);
   const own = axisOf(tensor, axis);
-  const types = outermostTypes(tensor.domain, own);
+  const cut = sizedCut(tensor.domain, own, size);
+  const types = outermostTypes(cut);
   const actual = recorder.actuals.get(tensor.id);
   const [extent, exists] = [Math.min(size, actual?.extents[axis] ?? size), actual?.exists.get(axis)];
   const blockOn = (rank: number | null): Runs =>
-    heldRuns(tensor.domain, own, size, ({ parallelType: type }) =>
-      isDID(type) && types.includes(type) ? coordinateOn(tensor, type, rank) : null,
-    );
+    heldRuns(cut, (type) => (isDID(type) && types.includes(type) ? coordinateOn(tensor, type, rank) : null));
   const length = Math.ceil(countIn(blockOn(null)) / parts);
   const share = (rank: number): Runs => recorder.common.shares(tensor, own, size, rank);
   const blocks = (rank: number): Runs => intersection(blockOn(rank), exists?.(rank) ?? runsBetween(0, extent));
@@ -81,9 +81,10 @@ export function chunkOf(recorder: Recorder, tensor: Tensor, number: ChunkNumber)
 export function chunkExtent(recorder: Recorder, { of, axis, runs, inBlock, isSameOnAll }: Chunk): number {
   const { domain, mesh } = tensorOf(recorder, of);
   const own = at(withoutReductions(domain.logical), axis);
+  const cut = cutOf(domain, own);
   // The devices have each index of the axis once.
-  if (isSameOnAll && outermostTypes(domain, own).length === 0) return countIn(inBlock(0));
-  const types = sizedParts(domain, own, 0).flatMap(({ parallelType }) => (isDID(parallelType) ? [parallelType] : []));
+  if (isSameOnAll && outermostTypes(cut).length === 0) return countIn(inBlock(0));
+  const types = didTypesOf(cut);
   const seen = new Set<string>();
   let count = 0;
   for (const device of mesh?.devices ?? [0]) {

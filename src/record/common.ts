@@ -6,7 +6,7 @@
 import type { CommandList } from "../commands/command-list.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
 import { createStatementText } from "../host/print/statement.ts";
-import type { Runs } from "../ir/axis-runs.ts";
+import type { Runs } from "../ir/runs.ts";
 import type { IterDomain, Tensor } from "../ir/domain.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
 import { namesComment } from "../ir/origin.ts";

@@ -5,14 +5,24 @@
  */
 import { stridesInOrder } from "../commands/view.ts";
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
-import { countIn, heldRuns, onDevice, type Runs } from "../ir/axis-runs.ts";
-import { type AxisPart, mergedShard, sizedParts } from "../ir/axis-shards.ts";
+import { heldRuns, loopAxesOf, onDevice, sizedCut } from "../ir/parts.ts";
+import { countIn, type Runs } from "../ir/runs.ts";
+import { mergedShard } from "../ir/shards.ts";
 import { devicesAlong } from "../ir/device-mesh.ts";
-import { type DIDType, isDID, type IterDomain, type Tensor, withoutReductions } from "../ir/domain.ts";
+import {
+  type DIDType,
+  isDID,
+  type IterDomain,
+  type IterDomainId,
+  type ParallelType,
+  type Tensor,
+  withoutReductions,
+} from "../ir/domain.ts";
 import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
-import { evaluateScalar } from "../ir/scalar/scalar.ts";
+import { constant, evaluateScalar } from "../ir/scalar/scalar.ts";
 import { printScalar } from "../ir/scalar/print.ts";
 import { at } from "../support/invariant.ts";
+import { constantValue } from "../ir/scalar/fold.ts";
 
 export interface Layout {
   /** Elements per logical axis, without reductions. */
@@ -43,7 +53,7 @@ export function layoutOfShape(tensor: Tensor, shape: readonly number[], rank: nu
   const parts = axes.map((axis, position) => localParts(tensor, axis, at(shape, position)));
   const local = axes.map((axis, position) => {
     const own = at(parts, position);
-    return own.some(({ parallelType }) => isDID(parallelType))
+    return own.some(({ type }) => isDID(type))
       ? countIn(indicesOn(tensor, axis, at(shape, position), rank))
       : at(shape, position);
   });
@@ -53,9 +63,7 @@ export function layoutOfShape(tensor: Tensor, shape: readonly number[], rank: nu
 /** The indices of an axis of `size` elements that `rank` holds; those of the first device as in `layoutOfShape`. */
 export function indicesOn(tensor: Tensor, axis: IterDomain, size: number, rank: number | null): Runs {
   return heldRuns(
-    tensor.domain,
-    axis,
-    size,
+    sizedCut(tensor.domain, axis, size),
     onDevice((type) => coordinateOn(tensor, type, rank)),
   );
 }
@@ -65,12 +73,19 @@ export function coordinateOn({ mesh }: Tensor, type: DIDType, rank: number | nul
   return rank !== null && mesh?.has(rank) === true && mesh.hasAxis(type) ? mesh.coordinate(rank, type) : 0;
 }
 
-/** The parts of the axis with the extents that a device holds at most: 1 for a DID type. */
-function localParts(tensor: Tensor, axis: IterDomain, size: number): readonly AxisPart<number>[] {
-  return sizedParts(tensor.domain, axis, size).map((part) => {
-    if (!isDID(part.parallelType)) return part;
-    requireMeshSize(tensor, axis, part.id, part.parallelType, part.extent);
-    return { ...part, extent: 1 };
+/** A loop axis, and how many of its indices a device holds at most. */
+interface HeldAxis {
+  readonly id: IterDomainId;
+  readonly type: ParallelType;
+  readonly extent: number;
+}
+
+/** The loop axes of the axis: of one with a DID type, a device holds one index. */
+function localParts(tensor: Tensor, axis: IterDomain, size: number): readonly HeldAxis[] {
+  return loopAxesOf(tensor.domain, { ...axis, extent: constant(size) }).map(({ id, type, extent }) => {
+    const own = constantValue(extent) ?? size;
+    if (isDID(type)) requireMeshSize(tensor, axis, id, type, own);
+    return { id, type, extent: isDID(type) ? 1 : own };
   });
 }
 
@@ -81,7 +96,7 @@ function localParts(tensor: Tensor, axis: IterDomain, size: number): readonly Ax
 function memoryOrder(
   tensor: Tensor,
   axes: readonly IterDomain[],
-  parts: readonly (readonly AxisPart<number>[])[],
+  parts: readonly (readonly HeldAxis[])[],
 ): readonly number[] {
   const { allocation } = tensor.domain;
   if (allocation === null) return axes.map((_, position) => position);
@@ -126,7 +141,7 @@ function sizeOfAxis(tensor: Tensor, axis: IterDomain, sizeOf: SizeOf, inputs: re
 }
 
 /** `size` is the size of the axis, or of its part `id`, that has the type `type`. */
-function requireMeshSize(tensor: Tensor, logical: IterDomain, id: AxisPart["id"], type: DIDType, size: number): void {
+function requireMeshSize(tensor: Tensor, logical: IterDomain, id: IterDomainId, type: DIDType, size: number): void {
   const axis = printIterDomain(tensor.domain.loop.find((candidate) => candidate.id === id) ?? logical);
   const along = `along ${type}`;
   if (tensor.mesh?.hasAxis(type) !== true) {

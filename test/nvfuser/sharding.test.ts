@@ -1,12 +1,12 @@
 /** nvFuser's tests/cpp/test_sharding.cpp: what is sharded, meshes, and what they exchange. */
 import { expect, it } from "vitest";
 import { add, DeviceMesh, Fusion, permute, sum, type TensorView } from "braid";
-import { axisShards } from "../../src/ir/axis-shards.ts";
+import { shardsOf } from "../../src/ir/shards.ts";
 import { expectExchange, outputs, place, whole } from "./setup.ts";
 
 const two = DeviceMesh.range(2);
 const three = DeviceMesh.range(3);
-const isSharded = (tensor: TensorView): boolean => axisShards(tensor.data()).length > 0;
+const isSharded = (tensor: TensorView): boolean => shardsOf(tensor.data()).length > 0;
 
 it("LogicalIsSharded", () => {
   const x = new Fusion().input([null, null, null]);

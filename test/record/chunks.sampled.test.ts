@@ -6,7 +6,8 @@ import { DeviceMesh, Fusion, HostProgramBuilder, relu, type TensorView } from "b
 import { expect, it } from "vitest";
 import type { LoopIndex } from "../../src/host/build/options.ts";
 import type { HostProgram, ShardByStream, Statement } from "../../src/host/nodes.ts";
-import { countIn, heldRuns, onDevice, type Runs } from "../../src/ir/axis-runs.ts";
+import { heldRuns, onDevice, sizedCut } from "../../src/ir/parts.ts";
+import { countIn, type Runs } from "../../src/ir/runs.ts";
 import { constant } from "../../src/ir/scalar/scalar.ts";
 import type { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { combinations } from "../support/split-cases.ts";
@@ -68,9 +69,7 @@ function rowsOn(view: TensorView, axis: number, size: number, rank: number): Run
   const own = domain.logical[axis];
   if (own === undefined) throw new Error("an axis");
   return heldRuns(
-    domain,
-    own,
-    size,
+    sizedCut(domain, own, size),
     onDevice((type) => mesh?.coordinate(rank, type) ?? 0),
   );
 }

@@ -11,7 +11,8 @@
 import { type Fusion, type FusionData, lower, type TensorView } from "braid";
 import type { HostProgram, Statement } from "../../src/host/nodes.ts";
 import { isOp } from "../../src/host/traverse.ts";
-import { countIn, heldRuns, onDevice, type Runs } from "../../src/ir/axis-runs.ts";
+import { heldRuns, onDevice, sizedCut } from "../../src/ir/parts.ts";
+import { countIn, type Runs } from "../../src/ir/runs.ts";
 import { type IterDomain, isDID, type Tensor, withoutReductions } from "../../src/ir/domain.ts";
 import type { Op } from "../../src/ir/ops/op.ts";
 import { constantValue } from "../../src/ir/scalar/fold.ts";
@@ -79,16 +80,14 @@ function indicesOf({ domain, mesh }: Tensor, axis: IterDomain, size: number): In
   const contains = (runs: Runs, index: number): boolean =>
     runs.some(({ start, stop }) => start <= index && index < stop);
   const ofChunk = (chunk: number): Runs =>
-    heldRuns(domain, axis, size, ({ parallelType }) => (parallelType === "Stream" ? chunk : null));
+    heldRuns(sizedCut(domain, axis, size), (type) => (type === "Stream" ? chunk : null));
   const isCut = domain.loop.some(({ parallelType }) => parallelType === "Stream") && countIn(ofChunk(0)) < size;
   return {
     held: (device, index) =>
       mesh === null ||
       contains(
         heldRuns(
-          domain,
-          axis,
-          size,
+          sizedCut(domain, axis, size),
           onDevice((type) => mesh.coordinate(device, type)),
         ),
         index,

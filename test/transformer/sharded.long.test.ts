@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { loadProgram } from "../../src/cli/program/load-program.ts";
 import { checkOutputs } from "../../src/cli/run/output-check.ts";
 import { placedData } from "../../src/compile/lower.ts";
-import { axisShards } from "../../src/ir/axis-shards.ts";
+import { shardsOf } from "../../src/ir/shards.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
 import { at } from "../../src/support/invariant.ts";
 import { type ProgramFolder, programFolder } from "../cli/captured-cli.ts";
@@ -98,6 +98,6 @@ it.each(cases)("$block, SP=$SP, on $devices devices", async (each) => {
   // Devices have shares of the masks, not copies, where something cuts them: heads or tokens.
   const { tensors } = placedData({ data: () => own }, {});
   const masks = own.outputs.map((id) => at(tensors, id)).filter(({ dtype }) => dtype === "bool");
-  const cut = masks.some((mask) => axisShards(mask).length > 0);
+  const cut = masks.some((mask) => shardsOf(mask).length > 0);
   expect(cut).toBe(each.block === "gpt, dropout in attention" || (each.block === "gpt" && each.SP === 1));
 });

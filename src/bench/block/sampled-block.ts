@@ -4,7 +4,7 @@
  */
 import { indicesOn, layoutOfShape } from "../../record/local-layout.ts";
 import { contiguousStrides } from "../../commands/view.ts";
-import type { Runs } from "../../ir/axis-runs.ts";
+import type { Runs } from "../../ir/runs.ts";
 import { type Tensor as IrTensor, withoutReductions } from "../../ir/domain.ts";
 import { elementsOf, storageView } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";

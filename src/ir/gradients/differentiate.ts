@@ -12,7 +12,7 @@ import { type FusionBuilder, nameTensor, replaceTensor } from "../api/fusion-bui
 import { add, cat, set } from "../api/ops.ts";
 import { TensorView } from "../api/tensor-view.ts";
 import { isDID, type Tensor, type TensorId } from "../domain.ts";
-import { axisShards } from "../axis-shards.ts";
+import { shardsOf } from "../shards.ts";
 import type { Derivation } from "../derivation.ts";
 import type { FusionData } from "../fusion-data.ts";
 import { axisMap } from "../ops/axis-map.ts";
@@ -218,7 +218,7 @@ function contractsShares(op: Op, tensors: readonly Tensor[]): boolean {
   return axisMap(op, tensors).some(
     ({ operand, producer, consumer }) =>
       consumer.iterType === "reduction" &&
-      axisShards(at(tensors, at(op.inputs, operand))).some(({ axis }) => axis.id === producer.id),
+      shardsOf(at(tensors, at(op.inputs, operand))).some(({ axis }) => axis.id === producer.id),
   );
 }
 

@@ -14,7 +14,7 @@
  *   T2[iS{M}, ideviceIdx.x{D}, rS{K/D}] = reduction( T1[iS{M}, i{K} split in deviceIdx.x{D} and iS{K/D}] )
  */
 import { at } from "../../support/invariant.ts";
-import { dividesEvenly, levelsOf } from "../axis-levels.ts";
+import { cutOf, dividesEvenly, rescaled } from "../parts.ts";
 import { type IterDomain, type Tensor, type TensorDomain, withoutReductions } from "../domain.ts";
 import { type Op, outputsOf } from "./op.ts";
 import type { Axes, AxisPair, OperandAxis } from "./row.ts";
@@ -103,7 +103,7 @@ export function splitsDivide(domain: TensorDomain, axis: IterDomain, other: Iter
 
 /** How what is split off the axis fits it and the other axis of a pair. */
 function splitFit(domain: TensorDomain, axis: IterDomain, other: IterDomain): "unsplit" | "divides" | "differs" {
-  const own = levelsOf(domain, axis);
-  if (own?.levels.length === 0) return "unsplit";
-  return own !== null && dividesEvenly(own, axis) && dividesEvenly(own, other) ? "divides" : "differs";
+  const own = cutOf(domain, axis);
+  if (own.parts.length === 1) return "unsplit";
+  return dividesEvenly(own) && dividesEvenly(rescaled(own, other.extent)) ? "divides" : "differs";
 }

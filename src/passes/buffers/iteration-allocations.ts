@@ -8,8 +8,9 @@
  *
  * The iteration's worker stream orders all of its uses, and those of the next iteration on that stream.
  */
-import { axisParts } from "../../ir/axis-shards.ts";
-import { allocationSize, isDID, type Tensor, type TensorId } from "../../ir/domain.ts";
+import { cutOf } from "../../ir/parts.ts";
+import { didTypesOf } from "../../ir/shards.ts";
+import { allocationSize, type Tensor, type TensorId } from "../../ir/domain.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import type { Allocate, ForLoop, HostProgram, ShardByStream, Statement } from "../../host/nodes.ts";
 import { scopesOf, walk } from "../../host/traverse.ts";
@@ -104,10 +105,9 @@ function planOf(program: HostProgram, loop: ForLoop, buffer: IterationBuffer): P
 function chunkTensor({ tensors }: HostProgram, { tensor: id, axis, chunks }: IterationBuffer, slice: ShardByStream) {
   const whole = at(tensors, id);
   const own = at(whole.domain.logical, axis);
+  const cut = cutOf(whole.domain, own);
   const fits =
-    chunks === null
-      ? axisParts(whole.domain, own).every(({ parallelType }) => !isDID(parallelType))
-      : chunkFit(whole, own, { parts: chunks, within: [] }).kind === "fits";
+    chunks === null ? didTypesOf(cut).length === 0 : chunkFit(cut, { parts: chunks, within: [] }).kind === "fits";
   if (!fits) return null;
   const tensor = at(tensors, slice.output);
   const { domain } = tensor;

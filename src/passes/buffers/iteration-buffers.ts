@@ -10,7 +10,7 @@
  * its post and its Wait: the Wait of a send precedes all writes of iteration i + numberOfStreams, and a peer puts into
  * the slot only after that iteration has signalled that it is ready.
  */
-import { typeOfWhole } from "../../ir/axis-shards.ts";
+import { typeOfWhole } from "../../ir/shards.ts";
 import type { TensorId } from "../../ir/domain.ts";
 import { binary, named, type Scalar } from "../../ir/scalar/scalar.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";

@@ -25,13 +25,15 @@ import { isConstant, sameScalar } from "../../ir/scalar/fold.ts";
 import type { ForLoop, HostProgram, Statement } from "../../host/nodes.ts";
 import { accessesOf, walk } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
-import { addAxis, type ModelledAxis, modelOf, splitLike, type TensorEdit } from "../edit/tensor-edit.ts";
+import { type ModelledAxis, modelOf, splitLike } from "../edit/split-axes.ts";
+import { addAxis, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { chunkModel } from "../stream-loops/emit/chunk.ts";
-import { chunkFit } from "../stream-loops/stream-part.ts";
+import { chunkFit, type Chunks } from "../stream-loops/stream-part.ts";
 import { iterationAllocations } from "./iteration-allocations.ts";
 import { type IterationBuffer, iterationBuffers, slotIndex, tensorsWithMemory } from "./iteration-buffers.ts";
 import { isSlicing, ownersOf, type Slicing } from "./slices.ts";
+import { cutOf } from "../../ir/parts.ts";
 
 export const shrinkStreamBuffers: Pass<"communicating", "communicating"> = {
   name: "shrink-stream-buffers",
@@ -156,11 +158,11 @@ function withSlots(edit: TensorEdit, { tensor: id, axis, chunks }: IterationBuff
 
 /** The axes of a chunk, after an axis of slots. */
 function withChunkSlots(edit: TensorEdit, tensor: Tensor, axis: IterDomain, parts: Scalar): Tensor | null {
-  const inside = chunkFit(tensor, axis, { parts, within: [] });
+  const chunks: Chunks = { parts, within: [] };
   // Chunks of the devices' shares may be longer on one device than parts of each chunk.
-  if (inside.kind !== "fits") return null;
+  if (chunkFit(cutOf(tensor.domain, axis), chunks).kind !== "fits") return null;
   const kept = tensor.domain.logical.map((own): ModelledAxis =>
-    own.id === axis.id ? chunkModel(tensor, own, parts, inside.part) : { axis: own, model: modelOf(tensor, own) },
+    own.id === axis.id ? chunkModel(tensor, own, chunks) : { axis: own, model: modelOf(tensor, own) },
   );
   const slots = slotsOf(edit, parts, axis);
   return { ...tensor, domain: splitLike(edit, [{ axis: slots, model: null }, ...kept]) };

@@ -1,5 +1,5 @@
 /** Slices of buffers in loops: an index of an axis (HirAliasSelect) or a chunk of it (ShardByStream). */
-import { axisParts } from "../../ir/axis-shards.ts";
+import { cutOf, isEven } from "../../ir/parts.ts";
 import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { constantValue, sameScalar } from "../../ir/scalar/fold.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
@@ -56,14 +56,13 @@ export function knowsLengths(
   return walk(body).every((each) => {
     if (each.kind !== "ShardByStream" || each.input !== of) return true;
     const axis = at(withoutReductions(tensor.domain.logical), each.axis);
-    return !gathers && (sameScalar(axis.extent, each.parts) || isEven(tensor, axis, each.parts));
+    return !gathers && (sameScalar(axis.extent, each.parts) || hasEvenChunks(tensor, axis, each.parts));
   });
 }
 
 /** Whether all chunks are known to be equal on all devices. */
-function isEven({ domain }: Tensor, axis: IterDomain, parts: Scalar): boolean {
+function hasEvenChunks({ domain }: Tensor, axis: IterDomain, parts: Scalar): boolean {
   const [size, count] = [constantValue(axis.extent), constantValue(parts)];
   if (size === null || count === null || size % count !== 0) return false;
-  const own = axisParts(domain, axis).map(({ extent }) => constantValue(extent) ?? 0);
-  return own.reduce((product, extent) => product * extent, 1) === size;
+  return isEven(cutOf(domain, axis));
 }

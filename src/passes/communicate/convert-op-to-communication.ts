@@ -20,7 +20,7 @@ import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { opPlace } from "../op-text.ts";
 import type { Pass, PassContext } from "../pass.ts";
-import { type OpPlacements, placementsOf } from "../reshard/placement.ts";
+import { type OpLayouts, layoutsOf } from "../reshard/layouts.ts";
 import { type ReshardingStep, reshardingStep } from "../reshard/resharding-step.ts";
 import { isCommunicable, isOnDevice, isResharding } from "../reshard/sharding.ts";
 import { teamsOf } from "../reshard/step-teams.ts";
@@ -56,7 +56,7 @@ function communications(
   firstId: number,
   { rank, options }: PassContext,
 ): readonly Statement[] {
-  const { from, to, reduced, step } = requireOneStep(op, tensors, options.nvfuserLimits);
+  const { from, to, step } = requireOneStep(op, tensors, options.nvfuserLimits);
   const input = at(tensors, at(op.inputs, 0));
   const output = at(tensors, op.output);
   for (const tensor of [input, output]) {
@@ -82,7 +82,7 @@ function communications(
         type: step.kind,
         team,
         root: root === null ? null : constant(root),
-        reduceOp: op.kind === "Reduction" ? reduceOpOf[op.op] : reduced === null ? null : "sum",
+        reduceOp: op.kind === "Reduction" ? reduceOpOf[op.op] : from.pending.length === 0 ? null : "sum",
         input: input.id,
         output: output.id,
         backend: teamBackend(team, options),
@@ -97,9 +97,9 @@ function requireOneStep(
   op: Op,
   tensors: readonly Tensor[],
   nvfuserLimits: boolean,
-): OpPlacements & { readonly step: ReshardingStep } {
-  const placements = isCommunicable(op, tensors) ? placementsOf(op, tensors) : null;
-  if (placements === null) {
+): OpLayouts & { readonly step: ReshardingStep } {
+  const layouts = isCommunicable(op, tensors) ? layoutsOf(op, tensors) : null;
+  if (layouts === null) {
     return fail({
       code: "resharding-unsupported",
       message: "an op both computes and changes the sharding",
@@ -109,8 +109,8 @@ function requireOneStep(
       help: "first run the passes split-partial-reductions to split-reshardings, or put set() between the shardings",
     });
   }
-  const step = reshardingStep(placements.from, placements.to, placements.reduced, nvfuserLimits);
-  if (step !== null) return { ...placements, step };
+  const step = reshardingStep(layouts.from, layouts.to, nvfuserLimits);
+  if (step !== null) return { ...layouts, step };
   return fail({
     code: "resharding-unsupported",
     message: "no single communication makes this change of sharding",

@@ -17,10 +17,11 @@ import { constant } from "../../ir/scalar/scalar.ts";
 import { accumulatorOf } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import { addShares } from "../edit/add-shares.ts";
-import { editFusion, type FusionEdit, modelOf, redomain, type TensorEdit } from "../edit/tensor-edit.ts";
+import { modelOf, redomain } from "../edit/split-axes.ts";
+import { editFusion, type FusionEdit, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { hasDeviceLoops, readOnce, scatteredParts } from "./scattered-parts.ts";
-import { addCopy } from "../reshard/placement.ts";
+import { addCopy } from "../reshard/layouts.ts";
 import { streamAxis } from "../reshard/sharding.ts";
 
 /** Sums of more shares are one reduction, a kernel of its own. */

@@ -12,16 +12,18 @@
  * (exchange-sums): it sends the partial result of a peer's shard while it makes the next one. Tensors that have Stream
  * stay as they are.
  */
-import { axisParts, axisShards, type AxisShard, isWholeAxis } from "../../ir/axis-shards.ts";
-import { isDID, type IterDomain, type ParallelType, type Tensor, type TensorId } from "../../ir/domain.ts";
+import type { CutAxis } from "../../ir/parts.ts";
+import { isWhole, type Shard, shardsOf } from "../../ir/shards.ts";
+import { isDID, type IterDomain, type Tensor, type TensorId } from "../../ir/domain.ts";
 import { readersOf } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op, ReductionOp, SetOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
-import { editFusion, modelOf, redomain, reparallelize, type SplitModel, type TensorEdit } from "../edit/tensor-edit.ts";
+import { modelOf, redomain } from "../edit/split-axes.ts";
+import { editFusion, reparallelize, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { isResharding, reshardedOperands, streamAxis } from "../reshard/sharding.ts";
-import { hasDeviceLoops, keepsOneRun, readOnce, scatteredParts } from "./scattered-parts.ts";
+import { hasDeviceLoops, isSharedInRuns, readOnce, scatteredParts } from "./scattered-parts.ts";
 
 export const loopOverDevices: Pass<"checked", "checked"> = {
   name: "loop-over-devices",
@@ -46,7 +48,7 @@ export const loopOverDevices: Pass<"checked", "checked"> = {
 interface GatheredShard {
   readonly operand: number;
   readonly producer: Tensor;
-  readonly shard: AxisShard;
+  readonly shard: Shard;
 }
 
 /** How the one operand that the op gathers is shared. Null for ops that move more, and with Stream. */
@@ -55,8 +57,8 @@ function gatheredShard(op: Op, tensors: readonly Tensor[]): GatheredShard | null
   if (change === undefined || others.length > 0 || change.meshDiffers || hasStream(op, tensors)) return null;
   const { operand, producer, types } = change;
   const [type, ...further] = types;
-  const shard = axisShards(producer).find((each) => each.type === type);
-  if (shard === undefined || further.length > 0 || !keepsOneRun(producer, shard)) return null;
+  const shard = shardsOf(producer).find((each) => each.type === type);
+  if (shard === undefined || further.length > 0 || !isSharedInRuns(producer, shard)) return null;
   return { operand, producer, shard };
 }
 
@@ -65,12 +67,12 @@ function loopOverShards(edit: TensorEdit, op: Op): void {
   const { tensors } = edit;
   const gathered = gatheredShard(op, tensors);
   if (gathered === null) return;
-  const { operand, producer, shard } = gathered;
+  const { operand, shard } = gathered;
   const pair = axisMap(op, tensors).find((each) => each.operand === operand && each.producer.id === shard.axis.id);
   if (pair === undefined || pair.broadcast || pair.consumer.iterType === "reduction") return;
   // A matmul reads a slice of a batch, not of the rows or columns of a batch.
-  if (isWholeAxis(shard) && op.kind === "Matmul") return;
-  cutLike(edit, at(tensors, op.output), pair.consumer, chunksOf(producer, shard));
+  if (isWhole(shard) && op.kind === "Matmul") return;
+  cutLike(edit, at(tensors, op.output), pair.consumer, chunksOf(shard));
 }
 
 /** Chunks of a gather, and of the results of the contractions that read it and keep the gathered axis. */
@@ -78,21 +80,21 @@ function loopOverReaders(edit: TensorEdit, op: SetOp, readers: readonly Op[]): v
   const { tensors } = edit;
   const found = gatheredShard(op, tensors);
   if (found === null) return;
-  const { producer, shard } = found;
+  const { shard } = found;
   const gathered = at(tensors, op.output);
   const whole = axisMap(op, tensors).find((each) => each.producer.id === shard.axis.id)?.consumer;
-  if (whole === undefined || axisShards(gathered).some((each) => each.type === shard.type || each.axis.id === whole.id))
+  if (whole === undefined || shardsOf(gathered).some((each) => each.type === shard.type || each.axis.id === whole.id))
     return;
   let isRead = false;
   for (const reader of readers) {
-    if (reader.kind !== "Linear" && (reader.kind !== "Matmul" || isWholeAxis(shard))) continue;
+    if (reader.kind !== "Linear" && (reader.kind !== "Matmul" || isWhole(shard))) continue;
     if (hasStream(reader, tensors) || isResharding(reader, tensors)) continue;
     const pair = axisMap(reader, tensors).find((each) => each.producer.id === whole.id && !each.broadcast);
     if (pair === undefined || pair.consumer.iterType === "reduction") continue;
-    cutLike(edit, at(tensors, reader.output), pair.consumer, chunksOf(producer, shard));
+    cutLike(edit, at(tensors, reader.output), pair.consumer, chunksOf(shard));
     isRead = true;
   }
-  if (isRead) cutLike(edit, gathered, whole, chunksOf(producer, shard));
+  if (isRead) cutLike(edit, gathered, whole, chunksOf(shard));
 }
 
 /**
@@ -107,7 +109,7 @@ function loopOverParts(edit: TensorEdit, op: ReductionOp | SetOp, made: Readonly
     if (op.kind === "Reduction" && consumer.iterType !== "reduction") continue;
     const found = scatteredParts(op, producer, made, tensors);
     if (found === null) continue;
-    const chunks = chunksOf(output, found.shard);
+    const chunks = chunksOf(found.shard);
     for (const [id, axis] of found.makers) cutLike(edit, at(tensors, id), axis, chunks);
     edit.tensors[output.id] = reparallelize(output, ({ id, parallelType }) =>
       id === consumer.id ? "Stream" : parallelType,
@@ -121,14 +123,11 @@ function hasStream(op: Op, tensors: readonly Tensor[]): boolean {
 }
 
 /** The cut over devices as a cut in chunks. */
-function chunksOf({ domain }: Tensor, { axis }: AxisShard): SplitModel {
-  const types = axisParts(domain, axis).map(({ parallelType }): ParallelType =>
-    isDID(parallelType) ? "Stream" : parallelType,
-  );
-  return { domain, axis, types };
+function chunksOf({ cut: { extent, parts } }: Shard): CutAxis {
+  return { extent, parts: parts.map((part) => (isDID(part.type) ? { ...part, type: "Stream" } : part)) };
 }
 
-function cutLike(edit: TensorEdit, tensor: Tensor, cut: IterDomain, model: SplitModel): void {
+function cutLike(edit: TensorEdit, tensor: Tensor, cut: IterDomain, model: CutAxis): void {
   redomain(
     edit,
     tensor,

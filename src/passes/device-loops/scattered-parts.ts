@@ -2,8 +2,8 @@
  * What the passes of device loops have in common: whether there are any, and the partial results of which each device
  * keeps the sum of some.
  */
-import { axisParts, axisShards, type AxisShard, isOneRun, isWholeAxis, typeOfWhole } from "../../ir/axis-shards.ts";
-import { isDID, type IterDomain, type Tensor, type TensorId } from "../../ir/domain.ts";
+import { keepsOneRun, isWhole, type Shard, shardsOf, typeOfWhole } from "../../ir/shards.ts";
+import type { IterDomain, Tensor, TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op, ReductionOp, SetOp } from "../../ir/ops/op.ts";
@@ -22,7 +22,7 @@ export function hasDeviceLoops({ deviceLoops, overlap, backend, p2p, nvfuserLimi
 /** Partial results of which each device keeps the sum of some. */
 interface ScatteredParts {
   /** How the devices share the result of the op that moves them. */
-  readonly shard: AxisShard;
+  readonly shard: Shard;
   /** The partial results with the axis to cut likewise, and what is added to make them. */
   readonly makers: readonly TensorAxis[];
 }
@@ -41,13 +41,13 @@ export function scatteredParts(
 ): ScatteredParts | null {
   const [parts, output] = [at(tensors, at(op.inputs, 0)), at(tensors, op.output)];
   const type = typeOfWhole(parts, devices);
-  const shard = axisShards(output).find((each) => each.type === type);
+  const shard = shardsOf(output).find((each) => each.type === type);
   const [change, ...others] = reshardedOperands(op, tensors);
   if (change === undefined || others.length > 0 || change.types.some((each) => each !== type)) return null;
-  if (shard === undefined || !sameMesh(parts.mesh, output.mesh) || !keepsOneRun(output, shard)) return null;
+  if (shard === undefined || !sameMesh(parts.mesh, output.mesh) || !isSharedInRuns(output, shard)) return null;
   const scattered = axisMap(op, tensors).find(({ consumer }) => consumer.id === shard.axis.id)?.producer;
   if (scattered === undefined || scattered.id === devices.id) return null;
-  const makers = makersOf(parts.id, scattered, isWholeAxis(shard), made, tensors);
+  const makers = makersOf(parts.id, scattered, isWhole(shard), made, tensors);
   return makers === null ? null : { shard, makers };
 }
 
@@ -61,7 +61,7 @@ function makersOf(
 ): readonly TensorAxis[] | null {
   const op = made.get(id);
   const tensor = at(tensors, id);
-  if (op === undefined || streamAxis(tensor) !== null || axisShards(tensor).some((each) => each.axis.id === axis.id))
+  if (op === undefined || streamAxis(tensor) !== null || shardsOf(tensor).some((each) => each.axis.id === axis.id))
     return null;
   if (op.kind === "Linear" || (op.kind === "Matmul" && !isWhole)) return [[id, axis]];
   if (op.kind !== "Binary" || isResharding(op, tensors)) return null;
@@ -81,9 +81,7 @@ export function readOnce({ ops, outputs }: FusionData): ReadonlyMap<TensorId, Op
 }
 
 /** Whether each of several devices holds one run of the axis, or one index, and nothing cuts the axis otherwise. */
-export function keepsOneRun({ domain, mesh }: Tensor, shard: AxisShard): boolean {
-  const { type, axis, part } = shard;
-  const parts = axisParts(domain, axis);
-  const isAlone = parts[0]?.id === part && parts.filter(({ parallelType }) => isDID(parallelType)).length === 1;
-  return isAlone && mesh !== null && mesh.size(type) > 1 && isOneRun(shard, axis, mesh.size(type));
+export function isSharedInRuns({ mesh }: Tensor, shard: Shard): boolean {
+  const devices = mesh?.size(shard.type) ?? 1;
+  return devices > 1 && keepsOneRun(shard, devices);
 }

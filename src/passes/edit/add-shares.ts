@@ -1,7 +1,8 @@
 /** The tensor of shares that devices exchange in place of a reduction over them. */
 import type { IterDomain, ParallelType, Tensor } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
-import { addTensor, copyAxes, modelOf, splitLike, type TensorEdit } from "./tensor-edit.ts";
+import { modelOf, splitLike } from "./split-axes.ts";
+import { addTensor, copyAxes, type TensorEdit } from "./tensor-edit.ts";
 
 /**
  * Appends a tensor like `sum` before the reduction of its axis `devices`, which gets `type`. Each device's share is in one

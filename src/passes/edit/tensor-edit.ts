@@ -2,7 +2,6 @@
  * Helpers with which passes make tensors: copies of axes under new ids, domains split like other domains, and tensors
  * appended to a table under construction.
  */
-import { axisParts } from "../../ir/axis-shards.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import {
   type AxisShape,
@@ -16,11 +15,11 @@ import {
   type Tensor,
   type TensorDomain,
   type TensorId,
-  type Transform,
 } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { derivedOrigin } from "../../ir/origin.ts";
+import { loopAxesOf } from "../../ir/parts.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 
@@ -54,7 +53,7 @@ export function addAxis(edit: TensorEdit, { extent, iterType }: AxisShape): Iter
   return { id: nextAxisId(edit), extent, iterType, parallelType: "Serial" };
 }
 
-function nextAxisId(edit: TensorEdit): IterDomainId {
+export function nextAxisId(edit: TensorEdit): IterDomainId {
   return makeId<IterDomainId>(edit.iterDomainCount++);
 }
 
@@ -108,76 +107,13 @@ export function reparallelize(
 }
 
 /**
- * An axis to copy the splits of: its domain, and the parallel type that each part of the copy gets, outermost first.
- */
-export interface SplitModel {
-  readonly domain: TensorDomain;
-  readonly axis: IterDomain;
-  readonly types: readonly ParallelType[];
-}
-
-/** A logical axis and the model of its splits; null for an axis that stays whole. */
-export interface ModelledAxis {
-  readonly axis: IterDomain;
-  readonly model: SplitModel | null;
-}
-
-/** The model that splits a copy of `axis` as `axis` is split. `type` may change the parallel types. */
-export function modelOf({ domain }: Tensor, axis: IterDomain, type = (own: ParallelType) => own): SplitModel {
-  return { domain, axis, types: axisParts(domain, axis).map(({ parallelType }) => type(parallelType)) };
-}
-
-/** A domain of the given logical axes, split as their models are. A model without a parallel type splits nothing. */
-export function splitLike(edit: TensorEdit, axes: readonly ModelledAxis[]): TensorDomain {
-  const transforms: Transform[] = [];
-  const logical: IterDomain[] = [];
-  const loop: IterDomain[] = [];
-  for (const { axis, model } of axes) {
-    const parts = model === null ? [] : axisParts(model.domain, model.axis);
-    if (model === null || parts.length === 1 || model.types.every((type) => type === "Serial")) {
-      const parallelType = model?.types[0] ?? axis.parallelType;
-      const whole = parallelType === axis.parallelType || parallelType === "Serial" ? axis : { ...axis, parallelType };
-      logical.push(whole);
-      loop.push(whole);
-      continue;
-    }
-    const ids = new Map<IterDomainId, IterDomainId>([[model.axis.id, axis.id]]);
-    const splits: Transform[] = [];
-    for (const transform of model.domain.transforms) {
-      if (transform.kind !== "split") continue;
-      const input = ids.get(transform.input);
-      if (input === undefined) continue;
-      const [outer, inner] = [nextAxisId(edit), nextAxisId(edit)];
-      ids.set(transform.outer, outer).set(transform.inner, inner);
-      splits.push({ ...transform, input, outer, inner });
-    }
-    transforms.push(...splits);
-    logical.push(axis);
-    // Of the copy's own extent: the outermost axes of a reshape differ in extent.
-    axisParts({ logical: [axis], transforms: splits, loop: [], allocation: null }, axis).forEach(
-      ({ id, extent }, i) => {
-        loop.push({ id, extent, iterType: axis.iterType, parallelType: model.types[i] ?? "Serial" });
-      },
-    );
-  }
-  return { logical, transforms, loop, allocation: null };
-}
-
-/** Replaces the domain of a tensor of the edit (see `splitLike`). The order of its axes in memory stays. */
-export function redomain(edit: TensorEdit, tensor: Tensor, axes: readonly ModelledAxis[]): void {
-  const domain = splitLike(edit, axes);
-  const allocation = movedOrder(tensor.domain, domain.logical);
-  edit.tensors[tensor.id] = { ...tensor, domain: { ...domain, allocation } };
-}
-
-/**
  * The logical axes, outermost in memory first. Null if the user set no order, or an order in which parts of one axis
  * are not adjacent. Parts with a DID type have no extent in a device's memory and do not count.
  */
 export function memoryOrder(domain: TensorDomain): readonly IterDomain[] | null {
   const { allocation, logical } = domain;
   if (allocation === null) return null;
-  const parts = logical.map((axis) => axisParts(domain, axis));
+  const parts = logical.map((axis) => loopAxesOf(domain, axis));
   const order: number[] = [];
   for (const { id, parallelType } of allocation) {
     const whole = logical.findIndex((axis) => axis.id === id);

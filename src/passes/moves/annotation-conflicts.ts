@@ -4,7 +4,7 @@
  * and neither is an activation that follows its weight. A gather for indices has its own reason (gathered-indices.ts).
  */
 import type { Diagnostic, MentionedTensor } from "../../diagnostics/diagnostic.ts";
-import { axisShards } from "../../ir/axis-shards.ts";
+import { shardsOf } from "../../ir/shards.ts";
 import { isDID, type Tensor, type TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { originated } from "../../ir/origin.ts";
@@ -57,7 +57,7 @@ export function annotationConflicts(
 }
 
 function liesOf(tensor: Tensor): string {
-  return [tensor.mesh, ...axisShards(tensor).map(({ type, axis }) => `${type} ${axis.id}`)].join(" ");
+  return [tensor.mesh, ...shardsOf(tensor).map(({ type, axis }) => `${type} ${axis.id}`)].join(" ");
 }
 
 /** Weights lead: Megatron's column-parallel linear gathers x. */

@@ -1,5 +1,5 @@
 /** Moves that a forgotten annotation explains: each device gets all of a tensor, for work that could stay cut. */
-import { axisShards } from "../../ir/axis-shards.ts";
+import { shardsOf } from "../../ir/shards.ts";
 import type { DIDType, IterDomain, Tensor, TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
@@ -55,7 +55,7 @@ function gatheredAndCutAgain(
   fusion: FusionData,
   before: FusionData,
 ): string | null {
-  const gathered = axisShards(at(fusion.tensors, tensor)).find(({ type }) => type === along)?.axis;
+  const gathered = shardsOf(at(fusion.tensors, tensor)).find(({ type }) => type === along)?.axis;
   if (gathered === undefined) return null;
   const { ops, tensors } = fusion;
   const copy = axisAfter(set, new Map([[tensor, gathered]]), tensors);
@@ -64,7 +64,7 @@ function gatheredAndCutAgain(
   for (const op of ops.slice(ops.indexOf(set) + 1)) {
     const axis = axisAfter(op, whole, tensors);
     if (axis === null) continue;
-    const shard = axisShards(at(tensors, op.output)).find(({ type }) => type === along);
+    const shard = shardsOf(at(tensors, op.output)).find(({ type }) => type === along);
     if (shard === undefined) whole.set(op.output, axis);
     else if (shard.axis.id === axis.id) {
       const names = [tensor, ...whole.keys()].filter((id) => isAnnotatedWhole(before.tensors[id], along));
@@ -91,5 +91,5 @@ function isAnnotatedWhole(tensor: Tensor | undefined, along: DIDType): boolean {
 }
 
 function isCut(tensor: Tensor, along: DIDType): boolean {
-  return axisShards(tensor).some(({ type }) => type === along);
+  return shardsOf(tensor).some(({ type }) => type === along);
 }

@@ -1,7 +1,6 @@
 /** Warnings about a sharded axis that an op indexes, where split-indices cannot leave it in shares: it is gathered. */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
-import { levelsOf } from "../../ir/axis-levels.ts";
-import { isDID, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { readsIndices } from "../../ir/index-limits.ts";
 import { originated } from "../../ir/origin.ts";
 import type { Op } from "../../ir/ops/op.ts";
@@ -9,6 +8,7 @@ import { constantValue } from "../../ir/scalar/fold.ts";
 import { at } from "../../support/invariant.ts";
 import { opPlace } from "../op-text.ts";
 import type { Moved } from "./list-reshardings.ts";
+import { keepsOneRun, shardsOf } from "../../ir/shards.ts";
 
 /** Null unless the op that the tensor is gathered for indexes an axis of it. */
 export function gatheredIndices(
@@ -40,12 +40,11 @@ function isIndexed({ kind, inputs }: Op, id: TensorId): boolean {
 
 function whyGathered(tensor: Tensor, number: number): { readonly reason: string; readonly help: string } | null {
   const axis = at(withoutReductions(tensor.domain.logical), number);
-  const { levels, rest } = levelsOf(tensor.domain, axis) ?? { levels: [], rest: "Serial" };
-  const [level, ...others] = levels;
-  if (level === undefined || ![...levels.map(({ type }) => type), rest].some(isDID)) return null;
+  const [shard, ...others] = shardsOf(tensor).filter((each) => each.axis.id === axis.id);
+  if (shard === undefined || shard.cut.parts.length === 1) return null;
   const extent = constantValue(axis.extent);
-  const { factor, innerSplit } = level;
-  if (others.length > 0 || innerSplit || !isDID(level.type)) {
+  const devices = tensor.mesh?.size(shard.type) ?? 1;
+  if (others.length > 0 || !keepsOneRun(shard, devices)) {
     return {
       reason: `its axis ${number} is not cut once into runs`,
       help: `cut it with outerSplit(${number}, devices) alone`,
@@ -54,12 +53,12 @@ function whyGathered(tensor: Tensor, number: number): { readonly reason: string;
   if (extent === null) {
     return {
       reason: `the extent of its axis ${number} is known only at run time`,
-      help: `give it as a number: a multiple of ${factor}`,
+      help: `give it as a number: a multiple of ${devices}`,
     };
   }
-  if (extent % factor === 0) return null;
+  if (extent % devices === 0) return null;
   return {
-    reason: `its axis ${number} has ${extent} indices, which ${factor} devices cannot share equally`,
-    help: `give it ${Math.ceil(extent / factor) * factor}, with padding at the end: logits, of -Infinity`,
+    reason: `its axis ${number} has ${extent} indices, which ${devices} devices cannot share equally`,
+    help: `give it ${Math.ceil(extent / devices) * devices}, with padding at the end: logits, of -Infinity`,
   };
 }

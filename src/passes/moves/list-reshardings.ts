@@ -2,7 +2,7 @@
  * What a Fusion sends between devices, and why: one entry for each op that reshards, once no op does anything else
  * besides (after local-sets). Bytes are those that the collectives carry: of an expanded axis, all its elements.
  */
-import { axisShards } from "../../ir/axis-shards.ts";
+import { shardsOf } from "../../ir/shards.ts";
 import type { DIDType, Tensor, TensorId } from "../../ir/domain.ts";
 import type { DimensionName } from "../../ir/parallel-type.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
@@ -12,7 +12,7 @@ import type { CommunicationType } from "../../host/collectives.ts";
 import { at } from "../../support/invariant.ts";
 import { opText } from "../op-text.ts";
 import { forgottenAnnotation } from "./forgotten-annotation.ts";
-import type { OpPlacements } from "../reshard/placement.ts";
+import type { OpLayouts } from "../reshard/layouts.ts";
 import { receivedBytes } from "../reshard/received-bytes.ts";
 import { opStep, type ReshardingStep } from "../reshard/resharding-step.ts";
 import { sameMesh, streamAxis } from "../reshard/sharding.ts";
@@ -100,7 +100,7 @@ export function movedTensors(
 }
 
 /** Whether no device receives from another: along a mesh dimension of one device, a collective is a local copy. */
-function isOnOneDevice(step: ReshardingStep, { from, to }: OpPlacements): boolean {
+function isOnOneDevice(step: ReshardingStep, { from, to }: OpLayouts): boolean {
   return teamsOf(step, from.mesh, to.mesh, at(to.mesh.devices, 0)).every(({ team }) => team.length === 1);
 }
 
@@ -145,9 +145,9 @@ function leaderOf(reader: Op, moved: TensorId, type: DIDType | null, tensors: re
   const output = at(tensors, reader.output);
   const pairs = axisMap(reader, tensors);
   const others = reader.inputs.filter((id) => id !== moved);
-  const cut = axisShards(output).find((shard) => shard.type === type)?.axis.id;
+  const cut = shardsOf(output).find((shard) => shard.type === type)?.axis.id;
   const leads = (id: TensorId): boolean =>
-    axisShards(at(tensors, id)).some(
+    shardsOf(at(tensors, id)).some(
       (shard) =>
         shard.type === type &&
         pairs.some(({ producer, consumer }) => producer.id === shard.axis.id && consumer.id === cut),

@@ -5,14 +5,15 @@
  *
  * A permute that also reshards leaves a Set, which moves its operand to the placement of the result.
  */
-import { axisParts } from "../../ir/axis-shards.ts";
+import { loopAxesOf } from "../../ir/parts.ts";
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { LinearOp, MatmulOp, Op, PermuteOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { imagesOf, moveTo, placementOf, streamLike } from "../reshard/placement.ts";
+import { layoutOf } from "../../ir/layout.ts";
+import { imagesOf, moveTo, streamOn } from "../reshard/layouts.ts";
 import { streamPart } from "../stream-loops/stream-part.ts";
 import { isResharding } from "../reshard/sharding.ts";
 import { withoutDeadOps } from "./remove-dead-ops.ts";
@@ -76,13 +77,13 @@ function foldOperands(
 function readsInPlace({ domain }: Tensor, order: readonly number[]): boolean {
   const axes = withoutReductions(domain.logical);
   const innermost = withoutReductions(domain.allocation ?? domain.logical).at(-1);
-  const axis = axes.findIndex((own) => axisParts(domain, own).some(({ id }) => id === innermost?.id));
+  const axis = axes.findIndex((own) => loopAxesOf(domain, own).some(({ id }) => id === innermost?.id));
   const last = axis < 0 ? axes.findIndex(({ id }) => id === innermost?.id) : axis;
   return order.slice(-2).includes(last);
 }
 
 /**
- * The operand of a permute that also reshards, moved to the placement of the result. Each permute moves its operand
+ * The operand of a permute that also reshards, moved to the layout of the result. Each permute moves its operand
  * once.
  */
 function movedSource(edit: FusionEdit, permute: PermuteOp, moved: Map<TensorId, TensorId>): TensorId {
@@ -92,13 +93,13 @@ function movedSource(edit: FusionEdit, permute: PermuteOp, moved: Map<TensorId, 
   const result = at(edit.tensors, permute.output);
   const axes = withoutReductions(source.domain.logical);
   const images = imagesOf(axes, axisMap(permute, edit.tensors));
-  const placement = placementOf(result, images);
+  const to = layoutOf(result, images, axes);
   // Without a mesh nothing reshards.
-  if (placement === null) return source.id;
-  const copy = addSerialTensor(edit, source, axes, placement.mesh);
+  if (to === null) return source.id;
+  const copy = addSerialTensor(edit, source, axes, to.mesh);
   const stream = streamPart(result);
   const chunked = images.findIndex((axis) => axis !== null && axis.id === stream?.axis.id);
-  moveTo(edit, copy, copy.domain.logical, placement, streamLike(result, stream, copy.domain.logical[chunked]));
+  moveTo(edit, copy, copy.domain.logical, to, streamOn(stream, copy.domain.logical[chunked]));
   edit.tensors[copy.id] = { ...at(edit.tensors, copy.id), memory: result.memory };
   edit.ops.push({ kind: "Set", inputs: [source.id], output: copy.id });
   moved.set(permute.output, copy.id);

@@ -9,7 +9,7 @@
  *
  * Without the option, such a sum is rejected.
  */
-import { axisShards } from "../../ir/axis-shards.ts";
+import { shardsOf } from "../../ir/shards.ts";
 import { type IterDomain, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { MatmulOp, Op, ReductionOp } from "../../ir/ops/op.ts";
@@ -76,7 +76,7 @@ function chunkedAxis(op: ReductionOp, matmul: MatmulOp, { tensors, ops, outputs 
   const batch = withoutReductions(parts.domain.logical)[axis];
   const [a, b] = [operandAxes(matmul, 0, tensors), operandAxes(matmul, 1, tensors)];
   const isBatch = a.length > 1 && b.length > 1 && axis < Math.max(a.length, b.length) - 2;
-  const isShared = axisShards(parts).some((shard) => shard.axis.id === batch?.id);
+  const isShared = shardsOf(parts).some((shard) => shard.axis.id === batch?.id);
   const readers = ops.filter(({ inputs }) => inputs.includes(matmul.output));
   const isAlone = readers.length === 1 && !outputs.includes(matmul.output);
   return isBatch && !isShared && isAlone ? reduced : null;

@@ -15,20 +15,22 @@
  * and Stream does not go where no loop could run.
  */
 import { isDID, type IterDomain, type ParallelType, type Tensor, type TensorId } from "../../ir/domain.ts";
-import { dividesEvenly, type Level, levelsOf, outermostLevels } from "../../ir/axis-levels.ts";
-import { axisShards } from "../../ir/axis-shards.ts";
 import { type FusionData, readersOf } from "../../ir/fusion-data.ts";
 import { type AxisPair, possiblePairs, siblingAxes } from "../../ir/ops/axis-map.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
+import { type CutAxis, cutOf, dividesEvenly, isCut, rescaled, withTypes } from "../../ir/parts.ts";
+import { constantValue } from "../../ir/scalar/fold.ts";
 import { printScalar } from "../../ir/scalar/print.ts";
+import { constant } from "../../ir/scalar/scalar.ts";
+import { shardsOf } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
 import { editFusion, type FusionEdit, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { LoweringOptions } from "../options.ts";
 import type { Pass, PassContext } from "../pass.ts";
 import { costOf, excerpt, type Moves, movesOf } from "../reshard/moved-bytes.ts";
-import { type Part, partsOnAxes } from "../reshard/local-reshape.ts";
+import { reshapedAxes } from "../reshard/local-reshape.ts";
 import { streamAxis } from "../reshard/sharding.ts";
-import { addLevels, selectTypes } from "./levels.ts";
+import { addParts } from "./add-parts.ts";
 import { removeUnfollowedStreams } from "./unfollowed-streams.ts";
 
 export const propagateShardings: Pass<"fusion", "fusion"> = {
@@ -79,23 +81,18 @@ function followOperands(edit: TensorEdit, op: Op, pairsOf: () => readonly AxisPa
 /** Gives the result `made` of a reshape all parts of the operand, in their order, if its pairs of axes gave it fewer. */
 function followReshape(edit: TensorEdit, operand: TensorId, made: Tensor): void {
   const source = at(edit.tensors, operand);
-  const wanted = axisShards(source).length;
-  if (wanted === 0 || made.domain.transforms.length > 0 || axisShards(at(edit.tensors, made.id)).length === wanted)
+  const wanted = shardsOf(source).length;
+  if (wanted === 0 || made.domain.transforms.length > 0 || shardsOf(at(edit.tensors, made.id)).length === wanted)
     return;
   const axes = made.domain.logical;
-  const parts = partsOnAxes(
+  const cuts = reshapedAxes(
     source,
     axes.map(({ extent }) => extent),
   );
   // Runs of a cut axis that lie apart after the reshape suit few readers.
-  const isApart = (own: readonly Part[]): boolean =>
-    own.some(({ type }, i) => type === "Serial" && own.slice(i).some((inner) => inner.type !== "Serial"));
-  if (parts === null || parts.some(isApart)) return;
-  const domain = axes.reduce((cut, axis, i) => {
-    const own = at(parts, i);
-    const levels = own.slice(0, -1).map(({ extent, type }): Level => ({ factor: extent, innerSplit: false, type }));
-    return addLevels(edit, cut, axis, { levels, rest: own.at(-1)?.type ?? "Serial" }).domain;
-  }, made.domain);
+  const isApart = ({ parts }: CutAxis): boolean => parts.slice(0, -1).some(({ type }) => type === "Serial");
+  if (cuts === null || cuts.some(isApart)) return;
+  const domain = axes.reduce((cut, axis, i) => addParts(edit, cut, axis, at(cuts, i)).domain, made.domain);
   edit.tensors[made.id] = { ...made, domain, mesh: source.mesh };
 }
 
@@ -194,21 +191,31 @@ function follow(
     !taken.has(type) && (offers(type, true) || offers(type, false)) && fits(type);
   const images = source.domain.loop.some(isOffered) ? imagesOn() : [];
   for (const image of images) {
-    const axis = image.from;
-    const all = (image.outermost ? outermostLevels : levelsOf)(source.domain, axis);
-    const chosen =
-      all === null
-        ? null
-        : selectTypes(all, (type) => offers(type, all.levels.length === 0) && !taken.has(type) && fits(type));
-    if (chosen === null) continue;
+    const own = cutOf(source.domain, image.from);
+    const all = image.outermost ? inParts(own) : own;
+    const chosen = withTypes(all, (type) => offers(type, all.parts.length === 1) && !taken.has(type) && fits(type));
+    if (!isCut(chosen)) continue;
+    const wanted = rescaled(chosen, image.to.extent);
     // Parts of the outermost axes of a reshape are alike only if the parts divide both.
-    if (image.outermost && !(dividesEvenly(chosen, axis) && dividesEvenly(chosen, image.to))) continue;
-    const sharded = addLevels(edit, domain, image.to, chosen);
+    if (image.outermost && !(dividesEvenly(chosen) && dividesEvenly(wanted))) continue;
+    const sharded = addParts(edit, domain, image.to, wanted);
     domain = sharded.domain;
     for (const type of sharded.added) taken.add(type);
   }
   if (domain === tensor.domain && (tensor.mesh !== null || mesh === null)) return;
   edit.tensors[target] = { ...tensor, domain, mesh: tensor.mesh ?? mesh };
+}
+
+/**
+ * The outermost axis of a reshape: a type on the whole axis gives each index to a device or a chunk, as a split into as
+ * many parts does.
+ */
+function inParts({ extent, parts }: CutAxis): CutAxis {
+  const [first] = parts;
+  const one = constant(1);
+  if (first === undefined || parts.length > 1 || first.type === "Serial" || constantValue(extent) === null)
+    return { extent, parts };
+  return { extent, parts: [first, { extent: one, stride: one, type: "Serial" }] };
 }
 
 /** At most so many ops after one whose operands disagree are looked at. */
@@ -269,10 +276,10 @@ function isOnMeshes({ inputs }: Op, tensors: readonly Tensor[]): boolean {
 /** Whether an operand is cut along the contracted axis: what follows is then a sum over devices. */
 function contractsShares(op: Op, tensors: readonly Tensor[], fusion: FusionData): boolean {
   if (op.kind !== "Matmul" && op.kind !== "Linear") return false;
-  if (op.inputs.slice(0, 2).some((id) => axisShards(at(tensors, id)).length === 0)) return false;
+  if (op.inputs.slice(0, 2).some((id) => shardsOf(at(tensors, id)).length === 0)) return false;
   const contracted = possiblePairs(op, fusion.tensors).filter(({ consumer }) => consumer.iterType === "reduction");
   return contracted.some(({ operand, producer }) =>
-    axisShards(at(tensors, at(op.inputs, operand))).some(({ axis }) => axis.id === producer.id),
+    shardsOf(at(tensors, at(op.inputs, operand))).some(({ axis }) => axis.id === producer.id),
   );
 }
 
@@ -281,7 +288,9 @@ function placedBy(fusion: FusionData, op: Op, tensors: readonly Tensor[], order:
   const edit = { tensors: [...tensors], iterDomainCount: fusion.iterDomainCount };
   followOperands(edit, op, () => possiblePairs(op, fusion.tensors), order);
   const output = at(edit.tensors, op.output);
-  const shards = axisShards(output).map(({ type, axis, outer }) => `${type} ${axis.id} ${printScalar(outer)}`);
+  const shards = shardsOf(output).map(({ type, axis, cut }) =>
+    [type, axis.id, ...cut.parts.map(({ stride }) => printScalar(stride))].join(" "),
+  );
   return [output.mesh?.toString(), ...shards].join(",");
 }
 

@@ -3,7 +3,7 @@
  * or makes, or that it reduces, unless chunks are accumulated. The user's own Stream stays, and lowering says what is
  * wrong with it.
  */
-import { logicalAxisOf } from "../../ir/axis-shards.ts";
+import { logicalAxisOf } from "../../ir/parts.ts";
 import type { Tensor } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";

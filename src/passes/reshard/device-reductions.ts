@@ -15,18 +15,13 @@ import {
   type TensorId,
   withoutReductions,
 } from "../../ir/domain.ts";
+import { addShare, keepShares, layoutOf } from "../../ir/layout.ts";
 import type { ReductionOpType } from "../../ir/ops/op.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import {
-  addAxis,
-  addSerialTensor,
-  type FusionEdit,
-  type ModelledAxis,
-  modelOf,
-  redomain,
-} from "../edit/tensor-edit.ts";
+import { type ModelledAxis, modelOf, redomain } from "../edit/split-axes.ts";
+import { addAxis, addSerialTensor, type FusionEdit } from "../edit/tensor-edit.ts";
 import { streamPart } from "../stream-loops/stream-part.ts";
-import { areCompatible, type Cut, moveTo, placementOf, streamLike } from "./placement.ts";
+import { moveTo, streamOn } from "./layouts.ts";
 
 /**
  * A tensor of partial results. Each of its axes is an axis of the op's output, by number, or numbers the devices of a
@@ -41,8 +36,8 @@ export interface DeviceParts {
 export function reduceOverDevices(edit: FusionEdit, parts: DeviceParts, op: ReductionOpType, output: Tensor): void {
   const left = new Set(parts.slots);
   const pending = didTypes.filter((type) => left.has(type));
-  const outputCuts = placementOf(output, withoutReductions(output.domain.logical))?.cuts;
-  const type = pending.find((candidate) => outputCuts?.has(candidate)) ?? pending[0];
+  const kept = layoutOf(output)?.shares;
+  const type = pending.find((candidate) => kept?.has(candidate)) ?? pending[0];
   invariant(type !== undefined, "partial results are left to reduce", parts);
   const axis = parts.slots.indexOf(type);
   const reduced = at(withoutReductions(at(edit.tensors, parts.tensor).domain.logical), axis);
@@ -69,21 +64,17 @@ function withReducedAxis(edit: FusionEdit, output: Tensor, position: number, { e
 function next(edit: FusionEdit, { tensor, slots }: DeviceParts, type: DIDType, output: Tensor): TensorId {
   const source = at(edit.tensors, tensor);
   const own = withoutReductions(source.domain.logical);
-  const place = placementOf(source, own);
+  const place = layoutOf(source);
   invariant(place !== null, "partial results have a mesh", { tensor });
   const axes = own.map((axis, i): IterDomain => (slots[i] === type ? { ...axis, iterType: "reduction" } : axis));
   const target = addSerialTensor(edit, output, axes, place.mesh, "partial sum");
-  const cuts = new Map([...place.cuts].filter(([other]) => other !== type));
+  const kept = keepShares(place, (share) => share.type !== type);
   const outputAxes = withoutReductions(output.domain.logical);
-  const scattered =
-    output.mesh?.equals(place.mesh) === true ? placementOf(output, outputAxes)?.cuts.get(type) : undefined;
-  if (scattered !== undefined) {
-    const cut: Cut = { ...scattered, axis: slots.indexOf(scattered.axis) };
-    if ([...cuts.values()].every((other) => areCompatible(other, cut))) cuts.set(type, cut);
-  }
+  const scattered = output.mesh?.equals(place.mesh) === true ? layoutOf(output)?.shares.get(type) : undefined;
+  const to = scattered === undefined ? null : addShare(kept, { ...scattered, axis: slots.indexOf(scattered.axis) });
   const stream = streamPart(output);
   const streamed = slots.findIndex((slot) => typeof slot === "number" && outputAxes[slot]?.id === stream?.axis.id);
   const chunks = streamed < 0 ? null : at(target.domain.logical, streamed);
-  moveTo(edit, target, target.domain.logical, { mesh: place.mesh, cuts }, streamLike(output, stream, chunks));
+  moveTo(edit, target, target.domain.logical, to ?? kept, streamOn(stream, chunks));
   return target.id;
 }

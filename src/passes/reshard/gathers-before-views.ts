@@ -10,11 +10,11 @@
  */
 import { type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
+import { layoutOf } from "../../ir/layout.ts";
 import type { Op, SetOp } from "../../ir/ops/op.ts";
 import type { ReshapeOp } from "../../ir/ops/kinds/views/reshape.ts";
 import { at } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion } from "../edit/tensor-edit.ts";
-import { placementOf } from "./placement.ts";
 import { isResharding, sameMesh, streamAxis } from "./sharding.ts";
 
 /** A Set that gives every device of a mesh the whole tensor, perhaps in chunks. */
@@ -70,8 +70,7 @@ function gathersOf({ tensors, ops }: FusionData): ReadonlyMap<Op, Gather> {
     const view = producers.get(input);
     const source = view?.kind === "Reshape" ? at(view.inputs, 0) : input;
     const [from, to] = [at(tensors, source), at(tensors, set.output)];
-    const place = placementOf(to, withoutReductions(to.domain.logical));
-    const isWhole = place?.cuts.size === 0 && to.memory === "global";
+    const isWhole = layoutOf(to)?.shares.size === 0 && to.memory === "global";
     if (!isWhole || !sameMesh(from.mesh, to.mesh)) continue;
     found.set(set, { set, source, view: view?.kind === "Reshape" ? view : null });
   }

@@ -12,24 +12,16 @@
  * sharded axis that no operand has (such as the result of a reshape) is whole in the op's output, and the Set shards
  * it. Source: nvFuser's insertReshardingSetsAfter.
  */
-import { axisShards } from "../../ir/axis-shards.ts";
 import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { keepShares, layoutOf, sameLayout } from "../../ir/layout.ts";
 import { type AxisPair, axisMap, partialAxes, siblingAxes, splitsDivide } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
+import { shardsOf } from "../../ir/shards.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { editFusion, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { streamPart } from "../stream-loops/stream-part.ts";
-import {
-  addCopy,
-  allowsStream,
-  imagesOf,
-  moveTo,
-  placementOf,
-  sameShares,
-  type StreamCut,
-  streamLike,
-} from "./placement.ts";
+import { type StreamPart, streamPart } from "../stream-loops/stream-part.ts";
+import { addCopy, allowsStream, imagesOf, moveTo, streamOn } from "./layouts.ts";
 import { isCommunicable, madeShardedAxes, type OperandChange, reshardedOperands } from "./sharding.ts";
 
 export const insertReshardingSetsAfter: Pass<"checked", "checked"> = {
@@ -87,7 +79,7 @@ function referenceOperand(op: Op, tensors: readonly Tensor[]): OperandChange | n
         consumer.iterType !== "reduction" &&
         (!outermost || splitsDivide(domain, producer, consumer)),
     );
-  return axisShards(reference.producer).every(({ axis }) => survives(axis)) ? reference : null;
+  return shardsOf(reference.producer).every(({ axis }) => survives(axis)) ? reference : null;
 }
 
 /**
@@ -99,23 +91,22 @@ function shardLikeOperand(edit: TensorEdit, op: Op, output: Tensor, { operand, p
   const pairs = map.filter((pair) => pair.operand === operand);
   const axes = withoutReductions(producer.domain.logical);
   const images = imagesOf(axes, pairs);
-  const placement = placementOf(producer, axes);
-  invariant(placement !== null, "a resharding op has a mesh", { tensor: producer.id });
+  const place = layoutOf(producer);
+  invariant(place !== null, "a resharding op has a mesh", { tensor: producer.id });
   const own = streamPart(output);
   const number = own === null ? -1 : images.findIndex((image) => image?.id === own.axis.id);
-  const cut = streamLike(output, own, own?.axis);
-  const isDisplaced = cut !== null && number >= 0 && !allowsStream(placement, number, cut);
+  const isDisplaced = own !== null && number >= 0 && !allowsStream(place, number, own);
   const memory = output.memory === "symmetric" ? "global" : output.memory;
-  const stream = isDisplaced ? operandsStream(edit, op, map) : cut;
-  moveTo(edit, { ...output, memory }, images, placement, stream);
+  const stream = isDisplaced ? operandsStream(edit, op, map) : own;
+  moveTo(edit, { ...output, memory }, images, place, stream);
 }
 
 /** The Stream part of the first pair's operand that has one there, on the output's axis. */
-function operandsStream(edit: TensorEdit, op: Op, pairs: readonly AxisPair[]): StreamCut | null {
+function operandsStream(edit: TensorEdit, op: Op, pairs: readonly AxisPair[]): StreamPart | null {
   for (const { operand, producer, consumer } of pairs) {
     const from = at(edit.tensors, at(op.inputs, operand));
     const part = streamPart(from);
-    if (part?.axis.id === producer.id && consumer.iterType !== "reduction") return streamLike(from, part, consumer);
+    if (part?.axis.id === producer.id && consumer.iterType !== "reduction") return streamOn(part, consumer);
   }
   return null;
 }
@@ -124,24 +115,19 @@ function operandsStream(edit: TensorEdit, op: Op, pairs: readonly AxisPair[]): S
 function movedOutputs(edit: TensorEdit, op: Op): readonly (readonly [TensorId, TensorId])[] {
   const first = at(edit.tensors, op.output);
   const axes = withoutReductions(first.domain.logical);
-  const whole = placementOf(first, axes);
+  const whole = layoutOf(first);
   if (op.further === undefined || whole === null) return [];
   return op.further.flatMap((id, i): readonly (readonly [TensorId, TensorId])[] => {
     const siblings = siblingAxes(op, edit.tensors, i + 1);
     const images = axes.map((axis) => siblings.find((each) => each.first.id === axis.id)?.further ?? null);
     const tensor = at(edit.tensors, id);
-    const own = placementOf(tensor, withoutReductions(tensor.domain.logical));
-    const given = placementOf(tensor, images);
-    const cuts = new Map([...whole.cuts].filter(([, { axis }]) => images[axis] !== null));
-    const isPlaced =
-      own?.mesh.equals(whole.mesh) === true &&
-      own.cuts.size === cuts.size &&
-      [...cuts].every(([type, cut]) => sameShares(cut, given?.cuts.get(type)));
-    if (isPlaced) return [];
+    const given = layoutOf(tensor, images, axes);
+    const wanted = keepShares(whole, ({ axis }) => images[axis] !== null);
+    if (given !== null && sameLayout(given, wanted) && layoutOf(tensor)?.shares.size === wanted.shares.size) return [];
     const copy = addCopy(edit, tensor);
     const stream = streamPart(first);
     const streamed = siblings.find((each) => each.first.id === stream?.axis.id)?.further;
-    moveTo(edit, tensor, images, { mesh: whole.mesh, cuts }, streamLike(first, stream, streamed));
+    moveTo(edit, tensor, images, wanted, streamOn(stream, streamed));
     return [[id, copy.id]];
   });
 }
@@ -149,10 +135,14 @@ function movedOutputs(edit: TensorEdit, op: Op): readonly (readonly [TensorId, T
 /** Makes the axes `made` whole, as the op computes them. */
 function makeWhole(edit: TensorEdit, output: Tensor, made: readonly IterDomain[]): void {
   const axes = withoutReductions(output.domain.logical);
-  const placement = placementOf(output, axes);
-  invariant(placement !== null, "a sharded tensor has a mesh", { tensor: output.id });
+  const place = layoutOf(output);
+  invariant(place !== null, "a sharded tensor has a mesh", { tensor: output.id });
   const ids = new Set(made.map(({ id }) => id));
-  const cuts = [...placement.cuts].filter(([, { axis }]) => !ids.has(at(axes, axis).id));
-  const own = streamPart(output);
-  moveTo(edit, output, axes, { mesh: placement.mesh, cuts: new Map(cuts) }, streamLike(output, own, own?.axis));
+  moveTo(
+    edit,
+    output,
+    axes,
+    keepShares(place, ({ axis }) => !ids.has(at(axes, axis).id)),
+    streamPart(output),
+  );
 }

@@ -10,13 +10,14 @@
  * Source: nvFuser's insertReshardingSetsBefore.
  */
 import { type Tensor, withoutReductions } from "../../ir/domain.ts";
+import { keepShares, layout, type Layout, layoutOf } from "../../ir/layout.ts";
 import { axisMap, partialAxes, splitsDivide } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { streamPart } from "../stream-loops/stream-part.ts";
-import { imagesOf, moveTo, type Placement, placementOf, streamLike } from "./placement.ts";
+import { imagesOf, moveTo, streamOn } from "./layouts.ts";
 import { isCommunicable, type OperandChange, reshardedOperands } from "./sharding.ts";
 
 export const insertReshardingSetsBefore: Pass<"checked", "checked"> = {
@@ -36,11 +37,11 @@ export const insertReshardingSetsBefore: Pass<"checked", "checked"> = {
       const output = at(tensors, op.output);
       for (const change of changes) {
         const { operand, producer } = change;
-        const { placement, stream } = placeOfOperand(op, change, tensors);
-        const copy = addSerialTensor(edit, producer, withoutReductions(producer.domain.logical), placement.mesh);
+        const { place, stream } = placeOfOperand(op, change, tensors);
+        const copy = addSerialTensor(edit, producer, withoutReductions(producer.domain.logical), place.mesh);
         const axes = copy.domain.logical;
         const chunks = stream === null ? null : at(axes, stream);
-        moveTo(edit, copy, axes, placement, streamLike(output, streamPart(output), chunks));
+        moveTo(edit, copy, axes, place, streamOn(streamPart(output), chunks));
         // Peers write into the Set's output instead of the op's.
         if (output.memory === "symmetric") tensors[copy.id] = { ...at(tensors, copy.id), memory: "symmetric" };
         edit.ops.push({ kind: "Set", inputs: [producer.id], output: copy.id });
@@ -61,7 +62,7 @@ function placeOfOperand(
   op: Op,
   { operand, producer }: OperandChange,
   tensors: readonly Tensor[],
-): { readonly placement: Placement; readonly stream: number | null } {
+): { readonly place: Layout; readonly stream: number | null } {
   const output = at(tensors, op.output);
   // The operand loses its own splits, so the output's alone must divide a reshaped axis.
   const own = axisMap(op, tensors).filter(
@@ -73,17 +74,20 @@ function placeOfOperand(
     axes,
     own.filter(({ consumer }) => consumer.iterType !== "reduction"),
   );
-  const wanted = placementOf(output, images);
-  const given = placementOf(producer, axes);
+  const wanted = layoutOf(output, images, axes);
+  const given = layoutOf(producer);
   invariant(wanted !== null, "a resharding op has a mesh", { tensor: output.id });
   const partial = partialAxes(op, tensors).map(({ parallelType }) => parallelType);
-  const kept = [...(given?.cuts ?? [])].filter(([type, { axis }]) => partial.includes(type) && images[axis] === null);
+  const kept = given === null ? null : keepShares(given, ({ type }) => partial.includes(type));
   // An axis that the op reduces chunk by chunk must arrive chunk by chunk.
   const streamed = streamPart(output)?.axis.id;
   const chunked = own.find(({ consumer }) => consumer.id === streamed)?.producer.id;
   const stream = axes.findIndex(({ id }) => id === chunked);
   return {
-    placement: { mesh: wanted.mesh, cuts: new Map([...wanted.cuts, ...kept]) },
+    place: layout(
+      wanted.mesh,
+      wanted.axes.map((cut, axis) => (images[axis] === null ? (kept?.axes[axis] ?? cut) : cut)),
+    ),
     stream: stream < 0 ? null : stream,
   };
 }

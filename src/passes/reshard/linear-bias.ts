@@ -4,11 +4,13 @@
  *   T3 = linear(T0, T1, T2)     ->     T4 = linear(T0, T1); ...; T5[b, N] = broadcast(T2); T3 = add(T4, T5)
  */
 import { type AxisShape, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { layoutOf } from "../../ir/layout.ts";
 import type { LinearOp, MatmulOp } from "../../ir/ops/op.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { addSerialTensor, type FusionEdit, modelOf, redomain } from "../edit/tensor-edit.ts";
-import { moveTo, placementOf } from "./placement.ts";
+import { modelOf, redomain } from "../edit/split-axes.ts";
+import { addSerialTensor, type FusionEdit } from "../edit/tensor-edit.ts";
+import { moveTo } from "./layouts.ts";
 
 /** The op with only its two matrices. */
 export function withoutBias<T extends MatmulOp | LinearOp>(op: T): T {
@@ -38,7 +40,7 @@ function broadcastBias(edit: FusionEdit, bias: TensorId, missing: number, output
   const source = at(edit.tensors, bias);
   const own = withoutReductions(source.domain.logical);
   const flags = Array.from({ length: missing + own.length }, (_, i) => i < missing);
-  const place = placementOf(
+  const place = layoutOf(
     output,
     withoutReductions(output.domain.logical).map((axis, i) => (i < missing ? null : axis)),
   );

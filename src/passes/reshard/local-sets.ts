@@ -5,11 +5,11 @@
  *
  * nvFuser makes a Scatter of it, which sends bytes that every device has.
  */
-import { type Tensor, withoutReductions } from "../../ir/domain.ts";
+import type { Tensor } from "../../ir/domain.ts";
+import { coversShares, layoutOf } from "../../ir/layout.ts";
 import type { Op, SetOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
-import { placementOf, sameShares } from "./placement.ts";
 import { isResharding, sameMesh } from "./sharding.ts";
 
 export const localSets: Pass<"checked", "checked"> = {
@@ -28,6 +28,6 @@ function isLocal(op: Op, tensors: readonly Tensor[]): op is SetOp {
   if (op.kind !== "Set" || !isResharding(op, tensors)) return false;
   const [source, output] = [at(tensors, at(op.inputs, 0)), at(tensors, op.output)];
   if (!sameMesh(source.mesh, output.mesh)) return false;
-  const [from, to] = [source, output].map((tensor) => placementOf(tensor, withoutReductions(tensor.domain.logical)));
-  return [...(from?.cuts ?? [])].every(([type, cut]) => sameShares(cut, to?.cuts.get(type)));
+  const [from, to] = [layoutOf(source), layoutOf(output)];
+  return from === null || to === null || coversShares(from, to);
 }

@@ -8,18 +8,19 @@
  * The gradient of what two column-parallel linears read is such a sum. Megatron-LM and PyTorch's autograd add the
  * gradients before the collective, too.
  */
-import { axisShards } from "../../ir/axis-shards.ts";
-import { type DIDType, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { readOnceOf } from "../../ir/fusion-data.ts";
+import { layoutOf, sameLayout } from "../../ir/layout.ts";
 import type { ReductionOp } from "../../ir/ops/op.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";
+import { typeOfWhole } from "../../ir/shards.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { withoutDeadOps } from "../prepare/remove-dead-ops.ts";
 import { sameChunks, streamPart } from "../stream-loops/stream-part.ts";
 import { type DeviceParts, reduceOverDevices } from "./device-reductions.ts";
-import { addCopy, placementOf, sameShares } from "./placement.ts";
+import { addCopy } from "./layouts.ts";
 import { isResharding, sameMesh } from "./sharding.ts";
 
 export const mergePartialSums: Pass<"checked", "checked"> = {
@@ -79,9 +80,8 @@ function liesAs(a: Tensor, b: Tensor): boolean {
   if (axes === undefined || others === undefined || axes.length !== others.length) return false;
   if (a.dtype !== b.dtype || !sameMesh(a.mesh, b.mesh)) return false;
   if (!axes.every(({ extent }, i) => sameScalar(extent, at(others, i).extent))) return false;
-  const [cuts, otherCuts] = [placementOf(a, axes)?.cuts, placementOf(b, others)?.cuts];
-  const types = new Set<DIDType>([...(cuts?.keys() ?? []), ...(otherCuts?.keys() ?? [])]);
-  if (![...types].every((type) => sameShares(cuts?.get(type), otherCuts?.get(type)))) return false;
+  const [place, otherPlace] = [layoutOf(a), layoutOf(b)];
+  if (place !== null && otherPlace !== null && !sameLayout(place, otherPlace)) return false;
   const [stream, other] = [streamPart(a), streamPart(b)];
   if (stream === null || other === null) return stream === other;
   const number = (list: typeof axes, id: number): number => list.findIndex((axis) => axis.id === id);
@@ -110,7 +110,7 @@ function addAll(edit: FusionEdit, sums: Sums, inputs: readonly [TensorId, Tensor
 /** The axes of a tensor of partial results, of which axis number `axis` numbers the devices. */
 function slotsOf(parts: Tensor, axis: number): DeviceParts["slots"] {
   const axes = withoutReductions(parts.domain.logical);
-  const type = axisShards(parts).find((shard) => shard.axis.id === at(axes, axis).id)?.type;
-  invariant(type !== undefined, "an axis numbers devices", { parts, axis });
+  const type = typeOfWhole(parts, at(axes, axis));
+  invariant(type !== null, "an axis numbers devices", { parts, axis });
   return axes.map((_, number) => (number === axis ? type : number - (number > axis ? 1 : 0)));
 }

@@ -10,16 +10,17 @@
  * So two linears that read one sharded activation gather it once, and a gather that is only scattered again is an
  * all-to-all, or nothing.
  */
-import { axisParts, axisShards } from "../../ir/axis-shards.ts";
-import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import type { Tensor, TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
+import { coversShares, layoutOf } from "../../ir/layout.ts";
 import type { Op, SetOp } from "../../ir/ops/op.ts";
+import { type CutAxis, cutOf, isCut, wholeAxis } from "../../ir/parts.ts";
 import { printScalar } from "../../ir/scalar/print.ts";
+import { didTypesOf } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
 import { gathersBeforeViews } from "./gathers-before-views.ts";
 import { movesBeforeExpands } from "./moves-before-expands.ts";
-import { type Placement, placementOf, sameShares } from "./placement.ts";
 import { isResharding, sameMesh, streamAxis } from "./sharding.ts";
 
 export const mergeSets: Pass<"checked", "checked"> = {
@@ -56,14 +57,9 @@ function isDetour(first: SetOp, second: SetOp, tensors: readonly Tensor[]): bool
   if (x === undefined || y === undefined || z === undefined || y.memory !== "global" || streamAxis(y) !== null)
     return false;
   if (!sameMesh(x.mesh, y.mesh) || !sameMesh(y.mesh, z.mesh)) return false;
-  const [before, between, after] = [x, y, z].map((tensor) =>
-    placementOf(tensor, withoutReductions(tensor.domain.logical)),
-  );
-  return hasOnlyCutsOf(between, before) && !hasOnlyCutsOf(before, between) && !hasOnlyCutsOf(after, between);
-}
-
-function hasOnlyCutsOf(a: Placement | null | undefined, b: Placement | null | undefined): boolean {
-  return [...(a?.cuts ?? [])].every(([type, cut]) => sameShares(cut, b?.cuts.get(type)));
+  const [before, between, after] = [layoutOf(x), layoutOf(y), layoutOf(z)];
+  if (before === null || between === null || after === null) return false;
+  return coversShares(between, before) && !coversShares(before, between) && !coversShares(after, between);
 }
 
 /**
@@ -94,17 +90,14 @@ function withoutEqual(fusion: FusionData): FusionData {
  */
 function placesOf({ inputs, output }: SetOp, tensors: readonly Tensor[]): readonly [string, ...string[]] {
   const { domain, mesh, memory } = at(tensors, output);
-  const shards = axisShards(at(tensors, output)).map(({ outer }) => printScalar(outer));
   const order = domain.allocation?.map(({ id }) => domain.loop.findIndex((axis) => axis.id === id)) ?? null;
-  const parts = domain.logical.map((axis) =>
-    axisParts(domain, axis).map(({ extent, parallelType }) => [parallelType, printScalar(extent)]),
-  );
-  const textOf = (axes: typeof parts): string =>
-    JSON.stringify([inputs, mesh?.toString(), memory, axes, shards, order]);
-  const whole = parts.map((own, i) =>
-    own.some(([type]) => type === "Stream") && own.every(([type]) => type === "Stream" || type === "Serial")
-      ? [["Serial", printScalar(at(domain.logical, i).extent)]]
-      : own,
-  );
-  return [textOf(parts), ...(whole.some((own, i) => own !== parts[i]) ? [textOf(whole)] : [])];
+  const axes = domain.logical.map((axis) => cutOf(domain, axis));
+  const textOf = (cuts: readonly CutAxis[]): string => {
+    const parts = cuts.map((cut) =>
+      cut.parts.map((part) => [part.type, printScalar(part.extent), printScalar(part.stride)]),
+    );
+    return JSON.stringify([inputs, mesh?.toString(), memory, parts, order]);
+  };
+  const whole = axes.map((cut) => (isCut(cut) && didTypesOf(cut).length === 0 ? wholeAxis(cut.extent) : cut));
+  return [textOf(axes), ...(whole.some((cut, i) => cut !== axes[i]) ? [textOf(whole)] : [])];
 }

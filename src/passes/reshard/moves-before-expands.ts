@@ -7,13 +7,14 @@
  */
 import { withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
+import { type Layout, layoutOf } from "../../ir/layout.ts";
 import type { ExpandOp } from "../../ir/ops/kinds/views/expand.ts";
 import type { SetOp } from "../../ir/ops/op.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";
 import { at } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion } from "../edit/tensor-edit.ts";
 import { withoutDeadOps } from "../prepare/remove-dead-ops.ts";
-import { moveTo, type Placement, placementOf } from "./placement.ts";
+import { moveTo } from "./layouts.ts";
 import { isResharding, streamAxis } from "./sharding.ts";
 
 export function movesBeforeExpands(fusion: FusionData): FusionData {
@@ -36,14 +37,13 @@ export function movesBeforeExpands(fusion: FusionData): FusionData {
 }
 
 /** How the operand of the expand lies where the Set moves its result; null if devices or chunks share a stretched axis. */
-function placeBefore(set: SetOp, expand: ExpandOp, { tensors }: FusionData): Placement | null {
+function placeBefore(set: SetOp, expand: ExpandOp, { tensors }: FusionData): Layout | null {
   const [from, stretched, to] = [at(expand.inputs, 0), expand.output, set.output].map((id) => at(tensors, id));
   if (from === undefined || stretched === undefined || to === undefined || !isResharding(set, tensors)) return null;
   if (to.memory !== "global" || [from, stretched, to].some((tensor) => streamAxis(tensor) !== null)) return null;
   const [before, after] = [from, to].map(({ domain }) => withoutReductions(domain.logical));
-  const place = placementOf(to, after ?? []);
-  const kept = placementOf(stretched, withoutReductions(stretched.domain.logical));
+  const [place, kept] = [layoutOf(to), layoutOf(stretched)];
   if (place === null || kept === null || before === undefined || isResharding(expand, tensors)) return null;
   const isStretched = (axis: number): boolean => !sameScalar(at(before, axis).extent, at(after ?? [], axis).extent);
-  return [...place.cuts.values(), ...kept.cuts.values()].some(({ axis }) => isStretched(axis)) ? null : place;
+  return [...place.shares.values(), ...kept.shares.values()].some(({ axis }) => isStretched(axis)) ? null : place;
 }

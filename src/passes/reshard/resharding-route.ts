@@ -1,6 +1,6 @@
 /**
  * The route of a resharding that no single collective makes: the one with the fewest bytes for the busiest device. It
- * goes through placements whose cuts occur at one of the two ends.
+ * goes through layouts whose shares occur at one of the two ends.
  *
  *   [DIDy a, DIDx b] -> [a, b]             DIDy first, while shares are small, then DIDx
  *   [DIDx a, b] -> [a, DIDy b]             DIDy first, so that smaller shares are gathered
@@ -13,14 +13,15 @@
  * that differ along DIDx are the nearest to each other, those along DIDy may be on other hosts.
  *
  * Between meshes, a route may go through one device: a common one, or the first receiver. The search is Dijkstra's
- * algorithm over some dozens of placements at most, as a DID type has only a few cuts.
+ * algorithm over some dozens of layouts at most, as a DID type has only a few shares.
  */
 import { collectives } from "../../host/collectives.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import { type DIDType, didTypes } from "../../ir/domain.ts";
+import { type Part, wholeAxis } from "../../ir/parts.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { areCompatible, type Cut, type Placement } from "./placement.ts";
-import { exchangedFraction, isEven } from "./exchange.ts";
+import { addShare, layout, type Layout, type LayoutShare } from "../../ir/layout.ts";
+import { exchangedFraction, hasEvenShares } from "./exchange.ts";
 import { collectiveStep, type ReshardingStep } from "./resharding-step.ts";
 import { teamsOf } from "./step-teams.ts";
 
@@ -28,7 +29,7 @@ import { teamsOf } from "./step-teams.ts";
 export type AllowedSteps = "nvfuser" | "collectives" | "all";
 
 interface Visit {
-  readonly placement: Placement;
+  readonly at: Layout;
   cost: number;
   before: Visit | null;
   done: boolean;
@@ -40,143 +41,111 @@ const stepCost = 1e-6;
 /** Collectives in several steps go before an AllToAllV that moves as much: sends to many peers are slower. */
 const exchangeCost = 1e-3;
 
-/**
- * The placements after `from` up to `to`. `reduced` is the number of the axis that the first step reduces; null for a
- * Set.
- */
-export function reshardingRoute(
-  from: Placement,
-  to: Placement,
-  reduced: number | null,
-  allowed: AllowedSteps,
-): readonly Placement[] {
-  const start: Visit = { placement: from, cost: 0, before: null, done: false };
-  const end: Visit = { placement: to, cost: Infinity, before: null, done: false };
-  const between = placementsBetween(from, to, reduced, allowed).map((placement): Visit => ({
-    placement,
-    cost: Infinity,
-    before: null,
-    done: false,
-  }));
-  const visits = [start, ...between, end];
+/** The layouts after `from` up to `to`. The first step adds what is pending. */
+export function reshardingRoute(from: Layout, to: Layout, allowed: AllowedSteps): readonly Layout[] {
+  const visit = (at: Layout, cost = Infinity): Visit => ({ at, cost, before: null, done: false });
+  const end = visit(to);
+  const visits = [visit(from, 0), ...layoutsBetween(from, to, allowed).map((each) => visit(each)), end];
   for (;;) {
     const next = visits.reduce<Visit | null>(
-      (nearest, visit) => (!visit.done && visit.cost < (nearest?.cost ?? Infinity) ? visit : nearest),
+      (nearest, each) => (!each.done && each.cost < (nearest?.cost ?? Infinity) ? each : nearest),
       null,
     );
-    invariant(next !== null, "every placement can be reached over one that cuts nothing", { reduced });
+    invariant(next !== null, "every layout can be reached over one that cuts nothing", { from, to });
     if (next === end) break;
     next.done = true;
     for (const other of visits) {
       if (other.done) continue;
-      const way: Way = { from: next.placement, to: other.placement, reduced: next === start ? reduced : null };
+      const mayExchange = other === end && next.at.pending.length === 0 && allowed === "all";
       const cost =
         next.cost +
         Math.min(
-          collectiveCost(way, reduced, allowed),
-          other === end && way.reduced === null && allowed === "all" ? exchangedCost(way) : Infinity,
+          collectiveCost(next.at, other.at, allowed),
+          mayExchange ? exchangeCost + exchangedFraction(next.at, to) : Infinity,
         );
       if (cost < other.cost) Object.assign(other, { cost, before: next });
     }
   }
-  const route: Placement[] = [];
-  for (let visit: Visit = end; visit.before !== null; visit = visit.before) route.unshift(visit.placement);
+  const route: Layout[] = [];
+  for (let each: Visit = end; each.before !== null; each = each.before) route.unshift(each.at);
   return route;
 }
 
-/** One step. */
-interface Way {
-  readonly from: Placement;
-  readonly to: Placement;
-  readonly reduced: number | null;
-}
-
-/** Infinity if no collective makes the step. `dropped` is the axis that the first step reduces. */
-function collectiveCost({ from, to, reduced }: Way, dropped: number | null, allowed: AllowedSteps): number {
-  const step = collectiveStep(from, to, reduced);
+/** Infinity if no collective makes the step. */
+function collectiveCost(from: Layout, to: Layout, allowed: AllowedSteps): number {
+  const step = collectiveStep(from, to);
   if (step === null) return Infinity;
   const isLocal = allowed !== "nvfuser" && step.kind === "Scatter" && from.mesh.equals(to.mesh);
   const far = step.type === null ? 1 : (outerCost.get(step.type) ?? 1);
-  return stepCost + (isLocal ? 0 : far * bytesOf(step, from, to, dropped));
-}
-
-function exchangedCost({ from, to }: Way): number {
-  return exchangeCost + exchangedFraction(from, to);
+  return stepCost + (isLocal ? 0 : far * fractionOf(step, from, to));
 }
 
 /** What the busiest device receives, as a fraction of the tensor. */
-function bytesOf(step: ReshardingStep, from: Placement, to: Placement, reduced: number | null): number {
+function fractionOf(step: ReshardingStep, from: Layout, to: Layout): number {
   if (from.mesh.equals(to.mesh)) {
-    const isUneven = reduced === null && ![from, to].every(isEven);
-    return isUneven ? exchangedFraction(from, to) : receivedOnMesh(1, step, from, to, reduced);
+    const isUneven = from.pending.length === 0 && ![from, to].every(hasEvenShares);
+    return isUneven ? exchangedFraction(from, to) : receivedOnMesh(1, step, from, to);
   }
   const { reduces, betweenMeshes } = collectives[step.kind];
   if (betweenMeshes === "all") return 1;
   if (!reduces) return exchangedFraction(from, to);
   const teams = teamsOf(step, from.mesh, to.mesh, 0).map(({ team }) => team.length);
-  return (Math.max(...teams) - 1) * shareOf(1, from, reduced);
+  return (Math.max(...teams) - 1) * shareOf(1, from);
 }
 
 /** What each device receives in a step on one mesh, of a tensor of `whole` bytes. */
-export function receivedOnMesh(
-  whole: number,
-  { kind, type }: ReshardingStep,
-  from: Placement,
-  to: Placement,
-  reduced: number | null,
-): number {
+export function receivedOnMesh(whole: number, { kind, type }: ReshardingStep, from: Layout, to: Layout): number {
   const { onOneMesh } = collectives[kind];
   invariant(type !== null && onOneMesh !== null, "a step on one mesh changes a DID type, by a collective", { kind });
   const devices = from.mesh.size(type);
   const times = onOneMesh.times === "team" ? devices : onOneMesh.times;
-  const share = shareOf(whole, onOneMesh.share === "before" ? from : to, reduced);
+  const share = shareOf(whole, onOneMesh.share === "before" ? from : to);
   return (share * times * (devices - 1)) / devices;
 }
 
-/** What one device holds of a tensor of `whole` bytes. The reduced axis does not move. */
-export function shareOf(whole: number, { cuts }: Placement, reduced: number | null): number {
-  return [...cuts.values()].reduce((share, { axis, devices }) => (axis === reduced ? share : share / devices), whole);
+/** What one device holds of a tensor of `whole` bytes. */
+export function shareOf(whole: number, { shares }: Layout): number {
+  return [...shares.values()].reduce((share, { devices }) => share / devices, whole);
 }
 
-function placementsBetween(
-  from: Placement,
-  to: Placement,
-  reduced: number | null,
-  allowed: AllowedSteps,
-): readonly Placement[] {
-  const cuts = [...from.cuts.values(), ...to.cuts.values()].filter(({ axis }) => axis !== reduced);
-  const ownOf = (type: DIDType): readonly Cut[] =>
-    [from.cuts.get(type), to.cuts.get(type)].flatMap((cut) => cut ?? []).filter(({ axis }) => axis !== reduced);
+function layoutsBetween(from: Layout, to: Layout, allowed: AllowedSteps): readonly Layout[] {
+  const plain = from.axes.map(({ extent }) => wholeAxis(extent));
+  const shares = [...from.shares.values(), ...to.shares.values()];
+  const ownOf = (type: DIDType): readonly LayoutShare[] => shares.filter((share) => share.type === type);
   if (from.mesh.equals(to.mesh)) {
-    return placementsOn(from.mesh, (type) => {
+    return layoutsOn(layout(from.mesh, plain), (type) => {
       // A sum over devices may be scattered along any axis that an end cuts in as many parts.
-      const isSummed = allowed === "all" && from.cuts.get(type)?.axis === reduced;
-      return isSummed ? cuts.filter(({ devices }) => devices === from.mesh.size(type)) : ownOf(type);
+      const isSummed = allowed === "all" && from.pending.includes(type);
+      return isSummed ? shares.filter(({ devices }) => devices === from.mesh.size(type)) : ownOf(type);
     });
   }
   const common = to.mesh.devices.find((device) => from.mesh.has(device)) ?? at(to.mesh.devices, 0);
-  // The cuts of another type multiply: with five types they would give a hundred thousand placements.
+  // The shares of another type multiply: with five types they would give a hundred thousand layouts.
   const fitting = (mesh: DeviceMesh) => (type: DIDType) =>
-    (mesh.shape.length > 3 ? ownOf(type) : cuts).filter(({ devices }) => devices === mesh.size(type));
+    (mesh.shape.length > 3 ? ownOf(type) : shares).filter(({ devices }) => devices === mesh.size(type));
   return [
-    ...placementsOn(from.mesh, fitting(from.mesh)),
-    ...placementsOn(to.mesh, fitting(to.mesh)),
-    { mesh: new DeviceMesh([common]), cuts: new Map() },
+    ...layoutsOn(layout(from.mesh, plain), fitting(from.mesh)),
+    ...layoutsOn(layout(to.mesh, plain), fitting(to.mesh)),
+    layout(new DeviceMesh([common]), plain),
   ];
 }
 
-/** All placements on a mesh in which each type has one of its cuts, or none. */
-function placementsOn(mesh: DeviceMesh, cutsOf: (type: DIDType) => readonly Cut[]): readonly Placement[] {
-  let found: readonly (readonly [DIDType, Cut][])[] = [[]];
-  for (const type of didTypes) {
-    if (!mesh.hasAxis(type)) continue;
-    const cuts = cutsOf(type);
-    found = found.flatMap((chosen) => [
-      chosen,
-      ...cuts
-        .filter((cut) => chosen.every(([, other]) => areCompatible(other, cut)))
-        .map((cut): readonly [DIDType, Cut][] => [...chosen, [type, cut]]),
-    ]);
-  }
-  return found.map((chosen) => ({ mesh, cuts: new Map(chosen) }));
+/** All layouts in which each type has one of its shares, or none. */
+function layoutsOn(plain: Layout, sharesOf: (type: DIDType) => readonly LayoutShare[]): readonly Layout[] {
+  return didTypes
+    .filter((type) => plain.mesh.hasAxis(type))
+    .reduce<readonly Layout[]>(
+      (found, type) =>
+        found.flatMap((chosen) => [
+          chosen,
+          ...sharesOf(type).flatMap((share) => addShare(chosen, { ...share, ...retyped(share, type) }) ?? []),
+        ]),
+      [plain],
+    );
+}
+
+/** The share with another type. */
+function retyped({ cut, type }: LayoutShare, to: DIDType): Pick<LayoutShare, "type" | "cut"> {
+  const parts = cut.parts.map((part): Part => ({ ...part, type: part.type === type ? to : "Serial" }));
+  return { type: to, cut: { ...cut, parts } };
 }

@@ -1,9 +1,8 @@
 /**
  * Which ops reshard. A DID type shards the logical axis that has it, or that has a part with it. As in nvFuser, an op
- * reshards if its output and one of its operands have different placements.
+ * reshards if its output and one of its operands have different layouts.
  */
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
-import { axisShards, type AxisShard, isWholeAxis, sameCut } from "../../ir/axis-shards.ts";
 import {
   type DIDType,
   didTypes,
@@ -15,12 +14,13 @@ import {
 } from "../../ir/domain.ts";
 import { type AxisPair, axisMap, partialAxes } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
+import { isWhole, sameShare, type Shard, shardsOf } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
 import { isLocalReshape } from "./local-reshape.ts";
 
 /** The axis of which each device along `type` holds one index, or null. Reduced axes do not count. */
 export function shardedAxis(tensor: Tensor, type: DIDType): IterDomain | null {
-  return axisShards(tensor).find((shard) => shard.type === type && isWholeAxis(shard))?.axis ?? null;
+  return shardsOf(tensor).find((shard) => shard.type === type && isWhole(shard))?.axis ?? null;
 }
 
 /** The Stream axis of the loop domain, or null. */
@@ -50,13 +50,13 @@ export function isOnDevice(tensor: Tensor, device: number): boolean {
  */
 function changedDIDTypes(
   producer: Tensor,
-  after: readonly AxisShard[],
+  after: readonly Shard[],
   own: readonly AxisPair[],
   all: readonly AxisPair[],
   partial: readonly IterDomain[],
   stretches: boolean,
 ): readonly DIDType[] {
-  const before = axisShards(producer);
+  const before = shardsOf(producer);
   if (before.length === 0 && after.length === 0) return [];
   return didTypes.filter((type) => {
     const from = before.find((shard) => shard.type === type) ?? null;
@@ -70,7 +70,7 @@ function changedDIDTypes(
       const isImage = own.some(
         (pair) => pair.producer.id === from.axis.id && pair.consumer.id === to.axis.id && !pair.broadcast,
       );
-      return !isImage || !sameCut(from, to);
+      return !isImage || !sameShare(from, to);
     }
     if (from !== null) return true;
     if (to === null) return false;
@@ -79,7 +79,7 @@ function changedDIDTypes(
         (pair) =>
           pair.consumer.id === to.axis.id &&
           !pair.broadcast &&
-          !(stretches && to.part !== to.axis.id && isUnitAxis(pair.producer)),
+          !(stretches && to.cut.parts.length > 1 && isUnitAxis(pair.producer)),
       ) || !all.some((pair) => pair.consumer.id === to.axis.id)
     );
   });
@@ -90,7 +90,7 @@ export function madeShardedAxes(op: Op, tensors: readonly Tensor[]): readonly It
   const output = at(tensors, op.output);
   if (!isSharded(output) || op.inputs.length === 0 || isLocalReshape(op, tensors)) return [];
   const known = [...axisMap(op, tensors).map(({ consumer }) => consumer), ...partialAxes(op, tensors)];
-  return axisShards(output).flatMap(({ axis }) => (known.some(({ id }) => id === axis.id) ? [] : [axis]));
+  return shardsOf(output).flatMap(({ axis }) => (known.some(({ id }) => id === axis.id) ? [] : [axis]));
 }
 
 export interface OperandChange {
@@ -100,13 +100,13 @@ export interface OperandChange {
   readonly types: readonly DIDType[];
 }
 
-/** The operands of `op` whose placement differs from its output's; empty for an op that does not reshard. */
+/** The operands of `op` whose layout differs from its output's; empty for an op that does not reshard. */
 export function reshardedOperands(op: Op, tensors: readonly Tensor[]): readonly OperandChange[] {
   if ((op.kind === "Set" && op.local === true) || isLocalReshape(op, tensors)) return [];
   const consumer = at(tensors, op.output);
   // Most ops touch no sharded tensor and need no axis map.
   let known: { readonly pairs: readonly AxisPair[]; readonly partial: readonly IterDomain[] } | null = null;
-  const after = axisShards(consumer);
+  const after = shardsOf(consumer);
   const changes: OperandChange[] = [];
   op.inputs.forEach((input, operand) => {
     const producer = at(tensors, input);
@@ -132,7 +132,7 @@ function isSharded(tensor: Tensor): boolean {
   return tensor.domain.loop.some((axis) => isDID(axis.parallelType));
 }
 
-/** Whether the placement of an operand of `op` differs from its output's. */
+/** Whether the layout of an operand of `op` differs from its output's. */
 export function isResharding(op: Op, tensors: readonly Tensor[]): boolean {
   return reshardedOperands(op, tensors).length > 0;
 }
@@ -149,9 +149,7 @@ export function isCommunicable(op: Op, tensors: readonly Tensor[]): boolean {
     case "Squeeze": {
       const operand = at(tensors, at(op.inputs, 0));
       const reduced = op.axes.map((axis) => at(withoutReductions(operand.domain.logical), axis).id);
-      return (
-        reduced.length === 1 && axisShards(operand).some((shard) => shard.axis.id === reduced[0] && isWholeAxis(shard))
-      );
+      return reduced.length === 1 && shardsOf(operand).some((shard) => shard.axis.id === reduced[0] && isWhole(shard));
     }
     default:
       return false;

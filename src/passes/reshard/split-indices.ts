@@ -12,20 +12,22 @@
  * A scatterAdd to a sharded axis sums nothing: each device adds to its share. One of a sharded source adds on each
  * device to zeros, which are then summed. Parts must be even; other axes are gathered.
  */
-import { levelsOf } from "../../ir/axis-levels.ts";
-import { type DIDType, isDID, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { type DIDType, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
+import { keepShares, layout, type Layout, layoutOf } from "../../ir/layout.ts";
 import { call } from "../../ir/ops/call.ts";
 import { type GatherOp, type IndexSelectOp, type Op, opOf, type OpSpec, type ScatterAddOp } from "../../ir/ops/op.ts";
 import { inferOutput } from "../../ir/ops/rows.ts";
+import { dividesEvenly, wholeAxis } from "../../ir/parts.ts";
 import { constantValue, foldProduct } from "../../ir/scalar/fold.ts";
 import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
+import { keepsOneRun } from "../../ir/shards.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { propagateShardings } from "../propagate/propagate-shardings.ts";
 import { reduceOverDevices } from "./device-reductions.ts";
-import { type Cut, moveTo, type Placement, placementOf, wholeCut } from "./placement.ts";
+import { moveTo } from "./layouts.ts";
 
 interface Edit extends FusionEdit {
   readonly producers: ReadonlyMap<TensorId, Op>;
@@ -76,21 +78,20 @@ interface Share {
   readonly devices: number;
   /** Indices on each device. */
   readonly size: number;
-  readonly place: Placement;
+  readonly place: Layout;
 }
 
 /** Null unless one DID type alone cuts the axis, into equal runs. */
 function shareOf(edit: Edit, id: TensorId, number: number): Share | null {
   const tensor = at(edit.tensors, id);
-  const axes = withoutReductions(tensor.domain.logical);
-  const place = placementOf(tensor, axes);
-  const axis = at(axes, number);
-  const [level, ...others] = levelsOf(tensor.domain, axis)?.levels ?? [];
+  const axis = at(withoutReductions(tensor.domain.logical), number);
+  const place = layoutOf(tensor);
+  const [share, ...others] = [...(place?.shares.values() ?? [])].filter((each) => each.axis === number);
   const extent = constantValue(axis.extent);
-  if (place === null || extent === null || level === undefined || others.length > 0) return null;
-  const { type, factor, innerSplit } = level;
-  const isEven = isDID(type) && !innerSplit && factor > 1 && extent % factor === 0 && extent > 0;
-  return isEven ? { type, axis: number, devices: factor, size: extent / factor, place } : null;
+  if (place === null || extent === null || share === undefined || others.length > 0) return null;
+  const { type, devices, cut } = share;
+  const isEven = keepsOneRun(share, devices) && cut.parts.length > 1 && dividesEvenly(cut) && extent > 0;
+  return isEven ? { type, axis: number, devices, size: extent / devices, place } : null;
 }
 
 /** The sum over devices of what each reads in its share of the table. */
@@ -200,16 +201,14 @@ function place(edit: Edit, tensor: Tensor, { share, like, alone = false, positio
   const { type, devices } = share;
   const { mesh } = share.place;
   const own = withoutReductions(tensor.domain.logical);
-  const source = at(edit.tensors, like);
-  const known = placementOf(source, withoutReductions(source.domain.logical));
+  const known = layoutOf(at(edit.tensors, like));
   const isAlike = !alone && known?.mesh.equals(mesh) === true;
-  const kept = [...(isAlike ? known.cuts : [])].filter(([other]) => other !== type);
-  const cuts = kept.map(([other, cut]): readonly [DIDType, Cut] => {
-    const axis = cut.axis >= position ? cut.axis + 1 : cut.axis;
-    return [other, { ...cut, axis }];
+  const kept = isAlike ? keepShares(known, (each) => each.type !== type).axes : [];
+  const axes = own.map(({ extent }, i) => {
+    if (i === position) return wholeAxis(constant(devices), type);
+    return kept[i < position ? i : i - 1] ?? wholeAxis(extent);
   });
-  const all = new Map([...cuts, [type, wholeCut(at(own, position), position, devices)] as const]);
-  moveTo(edit, tensor, own, { mesh, cuts: all }, null);
+  moveTo(edit, tensor, own, layout(mesh, axes), null);
 }
 
 function extentsOf({ domain }: Tensor): readonly Scalar[] {

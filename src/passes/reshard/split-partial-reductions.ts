@@ -10,12 +10,14 @@
  * device-shares.ts decides when. A bias is added once, to the sum. Source: nvFuser's DecomposeReshardings
  * (decomposeRowParallelLinearWithBias, rFactorLoopSplits).
  */
-import { isWholeAxis } from "../../ir/axis-shards.ts";
 import { type AxisShape, type DIDType, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { addShare, layout, type Layout, type LayoutShare, layoutOf, sameLayout } from "../../ir/layout.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { LinearOp, MatmulOp, ReductionOp } from "../../ir/ops/op.ts";
 import { foldCeilDiv } from "../../ir/scalar/fold.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
+import { type CutAxis, wholeAxis } from "../../ir/parts.ts";
+import { didTypesOf, isWhole } from "../../ir/shards.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
@@ -23,17 +25,7 @@ import { streamPart } from "../stream-loops/stream-part.ts";
 import { type DeviceParts, reduceOverDevices } from "./device-reductions.ts";
 import { sharedPlaces } from "./device-shares.ts";
 import { addBias, withoutBias } from "./linear-bias.ts";
-import {
-  addCopy,
-  areCompatible,
-  type Cut,
-  moveTo,
-  type Placement,
-  placementOf,
-  sameShares,
-  streamLike,
-  wholeCut,
-} from "./placement.ts";
+import { addCopy, moveTo, streamOn } from "./layouts.ts";
 
 export const splitPartialReductions: Pass<"checked", "checked"> = {
   name: "split-partial-reductions",
@@ -61,18 +53,13 @@ export const splitPartialReductions: Pass<"checked", "checked"> = {
   },
 };
 
-/** The operand with the required placement, moved by a Set if necessary. */
-function movedOperand(edit: FusionEdit, id: TensorId, place: Placement): TensorId {
+/** The operand with the required layout, moved by a Set if necessary. */
+function movedOperand(edit: FusionEdit, id: TensorId, to: Layout): TensorId {
   const tensor = at(edit.tensors, id);
-  const axes = withoutReductions(tensor.domain.logical);
-  const own = placementOf(tensor, axes);
-  const types = new Set([...(own?.cuts.keys() ?? []), ...place.cuts.keys()]);
-  const lies =
-    own?.mesh.equals(place.mesh) === true &&
-    [...types].every((type) => sameShares(own.cuts.get(type), place.cuts.get(type)));
-  if (lies) return id;
-  const moved = addSerialTensor(edit, tensor, axes, place.mesh);
-  moveTo(edit, moved, moved.domain.logical, place, null);
+  const own = layoutOf(tensor);
+  if (own !== null && sameLayout(own, to)) return id;
+  const moved = addSerialTensor(edit, tensor, withoutReductions(tensor.domain.logical), to.mesh);
+  moveTo(edit, moved, moved.domain.logical, to, null);
   edit.ops.push({ kind: "Set", inputs: [id], output: moved.id });
   return moved.id;
 }
@@ -82,31 +69,27 @@ interface PartAxis {
   readonly shape: AxisShape;
   /** The number of an output axis, the DID type whose devices the axis numbers, or null for a reduced axis. */
   readonly slot: number | DIDType | null;
-  readonly cuts: readonly (readonly [DIDType, Cut])[];
+  readonly cut: CutAxis;
 }
 
 function splitReduction(edit: FusionEdit, op: ReductionOp): void {
   const output = at(edit.tensors, op.output);
   const source = at(edit.tensors, at(op.inputs, 0));
-  const axes = withoutReductions(source.domain.logical);
-  const place = placementOf(source, axes);
+  const place = layoutOf(source);
   invariant(place !== null, "a shared operand has a mesh", op);
-  const cutsOf = (number: number): readonly (readonly [DIDType, Cut])[] =>
-    [...place.cuts].filter(([, { axis }]) => axis === number);
   // Each device has one index of an axis that one type cuts as a whole. Only the reduction over the devices reduces it.
-  const isOverDevices = (number: number): boolean => {
-    const [first, ...others] = cutsOf(number);
-    return first !== undefined && others.length === 0 && isWholeAxis(first[1]);
+  const overDevices = (number: number): LayoutShare | null => {
+    const [first, ...others] = [...place.shares.values()].filter(({ axis }) => axis === number);
+    return first !== undefined && others.length === 0 && isWhole(first) ? first : null;
   };
   let kept = 0;
-  const parts = axes.flatMap((shape, number): readonly PartAxis[] => {
-    const cuts = cutsOf(number);
-    if (!op.axes.includes(number)) return [{ shape, slot: kept++, cuts }];
-    const [first] = cuts;
-    if (first !== undefined && isOverDevices(number)) return [{ shape, slot: first[0], cuts }];
-    return reducedParts(shape, cuts);
+  const parts = withoutReductions(source.domain.logical).flatMap((shape, number): readonly PartAxis[] => {
+    const cut = at(place.axes, number);
+    if (!op.axes.includes(number)) return [{ shape, slot: kept++, cut }];
+    const whole = overDevices(number);
+    return whole === null ? reducedParts(shape, cut, place) : [{ shape, slot: whole.type, cut }];
   });
-  const own = op.axes.filter((number) => !isOverDevices(number));
+  const own = op.axes.filter((number) => overDevices(number) === null);
   const slots = slotsOf(parts);
   if (own.length === 0) return reduceOverDevices(edit, { tensor: source.id, slots }, op.op, output);
   const made = addParts(edit, output, place, parts);
@@ -123,42 +106,40 @@ function splitContraction(edit: FusionEdit, op: MatmulOp | LinearOp): void {
   invariant(reduced !== undefined, "a contraction has a contracted axis", op);
   const sources = contraction.inputs.map((id) => {
     const tensor = at(edit.tensors, id);
-    const own = withoutReductions(tensor.domain.logical);
-    const place = placementOf(tensor, own);
+    const place = layoutOf(tensor);
     invariant(place !== null, "a shared operand has a mesh", op);
-    return { own, place };
+    return { own: withoutReductions(tensor.domain.logical), place };
   });
   const { own, place } = at(sources, reduced.operand);
-  const contracted = [...place.cuts].filter(([, { axis }]) => own[axis]?.id === reduced.producer.id);
-  const shared = new Set(contracted.map(([type]) => type));
+  const contracted = at(
+    place.axes,
+    own.findIndex(({ id }) => id === reduced.producer.id),
+  );
+  const shared = new Set(didTypesOf(contracted));
   // The output's other axes are cut like the operands', then like the output's own.
-  const known = sources.flatMap(({ own: from, place: { cuts } }, operand) =>
-    [...cuts].flatMap(([type, cut]): readonly (readonly [DIDType, Cut])[] => {
-      const pair = pairs.find((each) => each.operand === operand && each.producer.id === from[cut.axis]?.id);
+  const known = sources.flatMap(({ own: from, place: { shares } }, operand) =>
+    [...shares.values()].flatMap((share): readonly LayoutShare[] => {
+      const pair = pairs.find((each) => each.operand === operand && each.producer.id === from[share.axis]?.id);
       const axis = pair === undefined || pair.broadcast ? -1 : axes.findIndex(({ id }) => id === pair.consumer.id);
-      return axis < 0 ? [] : [[type, { ...cut, axis }]];
+      return axis < 0 ? [] : [{ ...share, axis }];
     }),
   );
-  const wanted = output.mesh?.equals(place.mesh) === true ? [...(placementOf(output, axes)?.cuts ?? [])] : [];
-  const cuts = new Map<DIDType, Cut>();
-  for (const [type, cut] of [...known, ...wanted]) {
-    const fits = [...cuts.values()].every((other) => areCompatible(other, cut));
-    if (!shared.has(type) && !cuts.has(type) && fits) cuts.set(type, cut);
-  }
+  const wanted = output.mesh?.equals(place.mesh) === true ? [...(layoutOf(output)?.shares.values() ?? [])] : [];
+  let made = layout(
+    place.mesh,
+    axes.map(({ extent }) => wholeAxis(extent)),
+  );
+  for (const share of [...known, ...wanted]) if (!shared.has(share.type)) made = addShare(made, share) ?? made;
   const parts = [
-    ...axes.map((shape, slot): PartAxis => ({
-      shape,
-      slot,
-      cuts: [...cuts].filter(([, { axis }]) => axis === slot),
-    })),
-    ...reducedParts(reduced.consumer, contracted),
+    ...axes.map((shape, slot): PartAxis => ({ shape, slot, cut: at(made.axes, slot) })),
+    ...reducedParts(reduced.consumer, contracted, place),
   ];
-  const made = addParts(edit, output, place, parts);
-  edit.ops.push({ ...contraction, output: made.tensor });
+  const partial = addParts(edit, output, place, parts);
+  edit.ops.push({ ...contraction, output: partial.tensor });
   const [, , bias] = op.inputs;
-  if (bias === undefined) return reduceOverDevices(edit, made, "sum", output);
+  if (bias === undefined) return reduceOverDevices(edit, partial, "sum", output);
   const sum = addCopy(edit, output);
-  reduceOverDevices(edit, made, "sum", sum);
+  reduceOverDevices(edit, partial, "sum", sum);
   addBias(edit, sum.id, bias, output);
 }
 
@@ -166,15 +147,16 @@ function splitContraction(edit: FusionEdit, op: MatmulOp | LinearOp): void {
  * The axes that replace a cut reduced axis: one per DID type, for the devices' results, and the share that each device
  * reduces.
  */
-function reducedParts({ extent }: AxisShape, cuts: readonly (readonly [DIDType, Cut])[]): readonly PartAxis[] {
-  const devices = cuts.reduce((count, [, cut]) => count * cut.devices, 1);
+function reducedParts({ extent }: AxisShape, cut: CutAxis, { mesh }: Layout): readonly PartAxis[] {
+  const types = didTypesOf(cut);
+  const devices = types.reduce((count, type) => count * mesh.size(type), 1);
+  const share = foldCeilDiv(extent, constant(devices));
   return [
-    ...cuts.map(([type, cut]): PartAxis => ({
-      shape: { extent: constant(cut.devices), iterType: "iteration" },
-      slot: type,
-      cuts: [[type, cut]],
-    })),
-    { shape: { extent: foldCeilDiv(extent, constant(devices)), iterType: "reduction" }, slot: null, cuts: [] },
+    ...types.map((type): PartAxis => {
+      const own = constant(mesh.size(type));
+      return { shape: { extent: own, iterType: "iteration" }, slot: type, cut: wholeAxis(own, type) };
+    }),
+    { shape: { extent: share, iterType: "reduction" }, slot: null, cut: wholeAxis(share) },
   ];
 }
 
@@ -186,7 +168,7 @@ function slotsOf(parts: readonly PartAxis[]): readonly (number | DIDType)[] {
  * Adds the tensor of partial results. It has the output's Stream axis, so that an iteration reduces the partial results
  * of its chunk.
  */
-function addParts(edit: FusionEdit, output: Tensor, { mesh }: Placement, parts: readonly PartAxis[]): DeviceParts {
+function addParts(edit: FusionEdit, output: Tensor, { mesh }: Layout, parts: readonly PartAxis[]): DeviceParts {
   const tensor = addSerialTensor(
     edit,
     output,
@@ -196,16 +178,10 @@ function addParts(edit: FusionEdit, output: Tensor, { mesh }: Placement, parts: 
   );
   const slots = slotsOf(parts);
   const own = withoutReductions(tensor.domain.logical);
-  const present = parts.filter(({ slot }) => slot !== null);
-  const cuts = present.flatMap(({ slot, cuts: given }, number) =>
-    given.map(([type, cut]): readonly [DIDType, Cut] => [
-      type,
-      typeof slot === "number" ? { ...cut, axis: number } : wholeCut(at(own, number), number, cut.devices),
-    ]),
-  );
+  const cuts = parts.flatMap(({ slot, cut }) => (slot === null ? [] : [cut]));
   const stream = streamPart(output);
   const streamed = withoutReductions(output.domain.logical).findIndex(({ id }) => id === stream?.axis.id);
   const axis = streamed < 0 ? undefined : own[slots.indexOf(streamed)];
-  moveTo(edit, tensor, own, { mesh, cuts: new Map(cuts) }, streamLike(output, stream, axis));
+  moveTo(edit, tensor, own, layout(mesh, cuts), streamOn(stream, axis));
   return { tensor: tensor.id, slots };
 }

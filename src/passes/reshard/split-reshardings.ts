@@ -11,25 +11,17 @@
  * them all. The exception is a tensor whose Stream axis a DID type cuts. A Set that turns whole shares into chunks is a
  * point-to-point loop; other shares are joined before the loop.
  */
-import { isOneRun, isWholeAxis } from "../../ir/axis-shards.ts";
-import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
+import type { Layout, LayoutShare } from "../../ir/layout.ts";
 import type { ReductionOp, SetOp, SqueezeOp } from "../../ir/ops/op.ts";
+import { isCut } from "../../ir/parts.ts";
+import { isOneRun, isWhole, outermostTypes } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { streamPart } from "../stream-loops/stream-part.ts";
-import {
-  addCopy,
-  allowsStream,
-  type Cut,
-  moveTo,
-  type Placement,
-  placementsOf,
-  type StreamCut,
-  streamLike,
-} from "./placement.ts";
-import { isConstant } from "../../ir/scalar/fold.ts";
+import { type StreamPart, streamPart } from "../stream-loops/stream-part.ts";
+import { addCopy, allowsStream, layoutsOf, moveTo, streamOn } from "./layouts.ts";
 import { type AllowedSteps, reshardingRoute } from "./resharding-route.ts";
 import { collectiveStep } from "./resharding-step.ts";
 import { isResharding } from "./sharding.ts";
@@ -57,109 +49,101 @@ export const splitReshardings: Pass<"checked", "checked"> = {
 };
 
 function addSteps(edit: FusionEdit, op: SetOp, nvfuserLimits: boolean): void {
-  const placements = isResharding(op, edit.tensors) ? placementsOf(op, edit.tensors) : null;
-  if (placements === null) return void edit.ops.push(op);
-  const { from, to } = placements;
+  const layouts = isResharding(op, edit.tensors) ? layoutsOf(op, edit.tensors) : null;
+  if (layouts === null) return void edit.ops.push(op);
+  const { from, to } = layouts;
   const end = at(edit.tensors, op.output);
   const stream = streamOf(end);
   // No loop runs an AllToAllV along an axis that devices share: collectives go chunk by chunk.
   const isFree = stream === null || !(cutsAxis(from, stream.number) || cutsAxis(to, stream.number));
   const allowed: AllowedSteps = nvfuserLimits ? "nvfuser" : isFree ? "all" : "collectives";
-  const isDirect = collectiveStep(from, to, null) !== null;
-  const route = isDirect ? [to] : reshardingRoute(from, to, null, allowed);
+  const isDirect = collectiveStep(from, to) !== null;
+  const route = isDirect ? [to] : reshardingRoute(from, to, allowed);
   let last = at(op.inputs, 0);
   let before = from;
   for (const [i, place] of route.entries()) {
-    const streams = stream === null || canStream(before, place, stream.number, stream.cut);
+    const streams = stream === null || canStream(before, place, stream.number, stream.part);
     if (i === route.length - 1 && streams) break;
-    last = addSet(edit, last, end, place, streams ? (stream?.number ?? null) : null);
+    last = addSet(edit, last, end, place, streams ? stream : null);
     before = place;
   }
   edit.ops.push({ ...op, inputs: [last] });
 }
 
-/** The op reduces into the first placement of the route. Sets continue from there. */
+/** The op reduces into the first layout of the route. Sets continue from there. */
 function addReducingSteps(
   edit: FusionEdit,
   op: ReductionOp | SqueezeOp,
   ends: Map<TensorId, TensorId>,
   nvfuserLimits: boolean,
 ): void {
-  const placements = isResharding(op, edit.tensors) ? placementsOf(op, edit.tensors) : null;
-  if (placements === null || placements.reduced === null) return void edit.ops.push(op);
-  const { from, to, reduced } = placements;
-  if (!cutsAxis(from, reduced) || collectiveStep(from, to, reduced) !== null) return void edit.ops.push(op);
-  const first = at(reshardingRoute(from, to, reduced, nvfuserLimits ? "nvfuser" : "all"), 0);
+  const layouts = isResharding(op, edit.tensors) ? layoutsOf(op, edit.tensors) : null;
+  if (layouts === null || layouts.from.pending.length === 0) return void edit.ops.push(op);
+  const { from, to } = layouts;
+  if (collectiveStep(from, to) !== null) return void edit.ops.push(op);
+  const first = at(reshardingRoute(from, to, nvfuserLimits ? "nvfuser" : "all"), 0);
   const output = at(edit.tensors, op.output);
   const end = addCopy(edit, output);
-  const axes = withoutReductions(output.domain.logical);
   const stream = streamOf(output);
-  const streams =
-    stream !== null &&
-    [from, first].every((place) =>
-      allowsStream(place, stream.number < reduced ? stream.number : stream.number + 1, stream.cut),
-    );
+  const streams = stream !== null && [from, first].every((place) => allowsStream(place, stream.number, stream.part));
   const memory = output.memory === "symmetric" ? "global" : output.memory;
-  moveTo(
-    edit,
-    { ...output, memory },
-    axes.map((axis): IterDomain | null => axis).toSpliced(reduced, 0, null),
-    first,
-    streams ? stream.cut : null,
-  );
+  const axes = withoutReductions(output.domain.logical);
+  moveTo(edit, { ...output, memory }, axes, first, streams ? stream.part : null);
   edit.ops.push(op);
   ends.set(op.output, end.id);
   addSteps(edit, { kind: "Set", inputs: [op.output], output: end.id }, nvfuserLimits);
 }
 
-/** Sets `source` into a new tensor like `end`, with another placement. */
-function addSet(edit: FusionEdit, source: TensorId, end: Tensor, place: Placement, stream: number | null): TensorId {
-  const tensor = addSerialTensor(edit, end, withoutReductions(end.domain.logical), place.mesh);
+/** Sets `source` into a new tensor like `end`, with another layout. */
+function addSet(edit: FusionEdit, source: TensorId, end: Tensor, to: Layout, stream: Streamed | null): TensorId {
+  const tensor = addSerialTensor(edit, end, withoutReductions(end.domain.logical), to.mesh);
   const axes = tensor.domain.logical;
-  moveTo(edit, tensor, axes, place, stream === null ? null : streamLike(end, streamPart(end), at(axes, stream)));
+  moveTo(edit, tensor, axes, to, stream === null ? null : streamOn(stream.part, at(axes, stream.number)));
   edit.ops.push({ kind: "Set", inputs: [source], output: tensor.id });
   return tensor.id;
 }
 
-/** The Stream axis of a tensor, with its number among the axes that the tensor has at run time. Null if it has none. */
-function streamOf(tensor: Tensor): { readonly number: number; readonly cut: StreamCut } | null {
+/** The Stream axis of a tensor, with its number among the axes that the tensor has at run time. */
+interface Streamed {
+  readonly number: number;
+  readonly part: StreamPart;
+}
+
+function streamOf(tensor: Tensor): Streamed | null {
   const part = streamPart(tensor);
-  const cut = streamLike(tensor, part, part?.axis);
-  const number = withoutReductions(tensor.domain.logical).findIndex(({ id }) => id === cut?.axis);
-  return cut === null || number < 0 ? null : { number, cut };
+  const number = withoutReductions(tensor.domain.logical).findIndex(({ id }) => id === part?.axis.id);
+  return part === null || number < 0 ? null : { number, part };
 }
 
 /**
- * Whether a Set between two placements can go chunk by chunk along an axis: neither cuts it, but for parts of chunks,
- * or its shares are gathered. Indices of a whole axis are gathered from the devices that have one each.
+ * Whether a Set between two layouts can go chunk by chunk along an axis: neither cuts it, but for parts of chunks, or
+ * its shares are gathered. Indices of a whole axis are gathered from the devices that have one each.
  */
-function canStream(before: Placement, after: Placement, stream: number, cut: StreamCut): boolean {
-  if (!allowsStream(after, stream, cut)) return false;
-  const own = [...before.cuts].filter(([, { axis }]) => axis === stream);
-  if (cut.source.part.chunks === null) {
-    return own.every(([type, share]) => {
-      const scattered = after.cuts.get(type);
-      return isWholeAxis(share) && (scattered === undefined || keepsOneRun(after, scattered));
+function canStream(before: Layout, after: Layout, stream: number, part: StreamPart): boolean {
+  if (!allowsStream(after, stream, part)) return false;
+  const own = [...before.shares.values()].filter(({ axis }) => axis === stream);
+  if (part.chunks === null) {
+    return own.every((share) => {
+      const scattered = after.shares.get(share.type);
+      return isWhole(share) && (scattered === undefined || isAloneInOneRun(after, scattered));
     });
   }
   const [first] = own;
   const isGathered =
     first !== undefined &&
     own.length === 1 &&
-    isConstant(first[1].outer, 1) &&
-    !after.cuts.has(first[0]) &&
-    cut.source.part.chunks.within.length === 0;
-  return allowsStream(before, stream, cut) || (isGathered && !cutsAxis(after, stream));
+    outermostTypes(first.cut).length === 1 &&
+    !after.shares.has(first.type) &&
+    part.chunks.within.length === 0;
+  return allowsStream(before, stream, part) || (isGathered && !cutsAxis(after, stream));
 }
 
-/** Whether each device keeps one run of the axis of `cut`, which no other type cuts. */
-function keepsOneRun({ cuts }: Placement, cut: Cut): boolean {
-  return (
-    isOneRun(cut, cut.source.axis, cut.devices) &&
-    ![...cuts.values()].some((other) => other !== cut && other.axis === cut.axis)
-  );
+/** Whether each device keeps one run of the axis of the share, which no other type cuts. */
+function isAloneInOneRun({ shares }: Layout, share: LayoutShare): boolean {
+  const others = [...shares.values()].filter(({ axis, type }) => axis === share.axis && type !== share.type);
+  return others.length === 0 && isOneRun(share, share.devices);
 }
 
-function cutsAxis({ cuts }: Placement, axis: number): boolean {
-  return [...cuts.values()].some((cut) => cut.axis === axis);
+function cutsAxis({ axes }: Layout, axis: number): boolean {
+  return isCut(at(axes, axis));
 }

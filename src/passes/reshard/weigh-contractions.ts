@@ -13,8 +13,10 @@ import { isDID, type Tensor, type TensorId } from "../../ir/domain.ts";
 import { type FusionData, readOnceOf } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { LinearOp, MatmulOp } from "../../ir/ops/op.ts";
+import { isCut } from "../../ir/parts.ts";
 import { at } from "../../support/invariant.ts";
-import { editFusion, type FusionEdit, type ModelledAxis, modelOf, redomain } from "../edit/tensor-edit.ts";
+import { type ModelledAxis, modelOf, redomain } from "../edit/split-axes.ts";
+import { editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass, PassContext } from "../pass.ts";
 import { sharedPlaces } from "./device-shares.ts";
 import { costOf, excerpt, type Moves, movesOf } from "./moved-bytes.ts";
@@ -87,7 +89,7 @@ function waysToShare(op: MatmulOp | LinearOp, edit: FusionEdit, output: Tensor):
     const source = at(edit.tensors, at(op.inputs, operand));
     if (!sameMesh(source.mesh, output.mesh)) return [];
     const model = modelOf(source, producer, (type) => (isDID(type) ? type : "Serial"));
-    if (!model.types.some((type) => isDID(type))) return [];
+    if (!isCut(model)) return [];
     const axes = output.domain.logical.map((axis): ModelledAxis =>
       axis.id === consumer.id ? { axis, model } : { axis, model: modelOf(output, axis) },
     );

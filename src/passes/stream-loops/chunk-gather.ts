@@ -7,7 +7,7 @@
  * axis becomes the Stream axis. Otherwise it gathers its chunk from all devices that have a part of it.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { axisParts } from "../../ir/axis-shards.ts";
+import { cutOf } from "../../ir/parts.ts";
 import { isDID, type Tensor } from "../../ir/domain.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
@@ -34,8 +34,9 @@ export function chunkGather(
   if (pair === undefined || op.kind !== "Set" || chunks.within.length > 0) return null;
   const operand = at(tensors, at(op.inputs, 0));
   const output = at(tensors, op.output);
-  if (chunkFit(operand, pair.producer, chunks).kind !== "shares") return null;
-  const own = axisParts(operand.domain, pair.producer).map(({ parallelType }) => parallelType);
+  const cut = cutOf(operand.domain, pair.producer);
+  if (chunkFit(cut, chunks).kind !== "shares") return null;
+  const own = cut.parts.map(({ type }) => type);
   const [type, ...others] = own.filter(isDID);
   const refuse = (found: string, expected: string, help: string): never =>
     fail({

@@ -1,6 +1,7 @@
 /** Finds the Stream axis of a statement's loop, and rejects Stream where no loop can run. */
 import { fail, type Place } from "../../diagnostics/diagnostic.ts";
-import { logicalAxisOf, typeOfWhole } from "../../ir/axis-shards.ts";
+import { logicalAxisOf } from "../../ir/parts.ts";
+import { typeOfWhole } from "../../ir/shards.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { IterDomain, Tensor } from "../../ir/domain.ts";
 import { type Op, type OpKind, outputsOf } from "../../ir/ops/op.ts";

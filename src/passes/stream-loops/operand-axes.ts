@@ -3,7 +3,7 @@
  * element along it, is read whole.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { axisParts } from "../../ir/axis-shards.ts";
+import { cutOf } from "../../ir/parts.ts";
 import { isUnitAxis, type IterDomain, type Tensor } from "../../ir/domain.ts";
 import { axisMap, siblingAxes } from "../../ir/ops/axis-map.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
@@ -47,7 +47,8 @@ export function loopedOperandAxes(
     if (chunks === null) return pair.producer;
     // The one element of an axis, which every device has, is stretched to whatever a chunk of a share has.
     const isOne = (op.kind === "Binary" || op.kind === "Ternary") && isUnitAxis(pair.producer);
-    if (pair.broadcast || (isOne && chunkFit(at(tensors, id), pair.producer, chunks).kind === "whole")) return null;
+    if (pair.broadcast || (isOne && chunkFit(cutOf(at(tensors, id).domain, pair.producer), chunks).kind === "whole"))
+      return null;
     requireChunks(op, at(tensors, id), pair.producer, chunks);
     return pair.producer;
   });
@@ -70,7 +71,7 @@ export function loopedFurtherAxis(op: Op, looped: IterDomain, which: number, ten
 
 /** The chunks of all devices; null if their number is not known. */
 function chunkCount({ domain }: Tensor, axis: IterDomain, { parts, within }: Chunks): number | null {
-  const shares = axisParts(domain, axis).slice(0, within.length);
+  const shares = cutOf(domain, axis).parts.slice(0, within.length);
   return constantValue(foldProduct([parts, ...shares.map(({ extent }) => extent)]));
 }
 
@@ -84,7 +85,7 @@ function isEven(producer: IterDomain, consumer: IterDomain, parts: number | null
 
 /** Throws `stream-on-split-axis` if the loop's chunks are not runs of what each device has of the operand. */
 function requireChunks(op: Op, operand: Tensor, axis: IterDomain, chunks: Chunks): void {
-  const fit = chunkFit(operand, axis, chunks);
+  const fit = chunkFit(cutOf(operand.domain, axis), chunks);
   if (fit.kind === "fits") return;
   const within = chunks.within.join(" and ");
   fail({

@@ -10,10 +10,10 @@
  * nvFuser's StreamParallelType (did_to_stream, stream_to_did).
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { axisParts, axisShards, type AxisShard, isOneRun, isWholeAxis, typeOfWhole } from "../../ir/axis-shards.ts";
+import { didTypesOf, isOneRun, isWhole, type Shard, shardsOf, typeOfWhole } from "../../ir/shards.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import { type DeviceMesh, devicesAlong } from "../../ir/device-mesh.ts";
-import { type DIDType, isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
+import type { DIDType, IterDomain, Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
@@ -72,13 +72,13 @@ export function pointToPointForm(op: Op, looped: StreamPart, tensors: readonly T
   requireMeshExtent(op, operand, sharded, mesh, type);
   requireOneType(op, type, tensors);
   const form = { mesh, type, sharded, stream };
-  const to = axisShards(output).find((shard) => shard.type === type);
+  const to = shardsOf(output).find((shard) => shard.type === type);
   if (to === undefined) {
     if (kind === "Reduction") return refuseWholeSum(op, output, stream, type);
     return { ...form, kind: "gather", pieces: 1, chunk: stream, parts: stream.extent, keepsAxis: false };
   }
   const scattered = pairs.find(({ consumer }) => consumer.id === to.axis.id);
-  if (scattered === undefined || axisShards(operand).some(({ axis }) => axis.id === scattered.producer.id)) {
+  if (scattered === undefined || shardsOf(operand).some(({ axis }) => axis.id === scattered.producer.id)) {
     return refuse(
       scattered === undefined
         ? `${axisText(output, to.axis)} without an axis in T${operand.id}`
@@ -95,19 +95,18 @@ export function pointToPointForm(op: Op, looped: StreamPart, tensors: readonly T
 }
 
 /** How a device's part of the scattered axis is cut. */
-function scatteredChunks(op: Op, output: Tensor, to: AxisShard, mesh: DeviceMesh): Chunks | null {
-  if (isWholeAxis(to)) {
+function scatteredChunks(op: Op, output: Tensor, to: Shard, mesh: DeviceMesh): Chunks | null {
+  if (isWhole(to)) {
     requireMeshExtent(op, output, to.axis, mesh, to.type);
     return null;
   }
-  const parts = axisParts(output.domain, to.axis);
-  const isAlone = parts.filter(({ parallelType }) => isDID(parallelType)).length === 1;
-  if (isAlone && isOneRun(to, to.axis, mesh.size(to.type))) return { parts: constant(mesh.size(to.type)), within: [] };
+  if (didTypesOf(to.cut).length === 1 && isOneRun(to, mesh.size(to.type)))
+    return { parts: constant(mesh.size(to.type)), within: [] };
   return fail({
     code: "point-to-point-unsupported",
     message: `a device keeps no equal run of ${axisText(output, to.axis)}, and the op has no point-to-point form`,
     place: opPlace(op),
-    found: `${axisText(output, to.axis)} in parts ${parts.map(({ parallelType }) => parallelType).join(", ")}`,
+    found: `${axisText(output, to.axis)} in parts ${to.cut.parts.map(({ type }) => type).join(", ")}`,
     expected: `the axis in equal parts for the devices, ${to.type} on the outermost, and no other type on it`,
     help: `leave Stream out: one ${op.kind === "Set" ? "AllToAll" : "ReduceScatter"} moves all of it`,
   });

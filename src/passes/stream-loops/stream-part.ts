@@ -7,11 +7,22 @@
  *   [M split outer S, outer D]       Stream S, DIDx D, ...       chunks of the axis, each spread over the devices
  *   [M split outer D, outer S]       DIDx D, Stream S, ...       chunks of each device's share
  */
-import { axisParts, outermostTypes } from "../../ir/axis-shards.ts";
 import { type DIDType, isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
-import { sameScalar } from "../../ir/scalar/fold.ts";
+import {
+  type CutAxis,
+  cutOf,
+  isCut,
+  loopAxesOf,
+  overlay,
+  type Part,
+  rescaled,
+  wholeAxis,
+  withTypes,
+} from "../../ir/parts.ts";
+import { foldCeilDiv, sameScalar } from "../../ir/scalar/fold.ts";
 import { printScalar } from "../../ir/scalar/print.ts";
-import type { Scalar } from "../../ir/scalar/scalar.ts";
+import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
+import { outermostTypes } from "../../ir/shards.ts";
 
 /** How a loop cuts the axis that it counts. */
 export interface Chunks {
@@ -24,6 +35,7 @@ export interface StreamPart {
   readonly part: IterDomain;
   /** The logical axis that it is, or is a part of. */
   readonly axis: IterDomain;
+  readonly cut: CutAxis;
   /** Null if the part is the whole axis. */
   readonly chunks: Chunks | null;
 }
@@ -34,12 +46,12 @@ export function streamPart(tensor: Tensor): StreamPart | null {
   const part = domain.loop.find((axis) => axis.parallelType === "Stream");
   if (part === undefined) return null;
   for (const axis of domain.logical) {
-    if (axis.id === part.id) return { part, axis, chunks: null };
-    const parts = axisParts(domain, axis);
-    const position = parts.findIndex(({ id }) => id === part.id);
-    if (position < 0) continue;
-    const within = outermostTypes(domain, axis);
-    return within.length === position ? { part, axis, chunks: { parts: part.extent, within } } : null;
+    if (!loopAxesOf(domain, axis).some(({ id }) => id === part.id)) continue;
+    const cut = cutOf(domain, axis);
+    if (axis.id === part.id) return { part, axis, cut, chunks: null };
+    const within = outermostTypes(cut);
+    const isCounted = cut.parts[within.length]?.type === "Stream";
+    return isCounted ? { part, axis, cut, chunks: { parts: part.extent, within } } : null;
   }
   return null;
 }
@@ -54,23 +66,45 @@ export function chunksText(chunks: Chunks | null): string {
   return chunks === null ? "" : `${printScalar(chunks.parts)} ${chunks.within.join()}`;
 }
 
-/** How the splits of an axis of an operand lie to the chunks of a loop. */
+/** How an axis of an operand lies to the chunks of a loop. */
 export type ChunkFit =
-  /** A chunk is a run of what a device has. `part` is the part of the axis that numbers the chunks, if it has one. */
-  | { readonly kind: "fits"; readonly part: IterDomain["id"] | null }
+  /** A chunk is a run of what a device has. `cut` has Stream on the part that numbers the chunks. */
+  | { readonly kind: "fits"; readonly cut: CutAxis }
   /** The devices have shares of the axis, and the chunks are chunks of the whole axis. */
   | { readonly kind: "shares"; readonly type: DIDType }
   /** The chunks are chunks of shares, and no device has a share. */
   | { readonly kind: "whole" };
 
-export function chunkFit({ domain }: Pick<Tensor, "domain">, axis: IterDomain, { parts, within }: Chunks): ChunkFit {
-  const own = axisParts(domain, axis);
-  const types = own.map(({ parallelType }) => parallelType);
-  const skipped = within.length;
-  if (within.some((type, i) => types[i] !== type)) return { kind: "whole" };
-  const candidate = own[skipped];
-  const isChunked = candidate !== undefined && own.length > skipped + 1 && !isDID(candidate.parallelType);
-  if (isChunked && sameScalar(candidate.extent, parts)) return { kind: "fits", part: candidate.id };
-  const cut = types.slice(skipped).find(isDID);
-  return cut === undefined ? { kind: "fits", part: null } : { kind: "shares", type: cut };
+export function chunkFit(axis: CutAxis, { parts, within }: Chunks): ChunkFit {
+  const own = withTypes(axis, isDID);
+  if (within.some((type, i) => own.parts[i]?.type !== type)) return { kind: "whole" };
+  const shares = own.parts.slice(0, within.length);
+  const stride = foldCeilDiv(shares.at(-1)?.stride ?? own.extent, parts);
+  const chunks = {
+    extent: own.extent,
+    parts: [
+      ...shares.map((part): Part => ({ ...part, type: "Serial" })),
+      { extent: parts, stride, type: "Stream" },
+      { extent: stride, stride: constant(1), type: "Serial" },
+    ],
+  } satisfies CutAxis;
+  const cut = overlay(own, chunks);
+  if (cut?.parts[within.length]?.type === "Stream") return { kind: "fits", cut };
+  const type = own.parts
+    .slice(within.length)
+    .map((part) => part.type)
+    .find(isDID);
+  return type === undefined ? { kind: "whole" } : { kind: "shares", type };
+}
+
+/**
+ * The axis with Stream as `stream` has it on another axis; null if a loop over it does not take a run of what each
+ * device has.
+ */
+export function withStream(axis: CutAxis, { chunks, cut }: StreamPart): CutAxis | null {
+  if (chunks === null) return isCut(axis) ? null : wholeAxis(axis.extent, "Stream");
+  const stream = withTypes(cut, (type) => type === "Stream");
+  const made = overlay(withTypes(axis, isDID), rescaled(stream, axis.extent));
+  if (made === null || outermostTypes(made).join() !== chunks.within.join()) return null;
+  return made.parts[chunks.within.length]?.type === "Stream" ? made : null;
 }

@@ -3,14 +3,14 @@
  * it.
  */
 import { collectives, type SlicedType } from "../../commands/collectives.ts";
-import { type AxisShard, axisShards, sameCut } from "../../ir/axis-shards.ts";
+import { sameShare, type Shard, shardsOf } from "../../ir/shards.ts";
 import { type DIDType, isDID, type IterDomain, type Tensor, withoutReductions } from "../../ir/domain.ts";
 
 export interface PartAxis {
   /** The position among the axes that the unsharded side has at run time. */
   readonly axis: number;
   /** How the other side shards the axis; null if it has no DID type, as in some hand-built programs. */
-  readonly shard: AxisShard | null;
+  readonly shard: Shard | null;
 }
 
 /**
@@ -18,7 +18,7 @@ export interface PartAxis {
  * `part` is the input of a reduction (`isReduced`), the sharded axis is one that `whole` lacks.
  */
 export function partAxis(whole: Tensor, part: Tensor, type: SlicedType, isReduced = false): PartAxis {
-  const shards = axisShards(part);
+  const shards = shardsOf(part);
   if (isReduced) {
     const axes = withoutReductions(part.domain.logical);
     const counterparts = alignAxes(part, whole, type);
@@ -27,13 +27,13 @@ export function partAxis(whole: Tensor, part: Tensor, type: SlicedType, isReduce
   }
   const axes = withoutReductions(whole.domain.logical);
   const counterparts = alignAxes(whole, part, type);
-  const own = axisShards(whole);
+  const own = shardsOf(whole);
   for (const [axis, { id }] of axes.entries()) {
     const shard = shards.find(
       (cut) =>
         cut.axis.id === counterparts[axis]?.id &&
         !own.some(
-          (other) => other.axis.id === id && areAlike(whole, other.type, part, cut.type) && sameCut(other, cut),
+          (other) => other.axis.id === id && areAlike(whole, other.type, part, cut.type) && sameShare(other, cut),
         ),
     );
     if (shard !== undefined) return { axis, shard };
@@ -51,7 +51,7 @@ export function alignAxes(own: Tensor, other: Tensor, type: SlicedType): readonl
   if (other.domain.logical.length === axes.length) {
     return other.domain.logical.map((axis) => (axis.iterType === "reduction" ? undefined : axis));
   }
-  const shards = axisShards(own);
+  const shards = shardsOf(own);
   const without = (dropped: number): readonly (IterDomain | undefined)[] => kept.toSpliced(dropped, 0, undefined);
   const reduced = axes.findIndex(({ parallelType }, i) => {
     if (!isDID(parallelType)) return false;
@@ -62,7 +62,7 @@ export function alignAxes(own: Tensor, other: Tensor, type: SlicedType): readonl
       const counterpart = counterparts[position]?.id;
       return (
         position === i ||
-        axisShards(other).some((shard) => shard.axis.id === counterpart && areAlike(own, cut, other, shard.type))
+        shardsOf(other).some((shard) => shard.axis.id === counterpart && areAlike(own, cut, other, shard.type))
       );
     });
   });

@@ -9,7 +9,8 @@
 import { collectives, type SlicedType, sideOf } from "../../commands/collectives.ts";
 import { elementCount, isEmpty, type View } from "../../commands/view.ts";
 import type { Communication } from "../../host/nodes.ts";
-import { isWholeAxis, sizedParts } from "../../ir/axis-shards.ts";
+import { sizedCut } from "../../ir/parts.ts";
+import { isWhole } from "../../ir/shards.ts";
 import { isDID } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
 import { shapeText } from "../checks.ts";
@@ -120,15 +121,15 @@ function sideView(recorder: Recorder, posted: PostedCollective, side: Side, posi
 function partsFirst(recorder: Recorder, { statement, type }: PostedCollective, side: Side, view: View): View {
   const [own, other] = [tensorOf(recorder, statement[side]), tensorOf(recorder, statement[opposite(side)])];
   const { axis, shard } = partAxis(own, other, type);
-  if (shard === null || isWholeAxis(shard) || other.mesh === null) return splitView(view, axis);
+  if (shard === null || isWhole(shard) || other.mesh === null) return splitView(view, axis);
   const size = evaluate(recorder, shard.axis.extent);
-  const parts = sizedParts(other.domain, shard.axis, size);
+  const { parts } = sizedCut(other.domain, shard.axis, size);
   const outer = parts
     .slice(
       0,
-      parts.findIndex(({ id }) => id === shard.part),
+      parts.findIndex((part) => part.type === shard.type),
     )
-    .reduce((product, { extent, parallelType }) => (isDID(parallelType) ? product : product * extent), 1);
+    .reduce((product, part) => (isDID(part.type) ? product : product * part.extent), 1);
   const devices = other.mesh.size(shard.type);
   if (at(view.shape, axis) % (outer * devices) !== 0) {
     return fail(recorder, {

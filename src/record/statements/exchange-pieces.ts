@@ -2,7 +2,7 @@
  * What a rank sends and receives by an exchange plan. Where one DID type cuts an axis among the ranks, the holder of an
  * index follows from the splits of the axis, so a rank looks only at ranks that it exchanges elements with.
  */
-import { intersection, type Runs, sameRuns } from "../../ir/axis-runs.ts";
+import { intersection, type Runs, sameRuns } from "../../ir/runs.ts";
 import { givenTo, type Holding, holdingsOf } from "../../ir/regions.ts";
 import { at } from "../../support/invariant.ts";
 import type { AxisPair, ExchangePlan } from "../actual-sizes.ts";

@@ -10,8 +10,8 @@
  */
 import { collectives } from "../../commands/collectives.ts";
 import { narrowView, type View } from "../../commands/view.ts";
-import { countBelow, intersection, partIndexAt, type Run, type Runs, sameRuns } from "../../ir/axis-runs.ts";
-import { sizedParts } from "../../ir/axis-shards.ts";
+import { indexInPart, sizedCut } from "../../ir/parts.ts";
+import { countBelow, intersection, type Run, type Runs, sameRuns } from "../../ir/runs.ts";
 import { isDID, type Tensor, withoutReductions } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
 import type { AxisCut, AxisPair, Chunk, ExchangePlan } from "../actual-sizes.ts";
@@ -117,7 +117,7 @@ function sizeOf(recorder: Recorder, tensor: Tensor, axis: number): AxisSide {
 
 /** Whether all parts of the axis are equal. */
 function isEven({ domain }: Tensor, axis: number, size: number, extent: number): boolean {
-  const parts = sizedParts(domain, at(withoutReductions(domain.logical), axis), size);
+  const { parts } = sizedCut(domain, at(withoutReductions(domain.logical), axis), size);
   return parts.length === 1 || parts.reduce((product, part) => product * part.extent, 1) === extent;
 }
 
@@ -131,20 +131,22 @@ function allSame({ on }: AxisPair, team: readonly number[]): boolean {
 /** How a DID type cuts the axis of `size` elements, as declared. */
 function cutOf({ tensor: { domain, mesh }, axis, size }: Pick<AxisSide, "tensor" | "axis" | "size">): AxisCut | null {
   const own = at(withoutReductions(domain.logical), axis);
-  const [shard, ...others] = sizedParts(domain, own, size).filter(({ parallelType }) => isDID(parallelType));
-  if (shard === undefined || others.length > 0 || mesh === null || !isDID(shard.parallelType)) return null;
+  const cut = sizedCut(domain, own, size);
+  const [type, ...others] = cut.parts.flatMap((part) => (isDID(part.type) ? [part.type] : []));
+  if (type === undefined || others.length > 0 || mesh === null) return null;
+  const position = cut.parts.findIndex((part) => part.type === type);
   const coordinatesOf = (runs: Runs): readonly number[] => {
     const found = new Set<number>();
     for (const { start, stop } of runs) {
       for (let index = start; index < stop;) {
-        const { held, end } = partIndexAt(domain, own, size, shard.id, index) ?? { held: 0, end: stop };
+        const { held, end } = indexInPart(cut, position, index);
         found.add(held);
         index = end;
       }
     }
     return [...found].sort((a, b) => a - b);
   };
-  return { mesh, type: shard.parallelType, coordinatesOf };
+  return { mesh, type, coordinatesOf };
 }
 
 /** All combinations of runs, the last axis varying fastest; none if an axis has none. */

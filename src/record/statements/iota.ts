@@ -6,7 +6,7 @@
  */
 import type { IotaKernel } from "../../commands/kernel.ts";
 import { narrowView } from "../../commands/view.ts";
-import type { Runs } from "../../ir/axis-runs.ts";
+import type { Runs } from "../../ir/runs.ts";
 import type { IotaOp } from "../../ir/ops/op.ts";
 import { declaredRuns } from "../chunks.ts";
 import { launch } from "../launch.ts";

@@ -4,7 +4,7 @@
  *
  *   rank 1 of 2: T1[DIDx 2 of i{8}, _] = Set(T0[i{8}, _], local)     T1 is rows 4 to 7 of T0
  */
-import { countIn, intersection } from "../../ir/axis-runs.ts";
+import { countIn, intersection } from "../../ir/runs.ts";
 import { type Tensor, withoutReductions } from "../../ir/domain.ts";
 import type { SetOp } from "../../ir/ops/op.ts";
 import { narrowView, type View } from "../../commands/view.ts";

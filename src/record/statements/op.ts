@@ -5,7 +5,7 @@
  */
 import type { BinaryKernel, CastKernel, ReductionKernel, UnaryKernel } from "../../commands/kernel.ts";
 import { narrowView, type View } from "../../commands/view.ts";
-import { axisShards } from "../../ir/axis-shards.ts";
+import { shardsOf } from "../../ir/shards.ts";
 import { type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type {
   BinaryOp,
@@ -206,7 +206,7 @@ function recordExpand(op: ExpandOp, recorder: Recorder): void {
 function recordSlice(op: SliceOp, recorder: Recorder): void {
   const source = tensorOf(recorder, at(op.inputs, 0));
   const axes = withoutReductions(source.domain.logical);
-  const shards = axisShards(source);
+  const shards = shardsOf(source);
   const view = op.ranges.reduce(
     (sliced, range, axis) => {
       // A sharded axis is not sliced: each device keeps its shard. A chunk may be shorter than the whole range.

@@ -1,7 +1,7 @@
 /** The sizes of a communication's output, where the input is a chunk or a share that is shorter than declared. */
 import { sameNumbers } from "../../commands/view.ts";
-import { countIn, intersection, runsBetween } from "../../ir/axis-runs.ts";
-import { axisShards, isWholeAxis } from "../../ir/axis-shards.ts";
+import { countIn, intersection, runsBetween } from "../../ir/runs.ts";
+import { isWhole, shardsOf } from "../../ir/shards.ts";
 import { withoutReductions } from "../../ir/domain.ts";
 import type { Communication } from "../../host/nodes.ts";
 import { at } from "../../support/invariant.ts";
@@ -44,7 +44,7 @@ export function resizeLike(
   if (own === null) return;
   const source = tensorOf(recorder, input);
   const actual = recorder.actuals.get(input);
-  if (actual === undefined && axisShards(source).every(isWholeAxis)) return;
+  if (actual === undefined && shardsOf(source).every(isWhole)) return;
   const lengths = withoutReductions(source.domain.logical).map((_, axis) =>
     countIn(runsOn(recorder, source, axis, rank)),
   );

@@ -1,6 +1,6 @@
 /** ShardByStream: binds a tensor to a chunk of an axis of another one (record/chunks.ts). */
 import { narrowView, sameNumbers } from "../../commands/view.ts";
-import { countBelow, countIn, runsBetween } from "../../ir/axis-runs.ts";
+import { countBelow, countIn, runsBetween } from "../../ir/runs.ts";
 import { withoutReductions } from "../../ir/domain.ts";
 import { evaluateScalar } from "../../ir/scalar/scalar.ts";
 import type { ShardByStream } from "../../host/nodes.ts";

@@ -1,5 +1,5 @@
 /** Records each kind of statement: one row per kind. Communications and computations have separate files. */
-import type { Runs } from "../../ir/axis-runs.ts";
+import type { Runs } from "../../ir/runs.ts";
 import type { CommandStreamId } from "../../commands/command.ts";
 import type { FillKernel } from "../../commands/kernel.ts";
 import type { Allocate, ForLoop, HirAliasSelect, IfThenElse, Statement, StreamId, Wait } from "../../host/nodes.ts";

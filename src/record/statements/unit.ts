@@ -4,7 +4,7 @@
 import type { OpaqueKernel, UnitKernel, UnitStep, UnitValue } from "../../commands/kernel.ts";
 import type { View } from "../../commands/view.ts";
 import type { HostUnit, LaunchKernel, PostOnStream, Statement } from "../../host/nodes.ts";
-import { axisShards } from "../../ir/axis-shards.ts";
+import { shardsOf } from "../../ir/shards.ts";
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { operandOrder, partialAxes } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
@@ -153,7 +153,7 @@ function stepOf(
   }
   if (op.kind === "Slice") {
     const source = at(tensors, at(op.inputs, 0));
-    const sharded = axisShards(source).map(({ axis }) => axis.id);
+    const sharded = shardsOf(source).map(({ axis }) => axis.id);
     const axes = withoutReductions(source.domain.logical);
     const ranges = op.ranges.map((range, axis) => {
       const size = at(shapeOf(source.id), axis);

@@ -12,8 +12,9 @@
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { type FusionData, readersOf } from "../../ir/fusion-data.ts";
 import type { Op } from "../../ir/ops/op.ts";
-import { addSerialTensor, editFusion, type FusionEdit, modelOf, redomain } from "../../passes/edit/tensor-edit.ts";
-import { axisShards } from "../../ir/axis-shards.ts";
+import { modelOf, redomain } from "../../passes/edit/split-axes.ts";
+import { addSerialTensor, editFusion, type FusionEdit } from "../../passes/edit/tensor-edit.ts";
+import { shardsOf } from "../../ir/shards.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import { isResharding, reshardedOperands, streamAxis } from "../../passes/reshard/sharding.ts";
 import { at } from "../../support/invariant.ts";
@@ -146,7 +147,7 @@ function readerIn(makers: Found["makers"], lowered: Op, source: TensorId): Reade
 function keepsGathered(op: Op, source: TensorId, tensors: readonly Tensor[]): boolean {
   if (op.kind !== "Linear" && op.kind !== "Matmul") return false;
   const [change] = reshardedOperands(op, tensors).filter(({ producer }) => producer.id === source);
-  const axes = axisShards(at(tensors, source)).flatMap(({ type, axis }) =>
+  const axes = shardsOf(at(tensors, source)).flatMap(({ type, axis }) =>
     change?.types.includes(type) === true ? [axis.id] : [],
   );
   return axisMap(op, tensors).some(

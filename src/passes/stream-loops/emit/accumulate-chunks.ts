@@ -15,15 +15,8 @@ import type { BroadcastOp, LinearOp, MatmulOp, Op } from "../../../ir/ops/op.ts"
 import { binary, constant, named } from "../../../ir/scalar/scalar.ts";
 import type { Statement } from "../../../host/nodes.ts";
 import { at, invariant } from "../../../support/invariant.ts";
-import {
-  addAxis,
-  addTensor,
-  copyAxes,
-  type ModelledAxis,
-  modelOf,
-  reparallelize,
-  splitLike,
-} from "../../edit/tensor-edit.ts";
+import { type ModelledAxis, modelOf, splitLike } from "../../edit/split-axes.ts";
+import { addAxis, addTensor, copyAxes, reparallelize } from "../../edit/tensor-edit.ts";
 import { withoutBias } from "../../reshard/linear-bias.ts";
 import type { LoopMember } from "../loop-member.ts";
 import { addStream, type LoopContext, type LoopEdit } from "./loop-context.ts";

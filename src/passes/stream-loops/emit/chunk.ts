@@ -4,12 +4,12 @@
  *
  *   T5_l_float[istreamIdx22{3}, iS23{( ceilDiv(i0, 3) )}, iS21{i2}] = ShardByStream(T0, stream_index = streamIdx)
  */
-import { axisParts, outermostTypes } from "../../../ir/axis-shards.ts";
+import { type CutAxis, cutOf, loopAxesOf, type Part, rescaled, withTypes } from "../../../ir/parts.ts";
+import { didTypesOf, outermostTypes } from "../../../ir/shards.ts";
 import {
   isDID,
   isUnitAxis,
   type IterDomain,
-  type IterDomainId,
   type Tensor,
   type TensorId,
   withoutReductions,
@@ -18,16 +18,8 @@ import { foldCeilDiv, foldProduct } from "../../../ir/scalar/fold.ts";
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
 import type { ShardByStream } from "../../../host/nodes.ts";
 import { at } from "../../../support/invariant.ts";
-import {
-  addAxis,
-  addTensor,
-  copyAxes,
-  type ModelledAxis,
-  modelOf,
-  splitLike,
-  type SplitModel,
-  type TensorEdit,
-} from "../../edit/tensor-edit.ts";
+import { type ModelledAxis, modelOf, splitLike } from "../../edit/split-axes.ts";
+import { addAxis, addTensor, copyAxes, type TensorEdit } from "../../edit/tensor-edit.ts";
 import { chunkFit, type Chunks } from "../stream-part.ts";
 
 export interface Chunk {
@@ -38,9 +30,7 @@ export interface Chunk {
 /** Chunk `index` of `tensor` along `axis`. */
 export function chunkAt(edit: TensorEdit, id: TensorId, axis: IterDomain, chunks: Chunks, index: Scalar): Chunk {
   const tensor = at(edit.tensors, id);
-  const fit = chunkFit(tensor, axis, chunks);
-  const model = chunkModel(tensor, axis, chunks.parts, fit.kind === "fits" ? fit.part : null);
-  return bindChunk(edit, tensor, axis, chunks.parts, index, model);
+  return bindChunk(edit, tensor, axis, chunks.parts, index, chunkModel(tensor, axis, chunks));
 }
 
 /** Piece `index` of `pieces` of this device's share of `axis`, as a tensor of which every device has a whole one. */
@@ -56,19 +46,13 @@ export function shareAt(
   return bindChunk(edit, tensor, axis, share.pieces, index, { axis: whole, model: null });
 }
 
-/** An axis to copy, with the splits that the copy gets. */
-interface Modelled {
-  readonly axis: IterDomain;
-  readonly model: SplitModel | null;
-}
-
 function bindChunk(
   edit: TensorEdit,
   tensor: Tensor,
   axis: IterDomain,
   parts: Scalar,
   index: Scalar,
-  chunk: Modelled,
+  chunk: ModelledAxis,
 ): Chunk {
   const kept = tensor.domain.logical;
   let stream: IterDomain | null = null;
@@ -82,7 +66,7 @@ function bindChunk(
   });
   const position = kept.findIndex(({ id }) => id === axis.id);
   const plain = splitLike(edit, axes);
-  const [first] = axisParts(plain, at(plain.logical, position));
+  const [first] = loopAxesOf(plain, at(plain.logical, position));
   const loop = plain.loop.flatMap((own) => (own.id === first?.id && stream !== null ? [stream, own] : [own]));
   const made = addTensor(edit, tensor, { ...plain, loop }, tensor.mesh, "local", "chunk");
   return {
@@ -105,23 +89,29 @@ function withoutStream<T extends string>(type: T): T | "Serial" {
   return type === "Stream" ? "Serial" : type;
 }
 
-/** The axis without the split that made its part `dropped`: the part inside of it takes the place of both. */
-export function chunkModel(tensor: Tensor, axis: IterDomain, parts: Scalar, dropped: IterDomainId | null): Modelled {
-  const { domain } = tensor;
-  const blocks = axisParts(domain, axis).slice(0, outermostTypes(domain, axis).length);
+/** One chunk of the axis, shared among the devices as the axis is. */
+export function chunkModel({ domain }: Tensor, axis: IterDomain, chunks: Chunks): ModelledAxis {
+  const own = withTypes(cutOf(domain, axis), isDID);
+  const blocks = own.parts.slice(0, outermostTypes(own).length);
   const block = blocks.reduce((rest, { extent: devices }) => foldCeilDiv(rest, devices), axis.extent);
   // The longest chunk of each of the blocks that the outermost types cut. Of one element, one block has it.
-  const longest = foldProduct([foldCeilDiv(block, parts), ...blocks.map((own) => own.extent)]);
+  const longest = foldProduct([foldCeilDiv(block, chunks.parts), ...blocks.map((part) => part.extent)]);
   const extent = isUnitAxis(axis) ? axis.extent : longest;
   const chunk: IterDomain = { ...axis, extent, parallelType: "Serial" };
-  const split = domain.transforms.find((each) => each.kind === "split" && each.outer === dropped);
-  const isWhole = axisParts(domain, axis).every(({ id, parallelType }) => id === dropped || !isDID(parallelType));
-  if (isWhole || (split !== undefined && split.kind !== "split")) return { axis: chunk, model: null };
-  const renamed = (id: IterDomainId): IterDomainId => (split !== undefined && id === split.inner ? split.input : id);
-  const transforms = domain.transforms.flatMap((each) =>
-    each === split ? [] : [each.kind === "split" ? { ...each, input: renamed(each.input) } : each],
-  );
-  const loop = domain.loop.map((each) => ({ ...each, id: renamed(each.id) }));
-  const model = modelOf({ ...tensor, domain: { ...domain, transforms, loop } }, chunk, withoutStream);
-  return { axis: chunk, model };
+  if (didTypesOf(own).length === 0) return { axis: chunk, model: null };
+  const fit = chunkFit(own, chunks);
+  return { axis: chunk, model: fit.kind === "fits" ? withoutChunks(fit.cut, extent) : own };
+}
+
+/** The axis without its Stream part: the parts inside of it take the place of both. */
+function withoutChunks({ parts }: CutAxis, extent: Scalar): CutAxis {
+  const position = parts.findIndex(({ type }) => type === "Stream");
+  const outer: Part[] = [];
+  let length = extent;
+  for (const part of parts.slice(0, position)) {
+    length = foldCeilDiv(length, part.extent);
+    outer.push({ ...part, stride: length });
+  }
+  const inner = rescaled({ extent: at(parts, position).stride, parts: parts.slice(position + 1) }, length);
+  return { extent, parts: [...outer, ...inner.parts] };
 }

@@ -17,7 +17,7 @@ import type { Op } from "../../../ir/ops/op.ts";
 import { binary, constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import type { Statement } from "../../../host/nodes.ts";
 import { at, invariant } from "../../../support/invariant.ts";
-import { axisShards } from "../../../ir/axis-shards.ts";
+import { shardsOf } from "../../../ir/shards.ts";
 import { foldCeilDiv } from "../../../ir/scalar/fold.ts";
 import { shardedAxis } from "../../reshard/sharding.ts";
 import type { TensorEdit } from "../../edit/tensor-edit.ts";
@@ -107,7 +107,7 @@ export function ownShare(slice: TensorId, context: LoopContext, form: Exclude<Pe
   const { chunks } = form.scattered;
   if (chunks === null) return withoutSharded(slice, context, form);
   const { edit } = context;
-  const axis = axisShards(at(edit.tensors, slice)).find(({ type }) => type === form.type)?.axis;
+  const axis = shardsOf(at(edit.tensors, slice)).find(({ type }) => type === form.type)?.axis;
   invariant(axis !== undefined, "the slice of an exchange is sharded", { slice });
   const share = { pieces: constant(1), extent: foldCeilDiv(axis.extent, chunks.parts) };
   return shareAt(edit, slice, axis, share, constant(0));

@@ -7,7 +7,8 @@ import { extentsDiffer } from "../../../ir/scalar/fold.ts";
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
 import type { HirAliasSelect, ShardByStream } from "../../../host/nodes.ts";
 import { at } from "../../../support/invariant.ts";
-import { addTensor, copyAxes, modelOf, splitLike, type TensorEdit } from "../../edit/tensor-edit.ts";
+import { modelOf, splitLike } from "../../edit/split-axes.ts";
+import { addTensor, copyAxes, type TensorEdit } from "../../edit/tensor-edit.ts";
 import type { Chunks } from "../stream-part.ts";
 import { chunkAt } from "./chunk.ts";
 

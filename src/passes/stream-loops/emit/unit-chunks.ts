@@ -2,7 +2,7 @@
  * One iteration of a host unit: the unit on chunks of its inputs and outputs. Its Fusion sees the extent of a chunk: a
  * new symbol, which each run takes from the chunk, unless all chunks are known to have one size.
  */
-import { axisParts } from "../../../ir/axis-shards.ts";
+import { cutOf } from "../../../ir/parts.ts";
 import { isDID, type IterDomain, type Tensor, type TensorId } from "../../../ir/domain.ts";
 import { constantValue } from "../../../ir/scalar/fold.ts";
 import { printScalar } from "../../../ir/scalar/print.ts";
@@ -10,9 +10,10 @@ import { constant, type Scalar, symbol } from "../../../ir/scalar/scalar.ts";
 import type { HostUnit, PostOnStream, Statement, UnitId } from "../../../host/nodes.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at, invariant } from "../../../support/invariant.ts";
-import { type ModelledAxis, modelOf, redomain, type TensorEdit } from "../../edit/tensor-edit.ts";
+import { type ModelledAxis, modelOf, redomain } from "../../edit/split-axes.ts";
+import { type TensorEdit } from "../../edit/tensor-edit.ts";
 import type { LoopMember } from "../loop-member.ts";
-import { chunkFit, type Chunks } from "../stream-part.ts";
+import type { Chunks } from "../stream-part.ts";
 import { slicedTensors } from "../unit-axes.ts";
 import { chunkModel } from "./chunk.ts";
 import type { LoopContext, LoopEdit } from "./loop-context.ts";
@@ -94,8 +95,8 @@ function chunkExtents(
   const parts = constantValue(chunks.parts);
   return (id, axis) => {
     const size = constantValue(axis.extent);
-    const devices = axisParts(at(fusion.tensors, id).domain, axis).reduce(
-      (product, { extent, parallelType }) => (isDID(parallelType) ? product * (constantValue(extent) ?? 0) : product),
+    const devices = cutOf(at(fusion.tensors, id).domain, axis).parts.reduce(
+      (product, own) => (isDID(own.type) ? product * (constantValue(own.extent) ?? 0) : product),
       1,
     );
     const isEven = size !== null && parts !== null && size % (parts * devices) === 0;
@@ -111,11 +112,8 @@ function chunkExtents(
 
 /** The axes of a tensor of the unit with `axis` of an iteration's extent, and no Stream. */
 function chunkAxes(tensor: Tensor, axis: IterDomain, chunks: Chunks, extent: Scalar): readonly ModelledAxis[] {
-  const fit = chunkFit(tensor, axis, chunks);
   return tensor.domain.logical.map((own): ModelledAxis => {
     if (own.id !== axis.id) return { axis: own, model: modelOf(tensor, own) };
-    const { model } = chunkModel(tensor, axis, chunks.parts, fit.kind === "fits" ? fit.part : null);
-    const chunk: IterDomain = { ...own, extent, parallelType: "Serial" };
-    return { axis: chunk, model: model === null ? null : { ...model, axis: { ...model.axis, extent } } };
+    return { axis: { ...own, extent, parallelType: "Serial" }, model: chunkModel(tensor, axis, chunks).model };
   });
 }
