@@ -24,7 +24,6 @@ export function generatedDocs(root: string): ReadonlyMap<string, string> {
     "docs/verifier.md",
     "docs/findings.md",
     "docs/findings-more.md",
-    "docs/parts.md",
     "docs/sharding.md",
     ...passes.map((name) => `docs/passes/${name}`),
   ];

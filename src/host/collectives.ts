@@ -16,6 +16,9 @@ export type CollectiveType =
  */
 export type CommunicationType = CollectiveType | "SendRecv" | "AllToAllV";
 
+/** How a DID type or a mesh changes in a step of a route. A CollectivePermute is a statement of its own. */
+export type StepType = CommunicationType | "CollectivePermute";
+
 /** The types whose tensors say which elements move, whoever has them. */
 export type SlicedType = Exclude<CommunicationType, "SendRecv">;
 
@@ -33,6 +36,12 @@ interface CommunicationRow {
   readonly splitsInput: boolean;
   /** The output has one slice per rank that reads; otherwise it has one region for all of them. */
   readonly splitsOutput: boolean;
+  /**
+   * The change of one DID type, or of the mesh alone ("whole" to "whole"), that the type makes on one mesh or between
+   * meshes: what the type cuts before and after, or whether results along it are still to be added. Null for a type
+   * that makes changes of several.
+   */
+  readonly change: { readonly before: "pending" | "cut" | "whole"; readonly after: "cut" | "whole" } | null;
   /**
    * If the type changes a sharding on one mesh: the elements that a rank receives, as a multiple of (n - 1) / n of its
    * share of the tensor before or after. Null if it does not.
@@ -75,6 +84,7 @@ export const collectives: {
     reduces: false,
     splitsInput: false,
     splitsOutput: true,
+    change: { before: "cut", after: "whole" },
     onOneMesh: null,
     betweenMeshes: "one",
     inPlace: "part",
@@ -88,6 +98,7 @@ export const collectives: {
     reduces: false,
     splitsInput: false,
     splitsOutput: true,
+    change: { before: "cut", after: "whole" },
     onOneMesh: { times: "team", share: "before" },
     betweenMeshes: null,
     inPlace: "part",
@@ -101,6 +112,7 @@ export const collectives: {
     reduces: false,
     splitsInput: true,
     splitsOutput: false,
+    change: { before: "whole", after: "cut" },
     onOneMesh: { times: 1, share: "after" },
     betweenMeshes: "shares",
     inPlace: "part",
@@ -114,6 +126,7 @@ export const collectives: {
     reduces: true,
     splitsInput: false,
     splitsOutput: false,
+    change: { before: "pending", after: "whole" },
     onOneMesh: null,
     betweenMeshes: "one",
     inPlace: "same",
@@ -127,6 +140,7 @@ export const collectives: {
     reduces: true,
     splitsInput: false,
     splitsOutput: false,
+    change: { before: "pending", after: "whole" },
     onOneMesh: { times: 2, share: "before" },
     betweenMeshes: null,
     inPlace: "same",
@@ -140,6 +154,7 @@ export const collectives: {
     reduces: true,
     splitsInput: true,
     splitsOutput: false,
+    change: { before: "pending", after: "cut" },
     onOneMesh: { times: 1, share: "before" },
     betweenMeshes: null,
     inPlace: "part",
@@ -153,6 +168,7 @@ export const collectives: {
     reduces: false,
     splitsInput: false,
     splitsOutput: false,
+    change: { before: "whole", after: "whole" },
     onOneMesh: null,
     betweenMeshes: "all",
     inPlace: "same",
@@ -166,6 +182,7 @@ export const collectives: {
     reduces: false,
     splitsInput: false,
     splitsOutput: false,
+    change: { before: "whole", after: "whole" },
     onOneMesh: null,
     betweenMeshes: "pair",
   },
@@ -175,6 +192,7 @@ export const collectives: {
     reduces: false,
     splitsInput: true,
     splitsOutput: true,
+    change: null,
     onOneMesh: null,
     betweenMeshes: "union",
   },
@@ -184,6 +202,7 @@ export const collectives: {
     reduces: false,
     splitsInput: true,
     splitsOutput: true,
+    change: { before: "cut", after: "cut" },
     onOneMesh: { times: 1, share: "before" },
     betweenMeshes: null,
     inPlace: "never",

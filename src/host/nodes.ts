@@ -147,6 +147,9 @@ export interface CollectivePermute {
   readonly output: TensorId;
   readonly backend: CommunicatorBackend;
 }
+/** What a team of devices does together, and Wait waits for. */
+export type TeamCommunication = Communication | CollectivePermute;
+
 export interface StartCoalescing {
   readonly kind: "StartCoalescing";
 }

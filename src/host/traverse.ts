@@ -6,9 +6,13 @@ import type { TensorId } from "../ir/domain.ts";
 import { type Op, outputsOf } from "../ir/ops/op.ts";
 import { opRows } from "../ir/ops/rows.ts";
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
-import type { Statement } from "./nodes.ts";
+import type { Statement, TeamCommunication } from "./nodes.ts";
 
 /** Whether a statement is an op of the Fusion IR, rather than one of the Host IR's own kinds. */
+export function isTeamCommunication(statement: Statement): statement is TeamCommunication {
+  return statement.kind === "Communication" || statement.kind === "CollectivePermute";
+}
+
 export function isOp(statement: Statement): statement is Op {
   return statement.kind in opRows;
 }

@@ -94,15 +94,20 @@ export function numbersOf({ extent, parts }: CutAxis): CutAxis<number> {
   };
 }
 
-/** Joins neighbouring parts of no type, where the inner one divides the outer one evenly. */
+/**
+ * Joins neighbouring parts of no type, where the inner one divides the outer one evenly. A part of no type has only the
+ * indices that exist.
+ */
 function withoutNeighbours(extent: Scalar, parts: readonly Part[]): readonly Part[] {
   const made: Part[] = [];
-  for (const { extent: own, stride, type } of parts) {
+  for (const { extent: count, stride, type } of parts) {
     const last = made.at(-1);
-    if (type === "Serial" && last?.type === "Serial" && divides(stride, last.stride)) {
-      const length = made.at(-2)?.stride ?? extent;
-      made[made.length - 1] = { extent: foldCeilDiv(length, stride), stride, type };
-    } else made.push({ extent: own, stride, type });
+    const isJoined = type === "Serial" && last?.type === "Serial" && divides(stride, last.stride);
+    if (isJoined) made.pop();
+    const length = made.at(-1)?.stride ?? extent;
+    const existing = foldCeilDiv(length, stride);
+    const isKnown = type === "Serial" && constantValue(stride) !== 0 && existing.kind === "constant";
+    made.push({ extent: isJoined || isKnown ? existing : count, stride, type });
   }
   return made;
 }

@@ -5,7 +5,7 @@
  */
 import { at } from "../support/invariant.ts";
 import { type DIDType, isDID, type IterDomain, type Tensor } from "./domain.ts";
-import { type CutAxis, cutOf, logicalAxisOf, type Part } from "./parts.ts";
+import { type CutAxis, cutOf, logicalAxisOf, type Part, withTypes } from "./parts.ts";
 import { constantValue, foldCeilDiv, foldProduct, isConstant, sameScalar } from "./scalar/fold.ts";
 import { constant, type Scalar } from "./scalar/scalar.ts";
 
@@ -13,6 +13,7 @@ import { constant, type Scalar } from "./scalar/scalar.ts";
 export interface Shard {
   readonly type: DIDType;
   readonly axis: IterDomain;
+  /** With its DID types alone. */
   readonly cut: CutAxis;
 }
 
@@ -34,7 +35,7 @@ function shardsWhere({ domain }: Tensor, accepts: (axis: IterDomain) => boolean)
   // Fast path: most tensors are not sharded, and passes ask about each tensor many times.
   if (!domain.loop.some((axis) => isDID(axis.parallelType))) return none;
   return domain.logical.filter(accepts).flatMap((axis) => {
-    const cut = cutOf(domain, axis);
+    const cut = withTypes(cutOf(domain, axis), isDID);
     return didTypesOf(cut).map((type): Shard => ({ type, axis, cut }));
   });
 }

@@ -7,12 +7,13 @@ import { mergedShard } from "../ir/shards.ts";
 import { isChunk, isDID, type Tensor } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
-import { isOp, scopesOf, walk, writesOf } from "../host/traverse.ts";
+import { isOp, isTeamCommunication, scopesOf, walk, writesOf } from "../host/traverse.ts";
 import { validateHostProgram } from "../host/validate/validate.ts";
 import { at } from "../support/invariant.ts";
 import { axisText, opPlace } from "./op-text.ts";
 import type { Stage, StagePrograms } from "./pass.ts";
-import { isResharding, streamAxis } from "./reshard/sharding.ts";
+import { isResharding } from "./reshard/sharding.ts";
+import { streamAxis } from "../ir/stream.ts";
 
 type Check<S extends Stage> = (program: StagePrograms[S]) => readonly Diagnostic[];
 
@@ -138,7 +139,7 @@ interface StreamAxisLeft {
 export function streamAxesLeft(program: HostProgram): readonly StreamAxisLeft[] {
   const left: StreamAxisLeft[] = [];
   for (const statement of walk(program.body)) {
-    if (!isOp(statement) && statement.kind !== "PostOnStream" && statement.kind !== "Communication") continue;
+    if (!isOp(statement) && statement.kind !== "PostOnStream" && !isTeamCommunication(statement)) continue;
     for (const id of writesOf(statement)) {
       const tensor = at(program.tensors, id);
       const axis = isChunk(tensor) ? null : streamAxis(tensor);

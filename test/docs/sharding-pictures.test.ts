@@ -1,5 +1,5 @@
 /**
- * The pictures of docs/sharding.md and docs/parts.md: test/fixtures/sharding/NAME.txt has the lines of NAME.ts between `// page` and
+ * The pictures of docs/sharding.md: test/fixtures/sharding/NAME.txt has the lines of NAME.ts between `// page` and
  * `// end`, and what they make of the tensors. `npx vitest run test/docs -u` and `npm run docs` write them anew.
  */
 import { readdirSync, readFileSync } from "node:fs";
@@ -20,7 +20,7 @@ it.each(names)("%s", async (name) => {
 
 it("every picture is on a page", () => {
   const docs = path.resolve(import.meta.dirname, "../../docs");
-  const pages = ["sharding.md", "parts.md"].map((page) => readFileSync(path.join(docs, page), "utf8")).join("");
+  const pages = readFileSync(path.join(docs, "sharding.md"), "utf8");
   expect(names.filter((name) => !pages.includes(`<!-- fixture: sharding/${name} -->`))).toEqual([]);
 });
 

@@ -67,5 +67,5 @@ function triangleUpdate(dtype: DType, direction: "outgoing" | "incoming", commun
 
 export const alphafoldPrograms = (dtype: DType): readonly SuiteProgram[] => [
   triangleUpdate(dtype, "outgoing", "Allgather 4, ReduceScatter 4"),
-  triangleUpdate(dtype, "incoming", "Allgather 4, ReduceScatter 4, AllToAllV 2"),
+  triangleUpdate(dtype, "incoming", "Allgather 4, ReduceScatter 4, CollectivePermute 2"),
 ];

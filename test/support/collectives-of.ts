@@ -3,7 +3,7 @@
  * takes part.
  */
 import { type Fusion, lower, type LowerOptions } from "braid";
-import { walk } from "../../src/host/traverse.ts";
+import { isTeamCommunication, walk } from "../../src/host/traverse.ts";
 
 /**
  * Kinds of communications with how many there are, in the order of their first appearance: `Allgather 1`, `Gather 3,
@@ -13,8 +13,9 @@ export function collectivesOf(fusion: Fusion, devices: number, options: Omit<Low
   const counts = new Map<string, number>();
   for (let rank = 0; rank < devices; rank++) {
     for (const statement of walk(lower(fusion, { ...options, rank }).body)) {
-      if (statement.kind !== "Communication") continue;
-      counts.set(statement.type, (counts.get(statement.type) ?? 0) + 1 / statement.team.length);
+      if (!isTeamCommunication(statement)) continue;
+      const type = statement.kind === "Communication" ? statement.type : statement.kind;
+      counts.set(type, (counts.get(type) ?? 0) + 1 / statement.team.length);
     }
   }
   return [...counts].map(([kind, count]) => `${kind} ${Math.round(count)}`).join(", ");

@@ -1,5 +1,5 @@
 /**
- * The pictures of docs/sharding.md and docs/parts.md: which device and which chunk holds which rows and columns, after propagation, and
+ * The pictures of docs/sharding.md: which device and which chunk holds which rows and columns, after propagation, and
  * what rank 0 runs.
  *
  *   x [4, 2]      digits are the devices that hold an element, * is every device; + after it: they add partial results

@@ -15,7 +15,7 @@ import { constant } from "../../ir/scalar/scalar.ts";
 import type { Allocate, ForLoop, HostProgram, ShardByStream, Statement } from "../../host/nodes.ts";
 import { scopesOf, walk } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
-import { chunkFit } from "../stream-loops/stream-part.ts";
+import { chunkFit } from "../../ir/stream.ts";
 import type { IterationBuffer } from "./iteration-buffers.ts";
 import type { Slicing } from "./slices.ts";
 import { collectUses, freeInScope } from "./uses.ts";

@@ -16,7 +16,7 @@ import { binary, named, type Scalar } from "../../ir/scalar/scalar.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";
 import type { ExprId, ForLoop, HostProgram, Statement } from "../../host/nodes.ts";
 import { collectives } from "../../host/collectives.ts";
-import { accessesOf, isOp } from "../../host/traverse.ts";
+import { accessesOf, isOp, isTeamCommunication } from "../../host/traverse.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import { covers, follows, type Guard, isStreamOf, iterationSteps, type Step } from "./iteration-steps.ts";
 import { at } from "../../support/invariant.ts";
@@ -83,7 +83,7 @@ export function iterationBuffers(
       const bound = view.position < position && follows(view.guards, guards);
       if (!bound || !isStreamOf(program, step.stream, worker)) unfit.add(view.of);
       if (statement.kind === "P2PCommunication" && group !== null) group.views.push(view);
-      else if (statement.kind === "Communication" || statement.kind === "P2PCommunication") {
+      else if (isTeamCommunication(statement) || statement.kind === "P2PCommunication") {
         if (!waited(statement.id, position, guards)) unfit.add(view.of);
       }
     }

@@ -29,7 +29,7 @@ import { type ModelledAxis, modelOf, splitLike } from "../edit/split-axes.ts";
 import { addAxis, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { chunkModel } from "../stream-loops/emit/chunk.ts";
-import { chunkFit, type Chunks } from "../stream-loops/stream-part.ts";
+import { chunkFit, type Chunks } from "../../ir/stream.ts";
 import { iterationAllocations } from "./iteration-allocations.ts";
 import { type IterationBuffer, iterationBuffers, slotIndex, tensorsWithMemory } from "./iteration-buffers.ts";
 import { isSlicing, ownersOf, type Slicing } from "./slices.ts";

@@ -4,7 +4,7 @@ import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "
 import { constantValue, sameScalar } from "../../ir/scalar/fold.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
 import type { HirAliasSelect, HostProgram, ShardByStream, Statement } from "../../host/nodes.ts";
-import { walk } from "../../host/traverse.ts";
+import { isTeamCommunication, walk } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
 
 /** A statement that binds a slice. */
@@ -49,9 +49,10 @@ export function knowsLengths(
   of: TensorId,
   slices: ReadonlySet<TensorId>,
 ): boolean {
-  if (statement.kind !== "P2PCommunication" && statement.kind !== "Communication") return true;
+  const isOfTeam = isTeamCommunication(statement);
+  if (statement.kind !== "P2PCommunication" && !isOfTeam) return true;
   const gathers = statement.kind === "Communication" && statement.type !== "Broadcast";
-  if (statement.kind === "Communication" && slices.has(statement.input)) return true;
+  if (isOfTeam && slices.has(statement.input)) return true;
   const tensor = at(tensors, of);
   return walk(body).every((each) => {
     if (each.kind !== "ShardByStream" || each.input !== of) return true;

@@ -18,6 +18,7 @@ export function collectUses(program: HostProgram): Uses {
   for (const statement of walk(program.body)) {
     switch (statement.kind) {
       case "Communication":
+      case "CollectivePermute":
         operands.set(statement.id, [statement.input, statement.output]);
         break;
       case "P2PCommunication":

@@ -17,12 +17,13 @@ import { reduceOpOf } from "../../host/collectives.ts";
 import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
 import { isOp, walk } from "../../host/traverse.ts";
 import { makeId } from "../../support/ids.ts";
-import { at } from "../../support/invariant.ts";
+import { at, invariant } from "../../support/invariant.ts";
 import { opPlace } from "../op-text.ts";
 import type { Pass, PassContext } from "../pass.ts";
 import { type OpLayouts, layoutsOf } from "../reshard/layouts.ts";
 import { type ReshardingStep, reshardingStep } from "../reshard/resharding-step.ts";
 import { isCommunicable, isOnDevice, isResharding } from "../reshard/sharding.ts";
+import { permutation } from "../reshard/permutation.ts";
 import { teamsOf } from "../reshard/step-teams.ts";
 import { teamBackend } from "../team-backend.ts";
 
@@ -38,7 +39,7 @@ export const convertOpToCommunication: Pass<"looped", "communicating"> = {
     const convert = (statement: Statement): readonly Statement[] => {
       if (!isOp(statement) || !isResharding(statement, tensors)) return [statement];
       const converted = communications(statement, tensors, chunks, exprCount, context);
-      exprCount += converted.filter((made) => made.kind === "Communication").length;
+      exprCount += converted.filter(({ kind }) => kind === "Wait").length;
       changed = true;
       return converted;
     };
@@ -71,25 +72,33 @@ function communications(
     zeroInit: false,
     fresh: false,
   };
+  const senders = step.kind === "CollectivePermute" ? permutation(from, to) : null;
   const teams = teamsOf(step, from.mesh, to.mesh, rank).filter(({ team }) => team.includes(rank));
   return teams.flatMap(({ team, root }, i): readonly Statement[] => {
     const id = makeId<ExprId>(firstId + i);
+    const common = { id, team, input: input.id, output: output.id, backend: teamBackend(team, options) };
     return [
       ...(isOnDevice(output, rank) && !chunks.has(output.id) ? [allocate] : []),
-      {
-        kind: "Communication",
-        id,
-        type: step.kind,
-        team,
-        root: root === null ? null : constant(root),
-        reduceOp: op.kind === "Reduction" ? reduceOpOf[op.op] : from.pending.length === 0 ? null : "sum",
-        input: input.id,
-        output: output.id,
-        backend: teamBackend(team, options),
-      },
+      step.kind === "CollectivePermute"
+        ? { kind: "CollectivePermute", ...common, ...peersOf(rank, team, senders) }
+        : {
+            kind: "Communication",
+            ...common,
+            type: step.kind,
+            root: root === null ? null : constant(root),
+            reduceOp: op.kind === "Reduction" ? reduceOpOf[op.op] : from.pending.length === 0 ? null : "sum",
+          },
       { kind: "Wait", target: id },
     ];
   });
+}
+
+/** The positions in the team to which a rank sends, and from which it receives. */
+function peersOf(rank: number, team: readonly number[], senders: ReadonlyMap<number, number> | null) {
+  const [receiver] = [...(senders ?? [])].find(([, sender]) => sender === rank) ?? [];
+  const sender = senders?.get(rank);
+  invariant(receiver !== undefined && sender !== undefined, "each device sends and receives", { rank, team });
+  return { sendPeer: constant(team.indexOf(receiver)), recvPeer: constant(team.indexOf(sender)) };
 }
 
 /** Throws `resharding-unsupported` for an op that a disabled pass would have rewritten. */

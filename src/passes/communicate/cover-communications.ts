@@ -18,8 +18,8 @@
  * another communication stays there. At most two communications of a team are under way.
  */
 import type { TensorId } from "../../ir/domain.ts";
-import type { Communication, ExprId, HostProgram, Statement } from "../../host/nodes.ts";
-import { isOp } from "../../host/traverse.ts";
+import type { TeamCommunication, ExprId, HostProgram, Statement } from "../../host/nodes.ts";
+import { isOp, isTeamCommunication } from "../../host/traverse.ts";
 import { knownBytes } from "../../ir/known-bytes.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
@@ -53,12 +53,12 @@ interface Block {
   /** Those of a Wait are its communication's. */
   readonly uses: Uses;
   /** The communication of a post or a Wait. */
-  readonly of: Communication | null;
+  readonly of: TeamCommunication | null;
 }
 
 function covered(program: HostProgram): readonly Statement[] {
   const { body } = program;
-  const hasPost = body.some((each) => each.kind === "Communication" && runsBeside(each));
+  const hasPost = body.some((each) => isTeamCommunication(each) && runsBeside(each));
   if (!hasPost || !body.some(({ kind }) => covering.has(kind))) return body;
   const reorders = isUniform(program);
   const classes = classified(program);
@@ -66,7 +66,7 @@ function covered(program: HostProgram): readonly Statement[] {
   const covers = coversOf(blocks);
   const inputs = new Set(program.inputs);
   const bytesOf = (id: TensorId): number => knownBytes(at(program.tensors, id));
-  const isWorth = ({ output }: Communication, { uses }: Block): boolean => {
+  const isWorth = ({ output }: TeamCommunication, { uses }: Block): boolean => {
     const kept = [...uses.reads].filter((id) => !inputs.has(id)).reduce((sum, id) => sum + bytesOf(id), 0);
     return kept <= mostKept * bytesOf(output);
   };
@@ -90,11 +90,11 @@ function covered(program: HostProgram): readonly Statement[] {
 
 function classified(program: HostProgram): readonly Block[] {
   const usesOf = usesIn(program);
-  const posted = new Map<ExprId, Communication>();
+  const posted = new Map<ExprId, TeamCommunication>();
   return blocksOf(program.body).map((statements): Block => {
     const first = at(statements, 0);
     const uses = usesOf(statements);
-    if (first.kind === "Communication" && runsBeside(first)) {
+    if (isTeamCommunication(first) && runsBeside(first)) {
       posted.set(first.id, first);
       return { kind: "post", statements, uses, of: first };
     }

@@ -13,8 +13,8 @@
  * The two loops of a Stream loop count as one statement. Between them, a Wait would come too late for the worker
  * streams, which wait for the caller's stream in the first.
  */
-import type { Communication, ExprId, HostProgram, Statement } from "../../host/nodes.ts";
-import { accessesOf, isOp, walk } from "../../host/traverse.ts";
+import type { TeamCommunication, ExprId, HostProgram, Statement } from "../../host/nodes.ts";
+import { accessesOf, isOp, isTeamCommunication, walk } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
 import { blocksOf, both, conflict, mostUnderWay, runsBeside, type Uses, usesIn } from "./statement-blocks.ts";
@@ -39,7 +39,7 @@ interface Sinking extends Uses {
 function sunk(program: HostProgram): readonly Statement[] {
   const usesOf = usesIn(program);
   const isLast = lastStatements(program);
-  const posted = new Map<ExprId, Communication>();
+  const posted = new Map<ExprId, TeamCommunication>();
   let sinking: readonly Sinking[] = [];
   const place = (placed: readonly Sinking[]): readonly Statement[] => {
     if (placed.length > 0) sinking = sinking.filter((each) => !placed.includes(each));
@@ -61,7 +61,7 @@ function sunk(program: HostProgram): readonly Statement[] {
       sinking = sinking.map((each) => (each === only ? joined : each));
       return [];
     }
-    if (first.kind !== "Communication") return [...place(needed), ...block];
+    if (!isTeamCommunication(first)) return [...place(needed), ...block];
     posted.set(first.id, first);
     const ofTeam = sinking.filter((each) => each.team === first.team.join() && !needed.includes(each));
     const earliest = ofTeam.slice(0, Math.max(0, ofTeam.length + 1 - mostUnderWay));

@@ -1,6 +1,6 @@
 /** What moves as one among the top-level statements of a host program, and the memory that it uses. */
 import type { TensorId } from "../../ir/domain.ts";
-import type { Communication, HostProgram, Statement } from "../../host/nodes.ts";
+import type { TeamCommunication, HostProgram, Statement } from "../../host/nodes.ts";
 import { accessesOf, walk } from "../../host/traverse.ts";
 import { isSlicing, ownersOf } from "../buffers/slices.ts";
 
@@ -14,7 +14,7 @@ export interface Uses {
 export const mostUnderWay = 2;
 
 /** The CUDA backend communicates on the current stream, and a team of one moves nothing between devices. */
-export function runsBeside({ backend, team }: Communication): boolean {
+export function runsBeside({ backend, team }: TeamCommunication): boolean {
   return backend !== "cuda" && team.length > 1;
 }
 

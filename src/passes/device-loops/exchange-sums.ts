@@ -22,7 +22,7 @@ import { editFusion, type FusionEdit, type TensorEdit } from "../edit/tensor-edi
 import type { Pass } from "../pass.ts";
 import { hasDeviceLoops, readOnce, scatteredParts } from "./scattered-parts.ts";
 import { addCopy } from "../reshard/layouts.ts";
-import { streamAxis } from "../reshard/sharding.ts";
+import { streamAxis } from "../../ir/stream.ts";
 
 /** Sums of more shares are one reduction, a kernel of its own. */
 const mostSummands = 8;

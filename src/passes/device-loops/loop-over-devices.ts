@@ -22,7 +22,8 @@ import { at } from "../../support/invariant.ts";
 import { modelOf, redomain } from "../edit/split-axes.ts";
 import { editFusion, reparallelize, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { isResharding, reshardedOperands, streamAxis } from "../reshard/sharding.ts";
+import { isResharding, reshardedOperands } from "../reshard/sharding.ts";
+import { streamAxis } from "../../ir/stream.ts";
 import { hasDeviceLoops, isSharedInRuns, readOnce, scatteredParts } from "./scattered-parts.ts";
 
 export const loopOverDevices: Pass<"checked", "checked"> = {

@@ -9,7 +9,8 @@ import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op, ReductionOp, SetOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import type { LoweringOptions } from "../options.ts";
-import { isResharding, reshardedOperands, sameMesh, streamAxis } from "../reshard/sharding.ts";
+import { isResharding, reshardedOperands, sameMesh } from "../reshard/sharding.ts";
+import { streamAxis } from "../../ir/stream.ts";
 
 /**
  * Whether communication becomes loops over the devices. UCC has no sends and receives, and nvFuser no loops over parts of

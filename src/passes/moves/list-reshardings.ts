@@ -8,14 +8,15 @@ import type { DimensionName } from "../../ir/parallel-type.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
-import type { CommunicationType } from "../../host/collectives.ts";
+import type { StepType } from "../../host/collectives.ts";
 import { at } from "../../support/invariant.ts";
 import { opText } from "../op-text.ts";
 import { forgottenAnnotation } from "./forgotten-annotation.ts";
 import type { OpLayouts } from "../reshard/layouts.ts";
-import { receivedBytes } from "../reshard/received-bytes.ts";
+import { receivedBytes } from "../reshard/step-bytes.ts";
 import { opStep, type ReshardingStep } from "../reshard/resharding-step.ts";
-import { sameMesh, streamAxis } from "../reshard/sharding.ts";
+import { sameMesh } from "../reshard/sharding.ts";
+import { streamAxis } from "../../ir/stream.ts";
 import { teamsOf } from "../reshard/step-teams.ts";
 
 export interface Resharding {
@@ -23,7 +24,7 @@ export interface Resharding {
   readonly tensor: TensorId;
   /** What the user calls it. */
   readonly name?: string;
-  readonly collective: CommunicationType;
+  readonly collective: StepType;
   /** The dimension of the mesh along which devices exchange: its name or DID type. Null if only the mesh changes. */
   readonly along: DIDType | DimensionName | null;
   /** Whether it goes in chunks, in a loop. */
@@ -79,7 +80,7 @@ export function movedTensors(
       collective: step.kind,
       along: step.type === null ? null : from.mesh.nameOf(step.type),
       chunked: streamAxis(at(tensors, op.output)) !== null,
-      bytes: receivedBytes(op, own, step, tensors, sizeOf),
+      bytes: receivedBytes(op, own, tensors, sizeOf),
       reason: reasonFor(op, step, reader, tensors, before, written),
     };
     const moved = {

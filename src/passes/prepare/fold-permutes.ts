@@ -3,7 +3,7 @@
  *
  *   T2 = permute(T1, {1, 0}); T3 = matmul(T0, T2)     ->     T3 = matmul(T0, permute(T1, {1, 0}))
  *
- * A permute that also reshards leaves a Set, which moves its operand to the placement of the result.
+ * A permute that also reshards leaves a Set, which moves its operand to the layout of the result.
  */
 import { loopAxesOf } from "../../ir/parts.ts";
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
@@ -14,7 +14,7 @@ import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edi
 import type { Pass } from "../pass.ts";
 import { layoutOf } from "../../ir/layout.ts";
 import { imagesOf, moveTo, streamOn } from "../reshard/layouts.ts";
-import { streamPart } from "../stream-loops/stream-part.ts";
+import { streamPart } from "../../ir/stream.ts";
 import { isResharding } from "../reshard/sharding.ts";
 import { withoutDeadOps } from "./remove-dead-ops.ts";
 

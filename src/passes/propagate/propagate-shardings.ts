@@ -29,7 +29,7 @@ import type { LoweringOptions } from "../options.ts";
 import type { Pass, PassContext } from "../pass.ts";
 import { costOf, excerpt, type Moves, movesOf } from "../reshard/moved-bytes.ts";
 import { reshapedAxes } from "../reshard/local-reshape.ts";
-import { streamAxis } from "../reshard/sharding.ts";
+import { streamAxis } from "../../ir/stream.ts";
 import { addParts } from "./add-parts.ts";
 import { removeUnfollowedStreams } from "./unfollowed-streams.ts";
 

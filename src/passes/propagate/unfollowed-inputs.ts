@@ -11,7 +11,7 @@ import type { Op } from "../../ir/ops/op.ts";
 import { printScalar } from "../../ir/scalar/print.ts";
 import { at } from "../../support/invariant.ts";
 import { axisText, opText } from "../op-text.ts";
-import { sameChunks, type StreamPart, streamPart } from "../stream-loops/stream-part.ts";
+import { sameChunks, type StreamPart, streamPart } from "../../ir/stream.ts";
 
 /** `before` is the Fusion as the user wrote it, `placed` with the shardings that lowering derives. */
 export function unfollowedInputs(placed: FusionData, before: FusionData): readonly Diagnostic[] {

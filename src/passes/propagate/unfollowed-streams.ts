@@ -11,7 +11,7 @@ import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { type FusionEdit, reparallelize } from "../edit/tensor-edit.ts";
 import type { LoweringOptions } from "../options.ts";
-import { streamAxis } from "../reshard/sharding.ts";
+import { streamAxis } from "../../ir/stream.ts";
 
 export function removeUnfollowedStreams(edit: FusionEdit, fusion: FusionData, options: LoweringOptions): void {
   for (const op of fusion.ops) {

@@ -20,7 +20,7 @@ import type { ReductionOpType } from "../../ir/ops/op.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { type ModelledAxis, modelOf, redomain } from "../edit/split-axes.ts";
 import { addAxis, addSerialTensor, type FusionEdit } from "../edit/tensor-edit.ts";
-import { streamPart } from "../stream-loops/stream-part.ts";
+import { streamPart } from "../../ir/stream.ts";
 import { moveTo, streamOn } from "./layouts.ts";
 
 /**

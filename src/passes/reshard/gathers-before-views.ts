@@ -15,7 +15,8 @@ import type { Op, SetOp } from "../../ir/ops/op.ts";
 import type { ReshapeOp } from "../../ir/ops/kinds/views/reshape.ts";
 import { at } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion } from "../edit/tensor-edit.ts";
-import { isResharding, sameMesh, streamAxis } from "./sharding.ts";
+import { isResharding, sameMesh } from "./sharding.ts";
+import { streamAxis } from "../../ir/stream.ts";
 
 /** A Set that gives every device of a mesh the whole tensor, perhaps in chunks. */
 interface Gather {

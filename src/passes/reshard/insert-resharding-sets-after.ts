@@ -1,7 +1,7 @@
 /**
- * Puts a Set after each op that reshards and has one operand. The op is computed with the operand's placement, and the
+ * Puts a Set after each op that reshards and has one operand. The op is computed with the operand's layout, and the
  * Set moves the result. With the option `insertReshardingAfter` this applies to all ops; the first operand with another
- * placement decides.
+ * layout decides.
  *
  *   T1[_, _] = relu(T0[DIDx, _])
  * becomes
@@ -20,7 +20,7 @@ import { shardsOf } from "../../ir/shards.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { editFusion, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { type StreamPart, streamPart } from "../stream-loops/stream-part.ts";
+import { type StreamPart, streamPart } from "../../ir/stream.ts";
 import { addCopy, allowsStream, imagesOf, moveTo, streamOn } from "./layouts.ts";
 import { isCommunicable, madeShardedAxes, type OperandChange, reshardedOperands } from "./sharding.ts";
 
@@ -62,7 +62,7 @@ export const insertReshardingSetsAfter: Pass<"checked", "checked"> = {
 };
 
 /**
- * The first operand with another placement, if the op can be computed with it: all its sharded axes must survive the
+ * The first operand with another layout, if the op can be computed with it: all its sharded axes must survive the
  * op, and none of them may be broadcast.
  */
 function referenceOperand(op: Op, tensors: readonly Tensor[]): OperandChange | null {
@@ -111,7 +111,7 @@ function operandsStream(edit: TensorEdit, op: Op, pairs: readonly AxisPair[]): S
   return null;
 }
 
-/** The further outputs that are not placed as the first one: places them so, and gives copies with their placements. */
+/** The further outputs that are not placed as the first one: places them so, and gives copies with their layouts. */
 function movedOutputs(edit: TensorEdit, op: Op): readonly (readonly [TensorId, TensorId])[] {
   const first = at(edit.tensors, op.output);
   const axes = withoutReductions(first.domain.logical);

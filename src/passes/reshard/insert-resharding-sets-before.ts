@@ -1,5 +1,5 @@
 /**
- * Puts a Set before the op for each operand with another placement than the op's output, so that the op itself does not
+ * Puts a Set before the op for each operand with another layout than the op's output, so that the op itself does not
  * reshard.
  *
  *   T2[Stream, _, _, _] = matmul(T0[_, DIDx, _, _], T1)
@@ -16,7 +16,7 @@ import type { Op } from "../../ir/ops/op.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { streamPart } from "../stream-loops/stream-part.ts";
+import { streamPart } from "../../ir/stream.ts";
 import { imagesOf, moveTo, streamOn } from "./layouts.ts";
 import { isCommunicable, type OperandChange, reshardedOperands } from "./sharding.ts";
 
@@ -55,7 +55,7 @@ export const insertReshardingSetsBefore: Pass<"checked", "checked"> = {
 };
 
 /**
- * The placement of an operand with which each device works only on its own data: cut and streamed along the axes that
+ * The layout of an operand with which each device works only on its own data: cut and streamed along the axes that
  * it shares with the output, and cut along a reduced axis if the op leaves partial results.
  */
 function placeOfOperand(

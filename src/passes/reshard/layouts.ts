@@ -8,7 +8,7 @@ import { shardsOf } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
 import { modelOf, splitLike } from "../edit/split-axes.ts";
 import { addTensor, copyAxes, memoryOrder, movedOrder, type TensorEdit } from "../edit/tensor-edit.ts";
-import { type StreamPart, withStream } from "../stream-loops/stream-part.ts";
+import { type StreamPart, withStream } from "../../ir/stream.ts";
 
 /** For each axis of an operand, the output axis that it maps to, or null. */
 export function imagesOf(axes: readonly IterDomain[], pairs: readonly AxisPair[]): readonly (IterDomain | null)[] {

@@ -7,13 +7,13 @@
  * Each device has four elements that lie together, before and after.
  */
 import { isDID, type Tensor } from "../../ir/domain.ts";
-import { layout, layoutOf, sameLayout } from "../../ir/layout.ts";
+import { keepShares, layout, type Layout, layoutOf, sameLayout } from "../../ir/layout.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { type CutAxis, isEven, type Part, withTypes } from "../../ir/parts.ts";
 import { constantValue, foldMul } from "../../ir/scalar/fold.ts";
 import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
-import { streamPart } from "../stream-loops/stream-part.ts";
+import { streamPart } from "../../ir/stream.ts";
 
 export function isLocalReshape(op: Op, tensors: readonly Tensor[]): boolean {
   if (op.kind !== "Reshape") return false;
@@ -24,7 +24,9 @@ export function isLocalReshape(op: Op, tensors: readonly Tensor[]): boolean {
     before,
     to.axes.map(({ extent }) => extent),
   );
-  return axes !== null && sameLayout(layout(to.mesh, axes), to);
+  // A mesh dimension of one device cuts nothing.
+  const cutting = (each: Layout): Layout => keepShares(each, ({ devices }) => devices > 1);
+  return axes !== null && sameLayout(cutting(layout(to.mesh, axes)), cutting(to));
 }
 
 /**
@@ -40,7 +42,7 @@ export function reshapedAxes(operand: Tensor, extents: readonly Scalar[]): reado
   for (const extent of extents) {
     let missing = constantValue(extent);
     const own: Part[] = [];
-    while (missing !== null && missing > 1) {
+    while (missing !== null && (missing > 1 || isOfOneDevice(left[0]))) {
       const next = left.shift();
       if (next === undefined) return null;
       const count = constantValue(next.extent) ?? 0;
@@ -54,6 +56,10 @@ export function reshapedAxes(operand: Tensor, extents: readonly Scalar[]): reado
     axes.push(evenAxis(extent, own));
   }
   return left.every(({ extent }) => constantValue(extent) === 1) ? axes : null;
+}
+
+function isOfOneDevice(part: Part | undefined): boolean {
+  return part !== undefined && isDID(part.type) && constantValue(part.extent) === 1;
 }
 
 /** The axis with the parts' extents and types. */

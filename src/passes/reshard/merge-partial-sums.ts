@@ -18,7 +18,7 @@ import { at, invariant } from "../../support/invariant.ts";
 import { editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { withoutDeadOps } from "../prepare/remove-dead-ops.ts";
-import { sameChunks, streamPart } from "../stream-loops/stream-part.ts";
+import { sameChunks, streamPart } from "../../ir/stream.ts";
 import { type DeviceParts, reduceOverDevices } from "./device-reductions.ts";
 import { addCopy } from "./layouts.ts";
 import { isResharding, sameMesh } from "./sharding.ts";

@@ -21,7 +21,8 @@ import { at } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
 import { gathersBeforeViews } from "./gathers-before-views.ts";
 import { movesBeforeExpands } from "./moves-before-expands.ts";
-import { isResharding, sameMesh, streamAxis } from "./sharding.ts";
+import { isResharding, sameMesh } from "./sharding.ts";
+import { streamAxis } from "../../ir/stream.ts";
 
 export const mergeSets: Pass<"checked", "checked"> = {
   name: "merge-sets",

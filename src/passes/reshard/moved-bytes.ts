@@ -12,7 +12,7 @@ import { insertReshardingSetsAfter } from "./insert-resharding-sets-after.ts";
 import { insertReshardingSetsBefore } from "./insert-resharding-sets-before.ts";
 import { localSets } from "./local-sets.ts";
 import { mergeSets } from "./merge-sets.ts";
-import { receivedBytes } from "./received-bytes.ts";
+import { receivedBytes } from "./step-bytes.ts";
 import { opStep } from "./resharding-step.ts";
 import { splitPartialReductions } from "./split-partial-reductions.ts";
 import { splitReshardings } from "./split-reshardings.ts";
@@ -81,7 +81,7 @@ export function movesOf(fusion: FusionData, context: PassContext): Moves | null 
   for (const op of ops) {
     const own = opStep(op, tensors, context.options.nvfuserLimits);
     if (own === null) continue;
-    const received = receivedBytes(op, own, own.step, tensors, () => undefined);
+    const received = receivedBytes(op, own, tensors, () => undefined);
     if (received === null) return null;
     bytes += received;
     count += 1;

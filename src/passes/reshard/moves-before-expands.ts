@@ -15,7 +15,8 @@ import { at } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion } from "../edit/tensor-edit.ts";
 import { withoutDeadOps } from "../prepare/remove-dead-ops.ts";
 import { moveTo } from "./layouts.ts";
-import { isResharding, streamAxis } from "./sharding.ts";
+import { isResharding } from "./sharding.ts";
+import { streamAxis } from "../../ir/stream.ts";
 
 export function movesBeforeExpands(fusion: FusionData): FusionData {
   const producers = new Map(fusion.ops.map((op) => [op.output, op]));

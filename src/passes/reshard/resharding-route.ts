@@ -15,15 +15,15 @@
  * Between meshes, a route may go through one device: a common one, or the first receiver. The search is Dijkstra's
  * algorithm over some dozens of layouts at most, as a DID type has only a few shares.
  */
-import { collectives } from "../../host/collectives.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import { type DIDType, didTypes } from "../../ir/domain.ts";
 import { type Part, wholeAxis } from "../../ir/parts.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { addShare, layout, type Layout, type LayoutShare } from "../../ir/layout.ts";
-import { exchangedFraction, hasEvenShares } from "./exchange.ts";
-import { collectiveStep, type ReshardingStep } from "./resharding-step.ts";
-import { teamsOf } from "./step-teams.ts";
+import { exchangedFraction } from "./exchange.ts";
+import { collectiveStep } from "./resharding-step.ts";
+import { permutation } from "./permutation.ts";
+import { receivedFraction } from "./step-bytes.ts";
 
 /** What a route may use: nvFuser's collectives, with views of what a device has already, and an AllToAllV at its end. */
 export type AllowedSteps = "nvfuser" | "collectives" | "all";
@@ -39,7 +39,9 @@ interface Visit {
 const outerCost: ReadonlyMap<DIDType, number> = new Map(didTypes.map((type, i) => [type, 1 + i * 1e-4]));
 const stepCost = 1e-6;
 /** Collectives in several steps go before an AllToAllV that moves as much: sends to many peers are slower. */
-const exchangeCost = 1e-3;
+function exchangeCost(from: Layout, to: Layout): number {
+  return permutation(from, to) === null ? 1e-3 : stepCost;
+}
 
 /** The layouts after `from` up to `to`. The first step adds what is pending. */
 export function reshardingRoute(from: Layout, to: Layout, allowed: AllowedSteps): readonly Layout[] {
@@ -61,7 +63,7 @@ export function reshardingRoute(from: Layout, to: Layout, allowed: AllowedSteps)
         next.cost +
         Math.min(
           collectiveCost(next.at, other.at, allowed),
-          mayExchange ? exchangeCost + exchangedFraction(next.at, to) : Infinity,
+          mayExchange ? exchangeCost(next.at, to) + exchangedFraction(next.at, to) : Infinity,
         );
       if (cost < other.cost) Object.assign(other, { cost, before: next });
     }
@@ -77,35 +79,7 @@ function collectiveCost(from: Layout, to: Layout, allowed: AllowedSteps): number
   if (step === null) return Infinity;
   const isLocal = allowed !== "nvfuser" && step.kind === "Scatter" && from.mesh.equals(to.mesh);
   const far = step.type === null ? 1 : (outerCost.get(step.type) ?? 1);
-  return stepCost + (isLocal ? 0 : far * fractionOf(step, from, to));
-}
-
-/** What the busiest device receives, as a fraction of the tensor. */
-function fractionOf(step: ReshardingStep, from: Layout, to: Layout): number {
-  if (from.mesh.equals(to.mesh)) {
-    const isUneven = from.pending.length === 0 && ![from, to].every(hasEvenShares);
-    return isUneven ? exchangedFraction(from, to) : receivedOnMesh(1, step, from, to);
-  }
-  const { reduces, betweenMeshes } = collectives[step.kind];
-  if (betweenMeshes === "all") return 1;
-  if (!reduces) return exchangedFraction(from, to);
-  const teams = teamsOf(step, from.mesh, to.mesh, 0).map(({ team }) => team.length);
-  return (Math.max(...teams) - 1) * shareOf(1, from);
-}
-
-/** What each device receives in a step on one mesh, of a tensor of `whole` bytes. */
-export function receivedOnMesh(whole: number, { kind, type }: ReshardingStep, from: Layout, to: Layout): number {
-  const { onOneMesh } = collectives[kind];
-  invariant(type !== null && onOneMesh !== null, "a step on one mesh changes a DID type, by a collective", { kind });
-  const devices = from.mesh.size(type);
-  const times = onOneMesh.times === "team" ? devices : onOneMesh.times;
-  const share = shareOf(whole, onOneMesh.share === "before" ? from : to);
-  return (share * times * (devices - 1)) / devices;
-}
-
-/** What one device holds of a tensor of `whole` bytes. */
-export function shareOf(whole: number, { shares }: Layout): number {
-  return [...shares.values()].reduce((share, { devices }) => share / devices, whole);
+  return stepCost + (isLocal ? 0 : far * receivedFraction(step, from, to));
 }
 
 function layoutsBetween(from: Layout, to: Layout, allowed: AllowedSteps): readonly Layout[] {

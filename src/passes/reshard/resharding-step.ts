@@ -1,6 +1,7 @@
 /**
- * The single communication that turns one layout into another. If one DID type changes, by nvFuser's decision table
- * (getCommunicationInfo); p and c are the axes that it cuts in the producer and in the consumer:
+ * The steps of a route: single communications that turn one layout into another. If one DID type changes, it is that of
+ * the table of collectives (src/host/collectives.ts) whose `change` this is, as in nvFuser's decision table
+ * (getCommunicationInfo); p and c are the axes that the type cuts in the producer and in the consumer:
  *
  *   Set                 p  c   same mesh       other mesh
  *                       -  -                   Broadcast
@@ -10,18 +11,22 @@
  *   Reduction, Squeeze  p  -   Allreduce       Reduce (one per receiver)
  *                       p  c   ReduceScatter
  *
- * All other types cut both sides alike; between two meshes of several dimensions they may have other names. An
- * AllToAllV makes any other change of a Set.
+ * All other types cut both sides alike; between two meshes of several dimensions they may have other names. Of the other
+ * changes of a Set, a CollectivePermute makes those in which each device gets all that another one has, and an
+ * AllToAllV the rest.
  */
+import { collectives, type CommunicationType, type StepType } from "../../host/collectives.ts";
 import { type DIDType, didTypes, type Tensor } from "../../ir/domain.ts";
-import type { Op } from "../../ir/ops/op.ts";
-import type { CommunicationType } from "../../host/collectives.ts";
 import { type Layout, sameShares } from "../../ir/layout.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { at } from "../../support/invariant.ts";
+import { keysOf } from "../../support/keys-of.ts";
 import { type OpLayouts, layoutsOf } from "./layouts.ts";
+import { permutation } from "./permutation.ts";
 import { isResharding } from "./sharding.ts";
 
 export interface ReshardingStep {
-  readonly kind: CommunicationType;
+  readonly kind: StepType;
   /**
    * The type that changes: of the consumer's mesh for a Scatter, otherwise of the producer's. Null if several do, or
    * only the mesh.
@@ -46,51 +51,69 @@ function isRearranged({ mesh: from }: Layout, { mesh: to }: Layout): boolean {
 }
 
 function exchangeStep(from: Layout, to: Layout): ReshardingStep {
-  if (!from.mesh.equals(to.mesh)) return { kind: "AllToAllV", type: null, kept: new Map() };
-  const types = didTypes.filter((type) => from.mesh.hasAxis(type));
-  const kept = types.filter((type) => sameShares(from.shares.get(type), to.shares.get(type)));
-  const changed = types.filter((type) => !kept.includes(type));
-  const [type = null] = changed.length === 1 ? changed : [];
-  return { kind: "AllToAllV", type, kept: new Map(kept.map((each) => [each, each])) };
+  const kind = permutation(from, to) === null ? "AllToAllV" : "CollectivePermute";
+  if (!from.mesh.equals(to.mesh)) return { kind, type: null, kept: new Map() };
+  const { kept, changed } = changeOnMesh(from, to);
+  return { kind, type: changed.length === 1 ? at(changed, 0) : null, kept };
 }
 
 /** The step by one of nvFuser's collectives, or null. */
 export function collectiveStep(from: Layout, to: Layout): ReshardingStep | null {
-  return from.mesh.equals(to.mesh) ? stepOnMesh(from, to) : stepBetweenMeshes(from, to);
-}
-
-function stepOnMesh(from: Layout, to: Layout): ReshardingStep | null {
-  const isPending = (type: DIDType): boolean => from.pending.includes(type);
-  const changed = didTypes.filter((type) => isPending(type) || !sameShares(from.shares.get(type), to.shares.get(type)));
-  const [type] = changed;
-  if (type === undefined || changed.length > 1) return null;
-  const [p, c] = [from.shares.get(type), to.shares.get(type)];
-  const kept = new Map(didTypes.flatMap((other) => (other !== type && from.shares.has(other) ? [[other, other]] : [])));
-  const step = (kind: CommunicationType): ReshardingStep => ({ kind, type, kept });
-  if (isPending(type)) return step(c === undefined ? "Allreduce" : "ReduceScatter");
-  if (c === undefined) return step("Allgather");
-  if (p === undefined) return step("Scatter");
+  const isOneMesh = from.mesh.equals(to.mesh);
+  const { kept, lost, made, changed } = isOneMesh ? changeOnMesh(from, to) : changeOfMeshes(from, to);
+  const [type = null] = changed;
+  if (changed.length > 1 || (isOneMesh && type === null)) return null;
+  const before = from.pending.length > 0 ? "pending" : lost.length > 0 ? "cut" : "whole";
+  const after = made.length > 0 ? "cut" : "whole";
   // The same axis cut differently: devices would exchange unequal amounts.
-  return p.axis === c.axis ? null : step("AllToAll");
+  if (before === "pending" && (type === null || !from.pending.includes(type))) return null;
+  if (type !== null && isOneMesh && from.shares.get(type)?.axis === to.shares.get(type)?.axis) {
+    if (before === "cut" && after === "cut") return null;
+  }
+  const kind = kinds.find((each) => {
+    const { change, onOneMesh, betweenMeshes } = collectives[each];
+    // Without a type, everybody gets all, or everybody a share.
+    const isSent = betweenMeshes === "pair" ? from.shares.size > 0 : betweenMeshes !== "all" || from.shares.size === 0;
+    const isMade = change?.before === before && change.after === after;
+    return isMade && (isOneMesh ? onOneMesh !== null : betweenMeshes !== null && (type !== null || isSent));
+  });
+  return kind === undefined ? null : { kind, type, kept };
 }
 
-function stepBetweenMeshes(from: Layout, to: Layout): ReshardingStep | null {
+const kinds: readonly CommunicationType[] = keysOf(collectives);
+
+/** The types whose shares are lost and made, those that both have, and which types these are together. */
+interface Change {
+  readonly kept: ReadonlyMap<DIDType, DIDType>;
+  readonly lost: readonly DIDType[];
+  readonly made: readonly DIDType[];
+  readonly changed: readonly DIDType[];
+}
+
+function changeOnMesh(from: Layout, to: Layout): Change {
+  const changed = didTypes.filter(
+    (type) => from.pending.includes(type) || !sameShares(from.shares.get(type), to.shares.get(type)),
+  );
+  const kept = didTypes.filter((type) => from.mesh.hasAxis(type) && !changed.includes(type));
+  return {
+    kept: new Map(kept.map((type) => [type, type])),
+    lost: changed.filter((type) => from.shares.has(type)),
+    made: changed.filter((type) => to.shares.has(type)),
+    changed,
+  };
+}
+
+function changeOfMeshes(from: Layout, to: Layout): Change {
   const kept = new Map<DIDType, DIDType>();
   const lost = new Set([...from.shares.keys(), ...from.pending]);
-  for (const [type, cut] of to.shares) {
-    const same = [...from.shares.keys()].find((each) => lost.has(each) && sameShares(from.shares.get(each), cut));
+  for (const [type, share] of to.shares) {
+    const same = [...from.shares.keys()].find((each) => lost.has(each) && sameShares(from.shares.get(each), share));
     if (same === undefined) continue;
     kept.set(type, same);
     lost.delete(same);
   }
   const made = [...to.shares.keys()].filter((type) => !kept.has(type));
-  const [gone, next] = [[...lost][0] ?? null, made[0] ?? null];
-  if (lost.size + made.length > 1) return null;
-  const step = (kind: CommunicationType): ReshardingStep => ({ kind, type: gone ?? next, kept });
-  if (from.pending.length > 0) return gone !== null && from.pending.includes(gone) ? step("Reduce") : null;
-  if (gone !== null) return step("Gather");
-  if (next !== null) return step("Scatter");
-  return step(from.shares.size === 0 ? "Broadcast" : "SendRecv");
+  return { kept, lost: [...lost], made, changed: [...lost, ...made] };
 }
 
 /** How one communication makes the op, which does nothing else; null for an op that does not reshard. */

@@ -23,11 +23,6 @@ export function shardedAxis(tensor: Tensor, type: DIDType): IterDomain | null {
   return shardsOf(tensor).find((shard) => shard.type === type && isWhole(shard))?.axis ?? null;
 }
 
-/** The Stream axis of the loop domain, or null. */
-export function streamAxis(tensor: Tensor): IterDomain | null {
-  return tensor.domain.loop.find((axis) => axis.parallelType === "Stream") ?? null;
-}
-
 /** Whether both are on one mesh, or both on none. */
 export function sameMesh(a: DeviceMesh | null, b: DeviceMesh | null): boolean {
   return a === null || b === null ? a === b : a.equals(b);

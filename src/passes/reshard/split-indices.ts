@@ -175,7 +175,7 @@ function localIndices(edit: Edit, id: TensorId, share: Share): TensorId {
   return emit(edit, { kind: "Binary", op: "sub" }, [row, column], { share, like: id });
 }
 
-/** A placement: an axis of the devices at `position`, 0 by default, besides the axes of `like`. */
+/** A layout: an axis of the devices at `position`, 0 by default, besides the axes of `like`. */
 interface Devices {
   readonly share: Share;
   readonly like: TensorId;
@@ -185,7 +185,7 @@ interface Devices {
   readonly position?: number;
 }
 
-/** Appends an op. Without a placement, its output gets that of its neighbours. */
+/** Appends an op. Without a layout, its output gets that of its neighbours. */
 function emit(edit: Edit, spec: OpSpec, inputs: readonly TensorId[], placed?: Devices): TensorId {
   const operands = inputs.map((id) => at(edit.tensors, id));
   const { dtype, axes } = inferOutput(spec, operands, call("split-indices"));

@@ -21,7 +21,7 @@ import { didTypesOf, isWhole } from "../../ir/shards.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { streamPart } from "../stream-loops/stream-part.ts";
+import { streamPart } from "../../ir/stream.ts";
 import { type DeviceParts, reduceOverDevices } from "./device-reductions.ts";
 import { sharedPlaces } from "./device-shares.ts";
 import { addBias, withoutBias } from "./linear-bias.ts";

@@ -20,7 +20,7 @@ import { isOneRun, isWhole, outermostTypes } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { type StreamPart, streamPart } from "../stream-loops/stream-part.ts";
+import { type StreamPart, streamPart } from "../../ir/stream.ts";
 import { addCopy, allowsStream, layoutsOf, moveTo, streamOn } from "./layouts.ts";
 import { type AllowedSteps, reshardingRoute } from "./resharding-route.ts";
 import { collectiveStep } from "./resharding-step.ts";

@@ -7,7 +7,7 @@
  *   Gather, Reduce                    one team per receiver: the devices that together have its data
  *   Scatter to another mesh           one team per set of receivers that differ only along the changing type
  *   SendRecv                          one team per receiver
- *   AllToAllV                         per rank, the devices that differ only along types that change; all of two meshes
+ *   AllToAllV, CollectivePermute      per rank, the devices that differ only along types that change; all of two meshes
  *
  * A team lists devices in mesh order. A root from outside the mesh comes last. Roots are positions in the team. If
  * several senders hold the same data, a receiver prefers itself, then the sender at its own position in a mesh of the
@@ -30,13 +30,13 @@ interface Team {
 export function teamsOf(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh, rank: number): readonly Team[] {
   const { kind, type, kept } = step;
   if (from.equals(to)) {
-    if (kind === "AllToAllV")
+    if (kind === "AllToAllV" || kind === "CollectivePermute")
       return from.has(rank) ? [{ team: devicesBeside(from, [...kept.keys()], rank), root: null }] : [];
     invariant(type !== null, "a DID type changes on one mesh", step);
     return from.has(rank) ? [{ team: from.slice(rank, type), root: isRooted(kind) ? 0 : null }] : [];
   }
   const receivers = to.devices;
-  const { betweenMeshes } = collectives[kind];
+  const betweenMeshes = kind === "CollectivePermute" ? "union" : collectives[kind].betweenMeshes;
   switch (betweenMeshes) {
     case "all":
       return [rooted(receivers, at(from.devices, 0))];

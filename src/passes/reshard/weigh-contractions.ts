@@ -20,7 +20,8 @@ import { editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass, PassContext } from "../pass.ts";
 import { sharedPlaces } from "./device-shares.ts";
 import { costOf, excerpt, type Moves, movesOf } from "./moved-bytes.ts";
-import { reshardedOperands, sameMesh, streamAxis } from "./sharding.ts";
+import { reshardedOperands, sameMesh } from "./sharding.ts";
+import { streamAxis } from "../../ir/stream.ts";
 
 export const weighContractions: Pass<"checked", "checked"> = {
   name: "weigh-contractions",

@@ -8,7 +8,7 @@ import { at } from "../../support/invariant.ts";
 import { createUnionFind } from "../../support/union-find.ts";
 import type { LoweringOptions } from "../options.ts";
 import { isResharding, sameMesh } from "../reshard/sharding.ts";
-import { sameChunks, streamPart } from "../stream-loops/stream-part.ts";
+import { sameChunks, streamPart } from "../../ir/stream.ts";
 import { normalizedRows } from "./normalized-rows.ts";
 import { type Edge, sinkOps } from "./sink-ops.ts";
 

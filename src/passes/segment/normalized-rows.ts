@@ -12,7 +12,7 @@ import { rowOf } from "../../ir/ops/rows.ts";
 import { at } from "../../support/invariant.ts";
 import { createUnionFind } from "../../support/union-find.ts";
 import { isResharding, sameMesh } from "../reshard/sharding.ts";
-import { streamPart } from "../stream-loops/stream-part.ts";
+import { streamPart } from "../../ir/stream.ts";
 
 /** Groups in the order of the ops. The producers of a group's ops are in the group or before its first op. */
 export function normalizedRows(fusion: FusionData): readonly (readonly Op[])[] {

@@ -21,7 +21,7 @@ import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
 import { isResharding } from "../reshard/sharding.ts";
-import { streamPart } from "../stream-loops/stream-part.ts";
+import { streamPart } from "../../ir/stream.ts";
 import { groupOps, isViewAlone } from "./group-ops.ts";
 
 export const segment: Pass<"checked", "segmented"> = {

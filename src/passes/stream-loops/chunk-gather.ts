@@ -18,7 +18,7 @@ import { axisText, opPlace } from "../op-text.ts";
 import { sameMesh } from "../reshard/sharding.ts";
 import { requireOneType } from "./one-type.ts";
 import type { PointToPointForm } from "./forms.ts";
-import { chunkFit, type Chunks, type StreamPart } from "./stream-part.ts";
+import { chunkFit, type Chunks, type StreamPart } from "../../ir/stream.ts";
 
 /**
  * The form of a resharding op whose output has chunks of an axis. Null if the change of sharding is along other axes,

@@ -2,7 +2,7 @@
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { DIDType, IterDomain } from "../../ir/domain.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
-import type { Chunks } from "./stream-part.ts";
+import type { Chunks } from "../../ir/stream.ts";
 
 interface FormAxes {
   readonly mesh: DeviceMesh;

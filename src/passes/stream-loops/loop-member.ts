@@ -10,7 +10,7 @@ import { accessesOf, isOp } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
 import { reshardedOperands, sameMesh } from "../reshard/sharding.ts";
 import type { PointToPointForm } from "./forms.ts";
-import type { Chunks, StreamPart } from "./stream-part.ts";
+import type { Chunks, StreamPart } from "../../ir/stream.ts";
 
 export interface LoopMember {
   readonly statement: Op | PostOnStream;

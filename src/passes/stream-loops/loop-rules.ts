@@ -3,7 +3,7 @@ import type { Tensor, TensorId } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { axisText } from "../op-text.ts";
-import { streamAxis } from "../reshard/sharding.ts";
+import { streamAxis } from "../../ir/stream.ts";
 import type { FusionObstacle } from "./group/group-loops.ts";
 
 /**

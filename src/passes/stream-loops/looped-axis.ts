@@ -13,7 +13,7 @@ import { keysOf } from "../../support/keys-of.ts";
 import type { LoopMember } from "./loop-member.ts";
 import { axisText, opPlace, tensorList } from "../op-text.ts";
 import type { LoweringOptions } from "../options.ts";
-import { streamPart, type StreamPart } from "./stream-part.ts";
+import { streamPart, type StreamPart } from "../../ir/stream.ts";
 
 /**
  * The Stream axis of the statement's first output, or null if no output has one. Throws `stream-on-host-unit`,

@@ -10,7 +10,7 @@ import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { constantValue, foldProduct } from "../../ir/scalar/fold.ts";
 import { at } from "../../support/invariant.ts";
 import { axisText, opPlace } from "../op-text.ts";
-import { chunkFit, type Chunks } from "./stream-part.ts";
+import { chunkFit, type Chunks } from "../../ir/stream.ts";
 
 /**
  * For each operand the axis that maps to `looped`, an axis of the op's output, or null. Throws `stream-on-cut-axis` and

@@ -22,7 +22,7 @@ import { isResharding, sameMesh } from "../reshard/sharding.ts";
 import { chunkGather } from "./chunk-gather.ts";
 import type { PointToPointForm } from "./forms.ts";
 import { requireOneType } from "./one-type.ts";
-import type { Chunks, StreamPart } from "./stream-part.ts";
+import type { Chunks, StreamPart } from "../../ir/stream.ts";
 
 /**
  * The form of `op`, whose output has the Stream axis `stream`; null for an op that is a collective per chunk or does

@@ -9,7 +9,7 @@ import { at } from "../../support/invariant.ts";
 import { axisText, tensorList } from "../op-text.ts";
 import type { SlicedAxes } from "./loop-member.ts";
 import { loopedOperandAxes } from "./operand-axes.ts";
-import { type Chunks, sameChunks, streamPart, type StreamPart } from "./stream-part.ts";
+import { type Chunks, sameChunks, streamPart, type StreamPart } from "../../ir/stream.ts";
 
 /** The sliced axes of the tensors of a unit's Fusion, by tensor. */
 export type SlicedTensors = ReadonlyMap<TensorId, IterDomain>;

@@ -4,7 +4,7 @@
  * communication is signals, copies and launches on the current stream (peer-collective.ts, point-to-point.ts).
  */
 import type { SlicedType } from "../../commands/collectives.ts";
-import type { Collective } from "../../commands/transfer.ts";
+import type { Collective, PointToPoint } from "../../commands/transfer.ts";
 import { isEmpty } from "../../commands/view.ts";
 import { reductionOf } from "../../host/collectives.ts";
 import type { CollectivePermute, Communication } from "../../host/nodes.ts";
@@ -12,13 +12,13 @@ import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
 import { shapeText } from "../checks.ts";
 import { emitCopy } from "../launch.ts";
-import { evaluate, fail, type Post, postTransfer, type Recorder, setPost } from "../recorder.ts";
+import { currentProtocol, evaluate, fail, type Post, postTransfer, type Recorder, setPost } from "../recorder.ts";
 import { extentsOf, tensorOf, viewOf } from "../tensors.ts";
 import { communicatorOf, sendRecvOf } from "../communicators.ts";
 import { communicatorStream, order, recordOn } from "../streams.ts";
 import { squeezeView } from "../views.ts";
 import { collectiveSides, hasEmptySide, positionsWith } from "./collective-sides.ts";
-import { recordExchange } from "./exchange.ts";
+import { recordExchange, signalsOf } from "./exchange.ts";
 import { exchangePlan } from "./exchange-plan.ts";
 import { resizeLike, resizeOutput } from "./output-sizes.ts";
 import { recordPeerCollective } from "./peer-collective.ts";
@@ -132,7 +132,15 @@ function permute(recorder: Recorder, statement: CollectivePermute): Post {
     { type: "recv", peer: at(team, from), view: squeezeView(viewOf(recorder, output)) } as const,
   ].filter(({ view }) => !isEmpty(view));
   if (ops.length === 0) return { kind: "nothing" };
+  if (statement.backend === "cuda") return postOneSided(recorder, ops);
   return postTransfer(recorder.streams, communicatorOf(recorder, statement), { kind: "group", ops });
+}
+
+/** A send and a receive in peers' memory. Signals come before waits, so that ranks do not wait for each other. */
+function postOneSided(recorder: Recorder, ops: readonly PointToPoint[]): Post {
+  const inOrder = currentProtocol(recorder) === "get" ? ops : ops.toReversed();
+  const posts = inOrder.map(({ type, peer, view }) => oneSided(recorder, type, [peer], view));
+  return { kind: "signals", stream: recorder.streams.current, signals: signalsOf(posts) };
 }
 
 function positionIn(recorder: Recorder, team: readonly number[], peer: Scalar): number {

@@ -83,7 +83,7 @@ function exchangeOneSided(recorder: Recorder, posted: PostedCollective, plan: Ex
 
 type Signals = Extract<Post, { kind: "signals" }>["signals"];
 
-function signalsOf(posts: readonly Post[]): Signals {
+export function signalsOf(posts: readonly Post[]): Signals {
   return posts.flatMap((post) => (post.kind === "signals" ? post.signals : []));
 }
 

@@ -20,7 +20,7 @@ import type { ShardByStream } from "../../../host/nodes.ts";
 import { at } from "../../../support/invariant.ts";
 import { type ModelledAxis, modelOf, splitLike } from "../../edit/split-axes.ts";
 import { addAxis, addTensor, copyAxes, type TensorEdit } from "../../edit/tensor-edit.ts";
-import { chunkFit, type Chunks } from "../stream-part.ts";
+import { chunkFit, type Chunks } from "../../../ir/stream.ts";
 
 export interface Chunk {
   readonly slice: TensorId;

@@ -9,7 +9,7 @@ import type { HirAliasSelect, ShardByStream } from "../../../host/nodes.ts";
 import { at } from "../../../support/invariant.ts";
 import { modelOf, splitLike } from "../../edit/split-axes.ts";
 import { addTensor, copyAxes, type TensorEdit } from "../../edit/tensor-edit.ts";
-import type { Chunks } from "../stream-part.ts";
+import type { Chunks } from "../../../ir/stream.ts";
 import { chunkAt } from "./chunk.ts";
 
 export interface Slice {

@@ -13,7 +13,7 @@ import { at, invariant } from "../../../support/invariant.ts";
 import { type ModelledAxis, modelOf, redomain } from "../../edit/split-axes.ts";
 import { type TensorEdit } from "../../edit/tensor-edit.ts";
 import type { LoopMember } from "../loop-member.ts";
-import type { Chunks } from "../stream-part.ts";
+import type { Chunks } from "../../../ir/stream.ts";
 import { slicedTensors } from "../unit-axes.ts";
 import { chunkModel } from "./chunk.ts";
 import type { LoopContext, LoopEdit } from "./loop-context.ts";

@@ -15,7 +15,7 @@ import { accessesOf, isOp, walk } from "../../../host/traverse.ts";
 import { at } from "../../../support/invariant.ts";
 import { type AxisClasses, axisClasses } from "./axis-classes.ts";
 import { canRunBeside, type LoopMember, type PeerTeam } from "../loop-member.ts";
-import { type Chunks, chunksText, sameChunks } from "../stream-part.ts";
+import { type Chunks, chunksText, sameChunks } from "../../../ir/stream.ts";
 import { type Edge, typedFusion } from "./typed-fusion.ts";
 
 /** Ops that share a loop, in an order in which they can run. */

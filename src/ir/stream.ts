@@ -7,22 +7,12 @@
  *   [M split outer S, outer D]       Stream S, DIDx D, ...       chunks of the axis, each spread over the devices
  *   [M split outer D, outer S]       DIDx D, Stream S, ...       chunks of each device's share
  */
-import { type DIDType, isDID, type IterDomain, type Tensor } from "../../ir/domain.ts";
-import {
-  type CutAxis,
-  cutOf,
-  isCut,
-  loopAxesOf,
-  overlay,
-  type Part,
-  rescaled,
-  wholeAxis,
-  withTypes,
-} from "../../ir/parts.ts";
-import { foldCeilDiv, sameScalar } from "../../ir/scalar/fold.ts";
-import { printScalar } from "../../ir/scalar/print.ts";
-import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
-import { outermostTypes } from "../../ir/shards.ts";
+import { type DIDType, isDID, type IterDomain, type Tensor } from "./domain.ts";
+import { type CutAxis, cutOf, isCut, loopAxesOf, overlay, type Part, rescaled, wholeAxis, withTypes } from "./parts.ts";
+import { foldCeilDiv, sameScalar } from "./scalar/fold.ts";
+import { printScalar } from "./scalar/print.ts";
+import { constant, type Scalar } from "./scalar/scalar.ts";
+import { outermostTypes } from "./shards.ts";
 
 /** How a loop cuts the axis that it counts. */
 export interface Chunks {
@@ -40,11 +30,16 @@ export interface StreamPart {
   readonly chunks: Chunks | null;
 }
 
+/** The Stream axis of the loop domain, or null. */
+export function streamAxis(tensor: Tensor): IterDomain | null {
+  return tensor.domain.loop.find((axis) => axis.parallelType === "Stream") ?? null;
+}
+
 /** The Stream axis of a tensor. Null if it has none, or one that no loop can count. */
 export function streamPart(tensor: Tensor): StreamPart | null {
   const { domain } = tensor;
-  const part = domain.loop.find((axis) => axis.parallelType === "Stream");
-  if (part === undefined) return null;
+  const part = streamAxis(tensor);
+  if (part === null) return null;
   for (const axis of domain.logical) {
     if (!loopAxesOf(domain, axis).some(({ id }) => id === part.id)) continue;
     const cut = cutOf(domain, axis);

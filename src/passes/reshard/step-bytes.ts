@@ -1,0 +1,50 @@
+/** What a step brings to the device that receives most. */
+import { collectives } from "../../host/collectives.ts";
+import { allocationSize, type Tensor } from "../../ir/domain.ts";
+import type { Layout } from "../../ir/layout.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { evaluateScalar } from "../../ir/scalar/scalar.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { exchangedFraction, hasEvenShares } from "./exchange.ts";
+import type { OpLayouts } from "./layouts.ts";
+import type { ReshardingStep } from "./resharding-step.ts";
+import { teamsOf } from "./step-teams.ts";
+
+/** In bytes. Null if a size is not known. */
+export function receivedBytes(
+  { output: id }: Op,
+  { from, to, step }: OpLayouts & { readonly step: ReshardingStep },
+  tensors: readonly Tensor[],
+  sizeOf: (name: string) => number | undefined,
+): number | null {
+  const output = at(tensors, id);
+  const elements = evaluateScalar(allocationSize(output), sizeOf);
+  if (elements === undefined) return null;
+  // Of thirds, rounding leaves a little too much.
+  const bytes = elements * dtypes[output.dtype].bytes * receivedFraction(step, from, to);
+  return Math.ceil(bytes - 1e-6);
+}
+
+/** As a fraction of the tensor. */
+export function receivedFraction(step: ReshardingStep, from: Layout, to: Layout): number {
+  const { kind, type } = step;
+  if (kind === "AllToAllV" || kind === "CollectivePermute") return exchangedFraction(from, to);
+  const { reduces, onOneMesh, betweenMeshes } = collectives[kind];
+  if (from.mesh.equals(to.mesh)) {
+    if (from.pending.length === 0 && ![from, to].every(hasEvenShares)) return exchangedFraction(from, to);
+    invariant(type !== null && onOneMesh !== null, "a step on one mesh changes a DID type, by a collective", { kind });
+    const devices = from.mesh.size(type);
+    const times = onOneMesh.times === "team" ? devices : onOneMesh.times;
+    return (shareOf(onOneMesh.share === "before" ? from : to) * times * (devices - 1)) / devices;
+  }
+  if (betweenMeshes === "all") return 1;
+  if (!reduces) return exchangedFraction(from, to);
+  const teams = teamsOf(step, from.mesh, to.mesh, at(to.mesh.devices, 0)).map(({ team }) => team.length);
+  return (Math.max(...teams) - 1) * shareOf(from);
+}
+
+/** What one device holds, as a fraction of the tensor. */
+function shareOf({ shares }: Layout): number {
+  return [...shares.values()].reduce((share, { devices }) => share / devices, 1);
+}
