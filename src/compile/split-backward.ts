@@ -8,7 +8,6 @@ import { type GradientRequest, jointOf } from "../ir/api/gradients.ts";
 import type { TensorView } from "../ir/api/tensor-view.ts";
 import { plainDomain, type Tensor, type TensorId, withoutReductions } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
-import { placedLike } from "../ir/gradients/place.ts";
 import {
   backwardPart,
   type BackwardPart,
@@ -20,6 +19,9 @@ import {
 import { type Op, outputsOf } from "../ir/ops/op.ts";
 import { rowOf } from "../ir/ops/rows.ts";
 import { shapeOf } from "../ir/sizes.ts";
+import { layoutOf } from "../ir/layout.ts";
+import type { TensorEdit } from "../passes/edit/tensor-edit.ts";
+import { withLayout } from "../passes/reshard/layouts.ts";
 import { at } from "../support/invariant.ts";
 import { placedData } from "./lower.ts";
 
@@ -79,20 +81,24 @@ export function splitBackward(fusion: Fusion, request: GradientRequest, policy: 
 
 function backwardData({ data, known, gradients }: Joint, part: BackwardPart, placed: FusionData): FusionData {
   const inputs = [...part.inputs, ...part.saved];
-  let { iterDomainCount } = data;
-  const newIds = (count: number): number => {
-    iterDomainCount += count;
-    return iterDomainCount - count;
-  };
+  const edit: TensorEdit = { tensors: [], iterDomainCount: data.iterDomainCount };
   const tensors = data.tensors.map((tensor, id): Tensor => {
     if (id >= known) return tensor;
     const isInput = inputs.includes(tensor.id);
     const like = isInput ? at(placed.tensors, id) : tensor;
-    return hasStream(like) || part.saved.includes(tensor.id) ? withoutStream(tensor, like, isInput, newIds) : like;
+    return hasStream(like) || part.saved.includes(tensor.id) ? withoutStream(edit, tensor, like, isInput) : like;
   });
   const whole = { ops: data.ops, inputs: data.inputs };
   const derivations = (data.derivations ?? []).slice(-1).map((derivation) => ({ ...derivation, whole }));
-  return { ...data, tensors, ops: part.ops, inputs, outputs: gradients, iterDomainCount, derivations };
+  return {
+    ...data,
+    tensors,
+    ops: part.ops,
+    inputs,
+    outputs: gradients,
+    iterDomainCount: edit.iterDomainCount,
+    derivations,
+  };
 }
 
 function hasStream({ domain }: Tensor): boolean {
@@ -100,10 +106,12 @@ function hasStream({ domain }: Tensor): boolean {
 }
 
 /** The tensor on the devices of `like`, in one piece on each. An input has no reduced axes. */
-function withoutStream(tensor: Tensor, like: Tensor, isInput: boolean, newIds: (count: number) => number): Tensor {
+function withoutStream(edit: TensorEdit, tensor: Tensor, like: Tensor, isInput: boolean): Tensor {
   const axes = tensor.domain.logical.map((axis) => ({ ...axis, parallelType: "Serial" as const }));
   const domain = plainDomain(isInput ? withoutReductions(axes) : axes);
-  return placedLike({ ...tensor, domain, mesh: null }, like, newIds, { kind: "call", text: "splitBackward" });
+  const plain: Tensor = { ...tensor, domain, mesh: null };
+  const to = layoutOf(like);
+  return to === null ? plain : withLayout(edit, plain, withoutReductions(domain.logical), to, null);
 }
 
 function savesOf(policy: SavePolicy, joint: Joint): Saves {

@@ -19,15 +19,16 @@ export interface GradientRequest {
   readonly wrt: readonly TensorView[];
   /**
    * Those of `wrt` whose gradients stay the parts of the devices, which no collective adds: with one more axis in front,
-   * which has a DID type along which the tensor is whole.
+   * which has a DID type along which the tensor is whole. The tensor has its mesh before the call: it gives the extent.
    */
   readonly partial?: readonly TensorView[];
 }
 
 /**
- * Appends the backward pass to the Fusion. The result has the gradient for each tensor of `wrt`, of its shape and dtype
- * and on the same devices, and null where no tensor of `of` depends on it. Stream is not copied. Gradients are no
- * outputs until `output` makes them so, and a program has only the ops that its outputs need.
+ * Appends the backward pass to the Fusion. The result has the gradient for each tensor of `wrt`, of its shape and dtype,
+ * and null where no tensor of `of` depends on it. Lowering places a gradient like its tensor, wherever the annotations
+ * stand; Stream is not copied. Gradients are no outputs until `output` makes them so, and a program has only the ops that
+ * its outputs need.
  * Throws `not-differentiable`, `shape-mismatch`, `dtype-mismatch`, `foreign-tensor`, `bad-argument`.
  */
 export function gradients(fusion: Fusion, request: GradientRequest): readonly (TensorView | null)[] {

@@ -2,33 +2,29 @@
  * Reverse mode: one sweep from outputs to inputs over the ops between `wrt` and `of`. The contributions to a cotangent
  * are added in the order of the sweep, so that the bits do not depend on anything else.
  *
- * A cotangent has the dtype of its primal, and its placement if the user gave one. What is not placed follows by
- * propagation (passes/propagate).
+ * A cotangent has the dtype of its primal. No mesh or parallel type is read or set here: the sweep records which tensor
+ * is the cotangent of which, and lowering places them (passes/propagate/place-cotangents.ts).
  */
 import { at } from "../../support/invariant.ts";
 import { keysIn, mapValues } from "../../support/keys-of.ts";
 import { builderFrom, snapshotFusion } from "../api/builder-data.ts";
-import { type FusionBuilder, nameTensor, replaceTensor } from "../api/fusion-builder.ts";
+import { type FusionBuilder, nameTensor } from "../api/fusion-builder.ts";
 import { add, cat, set } from "../api/ops.ts";
 import { TensorView } from "../api/tensor-view.ts";
-import { isDID, type Tensor, type TensorId } from "../domain.ts";
-import { shardsOf } from "../shards.ts";
-import type { Derivation } from "../derivation.ts";
+import type { TensorId } from "../domain.ts";
+import type { CotangentUse, Derivation } from "../derivation.ts";
 import type { FusionData } from "../fusion-data.ts";
-import { axisMap } from "../ops/axis-map.ts";
 import { type Call, reject } from "../ops/call.ts";
 import { type Op, outputsOf } from "../ops/op.ts";
-import { parallelizeAxis } from "../transforms.ts";
 import type { Marker, MarkerName } from "../marker.ts";
 import { type CompositionVjp, compositionVjps } from "./compositions.ts";
-import { freeType, partsOf, rejectParts } from "./partial.ts";
+import { freeDimension, partsOf, rejectParts } from "./partial.ts";
 import { type Region, regionsOf } from "./regions.ts";
-import { placedLike, placementOf } from "./place.ts";
 import { vjps } from "./rules.ts";
 import { filled } from "./shapes.ts";
 import { activeTensors, requireFloat, requireIndependent } from "./reach.ts";
 import { type Tiles, tilesOf } from "./tiles.ts";
-import type { Vjp } from "./vjp.ts";
+import type { Cotangent, Vjp } from "./vjp.ts";
 
 export interface Differentiation extends Pick<Derivation, "of" | "cotangents" | "wrt"> {
   /** Those of `wrt` whose gradients stay parts of the devices. */
@@ -51,7 +47,8 @@ export function differentiate(data: FusionData, request: Differentiation, place:
     known: data.tensors.length,
     cotangents: new Map(),
     wrt: new Set(request.wrt),
-    sums: sumsOverDevices(data),
+    passedFrom: new Map(),
+    uses: [],
     place,
   };
   request.of.forEach((id, i) => {
@@ -76,17 +73,20 @@ export function differentiate(data: FusionData, request: Differentiation, place:
   }
   const taken = new Set<TensorId>();
   const gradients = request.wrt.map((id) => {
-    const g = placedCotangent(sweep, id);
-    if (g === null) return requireIndependent(data, request.of, id, place);
-    if (request.partial.includes(id)) return placedParts(sweep, g, id).id;
-    const own = isNew(sweep, g) && !taken.has(g.id) ? g : placeLike(sweep, set(g), id);
+    const g = sweep.cotangents.get(id);
+    if (g === undefined) return requireIndependent(data, request.of, id, place);
+    const own = request.partial.includes(id)
+      ? partsOfGradient(sweep, g, id)
+      : isNew(sweep, g) && !taken.has(g.id)
+        ? g
+        : set(g);
     taken.add(own.id);
     return own.id;
   });
   request.wrt.forEach((id, i) => nameGradient(sweep, id, at(gradients, i)));
   for (const [id, g] of sweep.cotangents) nameGradient(sweep, id, g.id);
   const { of, cotangents, wrt } = request;
-  sweep.builder.derivations.push({ of, cotangents, wrt, gradients });
+  sweep.builder.derivations.push({ of, cotangents, wrt, gradients, ops: data.ops, uses: sweep.uses });
   return { data: snapshotFusion(sweep.builder), gradients };
 }
 
@@ -110,8 +110,9 @@ interface Sweep {
   readonly known: number;
   readonly cotangents: Map<TensorId, TensorView>;
   readonly wrt: ReadonlySet<TensorId>;
-  /** Tensors whose cotangents their contractions need in full. */
-  readonly sums: ReadonlySet<TensorId>;
+  /** Of a tensor whose cotangent is that of a result: the result. */
+  readonly passedFrom: Map<TensorId, TensorId>;
+  readonly uses: CotangentUse[];
   readonly place: Call;
 }
 
@@ -124,29 +125,63 @@ function contribute(sweep: Sweep, id: TensorId, value: TensorView): void {
   sweep.cotangents.set(id, sum === undefined ? value : add(sum, value));
 }
 
+/** What a rule gives an operand. */
+interface Contribution {
+  readonly to: TensorId;
+  readonly value: () => TensorView;
+}
+
+/** Contributes what the rule of an op or composition makes of the cotangents of `results`. */
+function contributeAll(sweep: Sweep, results: readonly TensorId[], contributions: readonly Contribution[]): void {
+  const { builder, cotangents, passedFrom, uses } = sweep;
+  const from = builder.tensors.length;
+  for (const { to, value } of contributions) {
+    const made = value();
+    const passed = results.find((id) => cotangents.get(id)?.id === made.id);
+    if (passed !== undefined && !cotangents.has(to)) passedFrom.set(to, passed);
+    else passedFrom.delete(to);
+    contribute(sweep, to, made);
+  }
+  for (const primal of results) {
+    const cotangent = cotangents.get(primal)?.id;
+    if (cotangent === undefined) continue;
+    const readers = { from, to: builder.tensors.length };
+    uses.push({ primal, cotangent, passedFrom: passedFrom.get(primal) ?? null, readers });
+  }
+}
+
 function reverse(sweep: Sweep, op: Op, active: ReadonlySet<TensorId>): void {
   const rule: Vjp<Op> | null = vjps[op.kind];
-  // A set changes the placement, which is not that of its output then, but of its input.
-  const isPassedOn = op.kind === "Set" && !sweep.wrt.has(op.output);
-  const g = isPassedOn ? (sweep.cotangents.get(op.output) ?? null) : placedCotangent(sweep, op.output);
+  const g = sweep.cotangents.get(op.output) ?? null;
   const other = op.further?.find((id) => sweep.cotangents.has(id));
   if (other !== undefined) rejectFurther(op, other, sweep.place);
   if (g === null || rule === null) return;
   const operands = op.inputs.map((id) => view(sweep, id));
   const outputs = outputsOf(op).map((id) => view(sweep, id));
-  rule(op, { g, operands, output: view(sweep, op.output), outputs }).forEach((cotangent, operand) => {
-    const id = at(op.inputs, operand);
-    if (cotangent !== null && active.has(id)) contribute(sweep, id, cotangent());
+  const made = rule(op, { g, operands, output: view(sweep, op.output), outputs });
+  // A set changes the placement: its cotangent is placed like its input.
+  const results = op.kind === "Set" && !sweep.wrt.has(op.output) ? [] : [op.output];
+  contributeAll(sweep, results, contributionsTo(op.inputs, made, active));
+}
+
+function contributionsTo(
+  operands: readonly TensorId[],
+  made: readonly (Cotangent | undefined)[],
+  active: ReadonlySet<TensorId>,
+): readonly Contribution[] {
+  return operands.flatMap((to, i) => {
+    const value = made[i] ?? null;
+    return value !== null && active.has(to) ? [{ to, value }] : [];
   });
 }
 
 /** If a part has no cotangent, those of the others are added up with zeros around them. */
 function reverseTiles(sweep: Sweep, { axis, slices }: Tiles, active: ReadonlySet<TensorId>): void {
   const source = at(at(slices, 0).inputs, 0);
-  const parts = slices.map(({ output }) => placedCotangent(sweep, output));
-  const made = parts.flatMap((part) => (part === null ? [] : [part]));
-  if (made.length < parts.length) for (const op of slices.toReversed()) reverse(sweep, op, active);
-  else if (active.has(source)) contribute(sweep, source, cat(made, axis));
+  const outputs = slices.map(({ output }) => output);
+  const parts = outputs.flatMap((id) => sweep.cotangents.get(id) ?? []);
+  if (parts.length < slices.length) for (const op of slices.toReversed()) reverse(sweep, op, active);
+  else if (active.has(source)) contributeAll(sweep, outputs, [{ to: source, value: () => cat(parts, axis) }]);
 }
 
 /** Whether a tensor within the composition has a cotangent from elsewhere, or is one of `wrt`. */
@@ -160,16 +195,16 @@ function reverseComposition<K extends MarkerName>(
   active: ReadonlySet<TensorId>,
 ): void {
   const rule: CompositionVjp<K> | null = compositionVjps[marker.name];
-  const g = marker.outputs.map((id) => placedCotangent(sweep, id));
+  const g = marker.outputs.map((id) => sweep.cotangents.get(id) ?? null);
   if (rule === null || g.every((each) => each === null)) return;
   const viewed = (id: TensorId): TensorView => view(sweep, id);
   const operands = mapValues(marker.operands, viewed);
   const [outputs, kept] = [marker.outputs.map(viewed), marker.kept.map(viewed)];
   const cotangents = rule({ g, operands, outputs, kept, marker });
-  for (const name of keysIn(operands)) {
-    const [{ id }, cotangent] = [operands[name], cotangents[name]];
-    if (cotangent !== null && active.has(id)) contribute(sweep, id, cotangent());
-  }
+  const names = keysIn(operands);
+  const made = names.map((name) => cotangents[name]);
+  const ids = names.map((name) => operands[name].id);
+  contributeAll(sweep, marker.outputs, contributionsTo(ids, made, active));
 }
 
 /** Throws `not-differentiable`. */
@@ -185,70 +220,12 @@ function rejectFurther(op: Op, output: TensorId, place: Call): never {
   });
 }
 
-/**
- * The cotangent of a tensor to which all its readers have contributed, placed like the tensor. One that every device has
- * in full stays so for a sum over the devices: the gradients of a row-parallel linear would gather it.
- */
-function placedCotangent(sweep: Sweep, primal: TensorId): TensorView | null {
-  const g = sweep.cotangents.get(primal);
-  if (g === undefined) return null;
-  const tensor = at(sweep.builder.tensors, primal);
-  const placement = placementOf(tensor);
-  if (placement === null || placementOf(g.data()) === placement) return g;
-  if (!sweep.wrt.has(primal) && sweep.sums.has(primal) && isWholeOn(g.data(), tensor.mesh)) return g;
-  const placed = placeLike(sweep, isNew(sweep, g) && g.mesh === null ? g : set(g), primal);
-  sweep.cotangents.set(primal, placed);
-  return placed;
-}
-
-/** Tensors that are, perhaps by sets and additions, results of a contraction along an axis that devices share. */
-function sumsOverDevices({ ops, tensors }: FusionData): ReadonlySet<TensorId> {
-  const sums = new Set<TensorId>();
-  for (const op of ops) {
-    const isSum =
-      op.kind === "Set" || (op.kind === "Binary" && op.op === "add")
-        ? op.inputs.some((input) => sums.has(input))
-        : (op.kind === "Linear" || op.kind === "Matmul") && contractsShares(op, tensors);
-    if (isSum) sums.add(op.output);
-  }
-  return sums;
-}
-
-function contractsShares(op: Op, tensors: readonly Tensor[]): boolean {
-  return axisMap(op, tensors).some(
-    ({ operand, producer, consumer }) =>
-      consumer.iterType === "reduction" &&
-      shardsOf(at(tensors, at(op.inputs, operand))).some(({ axis }) => axis.id === producer.id),
-  );
-}
-
-function isWholeOn({ domain, mesh }: Tensor, devices: Tensor["mesh"]): boolean {
-  if (mesh === null || devices === null || !mesh.equals(devices)) return false;
-  return !domain.loop.some(({ parallelType }) => isDID(parallelType));
-}
-
 function isNew({ known }: Sweep, { id }: TensorView): boolean {
   return id >= known;
 }
 
-/** The parts of a gradient, each on the device that computes it. Throws `bad-argument`. */
-function placedParts(sweep: Sweep, g: TensorView, primal: TensorId): TensorView {
-  const { builder, place } = sweep;
+/** The parts of a gradient, one for each device of a dimension of the mesh. Throws `bad-argument`. */
+function partsOfGradient({ builder, place }: Sweep, g: TensorView, primal: TensorId): TensorView {
   const tensor = at(builder.tensors, primal);
-  const type = freeType(tensor, place);
-  const parts = partsOf(builder, g, tensor.mesh?.size(type) ?? 1);
-  if (parts === null) return rejectParts(tensor, g, place);
-  placeLike(sweep, parts, primal, 1);
-  replaceTensor(builder, parallelizeAxis(parts.data(), at(parts.data().domain.logical, 0).id, type, place));
-  return parts;
-}
-
-/** Places `g`, which has no placement, like the tensor. */
-function placeLike({ builder, place }: Sweep, g: TensorView, primal: TensorId, added = 0): TensorView {
-  const newIds = (count: number): number => {
-    builder.iterDomainCount += count;
-    return builder.iterDomainCount - count;
-  };
-  replaceTensor(builder, placedLike(g.data(), at(builder.tensors, primal), newIds, place, added));
-  return g;
+  return partsOf(builder, g, freeDimension(tensor, place).size) ?? rejectParts(tensor, g, place);
 }

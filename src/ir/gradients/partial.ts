@@ -14,11 +14,14 @@ import type { Op } from "../ops/op.ts";
 import { foldDiv } from "../scalar/fold.ts";
 import { constant } from "../scalar/scalar.ts";
 
-/** The dimension of the mesh along which the tensor is whole. Throws `bad-argument`. */
-export function freeType({ id, mesh, domain }: Tensor, place: Call): DIDType {
+/** The first dimension of its mesh along which the tensor is whole. Throws `bad-argument`. */
+export function freeDimension(
+  { id, mesh, domain }: Tensor,
+  place: Call,
+): { readonly type: DIDType; readonly size: number } {
   const used = new Set(domain.loop.map(({ parallelType }) => parallelType));
-  const free = didTypes.find((type) => mesh?.hasAxis(type) === true && !used.has(type));
-  if (free !== undefined) return free;
+  const type = didTypes.find((each) => mesh?.hasAxis(each) === true && !used.has(each));
+  if (type !== undefined && mesh !== null) return { type, size: mesh.size(type) };
   return reject(place, {
     code: "bad-argument",
     message: `no devices share the gradient of T${id}`,

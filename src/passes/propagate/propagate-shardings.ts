@@ -9,12 +9,20 @@
  * - A tensor with a mesh is the user's. It stays as it is; only a fusion input may still get Stream.
  * - The first neighbour that offers a type decides: weights before activations, else operands with more parallel axes
  *   before others. What others would like becomes a resharding.
+ * - A cotangent takes from its primal what its operands do not offer, as the constant gradient of a sum.
  * - Going back, a fusion input gets a mesh, and Stream on parts of an axis, but no DID type: it is replicated.
  *
  * Source: nvFuser's PropagateShardings. Different here: an axis that has the same split already takes the type on it,
  * and Stream does not go where no loop could run.
  */
-import { isDID, type IterDomain, type ParallelType, type Tensor, type TensorId } from "../../ir/domain.ts";
+import {
+  isDID,
+  type IterDomain,
+  type ParallelType,
+  type Tensor,
+  type TensorId,
+  withoutReductions,
+} from "../../ir/domain.ts";
 import { type FusionData, readersOf } from "../../ir/fusion-data.ts";
 import { type AxisPair, possiblePairs, siblingAxes } from "../../ir/ops/axis-map.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
@@ -31,14 +39,16 @@ import { costOf, excerpt, type Moves, movesOf } from "../reshard/moved-bytes.ts"
 import { reshapedAxes } from "../reshard/local-reshape.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import { addParts } from "./add-parts.ts";
+import { placeCotangents } from "./place-cotangents.ts";
 import { removeUnfollowedStreams } from "./unfollowed-streams.ts";
 
 export const propagateShardings: Pass<"fusion", "fusion"> = {
   name: "propagate-shardings",
   from: "fusion",
   to: "fusion",
-  run: (fusion, context) => {
+  run: (given, context) => {
     const { options } = context;
+    const fusion = placeCotangents(given);
     if (!options.propagate || options.nvfuserLimits || !isAnnotated(fusion)) return fusion;
     return propagate(fusion, options, cheapestOrders(fusion, context));
   },
@@ -53,13 +63,16 @@ function propagate(fusion: FusionData, options: LoweringOptions, orderOf: OrderO
   const maps: (readonly AxisPair[])[] = [];
   const pairsOf = (i: number): readonly AxisPair[] => (maps[i] ??= possiblePairs(at(fusion.ops, i), fusion.tensors));
   const isUsers = (id: TensorId): boolean => at(fusion.tensors, id).mesh !== null;
+  const primals = primalsOf(fusion);
+  const unused = placeUnused(edit, fusion, new Set(primals.values()));
   for (const [i, op] of fusion.ops.entries()) {
-    if (!isUsers(op.output)) {
-      followOperands(edit, op, () => pairsOf(i), orderOf(i, edit.tensors));
-      if (op.kind === "Reshape") followReshape(edit, at(op.inputs, 0), at(fusion.tensors, op.output));
+    sweepForward(edit, op, fusion.tensors, () => pairsOf(i), orderOf(i, edit.tensors));
+    for (const id of outputsOf(op)) {
+      const primal = primals.get(id);
+      if (primal !== undefined && !isUsers(id)) followPrimal(edit, primal, id);
     }
-    followFirstOutput(edit, op, isUsers);
   }
+  for (const id of unused) edit.tensors[id] = at(fusion.tensors, id);
   for (const [i, op] of [...fusion.ops.entries()].toReversed()) {
     for (const [operand, id] of op.inputs.entries()) {
       // place-scalars puts numbers on the devices of all their readers.
@@ -70,6 +83,54 @@ function propagate(fusion: FusionData, options: LoweringOptions, orderOf: OrderO
   removeUnfollowedStreams(edit, fusion, options);
   const changed = edit.tensors.some((tensor, i) => tensor !== fusion.tensors[i]);
   return changed ? { ...fusion, tensors: edit.tensors, iterDomainCount: edit.iterDomainCount } : fusion;
+}
+
+function sweepForward(
+  edit: FusionEdit,
+  op: Op,
+  before: readonly Tensor[],
+  pairsOf: () => readonly AxisPair[],
+  order: readonly number[],
+): void {
+  const isUsers = (id: TensorId): boolean => at(before, id).mesh !== null;
+  if (!isUsers(op.output)) {
+    followOperands(edit, op, pairsOf, order);
+    if (op.kind === "Reshape") followReshape(edit, at(op.inputs, 0), at(before, op.output));
+  }
+  followFirstOutput(edit, op, isUsers);
+}
+
+/** The primal of each cotangent; of several, the last in the forward pass. */
+function primalsOf({ derivations = [] }: FusionData): ReadonlyMap<TensorId, TensorId> {
+  const primals = new Map<TensorId, TensorId>();
+  for (const { uses } of derivations) {
+    for (const { primal, cotangent } of uses) if (!primals.has(cotangent)) primals.set(cotangent, primal);
+  }
+  return primals;
+}
+
+/** Places the primals that no op of the Fusion makes, since no output needs them. Returns which they are. */
+function placeUnused(edit: FusionEdit, fusion: FusionData, primals: ReadonlySet<TensorId>): readonly TensorId[] {
+  const { tensors, derivations = [] } = fusion;
+  const made = new Set([...fusion.inputs, ...fusion.ops.flatMap(outputsOf)]);
+  const unused = [...primals].filter((id) => !made.has(id));
+  if (unused.length === 0) return [];
+  const scratch = editFusion(fusion);
+  const last = at(derivations, derivations.length - 1);
+  for (const op of last.ops) {
+    sweepForward(scratch, op, tensors, () => possiblePairs(op, tensors), referenceOrder(op, scratch.tensors));
+  }
+  for (const id of unused) edit.tensors[id] = at(scratch.tensors, id);
+  return unused;
+}
+
+/** Stream is left out, because the backward pass chooses its own chunks. */
+function followPrimal(edit: FusionEdit, primal: TensorId, cotangent: TensorId): void {
+  const axesOf = (id: TensorId): readonly IterDomain[] => withoutReductions(at(edit.tensors, id).domain.logical);
+  const [from, to] = [axesOf(primal), axesOf(cotangent)];
+  if (from.length === 0) return;
+  const images = (): readonly Image[] => from.map((axis, i) => ({ from: axis, to: at(to, i), outermost: false }));
+  follow(edit, primal, cotangent, images, isDID);
 }
 
 function followOperands(edit: TensorEdit, op: Op, pairsOf: () => readonly AxisPair[], order: readonly number[]): void {

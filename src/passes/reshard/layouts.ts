@@ -46,17 +46,22 @@ export function streamOn(part: StreamPart | null, axis: IterDomain | null | unde
   return part === null || axis === null || axis === undefined ? null : { ...part, axis };
 }
 
+/** Gives a tensor of the edit another layout (see `withLayout`). */
+export function moveTo(...[edit, tensor, axes, to, stream]: Parameters<typeof withLayout>): void {
+  edit.tensors[tensor.id] = withLayout(edit, tensor, axes, to, stream);
+}
+
 /**
- * Gives a tensor of the edit another layout. It keeps its logical axes; `axes[i]` is axis number i of the layout. The
- * tensor gets Stream only where the layout leaves the axis whole, or cuts it as the source of Stream does.
+ * The tensor with another layout. It keeps its logical axes; `axes[i]` is axis number i of the layout. It gets Stream
+ * only where the layout leaves the axis whole, or cuts it as the source of Stream does.
  */
-export function moveTo(
+export function withLayout(
   edit: TensorEdit,
   tensor: Tensor,
   axes: readonly (IterDomain | null)[],
   to: Layout,
   stream: StreamPart | null,
-): void {
+): Tensor {
   const modelled = tensor.domain.logical.map((axis) => {
     const number = axes.findIndex((candidate) => candidate?.id === axis.id);
     const cut = number < 0 ? wholeAxis(axis.extent) : rescaled(at(to.axes, number), axis.extent);
@@ -66,7 +71,7 @@ export function moveTo(
   });
   const domain = splitLike(edit, modelled);
   const allocation = movedOrder(tensor.domain, domain.logical);
-  edit.tensors[tensor.id] = { ...tensor, mesh: to.mesh, domain: { ...domain, allocation } };
+  return { ...tensor, mesh: to.mesh, domain: { ...domain, allocation } };
 }
 
 /** Whether a loop over Stream like `stream` takes a run of what each device has of an axis of the layout. */

@@ -234,7 +234,7 @@ describe("placement", () => {
     };
     const [own, whole] = [parts(true), parts(false)];
     expect(own.outputs.map(({ extents }) => extents.length)).toEqual([3, 2]);
-    expect(own.outputs.map((each) => each.axis(0).parallelType)).toEqual(["DIDx", "DIDx"]);
+    expect(own.outputs.map(propagated(own))).toEqual(["x2 5 3 r4", "x2 r4 5"]);
     expect([own, whole].map((each) => collectivesOf(each, 2))).toEqual(["", "Allreduce 2"]);
     const added = own.outputs.map((each) => sum(each, [0]));
     for (const each of added) own.output(each);

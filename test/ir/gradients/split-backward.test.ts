@@ -15,7 +15,7 @@ import {
   tanh,
   type TensorView,
 } from "braid";
-import { placementOf } from "../../../src/ir/gradients/place.ts";
+import { layoutOf } from "../../../src/ir/layout.ts";
 import { shapeOf } from "../../../src/ir/sizes.ts";
 import type { Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
 import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
@@ -104,7 +104,7 @@ describe("saved tensors", () => {
     at(between, 0).outerSplit(0, 4).parallelize("Stream");
     const { forward, backward, saved } = splitBackward(f, request, "minimal");
     const [own] = saved;
-    expect(own && placementOf(own.backward.data())).toContain("DIDx");
+    expect(own && [...(layoutOf(own.backward.data())?.shares.keys() ?? [])]).toContain("DIDx");
     expect(own?.backward.data().domain.loop.map(({ parallelType }) => parallelType)).not.toContain("Stream");
     for (const [each, devices] of [
       [forward, 2],

@@ -1,4 +1,4 @@
-import { add, DeviceMesh, Fusion, gradients, linear, tanh } from "../../../src/index.ts";
+import { add, DeviceMesh, Fusion, gradients, linear, lower, print, tanh } from "../../../src/index.ts";
 
 const f = new Fusion();
 const [x, up, down, dz] = [f.input([8, 6]), f.input([16, 6]), f.input([6, 16]), f.input([8, 6])];
@@ -12,5 +12,5 @@ down.outerSplit(1, 2).parallelize("DIDx");
 const found = gradients(f, { of: [z], cotangents: [dz], wrt: [x, up, down] });
 for (const each of [z, ...found]) if (each !== null) f.output(each);
 
-export const lines = found.map(String);
+export const text = print(lower(f));
 export const fusion = f;
