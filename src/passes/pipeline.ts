@@ -25,7 +25,6 @@ import { removeDeadOps } from "./prepare/remove-dead-ops.ts";
 import { propagateShardings } from "./propagate/propagate-shardings.ts";
 import { insertReshardingSetsAfter } from "./reshard/insert-resharding-sets-after.ts";
 import { insertReshardingSetsBefore } from "./reshard/insert-resharding-sets-before.ts";
-import { localSets } from "./reshard/local-sets.ts";
 import { mergePartialSums } from "./reshard/merge-partial-sums.ts";
 import { mergeSets } from "./reshard/merge-sets.ts";
 import { splitIndices } from "./reshard/split-indices.ts";
@@ -57,7 +56,6 @@ const fusionPasses = {
   insertReshardingSetsBefore,
   mergeSets,
   splitReshardings,
-  localSets,
 } as const;
 
 const hostPasses = {

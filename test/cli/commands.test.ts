@@ -97,7 +97,6 @@ describe("braid lower", () => {
       "// after insert-resharding-sets-before",
       "// after merge-sets (unchanged)",
       "// after split-reshardings (unchanged)",
-      "// after local-sets (unchanged)",
       "// after segment",
       "// after exchange-reductions (unchanged)",
       "// after stream-parallel-type",

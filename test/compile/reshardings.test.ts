@@ -14,6 +14,7 @@ import {
   set,
   slice,
   sum,
+  type TensorView,
 } from "braid";
 import { reshardingCells } from "../../src/passes/moves/resharding-table.ts";
 
@@ -197,4 +198,51 @@ it("calls tensors by the user's names", () => {
   ]);
   const numbers = found.map((each) => [reshardingCells(each)[0], reshardingCells(each, true)[0]]);
   expect(numbers).toEqual([["x", "x (T0)"]]);
+});
+
+describe("what a resharding costs", () => {
+  const moved = (from: (x: TensorView) => void, to: (y: TensorView) => void): Fusion => {
+    const f = new Fusion();
+    const x = f.input([8, 8]);
+    const y = set(x);
+    f.output(y);
+    for (const tensor of [x, y]) tensor.setDeviceMesh(DeviceMesh.of({ dp: 2, tp: 2 }));
+    from(x);
+    to(y);
+    return f;
+  };
+  const grid =
+    (rows: string, columns: string) =>
+    (tensor: TensorView): void => {
+      tensor.outerSplit(0, 2).parallelize(rows);
+      tensor.outerSplit(2, 2).parallelize(columns);
+    };
+
+  it("names what collectives would move where each device gets what another one has", () => {
+    const [swap] = reshardings(moved(grid("dp", "tp"), grid("tp", "dp")));
+    expect(swap).toMatchObject({
+      collective: "CollectivePermute",
+      along: "dp, tp",
+      bytes: 64,
+      lacks: 64,
+      instead: { collectives: ["Allgather", "AllToAll"], bytes: 128 },
+    });
+    expect(swap && reshardingCells(swap).at(-1)).toBe(
+      "T1 = set(T0) is in the program; Allgather, AllToAll would move 128",
+    );
+  });
+
+  it("says what a device lacks where more moves", () => {
+    const gathered = reshardings(moved(grid("dp", "tp"), () => undefined));
+    expect(gathered.map(({ bytes, lacks, instead }) => [bytes, lacks, instead])).toEqual([
+      [64, 64, undefined],
+      [128, 128, undefined],
+    ]);
+    // nvFuser scatters what every device has.
+    const cut = moved(() => undefined, grid("dp", "tp"));
+    const [scatter] = reshardings(cut, { nvfuserLimits: true });
+    expect(scatter).toMatchObject({ collective: "Scatter", lacks: 0 });
+    expect(scatter && reshardingCells(scatter)[4]).toMatch(/^\d+ \(lacks 0\)$/u);
+    expect(reshardings(cut)).toEqual([]);
+  });
 });

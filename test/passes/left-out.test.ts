@@ -46,7 +46,7 @@ const outcomes: readonly (readonly [fixture: string, outcome: string])[] = [
   ["insert-resharding-sets-before/allgather-matmul", "resharding-unsupported"],
   ["merge-sets/gathered-once", "lowered"],
   ["split-reshardings/two-did-types", "lowered"],
-  ["local-sets/residual", "lowered"],
+  ["split-reshardings/local", "lowered"],
   ["exchange-reductions/reduce-rotated", "point-to-point-unsupported"],
   ["stream-parallel-type/single-set", "lowered"],
   ["convert-op-to-communication/allgather", "lowered"],

@@ -15,7 +15,7 @@ import { sameMesh } from "../reshard/sharding.ts";
 import { gatheredIndices } from "./gathered-indices.ts";
 import { movedTensors, type Resharding } from "./list-reshardings.ts";
 
-/** `before` is the Fusion as the user wrote it, `fusion` after local-sets. */
+/** `before` is the Fusion as the user wrote it, `fusion` after split-reshardings. */
 export function annotationConflicts(
   fusion: FusionData,
   before: FusionData,

@@ -1,9 +1,9 @@
 /**
  * What a Fusion sends between devices, and why: one entry for each op that reshards, once no op does anything else
- * besides (after local-sets). Bytes are those that the collectives carry: of an expanded axis, all its elements.
+ * besides (after split-reshardings). Bytes are those that the collectives carry: of an expanded axis, all its elements.
  */
 import { shardsOf } from "../../ir/shards.ts";
-import type { DIDType, Tensor, TensorId } from "../../ir/domain.ts";
+import { type DIDType, didTypes, type Tensor, type TensorId } from "../../ir/domain.ts";
 import type { DimensionName } from "../../ir/parallel-type.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
@@ -13,8 +13,10 @@ import { at } from "../../support/invariant.ts";
 import { opText } from "../op-text.ts";
 import { forgottenAnnotation } from "./forgotten-annotation.ts";
 import type { OpLayouts } from "../reshard/layouts.ts";
-import { receivedBytes } from "../reshard/step-bytes.ts";
-import { opStep, type ReshardingStep } from "../reshard/resharding-step.ts";
+import { exchangedFraction } from "../reshard/exchange.ts";
+import { reshardingRoute } from "../reshard/resharding-route.ts";
+import { bytesOf, receivedFraction } from "../reshard/step-bytes.ts";
+import { collectiveStep, opStep, type ReshardingStep } from "../reshard/resharding-step.ts";
 import { sameMesh } from "../reshard/sharding.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import { teamsOf } from "../reshard/step-teams.ts";
@@ -25,12 +27,19 @@ export interface Resharding {
   /** What the user calls it. */
   readonly name?: string;
   readonly collective: StepType;
-  /** The dimension of the mesh along which devices exchange: its name or DID type. Null if only the mesh changes. */
+  /**
+   * The dimension of the mesh along which devices exchange: its name or DID type, or those of several. Null if only the
+   * mesh changes.
+   */
   readonly along: DIDType | DimensionName | null;
   /** Whether it goes in chunks, in a loop. */
   readonly chunked: boolean;
   /** The bytes that the device that receives most receives; null if a size is not known. */
   readonly bytes: number | null;
+  /** What that device lacks of its new share: no way moves less. Null for sums, and if a size is not known. */
+  readonly lacks: number | null;
+  /** Where sends and receives go instead of collectives: these, and what they would move. */
+  readonly instead?: { readonly collectives: readonly StepType[]; readonly bytes: number };
   /** Which op needs it, and what it follows there. */
   readonly reason: string;
   /** What to annotate, where an annotation was likely forgotten. */
@@ -72,15 +81,15 @@ export function movedTensors(
   return fusion.ops.flatMap((op): readonly Moved[] => {
     const own = opStep(op, tensors, nvfuserLimits);
     if (own === null || isOnOneDevice(own.step, own)) return [];
-    const { from, step } = own;
+    const { step } = own;
     const tensor = at(op.inputs, 0);
     const reader = readers.get(op.output) ?? null;
     const resharding = {
       tensor,
       collective: step.kind,
-      along: step.type === null ? null : from.mesh.nameOf(step.type),
+      along: alongOf(step, own),
       chunked: streamAxis(at(tensors, op.output)) !== null,
-      bytes: receivedBytes(op, own, tensors, sizeOf),
+      ...costsOf(op, own, tensors, sizeOf),
       reason: reasonFor(op, step, reader, tensors, before, written),
     };
     const moved = {
@@ -98,6 +107,40 @@ export function movedTensors(
       : null;
     return [hint === null ? moved : { ...moved, resharding: { ...resharding, hint } }];
   });
+}
+
+function alongOf({ type, kept }: ReshardingStep, { from, to }: OpLayouts): Resharding["along"] {
+  const { mesh } = from;
+  if (type !== null) return mesh.nameOf(type);
+  if (!mesh.equals(to.mesh)) return null;
+  const changed = didTypes.filter((each) => mesh.hasAxis(each) && !kept.has(each));
+  return changed
+    .toReversed()
+    .map((each) => mesh.nameOf(each))
+    .join(", ");
+}
+
+/** What the step moves, what it has to, and what collectives would move in its place. */
+function costsOf(
+  { output }: Op,
+  { from, to, step }: OpLayouts & { readonly step: ReshardingStep },
+  tensors: readonly Tensor[],
+  sizeOf: (name: string) => number | undefined,
+): Pick<Resharding, "bytes" | "lacks" | "instead"> {
+  const own = (fraction: number): number | null => bytesOf(fraction, at(tensors, output), sizeOf);
+  const bytes = own(receivedFraction(step, from, to));
+  if (from.pending.length > 0) return { bytes, lacks: null };
+  const costs = { bytes, lacks: own(exchangedFraction(from, to)) };
+  if (step.kind !== "AllToAllV" && step.kind !== "CollectivePermute") return costs;
+  const route = [from, ...reshardingRoute(from, to, "collectives")];
+  const steps = route.slice(1).flatMap((stop, i) => {
+    const before = at(route, i);
+    const made = collectiveStep(before, stop);
+    const isLocal = made?.kind === "Scatter" && before.mesh.equals(stop.mesh);
+    return made === null || isLocal ? [] : [{ kind: made.kind, fraction: receivedFraction(made, before, stop) }];
+  });
+  const all = own(steps.reduce((sum, { fraction }) => sum + fraction, 0));
+  return all === null ? costs : { ...costs, instead: { collectives: steps.map(({ kind }) => kind), bytes: all } };
 }
 
 /** Whether no device receives from another: along a mesh dimension of one device, a collective is a local copy. */

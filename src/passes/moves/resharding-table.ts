@@ -5,8 +5,10 @@ export const reshardingColumns = ["tensor", "collective", "along", "chunks", "by
 
 /** `besideDump`: with the numbers that the dump has. */
 export function reshardingCells(resharding: Resharding, besideDump = false): readonly string[] {
-  const { tensor, name, collective, along, chunked, bytes, reason } = resharding;
-  const size = bytes?.toLocaleString("en-US") ?? "?";
+  const { tensor, name, collective, along, chunked, bytes, lacks, instead, reason } = resharding;
+  const isMore = bytes !== null && lacks !== null && lacks < bytes;
+  const size = `${text(bytes)}${isMore ? ` (lacks ${text(lacks)})` : ""}`;
+  const dearer = instead === undefined ? "" : `; ${instead.collectives.join(", ")} would move ${text(instead.bytes)}`;
   const number = `T${tensor}`;
   return [
     name === undefined ? number : besideDump ? `${name} (${number})` : name,
@@ -14,6 +16,10 @@ export function reshardingCells(resharding: Resharding, besideDump = false): rea
     along ?? "meshes",
     chunked ? "yes" : "no",
     size,
-    reason,
+    `${reason}${dearer}`,
   ];
+}
+
+function text(bytes: number | null): string {
+  return bytes?.toLocaleString("en-US") ?? "?";
 }

@@ -10,9 +10,8 @@ import { at } from "../../support/invariant.ts";
 import type { PassContext } from "../pass.ts";
 import { insertReshardingSetsAfter } from "./insert-resharding-sets-after.ts";
 import { insertReshardingSetsBefore } from "./insert-resharding-sets-before.ts";
-import { localSets } from "./local-sets.ts";
 import { mergeSets } from "./merge-sets.ts";
-import { receivedBytes } from "./step-bytes.ts";
+import { bytesOf, receivedFraction } from "./step-bytes.ts";
 import { opStep } from "./resharding-step.ts";
 import { splitPartialReductions } from "./split-partial-reductions.ts";
 import { splitReshardings } from "./split-reshardings.ts";
@@ -70,7 +69,6 @@ const steps = [
   insertReshardingSetsBefore,
   mergeSets,
   splitReshardings,
-  localSets,
 ] as const;
 
 /** Null if a size is not a number. */
@@ -81,7 +79,7 @@ export function movesOf(fusion: FusionData, context: PassContext): Moves | null 
   for (const op of ops) {
     const own = opStep(op, tensors, context.options.nvfuserLimits);
     if (own === null) continue;
-    const received = receivedBytes(op, own, tensors, () => undefined);
+    const received = bytesOf(receivedFraction(own.step, own.from, own.to), at(tensors, op.output));
     if (received === null) return null;
     bytes += received;
     count += 1;

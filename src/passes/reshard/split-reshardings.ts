@@ -10,10 +10,12 @@
  * resharding-route.ts chooses the chain. All its tensors have the Stream axis of the last one, so that one loop runs
  * them all. The exception is a tensor whose Stream axis a DID type cuts. A Set that turns whole shares into chunks is a
  * point-to-point loop; other shares are joined before the loop.
+ *
+ * A Set of what every device has already is marked local: each takes a view of its own part.
  */
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import type { Layout, LayoutShare } from "../../ir/layout.ts";
+import { coversShares, type Layout, type LayoutShare } from "../../ir/layout.ts";
 import type { ReductionOp, SetOp, SqueezeOp } from "../../ir/ops/op.ts";
 import { isCut } from "../../ir/parts.ts";
 import { isOneRun, isWhole, outermostTypes } from "../../ir/shards.ts";
@@ -43,7 +45,7 @@ export const splitReshardings: Pass<"checked", "checked"> = {
       else if (op.kind === "Reduction" || op.kind === "Squeeze") addReducingSteps(edit, op, ends, nvfuserLimits);
       else edit.ops.push(op);
     }
-    if (edit.ops.length === fusion.ops.length) return fusion;
+    if (edit.ops.every((op, i) => op === fusion.ops[i])) return fusion;
     return { ...fusion, ...edit, outputs: fusion.outputs.map(renamed) } satisfies FusionData;
   },
 };
@@ -64,10 +66,17 @@ function addSteps(edit: FusionEdit, op: SetOp, nvfuserLimits: boolean): void {
   for (const [i, place] of route.entries()) {
     const streams = stream === null || canStream(before, place, stream.number, stream.part);
     if (i === route.length - 1 && streams) break;
-    last = addSet(edit, last, end, place, streams ? stream : null);
-    before = place;
+    const next = addStop(edit, end, place, streams ? stream : null);
+    addStep(edit, { kind: "Set", inputs: [last], output: next }, before, place, nvfuserLimits);
+    [last, before] = [next, place];
   }
-  edit.ops.push({ ...op, inputs: [last] });
+  addStep(edit, before === from ? op : { ...op, inputs: [last] }, before, to, nvfuserLimits);
+}
+
+/** A Set of what each device of the mesh has already sends nothing. nvFuser makes a Scatter of it. */
+function addStep(edit: FusionEdit, op: SetOp, from: Layout, to: Layout, nvfuserLimits: boolean): void {
+  const isLocal = !nvfuserLimits && from.mesh.equals(to.mesh) && coversShares(from, to);
+  edit.ops.push(isLocal && isResharding(op, edit.tensors) ? { ...op, local: true } : op);
 }
 
 /** The op reduces into the first layout of the route. Sets continue from there. */
@@ -94,12 +103,11 @@ function addReducingSteps(
   addSteps(edit, { kind: "Set", inputs: [op.output], output: end.id }, nvfuserLimits);
 }
 
-/** Sets `source` into a new tensor like `end`, with another layout. */
-function addSet(edit: FusionEdit, source: TensorId, end: Tensor, to: Layout, stream: Streamed | null): TensorId {
+/** A new tensor like `end`, with another layout. */
+function addStop(edit: FusionEdit, end: Tensor, to: Layout, stream: Streamed | null): TensorId {
   const tensor = addSerialTensor(edit, end, withoutReductions(end.domain.logical), to.mesh);
   const axes = tensor.domain.logical;
   moveTo(edit, tensor, axes, to, stream === null ? null : streamOn(stream.part, at(axes, stream.number)));
-  edit.ops.push({ kind: "Set", inputs: [source], output: tensor.id });
   return tensor.id;
 }
 

@@ -2,28 +2,22 @@
 import { collectives } from "../../host/collectives.ts";
 import { allocationSize, type Tensor } from "../../ir/domain.ts";
 import type { Layout } from "../../ir/layout.ts";
-import type { Op } from "../../ir/ops/op.ts";
 import { evaluateScalar } from "../../ir/scalar/scalar.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { exchangedFraction, hasEvenShares } from "./exchange.ts";
-import type { OpLayouts } from "./layouts.ts";
 import type { ReshardingStep } from "./resharding-step.ts";
 import { teamsOf } from "./step-teams.ts";
 
-/** In bytes. Null if a size is not known. */
-export function receivedBytes(
-  { output: id }: Op,
-  { from, to, step }: OpLayouts & { readonly step: ReshardingStep },
-  tensors: readonly Tensor[],
-  sizeOf: (name: string) => number | undefined,
+/** The bytes that a fraction of the tensor has; null if a size is not known. */
+export function bytesOf(
+  fraction: number,
+  tensor: Tensor,
+  sizeOf: (name: string) => number | undefined = () => undefined,
 ): number | null {
-  const output = at(tensors, id);
-  const elements = evaluateScalar(allocationSize(output), sizeOf);
-  if (elements === undefined) return null;
+  const elements = evaluateScalar(allocationSize(tensor), sizeOf);
   // Of thirds, rounding leaves a little too much.
-  const bytes = elements * dtypes[output.dtype].bytes * receivedFraction(step, from, to);
-  return Math.ceil(bytes - 1e-6);
+  return elements === undefined ? null : Math.ceil(elements * dtypes[tensor.dtype].bytes * fraction - 1e-6);
 }
 
 /** As a fraction of the tensor. */
