@@ -92,6 +92,31 @@ const otherSyntax = {
     }),
   ),
 };
+/** sucrase's tree of keywords, of 27 numbers a node, is built when the page loads: as a literal it is the largest file. */
+const { READ_WORD_TREE: tree } = (await import(path.join(root, sucrase, "parser/tokenizer/readWordTree.js"))) as {
+  readonly READ_WORD_TREE: Int32Array;
+};
+function keywords(node = 0, word = ""): string {
+  const letters = Array.from({ length: 26 }, (_, i) => i + 1).filter((letter) => (tree[node + letter] ?? -1) >= 0);
+  const below = letters.map((letter) => keywords(tree[node + letter], word + String.fromCodePoint(96 + letter)));
+  return (tree[node] === -1 ? "" : `${word}${tree[node]}`) + below.join("");
+}
+const keywordTree = {
+  [`${sucrase}/parser/tokenizer/readWordTree.js`]: `
+    const tree = [];
+    const node = () => tree.push(...Array(27).fill(-1)) - 27;
+    node();
+    for (const [, word, value] of "${keywords()}".matchAll(/([a-z]+)(\\d+)/g)) {
+      let at = 0;
+      for (const letter of word) {
+        const child = at + letter.charCodeAt(0) - 96;
+        if (tree[child] < 0) { const made = node(); tree[child] = made; }
+        at = tree[child];
+      }
+      tree[at] = Number(value);
+    }
+    export const READ_WORD_TREE = new Int32Array(tree);`,
+};
 /** What programs do not call while they are built. */
 const afterwards = {
   "src/tune/choose/choose.ts": `export function choose() { ${refusal} }`,
@@ -118,7 +143,7 @@ for (const [name, file, stubs] of [
   [
     "worker",
     "compiler/worker.ts",
-    { ...backends, ...afterwards, ...otherSyntax, "src/executor/multi-device-executor.ts": executor },
+    { ...backends, ...afterwards, ...otherSyntax, ...keywordTree, "src/executor/multi-device-executor.ts": executor },
   ],
   ["replay-worker", "compiler/replay-worker.ts", backends],
   ["types-worker", "typescript/worker.ts", {}],

@@ -6,6 +6,7 @@ export type * from "./host/nodes.ts";
 export type {
   CollectiveType,
   CommunicationType,
+  StepType,
   CommunicatorBackend,
   OneSidedProtocol,
   ReduceOpType,
@@ -36,6 +37,7 @@ export type {
 } from "./host/build/options.ts";
 export type { ScalarArithmetic } from "./host/build/scalars.ts";
 export type { RootMeaning } from "./host/parse/container.ts";
+export type { CotangentUse } from "./ir/derivation.ts";
 export type { NestedDevices } from "./ir/device-mesh.ts";
 export type { IterDomain as IterDomainData, IterDomainId, IterType, MemoryType, TensorId } from "./ir/domain.ts";
 export type { Tensor as TensorData, TensorDomain, Transform } from "./ir/domain.ts";
