@@ -199,10 +199,10 @@ function oneAxis(extent: Scalar, part: Part): SplitTree | null {
   return { kind: "split", extent, factor: count, innerSplit: false, outer, inner };
 }
 
-/** What an axis may be that splits cut in uneven parts of together as many or more. */
-function smallerExtents(extent: Scalar): readonly Scalar[] {
-  const most = constantValue(extent);
-  return most === null ? [extent] : Array.from({ length: most }, (_, i) => constant(most - i));
+/** The extents of an axis that splits cut into parts of together `extent` indices, some of which may not exist. */
+function* smallerExtents(extent: Scalar): Iterable<Scalar> {
+  yield extent;
+  for (let size = (constantValue(extent) ?? 1) - 1; size > 0; size--) yield constant(size);
 }
 
 /** The split that cuts `count` parts of `stride` off an axis; null if none does. */

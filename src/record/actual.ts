@@ -12,7 +12,7 @@ import { type Op, outputsOf } from "../ir/ops/op.ts";
 import { at } from "../support/invariant.ts";
 import type { Actual } from "./actual-sizes.ts";
 import type { Recorder } from "./recorder.ts";
-import { extentsOf, layoutOf, tensorOf } from "./tensors.ts";
+import { extentsOf, localLayoutOf, tensorOf } from "./tensors.ts";
 import { didTypesOf } from "../ir/shards.ts";
 
 /** The sizes of output `which` of the op, if an input's differ from the declared ones; else null. */
@@ -54,7 +54,7 @@ export interface AxisSize {
 /** The declared sizes of the tensor but for the given ones; null if there are none. */
 export function withSizes(recorder: Recorder, tensor: Tensor, sizes: readonly AxisSize[]): Actual | null {
   if (sizes.length === 0) return null;
-  const declared = { extents: extentsOf(recorder, tensor), local: layoutOf(recorder, tensor).shape };
+  const declared = { extents: extentsOf(recorder, tensor), local: localLayoutOf(recorder, tensor).shape };
   const [extents, local] = [[...declared.extents], [...declared.local]];
   const existing = new Map<number, (rank: number) => Runs>();
   for (const { axis, extent, local: own, exists } of sizes) {

@@ -9,11 +9,11 @@ import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
 import type { Scalar } from "../ir/scalar/scalar.ts";
 import { at } from "../support/invariant.ts";
 import { fail, type Recorder } from "./recorder.ts";
-import { layoutOf, tensorOf } from "./tensors.ts";
+import { localLayoutOf, tensorOf } from "./tensors.ts";
 
 /** Throws `size-mismatch` if `shape` is not the local shape of tensor `id`. */
 export function requireDeclaredShape(recorder: Recorder, id: TensorId, shape: readonly number[]): void {
-  requireShape(recorder, `T${id}`, layoutOf(recorder, tensorOf(recorder, id)).shape, shape);
+  requireShape(recorder, `T${id}`, localLayoutOf(recorder, tensorOf(recorder, id)).shape, shape);
 }
 
 /** Throws `size-mismatch` if `shape` is not `expected`. */

@@ -24,7 +24,7 @@ import { printScalar } from "../ir/scalar/print.ts";
 import { at } from "../support/invariant.ts";
 import { constantValue } from "../ir/scalar/fold.ts";
 
-export interface Layout {
+export interface LocalLayout {
   /** Elements per logical axis, without reductions. */
   readonly shape: readonly number[];
   /** In elements, for a buffer that holds this tensor alone. */
@@ -46,7 +46,7 @@ export function wholeExtents(tensor: Tensor, sizeOf: SizeOf, inputs: readonly Te
  * that of the first device, which has the longest share of every axis. Throws `mesh-axis-missing`,
  * `size-contradicts-mesh`, `did-on-merged-axis` and `allocation-on-split-axis`.
  */
-export function layoutOfShape(tensor: Tensor, shape: readonly number[], rank: number | null): Layout {
+export function layoutOfShape(tensor: Tensor, shape: readonly number[], rank: number | null): LocalLayout {
   const merged = mergedShard(tensor);
   if (merged !== null) rejectMerged(tensor, merged);
   const axes = withoutReductions(tensor.domain.logical);

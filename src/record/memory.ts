@@ -18,7 +18,7 @@ import type { TensorId } from "../ir/domain.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
-import type { Layout } from "./local-layout.ts";
+import type { LocalLayout } from "./local-layout.ts";
 import { emit, type Tape } from "./tape.ts";
 
 export type Allocator = "pytorch" | "braid";
@@ -65,7 +65,7 @@ export interface BufferRequest {
   readonly name: string;
   readonly dtype: DType;
   readonly symmetric: boolean;
-  readonly layout: Layout;
+  readonly layout: LocalLayout;
 }
 
 /** Adds a buffer and returns a view of all of it. `position` is the index of an input or output. */

@@ -15,7 +15,7 @@ import { sizesFromMeshes } from "../ir/sizes.ts";
 import { at } from "../support/invariant.ts";
 import type { Actual, ExchangePlan } from "./actual-sizes.ts";
 import { agreed, type Alike, rankNames, valuesOn } from "./alike/alike.ts";
-import type { Layout, SizeOf } from "./local-layout.ts";
+import type { LocalLayout, SizeOf } from "./local-layout.ts";
 import type { Communicator, CommunicatorModel } from "./communicators.ts";
 import { type Allocator, createMemory, type Held, hold, letGo, type Memory } from "./memory.ts";
 import { communicatorStream, createStreams, order, recordOn, type Streams } from "./streams.ts";
@@ -56,7 +56,7 @@ export interface Recorder {
   readonly sizeOf: SizeOf;
   /** The current indices of the enclosing loops. */
   readonly indices: Map<string, number>;
-  readonly layouts: Map<Tensor, Layout>;
+  readonly layouts: Map<Tensor, LocalLayout>;
   /** The declared extents over all devices. */
   readonly extents: Map<Tensor, readonly number[]>;
   /** The tensors that are, or come from, chunks of an axis. */

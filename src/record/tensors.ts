@@ -5,7 +5,7 @@ import { printTensor } from "../ir/print-tensor.ts";
 import { at, invariant } from "../support/invariant.ts";
 import type { Actual } from "./actual-sizes.ts";
 import { agreed } from "./alike/alike.ts";
-import { type Layout, layoutOfShape, wholeExtents } from "./local-layout.ts";
+import { type LocalLayout, layoutOfShape, wholeExtents } from "./local-layout.ts";
 import { addTemporary, bind, type BufferRequest, stateOf } from "./memory.ts";
 import { fail, type Recorder } from "./recorder.ts";
 
@@ -14,7 +14,7 @@ export function tensorOf({ program }: Recorder, id: TensorId): Tensor {
 }
 
 /** The local layout of a tensor of the program or of a host unit. */
-export function layoutOf(recorder: Recorder, tensor: Tensor): Layout {
+export function localLayoutOf(recorder: Recorder, tensor: Tensor): LocalLayout {
   const known = recorder.layouts.get(tensor);
   if (known !== undefined) return known;
   const layout = localLayout(recorder, tensor, extentsOf(recorder, tensor));
@@ -23,10 +23,10 @@ export function layoutOf(recorder: Recorder, tensor: Tensor): Layout {
 }
 
 /** The layout on this rank of a tensor whose shape over all devices is `shape`. */
-export function localLayout({ alike, options }: Recorder, tensor: Tensor, shape: readonly number[]): Layout {
+export function localLayout({ alike, options }: Recorder, tensor: Tensor, shape: readonly number[]): LocalLayout {
   if (alike === null) return layoutOfShape(tensor, shape, options.rank);
   if (!isSharded(tensor)) return layoutOfShape(tensor, shape, null);
-  const sameLayout = (a: Layout, b: Layout): boolean =>
+  const sameLayout = (a: LocalLayout, b: LocalLayout): boolean =>
     sameNumbers(a.shape, b.shape) && sameNumbers(a.strides, b.strides);
   return agreed(
     alike.ranks.map((rank) => layoutOfShape(tensor, shape, rank)),
@@ -49,8 +49,8 @@ export function extentsOf(recorder: Recorder, tensor: Tensor): readonly number[]
 }
 
 /** The layout of the longest share that any device has. Chunks of uneven shares may be as long on every device. */
-export function longestLayout(recorder: Recorder, tensor: Tensor): Layout {
-  const own = layoutOf(recorder, tensor);
+export function longestLayout(recorder: Recorder, tensor: Tensor): LocalLayout {
+  const own = localLayoutOf(recorder, tensor);
   if (!isSharded(tensor)) return own;
   return layoutOfShape(tensor, extentsOf(recorder, tensor), null);
 }
@@ -109,7 +109,7 @@ export function outputView(recorder: Recorder, id: TensorId, actual: Actual | nu
     return view;
   if (actual !== null) return resize(recorder, id, actual.local, actual);
   if (known === undefined || known.chunk !== null) return view;
-  return resize(recorder, id, layoutOf(recorder, tensorOf(recorder, id)).shape, null);
+  return resize(recorder, id, localLayoutOf(recorder, tensorOf(recorder, id)).shape, null);
 }
 
 /** Binds the tensor to the first elements of its memory along every axis. It keeps its memory if that is too small. */
@@ -133,7 +133,7 @@ export function allocate(recorder: Recorder, id: TensorId): View {
   const { current } = recorder.streams;
   const layout = longestLayout(recorder, tensor);
   const room = addTemporary(recorder.memory, { ...requestOf(tensor), layout }, current);
-  const { shape } = layoutOf(recorder, tensor);
+  const { shape } = localLayoutOf(recorder, tensor);
   const view = sameNumbers(shape, room.shape) ? room : { ...room, shape };
   bind(recorder.memory, id, { view, room, owns: true, aliasedBy: null }, current);
   recorder.actuals.delete(id);
@@ -142,7 +142,7 @@ export function allocate(recorder: Recorder, id: TensorId): View {
 
 /** The buffer for this rank's data of an input or output. */
 export function bufferRequest(recorder: Recorder, tensor: Tensor): BufferRequest {
-  return { ...requestOf(tensor), layout: layoutOf(recorder, tensor) };
+  return { ...requestOf(tensor), layout: localLayoutOf(recorder, tensor) };
 }
 
 function requestOf({ id, dtype, memory }: Tensor): Omit<BufferRequest, "layout"> {

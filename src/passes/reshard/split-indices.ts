@@ -72,7 +72,7 @@ function splitOp(edit: Edit, op: Op): boolean {
 }
 
 /** An axis of a tensor of which each device has an equal run. */
-interface Share {
+interface EqualShare {
   readonly type: DIDType;
   readonly axis: number;
   readonly devices: number;
@@ -82,7 +82,7 @@ interface Share {
 }
 
 /** Null unless one DID type alone cuts the axis, into equal runs. */
-function shareOf(edit: Edit, id: TensorId, number: number): Share | null {
+function shareOf(edit: Edit, id: TensorId, number: number): EqualShare | null {
   const tensor = at(edit.tensors, id);
   const axis = at(withoutReductions(tensor.domain.logical), number);
   const place = layoutOf(tensor);
@@ -95,7 +95,7 @@ function shareOf(edit: Edit, id: TensorId, number: number): Share | null {
 }
 
 /** The sum over devices of what each reads in its share of the table. */
-function splitRead(edit: Edit, op: IndexSelectOp | GatherOp, share: Share): void {
+function splitRead(edit: Edit, op: IndexSelectOp | GatherOp, share: EqualShare): void {
   const { axis, kind } = op;
   const output = at(edit.tensors, op.output);
   const shape = extentsOf(output);
@@ -117,7 +117,7 @@ function splitRead(edit: Edit, op: IndexSelectOp | GatherOp, share: Share): void
 }
 
 /** Each device adds what has an index in its share of the tensor. */
-function splitTarget(edit: Edit, { axis, inputs, output }: ScatterAddOp, share: Share): void {
+function splitTarget(edit: Edit, { axis, inputs, output }: ScatterAddOp, share: EqualShare): void {
   const [tensor, indices, source] = [at(inputs, 0), at(inputs, 1), at(inputs, 2)];
   const extents = extentsOf(at(edit.tensors, source));
   const flags = [true, ...extents.map(() => false)];
@@ -132,7 +132,7 @@ function splitTarget(edit: Edit, { axis, inputs, output }: ScatterAddOp, share: 
 }
 
 /** The tensor plus the sum over devices of what each adds to zeros. */
-function splitSource(edit: Edit, { axis, inputs, output }: ScatterAddOp, share: Share): void {
+function splitSource(edit: Edit, { axis, inputs, output }: ScatterAddOp, share: EqualShare): void {
   const [tensor, indices, source] = [at(inputs, 0), at(inputs, 1), at(inputs, 2)];
   const target = at(edit.tensors, tensor);
   const { dtype } = target;
@@ -146,7 +146,7 @@ function splitSource(edit: Edit, { axis, inputs, output }: ScatterAddOp, share: 
 }
 
 /** The tensor with an axis of the devices in front, and each device's run in place of the axis. */
-function parted(edit: Edit, id: TensorId, share: Share): TensorId {
+function parted(edit: Edit, id: TensorId, share: EqualShare): TensorId {
   const { axis, devices, size } = share;
   const extents = extentsOf(at(edit.tensors, id)).toSpliced(axis, 1, constant(devices), constant(size));
   const split = emit(edit, { kind: "Reshape", extents }, [id], { share, like: id, position: axis });
@@ -156,7 +156,7 @@ function parted(edit: Edit, id: TensorId, share: Share): TensorId {
 }
 
 /** For each device, the indices minus its first one. Stretched indices are stretched afterwards, which costs nothing. */
-function localIndices(edit: Edit, id: TensorId, share: Share): TensorId {
+function localIndices(edit: Edit, id: TensorId, share: EqualShare): TensorId {
   const producer = edit.producers.get(id);
   const { dtype, domain } = at(edit.tensors, id);
   if (producer?.kind === "Expand") {
@@ -177,7 +177,7 @@ function localIndices(edit: Edit, id: TensorId, share: Share): TensorId {
 
 /** A layout: an axis of the devices at `position`, 0 by default, besides the axes of `like`. */
 interface Devices {
-  readonly share: Share;
+  readonly share: EqualShare;
   readonly like: TensorId;
   /** Whether there are no other axes. */
   readonly alone?: boolean;

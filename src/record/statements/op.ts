@@ -33,7 +33,7 @@ import { recordIota } from "./iota.ts";
 import { recordLocalSet } from "./local-set.ts";
 import { recordStep, stepKernel } from "./step.ts";
 import { evaluate, fail, type Recorder } from "../recorder.ts";
-import { findView, layoutOf, outputView, tensorOf, viewOf } from "../tensors.ts";
+import { findView, localLayoutOf, outputView, tensorOf, viewOf } from "../tensors.ts";
 import { insertAxis, permuteView, reshapeView, selectView, strideView, stretchView } from "../views.ts";
 
 /** Records an op as a launch, a copy or a new binding. Throws diagnostics for sizes that the op does not support. */
@@ -177,7 +177,7 @@ function recordReduction(statement: ReductionOp, recorder: Recorder): void {
 function recordReshape(op: ReshapeOp, recorder: Recorder): void {
   const view = inputView(recorder, op);
   const actual = actualOutput(recorder, op);
-  const shape = actual?.local ?? layoutOf(recorder, tensorOf(recorder, op.output)).shape;
+  const shape = actual?.local ?? localLayoutOf(recorder, tensorOf(recorder, op.output)).shape;
   const count = (extents: readonly number[]): number => extents.reduce((product, extent) => product * extent, 1);
   if (count(view.shape) !== count(shape)) requireShape(recorder, `T${op.output}`, shape, view.shape);
   const reshaped = reshapeView(view, shape);
@@ -197,7 +197,7 @@ function recordReshape(op: ReshapeOp, recorder: Recorder): void {
 function recordExpand(op: ExpandOp, recorder: Recorder): void {
   const view = inputView(recorder, op);
   const actual = actualOutput(recorder, op);
-  const shape = actual?.local ?? layoutOf(recorder, tensorOf(recorder, op.output)).shape;
+  const shape = actual?.local ?? localLayoutOf(recorder, tensorOf(recorder, op.output)).shape;
   const stretched = view.shape.length === shape.length ? stretchView(view, shape) : null;
   if (stretched === null) requireShape(recorder, `T${op.output}`, shape, view.shape);
   bindOrCopyTo(recorder, op, stretched ?? view, actual);

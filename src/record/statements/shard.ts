@@ -11,7 +11,7 @@ import { isShared } from "../actual.ts";
 import { chunkExtent, chunkOf } from "../chunks.ts";
 import { bind, slicesOwn, unbind } from "../memory.ts";
 import { evaluate, fail, type Recorder } from "../recorder.ts";
-import { extentsOf, isHere, layoutOf, longestLayout, tensorOf, viewOf } from "../tensors.ts";
+import { extentsOf, isHere, localLayoutOf, longestLayout, tensorOf, viewOf } from "../tensors.ts";
 
 /** Binds the output to the chunk, whatever it was bound to. On a rank without data of the input it unbinds it. */
 export function recordShard(recorder: Recorder, statement: ShardByStream): void {
@@ -40,7 +40,7 @@ export function recordShard(recorder: Recorder, statement: ShardByStream): void 
   const view = narrowView(whole, axis, countBelow(chunk.share(options.rank), first?.start ?? 0), own);
   requireFit(recorder, statement, view.shape);
   bind(memory, output, { view, owns: slicesOwn(memory), aliasedBy: null }, streams.current);
-  const differs = !sameNumbers(extents, declared) || !sameNumbers(view.shape, layoutOf(recorder, made).shape);
+  const differs = !sameNumbers(extents, declared) || !sameNumbers(view.shape, localLayoutOf(recorder, made).shape);
   actuals.set(output, { extents, local: view.shape, differs, exists, chunk });
 }
 
@@ -49,7 +49,7 @@ function requireFit(recorder: Recorder, { input, output, axis }: ShardByStream, 
   const longest = longestLayout(recorder, tensorOf(recorder, output)).shape;
   if (at(shape, axis) > at(longest, axis)) requireShape(recorder, `T${output}`, longest, shape);
   if (recorder.actuals.get(input)?.differs === true) return;
-  const { shape: declared } = layoutOf(recorder, tensorOf(recorder, output));
+  const { shape: declared } = localLayoutOf(recorder, tensorOf(recorder, output));
   requireShape(recorder, `T${output}`, declared.with(axis, at(shape, axis)), shape);
 }
 

@@ -14,7 +14,7 @@ import type { Actual } from "../actual-sizes.ts";
 import { shapeText } from "../checks.ts";
 import { wholeExtents } from "../local-layout.ts";
 import { fail, type Recorder } from "../recorder.ts";
-import { extentsOf, layoutOf, localLayout, tensorOf, viewOf } from "../tensors.ts";
+import { extentsOf, localLayoutOf, localLayout, tensorOf, viewOf } from "../tensors.ts";
 
 /** The shape of a tensor of the unit. */
 export type ShapeOf = (id: TensorId) => readonly number[];
@@ -59,7 +59,7 @@ export function outputSizes(recorder: Recorder, statement: PostOnStream, unit: H
     const sizes = { extents: whole(output), local: local(output) };
     const differs =
       !sameNumbers(sizes.extents, extentsOf(recorder, tensor)) ||
-      !sameNumbers(sizes.local, layoutOf(recorder, tensor).shape);
+      !sameNumbers(sizes.local, localLayoutOf(recorder, tensor).shape);
     return { ...sizes, differs, exists: new Map(), chunk: null };
   });
 }
