@@ -21,7 +21,7 @@ import { rowOf } from "../ir/ops/rows.ts";
 import { shapeOf } from "../ir/sizes.ts";
 import { layoutOf } from "../ir/layout.ts";
 import type { TensorEdit } from "../passes/edit/tensor-edit.ts";
-import { withLayout } from "../passes/reshard/layouts.ts";
+import { withLayout } from "../passes/routes/layouts.ts";
 import { at } from "../support/invariant.ts";
 import { placedData } from "./lower.ts";
 

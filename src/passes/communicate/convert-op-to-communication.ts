@@ -20,11 +20,11 @@ import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { opPlace } from "../op-text.ts";
 import type { Pass, PassContext } from "../pass.ts";
-import { type OpLayouts, layoutsOf } from "../reshard/layouts.ts";
-import { type ReshardingStep, reshardingStep } from "../reshard/resharding-step.ts";
-import { isCommunicable, isOnDevice, isResharding } from "../reshard/sharding.ts";
-import { permutation } from "../reshard/permutation.ts";
-import { teamsOf } from "../reshard/step-teams.ts";
+import { type OpLayouts, layoutsOf } from "../routes/layouts.ts";
+import { type ReshardingStep, reshardingStep } from "../routes/step.ts";
+import { isCommunicable, isOnDevice, isResharding } from "../routes/sharding.ts";
+import { permutation } from "../routes/permutation.ts";
+import { teamsOf } from "../routes/step-teams.ts";
 import { teamBackend } from "../team-backend.ts";
 
 export const convertOpToCommunication: Pass<"looped", "communicating"> = {

@@ -23,7 +23,7 @@ import { isOp, isTeamCommunication } from "../../host/traverse.ts";
 import { knownBytes } from "../../ir/known-bytes.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
-import { sameMesh } from "../reshard/sharding.ts";
+import { sameMesh } from "../routes/sharding.ts";
 import { blocksOf, both, conflict, mostUnderWay, runsBeside, type Uses, usesIn } from "./statement-blocks.ts";
 
 /** Blocks above a communication that are looked at: as many as a layer has, and the time stays linear. */

@@ -21,7 +21,7 @@ import { modelOf, redomain } from "../edit/split-axes.ts";
 import { editFusion, type FusionEdit, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { hasDeviceLoops, readOnce, scatteredParts } from "./scattered-parts.ts";
-import { addCopy } from "../reshard/layouts.ts";
+import { addCopy } from "../routes/layouts.ts";
 import { streamAxis } from "../../ir/stream.ts";
 
 /** Sums of more shares are one reduction, a kernel of its own. */

@@ -22,7 +22,7 @@ import { at } from "../../support/invariant.ts";
 import { modelOf, redomain } from "../edit/split-axes.ts";
 import { editFusion, reparallelize, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { isResharding, reshardedOperands } from "../reshard/sharding.ts";
+import { isResharding, reshardedOperands } from "../routes/sharding.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import { hasDeviceLoops, isSharedInRuns, readOnce, scatteredParts } from "./scattered-parts.ts";
 

@@ -11,7 +11,7 @@ import { originated } from "../../ir/origin.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { opPlace } from "../op-text.ts";
-import { sameMesh } from "../reshard/sharding.ts";
+import { sameMesh } from "../routes/sharding.ts";
 import { gatheredIndices } from "./gathered-indices.ts";
 import { movedTensors, type Resharding } from "./list-reshardings.ts";
 

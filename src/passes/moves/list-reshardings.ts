@@ -12,14 +12,14 @@ import type { StepType } from "../../host/collectives.ts";
 import { at } from "../../support/invariant.ts";
 import { opText } from "../op-text.ts";
 import { forgottenAnnotation } from "./forgotten-annotation.ts";
-import type { OpLayouts } from "../reshard/layouts.ts";
-import { exchangedFraction } from "../reshard/exchange.ts";
-import { reshardingRoute } from "../reshard/resharding-route.ts";
-import { bytesOf, receivedFraction } from "../reshard/step-bytes.ts";
-import { collectiveStep, opStep, type ReshardingStep } from "../reshard/resharding-step.ts";
-import { sameMesh } from "../reshard/sharding.ts";
+import type { OpLayouts } from "../routes/layouts.ts";
+import { exchangedFraction } from "../routes/exchange.ts";
+import { reshardingRoute } from "../routes/route.ts";
+import { bytesOf, receivedFraction } from "../routes/step-bytes.ts";
+import { collectiveStep, opStep, type ReshardingStep } from "../routes/step.ts";
+import { sameMesh } from "../routes/sharding.ts";
 import { streamAxis } from "../../ir/stream.ts";
-import { teamsOf } from "../reshard/step-teams.ts";
+import { teamsOf } from "../routes/step-teams.ts";
 
 export interface Resharding {
   /** The tensor that moves. */

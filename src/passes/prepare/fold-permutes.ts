@@ -13,9 +13,9 @@ import { at } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { layoutOf } from "../../ir/layout.ts";
-import { imagesOf, moveTo, streamOn } from "../reshard/layouts.ts";
+import { imagesOf, moveTo, streamOn } from "../routes/layouts.ts";
 import { streamPart } from "../../ir/stream.ts";
-import { isResharding } from "../reshard/sharding.ts";
+import { isResharding } from "../routes/sharding.ts";
 import { withoutDeadOps } from "./remove-dead-ops.ts";
 
 export const foldPermutes: Pass<"checked", "checked"> = {

@@ -13,7 +13,7 @@ import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.t
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { at } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
-import { sameMesh } from "../reshard/sharding.ts";
+import { sameMesh } from "../routes/sharding.ts";
 
 export const placeScalars: Pass<"fusion", "fusion"> = {
   name: "place-scalars",

@@ -17,7 +17,7 @@ import { wholeAxis } from "../../ir/parts.ts";
 import { shardsOf } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
-import { moveTo } from "../reshard/layouts.ts";
+import { moveTo } from "../routes/layouts.ts";
 
 const place = call("gradients");
 

@@ -7,7 +7,7 @@ import { rowOf } from "../../ir/ops/rows.ts";
 import { at } from "../../support/invariant.ts";
 import { createUnionFind } from "../../support/union-find.ts";
 import type { LoweringOptions } from "../options.ts";
-import { isResharding, sameMesh } from "../reshard/sharding.ts";
+import { isResharding, sameMesh } from "../routes/sharding.ts";
 import { sameChunks, streamPart } from "../../ir/stream.ts";
 import { normalizedRows } from "./normalized-rows.ts";
 import { type Edge, sinkOps } from "./sink-ops.ts";

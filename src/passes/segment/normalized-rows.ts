@@ -11,7 +11,7 @@ import type { Op } from "../../ir/ops/op.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import { at } from "../../support/invariant.ts";
 import { createUnionFind } from "../../support/union-find.ts";
-import { isResharding, sameMesh } from "../reshard/sharding.ts";
+import { isResharding, sameMesh } from "../routes/sharding.ts";
 import { streamPart } from "../../ir/stream.ts";
 
 /** Groups in the order of the ops. The producers of a group's ops are in the group or before its first op. */

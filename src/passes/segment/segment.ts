@@ -20,7 +20,7 @@ import type { HostUnit, Statement, UnitId } from "../../host/nodes.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
-import { isResharding } from "../reshard/sharding.ts";
+import { isResharding } from "../routes/sharding.ts";
 import { streamPart } from "../../ir/stream.ts";
 import { groupOps, isViewAlone } from "./group-ops.ts";
 

@@ -15,7 +15,7 @@ import { constantValue } from "../../ir/scalar/fold.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
 import { axisText, opPlace } from "../op-text.ts";
-import { sameMesh } from "../reshard/sharding.ts";
+import { sameMesh } from "../routes/sharding.ts";
 import { requireOneType } from "./one-type.ts";
 import type { PointToPointForm } from "./forms.ts";
 import { chunkFit, type Chunks, type StreamPart } from "../../ir/stream.ts";

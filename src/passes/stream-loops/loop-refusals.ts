@@ -12,7 +12,7 @@ import { at } from "../../support/invariant.ts";
 import { siteText } from "../../support/call-site.ts";
 import { opText, tensorList } from "../op-text.ts";
 import type { LoweringOptions } from "../options.ts";
-import { isResharding } from "../reshard/sharding.ts";
+import { isResharding } from "../routes/sharding.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import { axisClasses } from "./group/axis-classes.ts";
 import { fusionObstacle, groupIntoLoops, type StreamLoop } from "./group/group-loops.ts";

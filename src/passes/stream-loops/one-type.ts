@@ -3,7 +3,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import type { DIDType, Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { opPlace } from "../op-text.ts";
-import { reshardedOperands } from "../reshard/sharding.ts";
+import { reshardedOperands } from "../routes/sharding.ts";
 
 /** Throws `resharding-unsupported`. */
 export function requireOneType(op: Op, type: DIDType, tensors: readonly Tensor[]): void {

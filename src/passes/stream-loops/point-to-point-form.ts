@@ -18,7 +18,7 @@ import type { Op } from "../../ir/ops/op.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
 import { axisText, opPlace } from "../op-text.ts";
-import { isResharding, sameMesh } from "../reshard/sharding.ts";
+import { isResharding, sameMesh } from "../routes/sharding.ts";
 import { chunkGather } from "./chunk-gather.ts";
 import type { PointToPointForm } from "./forms.ts";
 import { requireOneType } from "./one-type.ts";

@@ -16,7 +16,7 @@ import { modelOf, redomain } from "../../passes/edit/split-axes.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../../passes/edit/tensor-edit.ts";
 import { shardsOf } from "../../ir/shards.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
-import { isResharding, reshardedOperands } from "../../passes/reshard/sharding.ts";
+import { isResharding, reshardedOperands } from "../../passes/routes/sharding.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
 

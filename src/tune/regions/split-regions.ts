@@ -11,7 +11,7 @@ import type { TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { accessesOf } from "../../host/traverse.ts";
-import { isResharding } from "../../passes/reshard/sharding.ts";
+import { isResharding } from "../../passes/routes/sharding.ts";
 import type { StreamLoop } from "../../passes/stream-loops/group/group-loops.ts";
 import type { Statement } from "../../host/nodes.ts";
 import { at } from "../../support/invariant.ts";

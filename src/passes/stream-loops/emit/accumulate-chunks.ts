@@ -17,7 +17,7 @@ import type { Statement } from "../../../host/nodes.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { type ModelledAxis, modelOf, splitLike } from "../../edit/split-axes.ts";
 import { addAxis, addTensor, copyAxes, reparallelize } from "../../edit/tensor-edit.ts";
-import { withoutBias } from "../../reshard/linear-bias.ts";
+import { withoutBias } from "../../routes/linear-bias.ts";
 import type { LoopMember } from "../loop-member.ts";
 import { addStream, type LoopContext, type LoopEdit } from "./loop-context.ts";
 import { withoutLoopedAxis } from "./slice-op.ts";

@@ -19,7 +19,7 @@ import type { Statement } from "../../../host/nodes.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { shardsOf } from "../../../ir/shards.ts";
 import { foldCeilDiv } from "../../../ir/scalar/fold.ts";
-import { shardedAxis } from "../../reshard/sharding.ts";
+import { shardedAxis } from "../../routes/sharding.ts";
 import type { TensorEdit } from "../../edit/tensor-edit.ts";
 import { shareAt } from "./chunk.ts";
 import type { LoopContext } from "./loop-context.ts";

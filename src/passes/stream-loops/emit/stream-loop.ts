@@ -13,7 +13,7 @@ import { accumulates, accumulationStatements } from "./accumulate-chunks.ts";
 import { sumsChunks, sumStatements } from "./accumulate-sums.ts";
 import type { LoweringOptions } from "../../options.ts";
 import { teamBackend } from "../../team-backend.ts";
-import { isOnDevice } from "../../reshard/sharding.ts";
+import { isOnDevice } from "../../routes/sharding.ts";
 import type { StreamLoop } from "../group/group-loops.ts";
 import type { LoopMember } from "../loop-member.ts";
 import type { PointToPointForm } from "../forms.ts";

@@ -36,7 +36,7 @@ export interface ReshardingStep {
   readonly kept: ReadonlyMap<DIDType, DIDType>;
 }
 
-/** The step from one layout to another, or null if it takes several (resharding-route.ts). */
+/** The step from one layout to another, or null if it takes several (route.ts). */
 export function reshardingStep(from: Layout, to: Layout, nvfuserLimits: boolean): ReshardingStep | null {
   const step = collectiveStep(from, to);
   if (from.pending.length > 0 || nvfuserLimits) return step;

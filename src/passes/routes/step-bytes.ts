@@ -6,7 +6,7 @@ import { evaluateScalar } from "../../ir/scalar/scalar.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { exchangedFraction, hasEvenShares } from "./exchange.ts";
-import type { ReshardingStep } from "./resharding-step.ts";
+import type { ReshardingStep } from "./step.ts";
 import { teamsOf } from "./step-teams.ts";
 
 /** The bytes that a fraction of the tensor has; null if a size is not known. */
@@ -17,7 +17,9 @@ export function bytesOf(
 ): number | null {
   const elements = evaluateScalar(allocationSize(tensor), sizeOf);
   // Of thirds, rounding leaves a little too much.
-  return elements === undefined ? null : Math.ceil(elements * dtypes[tensor.dtype].bytes * fraction - 1e-6);
+  return elements === undefined
+    ? null
+    : Math.max(0, Math.ceil(elements * dtypes[tensor.dtype].bytes * fraction - 1e-6));
 }
 
 /** As a fraction of the tensor. */

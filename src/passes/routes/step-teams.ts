@@ -18,7 +18,7 @@ import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { DIDType } from "../../ir/domain.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
-import type { ReshardingStep } from "./resharding-step.ts";
+import type { ReshardingStep } from "./step.ts";
 
 interface Team {
   readonly team: readonly number[];

@@ -7,7 +7,7 @@
  *   T2[DIDy a, _] = Set(T0)
  *   T1[_, _] = Set(T2)
  *
- * resharding-route.ts chooses the chain. All its tensors have the Stream axis of the last one, so that one loop runs
+ * route.ts chooses the chain. All its tensors have the Stream axis of the last one, so that one loop runs
  * them all. The exception is a tensor whose Stream axis a DID type cuts. A Set that turns whole shares into chunks is a
  * point-to-point loop; other shares are joined before the loop.
  *
@@ -24,8 +24,8 @@ import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edi
 import type { Pass } from "../pass.ts";
 import { type StreamPart, streamPart } from "../../ir/stream.ts";
 import { addCopy, allowsStream, layoutsOf, moveTo, streamOn } from "./layouts.ts";
-import { type AllowedSteps, reshardingRoute } from "./resharding-route.ts";
-import { collectiveStep } from "./resharding-step.ts";
+import { type AllowedSteps, reshardingRoute } from "./route.ts";
+import { collectiveStep } from "./step.ts";
 import { isResharding } from "./sharding.ts";
 
 export const splitReshardings: Pass<"checked", "checked"> = {

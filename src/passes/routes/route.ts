@@ -21,7 +21,7 @@ import { type Part, wholeAxis } from "../../ir/parts.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { addShare, layout, type Layout, type LayoutShare } from "../../ir/layout.ts";
 import { exchangedFraction } from "./exchange.ts";
-import { collectiveStep } from "./resharding-step.ts";
+import { collectiveStep } from "./step.ts";
 import { permutation } from "./permutation.ts";
 import { receivedFraction } from "./step-bytes.ts";
 
