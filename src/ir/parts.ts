@@ -7,9 +7,9 @@
  *   [i{7} split outer 3 on DIDx]                DIDx 3 by 3, Serial 3 by 1        0 1 2 | 3 4 5 | 6
  *   [i{5} split outer 4 on DIDx]                DIDx 4 by 2, Serial 2 by 1        0 1 | 2 3 | 4 |
  *
- * The index of an element is the sum of its indices in the parts, each times the stride of the part. What the parts
- * inside of a part add up to lies below its stride, and the index below the extent of the axis; what does not lies
- * beyond and does not exist, so that later parts are shorter or empty. Neighbouring parts of no type are one.
+ * The index of an element is the sum of its indices in the parts, each times the stride of the part. Inner parts address
+ * only indices below the stride of the part outside of them. Indices beyond the extent do not exist, so that later parts
+ * are shorter or empty. Neighbouring parts of no type are one.
  */
 import { at, invariant } from "../support/invariant.ts";
 import { type DIDType, isDID, type IterDomain, type ParallelType, type TensorDomain } from "./domain.ts";
@@ -132,8 +132,12 @@ export function isCut({ parts }: CutAxis): boolean {
   return parts.some(({ type }) => type !== "Serial");
 }
 
-/** The parts of both on one axis: parts of no type are cut as the other has it. Null if parts with types cross. */
+/**
+ * The parts of both on one axis: parts of no type are cut as the other has it. Null if parts with types cross, or if both
+ * have a type.
+ */
 export function overlay(a: CutAxis, b: CutAxis): CutAxis | null {
+  if (a.parts.some(({ type }) => type !== "Serial" && b.parts.some((part) => part.type === type))) return null;
   const [x, y] = [[...a.parts], [...b.parts]];
   const made: Part[] = [];
   for (let [p, q] = [x[0], y[0]]; p !== undefined && q !== undefined; [p, q] = [x[0], y[0]]) {
@@ -178,7 +182,7 @@ export function splitsOf({ extent, parts }: CutAxis, unit: Scalar = one): SplitT
     const { stride } = at(before, count - 1);
     const length = foldDiv(stride, unit);
     const product = foldProduct(before.map((part) => part.extent));
-    for (const outerExtent of smallerExtents(product)) {
+    for (const outerExtent of outerExtents(product, foldCeilDiv(extent, length))) {
       const split = splitInto(extent, outerExtent, length);
       const outer = split === null ? null : splitsOf({ extent: outerExtent, parts: before }, stride);
       const inner = outer === null ? null : splitsOf({ extent: length, parts: after }, unit);
@@ -199,10 +203,11 @@ function oneAxis(extent: Scalar, part: Part): SplitTree | null {
   return { kind: "split", extent, factor: count, innerSplit: false, outer, inner };
 }
 
-/** The extents of an axis that splits cut into parts of together `extent` indices, some of which may not exist. */
-function* smallerExtents(extent: Scalar): Iterable<Scalar> {
-  yield extent;
-  for (let size = (constantValue(extent) ?? 1) - 1; size > 0; size--) yield constant(size);
+/** As many indices as the outer parts have together, or as exist. Of few, uneven splits may leave any number less. */
+function outerExtents(product: Scalar, existing: Scalar): readonly Scalar[] {
+  const most = constantValue(product) ?? 0;
+  const fewer = most > 64 ? [existing] : Array.from({ length: most }, (_, i) => constant(most - i));
+  return [product, ...fewer];
 }
 
 /** The split that cuts `count` parts of `stride` off an axis; null if none does. */

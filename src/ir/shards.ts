@@ -97,14 +97,31 @@ export function typeOfWhole(tensor: Tensor, { id }: Pick<IterDomain, "id">): DID
 }
 
 /**
- * Whether two cuts give each device the same indices. The axes have equal numbers of devices, and equal extents or both
- * the outermost parts of such: equal factors outside imply equal factors inside. The reverse holds only for even parts:
- * 4 indices in 5 parts, and in 3 parts of 5 parts each, both have one index in each part.
+ * Whether two cuts give each device the same indices. The axes have equal numbers of devices. Of axes of one known extent
+ * the parts are compared. Symbolic extents, and the outermost axes of a reshape, are taken as even: equal factors outside
+ * then imply equal factors inside.
  */
 export function sameShare(a: Share, b: Share): boolean {
+  if (constantValue(a.cut.extent) !== null && sameScalar(a.cut.extent, b.cut.extent)) {
+    const [own, others] = [ownParts(a), ownParts(b)];
+    return (
+      own.length === others.length &&
+      own.every(({ extent, stride, type }, i) => {
+        const other = at(others, i);
+        const isSame = sameScalar(extent, other.extent) && sameScalar(stride, other.stride);
+        return isSame && (type === a.type) === (other.type === b.type);
+      })
+    );
+  }
   const [x, y] = [around(a), around(b)];
   if (sameScalar(x.outer, y.outer)) return true;
   return sameScalar(x.inner, y.inner) && (constantValue(x.outer) === null || constantValue(y.outer) === null);
+}
+
+/** The parts of the axis with the one type alone, without those of one index. */
+function ownParts({ cut, type }: Share): readonly Part[] {
+  const { parts } = withTypes(cut, (each) => each === type);
+  return parts.filter((part) => part.type === type || !isConstant(part.extent, 1));
 }
 
 /** The first axis with a DID type that is not part of a logical axis, or null. */

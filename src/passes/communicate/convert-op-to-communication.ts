@@ -12,18 +12,18 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import { allocationSize, type Tensor, type TensorId } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
-import { constant } from "../../ir/scalar/scalar.ts";
+import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
 import { reduceOpOf } from "../../host/collectives.ts";
 import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
 import { isOp, walk } from "../../host/traverse.ts";
 import { makeId } from "../../support/ids.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import { at } from "../../support/invariant.ts";
 import { opPlace } from "../op-text.ts";
 import type { Pass, PassContext } from "../pass.ts";
 import { type OpLayouts, layoutsOf } from "../routes/layouts.ts";
 import { type ReshardingStep, reshardingStep } from "../routes/step.ts";
 import { isCommunicable, isOnDevice, isResharding } from "../routes/sharding.ts";
-import { permutation } from "../routes/permutation.ts";
+import { peerOf } from "../routes/permutation.ts";
 import { teamsOf } from "../routes/step-teams.ts";
 import { teamBackend } from "../team-backend.ts";
 
@@ -72,15 +72,20 @@ function communications(
     zeroInit: false,
     fresh: false,
   };
-  const senders = step.kind === "CollectivePermute" ? permutation(from, to) : null;
   const teams = teamsOf(step, from.mesh, to.mesh, rank).filter(({ team }) => team.includes(rank));
   return teams.flatMap(({ team, root }, i): readonly Statement[] => {
     const id = makeId<ExprId>(firstId + i);
+    const inTeam = (device: number): Scalar => constant(team.indexOf(device));
     const common = { id, team, input: input.id, output: output.id, backend: teamBackend(team, options) };
     return [
       ...(isOnDevice(output, rank) && !chunks.has(output.id) ? [allocate] : []),
       step.kind === "CollectivePermute"
-        ? { kind: "CollectivePermute", ...common, ...peersOf(rank, team, senders) }
+        ? {
+            kind: "CollectivePermute",
+            ...common,
+            sendPeer: inTeam(peerOf(to, from, rank)),
+            recvPeer: inTeam(peerOf(from, to, rank)),
+          }
         : {
             kind: "Communication",
             ...common,
@@ -91,14 +96,6 @@ function communications(
       { kind: "Wait", target: id },
     ];
   });
-}
-
-/** The positions in the team to which a rank sends, and from which it receives. */
-function peersOf(rank: number, team: readonly number[], senders: ReadonlyMap<number, number> | null) {
-  const [receiver] = [...(senders ?? [])].find(([, sender]) => sender === rank) ?? [];
-  const sender = senders?.get(rank);
-  invariant(receiver !== undefined && sender !== undefined, "each device sends and receives", { rank, team });
-  return { sendPeer: constant(team.indexOf(receiver)), recvPeer: constant(team.indexOf(sender)) };
 }
 
 /** Throws `resharding-unsupported` for an op that a disabled pass would have rewritten. */

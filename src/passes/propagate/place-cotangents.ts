@@ -103,13 +103,13 @@ function sumsOverDevices(ops: readonly Op[], tensors: readonly Tensor[]): Readon
     const isSum =
       op.kind === "Set" || (op.kind === "Binary" && op.op === "add")
         ? op.inputs.some((input) => sums.has(input))
-        : (op.kind === "Linear" || op.kind === "Matmul") && contractsShares(op, tensors);
+        : (op.kind === "Linear" || op.kind === "Matmul") && sharesContracted(op, tensors);
     if (isSum) for (const id of outputsOf(op)) sums.add(id);
   }
   return sums;
 }
 
-function contractsShares(op: Op, tensors: readonly Tensor[]): boolean {
+function sharesContracted(op: Op, tensors: readonly Tensor[]): boolean {
   return axisMap(op, tensors).some(
     ({ operand, producer, consumer }) =>
       consumer.iterType === "reduction" &&

@@ -210,15 +210,15 @@ interface Image {
 }
 
 function forward(pairs: readonly AxisPair[], operand: number): readonly Image[] {
-  return imagesOf(pairs, operand, ({ producer, consumer }) => ({ from: producer, to: consumer }));
+  return imagesOn(pairs, operand, ({ producer, consumer }) => ({ from: producer, to: consumer }));
 }
 
 function backward(pairs: readonly AxisPair[], operand: number): readonly Image[] {
-  return imagesOf(pairs, operand, ({ producer, consumer }) => ({ from: consumer, to: producer }));
+  return imagesOn(pairs, operand, ({ producer, consumer }) => ({ from: consumer, to: producer }));
 }
 
 /** A broadcast axis and the axis that it is broadcast to do not follow each other. */
-function imagesOf(
+function imagesOn(
   pairs: readonly AxisPair[],
   operand: number,
   ends: (pair: AxisPair) => Pick<Image, "from" | "to">,
@@ -284,7 +284,8 @@ const farthest = 6;
 
 /**
  * The order by which a sum over devices whose operands disagree on other axes, or an op of operands on several meshes,
- * moves the fewest bytes, counting what the next readers then need as well. Each order is tried on these ops alone. Of equal ones it is the op's own.
+ * moves the fewest bytes, counting what the next readers then need as well. Each order is tried on these ops alone. Of
+ * equal ones it is the op's own.
  */
 function cheapestOrders(fusion: FusionData, context: PassContext): OrderOf {
   const isUsers = (id: TensorId): boolean => at(fusion.tensors, id).mesh !== null;

@@ -4,40 +4,58 @@
  *   [DIDy a, DIDx b] -> [DIDx a, DIDy b]     device (y, x) gets the share of device (x, y)
  *   [DIDx a] on (0 1 2 3) -> on (1 2 3 0)    device d gets the share of device d - 1
  */
-import { isDID } from "../../ir/domain.ts";
+import { type DIDType, didTypes, isDID } from "../../ir/domain.ts";
 import type { Layout } from "../../ir/layout.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";
 import { at } from "../../support/invariant.ts";
 
-/** From which device each one gets its new share; null if some lack shares of several, or give to several. */
-export function permutation(from: Layout, to: Layout): ReadonlyMap<number, number> | null {
-  const isAlike = from.axes.every(({ parts }, axis) => {
-    const others = at(to.axes, axis).parts;
-    return (
-      parts.length === others.length &&
-      parts.every((part, i) => {
-        const other = at(others, i);
-        return sameScalar(part.stride, other.stride) && isDID(part.type) === isDID(other.type);
-      })
-    );
+/** Between meshes, only if no two devices have the same share: of equal copies a device may have its own already. */
+export function isPermutation(from: Layout, to: Layout): boolean {
+  const isOneMesh = from.mesh.equals(to.mesh);
+  const isWholeMesh = ({ mesh, shares }: Layout): boolean =>
+    [...shares.values()].reduce((product, { devices }) => product * devices, 1) === mesh.devices.length;
+  return (
+    (isOneMesh || (isWholeMesh(from) && isWholeMesh(to) && to.mesh.devices.every((device) => from.mesh.has(device)))) &&
+    from.axes.every(({ parts }, axis) => {
+      const others = at(to.axes, axis).parts;
+      return (
+        parts.length === others.length &&
+        parts.every((part, i) => {
+          const other = at(others, i);
+          return sameScalar(part.stride, other.stride) && isDID(part.type) === isDID(other.type);
+        })
+      );
+    })
+  );
+}
+
+/**
+ * The device of `from` whose share `device` of `to` gets. It has the same coordinates along dimensions that cut neither
+ * layout; those that cut one of them alone number the copies on both sides.
+ */
+export function peerOf(from: Layout, to: Layout, device: number): number {
+  const wanted = new Map<DIDType, number>();
+  from.axes.forEach(({ parts }, axis) => {
+    parts.forEach(({ type }, i) => {
+      const other = at(at(to.axes, axis).parts, i).type;
+      if (isDID(type) && isDID(other)) wanted.set(type, to.mesh.coordinate(device, other));
+    });
   });
-  if (!isAlike || from.mesh.devices.length !== to.mesh.devices.length) return null;
-  const shareOn = ({ mesh, axes }: Layout, device: number): string =>
-    axes.flatMap(({ parts }) => parts.map(({ type }) => (isDID(type) ? mesh.coordinate(device, type) : null))).join();
-  const free = new Map<string, number[]>();
-  for (const device of from.mesh.devices) {
-    const share = shareOn(from, device);
-    free.set(share, [...(free.get(share) ?? []), device]);
+  const types = didTypes.filter((type) => from.mesh.hasAxis(type));
+  let copy = 0;
+  for (const type of types) {
+    if (to.shares.has(type) || !to.mesh.hasAxis(type)) continue;
+    const own = to.mesh.coordinate(device, type);
+    if (from.shares.has(type)) copy = copy * to.mesh.size(type) + own;
+    else wanted.set(type, own);
   }
-  const found = new Map<number, number>();
-  const take = (device: number, own: boolean): boolean => {
-    const holders = free.get(shareOn(to, device)) ?? [];
-    const holder = holders.includes(device) ? device : own ? undefined : holders[0];
-    if (holder === undefined || !from.mesh.has(device)) return false;
-    holders.splice(holders.indexOf(holder), 1);
-    found.set(device, holder);
-    return true;
-  };
-  const others = to.mesh.devices.filter((device) => !take(device, true));
-  return others.every((device) => take(device, false)) ? found : null;
+  for (const type of types.toReversed()) {
+    if (wanted.has(type)) continue;
+    wanted.set(type, copy % from.mesh.size(type));
+    copy = Math.floor(copy / from.mesh.size(type));
+  }
+  return types.reduce(
+    (found, type) => at(from.mesh.slice(found, type), wanted.get(type) ?? 0),
+    at(from.mesh.devices, 0),
+  );
 }

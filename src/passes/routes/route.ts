@@ -19,10 +19,10 @@ import { DeviceMesh } from "../../ir/device-mesh.ts";
 import { type DIDType, didTypes } from "../../ir/domain.ts";
 import { type Part, wholeAxis } from "../../ir/parts.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { addShare, layout, type Layout, type LayoutShare } from "../../ir/layout.ts";
+import { addShare, keepShares, layout, type Layout, type LayoutShare } from "../../ir/layout.ts";
 import { exchangedFraction } from "./exchange.ts";
 import { collectiveStep } from "./step.ts";
-import { permutation } from "./permutation.ts";
+import { isPermutation } from "./permutation.ts";
 import { receivedFraction } from "./step-bytes.ts";
 
 /** What a route may use: nvFuser's collectives, with views of what a device has already, and an AllToAllV at its end. */
@@ -40,20 +40,43 @@ const outerCost: ReadonlyMap<DIDType, number> = new Map(didTypes.map((type, i) =
 const stepCost = 1e-6;
 /** Collectives in several steps go before an AllToAllV that moves as much: sends to many peers are slower. */
 function exchangeCost(from: Layout, to: Layout): number {
-  return permutation(from, to) === null ? 1e-3 : stepCost;
+  return isPermutation(from, to) ? stepCost : 1e-3;
 }
 
 /** The layouts after `from` up to `to`. The first step adds what is pending. */
 export function reshardingRoute(from: Layout, to: Layout, allowed: AllowedSteps): readonly Layout[] {
+  const route =
+    cheapestRoute(from, to, layoutsBetween(from, to, allowed), allowed) ??
+    cheapestRoute(from, to, [...partsOfLayout(from), ...partsOfLayout(to)], allowed);
+  invariant(route !== null, "every layout can be reached over one that cuts nothing", { from, to });
+  return route;
+}
+
+/** The layout with some of its types. Those of one part each, of one index, cross where they are put on one by one. */
+function partsOfLayout(of: Layout): readonly Layout[] {
+  const without = keepShares({ ...of, pending: [] }, () => true);
+  return [...of.shares.keys()].reduce<readonly Layout[]>(
+    (found, type) => found.flatMap((each) => [each, keepShares(each, (share) => share.type !== type)]),
+    [without],
+  );
+}
+
+/** Null if no steps lead to the end. */
+function cheapestRoute(
+  from: Layout,
+  to: Layout,
+  stops: readonly Layout[],
+  allowed: AllowedSteps,
+): readonly Layout[] | null {
   const visit = (at: Layout, cost = Infinity): Visit => ({ at, cost, before: null, done: false });
   const end = visit(to);
-  const visits = [visit(from, 0), ...layoutsBetween(from, to, allowed).map((each) => visit(each)), end];
+  const visits = [visit(from, 0), ...stops.map((each) => visit(each)), end];
   for (;;) {
     const next = visits.reduce<Visit | null>(
       (nearest, each) => (!each.done && each.cost < (nearest?.cost ?? Infinity) ? each : nearest),
       null,
     );
-    invariant(next !== null, "every layout can be reached over one that cuts nothing", { from, to });
+    if (next === null) return null;
     if (next === end) break;
     next.done = true;
     for (const other of visits) {

@@ -92,7 +92,7 @@ function splitReduction(edit: FusionEdit, op: ReductionOp): void {
   const own = op.axes.filter((number) => overDevices(number) === null);
   const slots = slotsOf(parts);
   if (own.length === 0) return reduceOverDevices(edit, { tensor: source.id, slots }, op.op, output);
-  const made = addParts(edit, output, place, parts);
+  const made = addPartial(edit, output, place, parts);
   edit.ops.push({ ...op, axes: own, output: made.tensor });
   reduceOverDevices(edit, made, op.op, output);
 }
@@ -134,7 +134,7 @@ function splitContraction(edit: FusionEdit, op: MatmulOp | LinearOp): void {
     ...axes.map((shape, slot): PartAxis => ({ shape, slot, cut: at(made.axes, slot) })),
     ...reducedParts(reduced.consumer, contracted, place),
   ];
-  const partial = addParts(edit, output, place, parts);
+  const partial = addPartial(edit, output, place, parts);
   edit.ops.push({ ...contraction, output: partial.tensor });
   const [, , bias] = op.inputs;
   if (bias === undefined) return reduceOverDevices(edit, partial, "sum", output);
@@ -168,7 +168,7 @@ function slotsOf(parts: readonly PartAxis[]): readonly (number | DIDType)[] {
  * Adds the tensor of partial results. It has the output's Stream axis, so that an iteration reduces the partial results
  * of its chunk.
  */
-function addParts(edit: FusionEdit, output: Tensor, { mesh }: Layout, parts: readonly PartAxis[]): DeviceParts {
+function addPartial(edit: FusionEdit, output: Tensor, { mesh }: Layout, parts: readonly PartAxis[]): DeviceParts {
   const tensor = addSerialTensor(
     edit,
     output,

@@ -22,7 +22,7 @@ import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { keysOf } from "../../support/keys-of.ts";
 import { type OpLayouts, layoutsOf } from "./layouts.ts";
-import { permutation } from "./permutation.ts";
+import { isPermutation } from "./permutation.ts";
 import { isResharding } from "./sharding.ts";
 
 export interface ReshardingStep {
@@ -51,7 +51,7 @@ function isRearranged({ mesh: from }: Layout, { mesh: to }: Layout): boolean {
 }
 
 function exchangeStep(from: Layout, to: Layout): ReshardingStep {
-  const kind = permutation(from, to) === null ? "AllToAllV" : "CollectivePermute";
+  const kind = isPermutation(from, to) ? "CollectivePermute" : "AllToAllV";
   if (!from.mesh.equals(to.mesh)) return { kind, type: null, kept: new Map() };
   const { kept, changed } = changeOnMesh(from, to);
   return { kind, type: changed.length === 1 ? at(changed, 0) : null, kept };
