@@ -72,6 +72,12 @@ it.each<readonly [string, number, string, () => Fusion]>([
       ),
   ],
   [
+    "4 rows in three parts of two, then in two",
+    6,
+    "AllToAllV 1",
+    () => moved(DeviceMesh.ofShape([2, 3]), [4, 2], outer([0, 3, "DIDx"]), outer([0, 2, "DIDy"])),
+  ],
+  [
     "three types on two indices, in chunks",
     8,
     "Allgather 4, AllToAll 4",

@@ -22,7 +22,8 @@ export function isPermutation(from: Layout, to: Layout): boolean {
         parts.length === others.length &&
         parts.every((part, i) => {
           const other = at(others, i);
-          return sameScalar(part.stride, other.stride) && isDID(part.type) === isDID(other.type);
+          const isSame = sameScalar(part.extent, other.extent) && sameScalar(part.stride, other.stride);
+          return isSame && isDID(part.type) === isDID(other.type);
         })
       );
     })
