@@ -3,7 +3,9 @@
  * and programs over all GPUs in each idiom, eager and as graphs. One process per GPU.
  *
  *     sh braid-offline/braid --script scripts/gpu/self-test.ts 4          all parts on 4 GPUs
- *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, graphs, kernels, attention, speed, world, replays, reference, annotated, routes or large
+ *     sh braid-offline/braid --script scripts/gpu/self-test.ts 2 world    one part: device, graphs, kernels, attention,
+ *                                                                         speed, world, replays, reference, annotated,
+ *                                                                         routes or large
  *     ... self-test.ts 1 attention:grouped                            its cases whose names match, with attention
  *     ... self-test.ts 8 --out results.json                           all rows as JSON too
  */

@@ -84,6 +84,11 @@ export function coversShares(a: Layout, b: Layout): boolean {
   return [...a.shares].every(([type, share]) => sameShares(share, b.shares.get(type)));
 }
 
+/** Whether each device takes a view of what it has already, so that nothing moves. */
+export function isView(from: Layout, to: Layout): boolean {
+  return from.pending.length === 0 && from.mesh.equals(to.mesh) && coversShares(from, to);
+}
+
 export function sameLayout(a: Layout, b: Layout): boolean {
   return a.mesh.equals(b.mesh) && coversShares(a, b) && coversShares(b, a) && a.pending.join() === b.pending.join();
 }

@@ -25,7 +25,7 @@ import { isConstant, sameScalar } from "../../ir/scalar/fold.ts";
 import type { ForLoop, HostProgram, Statement } from "../../host/nodes.ts";
 import { accessesOf, walk } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
-import { type ModelledAxis, modelOf, splitLike } from "../edit/split-axes.ts";
+import { type ModelledAxis, splitLike } from "../edit/split-axes.ts";
 import { addAxis, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { chunkModel } from "../stream-loops/emit/chunk.ts";
@@ -162,7 +162,7 @@ function withChunkSlots(edit: TensorEdit, tensor: Tensor, axis: IterDomain, part
   // Chunks of the devices' shares may be longer on one device than parts of each chunk.
   if (chunkFit(cutOf(tensor.domain, axis), chunks).kind !== "fits") return null;
   const kept = tensor.domain.logical.map((own): ModelledAxis =>
-    own.id === axis.id ? chunkModel(tensor, own, chunks) : { axis: own, model: modelOf(tensor, own) },
+    own.id === axis.id ? chunkModel(tensor, own, chunks) : { axis: own, model: cutOf(tensor.domain, own) },
   );
   const slots = slotsOf(edit, parts, axis);
   return { ...tensor, domain: splitLike(edit, [{ axis: slots, model: null }, ...kept]) };

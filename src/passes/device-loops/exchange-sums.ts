@@ -17,12 +17,13 @@ import { constant } from "../../ir/scalar/scalar.ts";
 import { accumulatorOf } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import { addShares } from "../edit/add-shares.ts";
-import { modelOf, redomain } from "../edit/split-axes.ts";
+import { redomain } from "../edit/split-axes.ts";
 import { editFusion, type FusionEdit, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { hasDeviceLoops, readOnce, scatteredParts } from "./scattered-parts.ts";
 import { addCopy } from "../routes/layouts.ts";
 import { streamAxis } from "../../ir/stream.ts";
+import { cutOf } from "../../ir/parts.ts";
 
 /** Sums of more shares are one reduction, a kernel of its own. */
 const mostSummands = 8;
@@ -60,7 +61,7 @@ function addExchange(edit: FusionEdit, op: ReductionOp, made: ReadonlyMap<Tensor
   redomain(
     edit,
     output,
-    withoutReductions(output.domain.logical).map((axis) => ({ axis, model: modelOf(output, axis) })),
+    withoutReductions(output.domain.logical).map((axis) => ({ axis, model: cutOf(output.domain, axis) })),
   );
   edit.ops.push(
     { kind: "Set", inputs: op.inputs, output: shares.id },

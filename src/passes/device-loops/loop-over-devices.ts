@@ -12,14 +12,14 @@
  * (exchange-sums): it sends the partial result of a peer's shard while it makes the next one. Tensors that have Stream
  * stay as they are.
  */
-import type { CutAxis } from "../../ir/parts.ts";
+import { type CutAxis, cutOf } from "../../ir/parts.ts";
 import { isWhole, type Shard, shardsOf } from "../../ir/shards.ts";
 import { isDID, type IterDomain, type Tensor, type TensorId } from "../../ir/domain.ts";
 import { readersOf } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op, ReductionOp, SetOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
-import { modelOf, redomain } from "../edit/split-axes.ts";
+import { redomain } from "../edit/split-axes.ts";
 import { editFusion, reparallelize, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { isResharding, reshardedOperands } from "../routes/sharding.ts";
@@ -132,6 +132,6 @@ function cutLike(edit: TensorEdit, tensor: Tensor, cut: IterDomain, model: CutAx
   redomain(
     edit,
     tensor,
-    tensor.domain.logical.map((axis) => ({ axis, model: axis.id === cut.id ? model : modelOf(tensor, axis) })),
+    tensor.domain.logical.map((axis) => ({ axis, model: axis.id === cut.id ? model : cutOf(tensor.domain, axis) })),
   );
 }

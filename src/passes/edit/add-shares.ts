@@ -1,8 +1,9 @@
 /** The tensor of shares that devices exchange in place of a reduction over them. */
 import type { IterDomain, ParallelType, Tensor } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
-import { modelOf, splitLike } from "./split-axes.ts";
+import { splitLike } from "./split-axes.ts";
 import { addTensor, copyAxes, type TensorEdit } from "./tensor-edit.ts";
+import { cutOf } from "../../ir/parts.ts";
 
 /**
  * Appends a tensor like `sum` before the reduction of its axis `devices`, which gets `type`. Each device's share is in one
@@ -17,7 +18,7 @@ export function addShares(edit: TensorEdit, sum: Tensor, devices: IterDomain, ty
       const own = at(logical, i);
       return own.id === devices.id
         ? { axis: { ...axis, iterType: "iteration", parallelType: type }, model: null }
-        : { axis, model: modelOf(sum, own) };
+        : { axis, model: cutOf(sum.domain, own) };
     }),
   );
   const position = logical.findIndex(({ id }) => id === devices.id);

@@ -1,6 +1,6 @@
 /** Domains whose axes are cut as given parts say: the splits that make the parts, with new axes. */
-import type { IterDomain, IterDomainId, ParallelType, Tensor, TensorDomain, Transform } from "../../ir/domain.ts";
-import { type CutAxis, cutOf, isCut, rescaled, splitsOf, type SplitTree } from "../../ir/parts.ts";
+import type { IterDomain, IterDomainId, Tensor, TensorDomain, Transform } from "../../ir/domain.ts";
+import { type CutAxis, isCut, rescaled, splitsOf, type SplitTree } from "../../ir/parts.ts";
 import { constantValue } from "../../ir/scalar/fold.ts";
 import { invariant } from "../../support/invariant.ts";
 import { movedOrder, nextAxisId, type TensorEdit } from "./tensor-edit.ts";
@@ -9,12 +9,6 @@ import { movedOrder, nextAxisId, type TensorEdit } from "./tensor-edit.ts";
 export interface ModelledAxis {
   readonly axis: IterDomain;
   readonly model: CutAxis | null;
-}
-
-/** The model that cuts a copy of `axis` as `axis` is cut. `type` may change the parallel types. */
-export function modelOf({ domain }: Tensor, axis: IterDomain, type = (own: ParallelType) => own): CutAxis {
-  const { extent, parts } = cutOf(domain, axis);
-  return { extent, parts: parts.map((part) => ({ ...part, type: type(part.type) })) };
 }
 
 /** A domain of the given logical axes, split as their models are. A model without a parallel type splits nothing. */

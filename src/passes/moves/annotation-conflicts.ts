@@ -13,7 +13,7 @@ import { at } from "../../support/invariant.ts";
 import { opPlace } from "../op-text.ts";
 import { sameMesh } from "../routes/sharding.ts";
 import { gatheredIndices } from "./gathered-indices.ts";
-import { movedTensors, type Resharding } from "./list-reshardings.ts";
+import { type Moved, movedTensors } from "./list-reshardings.ts";
 
 /** `before` is the Fusion as the user wrote it, `fusion` after split-reshardings. */
 export function annotationConflicts(
@@ -76,7 +76,7 @@ function isContraction({ kind }: Op): boolean {
 
 /** `leads`: whether the leader's mesh is the user's, too. */
 function conflict(
-  { collective, bytes, chunked }: Resharding,
+  { collective, bytes, chunked }: Moved["resharding"],
   reader: Op,
   tensor: Tensor,
   leader: Tensor,

@@ -13,6 +13,7 @@ import { at } from "../../support/invariant.ts";
 import { opText } from "../op-text.ts";
 import { forgottenAnnotation } from "./forgotten-annotation.ts";
 import type { OpLayouts } from "../routes/layouts.ts";
+import { isView } from "../../ir/layout.ts";
 import { exchangedFraction } from "../routes/exchange.ts";
 import { reshardingRoute } from "../routes/route.ts";
 import { bytesOf, receivedFraction } from "../routes/step-bytes.ts";
@@ -48,7 +49,10 @@ export interface Resharding {
 
 /** A resharding with the ops and tensors that it is for. */
 export interface Moved {
-  readonly resharding: Resharding;
+  readonly resharding: Omit<Resharding, "lacks" | "instead">;
+  /** The tensor after it. */
+  readonly output: TensorId;
+  readonly layouts: OpLayouts & { readonly step: ReshardingStep };
   /** Whether lowering put it in. */
   readonly isInserted: boolean;
   /** The op of the program that needs it, or that makes it differently; null if there is none. */
@@ -64,7 +68,11 @@ export function listReshardings(
   sizeOf: (name: string) => number | undefined,
   nvfuserLimits: boolean,
 ): readonly Resharding[] {
-  return movedTensors(fusion, before, sizeOf, nvfuserLimits).map(({ resharding }) => resharding);
+  const { tensors } = fusion;
+  return movedTensors(fusion, before, sizeOf, nvfuserLimits).map(({ resharding, output, layouts }) => {
+    const bytes = (fraction: number): number | null => bytesOf(fraction, at(tensors, output), sizeOf);
+    return { ...resharding, ...boundsOf(layouts, resharding.bytes, bytes) };
+  });
 }
 
 export function movedTensors(
@@ -89,11 +97,13 @@ export function movedTensors(
       collective: step.kind,
       along: alongOf(step, own),
       chunked: streamAxis(at(tensors, op.output)) !== null,
-      ...costsOf(op, own, tensors, sizeOf),
+      bytes: bytesOf(receivedFraction(step, own.from, own.to), at(tensors, op.output), sizeOf),
       reason: reasonFor(op, step, reader, tensors, before, written),
     };
     const moved = {
       resharding,
+      output: op.output,
+      layouts: own,
       isInserted: op.kind === "Set" && written.get(op.output)?.kind !== "Set",
       reader: written.get(op.output) ?? (reader === null ? null : (written.get(reader.output) ?? summedAs(reader))),
       leader:
@@ -120,27 +130,25 @@ function alongOf({ type, kept }: ReshardingStep, { from, to }: OpLayouts): Resha
     .join(", ");
 }
 
-/** What the step moves, what it has to, and what collectives would move in its place. */
-function costsOf(
-  { output }: Op,
-  { from, to, step }: OpLayouts & { readonly step: ReshardingStep },
-  tensors: readonly Tensor[],
-  sizeOf: (name: string) => number | undefined,
-): Pick<Resharding, "bytes" | "lacks" | "instead"> {
-  const own = (fraction: number): number | null => bytesOf(fraction, at(tensors, output), sizeOf);
-  const bytes = own(receivedFraction(step, from, to));
-  if (from.pending.length > 0) return { bytes, lacks: null };
-  const costs = { bytes, lacks: own(exchangedFraction(from, to)) };
-  if (step.kind !== "AllToAllV" && step.kind !== "CollectivePermute") return costs;
+/** What a step that moves `moved` bytes has to, and what collectives would move in its place. */
+function boundsOf(
+  { from, to, step }: Moved["layouts"],
+  moved: number | null,
+  bytes: (fraction: number) => number | null,
+): Pick<Resharding, "lacks" | "instead"> {
+  if (from.pending.length > 0) return { lacks: null };
+  // These move what devices lack.
+  if (step.kind !== "AllToAllV" && step.kind !== "CollectivePermute")
+    return { lacks: bytes(exchangedFraction(from, to)) };
   const route = [from, ...reshardingRoute(from, to, "collectives")];
   const steps = route.slice(1).flatMap((stop, i) => {
     const before = at(route, i);
-    const made = collectiveStep(before, stop);
-    const isLocal = made?.kind === "Scatter" && before.mesh.equals(stop.mesh);
-    return made === null || isLocal ? [] : [{ kind: made.kind, fraction: receivedFraction(made, before, stop) }];
+    const made = isView(before, stop) ? null : collectiveStep(before, stop);
+    return made === null ? [] : [{ kind: made.kind, fraction: receivedFraction(made, before, stop) }];
   });
-  const all = own(steps.reduce((sum, { fraction }) => sum + fraction, 0));
-  return all === null ? costs : { ...costs, instead: { collectives: steps.map(({ kind }) => kind), bytes: all } };
+  const all = bytes(steps.reduce((sum, { fraction }) => sum + fraction, 0));
+  const instead = all === null ? {} : { instead: { collectives: steps.map(({ kind }) => kind), bytes: all } };
+  return { lacks: moved, ...instead };
 }
 
 /** Whether no device receives from another: along a mesh dimension of one device, a collective is a local copy. */

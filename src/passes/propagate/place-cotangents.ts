@@ -14,10 +14,10 @@ import { axisMap } from "../../ir/ops/axis-map.ts";
 import { call } from "../../ir/ops/call.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { wholeAxis } from "../../ir/parts.ts";
-import { shardsOf } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import { moveTo } from "../routes/layouts.ts";
+import { sharesContracted } from "../routes/sharding.ts";
 
 const place = call("gradients");
 
@@ -103,18 +103,10 @@ function sumsOverDevices(ops: readonly Op[], tensors: readonly Tensor[]): Readon
     const isSum =
       op.kind === "Set" || (op.kind === "Binary" && op.op === "add")
         ? op.inputs.some((input) => sums.has(input))
-        : (op.kind === "Linear" || op.kind === "Matmul") && sharesContracted(op, tensors);
+        : (op.kind === "Linear" || op.kind === "Matmul") && sharesContracted(op, axisMap(op, tensors), tensors);
     if (isSum) for (const id of outputsOf(op)) sums.add(id);
   }
   return sums;
-}
-
-function sharesContracted(op: Op, tensors: readonly Tensor[]): boolean {
-  return axisMap(op, tensors).some(
-    ({ operand, producer, consumer }) =>
-      consumer.iterType === "reduction" &&
-      shardsOf(at(tensors, at(op.inputs, operand))).some(({ axis }) => axis.id === producer.id),
-  );
 }
 
 function isWholeOn({ domain, mesh }: Tensor, devices: Tensor["mesh"]): boolean {

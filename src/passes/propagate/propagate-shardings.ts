@@ -35,6 +35,7 @@ import { at } from "../../support/invariant.ts";
 import { editFusion, type FusionEdit, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { LoweringOptions } from "../options.ts";
 import type { Pass, PassContext } from "../pass.ts";
+import { sharesContracted } from "../routes/sharding.ts";
 import { costOf, excerpt, type Moves, movesOf } from "../routes/moved-bytes.ts";
 import { reshapedAxes } from "../routes/local-reshape.ts";
 import { streamAxis } from "../../ir/stream.ts";
@@ -339,10 +340,7 @@ function isOnMeshes({ inputs }: Op, tensors: readonly Tensor[]): boolean {
 function contractsShares(op: Op, tensors: readonly Tensor[], fusion: FusionData): boolean {
   if (op.kind !== "Matmul" && op.kind !== "Linear") return false;
   if (op.inputs.slice(0, 2).some((id) => shardsOf(at(tensors, id)).length === 0)) return false;
-  const contracted = possiblePairs(op, fusion.tensors).filter(({ consumer }) => consumer.iterType === "reduction");
-  return contracted.some(({ operand, producer }) =>
-    shardsOf(at(tensors, at(op.inputs, operand))).some(({ axis }) => axis.id === producer.id),
-  );
+  return sharesContracted(op, possiblePairs(op, fusion.tensors), tensors);
 }
 
 /** A text of the sharding that the output takes by the order. */

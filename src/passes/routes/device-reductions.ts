@@ -18,10 +18,11 @@ import {
 import { addShare, keepShares, layoutOf } from "../../ir/layout.ts";
 import type { ReductionOpType } from "../../ir/ops/op.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { type ModelledAxis, modelOf, redomain } from "../edit/split-axes.ts";
+import { type ModelledAxis, redomain } from "../edit/split-axes.ts";
 import { addAxis, addSerialTensor, type FusionEdit } from "../edit/tensor-edit.ts";
 import { streamPart } from "../../ir/stream.ts";
 import { moveTo, streamOn } from "./layouts.ts";
+import { cutOf } from "../../ir/parts.ts";
 
 /**
  * A tensor of partial results. Each of its axes is an axis of the op's output, by number, or numbers the devices of a
@@ -50,7 +51,7 @@ export function reduceOverDevices(edit: FusionEdit, parts: DeviceParts, op: Redu
 function withReducedAxis(edit: FusionEdit, output: Tensor, position: number, { extent }: IterDomain): TensorId {
   const kept = withoutReductions(output.domain.logical).map((axis): ModelledAxis => ({
     axis,
-    model: modelOf(output, axis),
+    model: cutOf(output.domain, axis),
   }));
   const reduced = addAxis(edit, { extent, iterType: "reduction" });
   redomain(edit, output, kept.toSpliced(position, 0, { axis: reduced, model: null }));

@@ -3,10 +3,10 @@ import { type DIDType, type IterDomain, type Tensor, withoutReductions } from ".
 import { layout, type Layout, layoutOf } from "../../ir/layout.ts";
 import { type AxisPair, axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
-import { rescaled, wholeAxis } from "../../ir/parts.ts";
+import { cutOf, rescaled, wholeAxis } from "../../ir/parts.ts";
 import { shardsOf } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
-import { modelOf, splitLike } from "../edit/split-axes.ts";
+import { splitLike } from "../edit/split-axes.ts";
 import { addTensor, copyAxes, memoryOrder, movedOrder, type TensorEdit } from "../edit/tensor-edit.ts";
 import { type StreamPart, withStream } from "../../ir/stream.ts";
 
@@ -47,7 +47,13 @@ export function streamOn(part: StreamPart | null, axis: IterDomain | null | unde
 }
 
 /** Gives a tensor of the edit another layout (see `withLayout`). */
-export function moveTo(...[edit, tensor, axes, to, stream]: Parameters<typeof withLayout>): void {
+export function moveTo(
+  edit: TensorEdit,
+  tensor: Tensor,
+  axes: readonly (IterDomain | null)[],
+  to: Layout,
+  stream: StreamPart | null,
+): void {
   edit.tensors[tensor.id] = withLayout(edit, tensor, axes, to, stream);
 }
 
@@ -85,7 +91,7 @@ export function addCopy(edit: TensorEdit, tensor: Tensor): Tensor {
   const copies = copyAxes(edit, axes, ({ parallelType }) => parallelType);
   const domain = splitLike(
     edit,
-    copies.map((axis, i) => ({ axis, model: modelOf(tensor, at(axes, i)) })),
+    copies.map((axis, i) => ({ axis, model: cutOf(tensor.domain, at(axes, i)) })),
   );
   const order = memoryOrder(tensor.domain)?.flatMap((axis) => {
     const kept = axes.indexOf(axis);

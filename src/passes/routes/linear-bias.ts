@@ -8,9 +8,10 @@ import { layoutOf } from "../../ir/layout.ts";
 import type { LinearOp, MatmulOp } from "../../ir/ops/op.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { modelOf, redomain } from "../edit/split-axes.ts";
+import { redomain } from "../edit/split-axes.ts";
 import { addSerialTensor, type FusionEdit } from "../edit/tensor-edit.ts";
 import { moveTo } from "./layouts.ts";
+import { cutOf } from "../../ir/parts.ts";
 
 /** The op with only its two matrices. */
 export function withoutBias<T extends MatmulOp | LinearOp>(op: T): T {
@@ -27,7 +28,7 @@ export function addBias(edit: FusionEdit, sum: TensorId, bias: TensorId, output:
   redomain(
     edit,
     output,
-    axes.map((axis) => ({ axis, model: modelOf(output, axis) })),
+    axes.map((axis) => ({ axis, model: cutOf(output.domain, axis) })),
   );
   const own = withoutReductions(at(edit.tensors, bias).domain.logical);
   const missing = axes.length - own.length;

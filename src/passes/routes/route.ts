@@ -19,7 +19,7 @@ import { DeviceMesh } from "../../ir/device-mesh.ts";
 import { type DIDType, didTypes } from "../../ir/domain.ts";
 import { type Part, wholeAxis } from "../../ir/parts.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { addShare, keepShares, layout, type Layout, type LayoutShare } from "../../ir/layout.ts";
+import { addShare, isView, keepShares, layout, type Layout, type LayoutShare } from "../../ir/layout.ts";
 import { exchangedFraction } from "./exchange.ts";
 import { collectiveStep } from "./step.ts";
 import { isPermutation } from "./permutation.ts";
@@ -54,10 +54,9 @@ export function reshardingRoute(from: Layout, to: Layout, allowed: AllowedSteps)
 
 /** The layout with some of its types. Those of one part each, of one index, cross where they are put on one by one. */
 function partsOfLayout(of: Layout): readonly Layout[] {
-  const without = keepShares({ ...of, pending: [] }, () => true);
   return [...of.shares.keys()].reduce<readonly Layout[]>(
     (found, type) => found.flatMap((each) => [each, keepShares(each, (share) => share.type !== type)]),
-    [without],
+    [layout(of.mesh, of.axes)],
   );
 }
 
@@ -100,7 +99,7 @@ function cheapestRoute(
 function collectiveCost(from: Layout, to: Layout, allowed: AllowedSteps): number {
   const step = collectiveStep(from, to);
   if (step === null) return Infinity;
-  const isLocal = allowed !== "nvfuser" && step.kind === "Scatter" && from.mesh.equals(to.mesh);
+  const isLocal = allowed !== "nvfuser" && isView(from, to);
   const far = step.type === null ? 1 : (outerCost.get(step.type) ?? 1);
   return stepCost + (isLocal ? 0 : far * receivedFraction(step, from, to));
 }

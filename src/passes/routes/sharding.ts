@@ -127,6 +127,15 @@ function isSharded(tensor: Tensor): boolean {
   return tensor.domain.loop.some((axis) => isDID(axis.parallelType));
 }
 
+/** Whether devices share the contracted axis of an operand of a matmul or linear with the given pairs of axes. */
+export function sharesContracted({ inputs }: Op, pairs: readonly AxisPair[], tensors: readonly Tensor[]): boolean {
+  return pairs.some(
+    ({ operand, producer, consumer }) =>
+      consumer.iterType === "reduction" &&
+      shardsOf(at(tensors, at(inputs, operand))).some(({ axis }) => axis.id === producer.id),
+  );
+}
+
 /** Whether the layout of an operand of `op` differs from its output's. */
 export function isResharding(op: Op, tensors: readonly Tensor[]): boolean {
   return reshardedOperands(op, tensors).length > 0;

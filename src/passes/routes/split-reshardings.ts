@@ -15,7 +15,7 @@
  */
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import { coversShares, type Layout, type LayoutShare } from "../../ir/layout.ts";
+import { isView, type Layout, type LayoutShare } from "../../ir/layout.ts";
 import type { ReductionOp, SetOp, SqueezeOp } from "../../ir/ops/op.ts";
 import { isCut } from "../../ir/parts.ts";
 import { isOneRun, isWhole, outermostTypes } from "../../ir/shards.ts";
@@ -75,7 +75,7 @@ function addSteps(edit: FusionEdit, op: SetOp, nvfuserLimits: boolean): void {
 
 /** A Set of what each device of the mesh has already sends nothing. nvFuser makes a Scatter of it. */
 function addStep(edit: FusionEdit, op: SetOp, from: Layout, to: Layout, nvfuserLimits: boolean): void {
-  const isLocal = !nvfuserLimits && from.mesh.equals(to.mesh) && coversShares(from, to);
+  const isLocal = !nvfuserLimits && isView(from, to);
   edit.ops.push(isLocal && isResharding(op, edit.tensors) ? { ...op, local: true } : op);
 }
 

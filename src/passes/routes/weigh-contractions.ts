@@ -13,9 +13,9 @@ import { isDID, type Tensor, type TensorId } from "../../ir/domain.ts";
 import { type FusionData, readOnceOf } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { LinearOp, MatmulOp } from "../../ir/ops/op.ts";
-import { isCut } from "../../ir/parts.ts";
+import { cutOf, isCut, withTypes } from "../../ir/parts.ts";
 import { at } from "../../support/invariant.ts";
-import { type ModelledAxis, modelOf, redomain } from "../edit/split-axes.ts";
+import { type ModelledAxis, redomain } from "../edit/split-axes.ts";
 import { editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass, PassContext } from "../pass.ts";
 import { sharedPlaces } from "./device-shares.ts";
@@ -89,10 +89,10 @@ function waysToShare(op: MatmulOp | LinearOp, edit: FusionEdit, output: Tensor):
   return pairs.flatMap(({ operand, producer, consumer }): readonly Tensor[] => {
     const source = at(edit.tensors, at(op.inputs, operand));
     if (!sameMesh(source.mesh, output.mesh)) return [];
-    const model = modelOf(source, producer, (type) => (isDID(type) ? type : "Serial"));
+    const model = withTypes(cutOf(source.domain, producer), isDID);
     if (!isCut(model)) return [];
     const axes = output.domain.logical.map((axis): ModelledAxis =>
-      axis.id === consumer.id ? { axis, model } : { axis, model: modelOf(output, axis) },
+      axis.id === consumer.id ? { axis, model } : { axis, model: cutOf(output.domain, axis) },
     );
     redomain(edit, output, axes);
     const made = at(edit.tensors, output.id);

@@ -12,13 +12,14 @@
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { type FusionData, readersOf } from "../../ir/fusion-data.ts";
 import type { Op } from "../../ir/ops/op.ts";
-import { modelOf, redomain } from "../../passes/edit/split-axes.ts";
+import { redomain } from "../../passes/edit/split-axes.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../../passes/edit/tensor-edit.ts";
 import { shardsOf } from "../../ir/shards.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import { isResharding, reshardedOperands } from "../../passes/routes/sharding.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
+import { cutOf } from "../../ir/parts.ts";
 
 /** An op of the placed Fusion that reads what is gathered, perhaps through a reshape. */
 interface Reader {
@@ -100,7 +101,7 @@ function addLike(edit: FusionEdit, like: Tensor): TensorId {
   redomain(
     edit,
     made,
-    made.domain.logical.map((axis, i) => ({ axis, model: modelOf(like, at(axes, i)) })),
+    made.domain.logical.map((axis, i) => ({ axis, model: cutOf(like.domain, at(axes, i)) })),
   );
   return made.id;
 }

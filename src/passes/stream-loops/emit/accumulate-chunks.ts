@@ -15,12 +15,13 @@ import type { BroadcastOp, LinearOp, MatmulOp, Op } from "../../../ir/ops/op.ts"
 import { binary, constant, named } from "../../../ir/scalar/scalar.ts";
 import type { Statement } from "../../../host/nodes.ts";
 import { at, invariant } from "../../../support/invariant.ts";
-import { type ModelledAxis, modelOf, splitLike } from "../../edit/split-axes.ts";
+import { type ModelledAxis, splitLike } from "../../edit/split-axes.ts";
 import { addAxis, addTensor, copyAxes, reparallelize } from "../../edit/tensor-edit.ts";
 import { withoutBias } from "../../routes/linear-bias.ts";
 import type { LoopMember } from "../loop-member.ts";
 import { addStream, type LoopContext, type LoopEdit } from "./loop-context.ts";
 import { withoutLoopedAxis } from "./slice-op.ts";
+import { cutOf } from "../../../ir/parts.ts";
 
 type Contraction = MatmulOp | LinearOp;
 
@@ -123,7 +124,7 @@ function unitView(edit: LoopEdit, id: TensorId, position: number): BroadcastOp {
   const kept = withoutReductions(slice.domain.logical);
   const axes = copyAxes(edit, kept, ({ parallelType }) => parallelType);
   const unit = addAxis(edit, { extent: constant(1), iterType: "broadcast" });
-  const modelled = axes.map((axis, i): ModelledAxis => ({ axis, model: modelOf(slice, at(kept, i)) }));
+  const modelled = axes.map((axis, i): ModelledAxis => ({ axis, model: cutOf(slice.domain, at(kept, i)) }));
   const domain = splitLike(edit, modelled.toSpliced(position, 0, { axis: unit, model: null }));
   const view = addTensor(edit, slice, domain, slice.mesh, "local");
   const flags = domain.logical.map((axis) => axis.id === unit.id);

@@ -18,12 +18,13 @@ import { foldCeilDiv } from "../../../ir/scalar/fold.ts";
 import { binary, constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import type { HirAliasSelect, ShardByStream, Statement } from "../../../host/nodes.ts";
 import { at } from "../../../support/invariant.ts";
-import { type ModelledAxis, modelOf, splitLike } from "../../edit/split-axes.ts";
+import { type ModelledAxis, splitLike } from "../../edit/split-axes.ts";
 import { addTensor, copyAxes, type TensorEdit } from "../../edit/tensor-edit.ts";
 import type { LoopMember } from "../loop-member.ts";
 import { makeSerial, previousIteration } from "./accumulate-chunks.ts";
 import type { LoopContext } from "./loop-context.ts";
 import { selectAt, type Slice } from "./slicer.ts";
+import { cutOf } from "../../../ir/parts.ts";
 
 /** Whether the op sums over the chunks. */
 export function sumsChunks(op: Op, { stream, chunks, form }: LoopMember): op is ReductionOp {
@@ -69,7 +70,7 @@ function partOf(edit: TensorEdit, output: Tensor, counted: IterDomain, parts: Sc
   const { logical } = output.domain;
   const axes = copyAxes(edit, logical, ({ parallelType }) => parallelType).map((axis, i): ModelledAxis => {
     const own = at(logical, i);
-    if (own.id !== counted.id) return { axis, model: modelOf(output, own) };
+    if (own.id !== counted.id) return { axis, model: cutOf(output.domain, own) };
     return { axis: { ...axis, extent: foldCeilDiv(axis.extent, parts) }, model: null };
   });
   return addTensor(edit, output, splitLike(edit, axes), output.mesh, "local", "partial sum");

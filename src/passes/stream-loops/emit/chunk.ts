@@ -18,7 +18,7 @@ import { foldCeilDiv, foldProduct } from "../../../ir/scalar/fold.ts";
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
 import type { ShardByStream } from "../../../host/nodes.ts";
 import { at } from "../../../support/invariant.ts";
-import { type ModelledAxis, modelOf, splitLike } from "../../edit/split-axes.ts";
+import { type ModelledAxis, splitLike } from "../../edit/split-axes.ts";
 import { addAxis, addTensor, copyAxes, type TensorEdit } from "../../edit/tensor-edit.ts";
 import { chunkFit, type Chunks } from "../../../ir/stream.ts";
 
@@ -62,7 +62,7 @@ function bindChunk(
     const [copy] = copyAxes(edit, [isChunked ? chunk.axis : own], ({ parallelType }) =>
       parallelType === "Stream" ? "Serial" : parallelType,
     );
-    return { axis: copy ?? own, model: isChunked ? chunk.model : modelOf(tensor, own, withoutStream) };
+    return { axis: copy ?? own, model: isChunked ? chunk.model : withTypes(cutOf(tensor.domain, own), (type) => type !== "Stream") };
   });
   const position = kept.findIndex(({ id }) => id === axis.id);
   const plain = splitLike(edit, axes);
@@ -83,10 +83,6 @@ function bindChunk(
       },
     ],
   };
-}
-
-function withoutStream<T extends string>(type: T): T | "Serial" {
-  return type === "Stream" ? "Serial" : type;
 }
 
 /** One chunk of the axis, shared among the devices as the axis is. */

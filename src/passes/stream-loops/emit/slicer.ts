@@ -2,15 +2,16 @@
  * Makes the slices of one Stream loop: an index of a whole axis (HirAliasSelect), or a chunk that keeps the axis
  * (ShardByStream).
  */
-import { type IterDomain, type ParallelType, type TensorId } from "../../../ir/domain.ts";
+import type { IterDomain, TensorId } from "../../../ir/domain.ts";
 import { extentsDiffer } from "../../../ir/scalar/fold.ts";
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
 import type { HirAliasSelect, ShardByStream } from "../../../host/nodes.ts";
 import { at } from "../../../support/invariant.ts";
-import { modelOf, splitLike } from "../../edit/split-axes.ts";
+import { splitLike } from "../../edit/split-axes.ts";
 import { addTensor, copyAxes, type TensorEdit } from "../../edit/tensor-edit.ts";
 import type { Chunks } from "../../../ir/stream.ts";
 import { chunkAt } from "./chunk.ts";
+import { cutOf, withTypes } from "../../../ir/parts.ts";
 
 export interface Slice {
   readonly slice: TensorId;
@@ -60,11 +61,10 @@ export function selectAt(edit: TensorEdit, id: TensorId, axis: IterDomain, index
   const tensor = at(edit.tensors, id);
   const position = tensor.domain.logical.findIndex((candidate) => candidate.id === axis.id);
   const kept = tensor.domain.logical.filter((candidate) => candidate.id !== axis.id);
-  const serial = (type: ParallelType): ParallelType => (type === "Stream" ? "Serial" : type);
-  const axes = copyAxes(edit, kept, ({ parallelType }) => serial(parallelType));
+  const axes = copyAxes(edit, kept, ({ parallelType }) => (parallelType === "Stream" ? "Serial" : parallelType));
   const domain = splitLike(
     edit,
-    axes.map((copy, i) => ({ axis: copy, model: modelOf(tensor, at(kept, i), serial) })),
+    axes.map((copy, i) => ({ axis: copy, model: withTypes(cutOf(tensor.domain, at(kept, i)), (type) => type !== "Stream") })),
   );
   const slice = addTensor(edit, tensor, domain, tensor.mesh, "local", "chunk");
   return {

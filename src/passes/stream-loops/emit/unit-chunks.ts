@@ -10,7 +10,7 @@ import { constant, type Scalar, symbol } from "../../../ir/scalar/scalar.ts";
 import type { HostUnit, PostOnStream, Statement, UnitId } from "../../../host/nodes.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at, invariant } from "../../../support/invariant.ts";
-import { type ModelledAxis, modelOf, redomain } from "../../edit/split-axes.ts";
+import { type ModelledAxis, redomain } from "../../edit/split-axes.ts";
 import { type TensorEdit } from "../../edit/tensor-edit.ts";
 import type { LoopMember } from "../loop-member.ts";
 import type { Chunks } from "../../../ir/stream.ts";
@@ -113,7 +113,7 @@ function chunkExtents(
 /** The axes of a tensor of the unit with `axis` of an iteration's extent, and no Stream. */
 function chunkAxes(tensor: Tensor, axis: IterDomain, chunks: Chunks, extent: Scalar): readonly ModelledAxis[] {
   return tensor.domain.logical.map((own): ModelledAxis => {
-    if (own.id !== axis.id) return { axis: own, model: modelOf(tensor, own) };
+    if (own.id !== axis.id) return { axis: own, model: cutOf(tensor.domain, own) };
     return { axis: { ...own, extent, parallelType: "Serial" }, model: chunkModel(tensor, axis, chunks).model };
   });
 }
