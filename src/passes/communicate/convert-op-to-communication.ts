@@ -21,10 +21,10 @@ import { at } from "../../support/invariant.ts";
 import { opPlace } from "../op-text.ts";
 import type { Pass, PassContext } from "../pass.ts";
 import { type OpLayouts, layoutsOf } from "../routes/layouts.ts";
-import { type ReshardingStep, reshardingStep } from "../routes/step.ts";
+import { type ReshardingStep, reshardingStep } from "../routes/steps/step.ts";
 import { isCommunicable, isOnDevice, isResharding } from "../routes/sharding.ts";
-import { peerOf } from "../routes/permutation.ts";
-import { teamsOf } from "../routes/step-teams.ts";
+import { peerOf } from "../routes/steps/permutation.ts";
+import { teamsOf } from "../routes/steps/teams.ts";
 import { teamBackend } from "../team-backend.ts";
 
 export const convertOpToCommunication: Pass<"looped", "communicating"> = {

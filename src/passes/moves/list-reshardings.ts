@@ -14,13 +14,13 @@ import { opText } from "../op-text.ts";
 import { forgottenAnnotation } from "./forgotten-annotation.ts";
 import type { OpLayouts } from "../routes/layouts.ts";
 import { isView } from "../../ir/layout.ts";
-import { exchangedFraction } from "../routes/exchange.ts";
+import { exchangedFraction } from "../routes/steps/exchange.ts";
 import { reshardingRoute } from "../routes/route.ts";
-import { bytesOf, receivedFraction } from "../routes/step-bytes.ts";
-import { collectiveStep, opStep, type ReshardingStep } from "../routes/step.ts";
+import { bytesOf, receivedFraction } from "../routes/steps/bytes.ts";
+import { collectiveStep, opStep, type ReshardingStep } from "../routes/steps/step.ts";
 import { sameMesh } from "../routes/sharding.ts";
 import { streamAxis } from "../../ir/stream.ts";
-import { teamsOf } from "../routes/step-teams.ts";
+import { teamsOf } from "../routes/steps/teams.ts";
 
 export interface Resharding {
   /** The tensor that moves. */

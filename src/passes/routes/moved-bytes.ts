@@ -11,8 +11,8 @@ import type { PassContext } from "../pass.ts";
 import { insertReshardingSetsAfter } from "./insert-resharding-sets-after.ts";
 import { insertReshardingSetsBefore } from "./insert-resharding-sets-before.ts";
 import { mergeSets } from "./merge-sets.ts";
-import { bytesOf, receivedFraction } from "./step-bytes.ts";
-import { opStep } from "./step.ts";
+import { bytesOf, receivedFraction } from "./steps/bytes.ts";
+import { opStep } from "./steps/step.ts";
 import { splitPartialReductions } from "./split-partial-reductions.ts";
 import { splitReshardings } from "./split-reshardings.ts";
 

@@ -20,10 +20,10 @@ import { type DIDType, didTypes } from "../../ir/domain.ts";
 import { type Part, wholeAxis } from "../../ir/parts.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { addShare, isView, keepShares, layout, type Layout, type LayoutShare } from "../../ir/layout.ts";
-import { exchangedFraction } from "./exchange.ts";
-import { collectiveStep } from "./step.ts";
-import { isPermutation } from "./permutation.ts";
-import { receivedFraction } from "./step-bytes.ts";
+import { exchangedFraction } from "./steps/exchange.ts";
+import { collectiveStep } from "./steps/step.ts";
+import { isPermutation } from "./steps/permutation.ts";
+import { receivedFraction } from "./steps/bytes.ts";
 
 /** What a route may use: nvFuser's collectives, with views of what a device has already, and an AllToAllV at its end. */
 export type AllowedSteps = "nvfuser" | "collectives" | "all";

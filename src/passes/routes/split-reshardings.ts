@@ -25,7 +25,7 @@ import type { Pass } from "../pass.ts";
 import { type StreamPart, streamPart } from "../../ir/stream.ts";
 import { addCopy, allowsStream, layoutsOf, moveTo, streamOn } from "./layouts.ts";
 import { type AllowedSteps, reshardingRoute } from "./route.ts";
-import { collectiveStep } from "./step.ts";
+import { collectiveStep } from "./steps/step.ts";
 import { isResharding } from "./sharding.ts";
 
 export const splitReshardings: Pass<"checked", "checked"> = {

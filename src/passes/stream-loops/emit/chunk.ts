@@ -62,7 +62,10 @@ function bindChunk(
     const [copy] = copyAxes(edit, [isChunked ? chunk.axis : own], ({ parallelType }) =>
       parallelType === "Stream" ? "Serial" : parallelType,
     );
-    return { axis: copy ?? own, model: isChunked ? chunk.model : withTypes(cutOf(tensor.domain, own), (type) => type !== "Stream") };
+    return {
+      axis: copy ?? own,
+      model: isChunked ? chunk.model : withTypes(cutOf(tensor.domain, own), (type) => type !== "Stream"),
+    };
   });
   const position = kept.findIndex(({ id }) => id === axis.id);
   const plain = splitLike(edit, axes);

@@ -64,7 +64,10 @@ export function selectAt(edit: TensorEdit, id: TensorId, axis: IterDomain, index
   const axes = copyAxes(edit, kept, ({ parallelType }) => (parallelType === "Stream" ? "Serial" : parallelType));
   const domain = splitLike(
     edit,
-    axes.map((copy, i) => ({ axis: copy, model: withTypes(cutOf(tensor.domain, at(kept, i)), (type) => type !== "Stream") })),
+    axes.map((copy, i) => ({
+      axis: copy,
+      model: withTypes(cutOf(tensor.domain, at(kept, i)), (type) => type !== "Stream"),
+    })),
   );
   const slice = addTensor(edit, tensor, domain, tensor.mesh, "local", "chunk");
   return {

@@ -4,10 +4,10 @@
  *   [DIDy a, DIDx b] -> [DIDx a, DIDy b]     device (y, x) gets the share of device (x, y)
  *   [DIDx a] on (0 1 2 3) -> on (1 2 3 0)    device d gets the share of device d - 1
  */
-import { type DIDType, didTypes, isDID } from "../../ir/domain.ts";
-import type { Layout } from "../../ir/layout.ts";
-import { sameScalar } from "../../ir/scalar/fold.ts";
-import { at } from "../../support/invariant.ts";
+import { type DIDType, didTypes, isDID } from "../../../ir/domain.ts";
+import type { Layout } from "../../../ir/layout.ts";
+import { sameScalar } from "../../../ir/scalar/fold.ts";
+import { at } from "../../../support/invariant.ts";
 
 /** Between meshes, only if no two devices have the same share: of equal copies a device may have its own already. */
 export function isPermutation(from: Layout, to: Layout): boolean {

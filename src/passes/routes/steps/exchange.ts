@@ -2,12 +2,12 @@
  * What devices lack when a tensor moves from one layout to another: the fewest bytes that any way to get there moves. An
  * AllToAllV moves just these.
  */
-import type { Layout } from "../../ir/layout.ts";
-import { type CutAxis, heldRuns, isEven, numbersOf, onDevice, rescaled } from "../../ir/parts.ts";
-import { commonRegion, elementsIn, type Region } from "../../ir/regions.ts";
-import { constantValue } from "../../ir/scalar/fold.ts";
-import { constant } from "../../ir/scalar/scalar.ts";
-import { at } from "../../support/invariant.ts";
+import type { Layout } from "../../../ir/layout.ts";
+import { type CutAxis, heldRuns, isEven, numbersOf, onDevice, rescaled } from "../../../ir/parts.ts";
+import { commonRegion, elementsIn, type Region } from "../../../ir/regions.ts";
+import { constantValue } from "../../../ir/scalar/fold.ts";
+import { constant } from "../../../ir/scalar/scalar.ts";
+import { at } from "../../../support/invariant.ts";
 
 /** What the device that lacks most receives, as a fraction of the tensor. */
 export function exchangedFraction(from: Layout, to: Layout): number {

@@ -1,13 +1,13 @@
 /** What a step brings to the device that receives most. */
-import { collectives } from "../../host/collectives.ts";
-import { allocationSize, type Tensor } from "../../ir/domain.ts";
-import type { Layout } from "../../ir/layout.ts";
-import { evaluateScalar } from "../../ir/scalar/scalar.ts";
-import { dtypes } from "../../numerics/dtype.ts";
-import { at, invariant } from "../../support/invariant.ts";
+import { collectives } from "../../../host/collectives.ts";
+import { allocationSize, type Tensor } from "../../../ir/domain.ts";
+import type { Layout } from "../../../ir/layout.ts";
+import { evaluateScalar } from "../../../ir/scalar/scalar.ts";
+import { dtypes } from "../../../numerics/dtype.ts";
+import { at, invariant } from "../../../support/invariant.ts";
 import { exchangedFraction, hasEvenShares } from "./exchange.ts";
 import type { ReshardingStep } from "./step.ts";
-import { teamsOf } from "./step-teams.ts";
+import { teamsOf } from "./teams.ts";
 
 /** The bytes that a fraction of the tensor has; null if a size is not known. */
 export function bytesOf(

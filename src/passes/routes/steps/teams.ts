@@ -13,11 +13,11 @@
  * several senders hold the same data, a receiver prefers itself, then the sender at its own position in a mesh of the
  * same shape, then the first.
  */
-import { collectives, isRooted } from "../../host/collectives.ts";
-import type { DeviceMesh } from "../../ir/device-mesh.ts";
-import type { DIDType } from "../../ir/domain.ts";
-import { at, invariant } from "../../support/invariant.ts";
-import { unreachable } from "../../support/unreachable.ts";
+import { collectives, isRooted } from "../../../host/collectives.ts";
+import type { DeviceMesh } from "../../../ir/device-mesh.ts";
+import type { DIDType } from "../../../ir/domain.ts";
+import { at, invariant } from "../../../support/invariant.ts";
+import { unreachable } from "../../../support/unreachable.ts";
 import type { ReshardingStep } from "./step.ts";
 
 interface Team {

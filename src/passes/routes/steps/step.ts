@@ -15,15 +15,15 @@
  * changes of a Set, a CollectivePermute makes those in which each device gets all that another one has, and an
  * AllToAllV the rest.
  */
-import { collectives, type CommunicationType, type StepType } from "../../host/collectives.ts";
-import { type DIDType, didTypes, type Tensor } from "../../ir/domain.ts";
-import { type Layout, sameShares } from "../../ir/layout.ts";
-import type { Op } from "../../ir/ops/op.ts";
-import { at } from "../../support/invariant.ts";
-import { keysOf } from "../../support/keys-of.ts";
-import { type OpLayouts, layoutsOf } from "./layouts.ts";
+import { collectives, type CommunicationType, type StepType } from "../../../host/collectives.ts";
+import { type DIDType, didTypes, type Tensor } from "../../../ir/domain.ts";
+import { type Layout, sameShares } from "../../../ir/layout.ts";
+import type { Op } from "../../../ir/ops/op.ts";
+import { at } from "../../../support/invariant.ts";
+import { keysOf } from "../../../support/keys-of.ts";
+import { type OpLayouts, layoutsOf } from "../layouts.ts";
 import { isPermutation } from "./permutation.ts";
-import { isResharding } from "./sharding.ts";
+import { isResharding } from "../sharding.ts";
 
 export interface ReshardingStep {
   readonly kind: StepType;
