@@ -42,7 +42,7 @@ function rowsOfProblems<P>(file: string, problemOfRow: (row: Row) => P | null): 
   return rowsOf(withNewNames(readFileSync(file, "utf8"))).flatMap((row) => {
     const problem = isOwn(row) ? problemOfRow(row) : null;
     const milliseconds = Number(row.get("median_time (ms)"));
-    if (problem === null || !(milliseconds > 0)) return [];
+    if (problem === null || !(milliseconds > 0) || goneRewrites.test(row.get("option") ?? "")) return [];
     const name = row.get("implementation")?.split(" ", 1).join("") ?? "";
     const options = (row.get("option") ?? "").split(", ").filter((part) => part !== "");
     const text = [name, ...options].join(";");
@@ -51,6 +51,9 @@ function rowsOfProblems<P>(file: string, problemOfRow: (row: Row) => P | null): 
     return [{ problem, implementation, text, milliseconds, note: row.get("note") ?? "" }];
   });
 }
+
+/** Rewrites of committed rows that Braid no longer has. */
+const goneRewrites = /\b(?:mergeGemms|mergeProducts|earlySums|kernelCopies)=/;
 
 /** Replaces old names of options (before `=`) in committed results by their present ones. */
 export function withNewNames(text: string): string {

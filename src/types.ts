@@ -71,7 +71,6 @@ export type * from "./commands/program.ts";
 export type * from "./commands/transfer.ts";
 export type { View } from "./commands/view.ts";
 export type { PrintProgramOptions } from "./commands/print-program.ts";
-export type { Grouping } from "./schedule/draft/grouping.ts";
 export type { CopyStream } from "./schedule/rewrites/copy-stream.ts";
 export type { RegionSchedule } from "./schedule/by-region.ts";
 export type { ScheduleOptions } from "./schedule/schedule.ts";

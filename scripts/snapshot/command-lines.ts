@@ -97,20 +97,15 @@ const rewrites: readonly FlagValues[] = [
   { ownLast: true },
   { splitChunks: "2" },
   { splitChunks: "3" },
-  { mergeProducts: "1-3" },
-  { mergeProducts: "2" },
   { computeStreams: "1" },
   { computeStreams: "2" },
-  { earlySums: "2" },
-  { earlySums: "1-2" },
-  { kernelCopies: "1000000" },
   { batchSignals: true },
   { smMargin: "16" },
   { inPlace: true, ownLast: true, copyLane: "dedicated" },
   { inPlace: true, splitChunks: "2", computeStreams: "1", copyLane: "dedicated" },
-  { inPlace: true, ownLast: true, mergeProducts: "1-2", computeStreams: "2", batchSignals: true },
-  { inPlace: true, earlySums: "2", computeStreams: "1", kernelCopies: "100000", smMargin: "8" },
-  { ownLast: true, splitChunks: "2", mergeProducts: "2", earlySums: "3", batchSignals: true, copyLane: "dedicated" },
+  { inPlace: true, ownLast: true, computeStreams: "2", batchSignals: true },
+  { inPlace: true, computeStreams: "1", smMargin: "8" },
+  { ownLast: true, splitChunks: "2", batchSignals: true, copyLane: "dedicated" },
 ];
 
 /** Command lists, and the verifier's output for the same programs. */

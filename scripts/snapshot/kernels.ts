@@ -22,7 +22,6 @@ import {
   planOwn,
   gemmKernel,
   profileName,
-  pullKernel,
   sampleKernels,
   splitKernel,
 } from "./sources.ts";
@@ -102,15 +101,12 @@ const settings: Readonly<Record<string, Omit<ExecutorOptions, "devices">>> = {
       ...dedicated,
       [apiNames.inPlace]: true,
       [apiNames.ownLast]: true,
-      [apiNames.mergeProducts]: [1, 2],
     },
   },
   "cuda early": {
     ...cuda,
     [apiNames.schedule]: {
       ...dedicated,
-      [apiNames.earlySums]: [2],
-      [apiNames.kernelCopies]: 1 << 20,
       [apiNames.smMargin]: 8,
     },
   },
@@ -179,7 +175,6 @@ async function addKernel(page: Page, title: string, kernel: Kernel): Promise<voi
 export async function kernelPages(): Promise<void> {
   const samples = new Page("kernels/samples");
   for (const [name, kernel] of Object.entries(sampleKernels)) await addKernel(samples, name, kernel);
-  for (const bytes of [1, 4096, 4_194_309]) samples.add(`pull ${bytes}`, sourceText(pullKernel(bytes, 16)));
   samples.save();
   const dtypes = ["double", "float", "half", "bfloat16", "int", "int64", "bool"] as const;
   for (const dtype of dtypes) {
@@ -298,8 +293,8 @@ const implementations = [
   "braid;form=collective;backend=nccl,cuda;chunks=2,8",
   "braid;form=rotated,broadcast;outputs=2",
   "braid;inPlace=true;ownLast=true,false;splitChunks=2;computeStreams=1,2",
-  "braid;inPlace=true;mergeGemms=1-3,2;batchSignals=true",
-  "braid;form=rotated,collective;earlySums=2;kernelCopies=65536;smMargin=8",
+  "braid;inPlace=true;batchSignals=true",
+  "braid;form=rotated,collective;smMargin=8",
   "braid;scheduleChoice=auto",
 ];
 

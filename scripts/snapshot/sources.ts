@@ -10,7 +10,6 @@ export { copyKernel, kernelSteps } from "../../src/backends/cuda/kernels/plan/ke
 export { linkKernel } from "../../src/backends/cuda/kernels/link-kernel.ts";
 export { noBarriers } from "../../src/backends/cuda/kernels/text/barrier-text.ts";
 export { gemmKernel } from "../../src/backends/cuda/kernels/gemm-kernel.ts";
-export { pullKernel } from "../../src/backends/cuda/kernels/pull-kernel.ts";
 export type { KernelSource } from "../../src/backends/cuda/kernels/kernel-source.ts";
 export { createKernelLibrary } from "../../src/kernels/kernel-library.ts";
 export { splitKernel } from "../../src/kernels/nests/split-kernel.ts";
@@ -47,10 +46,7 @@ export const flags = {
   inPlace: "--in-place",
   ownLast: "--own-last",
   splitChunks: "--split-chunks",
-  mergeProducts: "--merge-gemms",
   computeStreams: "--compute-streams",
-  earlySums: "--early-sums",
-  kernelCopies: "--kernel-copies",
   batchSignals: "--batch-signals",
   smMargin: "--sm-margin",
   streams: "--streams",
@@ -77,10 +73,7 @@ export const apiNames = {
   inPlace: "inPlace",
   ownLast: "ownLast",
   splitChunks: "splitChunks",
-  mergeProducts: "mergeGemms",
   computeStreams: "computeStreams",
-  earlySums: "earlySums",
-  kernelCopies: "kernelCopies",
   batchSignals: "batchSignals",
   smMargin: "smMargin",
 } as const;

@@ -14,8 +14,7 @@ const table: RuleTable<Command, string, [string]> = {
     const margin = smMargin === 0 ? "" : ` leaving ${smMargin} multiprocessors`;
     return `k${kernel}(${refs(inputs)}) -> ${refs(outputs)}${from}${margin}`;
   },
-  copy: ({ source, destination, engine = "copy" }) =>
-    `${viewText(source)} -> ${viewText(destination)}${engine === "kernel" ? " by kernel" : ""}`,
+  copy: ({ source, destination }) => `${viewText(source)} -> ${viewText(destination)}`,
   transfer: ({ communicator, operation }, transfer) => `${transfer} on ${communicator}: ${operationText(operation)}`,
   recordEvent: ({ event }) => `e${event}`,
   waitEvent: ({ event }) => `e${event}`,

@@ -17,12 +17,6 @@ export type KernelId = Id<"Kernel">;
 export type TransferId = Id<"Transfer">;
 export type SlotId = Id<"Slot">;
 
-/**
- * copy: the copy engines. kernel: a kernel of few blocks, which starts sooner but takes some capacity from concurrent
- * kernels.
- */
-export type CopyEngine = "copy" | "kernel";
-
 export interface CommandBase {
   readonly stream: CommandStreamId;
 }
@@ -49,8 +43,6 @@ export interface Copy extends CommandBase {
   readonly kind: "copy";
   readonly source: View;
   readonly destination: View;
-  /** How a GPU moves the bytes; "copy" by default. It affects only time. */
-  readonly engine?: CopyEngine;
 }
 /** One rank's half of a transfer. Link matches the k-th use of a communicator on all ranks. */
 export interface Transfer extends CommandBase {

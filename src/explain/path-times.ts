@@ -49,8 +49,7 @@ export function pathTimesOf(
 
 /** A copy engine takes none. */
 function takesSms({ ranks }: Program, rank: number, index: number): boolean {
-  const command = at(at(ranks, rank).commands, index);
-  return command.kind !== "copy" || command.engine === "kernel";
+  return at(at(ranks, rank).commands, index).kind !== "copy";
 }
 
 /** Adds `time` in proportion to how long commands of each class ran. */

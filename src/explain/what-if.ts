@@ -112,7 +112,6 @@ function withLinks(profile: MachineProfile, factor: number): MachineProfile {
   return {
     ...profile,
     peerCopies: faster(profile.peerCopies, factor),
-    kernelCopies: faster(profile.kernelCopies, factor),
     ...(reductionsInPeers === undefined ? {} : { reductionsInPeers: faster(reductionsInPeers, factor) }),
     transfers: profile.transfers.map((each) => ({ ...each, timings: faster(each.timings, factor) })),
   };

@@ -5,16 +5,12 @@
 import type { Program } from "../commands/program.ts";
 import { keysOf } from "../support/keys-of.ts";
 import { createDraftReader, type DraftReader } from "./draft/draft-reader.ts";
-import type { Grouping } from "./draft/grouping.ts";
 import type { Rewrite } from "./rewrite.ts";
 import { batchSignals } from "./rewrites/batch-signals.ts";
 import { type CopyStream, copyStream } from "./rewrites/copy-stream.ts";
 import { dropSignals } from "./rewrites/drop-signals.ts";
 import { earlyGathers } from "./rewrites/early-gathers.ts";
-import { earlySums } from "./rewrites/early-sums.ts";
 import { gemmSums } from "./rewrites/gemm-sums.ts";
-import { kernelCopies } from "./rewrites/kernel-copies.ts";
-import { mergeGemms } from "./rewrites/merge-gemms.ts";
 import { ownChunkLast } from "./rewrites/own-chunk-last.ts";
 import { placeStreams } from "./rewrites/place-streams.ts";
 import { smMargin } from "./rewrites/sm-margin.ts";
@@ -30,8 +26,6 @@ export interface ScheduleOptions {
   readonly ownLast?: boolean;
   /** Splits peer copies, and the GEMMs that read or write their data, into this many chunks each. */
   readonly splitChunks?: number;
-  /** Sizes of the groups of chunk GEMMs that become one GEMM, in order of arrival. The last size repeats. */
-  readonly mergeGemms?: Grouping;
   /** Issues communication that waits for no kernel before everything else, such as the gathers of all chunks. */
   readonly earlyGathers?: boolean;
   /**
@@ -45,21 +39,11 @@ export interface ScheduleOptions {
    */
   readonly computeStreams?: number;
   /**
-   * Sizes of the groups of partial results that are added as they arrive, on a separate stream. The last size repeats.
-   * The order of the sum is the order of arrival, which may change the last bits of the result.
-   */
-  readonly earlySums?: Grouping;
-  /** On GPUs, peer copies of at most this many bytes run as a kernel of few blocks instead of on the copy engines. */
-  readonly kernelCopies?: number;
-  /**
    * Moves all waits for peers before the first copy, and signals that only the end of a run waits for after the last
    * copy.
    */
   readonly batchSignals?: boolean;
-  /**
-   * GEMMs that run concurrently with kernel copies, or with kernels in peers' memory, leave this many SMs free for
-   * them.
-   */
+  /** GEMMs that run concurrently with kernels in peers' memory leave this many SMs free for them. */
   readonly smMargin?: number;
   /** `dedicated`: peer copies run on one copy stream per device. `inline`: on the streams of the host program. */
   readonly copyStream?: CopyStream;
@@ -83,12 +67,9 @@ const rewrites: { readonly [K in Name]: ScheduleRow<Values[K]> } = {
   inPlace: { rewrite: whereAsked(useInPlace) },
   ownLast: { rewrite: whereAsked(ownChunkLast) },
   splitChunks: { rewrite: splitChunks },
-  mergeGemms: { rewrite: mergeGemms },
   earlyGathers: { rewrite: whereAsked(earlyGathers) },
   gemmSums: { rewrite: whereAsked(gemmSums) },
   computeStreams: { rewrite: placeStreams },
-  earlySums: { rewrite: earlySums },
-  kernelCopies: { rewrite: kernelCopies },
   batchSignals: { rewrite: whereAsked(batchSignals) },
   smMargin: { rewrite: smMargin },
   copyStream: { rewrite: copyStream, keepsEvents: true },

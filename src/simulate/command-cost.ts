@@ -195,19 +195,17 @@ function copyCost(
   assume: Assume,
   onDevices: (of: CommandClass) => void,
 ): Cost {
-  const { peerCopies, kernelCopies } = profile;
   const bytes = bytesOf(program, rank, index) ?? 0;
   const peer = peerOf(program, rank, command);
   if (peer === null) return localCopyCost(program, rank, index, at(resources, rank), profile, assume);
   onDevices("copies");
   const [from, to] = peer.direction === "from" ? [peer.rank, rank] : [rank, peer.rank];
-  const isKernel = command.engine === "kernel";
-  const busy = timed(isKernel ? kernelCopies : peerCopies, bytes, "copies", assume);
+  const busy = timed(profile.peerCopies, bytes, "copies", assume);
   return {
     ...nothing,
     resources: [at(resources, from).out, at(resources, to).in],
     busy,
-    deviceUse: isKernel ? "beside" : "none",
+    deviceUse: "none",
   };
 }
 

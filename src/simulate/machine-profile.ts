@@ -38,10 +38,9 @@ export interface MachineProfile {
    * a peer with its bytes, and the signals cost what they cost elsewhere.
    */
   readonly reductionsInPeers?: readonly Timing[];
-  /** Copies within a rank, and over the link of two ranks by a copy engine and by a kernel. */
+  /** Copies within a rank, and over the link of two ranks by a copy engine. */
   readonly localCopies: readonly Timing[];
   readonly peerCopies: readonly Timing[];
-  readonly kernelCopies: readonly Timing[];
   /** Not empty. */
   readonly transfers: readonly TransferTimings[];
   /** Without it, the machine is one host. */

@@ -197,7 +197,6 @@ export const machineProfile = object({
   reductionsInPeers: v.exactOptional(timings),
   localCopies: timings,
   peerCopies: timings,
-  kernelCopies: timings,
   transfers: listOf(transferTimings),
   betweenHosts: v.exactOptional(betweenHosts),
   costs: fixedCosts,

@@ -70,11 +70,8 @@ const values: readonly (readonly [(typeof loweringNames)[number] | (typeof sched
     ["ownLast", "true", true],
     ["earlyGathers", "true", true],
     ["splitChunks", "3", 3],
-    ["mergeGemms", "1-3-4", [1, 3, 4]],
     ["computeStreams", "2", 2],
     ["gemmSums", "true", true],
-    ["earlySums", "2-2", [2, 2]],
-    ["kernelCopies", "4096", 4096],
     ["batchSignals", "true", true],
     ["smMargin", "8", 8],
   ];
@@ -124,7 +121,6 @@ describe("names that an option had, or that no option has", () => {
     ["createCudaBackend", "graphs", "there is no option graphs", "did you mean graph?"],
     ["executor", "choice", "now called scheduleChoice", "write scheduleChoice"],
     ["executor", "disablePasses", "now called disablePass", "write disablePass"],
-    ["executor", "mergeProducts", "now called mergeGemms, and is part of schedule", "write schedule: { mergeGemms }"],
     ["executor of a Compilation", "numberOfStreams", "now called streams", "write streams"],
     ["executor of a Compilation", "localRank", "there is no option localRank", "did you mean localRanks?"],
   ])("%s({ %s })", async (call, name, message, help) => {

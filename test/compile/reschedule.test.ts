@@ -10,7 +10,7 @@ const schedules: readonly ScheduleOptions[] = [
   { inPlace: true, splitChunks: 2, computeStreams: 2, batchSignals: true, copyStream: "dedicated" },
   { inPlace: true, computeStreams: 2 },
   { splitChunks: 2, computeStreams: 2 },
-  { mergeGemms: [2], earlyGathers: true, computeStreams: 1, earlySums: [1], copyStream: "inline" },
+  { earlyGathers: true, computeStreams: 1, copyStream: "inline" },
 ];
 
 describe.each(["gathers", "scatters"] as const)("%s", (name) => {

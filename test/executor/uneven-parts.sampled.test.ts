@@ -92,7 +92,7 @@ const schedules: Readonly<Record<string, ScheduleOptions>> = {
   "as recorded": {},
   "in place, own chunk last": { inPlace: true, ownLast: true },
   "split chunks": { splitChunks: 2, copyStream: "inline" },
-  "joined GEMMs": { mergeGemms: [1, 2], computeStreams: 1, inPlace: true },
+  "joined GEMMs": { computeStreams: 1, inPlace: true },
   "batched signals": { batchSignals: true, computeStreams: 2 },
 };
 

@@ -81,7 +81,7 @@ describe("other options", () => {
 
   it("name the forms that a chosen schedule did not simulate, with the least time of each", () => {
     const copies = perMegabyte(1);
-    const slow = machine({ costs: { ...noCosts, signal: 5000 }, peerCopies: copies, kernelCopies: copies });
+    const slow = machine({ costs: { ...noCosts, signal: 5000 }, peerCopies: copies });
     const { leftOut, serial } = explain(gathering(), { ...options, scheduleChoice: "auto" }, slow);
     for (const name of ["get", "put"]) {
       const because = expect.stringMatching(/^takes at least 1\d\.\d\d ms$/u) as string;

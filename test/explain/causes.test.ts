@@ -57,9 +57,9 @@ const planted: readonly Planted[] = [
   },
   {
     cause: "interference",
-    primitive: gather,
-    implementation: "braid;backend=cuda;kernelCopies=16000000",
-    slow: { kernelCopies: perMegabyte(20), costs: { ...noCosts, underTransfer: 3 } },
+    primitive: scatter,
+    implementation: "braid;backend=nccl;form=collective;chunks=8",
+    slow: { transfers: transfersAt(perMegabyte(20)), costs: { ...noCosts, underTransfer: 3 } },
   },
   {
     cause: "sms",

@@ -78,16 +78,16 @@ describe("a run's time by class of command", () => {
     expect(path[of] / milliseconds).toBeGreaterThan(0.8);
   });
 
-  it("counts what GEMMs take longer beside copies by kernels as copies", () => {
-    const implementation = "braid;backend=cuda;kernelCopies=16000000";
+  it("counts what GEMMs take longer beside transfers as transfers", () => {
+    const implementation = "braid;backend=nccl;form=collective;chunks=8";
     const [alone, slowed] = [1, 3].map((underTransfer) => {
-      const slow = { kernelCopies: perMegabyte(20), costs: { ...noCosts, underTransfer } };
-      return explained({ primitive: "tp-columnwise", implementation, slow });
+      const slow = { transfers: transfersAt(perMegabyte(20)), costs: { ...noCosts, underTransfer } };
+      return explained({ primitive: "tp-rowwise", implementation, slow });
     });
     const interference = slowed?.causes.find(({ cause }) => cause === "interference")?.milliseconds ?? 0;
     expect(interference).toBeGreaterThan(0);
     expect(slowed?.path.gemms).toBeCloseTo(alone?.path.gemms ?? NaN, 9);
-    expect(slowed?.path.copies).toBeGreaterThanOrEqual(interference);
+    expect(slowed?.path.transfers).toBeGreaterThanOrEqual(interference);
   });
 });
 

@@ -41,7 +41,6 @@ export function machine(changed: Partial<MachineProfile>): MachineProfile {
     memory: free,
     localCopies: free,
     peerCopies: free,
-    kernelCopies: free,
     transfers: transfersAt(free),
     costs: noCosts,
     ...changed,

@@ -14,7 +14,7 @@ const ring = [
   "4",
 ];
 const small = ["--set", "M=48", "--set", "K=16", "--set", "N=8"];
-const schedule = ["--in-place", "--compute-streams", "1", "--merge-gemms", "1-3", "--batch-signals"];
+const schedule = ["--in-place", "--compute-streams", "1", "--batch-signals"];
 
 function printed(text: string, kind: string): number {
   return text.split("\n").filter((line) => new RegExp(`^ +\\d+ +s\\d+ +${kind}\\b`).test(line)).length;
@@ -28,7 +28,7 @@ it("braid lower --print-lists prints the commands of one rank, as recorded or re
   );
   expect(counts).toEqual([
     [4, 4, 8],
-    [3, 2, 3],
+    [3, 4, 5],
   ]);
   expect(rewritten.out).toContain("\nrank 0\n");
   expect(rewritten.out).not.toContain("\nrank 1\n");
@@ -45,11 +45,7 @@ it("braid run and braid verify take the same flags", async () => {
 });
 
 it.each([
-  ["--merge-gemms", "1-x"],
-  ["--merge-gemms", "0-2"],
-  ["--early-sums", ""],
   ["--compute-streams", "0"],
-  ["--kernel-copies", "1.5"],
   ["--sm-margin", "0"],
 ])("%s refuses '%s'", async (flag, value) => {
   const { err, status } = await cli("run", ...ring, flag, value);

@@ -6,7 +6,6 @@ import { type DType, type Program, verify } from "braid";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { gemmSums } from "../../src/schedule/rewrites/gemm-sums.ts";
-import { mergeGemms } from "../../src/schedule/rewrites/merge-gemms.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
 import { at } from "../../src/support/invariant.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
@@ -61,7 +60,6 @@ describe("random schedules of exchanges between two devices", () => {
       inPlace: fc.boolean(),
       ownLast: fc.boolean(),
       splitChunks: fc.constant(2),
-      mergeGemms: fc.constantFrom([1], [2]),
       gemmSums: fc.boolean(),
       computeStreams: fc.integer({ min: 1, max: 2 }),
       batchSignals: fc.boolean(),
@@ -286,31 +284,4 @@ it("a linear adds its bias and the other partial result", async () => {
   ]);
   expect(verify(after, { notes: false }).findings).toEqual([]);
   expect(await outputsOf(after, "seed:1")).toBe(await outputsOf(program, "seed:1"));
-});
-
-describe("GEMMs that add chunks of one tensor to chunks of another", () => {
-  const program = gemmSums.run(
-    hosted(({ h, input, output, temporary }) => {
-      const [x, w, parts, result] = [input([2, 6, 6]), input(), temporary([2, ...pair]), output([2, ...summed])];
-      for (const part of [1, 0])
-        for (const chunk of [0, 1])
-          h.matmul(h.select(x, 0, chunk), w, { out: h.select(h.select(parts, 0, part), 0, chunk) });
-      for (const chunk of [0, 1]) h.sum(h.select(parts, 1, chunk), [0], { out: h.select(result, 0, chunk) });
-      h.deallocate(parts);
-    }),
-    true,
-  );
-
-  it("are merged with what they add", async () => {
-    expect(kindsOf(program)).toEqual(["matmul", "matmul", "matmul +", "matmul +"]);
-    const after = mergeGemms.run(program, [2]);
-    expect(kindsOf(after)).toEqual(["matmul", "matmul +"]);
-    expect(launched(after)[1]?.inputs.map(({ shape }) => shape)).toEqual([
-      [12, 6],
-      [6, 6],
-      [12, 6],
-    ]);
-    expect(verify(after, { notes: false }).findings).toEqual([]);
-    expect(await outputsOf(after, "seed:1")).toBe(await outputsOf(program, "seed:1"));
-  });
 });

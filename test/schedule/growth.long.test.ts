@@ -23,8 +23,6 @@ const schedules: readonly ScheduleOptions[] = [
   { inPlace: true, gemmSums: true },
   { ownLast: true },
   { splitChunks: 2 },
-  { mergeGemms: [1, 2] },
-  { earlySums: [1] },
   { earlyGathers: true },
   { computeStreams: 2 },
   { batchSignals: true },

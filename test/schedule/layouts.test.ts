@@ -9,8 +9,8 @@ import { layoutFusion, layouts } from "../support/layout-fusions.ts";
 
 const rewrites: readonly ScheduleOptions[] = [
   { inPlace: true, ownLast: true, computeStreams: 1 },
-  { splitChunks: 2, mergeGemms: [2], computeStreams: 2 },
-  { inPlace: true, mergeGemms: [1, 2], computeStreams: 2, batchSignals: true, kernelCopies: 1 << 20 },
+  { splitChunks: 2, computeStreams: 2 },
+  { inPlace: true, computeStreams: 2, batchSignals: true },
 ];
 
 describe.each(layouts)("$gathered gathered, operands $operands", (layout) => {

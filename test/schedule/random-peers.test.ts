@@ -30,7 +30,6 @@ function randomSchedule(random: Random): ScheduleOptions {
     batchSignals: coin(),
     computeStreams: 1 + random.integer(3),
     ...(coin() ? { splitChunks: 2 } : {}),
-    ...(coin() ? { mergeGemms: [1, 2] } : {}),
     ...(coin() ? { smMargin: 8 } : {}),
     earlyGathers: coin(),
     dropSignals: coin(),

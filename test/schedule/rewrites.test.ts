@@ -1,27 +1,11 @@
 /** The result of each rewrite on a pipeline, and the Programs that it leaves unchanged. */
-import {
-  compile,
-  DeviceMesh,
-  type DType,
-  Fusion,
-  lower,
-  matmul,
-  MultiDeviceExecutor,
-  type Program,
-  record,
-  set,
-  sum,
-  verify,
-} from "braid";
+import { compile, DeviceMesh, Fusion, lower, MultiDeviceExecutor, type Program, record, set, verify } from "braid";
 import { describe, expect, it } from "vitest";
 import type { Command, CommandKind } from "../../src/commands/command.ts";
 import { printProgram } from "../../src/commands/print-program.ts";
 import { batchSignals } from "../../src/schedule/rewrites/batch-signals.ts";
-import { kernelCopies } from "../../src/schedule/rewrites/kernel-copies.ts";
 import { link } from "../../src/commands/link/link.ts";
 import { earlyGathers } from "../../src/schedule/rewrites/early-gathers.ts";
-import { earlySums } from "../../src/schedule/rewrites/early-sums.ts";
-import { mergeGemms } from "../../src/schedule/rewrites/merge-gemms.ts";
 import { ownChunkLast } from "../../src/schedule/rewrites/own-chunk-last.ts";
 import { placeStreams } from "../../src/schedule/rewrites/place-streams.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
@@ -29,7 +13,6 @@ import { smMargin } from "../../src/schedule/rewrites/sm-margin.ts";
 import { splitChunks } from "../../src/schedule/rewrites/split-chunks.ts";
 import { useInPlace } from "../../src/schedule/rewrites/use-in-place.ts";
 import { at } from "../../src/support/invariant.ts";
-import { layoutFusion, layouts } from "../support/layout-fusions.ts";
 import { exchange, hosted, type HostTensors, product, summed } from "./exchanges.ts";
 import { allgatherMatmul, countOf, devices, outputsOf, recorded } from "./programs.ts";
 
@@ -163,66 +146,6 @@ describe("compute-streams", () => {
     a.axis(0).parallelize("DIDx");
     const program = link(ranks.map((rank) => record(lower(f, { rank }), { rank })));
     expect(placeStreams.run(program, 1)).toBe(program);
-  });
-});
-
-describe("merge-gemms", () => {
-  it("makes one GEMM of each run of neighbours in a group: a rotation that wraps around has two", () => {
-    // The own chunk, then chunks rank+1, rank+2, rank+3: 1 2 3; 2 3 | 0; 3 | 0 1; 0 1 2.
-    expect(counts(mergeGemms.run(recorded(gather), [1, 3]), "launch")).toEqual([2, 3, 3, 2]);
-  });
-
-  it("repeats the last size, and shares kernels among ranks", () => {
-    const program = mergeGemms.run(recorded(gather), [2]);
-    // Chunks 0 1 | 2 3; 1 2 | 3 and 0; 2 3 | 0 1; 3 and 0 | 1 2.
-    expect(counts(program, "launch")).toEqual([2, 3, 2, 3]);
-    expect(program.kernels.map(({ outputs }) => at(outputs, 0).shape)).toEqual([
-      [6, 5],
-      [12, 5],
-    ]);
-  });
-
-  it("makes one GEMM of all where chunks lie in their own order", () => {
-    const program = mergeGemms.run(recorded(gather, { shrink: false }), [4]);
-    expect(counts(program, "launch")).toEqual([1, 1, 1, 1]);
-    expect(program.kernels).toMatchObject([{ kind: "matmul", outputs: [{ shape: [24, 5] }] }]);
-  });
-
-  it.each(["get", "put"] as const)("makes one GEMM of all chunks in slots, which it puts in order (%s)", (protocol) => {
-    const program = mergeGemms.run(recorded(gather, { protocol }), [4]);
-    expect(counts(program, "launch")).toEqual([1, 1, 1, 1]);
-    expect(verify(program, { notes: false }).findings).toEqual([]);
-    const scattered = mergeGemms.run(recorded(scatter, { protocol }), [4]);
-    // And the sum.
-    expect(counts(scattered, "launch")).toEqual([2, 2, 2, 2]);
-    expect(verify(scattered, { notes: false }).findings).toEqual([]);
-  });
-
-  it("computes a scatter's merged chunks before any of them is sent", () => {
-    const program = mergeGemms.run(ownChunkLast.run(recorded(scatter, { protocol: "put" }), true), [3, 1]);
-    for (const { rank, commands } of program.ranks) {
-      const kinds = commands.flatMap(({ kind, stream }) => (kind === "launch" && stream !== 0 ? [kind] : []));
-      expect(kinds, `rank ${rank}`).toHaveLength(at([2, 3, 3, 2], rank));
-    }
-  });
-
-  it.each(layouts)("makes one, batched if need be, of a gathered $gathered with operands $operands", (layout) => {
-    const fusion = layoutFusion(layout, { devices, chunks: null });
-    const lowering = { backend: "cuda", accumulate: true } as const;
-    const program = link(ranks.map((rank) => record(lower(fusion, { ...lowering, rank }), { rank, streams: devices })));
-    // Chunks of the contracted axis are added to one result, in order.
-    expect(countOf(mergeGemms.run(program, [devices]), 0, "launch")).toBe(layout.gathered === "K" ? devices : 1);
-  });
-
-  it("leaves GEMMs alone whose chunks use one slot after another, or that are of different weights", () => {
-    const shared = recorded(gather, { streams: 1 });
-    expect(mergeGemms.run(shared, [4])).toBe(shared);
-    const f = new Fusion();
-    const x = f.input([6, 8], "float");
-    const weights = [f.input([8, 5], "float"), f.input([8, 5], "float")];
-    for (const weight of weights) f.output(matmul(x, weight));
-    const program = link([record(lower(f, { rank: 0 }), { rank: 0 })]);
-    expect(mergeGemms.run(program, [2])).toBe(program);
   });
 });
 
@@ -447,62 +370,6 @@ describe("early-gathers", () => {
   });
 });
 
-describe("early-sums", () => {
-  const early = (dtype: DType, protocol: "get" | "put"): Program =>
-    applySchedule(recorded(scatter, { dtype, protocol }), {
-      inPlace: true,
-      ownLast: true,
-      computeStreams: 1,
-      earlySums: [2],
-    });
-
-  it("adds chunks as they arrive on a separate stream, in float, and rounds once after the own chunk", () => {
-    const program = early("bfloat16", "put");
-    const combined = program.kernels.flatMap((kernel) => (kernel.kind === "combine" ? [kernel] : []));
-    expect(
-      combined.map(({ inputs, outputs }) => [inputs, outputs].map((list) => list.map(({ dtype }) => dtype))),
-    ).toEqual([
-      [["bfloat16", "bfloat16"], ["float"]],
-      [["float", "bfloat16", "bfloat16"], ["bfloat16"]],
-    ]);
-    for (const rank of ranks) {
-      expect(streamsOf(program, rank)).toEqual({
-        caller: "rsssPrPrPrPeePe",
-        "copy stream": "eweCsweCsweCsr",
-        // The last arrival, which no sum on the stream below waits for.
-        arrivals: "ewr",
-        // Two arrivals, and nothing of this rank's own but the start.
-        sums: "ewwPr",
-      });
-    }
-  });
-
-  it.each(["get", "put"] as const)(
-    "by %s is right in every order of streams, and exact where sums are",
-    async (protocol) => {
-      for (const dtype of ["float", "int"] as const) {
-        const program = early(dtype, protocol);
-        expect(verify(program, { notes: false }).findings).toEqual([]);
-        const expected = await outputsOf(program, "seed:1");
-        for (const seed of [2, 3, 4]) expect(await outputsOf(program, `seed:${seed}`)).toBe(expected);
-        if (dtype === "int") expect(expected).toBe(await outputsOf(recorded(scatter, { dtype, protocol }), "seed:1"));
-      }
-    },
-  );
-
-  it("leaves sums alone of which all is there at once, or that one group takes", () => {
-    const program = recorded(scatter);
-    expect(earlySums.run(program, [devices])).toBe(program);
-    const gathers = recorded(gather);
-    expect(earlySums.run(gathers, [1])).toBe(gathers);
-    const f = new Fusion();
-    const x = f.input([4, 8], "float");
-    f.output(sum(x, [0]));
-    const local = link([record(lower(f, { rank: 0 }), { rank: 0 })]);
-    expect(earlySums.run(local, [1])).toBe(local);
-  });
-});
-
 describe("batch-signals", () => {
   it("waits for all peers before the first copy of a gather, signals all peers after the last", () => {
     const program = applySchedule(recorded(gather), { inPlace: true, computeStreams: 1, batchSignals: true });
@@ -541,18 +408,6 @@ describe("batch-signals", () => {
   });
 });
 
-describe("kernel-copies", () => {
-  it("marks copies over links up to a size, and nothing else", () => {
-    const program = recorded(gather);
-    const marked = kernelCopies.run(program, 192);
-    const engines = marked.ranks.map(({ commands }) => commands.flatMap((c) => (c.kind === "copy" ? [c.engine] : [])));
-    expect(engines).toEqual(ranks.map(() => [undefined, "kernel", "kernel", "kernel"]));
-    expect(kernelCopies.run(program, 191)).toBe(program);
-    expect(kernelCopies.run(marked, 192)).toBe(marked);
-    expect(printProgram(marked, { ranks: [0] })).toMatch(/copy .* -> .* by kernel/);
-  });
-});
-
 describe("sm-margin", () => {
   const margins = (program: Program): readonly (readonly (number | undefined)[])[] =>
     program.ranks.map(({ commands }) => commands.flatMap((c) => (c.kind === "launch" ? [c.smMargin] : [])));
@@ -568,19 +423,6 @@ describe("sm-margin", () => {
     expect(printProgram(placed, { ranks: [0] })).toMatch(/launch .* leaving 8 multiprocessors/);
   });
 
-  it("is for GEMMs beside copies by kernels, and for no others", () => {
-    const program = applySchedule(recorded(gather), { inPlace: true, computeStreams: 1 });
-    expect(smMargin.run(program, 8)).toBe(program);
-    const copied = applySchedule(recorded(gather), {
-      inPlace: true,
-      computeStreams: 1,
-      kernelCopies: 192,
-      smMargin: 4,
-    });
-    // The last GEMM comes after the last copy.
-    expect(margins(copied)).toEqual(ranks.map(() => [4, 4, 4, undefined]));
-  });
-
   it("leaves GEMMs alone that one stream puts between the kernels", () => {
     const program = recorded(reduce, { streams: 1 });
     expect(smMargin.run(program, 8)).toBe(program);
@@ -589,8 +431,6 @@ describe("sm-margin", () => {
 
 describe("a schedule", () => {
   it.each<[ScheduleOptions, string]>([
-    [{ mergeGemms: [] }, "mergeGemms (--merge-gemms)"],
-    [{ mergeGemms: [1, 0] }, "mergeGemms (--merge-gemms)"],
     [{ computeStreams: 0 }, "computeStreams (--compute-streams)"],
     [{ splitChunks: 1.5 }, "splitChunks (--split-chunks)"],
     [{ smMargin: 0 }, "smMargin (--sm-margin)"],

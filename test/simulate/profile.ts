@@ -26,10 +26,6 @@ export const roundProfile: MachineProfile = {
     { bytes: 0, microseconds: 0 },
     { bytes: 1000, microseconds: 100 },
   ],
-  kernelCopies: [
-    { bytes: 0, microseconds: 0 },
-    { bytes: 1000, microseconds: 50 },
-  ],
   transfers: [
     { type: "Allgather", ranks: 2, timings: [{ bytes: 16, microseconds: 20 }] },
     { type: "group", ranks: 2, timings: [{ bytes: 16, microseconds: 7 }] },

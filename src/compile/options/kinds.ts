@@ -76,18 +76,6 @@ export const seconds = kindOf<number>({
   parse: (text) => (text.trim() === "" ? undefined : Number(text)),
 });
 
-/** Group sizes, such as `1-3-4`; the last size repeats. */
-export function groupSizes(example: string): OptionKind<readonly number[]> {
-  return kindOf<readonly number[]>({
-    schema: v.pipe(v.array(positiveWhole), v.nonEmpty()),
-    expected: "whole numbers of at least 1 with - between them, such as 1-3-4",
-    argument: "sizes",
-    example,
-    parse: (text) => (/^\d+(-\d+)*$/.test(text) ? text.split("-").map(Number) : undefined),
-    print: (sizes) => sizes.join("-"),
-  });
-}
-
 /** A text that the command itself checks: a file, a pass. */
 export function text(argument: string, example: string): OptionKind<string> {
   return kindOf({ schema: v.pipe(v.string(), v.nonEmpty()), expected: "a text", argument, example });

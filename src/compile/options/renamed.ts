@@ -9,7 +9,6 @@ const renamedOptions: ReadonlyMap<string, string> = new Map([
   ["numberOfStreams", "streams"],
   ["size", "sizes"],
   ["copyLane", "copyStream"],
-  ["mergeProducts", "mergeGemms"],
   ["choice", "scheduleChoice"],
   ["schedule", "interleaving"],
 ]);

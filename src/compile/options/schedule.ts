@@ -1,6 +1,6 @@
 /** Schedule options: they rewrite the linked Program, or choose how. */
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
-import { assignments, changeValues, groupSizes, oneOf, text, toggle, wholeNumber } from "./kinds.ts";
+import { assignments, changeValues, oneOf, text, toggle, wholeNumber } from "./kinds.ts";
 import { onPrograms, type OptionRow, type RowsFor } from "./row.ts";
 
 const schedule = { group: "schedule", commands: onPrograms } as const;
@@ -35,11 +35,6 @@ export const scheduleRows = {
     kind: wholeNumber(1, 2),
     help: "cut each copy between devices, and the GEMM that uses its chunk, into n parts",
   },
-  mergeGemms: {
-    ...schedule,
-    kind: groupSizes("1-3-4"),
-    help: "merge the GEMMs of several chunks into one: sizes of the groups in order of arrival, such as 1-3-4",
-  },
   earlyGathers: {
     ...schedule,
     kind: toggle,
@@ -56,16 +51,6 @@ export const scheduleRows = {
     ...schedule,
     kind: wholeNumber(1, 1),
     help: "run GEMMs on n compute streams in turn, and copies between devices on a copy stream",
-  },
-  earlySums: {
-    ...schedule,
-    kind: groupSizes("4"),
-    help: "add partial results as they arrive: sizes of the groups, such as 4; may change the last bits",
-  },
-  kernelCopies: {
-    ...schedule,
-    kind: wholeNumber(1, 16_000_000, "bytes"),
-    help: "copy at most this many bytes between devices by a small kernel instead of the copy engines (--on cuda)",
   },
   batchSignals: {
     ...schedule,

@@ -39,8 +39,7 @@ export function createKernelHolders(program: Program, timing: Timing): (number: 
   };
   return (number) => {
     if (at(start, number) <= at(ready, number) + epsilon) return -1;
-    const command = commandOf(number);
-    if (command.kind === "copy" && command.engine !== "kernel") return -1;
+    if (commandOf(number).kind === "copy") return -1;
     return [number, ...peers(number)]
       .map((each) => lastOn(rankOf(each), number))
       .reduce((latest, each) => (each >= 0 && (latest < 0 || at(end, each) > at(end, latest)) ? each : latest), -1);

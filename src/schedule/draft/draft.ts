@@ -45,10 +45,7 @@ export function replaceNodes(
 }
 
 /** `sync` and `pasts` with ids replaced. A removed node has no replacement. */
-export function renameSync(
-  nodes: readonly DraftNode[],
-  ids: ReadonlyMap<number, readonly number[]>,
-): readonly DraftNode[] {
+function renameSync(nodes: readonly DraftNode[], ids: ReadonlyMap<number, readonly number[]>): readonly DraftNode[] {
   const renamed = (old: readonly number[]): readonly number[] =>
     old.some((id) => ids.has(id)) ? [...new Set(old.flatMap((id) => ids.get(id) ?? [id]))] : old;
   const renamedPast = pastMapper(renamed);

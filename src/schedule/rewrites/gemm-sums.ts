@@ -17,7 +17,7 @@ import type { Memory } from "../draft/memory/memory.ts";
 import { createTimeline, type Timeline } from "../draft/memory/timeline.ts";
 import { covers, sameBytes, type Touch, touchesMeet } from "../draft/memory/touch.ts";
 import { idsRelied } from "../draft/order/pasts.ts";
-import { asSum, type Part, slicesOf, type Sum, touchOf } from "../draft/sum-arrivals.ts";
+import { asSum, type Part, slicesOf, type Sum, touchOf } from "../draft/sums.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
 export const gemmSums: Rewrite<true> = draftRewrite("gemm-sums", () => editDraft);

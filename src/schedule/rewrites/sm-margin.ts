@@ -1,7 +1,6 @@
 /**
- * Leaves SMs free if a kernel of few blocks should run concurrently with a GEMM: a kernel in peers' memory, or a kernel
- * copy. Today's GEMM libraries occupy every SM until they end, so such a kernel would wait for them. The rewrite
- * affects only time. TransformerEngine and FlashAttention call this sm_margin, PyTorch a carveout.
+ * Leaves SMs free if a kernel in peers' memory, which has few blocks, should run concurrently with a GEMM. Today's GEMM
+ * libraries occupy every SM until they end, so such a kernel would wait for them. The rewrite affects only time. TransformerEngine and FlashAttention call this sm_margin, PyTorch a carveout.
  *
  *     GEMM 0; GEMM 1; combine 0 | GEMM 2; combine 1     ->     GEMM 0; GEMMs 1 and 2 with a margin
  */
@@ -20,8 +19,7 @@ export const smMargin: Rewrite<number> = commandRewrite("sm-margin", (program, c
 });
 
 function markRank(program: Program, list: RankProgram, count: number): RankProgram {
-  const isBeside = (command: Command): boolean =>
-    touchesPeers(program, list.rank, command) || (command.kind === "copy" && command.engine === "kernel");
+  const isBeside = (command: Command): boolean => touchesPeers(program, list.rank, command);
   const positions = (is: (command: Command) => boolean): readonly number[] =>
     list.commands.flatMap((command, position) => (is(command) ? [position] : []));
   const gemms = positions((command) => isGemmLaunch(command, program));

@@ -1,17 +1,15 @@
 /**
  * Times copies between ranks and the signals around them. In a ring on the copy stream, all ranks signal that they are
- * ready, make D - 1 copies, and signal that they are done. Rings in more and fewer chunks differ by the time of small
- * copies. In a small ring, the time that is not copies is that of the signals.
+ * ready, make D - 1 copies, and signal that they are done. Exchanges of more and fewer tensors with the same signals
+ * differ by the time of small copies. In a small ring, the time that is not copies is that of the signals.
  *
- *     ring = 2 signals + (D - 1) copies        ring in 8 chunks - ring in 2 chunks = 6 (D - 1) copies
+ *     ring = 2 signals + (D - 1) copies        exchange of 8 tensors - exchange of 2 tensors = 6 copies
  */
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { at } from "../../support/invariant.ts";
 import { type Calibration, timingsOf } from "./calibration-host.ts";
 import type { ProbeOptions } from "./probe.ts";
-import { gatherAndMultiplyCopies, ring } from "./probe-fusions.ts";
-
-export type CopyTables = Pick<MachineProfile, "peerCopies" | "kernelCopies">;
+import { exchanges, gatherAndMultiplyCopies, ring } from "./probe-fusions.ts";
 
 const copies = { backend: "cuda", p2p: "rotated", protocol: "get" } as const;
 
@@ -30,34 +28,20 @@ export async function signalTime(calibration: Calibration): Promise<number> {
   return Math.max(0, around - (devices - 1) * (await shortCopy(calibration))) / 2;
 }
 
-export async function measureCopies(calibration: Calibration, signal: number): Promise<CopyTables> {
+export async function measureCopies(calibration: Calibration, signal: number): Promise<MachineProfile["peerCopies"]> {
   const { devices } = calibration;
   const ofOne = (time: number): number => (time - 2 * signal) / (devices - 1);
   const ringOf = (bytes: number): ReturnType<typeof ring> => ring(devices, bytes);
-  const byKernel = { ...onCopyStream, schedule: { ...onCopyStream.schedule, kernelCopies: Number.MAX_SAFE_INTEGER } };
-  return {
-    peerCopies: await timingsOf(calibration, "copies between ranks", ringOf, onCopyStream, ofOne),
-    kernelCopies: await timingsOf(calibration, "copies between ranks by kernel", ringOf, byKernel, ofOne),
-  };
+  return timingsOf(calibration, "copies between ranks", ringOf, onCopyStream, ofOne);
 }
 
-const fewParts = 2;
-const manyParts = 8;
+const [few, many] = [2, 8];
 
-/**
- * Microseconds that a tiny copy adds to a copy stream. Both programs move the same bytes and start the GEMM after all
- * have arrived.
- */
-async function shortCopy({ devices, took }: Calibration): Promise<number> {
-  const inParts = (splitChunks: number): Promise<number> => {
-    const schedule = { ...onCopyStream.schedule, inPlace: true, splitChunks, mergeGemms: [Number.MAX_SAFE_INTEGER] };
-    return took(gatherAndMultiplyCopies(devices, { m: 256 * devices, n: 16, k: 64 }, "float"), {
-      ...onCopyStream,
-      schedule,
-    });
-  };
-  const added = (await inParts(manyParts)) - (await inParts(fewParts));
-  return Math.max(0, added / ((manyParts - fewParts) * (devices - 1)));
+/** Microseconds that a tiny copy adds to a copy stream: between two ranks, whose tensors can share their signals. */
+async function shortCopy({ sizes, took }: Calibration): Promise<number> {
+  const options = { ...onCopyStream, schedule: { ...onCopyStream.schedule, dropSignals: true } };
+  const of = (count: number): Promise<number> => took(exchanges(count, at(sizes.bytes, 0)), options);
+  return Math.max(0, ((await of(many)) - (await of(few))) / (many - few));
 }
 
 /**

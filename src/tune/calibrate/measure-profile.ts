@@ -82,7 +82,7 @@ async function measureTables(calibration: Calibration, signal: number): Promise<
     reductions: await sums(calibration),
     reductionsInPeers: await reductionsOfPeers(calibration),
     localCopies: await timingsOf(calibration, "copies", (bytes) => localCopy(devices, bytes)),
-    ...(await measureCopies(calibration, signal)),
+    peerCopies: await measureCopies(calibration, signal),
     transfers: await libraryTransfers(calibration),
   };
 }

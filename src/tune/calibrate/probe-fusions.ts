@@ -95,6 +95,23 @@ export function ring(devices: number, bytes: number): Fusion {
   });
 }
 
+/** Two devices give each other their halves of `count` tensors, each half of `bytes` / 2. */
+export function exchanges(count: number, bytes: number): Fusion {
+  const f = new Fusion();
+  const on = (tensor: TensorView): TensorView => {
+    tensor.setDeviceMesh(DeviceMesh.range(2));
+    return tensor;
+  };
+  for (let i = 0; i < count; i++) {
+    const halves = on(f.input([2, bytes / elementBytes / 2], dtype));
+    halves.axis(0).parallelize("DIDx");
+    const all = on(set(halves));
+    all.axis(0).parallelize("Stream");
+    f.output(all);
+  }
+  return f;
+}
+
 export const collectiveProbes = {
   /** `bytes` is the total over all ranks. */
   Allgather: (devices: number, bytes: number): Fusion =>

@@ -13,14 +13,7 @@ import type { CalibrationSizes } from "./calibration-sizes.ts";
 export type MeasuredTables = Required<
   Pick<
     MachineProfile,
-    | "products"
-    | "memory"
-    | "reductions"
-    | "reductionsInPeers"
-    | "localCopies"
-    | "peerCopies"
-    | "kernelCopies"
-    | "transfers"
+    "products" | "memory" | "reductions" | "reductionsInPeers" | "localCopies" | "peerCopies" | "transfers"
   >
 >;
 
@@ -63,7 +56,6 @@ export function residualsOf(tables: MeasuredTables, between: MeasuredTables, run
     copies: meanError("copies", [
       ...errors(tables.localCopies, between.localCopies),
       ...errors(tables.peerCopies, between.peerCopies),
-      ...errors(tables.kernelCopies, between.kernelCopies),
     ]),
     transfers: meanError(
       "transfers",

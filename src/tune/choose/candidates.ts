@@ -78,9 +78,6 @@ export type ChoiceRow = readonly [usual: Choice, ...others: Choice[]];
 
 const usual: Choice = { name: "", schedule: {} };
 
-/** A group size that covers all following chunks: more than there ever are. */
-const all = 1_000_000;
-
 /**
  * For GEMMs that copies wait for: they leave no gaps. With two streams a GPU may start with the second, which delays
  * every copy.
@@ -109,9 +106,6 @@ const ownChunk: ChoiceRow = [
   { name: "own chunk copied", schedule: {} },
 ];
 
-/** Copies above 32 MiB are never faster by a kernel. */
-const copyEngine: ChoiceRow = [usual, { name: "copies by kernel", schedule: { kernelCopies: 32 * 2 ** 20 } }];
-
 const smMargin: ChoiceRow = [usual, { name: `margin ${measuredMargin}`, schedule: { smMargin: measuredMargin } }];
 /**
  * For programs whose only communication is kernels in peers' memory: without a margin, those find free SMs only by
@@ -135,7 +129,7 @@ export const finishingSaves = 0.001;
 
 /**
  * Rows of independent choices, of which a candidate takes one each. Rows that matter most for most shapes come first.
- * If two rows set one option, the later row wins. Group sizes are in order of arrival; the last size repeats. Programs
+ * If two rows set one option, the later row wins. Programs
  * that communicate only by kernels in peers' memory, and those without loops, have few choices, because no chunks arrive
  * one by one.
  */
@@ -144,31 +138,15 @@ export function choicesFor(
   { overlap }: Pick<Partial<LoweringOptions>, "overlap">,
 ): readonly ChoiceRow[] {
   const { kernels, copies, feedsGemms, hasStages } = peerTraffic(program);
-  if (overlap === false) return [[oneStream], copyEngine];
+  if (overlap === false) return [[oneStream]];
   if (kernels && !copies) return hasStages ? [streamPerChunk, smMargin] : [[oneStream], ownChunk, smMarginForKernels];
   return [
     computeStreamsFor({ kernels, feedsGemms, hasStages }),
     // Copies of later chunks would queue after the kernels of earlier ones on the copy stream.
     [usual, ...(kernels ? [{ name: "early gathers", schedule: { earlyGathers: true } }] : [])],
-    [
-      ...pairSums(program),
-      ...sumGroupings(program).map((earlySums): Choice => ({
-        name: `sums ${groupText(earlySums)}`,
-        schedule: { earlySums },
-      })),
-    ],
+    pairSums(program),
     [usual, ...[2, 4].map((splitChunks): Choice => ({ name: `chunks in ${splitChunks}`, schedule: { splitChunks } }))],
     ownChunk,
-    [
-      usual,
-      ...[[1, 2], [1, 3, 4], [2], [1, 1, 2, 4], [1, all], [all]].map((mergeGemms): Choice => ({
-        name: `GEMMs ${groupText(mergeGemms)}`,
-        schedule: { mergeGemms },
-      })),
-      // One GEMM needs the rank's own chunk beside the chunks that have arrived.
-      { name: "one GEMM", schedule: { inPlace: false, ownLast: false, mergeGemms: [all] } },
-    ],
-    copyEngine,
     smMargin,
     [{ name: "", schedule: { dropSignals: true } }],
   ];
@@ -178,19 +156,6 @@ function computeStreamsFor({ kernels, feedsGemms, hasStages }: Omit<PeerTraffic,
   if (hasStages) return streamPerChunk;
   // With two streams the next GEMM would take the SMs that a GEMM leaves free.
   return feedsGemms && !kernels ? twoStreams : [oneStream];
-}
-
-/**
- * Each partial result when it arrives, pairs, halves, and all partial results of peers, which leaves only the rank's
- * own, computed last.
- */
-function sumGroupings({ kernels }: Program): readonly (readonly number[])[] {
-  const parts = kernels.map((kernel) =>
-    kernel.kind === "reduction" && kernel.axes.length === 1 ? (kernel.inputs[0]?.shape[kernel.axes[0] ?? 0] ?? 1) : 1,
-  );
-  const most = Math.max(1, ...parts);
-  const sizes = new Set([1, 2, Math.ceil(most / 2), most - 1].filter((size) => size < most && size >= 1));
-  return [...sizes].map((size) => [size]);
 }
 
 /**
@@ -215,8 +180,4 @@ function pairSums({ kernels, ranks }: Program): ChoiceRow {
         { name: "sums apart", schedule: {} },
       ]
     : [usual, { name: "sums in GEMMs", schedule }];
-}
-
-function groupText(sizes: readonly number[]): string {
-  return sizes.map((size) => (size === all ? "all" : size)).join("-");
 }

@@ -1,6 +1,6 @@
 /**
- * The least time in which a program can run that copies between ranks, under any schedule. Rewrites may cut such copies
- * and run them as kernels, but a link carries all of its bytes, after a first signal and before a last one.
+ * The least time in which a program can run that copies between ranks, under any schedule. Rewrites may cut such copies,
+ * but a link carries all of its bytes, after a first signal and before a last one.
  */
 import type { RankProgram, Program } from "../../commands/program.ts";
 import { touchesPeers } from "../../commands/barriers.ts";
@@ -12,7 +12,7 @@ import { at } from "../../support/invariant.ts";
 import { bytesOf, peerOf } from "../../trace/command-work.ts";
 
 /** Milliseconds; 0 if nothing is known, such as for programs with kernels in peers' memory. */
-export function leastTime(recorded: Program, { peerCopies, kernelCopies, costs }: MachineProfile): number {
+export function leastTime(recorded: Program, { peerCopies, costs }: MachineProfile): number {
   if (recorded.ranks.some(({ rank, commands }) => commands.some((command) => touchesPeers(recorded, rank, command))))
     return 0;
   /** Microseconds, by the rank that the bytes leave, and by the rank that they reach. */
@@ -25,7 +25,7 @@ export function leastTime(recorded: Program, { peerCopies, kernelCopies, costs }
       if (peer === null || !isBetween(position, peer.rank)) continue;
       const bytes = bytesOf(recorded, list.rank, position) ?? 0;
       const [from, to] = peer.direction === "from" ? [peer.rank, list.rank] : [list.rank, peer.rank];
-      const least = Math.min(leastInParts(peerCopies, bytes), leastInParts(kernelCopies, bytes));
+      const least = leastInParts(peerCopies, bytes);
       out[from] = at(out, from) + least;
       into[to] = at(into, to) + least;
     }

@@ -92,7 +92,7 @@ function sameCommand(mapping: Mapping, a: Command, b: Command): boolean {
       );
     }
     case "copy": {
-      if (b.kind !== "copy" || a.engine !== b.engine) return false;
+      if (b.kind !== "copy") return false;
       return (
         sameView(mapping, a.source, b.source) &&
         sameView(mapping, a.destination, b.destination) &&

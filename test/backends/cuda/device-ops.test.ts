@@ -43,7 +43,7 @@ function total(): Fusion {
 const cases: Readonly<Record<string, readonly [() => Fusion, Omit<CompileOptions, "devices">]>> = {
   "ring-get": [ring, { backend: "cuda", protocol: "get", schedule: { inPlace: true } }],
   "ring-put": [ring, { backend: "cuda", protocol: "put" }],
-  "ring-kernel-copies": [ring, { backend: "cuda", protocol: "get", schedule: { kernelCopies: 1 << 20, smMargin: 8 } }],
+  "ring-margin": [ring, { backend: "cuda", protocol: "get", schedule: { smMargin: 8 } }],
   "ring-nccl": [ring, { backend: "nccl" }],
   "sum-over-links": [total, { backend: "cuda" }],
   attention: [

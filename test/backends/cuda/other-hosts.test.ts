@@ -38,7 +38,6 @@ function total(): Fusion {
 const cases: Readonly<Record<string, readonly [() => Fusion, Omit<CompileOptions, "devices">]>> = {
   get: [ring, { backend: "cuda", protocol: "get" }],
   put: [ring, { backend: "cuda", protocol: "put" }],
-  "kernel copies": [ring, { backend: "cuda", schedule: { kernelCopies: 1 << 20 } }],
   sum: [total, { backend: "cuda" }],
   nccl: [ring, { backend: "nccl" }],
   hosts: [ring, { backend: "cuda", devicesPerHost: 2 }],

@@ -40,13 +40,6 @@ describe("a copy", () => {
     expect(planCopy(source, view([3, 16, 512]), false)).toEqual({ kind: "kernel" });
   });
 
-  it("over a link that is to be made by a kernel is one of few blocks for a run, and the general one for rows", () => {
-    expect(planCopy(view([4, 8]), view([4, 8]), true, "kernel")).toEqual({ kind: "pull", bytes: 64 });
-    expect(planCopy(view([16, 512], [1000, 1]), view([16, 512]), true, "kernel")).toEqual({ kind: "kernel" });
-    // Inside one GPU it is as it was.
-    expect(planCopy(view([4, 8]), view([4, 8]), false, "kernel")).toEqual({ kind: "run", bytes: 64 });
-  });
-
   it("of short rows, many planes or spread elements is done by a kernel", () => {
     expect(planCopy(view([9, 8], [16, 1]), view([9, 8]), true)).toEqual({ kind: "kernel" });
     expect(planCopy(view([40, 4, 512], [9000, 1000, 1]), view([40, 4, 512]), true)).toEqual({ kind: "kernel" });

@@ -31,7 +31,6 @@ const machine: MachineProfile = {
   memory: rate(3, 3.5e6),
   localCopies: rate(3, 1.7e6),
   peerCopies: rate(8, 3.6e5),
-  kernelCopies: rate(4, 2.8e5),
   transfers: [
     { type: "Allgather", ranks: 4, timings: rate(25, 3.3e5) },
     { type: "group", ranks: 2, timings: rate(25, 2e5) },
@@ -90,26 +89,10 @@ it("gathers early where scatters would hold up the gathers of later chunks", () 
 
 describe("choose of matmul + reduce-scatter", () => {
   const after = { insertReshardingAfter: true };
-  const sums = (reduction: number, combine: number): MachineProfile => ({
-    ...machine,
-    reductions: [
-      { kernel: "reduction", dtype: "bfloat16", timings: rate(2, reduction) },
-      { kernel: "combine", dtype: "bfloat16", timings: rate(2, combine) },
-    ],
-  });
 
-  it("adds partial results early where the sum of all is slow, and all at once where it is fast", () => {
-    const fusion = matmulReduceScatter(4, 8192, 8192, 1024);
-    const chosenWith = (profile: MachineProfile) =>
-      choose(fusion, { devices: 4, ...after, backend: "cuda" }, profile).chosen.schedule;
-    expect(chosenWith(sums(4e5, 3e6)).earlySums).toBeDefined();
-    expect(chosenWith(sums(3e7, 4e5)).earlySums).toBeUndefined();
-  });
-
-  it("knows sums of every part, of halves, and of all but the own", () => {
-    const { considered } = choose(matmulReduceScatter(4, 512, 128, 64), { devices: 4, ...after }, sums(4e5, 3e6));
+  it("knows loops by get and by put", () => {
+    const { considered } = choose(matmulReduceScatter(4, 512, 128, 64), { devices: 4, ...after }, machine);
     const names = considered.map(({ candidate: { name } }) => name);
-    for (const size of [1, 2, 3]) expect(names.some((name) => name.includes(`sums ${size}`))).toBe(true);
     expect(names).toContain("serial");
     expect(names.some((name) => name.startsWith("put"))).toBe(true);
     expect(names.some((name) => name.startsWith("get"))).toBe(true);
@@ -166,7 +149,7 @@ describe("choose of matmul + reduce-scatter", () => {
 
   it("chooses what has the oracle's result", async () => {
     const fusion = matmulReduceScatter(2, 32, 8, 16);
-    const { considered } = choose(fusion, { devices: 2, ...after }, sums(4e5, 3e6));
+    const { considered } = choose(fusion, { devices: 2, ...after }, machine);
     for (const { candidate } of considered.filter((_, i) => i % 8 === 0)) {
       const { lowering, schedule } = candidate;
       const options = { devices: 2, ...after, ...lowering, streams: candidateStreams, schedule };
@@ -273,20 +256,6 @@ describe("choose", () => {
     }
   });
 
-  it("merges GEMMs where small ones are slow, and does not where all have one rate", () => {
-    const [grid] = machine.products;
-    if (grid === undefined) throw new Error("no grid");
-    const withRates = (teraflops: readonly number[]): MachineProfile => ({
-      ...machine,
-      products: [{ ...grid, teraflops }],
-      peerCopies: rate(1, 4e6),
-    });
-    const chosenWith = (teraflops: readonly number[]) =>
-      choose(allgatherMatmul(4, 16_384, 2048, 16_384), { devices: 4, overlap: true }, withRates(teraflops)).chosen;
-    expect(chosenWith([50, 50, 50, 50, 700, 700, 700, 700]).schedule.mergeGemms).toBeDefined();
-    expect(chosenWith([700, 700, 700, 700, 700, 700, 700, 700]).schedule.mergeGemms).toBeUndefined();
-  });
-
   it("keeps to what the user has set", () => {
     const { considered } = choose(allgatherMatmul(4, 2048, 1024, 1024), { devices: 4, backend: "nccl" }, machine);
     const backends = considered.map(({ candidate }) => candidate.lowering.backend);
@@ -310,9 +279,8 @@ describe("choose", () => {
   it("chooses what has the oracle's result", async () => {
     const fusion = allgatherMatmul(2, 64, 8, 16);
     const { considered } = choose(fusion, { devices: 2 }, machine);
-    expect(considered.length).toBeGreaterThan(8);
-    // One of each: the forms, and every rewrite alone and together.
-    for (const { candidate } of considered.filter((_, i) => i % 5 === 0)) {
+    expect(considered.length).toBeGreaterThan(3);
+    for (const { candidate } of considered) {
       const { lowering, schedule } = candidate;
       await expectOracle(fusion, { devices: 2, ...lowering, streams: candidateStreams, schedule });
     }

@@ -55,7 +55,7 @@ describe("a schedule beside the choice is refused in the same words", () => {
   it.each([
     ["run", ["--in-place"], "inPlace (--in-place)"],
     ["run", ["--streams", "4"], "streams (--streams)"],
-    ["verify", ["--merge-gemms", "1-3", "--streams", "2"], "streams (--streams), mergeGemms (--merge-gemms)"],
+    ["verify", ["--split-chunks", "2", "--streams", "2"], "streams (--streams), splitChunks (--split-chunks)"],
     ["lower", ["--copy-stream", "inline"], "copyStream (--copy-stream)"],
     ["lower", ["--sm-margin", "8", "--print-lists"], "smMargin (--sm-margin)"],
   ])("by braid %s %j", async (command, flags, found) => {

@@ -22,10 +22,10 @@ import { gatherAndScatter, gatheredAgain, pairs } from "./pairs.ts";
 const schedules: readonly ScheduleCandidate["schedule"][] = [
   { copyStream: "dedicated" },
   { computeStreams: 2, inPlace: true, ownLast: true, copyStream: "dedicated" },
-  { computeStreams: 1, earlySums: [1], inPlace: true },
+  { computeStreams: 1, inPlace: true },
   { computeStreams: 1, splitChunks: 2, smMargin: 8, batchSignals: true },
-  { computeStreams: 2, mergeGemms: [2], inPlace: true, kernelCopies: 1e6 },
-  { earlyGathers: true, computeStreams: 1, inPlace: false, mergeGemms: [1e6] },
+  { computeStreams: 2, inPlace: true },
+  { earlyGathers: true, computeStreams: 1, inPlace: false },
 ];
 
 const candidates: readonly Pick<ScheduleCandidate, "lowering" | "schedule">[] = [

@@ -11,9 +11,7 @@ export function rewritten(program: Program, random: Random): Program {
     ownLast: coin(),
     batchSignals: coin(),
     ...(coin() ? { splitChunks: 2 } : {}),
-    ...(coin() ? { mergeGemms: [1, 2] } : {}),
     ...(coin() ? { computeStreams: 1 + random.integer(2) } : {}),
-    ...(coin() ? { earlySums: [1] } : {}),
     dropSignals: coin(),
     gemmSums: coin(),
   });

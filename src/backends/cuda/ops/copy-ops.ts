@@ -2,7 +2,6 @@
 import type { Copy } from "../../../commands/command.ts";
 import type { Operand } from "../../../commands/kernel.ts";
 import { copyKernel } from "../kernels/plan/kernel-steps.ts";
-import { pullKernel } from "../kernels/pull-kernel.ts";
 import { alignmentOf, type Place, plus } from "./address.ts";
 import { planCopy } from "./copy-plan.ts";
 import type { DeviceOp, LaunchOp } from "./device-op.ts";
@@ -10,12 +9,12 @@ import { launchOf, type Planning } from "./planning.ts";
 
 /** `crossesLink`: one side is in a peer's memory. `command` is its position in the list. */
 export function copyOps(
-  { source, destination, engine, stream }: Copy,
+  { source, destination, stream }: Copy,
   command: number,
   crossesLink: boolean,
   planning: Planning,
 ): readonly DeviceOp[] {
-  const plan = planCopy(source, destination, crossesLink, engine);
+  const plan = planCopy(source, destination, crossesLink);
   const [from, to] = [planning.places.addressOf(source), planning.places.addressOf(destination)];
   const base = { stream, command };
   switch (plan.kind) {
@@ -35,10 +34,6 @@ export function copyOps(
         width,
         height,
       }));
-    }
-    case "pull": {
-      const kernel = pullKernel(plan.bytes, Math.min(alignmentOf(from), alignmentOf(to)));
-      return [launchOf(planning, base, kernel, [from, to])];
     }
     case "kernel":
       return [copyLaunch(base, [source, from], [destination, to], planning)];

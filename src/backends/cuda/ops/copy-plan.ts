@@ -3,7 +3,6 @@
  * kernel if rows are short or planes are many. Between GPUs the copy engines move long rows at the link's rate and
  * leave the SMs to the GEMM. Within a GPU a kernel is as fast and takes any strides.
  */
-import type { CopyEngine } from "../../../commands/command.ts";
 import type { View } from "../../../commands/view.ts";
 import { type CopyAxis, copyAxes, joinAxes } from "../../../kernels/copy-axes.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
@@ -21,8 +20,6 @@ export type CopyPlan =
       readonly pitch: Sides;
       readonly offsets: readonly Sides[];
     }
-  /** One run of bytes, copied by a kernel with few thread blocks. */
-  | { readonly kind: "pull"; readonly bytes: number }
   | { readonly kind: "kernel" };
 
 /** In bytes. */
@@ -37,18 +34,16 @@ const mostPlanes = 16;
 /** The largest pitch that every driver accepts. */
 const largestPitch = 2 ** 31 - 1;
 
-/** `crossesLink`: one side is in a peer's memory. `engine` is what the command asks for. */
-export function planCopy(source: View, destination: View, crossesLink: boolean, engine: CopyEngine = "copy"): CopyPlan {
+/** `crossesLink`: one side is in a peer's memory. */
+export function planCopy(source: View, destination: View, crossesLink: boolean): CopyPlan {
   if (destination.shape.includes(0)) return { kind: "none" };
   const element = dtypes[source.dtype].bytes;
   const axes = joinAxes(copyAxes(destination.shape, element, source.strides, destination.strides));
   const inner = axes.at(-1);
   if (inner === undefined) return { kind: "run", bytes: element };
   const dense = inner.source === element && inner.destination === element;
-  if (axes.length === 1 && dense) {
-    return { kind: crossesLink && engine === "kernel" ? "pull" : "run", bytes: inner.extent * element };
-  }
-  if (!crossesLink || !dense || engine === "kernel") return { kind: "kernel" };
+  if (axes.length === 1 && dense) return { kind: "run", bytes: inner.extent * element };
+  if (!crossesLink || !dense) return { kind: "kernel" };
   const width = inner.extent * element;
   const rows = at(axes, axes.length - 2);
   const outer = axes.slice(0, -2);

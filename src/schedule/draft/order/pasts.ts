@@ -111,24 +111,6 @@ export function unknownOf<T>(past: Past<T> | null, known: ReadonlyMap<Past<T>, u
   return unknown.reverse();
 }
 
-/** Whether a set has an id. Ids ascend along the list, so that only sets that reach so far are looked at. */
-export function idFinder(): (past: Past, id: number) => boolean {
-  const largest = new Map<Past, number>();
-  return (past, id) => {
-    for (const each of unknownOf(past, largest)) {
-      const ofBase = each.base === null ? -1 : (largest.get(each.base) ?? -1);
-      largest.set(
-        each,
-        each.items.reduce((most, item) => Math.max(most, item), ofBase),
-      );
-    }
-    for (let each: Past | null = past; each !== null && (largest.get(each) ?? -1) >= id; each = each.base) {
-      if (each.items.includes(id)) return true;
-    }
-    return false;
-  };
-}
-
 /** Replaces the ids in sets. The same set becomes the same set. */
 export function pastMapper(map: (ids: readonly number[]) => readonly number[]): (past: Past) => Past | null {
   const mapped = new Map<Past, Past | null>();

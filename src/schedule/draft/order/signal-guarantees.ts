@@ -9,7 +9,7 @@ import { at } from "../../../support/invariant.ts";
 import type { Foreign } from "../memory/foreign.ts";
 import type { ListOrder } from "./list-order.ts";
 import type { Memory } from "../memory/memory.ts";
-import { conflict, type Touch } from "../memory/touch.ts";
+import type { Touch } from "../memory/touch.ts";
 import { createPasts, type Past, unknownOf } from "./pasts.ts";
 
 export interface Guarantee {
@@ -26,16 +26,6 @@ export interface Done extends Touch {
 
 /** Longer histories are treated as "any access". */
 const longestHistory = 256;
-
-/**
- * Whether a command of `rank` with these accesses has to come after a wait for the signal. A null `guarantee` means
- * "any access".
- */
-export function concerns(guarantee: Guarantee | null, rank: number, touches: readonly Touch[]): boolean {
-  if (guarantee === null) return true;
-  const isSenders = touches.some((touch) => touch.rank !== rank && guarantee.senders.has(touch.rank));
-  return isSenders || conflict(guarantee.done, touches);
-}
 
 /** The guarantee without the accesses of `rank`, the waiting rank itself. */
 export function doneByOthers(guarantee: Guarantee, rank: number): Guarantee {

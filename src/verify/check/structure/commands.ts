@@ -70,7 +70,7 @@ const commandRules: RuleTable<Command, void, [Setting]> = {
         checkView({ ...at(operands, i), ...ref }, setting, `${where}.${side}[${i}]`, true);
     }
   },
-  copy: ({ source, destination, engine = "copy" }, setting) => {
+  copy: ({ source, destination }, setting) => {
     const { where } = setting;
     checkView(source, setting, `${where}.source`, true);
     checkView(destination, setting, `${where}.destination`, true);
@@ -86,7 +86,6 @@ const commandRules: RuleTable<Command, void, [Setting]> = {
       destination.shape,
       `shape [${source.shape.join(", ")}], as in the source`,
     );
-    demand(["copy", "kernel"].includes(engine), `${where}.engine`, engine, "copy or kernel");
   },
   transfer: ({ operation, communicator }, setting) => {
     const { where, program } = setting;

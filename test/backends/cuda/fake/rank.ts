@@ -62,9 +62,7 @@ const programs: Readonly<Record<string, () => Fusion>> = {
 const schedule: ScheduleOptions = {
   inPlace: true,
   splitChunks: 2,
-  mergeGemms: [1, 2],
   computeStreams: 1,
-  kernelCopies: 1 << 20,
 };
 
 interface Idiom extends Partial<LoweringOptions> {
