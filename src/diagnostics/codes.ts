@@ -46,6 +46,10 @@ export const diagnosticCodes = {
   "dump-incomplete": "A dump lacks something that its program needs",
   "dump-contradiction": "A dump contradicts itself",
   "dump-container": "A text has no container, or not the containers that its ranks need",
+  // model files
+  "model-syntax": "A model file has a syntax error",
+  "model-unsupported": "A model file uses something that Braid does not have",
+  "model-invalid": "A model file contradicts itself",
   // sizes, record, link
   "size-missing": "A symbolic extent has no size",
   "size-unknown": "A size is given for an extent that the program does not have",

@@ -1,0 +1,37 @@
+/** `importModel`: a model file of any format as a Fusion. */
+import { fail } from "../diagnostics/diagnostic.ts";
+import { type Loader, loaderOf, loaders } from "./loader.ts";
+import type { ImportedModel, ImportOptions } from "./model.ts";
+
+/** Files begin with what tells their format within this many bytes. */
+const startBytes = 256;
+
+/**
+ * The program of a model file: its text, or its bytes where the format is not text. The format is the one of the name
+ * `file`, else of what the file begins with. Throws `model-syntax`, `model-unsupported`, `model-invalid`, with the place
+ * in the file.
+ */
+export function importModel(model: string | Uint8Array, options: ImportOptions = {}): ImportedModel {
+  const start =
+    typeof model === "string" ? model.slice(0, startBytes) : String.fromCharCode(...model.subarray(0, startBytes));
+  const loader = loaderOf(options.file ?? "") ?? loaders.find(({ magic }) => magic.test(start));
+  if (loader === undefined) return refused(options, start === "" ? "an empty file" : "another start", known());
+  if (loader.content === "text" && typeof model === "string") return loader.load(model, options);
+  if (loader.content === "bytes" && typeof model !== "string") return loader.load(model, options);
+  return refused(options, typeof model === "string" ? "text" : "bytes", `the ${loader.content} of ${loader.name}`);
+}
+
+function known(): string {
+  return loaders.map(({ name, suffixes }: Loader) => `${name} (${suffixes.join(", ")})`).join(", ");
+}
+
+function refused({ file = "model" }: ImportOptions, found: string, expected: string): never {
+  return fail({
+    code: "model-syntax",
+    message: "the model has no format that Braid reads",
+    place: { kind: "file", path: file, line: 1, column: 1 },
+    found,
+    expected,
+    help: "pass the file as the framework wrote it; docs/import.md says how",
+  });
+}

@@ -1,0 +1,33 @@
+/** The formats of model files, one row each. */
+import type { ImportedModel, ImportOptions } from "./model.ts";
+import { importStablehlo } from "./stablehlo/import-stablehlo.ts";
+
+interface LoaderOf<Content> {
+  readonly name: string;
+  /** How names of its files end. */
+  readonly suffixes: readonly string[];
+  /** Whether a file may have the format that begins like this, one character a byte, for a name that does not tell. */
+  readonly magic: RegExp;
+  /** Throws `model-syntax`, `model-unsupported`, `model-invalid`. */
+  readonly load: (model: Content, options: ImportOptions) => ImportedModel;
+}
+
+/** A format of model files. */
+export type Loader =
+  | (LoaderOf<string> & { readonly content: "text" })
+  | (LoaderOf<Uint8Array> & { readonly content: "bytes" });
+
+export const loaders: readonly Loader[] = [
+  {
+    name: "StableHLO",
+    suffixes: [".mlir"],
+    magic: /^\s*(?:\/\/|module\b|#\w|sdy\.|func\.func\b|"(?:builtin|func)\.)/u,
+    content: "text",
+    load: importStablehlo,
+  },
+];
+
+/** The loader for a file of this name; null if no format has such files. */
+export function loaderOf(file: string): Loader | null {
+  return loaders.find(({ suffixes }) => suffixes.some((suffix) => file.endsWith(suffix))) ?? null;
+}

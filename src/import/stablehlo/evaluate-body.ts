@@ -1,0 +1,190 @@
+/** Reads the ops of functions and regions in order, each by its row, into values. */
+import { at } from "../../support/invariant.ts";
+import { suggestion } from "../../support/nearest.ts";
+import type { Manual } from "./groups.ts";
+import { isSameType, type OpRow, typeText, valueType } from "./ops/reading.ts";
+import { opRows } from "./ops/rows.ts";
+import { withOwnShardings, withSharding } from "./place.ts";
+import { invalid, mostOperations, type Reader, unsupported } from "./reader.ts";
+import type { BlockArgument, MlirFunction, Operation } from "./syntax/nodes.ts";
+import type { Value } from "./value.ts";
+
+/** The values that ops may name. A region sees those around it. */
+interface Scope {
+  readonly values: Map<string, Value>;
+  readonly around: Scope | null;
+  readonly manual: Manual | null;
+}
+
+const returns: ReadonlySet<string> = new Set(["return", "func.return", "stablehlo.return", "sdy.return"]);
+const mostCalls = 256;
+
+export function evaluateFunction(reader: Reader, called: MlirFunction, given: readonly Value[], manual: Manual | null): readonly Value[] {
+  const { calls } = reader;
+  const { name, position, body } = called;
+  if (body === null) {
+    return unsupported(reader, position, {
+      message: `function @${name} has no body`,
+      found: "a declaration",
+      expected: "a function with its ops",
+      help: "pass the whole module",
+    });
+  }
+  if (calls.includes(name) || calls.length === mostCalls) {
+    invalid(reader, position, {
+      message: calls.includes(name) ? `function @${name} calls itself` : "functions call one another too deeply",
+      found: calls.includes(name) ? [...calls.slice(calls.indexOf(name)), name].map((each) => `@${each}`).join(" calls ") : `${mostCalls} calls inside one another`,
+      expected: "functions that can be inlined",
+      help: "pass the text as the framework printed it",
+    });
+  }
+  calls.push(name);
+  const values = given.map((value, i) => withSharding(reader, position, value, called.arguments[i]?.attributes.get("sdy.sharding")));
+  const results = evaluateBody(reader, body, called.arguments, values, { values: new Map(), around: null, manual }, position);
+  calls.pop();
+  if (results.length !== called.resultTypes.length) {
+    invalid(reader, position, {
+      message: `function @${name} returns another number of values than it declares`,
+      found: `${results.length}`,
+      expected: `${called.resultTypes.length}`,
+      help: "pass the text as the framework printed it",
+    });
+  }
+  return results.map((value, i) => withSharding(reader, position, value, called.resultAttributes[i]?.get("sdy.sharding")));
+}
+
+function evaluateBody(
+  reader: Reader,
+  operations: readonly Operation[],
+  names: readonly BlockArgument[],
+  given: readonly Value[],
+  scope: Scope,
+  position: number,
+): readonly Value[] {
+  if (names.length !== given.length) {
+    invalid(reader, position, {
+      message: "a function or region is given another number of values than it takes",
+      found: `${given.length}`,
+      expected: `${names.length}`,
+      help: "pass the text as the framework printed it",
+    });
+  }
+  names.forEach(({ name, type, position: own }, i) => {
+    const value = at(given, i);
+    // The arguments of a pretty `while` have no types.
+    if (type.kind === "tensor") requireType(reader, own, name, value, type);
+    scope.values.set(name, value);
+  });
+  for (const op of operations) {
+    if (returns.has(op.name)) return operandsOf(reader, scope, op);
+    evaluateOperation(reader, op, scope);
+  }
+  return [];
+}
+
+function evaluateOperation(reader: Reader, op: Operation, scope: Scope): void {
+  reader.operations++;
+  if (reader.operations > mostOperations) {
+    unsupported(reader, op.position, {
+      message: "the program is too long when its calls are inlined and its loops unrolled",
+      found: `more than ${mostOperations} ops`,
+      expected: `at most ${mostOperations}`,
+      help: "lower a part of the function, or shorten its loops",
+    });
+  }
+  const { read } = opRows.get(op.name) ?? unknownOp(reader, op);
+  const results = read({
+    reader,
+    op,
+    operands: operandsOf(reader, scope, op),
+    manual: scope.manual,
+    region: (region, values, manual = scope.manual ?? undefined) =>
+      evaluateBody(reader, region.operations, region.arguments, values, { values: new Map(), around: scope, manual: manual ?? null }, op.position),
+    call: (name, values) => evaluateFunction(reader, functionNamed(reader, op, name), values, scope.manual),
+  });
+  const placed = withOwnShardings(reader, op, results);
+  if (op.results.length !== placed.length) {
+    invalid(reader, op.position, {
+      message: `${op.name} has another number of results`,
+      found: `${op.results.length} names`,
+      expected: `${placed.length}`,
+      help: "pass the text as the framework printed it",
+    });
+  }
+  op.results.forEach((name, i) => {
+    const type = op.resultTypes[i];
+    const value = at(placed, i);
+    if (type !== undefined) requireType(reader, op.position, name, value, type);
+    scope.values.set(name, value);
+  });
+}
+
+function operandsOf(reader: Reader, scope: Scope, op: Operation): readonly Value[] {
+  return op.operands.map((name, i) => {
+    const value = valueNamed(scope, name);
+    if (value === null) {
+      return invalid(reader, op.position, {
+        message: `${op.name} reads a value that no op before it gives`,
+        found: name,
+        expected: "an argument, or the result of an op before",
+        help: "pass the text as the framework printed it",
+      });
+    }
+    const type = op.operandTypes[i];
+    // A short form names one type for all operands, which the op's row checks.
+    if (type !== undefined && op.operandTypes.length === op.operands.length) requireType(reader, op.position, name, value, type);
+    return value;
+  });
+}
+
+function valueNamed(scope: Scope, name: string): Value | null {
+  for (let each: Scope | null = scope; each !== null; each = each.around) {
+    const value = each.values.get(name) ?? (name.endsWith("#0") ? each.values.get(name.slice(0, -2)) : undefined);
+    if (value !== undefined) return value;
+  }
+  return null;
+}
+
+function requireType(reader: Reader, position: number, name: string, value: Value, type: Operation["resultTypes"][number]): void {
+  const declared = valueType(reader, position, type);
+  if (isSameType(value.type, declared)) return;
+  invalid(reader, position, {
+    message: `${name} has another type than it is said to have`,
+    found: typeText(declared),
+    expected: typeText(value.type),
+    help: "pass the text as the framework printed it",
+  });
+}
+
+function functionNamed(reader: Reader, op: Operation, name: string): MlirFunction {
+  const { functions } = reader.module;
+  const found = functions.get(name);
+  if (found !== undefined) return found;
+  return invalid(reader, op.position, {
+    message: `there is no function @${name}`,
+    found: `@${name}`,
+    expected: [...functions.keys()].slice(0, 10).map((each) => `@${each}`).join(", "),
+    help: "pass the whole module",
+  });
+}
+
+const whyRefused: ReadonlyMap<string, string> = new Map([
+  ["stablehlo.custom_call", "call the function without the custom kernel"],
+  ["stablehlo.rng_bit_generator", "pass random numbers as arguments; jax.random with the default threefry keys is read"],
+  ["stablehlo.rng", "pass random numbers as arguments"],
+]);
+
+function unknownOp(reader: Reader, op: Operation): OpRow {
+  const [target] = op.items;
+  const isCustom = op.name === "stablehlo.custom_call";
+  const callee = op.attributes.get("call_target_name") ?? target;
+  const named = callee?.kind === "symbol" ? ` @${callee.name}` : callee?.kind === "string" ? ` @${callee.text}` : "";
+  const dialect = op.name.split(".", 1)[0] ?? "";
+  const same = [...opRows.keys()].filter((name) => name.startsWith(`${dialect}.`));
+  return unsupported(reader, op.position, {
+    message: `${op.name}${isCustom ? named : ""} is not supported`,
+    found: op.name,
+    expected: "one of the ops that docs/import.md lists",
+    help: whyRefused.get(op.name) ?? suggestion(op.name, same, "write the function without it"),
+  });
+}

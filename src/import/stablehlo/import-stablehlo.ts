@@ -1,0 +1,143 @@
+/** StableHLO text, as JAX prints it, with Shardy's shardings, to a Fusion. */
+import { fail } from "../../diagnostics/diagnostic.ts";
+import type { Source } from "../../host/syntax/text/source.ts";
+import { Fusion } from "../../ir/api/fusion.ts";
+import { set } from "../../ir/api/ops.ts";
+import type { TensorView } from "../../ir/api/tensor-view.ts";
+import type { Tensor } from "../../ir/domain.ts";
+import { at } from "../../support/invariant.ts";
+import type { ImportedModel, ImportOptions } from "../model.ts";
+import { evaluateFunction } from "./evaluate-body.ts";
+import { valueType } from "./ops/reading.ts";
+import { madeAt, type Reader } from "./reader.ts";
+import { type Meshes, readMeshes } from "./sharding.ts";
+import type { Attribute, MlirFunction, MlirModule } from "./syntax/nodes.ts";
+import { readModules } from "./syntax/module.ts";
+import { computed, dtypeIn, type Value, wholeOn } from "./value.ts";
+
+/** Throws `model-syntax`, `model-unsupported`, `model-invalid`. */
+export function importStablehlo(text: string, { file = "model", entry }: ImportOptions = {}): ImportedModel {
+  const source: Source = { file, text, firstLine: 1, prefixLength: 0, lines: null };
+  const { module, main } = entryOf(readModules(text, file), entry, file);
+  const meshes = readMeshes({ source }, module.operations, text);
+  const reader: Reader = {
+    source,
+    module,
+    fusion: new Fusion(),
+    meshes,
+    constants: new Map(),
+    marks: [],
+    placed: new Map(),
+    calls: [],
+    operations: 0,
+  };
+  const inputs = main.arguments.map(({ type, position }) => {
+    const { element, shape } = valueType(reader, position, type);
+    return madeAt(reader, position, () => computed({ element, shape }, [], reader.fusion.input(shape, dtypeIn({ element, shape }))));
+  });
+  const results = evaluateFunction(reader, main, inputs, null);
+  const outputs = results.map((value) => outputOf(reader, main.position, value));
+  const inputNames = main.arguments.map(({ name, attributes }, i) => [plainName(attributes.get("jax.arg_info")) ?? name.slice(1), `in${i}`]);
+  const outputNames = main.resultAttributes.map((attributes, i) => plainName(attributes.get("jax.result_info")) ?? `out${i}`);
+  const { fusion } = reader;
+  return {
+    fusion: withOrigins(reader, [
+      ...inputs.map((value, i): readonly [TensorView, string] => [value.tensor(), at(at(inputNames, i), 0)]),
+      ...outputs.map((tensor, i): readonly [TensorView, string] => [tensor, at(outputNames, i)]),
+    ]),
+    devices: devicesOf(meshes, module),
+    inputs: fusion.inputs.map((_, i) => ({
+      names: inputNames[i] ?? [`constant${i}`],
+      value: reader.constants.get(i) ?? null,
+    })),
+    outputs: outputNames,
+  };
+}
+
+/** `main`, the function of that name, or the only public one of the text. */
+function entryOf(
+  modules: readonly MlirModule[],
+  entry: string | undefined,
+  file: string,
+): { readonly module: MlirModule; readonly main: MlirFunction } {
+  const all = modules.flatMap((module) => [...module.functions.values()].map((main) => ({ module, main })));
+  const named = all.filter(({ main }) => main.name === (entry ?? "main"));
+  const open = entry === undefined ? all.filter(({ main }) => main.isPublic && main.body !== null) : [];
+  const [first] = named.length > 0 ? named : open;
+  if (first !== undefined && (named.length > 0 || open.length === 1)) return first;
+  const names = all.map(({ main }) => main.name);
+  return fail({
+    code: "model-invalid",
+    message: entry === undefined ? "the file does not say which function to read" : `the file has no function @${entry}`,
+    place: { kind: "file", path: file, line: 1, column: 1 },
+    found: names.length === 0 ? "no function" : `${names.slice(0, 8).map((name) => `@${name}`).join(", ")}${names.length > 8 ? ", ..." : ""}`,
+    expected: entry === undefined ? "@main, or one public function" : `@${entry}`,
+    help: "pass the text of jax.jit(f).lower(...).as_text(), or name a function with { entry }",
+  });
+}
+
+/** An input, a constant, and what is returned twice need a tensor of their own. */
+function outputOf(reader: Reader, position: number, value: Value): TensorView {
+  return madeAt(reader, position, () => {
+    const { fusion, placed } = reader;
+    const tensor = wholeOn(reader, value, [], true);
+    const isOwn = !fusion.inputs.some(({ id }) => id === tensor.id) && !fusion.outputs.some(({ id }) => id === tensor.id);
+    const output = isOwn ? tensor : set(tensor);
+    if (!isOwn) placed.delete(output.id);
+    fusion.output(output);
+    return output;
+  });
+}
+
+/** `x` for `"x"`, `params.w` for `"params['w']"`; null for text that leaves no name. */
+function plainName(attribute: Attribute | undefined): string | null {
+  if (attribute?.kind !== "string") return null;
+  const name = attribute.text.replaceAll(/[^\w./-]+/gu, ".").replaceAll(/^[.\d]+|\.+$/gu, "");
+  return /^(?!T\d+$)[A-Za-z_][\w./-]{0,63}$/u.test(name) ? name : null;
+}
+
+/** The Fusion with the places of its tensors in the text, and the model's names of inputs and outputs. */
+function withOrigins({ fusion, marks, source }: Reader, named: readonly (readonly [TensorView, string])[]): Fusion {
+  const used = new Set<string>();
+  for (const [tensor, name] of named) {
+    if (tensor.name !== null || used.has(name)) continue;
+    used.add(name);
+    tensor.named(name);
+  }
+  const data = fusion.data();
+  const lines = lineStarts(source.text);
+  let mark = 0;
+  const tensors = data.tensors.map((tensor, id): Tensor => {
+    while (mark + 1 < marks.length && at(marks, mark + 1).tensor <= id) mark++;
+    const { position } = at(marks, mark);
+    const line = lineOf(lines, position);
+    const { name } = tensor.origin ?? {};
+    const site = { path: source.file, line: line + 1, column: position - at(lines, line) + 1 };
+    return { ...tensor, origin: { ...(name === undefined ? {} : { name }), source: site } };
+  });
+  return new Fusion({ ...data, tensors });
+}
+
+function lineStarts(text: string): readonly number[] {
+  const starts = [0];
+  for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", end + 1)) starts.push(end + 1);
+  return starts;
+}
+
+/** The last line that starts at or before the position. */
+function lineOf(starts: readonly number[], position: number): number {
+  let [low, high] = [0, starts.length - 1];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (at(starts, middle) <= position) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+function devicesOf({ byName }: Meshes, { attributes }: MlirModule): number | null {
+  const last = [...byName.values()].flatMap(({ devices }) => devices?.devices ?? []).reduce((most, id) => Math.max(most, id), -1);
+  if (last >= 0) return last + 1;
+  const partitions = attributes.get("mhlo.num_partitions");
+  return partitions?.kind === "number" ? Number(partitions.text) : null;
+}

@@ -1,0 +1,69 @@
+/** Calls, which are inlined, loops whose trip count the file says, which are unrolled, and choices of branches. */
+import { cast, eq, where } from "../../../ir/api/ops.ts";
+import { at } from "../../../support/invariant.ts";
+import { wordIn, attributeOf } from "../read-attributes.ts";
+import { axesOf, splatOf, tensorOn, type Value } from "../value.ts";
+import { firstRegion, made, operand, type OpRow, type Reading, refuse } from "./reading.ts";
+
+function callFunction(reading: Reading): readonly Value[] {
+  const { op, operands } = reading;
+  const name = wordIn(attributeOf(op, "callee") ?? op.items[0] ?? null);
+  return name === null ? refuse(reading, "no name of a function", "@name") : reading.call(name, operands);
+}
+
+/** The op as its decomposition, a function of the module. */
+function composite(reading: Reading): readonly Value[] {
+  const name = wordIn(attributeOf(reading.op, "decomposition"));
+  return name === null ? refuse(reading, "no decomposition", "decomposition = @name") : reading.call(name, reading.operands);
+}
+
+const mostIterations = 10_000;
+
+function whileLoop(reading: Reading): readonly Value[] {
+  const [condition, body] = [firstRegion(reading), firstRegion(reading, 1)];
+  let values = reading.operands;
+  for (let iteration = 0; ; iteration++) {
+    const [holds] = reading.region(condition, values);
+    const known = holds === undefined ? null : splatOf(holds);
+    if (known === null) return refuse(reading, "a number of iterations that a run computes", "a loop whose condition depends on constants, as of lax.scan and lax.fori_loop");
+    if (Number(known) === 0) return values;
+    if (iteration === mostIterations) return refuse(reading, `more than ${mostIterations} iterations`, "a loop that can be unrolled", "shorten the loop, or lower its body alone");
+    values = reading.region(body, values);
+  }
+}
+
+/** `case` and `if`: the branch of a known index, or a choice among the results of all. */
+function choice(reading: Reading, branchOf: (index: number) => number): readonly Value[] {
+  const { op, reader } = reading;
+  const index = operand(reading);
+  const known = splatOf(index);
+  const last = op.regions.length - 1;
+  if (known !== null) {
+    const branch = branchOf(Number(known));
+    return reading.region(at(op.regions, branch >= 0 && branch <= last ? branch : last), []);
+  }
+  const branches = op.regions.map((region) => reading.region(region, []));
+  return op.results.map((_, i) => {
+    const results = branches.map((values) => at(values, i));
+    const axes = axesOf(reader, [index, ...results]);
+    return made(reading, axes, () => {
+      const whole = results.map((value) => tensorOn(value, axes));
+      if (index.axes.length > 0) refuse(reading, "a branch that differs between devices", "one branch for all devices");
+      const chosen = tensorOn(index, []);
+      const number = chosen.dtype === "bool" ? cast(chosen, "int") : chosen;
+      return whole.slice(0, -1).reduceRight((rest, value, branch) => {
+        const isChosen = eq(number, chosen.dtype === "bool" ? 1 - branch : branch);
+        return where(isChosen, value, rest);
+      }, at(whole, last));
+    }, null, i);
+  });
+}
+
+export const controlRows: Readonly<Record<string, OpRow>> = {
+  "func.call": { read: callFunction, note: "inlined" },
+  call: { read: callFunction, note: "inlined" },
+  "stablehlo.composite": { read: composite, note: "as its decomposition" },
+  "stablehlo.while": { read: whileLoop, note: `of a constant number of iterations, at most ${mostIterations}; unrolled` },
+  "stablehlo.case": { read: (reading) => choice(reading, (index) => index), note: "computes all branches" },
+  "stablehlo.if": { read: (reading) => choice(reading, (index) => (index === 0 ? 1 : 0)), note: "computes both branches" },
+};

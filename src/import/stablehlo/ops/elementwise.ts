@@ -1,0 +1,377 @@
+/** Elementwise ops: by the functions of Braid's ops where these are the same, else by several of them. */
+import {
+  abs,
+  add,
+  type BinaryOperand,
+  bitAnd,
+  bitXor,
+  broadcast,
+  cast,
+  clamp,
+  cos,
+  div,
+  eq,
+  erf,
+  exp,
+  floor,
+  isfinite,
+  isinf,
+  logicalNot,
+  mul,
+  neg,
+  pow,
+  shiftRight,
+  sign,
+  sin,
+  sub,
+  where,
+} from "../../../ir/api/ops.ts";
+import { apply, callOf } from "../../../ir/api/ops/apply.ts";
+import { binary } from "../../../ir/api/ops/operands.ts";
+import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import {
+  binaryExpression,
+  castExpression,
+  ternaryExpression,
+  unaryExpression,
+} from "../../../ir/ops/functions/expressions.ts";
+import type { BinaryOpType, UnaryOpType } from "../../../ir/ops/op.ts";
+import { type DType, dtypes } from "../../../numerics/dtype.ts";
+import {
+  apply as applyPrimitive,
+  computeType,
+  type Expression,
+  operand as expressionOperand,
+} from "../../../numerics/scalar/expression.ts";
+import { at } from "../../../support/invariant.ts";
+import { evaluate } from "../evaluate.ts";
+import { attributeOf, wordIn } from "../read-attributes.ts";
+import { countOf, dtypeIn, type Element, sizesOf, splatOf, tensorOn, type Value } from "../value.ts";
+import {
+  contradicted,
+  isSameType,
+  made,
+  mostKnown,
+  operand,
+  type OpRow,
+  type Reading,
+  refuse,
+  resultType,
+  row,
+  typeText,
+} from "./reading.ts";
+
+/** The elements of an elementwise result, if all operands are known; null otherwise. */
+function knownOf(
+  { reader }: Reading,
+  axes: readonly string[],
+  values: readonly Value[],
+  expression: Expression | null,
+  cut = false,
+): readonly Element[] | null {
+  if (expression === null) return null;
+  const lists = values.map(({ known }) => known);
+  const lengths = lists.map((list) => list?.length ?? 0);
+  const length = Math.max(...lengths);
+  if (lengths.includes(0) || length > mostKnown) return null;
+  // Lists of other axes would need to be repeated.
+  const isAligned = values.every((value, i) => lengths[i] === 1 || value.axes.length === axes.length);
+  if (!isAligned || (length > 1 && length !== countOf([...sizesOf(reader, axes), ...at(values, 0).type.shape]))) return null;
+  const results: Element[] = [];
+  for (let i = 0; i < length; i++) {
+    const operands = lists.map((list) => at(list ?? [], list?.length === 1 ? 0 : i));
+    const result = evaluate(expression, operands);
+    if (result === null) return null;
+    results.push(cut && typeof result === "bigint" ? BigInt.asUintN(32, result) : result);
+  }
+  return results;
+}
+
+/** A value as an operand: a number where all of its elements are equal. */
+function operandOf(value: Value, axes: readonly string[]): TensorView | number | bigint {
+  const element = splatOf(value);
+  return element !== null && value.type.element !== "i1" ? element : tensorOn(value, axes);
+}
+
+function requireAlike(reading: Reading, values: readonly Value[]): void {
+  const [first, ...others] = values;
+  const odd = others.find(({ type }) => first !== undefined && !isSameType(type, first.type));
+  if (first === undefined || odd === undefined) return;
+  contradicted(reading, `${typeText(first.type)} and ${typeText(odd.type)}`, "operands of one type");
+}
+
+/** `ui32` is computed in 64 bits, of which the upper ones are cut off. */
+function wraps({ type }: Value): boolean {
+  return type.element === "ui32";
+}
+
+function binaryRow(op: BinaryOpType, { cuts = false, note }: { readonly cuts?: boolean; readonly note?: string } = {}): OpRow {
+  return row((reading, axes) => {
+    const values = [operand(reading), operand(reading, 1)] as const;
+    requireAlike(reading, values);
+    const [a, b] = values;
+    const same = neutral(op, a, b);
+    if (same !== null && isSameType(same.type, resultType(reading)) && same.axes.length === axes.length) return same;
+    const cut = cuts && wraps(a);
+    const known = knownOf(reading, axes, values, binaryExpression(op, dtypeIn(a.type)), cut);
+    return made(reading, axes, () => {
+      const right = operandOf(b, axes);
+      // One of them has to be a tensor.
+      const left = typeof right === "object" ? operandOf(a, axes) : tensorOn(a, axes);
+      const result = binary(op, left, right);
+      return cut ? bitAnd(result, 0xff_ff_ff_ffn) : result;
+    }, known);
+  }, note);
+}
+
+/** The operand that an op with the other one does not change: `maximum(-inf, x)`, as frameworks write for reductions. */
+function neutral(op: BinaryOpType, a: Value, b: Value): Value | null {
+  const isNeutral = (value: Value): boolean => {
+    const element = splatOf(value);
+    return (op === "maximum" && element === -Infinity) || (op === "minimum" && element === Infinity);
+  };
+  return isNeutral(a) ? b : isNeutral(b) ? a : null;
+}
+
+function unaryRow(op: UnaryOpType): OpRow {
+  return row((reading, axes) => {
+    const value = operand(reading);
+    const known = knownOf(reading, axes, [value], unaryExpression(op, dtypeIn(value.type)));
+    return made(reading, axes, () => {
+      const tensor = tensorOn(value, axes);
+      return apply({ kind: "Unary", op }, [tensor], callOf(op, [tensor]));
+    }, known);
+  });
+}
+
+/** A row for an op of one operand that several of Braid's ops express. */
+function composed(make: (tensor: TensorView) => TensorView, note?: string): OpRow {
+  return row((reading, axes) => made(reading, axes, () => make(tensorOn(operand(reading), axes))), note);
+}
+
+const comparisons: ReadonlyMap<string, BinaryOpType> = new Map<string, BinaryOpType>([
+  ["EQ", "eq"],
+  ["NE", "ne"],
+  ["LT", "lt"],
+  ["LE", "le"],
+  ["GT", "gt"],
+  ["GE", "ge"],
+]);
+
+/** `compare LT, %a, %b, SIGNED`, and `comparison_direction = #stablehlo<comparison_direction LT>`. */
+export function directionOf(reading: Reading): BinaryOpType {
+  const word = wordIn(attributeOf(reading.op, "comparison_direction") ?? reading.op.items[0] ?? null);
+  return comparisons.get(word ?? "") ?? refuse(reading, `the direction ${word}`, [...comparisons.keys()].join(", "));
+}
+
+function compareValues(reading: Reading, axes: readonly string[]): Value {
+  const values = [operand(reading), operand(reading, 1)] as const;
+  requireAlike(reading, values);
+  const op = directionOf(reading);
+  const [a, b] = values;
+  const known = knownOf(reading, axes, values, binaryExpression(op, dtypeIn(a.type)));
+  return made(reading, axes, () => {
+    const right = operandOf(b, axes);
+    return binary(op, typeof right === "object" ? operandOf(a, axes) : tensorOn(a, axes), right);
+  }, known);
+}
+
+function selectValues(reading: Reading, axes: readonly string[]): Value {
+  const [condition, a, b] = [operand(reading), operand(reading, 1), operand(reading, 2)];
+  requireAlike(reading, [a, b]);
+  const chosen = splatOf(condition);
+  const taken = chosen === 0 ? b : a;
+  if (chosen !== null && taken.axes.length === axes.length) return taken;
+  const { length: rank } = a.type.shape;
+  const isOne = condition.type.shape.length < rank;
+  const expression = ternaryExpression("where", dtypeIn(a.type));
+  const known = isOne ? null : knownOf(reading, axes, [condition, a, b], expression);
+  return made(
+    reading,
+    axes,
+    () => {
+      const second = operandOf(b, axes);
+      const first = typeof second === "object" ? operandOf(a, axes) : tensorOn(a, axes);
+      return where(oneOn(condition, axes, rank), first, second);
+    },
+    known,
+  );
+}
+
+/** `clamp %low, %x, %high`, whose bounds may be scalars. */
+function clampValues(reading: Reading, axes: readonly string[]): Value {
+  const [low, value, high] = [operand(reading), operand(reading, 1), operand(reading, 2)];
+  const { length: rank } = value.type.shape;
+  const bound = (of: Value): BinaryOperand => (splatOf(of) === null ? oneOn(of, axes, rank) : operandOf(of, axes));
+  return made(reading, axes, () => clamp(tensorOn(value, axes), bound(low), bound(high)));
+}
+
+/** The tensor of a value that may be a scalar beside values of `rank` axes. */
+function oneOn(value: Value, axes: readonly string[], rank: number): TensorView {
+  const tensor = tensorOn(value, axes);
+  const missing = rank - value.type.shape.length;
+  if (missing === 0 || tensor.rank === 0) return tensor;
+  return broadcast(tensor, [...axes.map(() => false), ...Array.from({ length: missing }, () => true)]);
+}
+
+function convertValue(reading: Reading, axes: readonly string[]): Value {
+  const value = operand(reading);
+  const type = resultType(reading);
+  if (isSameType(type, value.type)) return value;
+  const [from, to] = [dtypeIn(value.type), dtypeIn(type)];
+  const known = knownOf(reading, axes, [value], castExpression(from, to), type.element === "ui32");
+  return made(
+    reading,
+    axes,
+    () => {
+      const tensor = from === to ? tensorOn(value, axes) : cast(tensorOn(value, axes), to);
+      return type.element === "ui32" && from !== "bool" ? bitAnd(tensor, 0xff_ff_ff_ffn) : tensor;
+    },
+    known,
+  );
+}
+
+function isFloat({ dtype }: TensorView): boolean {
+  return dtypes[dtype].family === "float";
+}
+
+/** The remainder of XLA has the sign of the dividend. */
+const remainderRow = row((reading, axes) => {
+  const values = [operand(reading), operand(reading, 1)] as const;
+  requireAlike(reading, values);
+  const [a, b] = values;
+  if (dtypes[dtypeIn(a.type)].family === "float") refuse(reading, "floats", "integers");
+  const known = knownOf(reading, axes, values, remainderOf(dtypeIn(a.type)));
+  return made(
+    reading,
+    axes,
+    () => {
+      const [x, y] = [tensorOn(a, axes), operandOf(b, axes)];
+      return sub(x, mul(div(x, y), y));
+    },
+    known,
+  );
+}, "of integers");
+
+function remainderOf(dtype: DType): Expression {
+  const type = computeType[dtype];
+  const [x, y] = [expressionOperand(type, 0), expressionOperand(type, 1)];
+  const quotient = binaryExpression("div", dtype);
+  return applyPrimitive("sub", x, applyPrimitive("mul", quotient, y));
+}
+
+/** Bits that move in from the left are 0. */
+const shiftRightLogical = row((reading, axes) => {
+  const [a, b] = [operand(reading), operand(reading, 1)];
+  const by = splatOf(b);
+  const bits = a.type.element === "i64" ? 64n : 32n;
+  if (by === null || Number(by) < 0 || BigInt(by) >= bits) {
+    return refuse(reading, "a distance that is not a constant below the number of bits", "a constant distance");
+  }
+  return made(reading, axes, () => {
+    const moved = shiftRight(tensorOn(a, axes), by);
+    if (by === 0 || by === 0n || wraps(a)) return moved;
+    return bitAnd(moved, 2n ** (bits - BigInt(by)) - 1n);
+  });
+}, "by a constant");
+
+/** Integer powers of a small constant exponent are products. */
+const powerRow = row((reading, axes) => {
+  const [a, b] = [operand(reading), operand(reading, 1)];
+  requireAlike(reading, [a, b]);
+  const element = splatOf(b);
+  return made(reading, axes, () => {
+    const x = tensorOn(a, axes);
+    const exponent = element === null ? null : Number(element);
+    if (exponent !== null && Number.isInteger(exponent) && exponent >= 1 && exponent <= 4) {
+      return Array.from({ length: exponent - 1 }).reduce<TensorView>((product) => mul(product, x), x);
+    }
+    if (!isFloat(x)) refuse(reading, "integers", "floats, or a constant exponent from 1 to 4");
+    return pow(x, operandOf(b, axes));
+  });
+}, "of integers: exponents from 1 to 4");
+
+const notRow = row((reading, axes) => {
+  const value = operand(reading);
+  if (value.type.element !== "i1") {
+    const all = wraps(value) ? 0xff_ff_ff_ffn : -1n;
+    return made(reading, axes, () => bitXor(tensorOn(value, axes), all));
+  }
+  const known = knownOf(reading, axes, [value], unaryExpression("logicalNot", "bool"));
+  return made(reading, axes, () => logicalNot(tensorOn(value, axes)), known);
+});
+
+/** Of bool and of integers. */
+function bitRow(bool: BinaryOpType, integer: BinaryOpType): OpRow {
+  const rows = { bool: binaryRow(bool), integer: binaryRow(integer) };
+  return { read: (reading) => rows[operand(reading).type.element === "i1" ? "bool" : "integer"].read(reading) };
+}
+
+export const elementwiseRows: Readonly<Record<string, OpRow>> = {
+  "stablehlo.add": { read: (reading) => additionOf(operand(reading)).read(reading) },
+  "stablehlo.subtract": binaryRow("sub", { cuts: true }),
+  "stablehlo.multiply": {
+    read: (reading) => (operand(reading).type.element === "i1" ? conjunction : product).read(reading),
+  },
+  "stablehlo.divide": binaryRow("div"),
+  "stablehlo.maximum": binaryRow("maximum"),
+  "stablehlo.minimum": binaryRow("minimum"),
+  "stablehlo.and": bitRow("logicalAnd", "bitAnd"),
+  "stablehlo.or": bitRow("logicalOr", "bitOr"),
+  "stablehlo.xor": bitRow("ne", "bitXor"),
+  "stablehlo.not": notRow,
+  "stablehlo.power": powerRow,
+  "stablehlo.remainder": remainderRow,
+  "stablehlo.shift_left": binaryRow("shiftLeft", { cuts: true, note: "by less than the number of bits" }),
+  "stablehlo.shift_right_arithmetic": binaryRow("shiftRight", { note: "by less than the number of bits" }),
+  "stablehlo.shift_right_logical": shiftRightLogical,
+  "stablehlo.compare": row(compareValues, "TOTALORDER compares as FLOAT"),
+  "stablehlo.select": row(selectValues),
+  "stablehlo.clamp": row(clampValues),
+  "stablehlo.convert": row(convertValue),
+  "stablehlo.abs": unaryRow("abs"),
+  "stablehlo.negate": row((reading, axes) => {
+    const value = operand(reading);
+    const known = knownOf(reading, axes, [value], unaryExpression("neg", dtypeIn(value.type)), wraps(value));
+    const negated = (): TensorView => neg(tensorOn(value, axes));
+    return made(reading, axes, () => (wraps(value) ? bitAnd(negated(), 0xff_ff_ff_ffn) : negated()), known);
+  }),
+  "stablehlo.sign": unaryRow("sign"),
+  "stablehlo.floor": unaryRow("floor"),
+  "stablehlo.ceil": unaryRow("ceil"),
+  "stablehlo.round_nearest_even": unaryRow("round"),
+  "stablehlo.round_nearest_afz": composed((x) => mul(sign(x), floor(add(abs(x), 0.5)))),
+  "stablehlo.sqrt": unaryRow("sqrt"),
+  "stablehlo.rsqrt": unaryRow("rsqrt"),
+  "stablehlo.cbrt": composed((x) => mul(sign(x), pow(abs(x), 1 / 3))),
+  "stablehlo.exponential": unaryRow("exp"),
+  "stablehlo.exponential_minus_one": unaryRow("expm1"),
+  "stablehlo.log": unaryRow("log"),
+  "stablehlo.log_plus_one": unaryRow("log1p"),
+  "stablehlo.logistic": unaryRow("sigmoid"),
+  "stablehlo.tanh": unaryRow("tanh"),
+  "stablehlo.sine": unaryRow("sin"),
+  "stablehlo.cosine": unaryRow("cos"),
+  "stablehlo.tan": composed((x) => div(sin(x), cos(x))),
+  "stablehlo.is_finite": composed((x) => isfinite(x)),
+  "chlo.square": composed((x) => mul(x, x)),
+  "chlo.erf": unaryRow("erf"),
+  "chlo.erfc": composed((x) => sub(1, erf(x))),
+  "chlo.is_inf": composed((x) => isinf(x)),
+  "chlo.is_pos_inf": composed((x) => eq(x, Infinity)),
+  "chlo.is_neg_inf": composed((x) => eq(x, -Infinity)),
+  "chlo.sinh": composed((x) => mul(sub(exp(x), exp(neg(x))), 0.5)),
+  "chlo.cosh": composed((x) => mul(add(exp(x), exp(neg(x))), 0.5)),
+};
+
+const [sum, product, conjunction, disjunction] = [
+  binaryRow("add", { cuts: true }),
+  binaryRow("mul", { cuts: true }),
+  binaryRow("logicalAnd"),
+  binaryRow("logicalOr"),
+];
+
+/** The sum of bools is their disjunction. */
+function additionOf({ type }: Value): OpRow {
+  return type.element === "i1" ? disjunction : sum;
+}

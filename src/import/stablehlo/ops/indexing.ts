@@ -1,0 +1,324 @@
+/**
+ * Gather and scatter: index vectors name elements of an operand, or windows that begin there. Both are brought to one
+ * form, [batch, named axes joined, other axes] with an index for each element of a window along the named axes:
+ * `indexSelect` without a batch, `gather` and `scatterAdd` along the joined axis with one.
+ */
+import {
+  add,
+  amax,
+  broadcast,
+  cast,
+  clamp,
+  eq,
+  expand,
+  full,
+  gather,
+  ge,
+  gt,
+  indexSelect,
+  le,
+  logicalAnd,
+  mul,
+  permute,
+  reshape,
+  scatterAdd,
+  slice,
+  squeeze,
+  where,
+} from "../../../ir/api/ops.ts";
+import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { at } from "../../../support/invariant.ts";
+import { attributeOf, numbers, numbersIn, requireAxes, wordIn } from "../read-attributes.ts";
+import { extentsOf } from "../reader.ts";
+import { countOf, splatOf, type Value, wholeOn } from "../value.ts";
+import {
+  combinerOf,
+  contradicted,
+  firstRegion,
+  made,
+  operand,
+  type OpRow,
+  type Reading,
+  refuse,
+  row,
+  shifted,
+} from "./reading.ts";
+import { counter } from "./slices.ts";
+
+/** The fields of both ops, which spell them differently. */
+interface Fields {
+  /** Of the result or the updates: the axes of a window. */
+  readonly window: string;
+  /** Of the operand: axes that a window does not have. */
+  readonly dropped: string;
+  readonly batch: string;
+  readonly batchOfIndices: string;
+  /** Of the operand: the axis of each entry of an index vector. */
+  readonly indexed: string;
+}
+
+const gatherFields: Fields = {
+  window: "offset_dims",
+  dropped: "collapsed_slice_dims",
+  batch: "operand_batching_dims",
+  batchOfIndices: "start_indices_batching_dims",
+  indexed: "start_index_map",
+};
+
+const scatterFields: Fields = {
+  window: "update_window_dims",
+  dropped: "inserted_window_dims",
+  batch: "input_batching_dims",
+  batchOfIndices: "scatter_indices_batching_dims",
+  indexed: "scatter_dims_to_operand_dims",
+};
+
+interface Plan {
+  readonly axes: readonly string[];
+  readonly vectorAxis: number;
+  /** The shape of the indices without the axis of the vectors. */
+  readonly vectors: readonly number[];
+  /** Of the operand and of `vectors`: axes that go together. */
+  readonly batch: readonly number[];
+  readonly vectorBatch: readonly number[];
+  /** Axes of the operand whose window does not cover them, with the entry of the index vector; null begins at 0. */
+  readonly named: readonly { readonly axis: number; readonly entry: number | null; readonly size: number }[];
+  readonly others: readonly number[];
+  /** What the axes of the result or updates are, in order: `v` of `vectors`, `o` of the operand. */
+  readonly outer: readonly string[];
+  /** The same in the common form. */
+  readonly inner: readonly string[];
+}
+
+/** `sizes` gives the window along each axis of the operand, for the axes that windows have. */
+function planOf(reading: Reading, fields: Fields, sizesFor: (kept: readonly number[], window: readonly number[]) => readonly number[], axes: readonly string[]): Plan {
+  const { reader, op } = reading;
+  const [{ type }, indices] = [operand(reading), operand(reading, 1)];
+  const attribute = attributeOf(op, "dimension_numbers", "scatter_dimension_numbers");
+  const body = attribute?.kind === "named" ? attribute.body : null;
+  if (body?.kind !== "group") return refuse(reading, "no dimension numbers", "dimension numbers");
+  const list = (name: string): readonly number[] => {
+    const entry = body.entries.get(name);
+    return entry === undefined ? [] : (numbersIn(entry) ?? []);
+  };
+  const [window, dropped, batch, indexed] = [fields.window, fields.dropped, fields.batch, fields.indexed].map(list);
+  const all = type.shape.map((_, axis) => axis);
+  for (const each of [dropped, batch, indexed]) requireAxes(reader, op, each ?? [], all.length);
+  const [vectorAxis = indices.type.shape.length] = list("index_vector_dim");
+  const length = indices.type.shape[vectorAxis] ?? 1;
+  const batchOfIndices = list(fields.batchOfIndices);
+  const kept = all.filter((axis) => dropped?.includes(axis) === false && batch?.includes(axis) === false);
+  if (indexed?.length !== length || batch?.length !== batchOfIndices.length || window?.length !== kept.length) {
+    contradicted(reading, "dimension numbers of other lengths", "an axis for each entry of a vector and each axis of a window");
+  }
+  const sizes = sizesFor(kept, window ?? []);
+  const vectors = indices.type.shape.flatMap((extent, axis) => (axis === vectorAxis ? [] : [extent]));
+  const named = all.flatMap((axis) => {
+    const entry = indexed?.indexOf(axis) ?? -1;
+    const size = sizes[axis] ?? 1;
+    if (batch?.includes(axis) === true || (entry < 0 && size === type.shape[axis])) return [];
+    return [{ axis, entry: entry < 0 ? null : entry, size }];
+  });
+  const isNamed = new Set([...named.map(({ axis }) => axis), ...(batch ?? [])]);
+  const others = all.filter((axis) => !isNamed.has(axis));
+  const vectorBatch = batchOfIndices.map((axis) => (axis > vectorAxis ? axis - 1 : axis));
+  const outerRank = vectors.length + kept.length;
+  let [nextVector, nextKept] = [0, 0];
+  const outer = Array.from({ length: outerRank }, (_, i) =>
+    window?.includes(i) === true ? `o${kept[nextKept++]}` : `v${nextVector++}`,
+  );
+  const free = vectors.flatMap((_, i) => (vectorBatch.includes(i) ? [] : [`v${i}`]));
+  const wide = named.flatMap(({ axis, size }) => (size > 1 ? [`o${axis}`] : []));
+  const inner = [...vectorBatch.map((i) => `v${i}`), ...free, ...wide, ...others.map((axis) => `o${axis}`)];
+  return { axes, vectorAxis, vectors, batch: batch ?? [], vectorBatch, named, others, outer, inner };
+}
+
+/** The operand as [leading, batch, named axes joined, others]. */
+function joinedOperand({ reader }: Reading, value: Value, plan: Plan, wide: boolean): TensorView {
+  const { axes, batch, named, others } = plan;
+  const tensor = wholeOn(reader, value, axes, wide);
+  const order = [...axes.keys(), ...shifted([...batch, ...named.map(({ axis }) => axis), ...others], axes)];
+  const moved = order.every((axis, i) => axis === i) ? tensor : permute(tensor, order);
+  if (named.length === 1) return moved;
+  const extents = extentsOf(moved);
+  const first = axes.length + batch.length;
+  const joined = countOf(extents.slice(first, first + named.length));
+  return reshape(moved, [...extents.slice(0, first), joined, ...extents.slice(first + named.length)]);
+}
+
+/** The index of each element of each window, as [leading, batch, free vectors, wide axes of the window]. */
+function joinedIndex(reading: Reading, plan: Plan, outside: "clamp" | "drop"): TensorView {
+  const { reader } = reading;
+  const { axes, named, vectors, vectorBatch, vectorAxis } = plan;
+  const value = operand(reading, 1);
+  const { shape } = operand(reading).type;
+  const indices = wholeOn(reader, value, axes);
+  const wide = named.filter(({ size }) => size > 1);
+  const order = [...vectorBatch, ...vectors.flatMap((_, i) => (vectorBatch.includes(i) ? [] : [i]))];
+  const rank = axes.length + vectors.length + wide.length;
+  let joined: TensorView | null = null;
+  let inside: TensorView | null = null;
+  for (const { axis, entry, size } of named) {
+    const extent = at(shape, axis);
+    let place: TensorView | null = null;
+    if (entry !== null) {
+      const own = permutedTo(entryOf(indices, entry, axes.length + vectorAxis), [...axes.keys(), ...shifted(order, axes)]);
+      const spread = wide.length === 0 ? own : broadcast(own, [...extentsOf(own).map(() => false), ...wide.map(() => true)]);
+      if (outside === "clamp") place = clamp(spread, 0, extent - size);
+      else {
+        const fits = logicalAnd(ge(spread, 0), le(spread, extent - size));
+        inside = inside === null ? fits : logicalAnd(inside, fits);
+        place = spread;
+      }
+    }
+    if (size > 1) {
+      const position = axes.length + vectors.length + wide.findIndex((each) => each.axis === axis);
+      const counted = counter(reader, size, position, rank, indices.dtype);
+      place = place === null ? counted : add(place, counted);
+    }
+    if (place !== null) joined = joined === null ? place : add(mul(joined, extent), place);
+    else if (joined !== null) joined = mul(joined, extent);
+  }
+  if (joined === null) return refuse(reading, "no indexed axis", "at least one indexed axis");
+  return inside === null ? joined : where(inside, joined, -1);
+}
+
+function permutedTo(tensor: TensorView, order: readonly number[]): TensorView {
+  return order.every((axis, i) => axis === i) ? tensor : permute(tensor, order);
+}
+
+/** Entry `i` of all index vectors. */
+function entryOf(indices: TensorView, i: number, axis: number): TensorView {
+  const shape = extentsOf(indices);
+  if (axis >= shape.length) return indices;
+  const part = slice(indices, shape.map((_, each) => (each === axis ? i : 0)), shape.with(axis, i + 1));
+  return squeeze(part, [axis]);
+}
+
+/** [prefix, any] as [prefix, all of it in one axis]. */
+function flatAfter(tensor: TensorView, prefix: number, count: number): TensorView {
+  const extents = extentsOf(tensor);
+  const joined = extents.slice(prefix, prefix + count);
+  return joined.length === 1 ? tensor : reshape(tensor, [...extents.slice(0, prefix), countOf(joined), ...extents.slice(prefix + count)]);
+}
+
+/** [prefix, n] as [prefix, n, others], repeated along `others`. */
+function repeated(tensor: TensorView, shape: readonly number[]): TensorView {
+  const missing = Array.from({ length: shape.length - tensor.rank }, () => true);
+  const ranked = missing.length === 0 ? tensor : broadcast(tensor, [...extentsOf(tensor).map(() => false), ...missing]);
+  return extentsOf(ranked).every((extent, i) => extent === shape[i]) ? ranked : expand(ranked, shape);
+}
+
+/** The axes of `tensor`, after leading ones, are `from`; the result's are `to`, with extent 1 where `from` lacks one. */
+function relabelled(tensor: TensorView, axes: readonly string[], from: readonly string[], to: readonly string[]): TensorView {
+  const order = to.flatMap((label) => (from.includes(label) ? [from.indexOf(label)] : []));
+  const moved = permutedTo(tensor, [...axes.keys(), ...shifted(order, axes)]);
+  const flags = [...axes.map(() => false), ...to.map((label) => !from.includes(label))];
+  return flags.includes(true) ? broadcast(moved, flags) : moved;
+}
+
+function gatherValues(reading: Reading, axes: readonly string[]): Value {
+  const { reader, op } = reading;
+  const value = operand(reading);
+  const sizes = numbers(reader, op, ["slice_sizes"]);
+  const plan = planOf(reading, gatherFields, () => sizes, axes);
+  return made(reading, axes, () => {
+    const index = joinedIndex(reading, plan, "clamp");
+    const prefix = axes.length + plan.batch.length;
+    if (prefix === 0) return relabelled(indexSelect(joinedOperand(reading, value, plan, false), 0, index), axes, plan.inner, plan.outer);
+    const tensor = joinedOperand(reading, value, plan, true);
+    const shape = extentsOf(index);
+    const flat = flatAfter(index, prefix, shape.length - prefix);
+    const own = extentsOf(tensor);
+    const wanted = own.with(prefix, countOf(shape.slice(prefix)));
+    const found = gather(tensor, prefix, repeated(flat, wanted));
+    const whole = [...own.slice(0, prefix), ...shape.slice(prefix), ...own.slice(prefix + 1)];
+    return relabelled(reshape(found, whole), axes, plan.inner, plan.outer);
+  });
+}
+
+/** Beyond this many pairs of updates, the last of equal indices is not looked for. */
+const mostPairs = 2 ** 24;
+
+function scatterValues(reading: Reading, axes: readonly string[]): Value {
+  const { reader, op } = reading;
+  const [value, updates] = [operand(reading), operand(reading, 2)];
+  const region = firstRegion(reading);
+  const [end] = region.operations;
+  const sets = region.operations.length === 1 && end?.operands[0] === region.arguments[1]?.name;
+  const combiner = combinerOf(region);
+  if (!sets && combiner !== "stablehlo.add") {
+    return refuse(reading, `a combination by ${combiner ?? "a region of several ops"}`, "add, or the update in place of the element");
+  }
+  const sizesFor = (kept: readonly number[], window: readonly number[]): readonly number[] =>
+    value.type.shape.map((_, axis) => (kept.includes(axis) ? at(updates.type.shape, at(window, kept.indexOf(axis))) : 1));
+  const plan = planOf(reading, scatterFields, sizesFor, axes);
+  const isUnique = wordIn(attributeOf(op, "unique_indices")) === "true";
+  return made(reading, axes, () => {
+    const prefix = axes.length + plan.batch.length;
+    const joined = joinedOperand(reading, value, plan, true);
+    const index = joinedIndex(reading, plan, "drop");
+    const count = extentsOf(index).length - prefix;
+    const source = updatesOf(reading, updates, plan);
+    const own = extentsOf(joined);
+    let flat = flatAfter(index, prefix, count);
+    flat = repeated(flat, [...own.slice(0, prefix), at(extentsOf(flat), prefix)]);
+    const added = flatAfter(source, prefix, count);
+    if (sets && !isUnique) flat = lastOf(reading, flat);
+    const target = (shape: readonly number[], dtype: TensorView["dtype"]): TensorView => full(reader.fusion, shape, 0, dtype);
+    const places = repeated(flat, extentsOf(added));
+    if (!sets) return restored(scatterAdd(joined, prefix, places, added), value, plan);
+    const isBool = joined.dtype === "bool";
+    const numbersOf = isBool ? cast(added, "int") : added;
+    const written = scatterAdd(target(own, numbersOf.dtype), prefix, places, numbersOf);
+    const moved = isBool ? cast(written, "bool") : written;
+    const before = splatOf(value);
+    if (before !== null && Number(before) === 0) return restored(moved, value, plan);
+    const plain = own.slice(0, prefix + 1);
+    const hits = scatterAdd(target(plain, "int"), prefix, flat, full(reader.fusion, extentsOf(flat), 1, "int"));
+    const isHit = repeatedFlags(gt(hits, 0), own.length);
+    return restored(where(isHit, moved, joined), value, plan);
+  });
+}
+
+function repeatedFlags(tensor: TensorView, rank: number): TensorView {
+  const missing = Array.from({ length: rank - tensor.rank }, () => true);
+  return missing.length === 0 ? tensor : broadcast(tensor, [...extentsOf(tensor).map(() => false), ...missing]);
+}
+
+/** The updates as [leading, batch, free vectors, wide axes of the window, others]. */
+function updatesOf({ reader }: Reading, updates: Value, { axes, outer, inner }: Plan): TensorView {
+  const tensor = wholeOn(reader, updates, axes, true);
+  const single = outer.flatMap((label, i) => (inner.includes(label) ? [] : [i]));
+  const bare = single.length === 0 ? tensor : squeeze(tensor, shifted(single, axes));
+  return relabelled(bare, axes, outer.filter((label) => inner.includes(label)), inner);
+}
+
+/** [leading, batch, joined, others] in the order of the operand's axes. */
+function restored(tensor: TensorView, { type }: Value, { axes, batch, named, others }: Plan): TensorView {
+  const order = [...batch, ...named.map(({ axis }) => axis), ...others];
+  const extents = extentsOf(tensor);
+  const split = [...extents.slice(0, axes.length), ...order.map((axis) => at(type.shape, axis))];
+  const apart = named.length === 1 ? tensor : reshape(tensor, split);
+  return permutedTo(apart, [...axes.keys(), ...shifted(type.shape.map((_, axis) => order.indexOf(axis)), axes)]);
+}
+
+/** Of equal indices the last one stays, and the others become -1. `index`: [prefix, n]. */
+function lastOf(reading: Reading, index: TensorView): TensorView {
+  const shape = extentsOf(index);
+  const n = at(shape, shape.length - 1);
+  if (n <= 1) return index;
+  if (countOf(shape) * n > mostPairs) {
+    refuse(reading, `${n} updates whose indices may be equal`, `unique_indices = true, or at most ${Math.floor(Math.sqrt(mostPairs))} updates`);
+  }
+  const none = shape.map(() => false);
+  const [row0, column] = [broadcast(index, [...none, true]), broadcast(index, [...none.slice(1), true, false])];
+  const [i, j] = [counter(reading.reader, n, shape.length - 1, shape.length + 1, index.dtype), counter(reading.reader, n, shape.length, shape.length + 1, index.dtype)];
+  const isLater = amax(logicalAnd(eq(row0, column), gt(j, i)), [shape.length]);
+  return where(isLater, -1, index);
+}
+
+export const indexingRows: Readonly<Record<string, OpRow>> = {
+  "stablehlo.gather": row(gatherValues),
+  "stablehlo.scatter": row(scatterValues, "that adds or sets"),
+};

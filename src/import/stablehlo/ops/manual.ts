@@ -1,0 +1,132 @@
+/**
+ * Manual computations: functions of one device's parts. A part has a leading axis for each manual dimension over which it
+ * differs, sharded along it. A collective is then an op on whole tensors: the sum over a leading axis is an all-reduce,
+ * and a leading axis that moves into another one an all-gather.
+ */
+import { permute, reshape, select } from "../../../ir/api/ops.ts";
+import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { at } from "../../../support/invariant.ts";
+import type { Manual } from "../groups.ts";
+import { constrained, placeOnce, requireRank } from "../place.ts";
+import { attributeOf } from "../read-attributes.ts";
+import { extentsOf, madeAt } from "../reader.ts";
+import { dimensionsIn, readSharding, type Sharding } from "../sharding.ts";
+import { axesOf, computed, sizesOf, splat, splatOf, type Value, type ValueType, wholeOn } from "../value.ts";
+import { contradicted, firstRegion, isSameType, type OpRow, type Reading, refuse, resultType, typeText, valueType } from "./reading.ts";
+
+function manualComputation(reading: Reading): readonly Value[] {
+  const { reader, op, operands } = reading;
+  const region = firstRegion(reading);
+  const [into, out] = ["in_shardings", "out_shardings"].map((name) => shardingsOf(reading, name));
+  const [first = out?.[0]] = into ?? [];
+  const names = manualNames(reading, first);
+  if (first === undefined || names.length === 0) return reading.region(region, operands);
+  if (into?.length !== operands.length || out?.length !== op.resultTypes.length) {
+    contradicted(reading, `${into?.length ?? 0} and ${out?.length ?? 0} shardings`, "one for each operand and each result");
+  }
+  // Inside another manual computation, its dimensions stay manual.
+  const outer = reading.manual?.names ?? [];
+  const manual: Manual = { mesh: first.mesh, names: [...outer, ...names] };
+  const parts = operands.map((value, i) => {
+    const type = region.arguments[i]?.type;
+    const part = partOf(reading, value, at(into, i), names);
+    if (type !== undefined && !isSameType(part.type, valueType(reader, op.position, type))) {
+      contradicted(reading, `argument ${i} of the part ${typeText(part.type)}`, typeText(valueType(reader, op.position, type)));
+    }
+    return part;
+  });
+  const results = reading.region(region, parts, manual);
+  return results.map((value, i) => wholeOf(reading, value, at(out, i), names, resultType(reading, i)));
+}
+
+function shardingsOf({ reader, op }: Reading, name: string): readonly Sharding[] {
+  const attribute = attributeOf(op, name);
+  const list = attribute?.kind === "named" && attribute.body.kind === "group" ? attribute.body.items[0] : attribute;
+  return list?.kind === "group" ? list.items.map((item) => readSharding(reader, op.position, item)) : [];
+}
+
+function manualNames({ reader, op }: Reading, sharding: Sharding | undefined): readonly string[] {
+  const attribute = attributeOf(op, "manual_axes");
+  const list = attribute?.kind === "named" ? attribute.body : attribute;
+  const set = list?.kind === "group" && list.open === "<" ? list.items[0] : list;
+  if (set?.kind !== "group" || sharding === undefined) return [];
+  return set.items.flatMap((item) => dimensionsIn(reader, op.position, sharding.mesh, item));
+}
+
+/** One device's part of a whole tensor. */
+function partOf(reading: Reading, value: Value, sharding: Sharding, manual: readonly string[]): Value {
+  const { reader, op } = reading;
+  requireRank(reader, op.position, sharding, value.type.shape.length);
+  const inner = sharding.axes.map((names) => names.filter((name) => manual.includes(name)));
+  const shape = value.type.shape.map((extent, i) => {
+    const part = extent / product(sizesOf(reader, at(inner, i)));
+    return Number.isInteger(part) ? part : refuse(reading, `an axis of ${extent} in unequal parts`, "equal parts");
+  });
+  if (sharding.axes.some((names, i) => at(inner, i).some((name, k) => names[k] !== name))) {
+    refuse(reading, "a sharding that names free axes before manual ones", "manual axes first");
+  }
+  const type = { element: value.type.element, shape };
+  const element = splatOf(value);
+  if (element !== null) return splat(reader, type, element);
+  const placed = constrained(reader, op.position, value, sharding);
+  if (inner.every((names) => names.length === 0)) return { ...placed, type };
+  const axes = axesOf(reader, [placed, { ...placed, axes: [...placed.axes, ...inner.flat()] }]);
+  return madeAt(reader, op.position, () => {
+    const tensor = wholeOn(reader, placed, placed.axes, true);
+    const split = shape.flatMap((extent, i) => [...sizesOf(reader, at(inner, i)), extent]);
+    const labels: readonly string[] = [...placed.axes, ...inner.flatMap((names, i) => [...names, String(i)])];
+    const apart = reshape(tensor, [...sizesOf(reader, placed.axes), ...split]);
+    const order = [...axes, ...shape.map((_, i) => String(i))].map((label) => labels.indexOf(label));
+    const part = permute(apart, order);
+    const free = sharding.axes.map((names) => names.filter((name) => !manual.includes(name)));
+    placeOnce(reader, part, { ...sharding, axes: free }, axes);
+    return computed(type, axes, part);
+  });
+}
+
+/** The whole tensor of which the value is one device's part. */
+function wholeOf(reading: Reading, value: Value, sharding: Sharding, manual: readonly string[], type: ValueType): Value {
+  const { reader, op } = reading;
+  requireRank(reader, op.position, sharding, type.shape.length);
+  const inner = sharding.axes.map((names) => names.filter((name) => manual.includes(name)));
+  const fits = value.type.shape.every((extent, i) => extent * product(sizesOf(reader, at(inner, i))) === type.shape[i]);
+  if (!fits || value.type.shape.length !== type.shape.length) contradicted(reading, `a part ${typeText(value.type)} of ${typeText(type)}`, "parts that make up the result");
+  const element = splatOf(value);
+  if (element !== null) return splat(reader, type, element);
+  const whole = madeAt(reader, op.position, () => {
+    // Devices that hold the same part by the sharding hold the same elements: the first one's are taken.
+    const outer = value.axes.filter((name) => !manual.includes(name));
+    const dropped = value.axes.filter((name) => manual.includes(name) && !inner.flat().includes(name));
+    const chosen = dropped.reduce<Value>((each, name) => {
+      const position = each.axes.indexOf(name);
+      return computed(each.type, each.axes.toSpliced(position, 1), select(wholeOn(reader, each, each.axes, true), position, 0));
+    }, value);
+    const axes = axesOf(reader, [{ ...chosen, axes: [...outer, ...inner.flat()] }]);
+    const tensor = wholeOn(reader, chosen, axes, true);
+    const labels = [...axes, ...type.shape.map((_, i) => String(i))];
+    const order = [...outer, ...inner.flatMap((names, i) => [...names, String(i)])].map((label) => labels.indexOf(label));
+    const moved = order.every((axis, i) => axis === i) ? tensor : permute(tensor, order);
+    const shape = [...sizesOf(reader, outer), ...type.shape];
+    const joined = extentsOf(moved).length === shape.length ? moved : reshape(moved, shape);
+    return computed(type, outer, joined);
+  });
+  return constrained(reader, op.position, whole, sharding);
+}
+
+function product(sizes: readonly number[]): number {
+  return sizes.reduce((all, size) => all * size, 1);
+}
+
+/** A tensor of a fully manual computation is cut along its leading axes and nowhere else. */
+export function placePart(reading: Reading, tensor: TensorView, axes: readonly string[], rank: number): void {
+  const { manual, reader } = reading;
+  if (manual === null) return;
+  const all = [...manual.mesh.axes.values()].flat();
+  if (!all.every(({ name }) => manual.names.includes(name))) return;
+  const sharding = { mesh: manual.mesh, axes: Array.from({ length: rank }, () => []), isOpen: false };
+  if (!reader.placed.has(tensor.id)) placeOnce(reader, tensor, sharding, axes);
+}
+
+export const manualRows: Readonly<Record<string, OpRow>> = {
+  "sdy.manual_computation": { read: manualComputation, note: "of equal parts" },
+};

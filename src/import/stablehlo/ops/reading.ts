@@ -1,0 +1,171 @@
+/** What the rows of ops share: an op with the values of its operands, and the value that it becomes. */
+import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { at } from "../../../support/invariant.ts";
+import { knownValue } from "../constants.ts";
+import type { Manual } from "../groups.ts";
+import { extentsOf, invalid, madeAt, type Reader, unsupported } from "../reader.ts";
+import type { Operation, Region, Type } from "../syntax/nodes.ts";
+import { axesOf, dtypeIn, dtypeOf, type Element, once, type Value, type ValueType } from "../value.ts";
+
+export interface Reading {
+  readonly reader: Reader;
+  readonly op: Operation;
+  readonly operands: readonly Value[];
+  /** The results of a region of the op on values, in the scope of the op; `manual`: as a manual computation. */
+  readonly region: (region: Region, values: readonly Value[], manual?: Manual) => readonly Value[];
+  /** The results of a function of the module on values. */
+  readonly call: (name: string, values: readonly Value[]) => readonly Value[];
+  /** The manual computation that the op is in; null outside. */
+  readonly manual: Manual | null;
+}
+
+export interface OpRow {
+  readonly read: (reading: Reading) => readonly Value[];
+  /** For the table of docs/import.md: what is not taken, or how the op is expressed. */
+  readonly note?: string;
+}
+
+/** Known elements beyond this many are not computed with while the file is read. */
+export const mostKnown = 4096;
+
+export function valueType(reader: Reader, position: number, type: Type): ValueType {
+  if (type.kind !== "tensor") {
+    return unsupported(reader, position, {
+      message: "a value is not a tensor",
+      found: type.text,
+      expected: "a tensor type such as tensor<4x8xf32>",
+      help: "leave tokens, tuples and buffers out of the function",
+    });
+  }
+  const { element, shape } = type;
+  if (!dtypeOf.has(element)) {
+    unsupported(reader, position, {
+      message: "a tensor has a dtype that Braid does not have",
+      found: element,
+      expected: [...dtypeOf.keys()].join(", "),
+      help: "convert the tensor in the framework",
+    });
+  }
+  return { element, shape: shape.map((extent) => extent ?? failDynamic(reader, position)) };
+}
+
+function failDynamic(reader: Reader, position: number): never {
+  return unsupported(reader, position, {
+    message: "a tensor has a dynamic extent",
+    found: "?",
+    expected: "constant extents",
+    help: "lower the function for arguments of fixed shapes",
+  });
+}
+
+export function resultType({ reader, op }: Reading, result = 0): ValueType {
+  const type = op.resultTypes[result];
+  if (type !== undefined) return valueType(reader, op.position, type);
+  return invalid(reader, op.position, {
+    message: `${op.name} has no type for its result`,
+    found: `${op.resultTypes.length} types`,
+    expected: `a type for result ${result}`,
+    help: "pass the text as the framework printed it",
+  });
+}
+
+export function operand({ reader, op, operands }: Reading, position = 0): Value {
+  const value = operands[position];
+  if (value !== undefined) return value;
+  return invalid(reader, op.position, {
+    message: `${op.name} has too few operands`,
+    found: `${operands.length}`,
+    expected: `at least ${position + 1}`,
+    help: "pass the text as the framework printed it",
+  });
+}
+
+export function typeText({ element, shape }: ValueType): string {
+  return `tensor<${[...shape, element].join("x")}>`;
+}
+
+export function isSameType(a: ValueType, b: ValueType): boolean {
+  return a.element === b.element && a.shape.length === b.shape.length && a.shape.every((extent, i) => extent === b.shape[i]);
+}
+
+/** Refuses what the op may say and Braid cannot do, with the op's name. */
+export function refuse({ reader, op }: Reading, found: string, expected: string, help?: string): never {
+  return unsupported(reader, op.position, {
+    message: `${op.name} is not supported in this form`,
+    found,
+    expected,
+    help: help ?? "write the function without it; docs/import.md lists what is read",
+  });
+}
+
+export function contradicted({ reader, op }: Reading, found: string, expected: string): never {
+  return invalid(reader, op.position, {
+    message: `${op.name} contradicts its types`,
+    found,
+    expected,
+    help: "pass the text as the framework printed it",
+  });
+}
+
+/** The result of the op as the tensor that `make` gives, which must have the result's type. */
+export function made(
+  reading: Reading,
+  axes: readonly string[],
+  make: () => TensorView,
+  known: readonly Element[] | null = null,
+  result = 0,
+): Value {
+  const { reader, op } = reading;
+  const type = resultType(reading, result);
+  const checked = (): TensorView =>
+    madeAt(reader, op.position, () => {
+      const tensor = make();
+      requireTyped(reading, tensor, type, axes.length);
+      return tensor;
+    });
+  if (known !== null && axes.length > 0) return knownValue(reader, type, axes, known);
+  if (known !== null) return { type, axes, known, tensor: once(checked) };
+  const tensor = checked();
+  return { type, axes, known: null, tensor: () => tensor };
+}
+
+/** An axis of extent 1 stands for one along which the tensor repeats. */
+function requireTyped(reading: Reading, tensor: TensorView, type: ValueType, leading: number): void {
+  const found = extentsOf(tensor).slice(leading);
+  const fits = found.length === type.shape.length && found.every((extent, i) => extent === 1 || extent === type.shape[i]);
+  if (fits && tensor.dtype === dtypeIn(type)) return;
+  contradicted(reading, `a result of ${tensor.dtype} [${found.join(", ")}]`, typeText(type));
+}
+
+/** A row of an op with one result, which differs over the dimensions of any of its operands. */
+export function row(read: (reading: Reading, axes: readonly string[]) => Value, note?: string): OpRow {
+  return {
+    read: (reading) => [read(reading, axesOf(reading.reader, reading.operands))],
+    ...(note === undefined ? {} : { note }),
+  };
+}
+
+/** The axes of a value's tensor that stand for its own axes. */
+export function shifted(axes: readonly number[], leading: readonly string[]): readonly number[] {
+  return axes.map((axis) => axis + leading.length);
+}
+
+export function firstRegion({ reader, op }: Reading, position = 0): Region {
+  const region = op.regions[position];
+  if (region !== undefined) return region;
+  return invalid(reader, op.position, {
+    message: `${op.name} lacks a region`,
+    found: `${op.regions.length}`,
+    expected: `at least ${position + 1}`,
+    help: "pass the text as the framework printed it",
+  });
+}
+
+/** The name of the one op of a region on two scalars, `stablehlo.add`; null for another region. */
+export function combinerOf({ arguments: given, operations }: Region): string | null {
+  const [op, end] = operations;
+  if (op === undefined || end === undefined || operations.length !== 2 || given.length !== 2) return null;
+  const names = new Set(given.map(({ name }) => name));
+  const isOfBoth = op.operands.length === 2 && new Set(op.operands.filter((name) => names.has(name))).size === 2;
+  return isOfBoth && at(op.results, 0) === end.operands[0] ? op.name : null;
+}

@@ -1,0 +1,186 @@
+/** Reductions by one op, pairs of a value and its index (argmax), and windows that make cumulative results. */
+import { amax, amin, argmax, broadcast, cast, neg, pad, prod, sum } from "../../../ir/api/ops.ts";
+import { binary } from "../../../ir/api/ops/operands.ts";
+import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { reductionFunctions, type ReductionOpType } from "../../../ir/ops/functions/reduction.ts";
+import type { BinaryOpType } from "../../../ir/ops/op.ts";
+import { at } from "../../../support/invariant.ts";
+import { numbers, requireAxes, wordIn } from "../read-attributes.ts";
+import { extentsOf } from "../reader.ts";
+import { axesOf, dtypeIn, type Element, splat, splatOf, tensorOn, type Value, wholeOn } from "../value.ts";
+import {
+  combinerOf,
+  firstRegion,
+  made,
+  operand,
+  type OpRow,
+  type Reading,
+  refuse,
+  resultType,
+  row,
+  shifted,
+} from "./reading.ts";
+
+interface Combiner {
+  readonly reduction: ReductionOpType;
+  readonly binary: BinaryOpType;
+}
+
+const combiners: Readonly<Record<string, Combiner>> = {
+  "stablehlo.add": { reduction: "sum", binary: "add" },
+  "stablehlo.multiply": { reduction: "prod", binary: "mul" },
+  "stablehlo.maximum": { reduction: "amax", binary: "maximum" },
+  "stablehlo.minimum": { reduction: "amin", binary: "minimum" },
+  "stablehlo.or": { reduction: "amax", binary: "maximum" },
+  "stablehlo.and": { reduction: "amin", binary: "minimum" },
+};
+
+const reductions: { readonly [R in ReductionOpType]: (tensor: TensorView, axes: readonly number[]) => TensorView } = {
+  sum,
+  prod,
+  amax,
+  amin,
+};
+
+/** The combiner of an op name; of bools, `add` is `or` and `multiply` is `and`. */
+export function combinerNamed(reading: Reading, name: string | null): Combiner {
+  const isBool = operand(reading).type.element === "i1";
+  const own = isBool && name === "stablehlo.add" ? "stablehlo.or" : isBool && name === "stablehlo.multiply" ? "stablehlo.and" : name;
+  const known = combiners[own ?? ""];
+  const isBits = !isBool && (own === "stablehlo.or" || own === "stablehlo.and");
+  if (known !== undefined && !isBits) return known;
+  return refuse(reading, `a combination by ${name ?? "a region of several ops"}`, "add, multiply, maximum, minimum, or and and of bools");
+}
+
+export function reduceWith(tensor: TensorView, { reduction }: Combiner, axes: readonly number[]): TensorView {
+  return axes.length === 0 ? tensor : reductions[reduction](tensor, axes);
+}
+
+function reduce(reading: Reading): readonly Value[] {
+  const { reader, op, operands } = reading;
+  const axes = axesOf(reader, operands);
+  const value = operand(reading);
+  const over = requireAxes(reader, op, numbers(reader, op, ["dimensions"]), value.type.shape.length);
+  if (operands.length === 4) return argumentOfExtremum(reading, axes, over);
+  if (operands.length !== 2) refuse(reading, `${operands.length} operands and initial values`, "one operand, or a value and its index");
+  const initial = operand(reading, 1);
+  const applied = op.items[op.items.findIndex((item) => wordIn(item) === "applies") + 1];
+  const combiner = combinerNamed(reading, op.regions.length === 0 ? wordIn(applied ?? null) : combinerOf(firstRegion(reading)));
+  return [
+    made(reading, axes, () => {
+      const whole = wholeOn(reader, value, axes);
+      const reduced = reduceWith(whole, combiner, shifted(over, axes));
+      const dtype = dtypeIn(value.type);
+      const element = splatOf(initial);
+      if (element !== null && Number(element) === Number(reductionFunctions[combiner.reduction].identity[dtype])) return reduced;
+      const isNumber = element !== null && dtype !== "bool";
+      return binary(combiner.binary, reduced, isNumber ? element : startOn(initial, axes, reduced));
+    }),
+  ];
+}
+
+function startOn(initial: Value, axes: readonly string[], reduced: TensorView): TensorView {
+  const start = tensorOn(initial, axes);
+  const missing = Array.from({ length: start.rank === 0 ? 0 : reduced.rank - start.rank }, () => true);
+  return missing.length === 0 ? start : broadcast(start, [...axes.map(() => false), ...missing]);
+}
+
+/**
+ * `reduce (x, iota)` whose region keeps the larger value and its index. The region is tried on pairs that tell argmax
+ * from argmin and from all else: which of two wins, also of equal ones in either order.
+ */
+function argumentOfExtremum(reading: Reading, axes: readonly string[], over: readonly number[]): readonly Value[] {
+  const { reader } = reading;
+  const [value, index] = [operand(reading), operand(reading, 1)];
+  const [axis] = over;
+  const isCounted = axis !== undefined && over.length === 1 && countsAlong(index, axis);
+  if (!isCounted) return refuse(reading, "two operands that are not a value and its index", "an iota along the one reduced axis");
+  const region = firstRegion(reading);
+  const pick = ([x, i]: readonly [number, number], [y, j]: readonly [number, number]): number | null => {
+    const scalars = [x, i, y, j].map((element, k) => {
+      const type = { element: (k % 2 === 0 ? value : index).type.element, shape: [] };
+      return splat(reader, type, type.element === "i64" ? BigInt(element) : element);
+    });
+    const results = reading.region(region, scalars).map(splatOf);
+    const [best = null, at0 = null] = results;
+    const winner = best === null || at0 === null ? null : [x, y].findIndex((each, k) => each === Number(best) && [i, j][k] === Number(at0));
+    return winner;
+  };
+  const wins = [
+    pick([1, 0], [2, 1]),
+    pick([2, 0], [1, 1]),
+    pick([1, 0], [1, 1]),
+    pick([1, 1], [1, 0]),
+  ].join("");
+  const isMost = wins === "1001";
+  if (!isMost && wins !== "0101") return refuse(reading, "a region that is neither argmax nor argmin", "the first largest or smallest value and its index");
+  const type = resultType(reading, 1);
+  const position = axis + axes.length;
+  const whole = (): TensorView => wholeOn(reader, value, axes);
+  return [
+    made(reading, axes, () => (isMost ? amax : amin)(whole(), [position])),
+    made(reading, axes, () => cast(argmax(isMost ? whole() : neg(whole()), position), dtypeIn(type)), null, 1),
+  ];
+}
+
+/** Whether the value is the index along `axis`. */
+function countsAlong({ known, type }: Value, axis: number): boolean {
+  if (known === null || known.length <= 1) return at(type.shape, axis) === 1;
+  const inner = type.shape.slice(axis + 1).reduce((product, extent) => product * extent, 1);
+  const extent = at(type.shape, axis);
+  return known.every((element, i) => Number(element) === Math.floor(i / inner) % extent);
+}
+
+/** A window that covers everything up to each index: `padding = [[n - 1, 0]]`, `window_dimensions = [n]`. */
+function reduceWindow(reading: Reading, axes: readonly string[]): Value {
+  const { reader, op } = reading;
+  const value = operand(reading);
+  const { shape } = value.type;
+  const ones = shape.map(() => 1);
+  const window = numbers(reader, op, ["window_dimensions"]);
+  const padding = numbers(reader, op, ["padding"], shape.flatMap(() => [0, 0]));
+  const others = ["window_strides", "base_dilations", "window_dilations"].flatMap((name) => numbers(reader, op, [name], ones));
+  const [axis, ...more] = window.flatMap((size, i) => (size === 1 ? [] : [i]));
+  const extent = axis === undefined ? 1 : at(shape, axis);
+  const isForward = axis !== undefined && padding[2 * axis] === extent - 1 && padding[2 * axis + 1] === 0;
+  const isBackward = axis !== undefined && padding[2 * axis] === 0 && padding[2 * axis + 1] === extent - 1;
+  const isCumulative = axis === undefined || (more.length === 0 && window[axis] === extent && (isForward || isBackward));
+  if (!isCumulative || others.some((each) => each !== 1)) {
+    return refuse(reading, "a window of another form", "the windows of a cumulative sum, product, maximum or minimum");
+  }
+  const combiner = combinerNamed(reading, combinerOf(firstRegion(reading)));
+  return made(reading, axes, () => {
+    const tensor = wholeOn(reader, value, axes);
+    if (axis === undefined) return tensor;
+    const identity = reductionFunctions[combiner.reduction].identity[tensor.dtype];
+    return cumulative(tensor, axis + axes.length, extent, combiner.binary, identity, isForward);
+  });
+}
+
+/** Each element combined with those before it, in steps of 1, 2, 4, ... elements. */
+function cumulative(
+  tensor: TensorView,
+  axis: number,
+  extent: number,
+  op: BinaryOpType,
+  identity: Element,
+  forward: boolean,
+): TensorView {
+  let result = tensor;
+  for (let step = 1; step < extent; step *= 2) {
+    const widths = extentsOf(tensor).map((_, i): readonly [number, number] => {
+      if (i !== axis) return [0, 0];
+      return forward ? [step, -step] : [-step, step];
+    });
+    result = binary(op, result, pad(result, widths, identity));
+  }
+  return result;
+}
+
+export const reductionRows: Readonly<Record<string, OpRow>> = {
+  "stablehlo.reduce": {
+    read: reduce,
+    note: "by add, multiply, maximum, minimum, and, or; of a value and its index as argmax and argmin",
+  },
+  "stablehlo.reduce_window": row(reduceWindow, "as a cumulative sum, product, maximum or minimum"),
+};

@@ -1,0 +1,294 @@
+/** Ops that move elements without computing. */
+import {
+  broadcast,
+  cast,
+  cat,
+  indexSelect,
+  iota,
+  pad,
+  permute,
+  reshape,
+  slice,
+  squeeze,
+} from "../../../ir/api/ops.ts";
+import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { at } from "../../../support/invariant.ts";
+import { readConstant } from "../constants.ts";
+import { attributeOf, number, numbers, numbersIn, requireAxes } from "../read-attributes.ts";
+import { extentsOf } from "../reader.ts";
+import {
+  countOf,
+  dtypeIn,
+  type Element,
+  elementsOf,
+  sizesOf,
+  splatOf,
+  tensorOn,
+  type Value,
+  type ValueType,
+  wholeOn,
+} from "../value.ts";
+import { contradicted, made, mostKnown, operand, type OpRow, type Reading, refuse, resultType, row, shifted } from "./reading.ts";
+
+const keep = (axes: readonly unknown[]): readonly boolean[] => axes.map(() => false);
+
+/** The elements of a result, whose element `i` is element `from(i)` of the operand, if they are known. */
+function movedElements(
+  { reader }: Reading,
+  value: Value,
+  shape: readonly number[],
+  from: (index: readonly number[]) => readonly number[],
+): readonly Element[] | null {
+  if (value.known === null || value.known.length === 1) return value.known;
+  const leading = sizesOf(reader, value.axes);
+  const whole = [...leading, ...shape];
+  const count = countOf(whole);
+  const elements = elementsOf(reader, value);
+  if (elements === null || count > mostKnown) return null;
+  const own = [...leading, ...value.type.shape];
+  return Array.from({ length: count }, (_, i) => {
+    const index = positionOf(i, whole);
+    const source = [...index.slice(0, leading.length), ...from(index.slice(leading.length))];
+    return at(elements, source.reduce((sum, each, axis) => sum * at(own, axis) + each, 0));
+  });
+}
+
+function positionOf(index: number, shape: readonly number[]): readonly number[] {
+  let rest = index;
+  return shape
+    .toReversed()
+    .map((extent) => {
+      const position = rest % extent;
+      rest = Math.floor(rest / extent);
+      return position;
+    })
+    .toReversed();
+}
+
+function broadcastInDim(reading: Reading, axes: readonly string[]): Value {
+  const value = operand(reading);
+  const type = resultType(reading);
+  const { length: rank } = type.shape;
+  const dims = requireAxes(reading.reader, reading.op, numbers(reading.reader, reading.op, ["dims", "broadcast_dimensions"]), rank);
+  const fits = dims.length === value.type.shape.length && dims.every((dim, i) => {
+    const extent = at(value.type.shape, i);
+    return extent === 1 || extent === at(type.shape, dim);
+  });
+  if (!fits) contradicted(reading, `dims [${dims.join(", ")}] for [${value.type.shape.join(", ")}]`, "one for each axis, of extent 1 or of the result's");
+  const known = movedElements(reading, value, type.shape, (index) =>
+    dims.map((dim, i) => (at(value.type.shape, i) === 1 ? 0 : at(index, dim))),
+  );
+  return made(reading, axes, () => {
+    const tensor = tensorOn(value, axes);
+    const order = dims.map((_, i) => i).toSorted((a, b) => at(dims, a) - at(dims, b));
+    const sorted = isAscending(order) ? tensor : permute(tensor, [...axes.keys(), ...shifted(order, axes)]);
+    if (rank === dims.length) return sorted;
+    return broadcast(sorted, [...keep(axes), ...type.shape.map((_, i) => !dims.includes(i))]);
+  }, known);
+}
+
+function isAscending(order: readonly number[]): boolean {
+  return order.every((each, i) => each === i);
+}
+
+function reshapeValue(reading: Reading, axes: readonly string[]): Value {
+  const value = operand(reading);
+  const { shape } = resultType(reading);
+  if (countOf(shape) !== countOf(value.type.shape)) {
+    contradicted(reading, `[${value.type.shape.join(", ")}]`, `as many elements as [${shape.join(", ")}]`);
+  }
+  return made(reading, axes, () => reshaped(reading, value, axes, shape), value.known);
+}
+
+/** Axes of extent 1 come and go without a reshape, and an axis that only repeats stays one. */
+function reshaped(reading: Reading, value: Value, axes: readonly string[], shape: readonly number[]): TensorView {
+  const own = value.type.shape;
+  const [kept, wanted] = [own.filter((extent) => extent !== 1), shape.filter((extent) => extent !== 1)];
+  if (kept.length === wanted.length && kept.every((extent, i) => extent === wanted[i])) {
+    const tensor = tensorOn(value, axes);
+    const dropped = own.flatMap((extent, i) => (extent === 1 ? [i] : []));
+    const bare = dropped.length === 0 ? tensor : squeeze(tensor, shifted(dropped, axes));
+    return shape.includes(1) ? broadcast(bare, [...keep(axes), ...shape.map((extent) => extent === 1)]) : bare;
+  }
+  const tensor = wholeOn(reading.reader, value, axes);
+  return reshape(tensor, [...extentsOf(tensor).slice(0, axes.length), ...shape]);
+}
+
+function transposeValue(reading: Reading, axes: readonly string[]): Value {
+  const value = operand(reading);
+  const { reader, op } = reading;
+  const { length: rank } = value.type.shape;
+  const order = requireAxes(reader, op, numbers(reader, op, ["dims", "permutation"]), rank);
+  if (order.length !== rank) contradicted(reading, `dims [${order.join(", ")}]`, `a place for each of ${rank} axes`);
+  const { shape } = resultType(reading);
+  const known = movedElements(reading, value, shape, (index) => order.map((_, axis) => at(index, order.indexOf(axis))));
+  return made(reading, axes, () => {
+    const tensor = tensorOn(value, axes);
+    return isAscending(order) ? tensor : permute(tensor, [...axes.keys(), ...shifted(order, axes)]);
+  }, known);
+}
+
+/** `slice %x [0:2, 4:8:2]`, and `start_indices`, `limit_indices`, `strides`. */
+function sliceValue(reading: Reading, axes: readonly string[]): Value {
+  const value = operand(reading);
+  const { reader, op } = reading;
+  const { shape } = value.type;
+  const [list] = op.items;
+  const bounds = list?.kind === "group" ? list.items.map(boundsOf) : [];
+  const zeros = shape.map(() => 0);
+  const starts = list === undefined ? numbers(reader, op, ["start_indices"]) : bounds.map(([start]) => start);
+  const stops = list === undefined ? numbers(reader, op, ["limit_indices"]) : bounds.map(([, stop]) => stop);
+  const steps = list === undefined ? numbers(reader, op, ["strides"], zeros.map(() => 1)) : bounds.map(([, , step]) => step);
+  const fits = shape.every((extent, i) => {
+    const [start = -1, stop = -1, step = 0] = [starts[i], stops[i], steps[i]];
+    return start >= 0 && start <= stop && stop <= extent && step >= 1;
+  });
+  if (!fits || starts.length !== shape.length) {
+    contradicted(reading, `bounds outside of [${shape.join(", ")}]`, "start <= stop <= extent for each axis");
+  }
+  const known = movedElements(reading, value, resultType(reading).shape, (index) =>
+    index.map((each, i) => at(starts, i) + each * at(steps, i)),
+  );
+  return made(reading, axes, () => sliced(tensorOn(value, axes), axes, shape, { starts, stops, steps }), known);
+}
+
+interface Cut {
+  readonly starts: readonly number[];
+  readonly stops: readonly number[];
+  readonly steps: readonly number[];
+}
+
+/** A slice of a tensor that may only repeat along some axes of `shape`. */
+export function sliced(tensor: TensorView, axes: readonly string[], shape: readonly number[], cut: Cut): TensorView {
+  const own = extentsOf(tensor);
+  const all = own.map((extent, i) => {
+    const axis = i - axes.length;
+    const repeats = axis < 0 || extent !== at(shape, axis);
+    return repeats ? [0, extent, 1] : [at(cut.starts, axis), at(cut.stops, axis), at(cut.steps, axis)];
+  });
+  if (all.every(([start, stop, step], i) => start === 0 && stop === own[i] && step === 1)) return tensor;
+  const [starts, stops, steps] = [0, 1, 2].map((part) => all.map((bounds) => at(bounds, part)));
+  return slice(tensor, starts ?? [], stops ?? [], steps);
+}
+
+function boundsOf(attribute: Parameters<typeof numbersIn>[0]): readonly [number, number, number] {
+  const parts = attribute.kind === "sequence" ? attribute.parts : [attribute];
+  const [start = -1, stop = -1, step = 1] = parts.flatMap((part) => (part.kind === "number" ? [Number(part.text)] : []));
+  return [start, stop, step];
+}
+
+function padValue(reading: Reading, axes: readonly string[]): Value {
+  const { reader, op } = reading;
+  const [value, filler] = [operand(reading), operand(reading, 1)];
+  const { shape } = value.type;
+  const [low, high, interior] = ["low", "high", "interior"].map((name) =>
+    numbers(reader, op, [name, `edge_padding_${name}`, `${name}_padding`]),
+  );
+  const element = splatOf(filler);
+  if (element === null) return refuse(reading, "a padding value that a run computes", "a constant");
+  if ([low, high, interior].some((list) => list?.length !== shape.length)) {
+    contradicted(reading, "widths of another number of axes", `low, high and interior for ${shape.length} axes`);
+  }
+  return made(reading, axes, () => {
+    let tensor = wholeOn(reader, value, axes);
+    const leading = axes.map(() => [0, 0] as const);
+    // Gaps: each element becomes the first of a row of its own, whose last gap is cut off.
+    interior?.forEach((gap, axis) => {
+      if (gap <= 0) return;
+      const at0 = axis + axes.length;
+      const extents = extentsOf(tensor);
+      const rows = broadcast(tensor, [...keep(extents.slice(0, at0 + 1)), true, ...keep(extents.slice(at0 + 1))]);
+      const padded = pad(rows, extentsOf(rows).map((_, i) => (i === at0 + 1 ? [0, gap] : [0, 0])), element);
+      const extent = at(extents, at0);
+      const joined = reshape(padded, extents.with(at0, extent * (gap + 1)));
+      tensor = pad(joined, extents.map((_, i) => (i === at0 ? [0, -gap] : [0, 0])), element);
+    });
+    return pad(tensor, [...leading, ...shape.map((_, i) => [at(low ?? [], i), at(high ?? [], i)] as const)], element);
+  });
+}
+
+function concatenate(reading: Reading, axes: readonly string[]): Value {
+  const { reader, op, operands } = reading;
+  const { shape } = operand(reading).type;
+  const axis = number(reader, op, ["dim", "dimension"]);
+  requireAxes(reader, op, [axis], shape.length);
+  return made(reading, axes, () => {
+    const tensors = operands.map((value) => wholeOn(reader, value, axes, true));
+    return tensors.length === 1 ? at(tensors, 0) : cat(tensors, axis + axes.length);
+  });
+}
+
+function iotaValue(reading: Reading): Value {
+  const { reader, op } = reading;
+  const type = resultType(reading);
+  const axis = number(reader, op, ["dim", "iota_dimension"]);
+  requireAxes(reader, op, [axis], type.shape.length);
+  const extent = at(type.shape, axis);
+  const count = countOf(type.shape);
+  const isWide = type.element === "i64" || type.element === "ui32";
+  const isFloat = type.element.includes("f");
+  const known =
+    count <= mostKnown && !isFloat
+      ? Array.from({ length: count }, (_, i) => {
+          const index = at(positionOf(i, type.shape), axis);
+          return isWide ? BigInt(index) : index;
+        })
+      : null;
+  return made(reading, [], () => counting(reading, type, axis, extent), known);
+}
+
+function counting({ reader }: Reading, type: ValueType, axis: number, extent: number): TensorView {
+  const dtype = dtypeIn(type);
+  const counted = iota(reader.fusion, extent, { dtype: dtype === "int64" ? "int64" : "int" });
+  const typed = counted.dtype === dtype ? counted : cast(counted, dtype);
+  return type.shape.length === 1 ? typed : broadcast(typed, type.shape.map((_, i) => i !== axis));
+}
+
+/** From the last index to the first. */
+function reverseValue(reading: Reading, axes: readonly string[]): Value {
+  const { reader, op } = reading;
+  const value = operand(reading);
+  const { shape } = value.type;
+  const reversed = requireAxes(reader, op, numbers(reader, op, ["dims", "dimensions"]), shape.length);
+  const known = movedElements(reading, value, shape, (index) =>
+    index.map((each, i) => (reversed.includes(i) ? at(shape, i) - 1 - each : each)),
+  );
+  return made(reading, axes, () =>
+    reversed.reduce((tensor, axis) => {
+      const extent = at(extentsOf(tensor), axis + axes.length);
+      if (extent === 1) return tensor;
+      return indexSelect(tensor, axis + axes.length, iota(reader.fusion, extent, { start: extent - 1, step: -1 }));
+    }, tensorOn(value, axes)), known);
+}
+
+/** The same value under another name. */
+export const identityRow: OpRow = { read: ({ operands }) => operands };
+
+export const shapeRows: Readonly<Record<string, OpRow>> = {
+  "stablehlo.constant": constantRow(),
+  "sdy.constant": constantRow(),
+  "stablehlo.iota": row(iotaValue),
+  "stablehlo.broadcast_in_dim": row(broadcastInDim),
+  "stablehlo.broadcast": row((reading, axes) => {
+    const value = operand(reading);
+    const sizes = numbers(reading.reader, reading.op, ["sizes", "broadcast_sizes"]);
+    return made(reading, axes, () =>
+      broadcast(tensorOn(value, axes), [...keep(axes), ...sizes.map(() => true), ...keep(value.type.shape)]),
+    );
+  }),
+  "stablehlo.reshape": row(reshapeValue),
+  "stablehlo.transpose": row(transposeValue),
+  "stablehlo.slice": row(sliceValue),
+  "stablehlo.pad": row(padValue, "with a constant"),
+  "stablehlo.concatenate": row(concatenate),
+  "stablehlo.reverse": row(reverseValue),
+  "stablehlo.optimization_barrier": { ...identityRow, note: "has no effect" },
+};
+
+function constantRow(): OpRow {
+  return row((reading) => {
+    const { reader, op } = reading;
+    const attribute = attributeOf(op, "value") ?? op.items[0] ?? null;
+    return readConstant(reader, op, resultType(reading), attribute);
+  });
+}

@@ -1,0 +1,55 @@
+/** Sharding annotations of the text on values. */
+import { set } from "../../ir/api/ops.ts";
+import type { TensorView } from "../../ir/api/tensor-view.ts";
+import { invalid, madeAt, type Reader } from "./reader.ts";
+import { place, readSharding, type Sharding, shardingText } from "./sharding.ts";
+import type { Attribute, Operation } from "./syntax/nodes.ts";
+import { computed, type Value, wholeOn } from "./value.ts";
+
+/**
+ * The value with a sharding: its tensor is placed, or a copy if another annotation has placed it. Elements that the file
+ * gives need no place.
+ */
+export function constrained(reader: Reader, position: number, value: Value, sharding: Sharding): Value {
+  if (sharding.isOpen || sharding.mesh.devices === null || value.known !== null) return value;
+  requireRank(reader, position, sharding, value.type.shape.length);
+  return madeAt(reader, position, () => {
+    const tensor = wholeOn(reader, value, value.axes, true);
+    const text = shardingText(sharding, value.axes);
+    const before = reader.placed.get(tensor.id);
+    if (before === text) return computed(value.type, value.axes, tensor);
+    const own = before === undefined ? tensor : set(tensor);
+    placeOnce(reader, own, sharding, value.axes);
+    return computed(value.type, value.axes, own);
+  });
+}
+
+export function placeOnce(reader: Reader, tensor: TensorView, sharding: Sharding, leading: readonly string[]): void {
+  place(tensor, sharding, leading);
+  reader.placed.set(tensor.id, shardingText(sharding, leading));
+}
+
+export function requireRank(reader: Reader, position: number, { axes }: Sharding, rank: number): void {
+  if (axes.length === rank) return;
+  invalid(reader, position, {
+    message: "a sharding is for a tensor of another rank",
+    found: `${axes.length} axes`,
+    expected: `${rank}, as many as the tensor has`,
+    help: "pass the text as the framework printed it",
+  });
+}
+
+/** The value with the sharding that an attribute gives; the value itself without one. */
+export function withSharding(reader: Reader, position: number, value: Value, attribute: Attribute | undefined): Value {
+  if (attribute === undefined) return value;
+  return constrained(reader, position, value, readSharding(reader, position, attribute));
+}
+
+/** The results of an op with what `sdy.sharding = #sdy.sharding_per_value<[..]>` says of them. */
+export function withOwnShardings(reader: Reader, op: Operation, values: readonly Value[]): readonly Value[] {
+  const attribute = op.attributes.get("sdy.sharding");
+  if (attribute?.kind !== "named" || attribute.body.kind !== "group") return values;
+  const [list] = attribute.body.items;
+  if (list?.kind !== "group" || list.open !== "[") return values;
+  return values.map((value, i) => withSharding(reader, op.position, value, list.items[i]));
+}

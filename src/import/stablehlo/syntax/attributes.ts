@@ -1,0 +1,208 @@
+/** Reads types and attributes. An attribute has no meaning here: groups, words and numbers as they stand. */
+import type { Attribute, GroupOpen, TensorType, Type } from "./nodes.ts";
+import {
+  expect,
+  expectForm,
+  failExpected,
+  isNext,
+  nested,
+  peek,
+  type Scanner,
+  skipGroup,
+  take,
+  takeForm,
+  unquoted,
+} from "./scanner.ts";
+
+export const noAttributes: ReadonlyMap<string, Attribute> = new Map();
+
+/** What a text defines once for all of its ops. */
+export interface Definitions {
+  /** `#name = ..`, by name. */
+  readonly aliases: Map<string, Attribute>;
+  /** Types that were read, by their text: a program has few. */
+  readonly types: Map<string, Type>;
+}
+
+const closing: { readonly [O in GroupOpen]: string } = { "[": "]", "{": "}", "<": ">", "(": ")" };
+
+export function readType(scanner: Scanner, definitions: Definitions): Type {
+  peek(scanner);
+  const start = scanner.position;
+  if (isNext(scanner, "(")) {
+    readFunctionType(scanner, definitions);
+    return { kind: "other", text: scanner.text.slice(start, scanner.position) };
+  }
+  const name = takeForm(scanner, "alias") || expectForm(scanner, "word", "a type");
+  if (scanner.text[scanner.position] === "<") {
+    if (name === "tensor" || name === "ranked_tensor") return readTensorType(scanner, definitions, start);
+    skipGroup(scanner, "<", ">");
+  }
+  return { kind: "other", text: scanner.text.slice(start, scanner.position) };
+}
+
+function readTensorType(scanner: Scanner, { types }: Definitions, start: number): Type {
+  skipGroup(scanner, "<", ">");
+  const text = scanner.text.slice(start, scanner.position);
+  const known = types.get(text);
+  if (known !== undefined) return known;
+  const [, sizes = "", element = ""] = /^tensor<\s*((?:(?:\d+|\?)x)*)\s*([^,\s]+?)\s*(?:,.*)?>$/su.exec(text) ?? [];
+  const shape = sizes.split("x").slice(0, -1).map((size) => (size === "?" ? null : Number(size)));
+  if (element === "" || shape.some((size) => size !== null && !Number.isSafeInteger(size))) {
+    failExpected(scanner, "a ranked tensor type such as tensor<4x8xf32>", start);
+  }
+  const type: TensorType = { kind: "tensor", shape, element };
+  types.set(text, type);
+  return type;
+}
+
+/** `(t, t) -> t`, `(t) -> (t, t)` */
+export function readFunctionType(
+  scanner: Scanner,
+  definitions: Definitions,
+): { readonly operands: readonly Type[]; readonly results: readonly Type[] } {
+  const operands = readTypeList(scanner, definitions);
+  expect(scanner, "->");
+  const results = isNext(scanner, "(") ? readTypeList(scanner, definitions) : [readType(scanner, definitions)];
+  return { operands, results };
+}
+
+function readTypeList(scanner: Scanner, definitions: Definitions): readonly Type[] {
+  expect(scanner, "(");
+  return nested(scanner, () => {
+    const types: Type[] = [];
+    while (!take(scanner, ")")) {
+      if (types.length > 0) expect(scanner, ",");
+      types.push(readType(scanner, definitions));
+    }
+    return types;
+  });
+}
+
+/** One attribute without a sign after it. */
+export function readAtom(scanner: Scanner, definitions: Definitions): Attribute {
+  const code = peek(scanner);
+  const start = scanner.position;
+  switch (String.fromCharCode(code)) {
+    case "[":
+      return readGroup(scanner, definitions, "[");
+    case "{":
+      return readGroup(scanner, definitions, "{");
+    case "<":
+      return readGroup(scanner, definitions, "<");
+    case "(":
+      return readGroup(scanner, definitions, "(");
+    case '"':
+      return { kind: "string", text: unquoted(expectForm(scanner, "string", "the end of the string")) };
+    case "@": {
+      let name = unquoted(expectForm(scanner, "symbol", "a symbol name"));
+      while (take(scanner, "::")) name += `::${unquoted(expectForm(scanner, "symbol", "a symbol name"))}`;
+      return { kind: "symbol", name };
+    }
+    case "%":
+      return { kind: "word", text: expectForm(scanner, "value", "a value such as %0") };
+    case "#": {
+      const name = expectForm(scanner, "alias", "an attribute").slice(1);
+      if (scanner.text[scanner.position] === "<") return readNamed(scanner, definitions, name);
+      const alias = definitions.aliases.get(name);
+      return alias ?? { kind: "named", name, body: emptyGroup };
+    }
+    case "!":
+      return { kind: "type", type: readType(scanner, definitions) };
+    default: {
+      for (const sign of ["->", ":", "?", "*", "+"]) if (take(scanner, sign)) return { kind: "word", text: sign };
+      const number = takeForm(scanner, "number");
+      if (number !== "") return { kind: "number", text: number };
+      const word = takeForm(scanner, "word");
+      if (word === "") return failExpected(scanner, "an attribute");
+      if (scanner.text[scanner.position] !== "<") return { kind: "word", text: word };
+      if (word !== "tensor") return readNamed(scanner, definitions, word);
+      scanner.position = start;
+      return { kind: "type", type: readType(scanner, definitions) };
+    }
+  }
+}
+
+const emptyGroup: Attribute = { kind: "group", open: "<", items: [], entries: noAttributes };
+
+/** `dense<"0x..">` is the largest text of a file and holds nothing but a string. */
+function readNamed(scanner: Scanner, definitions: Definitions, name: string): Attribute {
+  return { kind: "named", name, body: readGroup(scanner, definitions, "<") };
+}
+
+function readGroup(scanner: Scanner, definitions: Definitions, open: GroupOpen): Attribute {
+  const start = scanner.position;
+  expect(scanner, open);
+  const close = closing[open];
+  return nested(scanner, () => {
+    const items: Attribute[] = [];
+    let entries: Map<string, Attribute> | null = null;
+    while (!take(scanner, close)) {
+      if (Number.isNaN(peek(scanner))) failExpected(scanner, `"${close}" for the "${open}"`, start);
+      let key: string | null = null;
+      let parts = readParts(scanner, definitions, close);
+      for (;;) {
+        // Some keys follow the part before them without a comma.
+        const next = take(scanner, "=") ? (keyOf(parts.pop()) ?? failExpected(scanner, `"," or "${close}"`)) : null;
+        if (key !== null) (entries ??= new Map()).set(key, joined(parts));
+        else if (parts.length > 0) items.push(joined(parts));
+        if (next === null) break;
+        key = next;
+        parts = readParts(scanner, definitions, close);
+      }
+      if (!take(scanner, ",") && !isNext(scanner, close)) failExpected(scanner, `"," or "${close}"`);
+    }
+    return { kind: "group", open, items, entries: entries ?? noAttributes };
+  });
+}
+
+function keyOf(attribute: Attribute | undefined): string | null {
+  return attribute?.kind === "word" || attribute?.kind === "string" ? attribute.text : null;
+}
+
+/** Up to the next comma, `=` or the end of the group. */
+function readParts(scanner: Scanner, definitions: Definitions, close: string): Attribute[] {
+  const parts: Attribute[] = [];
+  do {
+    parts.push(readAtom(scanner, definitions));
+  } while (!isNext(scanner, ",") && !isNext(scanner, close) && !isNext(scanner, "=") && !Number.isNaN(peek(scanner)));
+  return parts;
+}
+
+/** A type after `:` says nothing that is read. */
+function joined(parts: readonly Attribute[]): Attribute {
+  const [first, sign, type] = parts;
+  if (first === undefined || parts.length === 1) return first ?? emptyGroup;
+  const isTyped = parts.length === 3 && sign?.kind === "word" && sign.text === ":" && type !== undefined;
+  return isTyped && isType(type) ? first : { kind: "sequence", parts };
+}
+
+function isType(attribute: Attribute): boolean {
+  if (attribute.kind === "type") return true;
+  return attribute.kind === "word" && /^(?:[su]?i\d+|b?f\d+\w*|index)$/u.test(attribute.text);
+}
+
+/** A `{..}` after an op or an argument. */
+export function readDictionary(scanner: Scanner, definitions: Definitions): ReadonlyMap<string, Attribute> {
+  const group = readGroup(scanner, definitions, "{");
+  if (group.kind !== "group") return noAttributes;
+  const flags = group.items.flatMap((item): [string, Attribute][] => {
+    const key = keyOf(item);
+    return key === null ? [] : [[key, { kind: "word", text: "unit" }]];
+  });
+  return new Map([...group.entries, ...flags]);
+}
+
+/** An attribute after `key =` outside of a group: also `[1] x [0]`, `[b, f]x[i, o]->[b, f]`, and a type after `:`. */
+export function readValue(scanner: Scanner, definitions: Definitions): Attribute {
+  const first = readAtom(scanner, definitions);
+  const parts = [first];
+  for (;;) {
+    peek(scanner);
+    const isCross = /^x(?=[\s[])/u.test(scanner.text.slice(scanner.position, scanner.position + 2));
+    if (isCross) scanner.position++;
+    else if (first.kind !== "group" || !take(scanner, "->")) break;
+    parts.push({ kind: "word", text: isCross ? "x" : "->" }, readAtom(scanner, definitions));
+  }
+  return parts.length === 1 ? first : { kind: "sequence", parts };
+}

@@ -1,0 +1,140 @@
+/**
+ * Scans MLIR text from left to right, each character once. The first mismatch ends reading with a diagnostic that shows
+ * the line.
+ */
+import type { Source } from "../../../host/syntax/text/source.ts";
+import { failAt } from "../../../host/syntax/text/source.ts";
+
+export interface Scanner {
+  readonly source: Source;
+  readonly text: string;
+  position: number;
+  /** How many groups and regions are open. */
+  depth: number;
+}
+
+/** Deeper text is no program. Reading recurses once per level. */
+const mostDepth = 128;
+
+export function createScanner(file: string, text: string, position = 0): Scanner {
+  return { source: { file, text, firstLine: 1, prefixLength: 0, lines: null }, text, position, depth: 0 };
+}
+
+/** The code of the next character after blanks and comments; NaN at the end. */
+export function peek(scanner: Scanner): number {
+  const { text } = scanner;
+  let { position } = scanner;
+  for (;;) {
+    const code = text.charCodeAt(position);
+    if (code === 32 || code === 10 || code === 13 || code === 9) position++;
+    else if (code === 47 && text.charCodeAt(position + 1) === 47) {
+      const end = text.indexOf("\n", position);
+      position = end < 0 ? text.length : end;
+    } else {
+      scanner.position = position;
+      return code;
+    }
+  }
+}
+
+export function isNext(scanner: Scanner, literal: string): boolean {
+  peek(scanner);
+  return scanner.text.startsWith(literal, scanner.position);
+}
+
+/** Steps over `literal` if it comes next. */
+export function take(scanner: Scanner, literal: string): boolean {
+  if (!isNext(scanner, literal)) return false;
+  scanner.position += literal.length;
+  return true;
+}
+
+export function expect(scanner: Scanner, literal: string): void {
+  if (!take(scanner, literal)) failExpected(scanner, `"${literal}"`);
+}
+
+const forms = {
+  /** A word with dots, such as the name of an op. */
+  word: /[A-Za-z_][\w$]*(?:\.[\w$]+)*/y,
+  number: /-?(?:0x[\dA-Fa-f]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)/y,
+  value: /%(?:\d+|[A-Za-z_$.-][\w$.-]*)(?:#\d+)?/y,
+  symbol: /@(?:[A-Za-z_][\w$.]*|"(?:[^"\\\n]|\\.)*")/y,
+  string: /"(?:[^"\\\n]|\\.)*"/y,
+  alias: /[#!^][A-Za-z_\d$][\w$.-]*/y,
+} as const;
+
+/** The text of this form if it comes next; empty otherwise. */
+export function takeForm(scanner: Scanner, form: keyof typeof forms): string {
+  peek(scanner);
+  const pattern = forms[form];
+  pattern.lastIndex = scanner.position;
+  const found = pattern.exec(scanner.text)?.[0] ?? "";
+  scanner.position += found.length;
+  return found;
+}
+
+export function expectForm(scanner: Scanner, form: keyof typeof forms, what: string): string {
+  const found = takeForm(scanner, form);
+  return found === "" ? failExpected(scanner, what) : found;
+}
+
+/** The next word, which is not stepped over. */
+export function peekWord(scanner: Scanner): string {
+  const { position } = scanner;
+  const word = takeForm(scanner, "word");
+  scanner.position = position;
+  return word;
+}
+
+/** The characters of a string or a symbol, without quotes. */
+export function unquoted(text: string): string {
+  const [start, end] = text.endsWith('"') ? [text.indexOf('"') + 1, text.length - 1] : [text.startsWith("@") ? 1 : 0];
+  return text.slice(start, end).replaceAll(/\\(?:([\dA-Fa-f]{2})|(.))/gu, (_, code: string | undefined, sign: string) =>
+    code === undefined ? (sign === "n" ? "\n" : sign === "t" ? "\t" : sign) : String.fromCharCode(Number.parseInt(code, 16)),
+  );
+}
+
+/** Steps over a group that needs no reading, such as a location: from its `(` or `<` to the matching end. */
+export function skipGroup(scanner: Scanner, open: string, close: string): void {
+  const start = scanner.position;
+  expect(scanner, open);
+  for (let depth = 1; depth > 0;) {
+    const code = peek(scanner);
+    if (Number.isNaN(code)) failExpected(scanner, `"${close}" for the "${open}"`, start);
+    if (code === 34) {
+      expectForm(scanner, "string", "the end of the string");
+      continue;
+    }
+    if (scanner.text.startsWith("->", scanner.position)) scanner.position++;
+    else if (scanner.text.startsWith(open, scanner.position)) depth++;
+    else if (scanner.text.startsWith(close, scanner.position)) depth--;
+    scanner.position++;
+  }
+}
+
+/** The result of `read`, one level deeper. */
+export function nested<T>(scanner: Scanner, read: () => T): T {
+  scanner.depth++;
+  if (scanner.depth > mostDepth) {
+    failAt(scanner.source, scanner.position, {
+      code: "model-syntax",
+      message: "the file cannot be read",
+      found: `${scanner.depth} groups and regions inside one another`,
+      expected: `at most ${mostDepth}`,
+      help: "pass the text as the framework printed it",
+    });
+  }
+  const result = read();
+  scanner.depth--;
+  return result;
+}
+
+export function failExpected(scanner: Scanner, expected: string, position?: number): never {
+  peek(scanner);
+  return failAt(scanner.source, position ?? scanner.position, {
+    code: "model-syntax",
+    message: "the file cannot be read",
+    expected,
+    help: "pass the text as the framework printed it; the file may be cut off or edited",
+  });
+}

@@ -1,0 +1,113 @@
+/**
+ * A value of the text, while it becomes tensors of the Fusion. Two facts make programs small: elements that the file
+ * itself gives are known, and an axis along which a tensor only repeats keeps the extent 1.
+ *
+ * In a manual computation a value has the shape of one device's part. `axes` names the mesh dimensions over which it
+ * differs: its tensor has one leading axis for each of them, which is sharded along it.
+ */
+import { broadcast, expand, full } from "../../ir/api/ops.ts";
+import type { TensorView } from "../../ir/api/tensor-view.ts";
+import type { DType } from "../../numerics/dtype.ts";
+import type { Value as Element } from "../../numerics/tensor/storage.ts";
+import { at } from "../../support/invariant.ts";
+import { extentsOf, type Reader } from "./reader.ts";
+
+export type { Element };
+
+export interface ValueType {
+  /** As MLIR spells it. */
+  readonly element: string;
+  readonly shape: readonly number[];
+}
+
+export interface Value {
+  readonly type: ValueType;
+  readonly axes: readonly string[];
+  /** Its elements, row-major after the axes; one if all are equal. Null if only a run knows them. */
+  readonly known: readonly Element[] | null;
+  /** Its tensor, made when it is first asked for. */
+  readonly tensor: () => TensorView;
+}
+
+/** The dtype for an element type. `ui32` is an int64 whose results are cut to 32 bits (elementwise.ts). */
+export const dtypeOf: ReadonlyMap<string, DType> = new Map<string, DType>([
+  ["f64", "double"],
+  ["f32", "float"],
+  ["f16", "half"],
+  ["bf16", "bfloat16"],
+  ["i64", "int64"],
+  ["i32", "int"],
+  ["si32", "int"],
+  ["ui32", "int64"],
+  ["i1", "bool"],
+]);
+
+export function dtypeIn({ element }: ValueType): DType {
+  return dtypeOf.get(element) ?? "float";
+}
+
+export function countOf(shape: readonly number[]): number {
+  return shape.reduce((product, extent) => product * extent, 1);
+}
+
+export function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | null = null;
+  return () => (made ??= { value: make() }).value;
+}
+
+/** A value that a run computes. */
+export function computed(type: ValueType, axes: readonly string[], tensor: TensorView): Value {
+  return { type, axes, known: null, tensor: () => tensor };
+}
+
+/** A value whose elements are all equal. */
+export function splat(reader: Reader, type: ValueType, element: Element): Value {
+  const shape = type.shape.map(() => 1);
+  return {
+    type,
+    axes: [],
+    known: [element],
+    tensor: once(() => full(reader.fusion, shape, element, dtypeIn(type))),
+  };
+}
+
+/** The one element of a value that has no others; null if a run gives it. */
+export function splatOf({ known }: Value): Element | null {
+  return known?.length === 1 ? at(known, 0) : null;
+}
+
+/** All elements, over axes and shape; null if a run gives them. */
+export function elementsOf(reader: Reader, { known, type, axes }: Value): readonly Element[] | null {
+  if (known === null || known.length !== 1) return known;
+  const count = countOf([...sizesOf(reader, axes), ...type.shape]);
+  return Array.from({ length: count }, () => at(known, 0));
+}
+
+export function sizesOf({ meshes }: Reader, axes: readonly string[]): readonly number[] {
+  return axes.map((axis) => meshes.sizes.get(axis) ?? 1);
+}
+
+/** The axes of any of the values, in the order in which tensors have them. */
+export function axesOf({ meshes }: Reader, values: readonly Value[]): readonly string[] {
+  const [first] = values;
+  if (values.every(({ axes }) => axes.length === 0) || first === undefined) return [];
+  const all = new Set(values.flatMap(({ axes }) => axes));
+  return [...meshes.sizes.keys()].filter((axis) => all.has(axis));
+}
+
+/** The tensor with a leading axis for each of `axes`; those along which it only repeats have the extent 1. */
+export function tensorOn(value: Value, axes: readonly string[]): TensorView {
+  const tensor = value.tensor();
+  if (axes.length === value.axes.length) return tensor;
+  const flags = axes.map((axis) => !value.axes.includes(axis));
+  return broadcast(tensor, [...flags, ...value.type.shape.map(() => false)]);
+}
+
+/** The same with the whole shape; `wide`: also along the leading axes. */
+export function wholeOn(reader: Reader, value: Value, axes: readonly string[], wide = false): TensorView {
+  const tensor = tensorOn(value, axes);
+  const own = extentsOf(tensor);
+  const leading = wide ? sizesOf(reader, axes) : own.slice(0, axes.length);
+  const whole = [...leading, ...value.type.shape];
+  return own.every((extent, i) => extent === whole[i]) ? tensor : expand(tensor, whole);
+}
