@@ -10,6 +10,7 @@ export type { TensorView } from "./ir/api/tensor-view.ts";
 export type { IterDomain } from "./ir/api/iter-domain.ts";
 export * from "./ir/api/ops.ts";
 export { type GradientRequest, gradients } from "./ir/api/gradients.ts";
+export { importModel } from "./import/import-model.ts";
 export { isProgramFile, program } from "./host/program-file.ts";
 export type { HostProgram, Statement } from "./host/nodes.ts";
 export { HostProgramBuilder } from "./host/build/builder.ts";

@@ -11,13 +11,13 @@ const startBytes = 256;
  * `file`, else of what the file begins with. Throws `model-syntax`, `model-unsupported`, `model-invalid`, with the place
  * in the file.
  */
-export function importModel(model: string | Uint8Array, options: ImportOptions = {}): ImportedModel {
+export async function importModel(model: string | Uint8Array, options: ImportOptions = {}): Promise<ImportedModel> {
   const start =
     typeof model === "string" ? model.slice(0, startBytes) : String.fromCharCode(...model.subarray(0, startBytes));
   const loader = loaderOf(options.file ?? "") ?? loaders.find(({ magic }) => magic.test(start));
   if (loader === undefined) return refused(options, start === "" ? "an empty file" : "another start", known());
-  if (loader.content === "text" && typeof model === "string") return loader.load(model, options);
-  if (loader.content === "bytes" && typeof model !== "string") return loader.load(model, options);
+  if (loader.content === "text" && typeof model === "string") return (await loader.reader())(model, options);
+  if (loader.content === "bytes" && typeof model !== "string") return (await loader.reader())(model, options);
   return refused(options, typeof model === "string" ? "text" : "bytes", `the ${loader.content} of ${loader.name}`);
 }
 

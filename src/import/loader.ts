@@ -1,6 +1,5 @@
-/** The formats of model files, one row each. */
+/** The formats of model files, one row each. A row loads its reader when a file of the format is read. */
 import type { ImportedModel, ImportOptions } from "./model.ts";
-import { importStablehlo } from "./stablehlo/import-stablehlo.ts";
 
 interface LoaderOf<Content> {
   readonly name: string;
@@ -8,14 +7,13 @@ interface LoaderOf<Content> {
   readonly suffixes: readonly string[];
   /** Whether a file may have the format that begins like this, one character a byte, for a name that does not tell. */
   readonly magic: RegExp;
-  /** Throws `model-syntax`, `model-unsupported`, `model-invalid`. */
-  readonly load: (model: Content, options: ImportOptions) => ImportedModel;
+  /** The reader, which throws `model-syntax`, `model-unsupported`, `model-invalid`. */
+  readonly reader: () => Promise<(model: Content, options: ImportOptions) => ImportedModel>;
 }
 
 /** A format of model files. */
 export type Loader =
-  | (LoaderOf<string> & { readonly content: "text" })
-  | (LoaderOf<Uint8Array> & { readonly content: "bytes" });
+  (LoaderOf<string> & { readonly content: "text" }) | (LoaderOf<Uint8Array> & { readonly content: "bytes" });
 
 export const loaders: readonly Loader[] = [
   {
@@ -23,7 +21,7 @@ export const loaders: readonly Loader[] = [
     suffixes: [".mlir"],
     magic: /^\s*(?:\/\/|module\b|#\w|sdy\.|func\.func\b|"(?:builtin|func)\.)/u,
     content: "text",
-    load: importStablehlo,
+    reader: async () => (await import("./stablehlo/import-stablehlo.ts")).importStablehlo,
   },
 ];
 

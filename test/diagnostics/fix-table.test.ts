@@ -16,6 +16,7 @@ import {
   Fusion,
   gradients,
   HostProgramBuilder,
+  importModel,
   iota,
   link,
   lower,
@@ -129,6 +130,15 @@ function dumped(edit: (dump: string) => string): void {
   parse(edit(print(lower(f))));
 }
 
+const model = `func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.tanh %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}`;
+
+async function imported(text: string): Promise<void> {
+  await importModel(text);
+}
+
 /** Sums of x, which each of the two devices has rows of. */
 async function ran(input: Tensor | readonly Tensor[] | null): Promise<void> {
   const f = new Fusion();
@@ -234,6 +244,13 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   "dump-unsupported": dumps,
   "dump-incomplete": dumps,
   "dump-contradiction": dumps,
+  "model-syntax": typed(/as the framework printed it/u, (isFixed) => imported(isFixed ? model : model.slice(0, -2))),
+  "model-unsupported": typed(/did you mean stablehlo.tanh/u, (isFixed) =>
+    imported(isFixed ? model : model.replace("tanh", "tan_h")),
+  ),
+  "model-invalid": typed(/as the framework printed it/u, (isFixed) =>
+    imported(isFixed ? model : model.replace("return %0", "return %1")),
+  ),
   "dump-container": typed(/./u, (isFixed) => dumped((dump) => (isFixed ? dump : "T0"))),
   "size-missing": typed(/give i2 a size/u, (isFixed) => symbolic(isFixed ? { i0: 4, i2: 4 } : { i0: 4 })),
   "size-unknown": commandLine,

@@ -29,6 +29,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   numerics: ["support", "diagnostics"],
   ir: ["support", "diagnostics", "numerics"],
   host: ["support", "diagnostics", "numerics", "ir"],
+  import: ["support", "diagnostics", "numerics", "ir", "host"],
   passes: ["support", "diagnostics", "numerics", "ir", "host"],
   commands: ["support", "diagnostics", "numerics", "ir", "host"],
   record: [...data, "host"],
@@ -48,8 +49,21 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   launch: ["support", "diagnostics", "commands", "trace", "backends"],
   executor: [...core, "compile", "tune", "backends", "launch", "."],
   bench: [...core, "compile", "tune", "explain", "backends", "launch", "executor", "."],
-  cli: [...core, "compile", "tune", "backends", "launch", "executor", "bench", "explain", "plan", "report", "."],
-  ".": [...core, "compile", "tune", "explain", "backends", "executor"],
+  cli: [
+    ...core,
+    "import",
+    "compile",
+    "tune",
+    "backends",
+    "launch",
+    "executor",
+    "bench",
+    "explain",
+    "plan",
+    "report",
+    ".",
+  ],
+  ".": [...core, "import", "compile", "tune", "explain", "backends", "executor"],
 };
 
 /** What the playground, which runs in browsers, may import of src/. A replay runs a program on the CPU back end's machine. */

@@ -1,5 +1,5 @@
 /**
- * Loads a program file or a dump and builds its program for the given devices and parameters. Diagnostics name the
+ * Loads a program file, a dump or a model file and builds its program for the given devices and parameters. Diagnostics name the
  * option that gave a bad value.
  */
 import { placedWithWarnings } from "../../compile/annotation-warnings.ts";
@@ -10,14 +10,14 @@ import { type Diagnostic, DiagnosticError, fail, renderDiagnostic } from "../../
 import type { HostProgram } from "../../host/nodes.ts";
 import type { Building } from "./apart/build-apart.ts";
 import { type BuildFlags, type BuiltProgram, sourceOf } from "./built-program.ts";
-import { isDumpFile } from "./dump-file.ts";
+import { isDumpFile, isModelFile } from "./dump-file.ts";
 import { validateHostProgram } from "../../host/validate/validate.ts";
 import { requireKnownScalars } from "./known-scalars.ts";
 import { revived } from "../../compile/program/revive.ts";
 
 /**
  * `building`: of a program file, or of a dump's reference. Host programs that have Stream axes left are lowered with
- * `lowering`. Throws what `buildHere`, `loadDump` and `lowerStreams` throw, `program-threw`, `option-unknown` and
+ * `lowering`. Throws what `buildHere`, `loadDump`, `loadModel` and `lowerStreams` throw, `program-threw`, `option-unknown` and
  * `mesh-too-large`.
  */
 export async function buildProgram(
@@ -38,6 +38,7 @@ async function builtFrom(
   lowering: GivenOptions<LoweringName>,
   building: Building | null,
 ): Promise<BuiltProgram> {
+  if (isModelFile(file)) return (await import("./program-of-model.ts")).programOfModel(file, flags, lowering);
   if (building !== null && !isDumpFile(file)) return fromProgram(file, building, flags, lowering);
   const { programOfDump } = await import("./program-of-dump.ts");
   return programOfDump(file, flags, building);
@@ -71,7 +72,7 @@ async function fromProgram(
   lowering: GivenOptions<LoweringName>,
 ): Promise<BuiltProgram> {
   const { source, reference, defaults } = revived(await building.result());
-  const used = { lineOf: null, containers: null, params: { ...defaults, ...Object.fromEntries(set) } };
+  const used = { lineOf: null, containers: null, model: null, params: { ...defaults, ...Object.fromEntries(set) } };
   if ("kind" in source) {
     requireMeshDevices(source.tensors, devices);
     const fusion = sourceOf(source);

@@ -3,12 +3,13 @@ import type { HasFusionData } from "../../compile/lower.ts";
 import type { Signature } from "../../compile/lower-all.ts";
 import type { Options } from "../../compile/options.ts";
 import type { HostProgram } from "../../host/nodes.ts";
+import type { ImportedModel } from "../../import/model.ts";
 import type { ParsedContainer } from "../../host/parse/parse.ts";
 import type { Parameters } from "../../host/program-file.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { LineOf } from "../../host/print/statement-lines.ts";
 
-export type BuildFlags = Options<"devices" | "set" | "scalar" | "container" | "roots">;
+export type BuildFlags = Options<"devices" | "set" | "scalar" | "entry" | "container" | "roots">;
 
 export interface BuiltProgram {
   /** A Fusion, or the host program of each rank. */
@@ -20,6 +21,8 @@ export interface BuiltProgram {
   readonly lineOf: LineOf | null;
   /** The containers of a dump, by rank; null for a program file. */
   readonly containers: readonly ParsedContainer[] | null;
+  /** The names and constants of a model file; null for others. */
+  readonly model: ImportedModel | null;
   /** The parameters in use, including defaults. */
   readonly params: Parameters;
 }

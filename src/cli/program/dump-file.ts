@@ -1,8 +1,9 @@
-/** Tells dumps from program files. A program file does not load the parser of dumps. */
+/** Tells dumps and model files from program files. A program file loads no reader of either. */
 import path from "node:path";
 import { type MemoryModel, memoryModels } from "../../compile/memory-models.ts";
 import { flagOf, type GivenOptions, type LoweringName, loweringNames, type Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
+import { loaderOf } from "../../import/loader.ts";
 
 /** `.log` and `.txt`: a dump may be surrounded by other output. */
 export const dumpExtensions = [".hir", ".txt", ".log", ".out"] as const;
@@ -12,21 +13,30 @@ export function isDumpFile(file: string): boolean {
   return dumpExtensions.some((known) => known === extension);
 }
 
+/** A file of a framework, which a row of the loaders reads. */
+export function isModelFile(file: string): boolean {
+  return loaderOf(file) !== null;
+}
+
 /**
- * The program file that a command evaluates: FILE, or the reference of a dump; null for a dump without one. Throws
- * `option-value`.
+ * The program file that a command evaluates: FILE, or the reference of a dump; null for a dump without one, and for a
+ * model file. Throws `option-value`.
  */
 export function fileToBuild(file: string, { reference }: Options<"reference">): string | null {
   if (!isDumpFile(file)) {
-    if (reference === undefined) return file;
+    if (reference === undefined) return isModelFile(file) ? null : file;
     return badReference(
-      `${reference} for the program file ${file}`,
+      `${reference} for the ${isModelFile(file) ? "model" : "program"} file ${file}`,
       "a dump: --reference names the Fusion that a dump was made from",
       "leave --reference out; a file of host programs names its own: program(defaults, build, { reference })",
     );
   }
-  if (reference === undefined || !isDumpFile(reference)) return reference ?? null;
-  return badReference(`the dump ${reference}`, "a program file that returns a Fusion", "name a .ts, .js or .mjs file");
+  if (reference === undefined || (!isDumpFile(reference) && !isModelFile(reference))) return reference ?? null;
+  return badReference(
+    `the ${isDumpFile(reference) ? "dump" : "model file"} ${reference}`,
+    "a program file that returns a Fusion",
+    "name a .ts, .js or .mjs file",
+  );
 }
 
 export function badReference(found: string, expected: string, help: string): never {

@@ -1,14 +1,18 @@
 import type { Command } from "commander";
 import type { Options } from "../../compile/options.ts";
-import { isDumpFile } from "./dump-file.ts";
+import { isDumpFile, isModelFile } from "./dump-file.ts";
 
-/** The number of devices, from the command line or else from a dump; null if neither has it. */
+/** The number of devices, from the command line or else from a dump or a model file; null if none has it. */
 export async function givenDevices(
   command: Command,
   file: string,
-  flags: Options<"devices" | "container" | "roots">,
+  flags: Options<"devices" | "entry" | "container" | "roots">,
 ): Promise<number | null> {
   if (command.getOptionValueSource("devices") === "cli") return flags.devices;
+  if (isModelFile(file)) {
+    const { loadModel } = await import("./program-of-model.ts");
+    return (await loadModel(file, flags)).devices;
+  }
   if (!isDumpFile(file)) return null;
   const { loadDump } = await import("./load-dump.ts");
   const { hosts } = await loadDump(file, null, flags);

@@ -18,7 +18,7 @@ export async function programOfDump(file: string, flags: BuildFlags, building: B
   const { signature } = lowerAll(hosts, { devices: flags.devices });
   const { reference, params } =
     building === null ? { reference: null, params: {} } : await referenceFrom(building, flags);
-  return { source: hosts, signature, reference, lineOf: dumpLines(containers), containers, params };
+  return { source: hosts, signature, reference, lineOf: dumpLines(containers), containers, model: null, params };
 }
 
 async function referenceFrom(

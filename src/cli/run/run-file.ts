@@ -41,6 +41,7 @@ import { requireOutput } from "../terminal/output-file.ts";
 import type { Step } from "../terminal/progress.ts";
 import { gatherRuns, type OneRun } from "./gather.ts";
 import { drawInputs, drawSpecialInputs, requireInputMemory } from "../../compile/program/inputs.ts";
+import { compareExpected, type Expectation, expectedOutputs, inputsFrom } from "./expected.ts";
 import { checkGradients, type GradientCheck } from "./gradient-check.ts";
 import { type CheckedOutput, checkOutputs, withGradientChecks, withSpecialChecks } from "./output-check.ts";
 import { copiesOf, type OutputCopy } from "../../executor/output-copies.ts";
@@ -82,7 +83,9 @@ export interface RunResult {
   readonly written: readonly string[];
   /** The gradients among the outputs, or before them, beside slopes; empty without --check. */
   readonly gradients: readonly GradientCheck[];
-  /** One `check-failed` for each output that differs, and for each gradient. */
+  /** The outputs beside those of --expect; empty without it. */
+  readonly expectations: readonly Expectation[];
+  /** One `check-failed` for each output that differs, from the oracle or from --expect, and for each gradient. */
   readonly failures: readonly Diagnostic[];
 }
 
@@ -98,7 +101,7 @@ export interface RunPlace {
 }
 
 export interface RunSetting extends RunPlace {
-  /** Of a program file; null for a dump. */
+  /** Of a program file; null for a dump and a model file. */
   readonly building: Building | null;
   readonly step: Step;
 }
@@ -121,7 +124,7 @@ export async function runFile(
   const lowering = pickOptions(loweringNames, own);
   step(`loading ${file}`);
   requireNotLowered(file, lowering);
-  const { source, signature, reference, params } = await buildProgram(file, flags, lowering, building);
+  const { source, signature, reference, model, params } = await buildProgram(file, flags, lowering, building);
   const constants = await constantsOf(signature.tensors);
   if (flags.check !== undefined && reference === null) nothingToCheckWith(file);
   const files = await findInputFiles(signature, flags.input);
@@ -129,8 +132,9 @@ export async function runFile(
   requireFileShapes(signature, files, sizes);
   if (flags.check !== undefined && reference !== null) requireMatchingReference(reference.data(), signature, sizes);
   requireInputMemory(signature, sizes);
-  if (files.size > 0) step("reading inputs");
-  const given = await readInputFiles(signature, files);
+  if (files.size > 0 || flags.inputs !== undefined) step("reading inputs");
+  const given = await inputsFrom(flags.inputs, signature, model, sizes, await readInputFiles(signature, files));
+  const expected = flags.expect === undefined ? [] : await expectedOutputs(flags.expect, signature, model, sizes);
   const limits = reference === null ? new Map<number, number>() : indexLimits(reference.data(), sizes);
   step(`lowering for ${flags.devices} devices`);
   const { options: decided, notes } = chooseAttention(source, { ...own, on: flags.on }, backend.attentionObstacle);
@@ -213,6 +217,7 @@ export async function runFile(
   }
   const copies = copiesOf(lowered, sizes, ran.outputs);
   const written = folder === null ? [] : await writeOutputFiles(folder, outputsByName(lowered, copies));
+  const expectations = compareExpected(expected, copies);
   const suspect = verify === "off" ? "unverified" : reference === source ? "braid" : "program";
   const checked = flags.check === undefined ? null : reference;
   // Attention by its definition, also where it runs as ops.
@@ -271,7 +276,8 @@ export async function runFile(
     trace,
     written,
     gradients: gradientChecks,
-    failures: [...(checks ?? []), ...gradientChecks].flatMap(({ failure }) => failure ?? []),
+    expectations,
+    failures: [...(checks ?? []), ...gradientChecks, ...expectations].flatMap(({ failure }) => failure ?? []),
   };
 }
 

@@ -8,6 +8,7 @@ import type { ExplainResult } from "../explain/explain-file.ts";
 import { refusalText } from "../explain/change-text.ts";
 import { explainDocument, explainText } from "../explain/explain-text.ts";
 import { communicationLines } from "../lower/reshardings-text.ts";
+import type { Expectation } from "./expected.ts";
 import type { GradientCheck } from "./gradient-check.ts";
 import type { OutputCheck, Trivial } from "./output-check.ts";
 import type { OutputResult } from "./outputs.ts";
@@ -33,6 +34,7 @@ export function runText(result: RunResult, terminal: Terminal): string {
     ...grouped(outputs, ({ specialNotCompared: why }) => why && `nothing was compared on special values: ${why}`),
     ...outputs.flatMap(outsideText),
     ...gradientsText(result.gradients),
+    ...result.expectations.map((each) => expectationText(each, flags.expect ?? "")),
     ...(explained === null ? communicationText(result) : []),
     ...(trace === null ? [] : [`trace: ${trace.path}, ${(trace.bytes / 1e6).toFixed(2)} MB, for ui.perfetto.dev`]),
     ...(written.length === 0 ? [] : [`outputs: ${written.join(", ")}`]),
@@ -87,6 +89,11 @@ function median(milliseconds: readonly number[]): string {
 function outputRow({ name, named, dtype, shape, fingerprint, check }: OutputResult, colors: Colors): string[] {
   const row = [named === null ? name : `${name} ${named}`, dtype, `[${shape.join(", ")}]`, fingerprint];
   return check === null ? row : [...row, ...checkCells(check, colors)];
+}
+
+function expectationText({ name, largestError, failure }: Expectation, file: string): string {
+  if (largestError === null) return `${name}: ${file} has no such output`;
+  return `${name}: ${failure === null ? "as" : "not as"} in ${file}, largest error ${errorText(largestError)}`;
 }
 
 function unlikeText({ name, unlike, check }: OutputResult): readonly string[] {
@@ -229,6 +236,13 @@ export function runDocument(result: RunResult): object {
             named,
             difference,
             notCompared,
+          })),
+    expected:
+      flags.expect === undefined
+        ? undefined
+        : result.expectations.map(({ name, largestError }) => ({
+            name,
+            largestError: largestError === null ? undefined : finite(largestError),
           })),
     notes: result.notes,
     failures,

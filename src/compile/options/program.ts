@@ -49,6 +49,11 @@ export const programRows = {
     kind: text("file", "reference.ts"),
     help: "for a dump: a program file whose Fusion braid run --check compares with; --set is for its parameters",
   },
+  entry: {
+    ...program,
+    kind: text("function", "main"),
+    help: "for a model file of several functions: the one to read (default: main, or the only one)",
+  },
   container: {
     ...program,
     kind: wholeNumber(0, 0),

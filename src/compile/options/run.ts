@@ -42,6 +42,16 @@ export const runRows = {
     default: [],
     help: "read an input from a .npy or .safetensors file; without NAME=, all inputs that a .safetensors file names; may be repeated",
   },
+  inputs: {
+    ...run,
+    kind: text("file", "args.npz"),
+    help: "read all inputs by name (in0, in1, ... in order, or the model's names) from a .npz or .safetensors file",
+  },
+  expect: {
+    ...run,
+    kind: text("file", "results.npz"),
+    help: "compare the outputs with those of a .npz or .safetensors file (out0, out1, ... in order, or their names)",
+  },
   seed: {
     ...run,
     commands: ["run", "bench"],

@@ -90,7 +90,9 @@ function floatOfBits(bits: bigint, dtype: DType, bytes: number): number {
 function fromHex(text: string, dtype: DType, element: string): readonly (Element | null)[] {
   const digits = /^0x((?:[\da-f]{2})*)$/iu.exec(text)?.[1];
   if (digits === undefined) return [null];
-  const bytes = Uint8Array.from({ length: digits.length / 2 }, (_, i) => Number.parseInt(digits.slice(2 * i, 2 * i + 2), 16));
+  const bytes = Uint8Array.from({ length: digits.length / 2 }, (_, i) =>
+    Number.parseInt(digits.slice(2 * i, 2 * i + 2), 16),
+  );
   if (dtype === "bool") {
     if (bytes.length === 1) return [at(bytes, 0) === 0 ? 0 : 1];
     return Array.from({ length: 8 * bytes.length }, (_, i) => (at(bytes, i >> 3) >> (i & 7)) & 1);
@@ -106,7 +108,12 @@ function words(bytes: Uint8Array): readonly Element[] {
 }
 
 /** A value of known elements, [axes, shape], which differs only over the axes over which these do. */
-export function knownValue(reader: Reader, type: ValueType, axes: readonly string[], elements: readonly Element[]): Value {
+export function knownValue(
+  reader: Reader,
+  type: ValueType,
+  axes: readonly string[],
+  elements: readonly Element[],
+): Value {
   const [first] = elements;
   if (first !== undefined && elements.every((element) => Object.is(element, first))) return splat(reader, type, first);
   const inner = countOf(type.shape);
@@ -121,7 +128,12 @@ export function knownValue(reader: Reader, type: ValueType, axes: readonly strin
     const kept = elements.filter((_, j) => Math.floor(j / span) % at(sizes, repeats) === 0);
     return knownValue(reader, type, axes.toSpliced(repeats, 1), kept);
   }
-  return { type, axes, known: elements, tensor: once(() => tensorOf(reader, type, [...sizes, ...type.shape], elements)) };
+  return {
+    type,
+    axes,
+    known: elements,
+    tensor: once(() => tensorOf(reader, type, [...sizes, ...type.shape], elements)),
+  };
 }
 
 /** An iota where the elements ascend evenly; else an input whose value the model has. */

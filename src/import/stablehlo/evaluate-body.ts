@@ -19,7 +19,12 @@ interface Scope {
 const returns: ReadonlySet<string> = new Set(["return", "func.return", "stablehlo.return", "sdy.return"]);
 const mostCalls = 256;
 
-export function evaluateFunction(reader: Reader, called: MlirFunction, given: readonly Value[], manual: Manual | null): readonly Value[] {
+export function evaluateFunction(
+  reader: Reader,
+  called: MlirFunction,
+  given: readonly Value[],
+  manual: Manual | null,
+): readonly Value[] {
   const { calls } = reader;
   const { name, position, body } = called;
   if (body === null) {
@@ -33,14 +38,25 @@ export function evaluateFunction(reader: Reader, called: MlirFunction, given: re
   if (calls.includes(name) || calls.length === mostCalls) {
     invalid(reader, position, {
       message: calls.includes(name) ? `function @${name} calls itself` : "functions call one another too deeply",
-      found: calls.includes(name) ? [...calls.slice(calls.indexOf(name)), name].map((each) => `@${each}`).join(" calls ") : `${mostCalls} calls inside one another`,
+      found: calls.includes(name)
+        ? [...calls.slice(calls.indexOf(name)), name].map((each) => `@${each}`).join(" calls ")
+        : `${mostCalls} calls inside one another`,
       expected: "functions that can be inlined",
       help: "pass the text as the framework printed it",
     });
   }
   calls.push(name);
-  const values = given.map((value, i) => withSharding(reader, position, value, called.arguments[i]?.attributes.get("sdy.sharding")));
-  const results = evaluateBody(reader, body, called.arguments, values, { values: new Map(), around: null, manual }, position);
+  const values = given.map((value, i) =>
+    withSharding(reader, position, value, called.arguments[i]?.attributes.get("sdy.sharding")),
+  );
+  const results = evaluateBody(
+    reader,
+    body,
+    called.arguments,
+    values,
+    { values: new Map(), around: null, manual },
+    position,
+  );
   calls.pop();
   if (results.length !== called.resultTypes.length) {
     invalid(reader, position, {
@@ -50,7 +66,9 @@ export function evaluateFunction(reader: Reader, called: MlirFunction, given: re
       help: "pass the text as the framework printed it",
     });
   }
-  return results.map((value, i) => withSharding(reader, position, value, called.resultAttributes[i]?.get("sdy.sharding")));
+  return results.map((value, i) =>
+    withSharding(reader, position, value, called.resultAttributes[i]?.get("sdy.sharding")),
+  );
 }
 
 function evaluateBody(
@@ -99,7 +117,14 @@ function evaluateOperation(reader: Reader, op: Operation, scope: Scope): void {
     operands: operandsOf(reader, scope, op),
     manual: scope.manual,
     region: (region, values, manual = scope.manual ?? undefined) =>
-      evaluateBody(reader, region.operations, region.arguments, values, { values: new Map(), around: scope, manual: manual ?? null }, op.position),
+      evaluateBody(
+        reader,
+        region.operations,
+        region.arguments,
+        values,
+        { values: new Map(), around: scope, manual: manual ?? null },
+        op.position,
+      ),
     call: (name, values) => evaluateFunction(reader, functionNamed(reader, op, name), values, scope.manual),
   });
   const placed = withOwnShardings(reader, op, results);
@@ -132,7 +157,8 @@ function operandsOf(reader: Reader, scope: Scope, op: Operation): readonly Value
     }
     const type = op.operandTypes[i];
     // A short form names one type for all operands, which the op's row checks.
-    if (type !== undefined && op.operandTypes.length === op.operands.length) requireType(reader, op.position, name, value, type);
+    if (type !== undefined && op.operandTypes.length === op.operands.length)
+      requireType(reader, op.position, name, value, type);
     return value;
   });
 }
@@ -145,7 +171,13 @@ function valueNamed(scope: Scope, name: string): Value | null {
   return null;
 }
 
-function requireType(reader: Reader, position: number, name: string, value: Value, type: Operation["resultTypes"][number]): void {
+function requireType(
+  reader: Reader,
+  position: number,
+  name: string,
+  value: Value,
+  type: Operation["resultTypes"][number],
+): void {
   const declared = valueType(reader, position, type);
   if (isSameType(value.type, declared)) return;
   invalid(reader, position, {
@@ -163,14 +195,20 @@ function functionNamed(reader: Reader, op: Operation, name: string): MlirFunctio
   return invalid(reader, op.position, {
     message: `there is no function @${name}`,
     found: `@${name}`,
-    expected: [...functions.keys()].slice(0, 10).map((each) => `@${each}`).join(", "),
+    expected: [...functions.keys()]
+      .slice(0, 10)
+      .map((each) => `@${each}`)
+      .join(", "),
     help: "pass the whole module",
   });
 }
 
 const whyRefused: ReadonlyMap<string, string> = new Map([
   ["stablehlo.custom_call", "call the function without the custom kernel"],
-  ["stablehlo.rng_bit_generator", "pass random numbers as arguments; jax.random with the default threefry keys is read"],
+  [
+    "stablehlo.rng_bit_generator",
+    "pass random numbers as arguments; jax.random with the default threefry keys is read",
+  ],
   ["stablehlo.rng", "pass random numbers as arguments"],
 ]);
 

@@ -1,10 +1,5 @@
 /** Evaluates ops on elements that the file gives, by the expressions that define Braid's ops. */
-import {
-  bitsToFloat,
-  floatToBits,
-  roundToBFloat16,
-  roundToHalf,
-} from "../../numerics/convert.ts";
+import { bitsToFloat, floatToBits, roundToBFloat16, roundToHalf } from "../../numerics/convert.ts";
 import { int64ToFloat, truncateToInt, truncateToInt64 } from "../../numerics/scalar/integers.ts";
 import type { Expression, ScalarType } from "../../numerics/scalar/expression.ts";
 import { at } from "../../support/invariant.ts";

@@ -2,7 +2,8 @@
 import { at } from "../../support/invariant.ts";
 import { numbersIn } from "./read-attributes.ts";
 import type { Reader } from "./reader.ts";
-import { dimensionsIn, type Mesh } from "./sharding.ts";
+import type { Mesh } from "./mesh.ts";
+import { dimensionsIn } from "./sharding.ts";
 import type { Attribute } from "./syntax/nodes.ts";
 
 /** The mesh of a manual computation, and its manual dimensions, outermost first. */
@@ -15,7 +16,12 @@ export interface Manual {
  * The dimensions along which the groups lie, in the order in which a group counts them; null for groups that are not
  * along dimensions of the mesh. `replica_groups` names axes of a mesh, or lists devices.
  */
-export function groupAxes(reader: Reader, position: number, manual: Manual, groups: Attribute | null): readonly string[] | null {
+export function groupAxes(
+  reader: Reader,
+  position: number,
+  manual: Manual,
+  groups: Attribute | null,
+): readonly string[] | null {
   if (groups?.kind !== "named") return null;
   if (groups.name.endsWith("mesh_axes")) return namedAxes(reader, position, manual, groups.body);
   const rows = rowsIn(groups.body);
@@ -68,12 +74,18 @@ function orderings(names: readonly string[]): readonly (readonly string[])[] {
 
 /** The devices that differ along the dimensions alone, by group. */
 function groupsAlong({ devices, axes }: Mesh, names: readonly string[]): readonly (readonly number[])[] {
-  const rest = [...axes.values()].flat().map(({ name }) => name).filter((name) => !names.includes(name));
+  const rest = [...axes.values()]
+    .flat()
+    .map(({ name }) => name)
+    .filter((name) => !names.includes(name));
   const order = [...rest, ...names];
-  const size = (list: readonly string[]): number => list.reduce((product, name) => product * (devices?.size(name) ?? 1), 1);
+  const size = (list: readonly string[]): number =>
+    list.reduce((product, name) => product * (devices?.size(name) ?? 1), 1);
   const sorted = (devices?.devices ?? []).toSorted((a, b) => {
     const differing = order.find((name) => devices?.coordinate(a, name) !== devices?.coordinate(b, name));
-    return differing === undefined ? 0 : (devices?.coordinate(a, differing) ?? 0) - (devices?.coordinate(b, differing) ?? 0);
+    return differing === undefined
+      ? 0
+      : (devices?.coordinate(a, differing) ?? 0) - (devices?.coordinate(b, differing) ?? 0);
   });
   const span = size(names);
   return Array.from({ length: sorted.length / span }, (_, i) => sorted.slice(i * span, (i + 1) * span));
@@ -96,7 +108,10 @@ export function permutationAlong({ mesh, names }: Manual, pairs: readonly (reado
   const changed = names.filter((name) =>
     pairs.some(([from = 0, to = 0]) => coordinate(from, name) !== coordinate(to, name)),
   );
-  const rest = [...mesh.axes.values()].flat().map(({ name }) => name).filter((name) => !changed.includes(name));
+  const rest = [...mesh.axes.values()]
+    .flat()
+    .map(({ name }) => name)
+    .filter((name) => !changed.includes(name));
   const position = (device: number): number =>
     changed.reduce((sum, name) => sum * devices.size(name) + coordinate(device, name), 0);
   const count = changed.reduce((product, name) => product * devices.size(name), 1);

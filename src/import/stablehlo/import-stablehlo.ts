@@ -10,7 +10,8 @@ import type { ImportedModel, ImportOptions } from "../model.ts";
 import { evaluateFunction } from "./evaluate-body.ts";
 import { valueType } from "./ops/reading.ts";
 import { madeAt, type Reader } from "./reader.ts";
-import { type Meshes, readMeshes } from "./sharding.ts";
+import type { Meshes } from "./mesh.ts";
+import { readMeshes } from "./sharding.ts";
 import type { Attribute, MlirFunction, MlirModule } from "./syntax/nodes.ts";
 import { readModules } from "./syntax/module.ts";
 import { computed, dtypeIn, type Value, wholeOn } from "./value.ts";
@@ -33,12 +34,19 @@ export function importStablehlo(text: string, { file = "model", entry }: ImportO
   };
   const inputs = main.arguments.map(({ type, position }) => {
     const { element, shape } = valueType(reader, position, type);
-    return madeAt(reader, position, () => computed({ element, shape }, [], reader.fusion.input(shape, dtypeIn({ element, shape }))));
+    return madeAt(reader, position, () =>
+      computed({ element, shape }, [], reader.fusion.input(shape, dtypeIn({ element, shape }))),
+    );
   });
   const results = evaluateFunction(reader, main, inputs, null);
   const outputs = results.map((value) => outputOf(reader, main.position, value));
-  const inputNames = main.arguments.map(({ name, attributes }, i) => [plainName(attributes.get("jax.arg_info")) ?? name.slice(1), `in${i}`]);
-  const outputNames = main.resultAttributes.map((attributes, i) => plainName(attributes.get("jax.result_info")) ?? `out${i}`);
+  const inputNames = main.arguments.map(({ name, attributes }, i) => [
+    plainName(attributes.get("jax.arg_info")) ?? name.slice(1),
+    `in${i}`,
+  ]);
+  const outputNames = main.resultAttributes.map(
+    (attributes, i) => plainName(attributes.get("jax.result_info")) ?? `out${i}`,
+  );
   const { fusion } = reader;
   return {
     fusion: withOrigins(reader, [
@@ -68,9 +76,16 @@ function entryOf(
   const names = all.map(({ main }) => main.name);
   return fail({
     code: "model-invalid",
-    message: entry === undefined ? "the file does not say which function to read" : `the file has no function @${entry}`,
+    message:
+      entry === undefined ? "the file does not say which function to read" : `the file has no function @${entry}`,
     place: { kind: "file", path: file, line: 1, column: 1 },
-    found: names.length === 0 ? "no function" : `${names.slice(0, 8).map((name) => `@${name}`).join(", ")}${names.length > 8 ? ", ..." : ""}`,
+    found:
+      names.length === 0
+        ? "no function"
+        : `${names
+            .slice(0, 8)
+            .map((name) => `@${name}`)
+            .join(", ")}${names.length > 8 ? ", ..." : ""}`,
     expected: entry === undefined ? "@main, or one public function" : `@${entry}`,
     help: "pass the text of jax.jit(f).lower(...).as_text(), or name a function with { entry }",
   });
@@ -81,7 +96,8 @@ function outputOf(reader: Reader, position: number, value: Value): TensorView {
   return madeAt(reader, position, () => {
     const { fusion, placed } = reader;
     const tensor = wholeOn(reader, value, [], true);
-    const isOwn = !fusion.inputs.some(({ id }) => id === tensor.id) && !fusion.outputs.some(({ id }) => id === tensor.id);
+    const isOwn =
+      !fusion.inputs.some(({ id }) => id === tensor.id) && !fusion.outputs.some(({ id }) => id === tensor.id);
     const output = isOwn ? tensor : set(tensor);
     if (!isOwn) placed.delete(output.id);
     fusion.output(output);
@@ -136,7 +152,9 @@ function lineOf(starts: readonly number[], position: number): number {
 }
 
 function devicesOf({ byName }: Meshes, { attributes }: MlirModule): number | null {
-  const last = [...byName.values()].flatMap(({ devices }) => devices?.devices ?? []).reduce((most, id) => Math.max(most, id), -1);
+  const last = [...byName.values()]
+    .flatMap(({ devices }) => devices?.devices ?? [])
+    .reduce((most, id) => Math.max(most, id), -1);
   if (last >= 0) return last + 1;
   const partitions = attributes.get("mhlo.num_partitions");
   return partitions?.kind === "number" ? Number(partitions.text) : null;

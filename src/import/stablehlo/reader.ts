@@ -5,7 +5,7 @@ import type { Fusion } from "../../ir/api/fusion.ts";
 import { fusionState } from "../../ir/api/handle.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
-import type { Meshes } from "./sharding.ts";
+import type { Meshes } from "./mesh.ts";
 import type { MlirModule } from "./syntax/nodes.ts";
 
 export interface Reader {

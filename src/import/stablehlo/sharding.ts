@@ -8,28 +8,9 @@ import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { at } from "../../support/invariant.ts";
 import { numbersIn } from "./read-attributes.ts";
 import { type InText, invalid, type Reader, unsupported } from "./reader.ts";
+import type { Dimension, Mesh, Meshes } from "./mesh.ts";
 import type { Attribute, Operation } from "./syntax/nodes.ts";
 import { countOf } from "./value.ts";
-
-export interface Meshes {
-  readonly byName: ReadonlyMap<string, Mesh>;
-  /** Of all dimensions of all meshes, by name. */
-  readonly sizes: ReadonlyMap<string, number>;
-}
-
-export interface Mesh {
-  /** Null for a mesh without dimensions, whose shardings say nothing. */
-  readonly devices: DeviceMesh | null;
-  /** The dimensions of each axis of the text, outermost first. */
-  readonly axes: ReadonlyMap<string, readonly Dimension[]>;
-}
-
-interface Dimension {
-  readonly name: string;
-  readonly size: number;
-  /** The product of the dimensions of the same axis that are further out. */
-  readonly before: number;
-}
 
 /** A sharding by dimensions of a mesh. */
 export interface Sharding {
@@ -103,7 +84,13 @@ function readMesh(
   const all = devices ?? Array.from({ length: count }, (_, i) => i);
   if (dimensions.length === 0) return { devices: devices === null ? null : new DeviceMesh(all), axes };
   return {
-    devices: new DeviceMesh(nestedIn(all, dimensions.map(({ size }) => size)), dimensions.map(({ name }) => name)),
+    devices: new DeviceMesh(
+      nestedIn(
+        all,
+        dimensions.map(({ size }) => size),
+      ),
+      dimensions.map(({ name }) => name),
+    ),
     axes,
   };
 }

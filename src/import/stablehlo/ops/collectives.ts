@@ -9,7 +9,16 @@ import { extentsOf } from "../reader.ts";
 import { axesOf, countOf, sizesOf, type Value, wholeOn } from "../value.ts";
 import { placePart } from "./manual.ts";
 import { combinerNamed, reduceWith } from "./reductions.ts";
-import { combinerOf, contradicted, firstRegion, made, type OpRow, type Reading, refuse, resultType } from "./reading.ts";
+import {
+  combinerOf,
+  contradicted,
+  firstRegion,
+  made,
+  type OpRow,
+  type Reading,
+  refuse,
+  resultType,
+} from "./reading.ts";
 
 function manualOf(reading: Reading): Manual {
   return (
@@ -33,14 +42,23 @@ function axesOfGroups(reading: Reading): readonly string[] {
 }
 
 /** The part as a tensor with a leading axis for each dimension of the groups, and the names of all leading axes. */
-function spread(reading: Reading, value: Value, groups: readonly string[]): { readonly tensor: TensorView; readonly axes: readonly string[] } {
+function spread(
+  reading: Reading,
+  value: Value,
+  groups: readonly string[],
+): { readonly tensor: TensorView; readonly axes: readonly string[] } {
   const { reader } = reading;
   const axes = axesOf(reader, [{ ...value, axes: [...new Set([...value.axes, ...groups])] }]);
   return { tensor: wholeOn(reader, value, axes, true), axes };
 }
 
 /** [axes of `from`] as [axes of `to`], which are the same in another order and joined as `shape` says. */
-function moved(tensor: TensorView, from: readonly string[], to: readonly string[], shape: readonly number[]): TensorView {
+function moved(
+  tensor: TensorView,
+  from: readonly string[],
+  to: readonly string[],
+  shape: readonly number[],
+): TensorView {
   const order = to.map((label) => from.indexOf(label));
   const permuted = order.every((axis, i) => axis === i) ? tensor : permute(tensor, order);
   return extentsOf(permuted).length === shape.length ? permuted : reshape(permuted, shape);
@@ -51,11 +69,17 @@ const labelsOf = (shape: readonly number[]): readonly string[] => shape.map((_, 
 /** The result with the leading axes `axes`, where it is known to lie. */
 function placed(reading: Reading, axes: readonly string[], make: () => TensorView, result = 0): Value {
   const { length: rank } = resultType(reading, result).shape;
-  return made(reading, axes, () => {
-    const tensor = make();
-    placePart(reading, tensor, axes, rank);
-    return tensor;
-  }, null, result);
+  return made(
+    reading,
+    axes,
+    () => {
+      const tensor = make();
+      placePart(reading, tensor, axes, rank);
+      return tensor;
+    },
+    null,
+    result,
+  );
 }
 
 function perOperand(read: (reading: Reading, value: Value, result: number) => Value): OpRow["read"] {
@@ -80,15 +104,31 @@ function allReduce(reading: Reading, value: Value, result: number): Value {
   const groups = axesOfGroups(reading);
   const combiner = combinerNamed(reading, combinerOf(firstRegion(reading)));
   const own = value.axes.filter((name) => groups.includes(name));
-  const same = countOf(sizesOf(reading.reader, groups.filter((name) => !own.includes(name))));
+  const same = countOf(
+    sizesOf(
+      reading.reader,
+      groups.filter((name) => !own.includes(name)),
+    ),
+  );
   const rest = value.axes.filter((name) => !own.includes(name));
-  return placed(reading, rest, () => {
-    const tensor = wholeOn(reading.reader, value, value.axes, true);
-    const reduced = reduceWith(tensor, combiner, own.map((name) => value.axes.indexOf(name)));
-    // Parts that do not differ are added as often as there are devices.
-    if (same === 1 || combiner.reduction === "amax" || combiner.reduction === "amin") return reduced;
-    return combiner.reduction === "sum" ? mul(reduced, same) : refuse(reading, "a product of equal parts", "parts that differ");
-  }, result);
+  return placed(
+    reading,
+    rest,
+    () => {
+      const tensor = wholeOn(reading.reader, value, value.axes, true);
+      const reduced = reduceWith(
+        tensor,
+        combiner,
+        own.map((name) => value.axes.indexOf(name)),
+      );
+      // Parts that do not differ are added as often as there are devices.
+      if (same === 1 || combiner.reduction === "amax" || combiner.reduction === "amin") return reduced;
+      return combiner.reduction === "sum"
+        ? mul(reduced, same)
+        : refuse(reading, "a product of equal parts", "parts that differ");
+    },
+    result,
+  );
 }
 
 function reduceScatter(reading: Reading, value: Value, result: number): Value {
@@ -100,16 +140,26 @@ function reduceScatter(reading: Reading, value: Value, result: number): Value {
   const combiner = combinerNamed(reading, combinerOf(firstRegion(reading)));
   const sizes = sizesOf(reader, groups);
   const part = at(shape, dim) / countOf(sizes);
-  if (!Number.isInteger(part)) contradicted(reading, `an axis of ${at(shape, dim)} for ${countOf(sizes)} devices`, "equal parts");
+  if (!Number.isInteger(part))
+    contradicted(reading, `an axis of ${at(shape, dim)} for ${countOf(sizes)} devices`, "equal parts");
   const { tensor, axes } = spread(reading, value, groups);
-  return placed(reading, axes, () => {
-    const split = shape.flatMap((extent, i) => (i === dim ? [...sizes, part] : [extent]));
-    const apart = reshape(tensor, [...sizesOf(reader, axes), ...split]);
-    const reduced = reduceWith(apart, combiner, groups.map((name) => axes.indexOf(name)));
-    const rest = axes.filter((name) => !groups.includes(name));
-    const from = [...rest, ...labelsOf(shape).flatMap((label, i) => (i === dim ? [...groups, label] : [label]))];
-    return moved(reduced, from, [...axes, ...labelsOf(shape)], extentsOf(reduced));
-  }, result);
+  return placed(
+    reading,
+    axes,
+    () => {
+      const split = shape.flatMap((extent, i) => (i === dim ? [...sizes, part] : [extent]));
+      const apart = reshape(tensor, [...sizesOf(reader, axes), ...split]);
+      const reduced = reduceWith(
+        apart,
+        combiner,
+        groups.map((name) => axes.indexOf(name)),
+      );
+      const rest = axes.filter((name) => !groups.includes(name));
+      const from = [...rest, ...labelsOf(shape).flatMap((label, i) => (i === dim ? [...groups, label] : [label]))];
+      return moved(reduced, from, [...axes, ...labelsOf(shape)], extentsOf(reduced));
+    },
+    result,
+  );
 }
 
 /** The parts along the split axis go to the devices of the group, which join what they get along the other axis. */
@@ -123,18 +173,27 @@ function allToAll(reading: Reading, value: Value, result: number): Value {
   const sizes = sizesOf(reader, groups);
   const size = countOf(sizes);
   const part = at(shape, splitDim) / size;
-  if (!Number.isInteger(part)) contradicted(reading, `an axis of ${at(shape, splitDim)} for ${size} devices`, "equal parts");
+  if (!Number.isInteger(part))
+    contradicted(reading, `an axis of ${at(shape, splitDim)} for ${size} devices`, "equal parts");
   const { tensor, axes } = spread(reading, value, groups);
-  return placed(reading, axes, () => {
-    const split = shape.flatMap((extent, i) => (i === splitDim ? [...sizes, part] : [extent]));
-    const apart = reshape(tensor, [...sizesOf(reader, axes), ...split]);
-    const receivers = groups.map((name) => `to ${name}`);
-    const from = [...axes, ...labelsOf(shape).flatMap((label, i) => (i === splitDim ? [...receivers, label] : [label]))];
-    const leading = axes.map((name) => (groups.includes(name) ? `to ${name}` : name));
-    const to = [...leading, ...labelsOf(shape).flatMap((label, i) => (i === joinDim ? [...groups, label] : [label]))];
-    const joined = shape.with(splitDim, part);
-    return moved(apart, from, to, [...sizesOf(reader, axes), ...joined.with(joinDim, at(joined, joinDim) * size)]);
-  }, result);
+  return placed(
+    reading,
+    axes,
+    () => {
+      const split = shape.flatMap((extent, i) => (i === splitDim ? [...sizes, part] : [extent]));
+      const apart = reshape(tensor, [...sizesOf(reader, axes), ...split]);
+      const receivers = groups.map((name) => `to ${name}`);
+      const from = [
+        ...axes,
+        ...labelsOf(shape).flatMap((label, i) => (i === splitDim ? [...receivers, label] : [label])),
+      ];
+      const leading = axes.map((name) => (groups.includes(name) ? `to ${name}` : name));
+      const to = [...leading, ...labelsOf(shape).flatMap((label, i) => (i === joinDim ? [...groups, label] : [label]))];
+      const joined = shape.with(splitDim, part);
+      return moved(apart, from, to, [...sizesOf(reader, axes), ...joined.with(joinDim, at(joined, joinDim) * size)]);
+    },
+    result,
+  );
 }
 
 /** Who gets nothing has zeros. */
@@ -143,32 +202,42 @@ function collectivePermute(reading: Reading, value: Value, result: number): Valu
   const attribute = attributeOf(op, "source_target_pairs");
   const pairs = attribute?.kind === "named" ? rowsIn(attribute.body) : [];
   const permutation = permutationAlong(manualOf(reading), pairs);
-  if (permutation === null) return refuse(reading, "pairs of other devices", "the same pairs along manual axes of the mesh, for all other devices");
+  if (permutation === null)
+    return refuse(
+      reading,
+      "pairs of other devices",
+      "the same pairs along manual axes of the mesh, for all other devices",
+    );
   const { names, sources } = permutation;
   const { shape } = value.type;
   const { tensor, axes } = spread(reading, value, names);
   const labels = [...axes, ...labelsOf(shape)];
   const first = [...names, ...labels.filter((label) => !names.includes(label))];
-  return placed(reading, axes, () => {
-    const rest = axes.filter((name) => !names.includes(name));
-    const tail = [...sizesOf(reader, rest), ...shape];
-    const lined = moved(tensor, labels, first, [sources.length, ...tail]);
-    const pieces: TensorView[] = [];
-    for (let to = 0; to < sources.length;) {
-      const from = at([...sources], to) ?? null;
-      let length = 1;
-      while (to + length < sources.length && follows(sources[to + length] ?? null, from, length)) length++;
-      pieces.push(
-        from === null
-          ? full(reader.fusion, [length, ...tail], 0, tensor.dtype)
-          : slice(lined, [from, ...tail.map(() => 0)], [from + length, ...tail]),
-      );
-      to += length;
-    }
-    const joined = pieces.length === 1 ? at(pieces, 0) : cat(pieces, 0);
-    const apart = names.length === 1 ? joined : reshape(joined, [...sizesOf(reader, names), ...tail]);
-    return moved(apart, first, labels, [...sizesOf(reader, axes), ...shape]);
-  }, result);
+  return placed(
+    reading,
+    axes,
+    () => {
+      const rest = axes.filter((name) => !names.includes(name));
+      const tail = [...sizesOf(reader, rest), ...shape];
+      const lined = moved(tensor, labels, first, [sources.length, ...tail]);
+      const pieces: TensorView[] = [];
+      for (let to = 0; to < sources.length;) {
+        const from = at([...sources], to) ?? null;
+        let length = 1;
+        while (to + length < sources.length && follows(sources[to + length] ?? null, from, length)) length++;
+        pieces.push(
+          from === null
+            ? full(reader.fusion, [length, ...tail], 0, tensor.dtype)
+            : slice(lined, [from, ...tail.map(() => 0)], [from + length, ...tail]),
+        );
+        to += length;
+      }
+      const joined = pieces.length === 1 ? at(pieces, 0) : cat(pieces, 0);
+      const apart = names.length === 1 ? joined : reshape(joined, [...sizesOf(reader, names), ...tail]);
+      return moved(apart, first, labels, [...sizesOf(reader, axes), ...shape]);
+    },
+    result,
+  );
 }
 
 function follows(next: number | null, first: number | null, distance: number): boolean {

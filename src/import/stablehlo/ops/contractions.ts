@@ -26,7 +26,8 @@ function pairsOf(reading: Reading, pretty: string, field: string): Pairs {
   }
   const numbersOf = attributeOf(op, "dot_dimension_numbers");
   const body = numbersOf?.kind === "named" ? numbersOf.body : null;
-  if (body?.kind !== "group") return short === null ? noPairs : refuse(reading, `${pretty} of another form`, `${pretty} = [0] x [0]`);
+  if (body?.kind !== "group")
+    return short === null ? noPairs : refuse(reading, `${pretty} of another form`, `${pretty} = [0] x [0]`);
   const side = (name: string): readonly number[] => numbersOfEntry(body.entries.get(`${name}_${field}`));
   return checkedPairs(reading, { left: side("lhs"), right: side("rhs") });
 }
@@ -69,7 +70,8 @@ function contraction(reading: Reading, axes: readonly string[], batch: Pairs, co
   ];
   const { shape } = resultType(reading);
   const dtype = dtypeIn(resultType(reading));
-  const extents = (value: Value, own: readonly number[]): readonly number[] => own.map((axis) => at(value.type.shape, axis));
+  const extents = (value: Value, own: readonly number[]): readonly number[] =>
+    own.map((axis) => at(value.type.shape, axis));
   return made(reading, axes, () => {
     // A wider result is computed in its dtype, of the same products.
     const wide = (value: Value): TensorView => {
@@ -93,11 +95,25 @@ function contraction(reading: Reading, axes: readonly string[], batch: Pairs, co
       b = reshape(b, [...leading(b), ...batches, depth, countOf(extents(right, freeRight))]);
     }
     const firstFree = axes.length + batches.length;
-    if (freeLeft.length === 0) a = broadcast(a, [...extentsOf(a).slice(0, firstFree).map(() => false), true, false]);
+    if (freeLeft.length === 0)
+      a = broadcast(a, [
+        ...extentsOf(a)
+          .slice(0, firstFree)
+          .map(() => false),
+        true,
+        false,
+      ]);
     else if (!isMatrix && freeLeft.length > 1) {
       // All free axes but the last are batch axes, along which the right operand repeats.
       const added = freeLeft.slice(1).map(() => true);
-      b = broadcast(b, [...extentsOf(b).slice(0, firstFree).map(() => false), ...added, false, false]);
+      b = broadcast(b, [
+        ...extentsOf(b)
+          .slice(0, firstFree)
+          .map(() => false),
+        ...added,
+        false,
+        false,
+      ]);
     }
     const product = matmul(a, b);
     if (freeLeft.length > 0 && freeRight.length === 1) return product;

@@ -14,7 +14,9 @@ function callFunction(reading: Reading): readonly Value[] {
 /** The op as its decomposition, a function of the module. */
 function composite(reading: Reading): readonly Value[] {
   const name = wordIn(attributeOf(reading.op, "decomposition"));
-  return name === null ? refuse(reading, "no decomposition", "decomposition = @name") : reading.call(name, reading.operands);
+  return name === null
+    ? refuse(reading, "no decomposition", "decomposition = @name")
+    : reading.call(name, reading.operands);
 }
 
 const mostIterations = 10_000;
@@ -25,9 +27,20 @@ function whileLoop(reading: Reading): readonly Value[] {
   for (let iteration = 0; ; iteration++) {
     const [holds] = reading.region(condition, values);
     const known = holds === undefined ? null : splatOf(holds);
-    if (known === null) return refuse(reading, "a number of iterations that a run computes", "a loop whose condition depends on constants, as of lax.scan and lax.fori_loop");
+    if (known === null)
+      return refuse(
+        reading,
+        "a number of iterations that a run computes",
+        "a loop whose condition depends on constants, as of lax.scan and lax.fori_loop",
+      );
     if (Number(known) === 0) return values;
-    if (iteration === mostIterations) return refuse(reading, `more than ${mostIterations} iterations`, "a loop that can be unrolled", "shorten the loop, or lower its body alone");
+    if (iteration === mostIterations)
+      return refuse(
+        reading,
+        `more than ${mostIterations} iterations`,
+        "a loop that can be unrolled",
+        "shorten the loop, or lower its body alone",
+      );
     values = reading.region(body, values);
   }
 }
@@ -46,16 +59,26 @@ function choice(reading: Reading, branchOf: (index: number) => number): readonly
   return op.results.map((_, i) => {
     const results = branches.map((values) => at(values, i));
     const axes = axesOf(reader, [index, ...results]);
-    return made(reading, axes, () => {
-      const whole = results.map((value) => tensorOn(value, axes));
-      if (index.axes.length > 0) refuse(reading, "a branch that differs between devices", "one branch for all devices");
-      const chosen = tensorOn(index, []);
-      const number = chosen.dtype === "bool" ? cast(chosen, "int") : chosen;
-      return whole.slice(0, -1).reduceRight((rest, value, branch) => {
-        const isChosen = eq(number, chosen.dtype === "bool" ? 1 - branch : branch);
-        return where(isChosen, value, rest);
-      }, at(whole, last));
-    }, null, i);
+    return made(
+      reading,
+      axes,
+      () => {
+        const whole = results.map((value) => tensorOn(value, axes));
+        if (index.axes.length > 0)
+          refuse(reading, "a branch that differs between devices", "one branch for all devices");
+        const chosen = tensorOn(index, []);
+        const number = chosen.dtype === "bool" ? cast(chosen, "int") : chosen;
+        return whole.slice(0, -1).reduceRight(
+          (rest, value, branch) => {
+            const isChosen = eq(number, chosen.dtype === "bool" ? 1 - branch : branch);
+            return where(isChosen, value, rest);
+          },
+          at(whole, last),
+        );
+      },
+      null,
+      i,
+    );
   });
 }
 
@@ -63,7 +86,13 @@ export const controlRows: Readonly<Record<string, OpRow>> = {
   "func.call": { read: callFunction, note: "inlined" },
   call: { read: callFunction, note: "inlined" },
   "stablehlo.composite": { read: composite, note: "as its decomposition" },
-  "stablehlo.while": { read: whileLoop, note: `of a constant number of iterations, at most ${mostIterations}; unrolled` },
+  "stablehlo.while": {
+    read: whileLoop,
+    note: `of a constant number of iterations, at most ${mostIterations}; unrolled`,
+  },
   "stablehlo.case": { read: (reading) => choice(reading, (index) => index), note: "computes all branches" },
-  "stablehlo.if": { read: (reading) => choice(reading, (index) => (index === 0 ? 1 : 0)), note: "computes both branches" },
+  "stablehlo.if": {
+    read: (reading) => choice(reading, (index) => (index === 0 ? 1 : 0)),
+    note: "computes both branches",
+  },
 };

@@ -76,7 +76,8 @@ function knownOf(
   if (lengths.includes(0) || length > mostKnown) return null;
   // Lists of other axes would need to be repeated.
   const isAligned = values.every((value, i) => lengths[i] === 1 || value.axes.length === axes.length);
-  if (!isAligned || (length > 1 && length !== countOf([...sizesOf(reader, axes), ...at(values, 0).type.shape]))) return null;
+  if (!isAligned || (length > 1 && length !== countOf([...sizesOf(reader, axes), ...at(values, 0).type.shape])))
+    return null;
   const results: Element[] = [];
   for (let i = 0; i < length; i++) {
     const operands = lists.map((list) => at(list ?? [], list?.length === 1 ? 0 : i));
@@ -105,7 +106,10 @@ function wraps({ type }: Value): boolean {
   return type.element === "ui32";
 }
 
-function binaryRow(op: BinaryOpType, { cuts = false, note }: { readonly cuts?: boolean; readonly note?: string } = {}): OpRow {
+function binaryRow(
+  op: BinaryOpType,
+  { cuts = false, note }: { readonly cuts?: boolean; readonly note?: string } = {},
+): OpRow {
   return row((reading, axes) => {
     const values = [operand(reading), operand(reading, 1)] as const;
     requireAlike(reading, values);
@@ -114,13 +118,18 @@ function binaryRow(op: BinaryOpType, { cuts = false, note }: { readonly cuts?: b
     if (same !== null && isSameType(same.type, resultType(reading)) && same.axes.length === axes.length) return same;
     const cut = cuts && wraps(a);
     const known = knownOf(reading, axes, values, binaryExpression(op, dtypeIn(a.type)), cut);
-    return made(reading, axes, () => {
-      const right = operandOf(b, axes);
-      // One of them has to be a tensor.
-      const left = typeof right === "object" ? operandOf(a, axes) : tensorOn(a, axes);
-      const result = binary(op, left, right);
-      return cut ? bitAnd(result, 0xff_ff_ff_ffn) : result;
-    }, known);
+    return made(
+      reading,
+      axes,
+      () => {
+        const right = operandOf(b, axes);
+        // One of them has to be a tensor.
+        const left = typeof right === "object" ? operandOf(a, axes) : tensorOn(a, axes);
+        const result = binary(op, left, right);
+        return cut ? bitAnd(result, 0xff_ff_ff_ffn) : result;
+      },
+      known,
+    );
   }, note);
 }
 
@@ -137,10 +146,15 @@ function unaryRow(op: UnaryOpType): OpRow {
   return row((reading, axes) => {
     const value = operand(reading);
     const known = knownOf(reading, axes, [value], unaryExpression(op, dtypeIn(value.type)));
-    return made(reading, axes, () => {
-      const tensor = tensorOn(value, axes);
-      return apply({ kind: "Unary", op }, [tensor], callOf(op, [tensor]));
-    }, known);
+    return made(
+      reading,
+      axes,
+      () => {
+        const tensor = tensorOn(value, axes);
+        return apply({ kind: "Unary", op }, [tensor], callOf(op, [tensor]));
+      },
+      known,
+    );
   });
 }
 
@@ -159,7 +173,7 @@ const comparisons: ReadonlyMap<string, BinaryOpType> = new Map<string, BinaryOpT
 ]);
 
 /** `compare LT, %a, %b, SIGNED`, and `comparison_direction = #stablehlo<comparison_direction LT>`. */
-export function directionOf(reading: Reading): BinaryOpType {
+function directionOf(reading: Reading): BinaryOpType {
   const word = wordIn(attributeOf(reading.op, "comparison_direction") ?? reading.op.items[0] ?? null);
   return comparisons.get(word ?? "") ?? refuse(reading, `the direction ${word}`, [...comparisons.keys()].join(", "));
 }
@@ -170,10 +184,15 @@ function compareValues(reading: Reading, axes: readonly string[]): Value {
   const op = directionOf(reading);
   const [a, b] = values;
   const known = knownOf(reading, axes, values, binaryExpression(op, dtypeIn(a.type)));
-  return made(reading, axes, () => {
-    const right = operandOf(b, axes);
-    return binary(op, typeof right === "object" ? operandOf(a, axes) : tensorOn(a, axes), right);
-  }, known);
+  return made(
+    reading,
+    axes,
+    () => {
+      const right = operandOf(b, axes);
+      return binary(op, typeof right === "object" ? operandOf(a, axes) : tensorOn(a, axes), right);
+    },
+    known,
+  );
 }
 
 function selectValues(reading: Reading, axes: readonly string[]): Value {

@@ -91,7 +91,12 @@ interface Plan {
 }
 
 /** `sizes` gives the window along each axis of the operand, for the axes that windows have. */
-function planOf(reading: Reading, fields: Fields, sizesFor: (kept: readonly number[], window: readonly number[]) => readonly number[], axes: readonly string[]): Plan {
+function planOf(
+  reading: Reading,
+  fields: Fields,
+  sizesFor: (kept: readonly number[], window: readonly number[]) => readonly number[],
+  axes: readonly string[],
+): Plan {
   const { reader, op } = reading;
   const [{ type }, indices] = [operand(reading), operand(reading, 1)];
   const attribute = attributeOf(op, "dimension_numbers", "scatter_dimension_numbers");
@@ -109,7 +114,11 @@ function planOf(reading: Reading, fields: Fields, sizesFor: (kept: readonly numb
   const batchOfIndices = list(fields.batchOfIndices);
   const kept = all.filter((axis) => dropped?.includes(axis) === false && batch?.includes(axis) === false);
   if (indexed?.length !== length || batch?.length !== batchOfIndices.length || window?.length !== kept.length) {
-    contradicted(reading, "dimension numbers of other lengths", "an axis for each entry of a vector and each axis of a window");
+    contradicted(
+      reading,
+      "dimension numbers of other lengths",
+      "an axis for each entry of a vector and each axis of a window",
+    );
   }
   const sizes = sizesFor(kept, window ?? []);
   const vectors = indices.type.shape.flatMap((extent, axis) => (axis === vectorAxis ? [] : [extent]));
@@ -162,8 +171,12 @@ function joinedIndex(reading: Reading, plan: Plan, outside: "clamp" | "drop"): T
     const extent = at(shape, axis);
     let place: TensorView | null = null;
     if (entry !== null) {
-      const own = permutedTo(entryOf(indices, entry, axes.length + vectorAxis), [...axes.keys(), ...shifted(order, axes)]);
-      const spread = wide.length === 0 ? own : broadcast(own, [...extentsOf(own).map(() => false), ...wide.map(() => true)]);
+      const own = permutedTo(entryOf(indices, entry, axes.length + vectorAxis), [
+        ...axes.keys(),
+        ...shifted(order, axes),
+      ]);
+      const spread =
+        wide.length === 0 ? own : broadcast(own, [...extentsOf(own).map(() => false), ...wide.map(() => true)]);
       if (outside === "clamp") place = clamp(spread, 0, extent - size);
       else {
         const fits = logicalAnd(ge(spread, 0), le(spread, extent - size));
@@ -191,7 +204,11 @@ function permutedTo(tensor: TensorView, order: readonly number[]): TensorView {
 function entryOf(indices: TensorView, i: number, axis: number): TensorView {
   const shape = extentsOf(indices);
   if (axis >= shape.length) return indices;
-  const part = slice(indices, shape.map((_, each) => (each === axis ? i : 0)), shape.with(axis, i + 1));
+  const part = slice(
+    indices,
+    shape.map((_, each) => (each === axis ? i : 0)),
+    shape.with(axis, i + 1),
+  );
   return squeeze(part, [axis]);
 }
 
@@ -199,7 +216,9 @@ function entryOf(indices: TensorView, i: number, axis: number): TensorView {
 function flatAfter(tensor: TensorView, prefix: number, count: number): TensorView {
   const extents = extentsOf(tensor);
   const joined = extents.slice(prefix, prefix + count);
-  return joined.length === 1 ? tensor : reshape(tensor, [...extents.slice(0, prefix), countOf(joined), ...extents.slice(prefix + count)]);
+  return joined.length === 1
+    ? tensor
+    : reshape(tensor, [...extents.slice(0, prefix), countOf(joined), ...extents.slice(prefix + count)]);
 }
 
 /** [prefix, n] as [prefix, n, others], repeated along `others`. */
@@ -210,7 +229,12 @@ function repeated(tensor: TensorView, shape: readonly number[]): TensorView {
 }
 
 /** The axes of `tensor`, after leading ones, are `from`; the result's are `to`, with extent 1 where `from` lacks one. */
-function relabelled(tensor: TensorView, axes: readonly string[], from: readonly string[], to: readonly string[]): TensorView {
+function relabelled(
+  tensor: TensorView,
+  axes: readonly string[],
+  from: readonly string[],
+  to: readonly string[],
+): TensorView {
   const order = to.flatMap((label) => (from.includes(label) ? [from.indexOf(label)] : []));
   const moved = permutedTo(tensor, [...axes.keys(), ...shifted(order, axes)]);
   const flags = [...axes.map(() => false), ...to.map((label) => !from.includes(label))];
@@ -225,7 +249,13 @@ function gatherValues(reading: Reading, axes: readonly string[]): Value {
   return made(reading, axes, () => {
     const index = joinedIndex(reading, plan, "clamp");
     const prefix = axes.length + plan.batch.length;
-    if (prefix === 0) return relabelled(indexSelect(joinedOperand(reading, value, plan, false), 0, index), axes, plan.inner, plan.outer);
+    if (prefix === 0)
+      return relabelled(
+        indexSelect(joinedOperand(reading, value, plan, false), 0, index),
+        axes,
+        plan.inner,
+        plan.outer,
+      );
     const tensor = joinedOperand(reading, value, plan, true);
     const shape = extentsOf(index);
     const flat = flatAfter(index, prefix, shape.length - prefix);
@@ -248,10 +278,16 @@ function scatterValues(reading: Reading, axes: readonly string[]): Value {
   const sets = region.operations.length === 1 && end?.operands[0] === region.arguments[1]?.name;
   const combiner = combinerOf(region);
   if (!sets && combiner !== "stablehlo.add") {
-    return refuse(reading, `a combination by ${combiner ?? "a region of several ops"}`, "add, or the update in place of the element");
+    return refuse(
+      reading,
+      `a combination by ${combiner ?? "a region of several ops"}`,
+      "add, or the update in place of the element",
+    );
   }
   const sizesFor = (kept: readonly number[], window: readonly number[]): readonly number[] =>
-    value.type.shape.map((_, axis) => (kept.includes(axis) ? at(updates.type.shape, at(window, kept.indexOf(axis))) : 1));
+    value.type.shape.map((_, axis) =>
+      kept.includes(axis) ? at(updates.type.shape, at(window, kept.indexOf(axis))) : 1,
+    );
   const plan = planOf(reading, scatterFields, sizesFor, axes);
   const isUnique = wordIn(attributeOf(op, "unique_indices")) === "true";
   return made(reading, axes, () => {
@@ -265,7 +301,8 @@ function scatterValues(reading: Reading, axes: readonly string[]): Value {
     flat = repeated(flat, [...own.slice(0, prefix), at(extentsOf(flat), prefix)]);
     const added = flatAfter(source, prefix, count);
     if (sets && !isUnique) flat = lastOf(reading, flat);
-    const target = (shape: readonly number[], dtype: TensorView["dtype"]): TensorView => full(reader.fusion, shape, 0, dtype);
+    const target = (shape: readonly number[], dtype: TensorView["dtype"]): TensorView =>
+      full(reader.fusion, shape, 0, dtype);
     const places = repeated(flat, extentsOf(added));
     if (!sets) return restored(scatterAdd(joined, prefix, places, added), value, plan);
     const isBool = joined.dtype === "bool";
@@ -291,7 +328,12 @@ function updatesOf({ reader }: Reading, updates: Value, { axes, outer, inner }: 
   const tensor = wholeOn(reader, updates, axes, true);
   const single = outer.flatMap((label, i) => (inner.includes(label) ? [] : [i]));
   const bare = single.length === 0 ? tensor : squeeze(tensor, shifted(single, axes));
-  return relabelled(bare, axes, outer.filter((label) => inner.includes(label)), inner);
+  return relabelled(
+    bare,
+    axes,
+    outer.filter((label) => inner.includes(label)),
+    inner,
+  );
 }
 
 /** [leading, batch, joined, others] in the order of the operand's axes. */
@@ -300,7 +342,13 @@ function restored(tensor: TensorView, { type }: Value, { axes, batch, named, oth
   const extents = extentsOf(tensor);
   const split = [...extents.slice(0, axes.length), ...order.map((axis) => at(type.shape, axis))];
   const apart = named.length === 1 ? tensor : reshape(tensor, split);
-  return permutedTo(apart, [...axes.keys(), ...shifted(type.shape.map((_, axis) => order.indexOf(axis)), axes)]);
+  return permutedTo(apart, [
+    ...axes.keys(),
+    ...shifted(
+      type.shape.map((_, axis) => order.indexOf(axis)),
+      axes,
+    ),
+  ]);
 }
 
 /** Of equal indices the last one stays, and the others become -1. `index`: [prefix, n]. */
@@ -309,11 +357,18 @@ function lastOf(reading: Reading, index: TensorView): TensorView {
   const n = at(shape, shape.length - 1);
   if (n <= 1) return index;
   if (countOf(shape) * n > mostPairs) {
-    refuse(reading, `${n} updates whose indices may be equal`, `unique_indices = true, or at most ${Math.floor(Math.sqrt(mostPairs))} updates`);
+    refuse(
+      reading,
+      `${n} updates whose indices may be equal`,
+      `unique_indices = true, or at most ${Math.floor(Math.sqrt(mostPairs))} updates`,
+    );
   }
   const none = shape.map(() => false);
   const [row0, column] = [broadcast(index, [...none, true]), broadcast(index, [...none.slice(1), true, false])];
-  const [i, j] = [counter(reading.reader, n, shape.length - 1, shape.length + 1, index.dtype), counter(reading.reader, n, shape.length, shape.length + 1, index.dtype)];
+  const [i, j] = [
+    counter(reading.reader, n, shape.length - 1, shape.length + 1, index.dtype),
+    counter(reading.reader, n, shape.length, shape.length + 1, index.dtype),
+  ];
   const isLater = amax(logicalAnd(eq(row0, column), gt(j, i)), [shape.length]);
   return where(isLater, -1, index);
 }

@@ -12,7 +12,17 @@ import { attributeOf } from "../read-attributes.ts";
 import { extentsOf, madeAt } from "../reader.ts";
 import { dimensionsIn, readSharding, type Sharding } from "../sharding.ts";
 import { axesOf, computed, sizesOf, splat, splatOf, type Value, type ValueType, wholeOn } from "../value.ts";
-import { contradicted, firstRegion, isSameType, type OpRow, type Reading, refuse, resultType, typeText, valueType } from "./reading.ts";
+import {
+  contradicted,
+  firstRegion,
+  isSameType,
+  type OpRow,
+  type Reading,
+  refuse,
+  resultType,
+  typeText,
+  valueType,
+} from "./reading.ts";
 
 function manualComputation(reading: Reading): readonly Value[] {
   const { reader, op, operands } = reading;
@@ -22,7 +32,11 @@ function manualComputation(reading: Reading): readonly Value[] {
   const names = manualNames(reading, first);
   if (first === undefined || names.length === 0) return reading.region(region, operands);
   if (into?.length !== operands.length || out?.length !== op.resultTypes.length) {
-    contradicted(reading, `${into?.length ?? 0} and ${out?.length ?? 0} shardings`, "one for each operand and each result");
+    contradicted(
+      reading,
+      `${into?.length ?? 0} and ${out?.length ?? 0} shardings`,
+      "one for each operand and each result",
+    );
   }
   // Inside another manual computation, its dimensions stay manual.
   const outer = reading.manual?.names ?? [];
@@ -31,7 +45,11 @@ function manualComputation(reading: Reading): readonly Value[] {
     const type = region.arguments[i]?.type;
     const part = partOf(reading, value, at(into, i), names);
     if (type !== undefined && !isSameType(part.type, valueType(reader, op.position, type))) {
-      contradicted(reading, `argument ${i} of the part ${typeText(part.type)}`, typeText(valueType(reader, op.position, type)));
+      contradicted(
+        reading,
+        `argument ${i} of the part ${typeText(part.type)}`,
+        typeText(valueType(reader, op.position, type)),
+      );
     }
     return part;
   });
@@ -85,12 +103,19 @@ function partOf(reading: Reading, value: Value, sharding: Sharding, manual: read
 }
 
 /** The whole tensor of which the value is one device's part. */
-function wholeOf(reading: Reading, value: Value, sharding: Sharding, manual: readonly string[], type: ValueType): Value {
+function wholeOf(
+  reading: Reading,
+  value: Value,
+  sharding: Sharding,
+  manual: readonly string[],
+  type: ValueType,
+): Value {
   const { reader, op } = reading;
   requireRank(reader, op.position, sharding, type.shape.length);
   const inner = sharding.axes.map((names) => names.filter((name) => manual.includes(name)));
   const fits = value.type.shape.every((extent, i) => extent * product(sizesOf(reader, at(inner, i))) === type.shape[i]);
-  if (!fits || value.type.shape.length !== type.shape.length) contradicted(reading, `a part ${typeText(value.type)} of ${typeText(type)}`, "parts that make up the result");
+  if (!fits || value.type.shape.length !== type.shape.length)
+    contradicted(reading, `a part ${typeText(value.type)} of ${typeText(type)}`, "parts that make up the result");
   const element = splatOf(value);
   if (element !== null) return splat(reader, type, element);
   const whole = madeAt(reader, op.position, () => {
@@ -99,12 +124,18 @@ function wholeOf(reading: Reading, value: Value, sharding: Sharding, manual: rea
     const dropped = value.axes.filter((name) => manual.includes(name) && !inner.flat().includes(name));
     const chosen = dropped.reduce<Value>((each, name) => {
       const position = each.axes.indexOf(name);
-      return computed(each.type, each.axes.toSpliced(position, 1), select(wholeOn(reader, each, each.axes, true), position, 0));
+      return computed(
+        each.type,
+        each.axes.toSpliced(position, 1),
+        select(wholeOn(reader, each, each.axes, true), position, 0),
+      );
     }, value);
     const axes = axesOf(reader, [{ ...chosen, axes: [...outer, ...inner.flat()] }]);
     const tensor = wholeOn(reader, chosen, axes, true);
     const labels = [...axes, ...type.shape.map((_, i) => String(i))];
-    const order = [...outer, ...inner.flatMap((names, i) => [...names, String(i)])].map((label) => labels.indexOf(label));
+    const order = [...outer, ...inner.flatMap((names, i) => [...names, String(i)])].map((label) =>
+      labels.indexOf(label),
+    );
     const moved = order.every((axis, i) => axis === i) ? tensor : permute(tensor, order);
     const shape = [...sizesOf(reader, outer), ...type.shape];
     const joined = extentsOf(moved).length === shape.length ? moved : reshape(moved, shape);

@@ -85,7 +85,9 @@ export function typeText({ element, shape }: ValueType): string {
 }
 
 export function isSameType(a: ValueType, b: ValueType): boolean {
-  return a.element === b.element && a.shape.length === b.shape.length && a.shape.every((extent, i) => extent === b.shape[i]);
+  return (
+    a.element === b.element && a.shape.length === b.shape.length && a.shape.every((extent, i) => extent === b.shape[i])
+  );
 }
 
 /** Refuses what the op may say and Braid cannot do, with the op's name. */
@@ -132,7 +134,8 @@ export function made(
 /** An axis of extent 1 stands for one along which the tensor repeats. */
 function requireTyped(reading: Reading, tensor: TensorView, type: ValueType, leading: number): void {
   const found = extentsOf(tensor).slice(leading);
-  const fits = found.length === type.shape.length && found.every((extent, i) => extent === 1 || extent === type.shape[i]);
+  const fits =
+    found.length === type.shape.length && found.every((extent, i) => extent === 1 || extent === type.shape[i]);
   if (fits && tensor.dtype === dtypeIn(type)) return;
   contradicted(reading, `a result of ${tensor.dtype} [${found.join(", ")}]`, typeText(type));
 }

@@ -45,11 +45,20 @@ const reductions: { readonly [R in ReductionOpType]: (tensor: TensorView, axes: 
 /** The combiner of an op name; of bools, `add` is `or` and `multiply` is `and`. */
 export function combinerNamed(reading: Reading, name: string | null): Combiner {
   const isBool = operand(reading).type.element === "i1";
-  const own = isBool && name === "stablehlo.add" ? "stablehlo.or" : isBool && name === "stablehlo.multiply" ? "stablehlo.and" : name;
+  const own =
+    isBool && name === "stablehlo.add"
+      ? "stablehlo.or"
+      : isBool && name === "stablehlo.multiply"
+        ? "stablehlo.and"
+        : name;
   const known = combiners[own ?? ""];
   const isBits = !isBool && (own === "stablehlo.or" || own === "stablehlo.and");
   if (known !== undefined && !isBits) return known;
-  return refuse(reading, `a combination by ${name ?? "a region of several ops"}`, "add, multiply, maximum, minimum, or and and of bools");
+  return refuse(
+    reading,
+    `a combination by ${name ?? "a region of several ops"}`,
+    "add, multiply, maximum, minimum, or and and of bools",
+  );
 }
 
 export function reduceWith(tensor: TensorView, { reduction }: Combiner, axes: readonly number[]): TensorView {
@@ -62,17 +71,22 @@ function reduce(reading: Reading): readonly Value[] {
   const value = operand(reading);
   const over = requireAxes(reader, op, numbers(reader, op, ["dimensions"]), value.type.shape.length);
   if (operands.length === 4) return argumentOfExtremum(reading, axes, over);
-  if (operands.length !== 2) refuse(reading, `${operands.length} operands and initial values`, "one operand, or a value and its index");
+  if (operands.length !== 2)
+    refuse(reading, `${operands.length} operands and initial values`, "one operand, or a value and its index");
   const initial = operand(reading, 1);
   const applied = op.items[op.items.findIndex((item) => wordIn(item) === "applies") + 1];
-  const combiner = combinerNamed(reading, op.regions.length === 0 ? wordIn(applied ?? null) : combinerOf(firstRegion(reading)));
+  const combiner = combinerNamed(
+    reading,
+    op.regions.length === 0 ? wordIn(applied ?? null) : combinerOf(firstRegion(reading)),
+  );
   return [
     made(reading, axes, () => {
       const whole = wholeOn(reader, value, axes);
       const reduced = reduceWith(whole, combiner, shifted(over, axes));
       const dtype = dtypeIn(value.type);
       const element = splatOf(initial);
-      if (element !== null && Number(element) === Number(reductionFunctions[combiner.reduction].identity[dtype])) return reduced;
+      if (element !== null && Number(element) === Number(reductionFunctions[combiner.reduction].identity[dtype]))
+        return reduced;
       const isNumber = element !== null && dtype !== "bool";
       return binary(combiner.binary, reduced, isNumber ? element : startOn(initial, axes, reduced));
     }),
@@ -94,7 +108,8 @@ function argumentOfExtremum(reading: Reading, axes: readonly string[], over: rea
   const [value, index] = [operand(reading), operand(reading, 1)];
   const [axis] = over;
   const isCounted = axis !== undefined && over.length === 1 && countsAlong(index, axis);
-  if (!isCounted) return refuse(reading, "two operands that are not a value and its index", "an iota along the one reduced axis");
+  if (!isCounted)
+    return refuse(reading, "two operands that are not a value and its index", "an iota along the one reduced axis");
   const region = firstRegion(reading);
   const pick = ([x, i]: readonly [number, number], [y, j]: readonly [number, number]): number | null => {
     const scalars = [x, i, y, j].map((element, k) => {
@@ -103,17 +118,20 @@ function argumentOfExtremum(reading: Reading, axes: readonly string[], over: rea
     });
     const results = reading.region(region, scalars).map(splatOf);
     const [best = null, at0 = null] = results;
-    const winner = best === null || at0 === null ? null : [x, y].findIndex((each, k) => each === Number(best) && [i, j][k] === Number(at0));
+    const winner =
+      best === null || at0 === null
+        ? null
+        : [x, y].findIndex((each, k) => each === Number(best) && [i, j][k] === Number(at0));
     return winner;
   };
-  const wins = [
-    pick([1, 0], [2, 1]),
-    pick([2, 0], [1, 1]),
-    pick([1, 0], [1, 1]),
-    pick([1, 1], [1, 0]),
-  ].join("");
+  const wins = [pick([1, 0], [2, 1]), pick([2, 0], [1, 1]), pick([1, 0], [1, 1]), pick([1, 1], [1, 0])].join("");
   const isMost = wins === "1001";
-  if (!isMost && wins !== "0101") return refuse(reading, "a region that is neither argmax nor argmin", "the first largest or smallest value and its index");
+  if (!isMost && wins !== "0101")
+    return refuse(
+      reading,
+      "a region that is neither argmax nor argmin",
+      "the first largest or smallest value and its index",
+    );
   const type = resultType(reading, 1);
   const position = axis + axes.length;
   const whole = (): TensorView => wholeOn(reader, value, axes);
@@ -138,13 +156,21 @@ function reduceWindow(reading: Reading, axes: readonly string[]): Value {
   const { shape } = value.type;
   const ones = shape.map(() => 1);
   const window = numbers(reader, op, ["window_dimensions"]);
-  const padding = numbers(reader, op, ["padding"], shape.flatMap(() => [0, 0]));
-  const others = ["window_strides", "base_dilations", "window_dilations"].flatMap((name) => numbers(reader, op, [name], ones));
+  const padding = numbers(
+    reader,
+    op,
+    ["padding"],
+    shape.flatMap(() => [0, 0]),
+  );
+  const others = ["window_strides", "base_dilations", "window_dilations"].flatMap((name) =>
+    numbers(reader, op, [name], ones),
+  );
   const [axis, ...more] = window.flatMap((size, i) => (size === 1 ? [] : [i]));
   const extent = axis === undefined ? 1 : at(shape, axis);
   const isForward = axis !== undefined && padding[2 * axis] === extent - 1 && padding[2 * axis + 1] === 0;
   const isBackward = axis !== undefined && padding[2 * axis] === 0 && padding[2 * axis + 1] === extent - 1;
-  const isCumulative = axis === undefined || (more.length === 0 && window[axis] === extent && (isForward || isBackward));
+  const isCumulative =
+    axis === undefined || (more.length === 0 && window[axis] === extent && (isForward || isBackward));
   if (!isCumulative || others.some((each) => each !== 1)) {
     return refuse(reading, "a window of another form", "the windows of a cumulative sum, product, maximum or minimum");
   }

@@ -12,6 +12,7 @@ import { shardyRows } from "./shardy.ts";
 import { sliceRows } from "./slices.ts";
 import { sortingRows } from "./sorting.ts";
 
+/** @public The table of docs/import.md is made of it. */
 export const opGroups: Readonly<Record<string, Readonly<Record<string, OpRow>>>> = {
   Elementwise: elementwiseRows,
   Shapes: shapeRows,

@@ -1,21 +1,11 @@
 /** Ops that move elements without computing. */
-import {
-  broadcast,
-  cast,
-  cat,
-  indexSelect,
-  iota,
-  pad,
-  permute,
-  reshape,
-  slice,
-  squeeze,
-} from "../../../ir/api/ops.ts";
+import { broadcast, cast, cat, indexSelect, iota, pad, permute, reshape, slice, squeeze } from "../../../ir/api/ops.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { at } from "../../../support/invariant.ts";
 import { readConstant } from "../constants.ts";
-import { attributeOf, number, numbers, numbersIn, requireAxes } from "../read-attributes.ts";
+import { attributeOf, number, numbers, requireAxes } from "../read-attributes.ts";
 import { extentsOf } from "../reader.ts";
+import type { Attribute } from "../syntax/nodes.ts";
 import {
   countOf,
   dtypeIn,
@@ -28,7 +18,18 @@ import {
   type ValueType,
   wholeOn,
 } from "../value.ts";
-import { contradicted, made, mostKnown, operand, type OpRow, type Reading, refuse, resultType, row, shifted } from "./reading.ts";
+import {
+  contradicted,
+  made,
+  mostKnown,
+  operand,
+  type OpRow,
+  type Reading,
+  refuse,
+  resultType,
+  row,
+  shifted,
+} from "./reading.ts";
 
 const keep = (axes: readonly unknown[]): readonly boolean[] => axes.map(() => false);
 
@@ -49,7 +50,10 @@ function movedElements(
   return Array.from({ length: count }, (_, i) => {
     const index = positionOf(i, whole);
     const source = [...index.slice(0, leading.length), ...from(index.slice(leading.length))];
-    return at(elements, source.reduce((sum, each, axis) => sum * at(own, axis) + each, 0));
+    return at(
+      elements,
+      source.reduce((sum, each, axis) => sum * at(own, axis) + each, 0),
+    );
   });
 }
 
@@ -69,22 +73,39 @@ function broadcastInDim(reading: Reading, axes: readonly string[]): Value {
   const value = operand(reading);
   const type = resultType(reading);
   const { length: rank } = type.shape;
-  const dims = requireAxes(reading.reader, reading.op, numbers(reading.reader, reading.op, ["dims", "broadcast_dimensions"]), rank);
-  const fits = dims.length === value.type.shape.length && dims.every((dim, i) => {
-    const extent = at(value.type.shape, i);
-    return extent === 1 || extent === at(type.shape, dim);
-  });
-  if (!fits) contradicted(reading, `dims [${dims.join(", ")}] for [${value.type.shape.join(", ")}]`, "one for each axis, of extent 1 or of the result's");
+  const dims = requireAxes(
+    reading.reader,
+    reading.op,
+    numbers(reading.reader, reading.op, ["dims", "broadcast_dimensions"]),
+    rank,
+  );
+  const fits =
+    dims.length === value.type.shape.length &&
+    dims.every((dim, i) => {
+      const extent = at(value.type.shape, i);
+      return extent === 1 || extent === at(type.shape, dim);
+    });
+  if (!fits)
+    contradicted(
+      reading,
+      `dims [${dims.join(", ")}] for [${value.type.shape.join(", ")}]`,
+      "one for each axis, of extent 1 or of the result's",
+    );
   const known = movedElements(reading, value, type.shape, (index) =>
     dims.map((dim, i) => (at(value.type.shape, i) === 1 ? 0 : at(index, dim))),
   );
-  return made(reading, axes, () => {
-    const tensor = tensorOn(value, axes);
-    const order = dims.map((_, i) => i).toSorted((a, b) => at(dims, a) - at(dims, b));
-    const sorted = isAscending(order) ? tensor : permute(tensor, [...axes.keys(), ...shifted(order, axes)]);
-    if (rank === dims.length) return sorted;
-    return broadcast(sorted, [...keep(axes), ...type.shape.map((_, i) => !dims.includes(i))]);
-  }, known);
+  return made(
+    reading,
+    axes,
+    () => {
+      const tensor = tensorOn(value, axes);
+      const order = dims.map((_, i) => i).toSorted((a, b) => at(dims, a) - at(dims, b));
+      const sorted = isAscending(order) ? tensor : permute(tensor, [...axes.keys(), ...shifted(order, axes)]);
+      if (rank === dims.length) return sorted;
+      return broadcast(sorted, [...keep(axes), ...type.shape.map((_, i) => !dims.includes(i))]);
+    },
+    known,
+  );
 }
 
 function isAscending(order: readonly number[]): boolean {
@@ -122,10 +143,15 @@ function transposeValue(reading: Reading, axes: readonly string[]): Value {
   if (order.length !== rank) contradicted(reading, `dims [${order.join(", ")}]`, `a place for each of ${rank} axes`);
   const { shape } = resultType(reading);
   const known = movedElements(reading, value, shape, (index) => order.map((_, axis) => at(index, order.indexOf(axis))));
-  return made(reading, axes, () => {
-    const tensor = tensorOn(value, axes);
-    return isAscending(order) ? tensor : permute(tensor, [...axes.keys(), ...shifted(order, axes)]);
-  }, known);
+  return made(
+    reading,
+    axes,
+    () => {
+      const tensor = tensorOn(value, axes);
+      return isAscending(order) ? tensor : permute(tensor, [...axes.keys(), ...shifted(order, axes)]);
+    },
+    known,
+  );
 }
 
 /** `slice %x [0:2, 4:8:2]`, and `start_indices`, `limit_indices`, `strides`. */
@@ -138,7 +164,15 @@ function sliceValue(reading: Reading, axes: readonly string[]): Value {
   const zeros = shape.map(() => 0);
   const starts = list === undefined ? numbers(reader, op, ["start_indices"]) : bounds.map(([start]) => start);
   const stops = list === undefined ? numbers(reader, op, ["limit_indices"]) : bounds.map(([, stop]) => stop);
-  const steps = list === undefined ? numbers(reader, op, ["strides"], zeros.map(() => 1)) : bounds.map(([, , step]) => step);
+  const steps =
+    list === undefined
+      ? numbers(
+          reader,
+          op,
+          ["strides"],
+          zeros.map(() => 1),
+        )
+      : bounds.map(([, , step]) => step);
   const fits = shape.every((extent, i) => {
     const [start = -1, stop = -1, step = 0] = [starts[i], stops[i], steps[i]];
     return start >= 0 && start <= stop && stop <= extent && step >= 1;
@@ -171,9 +205,11 @@ export function sliced(tensor: TensorView, axes: readonly string[], shape: reado
   return slice(tensor, starts ?? [], stops ?? [], steps);
 }
 
-function boundsOf(attribute: Parameters<typeof numbersIn>[0]): readonly [number, number, number] {
+function boundsOf(attribute: Attribute): readonly [number, number, number] {
   const parts = attribute.kind === "sequence" ? attribute.parts : [attribute];
-  const [start = -1, stop = -1, step = 1] = parts.flatMap((part) => (part.kind === "number" ? [Number(part.text)] : []));
+  const [start = -1, stop = -1, step = 1] = parts.flatMap((part) =>
+    part.kind === "number" ? [Number(part.text)] : [],
+  );
   return [start, stop, step];
 }
 
@@ -198,10 +234,18 @@ function padValue(reading: Reading, axes: readonly string[]): Value {
       const at0 = axis + axes.length;
       const extents = extentsOf(tensor);
       const rows = broadcast(tensor, [...keep(extents.slice(0, at0 + 1)), true, ...keep(extents.slice(at0 + 1))]);
-      const padded = pad(rows, extentsOf(rows).map((_, i) => (i === at0 + 1 ? [0, gap] : [0, 0])), element);
+      const padded = pad(
+        rows,
+        extentsOf(rows).map((_, i) => (i === at0 + 1 ? [0, gap] : [0, 0])),
+        element,
+      );
       const extent = at(extents, at0);
       const joined = reshape(padded, extents.with(at0, extent * (gap + 1)));
-      tensor = pad(joined, extents.map((_, i) => (i === at0 ? [0, -gap] : [0, 0])), element);
+      tensor = pad(
+        joined,
+        extents.map((_, i) => (i === at0 ? [0, -gap] : [0, 0])),
+        element,
+      );
     });
     return pad(tensor, [...leading, ...shape.map((_, i) => [at(low ?? [], i), at(high ?? [], i)] as const)], element);
   });
@@ -241,7 +285,12 @@ function counting({ reader }: Reading, type: ValueType, axis: number, extent: nu
   const dtype = dtypeIn(type);
   const counted = iota(reader.fusion, extent, { dtype: dtype === "int64" ? "int64" : "int" });
   const typed = counted.dtype === dtype ? counted : cast(counted, dtype);
-  return type.shape.length === 1 ? typed : broadcast(typed, type.shape.map((_, i) => i !== axis));
+  return type.shape.length === 1
+    ? typed
+    : broadcast(
+        typed,
+        type.shape.map((_, i) => i !== axis),
+      );
 }
 
 /** From the last index to the first. */
@@ -253,12 +302,20 @@ function reverseValue(reading: Reading, axes: readonly string[]): Value {
   const known = movedElements(reading, value, shape, (index) =>
     index.map((each, i) => (reversed.includes(i) ? at(shape, i) - 1 - each : each)),
   );
-  return made(reading, axes, () =>
-    reversed.reduce((tensor, axis) => {
-      const extent = at(extentsOf(tensor), axis + axes.length);
-      if (extent === 1) return tensor;
-      return indexSelect(tensor, axis + axes.length, iota(reader.fusion, extent, { start: extent - 1, step: -1 }));
-    }, tensorOn(value, axes)), known);
+  return made(
+    reading,
+    axes,
+    () =>
+      reversed.reduce(
+        (tensor, axis) => {
+          const extent = at(extentsOf(tensor), axis + axes.length);
+          if (extent === 1) return tensor;
+          return indexSelect(tensor, axis + axes.length, iota(reader.fusion, extent, { start: extent - 1, step: -1 }));
+        },
+        tensorOn(value, axes),
+      ),
+    known,
+  );
 }
 
 /** The same value under another name. */

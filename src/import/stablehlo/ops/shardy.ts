@@ -26,7 +26,9 @@ function namedComputation(reading: Reading): readonly Value[] {
     if (list?.kind !== "group") return values;
     return values.map((value, i) => {
       const item = list.items[i];
-      return item === undefined ? value : constrained(reader, op.position, value, readSharding(reader, op.position, item));
+      return item === undefined
+        ? value
+        : constrained(reader, op.position, value, readSharding(reader, op.position, item));
     });
   };
   return sharded(reading.region(firstRegion(reading), sharded(reading.operands, "in_shardings")), "out_shardings");

@@ -53,7 +53,10 @@ function startOn(value: Value, axes: readonly string[], rank: number, most: numb
 /** 0, 1, ... along one axis of a tensor of `rank` axes, the others of extent 1. */
 export function counter({ fusion }: Reader, extent: number, axis: number, rank: number, dtype: DType): TensorView {
   const counted = iota(fusion, extent, { dtype: dtype === "int64" ? "int64" : "int" });
-  return broadcast(counted, Array.from({ length: rank }, (_, i) => i !== axis));
+  return broadcast(
+    counted,
+    Array.from({ length: rank }, (_, i) => i !== axis),
+  );
 }
 
 /** The elements at `index` along an axis; `index` has the extent 1 on other axes, but perhaps on leading ones. */
@@ -62,7 +65,11 @@ function selectAlong(tensor: TensorView, index: TensorView, axis: number): Tenso
   const others = wanted.flatMap((_, i) => (i === axis ? [] : [i]));
   if (others.every((i) => wanted[i] === 1)) return indexSelect(tensor, axis, squeeze(index, others));
   const wide = own.map((extent, i) => Math.max(extent, at(wanted, i)));
-  return gather(stretched(tensor, wide.with(axis, at(own, axis))), axis, stretched(index, wide.with(axis, at(wanted, axis))));
+  return gather(
+    stretched(tensor, wide.with(axis, at(own, axis))),
+    axis,
+    stretched(index, wide.with(axis, at(wanted, axis))),
+  );
 }
 
 function stretched(tensor: TensorView, shape: readonly number[]): TensorView {
@@ -88,7 +95,11 @@ function dynamicSlice(reading: Reading, axes: readonly string[]): Value {
       const axis = axes.length + i;
       const first = startOn(start.value, axes, shape.length, at(room, i));
       const size = at(sizes, i);
-      return selectAlong(tensor, size === 1 ? first : add(first, counter(reader, size, axis, tensor.rank, first.dtype)), axis);
+      return selectAlong(
+        tensor,
+        size === 1 ? first : add(first, counter(reader, size, axis, tensor.rank, first.dtype)),
+        axis,
+      );
     }, part);
   });
 }
@@ -112,7 +123,10 @@ function dynamicUpdateSlice(reading: Reading, axes: readonly string[]): Value {
         const places = broadcast(iota(reader.fusion, extent, { dtype: "int" }), flagsBut(rank, axis));
         const [from, to] = [start.index, start.index + size];
         here = logicalAnd(ge(places, from), lt(places, to));
-        moved = pad(moved, extentsOf(moved).map((_, each) => (each === axis ? [from, extent - to] : [0, 0])));
+        moved = pad(
+          moved,
+          extentsOf(moved).map((_, each) => (each === axis ? [from, extent - to] : [0, 0])),
+        );
       } else {
         const first = startOn(start.value, axes, shape.length, at(room, i));
         const places = counter(reader, extent, axis, rank, first.dtype);

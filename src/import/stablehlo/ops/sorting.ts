@@ -41,16 +41,15 @@ function sortValues(reading: Reading): readonly Value[] {
   const axis = dimension < 0 ? dimension + shape.length : dimension;
   requireAxes(reader, op, [axis], shape.length);
   const extent = at(shape, axis);
-  if (extent > mostSorted) refuse(reading, `an axis of ${extent}`, `at most ${mostSorted} elements along the sorted axis`);
+  if (extent > mostSorted)
+    refuse(reading, `an axis of ${extent}`, `at most ${mostSorted} elements along the sorted axis`);
   const direction = directionOf(reading);
   const place = axes.length + axis;
   const { tensors, ranks } = madeAt(reader, op.position, () => {
     const whole = operands.map((value) => wholeOn(reader, value, axes, true));
     return { tensors: whole, ranks: ranksOf(reading, at(whole, 0), place, direction) };
   });
-  return tensors.map((tensor, i) =>
-    made(reading, axes, () => scattered(reading, tensor, ranks, place), null, i),
-  );
+  return tensors.map((tensor, i) => made(reading, axes, () => scattered(reading, tensor, ranks, place), null, i));
 }
 
 /** Whether the region puts smaller elements first, tried on two pairs. */
@@ -75,7 +74,12 @@ function toElement(value: number, element: string): number | bigint {
 }
 
 /** The place of each element in the order, in which equal elements keep theirs. */
-function ranksOf({ reader }: Reading, tensor: TensorView, axis: number, direction: "ascending" | "descending"): TensorView {
+function ranksOf(
+  { reader }: Reading,
+  tensor: TensorView,
+  axis: number,
+  direction: "ascending" | "descending",
+): TensorView {
   const shape = extentsOf(tensor);
   const extent = at(shape, axis);
   const flags = (own: number): readonly boolean[] => Array.from({ length: shape.length + 1 }, (_, i) => i === own);
@@ -104,7 +108,9 @@ function topK(reading: Reading): readonly Value[] {
   if (k > mostTaken) refuse(reading, `k = ${k}`, `at most ${mostTaken}`);
   const { family } = dtypes[dtypeIn(value.type)];
   if (family !== "float") refuse(reading, value.type.element, "floats");
-  const { values, indices } = madeAt(reader, op.position, () => largest(reading, wholeOn(reader, value, axes, true), axis, k));
+  const { values, indices } = madeAt(reader, op.position, () =>
+    largest(reading, wholeOn(reader, value, axes, true), axis, k),
+  );
   const joined = (list: readonly TensorView[]): TensorView => (list.length === 1 ? at(list, 0) : cat(list, axis));
   return [
     made(reading, axes, () => joined(values)),

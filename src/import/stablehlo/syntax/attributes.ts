@@ -47,7 +47,10 @@ function readTensorType(scanner: Scanner, { types }: Definitions, start: number)
   const known = types.get(text);
   if (known !== undefined) return known;
   const [, sizes = "", element = ""] = /^tensor<\s*((?:(?:\d+|\?)x)*)\s*([^,\s]+?)\s*(?:,.*)?>$/su.exec(text) ?? [];
-  const shape = sizes.split("x").slice(0, -1).map((size) => (size === "?" ? null : Number(size)));
+  const shape = sizes
+    .split("x")
+    .slice(0, -1)
+    .map((size) => (size === "?" ? null : Number(size)));
   if (element === "" || shape.some((size) => size !== null && !Number.isSafeInteger(size))) {
     failExpected(scanner, "a ranked tensor type such as tensor<4x8xf32>", start);
   }

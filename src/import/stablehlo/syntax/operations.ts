@@ -78,7 +78,10 @@ function sides(types: Types, results: number): Pick<Operation, "operandTypes" | 
   if ("operands" in types) return { operandTypes: types.operands, resultTypes: types.results };
   const last = types.at(-1);
   if (results === 0 || last === undefined) return { operandTypes: types, resultTypes: none };
-  return { operandTypes: types, resultTypes: types.length === results ? types : Array.from({ length: results }, () => last) };
+  return {
+    operandTypes: types,
+    resultTypes: types.length === results ? types : Array.from({ length: results }, () => last),
+  };
 }
 
 function readTypes(scanner: Scanner, definitions: Definitions): Types {
@@ -221,7 +224,8 @@ function isRegionNext(scanner: Scanner): boolean {
   scanner.position++;
   const code = peek(scanner);
   const word = takeForm(scanner, "word");
-  const isRegion = code === percent || code === caret || word === "return" || (word.includes(".") && !isNext(scanner, "="));
+  const isRegion =
+    code === percent || code === caret || word === "return" || (word.includes(".") && !isNext(scanner, "="));
   scanner.position = position;
   return isRegion;
 }

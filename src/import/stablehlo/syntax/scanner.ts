@@ -89,9 +89,17 @@ export function peekWord(scanner: Scanner): string {
 /** The characters of a string or a symbol, without quotes. */
 export function unquoted(text: string): string {
   const [start, end] = text.endsWith('"') ? [text.indexOf('"') + 1, text.length - 1] : [text.startsWith("@") ? 1 : 0];
-  return text.slice(start, end).replaceAll(/\\(?:([\dA-Fa-f]{2})|(.))/gu, (_, code: string | undefined, sign: string) =>
-    code === undefined ? (sign === "n" ? "\n" : sign === "t" ? "\t" : sign) : String.fromCharCode(Number.parseInt(code, 16)),
-  );
+  return text
+    .slice(start, end)
+    .replaceAll(/\\(?:([\dA-Fa-f]{2})|(.))/gu, (_, code: string | undefined, sign: string) =>
+      code === undefined
+        ? sign === "n"
+          ? "\n"
+          : sign === "t"
+            ? "\t"
+            : sign
+        : String.fromCharCode(Number.parseInt(code, 16)),
+    );
 }
 
 /** Steps over a group that needs no reading, such as a location: from its `(` or `<` to the matching end. */

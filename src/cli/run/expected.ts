@@ -1,0 +1,152 @@
+/** `--inputs` and `--expect`: the arguments that a framework called a model with, and the results that it computed. */
+import type { Signature } from "../../compile/lower-all.ts";
+import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
+import type { ImportedModel } from "../../import/model.ts";
+import type { Sizes } from "../../ir/sizes.ts";
+import { type DType, dtypes } from "../../numerics/dtype.ts";
+import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
+import { elementsOf } from "../../numerics/tensor/storage.ts";
+import { at } from "../../support/invariant.ts";
+import type { OutputCopy } from "../../executor/output-copies.ts";
+import { namedTensors, namesFor } from "../tensor-files/named-tensors.ts";
+
+/** By position, with the constants of the model. Throws `option-value` where the file lacks an input. */
+export async function inputsFrom(
+  file: string | undefined,
+  signature: Signature,
+  model: ImportedModel | null,
+  sizes: Sizes,
+  given: ReadonlyMap<number, Tensor>,
+): Promise<ReadonlyMap<number, Tensor>> {
+  const constants = (model?.inputs ?? []).flatMap(({ value }, i): [number, Tensor][] =>
+    value === null ? [] : [[i, value]],
+  );
+  const own = new Map([...constants, ...given]);
+  if (file === undefined) return own;
+  const names = namesFor(signature, model, "inputs");
+  const found = await namedTensors({ flag: "--inputs", file }, names, signature, signature.inputs, sizes);
+  const missing = names.find((_, i) => found[i] === null && !own.has(i));
+  if (missing !== undefined) {
+    fail({
+      code: "option-value",
+      message: `the file of --inputs has no tensor for input ${at(missing, 0)}`,
+      place: { kind: "option", text: `--inputs ${file}` },
+      found: "none of its names",
+      expected: missing.join(", "),
+      help: "save all arguments in order: np.savez(path, in0=x, in1=w), or take single ones with --input NAME=FILE",
+    });
+  }
+  return new Map(
+    [...found.entries()].flatMap(([i, tensor]) => (tensor === null ? [] : [[i, tensor] as const])).concat([...own]),
+  );
+}
+
+/** What the file of `--expect` holds for an output; null where it has none. */
+export interface ExpectedOutput {
+  /** The output's name in messages. */
+  readonly name: string;
+  readonly tensor: Tensor | null;
+}
+
+/** Throws `option-value` for a file that has none of the outputs. */
+export async function expectedOutputs(
+  file: string,
+  signature: Signature,
+  model: ImportedModel | null,
+  sizes: Sizes,
+): Promise<readonly ExpectedOutput[]> {
+  const names = namesFor(signature, model, "outputs");
+  const found = await namedTensors({ flag: "--expect", file }, names, signature, signature.outputs, sizes);
+  if (found.every((tensor) => tensor === null)) {
+    fail({
+      code: "option-value",
+      message: "the file of --expect has none of the outputs",
+      place: { kind: "option", text: `--expect ${file}` },
+      found: "none of their names",
+      expected: names.flat().join(", "),
+      help: "save all results in order: np.savez(path, out0=y)",
+    });
+  }
+  return found.map((tensor, i) => ({ name: names[i]?.[1] ?? at(at(names, i), 0), tensor }));
+}
+
+/**
+ * How many round-offs of the dtype an element may be off, relative to its size and to that of the whole output. Orders
+ * of sums differ between a framework and Braid, and 16-bit floats round after every op.
+ */
+const accepted: { readonly [D in DType]: number } = {
+  double: 256,
+  float: 256,
+  half: 16,
+  bfloat16: 16,
+  int: 0,
+  int64: 0,
+  bool: 0,
+};
+
+/** A row of the report. */
+export interface Expectation {
+  readonly name: string;
+  /** Null where the file has no such output. */
+  readonly largestError: number | null;
+  readonly failure: Diagnostic | null;
+}
+
+export function compareExpected(
+  expected: readonly ExpectedOutput[],
+  copies: readonly (readonly OutputCopy[])[],
+): readonly Expectation[] {
+  return expected.map(({ name, tensor }, i): Expectation => {
+    if (tensor === null) return { name, largestError: null, failure: null };
+    const each = at(copies, i).map((copy) => worstOf(copy.tensor, tensor));
+    const worst = each.reduce((a, b) => (b.ratio > a.ratio ? b : a));
+    return { name, largestError: worst.error, failure: worst.ratio > 1 ? failureOf(name, tensor, worst) : null };
+  });
+}
+
+interface Worst {
+  readonly index: number;
+  readonly actual: number;
+  readonly expected: number;
+  readonly error: number;
+  readonly bound: number;
+  /** The error over its bound; infinite for one of an exact dtype, and where only one of the two is NaN. */
+  readonly ratio: number;
+}
+
+function worstOf(actual: Tensor, expected: Tensor): Worst {
+  const [own, given] = [elementsOf(actual.dtype, actual.data), elementsOf(expected.dtype, expected.data)];
+  let squares = 0;
+  for (let i = 0; i < given.length; i++) {
+    const element = Number(given.get(i));
+    if (Number.isFinite(element)) squares += element * element;
+  }
+  const typical = given.length === 0 ? 0 : Math.sqrt(squares / given.length);
+  const unit = accepted[actual.dtype] * dtypes[actual.dtype].epsilon;
+  let worst: Worst = { index: 0, actual: 0, expected: 0, error: 0, bound: 0, ratio: 0 };
+  for (let i = 0; i < given.length; i++) {
+    const [a, e] = [Number(own.get(i)), Number(given.get(i))];
+    if (Object.is(a, e) || a === e) continue;
+    const [error, bound] = [Math.abs(a - e), unit * (Math.abs(e) + typical)];
+    const ratio = Number.isFinite(error) && bound > 0 ? error / bound : Infinity;
+    if (ratio > worst.ratio) worst = { index: i, actual: a, expected: e, error, bound, ratio };
+  }
+  return worst;
+}
+
+function failureOf(name: string, { shape }: Tensor, { index, actual, expected, error, bound }: Worst): Diagnostic {
+  let rest = index;
+  const position = shape.toReversed().map((extent) => {
+    const each = rest % extent;
+    rest = Math.floor(rest / extent);
+    return each;
+  });
+  return {
+    code: "check-failed",
+    message: "an output differs from the file of --expect",
+    place: { kind: "tensor", text: `${name}, element [${position.toReversed().join(", ")}]` },
+    found: `${String(actual)} (off by ${error.toPrecision(3)})`,
+    expected: `${String(expected)} (within ${bound.toPrecision(3)})`,
+    help: "pass the results of the same model with the same arguments; if they are, please report the model",
+  };
+}
