@@ -36,9 +36,25 @@ const { output } = await build({
   // Imports of packages and of `node:` stay imports.
   external: /^[a-z@]/,
   transform: { target: "es2022" },
+  // Groups move modules of entries into chunks; the entries keep what they export.
+  preserveEntrySignatures: "allow-extension",
   // A module that several entries or `import()`s use is in one chunk, which all of them load. All modules of a chunk
   // are needed together.
-  output: { dir: dist, chunkFileNames: "chunks/[name].js", sourcemap: true, sourcemapExcludeSources: true },
+  output: {
+    dir: dist,
+    chunkFileNames: "chunks/[name].js",
+    sourcemap: true,
+    sourcemapExcludeSources: true,
+    // Readers of model files need some of the ops, program files all of them, and most of Braid the small modules of
+    // support: one file for each of the two, not one for each module.
+    codeSplitting: {
+      includeDependenciesRecursively: false,
+      groups: [
+        { name: "ops", test: /src[\\/]ir[\\/]api[\\/]ops[\\/.]/ },
+        { name: "support", test: /src[\\/]support[\\/](?:ids|is-one-of|keys-of|nearest|system-reason|wording)\.ts$/ },
+      ],
+    },
+  },
 });
 
 /** The script of report pages, which the command line writes into them: one file with the packages that it uses. */

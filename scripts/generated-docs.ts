@@ -1,8 +1,9 @@
 /**
  * The generated parts of docs/. A line `<!-- fixture: segment/chain -->` in a page is followed by a block with the text
  * of test/fixtures/segment/chain.txt, or of the file itself if the name has an extension. docs/diagnostics.md is
- * generated from the register of codes, docs/ops.md from rows and docstrings, the schemas of plans from those that read them, tables of options from their schema. `npm run docs` writes them; a test fails
- * if they differ.
+ * generated from the register of codes, docs/ops.md from rows and docstrings, the table of docs/import.md from the rows
+ * of its readers, the schemas of plans from what reads them, tables of options from their schema. `npm run docs` writes
+ * them; a test fails if they differ.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,6 +12,7 @@ import { DiagnosticError } from "../src/diagnostics/diagnostic.ts";
 import { Fusion } from "../src/ir/api/fusion.ts";
 import { at } from "../src/support/invariant.ts";
 import { keysOf } from "../src/support/keys-of.ts";
+import { withImportTable } from "./import-table.ts";
 import { opsPage } from "./ops-page.ts";
 import { withOptionTables } from "./option-tables.ts";
 import { planSchemas } from "./plan-schemas.ts";
@@ -33,6 +35,7 @@ export function generatedDocs(root: string): ReadonlyMap<string, string> {
     ["docs/diagnostics.md", diagnosticsPage()],
     ["docs/ops.md", opsPage(root)],
     ...planSchemas(),
+    ["docs/import.md", withImportTable(readFileSync(join(root, "docs/import.md"), "utf8"))],
     ...["docs/command-line.md", "docs/benchmark.md"].map((page): [string, string] => [
       page,
       withOptionTables(readFileSync(join(root, page), "utf8")),
@@ -53,6 +56,7 @@ const headings: { readonly [C in DiagnosticCode]?: string } = {
   "axis-out-of-range": "Building a Fusion",
   "resharding-unsupported": "Lowering",
   "host-program-invalid": "Host programs and dumps",
+  "model-syntax": "Model files",
   "size-missing": "Recording and linking",
   "data-race": "Verifying",
   "input-count": "Inputs, files and options",

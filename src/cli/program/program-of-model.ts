@@ -10,7 +10,7 @@ import { importModel } from "../../import/import-model.ts";
 import { loaderOf, loaders } from "../../import/loader.ts";
 import type { ImportedModel } from "../../import/model.ts";
 import { systemReason } from "../../support/system-reason.ts";
-import { type BuildFlags, type BuiltProgram, sourceOf } from "./built-program.ts";
+import type { BuildFlags, BuiltProgram } from "./built-program.ts";
 
 /** Throws `file-unreadable` and what `importModel` throws. */
 export async function loadModel(file: string, { entry }: Options<"entry">): Promise<ImportedModel> {
@@ -29,7 +29,7 @@ export async function programOfModel(
   const model = await loadModel(file, flags);
   const data = model.fusion.data();
   requireMeshDevices(data.tensors, flags.devices);
-  const source = sourceOf(data);
+  const source = { data: () => data };
   return {
     source,
     signature: placedData(source, lowering),
