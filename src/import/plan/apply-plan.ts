@@ -1,0 +1,262 @@
+/** Annotates the tensors of a model as a plan says. Parameters and inputs that it does not name are on every device. */
+import { DeviceMesh } from "../../ir/device-mesh.ts";
+import type { TensorView } from "../../ir/api/tensor-view.ts";
+import { constantValue } from "../../ir/scalar/fold.ts";
+import { suggestion } from "../../support/nearest.ts";
+import { buildModel, copyTarget } from "../torch-export/build.ts";
+import { type Argument, type ExportedGraph, type GraphNode, isList, isValue } from "../torch-export/graph.ts";
+import type { ExportedModel } from "../torch-export/model.ts";
+import type { ExportedProgram } from "../torch-export/read.ts";
+import { families } from "./families.ts";
+import { factsOf, graphFacts, type ModelFacts, packedParts } from "./model-facts.ts";
+import { invalidPlan, type PlanLine, type ShardingPlan, type StyleLine } from "./parse-plan.ts";
+import { place, type Placement, placementText, replicate, resolved, shard } from "./placement.ts";
+import { type StyleFacts, styles } from "./styles.ts";
+
+/** The layouts that lines of a plan give, by tensor, and the line of each. */
+type Layouts = Map<
+  TensorView["id"],
+  { readonly tensor: TensorView; readonly placements: readonly Placement[]; readonly line: PlanLine }
+>;
+
+/** The model of a program on the devices of a plan. Throws `sharding-plan-invalid`, and what `buildModel` throws. */
+export function shardedModel(program: ExportedProgram, plan: ShardingPlan): ExportedModel {
+  const model = buildModel({ ...program, graph: withCopies(program.graph, plan) });
+  applyPlan(model, plan);
+  return model;
+}
+
+/**
+ * The graph with a copy of what modules return that every device is to have. Without it, an op whose weight is cut and
+ * whose result is not would have its weight gathered.
+ */
+function withCopies(graph: ExportedGraph, plan: ShardingPlan): ExportedGraph {
+  const facts = graphFacts(graph);
+  const lines = plan.modules.filter(({ style }) => styles[style].output === "replicated");
+  const values = new Set(
+    lines.flatMap((line) => matching(plan, line, facts.modules, "module").flatMap((path) => facts.valuesOf(path))),
+  );
+  if (values.size === 0) return graph;
+  const copyOf = (value: string): string => `${value}_copy`;
+  const renamed = (argument: Argument): Argument => {
+    if (isList(argument)) return argument.map(renamed);
+    return isValue(argument) && values.has(argument.name) ? { kind: "value", name: copyOf(argument.name) } : argument;
+  };
+  const tensors = new Map(graph.tensors);
+  const nodes = graph.nodes.flatMap((node): readonly GraphNode[] => {
+    const own = { ...node, inputs: new Map([...node.inputs].map(([name, argument]) => [name, renamed(argument)])) };
+    const copies = node.outputs.flatMap((value): readonly GraphNode[] => {
+      const meta = graph.tensors.get(value);
+      if (!values.has(value) || meta === undefined) return [];
+      tensors.set(copyOf(value), meta);
+      const inputs = new Map([["self", { kind: "value", name: value } as const]]);
+      return [{ ...node, target: copyTarget, inputs, outputs: [copyOf(value)] }];
+    });
+    return [own, ...copies];
+  });
+  return {
+    ...graph,
+    nodes,
+    tensors,
+    outputs: graph.outputs.map((value) => (values.has(value) ? copyOf(value) : value)),
+  };
+}
+
+/** Throws `sharding-plan-invalid`. */
+function applyPlan(model: ExportedModel, plan: ShardingPlan): void {
+  const facts = factsOf(model);
+  const mesh = DeviceMesh.of(plan.mesh);
+  const layouts: Layouts = new Map();
+  const add = (tensor: TensorView, placements: readonly Placement[], line: PlanLine): void => {
+    addLayout(plan, layouts, tensor, placements, line);
+  };
+  for (const line of plan.modules) applyStyle(facts, plan, line, add);
+  for (const line of plan.parameters) {
+    for (const tensor of matching(plan, line, facts.parameters, "parameter")) add(tensor, line.placements, line);
+  }
+  for (const line of plan.inputs) {
+    for (const tensor of matching(plan, line, facts.inputs, "input")) add(tensor, line.placements, line);
+  }
+  for (const line of plan.outputs) {
+    for (const tensor of matching(plan, line, facts.outputs, "output")) add(tensor, line.placements, line);
+  }
+  for (const line of plan.activations) {
+    for (const path of matching(plan, line, facts.modules, "module")) {
+      for (const tensor of facts.resultsOf(path)) add(tensor, line.placements, line);
+    }
+  }
+  for (const { tensor } of model.inputs) if (!layouts.has(tensor.id)) tensor.setDeviceMesh(mesh);
+  for (const { tensor, placements } of layouts.values()) {
+    // Braid decides where sums are added, unless the layout of the sum is given.
+    if (placements.every(({ kind }) => kind !== "partial")) place(tensor, mesh, placements);
+  }
+  for (const line of plan.stream) {
+    for (const path of matching(plan, line, facts.modules, "module")) {
+      for (const tensor of facts.resultsOf(path)) stream(plan, line, tensor);
+    }
+  }
+}
+
+/** The plan of the model's family. Throws `sharding-plan-invalid` for a model of none. */
+export function autoPlan({ graph }: ExportedProgram, devices: number): ShardingPlan {
+  const { modules } = graphFacts(graph);
+  const found = Object.values(families).map((lines) =>
+    Object.entries(lines).flatMap(([pattern, style]): StyleLine[] => {
+      const isUsed = [...modules.keys()].some((path) => patternOf(pattern).test(path));
+      return isUsed ? [{ key: pattern, pattern, style }] : [];
+    }),
+  );
+  const best = found.reduce((most, lines) => (lines.length > most.length ? lines : most));
+  if (best.length < 3) {
+    return invalidPlan("--plan auto", "", {
+      message: "the model is of no family that Braid has a plan for",
+      found: `modules such as ${[...modules.keys()].slice(-3).join(", ")}`,
+      expected: `the module names of ${Object.keys(families).join(", ")}`,
+      help: 'write a plan: { "mesh": { "tp": 4 }, "NAME": "colwise" }, as docs/import-pytorch.md says',
+    });
+  }
+  const none = { parameters: [], inputs: [], outputs: [], activations: [], stream: [] };
+  return { path: "--plan auto", mesh: { tp: devices }, modules: best, ...none };
+}
+
+/** The dimension of the mesh that the words of Hugging Face are about. */
+function tensorParallel({ mesh }: ShardingPlan): number {
+  const names = Object.keys(mesh);
+  return names.includes("tp") ? names.indexOf("tp") : names.length - 1;
+}
+
+function applyStyle(
+  facts: ModelFacts,
+  plan: ShardingPlan,
+  line: StyleLine,
+  add: (tensor: TensorView, placements: readonly Placement[], line: PlanLine) => void,
+): void {
+  const style: StyleFacts = styles[line.style];
+  const own = tensorParallel(plan);
+  const along = (placement: Placement): readonly Placement[] =>
+    Object.keys(plan.mesh).map((_, i) => (i === own ? placement : replicate));
+  for (const path of matching(plan, line, facts.modules, "module")) {
+    const used = facts.parametersOf(path);
+    if (style.cut !== null && !used.some(({ axes }) => axes[style.cut ?? "out"] !== null)) {
+      noWeight(plan, line, path, style);
+    }
+    for (const { name, tensor, axes } of used) {
+      const axis = style.cut === null ? null : axes[style.cut];
+      const packed = style.packed && axis !== null ? packedParts(facts, path) : 1;
+      if (packed === null) unevenParts(plan, line, name);
+      add(tensor, along(axis === null ? replicate : shard(axis, packed ?? 1)), line);
+    }
+    if (style.output === null) continue;
+    for (const tensor of facts.resultsOf(path)) {
+      // Rows of a batch of sequences: [B, S, h], or [S, h].
+      add(tensor, along(style.output === "sequence" ? shard(Math.max(0, tensor.rank - 2)) : replicate), line);
+    }
+  }
+}
+
+function noWeight(plan: ShardingPlan, { key }: PlanLine, path: string, { cut }: StyleFacts): never {
+  return invalidPlan(plan.path, key, {
+    message: `${path} has no weight whose ${cut === "in" ? "inputs" : "outputs"} can be cut`,
+    found: "a module without a linear map or an embedding of its own",
+    expected: "the path of a Linear, Conv1D or Embedding",
+    help: "name the module that has the weight, or use replicated or sequence_parallel",
+  });
+}
+
+function unevenParts(plan: ShardingPlan, { key }: PlanLine, name: string): never {
+  return invalidPlan(plan.path, key, {
+    message: `${name} is not packed of equal parts`,
+    found: "no chunk or split of the result into equal parts",
+    expected: "a weight that holds several of one size, as gate_up_proj or c_attn",
+    help: "use colwise_gather_output for parts of different sizes",
+  });
+}
+
+/** Throws `sharding-plan-invalid` where two lines contradict each other, or a tensor has no such axis. */
+function addLayout(
+  plan: ShardingPlan,
+  layouts: Layouts,
+  tensor: TensorView,
+  given: readonly Placement[],
+  line: PlanLine,
+): void {
+  const name = tensor.name ?? `T${tensor.id}`;
+  const placements = resolved(given, tensor.rank);
+  if (placements === null) {
+    invalidPlan(plan.path, line.key, {
+      message: `${name} has no such axis`,
+      found: given.map(placementText).join(", "),
+      expected: `axes from ${-tensor.rank} to ${tensor.rank - 1}`,
+      help: "count axes from 0, or from -1 at the end",
+    });
+  }
+  const text = placements.map(placementText).join(", ");
+  const other = layouts.get(tensor.id);
+  const before = other?.placements.map(placementText).join(", ") ?? text;
+  if (before !== text) {
+    invalidPlan(plan.path, line.key, {
+      message: `two lines of the plan place ${name}`,
+      found: `${text}, and ${before} of ${other?.line.key ?? ""}`,
+      expected: "one layout for each tensor",
+      help: "remove one of the two lines, or make them equal: a weight may be that of two modules",
+    });
+  }
+  layouts.set(tensor.id, { tensor, placements, line });
+}
+
+/** The values whose names a line matches. Throws `sharding-plan-invalid` if there are none. */
+function matching<T>(
+  plan: ShardingPlan,
+  { key, pattern }: PlanLine,
+  named: ReadonlyMap<string, T>,
+  what: string,
+): readonly T[] {
+  const expression = patternOf(pattern);
+  const found = [...named].flatMap(([name, value]) => (expression.test(name) ? [value] : []));
+  if (found.length > 0) return found;
+  // Names with their numbers as in patterns, and by every end that a pattern may name.
+  const known = new Set(
+    [...named.keys()].flatMap((name) => {
+      const parts = name.replaceAll(/(?<=\.|^)\d+(?=\.|$)/gu, "*").split(".");
+      return parts.map((_, i) => parts.slice(i).join("."));
+    }),
+  );
+  return invalidPlan(plan.path, key, {
+    message: `the model has no ${what} ${pattern}`,
+    found: pattern,
+    expected: `the path of ${/^[aeiou]/u.test(what) ? "an" : "a"} ${what}, in which * stands for one segment`,
+    help: suggestion(
+      pattern,
+      [...known],
+      `name one of its ${what}s, such as ${[...named.keys()].slice(-3).join(", ")}`,
+    ),
+  });
+}
+
+function patternOf(pattern: string): RegExp {
+  const escaped = pattern.replaceAll(/[$()+.?[\\\]^{|}]/gu, String.raw`\$&`).replaceAll("*", "[^.]+");
+  return new RegExp(`^(?:.*\\.)?${escaped}$`, "u");
+}
+
+function stream(
+  plan: ShardingPlan,
+  line: PlanLine & { readonly axis: number; readonly chunks: number },
+  tensor: TensorView,
+): void {
+  const axis = line.axis < 0 ? line.axis + tensor.rank : line.axis;
+  const extent = tensor.extents[axis];
+  if (extent === undefined || constantValue(extent) === 1 || tensor.nDims !== tensor.rank + reducedAxes(tensor)) {
+    invalidPlan(plan.path, line.key, {
+      message: `${tensor.name ?? `T${tensor.id}`} cannot be cut in chunks along axis ${line.axis}`,
+      found: String(tensor),
+      expected: "an axis of several elements of a tensor that no other line cuts",
+      help: "choose the axis of the tokens",
+    });
+  }
+  tensor.outerSplit(axis, line.chunks).parallelize("Stream");
+}
+
+/** The axes of the loop domain that do not exist at run time. */
+function reducedAxes(tensor: TensorView): number {
+  return tensor.data().domain.logical.filter(({ iterType }) => iterType === "reduction").length;
+}

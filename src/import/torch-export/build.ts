@@ -1,0 +1,452 @@
+/**
+ * The graph of torch.export as a Fusion. Parameters and buffers become inputs. What depends on constants alone
+ * (positions, masks, tables of rotary embeddings) is evaluated once, here, by the same rows of ops. Tensors keep the
+ * names of parameters, modules and nodes, and the lines of the model that made them.
+ */
+import { DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
+import { inDType } from "../../ir/api/ops/compositions/compose.ts";
+import { full, iota } from "../../ir/api/ops/creation.ts";
+import { expand } from "../../ir/api/ops/shape.ts";
+import { broadcast, set } from "../../ir/api/ops/views.ts";
+import { replaceTensor } from "../../ir/api/fusion-builder.ts";
+import { Fusion } from "../../ir/api/fusion.ts";
+import { fusionState, internals } from "../../ir/api/handle.ts";
+import type { TensorView } from "../../ir/api/tensor-view.ts";
+import { constantValue } from "../../ir/scalar/fold.ts";
+import { printScalar } from "../../ir/scalar/print.ts";
+import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
+import { evaluateFusion, valuesOnly } from "../../oracle/evaluate.ts";
+import { siteText } from "../../support/call-site.ts";
+import { at } from "../../support/invariant.ts";
+import {
+  type Argument,
+  type ExportedGraph,
+  type GraphInput,
+  type GraphNode,
+  isList,
+  isValue,
+  type Size,
+  type TensorMeta,
+} from "./graph.ts";
+import { views } from "./in-place.ts";
+import { type IndexForm, indexForms, isUniform, maskIn } from "./index-forms.ts";
+import type { ExportedModel, ModelInput, ModelOutput, ModelSize } from "./model.ts";
+import { braidDType, type Building, moduleText, operandsOf, unsupportedNode, type Value } from "./operands.ts";
+import type { ExportedProgram } from "./read.ts";
+import { computeRows } from "./rows/compute.ts";
+import { elementwiseRows } from "./rows/elementwise.ts";
+import type { Row, RowResult } from "./rows/row.ts";
+import { shapeRows, sizeRows } from "./rows/shape.ts";
+import type { Payload } from "./weights.ts";
+
+/** A copy, which may lie on devices in another way: plans add such nodes. */
+export const copyTarget = "braid.copy";
+
+const torchRows: ReadonlyMap<string, Row> = new Map([...elementwiseRows, ...shapeRows, ...computeRows, ...sizeRows]);
+const rows: ReadonlyMap<string, Row> = new Map([...torchRows, [copyTarget, (o) => set(o.tensor("self"))]]);
+
+/** The ops that Braid reads, sorted. */
+export const readOps: readonly string[] = [...torchRows.keys()].toSorted();
+
+/** Nodes that only check what export has assumed. */
+const checks = /^torch\.ops\.aten\.(?:_assert\w*|sym_constrain_range\w*)\./u;
+
+/** The program computes larger constants itself. */
+const mostFolded = 2 ** 20;
+
+type Source = Exclude<GraphInput, { readonly kind: "fixed" }>;
+
+/** What is known of the graph before anything is built. */
+interface Facts {
+  readonly graph: ExportedGraph;
+  readonly payloads: ReadonlyMap<string, Payload>;
+  readonly path: string;
+  /** The node that makes a value. */
+  readonly producers: ReadonlyMap<string, GraphNode>;
+  /** Of the nodes. */
+  readonly order: ReadonlyMap<GraphNode, number>;
+  readonly sources: ReadonlyMap<string, Source>;
+  /** Values that depend on no user input and no parameter. */
+  readonly constants: ReadonlySet<string>;
+  readonly formOf: (value: string) => IndexForm | null;
+}
+
+/** A Fusion that values are built in: the model's, or one that evaluates a constant. */
+interface Space {
+  readonly fusion: Fusion;
+  readonly provenance: Building["provenance"];
+  readonly values: Map<string, Value>;
+  readonly input: (source: Source) => TensorView;
+  /** A value of constants alone, unless the space builds it as any other. */
+  readonly constant: ((value: string) => TensorView | null) | null;
+}
+
+/** Throws `model-invalid`, `model-unsupported`. */
+export function buildModel({ graph, payloads, path }: ExportedProgram): ExportedModel {
+  const facts = factsOf(graph, payloads, path);
+  const fusion = new Fusion();
+  const inputs: ModelInput[] = [];
+  const symbols = new Map<string, Scalar>();
+  const sizes = new Map<string, ModelSize>();
+  const main: Space = {
+    fusion,
+    provenance: new Map(),
+    values: new Map(),
+    input: (source) => {
+      const tensor = modelInput(facts, fusion, source, symbols, sizes);
+      const name = source.kind === "user" ? source.value : source.name;
+      inputs.push({ name, kind: source.kind, tensor, read: () => payloads.get(name)?.read() ?? null });
+      return tensor;
+    },
+    constant: (value) => {
+      const formed = formedConstant(facts, fusion, value, symbols);
+      if (formed !== null) return formed;
+      // Several views of one constant are views of one input.
+      const isView = views.test(facts.producers.get(value)?.target ?? "");
+      const tensor = isView ? null : evaluated(facts, value);
+      if (tensor === null) return null;
+      const view = withName(fusion.input(tensor.shape, tensor.dtype), `folded/${value}`);
+      inputs.push({ name: `folded/${value}`, kind: "folded", tensor: view, read: () => tensor });
+      return view;
+    },
+  };
+  for (const source of facts.sources.values()) if (source.kind === "user") valueIn(facts, main, source.value);
+  // In the order of the file, so that no value is built deep inside of another one.
+  const live = liveNodes(facts);
+  for (const node of graph.nodes) {
+    const [name] = node.outputs;
+    if (name !== undefined && live.has(node) && !facts.constants.has(name)) valueIn(facts, main, name);
+  }
+  const outputs = graph.outputs.map((value, i): ModelOutput => {
+    const tensor = outputTensor(facts, main, value);
+    fusion.output(tensor);
+    return { name: graph.outputs.length === 1 ? "y" : `out${i}`, tensor };
+  });
+  // The lines of the model are known; those of this module would replace them.
+  fusion[fusionState].marks.clear();
+  const tensorOf = (value: string): TensorView | null => {
+    const found = main.values.get(value);
+    return found?.kind === "tensor" ? found.view : null;
+  };
+  return { path, fusion, inputs, outputs, sizes, graph, tensorOf };
+}
+
+function factsOf(graph: ExportedGraph, payloads: ReadonlyMap<string, Payload>, path: string): Facts {
+  const sources = new Map(
+    graph.inputs.flatMap((input): [string, Source][] => (input.kind === "fixed" ? [] : [[input.value, input]])),
+  );
+  const producers = new Map<string, GraphNode>();
+  const constants = new Set<string>();
+  for (const [value, { kind }] of sources) if (kind === "buffer" || kind === "constant") constants.add(value);
+  for (const node of graph.nodes) {
+    const isConstant = readsOf(node).every((value) => constants.has(value));
+    for (const output of node.outputs) {
+      producers.set(output, node);
+      if (isConstant) constants.add(output);
+    }
+  }
+  const formOf = indexForms(
+    (value) => producers.get(value),
+    (value) => graph.tensors.get(value),
+  );
+  const order = new Map(graph.nodes.map((node, i) => [node, i]));
+  return { graph, payloads, path, producers, order, sources, constants, formOf };
+}
+
+/** The values that a node reads. */
+export function readsOf({ inputs }: GraphNode): readonly string[] {
+  const names = (argument: Argument): readonly string[] => {
+    if (isList(argument)) return argument.flatMap(names);
+    return isValue(argument) ? [argument.name] : [];
+  };
+  return [...inputs.values()].flatMap(names);
+}
+
+/** The nodes that outputs depend on. */
+function liveNodes({ graph }: Facts): ReadonlySet<GraphNode> {
+  const wanted = new Set(graph.outputs);
+  const live = new Set<GraphNode>();
+  for (const node of graph.nodes.toReversed()) {
+    if (checks.test(node.target) || !node.outputs.some((output) => wanted.has(output))) continue;
+    live.add(node);
+    for (const value of readsOf(node)) wanted.add(value);
+  }
+  return live;
+}
+
+function valueIn(facts: Facts, space: Space, name: string): Value {
+  const known = space.values.get(name);
+  if (known !== undefined) return known;
+  const source = facts.sources.get(name);
+  if (source !== undefined) {
+    const made: Value = { kind: "tensor", view: space.input(source) };
+    space.values.set(name, made);
+    return made;
+  }
+  const node = facts.producers.get(name);
+  if (node === undefined) return unknownValue(facts, name);
+  const meta = facts.graph.tensors.get(name);
+  if (meta?.sizes.includes(0) === true) {
+    space.values.set(name, { kind: "empty" });
+    return { kind: "empty" };
+  }
+  const folded = facts.constants.has(name) && meta !== undefined ? (space.constant?.(name) ?? null) : null;
+  if (folded !== null) {
+    const made: Value = { kind: "tensor", view: described(folded, node, name) };
+    space.values.set(name, made);
+    return made;
+  }
+  buildNode(facts, space, node);
+  return (
+    space.values.get(name) ?? unsupportedNode(node, `Braid does not compute ${name}`, node.target, "other results")
+  );
+}
+
+/** Adds the values of the node's results. */
+function buildNode(facts: Facts, space: Space, node: GraphNode): void {
+  const row = rows.get(node.target);
+  if (row === undefined) {
+    unsupportedNode(node, `Braid has no op for ${node.target}`, node.target, "the ops of docs/import-pytorch.md");
+  }
+  const building: Building = {
+    fusion: space.fusion,
+    provenance: space.provenance,
+    valueOf: (value) => valueIn(facts, space, value),
+    maskOf: (value) => {
+      const form = facts.formOf(value);
+      return form === null ? null : maskIn(form, facts.graph.tensors.get(value)?.sizes ?? []);
+    },
+  };
+  const metaOf = (output: string | undefined): TensorMeta | undefined => facts.graph.tensors.get(output ?? "");
+  const positionOf = (made: GraphNode | undefined): number => (made === undefined ? -1 : (facts.order.get(made) ?? -1));
+  // Its operands first: what they make has lines of its own. They come from earlier nodes, so that nothing goes in circles.
+  for (const value of readsOf(node)) {
+    if (positionOf(facts.producers.get(value)) >= positionOf(node)) unknownValue(facts, value);
+    if (space.constant === null || !facts.constants.has(value)) valueIn(facts, space, value);
+  }
+  const before = space.fusion[fusionState].tensors.length;
+  const results = inNode(node, () => listOf(row(operandsOf(node, building, metaOf(node.outputs[0])))));
+  node.outputs.forEach((output, i) => {
+    const result = results[i] ?? null;
+    if (result === null || space.values.has(output)) return;
+    const made = result.kind === "tensor" ? { ...result, view: fitted(facts, result.view, node, output) } : result;
+    space.values.set(output, made);
+    if (made.kind === "tensor") described(made.view, node, output);
+  });
+  locate(space.fusion, before, node);
+}
+
+function listOf(result: RowResult): readonly (Value | null)[] {
+  const valueOf = (each: TensorView | Value): Value => ("kind" in each ? each : { kind: "tensor", view: each });
+  if (!isResults(result)) return [valueOf(result)];
+  return result.map((each) => (each === null ? null : valueOf(each)));
+}
+
+function isResults(result: RowResult): result is readonly (TensorView | null)[] {
+  return Array.isArray(result);
+}
+
+/** Diagnostics of Braid's ops, with the node and the line of the model. */
+function inNode<T>(node: GraphNode, run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    if (!(error instanceof DiagnosticError) || error.diagnostics.some(({ code }) => code.startsWith("model-")))
+      throw error;
+    const note = `in ${node.target}, ${moduleText(node)}`;
+    throw new DiagnosticError(
+      error.diagnostics.map((each) => ({
+        ...each,
+        ...(node.source === null ? {} : { source: siteText(node.source) }),
+        notes: [...(each.notes ?? []), note],
+      })),
+    );
+  }
+}
+
+/** The result in the dtype that the file says. Throws `model-invalid` for another shape. */
+function fitted(facts: Facts, view: TensorView, node: GraphNode, output: string): TensorView {
+  const meta = facts.graph.tensors.get(output);
+  if (meta === undefined) return view;
+  const extents = view.extents.map(constantValue);
+  const fits =
+    extents.length === meta.sizes.length &&
+    extents.every(
+      (extent, axis) => extent === null || typeof meta.sizes[axis] !== "number" || extent === meta.sizes[axis],
+    );
+  if (!fits) {
+    const sizes = meta.sizes.map((size) => (typeof size === "number" ? size : size.expression));
+    fail({
+      code: "model-invalid",
+      message: `${output} has another shape than its operands give it`,
+      place: { kind: "file", path: facts.path },
+      ...(node.source === null ? {} : { source: siteText(node.source) }),
+      found: `[${sizes.join(", ")}] of ${node.target}, ${moduleText(node)}`,
+      expected: `[${view.extents.map((extent) => printScalar(extent)).join(", ")}]`,
+      help: "write the file again with torch.export.save(exported_program, path)",
+    });
+  }
+  return inDType(view, braidDType(meta.dtype, node));
+}
+
+/** Names the tensor after the module and the value, unless it has a name: an op that only looks at it gives it no other. */
+function described(view: TensorView, { modules }: GraphNode, value: string): TensorView {
+  const path = modules.at(-1)?.path ?? "";
+  return view.name === null ? withName(view, path === "" ? value : `${path}/${value}`) : view;
+}
+
+const longestName = 64;
+
+/** Names the tensor, by the end of a name that is too long. A name of another form or a second one gets `_`. */
+function withName(view: TensorView, name: string): TensorView {
+  const { names } = view[internals].builder;
+  const plain = name.replaceAll(/[^\w./-]/gu, "_").slice(-longestName);
+  const own = /^(?:T\d+$|[^A-Za-z_])/u.test(plain) ? `_${plain.slice(1 - longestName)}` : plain;
+  return names.has(own) ? view : view.named(own);
+}
+
+/** The line of the model, for the tensors from `first` on. */
+function locate(fusion: Fusion, first: number, { source }: GraphNode): void {
+  if (source === null) return;
+  const builder = fusion[fusionState];
+  for (const tensor of builder.tensors.slice(first)) {
+    replaceTensor(builder, { ...tensor, origin: { ...tensor.origin, source } });
+  }
+}
+
+/** An input of the model's program. Throws `model-unsupported`. */
+function modelInput(
+  facts: Facts,
+  fusion: Fusion,
+  source: Source,
+  symbols: Map<string, Scalar>,
+  sizes: Map<string, ModelSize>,
+): TensorView {
+  const { graph, path } = facts;
+  const name = source.kind === "user" ? source.value : source.name;
+  const meta = graph.tensors.get(source.value);
+  if (meta === undefined) return unknownValue(facts, source.value);
+  const { braid } = meta.dtype;
+  if (braid === null) {
+    return refuseInput(path, name, meta.dtype.name, "float64, float32, float16, bfloat16, int32, int64 or bool");
+  }
+  const extents = meta.sizes.map((size) => {
+    if (typeof size === "number") return size;
+    return (
+      symbols.get(symbolIn(size.expression) ?? refuseInput(path, name, size.expression, "sizes that are one symbol")) ??
+      null
+    );
+  });
+  const tensor = withName(fusion.input(extents, braid), name);
+  tensor.extents.forEach((extent, axis) => {
+    const size = at(meta.sizes, axis);
+    const own = typeof size === "number" ? null : symbolIn(size.expression);
+    if (typeof size === "number" || own === null || extent.kind !== "symbol" || symbols.has(own)) return;
+    symbols.set(own, extent);
+    sizes.set(extent.name, { name: own, ...(graph.ranges.get(own) ?? { min: null, max: null }), example: size.hint });
+  });
+  return tensor;
+}
+
+function refuseInput(path: string, name: string, found: string, expected: string): never {
+  return fail({
+    code: "model-unsupported",
+    message: `${name} has a dtype or shape that Braid does not have`,
+    place: { kind: "file", path },
+    found,
+    expected,
+    help: "convert it in the model, and export it again",
+  });
+}
+
+function unknownValue({ path }: Facts, value: string): never {
+  return fail({
+    code: "model-invalid",
+    message: `no node makes ${value}`,
+    place: { kind: "file", path },
+    found: `a node that reads ${value}`,
+    expected: "values of inputs and earlier nodes",
+    help: "write the file again with torch.export.save(exported_program, path)",
+  });
+}
+
+/** `Symbol('s27', positive=True, integer=True)` and `s27`; null for another expression. */
+function symbolIn(expression: string): string | null {
+  return /^(?:Symbol\('(\w+)'(?:, \w+=\w+)*\)|([A-Za-z_]\w*))$/u.exec(expression)?.slice(1).find(Boolean) ?? null;
+}
+
+/** Another tensor for an output that is an input, or an output already. */
+function outputTensor(facts: Facts, { fusion, ...space }: Space, value: string): TensorView {
+  const found = valueIn(facts, { fusion, ...space }, value);
+  if (found.kind !== "tensor") return refuseInput(facts.path, value, "a complex tensor or a number", "real tensors");
+  const isTaken = [...fusion.inputs, ...fusion.outputs].some(({ id }) => id === found.view.id);
+  return isTaken ? set(found.view) : found.view;
+}
+
+/** A constant that its index says: one number everywhere, or whole numbers that count along an axis. */
+function formedConstant(
+  { graph, formOf }: Facts,
+  fusion: Fusion,
+  value: string,
+  symbols: ReadonlyMap<string, Scalar>,
+): TensorView | null {
+  const [form, meta] = [formOf(value), graph.tensors.get(value)];
+  const dtype = meta?.dtype.braid ?? null;
+  if (form?.kind !== "sum" || meta === undefined || dtype === null) return null;
+  const extents = meta.sizes.map((size) => extentOf(size, symbols));
+  const known = extents.flatMap((extent) => extent ?? []);
+  if (known.length < extents.length) return null;
+  if (isUniform(form)) return full(fusion, known, dtype === "bool" ? form.offset !== 0 : form.offset, dtype);
+  const axes = [...form.steps.keys()].filter((axis) => form.steps[axis] !== 0);
+  const [axis] = axes;
+  if (axis === undefined || axes.length > 1 || dtypes[dtype].family !== "integer") return null;
+  const along = iota(fusion, at(known, axis), { start: form.offset, step: at(form.steps, axis), dtype });
+  const flags = known.map((_, i) => i !== axis);
+  const view = known.length === 1 ? along : broadcast(along, flags);
+  return flags.some((flag, i) => flag && constantValue(at(known, i)) !== 1) ? expand(view, known) : view;
+}
+
+function extentOf(size: Size, symbols: ReadonlyMap<string, Scalar>): Scalar | null {
+  return typeof size === "number" ? constant(size) : (symbols.get(symbolIn(size.expression) ?? "") ?? null);
+}
+
+/** The elements of a constant; null where a part of it is symbolic, large, or without values in the file. */
+function evaluated(facts: Facts, value: string): Tensor | null {
+  if (!canFold(facts, value, new Set())) return null;
+  const fusion = new Fusion();
+  const given: Tensor[] = [];
+  const space: Space = {
+    fusion,
+    provenance: new Map(),
+    values: new Map(),
+    input: (source) => {
+      const tensor = valueOfSource(facts, source);
+      if (tensor === null) return unknownValue(facts, source.value);
+      given.push(tensor);
+      return fusion.input(tensor.shape, tensor.dtype);
+    },
+    constant: null,
+  };
+  const found = valueIn(facts, space, value);
+  if (found.kind !== "tensor") return null;
+  fusion.output(fusion.inputs.some(({ id }) => id === found.view.id) ? set(found.view) : found.view);
+  return evaluateFusion(fusion.data(), given, undefined, valuesOnly).outputs[0] ?? null;
+}
+
+function valueOfSource({ payloads }: Facts, source: Source): Tensor | null {
+  return source.kind === "user" ? null : (payloads.get(source.name)?.read() ?? null);
+}
+
+function canFold(facts: Facts, value: string, seen: Set<string>): boolean {
+  if (seen.has(value)) return true;
+  seen.add(value);
+  const sizes = facts.graph.tensors.get(value)?.sizes ?? [];
+  const count = sizes.reduce<number>((product, size) => product * (typeof size === "number" ? size : Infinity), 1);
+  if (count > mostFolded) return false;
+  const source = facts.sources.get(value);
+  if (source !== undefined) return valueOfSource(facts, source) !== null;
+  const node = facts.producers.get(value);
+  return node !== undefined && readsOf(node).every((each) => canFold(facts, each, seen));
+}

@@ -1,0 +1,346 @@
+/**
+ * The graph of an ExportedProgram as data: what PyTorch's schema (torch/_export/serde/schema.py, major version 8) says
+ * in JSON, with names resolved to kinds of values. Later minor versions only add fields.
+ */
+import { fail } from "../../diagnostics/diagnostic.ts";
+import type { DType } from "../../numerics/dtype.ts";
+import type { CallSite } from "../../support/call-site.ts";
+import {
+  field,
+  fieldsIn,
+  isAbsent,
+  type Json,
+  listIn,
+  numberIn,
+  placeText,
+  textIn,
+  variantIn,
+  wholeIn,
+  wrongValue,
+} from "./json.ts";
+
+/** A number, or an expression of symbols as PyTorch prints it. */
+export type Size = number | { readonly expression: string; readonly hint: number | null };
+
+export interface TensorMeta {
+  readonly dtype: TorchDType;
+  readonly sizes: readonly Size[];
+  readonly strides: readonly Size[];
+  readonly offset: Size;
+}
+
+/** Null where Braid has no such dtype: its name in PyTorch says which. */
+export interface TorchDType {
+  readonly name: string;
+  readonly braid: DType | null;
+}
+
+const dtypeNames: ReadonlyMap<number, TorchDType> = new Map(
+  Object.entries({
+    1: ["uint8", null],
+    2: ["int8", null],
+    3: ["int16", null],
+    4: ["int32", "int"],
+    5: ["int64", "int64"],
+    6: ["float16", "half"],
+    7: ["float32", "float"],
+    8: ["float64", "double"],
+    9: ["complex32", null],
+    10: ["complex64", null],
+    11: ["complex128", null],
+    12: ["bool", "bool"],
+    13: ["bfloat16", "bfloat16"],
+    28: ["uint16", null],
+    29: ["float8_e4m3fn", null],
+    30: ["float8_e5m2", null],
+    31: ["float8_e4m3fnuz", null],
+    32: ["float8_e5m2fnuz", null],
+  } as const satisfies Readonly<Record<number, readonly [string, DType | null]>>).map(([code, [name, braid]]) => [
+    Number(code),
+    { name, braid },
+  ]),
+);
+
+/** An argument of a node. */
+export type Argument =
+  | null
+  | boolean
+  | number
+  | string
+  /** A tensor or symbolic number of the graph. */
+  | { readonly kind: "value"; readonly name: string }
+  | { readonly kind: "dtype"; readonly dtype: TorchDType }
+  /** Devices, layouts and memory formats, which Braid chooses itself. */
+  | { readonly kind: "ignored" }
+  | { readonly kind: "other"; readonly text: string }
+  | readonly Argument[];
+
+export interface GraphNode {
+  /** `torch.ops.aten.linear.default` */
+  readonly target: string;
+  readonly inputs: ReadonlyMap<string, Argument>;
+  /** The names of its results, in order. */
+  readonly outputs: readonly string[];
+  /** The paths of the modules around it, outermost first; the module that a model is has the path "". */
+  readonly modules: readonly ModuleCall[];
+  /** The line of the user's model that made it. */
+  readonly source: CallSite | null;
+  readonly json: Json;
+}
+
+export interface ModuleCall {
+  readonly path: string;
+  /** `torch.nn.modules.linear.Linear` */
+  readonly type: string;
+}
+
+export type GraphInput =
+  | { readonly kind: "parameter" | "buffer" | "constant"; readonly value: string; readonly name: string }
+  | { readonly kind: "user"; readonly value: string }
+  /** An argument of forward that export fixed. */
+  | { readonly kind: "fixed" };
+
+export interface ExportedGraph {
+  readonly inputs: readonly GraphInput[];
+  /** The names of the values. */
+  readonly outputs: readonly string[];
+  readonly nodes: readonly GraphNode[];
+  readonly tensors: ReadonlyMap<string, TensorMeta>;
+  /** The values that a symbol may have, by its name. */
+  readonly ranges: ReadonlyMap<string, { readonly min: number | null; readonly max: number | null }>;
+  readonly torchVersion: string;
+}
+
+const major = 8;
+
+/** Throws `model-invalid`, and `model-unsupported` for another version of the schema. */
+export function readGraph(document: Json): ExportedGraph {
+  requireVersion(document);
+  const graphModule = field(document, "graph_module");
+  const graph = field(graphModule, "graph");
+  const signature = field(graphModule, "signature");
+  const version = field(document, "torch_version");
+  return {
+    inputs: listIn(field(signature, "input_specs")).map(readInput),
+    outputs: listIn(field(signature, "output_specs")).map(readOutput),
+    nodes: listIn(field(graph, "nodes")).map(readNode),
+    tensors: new Map(fieldsIn(field(graph, "tensor_values")).map(([name, each]) => [name, readMeta(each)])),
+    ranges: new Map(
+      fieldsIn(field(document, "range_constraints")).map(([name, range]) => [
+        name,
+        { min: boundIn(field(range, "min_val")), max: boundIn(field(range, "max_val")) },
+      ]),
+    ),
+    torchVersion: isAbsent(version) ? "2.4 or earlier" : textIn(version),
+  };
+}
+
+/** Throws `model-unsupported`. */
+function requireVersion(document: Json): void {
+  const found = wholeIn(field(field(document, "schema_version"), "major"));
+  if (found === major) return;
+  const version = field(document, "torch_version");
+  fail({
+    code: "model-unsupported",
+    message: `the file of a model was written by ${found > major ? "a newer" : "an older"} PyTorch`,
+    place: { kind: "file", path: placeText(field(document, "schema_version")) },
+    found: `version ${found} of the schema, of PyTorch ${isAbsent(version) ? "2.4 or earlier" : textIn(version)}`,
+    expected: `version ${major}, of PyTorch 2.6 to 2.11`,
+    help:
+      found > major
+        ? "export the model with PyTorch 2.11, or use a newer Braid"
+        : "export the model again with PyTorch 2.11",
+  });
+}
+
+function boundIn(json: Json): number | null {
+  return isAbsent(json) ? null : numberIn(json);
+}
+
+function readInput(spec: Json): GraphInput {
+  const [kind, body] = variantIn(spec);
+  const argument = (): string => textIn(field(field(body, "arg"), "name"));
+  switch (kind) {
+    case "parameter":
+      return { kind, value: argument(), name: textIn(field(body, "parameter_name")) };
+    case "buffer":
+      return { kind, value: argument(), name: textIn(field(body, "buffer_name")) };
+    case "tensor_constant":
+      return { kind: "constant", value: argument(), name: textIn(field(body, "tensor_constant_name")) };
+    case "constant_input":
+      return { kind: "fixed" };
+    case "user_input": {
+      const given = readArgument(field(body, "arg"));
+      if (isValue(given)) return { kind: "user", value: given.name };
+      return { kind: "fixed" };
+    }
+    default:
+      return unsupportedPart(spec, `an input that is a ${kind}`, "tensors, and numbers that export fixed");
+  }
+}
+
+function readOutput(spec: Json): string {
+  const [kind, body] = variantIn(spec);
+  if (kind !== "user_output" && kind !== "loss_output") {
+    return unsupportedPart(spec, `an output of kind ${kind}`, "a model in eval mode that changes no buffer");
+  }
+  const argument = field(body, "arg");
+  if (kind === "loss_output") return textIn(field(argument, "name"));
+  const given = readArgument(argument);
+  return isValue(given) ? given.name : unsupportedPart(spec, "an output that is no tensor", "tensors");
+}
+
+function unsupportedPart(json: Json, found: string, expected: string): never {
+  return fail({
+    code: "model-unsupported",
+    message: "the signature of a model has something that Braid does not have",
+    place: { kind: "file", path: placeText(json) },
+    found,
+    expected,
+    help: "export a module whose forward takes and returns tensors",
+  });
+}
+
+export function isValue(argument: Argument): argument is Extract<Argument, { readonly kind: "value" }> {
+  return typeof argument === "object" && argument !== null && "kind" in argument && argument.kind === "value";
+}
+
+function readNode(json: Json): GraphNode {
+  const metadata = field(json, "metadata");
+  const text = (key: string): string => {
+    const found = field(metadata, key);
+    return isAbsent(found) ? "" : textIn(found);
+  };
+  return {
+    target: textIn(field(json, "target")),
+    inputs: new Map(
+      listIn(field(json, "inputs")).map((input) => [textIn(field(input, "name")), readArgument(field(input, "arg"))]),
+    ),
+    outputs: listIn(field(json, "outputs")).flatMap((output) => {
+      const [kind] = variantIn(output);
+      // A result that nothing reads.
+      if (kind === "as_none") return [""];
+      return namesIn(readArgument(output), output);
+    }),
+    modules: modulesIn(text("nn_module_stack")),
+    source: sourceIn(text("stack_trace")),
+    json,
+  };
+}
+
+function namesIn(argument: Argument, json: Json): readonly string[] {
+  if (isValue(argument)) return [argument.name];
+  if (isList(argument)) return argument.flatMap((each) => namesIn(each, json));
+  return wrongValue(json, "names of values");
+}
+
+export function isList(argument: Argument): argument is readonly Argument[] {
+  return Array.isArray(argument);
+}
+
+function readArgument(json: Json): Argument {
+  const [kind, body] = variantIn(json);
+  const value = (each: Json): Argument => ({ kind: "value", name: textIn(field(each, "name")) });
+  const list = (read: (each: Json) => Argument): Argument => listIn(body).map(read);
+  const symbolic = (each: Json): Argument => {
+    const [form, inner] = variantIn(each);
+    if (form === "as_name") return { kind: "value", name: textIn(inner) };
+    return form === "as_bool" ? booleanIn(inner) : numberIn(inner);
+  };
+  const optional = (each: Json): Argument => {
+    const [form, inner] = variantIn(each);
+    return form === "as_none" ? null : value(inner);
+  };
+  switch (kind) {
+    case "as_none":
+      return null;
+    case "as_tensor":
+      return value(body);
+    case "as_tensors":
+      return list(value);
+    case "as_optional_tensor":
+      return optional(body);
+    case "as_optional_tensors":
+      return list(optional);
+    case "as_nested_tensors":
+      return list((each) => listIn(each).map(value));
+    case "as_int":
+    case "as_float":
+      return numberIn(body);
+    case "as_ints":
+    case "as_floats":
+      return list(numberIn);
+    case "as_int_lists":
+      return list((each) => listIn(each).map(numberIn));
+    case "as_string":
+      return textIn(body);
+    case "as_strings":
+      return list(textIn);
+    case "as_bool":
+      return booleanIn(body);
+    case "as_bools":
+      return list(booleanIn);
+    case "as_sym_int":
+    case "as_sym_float":
+    case "as_sym_bool":
+      return symbolic(body);
+    case "as_sym_ints":
+    case "as_sym_floats":
+    case "as_sym_bools":
+      return list(symbolic);
+    case "as_scalar_type":
+      return { kind: "dtype", dtype: dtypeIn(body) };
+    case "as_device":
+    case "as_layout":
+    case "as_memory_format":
+      return { kind: "ignored" };
+    default:
+      return { kind: "other", text: kind.replace(/^as_/u, "") };
+  }
+}
+
+function booleanIn(json: Json): boolean {
+  return typeof json.value === "boolean" ? json.value : wrongValue(json, "true or false");
+}
+
+function dtypeIn(json: Json): TorchDType {
+  return dtypeNames.get(wholeIn(json)) ?? wrongValue(json, "the number of a dtype");
+}
+
+export function readMeta(json: Json): TensorMeta {
+  return {
+    dtype: dtypeIn(field(json, "dtype")),
+    sizes: listIn(field(json, "sizes")).map(sizeIn),
+    strides: listIn(field(json, "strides")).map(sizeIn),
+    offset: sizeIn(field(json, "storage_offset")),
+  };
+}
+
+function sizeIn(json: Json): Size {
+  const [kind, body] = variantIn(json);
+  if (kind === "as_int") return wholeIn(body);
+  const hint = field(body, "hint");
+  return {
+    expression: textIn(field(body, "expr_str")),
+    hint: isAbsent(hint) ? null : numberIn(variantIn(hint)[1]),
+  };
+}
+
+/** `L__self__,,Model;L__self__up,up,torch.nn.modules.linear.Linear`: a key, a path and a type for each module. */
+function modulesIn(text: string): readonly ModuleCall[] {
+  if (text === "") return [];
+  return text.split(";").map((entry) => {
+    const [, path = "", ...type] = entry.split(",");
+    return { path, type: type.join(",") };
+  });
+}
+
+/** The innermost frame outside of packages; the innermost of all where there is none. */
+function sourceIn(trace: string): CallSite | null {
+  const frames = Array.from(trace.matchAll(/File "([^"]+)", line (\d+)/gu), ([, path = "", line]) => ({
+    path,
+    line: Number(line),
+    column: 1,
+  }));
+  return frames.findLast(({ path }) => !/(?:^|\/)(?:site|dist)-packages\//u.test(path)) ?? frames.at(-1) ?? null;
+}

@@ -1,0 +1,206 @@
+/** The operands of a node as its row reads them: tensors, numbers, sizes and flags by the names of PyTorch's schema. */
+import { fail } from "../../diagnostics/diagnostic.ts";
+import type { TensorId } from "../../ir/domain.ts";
+import type { Extent } from "../../ir/api/extent.ts";
+import type { Fusion } from "../../ir/api/fusion.ts";
+import type { CausalMask } from "../../ir/ops/kinds/attention/attention.ts";
+import { permute } from "../../ir/api/ops/views.ts";
+import type { TensorView } from "../../ir/api/tensor-view.ts";
+import type { Scalar } from "../../ir/scalar/scalar.ts";
+import type { DType } from "../../numerics/dtype.ts";
+import { siteText } from "../../support/call-site.ts";
+import { at } from "../../support/invariant.ts";
+import { type Argument, type GraphNode, isList, isValue, type TensorMeta, type TorchDType } from "./graph.ts";
+import { placeText } from "./json.ts";
+
+/** What a name of the graph stands for. A complex tensor is two real ones. */
+export type Value =
+  | { readonly kind: "tensor"; readonly view: TensorView }
+  | { readonly kind: "complex"; readonly re: TensorView; readonly im: TensorView }
+  | { readonly kind: "size"; readonly size: Scalar }
+  /** A tensor without elements, which Braid does not have. */
+  | { readonly kind: "empty" };
+
+/** How a view was made, for rows that look through it. */
+export type Provenance =
+  | { readonly kind: "reshape"; readonly of: TensorView }
+  | { readonly kind: "expand"; readonly of: TensorView }
+  | { readonly kind: "unsqueeze"; readonly of: TensorView; readonly axis: number };
+
+/** The Fusion that nodes are built into: the model's, or one that evaluates constants. */
+export interface Building {
+  readonly fusion: Fusion;
+  readonly provenance: Map<TensorId, Provenance>;
+  readonly valueOf: (name: string) => Value;
+  /** What a mask lets queries see, where it is known: every key, or those of a triangle. */
+  readonly maskOf: (name: string) => KnownMask | null;
+}
+
+export type KnownMask = "all" | CausalMask;
+
+export interface Operands {
+  readonly node: GraphNode;
+  readonly building: Building;
+  readonly fusion: Fusion;
+  /** The dtype of the first result. */
+  readonly resultDType: DType | null;
+  readonly has: (name: string) => boolean;
+  readonly value: (name: string) => Value;
+  readonly tensor: (name: string) => TensorView;
+  readonly tensorOr: (name: string) => TensorView | null;
+  /** Those of a list that have elements. */
+  readonly tensors: (name: string) => readonly TensorView[];
+  /** Of a list of indices, in which a colon is null. */
+  readonly tensorsOrNull: (name: string) => readonly (TensorView | null)[];
+  /** A tensor or a number. */
+  readonly operand: (name: string) => TensorView | number;
+  readonly number: (name: string, fallback?: number) => number;
+  readonly numberOr: (name: string) => number | null;
+  readonly whole: (name: string, fallback?: number) => number;
+  readonly wholes: (name: string, fallback?: readonly number[]) => readonly number[];
+  readonly size: (name: string, fallback?: Extent) => Extent;
+  readonly sizes: (name: string) => readonly Extent[];
+  readonly flag: (name: string, fallback: boolean) => boolean;
+  readonly text: (name: string, fallback: string) => string;
+  readonly dtype: (name?: string) => DType | null;
+  readonly maskOf: (name: string) => KnownMask | null;
+  /** Throws `model-unsupported`: the row does not take this form of the op. */
+  readonly refuse: (found: string, expected: string) => never;
+}
+
+/** `Braid has no ...`, at the node. Throws `model-unsupported`. */
+export function unsupportedNode(node: GraphNode, message: string, found: string, expected: string): never {
+  return fail({
+    code: "model-unsupported",
+    message,
+    place: { kind: "file", path: placeText(node.json) },
+    ...(node.source === null ? {} : { source: siteText(node.source) }),
+    found: `${found}, ${moduleText(node)}`,
+    expected,
+    help: "write this part of the model with the ops of docs/import-pytorch.md, and export it again",
+  });
+}
+
+export function moduleText({ modules }: GraphNode): string {
+  const path = modules.at(-1)?.path ?? "";
+  return path === "" ? "in the model itself" : `in module ${path}`;
+}
+
+/** The dtype of Braid. Throws `model-unsupported`. */
+export function braidDType({ name, braid }: TorchDType, node: GraphNode): DType {
+  if (braid !== null) return braid;
+  const expected = "float64, float32, float16, bfloat16, int32, int64 or bool";
+  return unsupportedNode(node, `Braid has no dtype ${name}`, `${name} of ${node.target}`, expected);
+}
+
+/** `meta`: of the first result. */
+export function operandsOf(node: GraphNode, building: Building, meta: TensorMeta | undefined): Operands {
+  const given = (name: string): Argument => node.inputs.get(name) ?? null;
+  const refuse = (found: string, expected: string): never =>
+    unsupportedNode(node, `Braid has no such form of ${node.target}`, found, expected);
+  const missing = (name: string, expected: string): never => {
+    const found = given(name);
+    const shown = found === null ? "nothing" : typeof found === "object" ? "another kind of argument" : String(found);
+    return refuse(`${shown} as ${name}`, expected);
+  };
+  const viewOf = (argument: Argument, name: string): TensorView => {
+    const value = isValue(argument) ? building.valueOf(argument.name) : null;
+    if (value?.kind === "tensor") return value.view;
+    if (value?.kind === "complex") return refuse(`a complex tensor as ${name}`, "real tensors");
+    if (value?.kind === "empty") return refuse(`a tensor without elements as ${name}`, "tensors with elements");
+    return missing(name, "a tensor");
+  };
+  const sizeOf = (argument: Argument, name: string): Extent => {
+    if (typeof argument === "number") return Number.isSafeInteger(argument) ? argument : Number.MAX_SAFE_INTEGER;
+    const value = isValue(argument) ? building.valueOf(argument.name) : null;
+    return value?.kind === "size" ? plainSize(value.size) : missing(name, "a size");
+  };
+  const numberOr = (name: string): number | null => {
+    const found = given(name);
+    if (found === null) return null;
+    if (typeof found === "number") return found;
+    if (typeof found === "boolean") return Number(found);
+    const size = isValue(found) ? sizeOf(found, name) : null;
+    return typeof size === "number" ? size : missing(name, "a number that is known");
+  };
+  const number = (name: string, fallback?: number): number => numberOr(name) ?? fallback ?? missing(name, "a number");
+  const whole = (name: string, fallback?: number): number => {
+    const found = number(name, fallback);
+    return Number.isInteger(found) ? found : missing(name, "a whole number");
+  };
+  const list = (name: string): readonly Argument[] => {
+    const found = given(name);
+    return isList(found) ? found : found === null ? missing(name, "a list") : [found];
+  };
+  const { dtype } = meta ?? {};
+  return {
+    node,
+    building,
+    fusion: building.fusion,
+    resultDType: dtype?.braid ?? null,
+    has: (name) => given(name) !== null,
+    value: (name) => {
+      const found = given(name);
+      return isValue(found) ? building.valueOf(found.name) : missing(name, "a tensor");
+    },
+    tensor: (name) => viewOf(given(name), name),
+    tensorOr: (name) => (given(name) === null ? null : viewOf(given(name), name)),
+    tensors: (name) =>
+      list(name).flatMap((each) => {
+        const isEmpty = isValue(each) && building.valueOf(each.name).kind === "empty";
+        return isEmpty ? [] : [viewOf(each, name)];
+      }),
+    tensorsOrNull: (name) => list(name).map((each) => (each === null ? null : viewOf(each, name))),
+    operand: (name) => {
+      const found = given(name);
+      if (!isValue(found)) return number(name);
+      const value = building.valueOf(found.name);
+      return value.kind === "size" ? number(name) : viewOf(found, name);
+    },
+    number,
+    numberOr,
+    whole,
+    wholes: (name, fallback) =>
+      given(name) === null && fallback !== undefined
+        ? fallback
+        : list(name).map((each) => (typeof each === "number" ? each : missing(name, "whole numbers"))),
+    size: (name, fallback) => (given(name) === null && fallback !== undefined ? fallback : sizeOf(given(name), name)),
+    sizes: (name) => list(name).map((each) => sizeOf(each, name)),
+    flag: (name, fallback) => {
+      const found = given(name);
+      return typeof found === "boolean" ? found : fallback;
+    },
+    text: (name, fallback) => {
+      const found = given(name);
+      return typeof found === "string" ? found : fallback;
+    },
+    dtype: (name = "dtype") => {
+      const found = given(name);
+      if (typeof found !== "object" || found === null || isList(found) || found.kind !== "dtype") return null;
+      return braidDType(found.dtype, node);
+    },
+    maskOf: (name) => {
+      const found = given(name);
+      return isValue(found) ? building.maskOf(found.name) : null;
+    },
+    refuse,
+  };
+}
+
+function plainSize(size: Scalar): Extent {
+  return size.kind === "constant" ? size.value : size;
+}
+
+/** The axis counted from 0. */
+export function axisIn(axis: number, rank: number): number {
+  return axis < 0 ? axis + rank : axis;
+}
+
+/** The order of axes with two of them swapped. */
+export function swapped(x: TensorView, a: number, b: number): TensorView {
+  const order = Array.from({ length: x.rank }, (_, axis) => axis);
+  const [first, second] = [axisIn(a, x.rank), axisIn(b, x.rank)];
+  if (first === second) return x;
+  [order[first], order[second]] = [at(order, second), at(order, first)];
+  return permute(x, order);
+}

@@ -1,0 +1,55 @@
+/** Reads a file of torch.export. */
+import { fail } from "../../diagnostics/diagnostic.ts";
+import { type Archive, openArchive } from "./archive.ts";
+import { type ExportedGraph, readGraph } from "./graph.ts";
+import { withoutInPlace } from "./in-place.ts";
+import { parseDocument } from "./json.ts";
+import { type Payload, readPayloads } from "./weights.ts";
+
+/** What a .pt2 file holds. */
+export interface ExportedProgram {
+  /** Of the file, for messages. */
+  readonly path: string;
+  /** Without in-place ops. */
+  readonly graph: ExportedGraph;
+  readonly payloads: ReadonlyMap<string, Payload>;
+}
+
+/**
+ * The program in the bytes of a .pt2 file. `path` is for messages. Throws `model-syntax`, `model-invalid` and
+ * `model-unsupported`.
+ */
+export function readExportedProgram(bytes: Uint8Array, path = "model.pt2"): ExportedProgram {
+  const archive = openArchive(bytes, path);
+  const model = modelIn(archive);
+  const entry = `models/${model}.json`;
+  const read = readGraph(parseDocument(archive.entries.get(entry) ?? new Uint8Array(), { path, entry }));
+  const [weights, others] = [readPayloads(archive, "weights", model), readPayloads(archive, "constants", model)];
+  return {
+    path,
+    graph: { ...read, ...withoutInPlace(read.nodes, read.outputs) },
+    payloads: new Map([...weights, ...others]),
+  };
+}
+
+/** The name of the one model. Throws `model-unsupported`. */
+function modelIn({ path, entries }: Archive): string {
+  const names = [...entries.keys()];
+  const models = names.flatMap((name) => /^models\/([^/]+)\.json$/u.exec(name)?.[1] ?? []);
+  const [model] = models;
+  if (model !== undefined && models.length === 1) return model;
+  const has = (pattern: RegExp): boolean => names.some((name) => pattern.test(name));
+  const found = (): string => {
+    if (has(/serialized_exported_program\.json$/u)) return "a program in the format of PyTorch 2.8 or earlier";
+    if (has(/^(?:data|constants)\.pkl$/u)) return "a file of torch.save or TorchScript";
+    return "no models/*.json";
+  };
+  return fail({
+    code: "model-unsupported",
+    message: models.length > 1 ? "the file has several models" : "the archive is not one of torch.export",
+    place: { kind: "file", path },
+    found: models.length > 1 ? models.join(", ") : found(),
+    expected: "one model in the format of torch.export.save, of PyTorch 2.9 or later",
+    help: "write it with torch.export.save(torch.export.export(model, args), path)",
+  });
+}

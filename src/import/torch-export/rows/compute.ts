@@ -1,0 +1,304 @@
+/** Rows of ATen ops that contract, normalize, reduce and attend. */
+import { axisIn, type Operands, swapped } from "../operands.ts";
+import type { CausalMask } from "../../../ir/ops/kinds/attention/attention.ts";
+import { sdpa } from "../../../ir/api/ops/attention.ts";
+import { eq, le, ne, where } from "../../../ir/api/ops/choices.ts";
+import { argmax } from "../../../ir/api/ops/compositions/argmax.ts";
+import { inDType, keepAxes, wide } from "../../../ir/api/ops/compositions/compose.ts";
+import { layerNorm, rmsNorm } from "../../../ir/api/ops/compositions/norms.ts";
+import { logSoftmax, logsumexp, softmax } from "../../../ir/api/ops/compositions/softmax.ts";
+import { mean, varMean } from "../../../ir/api/ops/compositions/statistics.ts";
+import { linear, matmul } from "../../../ir/api/ops/contractions.ts";
+import { iota } from "../../../ir/api/ops/creation.ts";
+import { add, div, mul } from "../../../ir/api/ops/elementwise.ts";
+import { exp, sqrt } from "../../../ir/api/ops/functions.ts";
+import { amax, amin, prod, sum } from "../../../ir/api/ops/reductions.ts";
+import { broadcast, permute, reshape } from "../../../ir/api/ops/views.ts";
+import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { constantValue, extentsDiffer, foldProduct } from "../../../ir/scalar/fold.ts";
+import { dtypes } from "../../../numerics/dtype.ts";
+import { at } from "../../../support/invariant.ts";
+import { counted, raised } from "./elementwise.ts";
+import { type Row, type Rows, rowsOf } from "./row.ts";
+import { reshaped } from "./shape.ts";
+
+const linearRow: Row = (o) => {
+  const bias = o.tensorOr("bias");
+  const [x, weight] = [o.tensor("input"), o.tensor("weight")];
+  return bias === null ? linear(x, weight) : linear(x, weight, bias);
+};
+
+/**
+ * x @ w of a matrix x. Where x is a batch of rows that was merged for this op alone, the op runs on the batch: a
+ * sharding of either axis then stays one of an axis.
+ */
+function rowsTimes(o: Operands, x: TensorView, w: TensorView): { readonly y: TensorView; readonly merged: boolean } {
+  const made = o.building.provenance.get(x.id);
+  const base = made?.kind === "reshape" ? made.of : x;
+  const keepsLast = base.rank > 2 && !extentsDiffer(at(base.extents, base.rank - 1), at(x.extents, 1));
+  return keepsLast ? { y: matmul(base, w), merged: true } : { y: matmul(x, w), merged: false };
+}
+
+/** The rows of a batch as the matrix that PyTorch's op returns. */
+function asMatrix(o: Operands, y: TensorView, merged: boolean): TensorView {
+  return merged ? reshaped(o, y, [foldProduct(y.extents.slice(0, -1)), at(y.extents, y.rank - 1)]) : y;
+}
+
+const mm: Row = (o) => {
+  const { y, merged } = rowsTimes(o, o.tensor("self"), o.tensor("mat2"));
+  return asMatrix(o, y, merged);
+};
+
+const addmm: Row = (o) => {
+  const [alpha, beta, bias] = [o.number("alpha", 1), o.number("beta", 1), o.tensor("self")];
+  const isVector = bias.rank === 1;
+  const product = isVector
+    ? rowsTimes(o, o.tensor("mat1"), o.tensor("mat2"))
+    : { y: matmul(o.tensor("mat1"), o.tensor("mat2")), merged: false };
+  const scaled = alpha === 1 ? product.y : mul(product.y, alpha);
+  const added = raised(beta === 1 ? bias : mul(bias, beta), scaled.rank);
+  return asMatrix(o, add(scaled, added), product.merged);
+};
+
+const baddbmm: Row = (o) => {
+  const y = matmul(o.tensor("batch1"), o.tensor("batch2"));
+  const [alpha, beta] = [o.number("alpha", 1), o.number("beta", 1)];
+  const scaled = alpha === 1 ? y : mul(y, alpha);
+  if (beta === 0) return scaled;
+  const bias = o.tensor("self");
+  return add(scaled, raised(beta === 1 ? bias : mul(bias, beta), y.rank));
+};
+
+/**
+ * A convolution whose kernel is its stride: patches of the image times the kernel, as vision transformers embed them.
+ */
+const convolution: Row = (o) => {
+  const [x, weight, bias] = [o.tensor("input"), o.tensor("weight"), o.tensorOr("bias")];
+  const axes = weight.rank - 2;
+  const every = (name: string, fallback: number): readonly number[] => {
+    const given = o.wholes(name, [fallback]);
+    return Array.from({ length: axes }, (_, i) => given[i] ?? at(given, 0));
+  };
+  const sizes = [...x.extents.slice(1), ...weight.extents].map(constantValue);
+  const kernel = weight.extents.slice(2).map(constantValue);
+  const images = x.extents.slice(2).map(constantValue);
+  const stride = every("stride", 1);
+  const isPatch = kernel.every((extent, i) => extent === stride[i] && (images[i] ?? 1) % (extent ?? 1) === 0);
+  const isPlain = every("padding", 0).every((width) => width === 0) && every("dilation", 1).every((step) => step === 1);
+  if (sizes.includes(null) || !isPatch || !isPlain || o.whole("groups", 1) !== 1 || x.rank !== axes + 2) {
+    return o.refuse(
+      `a kernel of [${kernel.join(", ")}] with stride [${stride.join(", ")}]`,
+      "patches: a kernel as large as its stride, which divides the image, without padding, dilation or groups",
+    );
+  }
+  // [N, C, h kh, w kw] -> [N, h, w, C, kh, kw] -> rows of patches.
+  const grid = images.map((extent, i) => (extent ?? 1) / at(stride, i));
+  const [batch, channels, features] = [at(x.extents, 0), at(x.extents, 1), at(weight.extents, 0)];
+  const cut = reshape(x, [batch, channels, ...grid.flatMap((count, i) => [count, at(stride, i)])]);
+  const order = [0, ...grid.map((_, i) => 2 + 2 * i), 1, ...grid.map((_, i) => 3 + 2 * i)];
+  const length = foldProduct(weight.extents.slice(1));
+  const patches = reshape(permute(cut, order), [batch, ...grid, length]);
+  const matrix = reshape(weight, [features, length]);
+  const y = bias === null ? linear(patches, matrix) : linear(patches, matrix, bias);
+  return permute(y, [0, y.rank - 1, ...grid.map((_, i) => 1 + i)]);
+};
+
+/** The norms of Braid are over the last axis. */
+function requireLastAxis(o: Operands): void {
+  if (o.sizes("normalized_shape").length !== 1) o.refuse("a norm over several axes", "a norm over the last axis");
+}
+
+const layerNormRow: Row = (o) => {
+  requireLastAxis(o);
+  const y = layerNorm(o.tensor("input"), o.tensorOr("weight"), o.tensorOr("bias"), o.number("eps", 1e-5));
+  return o.node.outputs.length === 1 ? y : [y, null, null];
+};
+
+/** Without eps it is the spacing of the dtype at 1, as in PyTorch. */
+const rmsNormRow: Row = (o) => {
+  requireLastAxis(o);
+  const x = o.tensor("input");
+  return rmsNorm(x, o.tensorOr("weight"), o.number("eps", 2 * dtypes[wide(x).dtype].epsilon));
+};
+
+const softmaxOf =
+  (apply: (x: TensorView, axis: number) => TensorView): Row =>
+  (o) => {
+    const x = o.tensor("self");
+    const dtype = o.dtype();
+    return apply(dtype === null ? x : inDType(x, dtype), o.whole("dim"));
+  };
+
+/** The axes of a reduction: all where none are named. */
+function axesOf(o: Operands, x: TensorView): readonly number[] {
+  const named = o.has("dim") ? o.wholes("dim").map((axis) => axisIn(axis, x.rank)) : [];
+  return named.length > 0 ? named : [...x.extents.keys()];
+}
+
+const reduction =
+  (apply: (x: TensorView, axes: readonly number[], o: Operands) => TensorView): Row =>
+  (o) => {
+    const given = o.tensor("self");
+    const axes = axesOf(o, given);
+    const dtype = o.dtype();
+    const x = dtype === null ? given : inDType(given, dtype);
+    const y = axes.length === 0 ? x : apply(x, axes, o);
+    return o.flag("keepdim", false) && axes.length > 0 ? keepAxes(y, axes, x) : y;
+  };
+
+/** var(x), and the mean. */
+function moments(o: Operands): readonly [variance: TensorView, mean: TensorView] {
+  const x = o.tensor("self");
+  const axes = axesOf(o, x);
+  const unbiased = o.flag("unbiased", true) ? 1 : 0;
+  const found = varMean(x, axes, o.number("correction", unbiased));
+  if (!o.flag("keepdim", false)) return [found.variance, found.mean];
+  return [keepAxes(found.variance, axes, x), keepAxes(found.mean, axes, x)];
+}
+
+const argmaxRow: Row = (o) => {
+  const x = o.tensor("self");
+  if (!o.has("dim")) return o.refuse("argmax over all axes", "argmax over one axis");
+  const axis = axisIn(o.whole("dim"), x.rank);
+  const y = argmax(x, axis);
+  return o.flag("keepdim", false) ? keepAxes(y, [axis], x) : y;
+};
+
+/** The largest along an axis, and its index. */
+const maxRow: Row = (o) => {
+  const x = o.tensor("self");
+  const axis = axisIn(o.whole("dim"), x.rank);
+  const found = [amax(x, [axis]), argmax(x, axis)];
+  return o.flag("keepdim", false) ? found.map((y) => keepAxes(y, [axis], x)) : found;
+};
+
+/** Sums of the elements up to each: of those whose index along a second axis is not larger. */
+const cumsum: Row = (o) => {
+  const given = counted(o.tensor("self"));
+  const x = inDType(given, o.dtype() ?? given.dtype);
+  const axis = axisIn(o.whole("dim"), x.rank);
+  const flags = (own: number): readonly boolean[] => Array.from({ length: x.rank + 1 }, (_, i) => i !== own);
+  const along = (own: number): TensorView => broadcast(iota(o.fusion, at(x.extents, axis)), flags(own));
+  const column = broadcast(
+    x,
+    Array.from({ length: x.rank + 1 }, (_, i) => i === axis + 1),
+  );
+  return sum(where(le(along(axis), along(axis + 1)), column, 0), [axis]);
+};
+
+/** Attention of [.., L, d]. Heads of q that share one of k and v have an axis for the group. */
+const attention: Row = (o) => {
+  const [q, k, v] = [o.tensor("query"), o.tensor("key"), o.tensor("value")];
+  if (o.number("dropout_p", 0) !== 0) o.refuse("attention with dropout", "a model in eval mode");
+  const scale = o.numberOr("scale");
+  const bias = o.has("attn_mask") ? "attn_mask" : o.has("attn_bias") ? "attn_bias" : null;
+  const known = bias === null ? "all" : o.maskOf(bias);
+  const isCausal = o.flag("is_causal", false);
+  const causal: CausalMask | null = isCausal ? "topLeft" : known === "all" ? null : known;
+  const options = { causal, ...(scale === null ? {} : { scale }) };
+  const y =
+    bias === null || known !== null
+      ? grouped(o, [q, k, v], (...heads) => sdpa(...heads, options).output)
+      : grouped(o, [q, k, v], (...heads) => masked(o, heads, scale, isCausal, o.tensor(bias), q.rank));
+  return [y, ...o.node.outputs.slice(1).map(() => null)];
+};
+
+type Heads = readonly [q: TensorView, k: TensorView, v: TensorView];
+
+/** Runs attention with an axis for each group of heads of q that share one of k and v. */
+function grouped(o: Operands, [q, key, value]: Heads, run: (...heads: Heads) => TensorView): TensorView {
+  const [k, v] = [unrepeated(o, key), unrepeated(o, value)];
+  if (q.rank < 3) return run(q, key, value);
+  const headsOf = (x: TensorView): number | null => constantValue(at(x.extents, x.rank - 3));
+  const [heads, groups] = [headsOf(q), headsOf(k)];
+  if (heads === null || groups === null || heads === groups || headsOf(v) !== groups) return run(q, key, value);
+  const ahead = q.extents.slice(0, -3);
+  const queries = reshape(q, [...ahead, groups, heads / groups, ...q.extents.slice(-2)]);
+  const shared = (x: TensorView): TensorView =>
+    broadcast(
+      x,
+      Array.from({ length: x.rank + 1 }, (_, axis) => axis === x.rank - 2),
+    );
+  const y = run(queries, shared(k), shared(v));
+  return reshape(y, [...ahead, heads, at(q.extents, q.rank - 2), at(v.extents, v.rank - 1)]);
+}
+
+/** Heads before they were repeated: [B, G, L, d] of a reshape of [B, G, r, L, d], which expands [B, G, 1, L, d]. */
+function unrepeated(o: Operands, x: TensorView): TensorView {
+  const { provenance } = o.building;
+  const merged = provenance.get(x.id);
+  const expanded = merged?.kind === "reshape" ? provenance.get(merged.of.id) : undefined;
+  const added = expanded?.kind === "expand" ? provenance.get(expanded.of.id) : undefined;
+  if (added?.kind !== "unsqueeze" || added.axis !== x.rank - 2 || added.of.rank !== x.rank) return x;
+  const others = x.extents.filter((_, axis) => axis !== x.rank - 3);
+  const own = added.of.extents.filter((_, axis) => axis !== x.rank - 3);
+  return others.every((extent, i) => !extentsDiffer(extent, at(own, i))) ? added.of : x;
+}
+
+/** softmax(scale q k^T + mask) v, where the mask is no triangle. A bool mask says what a query sees. */
+function masked(
+  o: Operands,
+  [q, k, v]: Heads,
+  scale: number | null,
+  isCausal: boolean,
+  mask: TensorView,
+  rank: number,
+): TensorView {
+  if (isCausal) o.refuse("a mask of an attention that is causal as well", "one of both");
+  const size = constantValue(at(q.extents, q.rank - 1));
+  const factor =
+    scale ?? (size === null ? o.refuse("heads of a symbolic size", "a size that is known") : 1 / Math.sqrt(size));
+  const scores = mul(matmul(wide(q), swapped(wide(k), -1, -2)), factor);
+  const flat = raised(mask, rank);
+  // The mask has one axis of heads, which a group axis splits.
+  const aligned = scores.rank === rank ? flat : groupedMask(o, flat, scores);
+  if (mask.dtype !== "bool") return inDType(matmul(softmax(add(scores, aligned), -1), wide(v)), q.dtype);
+  const seen = where(aligned, scores, -Infinity);
+  // A query that sees no key gives 0, as in PyTorch.
+  const most = keepAxes(amax(seen, [seen.rank - 1]), [seen.rank - 1], seen);
+  const powers = exp(add(seen, where(eq(most, -Infinity), 0, mul(most, -1))));
+  const total = keepAxes(sum(powers, [seen.rank - 1]), [seen.rank - 1], seen);
+  return inDType(matmul(div(powers, where(eq(total, 0), 1, total)), wide(v)), q.dtype);
+}
+
+function groupedMask(o: Operands, mask: TensorView, scores: TensorView): TensorView {
+  const heads = mask.rank - 3;
+  const flags = Array.from({ length: scores.rank }, (_, axis) => axis === heads + 1);
+  const count = constantValue(at(mask.extents, heads));
+  if (count === 1) return broadcast(mask, flags);
+  if (count === null) return o.refuse("a mask with a symbolic number of heads", "a number that is known");
+  const groups = constantValue(at(scores.extents, heads)) ?? 1;
+  return reshape(mask, [...mask.extents.slice(0, heads), groups, count / groups, ...mask.extents.slice(-2)]);
+}
+
+export const computeRows: Rows = rowsOf({
+  "linear.default": linearRow,
+  "matmul.default": (o) => matmul(o.tensor("self"), o.tensor("other")),
+  "mm.default": mm,
+  "mv.default": (o) => matmul(o.tensor("self"), o.tensor("vec")),
+  "bmm.default": (o) => matmul(o.tensor("self"), o.tensor("mat2")),
+  "addmm.default": addmm,
+  "baddbmm.default": baddbmm,
+  "conv1d.default conv2d.default convolution.default": convolution,
+  "layer_norm.default native_layer_norm.default": layerNormRow,
+  "rms_norm.default _fused_rms_norm.default": rmsNormRow,
+  "softmax.int _softmax.default _safe_softmax.default": softmaxOf(softmax),
+  "log_softmax.int _log_softmax.default": softmaxOf(logSoftmax),
+  "logsumexp.default": reduction((x, axes) => logsumexp(x, axes)),
+  "sum.default sum.dim_IntList": reduction((x, axes) => sum(counted(x), axes)),
+  "mean.default mean.dim": reduction((x, axes) => mean(x, axes)),
+  "prod.default prod.dim_int": reduction((x, axes) => prod(counted(x), axes)),
+  "amax.default max.default": reduction((x, axes) => amax(x, axes)),
+  "amin.default min.default": reduction((x, axes) => amin(x, axes)),
+  "any.default any.dim any.dims": reduction((x, axes) => amax(x.dtype === "bool" ? x : ne(x, 0), axes)),
+  "all.default all.dim all.dims": reduction((x, axes) => amin(x.dtype === "bool" ? x : ne(x, 0), axes)),
+  "max.dim": maxRow,
+  "argmax.default": argmaxRow,
+  "var.correction var.dim var.default": (o) => moments(o)[0],
+  "std.correction std.dim std.default": (o) => sqrt(moments(o)[0]),
+  "var_mean.correction var_mean.dim var_mean.default": (o) => moments(o),
+  "cumsum.default": cumsum,
+  "scaled_dot_product_attention.default": attention,
+  "_scaled_dot_product_flash_attention.default _scaled_dot_product_flash_attention_for_cpu.default": attention,
+  "_scaled_dot_product_efficient_attention.default": attention,
+});

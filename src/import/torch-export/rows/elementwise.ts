@@ -1,0 +1,287 @@
+/** Rows of ATen ops that work on elements: arithmetic, functions, comparisons, choices, casts and copies. */
+import {
+  bitAnd,
+  bitOr,
+  bitXor,
+  clamp,
+  eq,
+  ge,
+  gt,
+  isfinite,
+  isinf,
+  isnan,
+  le,
+  logicalAnd,
+  logicalOr,
+  logicalXor,
+  lt,
+  maximum,
+  minimum,
+  ne,
+  remainder,
+  shiftLeft,
+  shiftRight,
+  where,
+} from "../../../ir/api/ops/choices.ts";
+import { add, type BinaryOperand, div, mul, sub } from "../../../ir/api/ops/elementwise.ts";
+import * as functions from "../../../ir/api/ops/functions.ts";
+import { pow } from "../../../ir/api/ops/powers.ts";
+import { inDType } from "../../../ir/api/ops/compositions/compose.ts";
+import { broadcast } from "../../../ir/api/ops/views.ts";
+import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { type DType, dtypes } from "../../../numerics/dtype.ts";
+import type { Operands } from "../operands.ts";
+import { type Row, type Rows, rowsOf } from "./row.ts";
+
+type Unary = (x: TensorView) => TensorView;
+type Binary = (a: BinaryOperand, b: BinaryOperand) => TensorView;
+
+/** With leading axes of extent 1 up to `rank`. A tensor without axes stays. */
+export function raised(x: TensorView, rank: number): TensorView {
+  if (x.rank === 0 || x.rank >= rank) return x;
+  return broadcast(
+    x,
+    Array.from({ length: rank }, (_, axis) => axis < rank - x.rank),
+  );
+}
+
+function raisedOperand(x: BinaryOperand, rank: number): BinaryOperand {
+  return typeof x === "object" ? raised(x, rank) : x;
+}
+
+function mostAxes(...operands: readonly BinaryOperand[]): number {
+  return Math.max(...operands.map((each) => (typeof each === "object" ? each.rank : 0)));
+}
+
+/** PyTorch counts with bool as with integers. */
+export function counted(x: TensorView): TensorView {
+  return x.dtype === "bool" ? inDType(x, "int64") : x;
+}
+
+function isFloat(dtype: DType | null): boolean {
+  return dtype !== null && dtypes[dtype].family === "float";
+}
+
+/** `self` and `other`, each a tensor or a number, of one rank. */
+function pairOf(o: Operands, first = "self", second = "other"): readonly [BinaryOperand, BinaryOperand] {
+  const [a, b] = [o.operand(first), o.operand(second)];
+  const rank = mostAxes(a, b);
+  return [raisedOperand(a, rank), raisedOperand(b, rank)];
+}
+
+/** Numbers to count with. */
+function countedPair(o: Operands): readonly [BinaryOperand, BinaryOperand] {
+  const [a, b] = pairOf(o);
+  return [typeof a === "object" ? counted(a) : a, typeof b === "object" ? counted(b) : b];
+}
+
+const unary =
+  (apply: Unary): Row =>
+  (o) => {
+    const x = counted(o.tensor("self"));
+    return apply(isFloat(o.resultDType) ? inDType(x, isFloat(x.dtype) ? x.dtype : "float") : x);
+  };
+
+const predicate =
+  (apply: Unary): Row =>
+  (o) =>
+    apply(o.tensor("self"));
+
+const binary =
+  (apply: Binary): Row =>
+  (o) => {
+    const [a, b] = pairOf(o);
+    return apply(a, b);
+  };
+
+const arithmetic =
+  (apply: Binary): Row =>
+  (o) => {
+    const [a, b] = countedPair(o);
+    return apply(a, b);
+  };
+
+/** a + alpha b */
+const scaled =
+  (apply: Binary, swap = false): Row =>
+  (o) => {
+    const alpha = o.number("alpha", 1);
+    return arithmetic((a, b) => {
+      const [first, second] = swap ? [b, a] : [a, b];
+      return apply(
+        first,
+        alpha === 1 ? second : typeof second === "object" ? mul(second, alpha) : Number(second) * alpha,
+      );
+    })(o);
+  };
+
+/** Of bool as a logical op, of integers bit by bit. */
+const bits = (logical: (a: TensorView, b: TensorView) => TensorView, bitwise: Binary): Row =>
+  binary((a, b) => {
+    if (typeof a !== "object" || typeof b !== "object") return bitwise(a, b);
+    return a.dtype === "bool" && b.dtype === "bool" ? logical(a, b) : bitwise(counted(a), counted(b));
+  });
+
+const toBool: Unary = (x) => (x.dtype === "bool" ? x : ne(x, 0));
+
+const logical =
+  (apply: (a: TensorView, b: TensorView) => TensorView): Row =>
+  (o) => {
+    const [a, b] = [o.tensor("self"), o.tensor("other")];
+    const rank = mostAxes(a, b);
+    return apply(toBool(raised(a, rank)), toBool(raised(b, rank)));
+  };
+
+const divide: Row = (o) => {
+  const mode = o.text("rounding_mode", "");
+  const [a, b] = countedPair(o);
+  if (mode === "floor") return floorDivide(a, b);
+  if (mode === "trunc") return isFloat(o.resultDType) ? functions.trunc(div(a, b)) : div(a, b);
+  const real = (x: BinaryOperand): BinaryOperand =>
+    typeof x === "object" && !isFloat(x.dtype) ? inDType(x, "float") : x;
+  return div(real(a), real(b));
+};
+
+/** Rounded down; of integers from the remainder, which has the divisor's sign. */
+function floorDivide(a: BinaryOperand, b: BinaryOperand): TensorView {
+  const areFloat = [a, b].some((each) => typeof each === "object" && isFloat(each.dtype));
+  return areFloat ? functions.floor(div(a, b)) : div(sub(a, remainder(a, b)), b);
+}
+
+const power: Row = (o) => {
+  const [base, exponent] = pairOf(o, o.has("self") ? "self" : "base", "exponent");
+  return pow(base, exponent);
+};
+
+const clampRow: Row = (o) => {
+  const bound = (name: string): BinaryOperand | null => (o.has(name) ? o.operand(name) : null);
+  return clamp(o.tensor("self"), bound("min"), bound("max"));
+};
+
+const whereRow: Row = (o) => {
+  const [condition, a, b] = [o.tensor("condition"), o.operand("self"), o.operand("other")];
+  const rank = mostAxes(condition, a, b);
+  return where(toBool(raised(condition, rank)), raisedOperand(a, rank), raisedOperand(b, rank));
+};
+
+const maskedFill: Row = (o) => {
+  const [x, mask, value] = [o.tensor("self"), o.tensor("mask"), o.operand("value")];
+  const rank = mostAxes(x, mask);
+  const filling = typeof value === "number" ? value : inDType(value, x.dtype);
+  return where(toBool(raised(mask, rank)), filling, raised(x, rank));
+};
+
+/** The same tensor. */
+const copy: Row = (o) => o.value(o.has("self") ? "self" : "input");
+
+const convert: Row = (o) => {
+  const from = o.value("self");
+  if (from.kind === "complex") return from;
+  const x = o.tensor("self");
+  const dtype = o.has("other") && !o.has("dtype") ? o.tensor("other").dtype : o.dtype();
+  const to = dtype ?? o.resultDType ?? x.dtype;
+  return to === "bool" ? toBool(x) : inDType(x, to);
+};
+
+const dropout: Row = (o) =>
+  o.flag("train", true) && o.number("p", 0.5) > 0
+    ? o.refuse("dropout in training", "a model in eval mode: call model.eval() before torch.export")
+    : o.value("input");
+
+const gelu: Row = (o) => functions.gelu(o.tensor("self"), o.text("approximate", "none") === "tanh" ? "tanh" : "none");
+
+const softplus: Row = (o) => {
+  const [beta, x] = [o.number("beta", 1), o.tensor("self")];
+  return beta === 1 ? functions.softplus(x) : div(functions.softplus(mul(x, beta)), beta);
+};
+
+const addcmul: Row = (o) => {
+  const [x, a, b] = [o.tensor("self"), o.tensor("tensor1"), o.tensor("tensor2")];
+  const rank = mostAxes(x, a, b);
+  return add(raised(x, rank), mul(mul(raised(a, rank), raised(b, rank)), o.number("value", 1)));
+};
+
+const not: Row = (o) => {
+  const x = o.tensor("self");
+  return x.dtype === "bool" ? functions.logicalNot(x) : sub(-1, x);
+};
+
+/** Of complex tensors as of pairs of real ones. */
+const multiply: Row = (o) => {
+  const isTensor = typeof o.node.inputs.get("other") === "object";
+  const [a, b] = [o.value("self"), isTensor ? o.value("other") : null];
+  if (a.kind !== "complex" || b?.kind !== "complex") return arithmetic(mul)(o);
+  const rank = mostAxes(a.re, b.re);
+  const [re, im, re2, im2] = [raised(a.re, rank), raised(a.im, rank), raised(b.re, rank), raised(b.im, rank)];
+  return { kind: "complex", re: sub(mul(re, re2), mul(im, im2)), im: add(mul(re, im2), mul(im, re2)) };
+};
+
+function modulo(a: BinaryOperand, b: BinaryOperand): TensorView {
+  const areFloat = [a, b].some((each) => typeof each === "object" && isFloat(each.dtype));
+  return areFloat ? sub(a, mul(b, functions.floor(div(a, b)))) : remainder(a, b);
+}
+
+export const elementwiseRows: Rows = rowsOf({
+  "abs.default": unary(functions.abs),
+  "neg.default": unary(functions.neg),
+  "relu.default": unary(functions.relu),
+  "sign.default": unary(functions.sign),
+  "floor.default": unary(functions.floor),
+  "ceil.default": unary(functions.ceil),
+  "trunc.default": unary(functions.trunc),
+  "round.default": unary(functions.round),
+  "sqrt.default": unary(functions.sqrt),
+  "rsqrt.default": unary(functions.rsqrt),
+  "reciprocal.default": unary(functions.reciprocal),
+  "exp.default": unary(functions.exp),
+  "exp2.default": unary(functions.exp2),
+  "expm1.default": unary(functions.expm1),
+  "log.default": unary(functions.log),
+  "log2.default": unary(functions.log2),
+  "log1p.default": unary(functions.log1p),
+  "sin.default": unary(functions.sin),
+  "cos.default": unary(functions.cos),
+  "tanh.default": unary(functions.tanh),
+  "erf.default": unary(functions.erf),
+  "sigmoid.default": unary(functions.sigmoid),
+  "silu.default": unary(functions.silu),
+  "square.default": unary((x) => mul(x, x)),
+  "gelu.default": gelu,
+  "softplus.default": softplus,
+  "isnan.default": predicate(isnan),
+  "isinf.default": predicate(isinf),
+  "isfinite.default": predicate(isfinite),
+  "logical_not.default": predicate((x) => functions.logicalNot(toBool(x))),
+  "bitwise_not.default": not,
+  "add.Tensor add.Scalar": scaled(add),
+  "sub.Tensor sub.Scalar": scaled(sub),
+  "rsub.Tensor rsub.Scalar": scaled(sub, true),
+  "mul.Tensor mul.Scalar": multiply,
+  "div.Tensor div.Scalar div.Tensor_mode div.Scalar_mode true_divide.Tensor": divide,
+  "floor_divide.default floor_divide.Scalar": arithmetic(floorDivide),
+  "remainder.Tensor remainder.Scalar": arithmetic(modulo),
+  "pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar": power,
+  "maximum.default": binary(maximum),
+  "minimum.default": binary(minimum),
+  "eq.Tensor eq.Scalar": binary(eq),
+  "ne.Tensor ne.Scalar": binary(ne),
+  "lt.Tensor lt.Scalar": binary(lt),
+  "le.Tensor le.Scalar": binary(le),
+  "gt.Tensor gt.Scalar": binary(gt),
+  "ge.Tensor ge.Scalar": binary(ge),
+  "logical_and.default": logical(logicalAnd),
+  "logical_or.default": logical(logicalOr),
+  "logical_xor.default": logical(logicalXor),
+  "__and__.Tensor bitwise_and.Tensor __and__.Scalar bitwise_and.Scalar": bits(logicalAnd, bitAnd),
+  "__or__.Tensor bitwise_or.Tensor __or__.Scalar bitwise_or.Scalar": bits(logicalOr, bitOr),
+  "__xor__.Tensor bitwise_xor.Tensor __xor__.Scalar bitwise_xor.Scalar": bits(logicalXor, bitXor),
+  "__lshift__.Tensor __lshift__.Scalar bitwise_left_shift.Tensor": binary(shiftLeft),
+  "__rshift__.Tensor __rshift__.Scalar bitwise_right_shift.Tensor": binary(shiftRight),
+  "where.self where.ScalarSelf where.ScalarOther where.Scalar": whereRow,
+  "masked_fill.Scalar masked_fill.Tensor": maskedFill,
+  "clamp.default clamp.Tensor clamp_min.default clamp_max.default": clampRow,
+  "addcmul.default": addcmul,
+  "alias.default detach.default contiguous.default clone.default lift_fresh_copy.default": copy,
+  "to.dtype to.dtype_layout to.device to.other _to_copy.default type_as.default": convert,
+  "dropout.default native_dropout.default": dropout,
+});

@@ -1,0 +1,430 @@
+/** Rows of ATen ops that arrange elements: views, joins and parts, indices, and tensors that are made from numbers. */
+import { axisIn, type Operands, swapped } from "../operands.ts";
+import type { Extent } from "../../../ir/api/extent.ts";
+import { ge, le, where } from "../../../ir/api/ops/choices.ts";
+import { inDType } from "../../../ir/api/ops/compositions/compose.ts";
+import { full, iota } from "../../../ir/api/ops/creation.ts";
+import { add, mul, sub } from "../../../ir/api/ops/elementwise.ts";
+import { cos, sin } from "../../../ir/api/ops/functions.ts";
+import { embedding, gather, indexSelect } from "../../../ir/api/ops/indexing.ts";
+import { cat, chunk, expand, pad, repeatInterleave, split, unsqueeze } from "../../../ir/api/ops/shape.ts";
+import { broadcast, permute, reshape, select, slice, squeeze } from "../../../ir/api/ops/views.ts";
+import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { constantValue, extentsDiffer, foldAdd, foldMul, foldProduct } from "../../../ir/scalar/fold.ts";
+import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
+import { dtypes } from "../../../numerics/dtype.ts";
+import { at } from "../../../support/invariant.ts";
+import { raised } from "./elementwise.ts";
+import { type Row, type Rows, rowsOf } from "./row.ts";
+
+/** Reshapes in a row are one, and a reshape back is none: a batch that is merged for one op stays whole for others. */
+export function reshaped(o: Operands, x: TensorView, shape: readonly Extent[]): TensorView {
+  const { provenance } = o.building;
+  const made = provenance.get(x.id);
+  const base = made?.kind === "reshape" ? made.of : x;
+  const probe = sameShape(base, shape);
+  if (probe) return base;
+  const y = reshape(base, base === x ? shape : inferred(x, shape));
+  provenance.set(y.id, { kind: "reshape", of: base });
+  return y;
+}
+
+/** The shape with its -1 filled in from the tensor that the program reshapes. */
+function inferred(x: TensorView, shape: readonly Extent[]): readonly Extent[] {
+  return reshapeExtents(x, shape) ?? shape;
+}
+
+function reshapeExtents(x: TensorView, shape: readonly Extent[]): readonly Extent[] | null {
+  if (!shape.includes(-1)) return shape;
+  const total = constantValue(foldProduct(x.extents));
+  const others = shape.filter((extent) => extent !== -1);
+  if (total === null || !others.every((extent) => typeof extent === "number")) return null;
+  const product = others.reduce((each, extent) => each * extent, 1);
+  return shape.map((extent) => (extent === -1 ? total / product : extent));
+}
+
+function sameShape(x: TensorView, shape: readonly Extent[]): boolean {
+  const wanted = reshapeExtents(x, shape);
+  return (
+    wanted?.length === x.rank &&
+    wanted.every((extent, axis) => {
+      const scalar = scalarIn(extent);
+      const own = at(x.extents, axis);
+      return !extentsDiffer(scalar, own) && (scalar.kind === own.kind || scalar === own);
+    })
+  );
+}
+
+function scalarIn(extent: Extent): Scalar {
+  if (typeof extent === "number") return constant(extent);
+  return "kind" in extent ? extent : extent.extent;
+}
+
+const view: Row = (o) => reshaped(o, o.tensor("self"), o.sizes(o.has("size") ? "size" : "shape"));
+
+const flatten: Row = (o) => {
+  const x = o.tensor("self");
+  if (x.rank === 0) return reshaped(o, x, [1]);
+  const [first, last] = [axisIn(o.whole("start_dim", 0), x.rank), axisIn(o.whole("end_dim", -1), x.rank)];
+  const merged = foldProduct(x.extents.slice(first, last + 1));
+  return reshaped(o, x, [...x.extents.slice(0, first), merged, ...x.extents.slice(last + 1)]);
+};
+
+const unflatten: Row = (o) => {
+  const x = o.tensor("self");
+  const axis = axisIn(o.whole("dim"), x.rank);
+  return reshaped(o, x, [...x.extents.slice(0, axis), ...o.sizes("sizes"), ...x.extents.slice(axis + 1)]);
+};
+
+const permuteRow: Row = (o) => {
+  const x = o.tensor("self");
+  const order = o.wholes("dims").map((axis) => axisIn(axis, x.rank));
+  return order.every((axis, i) => axis === i) ? x : permute(x, order);
+};
+
+const transpose: Row = (o) => swapped(o.tensor("self"), o.whole("dim0"), o.whole("dim1"));
+
+const lastTwo: Row = (o) => {
+  const x = o.tensor("self");
+  return x.rank < 2 ? x : swapped(x, -2, -1);
+};
+
+/** Adds leading axes of extent 1 for those that the tensor lacks. */
+function expanded(o: Operands, x: TensorView, shape: readonly Extent[]): TensorView {
+  const whole =
+    x.rank === 0
+      ? broadcast(
+          x,
+          shape.map(() => true),
+        )
+      : raised(x, shape.length);
+  const wanted = shape.map((extent, axis) => (extent === -1 ? at(whole.extents, axis) : extent));
+  if (sameShape(whole, wanted)) return whole;
+  const y = expand(whole, wanted);
+  o.building.provenance.set(y.id, { kind: "expand", of: whole });
+  return y;
+}
+
+const unsqueezeRow: Row = (o) => {
+  const x = o.tensor("self");
+  const axis = o.whole("dim");
+  const y = unsqueeze(x, axis);
+  o.building.provenance.set(y.id, { kind: "unsqueeze", of: x, axis: axisIn(axis, x.rank + 1) });
+  return y;
+};
+
+const squeezeRow: Row = (o) => {
+  const x = o.tensor("self");
+  const given = o.has("dim") ? o.wholes("dim").map((axis) => axisIn(axis, x.rank)) : [...x.extents.keys()];
+  const axes = given.filter((axis) => constantValue(at(x.extents, axis)) === 1);
+  return axes.length === 0 ? x : squeeze(x, axes);
+};
+
+/** Bounds as in Python: negative ones count from the end, and all are cut at the ends. */
+const sliceRow: Row = (o) => {
+  const x = o.tensor("self");
+  const axis = axisIn(o.whole("dim", 0), x.rank);
+  const extent = at(x.extents, axis);
+  const length = constantValue(extent);
+  const bound = (given: Extent, fallback: Scalar): Extent => {
+    if (typeof given !== "number") return given;
+    if (length !== null) return Math.min(length, Math.max(0, given < 0 ? given + length : given));
+    if (given === Number.MAX_SAFE_INTEGER) return fallback;
+    return given < 0 ? foldAdd(extent, constant(given)) : given;
+  };
+  const start = bound(o.size("start", 0), extent);
+  const stop = bound(o.size("end", Number.MAX_SAFE_INTEGER), extent);
+  const step = o.whole("step", 1);
+  if (start === 0 && step === 1 && (stop === length || stop === extent)) return x;
+  const from = typeof start === "number" && typeof stop === "number" ? Math.min(start, stop) : start;
+  const starts = x.extents.map((_, i) => (i === axis ? from : 0));
+  const stops = x.extents.map((each, i) => (i === axis ? stop : each));
+  if (step === 1) return slice(x, starts, stops);
+  return slice(
+    x,
+    starts,
+    stops,
+    x.extents.map((_, i) => (i === axis ? step : 1)),
+  );
+};
+
+const narrow: Row = (o) => {
+  const x = o.tensor("self");
+  const axis = axisIn(o.whole("dim"), x.rank);
+  const [start, length] = [o.size("start"), o.size("length")];
+  const stop = foldAdd(scalarIn(start), scalarIn(length));
+  return slice(
+    x,
+    x.extents.map((_, i) => (i === axis ? start : 0)),
+    x.extents.map((each, i) => (i === axis ? stop : each)),
+  );
+};
+
+const selectRow: Row = (o) => select(o.tensor("self"), o.whole("dim"), o.size("index"));
+
+const catRow: Row = (o) => {
+  const [first, ...more] = o.tensors("tensors");
+  return first === undefined || more.length > 0 ? cat(o.tensors("tensors"), o.whole("dim", 0)) : first;
+};
+
+function stacked(tensors: readonly TensorView[], axis: number): TensorView {
+  return cat(
+    tensors.map((x) => unsqueeze(x, axis)),
+    axis,
+  );
+}
+
+/**
+ * Parts of one size as indices of an axis of their own: a packed axis, each part of which devices share, then needs no
+ * communication. Null for other parts.
+ */
+function equalParts(x: TensorView, axis: number, count: number): readonly TensorView[] | null {
+  const own = axisIn(axis, x.rank);
+  const extent = constantValue(at(x.extents, own));
+  if (extent === null || count < 2 || extent % count !== 0) return null;
+  const packed = reshape(x, x.extents.toSpliced(own, 1, constant(count), constant(extent / count)));
+  return Array.from({ length: count }, (_, i) => select(packed, own, i));
+}
+
+const splitRow: Row = (o) => {
+  const [x, axis] = [o.tensor("self"), o.whole("dim", 0)];
+  const extent = constantValue(at(x.extents, axisIn(axis, x.rank)));
+  const size = o.has("split_size") ? o.size("split_size") : null;
+  const sizes = size === null ? o.sizes("split_sizes") : [size];
+  const [first] = sizes;
+  if (extent !== null && typeof first === "number" && sizes.every((each) => each === first)) {
+    const parts = equalParts(x, axis, extent / first);
+    if (parts !== null) return parts;
+  }
+  return split(x, typeof size === "number" ? size : sizes, axis);
+};
+
+const chunkRow: Row = (o) => {
+  const [x, count, axis] = [o.tensor("self"), o.whole("chunks"), o.whole("dim", 0)];
+  return equalParts(x, axis, count) ?? chunk(x, count, axis);
+};
+
+const unbind: Row = (o) => {
+  const x = o.tensor("self");
+  const axis = axisIn(o.whole("dim", 0), x.rank);
+  const count = constantValue(at(x.extents, axis));
+  if (count === null) return o.refuse("unbind of a symbolic size", "a size that is known");
+  return Array.from({ length: count }, (_, i) => select(x, axis, i));
+};
+
+const repeat: Row = (o) => {
+  const times = o.wholes("repeats");
+  let x = raised(o.tensor("self"), times.length);
+  times.forEach((count, axis) => {
+    if (count !== 1)
+      x = cat(
+        Array.from({ length: count }, () => x),
+        axis,
+      );
+  });
+  return x;
+};
+
+const padRow: Row = (o) => {
+  const x = o.tensor("self");
+  if (o.text("mode", "constant") !== "constant") return o.refuse(`${o.text("mode", "")} padding`, "constant padding");
+  const given = o.wholes("pad");
+  const widths = x.extents.map((_, axis): readonly [number, number] => {
+    const from = 2 * (x.rank - 1 - axis);
+    return [given[from] ?? 0, given[from + 1] ?? 0];
+  });
+  return pad(x, widths, o.number("value", 0));
+};
+
+/** `end` after `start`; numbers with a fraction count by a step that is scaled. */
+const arange: Row = (o) => {
+  const [start, step] = [o.number("start", 0), o.number("step", 1)];
+  const end = o.size("end");
+  const dtype = o.resultDType ?? "int64";
+  const count = (): Extent => {
+    if (typeof end === "number") return Math.max(0, Math.ceil((end - start) / step));
+    return step === 1
+      ? foldAdd(scalarIn(end), constant(-start))
+      : o.refuse(`a step of ${step}`, "a step of 1 to a symbolic end");
+  };
+  if (Number.isInteger(start) && Number.isInteger(step)) {
+    const isInteger = dtypes[dtype].family === "integer";
+    const y = iota(o.fusion, count(), { start, step, dtype: isInteger ? dtype : "int64" });
+    return isInteger ? y : inDType(y, dtype);
+  }
+  return add(mul(inDType(iota(o.fusion, count()), dtype), step), start);
+};
+
+/** `shape` of the argument, or of the tensor that it is like. */
+const filled =
+  (value: (o: Operands) => number): Row =>
+  (o) => {
+    const like = o.has("size") ? null : o.tensorOr("self");
+    const shape = o.has("size") ? o.sizes("size") : (like?.extents ?? []);
+    const dtype = o.dtype() ?? o.resultDType ?? "float";
+    return dtype === "bool" ? full(o.fusion, shape, value(o) !== 0, dtype) : full(o.fusion, shape, value(o), dtype);
+  };
+
+/** Keeps the elements on one side of a diagonal. */
+const triangle =
+  (lower: boolean): Row =>
+  (o) => {
+    const x = o.tensor("self");
+    const along = (axis: number, start: number): TensorView =>
+      broadcast(
+        iota(o.fusion, at(x.extents, axis), { start }),
+        Array.from({ length: x.rank }, (_, i) => i !== axis),
+      );
+    const [rows, columns] = [along(x.rank - 2, o.whole("diagonal", 0)), along(x.rank - 1, 0)];
+    const kept = lower ? le(columns, rows) : ge(columns, rows);
+    return x.dtype === "bool" ? where(kept, x, full(o.fusion, [], false, "bool")) : where(kept, x, 0);
+  };
+
+const embeddingRow: Row = (o) => embedding(o.tensor("weight"), o.tensor("indices"));
+
+const indexSelectRow: Row = (o) => indexSelect(o.tensor("self"), o.whole("dim"), o.tensor("index"));
+
+/** PyTorch's index may be shorter than the tensor along other axes; Braid's has the same extents. */
+const gatherRow: Row = (o) => {
+  const [x, index] = [o.tensor("self"), o.tensor("index")];
+  const axis = axisIn(o.whole("dim"), x.rank);
+  const stops = x.extents.map((extent, i) => (i === axis ? extent : at(index.extents, i)));
+  const isWhole = stops.every((extent, i) => !extentsDiffer(extent, at(x.extents, i)));
+  return gather(
+    isWhole
+      ? x
+      : slice(
+          x,
+          x.extents.map(() => 0),
+          stops,
+        ),
+    axis,
+    index,
+  );
+};
+
+/** x[i, j, ..]: index tensors of leading axes, which broadcast to one shape, are one index into the merged axes. */
+const indexRow: Row = (o) => {
+  const x = o.tensor("self");
+  const given = o.tensorsOrNull("indices");
+  const first = given.findIndex((each) => each !== null);
+  const indices = given.slice(first).flatMap((each) => (each === null ? [] : [each]));
+  if (first < 0 || given.slice(first, first + indices.length).includes(null)) {
+    return o.refuse("indices with a gap between them", "index tensors of neighbouring axes");
+  }
+  if (indices.some(({ dtype }) => dtypes[dtype].family !== "integer")) {
+    return o.refuse("a mask as index", "indices that are integers: the size of a masked selection is not known");
+  }
+  const rank = Math.max(...indices.map((each) => each.rank));
+  const sizes = x.extents.slice(first, first + indices.length);
+  const flat = indices
+    .map((each, i) => fromEnd(raised(each, rank), at(sizes, i)))
+    .reduce((sum, each, i) => {
+      const size = constantValue(at(sizes, i));
+      return size === null
+        ? o.refuse("an index of a symbolic axis", "sizes that are known")
+        : add(mul(sum, size), each);
+    });
+  const merged =
+    indices.length === 1
+      ? x
+      : reshape(x, [...x.extents.slice(0, first), foldProduct(sizes), ...x.extents.slice(first + indices.length)]);
+  return indexSelect(merged, first, flat);
+};
+
+/** Negative indices count from the end. */
+function fromEnd(index: TensorView, size: Scalar): TensorView {
+  const length = constantValue(size);
+  return length === null ? index : where(ge(index, 0), index, add(index, length));
+}
+
+/** x[i] - x[i - 1] along an axis, with the tensors before and after it. */
+const diff: Row = (o) => {
+  const parts = [o.tensorOr("prepend"), o.tensor("self"), o.tensorOr("append")].flatMap((x) => x ?? []);
+  let x = parts.length === 1 ? at(parts, 0) : cat(parts, o.whole("dim", -1));
+  const axis = axisIn(o.whole("dim", -1), x.rank);
+  for (let i = o.whole("n", 1); i > 0; i--) {
+    const extent = at(x.extents, axis);
+    const before = foldAdd(extent, constant(-1));
+    const zeros = x.extents.map(() => constant(0));
+    x = sub(slice(x, zeros.with(axis, constant(1)), x.extents), slice(x, zeros, x.extents.with(axis, before)));
+  }
+  return x;
+};
+
+const asComplex: Row = (o) => {
+  const x = o.tensor("self");
+  return { kind: "complex", re: select(x, -1, 0), im: select(x, -1, 1) };
+};
+
+const asReal: Row = (o) => {
+  const value = o.value("self");
+  if (value.kind !== "complex") return o.refuse("view_as_real of a real tensor", "a complex tensor");
+  return stacked([value.re, value.im], -1);
+};
+
+const polar: Row = (o) => {
+  const [abs, angle] = [o.tensor("abs"), o.tensor("angle")];
+  return { kind: "complex", re: mul(abs, cos(angle)), im: mul(abs, sin(angle)) };
+};
+
+export const shapeRows: Rows = rowsOf({
+  "view.default reshape.default _unsafe_view.default": view,
+  "flatten.using_ints": flatten,
+  "unflatten.int": unflatten,
+  "permute.default": permuteRow,
+  "transpose.int": transpose,
+  "t.default numpy_T.default mT.default": lastTwo,
+  "expand.default": (o) => expanded(o, o.tensor("self"), o.sizes("size")),
+  "expand_as.default": (o) => expanded(o, o.tensor("self"), o.tensor("other").extents),
+  "unsqueeze.default": unsqueezeRow,
+  "squeeze.default squeeze.dim squeeze.dims": squeezeRow,
+  "slice.Tensor": sliceRow,
+  "narrow.default": narrow,
+  "select.int": selectRow,
+  "cat.default concat.default": catRow,
+  "stack.default": (o) => stacked(o.tensors("tensors"), o.whole("dim", 0)),
+  "split.Tensor split_with_sizes.default split.sizes": splitRow,
+  "chunk.default": chunkRow,
+  "unbind.int": unbind,
+  "repeat.default": repeat,
+  "repeat_interleave.self_int": (o) => repeatInterleave(o.tensor("self"), o.whole("repeats"), o.whole("dim")),
+  "constant_pad_nd.default pad.default": padRow,
+  "arange.default arange.start arange.start_step": arange,
+  "full.default new_full.default full_like.default": filled((o) => o.number("fill_value")),
+  "ones.default new_ones.default ones_like.default": filled(() => 1),
+  "zeros.default new_zeros.default zeros_like.default": filled(() => 0),
+  "scalar_tensor.default": filled((o) => o.number("s")),
+  "tril.default": triangle(true),
+  "triu.default": triangle(false),
+  "embedding.default": embeddingRow,
+  "index_select.default": indexSelectRow,
+  "gather.default": gatherRow,
+  "index.Tensor": indexRow,
+  "diff.default": diff,
+  "view_as_complex.default": asComplex,
+  "view_as_real.default": asReal,
+  "polar.default": polar,
+  "complex.default": (o) => ({ kind: "complex", re: o.tensor("real"), im: o.tensor("imag") }),
+});
+
+/** The size of an axis, and Python's arithmetic on sizes. */
+export const sizeRows: Rows = new Map([
+  ...rowsOf({
+    "sym_size.int": (o) => ({
+      kind: "size",
+      size: at(o.tensor("self").extents, axisIn(o.whole("dim"), o.tensor("self").rank)),
+    }),
+  }),
+  ...rowsOf(
+    {
+      add: (o) => ({ kind: "size", size: foldAdd(scalarIn(o.size("a")), scalarIn(o.size("b"))) }),
+      sub: (o) => ({
+        kind: "size",
+        size: foldAdd(scalarIn(o.size("a")), foldMul(scalarIn(o.size("b")), constant(-1))),
+      }),
+      mul: (o) => ({ kind: "size", size: foldMul(scalarIn(o.size("a")), scalarIn(o.size("b"))) }),
+    },
+    "_operator.",
+  ),
+]);

@@ -1,0 +1,103 @@
+/**
+ * Parameters, buffers and constants of a .pt2 file: a JSON document says which entry has the storage of each and how it
+ * lies there. Storages are raw bytes. A pickled payload is refused: reading one runs code.
+ */
+import { fail } from "../../diagnostics/diagnostic.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import { emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
+import { at } from "../../support/invariant.ts";
+import type { Archive } from "./archive.ts";
+import { type Size, type TensorMeta, readMeta } from "./graph.ts";
+import { field, fieldsIn, type Json, parseDocument, placeText, textIn, wrongValue } from "./json.ts";
+
+export interface Payload {
+  readonly meta: TensorMeta;
+  /** The values; null of a model that was exported without them (fake tensors). */
+  readonly read: () => Tensor | null;
+}
+
+/** By name. `kind` is the folder of the archive. Throws `model-invalid`, `model-unsupported`. */
+export function readPayloads(
+  archive: Archive,
+  kind: "weights" | "constants",
+  model: string,
+): ReadonlyMap<string, Payload> {
+  const entry = `data/${kind}/${model}_${kind}_config.json`;
+  const bytes = archive.entries.get(entry);
+  if (bytes === undefined) return new Map();
+  const config = field(parseDocument(bytes, { path: archive.path, entry }), "config");
+  return new Map(fieldsIn(config).map(([name, json]) => [name, payloadOf(archive, kind, name, json)]));
+}
+
+function payloadOf(archive: Archive, kind: string, name: string, json: Json): Payload {
+  if (field(json, "use_pickle").value === true) {
+    fail({
+      code: "model-unsupported",
+      message: `${name} is pickled`,
+      place: { kind: "file", path: placeText(json) },
+      found: "a payload in Python's pickle format, which only Python reads safely",
+      expected: "raw bytes, as torch.export.save writes plain tensors",
+      help: `make ${name} a plain torch.Tensor: tensor subclasses and custom objects are pickled`,
+    });
+  }
+  const meta = readMeta(field(json, "tensor_meta"));
+  const file = `data/${kind}/${textIn(field(json, "path_name"))}`;
+  const storage = archive.entries.get(file);
+  if (storage === undefined) return wrongValue(field(json, "path_name"), `the name of an entry of data/${kind}`);
+  // Only an empty tensor and a fake one have no bytes.
+  if (storage.length === 0 && !meta.sizes.includes(0)) return { meta, read: () => null };
+  const { dtype } = meta;
+  if (dtype.braid === null) return { meta, read: () => unreadDType(name, dtype.name, json) };
+  const form = { shape: meta.sizes.map(known), strides: meta.strides.map(known), offset: known(meta.offset) };
+  const last = form.shape.includes(0)
+    ? -1
+    : form.shape.reduce((sum, extent, axis) => sum + (extent - 1) * at(form.strides, axis), form.offset);
+  if ((last + 1) * dtypes[dtype.braid].bytes > storage.length) {
+    return wrongValue(field(json, "tensor_meta"), `a tensor within the ${storage.length} bytes of ${file}`);
+  }
+  const own = dtype.braid;
+  return { meta, read: () => stridedCopy(emptyTensor(own, form.shape), storage, form) };
+}
+
+/** Of weights, whose sizes are numbers. */
+function known(size: Size): number {
+  return typeof size === "number" ? size : (size.hint ?? 0);
+}
+
+interface Strided {
+  readonly shape: readonly number[];
+  readonly strides: readonly number[];
+  readonly offset: number;
+}
+
+/** Fills the tensor in row-major order, in the longest runs that lie together. */
+function stridedCopy(tensor: Tensor, storage: Uint8Array, { shape, strides, offset }: Strided): Tensor {
+  const bytes = tensorBytes(tensor);
+  const size = dtypes[tensor.dtype].bytes;
+  // The axes from `first` on lie in row-major order without gaps.
+  let [first, run] = [shape.length, 1];
+  while (first > 0 && (at(strides, first - 1) === run || at(shape, first - 1) === 1)) run *= at(shape, --first);
+  const copy = (axis: number, from: number, to: number): number => {
+    if (axis === first) {
+      bytes.set(storage.subarray(from * size, (from + run) * size), to * size);
+      return to + run;
+    }
+    let next = to;
+    for (let i = 0; i < at(shape, axis); i++) next = copy(axis + 1, from + i * at(strides, axis), next);
+    return next;
+  };
+  if (bytes.length > 0) copy(0, offset, 0);
+  if (tensor.dtype === "bool") tensor.data.forEach((byte, i) => (tensor.data[i] = byte === 0 ? 0 : 1));
+  return tensor;
+}
+
+function unreadDType(name: string, dtype: string, json: Json): never {
+  return fail({
+    code: "model-unsupported",
+    message: `${name} has a dtype that Braid does not have`,
+    place: { kind: "file", path: placeText(json) },
+    found: dtype,
+    expected: "float64, float32, float16, bfloat16, int32, int64 or bool",
+    help: "convert the model before it is exported",
+  });
+}

@@ -1,0 +1,400 @@
+/** Rows of ATen ops on tensors of a few elements: the values that PyTorch's documentation defines. */
+import { describe, expect, it } from "vitest";
+import { buildModel, readOps } from "../../../src/import/torch-export/build.ts";
+import { readExportedProgram } from "../../../src/import/torch-export/read.ts";
+import { Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
+import type { DType } from "../../../src/numerics/dtype.ts";
+import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
+import { dtypeArgument, float, modelFile, type WrittenDType, type WrittenNode } from "./written-model.ts";
+
+type Values = number | readonly Values[];
+
+/** A tensor argument; floats unless a dtype is given. */
+interface Given {
+  readonly values: Values;
+  readonly dtype: DType;
+}
+
+const tensor = (values: Values, dtype: DType = "float"): Given => ({ values, dtype });
+
+const x = tensor([
+  [1, -2, 3],
+  [0.5, 4, -1],
+]);
+const y = tensor([
+  [2, 2, 2],
+  [4, 0.5, 1],
+]);
+const row = tensor([1, 2, 3]);
+const counts = tensor([7, -7, 8], "int64");
+const by = tensor([2, 2, -3], "int64");
+const flags = tensor([1, 0, 1], "bool");
+
+interface Case {
+  readonly op: string;
+  readonly inputs: WrittenNode["inputs"];
+  readonly given: Readonly<Record<string, Given>>;
+  /** Of the first result, or of each. */
+  readonly results: readonly (readonly [WrittenDType, Values])[];
+}
+
+const one = (
+  op: string,
+  given: Readonly<Record<string, Given>>,
+  inputs: WrittenNode["inputs"],
+  values: Values,
+  dtype: WrittenDType = "float",
+): Case => ({ op, given, inputs, results: [[dtype, values]] });
+
+const self = { self: "x" };
+const both = { self: "x", other: "y" };
+
+const cases: readonly Case[] = [
+  one("add.Tensor", { x, y }, { ...both, alpha: 2 }, [
+    [5, 2, 7],
+    [8.5, 5, 1],
+  ]),
+  one("add.Tensor", { x, y: row }, both, [
+    [2, 0, 6],
+    [1.5, 6, 2],
+  ]),
+  one("sub.Tensor", { x, y: row }, { ...both, alpha: 2 }, [
+    [-1, -6, -3],
+    [-1.5, 0, -7],
+  ]),
+  one("rsub.Scalar", { x: row }, { self: "x", other: 10, alpha: 2 }, [8, 6, 4]),
+  one("mul.Tensor", { x: flags, y: row }, both, [1, 0, 3]),
+  one("mul.Scalar", { x: counts }, { self: "x", other: float(1) }, [7, -7, 8]),
+  one("div.Tensor", { x: counts, y: by }, both, [3.5, -3.5, -8 / 3]),
+  one(
+    "div.Tensor_mode",
+    { x: counts, y: by },
+    { ...both, rounding_mode: { as_string: "floor" } },
+    [3, -4, -3],
+    "int64",
+  ),
+  one(
+    "div.Tensor_mode",
+    { x: counts, y: by },
+    { ...both, rounding_mode: { as_string: "trunc" } },
+    [3, -3, -2],
+    "int64",
+  ),
+  one("floor_divide.default", { x: counts, y: by }, both, [3, -4, -3], "int64"),
+  one("floor_divide.default", { x }, { self: "x", other: 2 }, [
+    [0, -1, 1],
+    [0, 2, -1],
+  ]),
+  one("remainder.Tensor", { x: counts, y: by }, both, [1, 1, -1], "int64"),
+  one("remainder.Scalar", { x }, { self: "x", other: float(1.5) }, [
+    [1, 1, 0],
+    [0.5, 1, 0.5],
+  ]),
+  one("pow.Tensor_Scalar", { x: row }, { self: "x", exponent: float(3) }, [1, 8, 27]),
+  one("pow.Scalar", { x: row }, { self: 2, exponent: "x" }, [2, 4, 8]),
+  one("neg.default", { x }, self, [
+    [-1, 2, -3],
+    [-0.5, -4, 1],
+  ]),
+  one("rsqrt.default", { x: tensor([4, 16], "int64") }, self, [0.5, 0.25]),
+  one("bitwise_not.default", { x: counts }, self, [-8, 6, -9], "int64"),
+  one("logical_not.default", { x: counts }, self, [0, 0, 0], "bool"),
+  one("__and__.Tensor", { x: flags, y: tensor([1, 1, 0], "bool") }, both, [1, 0, 0], "bool"),
+  one("bitwise_or.Tensor", { x: counts, y: by }, both, [7, -5, -3], "int64"),
+  one(
+    "gt.Scalar",
+    { x },
+    { self: "x", other: float(0.5) },
+    [
+      [1, 0, 1],
+      [0, 1, 0],
+    ],
+    "bool",
+  ),
+  one("where.self", { c: tensor([[1, 0, 1]], "bool"), x, y }, { condition: "c", ...both }, [
+    [1, 2, 3],
+    [0.5, 0.5, -1],
+  ]),
+  one("masked_fill.Scalar", { x, m: flags }, { self: "x", mask: "m", value: -9 }, [
+    [-9, -2, -9],
+    [-9, 4, -9],
+  ]),
+  one("clamp.default", { x }, { self: "x", min: null, max: 1 }, [
+    [1, -2, 1],
+    [0.5, 1, -1],
+  ]),
+  one("addcmul.default", { x, y, z: row }, { self: "x", tensor1: "y", tensor2: "z", value: 2 }, [
+    [5, 6, 15],
+    [8.5, 6, 5],
+  ]),
+  one(
+    "to.dtype",
+    { x },
+    { self: "x", dtype: dtypeArgument("int") },
+    [
+      [1, -2, 3],
+      [0, 4, -1],
+    ],
+    "int",
+  ),
+  one("to.dtype", { x: tensor([0, 0.25]) }, { self: "x", dtype: dtypeArgument("bool") }, [0, 1], "bool"),
+  one("dropout.default", { x: row }, { input: "x", p: 0.1, train: false }, [1, 2, 3]),
+  one("view.default", { x }, { self: "x", size: [3, -1] }, [
+    [1, -2],
+    [3, 0.5],
+    [4, -1],
+  ]),
+  one("flatten.using_ints", { x }, self, [1, -2, 3, 0.5, 4, -1]),
+  one("unflatten.int", { x }, { self: "x", dim: -1, sizes: [3, 1] }, [
+    [[1], [-2], [3]],
+    [[0.5], [4], [-1]],
+  ]),
+  one("permute.default", { x }, { self: "x", dims: [-1, 0] }, [
+    [1, 0.5],
+    [-2, 4],
+    [3, -1],
+  ]),
+  one("t.default", { x }, self, [
+    [1, 0.5],
+    [-2, 4],
+    [3, -1],
+  ]),
+  one("expand.default", { x: row }, { self: "x", size: [2, -1] }, [
+    [1, 2, 3],
+    [1, 2, 3],
+  ]),
+  one("squeeze.dim", { x: tensor([[1], [2]]) }, { self: "x", dim: -1 }, [1, 2]),
+  one("slice.Tensor", { x: row }, { self: "x", dim: 0, start: -2, end: 2 ** 63 }, [2, 3]),
+  one("slice.Tensor", { x: row }, { self: "x", dim: 0, start: 0, end: -1 }, [1, 2]),
+  one("slice.Tensor", { x: row }, { self: "x", dim: 0, start: 0, end: 3, step: 2 }, [1, 3]),
+  one("narrow.default", { x }, { self: "x", dim: 1, start: 1, length: 2 }, [
+    [-2, 3],
+    [4, -1],
+  ]),
+  one("select.int", { x }, { self: "x", dim: 1, index: -1 }, [3, -1]),
+  one("cat.default", { x, y }, { tensors: ["x", "y"], dim: -1 }, [
+    [1, -2, 3, 2, 2, 2],
+    [0.5, 4, -1, 4, 0.5, 1],
+  ]),
+  one("stack.default", { x: row, y: row }, { tensors: ["x", "y"], dim: -1 }, [
+    [1, 1],
+    [2, 2],
+    [3, 3],
+  ]),
+  one("repeat.default", { x: row }, { self: "x", repeats: [2, 2] }, [
+    [1, 2, 3, 1, 2, 3],
+    [1, 2, 3, 1, 2, 3],
+  ]),
+  one("constant_pad_nd.default", { x }, { self: "x", pad: [1, 0, 0, 1], value: 7 }, [
+    [7, 1, -2, 3],
+    [7, 0.5, 4, -1],
+    [7, 7, 7, 7],
+  ]),
+  one("tril.default", { x }, { self: "x", diagonal: 1 }, [
+    [1, -2, 0],
+    [0.5, 4, -1],
+  ]),
+  one("triu.default", { x }, self, [
+    [1, -2, 3],
+    [0, 4, -1],
+  ]),
+  one("gather.default", { x, i: tensor([[2, 0]], "int64") }, { self: "x", dim: 1, index: "i" }, [[3, 1]]),
+  one(
+    "index.Tensor",
+    { x, i: tensor([1, 0], "int64"), j: tensor([[-1], [0]], "int64") },
+    { self: "x", indices: ["i", "j"] },
+    [
+      [-1, 3],
+      [0.5, 1],
+    ],
+  ),
+  one("index.Tensor", { x, j: tensor([2, 0], "int64") }, { self: "x", indices: [null, "j"] }, [
+    [3, 1],
+    [-1, 0.5],
+  ]),
+  one("diff.default", { x, p: tensor([[0], [0]]) }, { self: "x", n: 1, dim: -1, prepend: "p" }, [
+    [1, -3, 5],
+    [0.5, 3.5, -5],
+  ]),
+  one("cumsum.default", { x }, { self: "x", dim: 1 }, [
+    [1, -1, 2],
+    [0.5, 4.5, 3.5],
+  ]),
+  one("cumsum.default", { x: flags }, { self: "x", dim: 0 }, [1, 1, 2], "int64"),
+  one(
+    "mm.default",
+    {
+      x,
+      y: tensor([
+        [1, 0],
+        [0, 1],
+        [1, 1],
+      ]),
+    },
+    { self: "x", mat2: "y" },
+    [
+      [4, 1],
+      [-0.5, 3],
+    ],
+  ),
+  one(
+    "addmm.default",
+    {
+      b: tensor([10, 20]),
+      x,
+      y: tensor([
+        [1, 0],
+        [0, 1],
+        [1, 1],
+      ]),
+    },
+    { self: "b", mat1: "x", mat2: "y", beta: 2, alpha: float(0.5) },
+    [
+      [22, 40.5],
+      [19.75, 41.5],
+    ],
+  ),
+  one(
+    "baddbmm.default",
+    { b: tensor([[[1]]]), x: tensor([[[1, 2]]]), y: tensor([[[3], [4]]]) },
+    { self: "b", batch1: "x", batch2: "y" },
+    [[[12]]],
+  ),
+  one(
+    "convolution.default",
+    {
+      x: tensor([
+        [
+          [
+            [1, 2],
+            [3, 4],
+          ],
+        ],
+      ]),
+      w: tensor([
+        [
+          [
+            [1, 0],
+            [0, 1],
+          ],
+        ],
+      ]),
+      b: tensor([10]),
+    },
+    { input: "x", weight: "w", bias: "b", stride: [2, 2], padding: [0, 0], dilation: [1, 1], groups: 1 },
+    [[[[15]]]],
+  ),
+  one("mean.dim", { x }, { self: "x", dim: [-1], keepdim: true }, [[2 / 3], [3.5 / 3]]),
+  one("sum.dim_IntList", { x: flags }, { self: "x", dim: [0] }, 2, "int64"),
+  one("amax.default", { x }, { self: "x", dim: [0], keepdim: true }, [[1, 4, 3]]),
+  one("any.dim", { x: counts }, { self: "x", dim: 0 }, 1, "bool"),
+  one("argmax.default", { x }, { self: "x", dim: 1, keepdim: true }, [[2], [1]], "int64"),
+  one("var.correction", { x: row }, { self: "x", dim: [0], correction: 0 }, 2 / 3),
+  one("rms_norm.default", { x: tensor([[3, 4]]) }, { input: "x", normalized_shape: [2], eps: 0.5 }, [
+    [3 / Math.sqrt(13), 4 / Math.sqrt(13)],
+  ]),
+  {
+    op: "max.dim",
+    given: { x },
+    inputs: { self: "x", dim: 1 },
+    results: [
+      ["float", [3, 4]],
+      ["int64", [2, 1]],
+    ],
+  },
+  {
+    op: "split.Tensor",
+    given: { x: row },
+    inputs: { self: "x", split_size: 2 },
+    results: [
+      ["float", [1, 2]],
+      ["float", [3]],
+    ],
+  },
+  {
+    op: "chunk.default",
+    given: { x: tensor([1, 2, 3, 4]) },
+    inputs: { self: "x", chunks: 2 },
+    results: [
+      ["float", [1, 2]],
+      ["float", [3, 4]],
+    ],
+  },
+  {
+    op: "unbind.int",
+    given: { x },
+    inputs: { self: "x", dim: 1 },
+    results: [
+      ["float", [1, 0.5]],
+      ["float", [-2, 4]],
+      ["float", [3, -1]],
+    ],
+  },
+];
+
+function shapeOf(values: Values): readonly number[] {
+  if (typeof values === "number") return [];
+  const [first] = values;
+  return [values.length, ...(first === undefined ? [] : shapeOf(first))];
+}
+
+function flat(values: Values): readonly number[] {
+  return typeof values === "number" ? [values] : values.flatMap(flat);
+}
+
+function hostTensor({ values, dtype }: Given): Tensor {
+  return Tensor.from(values, dtype);
+}
+
+/** The results of one node, of user inputs or of buffers. */
+function computed({ op, inputs, given, results }: Case, asConstants: boolean): readonly Tensor[] {
+  const tensors = Object.fromEntries(Object.entries(given).map(([name, each]) => [name, hostTensor(each)]));
+  const names = results.map((_, i) => `r${i}`);
+  const model = buildModel(
+    readExportedProgram(
+      modelFile({
+        inputs: asConstants
+          ? {}
+          : Object.fromEntries(
+              Object.entries(given).map(([name, { values, dtype }]) => [name, [dtype, shapeOf(values)]]),
+            ),
+        buffers: asConstants ? tensors : {},
+        nodes: [
+          {
+            op,
+            inputs,
+            outputs: Object.fromEntries(results.map(([dtype, values], i) => [`r${i}`, [dtype, shapeOf(values)]])),
+            list: /^(?:split|chunk|unbind)/u.test(op),
+          },
+        ],
+        outputs: names,
+      }),
+    ),
+  );
+  return [
+    ...evaluateFusion(
+      model.fusion.data(),
+      model.inputs.map(({ name, read }) => read() ?? (tensors[name] as Tensor)),
+    ).outputs,
+  ];
+}
+
+describe("rows", () => {
+  it.each(cases.map((each) => ({ ...each, shown: JSON.stringify(each.inputs) })))("$op $shown", (each) => {
+    for (const asConstants of [false, true]) {
+      const found = computed(each, asConstants);
+      each.results.forEach(([dtype, values], i) => {
+        expect(found[i]?.dtype).toBe(dtype);
+        expect(found[i]?.shape).toEqual(shapeOf(values));
+        flat(values).forEach((wanted, k) => {
+          expect(Number(found[i]?.data[k])).toBeCloseTo(wanted, 5);
+        });
+      });
+    }
+  });
+
+  it("has only ops of PyTorch's names", () => {
+    expect(readOps.length).toBeGreaterThan(200);
+    expect(readOps.filter((op) => !/^(?:torch\.ops\.aten\.\w+\.\w+|_operator\.\w+)$/u.test(op))).toEqual([]);
+  });
+});

@@ -1,0 +1,61 @@
+/** The recorded files of test/fixtures/import/torch, and the values that PyTorch computed. */
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { expect } from "vitest";
+import { safetensorsTensors } from "../../../src/cli/tensor-files/safetensors.ts";
+import { readStored, withTensorFile } from "../../../src/cli/tensor-files/stored-tensor.ts";
+import { buildModel } from "../../../src/import/torch-export/build.ts";
+import type { ExportedModel } from "../../../src/import/torch-export/model.ts";
+import { type ExportedProgram, readExportedProgram } from "../../../src/import/torch-export/read.ts";
+import { type Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
+import { invariant } from "../../../src/support/invariant.ts";
+
+const folder = path.resolve(import.meta.dirname, "../../fixtures/import/torch");
+
+export function torchFile(name: string): Uint8Array {
+  return new Uint8Array(readFileSync(path.join(folder, `${name}.pt2`)));
+}
+
+export function torchProgram(name: string): ExportedProgram {
+  return readExportedProgram(torchFile(name), `${name}.pt2`);
+}
+
+export function readTorch(name: string): ExportedModel {
+  return buildModel(torchProgram(name));
+}
+
+export async function recorded(name: string): Promise<ReadonlyMap<string, Tensor>> {
+  const stored = await withTensorFile(path.join(folder, `${name}.io.safetensors`), safetensorsTensors);
+  const found = new Map<string, Tensor>();
+  for (const each of stored) {
+    invariant(each.dtype !== null && each.name !== null, "recorded tensors have names and dtypes of Braid");
+    found.set(each.name, await readStored(each, each.dtype));
+  }
+  return found;
+}
+
+export function inputsOf(model: ExportedModel, io: ReadonlyMap<string, Tensor>): readonly Tensor[] {
+  return model.inputs.map(({ name, read }) => {
+    const tensor = read() ?? io.get(name);
+    invariant(tensor !== undefined, "every input has a value", name);
+    return tensor;
+  });
+}
+
+/**
+ * Float32 through a few layers: PyTorch's own kernels differ from each other by as much. The oracle's bounds are for the
+ * worst case, which is 1,000 times this or without a bound after two layers.
+ */
+const tolerance = 1e-5;
+
+/** Compares with what PyTorch computed, relative to the largest element. */
+export function expectRecorded(name: string, found: Tensor | undefined, io: ReadonlyMap<string, Tensor>): void {
+  const wanted = io.get(name);
+  invariant(wanted !== undefined && found !== undefined, "both tensors are there", name);
+  expect([name, ...found.shape]).toEqual([name, ...wanted.shape]);
+  const [numbers, computed] = [wanted, found].map((tensor) => Array.from<number | bigint, number>(tensor.data, Number));
+  invariant(numbers !== undefined && computed !== undefined, "both have elements");
+  const most = Math.max(...numbers.map(Math.abs));
+  const worst = Math.max(...numbers.map((element, i) => Math.abs(element - (computed[i] ?? NaN))));
+  expect(worst / most, `${name} differs`).toBeLessThan(tolerance);
+}
