@@ -3,7 +3,7 @@
  * Names that the API has a class for end in `Data` here.
  */
 export type * from "./host/nodes.ts";
-export type { ImportedInput, ImportedModel, ImportOptions } from "./import/model.ts";
+export type { ImportedInput, ImportedModel, ImportedSize, ImportOptions } from "./import/model.ts";
 export type {
   CollectiveType,
   CommunicationType,

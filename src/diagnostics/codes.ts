@@ -50,6 +50,7 @@ export const diagnosticCodes = {
   "model-syntax": "A model file has a syntax error",
   "model-unsupported": "A model file uses something that Braid does not have",
   "model-invalid": "A model file contradicts itself",
+  "sharding-plan-invalid": "A sharding plan does not fit its model, or has another form",
   // sizes, record, link
   "size-missing": "A symbolic extent has no size",
   "size-unknown": "A size is given for an extent that the program does not have",

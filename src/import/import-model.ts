@@ -16,9 +16,27 @@ export async function importModel(model: string | Uint8Array, options: ImportOpt
     typeof model === "string" ? model.slice(0, startBytes) : String.fromCharCode(...model.subarray(0, startBytes));
   const loader = loaderOf(options.file ?? "") ?? loaders.find(({ magic }) => magic.test(start));
   if (loader === undefined) return refused(options, start === "" ? "an empty file" : "another start", known());
+  requireOptions(loader, options);
   if (loader.content === "text" && typeof model === "string") return (await loader.reader())(model, options);
   if (loader.content === "bytes" && typeof model !== "string") return (await loader.reader())(model, options);
   return refused(options, typeof model === "string" ? "text" : "bytes", `the ${loader.content} of ${loader.name}`);
+}
+
+/** Throws `bad-option` for an option of another format. */
+function requireOptions(loader: Loader, options: ImportOptions): void {
+  const { file = "model" } = options;
+  for (const name of ["entry", "plan", "gradients"] as const) {
+    if (options[name] === undefined || loader.options.includes(name)) continue;
+    const others = loaders.filter((each) => each.options.includes(name)).map((each) => each.name);
+    fail({
+      code: "bad-option",
+      message: `a file of ${loader.name} takes no ${name}`,
+      place: { kind: "file", path: file },
+      found: name,
+      expected: `${name} for a file of ${others.join(", ")}`,
+      help: `leave out ${name}: the file says it itself`,
+    });
+  }
 }
 
 function known(): string {

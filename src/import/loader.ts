@@ -9,6 +9,8 @@ interface LoaderOf<Content> {
   readonly magic: RegExp;
   /** The reader, which throws `model-syntax`, `model-unsupported`, `model-invalid`. */
   readonly reader: () => Promise<(model: Content, options: ImportOptions) => ImportedModel>;
+  /** The options that the format takes, besides the name of the file. */
+  readonly options: readonly Exclude<keyof ImportOptions, "file">[];
 }
 
 /** A format of model files. */
@@ -22,6 +24,15 @@ export const loaders: readonly Loader[] = [
     magic: /^\s*(?:\/\/|module\b|#\w|sdy\.|func\.func\b|"(?:builtin|func)\.)/u,
     content: "text",
     reader: async () => (await import("./stablehlo/import-stablehlo.ts")).importStablehlo,
+    options: ["entry"],
+  },
+  {
+    name: "torch.export",
+    suffixes: [".pt2"],
+    magic: /^PK\W{2}/u,
+    content: "bytes",
+    reader: async () => (await import("./torch-export/import-torch-export.ts")).importTorchExport,
+    options: ["plan", "devices", "gradients"],
   },
 ];
 

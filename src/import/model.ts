@@ -10,6 +10,18 @@ export interface ImportedModel {
   readonly inputs: readonly ImportedInput[];
   /** The names of the outputs, in the order of the Fusion's. */
   readonly outputs: readonly string[];
+  /** The extents that the file leaves open, by their names in the Fusion (`i0`). Absent if there are none. */
+  readonly sizes?: ReadonlyMap<string, ImportedSize>;
+}
+
+/** A size that a run gives. */
+export interface ImportedSize {
+  /** As the framework calls it. */
+  readonly name: string;
+  readonly min: number | null;
+  readonly max: number | null;
+  /** That of the arguments with which the file was written. */
+  readonly example: number | null;
 }
 
 export interface ImportedInput {
@@ -24,4 +36,10 @@ export interface ImportOptions {
   readonly file?: string;
   /** The function to read of a file that has several; `main` if it has that, or the only one. */
   readonly entry?: string;
+  /** How a model without shardings lies on devices: the text of a plan and its name, or the plan of its family. */
+  readonly plan?: "auto" | { readonly text: string; readonly file: string };
+  /** For `plan: "auto"`: the number of devices; 1 if not given. */
+  readonly devices?: number;
+  /** Adds the gradients of the outputs; this is the name of the input that is their cotangent. */
+  readonly gradients?: string;
 }

@@ -4,6 +4,10 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { shardedModel } from "../../src/import/plan/apply-plan.ts";
+import { parsePlan } from "../../src/import/plan/parse-plan.ts";
+import { readExportedProgram } from "../../src/import/torch-export/read.ts";
+import { modelFile } from "../import/torch-export/written-model.ts";
 import {
   add,
   compile,
@@ -139,6 +143,25 @@ async function imported(text: string): Promise<void> {
   await importModel(text);
 }
 
+/** A model of one linear map, planned. */
+function planned(pattern: string): void {
+  const bytes = modelFile({
+    inputs: { x: ["float", [2, 3]] },
+    parameters: { "up.weight": Tensor.zeros([4, 3]) },
+    nodes: [
+      {
+        op: "linear.default",
+        inputs: { input: "x", weight: "up_weight" },
+        outputs: { y: ["float", [2, 4]] },
+        module: "up",
+      },
+    ],
+    outputs: ["y"],
+  });
+  const plan = JSON.stringify({ mesh: { tp: 2 }, [pattern]: "colwise" });
+  shardedModel(readExportedProgram(bytes), parsePlan(plan, "plan.json"));
+}
+
 /** Sums of x, which each of the two devices has rows of. */
 async function ran(input: Tensor | readonly Tensor[] | null): Promise<void> {
   const f = new Fusion();
@@ -244,6 +267,7 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   "dump-unsupported": dumps,
   "dump-incomplete": dumps,
   "dump-contradiction": dumps,
+  "sharding-plan-invalid": typed(/did you mean up/u, (isFixed) => planned(isFixed ? "up" : "upp")),
   "model-syntax": typed(/as the framework printed it/u, (isFixed) => imported(isFixed ? model : model.slice(0, -2))),
   "model-unsupported": typed(/did you mean stablehlo.tanh/u, (isFixed) =>
     imported(isFixed ? model : model.replace("tanh", "tan_h")),

@@ -29,7 +29,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   numerics: ["support", "diagnostics"],
   ir: ["support", "diagnostics", "numerics"],
   host: ["support", "diagnostics", "numerics", "ir"],
-  import: ["support", "diagnostics", "numerics", "ir", "host"],
+  import: ["support", "diagnostics", "numerics", "ir", "host", "oracle"],
   passes: ["support", "diagnostics", "numerics", "ir", "host"],
   commands: ["support", "diagnostics", "numerics", "ir", "host"],
   record: [...data, "host"],

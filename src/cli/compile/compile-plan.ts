@@ -16,6 +16,7 @@ import { buildProgram } from "../program/build-program.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
+import { modelSizes } from "../program/model-sizes.ts";
 import type { Step } from "../terminal/progress.ts";
 import type { CompileOwnFlags } from "./compile-options.ts";
 
@@ -52,8 +53,8 @@ export async function compilePlan(
   step(`loading ${file}`);
   const { backend: _, ...asked } = lowering;
   requireNotLowered(file, asked);
-  const { source, signature, reference } = await buildProgram(file, flags, lowering, building);
-  const sizes = inputSizes(signature, flags.sizes);
+  const { source, signature, reference, model } = await buildProgram(file, flags, lowering, building);
+  const sizes = inputSizes(signature, modelSizes(model, flags.sizes));
   step(`compiling for ${flags.devices} devices`);
   const all = { ...flags, on: "cuda" } as const;
   const { compiled, choice } = await compileFile(file, source, all, given, sizes, profile, step);

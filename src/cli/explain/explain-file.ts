@@ -15,6 +15,7 @@ import { buildProgram } from "../program/build-program.ts";
 import { constantsOf } from "../program/constants.ts";
 import { memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
+import { modelSizes } from "../program/model-sizes.ts";
 import type { ReadTrace } from "../../trace/chrome/read-trace.ts";
 import { measuredRun } from "./measured-trace.ts";
 import type { Step } from "../terminal/progress.ts";
@@ -66,8 +67,8 @@ export async function explainFile(
   const lowering = pickOptions(loweringNames, given);
   step(`loading ${file}`);
   requireNotLowered(file, lowering);
-  const { source, signature, params } = await buildProgram(file, flags, lowering, building);
-  const sizes = inputSizes(signature, flags.sizes);
+  const { source, signature, model, params } = await buildProgram(file, flags, lowering, building);
+  const sizes = inputSizes(signature, modelSizes(model, flags.sizes));
   step(`explaining on ${flags.devices} devices`);
   const { devices, scalar: scalars, scheduleChoice } = flags;
   const on = targetOf(flags.on);

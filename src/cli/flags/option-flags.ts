@@ -20,7 +20,7 @@ export function programCommand(name: CommandName, argument = "<file>"): Command 
   return addFlags(new Command(name).argument(argument, fileArgument), name);
 }
 
-export const fileArgument = "program file (.ts, .js, .mjs), model (.mlir) or dump (.hir, .txt, .log, .out)";
+export const fileArgument = "program file (.ts, .js, .mjs), model (.mlir, .pt2) or dump (.hir, .txt, .log, .out)";
 
 /**
  * Adds the flags of the options that the command `name` takes, and of `own` rows that are not in the schema, by group.

@@ -15,6 +15,7 @@ import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import type { BuiltProgram } from "../program/built-program.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
+import { modelSizes } from "../program/model-sizes.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
 import type { Step } from "../terminal/progress.ts";
 
@@ -41,7 +42,7 @@ export async function lowerFile(
   requireRank(rank, devices);
   requireNotLowered(file, options);
   const profile = await profileToChooseWith(flags);
-  const { source, signature, params } = await buildProgram(file, flags, options, building);
+  const { source, signature, model, params } = await buildProgram(file, flags, options, building);
   if (flags.printReshardings) {
     const { reshardingsText } = await import("./reshardings-text.ts");
     return reshardingsText(file, { source, signature }, options, flags);
@@ -50,7 +51,7 @@ export async function lowerFile(
   // Commands and the choice of lowering options depend on sizes. A host program alone needs no sizes.
   const noteMoves = async (lowering: Partial<LoweringOptions>): Promise<void> => {
     if (!("data" in source) || json) return;
-    const moved = reshardingsOfLowered(source, { ...lowering, sizes: flags.sizes });
+    const moved = reshardingsOfLowered(source, { ...lowering, sizes: modelSizes(model, flags.sizes) });
     if (!isWatched && moved.every(({ hint }) => hint === undefined)) return;
     // With the table's library, which takes time to load.
     const { communicationNotes } = await import("./reshardings-text.ts");
@@ -69,7 +70,7 @@ export async function lowerFile(
     source,
     flags,
     given,
-    inputSizes(signature, flags.sizes),
+    inputSizes(signature, modelSizes(model, flags.sizes)),
     profile,
     step,
   );

@@ -9,7 +9,10 @@ import type { Parameters } from "../../host/program-file.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import type { LineOf } from "../../host/print/statement-lines.ts";
 
-export type BuildFlags = Options<"devices" | "set" | "scalar" | "entry" | "container" | "roots">;
+/** What the reader of a model file takes. */
+export type ModelFlags = Options<"devices" | "entry" | "plan" | "gradients">;
+
+export type BuildFlags = ModelFlags & Options<"set" | "scalar" | "container" | "roots">;
 
 export interface BuiltProgram {
   /** A Fusion, or the host program of each rank. */

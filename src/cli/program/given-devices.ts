@@ -1,12 +1,13 @@
 import type { Command } from "commander";
 import type { Options } from "../../compile/options.ts";
+import type { ModelFlags } from "./built-program.ts";
 import { isDumpFile, isModelFile } from "./dump-file.ts";
 
 /** The number of devices, from the command line or else from a dump or a model file; null if none has it. */
 export async function givenDevices(
   command: Command,
   file: string,
-  flags: Options<"devices" | "entry" | "container" | "roots">,
+  flags: ModelFlags & Options<"container" | "roots">,
 ): Promise<number | null> {
   if (command.getOptionValueSource("devices") === "cli") return flags.devices;
   if (isModelFile(file)) {

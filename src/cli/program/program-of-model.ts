@@ -3,20 +3,43 @@ import path from "node:path";
 import { readRegularFile } from "../../backends/regular-file.ts";
 import { placedData } from "../../compile/lower.ts";
 import { requireMeshDevices } from "../../compile/lower-all.ts";
-import type { GivenOptions, LoweringName, Options } from "../../compile/options.ts";
+import type { GivenOptions, LoweringName } from "../../compile/options.ts";
 import { requireKnownParameters } from "../../compile/program/known-parameters.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { importModel } from "../../import/import-model.ts";
 import { loaderOf, loaders } from "../../import/loader.ts";
 import type { ImportedModel } from "../../import/model.ts";
 import { systemReason } from "../../support/system-reason.ts";
-import type { BuildFlags, BuiltProgram } from "./built-program.ts";
+import type { BuildFlags, BuiltProgram, ModelFlags } from "./built-program.ts";
 
 /** Throws `file-unreadable` and what `importModel` throws. */
-export async function loadModel(file: string, { entry }: Options<"entry">): Promise<ImportedModel> {
+export async function loadModel(file: string, flags: ModelFlags): Promise<ImportedModel> {
+  const { entry, gradients, devices } = flags;
   const bytes = await readRegularFile(file).catch((error: unknown) => unreadable(file, error));
   const model = loaderOf(file)?.content === "text" ? bytes.toString("utf8") : bytes;
-  return importModel(model, { file, ...(entry === undefined ? {} : { entry }) });
+  const plan = flags.plan === undefined || flags.plan === "auto" ? flags.plan : await planIn(flags.plan);
+  return importModel(model, {
+    file,
+    devices,
+    ...(entry === undefined ? {} : { entry }),
+    ...(plan === undefined ? {} : { plan }),
+    ...(gradients === undefined ? {} : { gradients }),
+  });
+}
+
+/** Throws `file-unreadable`. */
+async function planIn(file: string): Promise<{ readonly text: string; readonly file: string }> {
+  const bytes = await readRegularFile(file).catch((error: unknown) =>
+    fail({
+      code: "file-unreadable",
+      message: "the sharding plan cannot be read",
+      place: { kind: "option", text: `--plan ${file}` },
+      found: systemReason(error),
+      expected: "a readable file of JSON, or auto",
+      help: `check the path; it resolves to ${path.resolve(file)}`,
+    }),
+  );
+  return { text: bytes.toString("utf8"), file };
 }
 
 /** Throws what `loadModel` throws, `option-unknown` and `mesh-too-large`. */

@@ -33,6 +33,7 @@ import { buildProgram } from "../program/build-program.ts";
 import { constantsOf } from "../program/constants.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
+import { modelSizes } from "../program/model-sizes.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
 import { requireMatchingReference } from "../program/matching-reference.ts";
 import { findInputFiles, readInputFiles, requireFileShapes, sizesWithFiles } from "../tensor-files/input-files.ts";
@@ -128,7 +129,7 @@ export async function runFile(
   const constants = await constantsOf(signature.tensors);
   if (flags.check !== undefined && reference === null) nothingToCheckWith(file);
   const files = await findInputFiles(signature, flags.input);
-  const sizes = inputSizes(signature, sizesWithFiles(signature, files, flags.sizes));
+  const sizes = inputSizes(signature, sizesWithFiles(signature, files, modelSizes(model, flags.sizes)));
   requireFileShapes(signature, files, sizes);
   if (flags.check !== undefined && reference !== null) requireMatchingReference(reference.data(), signature, sizes);
   requireInputMemory(signature, sizes);

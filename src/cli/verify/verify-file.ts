@@ -18,6 +18,7 @@ import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
+import { modelSizes } from "../program/model-sizes.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
 import { requireMatchingReference } from "../program/matching-reference.ts";
 import type { Step } from "../terminal/progress.ts";
@@ -69,11 +70,12 @@ export async function verifyFile(
     source,
     signature,
     reference,
+    model,
     params,
     lineOf: linesOfDump,
     containers,
   } = await buildProgram(file, flags, options, building);
-  const sizes = inputSizes(signature, flags.sizes);
+  const sizes = inputSizes(signature, modelSizes(model, flags.sizes));
   if (flags.reference !== undefined && reference !== null) requireMatchingReference(reference.data(), signature, sizes);
   step(`lowering for ${flags.devices} devices`);
   // The choice lowers every candidate itself.

@@ -54,6 +54,16 @@ export const programRows = {
     kind: text("function", "main"),
     help: "for a model file of several functions: the one to read (default: main, or the only one)",
   },
+  plan: {
+    ...program,
+    kind: text("file|auto", "plan.json"),
+    help: "for a model file without shardings (.pt2): how its modules lie on devices; auto: the plan of its family",
+  },
+  gradients: {
+    ...program,
+    kind: text("name", "dy"),
+    help: "for a .pt2 model: add the gradients of its parameters; --inputs has the outputs' cotangent by this name",
+  },
   container: {
     ...program,
     kind: wholeNumber(0, 0),

@@ -6,6 +6,8 @@ import { autoPlan, shardedModel } from "../../../src/import/plan/apply-plan.ts";
 import { parsePlan } from "../../../src/import/plan/parse-plan.ts";
 import { expectRecorded, inputsOf, recorded, torchProgram } from "./torch-files.ts";
 
+const block = { q: "colwise", k: "colwise", v: "colwise", o: "rowwise", w1: "colwise", w3: "colwise", w2: "rowwise" };
+
 describe.each([1, 2, 4])("on %i devices", (devices) => {
   it.each(["llama", "gpt2", "bert"])("%s computes what PyTorch computed", async (name) => {
     const [program, io] = [torchProgram(name), await recorded(name)];
@@ -24,7 +26,7 @@ describe.each([1, 2, 4])("on %i devices", (devices) => {
   ])("a block and its gradients, %s", async (_, more) => {
     const plan = {
       mesh: { tp: devices },
-      ...{ q: "colwise", k: "colwise", v: "colwise", o: "rowwise", w1: "colwise", w3: "colwise", w2: "rowwise" },
+      ...block,
       ...more,
     };
     const io = await recorded("own-block-grads");

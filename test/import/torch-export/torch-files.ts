@@ -1,4 +1,4 @@
-/** The recorded files of test/fixtures/import/torch, and the values that PyTorch computed. */
+/** The recorded files of test/import/torch, and the values that PyTorch computed. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect } from "vitest";
@@ -10,7 +10,7 @@ import { type ExportedProgram, readExportedProgram } from "../../../src/import/t
 import { type Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
 import { invariant } from "../../../src/support/invariant.ts";
 
-const folder = path.resolve(import.meta.dirname, "../../fixtures/import/torch");
+const folder = path.resolve(import.meta.dirname, "../torch");
 
 export function torchFile(name: string): Uint8Array {
   return new Uint8Array(readFileSync(path.join(folder, `${name}.pt2`)));

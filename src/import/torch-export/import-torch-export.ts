@@ -1,0 +1,42 @@
+/** A file of torch.export, with a sharding plan, as every format of model files is read. */
+import { autoPlan, shardedModel } from "../plan/apply-plan.ts";
+import { parsePlan } from "../plan/parse-plan.ts";
+import type { ImportedModel, ImportOptions } from "../model.ts";
+import { buildModel } from "./build.ts";
+import { withGradients } from "./gradients.ts";
+import type { ExportedModel } from "./model.ts";
+import { type ExportedProgram, readExportedProgram } from "./read.ts";
+
+/** Throws `model-syntax`, `model-unsupported`, `model-invalid`, `sharding-plan-invalid`. */
+export function importTorchExport(bytes: Uint8Array, options: ImportOptions = {}): ImportedModel {
+  const { file = "model", gradients } = options;
+  const program = readExportedProgram(bytes, file);
+  const { model, devices } = planned(program, options);
+  const { fusion, inputs, outputs, sizes } = gradients === undefined ? model : withGradients(model, gradients);
+  let users = 0;
+  return {
+    fusion,
+    devices,
+    inputs: inputs.map(({ name, kind, read }) => ({
+      names: kind === "user" ? [name, `in${users++}`] : [name],
+      // Weights are read when they are asked for: a prediction needs none.
+      get value() {
+        return read();
+      },
+    })),
+    outputs: outputs.map(({ name }) => name),
+    sizes: new Map([...sizes].map(([extent, { name, min, max, example }]) => [extent, { name, min, max, example }])),
+  };
+}
+
+/** Without a plan every device has the whole program. */
+function planned(
+  program: ExportedProgram,
+  { plan, devices = 1 }: ImportOptions,
+): { readonly model: ExportedModel; readonly devices: number | null } {
+  if (plan === undefined) return { model: buildModel(program), devices: null };
+  if (plan === "auto") return { model: shardedModel(program, autoPlan(program, devices)), devices: null };
+  const parsed = parsePlan(plan.text, plan.file);
+  const count = Object.values(parsed.mesh).reduce((product, size) => product * size, 1);
+  return { model: shardedModel(program, parsed), devices: count };
+}
