@@ -69,7 +69,7 @@ function move(name: string, mesh: string, stops: readonly Stop[], devices: numbe
           `collectives, ${how}`,
           throughLayouts(mesh, stops, devices, shard),
           devices,
-          { ...options, disablePass: ["merge-sets"] },
+          { ...options, disablePass: ["insert-routes"] },
           profile,
         ),
       ]),

@@ -155,7 +155,7 @@ export const collectives: {
     splitsInput: true,
     splitsOutput: false,
     change: { before: "pending", after: "cut" },
-    onOneMesh: { times: 1, share: "before" },
+    onOneMesh: { times: "team", share: "after" },
     betweenMeshes: null,
     inPlace: "part",
     rootMayLack: null,

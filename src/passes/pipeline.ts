@@ -23,18 +23,13 @@ import { placeCasts } from "./prepare/place-casts.ts";
 import { placeScalars } from "./prepare/place-scalars.ts";
 import { removeDeadOps } from "./prepare/remove-dead-ops.ts";
 import { propagateShardings } from "./propagate/propagate-shardings.ts";
-import { insertReshardingSetsAfter } from "./routes/insert-resharding-sets-after.ts";
-import { insertReshardingSetsBefore } from "./routes/insert-resharding-sets-before.ts";
-import { mergePartialSums } from "./routes/merge-partial-sums.ts";
-import { mergeSets } from "./routes/merge-sets.ts";
+import { insertRoutes } from "./routes/insert-routes.ts";
 import { splitIndices } from "./routes/split-indices.ts";
-import { splitPartialReductions } from "./routes/split-partial-reductions.ts";
-import { splitReshardings } from "./routes/split-reshardings.ts";
-import { weighContractions } from "./routes/weigh-contractions.ts";
 import { segment } from "./segment/segment.ts";
 import { exchangeReductions } from "./stream-loops/exchange-reductions.ts";
 import { streamParallelType } from "./stream-loops/stream-parallel-type.ts";
 import { stageChecks } from "./validators.ts";
+import { at } from "../support/invariant.ts";
 import { clock } from "../support/clock.ts";
 
 const fusionPasses = {
@@ -46,16 +41,10 @@ const fusionPasses = {
   ignoreStreamAxes,
   foldPermutes,
   foldSums,
-  weighContractions,
   splitIndices,
-  splitPartialReductions,
-  mergePartialSums,
+  insertRoutes,
   exchangeSums,
   loopOverDevices,
-  insertReshardingSetsAfter,
-  insertReshardingSetsBefore,
-  mergeSets,
-  splitReshardings,
 } as const;
 
 const hostPasses = {
@@ -83,17 +72,16 @@ const required: ReadonlySet<string> = new Set([segment.name]);
 
 /** Passes of earlier versions, by name, with the passes that replace them. */
 const formerNames: ReadonlyMap<string, readonly string[]> = new Map([
-  [
-    "decompose-reshardings",
-    [
-      foldPermutes,
-      foldSums,
-      splitPartialReductions,
-      insertReshardingSetsAfter,
-      insertReshardingSetsBefore,
-      splitReshardings,
-    ].map(({ name }) => name),
-  ],
+  ["decompose-reshardings", [foldPermutes.name, foldSums.name, insertRoutes.name]],
+  ...[
+    "weigh-contractions",
+    "split-partial-reductions",
+    "merge-partial-sums",
+    "insert-resharding-sets-after",
+    "insert-resharding-sets-before",
+    "merge-sets",
+    "split-reshardings",
+  ].map((name): [string, string[]] => [name, [insertRoutes.name]]),
 ]);
 
 /**
@@ -101,10 +89,7 @@ const formerNames: ReadonlyMap<string, readonly string[]> = new Map([
  * cannot run.
  */
 const unsureWithout: ReadonlyMap<string, readonly Stage[]> = new Map([
-  [splitPartialReductions.name, ["communicating"]],
-  [insertReshardingSetsAfter.name, ["communicating"]],
-  [insertReshardingSetsBefore.name, ["communicating"]],
-  [splitReshardings.name, ["communicating"]],
+  [insertRoutes.name, ["communicating"]],
   [streamParallelType.name, ["looped", "communicating"]],
   [convertOpToCommunication.name, ["communicating"]],
 ]);
@@ -262,7 +247,7 @@ export function rejectFormerName(option: string, name: string): void {
   if (successors === undefined) return;
   fail({
     code: "bad-option",
-    message: `pass ${name} is now ${successors.length} passes`,
+    message: `pass ${name} is now ${successors.length === 1 ? at(successors, 0) : `${successors.length} passes`}`,
     place: { kind: "option", text: option },
     found: name,
     expected: `one of ${successors.join(", ")}`,

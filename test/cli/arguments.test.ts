@@ -68,11 +68,11 @@ const bad: readonly BadArguments[] = [
   { args: ["lower", example, "--print-after", "inline"], expected: ["--print-after", "found: inline", "all, "] },
   {
     args: ["lower", example, "--disable-pass", "decompose-reshardings"],
-    expected: ["decompose-reshardings is now 6 passes", "--disable-pass", "insert-resharding-sets-before"],
+    expected: ["decompose-reshardings is now 3 passes", "--disable-pass", "insert-routes"],
   },
   {
     args: ["lower", example, "--print-after", "decompose-reshardings"],
-    expected: ["decompose-reshardings is now 6 passes", "--print-after", "insert-resharding-sets-before"],
+    expected: ["decompose-reshardings is now 3 passes", "--print-after", "insert-routes"],
   },
   {
     args: ["lower", example, "--disable-pass", "deallocate", "--print-after", "deallocate"],

@@ -101,7 +101,7 @@ describe("hand-built programs that overwrite", () => {
 });
 
 describe("without the passes that insert Sets", () => {
-  const options: LowerOptions = { disablePass: ["insert-resharding-sets-before", "insert-resharding-sets-after"] };
+  const options: LowerOptions = { disablePass: ["insert-routes"] };
 
   it("an op that computes cannot exchange", () => {
     const f = new Fusion();

@@ -51,8 +51,8 @@ const square = new DeviceMesh([
 
 const gather = fusion((f) => on(two, set(on(two, f.input([2, 4]), "DIDx")), "Stream"));
 const summedProducts = fusion((f) => on(null, sum(matmul(f.input([4, 8, 2]), f.input([4, 2, 6])), [0]), "Stream"));
-const withoutSets = { disablePass: ["insert-resharding-sets-after", "insert-resharding-sets-before"] } as const;
-const inOneStep = { disablePass: ["split-reshardings"] } as const;
+const withoutSets = { disablePass: ["insert-routes"] } as const;
+const inOneStep = { disablePass: ["insert-routes"] } as const;
 
 export const streamParallelType: readonly RefusedProgram[] = [
   {
@@ -107,7 +107,7 @@ export const streamParallelType: readonly RefusedProgram[] = [
     rewrites: [{ fusion: summedProducts, options: { accumulate: true } }],
   },
   {
-    what: "another DID type changes in the same op, where split-reshardings is left out",
+    what: "another DID type changes in the same op, where insert-routes is left out",
     instead: "two set()s, one per DID type",
     devices: 4,
     code: "resharding-unsupported",
@@ -201,7 +201,7 @@ export const streamParallelType: readonly RefusedProgram[] = [
     ],
   },
   {
-    what: "Stream on chunks of the devices' shares, where an operand is whole on every device and split-reshardings is left out",
+    what: "Stream on chunks of the devices' shares, where an operand is whole on every device and insert-routes is left out",
     instead: "the chunks outside of the shares: first `outerSplit` by their number, then by the devices",
     devices: 2,
     code: "stream-on-split-axis",

@@ -90,6 +90,33 @@ it.each<readonly [string, number, string, () => Fusion]>([
       ),
   ],
   [
+    "rows in chunks of shares, on the same devices in another order, columns cut as well",
+    4,
+    "AllToAllV 1",
+    () => {
+      const f = new Fusion();
+      const x = f.input([12, 4]);
+      const y = set(x);
+      f.output(y);
+      const [turned, square] = [
+        [3, 1, 0, 2],
+        [0, 1, 2, 3],
+      ].map(
+        ([a = 0, b = 0, c = 0, d = 0]) =>
+          new DeviceMesh([
+            [a, b],
+            [c, d],
+          ]),
+      );
+      if (turned === undefined || square === undefined) throw new Error("two meshes");
+      x.setDeviceMesh(turned);
+      y.setDeviceMesh(square);
+      outer([0, 2, "DIDy"])(x);
+      outer([0, 2, "DIDy"], [1, 3, "Stream"], [3, 2, "DIDx"])(y);
+      return f;
+    },
+  ],
+  [
     "a contracted axis with two types, one of them the weight's",
     4,
     "AllToAllV 1, Allreduce 2",

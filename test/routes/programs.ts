@@ -169,7 +169,7 @@ export const routePrograms: readonly RouteProgram[] = [
     // ReduceScatter.
     name: "columns of a sum over devices that become rows, which are cut",
     devices: 4,
-    today: 3072,
+    today: 1536,
     enough: 1536,
     program: (f) => {
       const [x, w] = [f.input([16, 8]), f.input([8, 32])];

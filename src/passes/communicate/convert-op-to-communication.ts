@@ -112,7 +112,7 @@ function requireOneStep(
       place: opPlace(op),
       found: op.kind,
       expected: "a set, or a reduction of the sharded axis alone",
-      help: "first run the passes split-partial-reductions to split-reshardings, or put set() between the shardings",
+      help: "first run the pass insert-routes, or put set() between the shardings",
     });
   }
   const step = reshardingStep(layouts.from, layouts.to, nvfuserLimits);
@@ -123,6 +123,6 @@ function requireOneStep(
     place: opPlace(op),
     found: `${printTensor(at(tensors, at(op.inputs, 0)))} to ${printTensor(at(tensors, op.output))}`,
     expected: "a change along one DID type, or to another mesh",
-    help: "first run the pass split-reshardings, or put set() between the two shardings",
+    help: "first run the pass insert-routes, or put set() between the two shardings",
   });
 }

@@ -3,7 +3,7 @@
  * program were annotated. The shards of a gathered operand become the chunks of the result, and the shards of a sum the
  * chunks of the partial results:
  *
- *   T2[M, N] = linear(T0[DIDx D, M/D, K], T1)             ->   T2[Stream D, M/D, N]
+ *   T3[M, K] = Set(T0[DIDx D, M/D, K]); T2[M, N] = linear(T3, T1)   ->   T3[Stream D, M/D, K], T2[Stream D, M/D, N]
  *
  *   T3[M, N, DIDx] = linear(T0, T1)                       ->   T3[Stream D, M/D, N, DIDx]
  *   T4[DIDx D, M/D, N, D] = Set(T3)                       ->   T4[DIDx D, M/D, N, Stream D]
@@ -36,7 +36,6 @@ export const loopOverDevices: Pass<"checked", "checked"> = {
     const once = readOnce(fusion);
     const readers = readersOf(fusion);
     for (const op of fusion.ops) {
-      if (op.kind === "Linear" || op.kind === "Matmul") loopOverShards(edit, op);
       if (op.kind === "Set") loopOverReaders(edit, op, readers.get(op.output) ?? []);
       if (op.kind === "Set" || op.kind === "Reduction") loopOverParts(edit, op, once);
     }
@@ -46,48 +45,28 @@ export const loopOverDevices: Pass<"checked", "checked"> = {
   },
 };
 
-interface GatheredShard {
-  readonly operand: number;
-  readonly producer: Tensor;
-  readonly shard: Shard;
-}
-
-/** How the one operand that the op gathers is shared. Null for ops that move more, and with Stream. */
-function gatheredShard(op: Op, tensors: readonly Tensor[]): GatheredShard | null {
-  const [change, ...others] = reshardedOperands(op, tensors);
-  if (change === undefined || others.length > 0 || change.meshDiffers || hasStream(op, tensors)) return null;
-  const { operand, producer, types } = change;
+/** How a tensor is shared that a Set gathers along one type. Null for Sets that move more, and with Stream. */
+function gatheredShard(op: SetOp, tensors: readonly Tensor[]): Shard | null {
+  const [change] = reshardedOperands(op, tensors);
+  if (change === undefined || change.meshDiffers || hasStream(op, tensors)) return null;
+  const { producer, types } = change;
   const [type, ...further] = types;
   const shard = shardsOf(producer).find((each) => each.type === type);
-  if (shard === undefined || further.length > 0 || !isSharedInRuns(producer, shard)) return null;
-  return { operand, producer, shard };
-}
-
-/** Chunks of the result for the shards of the one operand that is gathered. */
-function loopOverShards(edit: TensorEdit, op: Op): void {
-  const { tensors } = edit;
-  const gathered = gatheredShard(op, tensors);
-  if (gathered === null) return;
-  const { operand, shard } = gathered;
-  const pair = axisMap(op, tensors).find((each) => each.operand === operand && each.producer.id === shard.axis.id);
-  if (pair === undefined || pair.broadcast || pair.consumer.iterType === "reduction") return;
-  // A matmul reads a slice of a batch, not of the rows or columns of a batch.
-  if (isWhole(shard) && op.kind === "Matmul") return;
-  cutLike(edit, at(tensors, op.output), pair.consumer, chunksOf(shard));
+  return shard === undefined || further.length > 0 || !isSharedInRuns(producer, shard) ? null : shard;
 }
 
 /** Chunks of a gather, and of the results of the contractions that read it and keep the gathered axis. */
 function loopOverReaders(edit: TensorEdit, op: SetOp, readers: readonly Op[]): void {
   const { tensors } = edit;
-  const found = gatheredShard(op, tensors);
-  if (found === null) return;
-  const { shard } = found;
+  const shard = gatheredShard(op, tensors);
+  if (shard === null) return;
   const gathered = at(tensors, op.output);
   const whole = axisMap(op, tensors).find((each) => each.producer.id === shard.axis.id)?.consumer;
   if (whole === undefined || shardsOf(gathered).some((each) => each.type === shard.type || each.axis.id === whole.id))
     return;
   let isRead = false;
   for (const reader of readers) {
+    // A matmul reads a slice of a batch, not of the rows or columns of a batch.
     if (reader.kind !== "Linear" && (reader.kind !== "Matmul" || isWhole(shard))) continue;
     if (hasStream(reader, tensors) || isResharding(reader, tensors)) continue;
     const pair = axisMap(reader, tensors).find((each) => each.producer.id === whole.id && !each.broadcast);

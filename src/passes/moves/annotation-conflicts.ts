@@ -15,7 +15,7 @@ import { sameMesh } from "../routes/sharding.ts";
 import { gatheredIndices } from "./gathered-indices.ts";
 import { type Moved, movedTensors } from "./list-reshardings.ts";
 
-/** `before` is the Fusion as the user wrote it, `fusion` after split-reshardings. */
+/** `before` is the Fusion as the user wrote it, `fusion` after insert-routes. */
 export function annotationConflicts(
   fusion: FusionData,
   before: FusionData,

@@ -10,7 +10,7 @@ import { at } from "../../support/invariant.ts";
 export interface GatheredTensor {
   readonly tensor: TensorId;
   readonly along: DIDType;
-  /** The op that gathers it, of the Fusion after split-reshardings. */
+  /** The op that gathers it, of the Fusion after insert-routes. */
   readonly set: Op;
   /** The op of the program that needs it; null if there is none. */
   readonly reader: Op | null;

@@ -1,6 +1,6 @@
 /**
  * What a Fusion sends between devices, and why: one entry for each op that reshards, once no op does anything else
- * besides (after split-reshardings). Bytes are those that the collectives carry: of an expanded axis, all its elements.
+ * besides (after insert-routes). Bytes are those that the collectives carry: of an expanded axis, all its elements.
  */
 import { shardsOf } from "../../ir/shards.ts";
 import { type DIDType, didTypes, type Tensor, type TensorId } from "../../ir/domain.ts";

@@ -317,7 +317,7 @@ function cheapestOrders(fusion: FusionData, context: PassContext): OrderOf {
       const placed = propagate(program, context.options, (j, known) =>
         j === stretches.size ? order : referenceOrder(at(program.ops, j), known),
       );
-      return placed.tensors.every(({ mesh }) => mesh !== null) ? movesOf(placed, context) : null;
+      return placed.tensors.every(({ mesh }) => mesh !== null) ? movesOf(placed, context.options) : null;
     };
     const given = movesBy(own);
     if (given === null || given.bytes === 0) return own;

@@ -7,14 +7,10 @@ import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
-import type { PassContext } from "../pass.ts";
-import { insertReshardingSetsAfter } from "./insert-resharding-sets-after.ts";
-import { insertReshardingSetsBefore } from "./insert-resharding-sets-before.ts";
-import { mergeSets } from "./merge-sets.ts";
+import type { LoweringOptions } from "../options.ts";
+import { routeOps } from "./route-ops.ts";
 import { bytesOf, receivedFraction } from "./steps/bytes.ts";
 import { opStep } from "./steps/step.ts";
-import { splitPartialReductions } from "./split-partial-reductions.ts";
-import { splitReshardings } from "./split-reshardings.ts";
 
 /** Bytes of the device that receives most, and the number of communications. */
 export interface Moves {
@@ -63,21 +59,13 @@ export function excerpt(fusion: FusionData, ops: readonly Op[], tensors: readonl
   };
 }
 
-const steps = [
-  splitPartialReductions,
-  insertReshardingSetsAfter,
-  insertReshardingSetsBefore,
-  mergeSets,
-  splitReshardings,
-] as const;
-
-/** Null if a size is not a number. */
-export function movesOf(fusion: FusionData, context: PassContext): Moves | null {
-  const { ops, tensors } = steps.reduce<FusionData>((program, pass) => pass.run(program, context), fusion);
+/** Null if a size is not a number. `late`: see late-sums.ts. */
+export function movesOf(fusion: FusionData, options: LoweringOptions, late: readonly TensorId[] = []): Moves | null {
+  const { ops, tensors } = routeOps(fusion, options, { late });
   let bytes = 0;
   let count = 0;
   for (const op of ops) {
-    const own = opStep(op, tensors, context.options.nvfuserLimits);
+    const own = opStep(op, tensors, options.nvfuserLimits);
     if (own === null) continue;
     const received = bytesOf(receivedFraction(own.step, own.from, own.to), at(tensors, op.output));
     if (received === null) return null;

@@ -5,44 +5,35 @@
  * becomes
  *   y[DIDx M, N, rDIDx K] = matmul(x, w)
  *
- * split-partial-reductions then exchanges x for x[M, DIDx K], and a ReduceScatter gives y, where w would be gathered. A
+ * split-over-devices.ts then exchanges x for x[M, DIDx K], and a ReduceScatter gives y, where w would be gathered. A
  * type on the reduced axis of the output says so, as nvFuser's propagation writes it. Both ways are lowered and their
  * bytes compared (moved-bytes.ts); of ways with equal cost the op stays as it is. Extents must be numbers.
  */
 import { isDID, type Tensor, type TensorId } from "../../ir/domain.ts";
 import { type FusionData, readOnceOf } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
-import type { LinearOp, MatmulOp } from "../../ir/ops/op.ts";
+import type { LinearOp, MatmulOp, Op } from "../../ir/ops/op.ts";
 import { cutOf, isCut, withTypes } from "../../ir/parts.ts";
 import { at } from "../../support/invariant.ts";
 import { type ModelledAxis, redomain } from "../edit/split-axes.ts";
-import { editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
-import type { Pass, PassContext } from "../pass.ts";
+import type { TensorEdit } from "../edit/tensor-edit.ts";
 import { sharedPlaces } from "./device-shares.ts";
 import { costOf, excerpt, type Moves, movesOf } from "./moved-bytes.ts";
+import type { Routing } from "./routing.ts";
 import { reshardedOperands, sameMesh } from "./sharding.ts";
 import { streamAxis } from "../../ir/stream.ts";
 
-export const weighContractions: Pass<"checked", "checked"> = {
-  name: "weigh-contractions",
-  from: "checked",
-  to: "checked",
-  run: (fusion, context) => {
-    if (context.options.nvfuserLimits) return fusion;
-    const edit: FusionEdit = editFusion(fusion);
-    const hasOneReader = oneReader(fusion);
-    for (const op of fusion.ops) {
-      if (op.kind !== "Matmul" && op.kind !== "Linear") continue;
-      // What others need as well is gathered anyway.
-      const moved = reshardedOperands(op, edit.tensors);
-      if (moved.length === 0 || !moved.every(({ producer: { id } }) => hasOneReader(id))) continue;
-      const shared = cheapestShare(fusion, op, edit, context);
-      if (shared !== null) edit.tensors[op.output] = shared;
-    }
-    const changed = edit.tensors.some((tensor, i) => tensor !== fusion.tensors[i]);
-    return changed ? { ...fusion, tensors: edit.tensors, iterDomainCount: edit.iterDomainCount } : fusion;
-  },
-};
+/** Gives the function that weighs a contraction of the Fusion. `written`: as it is in the Fusion. */
+export function weighing(fusion: FusionData): (routing: Routing, op: MatmulOp | LinearOp, written: Op) => void {
+  const hasOneReader = oneReader(fusion);
+  return (routing, op, written) => {
+    // What others need as well is gathered anyway.
+    const moved = reshardedOperands(op, routing.tensors);
+    if (moved.length === 0 || !moved.every(({ operand }) => hasOneReader(at(written.inputs, operand)))) return;
+    const shared = cheapestShare(routing, op);
+    if (shared !== null) routing.tensors[op.output] = shared;
+  };
+}
 
 /** Whether one op alone reads a tensor, and what the tensor is a view of. */
 function oneReader(fusion: FusionData): (id: TensorId) => boolean {
@@ -57,25 +48,20 @@ function oneReader(fusion: FusionData): (id: TensorId) => boolean {
 }
 
 /** The output with DID types on its reduced axis, if that is cheaper than the output as it is; otherwise null. */
-function cheapestShare(
-  fusion: FusionData,
-  op: MatmulOp | LinearOp,
-  edit: FusionEdit,
-  context: PassContext,
-): Tensor | null {
-  const { tensors } = edit;
+function cheapestShare(routing: Routing, op: MatmulOp | LinearOp): Tensor | null {
+  const { tensors, fusion, options } = routing;
   const output = at(tensors, op.output);
   if (output.mesh === null || sharedPlaces(op, tensors) !== null) return null;
   // A loop over chunks hides what moves.
   if ([...op.inputs, op.output].some((id) => streamAxis(at(tensors, id)) !== null)) return null;
-  const ways = waysToShare(op, edit, output);
-  const given = ways.length === 0 ? null : movesOf(excerpt(fusion, [op], tensors), context);
+  const ways = waysToShare(op, routing, output);
+  const given = ways.length === 0 ? null : movesOf(excerpt(fusion, [op], tensors), options);
   if (given === null) return null;
   let best: { readonly tensor: Tensor | null; readonly moves: Moves } = { tensor: null, moves: given };
   for (const tensor of ways) {
     const moves = movesOf(
-      { ...excerpt(fusion, [op], tensors.with(op.output, tensor)), iterDomainCount: edit.iterDomainCount },
-      context,
+      { ...excerpt(fusion, [op], tensors.with(op.output, tensor)), iterDomainCount: routing.iterDomainCount },
+      options,
     );
     const isCheaper = moves !== null && moves.bytes <= given.bytes && costOf(moves) < costOf(best.moves);
     if (isCheaper) best = { tensor, moves };
@@ -84,7 +70,7 @@ function cheapestShare(
 }
 
 /** The output with its contracted axis cut as each operand has it. */
-function waysToShare(op: MatmulOp | LinearOp, edit: FusionEdit, output: Tensor): readonly Tensor[] {
+function waysToShare(op: MatmulOp | LinearOp, edit: TensorEdit, output: Tensor): readonly Tensor[] {
   const pairs = axisMap(op, edit.tensors).filter(({ consumer }) => consumer.iterType === "reduction");
   return pairs.flatMap(({ operand, producer, consumer }): readonly Tensor[] => {
     const source = at(edit.tensors, at(op.inputs, operand));

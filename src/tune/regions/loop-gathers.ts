@@ -6,7 +6,7 @@
  * becomes
  *   T5[Stream, _] = set(T0); T2 = linear(T5, T1); ...; T4 = matmul(T3, reshape(T5))
  *
- * as lowering does for the whole program (merge-sets). The backward pass of a linear reads what the forward pass has
+ * as lowering does for the whole program (insert-routes). The backward pass of a linear reads what the forward pass has
  * gathered.
  */
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";

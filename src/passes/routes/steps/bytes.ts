@@ -5,7 +5,7 @@ import type { Layout } from "../../../ir/layout.ts";
 import { evaluateScalar } from "../../../ir/scalar/scalar.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at, invariant } from "../../../support/invariant.ts";
-import { exchangedFraction, hasEvenShares } from "./exchange.ts";
+import { exchangedFraction, hasEvenShares, largestShare } from "./exchange.ts";
 import type { ReshardingStep } from "./step.ts";
 import { teamsOf } from "./teams.ts";
 
@@ -32,15 +32,10 @@ export function receivedFraction(step: ReshardingStep, from: Layout, to: Layout)
     invariant(type !== null && onOneMesh !== null, "a step on one mesh changes a DID type, by a collective", { kind });
     const devices = from.mesh.size(type);
     const times = onOneMesh.times === "team" ? devices : onOneMesh.times;
-    return (shareOf(onOneMesh.share === "before" ? from : to) * times * (devices - 1)) / devices;
+    return (largestShare(onOneMesh.share === "before" ? from : to) * times * (devices - 1)) / devices;
   }
   if (betweenMeshes === "all") return 1;
   if (!reduces) return exchangedFraction(from, to);
   const teams = teamsOf(step, from.mesh, to.mesh, at(to.mesh.devices, 0)).map(({ team }) => team.length);
-  return (Math.max(...teams) - 1) * shareOf(from);
-}
-
-/** What one device holds, as a fraction of the tensor. */
-function shareOf({ shares }: Layout): number {
-  return [...shares.values()].reduce((share, { devices }) => share / devices, 1);
+  return (Math.max(...teams) - 1) * largestShare(from);
 }

@@ -25,6 +25,15 @@ export function exchangedFraction(from: Layout, to: Layout): number {
   return Math.max(...lacks) / whole;
 }
 
+/** What the device that holds most holds, as a fraction of the tensor. */
+export function largestShare(of: Layout): number {
+  if (hasEvenShares(of)) return [...of.shares.values()].reduce((share, { devices }) => share / devices, 1);
+  const axes = of.axes.map((axis) => numbersOf(rescaled(axis, constant(sizeOf([axis])))));
+  const whole = axes.reduce((product, { extent }) => product * extent, 1);
+  const held = of.mesh.devices.map((device) => elementsIn(regionOn(of, axes, device)));
+  return whole === 0 ? 0 : Math.max(...held) / whole;
+}
+
 /** The size of an axis; of a symbolic extent one that the parts of both layouts divide evenly. */
 function sizeOf(axes: readonly CutAxis[]): number {
   const known = axes.flatMap(({ extent }) => constantValue(extent) ?? []);

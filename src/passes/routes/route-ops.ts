@@ -1,0 +1,113 @@
+/**
+ * Routes the ops of a Fusion one after the other. Each op says how its operands lie for it (place-op.ts,
+ * device-shares.ts), what lies otherwise is moved there (move.ts), and what the op leaves to be added is reduced over the
+ * devices (split-over-devices.ts).
+ */
+import type { TensorId } from "../../ir/domain.ts";
+import { type FusionData, readersOf, readOnceOf } from "../../ir/fusion-data.ts";
+import { layoutOf, sameLayout } from "../../ir/layout.ts";
+import { partialAxes } from "../../ir/ops/axis-map.ts";
+import type { LinearOp, MatmulOp, Op, ReductionOp } from "../../ir/ops/op.ts";
+import { at } from "../../support/invariant.ts";
+import { editFusion } from "../edit/tensor-edit.ts";
+import type { LoweringOptions } from "../options.ts";
+import { sharedPlaces } from "./device-shares.ts";
+import { isSumOverDevices, mergeSums } from "./merge-sums.ts";
+import { addMoved, addReduction, moveInto } from "./move.ts";
+import { maybeSource } from "./move-sources.ts";
+import { viewPartialSums } from "./partial-views.ts";
+import { placeOp } from "./place-op.ts";
+import { endOf, read, reading, type Routing, unrouted } from "./routing.ts";
+import { isCommunicable } from "./sharding.ts";
+import { splitOverDevices } from "./split-over-devices.ts";
+
+/** What is known or decided before ops are routed. */
+export interface Decisions {
+  /** Called for a contraction. */
+  readonly decide?: (routing: Routing, op: MatmulOp | LinearOp, written: Op) => void;
+  /** See late-sums.ts. */
+  readonly late?: readonly TensorId[];
+}
+
+export function routeOps(fusion: FusionData, options: LoweringOptions, { decide, late = [] }: Decisions): FusionData {
+  const routing: Routing = {
+    ...editFusion(fusion),
+    position: 0,
+    fusion,
+    readers: readersOf(fusion),
+    options,
+    waiting: new Map(),
+    ends: new Map(),
+    moved: new Map(),
+    readOnce: new Set(readOnceOf(fusion)),
+    outputs: new Set(fusion.outputs),
+    late: new Set(late),
+    route: (op) => {
+      routeOp(routing, op);
+    },
+  };
+  const places = fusion.ops.map((op, position): readonly Op[] => {
+    routing.position = position;
+    routing.ops = [];
+    if (op.kind === "Matmul" || op.kind === "Linear") decide?.(routing, withEnds(routing, op), op);
+    addOp(routing, op);
+    return routing.ops;
+  });
+  const outputs = fusion.outputs.map((id) => read(routing, id));
+  const ops = places.flat();
+  const isSame = ops.length === fusion.ops.length && ops.every((op, i) => op === fusion.ops[i]);
+  const { tensors, iterDomainCount } = routing;
+  return isSame ? fusion : { ...fusion, tensors, ops, outputs, iterDomainCount };
+}
+
+/** Routes the op, or lets it wait. */
+function addOp(routing: Routing, written: Op): void {
+  const { waiting, ops, position, options, outputs } = routing;
+  const op = withEnds(routing, written);
+  const mayWait = !options.nvfuserLimits && !outputs.has(op.output);
+  if (mayWait && (isSumOverDevices(routing, op) || maybeSource(routing, op)))
+    waiting.set(op.output, { op, ops, position });
+  else routeOp(routing, op);
+}
+
+function routeOp(routing: Routing, written: Op): void {
+  const { tensors, options, fusion, readOnce } = routing;
+  const op = withEnds(routing, written);
+  if (op.kind === "Set") return moveInto(routing, op);
+  const shared = sharedOp(routing, op);
+  const parts = unrouted(routing, () => {
+    if (shared !== null) splitOverDevices(routing, shared);
+    else if (!options.nvfuserLimits && !mergeSums(routing, op)) viewPartialSums(routing, op);
+  });
+  for (const part of parts) {
+    if (part.output >= fusion.tensors.length) readOnce.add(part.output);
+    addOp(routing, part);
+  }
+  if (parts.length > 0) return;
+  if ((op.kind === "Reduction" || op.kind === "Squeeze") && isCommunicable(op, tensors)) addReduction(routing, op);
+  else for (const set of placeOp(routing, op)) addOp(routing, set);
+}
+
+/** An op that devices share, with operands that lie for it; null for other ops. */
+function sharedOp(routing: Routing, op: Op): ReductionOp | MatmulOp | LinearOp | null {
+  const { tensors } = routing;
+  if (op.kind !== "Reduction" && op.kind !== "Matmul" && op.kind !== "Linear") return null;
+  // One of partial results is such a part.
+  const places = partialAxes(op, tensors).length > 0 ? null : sharedPlaces(op, tensors);
+  if (places === null) return null;
+  return reading(op, (id, operand) => {
+    const place = places[operand];
+    const own = layoutOf(at(tensors, id));
+    const isThere = place === undefined || (own !== null && sameLayout(own, place));
+    if (isThere) return id;
+    // Its other axes may be cut otherwise: it waits for that.
+    const copy = addMoved(routing, at(tensors, id), { place, stream: null });
+    routing.readOnce.add(copy);
+    addOp(routing, { kind: "Set", inputs: [id], output: copy });
+    return copy;
+  });
+}
+
+function withEnds<T extends Op>(routing: Routing, op: T): T {
+  return reading(op, (id) => endOf(routing, id, op));
+}
