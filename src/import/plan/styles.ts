@@ -18,12 +18,14 @@ export const styles = {
   colwise_gather_output: { cut: "out", packed: false, output: "replicated" },
   colwise_rep: { cut: "out", packed: false, output: "replicated" },
   rowwise: { cut: "in", packed: false, output: null },
-  packed_rowwise: { cut: "in", packed: true, output: null },
   rowwise_split_input: { cut: "in", packed: false, output: null },
   rowwise_rep: { cut: "in", packed: false, output: null },
+  embedding_colwise: { cut: "out", packed: false, output: null },
+  embedding_rowwise: { cut: "in", packed: false, output: null },
   sequence_parallel: { cut: null, packed: false, output: "sequence" },
+  all_reduce: { cut: null, packed: false, output: "replicated" },
   replicated: { cut: null, packed: false, output: null },
-  replicated_output: { cut: null, packed: false, output: "replicated" },
+  replicated_with_grad_allreduce: { cut: null, packed: false, output: null },
 } as const satisfies Readonly<Record<string, StyleFacts>>;
 
 export type Style = keyof typeof styles;

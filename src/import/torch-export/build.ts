@@ -7,7 +7,7 @@ import { DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import { inDType } from "../../ir/api/ops/compositions/compose.ts";
 import { full, iota } from "../../ir/api/ops/creation.ts";
 import { expand } from "../../ir/api/ops/shape.ts";
-import { broadcast, set } from "../../ir/api/ops/views.ts";
+import { broadcast, select, set } from "../../ir/api/ops/views.ts";
 import { replaceTensor } from "../../ir/api/fusion-builder.ts";
 import { Fusion } from "../../ir/api/fusion.ts";
 import { fusionState, internals } from "../../ir/api/handle.ts";
@@ -39,7 +39,7 @@ import { computeRows } from "./rows/compute.ts";
 import { elementwiseRows } from "./rows/elementwise.ts";
 import type { Row, RowResult } from "./rows/row.ts";
 import { shapeRows, sizeRows } from "./rows/shape.ts";
-import type { Payload } from "./weights.ts";
+import { isComplex, type Payload, realDType } from "./weights.ts";
 
 /** A copy, which may lie on devices in another way: plans add such nodes. */
 export const copyTarget = "braid.copy";
@@ -68,7 +68,7 @@ interface Facts {
   /** Of the nodes. */
   readonly order: ReadonlyMap<GraphNode, number>;
   readonly sources: ReadonlyMap<string, Source>;
-  /** Values that depend on no user input and no parameter. */
+  /** Values that depend on no elements of user inputs and parameters. */
   readonly constants: ReadonlySet<string>;
   readonly formOf: (value: string) => IndexForm | null;
 }
@@ -141,7 +141,8 @@ function factsOf(graph: ExportedGraph, payloads: ReadonlyMap<string, Payload>, p
   const constants = new Set<string>();
   for (const [value, { kind }] of sources) if (kind === "buffer" || kind === "constant") constants.add(value);
   for (const node of graph.nodes) {
-    const isConstant = readsOf(node).every((value) => constants.has(value));
+    // A size is known before a run is, even if it is a symbol.
+    const isConstant = sizeRows.has(node.target) || readsOf(node).every((value) => constants.has(value));
     for (const output of node.outputs) {
       producers.set(output, node);
       if (isConstant) constants.add(output);
@@ -181,7 +182,12 @@ function valueIn(facts: Facts, space: Space, name: string): Value {
   if (known !== undefined) return known;
   const source = facts.sources.get(name);
   if (source !== undefined) {
-    const made: Value = { kind: "tensor", view: space.input(source) };
+    const view = space.input(source);
+    const { dtype } = facts.graph.tensors.get(name) ?? {};
+    const isPair = dtype !== undefined && isComplex(dtype);
+    const made: Value = isPair
+      ? { kind: "complex", re: select(view, -1, 0), im: select(view, -1, 1) }
+      : { kind: "tensor", view };
     space.values.set(name, made);
     return made;
   }
@@ -227,7 +233,7 @@ function buildNode(facts: Facts, space: Space, node: GraphNode): void {
     if (space.constant === null || !facts.constants.has(value)) valueIn(facts, space, value);
   }
   const before = space.fusion[fusionState].tensors.length;
-  const results = inNode(node, () => listOf(row(operandsOf(node, building, metaOf(node.outputs[0])))));
+  const results = inNode(node, () => resultsOf(row, node, building, metaOf(node.outputs[0])));
   node.outputs.forEach((output, i) => {
     const result = results[i] ?? null;
     if (result === null || space.values.has(output)) return;
@@ -236,6 +242,26 @@ function buildNode(facts: Facts, space: Space, node: GraphNode): void {
     if (made.kind === "tensor") described(made.view, node, output);
   });
   locate(space.fusion, before, node);
+}
+
+/** A row that only arranges elements does so for each part of a complex tensor. */
+function resultsOf(
+  row: Row,
+  node: GraphNode,
+  building: Building,
+  meta: TensorMeta | undefined,
+): readonly (Value | null)[] {
+  const self = node.inputs.get("self") ?? null;
+  const value = isValue(self) && views.test(node.target) ? building.valueOf(self.name) : null;
+  if (!isValue(self) || value?.kind !== "complex" || /\.(?:view_as_real|to)\./u.test(node.target)) {
+    return listOf(row(operandsOf(node, building, meta)));
+  }
+  const [re, im] = [value.re, value.im].map((view) => {
+    const valueOf = (name: string): Value => (name === self.name ? { kind: "tensor", view } : building.valueOf(name));
+    return listOf(row(operandsOf(node, { ...building, valueOf }, meta)))[0];
+  });
+  const isPair = re?.kind === "tensor" && im?.kind === "tensor";
+  return isPair ? [{ kind: "complex", re: re.view, im: im.view }] : [value];
 }
 
 function listOf(result: RowResult): readonly (Value | null)[] {
@@ -328,8 +354,8 @@ function modelInput(
   const name = source.kind === "user" ? source.value : source.name;
   const meta = graph.tensors.get(source.value);
   if (meta === undefined) return unknownValue(facts, source.value);
-  const { braid } = meta.dtype;
-  if (braid === null) {
+  const dtype = realDType(meta.dtype);
+  if (dtype === null) {
     return refuseInput(path, name, meta.dtype.name, "float64, float32, float16, bfloat16, int32, int64 or bool");
   }
   const extents = meta.sizes.map((size) => {
@@ -339,9 +365,9 @@ function modelInput(
       null
     );
   });
-  const tensor = withName(fusion.input(extents, braid), name);
-  tensor.extents.forEach((extent, axis) => {
-    const size = at(meta.sizes, axis);
+  const tensor = withName(fusion.input(isComplex(meta.dtype) ? [...extents, 2] : extents, dtype), name);
+  meta.sizes.forEach((size, axis) => {
+    const extent = at(tensor.extents, axis);
     const own = typeof size === "number" ? null : symbolIn(size.expression);
     if (typeof size === "number" || own === null || extent.kind !== "symbol" || symbols.has(own)) return;
     symbols.set(own, extent);

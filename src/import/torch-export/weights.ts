@@ -3,11 +3,11 @@
  * lies there. Storages are raw bytes. A pickled payload is refused: reading one runs code.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { dtypes } from "../../numerics/dtype.ts";
+import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
 import { at } from "../../support/invariant.ts";
 import type { Archive } from "./archive.ts";
-import { type Size, type TensorMeta, readMeta } from "./graph.ts";
+import { readMeta, type Size, type TensorMeta, type TorchDType } from "./graph.ts";
 import { field, fieldsIn, type Json, parseDocument, placeText, textIn, wrongValue } from "./json.ts";
 
 export interface Payload {
@@ -46,17 +46,31 @@ function payloadOf(archive: Archive, kind: string, name: string, json: Json): Pa
   if (storage === undefined) return wrongValue(field(json, "path_name"), `the name of an entry of data/${kind}`);
   // Only an empty tensor and a fake one have no bytes.
   if (storage.length === 0 && !meta.sizes.includes(0)) return { meta, read: () => null };
-  const { dtype } = meta;
-  if (dtype.braid === null) return { meta, read: () => unreadDType(name, dtype.name, json) };
-  const form = { shape: meta.sizes.map(known), strides: meta.strides.map(known), offset: known(meta.offset) };
+  const dtype = realDType(meta.dtype);
+  if (dtype === null) return { meta, read: () => unreadDType(name, meta.dtype.name, json) };
+  const form = realForm(meta);
   const last = form.shape.includes(0)
     ? -1
     : form.shape.reduce((sum, extent, axis) => sum + (extent - 1) * at(form.strides, axis), form.offset);
-  if ((last + 1) * dtypes[dtype.braid].bytes > storage.length) {
+  if ((last + 1) * dtypes[dtype].bytes > storage.length) {
     return wrongValue(field(json, "tensor_meta"), `a tensor within the ${storage.length} bytes of ${file}`);
   }
-  const own = dtype.braid;
-  return { meta, read: () => stridedCopy(emptyTensor(own, form.shape), storage, form) };
+  return { meta, read: () => stridedCopy(emptyTensor(dtype, form.shape), storage, form) };
+}
+
+/** The dtype of a real tensor, or of the two parts of a complex one, which have an axis of their own at the end. */
+export function realDType({ name, braid }: TorchDType): DType | null {
+  return isComplex({ name, braid }) ? (name === "complex64" ? "float" : "double") : braid;
+}
+
+export function isComplex({ name }: TorchDType): boolean {
+  return name === "complex64" || name === "complex128";
+}
+
+function realForm({ dtype, sizes, strides, offset }: TensorMeta): Strided {
+  const own = { shape: sizes.map(known), strides: strides.map(known), offset: known(offset) };
+  if (!isComplex(dtype)) return own;
+  return { shape: [...own.shape, 2], strides: [...own.strides.map((stride) => 2 * stride), 1], offset: 2 * own.offset };
 }
 
 /** Of weights, whose sizes are numbers. */

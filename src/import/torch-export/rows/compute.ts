@@ -85,6 +85,7 @@ const convolution: Row = (o) => {
   const stride = every("stride", 1);
   const isPatch = kernel.every((extent, i) => extent === stride[i] && (images[i] ?? 1) % (extent ?? 1) === 0);
   const isPlain = every("padding", 0).every((width) => width === 0) && every("dilation", 1).every((step) => step === 1);
+  if (o.flag("transposed", false)) return o.refuse("a transposed convolution", "a convolution of patches");
   if (sizes.includes(null) || !isPatch || !isPlain || o.whole("groups", 1) !== 1 || x.rank !== axes + 2) {
     return o.refuse(
       `a kernel of [${kernel.join(", ")}] with stride [${stride.join(", ")}]`,

@@ -1,0 +1,95 @@
+/** Commands on files of torch.export: plans, gradients, sizes and recorded values. */
+import { readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { cli, type CliRun, type ProgramFolder, programFolder } from "./captured-cli.ts";
+
+const fixture = (name: string): string => path.resolve(import.meta.dirname, "../import/torch", name);
+const mlp = fixture("mlp.pt2");
+const io = fixture("mlp.io.safetensors");
+
+let folder: ProgramFolder;
+let plan: string;
+beforeAll(() => {
+  folder = programFolder();
+  plan = folder.write("tp.json", JSON.stringify({ mesh: { tp: 4 }, up: "colwise", down: "rowwise" }));
+});
+afterAll(() => {
+  folder.remove();
+});
+
+const recorded = ["--inputs", io, "--expect", io];
+
+function succeeded({ status, out, err }: CliRun): string {
+  expect([status, err.replaceAll(/\s+/gu, " ").trim()]).toEqual([0, ""]);
+  return out;
+}
+
+describe("run", () => {
+  it("runs on the devices of the plan, and gives what PyTorch computed", async () => {
+    const out = succeeded(await cli("run", mlp, "--plan", plan, ...recorded, "--check"));
+    expect(out).toContain("4 devices");
+    expect(out).toMatch(/y: as in .*mlp\.io\.safetensors, largest error \d/u);
+    expect(out).toContain("partial sum of down/linear_1");
+  });
+
+  it("ends with 1 where an output differs from the recorded one, and names the element", async () => {
+    const changed = path.join(folder.path, "changed.safetensors");
+    const bytes = readFileSync(io);
+    // The last element of y, whose bytes end the file.
+    bytes.writeFloatLE(1000, bytes.length - 4);
+    writeFileSync(changed, bytes);
+    const { status, out, err } = await cli("run", mlp, "--plan", plan, "--inputs", io, "--expect", changed);
+    expect(status).toBe(1);
+    expect(out + err).toMatch(/y, element \[1, 15, 63\]/u);
+  });
+
+  it("adds gradients, and compares them with recorded ones and with slopes", async () => {
+    const values = fixture("own-block-grads.io.safetensors");
+    const files = ["--inputs", values, "--expect", values];
+    const out = succeeded(
+      await cli("run", fixture("own-block-grads.pt2"), "--devices", "1", "--gradients", "dy", ...files),
+    );
+    expect(out).toMatch(/grad\.m\.w2\.weight: as in/u);
+  });
+
+  it.each([["s27=16"], ["i2=16"]])("takes a size by either name: --sizes %s", async (size) => {
+    succeeded(await cli("run", fixture("mlp-dynamic.pt2"), "--devices", "2", "--sizes", size, ...recorded));
+  });
+
+  it("a size that is not given is that of the example", async () => {
+    succeeded(await cli("run", fixture("mlp-dynamic.pt2"), "--devices", "2", ...recorded));
+  });
+});
+
+it("verify, explain and lower take the file and its plan", async () => {
+  succeeded(await cli("verify", mlp, "--plan", plan));
+  expect(succeeded(await cli("explain", mlp, "--plan", plan, "--profile", "4xH200"))).toContain("down/linear_1");
+  expect(succeeded(await cli("lower", mlp, "--plan", plan))).toContain("type=Allreduce");
+});
+
+describe("refusals end with 2 and one message", () => {
+  const dynamic = fixture("mlp-dynamic.pt2");
+  it.each<readonly [string, () => readonly string[], RegExp]>([
+    ["a plan that is not there", () => [mlp, "--plan", `${plan}.x`], /file-unreadable.*sharding plan/u],
+    [
+      "a plan with another name",
+      () => [mlp, "--plan", folder.write("a.json", '{"mesh":{"tp":2},"dwon":"rowwise"}')],
+      /did you mean down\?/u,
+    ],
+    [
+      "a plan for a file that has shardings",
+      () => [path.resolve(import.meta.dirname, "../import/jax/mlp-tp.mlir"), "--plan", plan],
+      /takes no plan/u,
+    ],
+    ["fewer devices than the plan has", () => [mlp, "--plan", plan, "--devices", "2"], /mesh-too-large/u],
+    ["no family for auto", () => [mlp, "--plan", "auto"], /no family/u],
+    ["a size outside of the range", () => [dynamic, "--sizes", "s27=513"], /s27=513.*2 to 512/u],
+    ["the half of a file", () => [folder.write("half.pt2", "PK\u0003\u0004"), "--plan", "auto"], /model-syntax/u],
+  ])("%s", async (_, args, message) => {
+    const { status, out, err } = await cli("run", ...args());
+    expect([status, out]).toEqual([2, ""]);
+    expect(err.match(/error\[/gu)?.length).toBe(1);
+    expect(err.replaceAll(/\s+/gu, " ")).toMatch(message);
+  });
+});
