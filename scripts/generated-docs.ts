@@ -36,6 +36,7 @@ export function generatedDocs(root: string): ReadonlyMap<string, string> {
     ["docs/ops.md", opsPage(root)],
     ...planSchemas(),
     ["docs/import.md", withImportTable(readFileSync(join(root, "docs/import.md"), "utf8"))],
+    ["docs/import-pytorch.md", withImportTable(readFileSync(join(root, "docs/import-pytorch.md"), "utf8"))],
     ...["docs/command-line.md", "docs/benchmark.md"].map((page): [string, string] => [
       page,
       withOptionTables(readFileSync(join(root, page), "utf8")),

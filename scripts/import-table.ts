@@ -1,11 +1,23 @@
-/** The table of ops in docs/import.md, made of the rows that read them, after `<!-- import: stablehlo -->`. */
+/** The tables of ops in docs/import*.md, made of the rows that read them, after `<!-- import: FORMAT -->`. */
 import { opGroups } from "../src/import/stablehlo/ops/rows.ts";
+import { readOps } from "../src/import/torch-export/build.ts";
 import { code, table } from "./option-tables.ts";
 
-const block = /(?<marker><!-- import: stablehlo -->\n)(?:\n?(?:\|.*\n)+)?/u;
+const block = /(?<marker><!-- import: (?<format>[a-z-]+) -->\n)(?:\n?(?:\|.*\n)+)?/gu;
+
+const tables: Readonly<Record<string, () => string>> = { stablehlo: opTable, "torch-export": torchTable };
 
 export function withImportTable(text: string): string {
-  return text.replace(block, (_, marker: string) => `${marker}\n${opTable()}\n`);
+  return text.replaceAll(block, (_, marker: string, format: string) => `${marker}\n${tables[format]?.() ?? ""}\n`);
+}
+
+/** Overloads of an op are one. */
+function torchTable(): string {
+  const rows = Object.entries(readOps).map(([group, names]) => {
+    const ops = new Set(names.map((name) => name.replace(/^torch\.ops\.aten\.(\w+)\.\w+$/u, "$1")));
+    return [group, [...ops].toSorted().map(code).join(", ")];
+  });
+  return table(["ops", "without `torch.ops.aten.`, of any overload that a row has"], rows);
 }
 
 function opTable(): string {

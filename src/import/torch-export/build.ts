@@ -37,18 +37,29 @@ import { braidDType, type Building, moduleText, operandsOf, unsupportedNode, typ
 import type { ExportedProgram } from "./read.ts";
 import { computeRows } from "./rows/compute.ts";
 import { elementwiseRows } from "./rows/elementwise.ts";
-import type { Row, RowResult } from "./rows/row.ts";
+import type { Row, RowResult, Rows } from "./rows/row.ts";
 import { shapeRows, sizeRows } from "./rows/shape.ts";
 import { isComplex, type Payload, realDType } from "./weights.ts";
 
 /** A copy, which may lie on devices in another way: plans add such nodes. */
 export const copyTarget = "braid.copy";
 
-const torchRows: ReadonlyMap<string, Row> = new Map([...elementwiseRows, ...shapeRows, ...computeRows, ...sizeRows]);
-const rows: ReadonlyMap<string, Row> = new Map([...torchRows, [copyTarget, (o) => set(o.tensor("self"))]]);
+const groups: Readonly<Record<string, Rows>> = {
+  Elementwise: elementwiseRows,
+  "Shapes, indices, creation": shapeRows,
+  "Contractions, norms, reductions, attention": computeRows,
+  Sizes: sizeRows,
+};
 
-/** The ops that Braid reads, sorted. */
-export const readOps: readonly string[] = [...torchRows.keys()].toSorted();
+const rows: ReadonlyMap<string, Row> = new Map([
+  ...Object.values(groups).flatMap((group) => [...group]),
+  [copyTarget, (o) => set(o.tensor("self"))],
+]);
+
+/** The ops that Braid reads, by group. */
+export const readOps: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
+  Object.entries(groups).map(([name, group]) => [name, [...group.keys()]]),
+);
 
 /** Nodes that only check what export has assumed. */
 const checks = /^torch\.ops\.aten\.(?:_assert\w*|sym_constrain_range\w*)\./u;
