@@ -1,6 +1,6 @@
 /**
  * Compares predicted with measured times of Braid's implementations in results of `braid bench`, on the machine of a
- * profile. It shows errors of the model that `--schedule-choice auto` uses. It is not part of `npm run bench`.
+ * profile. It shows errors of the model that `--schedule auto` uses. It is not part of `npm run bench`.
  *
  *     npx jiti bench/simulated.ts profiles/4xH200.json bench/results/tp-rowwise-4xH200.csv ...
  */

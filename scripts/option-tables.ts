@@ -103,7 +103,7 @@ function implementationTable(): string {
         const { kind, help } = braidOptionRow(name);
         return [code(name), code(kind.argument ?? "true|false"), help];
       }),
-      [asFlags.join(" "), "as of their flags", "the flag of the same name: `inPlace=true` is `--in-place`"],
+      [asFlags.join(" "), "as of their flags", "the flag of the same name: `inPlace=true` is `--schedule inPlace`"],
     ],
   );
 }

@@ -19,7 +19,7 @@ const elsewhere: ReadonlySet<OptionName> = new Set([
   "full",
   "profile",
   "whatIf",
-  "scheduleChoice",
+  "schedule",
 ]);
 const groups: readonly OptionGroup[] = ["program", "lowering", "schedule"];
 

@@ -30,7 +30,7 @@ const failures = [
 const programs: Readonly<Record<string, readonly string[]>> = {
   cuda: ["examples/ring-allgather-matmul.ts", "--backend", "cuda"],
   nccl: ["examples/ring-allgather-matmul.ts", "--backend", "nccl"],
-  allreduce: ["examples/matmul-allreduce.ts", "--backend", "cuda", "--compute-streams", "1"],
+  allreduce: ["examples/matmul-allreduce.ts", "--backend", "cuda", "--schedule", "computeStreams=1"],
 };
 
 async function main(values: readonly string[]): Promise<number> {

@@ -267,7 +267,7 @@ export async function choicePages(): Promise<void> {
   for (const example of examples) {
     for (const [size, params] of Object.entries({ usual: {}, large })) {
       const text = await textOr(async () => {
-        const options = { devices: 4, [apiNames.scheduleChoice]: "auto", profile } as const;
+        const options = { devices: 4, [apiNames.schedule]: "auto", profile } as const;
         const { choice } = await executorOf(example, options, params);
         if (choice === null) return "none";
         const considered = choice.considered.map(

@@ -92,6 +92,7 @@ export type FlagValues = { readonly [K in keyof typeof flags]?: string | true };
 export function argumentsOf(values: FlagValues): readonly string[] {
   return Object.entries(values).flatMap(([name, value]) => {
     const flag = flags[name as keyof typeof flags];
+    if (flag.includes("=")) return [value === true ? flag : `${flag}=${value}`];
     return value === true ? [flag] : [flag, value];
   });
 }

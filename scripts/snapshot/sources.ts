@@ -42,17 +42,17 @@ export const profileName = "4xH200";
 
 /** Flags by meaning. Pages show the meaning, so a renamed flag changes only help texts and diagnostics. */
 export const flags = {
-  copyLane: "--copy-stream",
-  inPlace: "--in-place",
-  ownLast: "--own-last",
-  splitChunks: "--split-chunks",
-  computeStreams: "--compute-streams",
-  batchSignals: "--batch-signals",
-  smMargin: "--sm-margin",
+  copyLane: "--schedule=copyStream",
+  inPlace: "--schedule=inPlace",
+  ownLast: "--schedule=ownLast",
+  splitChunks: "--schedule=splitChunks",
+  computeStreams: "--schedule=computeStreams",
+  batchSignals: "--schedule=batchSignals",
+  smMargin: "--schedule=smMargin",
   streams: "--streams",
   /** Of `run`: the order of steps. */
-  order: "--schedule",
-  choice: "--schedule-choice",
+  order: "--interleaving",
+  choice: "--schedule",
   backend: "--backend",
   p2p: "--p2p",
   protocol: "--protocol",
@@ -69,7 +69,6 @@ export const flags = {
 export const apiNames = {
   copyLane: "copyStream",
   schedule: "schedule",
-  scheduleChoice: "scheduleChoice",
   inPlace: "inPlace",
   ownLast: "ownLast",
   splitChunks: "splitChunks",

@@ -71,7 +71,7 @@ function isLowered(source: ProgramSource | Lowered): source is Lowered {
 }
 
 /** Whether the source is a Fusion, not host programs. */
-export function isFusionSource(source: ProgramSource): source is HasFusionData {
+export function isFusionSource(source: ProgramSource | Lowered): source is HasFusionData {
   return typeof source === "object" && "data" in source && typeof source.data === "function";
 }
 

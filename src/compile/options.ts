@@ -4,6 +4,7 @@
  * tables in docs/command-line.md are made from these rows. A new option is a row in the file of its group, and a field
  * of the interface that the row satisfies.
  */
+import { isOneOf } from "../support/is-one-of.ts";
 import { keysOf } from "../support/keys-of.ts";
 import type { KindInfo, OptionKind } from "./options/kind.ts";
 import { loweringRows, recordingRows } from "./options/lowering.ts";
@@ -75,9 +76,9 @@ export type Options<K extends OptionName> = {
   readonly [P in Exclude<K, WithDefault>]?: OptionValue<P>;
 };
 
-/** `-m`, `--in-place`, and `--no-overlap` for a switch that is on by default. */
+/** `-m`, `--print-lists`, `--no-overlap` for a switch that is on by default, and `--schedule inPlace` for a rewrite. */
 export function flagOf(name: OptionName): string {
-  return flagOfRow(name, options[name]);
+  return isOneOf(scheduleNames, name) ? `${longFlag("schedule")} ${name}` : flagOfRow(name, options[name]);
 }
 
 /** The flag of a row outside the schema, which only one command takes. */

@@ -12,9 +12,9 @@ import {
 import { type Lowered, lowerAll, type ProgramSource } from "../compile/lower-all.ts";
 import type { DiagnosticCode } from "../diagnostics/codes.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
-import type { MachineProfile } from "../simulate/machine-profile.ts";
-import { choose } from "../tune/choose/choose.ts";
+import { choose, chooseByDefault } from "../tune/choose/choose.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
+import type { ToChoose } from "./executor-options.ts";
 
 export interface CompiledSource {
   readonly lowered: Lowered;
@@ -26,18 +26,19 @@ export interface CompiledSource {
 }
 
 /**
- * A Compilation keeps its own options. With a `profile`, the schedule is chosen. Throws what `compile` and `choose`
+ * A Compilation keeps its own options. Throws what `compile` and `choose`
  * throw, and the verifier's findings.
  */
 export function compileSource(
   source: ProgramSource | AnyCompilation,
   options: CompileOptions,
-  profile: MachineProfile | null,
+  choosing: ToChoose | null,
 ): CompiledSource {
   if (isCompilation(source)) return known(source, options, null);
-  if (profile !== null) {
-    const choice = choose(source, { ...options, verify: "off" }, profile);
-    return known(choice.compilation, options, choice);
+  if (choosing !== null) {
+    const by = choosing.isAsked ? choose : chooseByDefault;
+    const choice = by(source, { ...options, verify: "off" }, choosing.profile);
+    if (choice !== null) return known(choice.compilation, options, choice);
   }
   const lowered = lowerAll(source, { devices: options.devices, ...loweringOf(options) });
   return { lowered, options, compilation: compileIfConstant(lowered, options), choice: null };

@@ -11,7 +11,7 @@ import { loweringNames, type OptionValue, recordingNames } from "../compile/opti
 import { pickOptions, requireOptions, resolveOptions } from "../compile/options/resolve.ts";
 import type { TensorArgument } from "./tensor-arguments.ts";
 
-export interface ExecutorOptions extends Omit<CompileOptions, "on" | "sizes" | "scalars" | "notes"> {
+export interface ExecutorOptions extends Omit<CompileOptions, "on" | "sizes" | "scalars" | "notes" | "schedule"> {
   /** A back end or its name; "cpu" if omitted. A name compiles for that back end. */
   readonly on?: Target | Backend;
   /**
@@ -22,10 +22,10 @@ export interface ExecutorOptions extends Omit<CompileOptions, "on" | "sizes" | "
   readonly localRanks?: readonly number[];
   /**
    * "auto": choose the form, streams and rewrites with the shortest predicted time on the machine of `profile`
-   * (docs/simulation.md). Given lowering options restrict the choice, and the Program's sizes must be known. "given" if
-   * omitted.
+   * (docs/simulation.md). Given lowering options restrict the choice, and the Program's sizes must be known. If omitted,
+   * "auto" for a Fusion with a `profile` and without `streams`, otherwise "as-written".
    */
-  readonly scheduleChoice?: OptionValue<"scheduleChoice">;
+  readonly schedule?: OptionValue<"schedule">;
   readonly profile?: MachineProfile;
   /** Seconds that a run may take; after that it fails with `timed-out`. 30 if omitted. */
   readonly timeout?: OptionValue<"timeout">;
@@ -72,39 +72,49 @@ const otherNames = [
   "devices",
   "on",
   "localRanks",
-  "schedule",
   "profile",
   "memoryBudget",
   "onProgress",
 ] as const satisfies readonly (keyof ExecutorOptions)[];
 
-/**
- * The executor's own options with defaults; `profile` is null unless a schedule is to be chosen. Throws `device-count`,
- * `bad-argument`, `bad-option` and `option-unknown`.
- */
-export function resolveExecutorOptions(options: ExecutorOptions): {
+/** How the schedule is chosen, where it is. */
+export interface ToChoose {
+  readonly profile: MachineProfile;
+  /** Whether the caller asked for it. */
+  readonly isAsked: boolean;
+}
+
+interface ResolvedOptions {
   readonly timeout: number;
-  readonly profile: MachineProfile | null;
   readonly memoryBudget: number;
-} {
-  const { devices, localRanks, profile, memoryBudget = usualMemoryBudget } = options;
-  requireOptions([...loweringNames, ...recordingNames, "verify", "scheduleChoice", "timeout"], options, otherNames);
+  readonly choice: ToChoose | null;
+  /** The rewrites to compile with. */
+  readonly schedule: Pick<CompileOptions, "schedule">;
+}
+
+/** The executor's own options with defaults. Throws `device-count`, `bad-argument`, `bad-option` and `option-unknown`. */
+export function resolveExecutorOptions(options: ExecutorOptions): ResolvedOptions {
+  const { devices, localRanks, profile, schedule, memoryBudget = usualMemoryBudget } = options;
+  requireOptions([...loweringNames, ...recordingNames, "verify", "schedule", "timeout"], options, otherNames);
   requireWholeNumber(callOf("devices"), devices, 1, mostDevices);
   requireWholeNumber(callOf("memoryBudget"), memoryBudget, 0);
   for (const rank of localRanks ?? []) requireLocalRank(rank, devices, callOf("localRanks"));
-  const names = ["timeout", "scheduleChoice"] as const;
-  const { timeout, scheduleChoice } = resolveOptions(names, pickOptions(names, options));
-  return { timeout, profile: scheduleChoice === "auto" ? (profile ?? noProfile()) : null, memoryBudget };
+  const { timeout } = resolveOptions(["timeout"], pickOptions(["timeout"], options));
+  if (schedule === "auto") {
+    return { timeout, memoryBudget, choice: { profile: profile ?? noProfile(), isAsked: true }, schedule: {} };
+  }
+  const choice = profile === undefined || schedule !== undefined ? null : { profile, isAsked: false };
+  return { timeout, memoryBudget, choice, schedule: typeof schedule === "object" ? { schedule } : {} };
 }
 
 function noProfile(): never {
   return fail({
     code: "bad-argument",
     message: "the schedule cannot be chosen without a machine profile",
-    place: { kind: "call", text: callOf("scheduleChoice") },
+    place: { kind: "call", text: callOf("schedule") },
     found: "auto without a profile",
     expected: "a profile that braid calibrate wrote",
-    help: "pass a profile, or leave scheduleChoice out",
+    help: "pass a profile, or leave schedule out",
   });
 }
 

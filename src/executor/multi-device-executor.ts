@@ -42,7 +42,7 @@ export interface Unplaced {
  * `Output` is the default type of an output of `run`: a whole tensor, or shards with `localRanks`.
  */
 export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
-  /** The choice of `scheduleChoice: "auto"` and its reason; null without it. */
+  /** The chosen schedule and the reason; null without a choice. */
   readonly choice: ScheduleChoice<AnyCompilation> | null;
   /** With attention "auto" on GPUs: which attention is not one kernel, and why. */
   readonly notes: readonly Diagnostic[];
@@ -98,21 +98,13 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     source: ProgramSource | AnyCompilation,
     options: ExecutorOptions,
   ): Promise<MultiDeviceExecutor<TensorArgument>> {
-    const {
-      on = "cpu",
-      localRanks,
-      timeout: _,
-      scheduleChoice: __,
-      profile: ___,
-      memoryBudget: ____,
-      ...given
-    } = options;
-    const { timeout, profile, memoryBudget } = resolveExecutorOptions(options);
+    const { on = "cpu", localRanks, timeout: _, schedule: __, profile: ___, memoryBudget: ____, ...given } = options;
+    const { timeout, memoryBudget, choice, schedule } = resolveExecutorOptions(options);
     const backend = await loadBackend(on);
     // Programs of constant sizes are checked before the back end opens.
-    const target = { ...given, on: backend.name === "cuda" ? "cuda" : "cpu" } as const;
+    const target = { ...given, ...schedule, on: backend.name === "cuda" ? "cuda" : "cpu" } as const;
     const { options: decided, notes } = chooseAttention(source, target, backend.attentionObstacle);
-    const compiled = compileSource(source, decided, profile);
+    const compiled = compileSource(source, decided, choice);
     const { hosts } = compiled.lowered;
     const group = await backend.open({
       world: hosts.length,

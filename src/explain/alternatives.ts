@@ -3,7 +3,7 @@
  * predicted. Nothing else is advised.
  */
 import { type AnyCompilation, compile, type CompileOptions } from "../compile/compile.ts";
-import { changeText, type CompileGiven, compileNames } from "../compile/options/flags-text.ts";
+import { changeText, compileNames } from "../compile/options/flags-text.ts";
 import { pickOptions, resolveOptions } from "../compile/options/resolve.ts";
 import type { HasFusionData } from "../compile/lower.ts";
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
@@ -90,7 +90,10 @@ export function alternatives(
   const ofOptions = changes.flatMap((change, i): readonly Alternative[] => {
     onProgress?.("predicting other options", i, changes.length);
     const changed = withChange(options, change);
-    const found = { change: changeText(flat(options), flat(changed)), options: change };
+    const found = {
+      change: changeText(pickOptions(compileNames, options), pickOptions(compileNames, changed)),
+      options: change,
+    };
     const compiled = compiledOrRefusal(source, changed);
     if (typeof compiled === "string") return [{ ...found, milliseconds: null, refused: compiled }];
     const milliseconds = predicted(compiled);
@@ -137,11 +140,6 @@ function withChange({ schedule, protocol, ...options }: CompileOptions, change: 
     ...change,
     schedule: { ...schedule, ...change.schedule },
   };
-}
-
-/** With schedule options beside the others, as flags are. */
-function flat({ schedule, ...options }: CompileOptions): CompileGiven {
-  return pickOptions(compileNames, { ...options, ...schedule });
 }
 
 function editedOrNull(

@@ -80,5 +80,5 @@ export function candidateRows(
 
 /** The command line of a candidate. */
 export function candidateFlags({ lowering, schedule }: ScheduleCandidate): string {
-  return flagsText({ ...lowering, ...schedule, streams: candidateStreams });
+  return flagsText({ ...lowering, schedule, streams: candidateStreams });
 }

@@ -4,6 +4,7 @@
  */
 import { type AnyCompilation, compile, loweringOf, verified } from "../compile/compile.ts";
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
+import type { Schedule } from "../compile/options/schedule.ts";
 import { loopRefusals } from "../compile/loop-refusals.ts";
 import { type Constants, tensorNames, withNames } from "../ir/tensor-names.ts";
 import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
@@ -16,7 +17,7 @@ import { at, invariant } from "../support/invariant.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { simulate } from "../simulate/simulate.ts";
 import { serial as serialForm } from "../tune/choose/candidates.ts";
-import { choose } from "../tune/choose/choose.ts";
+import { choose, chooseByDefault } from "../tune/choose/choose.ts";
 import type { ChooseOptions } from "../tune/choose/consider.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 import { type Alternative, alternatives, isCostly, type LeftOutForm, leftOut } from "./alternatives.ts";
@@ -24,15 +25,18 @@ import { type ExplainedRun, explainRun, type TracedRun } from "./explain-run.ts"
 import { withEndlessRates } from "./what-if.ts";
 import { intervalOf, type PredictedInterval } from "./interval.ts";
 
-export interface ExplainOptions extends ChooseOptions {
+export interface ExplainOptions extends Omit<ChooseOptions, "schedule"> {
   readonly constants?: Constants;
-  /** "auto": explains the schedule that is predicted to be the fastest. "given" if omitted. */
-  readonly scheduleChoice?: "given" | "auto";
+  /**
+   * "auto": explains the schedule that is predicted to be the fastest. If omitted, "auto" for a Fusion without
+   * `streams`, otherwise "as-written".
+   */
+  readonly schedule?: Schedule;
 }
 
 export interface Explanation {
   readonly compilation: AnyCompilation;
-  /** All candidates, with `scheduleChoice: "auto"`. */
+  /** All candidates, where the schedule was chosen. */
   readonly choice: ScheduleChoice<AnyCompilation> | null;
   /** The measured run, if there is one, otherwise the predicted one. */
   readonly run: ExplainedRun;
@@ -65,24 +69,27 @@ export interface MeasuredRun {
   readonly milliseconds: number;
 }
 
-/** Throws what `compile` and, with `scheduleChoice: "auto"`, `choose` throw. */
+/** Throws what `compile` and, with `schedule: "auto"`, `choose` throw. */
 export function explain(source: ProgramSource, options: ExplainOptions, profile: MachineProfile): Explanation {
-  const { scheduleChoice = "given", constants = new Map(), ...given } = options;
-  const { compilation, choice } = compileToExplain(source, { ...given, scheduleChoice }, profile);
-  return explainCompiled(source, compilation, { ...given, constants, choice, profile, measured: null });
+  const { constants = new Map(), ...others } = options;
+  const { schedule, ...given } = others;
+  const { compilation, choice } = compileToExplain(source, others, profile);
+  const rewrites = typeof schedule === "object" ? { schedule } : {};
+  return explainCompiled(source, compilation, { ...given, ...rewrites, constants, choice, profile, measured: null });
 }
 
 /** What `explain` explains. Throws what it throws, and `bad-option` for a choice without a profile. */
 export function compileToExplain(
   source: ProgramSource,
-  { scheduleChoice = "given", graph = true, ...options }: Omit<ExplainOptions, "constants">,
+  { schedule, graph = true, ...options }: Omit<ExplainOptions, "constants">,
   profile: MachineProfile | null,
 ): Pick<Explanation, "compilation" | "choice"> {
-  const choice =
-    scheduleChoice === "auto" && profile !== null
-      ? choose(source, { ...options, graph, verify: "off" }, profile)
-      : null;
-  const unverified = choice?.compilation ?? compile(source, { ...options, verify: "off" });
+  const choosing = { ...options, graph, verify: "off" } as const;
+  const isOpen = profile !== null && (schedule === undefined || schedule === "auto");
+  const by = schedule === "auto" ? choose : chooseByDefault;
+  const choice = isOpen ? by(source, choosing, profile) : null;
+  const rewrites = typeof schedule === "object" ? { schedule } : {};
+  const unverified = choice?.compilation ?? compile(source, { ...options, ...rewrites, verify: "off" });
   const { onProgress } = options;
   const listening = onProgress === undefined ? {} : { onProgress };
   return { compilation: options.verify === "off" ? unverified : verified(unverified, listening), choice };

@@ -215,7 +215,10 @@ describe("braid bench", () => {
     { args: ["tp-rowwise", "--impl", "braid;scheduleChoice=auto"], expected: ["bad-option", "--profile FILE"] },
     {
       args: ["tp-rowwise", "--impl", "braid;scheduleChoice=auto;streams=2;inPlace=true", "--profile", "4xH200"],
-      expected: ["auto chooses the streams and the schedule itself", "streams (--streams), inPlace (--in-place)"],
+      expected: [
+        "auto chooses the streams and the rewrites itself",
+        "streams (--streams), inPlace (--schedule inPlace)",
+      ],
     },
     { args: ["tp-rowwise", "--impl", "serial;copyLane=inline"], expected: ["copyLane is now called copyStream"] },
     { args: ["tp-rowwise", "--impl", "braid;choice=auto"], expected: ["choice is now called scheduleChoice"] },

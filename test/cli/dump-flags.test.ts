@@ -145,7 +145,7 @@ describe("a counterexample", () => {
     [
       "with streams, roots and a schedule",
       () => wrong,
-      ["--streams", "3", "--roots", "positions", "--copy-stream", "dedicated"],
+      ["--streams", "3", "--roots", "positions", "--schedule", "copyStream=dedicated"],
     ],
   ];
   it.each(cases)("%s is replayed by the printed command", async (_, file, args) => {

@@ -20,7 +20,15 @@ interface Explained {
 }
 
 async function explained(...asked: readonly string[]): Promise<Explained> {
-  const { status, out, err } = await cli("explain", ...asked, "--profile", "4xH200", "--json");
+  const { status, out, err } = await cli(
+    "explain",
+    ...asked,
+    "--profile",
+    "4xH200",
+    "--schedule",
+    "as-written",
+    "--json",
+  );
   expect([status, err]).toEqual([0, ""]);
   return JSON.parse(out) as Explained;
 }
@@ -48,7 +56,7 @@ it("the edits of a program, by the user's names", async () => {
     expect(edited.milliseconds).toBeCloseTo(predicted ?? 0, 9);
     expect(edited.milliseconds).toBeLessThan(milliseconds);
   }
-  const { out } = await cli("explain", ...asked(source), "--profile", "4xH200");
+  const { out } = await cli("explain", ...asked(source), "--profile", "4xH200", "--schedule", "as-written");
   expect(out).toMatch(
     /^not in a loop: .*, beside hidden = linear\(.*, w\) \(.*edited\.ts:5:\d+\): hidden has no Stream axis$/m,
   );

@@ -15,7 +15,15 @@ interface Explained {
 }
 
 async function explained(...asked: readonly string[]): Promise<Explained> {
-  const { status, out, err } = await cli("explain", ...asked, "--profile", "4xH200", "--json");
+  const { status, out, err } = await cli(
+    "explain",
+    ...asked,
+    "--profile",
+    "4xH200",
+    "--schedule",
+    "as-written",
+    "--json",
+  );
   expect([status, err]).toEqual([0, ""]);
   return JSON.parse(out) as Explained;
 }

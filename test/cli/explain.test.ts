@@ -8,7 +8,17 @@ const example = path.resolve(import.meta.dirname, "../../examples/matmul-reduce-
 const dump = path.resolve(import.meta.dirname, "../fixtures/dumps");
 
 it("prints a verdict, regions, and causes that add up", async () => {
-  const { status, out } = await cli("explain", example, "--devices", "4", "--profile", "4xH200", "--json");
+  const { status, out } = await cli(
+    "explain",
+    example,
+    "--devices",
+    "4",
+    "--profile",
+    "4xH200",
+    "--schedule",
+    "as-written",
+    "--json",
+  );
   expect(status).toBe(0);
   const found: unknown = JSON.parse(out);
   expect(found).toMatchObject({ devices: 4, on: "cuda", regions: [{ isLoop: true, chunks: 4 }] });
@@ -20,7 +30,7 @@ it("prints a verdict, regions, and causes that add up", async () => {
   };
   expect(causes.reduce((sum, { milliseconds: time }) => sum + time, 0)).toBeCloseTo(exposed, 9);
   expect(milliseconds).toBeGreaterThanOrEqual(floor.milliseconds);
-  const text = await cli("explain", example, "--devices", "4", "--profile", "4xH200");
+  const text = await cli("explain", example, "--devices", "4", "--profile", "4xH200", "--schedule", "as-written");
   expect(text.out).toMatch(
     / us \(90 %: [\d.]+ us to [\d.]+ us\) predicted on 4 devices; [\d.]+ % of communication hidden; [\d.]+ \w+ exposed\n/,
   );
@@ -28,7 +38,17 @@ it("prints a verdict, regions, and causes that add up", async () => {
 });
 
 it("--timeline draws the predicted streams of the rank that ends last", async () => {
-  const { status, out } = await cli("explain", example, "--devices", "4", "--profile", "4xH200", "--timeline");
+  const { status, out } = await cli(
+    "explain",
+    example,
+    "--devices",
+    "4",
+    "--profile",
+    "4xH200",
+    "--schedule",
+    "as-written",
+    "--timeline",
+  );
   expect(status).toBe(0);
   expect(out).toMatch(/^worker 0 +[k.]+ +[\d.]+ ms$/m);
   expect(out).toMatch(/^NCCL \(0 1 2 3\) +[tw.]+ +[\d.]+ ms$/m);
@@ -36,7 +56,7 @@ it("--timeline draws the predicted streams of the rank that ends last", async ()
 });
 
 it("explains the chosen schedule", async () => {
-  const given = ["explain", example, "--devices", "2", "--profile", "2xH200", "--schedule-choice", "auto"];
+  const given = ["explain", example, "--devices", "2", "--profile", "2xH200", "--schedule", "auto"];
   const { status, out } = await cli(...given, "--json");
   expect(status).toBe(0);
   const { considered, milliseconds, scheduleChoice } = JSON.parse(out) as {
@@ -52,7 +72,7 @@ it("explains the chosen schedule", async () => {
 });
 
 it("gives no advice against the schedule that it chose", async () => {
-  const flags = ["--devices", "4", "--set", "M=64", "--profile", "4xH200", "--schedule-choice", "auto"];
+  const flags = ["--devices", "4", "--set", "M=64", "--profile", "4xH200", "--schedule", "auto"];
   const { out } = await cli("explain", example, ...flags);
   expect(out).toMatch(/^schedule: no loop: /m);
   expect(out).toMatch(/^not in a loop +[\d.]+ us/m);
@@ -67,6 +87,8 @@ it("says what to change", async () => {
     "4",
     "--profile",
     "4xH200",
+    "--schedule",
+    "as-written",
     "--set",
     "M=8192",
     "--set",
@@ -81,7 +103,7 @@ it("says what to change", async () => {
 });
 
 it("says that sizes are too small, instead of advice", async () => {
-  const asked = ["explain", example, "--devices", "4", "--profile", "4xH200"];
+  const asked = ["explain", example, "--devices", "4", "--profile", "4xH200", "--schedule", "as-written"];
   const [small, all, large] = await Promise.all([
     cli(...asked),
     cli(...asked, "--all"),
@@ -95,7 +117,17 @@ it("says that sizes are too small, instead of advice", async () => {
 });
 
 it("names the rule that kept a collective out of a loop", async () => {
-  const { status, out } = await cli("explain", example, "--devices", "4", "--profile", "4xH200", "--no-overlap");
+  const { status, out } = await cli(
+    "explain",
+    example,
+    "--devices",
+    "4",
+    "--profile",
+    "4xH200",
+    "--schedule",
+    "as-written",
+    "--no-overlap",
+  );
   expect(status).toBe(0);
   expect(out).toMatch(
     /^not in a loop: y = sum\(partial sum of y\), beside T\d+ = add\(y, residual\) \(.*\): the option overlap is off/m,
@@ -159,7 +191,7 @@ it("explains a dump, against its own kernels", async () => {
 
 it("predicts for other machines and other numbers of devices", async () => {
   const sizes = ["M", "N", "K"].flatMap((name) => ["--set", `${name}=8192`]);
-  const asked = ["explain", example, "--devices", "2", "--profile", "4xH200", ...sizes];
+  const asked = ["explain", example, "--devices", "2", "--profile", "4xH200", "--schedule", "as-written", ...sizes];
   const predicted = async (change: string): Promise<{ readonly now: number; readonly then: number }> => {
     const { status, out } = await cli(...asked, "--what-if", change, "--json");
     expect(status).toBe(0);

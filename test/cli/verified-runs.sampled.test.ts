@@ -84,20 +84,20 @@ describe.each(options.on.kind.choices)("on %s", (on) => {
 
   it("with a schedule, and the copy stream that the flags name", async () => {
     const schedule = { inPlace: true, copyStream: on === "cpu" ? "dedicated" : "inline" } as const;
-    await expectSame(example("ring-allgather-matmul.ts"), { ...flags, on }, { streams, ...schedule, backend: "cuda" });
+    await expectSame(example("ring-allgather-matmul.ts"), { ...flags, on }, { streams, schedule, backend: "cuda" });
   });
 
   it("with a chosen schedule", async () => {
     const name = "ring-allgather-matmul.ts";
     const folder = programFolder();
     const profile = folder.write("machine.json", JSON.stringify(roundProfile));
-    const program = await expectSame(example(name), { ...flags, on, scheduleChoice: "auto", profile }, {});
+    const program = await expectSame(example(name), { ...flags, on, schedule: "auto", profile }, {});
     const file = example(name);
     const { source, signature } = await building(file, flags, (of) => buildProgram(file, flags, {}, of));
     const executor = await MultiDeviceExecutor.create(source, {
       devices: flags.devices,
       on: backendFor(on),
-      scheduleChoice: "auto",
+      schedule: "auto",
       profile: roundProfile,
     });
     let ran: Program | null = null;

@@ -215,14 +215,14 @@ describe("braid run", () => {
     const { status, out } = await cli("run", mutant, "--interleaving", schedule);
     // In the list as recorded, and in rewritten ones: --on cuda has a copy stream.
     for (const flags of [
-      ["--compute-streams", "1", "--in-place"],
+      ["--schedule", "computeStreams=1,inPlace"],
       ["--on", "cuda"],
-      ["--copy-stream", "dedicated"],
+      ["--schedule", "copyStream=dedicated"],
     ]) {
       const verified = await cli("verify", mutant, ...flags, "--counterexample", schedule);
-      const isRecorded = flags.includes("--in-place");
+      const isRecorded = flags.includes("computeStreams=1,inPlace");
       expect(verified.out.includes("of the recorded list, before the schedule"), flags.join(" ")).toBe(isRecorded);
-      expect(verified.out.includes("--copy-stream dedicated")).toBe(!isRecorded);
+      expect(verified.out.includes("--schedule copyStream=dedicated")).toBe(!isRecorded);
       expect((await replayed(verified.out)).out, flags.join(" ")).toMatch(unlike);
     }
     expect(status).toBe(0);

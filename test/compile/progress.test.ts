@@ -105,10 +105,11 @@ describe("work that may take long says", () => {
 
   it("how many other options are predicted", () => {
     const { said, onProgress } = listener();
-    const explained = explain(fusionOf(2, 1), { ...onGpus(2), onProgress }, profile);
+    const asWritten = { ...onGpus(2), schedule: "as-written" } as const;
+    const explained = explain(fusionOf(2, 1), { ...asWritten, onProgress }, profile);
     expect(labels(said)).toEqual(expect.arrayContaining(["verifying commands", "predicting other options"]));
     expectCounts(said.filter(({ label }) => label === "predicting other options"));
-    expect(explained.alternatives).toEqual(explain(fusionOf(2, 1), onGpus(2), profile).alternatives);
+    expect(explained.alternatives).toEqual(explain(fusionOf(2, 1), asWritten, profile).alternatives);
   });
 });
 

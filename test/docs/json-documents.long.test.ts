@@ -27,7 +27,7 @@ it.each([
   ["`braid run`", ["run", ...on, "--check", "--timeline"]],
   ["`braid verify`", ["verify", ...on]],
   ["`braid lower`", ["lower", ...on]],
-  ["`braid explain`", ["explain", ...on, "--profile", "2xH200", "--what-if", "gemm=2x", "--schedule-choice", "auto"]],
+  ["`braid explain`", ["explain", ...on, "--profile", "2xH200", "--what-if", "gemm=2x", "--schedule", "auto"]],
   ["`braid doctor`", ["doctor", "--json"]],
   ["An error", ["run", ...on, "--streams", "0"]],
   ["`braid bench`", bench],

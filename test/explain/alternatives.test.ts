@@ -17,7 +17,7 @@ function gathering(): Fusion {
   return f;
 }
 
-const options = { devices: 4, on: "cuda" } as const;
+const options = { devices: 4, on: "cuda", schedule: "as-written" } as const;
 
 describe("other options", () => {
   it("are predicted as if they were given, the fastest first", () => {
@@ -44,7 +44,7 @@ describe("other options", () => {
     for (const axis of [moved.outerSplit(1, 2), w.outerSplit(1, 2)]) axis.parallelize("DIDx");
     y.outerSplit(0, 4).parallelize("Stream");
     const profile = machine({});
-    const { alternatives, serial } = explain(f, { devices: 3, on: "cuda" }, profile);
+    const { alternatives, serial } = explain(f, { devices: 3, on: "cuda", schedule: "as-written" }, profile);
     expect(alternatives).toContainEqual(
       expect.objectContaining({ change: "--no-overlap", milliseconds: serial, refused: null }),
     );
@@ -72,7 +72,7 @@ describe("other options", () => {
   it("are not predicted of a chosen schedule, which names the forms that it left out", () => {
     const { alternatives, leftOut } = explain(
       gathering(),
-      { ...options, scheduleChoice: "auto", backend: "nccl" },
+      { ...options, schedule: "auto", backend: "nccl" },
       machine({}),
     );
     expect(alternatives).toBeNull();
@@ -82,12 +82,12 @@ describe("other options", () => {
   it("name the forms that a chosen schedule did not simulate, with the least time of each", () => {
     const copies = perMegabyte(1);
     const slow = machine({ costs: { ...noCosts, signal: 5000 }, peerCopies: copies });
-    const { leftOut, serial } = explain(gathering(), { ...options, scheduleChoice: "auto" }, slow);
+    const { leftOut, serial } = explain(gathering(), { ...options, schedule: "auto" }, slow);
     for (const name of ["get", "put"]) {
       const because = expect.stringMatching(/^takes at least 1\d\.\d\d ms$/u) as string;
       expect(leftOut.filter((each) => each.name === name)).toEqual([{ name, because }]);
     }
-    expect(leftOut.filter(({ because }) => because.includes("scheduleChoice"))).toEqual([]);
+    expect(leftOut.filter(({ because }) => because.includes("schedule is"))).toEqual([]);
     expect(serial).not.toBeNull();
   });
 });

@@ -47,7 +47,7 @@ it.each([
   for (const tensor of [x, y]) tensor.setDeviceMesh(new DeviceMesh([[0, 1, 2, 3]]));
   x.outerSplit(0, parts).parallelize(along);
   const slow = { localCopies: perMegabyte(1e3), transfers: transfersAt(perMegabyte(1e7)) };
-  const { run } = explain(f, { devices: 4 }, machine(slow));
+  const { run } = explain(f, { devices: 4, schedule: "as-written" }, machine(slow));
   expect(run.regions.map((each) => each.transferred)).toEqual(transferred);
   // Of a team of one device, the library copies.
   expect(run.milliseconds).toBeCloseTo(milliseconds, 9);
@@ -61,7 +61,7 @@ it("names a region by its communication, and its tensors as the user does", () =
   f.output(y);
   for (const tensor of [x, y]) tensor.setDeviceMesh(DeviceMesh.range(4));
   x.outerSplit(0, 4).parallelize("DIDx");
-  const { run, named } = explain(f, { devices: 4 }, machine({}));
+  const { run, named } = explain(f, { devices: 4, schedule: "as-written" }, machine({}));
   expect(run.regions.map((each) => regionText(each, named))).toEqual(["whole = Allgather(x)"]);
   const linear = "T5_g_float[iS1{4}] = linear(T0_g_float[iS2{4}],\n  T1_g_float[iS3{4}]  )";
   expect(regionText({ ...row, statement: linear }, named)).toBe("T5 = linear(x, whole)");

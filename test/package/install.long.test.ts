@@ -103,7 +103,7 @@ describe("the package", () => {
 
   it("has the shipped profiles, by name and for programs", async () => {
     writeFileSync(path.join(consumer, "program.ts"), readmeProgram());
-    const choose = ["--backend", "nccl", "--schedule-choice", "auto", "--profile", "4xH200"];
+    const choose = ["--backend", "nccl", "--schedule", "auto", "--profile", "4xH200"];
     const { stdout } = await braid(consumer, "run", "program.ts", "--devices", "2", "--check", ...choose);
     expect(stdout).toMatch(/^schedule: .+ simulated schedules/m);
     expect(stdout).toContain("passed");

@@ -14,7 +14,7 @@ const ring = [
   "4",
 ];
 const small = ["--set", "M=48", "--set", "K=16", "--set", "N=8"];
-const schedule = ["--in-place", "--compute-streams", "1", "--batch-signals"];
+const schedule = ["--schedule", "inPlace", "--schedule", "computeStreams=1", "--schedule", "batchSignals"];
 
 function printed(text: string, kind: string): number {
   return text.split("\n").filter((line) => new RegExp(`^ +\\d+ +s\\d+ +${kind}\\b`).test(line)).length;
@@ -35,7 +35,17 @@ it("braid lower --print-lists prints the commands of one rank, as recorded or re
 });
 
 it("braid run and braid verify take the same flags", async () => {
-  const ran = await cli("run", ...ring, ...small, "--check", "--blas", "off", ...schedule, "--split-chunks", "2");
+  const ran = await cli(
+    "run",
+    ...ring,
+    ...small,
+    "--check",
+    "--blas",
+    "off",
+    ...schedule,
+    "--schedule",
+    "splitChunks=2",
+  );
   expect(ran.out).toContain("passed");
   const plain = await cli("run", ...ring, ...small, "--blas", "off");
   const fingerprint = (text: string): string | undefined => /[0-9a-f]{16}/.exec(text)?.[0];
@@ -45,8 +55,8 @@ it("braid run and braid verify take the same flags", async () => {
 });
 
 it.each([
-  ["--compute-streams", "0"],
-  ["--sm-margin", "0"],
+  ["--schedule", "computeStreams=0"],
+  ["--schedule", "smMargin=0"],
 ])("%s refuses '%s'", async (flag, value) => {
   const { err, status } = await cli("run", ...ring, flag, value);
   expect(err).toContain(`option ${flag} has a bad value`);

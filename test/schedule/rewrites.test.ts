@@ -431,9 +431,9 @@ describe("sm-margin", () => {
 
 describe("a schedule", () => {
   it.each<[ScheduleOptions, string]>([
-    [{ computeStreams: 0 }, "computeStreams (--compute-streams)"],
-    [{ splitChunks: 1.5 }, "splitChunks (--split-chunks)"],
-    [{ smMargin: 0 }, "smMargin (--sm-margin)"],
+    [{ computeStreams: 0 }, "schedule (--schedule)"],
+    [{ splitChunks: 1.5 }, "schedule (--schedule)"],
+    [{ smMargin: 0 }, "schedule (--schedule)"],
   ])("refuses %o", async (schedule, place) => {
     const creating = MultiDeviceExecutor.create(allgatherMatmul(), { devices, schedule });
     await expect(creating).rejects.toMatchObject({ diagnostics: [{ code: "bad-option", place: { text: place } }] });

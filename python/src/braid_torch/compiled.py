@@ -83,7 +83,7 @@ def _compile(problem: Problem, gpu: Gpu, devices: int, profile: str, target: Pat
     unfinished = Path(tempfile.mkdtemp(prefix=".plan-", dir=target.parent))
     settings = [f"--set={name}={value}" for name, value in problem.parameters]
     size = [f"--capability={gpu.capability}", f"--multiprocessors={gpu.multiprocessors}"]
-    schedule = ["--schedule-choice=auto", f"--profile={profile}"]
+    schedule = ["--schedule=auto", f"--profile={profile}"]
     flags = [f"--devices={devices}", *settings, *PROGRAMS[problem.program], *size, *schedule]
     try:
         command = [*compiler, "compile", str(_source(problem)), *flags, "-o", str(unfinished)]

@@ -3,7 +3,7 @@
  * the back end receives a Gpu.
  */
 import process from "node:process";
-import { fail } from "../../diagnostics/diagnostic.ts";
+import { DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import { callFailed, type Checked, checkedCalls } from "./bindings/call-error.ts";
 import {
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
@@ -13,7 +13,7 @@ import {
   driverPrototypes,
   type Out,
 } from "./bindings/driver-api.ts";
-import { loadLibrary, textAt } from "./bindings/native-library.ts";
+import { type FunctionsOf, loadLibrary, textAt } from "./bindings/native-library.ts";
 
 export interface Gpu {
   readonly rank: number;
@@ -45,12 +45,43 @@ export const oldestCapability = 80;
 /** A stream that waits for a signal holds a hardware queue. The driver reads this variable when it starts. */
 const hardwareQueues = "32";
 
-/** Opens GPU `ordinal` for `rank`. Throws `backend-unavailable`, `gpu-unsupported`, `gpu-call-failed`. */
-export function openGpu(rank: number, ordinal: number): Gpu {
+/** Throws `backend-unavailable`. Every process loads the driver here, before it starts. */
+export function loadDriver(): FunctionsOf<typeof driverPrototypes> {
   // Variables of the driver, not of Braid.
   // oxlint-disable-next-line node/no-process-env
   process.env["CUDA_DEVICE_MAX_CONNECTIONS"] ??= hardwareQueues;
-  const { functions: raw } = loadLibrary("driver", driverPrototypes);
+  return loadLibrary("driver", driverPrototypes).functions;
+}
+
+/** What the driver calls the first GPU, such as `NVIDIA H200`; null without a driver or a GPU. */
+export function firstGpuName(): string | null {
+  try {
+    const driver = loadDriver();
+    if (driver.cuInit(0) !== 0 || out((value) => driver.cuDeviceGetCount(value)) === 0) return null;
+    return gpuName(
+      driver,
+      out((value) => driver.cuDeviceGet(value, 0)),
+    );
+  } catch (error) {
+    if (error instanceof DiagnosticError) return null;
+    throw error;
+  }
+}
+
+interface NameOfDevice {
+  readonly cuDeviceGetName: (name: Uint8Array, length: number, device: number) => unknown;
+}
+
+/** `device`: a handle of the driver. */
+export function gpuName(driver: NameOfDevice, device: number): string {
+  const name = new Uint8Array(256);
+  driver.cuDeviceGetName(name, name.length, device);
+  return text(name);
+}
+
+/** Opens GPU `ordinal` for `rank`. Throws `backend-unavailable`, `gpu-unsupported`, `gpu-call-failed`. */
+export function openGpu(rank: number, ordinal: number): Gpu {
+  const raw = loadDriver();
   const failed = (call: string, status: number): never => {
     const [name, text]: [Out, Out] = [[0], [0]];
     raw.cuGetErrorName(status, name);
@@ -63,12 +94,11 @@ export function openGpu(rank: number, ordinal: number): Gpu {
   if (ordinal >= count) tooFewGpus(rank, ordinal, count);
   const device = out((value) => call.cuDeviceGet(value, ordinal));
   const attribute = (number: number): number => out((value) => call.cuDeviceGetAttribute(value, number, device));
-  const name = new Uint8Array(256);
-  call.cuDeviceGetName(name, name.length, device);
+  const name = gpuName(call, device);
   const capability =
     attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
     attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-  if (capability < oldestCapability) tooOld(rank, text(name), capability);
+  if (capability < oldestCapability) tooOld(rank, name, capability);
   // Never released: cuBLASLt and NCCL keep state in the context for the life of the process.
   const context = out((value) => call.cuDevicePrimaryCtxRetain(value, device));
   // Called in every run, so it uses the raw function.
@@ -83,7 +113,7 @@ export function openGpu(rank: number, ordinal: number): Gpu {
     rank,
     ordinal,
     device,
-    name: text(name),
+    name,
     capability,
     smCount: attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
     memoryBytes: out((value) => call.cuDeviceTotalMem_v2(value, device)),

@@ -20,9 +20,13 @@ const ownRows = {
     kind: wholeNumber(1, 2),
     help: "tensors that the rows of the result are split into, each communicated by itself; for loops over devices of tp-rowwise and tp-allreduce",
   },
+  scheduleChoice: {
+    kind: oneOf(["given", "auto"]),
+    help: "use the form and the rewrites as they are given, or choose the fastest by simulation with --profile; default: given",
+  },
 } as const;
 
-const sharedNames = ["protocol", "streams", "interStreamSync", "graph", "scheduleChoice", ...scheduleNames] as const;
+const sharedNames = ["protocol", "streams", "interStreamSync", "graph", ...scheduleNames] as const;
 
 export type BraidOptions = ValuesOf<typeof ownRows> & GivenOptions<(typeof sharedNames)[number]>;
 

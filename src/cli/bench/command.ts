@@ -26,7 +26,7 @@ import { measuredTarget } from "../flags/measured-target.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { processEnvironment, whereToRun } from "../ranks/where-to-run.ts";
 import { readBenchConfig } from "../../bench/bench-config.ts";
-import { profileToChooseWith } from "../flags/profile.ts";
+import { profileToPredictWith } from "../flags/profile.ts";
 
 /** Milliseconds that ranks may differ by, because of compiling kernels, filling gigabytes and PyTorch's start. */
 const rankSlack = 240_000;
@@ -154,7 +154,7 @@ async function benchSettings(command: Command, flags: BenchFlags): Promise<Bench
   const config = file === undefined ? {} : await readBenchConfig(file);
   const { m: _m, n: _n, k: _k, sizes: _s, ...unsized } = config;
   const isSized = [given.m, given.n, given.k, given.sizes].some((each) => each !== undefined);
-  const profile = name === undefined ? null : await profileToChooseWith({ scheduleChoice: "auto", profile: name });
+  const profile = name === undefined ? null : await profileToPredictWith({ profile: name });
   const on = measuredTarget(flags.on);
   return { ...(isSized ? unsized : config), ...given, ...givenOptions(command, ["devices"]), on, profile };
 }

@@ -42,7 +42,7 @@ export function calibrateCommand(
   args: readonly string[] = [],
 ): Command {
   const command = addFlags(new Command("calibrate"), "calibrate").description(
-    "Measures this machine for --schedule-choice auto, and writes its profile.",
+    "Measures this machine for --schedule auto, and writes its profile.",
   );
   return command.action(async (given: Options<NamesOf<"calibrate">>) => {
     const flags = { ...given, on: measuredTarget(given.on) };

@@ -8,7 +8,7 @@ import { programHash, withoutOrigins } from "../../launch/program-hash.ts";
 import { makePlan } from "../../plan/make-plan.ts";
 import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import { printedGiven } from "../flags/compared-options.ts";
-import { profileToChooseWith } from "../flags/profile.ts";
+import { profileToChooseWith, withOwnProfile } from "../flags/profile.ts";
 import { packageVersion } from "../../backends/package-file.ts";
 import { requirePlanFolder, writePlanFolder } from "../plan/plan-folder.ts";
 import type { Building } from "../program/apart/build-apart.ts";
@@ -41,18 +41,19 @@ export interface CompileResult {
 /** Throws the verifier's findings, `plan-unsupported` and `file-unwritable`. */
 export async function compilePlan(
   file: string,
-  flags: CompileCommandFlags,
+  asked: CompileCommandFlags,
   given: CompileGiven,
   { building, step }: { readonly building: Building | null; readonly step: Step },
 ): Promise<CompileResult> {
-  requireGpus(flags);
+  requireGpus(asked);
+  const flags = await withOwnProfile(asked, given);
   const folder = flags.o;
   await requirePlanFolder(folder);
   const profile = await profileToChooseWith(flags);
   const lowering = pickOptions(loweringNames, given);
   step(`loading ${file}`);
-  const { backend: _, ...asked } = lowering;
-  requireNotLowered(file, asked);
+  const { backend: _, ...others } = lowering;
+  requireNotLowered(file, others);
   const { source, signature, reference, model } = await buildProgram(file, flags, lowering, building);
   const sizes = inputSizes(signature, modelSizes(model, flags.sizes));
   step(`compiling for ${flags.devices} devices`);

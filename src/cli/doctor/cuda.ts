@@ -22,7 +22,7 @@ import {
 import { dottedCudnn, oldestCudnn } from "../../backends/cuda/attention/availability.ts";
 import { ncclPrototypes } from "../../backends/cuda/bindings/nccl-api.ts";
 import { nvrtcPrototypes } from "../../backends/cuda/bindings/nvrtc-api.ts";
-import { oldestCapability, out } from "../../backends/cuda/gpu.ts";
+import { gpuName, oldestCapability, out } from "../../backends/cuda/gpu.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { Finding } from "./finding.ts";
 
@@ -98,9 +98,7 @@ function gpuFindings(driver: DriverFunctions): readonly Finding[] {
 
 function gpuFinding(driver: DriverFunctions, device: number, ordinal: number): Finding {
   const attribute = (number: number): number => out((value) => driver.cuDeviceGetAttribute(value, number, device));
-  const bytes = new Uint8Array(256);
-  driver.cuDeviceGetName(bytes, bytes.length, device);
-  const name = new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(0)));
+  const name = gpuName(driver, device);
   const capability =
     attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
     attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);

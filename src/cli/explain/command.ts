@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { compileNames } from "../../compile/options/flags-text.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
-import { profileToPredictWith, targetOfProfile } from "../flags/profile.ts";
+import { ownProfile, profileToPredictWith, targetOfProfile } from "../flags/profile.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
 import { requireOutput } from "../terminal/output-file.ts";
@@ -24,8 +24,9 @@ export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) 
     const trace = flags.measured === undefined ? null : await readTrace(flags.measured);
     const devices = (await givenDevices(command, file, flags)) ?? trace?.run.devices ?? flags.devices;
     const said = givenOptions(command, ["on"]).on ?? trace?.run.on;
-    const on = said ?? targetOfProfile(await profileToPredictWith(flags));
-    const all = { ...flags, devices, on };
+    const profile = flags.profile ?? (trace === null && said !== "cpu" ? await ownProfile(devices) : null);
+    const named = profile === null ? flags : { ...flags, profile };
+    const all = { ...named, devices, on: said ?? targetOfProfile(await profileToPredictWith(named)) };
     const explained = async (used: ExplainFlags, measured = trace): Promise<ExplainResult> =>
       withProgress(terminal, (step) =>
         whileBuilding(file, used, terminal.err, async (building) => {

@@ -1,5 +1,5 @@
 /** Explains a program file or a dump with flags. Nothing is printed here. */
-import { loweringNames, type NamesOf, type Options, recordingNames, scheduleNames } from "../../compile/options.ts";
+import { loweringNames, type NamesOf, type Options, recordingNames } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
 import { compileToExplain, explainCompiled, type Explanation } from "../../explain/explain.ts";
 import { changed } from "../../explain/what-if.ts";
@@ -17,7 +17,7 @@ import { memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
 import { modelSizes } from "../program/model-sizes.ts";
 import type { ReadTrace } from "../../trace/chrome/read-trace.ts";
-import { measuredRun } from "./measured-trace.ts";
+import { measuredRun, scheduleOf } from "./measured-trace.ts";
 import type { Step } from "../terminal/progress.ts";
 
 export type ExplainFlags = Options<NamesOf<"explain">>;
@@ -70,13 +70,15 @@ export async function explainFile(
   const { source, signature, model, params } = await buildProgram(file, flags, lowering, building);
   const sizes = inputSizes(signature, modelSizes(model, flags.sizes));
   step(`explaining on ${flags.devices} devices`);
-  const { devices, scalar: scalars, scheduleChoice } = flags;
+  const { devices, scalar: scalars } = flags;
   const on = targetOf(flags.on);
-  const schedule = pickOptions(scheduleNames, given);
+  const schedule = given.schedule ?? (measured === null ? undefined : scheduleOf(measured));
+  const rewrites = typeof schedule === "object" ? { schedule } : {};
   const compiling = { ...memoryModelOf(file), ...pickOptions([...loweringNames, ...recordingNames], given) };
   const start = performance.now();
-  const options = { ...compiling, devices, on, sizes, scalars, schedule };
-  const { compilation, choice } = compileToExplain(source, { ...options, scheduleChoice, onProgress: step }, profile);
+  const options = { ...compiling, devices, on, sizes, scalars, ...rewrites };
+  const asked = schedule === undefined ? {} : { schedule };
+  const { compilation, choice } = compileToExplain(source, { ...options, ...asked, onProgress: step }, profile);
   const run = measured === null ? null : measuredRun(compilation.program, measured, programOptions(flags));
   const explanation = explainCompiled(source, compilation, {
     ...options,

@@ -5,6 +5,8 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import type { MeasuredRun } from "../../explain/explain.ts";
 import { optionsThatDiffer } from "../../launch/checked-backend.ts";
 import { programHash } from "../../launch/program-hash.ts";
+import { options as schema } from "../../compile/options.ts";
+import type { Schedule } from "../../compile/options/schedule.ts";
 import { at } from "../../support/invariant.ts";
 import { systemReason } from "../../support/system-reason.ts";
 import { counted } from "../../support/wording.ts";
@@ -23,6 +25,13 @@ export async function readTrace(file: string): Promise<ReadTrace> {
     }),
   );
   return readChromeTrace(text, file);
+}
+
+/** How the traced run was scheduled. */
+export function scheduleOf({ run: { options } }: ReadTrace): Schedule {
+  const text = options["--schedule"];
+  if (text === undefined) return options["--profile"] === undefined ? "as-written" : "auto";
+  return schema.schedule.kind.read(text) ?? "as-written";
 }
 
 /** `options`: those of this command line, by flag. Throws `trace-mismatch`. */

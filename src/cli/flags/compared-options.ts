@@ -28,7 +28,7 @@ export function programOptions(flags: Options<NamesOf<"run"> & NamesOf<"explain"
   return Object.fromEntries(
     shared
       .filter((name) => rowOf(name).group !== "output" && name !== "buildTimeout")
-      .filter((name) => name !== "profile" || flags.scheduleChoice === "auto")
+      .filter((name) => name !== "profile" || flags.schedule === "auto")
       .flatMap((name) => textOf(name, flags[name])),
   );
 }

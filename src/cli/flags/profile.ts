@@ -1,30 +1,67 @@
-/** Reads the machine profile that `--schedule-choice auto --profile FILE` names. */
+/** Reads the machine profile that `--profile` names, or finds the one of this machine. */
 import { packageFile } from "../../backends/package-file.ts";
 import type { Target } from "../../compile/compile.ts";
+import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import type { Options } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { systemReason } from "../../support/system-reason.ts";
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import * as v from "valibot";
 
 /**
- * The profile to choose a schedule with, or with `explain`, to predict with; null if there is none. Throws `option-value`, `file-unreadable` and
- * `profile-invalid`.
+ * The profile to choose a schedule with, or with `explain`, to predict with; null if there is none. Throws `option-value`,
+ * `file-unreadable` and `profile-invalid`.
  */
 export async function profileToChooseWith({
-  scheduleChoice,
+  schedule,
   profile,
   explain = false,
-}: Options<"scheduleChoice" | "profile"> & { readonly explain?: boolean }): Promise<MachineProfile | null> {
-  if (scheduleChoice === "given") {
-    if (profile === undefined) return null;
-    if (explain) return parsedProfile(profile);
-    return mismatch("--profile", profile, "--schedule-choice auto with --profile, or no --profile");
+}: Options<"schedule" | "profile"> & { readonly explain?: boolean }): Promise<MachineProfile | null> {
+  const isOpen = schedule === undefined || schedule === "auto";
+  if (profile === undefined) {
+    if (schedule !== "auto") return null;
+    return mismatch("--schedule", "auto", "--profile FILE with --schedule auto");
   }
-  if (profile === undefined) return mismatch("--schedule-choice", "auto", "--profile FILE with --schedule-choice auto");
-  return parsedProfile(profile);
+  if (isOpen || explain) return parsedProfile(profile);
+  return mismatch("--profile", profile, "--schedule auto with --profile, or no --profile");
 }
+
+/**
+ * The flags, with the shipped profile of this machine's GPUs if the program is for GPUs and nothing says how it is to be
+ * scheduled.
+ */
+export async function withOwnProfile<F extends Options<"on" | "schedule" | "profile" | "devices">>(
+  flags: F,
+  { streams }: CompileGiven,
+): Promise<F> {
+  const { on, schedule, devices } = flags;
+  const isOpen = schedule === undefined || schedule === "auto";
+  if (on !== "cuda" || flags.profile !== undefined || !isOpen || streams !== undefined) return flags;
+  const profile = await ownProfile(devices);
+  return profile === null ? flags : { ...flags, profile };
+}
+
+/** The name of the shipped profile of this machine with as many GPUs; null if there is none. */
+export async function ownProfile(devices: number): Promise<string | null> {
+  const { firstGpuName } = await import("../../backends/cuda/gpu.ts");
+  const gpu = firstGpuName();
+  return gpu === null ? null : shippedProfileOf(gpu, devices);
+}
+
+/**
+ * `4xH200` for 4 and `NVIDIA H200`, as the driver calls a GPU; null without a measured profile of such a machine.
+ */
+export function shippedProfileOf(gpu: string, devices: number): string | null {
+  const fits = (name: string): boolean => {
+    const { machine } = v.parse(withMachine, JSON.parse(readShippedProfile(name) ?? "{}"));
+    return machine.startsWith(`${devices} x ${gpu}, `) && !machine.includes("not measured");
+  };
+  return shippedProfiles().find(fits) ?? null;
+}
+
+const withMachine = v.object({ machine: v.string() });
 
 /** The profile to predict with. Throws `option-value`, `file-unreadable` and `profile-invalid`. */
 export async function profileToPredictWith({ profile }: Options<"profile">): Promise<MachineProfile> {
@@ -104,7 +141,10 @@ async function readProfile(file: string): Promise<string> {
 function mismatch(text: string, found: string, expected: string): never {
   return fail({
     code: "option-value",
-    message: "one of --schedule-choice auto and --profile is missing",
+    message:
+      text === "--profile"
+        ? "a schedule is given, and a profile to choose one"
+        : "there is no profile to choose a schedule with",
     place: { kind: "option", text },
     found,
     expected,

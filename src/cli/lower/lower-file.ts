@@ -10,7 +10,7 @@ import { passNames, type PassObserver, rejectFormerName } from "../../passes/pip
 import { at } from "../../support/invariant.ts";
 import { suggestion } from "../../support/nearest.ts";
 import type { CompileGiven } from "../../compile/options/flags-text.ts";
-import { profileToChooseWith } from "../flags/profile.ts";
+import { profileToChooseWith, withOwnProfile } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import type { BuiltProgram } from "../program/built-program.ts";
@@ -32,10 +32,11 @@ export interface LowerSetting {
 
 export async function lowerFile(
   file: string,
-  flags: LowerFlags,
+  asked: LowerFlags,
   given: CompileGiven,
   { building, step, note, isWatched }: LowerSetting,
 ): Promise<string> {
+  const flags = await withOwnProfile(asked, given);
   const options = pickOptions(loweringNames, given);
   const { devices, rank, json } = flags;
   if (flags.printAfter !== undefined) requirePass(flags.printAfter);

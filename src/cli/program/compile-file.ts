@@ -7,7 +7,7 @@ import {
   type Unlinked,
 } from "../../compile/compile.ts";
 import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
-import { loweringNames, type NamesOf, type Options, recordingNames, scheduleNames } from "../../compile/options.ts";
+import { loweringNames, type NamesOf, type Options, recordingNames } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
 import type { OnProgress } from "../../support/progress.ts";
 import type { Sizes } from "../../ir/sizes.ts";
@@ -28,7 +28,7 @@ export interface CompiledFile {
 }
 
 /**
- * Chooses a schedule if there is a `profile`. Throws what `compile` and `choose` throw. Lists that do not link are not
+ * Chooses a schedule if there is a `profile` and the user gave none. Throws what `compile` and `choose` throw. Lists that do not link are not
  * an error but a report.
  */
 export async function compileFile(
@@ -42,14 +42,16 @@ export async function compileFile(
 ): Promise<CompiledFile> {
   const { devices, scalar: scalars } = flags;
   const on = targetOf(flags.on);
-  const schedule = pickOptions(scheduleNames, given);
+  const { schedule } = given;
+  const rewrites = typeof schedule === "object" ? { schedule } : {};
   const lowered = pickOptions([...loweringNames, ...recordingNames], given);
   const model = memoryModelOf(file);
-  const options: CompileOptions = { ...model, ...lowered, devices, on, sizes, scalars, schedule, verify: "off" };
-  if (profile === null || flags.scheduleChoice === "given") {
-    return { compiled: tryCompile(source, { ...options, onProgress }), choice: null, options };
+  const options: CompileOptions = { ...model, ...lowered, devices, on, sizes, scalars, ...rewrites, verify: "off" };
+  if (profile !== null && (schedule === undefined || schedule === "auto")) {
+    const { choose, chooseByDefault } = await import("../../tune/choose/choose.ts");
+    const by = schedule === "auto" ? choose : chooseByDefault;
+    const choice = by(source, { ...options, onProgress }, profile);
+    if (choice !== null) return { compiled: choice.compilation, choice, options };
   }
-  const { choose } = await import("../../tune/choose/choose.ts");
-  const choice = choose(source, { ...options, onProgress }, profile);
-  return { compiled: choice.compilation, choice, options };
+  return { compiled: tryCompile(source, { ...options, onProgress }), choice: null, options };
 }

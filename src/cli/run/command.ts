@@ -5,6 +5,7 @@ import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import type { World } from "../../launch/join-world.ts";
 import { comparedOptions } from "../flags/compared-options.ts";
 import { givenOptions, programCommand } from "../flags/option-flags.ts";
+import { withOwnProfile } from "../flags/profile.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { compileNames } from "../../compile/options/flags-text.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
@@ -40,10 +41,8 @@ export function runCommand(
       make: (flags: RunFlags) => Promise<RunPlace>,
     ): Promise<ExitStatus> => {
       const hosts = hostsOfRun(file, flags, world);
-      const [here, own] = [
-        { ...flags, ...hosts, devices },
-        { ...givenOptions(command, compileNames), ...hosts },
-      ];
+      const own = { ...givenOptions(command, compileNames), ...hosts };
+      const here = await withOwnProfile({ ...flags, ...hosts, devices }, own);
       const result = await withProgress(terminal, (step) =>
         whileBuilding(file, here, terminal.err, async (made) => {
           const [place, { runFile }] = await Promise.all([make(here), import("./run-file.ts")]);

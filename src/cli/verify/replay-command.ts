@@ -9,7 +9,6 @@ import {
   type OptionValue,
   recordingNames,
   rowOf,
-  scheduleNames,
 } from "../../compile/options.ts";
 import { pickOptions, printOption } from "../../compile/options/resolve.ts";
 import { isDumpFile, memoryModelOf } from "../program/dump-file.ts";
@@ -40,7 +39,7 @@ export function replayCommand({ file, flags, compilation, hasReference }: Replay
     ...(isDumpFile(file) ? [flagOf("devices"), String(flags.devices)] : flagTexts(["devices"], flags)),
     ...flagTexts(programNames, flags),
     ...flagTexts([...loweringNames, ...recordingNames], options, memoryModelOf(file)),
-    ...flagTexts(scheduleNames, copyStream === "inline" ? schedule : { ...schedule, copyStream }),
+    ...flagTexts(["schedule"], { schedule: copyStream === "inline" ? schedule : { ...schedule, copyStream } }),
     ...flagTexts(["check", "interleaving"], { ...(hasReference ? { check: "rows" } : {}), interleaving: order }),
   ].join(" ");
 }

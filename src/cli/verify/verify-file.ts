@@ -13,7 +13,7 @@ import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { VerifyReport } from "../../verify/verify.ts";
 import type { CompileGiven } from "../../compile/options/flags-text.ts";
-import { profileToChooseWith } from "../flags/profile.ts";
+import { profileToChooseWith, withOwnProfile } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { compileFile } from "../program/compile-file.ts";
@@ -58,10 +58,11 @@ export interface VerifyResult {
 
 export async function verifyFile(
   file: string,
-  flags: VerifyFlags,
+  asked: VerifyFlags,
   given: CompileGiven,
   { building, step }: { readonly building: Building | null; readonly step: Step },
 ): Promise<VerifyResult> {
+  const flags = await withOwnProfile(asked, given);
   const profile = await profileToChooseWith(flags);
   const options = pickOptions(loweringNames, given);
   step(`loading ${file}`);

@@ -10,10 +10,9 @@ const renamedOptions: ReadonlyMap<string, string> = new Map([
   ["size", "sizes"],
   ["copyLane", "copyStream"],
   ["choice", "scheduleChoice"],
-  ["schedule", "interleaving"],
 ]);
 
-/** `--in-place` for `inPlace`. */
+/** `--schedule inPlace` for `inPlace`. */
 export function longFlag(name: string): string {
   return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }

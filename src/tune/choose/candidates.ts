@@ -1,5 +1,5 @@
 /**
- * The candidates of `scheduleChoice: "auto"`: lowering options and rewrites, each of which is the fastest for some
+ * The candidates of `schedule: "auto"`: lowering options and rewrites, each of which is the fastest for some
  * program and shape. Forms that lowering rejects and rewrites that change nothing are left out.
  */
 import type { Program } from "../../commands/program.ts";

@@ -1,6 +1,6 @@
 /** Chooses the schedule of each region of a Fusion apart, of equal regions once. */
 import { type AnyCompilation, loweringOf } from "../../compile/compile.ts";
-import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
+import { isFusionSource, type Lowered, type ProgramSource } from "../../compile/lower-all.ts";
 import type { HasFusionData } from "../../compile/lower.ts";
 import { numbersByName } from "../../compile/record.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
@@ -20,16 +20,12 @@ export function chooseByRegion(
   options: ChooseOptions,
   profile: MachineProfile,
 ): ScheduleChoice<AnyCompilation> | null {
-  if (!isFusion(source)) return null;
+  if (!isFusionSource(source)) return null;
   requireNoSchedule(options);
   const found = findRegions(source, loweringOf(options));
   if (found === null || found.regions.length < 2) return null;
   const distinct = chooseDistinct(found, options, profile);
   return distinct === null ? null : settle(source, found, distinct, options, profile);
-}
-
-function isFusion(source: ProgramSource | Lowered): source is HasFusionData {
-  return typeof source === "object" && "data" in source && typeof source.data === "function";
 }
 
 function chooseDistinct(

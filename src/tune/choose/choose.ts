@@ -1,10 +1,11 @@
 /**
- * `scheduleChoice: "auto"`: compiles every candidate, simulates it on the machine of a measured profile, and takes the
+ * `schedule: "auto"`: compiles every candidate, simulates it on the machine of a measured profile, and takes the
  * fastest. The regions of a Fusion are chosen apart. The choice depends on the program, its sizes and the profile alone,
  * so that every rank makes the same one.
  */
 import { type AnyCompilation, verified } from "../../compile/compile.ts";
-import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
+import { isFusionSource, type Lowered, type ProgramSource } from "../../compile/lower-all.ts";
+import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { chooseByRegion } from "./choose-by-region.ts";
 import { type ChooseOptions, considerSchedules } from "./consider.ts";
@@ -41,6 +42,25 @@ export function choose(
       ...(onProgress === undefined ? {} : { onProgress }),
     }),
   };
+}
+
+/**
+ * The choice where nobody asked for a schedule; null for host programs, which are run as they are written, with `streams`
+ * or a schedule that the user gave, and where nothing can be chosen with the given options.
+ */
+export function chooseByDefault(
+  source: ProgramSource | Lowered,
+  options: ChooseOptions,
+  profile: MachineProfile,
+): ScheduleChoice<AnyCompilation> | null {
+  if (!isFusionSource(source) || options.streams !== undefined || options.schedule !== undefined) return null;
+  try {
+    return choose(source, options, profile);
+  } catch (error) {
+    // What is wrong with the program, compiling it says.
+    if (error instanceof DiagnosticError) return null;
+    throw error;
+  }
 }
 
 function chooseWhole(

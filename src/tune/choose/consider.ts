@@ -225,11 +225,11 @@ export function requireNoSchedule({ streams, schedule = {} }: Pick<CompileOption
   if (given.length === 0) return;
   fail({
     code: "bad-option",
-    message: "scheduleChoice auto chooses the streams and the schedule itself",
-    place: optionPlace("scheduleChoice"),
+    message: "schedule auto chooses the streams and the rewrites itself",
+    place: optionPlace("schedule"),
     found: `auto with ${given.map(optionText).join(", ")}`,
-    expected: "only lowering options with scheduleChoice auto",
-    help: `leave ${given.join(", ")} out, or leave scheduleChoice out`,
+    expected: "only lowering options with schedule auto",
+    help: `leave ${given.join(", ")} out, or take the schedule as-written`,
   });
 }
 
@@ -237,9 +237,9 @@ function noneAllowed(lowering: Partial<LoweringOptions>): never {
   return fail({
     code: "bad-option",
     message: "no candidate schedule has these lowering options",
-    place: { kind: "option", text: "scheduleChoice" },
+    place: optionPlace("schedule"),
     found: JSON.stringify(lowering),
     expected: "lowering options of the serial form, of loops of library calls or of loops of copies",
-    help: "leave out some of these options, or leave scheduleChoice out",
+    help: "leave out some of these options, or take the schedule as-written",
   });
 }

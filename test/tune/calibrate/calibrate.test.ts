@@ -60,7 +60,7 @@ it("writes a profile of this machine, by which a schedule is chosen", async () =
     "--set",
     "K=32",
   ];
-  const run = await cli(...command, "--schedule-choice", "auto", "--profile", file, "--check");
+  const run = await cli(...command, "--schedule", "auto", "--profile", file, "--check");
   expect(run.out).toMatch(/^schedule: .+ simulated schedules/m);
   expect(run.status).toBe(0);
 }, 60_000);

@@ -1,4 +1,4 @@
-/** `--schedule-choice auto --profile FILE` on the command line: the printed reason, the result, and bad values. */
+/** `--schedule auto --profile FILE` on the command line: the printed reason, the result, and bad values. */
 import { DeviceMesh, Fusion, linear, MultiDeviceExecutor } from "braid";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { choose } from "../../../src/tune/choose/choose.ts";
@@ -27,7 +27,39 @@ const run = [
   "--set",
   "K=16",
 ];
-const auto = [...run, "--schedule-choice", "auto"];
+const auto = [...run, "--schedule", "auto"];
+
+it("is the default with a profile, unless streams or a schedule are given", async () => {
+  const chosen = await cli(...run, "--profile", profile);
+  expect(chosen.out).toMatch(/^schedule: .+: [\d.e+]+ ms, the fastest of \d+ simulated schedules; /m);
+  for (const given of [
+    ["--streams", "2"],
+    ["--schedule", "as-written"],
+  ]) {
+    const { status, out } = await cli(
+      "explain",
+      ...run.slice(1),
+      "--on",
+      "cpu",
+      "--profile",
+      profile,
+      ...given,
+      "--json",
+    );
+    expect(status).toBe(0);
+    expect(JSON.parse(out)).not.toHaveProperty("scheduleChoice");
+  }
+  const explained = await cli("explain", ...run.slice(1), "--on", "cpu", "--profile", profile, "--json");
+  expect(JSON.parse(explained.out)).toHaveProperty("scheduleChoice");
+});
+
+it("is not the default of a dump, which says its order", async () => {
+  const dump = "test/fixtures/dumps/e2-allgather-matmul.hir";
+  const sizes = ["--sizes", "i0=8,i3=8,i4=8,i5=8,i6=8"];
+  const { status, out } = await cli("verify", dump, ...sizes, "--profile", profile);
+  expect(status).toBe(0);
+  expect(out).not.toContain("schedule:");
+});
 
 it("chooses, says why, and has the oracle's result", async () => {
   const { status, out } = await cli(...auto, "--profile", profile, "--check");
@@ -50,14 +82,12 @@ it("takes a shipped profile by its name", async () => {
 });
 
 describe("a schedule beside the choice is refused in the same words", () => {
-  const message = "scheduleChoice auto chooses the streams and the schedule itself";
+  const message = "schedule auto chooses the streams and the rewrites itself";
 
   it.each([
-    ["run", ["--in-place"], "inPlace (--in-place)"],
     ["run", ["--streams", "4"], "streams (--streams)"],
-    ["verify", ["--split-chunks", "2", "--streams", "2"], "streams (--streams), splitChunks (--split-chunks)"],
-    ["lower", ["--copy-stream", "inline"], "copyStream (--copy-stream)"],
-    ["lower", ["--sm-margin", "8", "--print-lists"], "smMargin (--sm-margin)"],
+    ["verify", ["--streams", "2"], "streams (--streams)"],
+    ["lower", ["--streams", "2", "--print-lists"], "streams (--streams)"],
   ])("by braid %s %j", async (command, flags, found) => {
     const { status, err } = await cli(command, ...auto.slice(1), "--profile", profile, ...flags);
     expect(status).toBe(2);
@@ -65,19 +95,28 @@ describe("a schedule beside the choice is refused in the same words", () => {
     expect(err).toContain(`found: auto with ${found}\n`);
   });
 
-  it.each([
-    [{ schedule: { inPlace: false } }, /found: auto with inPlace \(--in-place\)$/m],
-    [{ streams: 8 }, /found: auto with streams \(--streams\)$/m],
-  ])("by the API: %j", async (given, found) => {
+  it("by a flag", async () => {
+    const { status, err } = await cli(...auto, "--profile", profile, "--schedule", "inPlace");
+    expect(status).toBe(2);
+    expect(err).toContain("error[option-value]: option --schedule has a bad value");
+    expect(err).toContain("auto came before");
+  });
+
+  it("by the API", async () => {
     const f = new Fusion();
     const a = f.input([2, 4, 8], "float");
     const w = f.input([8, 8], "float");
     const c = linear(a, w);
     f.output(c);
     for (const tensor of [a, w, c]) tensor.setDeviceMesh(DeviceMesh.range(2));
-    const executed = { devices: 2, scheduleChoice: "auto", profile: roundProfile, ...given } as const;
-    for (const part of [message, found]) {
-      expect(() => choose(f, { devices: 2, ...given }, roundProfile)).toThrow(part);
+    const [rewritten, streamed] = [
+      { devices: 2, schedule: { inPlace: false } },
+      { devices: 2, streams: 8 },
+    ];
+    expect(() => choose(f, rewritten, roundProfile)).toThrow(/found: auto with inPlace \(--schedule inPlace\)$/m);
+    const executed = { ...streamed, schedule: "auto", profile: roundProfile } as const;
+    for (const part of [message, /found: auto with streams \(--streams\)$/m]) {
+      expect(() => choose(f, streamed, roundProfile)).toThrow(part);
       await expect(MultiDeviceExecutor.create(f, executed)).rejects.toThrow(part);
     }
   });
@@ -86,7 +125,11 @@ describe("a schedule beside the choice is refused in the same words", () => {
 describe("refuses", () => {
   it.each([
     ["a choice without a profile", auto, "error[option-value]"],
-    ["a profile without a choice", [...run, "--profile", "machine.json"], "error[option-value]"],
+    [
+      "a profile beside rewrites",
+      [...run, "--profile", "machine.json", "--schedule", "inPlace"],
+      "error[option-value]",
+    ],
     ["a file that is not there", [...auto, "--profile", "nowhere.json"], "error[file-unreadable]"],
   ])("%s", async (_, args, code) => {
     const { status, err } = await cli(...args);

@@ -23,6 +23,6 @@ it("keeps the oracle's result", async () => {
     const options = { devices: 2, insertReshardingAfter };
     const { chosen, reason } = choose(fusion, { ...options, verify: "off" }, slow);
     expect(chosen.name, reason).toBe("by region");
-    await expectOracle(fusion, { ...options, machineAlone: true, scheduleChoice: "auto", profile: slow });
+    await expectOracle(fusion, { ...options, machineAlone: true, schedule: "auto", profile: slow });
   }
 });

@@ -142,6 +142,6 @@ export function smTarget(smCount: number, margin: number): number {
     place: { kind: "option", text: "schedule.smMargin" },
     found: String(margin),
     expected: `fewer than ${smCount} SMs`,
-    help: "use --sm-margin 8: kernels that access peers' memory have 8 thread blocks",
+    help: "use --schedule smMargin=8: kernels that access peers' memory have 8 thread blocks",
   });
 }
