@@ -43,7 +43,6 @@ export function withoutInPlace(
   const members = new Map<string, string[]>();
   const functional = nodes.map((node): GraphNode => {
     const inputs = new Map([...node.inputs].map(([name, argument]) => [name, renamed(argument)]));
-    const self = node.inputs.get("self") ?? null;
     const source = inputs.get("self") ?? null;
     const isInPlace = inPlace.test(node.target);
     for (const output of node.outputs) {
@@ -52,10 +51,9 @@ export function withoutInPlace(
       members.set(root, [...(members.get(root) ?? [root]), output]);
     }
     const [output] = node.outputs;
-    if (!isInPlace || !isValue(self) || !isValue(source) || output === undefined) return { ...node, inputs };
+    if (!isInPlace || !isValue(source) || output === undefined) return { ...node, inputs };
     for (const name of members.get(rootOf(source.name)) ?? []) if (name !== output) stale.set(name, node);
     for (const [name, now] of current) if (now === source.name) current.set(name, output);
-    current.set(self.name, output);
     current.set(source.name, output);
     return { ...node, inputs, target: node.target.replace(inPlace, ".$1.$2") };
   });

@@ -91,6 +91,14 @@ describe("archives", () => {
     expect(diagnostic.place).toEqual({ kind: "file", path: "m.pt2" });
   });
 
+  it("an entry that is longer than the file is refused", () => {
+    const bytes = Uint8Array.from(whole);
+    const view = new DataView(bytes.buffer);
+    const directory = view.getUint32(bytes.length - 6, true);
+    for (const size of [20, 24]) view.setUint32(directory + size, bytes.length, true);
+    expect(refused(bytes).found).toMatch(/the end of the file within the entry/u);
+  });
+
   it("a file that is cut anywhere is refused", () => {
     for (let length = 0; length < whole.length; length += 97)
       expect(refused(whole.slice(0, length)).code).toBe("model-syntax");
@@ -250,6 +258,13 @@ describe("in-place ops", () => {
   it("whoever reads the tensor afterwards reads the result", () => {
     const { ops } = readModel(modelFile(nodes("a"))).fusion.data();
     expect(ops.flatMap((op) => ("op" in op ? [op.op] : []))).toEqual(["neg", "mul", "exp"]);
+  });
+
+  it("a tensor that is changed twice is the second result", () => {
+    const twice = nodes("a");
+    const again: WrittenNode = { op: "neg_.default", inputs: { self: "a" }, outputs: { c: ["float", [2, 3]] } };
+    const { ops } = readModel(modelFile({ ...twice, nodes: twice.nodes.toSpliced(3, 0, again) })).fusion.data();
+    expect(ops.flatMap((op) => ("op" in op ? [op.op] : []))).toEqual(["neg", "mul", "neg", "exp"]);
   });
 
   it("a view of the tensor that is read afterwards is refused", () => {

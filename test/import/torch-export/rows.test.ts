@@ -260,30 +260,6 @@ const cases: readonly Case[] = [
     { self: "b", batch1: "x", batch2: "y" },
     [[[12]]],
   ),
-  one(
-    "convolution.default",
-    {
-      x: tensor([
-        [
-          [
-            [1, 2],
-            [3, 4],
-          ],
-        ],
-      ]),
-      w: tensor([
-        [
-          [
-            [1, 0],
-            [0, 1],
-          ],
-        ],
-      ]),
-      b: tensor([10]),
-    },
-    { input: "x", weight: "w", bias: "b", stride: [2, 2], padding: [0, 0], dilation: [1, 1], groups: 1 },
-    [[[[15]]]],
-  ),
   one("mean.dim", { x }, { self: "x", dim: [-1], keepdim: true }, [[2 / 3], [3.5 / 3]]),
   one("sum.dim_IntList", { x: flags }, { self: "x", dim: [0] }, 2, "int64"),
   one("amax.default", { x }, { self: "x", dim: [0], keepdim: true }, [[1, 4, 3]]),
@@ -391,6 +367,47 @@ describe("rows", () => {
         });
       });
     }
+  });
+
+  it("a convolution of patches, of several channels, features and images", () => {
+    const numbers = (shape: readonly number[], from: number): Values => {
+      const [first, ...others] = shape;
+      if (first === undefined) return Math.sin(from);
+      return Array.from({ length: first }, (_, i) => numbers(others, from * 3.7 + i + 1));
+    };
+    const [images, kernel, bias] = [numbers([2, 3, 4, 6], 1), numbers([5, 3, 2, 3], 2), numbers([5], 3)];
+    const at = (values: Values, ...index: readonly number[]): number => {
+      const found = index.reduce<Values>((each, i) => (typeof each === "number" ? each : (each[i] ?? NaN)), values);
+      return typeof found === "number" ? found : NaN;
+    };
+    const range = (count: number): readonly number[] => [...Array(count).keys()];
+    const wanted = range(2).map((n) =>
+      range(5).map((f) =>
+        range(2).map((row) =>
+          range(2).map((column) =>
+            range(18).reduce(
+              (sum, k) => {
+                const [c, i, j] = [Math.floor(k / 6), Math.floor(k / 3) % 2, k % 3];
+                return sum + at(images, n, c, 2 * row + i, 3 * column + j) * at(kernel, f, c, i, j);
+              },
+              at(bias, f),
+            ),
+          ),
+        ),
+      ),
+    );
+    const [found] = computed(
+      one(
+        "convolution.default",
+        { x: tensor(images), w: tensor(kernel), b: tensor(bias) },
+        { input: "x", weight: "w", bias: "b", stride: [2, 3], padding: [0, 0], dilation: [1, 1], groups: 1 },
+        wanted,
+      ),
+      false,
+    );
+    flat(wanted).forEach((each, k) => {
+      expect(Number(found?.data[k])).toBeCloseTo(each, 5);
+    });
   });
 
   it("has only ops of PyTorch's names", () => {
