@@ -73,11 +73,8 @@ function orderings(names: readonly string[]): readonly (readonly string[])[] {
 }
 
 /** The devices that differ along the dimensions alone, by group. */
-function groupsAlong({ devices, axes }: Mesh, names: readonly string[]): readonly (readonly number[])[] {
-  const rest = [...axes.values()]
-    .flat()
-    .map(({ name }) => name)
-    .filter((name) => !names.includes(name));
+function groupsAlong({ devices }: Mesh, names: readonly string[]): readonly (readonly number[])[] {
+  const rest = (devices?.names ?? []).filter((name) => !names.includes(name));
   const order = [...rest, ...names];
   const size = (list: readonly string[]): number =>
     list.reduce((product, name) => product * (devices?.size(name) ?? 1), 1);
@@ -108,10 +105,7 @@ export function permutationAlong({ mesh, names }: Manual, pairs: readonly (reado
   const changed = names.filter((name) =>
     pairs.some(([from = 0, to = 0]) => coordinate(from, name) !== coordinate(to, name)),
   );
-  const rest = [...mesh.axes.values()]
-    .flat()
-    .map(({ name }) => name)
-    .filter((name) => !changed.includes(name));
+  const rest = devices.names.filter((name) => !changed.includes(name));
   const position = (device: number): number =>
     changed.reduce((sum, name) => sum * devices.size(name) + coordinate(device, name), 0);
   const count = changed.reduce((product, name) => product * devices.size(name), 1);

@@ -10,17 +10,18 @@ import type { ImportedModel, ImportOptions } from "../model.ts";
 import { evaluateFunction } from "./evaluate-body.ts";
 import { valueType } from "./ops/reading.ts";
 import { madeAt, type Reader } from "./reader.ts";
-import type { Meshes } from "./mesh.ts";
+import { devicesOf, placeRest } from "./place-rest.ts";
 import { readMeshes } from "./sharding.ts";
 import type { Attribute, MlirFunction, MlirModule } from "./syntax/nodes.ts";
 import { readModules } from "./syntax/module.ts";
+import { usedMeshes } from "./used-meshes.ts";
 import { computed, dtypeIn, type Value, wholeOn } from "./value.ts";
 
 /** Throws `model-syntax`, `model-unsupported`, `model-invalid`. */
 export function importStablehlo(text: string, { file = "model", entry }: ImportOptions = {}): ImportedModel {
   const source: Source = { file, text, firstLine: 1, prefixLength: 0, lines: null };
   const { module, main } = entryOf(readModules(text, file), entry, file);
-  const meshes = readMeshes({ source }, module.operations, text);
+  const meshes = readMeshes({ source }, module.operations, usedMeshes(module, main));
   const reader: Reader = {
     source,
     module,
@@ -48,12 +49,13 @@ export function importStablehlo(text: string, { file = "model", entry }: ImportO
     (attributes, i) => plainName(attributes.get("jax.result_info")) ?? `out${i}`,
   );
   const { fusion } = reader;
+  placeRest(reader);
   return {
     fusion: withOrigins(reader, [
       ...inputs.map((value, i): readonly [TensorView, string] => [value.tensor(), at(at(inputNames, i), 0)]),
       ...outputs.map((tensor, i): readonly [TensorView, string] => [tensor, at(outputNames, i)]),
     ]),
-    devices: devicesOf(meshes, module),
+    devices: devicesOf(reader),
     inputs: fusion.inputs.map((_, i) => ({
       names: inputNames[i] ?? [`constant${i}`],
       value: reader.constants.get(i) ?? null,
@@ -149,13 +151,4 @@ function lineOf(starts: readonly number[], position: number): number {
     else high = middle - 1;
   }
   return low;
-}
-
-function devicesOf({ byName }: Meshes, { attributes }: MlirModule): number | null {
-  const last = [...byName.values()]
-    .flatMap(({ devices }) => devices?.devices ?? [])
-    .reduce((most, id) => Math.max(most, id), -1);
-  if (last >= 0) return last + 1;
-  const partitions = attributes.get("mhlo.num_partitions");
-  return partitions?.kind === "number" ? Number(partitions.text) : null;
 }

@@ -4,7 +4,7 @@ import type { DeviceMesh } from "../../ir/device-mesh.ts";
 export interface Meshes {
   readonly byName: ReadonlyMap<string, Mesh>;
   /** Of all dimensions of all meshes, by name. */
-  readonly sizes: ReadonlyMap<string, number>;
+  readonly sizes: Map<string, number>;
 }
 
 export interface Mesh {

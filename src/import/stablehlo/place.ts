@@ -29,8 +29,9 @@ export function placeOnce(reader: Reader, tensor: TensorView, sharding: Sharding
   reader.placed.set(tensor.id, shardingText(sharding, leading));
 }
 
-export function requireRank(reader: Reader, position: number, { axes }: Sharding, rank: number): void {
-  if (axes.length === rank) return;
+export function requireRank(reader: Reader, position: number, { mesh, axes }: Sharding, rank: number): void {
+  // A sharding to one device names no axes.
+  if (axes.length === rank || (axes.length === 0 && mesh.axes.size === 0)) return;
   invalid(reader, position, {
     message: "a sharding is for a tensor of another rank",
     found: `${axes.length} axes`,

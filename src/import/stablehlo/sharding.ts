@@ -10,6 +10,7 @@ import { numbersIn } from "./read-attributes.ts";
 import { type InText, invalid, type Reader, unsupported } from "./reader.ts";
 import type { Dimension, Mesh, Meshes } from "./mesh.ts";
 import type { Attribute, Operation } from "./syntax/nodes.ts";
+import type { UsedMeshes } from "./used-meshes.ts";
 import { countOf } from "./value.ts";
 
 /** A sharding by dimensions of a mesh. */
@@ -21,22 +22,15 @@ export interface Sharding {
   readonly isOpen: boolean;
 }
 
-/** The meshes of a module. `text`: of the module, whose shardings say which axes have parts. */
-export function readMeshes(reader: InText, operations: readonly Operation[], text: string): Meshes {
-  const cuts = new Map<string, Set<number>>();
-  for (const [, axis = "", before, size] of text.matchAll(/"([^"\n]+)":\((\d+)\)(\d+)/gu)) {
-    const own = cuts.get(axis) ?? new Set();
-    cuts.set(axis, own.add(Number(before)).add(Number(before) * Number(size)));
-  }
+/** The meshes of a module that are used. */
+export function readMeshes(reader: InText, operations: readonly Operation[], used: UsedMeshes): Meshes {
   const byName = new Map<string, Mesh>();
+  const sizes = new Map<string, number>();
   for (const op of operations) {
     const [name, body] = op.items;
     if (op.name !== "sdy.mesh" || name?.kind !== "symbol" || body === undefined) continue;
-    byName.set(name.name, readMesh(reader, op.position, body, cuts));
-  }
-  const sizes = new Map<string, number>();
-  for (const { axes } of byName.values()) {
-    for (const dimension of [...axes.values()].flat()) sizes.set(dimension.name, dimension.size);
+    const cuts = used.get(name.name);
+    if (cuts !== undefined) byName.set(name.name, readMesh(reader, op.position, body, cuts, sizes));
   }
   return { byName, sizes };
 }
@@ -47,6 +41,7 @@ function readMesh(
   position: number,
   body: Attribute,
   cuts: ReadonlyMap<string, ReadonlySet<number>>,
+  sizes: Map<string, number>,
 ): Mesh {
   const list = body.kind === "group" ? body.items[0] : undefined;
   const ids = body.kind === "group" ? body.entries.get("device_ids") : undefined;
@@ -60,9 +55,10 @@ function readMesh(
   }
   const axes = new Map<string, readonly Dimension[]>();
   for (const [name, size] of list.entries) {
-    axes.set(name, dimensionsOf(reader, position, name, numbersIn(size)?.[0] ?? 0, cuts.get(name) ?? new Set()));
+    axes.set(name, dimensionsOf(reader, position, name, numbersIn(size)?.[0] ?? 0, cuts.get(name) ?? new Set(), sizes));
   }
-  const dimensions = [...axes.values()].flat();
+  const every = [...axes.values()].flat();
+  const dimensions = every.length > didTypes.length ? withoutUnused(axes, cuts) : every;
   const count = countOf(dimensions.map(({ size }) => size));
   const devices = ids === undefined ? null : numbersIn(ids);
   if (devices !== null && devices.length !== count) {
@@ -95,6 +91,25 @@ function readMesh(
   };
 }
 
+/** The dimensions of a mesh of too many: neighbours that no sharding names are one. */
+function withoutUnused(
+  axes: ReadonlyMap<string, readonly Dimension[]>,
+  used: ReadonlyMap<string, unknown>,
+): readonly Dimension[] {
+  const kept: Dimension[] = [];
+  let wasUnused = false;
+  for (const [axis, dimensions] of axes) {
+    const isUnused = !used.has(axis);
+    for (const each of dimensions) {
+      const last = kept.at(-1);
+      if (isUnused && wasUnused && last !== undefined) kept[kept.length - 1] = { ...last, size: last.size * each.size };
+      else kept.push(each);
+      wasUnused = isUnused;
+    }
+  }
+  return kept;
+}
+
 function nestedIn(devices: readonly number[], [, ...inner]: readonly number[]): NestedDevices {
   if (inner.length === 0) return devices;
   const span = countOf(inner);
@@ -109,6 +124,7 @@ function dimensionsOf(
   axis: string,
   size: number,
   cuts: ReadonlySet<number>,
+  sizes: Map<string, number>,
 ): readonly Dimension[] {
   const bounds = [...new Set([1, ...[...cuts].filter((cut) => cut < size), size])].toSorted((a, b) => a - b);
   const isWhole = size >= 1 && bounds.every((bound, i) => i === 0 || bound % at(bounds, i - 1) === 0);
@@ -122,11 +138,14 @@ function dimensionsOf(
   }
   if (size === 1) return [];
   const name = plainName(axis);
-  return bounds.slice(1).map((bound, i) => ({
-    name: bounds.length === 2 ? name : `${name}_${i}`,
-    size: bound / at(bounds, i),
-    before: at(bounds, i),
-  }));
+  return bounds.slice(1).map((bound, i) => {
+    const part = bound / at(bounds, i);
+    const plain = bounds.length === 2 ? name : `${name}_${i}`;
+    // Meshes may have axes of one name and several sizes.
+    const own = (sizes.get(plain) ?? part) === part ? plain : `${plain}_${part}`;
+    sizes.set(own, part);
+    return { name: own, size: part, before: at(bounds, i) };
+  });
 }
 
 /** Mesh dimensions have names of letters, digits and `_`. */
@@ -162,7 +181,7 @@ export function readSharding(reader: Reader, position: number, attribute: Attrib
 
 function meshOf(reader: Reader, position: number, attribute: Attribute): Mesh | null {
   // `mesh<["x"=2]>` in place of a name.
-  if (attribute.kind === "named") return readMesh(reader, position, attribute.body, new Map());
+  if (attribute.kind === "named") return readMesh(reader, position, attribute.body, new Map(), reader.meshes.sizes);
   if (attribute.kind !== "symbol") return null;
   const known = reader.meshes.byName.get(attribute.name);
   if (known !== undefined) return known;

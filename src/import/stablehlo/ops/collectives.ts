@@ -8,17 +8,8 @@ import { attributeOf, number, requireAxes } from "../read-attributes.ts";
 import { extentsOf } from "../reader.ts";
 import { axesOf, countOf, sizesOf, type Value, wholeOn } from "../value.ts";
 import { placePart } from "./manual.ts";
-import { combinerNamed, reduceWith } from "./reductions.ts";
-import {
-  combinerOf,
-  contradicted,
-  firstRegion,
-  made,
-  type OpRow,
-  type Reading,
-  refuse,
-  resultType,
-} from "./reading.ts";
+import { combinerOf, reduceWith } from "./reductions.ts";
+import { contradicted, made, type OpRow, type Reading, refuse, resultType } from "./reading.ts";
 
 function manualOf(reading: Reading): Manual {
   return (
@@ -102,7 +93,7 @@ function allGather(reading: Reading, value: Value, result: number): Value {
 
 function allReduce(reading: Reading, value: Value, result: number): Value {
   const groups = axesOfGroups(reading);
-  const combiner = combinerNamed(reading, combinerOf(firstRegion(reading)));
+  const combiner = combinerOf(reading, value.type);
   const own = value.axes.filter((name) => groups.includes(name));
   const same = countOf(
     sizesOf(
@@ -137,7 +128,7 @@ function reduceScatter(reading: Reading, value: Value, result: number): Value {
   const dim = number(reader, op, ["scatter_dimension"]);
   const { shape } = value.type;
   requireAxes(reader, op, [dim], shape.length);
-  const combiner = combinerNamed(reading, combinerOf(firstRegion(reading)));
+  const combiner = combinerOf(reading, value.type);
   const sizes = sizesOf(reader, groups);
   const part = at(shape, dim) / countOf(sizes);
   if (!Number.isInteger(part))
@@ -247,7 +238,7 @@ function follows(next: number | null, first: number | null, distance: number): b
 /** The position of the device in the mesh, which the file knows for each of them. */
 function partitionId(reading: Reading): readonly Value[] {
   const { mesh } = manualOf(reading);
-  const axes = [...mesh.axes.values()].flat().map(({ name }) => name);
+  const axes = mesh.devices?.names ?? [];
   const sizes = sizesOf(reading.reader, axes);
   const known = Array.from({ length: countOf(sizes) }, (_, i) => BigInt(mesh.devices?.devices[i] ?? i));
   return [knownValue(reading.reader, resultType(reading), axes, known)];

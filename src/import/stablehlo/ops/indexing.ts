@@ -31,18 +31,8 @@ import { at } from "../../../support/invariant.ts";
 import { attributeOf, numbers, numbersIn, requireAxes, wordIn } from "../read-attributes.ts";
 import { extentsOf } from "../reader.ts";
 import { countOf, splatOf, type Value, wholeOn } from "../value.ts";
-import {
-  combinerOf,
-  contradicted,
-  firstRegion,
-  made,
-  operand,
-  type OpRow,
-  type Reading,
-  refuse,
-  row,
-  shifted,
-} from "./reading.ts";
+import { contradicted, firstRegion, made, operand, type OpRow, type Reading, refuse, row, shifted } from "./reading.ts";
+import { combinerOf } from "./reductions.ts";
 import { counter } from "./slices.ts";
 
 /** The fields of both ops, which spell them differently. */
@@ -276,13 +266,8 @@ function scatterValues(reading: Reading, axes: readonly string[]): Value {
   const region = firstRegion(reading);
   const [end] = region.operations;
   const sets = region.operations.length === 1 && end?.operands[0] === region.arguments[1]?.name;
-  const combiner = combinerOf(region);
-  if (!sets && combiner !== "stablehlo.add") {
-    return refuse(
-      reading,
-      `a combination by ${combiner ?? "a region of several ops"}`,
-      "add, or the update in place of the element",
-    );
+  if (!sets && combinerOf(reading, { ...value.type, shape: [] }).reduction !== "sum") {
+    return refuse(reading, "another combination", "add, or the update in place of the element");
   }
   const sizesFor = (kept: readonly number[], window: readonly number[]): readonly number[] =>
     value.type.shape.map((_, axis) =>

@@ -152,8 +152,7 @@ function product(sizes: readonly number[]): number {
 export function placePart(reading: Reading, tensor: TensorView, axes: readonly string[], rank: number): void {
   const { manual, reader } = reading;
   if (manual === null) return;
-  const all = [...manual.mesh.axes.values()].flat();
-  if (!all.every(({ name }) => manual.names.includes(name))) return;
+  if (manual.mesh.devices?.names.every((name) => manual.names.includes(name)) !== true) return;
   const sharding = { mesh: manual.mesh, axes: Array.from({ length: rank }, () => []), isOpen: false };
   if (!reader.placed.has(tensor.id)) placeOnce(reader, tensor, sharding, axes);
 }

@@ -165,7 +165,7 @@ export function firstRegion({ reader, op }: Reading, position = 0): Region {
 }
 
 /** The name of the one op of a region on two scalars, `stablehlo.add`; null for another region. */
-export function combinerOf({ arguments: given, operations }: Region): string | null {
+export function soleOpOf({ arguments: given, operations }: Region): string | null {
   const [op, end] = operations;
   if (op === undefined || end === undefined || operations.length !== 2 || given.length !== 2) return null;
   const names = new Set(given.map(({ name }) => name));

@@ -7,9 +7,20 @@ import type { BinaryOpType } from "../../../ir/ops/op.ts";
 import { at } from "../../../support/invariant.ts";
 import { numbers, requireAxes, wordIn } from "../read-attributes.ts";
 import { extentsOf } from "../reader.ts";
-import { axesOf, dtypeIn, type Element, splat, splatOf, tensorOn, type Value, wholeOn } from "../value.ts";
+import type { Region } from "../syntax/nodes.ts";
 import {
-  combinerOf,
+  axesOf,
+  dtypeIn,
+  type Element,
+  splat,
+  splatOf,
+  tensorOn,
+  type Value,
+  type ValueType,
+  wholeOn,
+} from "../value.ts";
+import {
+  contradicted,
   firstRegion,
   made,
   operand,
@@ -19,6 +30,8 @@ import {
   resultType,
   row,
   shifted,
+  soleOpOf,
+  valueType,
 } from "./reading.ts";
 
 interface Combiner {
@@ -43,22 +56,71 @@ const reductions: { readonly [R in ReductionOpType]: (tensor: TensorView, axes: 
 };
 
 /** The combiner of an op name; of bools, `add` is `or` and `multiply` is `and`. */
-export function combinerNamed(reading: Reading, name: string | null): Combiner {
-  const isBool = operand(reading).type.element === "i1";
-  const own =
-    isBool && name === "stablehlo.add"
-      ? "stablehlo.or"
-      : isBool && name === "stablehlo.multiply"
-        ? "stablehlo.and"
-        : name;
-  const known = combiners[own ?? ""];
-  const isBits = !isBool && (own === "stablehlo.or" || own === "stablehlo.and");
-  if (known !== undefined && !isBits) return known;
-  return refuse(
-    reading,
-    `a combination by ${name ?? "a region of several ops"}`,
-    "add, multiply, maximum, minimum, or and and of bools",
+function combinerNamed({ element }: ValueType, name: string): Combiner | null {
+  const isBool = element === "i1";
+  const known = combiners[(isBool && bools[name]) || name] ?? null;
+  return !isBool && (name === "stablehlo.or" || name === "stablehlo.and") ? null : known;
+}
+
+const bools: Readonly<Record<string, string>> = {
+  "stablehlo.add": "stablehlo.or",
+  "stablehlo.multiply": "stablehlo.and",
+};
+
+/**
+ * The combiner that a region on two scalars of `type` applies: by the name of its one op, or tried on pairs that tell
+ * combiners apart, for regions that convert or constrain. `result`: of a region that combines several pairs.
+ */
+export function combinerOf(reading: Reading, type: ValueType, result = 0): Combiner {
+  const region = firstRegion(reading);
+  const name = soleOpOf(region);
+  const found = name === null ? triedCombiner(reading, region, type, result) : combinerNamed(type, name);
+  return (
+    found ??
+    refuse(
+      reading,
+      `a combination by ${name ?? "another function"}`,
+      "add, multiply, maximum, minimum; and, or of bools",
+    )
   );
+}
+
+const pairs = [
+  [2, 3],
+  [5, 3],
+  [-7, 4],
+  [0, -6],
+  [1, 1],
+] as const;
+
+function triedCombiner(reading: Reading, region: Region, { element }: ValueType, result: number): Combiner | null {
+  const { reader, op } = reading;
+  const count = region.arguments.length / 2;
+  const scalar = (value: number, argument: number): Value => {
+    const type = valueType(reader, op.position, at(region.arguments, argument).type);
+    return splat(reader, type, type.element === "i64" || type.element === "ui32" ? BigInt(value) : value);
+  };
+  const tried = (a: number, b: number): number => {
+    const values = region.arguments.map((_, i) => scalar(i === result ? a : i === count + result ? b : 0, i));
+    const found = reading.region(region, values)[result];
+    return Number((found && splatOf(found)) ?? Number.NaN);
+  };
+  const isBool = element === "i1";
+  const all = isBool
+    ? ([
+        [0, 0],
+        [0, 1],
+        [1, 0],
+        [1, 1],
+      ] as const)
+    : pairs;
+  const results = all.map(([a, b]) => tried(a, b));
+  const fits = (combine: (a: number, b: number) => number): boolean =>
+    all.every(([a, b], i) => combine(a, b) === results[i]);
+  if (!isBool && fits((a, b) => a + b)) return combiners["stablehlo.add"] ?? null;
+  if (!isBool && fits((a, b) => a * b)) return combiners["stablehlo.multiply"] ?? null;
+  if (fits(Math.max)) return combiners["stablehlo.maximum"] ?? null;
+  return fits(Math.min) ? (combiners["stablehlo.minimum"] ?? null) : null;
 }
 
 export function reduceWith(tensor: TensorView, { reduction }: Combiner, axes: readonly number[]): TensorView {
@@ -68,29 +130,39 @@ export function reduceWith(tensor: TensorView, { reduction }: Combiner, axes: re
 function reduce(reading: Reading): readonly Value[] {
   const { reader, op, operands } = reading;
   const axes = axesOf(reader, operands);
-  const value = operand(reading);
-  const over = requireAxes(reader, op, numbers(reader, op, ["dimensions"]), value.type.shape.length);
-  if (operands.length === 4) return argumentOfExtremum(reading, axes, over);
-  if (operands.length !== 2)
-    refuse(reading, `${operands.length} operands and initial values`, "one operand, or a value and its index");
-  const initial = operand(reading, 1);
-  const applied = op.items[op.items.findIndex((item) => wordIn(item) === "applies") + 1];
-  const combiner = combinerNamed(
-    reading,
-    op.regions.length === 0 ? wordIn(applied ?? null) : combinerOf(firstRegion(reading)),
-  );
-  return [
-    made(reading, axes, () => {
-      const whole = wholeOn(reader, value, axes);
-      const reduced = reduceWith(whole, combiner, shifted(over, axes));
-      const dtype = dtypeIn(value.type);
-      const element = splatOf(initial);
-      if (element !== null && Number(element) === Number(reductionFunctions[combiner.reduction].identity[dtype]))
-        return reduced;
-      const isNumber = element !== null && dtype !== "bool";
-      return binary(combiner.binary, reduced, isNumber ? element : startOn(initial, axes, reduced));
-    }),
-  ];
+  const over = requireAxes(reader, op, numbers(reader, op, ["dimensions"]), operand(reading).type.shape.length);
+  const count = operands.length / 2;
+  if (!Number.isInteger(count))
+    contradicted(reading, `${operands.length} operands`, "an initial value for each operand");
+  const [axis] = over;
+  if (count === 2 && over.length === 1 && axis !== undefined && countsAlong(operand(reading, 1), axis)) {
+    return argumentOfExtremum(reading, axes, axis);
+  }
+  const word = wordIn(op.items[op.items.findIndex((item) => wordIn(item) === "applies") + 1] ?? null);
+  return Array.from({ length: count }, (_, i) => {
+    const [value, initial] = [operand(reading, i), operand(reading, count + i)];
+    const combiner =
+      op.regions.length > 0 || word === null
+        ? combinerOf(reading, value.type, i)
+        : (combinerNamed(value.type, word) ??
+          refuse(reading, `a combination by ${word}`, "add, multiply, maximum or minimum"));
+    return made(
+      reading,
+      axes,
+      () => {
+        const reduced = reduceWith(wholeOn(reader, value, axes), combiner, shifted(over, axes));
+        const dtype = dtypeIn(value.type);
+        const element = splatOf(initial);
+        if (element !== null && Number(element) === Number(reductionFunctions[combiner.reduction].identity[dtype])) {
+          return reduced;
+        }
+        const isNumber = element !== null && dtype !== "bool";
+        return binary(combiner.binary, reduced, isNumber ? element : startOn(initial, axes, reduced));
+      },
+      null,
+      i,
+    );
+  });
 }
 
 function startOn(initial: Value, axes: readonly string[], reduced: TensorView): TensorView {
@@ -103,13 +175,9 @@ function startOn(initial: Value, axes: readonly string[], reduced: TensorView): 
  * `reduce (x, iota)` whose region keeps the larger value and its index. The region is tried on pairs that tell argmax
  * from argmin and from all else: which of two wins, also of equal ones in either order.
  */
-function argumentOfExtremum(reading: Reading, axes: readonly string[], over: readonly number[]): readonly Value[] {
+function argumentOfExtremum(reading: Reading, axes: readonly string[], axis: number): readonly Value[] {
   const { reader } = reading;
   const [value, index] = [operand(reading), operand(reading, 1)];
-  const [axis] = over;
-  const isCounted = axis !== undefined && over.length === 1 && countsAlong(index, axis);
-  if (!isCounted)
-    return refuse(reading, "two operands that are not a value and its index", "an iota along the one reduced axis");
   const region = firstRegion(reading);
   const pick = ([x, i]: readonly [number, number], [y, j]: readonly [number, number]): number | null => {
     const scalars = [x, i, y, j].map((element, k) => {
@@ -174,7 +242,7 @@ function reduceWindow(reading: Reading, axes: readonly string[]): Value {
   if (!isCumulative || others.some((each) => each !== 1)) {
     return refuse(reading, "a window of another form", "the windows of a cumulative sum, product, maximum or minimum");
   }
-  const combiner = combinerNamed(reading, combinerOf(firstRegion(reading)));
+  const combiner = combinerOf(reading, value.type);
   return made(reading, axes, () => {
     const tensor = wholeOn(reader, value, axes);
     if (axis === undefined) return tensor;
