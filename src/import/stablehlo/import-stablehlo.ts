@@ -27,6 +27,7 @@ export function importStablehlo(text: string, { file = "model", entry }: ImportO
     module,
     fusion: new Fusion(),
     meshes,
+    types: new Map(),
     constants: new Map(),
     marks: [],
     placed: new Map(),
@@ -42,11 +43,11 @@ export function importStablehlo(text: string, { file = "model", entry }: ImportO
   const results = evaluateFunction(reader, main, inputs, null);
   const outputs = results.map((value) => outputOf(reader, main.position, value));
   const inputNames = main.arguments.map(({ name, attributes }, i) => [
-    plainName(attributes.get("jax.arg_info")) ?? name.slice(1),
+    namedBy(attributes.get("jax.arg_info")) ?? nameIn(name) ?? `in${i}`,
     `in${i}`,
   ]);
   const outputNames = main.resultAttributes.map(
-    (attributes, i) => plainName(attributes.get("jax.result_info")) ?? `out${i}`,
+    (attributes, i) => namedBy(attributes.get("jax.result_info")) ?? `out${i}`,
   );
   const { fusion } = reader;
   placeRest(reader);
@@ -107,11 +108,14 @@ function outputOf(reader: Reader, position: number, value: Value): TensorView {
   });
 }
 
-/** `x` for `"x"`, `params.w` for `"params['w']"`; null for text that leaves no name. */
-function plainName(attribute: Attribute | undefined): string | null {
-  if (attribute?.kind !== "string") return null;
-  const name = attribute.text.replaceAll(/[^\w./-]+/gu, ".").replaceAll(/^[.\d]+|\.+$/gu, "");
+/** `x` for `x` and `%x`, `params.w` for `params['w']`; null for text that leaves no name. */
+function nameIn(text: string): string | null {
+  const name = text.replaceAll(/[^\w./-]+/gu, ".").replaceAll(/^[.\d]+|\.+$/gu, "");
   return /^(?!T\d+$)[A-Za-z_][\w./-]{0,63}$/u.test(name) ? name : null;
+}
+
+function namedBy(attribute: Attribute | undefined): string | null {
+  return attribute?.kind === "string" ? nameIn(attribute.text) : null;
 }
 
 /** The Fusion with the places of its tensors in the text, and the model's names of inputs and outputs. */

@@ -6,13 +6,21 @@ import { fusionState } from "../../ir/api/handle.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import type { Meshes } from "./mesh.ts";
-import type { MlirModule } from "./syntax/nodes.ts";
+import type { MlirModule, Type } from "./syntax/nodes.ts";
+
+export interface ValueType {
+  /** As MLIR spells it. */
+  readonly element: string;
+  readonly shape: readonly number[];
+}
 
 export interface Reader {
   readonly source: Source;
   readonly module: MlirModule;
   readonly fusion: Fusion;
   readonly meshes: Meshes;
+  /** Of types of the text, which share objects. */
+  readonly types: Map<Type, ValueType>;
   /** The values of inputs that stand for constants of the file, by position. */
   readonly constants: Map<number, Tensor>;
   /** From which tensor on the text's position is which; both ascend. */
@@ -26,7 +34,7 @@ export interface Reader {
 }
 
 /** A file may unroll a loop without an end. */
-export const mostOperations = 2_000_000;
+export const mostOperations = 500_000;
 
 type Fault = Required<Pick<Diagnostic, "message" | "found" | "expected" | "help">>;
 

@@ -10,21 +10,17 @@ import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import type { Value as Element } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
-import { extentsOf, type Reader } from "./reader.ts";
+import { extentsOf, type Reader, type ValueType } from "./reader.ts";
 
-export type { Element };
-
-export interface ValueType {
-  /** As MLIR spells it. */
-  readonly element: string;
-  readonly shape: readonly number[];
-}
+export type { Element, ValueType };
 
 export interface Value {
   readonly type: ValueType;
   readonly axes: readonly string[];
-  /** Its elements, row-major after the axes; one if all are equal. Null if only a run knows them. */
+  /** Its elements, row-major after the axes; one if all are equal. Null if only a run knows them, or they are many. */
   readonly known: readonly Element[] | null;
+  /** The axis of which each element is the index; absent for other values. */
+  readonly counts?: number;
   /** Its tensor, made when it is first asked for. */
   readonly tensor: () => TensorView;
 }

@@ -3,7 +3,7 @@ import { cast, eq, where } from "../../../ir/api/ops.ts";
 import { at } from "../../../support/invariant.ts";
 import { wordIn, attributeOf } from "../read-attributes.ts";
 import { axesOf, splatOf, tensorOn, type Value } from "../value.ts";
-import { firstRegion, made, operand, type OpRow, type Reading, refuse } from "./reading.ts";
+import { contradicted, firstRegion, made, operand, type OpRow, type Reading, refuse } from "./reading.ts";
 
 function callFunction(reading: Reading): readonly Value[] {
   const { op, operands } = reading;
@@ -51,11 +51,15 @@ function choice(reading: Reading, branchOf: (index: number) => number): readonly
   const index = operand(reading);
   const known = splatOf(index);
   const last = op.regions.length - 1;
+  if (last < 0) contradicted(reading, "no branch", "at least one branch");
   if (known !== null) {
     const branch = branchOf(Number(known));
     return reading.region(at(op.regions, branch >= 0 && branch <= last ? branch : last), []);
   }
   const branches = op.regions.map((region) => reading.region(region, []));
+  if (branches.some(({ length }) => length !== op.results.length)) {
+    contradicted(reading, "branches of other numbers of results", `${op.results.length} from each`);
+  }
   return op.results.map((_, i) => {
     const results = branches.map((values) => at(values, i));
     const axes = axesOf(reader, [index, ...results]);

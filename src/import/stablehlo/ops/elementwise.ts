@@ -66,19 +66,20 @@ function knownOf(
   { reader }: Reading,
   axes: readonly string[],
   values: readonly Value[],
-  expression: Expression | null,
+  expressionOf: () => Expression,
   cut = false,
 ): readonly Element[] | null {
-  if (expression === null) return null;
+  if (values.some(({ known }) => known === null)) return null;
   const lists = values.map(({ known }) => known);
   const lengths = lists.map((list) => list?.length ?? 0);
   const length = Math.max(...lengths);
-  if (lengths.includes(0) || length > mostKnown) return null;
+  if (lengths.includes(0) || length > mostKnown(axes)) return null;
   // Lists of other axes would need to be repeated.
   const isAligned = values.every((value, i) => lengths[i] === 1 || value.axes.length === axes.length);
   if (!isAligned || (length > 1 && length !== countOf([...sizesOf(reader, axes), ...at(values, 0).type.shape])))
     return null;
   const results: Element[] = [];
+  const expression = expressionOf();
   for (let i = 0; i < length; i++) {
     const operands = lists.map((list) => at(list ?? [], list?.length === 1 ? 0 : i));
     const result = evaluate(expression, operands);
@@ -117,7 +118,7 @@ function binaryRow(
     const same = neutral(op, a, b);
     if (same !== null && isSameType(same.type, resultType(reading)) && same.axes.length === axes.length) return same;
     const cut = cuts && wraps(a);
-    const known = knownOf(reading, axes, values, binaryExpression(op, dtypeIn(a.type)), cut);
+    const known = knownOf(reading, axes, values, () => binaryExpression(op, dtypeIn(a.type)), cut);
     return made(
       reading,
       axes,
@@ -145,7 +146,7 @@ function neutral(op: BinaryOpType, a: Value, b: Value): Value | null {
 function unaryRow(op: UnaryOpType): OpRow {
   return row((reading, axes) => {
     const value = operand(reading);
-    const known = knownOf(reading, axes, [value], unaryExpression(op, dtypeIn(value.type)));
+    const known = knownOf(reading, axes, [value], () => unaryExpression(op, dtypeIn(value.type)));
     return made(
       reading,
       axes,
@@ -183,7 +184,7 @@ function compareValues(reading: Reading, axes: readonly string[]): Value {
   requireAlike(reading, values);
   const op = directionOf(reading);
   const [a, b] = values;
-  const known = knownOf(reading, axes, values, binaryExpression(op, dtypeIn(a.type)));
+  const known = knownOf(reading, axes, values, () => binaryExpression(op, dtypeIn(a.type)));
   return made(
     reading,
     axes,
@@ -203,7 +204,7 @@ function selectValues(reading: Reading, axes: readonly string[]): Value {
   if (chosen !== null && taken.axes.length === axes.length) return taken;
   const { length: rank } = a.type.shape;
   const isOne = condition.type.shape.length < rank;
-  const expression = ternaryExpression("where", dtypeIn(a.type));
+  const expression = (): Expression => ternaryExpression("where", dtypeIn(a.type));
   const known = isOne ? null : knownOf(reading, axes, [condition, a, b], expression);
   return made(
     reading,
@@ -238,8 +239,8 @@ function convertValue(reading: Reading, axes: readonly string[]): Value {
   const type = resultType(reading);
   if (isSameType(type, value.type)) return value;
   const [from, to] = [dtypeIn(value.type), dtypeIn(type)];
-  const known = knownOf(reading, axes, [value], castExpression(from, to), type.element === "ui32");
-  return made(
+  const known = knownOf(reading, axes, [value], () => castExpression(from, to), type.element === "ui32");
+  const converted = made(
     reading,
     axes,
     () => {
@@ -248,6 +249,7 @@ function convertValue(reading: Reading, axes: readonly string[]): Value {
     },
     known,
   );
+  return value.counts === undefined ? converted : { ...converted, counts: value.counts };
 }
 
 function isFloat({ dtype }: TensorView): boolean {
@@ -260,7 +262,7 @@ const remainderRow = row((reading, axes) => {
   requireAlike(reading, values);
   const [a, b] = values;
   if (dtypes[dtypeIn(a.type)].family === "float") refuse(reading, "floats", "integers");
-  const known = knownOf(reading, axes, values, remainderOf(dtypeIn(a.type)));
+  const known = knownOf(reading, axes, values, () => remainderOf(dtypeIn(a.type)));
   return made(
     reading,
     axes,
@@ -316,7 +318,7 @@ const notRow = row((reading, axes) => {
     const all = wraps(value) ? 0xff_ff_ff_ffn : -1n;
     return made(reading, axes, () => bitXor(tensorOn(value, axes), all));
   }
-  const known = knownOf(reading, axes, [value], unaryExpression("logicalNot", "bool"));
+  const known = knownOf(reading, axes, [value], () => unaryExpression("logicalNot", "bool"));
   return made(reading, axes, () => logicalNot(tensorOn(value, axes)), known);
 });
 
@@ -351,7 +353,7 @@ export const elementwiseRows: Readonly<Record<string, OpRow>> = {
   "stablehlo.abs": unaryRow("abs"),
   "stablehlo.negate": row((reading, axes) => {
     const value = operand(reading);
-    const known = knownOf(reading, axes, [value], unaryExpression("neg", dtypeIn(value.type)), wraps(value));
+    const known = knownOf(reading, axes, [value], () => unaryExpression("neg", dtypeIn(value.type)), wraps(value));
     const negated = (): TensorView => neg(tensorOn(value, axes));
     return made(reading, axes, () => (wraps(value) ? bitAnd(negated(), 0xff_ff_ff_ffn) : negated()), known);
   }),

@@ -25,8 +25,13 @@ export interface OpRow {
   readonly note?: string;
 }
 
-/** Known elements beyond this many are not computed with while the file is read. */
-export const mostKnown = 4096;
+/**
+ * Elements beyond this many are not computed with while the file is read: enough for positions and their bounds. Those
+ * that differ between devices have no other form.
+ */
+export function mostKnown(axes: readonly string[]): number {
+  return axes.length === 0 ? 64 : 65_536;
+}
 
 export function valueType(reader: Reader, position: number, type: Type): ValueType {
   if (type.kind !== "tensor") {
@@ -37,6 +42,8 @@ export function valueType(reader: Reader, position: number, type: Type): ValueTy
       help: "leave tokens, tuples and buffers out of the function",
     });
   }
+  const cached = reader.types.get(type);
+  if (cached !== undefined) return cached;
   const { element, shape } = type;
   if (!dtypeOf.has(element)) {
     unsupported(reader, position, {
@@ -46,7 +53,9 @@ export function valueType(reader: Reader, position: number, type: Type): ValueTy
       help: "convert the tensor in the framework",
     });
   }
-  return { element, shape: shape.map((extent) => extent ?? failDynamic(reader, position)) };
+  const made = { element, shape: shape.map((extent) => extent ?? failDynamic(reader, position)) };
+  reader.types.set(type, made);
+  return made;
 }
 
 function failDynamic(reader: Reader, position: number): never {
@@ -85,6 +94,7 @@ export function typeText({ element, shape }: ValueType): string {
 }
 
 export function isSameType(a: ValueType, b: ValueType): boolean {
+  if (a === b) return true;
   return (
     a.element === b.element && a.shape.length === b.shape.length && a.shape.every((extent, i) => extent === b.shape[i])
   );

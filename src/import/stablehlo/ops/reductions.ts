@@ -135,7 +135,7 @@ function reduce(reading: Reading): readonly Value[] {
   if (!Number.isInteger(count))
     contradicted(reading, `${operands.length} operands`, "an initial value for each operand");
   const [axis] = over;
-  if (count === 2 && over.length === 1 && axis !== undefined && countsAlong(operand(reading, 1), axis)) {
+  if (count === 2 && over.length === 1 && axis !== undefined && operand(reading, 1).counts === axis) {
     return argumentOfExtremum(reading, axes, axis);
   }
   const word = wordIn(op.items[op.items.findIndex((item) => wordIn(item) === "applies") + 1] ?? null);
@@ -207,14 +207,6 @@ function argumentOfExtremum(reading: Reading, axes: readonly string[], axis: num
     made(reading, axes, () => (isMost ? amax : amin)(whole(), [position])),
     made(reading, axes, () => cast(argmax(isMost ? whole() : neg(whole()), position), dtypeIn(type)), null, 1),
   ];
-}
-
-/** Whether the value is the index along `axis`. */
-function countsAlong({ known, type }: Value, axis: number): boolean {
-  if (known === null || known.length <= 1) return at(type.shape, axis) === 1;
-  const inner = type.shape.slice(axis + 1).reduce((product, extent) => product * extent, 1);
-  const extent = at(type.shape, axis);
-  return known.every((element, i) => Number(element) === Math.floor(i / inner) % extent);
 }
 
 /** A window that covers everything up to each index: `padding = [[n - 1, 0]]`, `window_dimensions = [n]`. */

@@ -45,7 +45,7 @@ function movedElements(
   const whole = [...leading, ...shape];
   const count = countOf(whole);
   const elements = elementsOf(reader, value);
-  if (elements === null || count > mostKnown) return null;
+  if (elements === null || count > mostKnown(value.axes)) return null;
   const own = [...leading, ...value.type.shape];
   return Array.from({ length: count }, (_, i) => {
     const index = positionOf(i, whole);
@@ -94,7 +94,7 @@ function broadcastInDim(reading: Reading, axes: readonly string[]): Value {
   const known = movedElements(reading, value, type.shape, (index) =>
     dims.map((dim, i) => (at(value.type.shape, i) === 1 ? 0 : at(index, dim))),
   );
-  return made(
+  const result = made(
     reading,
     axes,
     () => {
@@ -106,6 +106,9 @@ function broadcastInDim(reading: Reading, axes: readonly string[]): Value {
     },
     known,
   );
+  const counted = value.counts === undefined ? undefined : dims[value.counts];
+  const isSame = counted !== undefined && at(value.type.shape, value.counts ?? 0) === at(type.shape, counted);
+  return isSame ? { ...result, counts: counted } : result;
 }
 
 function isAscending(order: readonly number[]): boolean {
@@ -272,13 +275,13 @@ function iotaValue(reading: Reading): Value {
   const isWide = type.element === "i64" || type.element === "ui32";
   const isFloat = type.element.includes("f");
   const known =
-    count <= mostKnown && !isFloat
+    count <= mostKnown([]) && !isFloat
       ? Array.from({ length: count }, (_, i) => {
           const index = at(positionOf(i, type.shape), axis);
           return isWide ? BigInt(index) : index;
         })
       : null;
-  return made(reading, [], () => counting(reading, type, axis, extent), known);
+  return { ...made(reading, [], () => counting(reading, type, axis, extent), known), counts: axis };
 }
 
 function counting({ reader }: Reading, type: ValueType, axis: number, extent: number): TensorView {

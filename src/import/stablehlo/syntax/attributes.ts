@@ -20,11 +20,17 @@ export const noAttributes: ReadonlyMap<string, Attribute> = new Map();
 export interface Definitions {
   /** `#name = ..`, by name. */
   readonly aliases: Map<string, Attribute>;
-  /** Types that were read, by their text: a program has few. */
+  /** Types that were read, by their text, and the types of whole ops: a program has few of either. */
   readonly types: Map<string, Type>;
+  readonly signatures: Map<string, Signature>;
+  /** Groups without others in them, by their text. */
+  readonly groups: Map<string, Attribute>;
 }
 
 const closing: { readonly [O in GroupOpen]: string } = { "[": "]", "{": "}", "<": ">", "(": ")" };
+
+/** The types of an op: of operands and results, or as many as a short form names. */
+export type Signature = { readonly operands: readonly Type[]; readonly results: readonly Type[] } | readonly Type[];
 
 export function readType(scanner: Scanner, definitions: Definitions): Type {
   peek(scanner);
@@ -88,7 +94,7 @@ export function readAtom(scanner: Scanner, definitions: Definitions): Attribute 
   const start = scanner.position;
   switch (String.fromCharCode(code)) {
     case "[":
-      return readGroup(scanner, definitions, "[");
+      return readList(scanner, definitions);
     case "{":
       return readGroup(scanner, definitions, "{");
     case "<":
@@ -125,6 +131,23 @@ export function readAtom(scanner: Scanner, definitions: Definitions): Attribute 
     }
   }
 }
+
+/** `[0, 1]`, of which the ops of a program have few. */
+function readList(scanner: Scanner, definitions: Definitions): Attribute {
+  const { text, position } = scanner;
+  const end = text.indexOf("]", position) + 1;
+  const key = end - position > mostInterned ? "" : text.slice(position, end);
+  const known = definitions.groups.get(key);
+  if (known !== undefined) {
+    scanner.position = end;
+    return known;
+  }
+  const group = readGroup(scanner, definitions, "[");
+  if (scanner.position === end && key !== "") definitions.groups.set(key, group);
+  return group;
+}
+
+const mostInterned = 64;
 
 const emptyGroup: Attribute = { kind: "group", open: "<", items: [], entries: noAttributes };
 

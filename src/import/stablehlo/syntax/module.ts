@@ -25,7 +25,12 @@ export function readModules(text: string, file: string): readonly MlirModule[] {
     const end = found?.index ?? text.length;
     // Positions stay those of the whole text.
     const scanner = createScanner(file, end === text.length ? text : text.slice(0, end), start);
-    const definitions: Definitions = { aliases: new Map(), types: new Map() };
+    const definitions: Definitions = {
+      aliases: new Map(),
+      types: new Map(),
+      signatures: new Map(),
+      groups: new Map(),
+    };
     const open: OpenModule = { attributes: noAttributes, functions: new Map(), operations: [] };
     readTop(scanner, definitions, open, null);
     modules.push(open);

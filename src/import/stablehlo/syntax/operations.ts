@@ -10,8 +10,9 @@ import {
   readFunctionType,
   readType,
   readValue,
+  type Signature,
 } from "./attributes.ts";
-import type { Attribute, BlockArgument, Operation, Region, Type } from "./nodes.ts";
+import type { Attribute, BlockArgument, Operation, Region } from "./nodes.ts";
 import {
   expect,
   expectForm,
@@ -68,13 +69,10 @@ function readResults(scanner: Scanner): readonly string[] {
 const percent = 37;
 const mostResults = 65_536;
 
-/** The types of an op: of operands and results, or as many as a short form names. */
-type Types = { readonly operands: readonly Type[]; readonly results: readonly Type[] } | readonly Type[];
-
-type Body = Pick<Operation, "name" | "operands" | "attributes" | "items" | "regions"> & { readonly types: Types };
+type Body = Pick<Operation, "name" | "operands" | "attributes" | "items" | "regions"> & { readonly types: Signature };
 
 /** A short form names the type of all operands and results once, or those of operands, the last of which is the result's. */
-function sides(types: Types, results: number): Pick<Operation, "operandTypes" | "resultTypes"> {
+function sides(types: Signature, results: number): Pick<Operation, "operandTypes" | "resultTypes"> {
   if ("operands" in types) return { operandTypes: types.operands, resultTypes: types.results };
   const last = types.at(-1);
   if (results === 0 || last === undefined) return { operandTypes: types, resultTypes: none };
@@ -84,7 +82,21 @@ function sides(types: Types, results: number): Pick<Operation, "operandTypes" | 
   };
 }
 
-function readTypes(scanner: Scanner, definitions: Definitions): Types {
+function readTypes(scanner: Scanner, definitions: Definitions): Signature {
+  const { text, position } = scanner;
+  const end = text.indexOf("\n", position);
+  const line = text.slice(position, end < 0 ? text.length : end);
+  const known = definitions.signatures.get(line);
+  if (known !== undefined) {
+    scanner.position += line.length;
+    return known;
+  }
+  const signature = readSignature(scanner, definitions);
+  if (scanner.position === position + line.length) definitions.signatures.set(line, signature);
+  return signature;
+}
+
+function readSignature(scanner: Scanner, definitions: Definitions): Signature {
   if (isNext(scanner, "(")) return readFunctionType(scanner, definitions);
   const types = [readType(scanner, definitions)];
   while (take(scanner, ",")) types.push(readType(scanner, definitions));
@@ -146,7 +158,7 @@ function readPretty(scanner: Scanner, definitions: Definitions, name: string): B
     return { name, operands: none, items: parts.items, regions: none, attributes: noAttributes, types: none };
   }
   while (readPart(scanner, definitions, parts));
-  let types: Types = none;
+  let types: Signature = none;
   if (take(scanner, ":")) {
     types = readTypes(scanner, definitions);
     for (;;) {

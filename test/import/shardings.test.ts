@@ -1,0 +1,116 @@
+/** Shardy's constructs: each program beside one without them, and what moves. */
+import { describe, expect, it } from "vitest";
+import { importModel } from "braid";
+import { runText } from "./run-text.ts";
+
+interface Row {
+  readonly name: string;
+  /** The mesh, and `@main` with shardings in it. */
+  readonly mesh: string;
+  readonly main: string;
+  readonly moves: string;
+}
+
+/** Every annotation between braces or after `<@` is left out. */
+function withoutShardings(text: string): string {
+  return text
+    .replaceAll(/ \{sdy\.sharding = #sdy\.sharding(?:_per_value)?<(?:[^<>]|<[^<>]*>)*>\}/gu, "")
+    .replaceAll(/sdy\.(?:sharding_constraint|reshard) (%\w+) <@mesh[^>]*> :/gu, "stablehlo.optimization_barrier $1 :");
+}
+
+const product = (x: string, w: string, y: string): string => `
+func.func @main(%x: tensor<8x4xf32>${x}, %w: tensor<4x16xf32>${w}) -> (tensor<8x16xf32>${y}) {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
+}`;
+
+const annotated = (axes: string, mesh = "@mesh"): string => ` {sdy.sharding = #sdy.sharding<${mesh}, ${axes}>}`;
+
+const moved = (op: string, type: string, from: string, mesh = "@mesh"): string => `
+func.func @main(%x: ${type}${annotated(from, mesh)}) -> ${type} {
+  ${op}
+  return %0 : ${type}
+}`;
+
+const [one, two] = [`sdy.mesh @mesh = <["x"=4]>`, `sdy.mesh @mesh = <["x"=2, "y"=2]>`];
+
+const rows: readonly Row[] = [
+  {
+    name: "a contracted axis on both sides",
+    mesh: one,
+    main: product(annotated(`[{}, {"x"}]`), annotated(`[{"x"}, {}]`), annotated(`[{}, {}]`)),
+    moves: "Allreduce",
+  },
+  {
+    name: "a contracted axis on both sides, whose result is cut",
+    mesh: one,
+    main: product(annotated(`[{}, {"x"}]`), annotated(`[{"x"}, {}]`), annotated(`[{"x"}, {}]`)),
+    moves: "ReduceScatter",
+  },
+  {
+    name: "axes of two dimensions, with priorities and open ends",
+    mesh: two,
+    main: product(annotated(`[{"x", ?}p1, {?}]`), annotated(`[{}, {"y"}p0]`), annotated(`[{"x"}, {"y"}]`)),
+    moves: "",
+  },
+  {
+    name: "an open sharding, which propagation fills",
+    mesh: one,
+    main: product(annotated(`[{"x"}, {}]`), annotated(`[{?}, {?}]`), annotated(`[{"x"}, {?}]`)),
+    moves: "",
+  },
+  {
+    name: "parts of an axis on two axes of the tensor",
+    mesh: one,
+    main: product(annotated(`[{"x":(1)2}, {"x":(2)2}]`), annotated(`[{"x":(2)2}, {}]`), annotated(`[{"x":(1)2}, {}]`)),
+    moves: "Allreduce",
+  },
+  {
+    name: "two dimensions on one axis, and a constraint to its transpose",
+    mesh: two,
+    main: moved(
+      '%0 = sdy.sharding_constraint %x <@mesh, [{}, {"x", "y"}]> : tensor<8x16xf32>',
+      "tensor<8x16xf32>",
+      `[{"x", "y"}, {}]`,
+    ),
+    moves: "AllToAllV",
+  },
+  {
+    name: "a reshard to every device",
+    mesh: `sdy.mesh @mesh = <["x"=4], device_ids=[2, 0, 3, 1]>`,
+    main: moved("%0 = sdy.reshard %x <@mesh, [{}]> : tensor<8xf32>", "tensor<8xf32>", `[{"x"}]`),
+    moves: "Allgather",
+  },
+  {
+    name: "devices in another order",
+    mesh: `sdy.mesh @mesh = <["x"=2, "y"=2]>\nsdy.mesh @mesh_other = <["x"=2, "y"=2], device_ids=[3, 2, 1, 0]>`,
+    main: moved('%0 = sdy.reshard %x <@mesh_other, [{"x", "y"}]> : tensor<8xf32>', "tensor<8xf32>", `[{"x", "y"}]`),
+    moves: "CollectivePermute",
+  },
+  {
+    name: "an axis of one device, and one that no sharding names",
+    mesh: `sdy.mesh @mesh = <["one"=1, "x"=2, "rest"=2]>`,
+    main: moved('%0 = sdy.reshard %x <@mesh, [{"one"}]> : tensor<8xf32>', "tensor<8xf32>", `[{"x", "one"}]`),
+    moves: "Allgather",
+  },
+];
+
+describe("shardings", () => {
+  it.each(rows)("$name: $moves", async ({ mesh, main, moves }) => {
+    expect(await runText(`${mesh}\n${main}`, withoutShardings(main))).toBe(moves);
+  });
+
+  it("of an op's own results place them", async () => {
+    const own = ` {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}`;
+    const main = `
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x${own} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}`;
+    const { fusion, devices } = await importModel(`${one}\n${main}`);
+    expect([devices, String(fusion.outputs[0])]).toEqual([
+      4,
+      "T1_g_float[ideviceIdx.x2{4}, iS3{2}] (DeviceMesh{0 1 2 3})",
+    ]);
+  });
+});
