@@ -3,6 +3,7 @@
  * Names that the API has a class for end in `Data` here.
  */
 export type * from "./host/nodes.ts";
+export type { ByteSource } from "./import/byte-source.ts";
 export type { ImportedInput, ImportedModel, ImportedSize, ImportOptions } from "./import/model.ts";
 export type {
   CollectiveType,

@@ -2,7 +2,7 @@
  * Reads the files that a command line names. Only regular files are read: a pipe without a writer would keep a command
  * for ever, and some devices never end.
  */
-import { constants } from "node:fs";
+import { closeSync, constants, openSync, readSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 
 /** Throws the system's errors, and what `work` throws. */
@@ -30,3 +30,28 @@ export function readRegularFile(path: string): Promise<Buffer> {
 export async function readRegularText(path: string): Promise<string> {
   return (await readRegularFile(path)).toString("utf8");
 }
+
+/** A file that is read in parts, and opened for each. Throws the system's errors, `read` too. */
+export async function regularSource(
+  path: string,
+): Promise<{ readonly size: number; readonly read: (start: number, length: number) => Uint8Array }> {
+  const size = await withRegularFile(path, (_, bytes) => Promise.resolve(bytes));
+  const read = (start: number, length: number): Uint8Array => {
+    const into = new Uint8Array(Math.max(0, Math.min(length, size - start)));
+    const file = openSync(path, "r");
+    try {
+      for (let done = 0; done < into.length;) {
+        const count = readSync(file, into, done, Math.min(into.length - done, mostAtOnce), start + done);
+        if (count === 0) throw new Error("EIO: the file became shorter while it was read");
+        done += count;
+      }
+    } finally {
+      closeSync(file);
+    }
+    return into;
+  };
+  return { size, read };
+}
+
+/** Node reads at most 2 GiB at once. */
+const mostAtOnce = 2 ** 30;

@@ -1,5 +1,6 @@
 /** `importModel`: a model file of any format as a Fusion. */
 import { fail } from "../diagnostics/diagnostic.ts";
+import { type ByteSource, sourceOfBytes } from "./byte-source.ts";
 import { type Loader, loaderOf, loaders } from "./loader.ts";
 import type { ImportedModel, ImportOptions } from "./model.ts";
 
@@ -7,13 +8,18 @@ import type { ImportedModel, ImportOptions } from "./model.ts";
 const startBytes = 256;
 
 /**
- * The program of a model file: its text, or its bytes where the format is not text. The format is the one of the name
+ * The program of a model file: its text, or its bytes where the format is not text, as a whole or read in parts. The
+ * format is the one of the name
  * `file`, else of what the file begins with. Throws `model-syntax`, `model-unsupported`, `model-invalid`, with the place
  * in the file.
  */
-export async function importModel(model: string | Uint8Array, options: ImportOptions = {}): Promise<ImportedModel> {
+export async function importModel(
+  given: string | Uint8Array | ByteSource,
+  options: ImportOptions = {},
+): Promise<ImportedModel> {
+  const model = given instanceof Uint8Array ? sourceOfBytes(given) : given;
   const start =
-    typeof model === "string" ? model.slice(0, startBytes) : String.fromCharCode(...model.subarray(0, startBytes));
+    typeof model === "string" ? model.slice(0, startBytes) : String.fromCharCode(...model.read(0, startBytes));
   const loader = loaderOf(options.file ?? "") ?? loaders.find(({ magic }) => magic.test(start));
   if (loader === undefined) return refused(options, start === "" ? "an empty file" : "another start", known());
   requireOptions(loader, options);

@@ -1,4 +1,5 @@
 /** The formats of model files, one row each. A row loads its reader when a file of the format is read. */
+import type { ByteSource } from "./byte-source.ts";
 import type { ImportedModel, ImportOptions } from "./model.ts";
 
 interface LoaderOf<Content> {
@@ -15,7 +16,7 @@ interface LoaderOf<Content> {
 
 /** A format of model files. */
 export type Loader =
-  (LoaderOf<string> & { readonly content: "text" }) | (LoaderOf<Uint8Array> & { readonly content: "bytes" });
+  (LoaderOf<string> & { readonly content: "text" }) | (LoaderOf<ByteSource> & { readonly content: "bytes" });
 
 export const loaders: readonly Loader[] = [
   {

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { shardedModel } from "../../src/import/plan/apply-plan.ts";
 import { parsePlan } from "../../src/import/plan/parse-plan.ts";
+import { sourceOfBytes } from "../../src/import/byte-source.ts";
 import { readExportedProgram } from "../../src/import/torch-export/read.ts";
 import { modelFile } from "../import/torch-export/written-model.ts";
 import {
@@ -159,7 +160,7 @@ function planned(pattern: string): void {
     outputs: ["y"],
   });
   const plan = JSON.stringify({ mesh: { tp: 2 }, [pattern]: "colwise" });
-  shardedModel(readExportedProgram(bytes), parsePlan(plan, "plan.json"));
+  shardedModel(readExportedProgram(sourceOfBytes(bytes)), parsePlan(plan, "plan.json"));
 }
 
 /** Sums of x, which each of the two devices has rows of. */

@@ -1,6 +1,6 @@
 /** Loads a model file of a framework as a program. Other files do not load this module. */
 import path from "node:path";
-import { readRegularFile } from "../../backends/regular-file.ts";
+import { readRegularText, regularSource } from "../../backends/regular-file.ts";
 import { placedData } from "../../compile/lower.ts";
 import { requireMeshDevices } from "../../compile/lower-all.ts";
 import type { GivenOptions, LoweringName } from "../../compile/options.ts";
@@ -15,8 +15,9 @@ import type { BuildFlags, BuiltProgram, ModelFlags } from "./built-program.ts";
 /** Throws `file-unreadable` and what `importModel` throws. */
 export async function loadModel(file: string, flags: ModelFlags): Promise<ImportedModel> {
   const { entry, gradients, devices } = flags;
-  const bytes = await readRegularFile(file).catch((error: unknown) => unreadable(file, error));
-  const model = loaderOf(file)?.content === "text" ? bytes.toString("utf8") : bytes;
+  const model = await (loaderOf(file)?.content === "text" ? readRegularText(file) : regularSource(file)).catch(
+    (error: unknown) => unreadable(file, error),
+  );
   const plan = flags.plan === undefined || flags.plan === "auto" ? flags.plan : await planIn(flags.plan);
   return importModel(model, {
     file,
@@ -29,7 +30,7 @@ export async function loadModel(file: string, flags: ModelFlags): Promise<Import
 
 /** Throws `file-unreadable`. */
 async function planIn(file: string): Promise<{ readonly text: string; readonly file: string }> {
-  const bytes = await readRegularFile(file).catch((error: unknown) =>
+  const text = await readRegularText(file).catch((error: unknown) =>
     fail({
       code: "file-unreadable",
       message: "the sharding plan cannot be read",
@@ -39,7 +40,7 @@ async function planIn(file: string): Promise<{ readonly text: string; readonly f
       help: `check the path; it resolves to ${path.resolve(file)}`,
     }),
   );
-  return { text: bytes.toString("utf8"), file };
+  return { text, file };
 }
 
 /** Throws what `loadModel` throws, `option-unknown` and `mesh-too-large`. */

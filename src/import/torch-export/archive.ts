@@ -1,14 +1,28 @@
 /**
- * The zip archive of torch.export.save. PyTorch stores entries uncompressed, so an entry is a view of the file's bytes:
- * nothing is inflated, and a small file cannot grow. Reads the central directory, with zip64.
+ * The zip archive of torch.export.save. PyTorch stores entries uncompressed, so an entry is a part of the file that is
+ * read when it is asked for: nothing is inflated, and a small file cannot grow. Reads the central directory, with zip64.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
+import { utf8Text } from "../../support/utf8.ts";
+import type { ByteSource } from "../byte-source.ts";
+
+export interface Entry {
+  /** In bytes. */
+  readonly size: number;
+  /** Throws `model-syntax` for an entry that is not where the directory says. */
+  readonly read: () => Uint8Array;
+}
 
 export interface Archive {
   /** Of the file, for messages. */
   readonly path: string;
   /** By name, without the folder that holds all entries. */
-  readonly entries: ReadonlyMap<string, Uint8Array>;
+  readonly entries: ReadonlyMap<string, Entry>;
+}
+
+interface File {
+  readonly path: string;
+  readonly source: ByteSource;
 }
 
 const end = { signature: 0x06054b50, bytes: 22, longestComment: 0xffff } as const;
@@ -20,53 +34,74 @@ const local = { signature: 0x04034b50, bytes: 30 } as const;
 /** Of these two values, a zip64 field has the number. */
 const beyond = { short: 0xffff, long: 0xffffffff } as const;
 
-/** Whether the bytes begin as a zip archive does. */
-function isZip(bytes: Uint8Array): boolean {
-  return bytes.length >= 4 && viewOf(bytes).getUint32(0, true) === local.signature;
-}
+/** A directory of a million entries. No model has as many tensors. */
+const mostDirectoryBytes = 2 ** 27;
 
 /** Throws `model-syntax` for what is no whole archive, and `model-unsupported` for entries in another form. */
-export function openArchive(bytes: Uint8Array, path: string): Archive {
-  if (!isZip(bytes)) damaged(path, "other bytes at its start", "a zip archive, as torch.export.save writes it");
-  const view = viewOf(bytes);
-  const { count, start } = directoryOf(view, path);
-  const entries = new Map<string, Uint8Array>();
-  let position = start;
-  for (let i = 0; i < count; i++) {
-    if (position + central.bytes > bytes.length || view.getUint32(position, true) !== central.signature) {
-      damaged(path, `no entry ${i} of ${count} in its directory`);
+export function openArchive(source: ByteSource, path: string): Archive {
+  const file = { path, source };
+  const start = source.read(0, 4);
+  if (start.length < 4 || viewOf(start).getUint32(0, true) !== local.signature) {
+    damaged(path, "other bytes at its start", "a zip archive, as torch.export.save writes it");
+  }
+  const directory = directoryOf(file);
+  const view = viewOf(directory.bytes);
+  const entries = new Map<string, Entry>();
+  let position = 0;
+  for (let i = 0; i < directory.count; i++) {
+    if (position + central.bytes > view.byteLength || view.getUint32(position, true) !== central.signature) {
+      damaged(path, `no entry ${i} of ${directory.count} in its directory`);
     }
-    const lengths = [28, 30, 32].map((field) => view.getUint16(position + field, true));
-    const [nameLength = 0, extraLength = 0, commentLength = 0] = lengths;
-    const next = position + central.bytes + nameLength + extraLength + commentLength;
-    if (next > bytes.length) damaged(path, "the end of the file within its directory");
+    const [nameLength, extraLength] = [view.getUint16(position + 28, true), view.getUint16(position + 30, true)];
     const nameStart = position + central.bytes;
-    const name = nameOf(bytes.subarray(nameStart, nameStart + nameLength), path);
-    const found = entryOf(bytes, view, position, name, path);
+    const next = nameStart + nameLength + extraLength + view.getUint16(position + 32, true);
+    if (next > view.byteLength) damaged(path, "the end of the file within its directory");
+    const name = nameOf(directory.bytes.subarray(nameStart, nameStart + nameLength), path);
     if (entries.has(name)) damaged(path, `two entries ${JSON.stringify(name)}`, "each entry once");
-    entries.set(name, found);
+    entries.set(name, entryOf(file, view, position, name));
     position = next;
   }
   return { path, entries: withoutFolder(entries, path) };
 }
 
-/** The number of entries, and where the directory starts. */
-function directoryOf(view: DataView, path: string): { readonly count: number; readonly start: number } {
-  const first = Math.max(0, view.byteLength - end.bytes - end.longestComment);
-  for (let position = view.byteLength - end.bytes; position >= first; position--) {
+/** The text of an entry. Throws `model-syntax`, and a URIError for bytes that are no text. */
+export function entryText({ read }: Entry): string {
+  return utf8Text(read());
+}
+
+/** The number of entries, and the bytes that describe them. */
+function directoryOf({ path, source }: File): { readonly count: number; readonly bytes: Uint8Array } {
+  const first = Math.max(0, source.size - end.bytes - end.longestComment - locator64.bytes);
+  const view = viewOf(source.read(first, source.size - first));
+  for (let position = view.byteLength - end.bytes; position >= 0; position--) {
     if (view.getUint32(position, true) !== end.signature) continue;
-    const [count, start] = [view.getUint16(position + 10, true), view.getUint32(position + 16, true)];
-    if (count !== beyond.short && start !== beyond.long) return { count, start };
+    const fields = [view.getUint16(position + 10, true), view.getUint32(position + 12, true)] as const;
+    const start = view.getUint32(position + 16, true);
     const locator = position - locator64.bytes;
-    if (locator < 0 || view.getUint32(locator, true) !== locator64.signature) return { count, start };
-    const wide = wholeNumber(view, locator + 8, path);
-    if (wide + end64.bytes > view.byteLength || view.getUint32(wide, true) !== end64.signature) break;
-    return { count: wholeNumber(view, wide + 32, path), start: wholeNumber(view, wide + 48, path) };
+    const isWide =
+      (fields[0] === beyond.short || fields[1] === beyond.long || start === beyond.long) &&
+      locator >= 0 &&
+      view.getUint32(locator, true) === locator64.signature;
+    if (!isWide) return directoryAt({ path, source }, fields[0], fields[1], start);
+    const wide = viewOf(source.read(wholeNumber(view, locator + 8, path), end64.bytes));
+    if (wide.byteLength < end64.bytes || wide.getUint32(0, true) !== end64.signature) break;
+    const [count, bytes, at] = [32, 40, 48].map((field) => wholeNumber(wide, field, path));
+    return directoryAt({ path, source }, count ?? 0, bytes ?? 0, at ?? 0);
   }
   return damaged(path, "no directory at its end");
 }
 
-function entryOf(bytes: Uint8Array, view: DataView, position: number, name: string, path: string): Uint8Array {
+function directoryAt(
+  { path, source }: File,
+  count: number,
+  length: number,
+  start: number,
+): { readonly count: number; readonly bytes: Uint8Array } {
+  if (length > mostDirectoryBytes) damaged(path, `a directory of ${length} bytes`);
+  return { count, bytes: source.read(start, length) };
+}
+
+function entryOf({ path, source }: File, view: DataView, position: number, name: string): Entry {
   const [flags, method] = [view.getUint16(position + 8, true), view.getUint16(position + 10, true)];
   if (method !== 0 || (flags & 1) !== 0) {
     fail({
@@ -79,12 +114,19 @@ function entryOf(bytes: Uint8Array, view: DataView, position: number, name: stri
     });
   }
   const [size, at] = placeOf(view, position, path);
-  if (at + local.bytes > bytes.length || view.getUint32(at, true) !== local.signature) {
-    damaged(path, `no entry ${name} where its directory says`);
-  }
-  const start = at + local.bytes + view.getUint16(at + 26, true) + view.getUint16(at + 28, true);
-  if (start + size > bytes.length) damaged(path, `the end of the file within the entry ${name}`);
-  return bytes.subarray(start, start + size);
+  if (at + local.bytes + size > source.size) damaged(path, `the end of the file within the entry ${name}`);
+  return {
+    size,
+    read: () => {
+      const header = viewOf(source.read(at, local.bytes));
+      if (header.byteLength < local.bytes || header.getUint32(0, true) !== local.signature) {
+        damaged(path, `no entry ${name} where its directory says`);
+      }
+      const start = at + local.bytes + header.getUint16(26, true) + header.getUint16(28, true);
+      const bytes = source.read(start, size);
+      return bytes.length === size ? bytes : damaged(path, `the end of the file within the entry ${name}`);
+    },
+  };
 }
 
 /** The size of an entry, and where its local header is. Zip64 has those that do not fit into 32 bits in a field of its own. */
@@ -122,11 +164,11 @@ function nameOf(bytes: Uint8Array, path: string): string {
 }
 
 /** The entries without their common first folder, which PyTorch names after the file. */
-function withoutFolder(entries: ReadonlyMap<string, Uint8Array>, path: string): ReadonlyMap<string, Uint8Array> {
+function withoutFolder(entries: ReadonlyMap<string, Entry>, path: string): ReadonlyMap<string, Entry> {
   const folders = new Set([...entries.keys()].map((name) => name.slice(0, name.indexOf("/") + 1)));
   const [folder = ""] = folders;
   if (folders.size !== 1 || folder === "") damaged(path, `${folders.size} folders`, "one folder with all entries");
-  return new Map([...entries].map(([name, bytes]) => [name.slice(folder.length), bytes]));
+  return new Map([...entries].map(([name, entry]) => [name.slice(folder.length), entry]));
 }
 
 function viewOf(bytes: Uint8Array): DataView {

@@ -1,4 +1,5 @@
 /** A file of torch.export, with a sharding plan, as every format of model files is read. */
+import type { ByteSource } from "../byte-source.ts";
 import { autoPlan, shardedModel } from "../plan/apply-plan.ts";
 import { parsePlan } from "../plan/parse-plan.ts";
 import type { ImportedModel, ImportOptions } from "../model.ts";
@@ -8,9 +9,9 @@ import type { ExportedModel } from "./model.ts";
 import { type ExportedProgram, readExportedProgram } from "./read.ts";
 
 /** Throws `model-syntax`, `model-unsupported`, `model-invalid`, `sharding-plan-invalid`. */
-export function importTorchExport(bytes: Uint8Array, options: ImportOptions = {}): ImportedModel {
+export function importTorchExport(source: ByteSource, options: ImportOptions = {}): ImportedModel {
   const { file = "model", gradients } = options;
-  const program = readExportedProgram(bytes, file);
+  const program = readExportedProgram(source, file);
   const { model, devices } = planned(program, options);
   const { fusion, inputs, outputs, sizes } = gradients === undefined ? model : withGradients(model, gradients);
   let users = 0;

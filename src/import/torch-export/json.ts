@@ -1,6 +1,6 @@
 /** Values of a JSON document with the path that leads to them, for messages: `graph_module.graph.nodes[3].target`. */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { utf8Text } from "../../support/utf8.ts";
+import { type Entry, entryText } from "./archive.ts";
 
 /** Which document of which file. */
 export interface Document {
@@ -17,9 +17,9 @@ export interface Json {
 }
 
 /** Throws `model-syntax` for text that is no JSON. */
-export function parseDocument(bytes: Uint8Array, document: Document): Json {
+export function parseDocument(entry: Entry, document: Document): Json {
   try {
-    return { value: JSON.parse(utf8Text(bytes)), document, parent: null, key: "" };
+    return { value: JSON.parse(entryText(entry)), document, parent: null, key: "" };
   } catch (error) {
     if (!(error instanceof SyntaxError || error instanceof URIError)) throw error;
     return fail({

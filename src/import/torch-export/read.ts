@@ -1,6 +1,7 @@
 /** Reads a file of torch.export. */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { type Archive, openArchive } from "./archive.ts";
+import type { ByteSource } from "../byte-source.ts";
+import { type Archive, type Entry, openArchive } from "./archive.ts";
 import { type ExportedGraph, readGraph } from "./graph.ts";
 import { withoutInPlace } from "./in-place.ts";
 import { parseDocument } from "./json.ts";
@@ -16,14 +17,13 @@ export interface ExportedProgram {
 }
 
 /**
- * The program in the bytes of a .pt2 file. `path` is for messages. Throws `model-syntax`, `model-invalid` and
+ * The program in a .pt2 file. `path` is for messages. Throws `model-syntax`, `model-invalid` and
  * `model-unsupported`.
  */
-export function readExportedProgram(bytes: Uint8Array, path = "model.pt2"): ExportedProgram {
-  const archive = openArchive(bytes, path);
-  const model = modelIn(archive);
-  const entry = `models/${model}.json`;
-  const read = readGraph(parseDocument(archive.entries.get(entry) ?? new Uint8Array(), { path, entry }));
+export function readExportedProgram(source: ByteSource, path = "model.pt2"): ExportedProgram {
+  const archive = openArchive(source, path);
+  const [model, document] = modelIn(archive);
+  const read = readGraph(parseDocument(document, { path, entry: `models/${model}.json` }));
   const [weights, others] = [readPayloads(archive, "weights", model), readPayloads(archive, "constants", model)];
   return {
     path,
@@ -32,10 +32,13 @@ export function readExportedProgram(bytes: Uint8Array, path = "model.pt2"): Expo
   };
 }
 
-/** The name of the one model. Throws `model-unsupported`. */
-function modelIn({ path, entries }: Archive): string {
+/** The name of the one model, and its document. Throws `model-unsupported`. */
+function modelIn({ path, entries }: Archive): readonly [name: string, document: Entry] {
   const names = [...entries.keys()];
-  const models = names.flatMap((name) => /^models\/([^/]+)\.json$/u.exec(name)?.[1] ?? []);
+  const models = [...entries].flatMap(([name, entry]): (readonly [string, Entry])[] => {
+    const [, model] = /^models\/([^/]+)\.json$/u.exec(name) ?? [];
+    return model === undefined ? [] : [[model, entry]];
+  });
   const [model] = models;
   if (model !== undefined && models.length === 1) return model;
   const has = (pattern: RegExp): boolean => names.some((name) => pattern.test(name));
@@ -48,7 +51,7 @@ function modelIn({ path, entries }: Archive): string {
     code: "model-unsupported",
     message: models.length > 1 ? "the file has several models" : "the archive is not one of torch.export",
     place: { kind: "file", path },
-    found: models.length > 1 ? models.join(", ") : found(),
+    found: models.length > 1 ? models.map(([name]) => name).join(", ") : found(),
     expected: "one model in the format of torch.export.save, of PyTorch 2.9 or later",
     help: "write it with torch.export.save(torch.export.export(model, args), path)",
   });

@@ -23,9 +23,9 @@ export function readPayloads(
   model: string,
 ): ReadonlyMap<string, Payload> {
   const entry = `data/${kind}/${model}_${kind}_config.json`;
-  const bytes = archive.entries.get(entry);
-  if (bytes === undefined) return new Map();
-  const config = field(parseDocument(bytes, { path: archive.path, entry }), "config");
+  const document = archive.entries.get(entry);
+  if (document === undefined) return new Map();
+  const config = field(parseDocument(document, { path: archive.path, entry }), "config");
   return new Map(fieldsIn(config).map(([name, json]) => [name, payloadOf(archive, kind, name, json)]));
 }
 
@@ -45,17 +45,17 @@ function payloadOf(archive: Archive, kind: string, name: string, json: Json): Pa
   const storage = archive.entries.get(file);
   if (storage === undefined) return wrongValue(field(json, "path_name"), `the name of an entry of data/${kind}`);
   // Only an empty tensor and a fake one have no bytes.
-  if (storage.length === 0 && !meta.sizes.includes(0)) return { meta, read: () => null };
+  if (storage.size === 0 && !meta.sizes.includes(0)) return { meta, read: () => null };
   const dtype = realDType(meta.dtype);
   if (dtype === null) return { meta, read: () => unreadDType(name, meta.dtype.name, json) };
   const form = realForm(meta);
   const last = form.shape.includes(0)
     ? -1
     : form.shape.reduce((sum, extent, axis) => sum + (extent - 1) * at(form.strides, axis), form.offset);
-  if ((last + 1) * dtypes[dtype].bytes > storage.length) {
-    return wrongValue(field(json, "tensor_meta"), `a tensor within the ${storage.length} bytes of ${file}`);
+  if ((last + 1) * dtypes[dtype].bytes > storage.size) {
+    return wrongValue(field(json, "tensor_meta"), `a tensor within the ${storage.size} bytes of ${file}`);
   }
-  return { meta, read: () => stridedCopy(emptyTensor(dtype, form.shape), storage, form) };
+  return { meta, read: () => stridedCopy(emptyTensor(dtype, form.shape), storage.read(), form) };
 }
 
 /** The dtype of a real tensor, or of the two parts of a complex one, which have an axis of their own at the end. */

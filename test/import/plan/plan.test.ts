@@ -6,6 +6,7 @@ import { families } from "../../../src/import/plan/families.ts";
 import { parsePlan } from "../../../src/import/plan/parse-plan.ts";
 import { parsePlacement } from "../../../src/import/plan/placement.ts";
 import type { ExportedModel } from "../../../src/import/torch-export/model.ts";
+import { sourceOfBytes } from "../../../src/import/byte-source.ts";
 import { readExportedProgram } from "../../../src/import/torch-export/read.ts";
 import { lower } from "../../../src/compile/lower.ts";
 import { print } from "../../../src/host/print/print.ts";
@@ -187,12 +188,14 @@ describe("auto", () => {
       },
     ]);
     const program = readExportedProgram(
-      modelFile({
-        inputs: { x: ["float", [2, 8]] },
-        parameters: Object.fromEntries(paths.map((path) => [`${path}.weight`, Tensor.zeros([8, 8])])),
-        nodes,
-        outputs: paths.flatMap((_path, i) => [`a${i}`, `b${i}`]),
-      }),
+      sourceOfBytes(
+        modelFile({
+          inputs: { x: ["float", [2, 8]] },
+          parameters: Object.fromEntries(paths.map((path) => [`${path}.weight`, Tensor.zeros([8, 8])])),
+          nodes,
+          outputs: paths.flatMap((_path, i) => [`a${i}`, `b${i}`]),
+        }),
+      ),
     );
     const plan = autoPlan(program, 2);
     expect(Object.fromEntries(plan.modules.map(({ pattern, style }) => [pattern, style]))).toEqual(lines);

@@ -3,13 +3,14 @@ import { describe, expect, it } from "vitest";
 import { DiagnosticError, type Diagnostic } from "../../../src/diagnostics/diagnostic.ts";
 import { buildModel } from "../../../src/import/torch-export/build.ts";
 import type { ExportedModel } from "../../../src/import/torch-export/model.ts";
+import { sourceOfBytes } from "../../../src/import/byte-source.ts";
 import { readExportedProgram } from "../../../src/import/torch-export/read.ts";
 import { Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
 import { torchFile } from "./torch-files.ts";
 import { entriesOf, modelFile, type WrittenModel, type WrittenNode, zipOf } from "./written-model.ts";
 
 function readModel(bytes: Uint8Array, path?: string): ExportedModel {
-  return buildModel(readExportedProgram(bytes, path));
+  return buildModel(readExportedProgram(sourceOfBytes(bytes), path));
 }
 
 function refused(bytes: Uint8Array): Diagnostic {

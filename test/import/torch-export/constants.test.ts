@@ -2,13 +2,14 @@
 import { describe, expect, it } from "vitest";
 import { buildModel } from "../../../src/import/torch-export/build.ts";
 import type { ExportedModel } from "../../../src/import/torch-export/model.ts";
+import { sourceOfBytes } from "../../../src/import/byte-source.ts";
 import { readExportedProgram } from "../../../src/import/torch-export/read.ts";
 import { Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
 import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
 import { dtypeArgument, entriesOf, modelFile, type WrittenModel, type WrittenNode, zipOf } from "./written-model.ts";
 
 function built(model: WrittenModel): ExportedModel {
-  return buildModel(readExportedProgram(modelFile(model)));
+  return buildModel(readExportedProgram(sourceOfBytes(modelFile(model))));
 }
 
 /** Attention of q [1, 2, L, 4] on itself, with the mask that the nodes make as [1, 1, L, L]. */
@@ -180,7 +181,7 @@ it("rotary embeddings of complex numbers are pairs of real ones", () => {
       typeof content === "string" ? asComplex(content) : content,
     ]),
   );
-  const { fusion, inputs } = buildModel(readExportedProgram(zipOf(changed)));
+  const { fusion, inputs } = buildModel(readExportedProgram(sourceOfBytes(zipOf(changed))));
   const found = evaluateFusion(
     fusion.data(),
     inputs.map(({ read }) => read() ?? x),

@@ -1,6 +1,7 @@
 /** Rows of ATen ops on tensors of a few elements: the values that PyTorch's documentation defines. */
 import { describe, expect, it } from "vitest";
 import { buildModel, readOps } from "../../../src/import/torch-export/build.ts";
+import { sourceOfBytes } from "../../../src/import/byte-source.ts";
 import { readExportedProgram } from "../../../src/import/torch-export/read.ts";
 import { Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
 import type { DType } from "../../../src/numerics/dtype.ts";
@@ -328,23 +329,25 @@ function computed({ op, inputs, given, results }: Case, asConstants: boolean): r
   const names = results.map((_, i) => `r${i}`);
   const model = buildModel(
     readExportedProgram(
-      modelFile({
-        inputs: asConstants
-          ? {}
-          : Object.fromEntries(
-              Object.entries(given).map(([name, { values, dtype }]) => [name, [dtype, shapeOf(values)]]),
-            ),
-        buffers: asConstants ? tensors : {},
-        nodes: [
-          {
-            op,
-            inputs,
-            outputs: Object.fromEntries(results.map(([dtype, values], i) => [`r${i}`, [dtype, shapeOf(values)]])),
-            list: /^(?:split|chunk|unbind)/u.test(op),
-          },
-        ],
-        outputs: names,
-      }),
+      sourceOfBytes(
+        modelFile({
+          inputs: asConstants
+            ? {}
+            : Object.fromEntries(
+                Object.entries(given).map(([name, { values, dtype }]) => [name, [dtype, shapeOf(values)]]),
+              ),
+          buffers: asConstants ? tensors : {},
+          nodes: [
+            {
+              op,
+              inputs,
+              outputs: Object.fromEntries(results.map(([dtype, values], i) => [`r${i}`, [dtype, shapeOf(values)]])),
+              list: /^(?:split|chunk|unbind)/u.test(op),
+            },
+          ],
+          outputs: names,
+        }),
+      ),
     ),
   );
   return [

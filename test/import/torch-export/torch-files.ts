@@ -5,6 +5,7 @@ import { expect } from "vitest";
 import { safetensorsTensors } from "../../../src/cli/tensor-files/safetensors.ts";
 import { readStored, withTensorFile } from "../../../src/cli/tensor-files/stored-tensor.ts";
 import { buildModel } from "../../../src/import/torch-export/build.ts";
+import { sourceOfBytes } from "../../../src/import/byte-source.ts";
 import type { ExportedModel } from "../../../src/import/torch-export/model.ts";
 import { type ExportedProgram, readExportedProgram } from "../../../src/import/torch-export/read.ts";
 import { type Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
@@ -17,7 +18,7 @@ export function torchFile(name: string): Uint8Array {
 }
 
 export function torchProgram(name: string): ExportedProgram {
-  return readExportedProgram(torchFile(name), `${name}.pt2`);
+  return readExportedProgram(sourceOfBytes(torchFile(name)), `${name}.pt2`);
 }
 
 export function readTorch(name: string): ExportedModel {
