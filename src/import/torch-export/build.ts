@@ -8,13 +8,11 @@ import { inDType } from "../../ir/api/ops/compositions/compose.ts";
 import { full, iota } from "../../ir/api/ops/creation.ts";
 import { expand } from "../../ir/api/ops/shape.ts";
 import { broadcast, select, set } from "../../ir/api/ops/views.ts";
-import { replaceTensor } from "../../ir/api/fusion-builder.ts";
 import { Fusion } from "../../ir/api/fusion.ts";
-import { fusionState, internals } from "../../ir/api/handle.ts";
+import { fusionState } from "../../ir/api/handle.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { constantValue } from "../../ir/scalar/fold.ts";
 import { printScalar } from "../../ir/scalar/print.ts";
-import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import { evaluateFusion, valuesOnly } from "../../oracle/evaluate.ts";
@@ -27,26 +25,29 @@ import {
   type GraphNode,
   isList,
   isValue,
-  type Size,
   type TensorMeta,
 } from "./graph.ts";
 import { views } from "./in-place.ts";
 import { type IndexForm, indexForms, isUniform, maskIn } from "./index-forms.ts";
-import type { ExportedModel, ModelInput, ModelOutput, ModelSize } from "./model.ts";
+import type { ExportedModel, ModelInput, ModelOutput } from "./model.ts";
+import { extentOf, modelInput, refuseInput, type Symbols } from "./model-input.ts";
+import { described, locate, withName } from "./naming.ts";
 import { braidDType, type Building, moduleText, operandsOf, unsupportedNode, type Value } from "./operands.ts";
 import type { ExportedProgram } from "./read.ts";
 import { computeRows } from "./rows/compute.ts";
 import { elementwiseRows } from "./rows/elementwise.ts";
+import { indexingRows, sizeRows } from "./rows/indexing.ts";
 import type { Row, RowResult, Rows } from "./rows/row.ts";
-import { shapeRows, sizeRows } from "./rows/shape.ts";
-import { isComplex, type Payload, realDType } from "./weights.ts";
+import { shapeRows } from "./rows/shape.ts";
+import { isComplex, type Payload } from "./weights.ts";
 
 /** A copy, which may lie on devices in another way: plans add such nodes. */
 export const copyTarget = "braid.copy";
 
 const groups: Readonly<Record<string, Rows>> = {
   Elementwise: elementwiseRows,
-  "Shapes, indices, creation": shapeRows,
+  Shapes: shapeRows,
+  "Creation, indices, complex numbers": indexingRows,
   "Contractions, norms, reductions, attention": computeRows,
   Sizes: sizeRows,
 };
@@ -99,15 +100,14 @@ export function buildModel({ graph, payloads, path }: ExportedProgram): Exported
   const facts = factsOf(graph, payloads, path);
   const fusion = new Fusion();
   const inputs: ModelInput[] = [];
-  const symbols = new Map<string, Scalar>();
-  const sizes = new Map<string, ModelSize>();
+  const symbols: Symbols = { scalars: new Map(), sizes: new Map(), ranges: graph.ranges };
   const main: Space = {
     fusion,
     provenance: new Map(),
     values: new Map(),
     input: (source) => {
-      const tensor = modelInput(facts, fusion, source, symbols, sizes);
       const name = source.kind === "user" ? source.value : source.name;
+      const tensor = modelInput(fusion, path, name, metaOf(facts, source.value), symbols);
       inputs.push({ name, kind: source.kind, tensor, read: () => payloads.get(name)?.read() ?? null });
       return tensor;
     },
@@ -141,7 +141,7 @@ export function buildModel({ graph, payloads, path }: ExportedProgram): Exported
     const found = main.values.get(value);
     return found?.kind === "tensor" ? found.view : null;
   };
-  return { path, fusion, inputs, outputs, sizes, graph, tensorOf };
+  return { path, fusion, inputs, outputs, sizes: symbols.sizes, graph, tensorOf };
 }
 
 function factsOf(graph: ExportedGraph, payloads: ReadonlyMap<string, Payload>, path: string): Facts {
@@ -236,7 +236,7 @@ function buildNode(facts: Facts, space: Space, node: GraphNode): void {
       return form === null ? null : maskIn(form, facts.graph.tensors.get(value)?.sizes ?? []);
     },
   };
-  const metaOf = (output: string | undefined): TensorMeta | undefined => facts.graph.tensors.get(output ?? "");
+  const meta = facts.graph.tensors.get(node.outputs[0] ?? "");
   const positionOf = (made: GraphNode | undefined): number => (made === undefined ? -1 : (facts.order.get(made) ?? -1));
   // Its operands first: what they make has lines of its own. They come from earlier nodes, so that nothing goes in circles.
   for (const value of readsOf(node)) {
@@ -244,7 +244,7 @@ function buildNode(facts: Facts, space: Space, node: GraphNode): void {
     if (space.constant === null || !facts.constants.has(value)) valueIn(facts, space, value);
   }
   const before = space.fusion[fusionState].tensors.length;
-  const results = inNode(node, () => resultsOf(row, node, building, metaOf(node.outputs[0])));
+  const results = inNode(node, () => resultsOf(row, node, building, meta));
   node.outputs.forEach((output, i) => {
     const result = results[i] ?? null;
     if (result === null || space.values.has(output)) return;
@@ -328,74 +328,8 @@ function fitted(facts: Facts, view: TensorView, node: GraphNode, output: string)
   return inDType(view, braidDType(meta.dtype, node));
 }
 
-/** Names the tensor after the module and the value, unless it has a name: an op that only looks at it gives it no other. */
-function described(view: TensorView, { modules }: GraphNode, value: string): TensorView {
-  const path = modules.at(-1)?.path ?? "";
-  return view.name === null ? withName(view, path === "" ? value : `${path}/${value}`) : view;
-}
-
-const longestName = 64;
-
-/** Names the tensor, by the end of a name that is too long. A name of another form or a second one gets `_`. */
-function withName(view: TensorView, name: string): TensorView {
-  const { names } = view[internals].builder;
-  const plain = name.replaceAll(/[^\w./-]/gu, "_").slice(-longestName);
-  const own = /^(?:T\d+$|[^A-Za-z_])/u.test(plain) ? `_${plain.slice(1 - longestName)}` : plain;
-  return names.has(own) ? view : view.named(own);
-}
-
-/** The line of the model, for the tensors from `first` on. */
-function locate(fusion: Fusion, first: number, { source }: GraphNode): void {
-  if (source === null) return;
-  const builder = fusion[fusionState];
-  for (const tensor of builder.tensors.slice(first)) {
-    replaceTensor(builder, { ...tensor, origin: { ...tensor.origin, source } });
-  }
-}
-
-/** An input of the model's program. Throws `model-unsupported`. */
-function modelInput(
-  facts: Facts,
-  fusion: Fusion,
-  source: Source,
-  symbols: Map<string, Scalar>,
-  sizes: Map<string, ModelSize>,
-): TensorView {
-  const { graph, path } = facts;
-  const name = source.kind === "user" ? source.value : source.name;
-  const meta = graph.tensors.get(source.value);
-  if (meta === undefined) return unknownValue(facts, source.value);
-  const dtype = realDType(meta.dtype);
-  if (dtype === null) {
-    return refuseInput(path, name, meta.dtype.name, "float64, float32, float16, bfloat16, int32, int64 or bool");
-  }
-  const extents = meta.sizes.map((size) => {
-    if (typeof size === "number") return size;
-    return (
-      symbols.get(symbolIn(size.expression) ?? refuseInput(path, name, size.expression, "sizes that are one symbol")) ??
-      null
-    );
-  });
-  const tensor = withName(fusion.input(isComplex(meta.dtype) ? [...extents, 2] : extents, dtype), name);
-  meta.sizes.forEach((size, axis) => {
-    const extent = at(tensor.extents, axis);
-    const own = typeof size === "number" ? null : symbolIn(size.expression);
-    if (typeof size === "number" || own === null || extent.kind !== "symbol" || symbols.has(own)) return;
-    symbols.set(own, extent);
-    sizes.set(extent.name, { name: own, ...(graph.ranges.get(own) ?? { min: null, max: null }), example: size.hint });
-  });
-  return tensor;
-}
-
-function refuseInput(path: string, name: string, found: string, expected: string): never {
-  return fail({
-    code: "model-unsupported",
-    message: `${name} has a dtype or shape that Braid does not have`,
-    place: { kind: "file", path },
-    found,
-    expected,
-    help: "convert it in the model, and export it again",
-  });
+function metaOf(facts: Facts, value: string): TensorMeta {
+  return facts.graph.tensors.get(value) ?? unknownValue(facts, value);
 }
 
 function unknownValue({ path }: Facts, value: string): never {
@@ -409,11 +343,6 @@ function unknownValue({ path }: Facts, value: string): never {
   });
 }
 
-/** `Symbol('s27', positive=True, integer=True)` and `s27`; null for another expression. */
-function symbolIn(expression: string): string | null {
-  return /^(?:Symbol\('(\w+)'(?:, \w+=\w+)*\)|([A-Za-z_]\w*))$/u.exec(expression)?.slice(1).find(Boolean) ?? null;
-}
-
 /** Another tensor for an output that is an input, or an output already. */
 function outputTensor(facts: Facts, { fusion, ...space }: Space, value: string): TensorView {
   const found = valueIn(facts, { fusion, ...space }, value);
@@ -423,12 +352,7 @@ function outputTensor(facts: Facts, { fusion, ...space }: Space, value: string):
 }
 
 /** A constant that its index says: one number everywhere, or whole numbers that count along an axis. */
-function formedConstant(
-  { graph, formOf }: Facts,
-  fusion: Fusion,
-  value: string,
-  symbols: ReadonlyMap<string, Scalar>,
-): TensorView | null {
+function formedConstant({ graph, formOf }: Facts, fusion: Fusion, value: string, symbols: Symbols): TensorView | null {
   const [form, meta] = [formOf(value), graph.tensors.get(value)];
   const dtype = meta?.dtype.braid ?? null;
   if (form?.kind !== "sum" || meta === undefined || dtype === null) return null;
@@ -443,10 +367,6 @@ function formedConstant(
   const flags = known.map((_, i) => i !== axis);
   const view = known.length === 1 ? along : broadcast(along, flags);
   return flags.some((flag, i) => flag && constantValue(at(known, i)) !== 1) ? expand(view, known) : view;
-}
-
-function extentOf(size: Size, symbols: ReadonlyMap<string, Scalar>): Scalar | null {
-  return typeof size === "number" ? constant(size) : (symbols.get(symbolIn(size.expression) ?? "") ?? null);
 }
 
 /** The elements of a constant; null where a part of it is symbolic, large, or without values in the file. */

@@ -119,7 +119,7 @@ const layerNormRow: Row = (o) => {
 const rmsNormRow: Row = (o) => {
   requireLastAxis(o);
   const x = o.tensor("input");
-  return rmsNorm(x, o.tensorOr("weight"), o.number("eps", 2 * dtypes[wide(x).dtype].epsilon));
+  return rmsNorm(x, o.tensorOr("weight"), o.number("eps", 2 * dtypes[x.dtype].epsilon));
 };
 
 const softmaxOf =

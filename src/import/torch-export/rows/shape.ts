@@ -1,19 +1,12 @@
-/** Rows of ATen ops that arrange elements: views, joins and parts, indices, and tensors that are made from numbers. */
-import { axisIn, type Operands, swapped } from "../operands.ts";
+/** Rows of ATen ops that arrange elements: views, joins and parts. */
 import type { Extent } from "../../../ir/api/extent.ts";
-import { ge, le, where } from "../../../ir/api/ops/choices.ts";
-import { inDType } from "../../../ir/api/ops/compositions/compose.ts";
-import { full, iota } from "../../../ir/api/ops/creation.ts";
-import { add, mul, sub } from "../../../ir/api/ops/elementwise.ts";
-import { cos, sin } from "../../../ir/api/ops/functions.ts";
-import { embedding, gather, indexSelect } from "../../../ir/api/ops/indexing.ts";
 import { cat, chunk, expand, pad, repeatInterleave, split, unsqueeze } from "../../../ir/api/ops/shape.ts";
 import { broadcast, permute, reshape, select, slice, squeeze } from "../../../ir/api/ops/views.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
-import { constantValue, extentsDiffer, foldAdd, foldMul, foldProduct } from "../../../ir/scalar/fold.ts";
+import { constantValue, extentsDiffer, foldAdd, foldProduct } from "../../../ir/scalar/fold.ts";
 import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
-import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
+import { axisIn, type Operands, swapped } from "../operands.ts";
 import { raised } from "./elementwise.ts";
 import { type Row, type Rows, rowsOf } from "./row.ts";
 
@@ -22,19 +15,14 @@ export function reshaped(o: Operands, x: TensorView, shape: readonly Extent[]): 
   const { provenance } = o.building;
   const made = provenance.get(x.id);
   const base = made?.kind === "reshape" ? made.of : x;
-  const probe = sameShape(base, shape);
-  if (probe) return base;
-  const y = reshape(base, base === x ? shape : inferred(x, shape));
+  if (sameShape(base, shape)) return base;
+  const y = reshape(base, base === x ? shape : (known(x, shape) ?? shape));
   provenance.set(y.id, { kind: "reshape", of: base });
   return y;
 }
 
-/** The shape with its -1 filled in from the tensor that the program reshapes. */
-function inferred(x: TensorView, shape: readonly Extent[]): readonly Extent[] {
-  return reshapeExtents(x, shape) ?? shape;
-}
-
-function reshapeExtents(x: TensorView, shape: readonly Extent[]): readonly Extent[] | null {
+/** The shape with its -1 filled in; null where the sizes are symbolic. */
+function known(x: TensorView, shape: readonly Extent[]): readonly Extent[] | null {
   if (!shape.includes(-1)) return shape;
   const total = constantValue(foldProduct(x.extents));
   const others = shape.filter((extent) => extent !== -1);
@@ -44,7 +32,7 @@ function reshapeExtents(x: TensorView, shape: readonly Extent[]): readonly Exten
 }
 
 function sameShape(x: TensorView, shape: readonly Extent[]): boolean {
-  const wanted = reshapeExtents(x, shape);
+  const wanted = known(x, shape);
   return (
     wanted?.length === x.rank &&
     wanted.every((extent, axis) => {
@@ -55,7 +43,7 @@ function sameShape(x: TensorView, shape: readonly Extent[]): boolean {
   );
 }
 
-function scalarIn(extent: Extent): Scalar {
+export function scalarIn(extent: Extent): Scalar {
   if (typeof extent === "number") return constant(extent);
   return "kind" in extent ? extent : extent.extent;
 }
@@ -167,7 +155,7 @@ const catRow: Row = (o) => {
   return first === undefined || more.length > 0 ? cat(o.tensors("tensors"), o.whole("dim", 0)) : first;
 };
 
-function stacked(tensors: readonly TensorView[], axis: number): TensorView {
+export function stacked(tensors: readonly TensorView[], axis: number): TensorView {
   return cat(
     tensors.map((x) => unsqueeze(x, axis)),
     axis,
@@ -236,138 +224,6 @@ const padRow: Row = (o) => {
   return pad(x, widths, o.number("value", 0));
 };
 
-/** `end` after `start`; numbers with a fraction count by a step that is scaled. */
-const arange: Row = (o) => {
-  const [start, step] = [o.number("start", 0), o.number("step", 1)];
-  const end = o.size("end");
-  const dtype = o.resultDType ?? "int64";
-  const count = (): Extent => {
-    if (typeof end === "number") return Math.max(0, Math.ceil((end - start) / step));
-    return step === 1
-      ? foldAdd(scalarIn(end), constant(-start))
-      : o.refuse(`a step of ${step}`, "a step of 1 to a symbolic end");
-  };
-  if (Number.isInteger(start) && Number.isInteger(step)) {
-    const isInteger = dtypes[dtype].family === "integer";
-    const y = iota(o.fusion, count(), { start, step, dtype: isInteger ? dtype : "int64" });
-    return isInteger ? y : inDType(y, dtype);
-  }
-  return add(mul(inDType(iota(o.fusion, count()), dtype), step), start);
-};
-
-/** `shape` of the argument, or of the tensor that it is like. */
-const filled =
-  (value: (o: Operands) => number): Row =>
-  (o) => {
-    const like = o.has("size") ? null : o.tensorOr("self");
-    const shape = o.has("size") ? o.sizes("size") : (like?.extents ?? []);
-    const dtype = o.dtype() ?? o.resultDType ?? "float";
-    return dtype === "bool" ? full(o.fusion, shape, value(o) !== 0, dtype) : full(o.fusion, shape, value(o), dtype);
-  };
-
-/** Keeps the elements on one side of a diagonal. */
-const triangle =
-  (lower: boolean): Row =>
-  (o) => {
-    const x = o.tensor("self");
-    const along = (axis: number, start: number): TensorView =>
-      broadcast(
-        iota(o.fusion, at(x.extents, axis), { start }),
-        Array.from({ length: x.rank }, (_, i) => i !== axis),
-      );
-    const [rows, columns] = [along(x.rank - 2, o.whole("diagonal", 0)), along(x.rank - 1, 0)];
-    const kept = lower ? le(columns, rows) : ge(columns, rows);
-    return x.dtype === "bool" ? where(kept, x, full(o.fusion, [], false, "bool")) : where(kept, x, 0);
-  };
-
-const embeddingRow: Row = (o) => embedding(o.tensor("weight"), o.tensor("indices"));
-
-const indexSelectRow: Row = (o) => indexSelect(o.tensor("self"), o.whole("dim"), o.tensor("index"));
-
-/** PyTorch's index may be shorter than the tensor along other axes; Braid's has the same extents. */
-const gatherRow: Row = (o) => {
-  const [x, index] = [o.tensor("self"), o.tensor("index")];
-  const axis = axisIn(o.whole("dim"), x.rank);
-  const stops = x.extents.map((extent, i) => (i === axis ? extent : at(index.extents, i)));
-  const isWhole = stops.every((extent, i) => !extentsDiffer(extent, at(x.extents, i)));
-  return gather(
-    isWhole
-      ? x
-      : slice(
-          x,
-          x.extents.map(() => 0),
-          stops,
-        ),
-    axis,
-    index,
-  );
-};
-
-/** x[i, j, ..]: index tensors of leading axes, which broadcast to one shape, are one index into the merged axes. */
-const indexRow: Row = (o) => {
-  const x = o.tensor("self");
-  const given = o.tensorsOrNull("indices");
-  const first = given.findIndex((each) => each !== null);
-  const indices = given.slice(first).flatMap((each) => (each === null ? [] : [each]));
-  if (first < 0 || given.slice(first, first + indices.length).includes(null)) {
-    return o.refuse("indices with a gap between them", "index tensors of neighbouring axes");
-  }
-  if (indices.some(({ dtype }) => dtypes[dtype].family !== "integer")) {
-    return o.refuse("a mask as index", "indices that are integers: the size of a masked selection is not known");
-  }
-  const rank = Math.max(...indices.map((each) => each.rank));
-  const sizes = x.extents.slice(first, first + indices.length);
-  const flat = indices
-    .map((each, i) => fromEnd(raised(each, rank), at(sizes, i)))
-    .reduce((sum, each, i) => {
-      const size = constantValue(at(sizes, i));
-      return size === null
-        ? o.refuse("an index of a symbolic axis", "sizes that are known")
-        : add(mul(sum, size), each);
-    });
-  const merged =
-    indices.length === 1
-      ? x
-      : reshape(x, [...x.extents.slice(0, first), foldProduct(sizes), ...x.extents.slice(first + indices.length)]);
-  return indexSelect(merged, first, flat);
-};
-
-/** Negative indices count from the end. */
-function fromEnd(index: TensorView, size: Scalar): TensorView {
-  const length = constantValue(size);
-  return length === null ? index : where(ge(index, 0), index, add(index, length));
-}
-
-/** x[i] - x[i - 1] along an axis, with the tensors before and after it. */
-const diff: Row = (o) => {
-  const parts = [o.tensorOr("prepend"), o.tensor("self"), o.tensorOr("append")].flatMap((x) => x ?? []);
-  let x = parts.length === 1 ? at(parts, 0) : cat(parts, o.whole("dim", -1));
-  const axis = axisIn(o.whole("dim", -1), x.rank);
-  for (let i = o.whole("n", 1); i > 0; i--) {
-    const extent = at(x.extents, axis);
-    const before = foldAdd(extent, constant(-1));
-    const zeros = x.extents.map(() => constant(0));
-    x = sub(slice(x, zeros.with(axis, constant(1)), x.extents), slice(x, zeros, x.extents.with(axis, before)));
-  }
-  return x;
-};
-
-const asComplex: Row = (o) => {
-  const x = o.tensor("self");
-  return { kind: "complex", re: select(x, -1, 0), im: select(x, -1, 1) };
-};
-
-const asReal: Row = (o) => {
-  const value = o.value("self");
-  if (value.kind !== "complex") return o.refuse("view_as_real of a real tensor", "a complex tensor");
-  return stacked([value.re, value.im], -1);
-};
-
-const polar: Row = (o) => {
-  const [abs, angle] = [o.tensor("abs"), o.tensor("angle")];
-  return { kind: "complex", re: mul(abs, cos(angle)), im: mul(abs, sin(angle)) };
-};
-
 export const shapeRows: Rows = rowsOf({
   "view.default reshape.default _unsafe_view.default": view,
   "flatten.using_ints": flatten,
@@ -390,41 +246,4 @@ export const shapeRows: Rows = rowsOf({
   "repeat.default": repeat,
   "repeat_interleave.self_int": (o) => repeatInterleave(o.tensor("self"), o.whole("repeats"), o.whole("dim")),
   "constant_pad_nd.default pad.default": padRow,
-  "arange.default arange.start arange.start_step": arange,
-  "full.default new_full.default full_like.default": filled((o) => o.number("fill_value")),
-  "ones.default new_ones.default ones_like.default": filled(() => 1),
-  "zeros.default new_zeros.default zeros_like.default": filled(() => 0),
-  "scalar_tensor.default": filled((o) => o.number("s")),
-  "tril.default": triangle(true),
-  "triu.default": triangle(false),
-  "embedding.default": embeddingRow,
-  "index_select.default": indexSelectRow,
-  "gather.default": gatherRow,
-  "index.Tensor": indexRow,
-  "diff.default": diff,
-  "view_as_complex.default": asComplex,
-  "view_as_real.default": asReal,
-  "polar.default": polar,
-  "complex.default": (o) => ({ kind: "complex", re: o.tensor("real"), im: o.tensor("imag") }),
 });
-
-/** The size of an axis, and Python's arithmetic on sizes. */
-export const sizeRows: Rows = new Map([
-  ...rowsOf({
-    "sym_size.int": (o) => ({
-      kind: "size",
-      size: at(o.tensor("self").extents, axisIn(o.whole("dim"), o.tensor("self").rank)),
-    }),
-  }),
-  ...rowsOf(
-    {
-      add: (o) => ({ kind: "size", size: foldAdd(scalarIn(o.size("a")), scalarIn(o.size("b"))) }),
-      sub: (o) => ({
-        kind: "size",
-        size: foldAdd(scalarIn(o.size("a")), foldMul(scalarIn(o.size("b")), constant(-1))),
-      }),
-      mul: (o) => ({ kind: "size", size: foldMul(scalarIn(o.size("a")), scalarIn(o.size("b"))) }),
-    },
-    "_operator.",
-  ),
-]);
