@@ -135,7 +135,9 @@ export function predictedTime(
 }
 
 export function load(source: Source, devices: number | null, given: GivenOptions<OptionName>): Loaded {
-  return source.kind === "dump" ? loadDump(source, devices, given) : loadBuilt(source, devices ?? 1, given);
+  return source.kind === "dump"
+    ? loadDump(source, devices, given)
+    : loadBuilt(source, devices ?? source.devices ?? 1, given);
 }
 
 function loadBuilt(

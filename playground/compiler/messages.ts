@@ -30,9 +30,10 @@ export type BuildAnswer =
   | { readonly kind: "refused"; readonly diagnostics: readonly Diagnostic[] }
   | { readonly kind: "failed"; readonly stack: string };
 
-/** What is compiled: a built program, or the text of a dump. */
+/** What is compiled: a built program or a model, or the text of a dump. */
 export type Source =
-  | { readonly kind: "built"; readonly data: BuiltData }
+  /** `devices`: for how many a model is, where the page does not say. */
+  | { readonly kind: "built"; readonly data: BuiltData; readonly devices?: number }
   | { readonly kind: "dump"; readonly file: string; readonly text: string };
 
 /** A host program that the user changed: of `rank`, and of all ranks that run the same one. */

@@ -1,4 +1,5 @@
 /** What the compiler is given for a state. */
+import { loaderOf } from "../../src/import/loader.ts";
 import { type Document, paneFor, type State } from "./state.ts";
 
 export const usualDevices = 4;
@@ -11,11 +12,11 @@ export function stateOf(document: Document, params: State["params"] = {}): State
   return { document, options, params, profile: usualProfile, customProfile: null, edits: {}, rank: 0, pane };
 }
 
-/** Null for a dump that runs on as many as it names. */
+/** Null for a dump or a model, which runs on as many as it names. */
 export function devicesOf({ document, options }: State): number | null {
   const text = options["devices"];
   if (text !== undefined && /^\d+$/u.test(text) && Number(text) >= 1) return Number(text);
-  return document.kind === "dump" ? null : usualDevices;
+  return document.kind === "program" ? usualDevices : null;
 }
 
 export function profileTextOf({ profile, customProfile }: State, profiles: ReadonlyMap<string, string>): string {
@@ -52,15 +53,18 @@ export const gpuSizes: Readonly<Record<string, Readonly<Record<string, string>>>
   "transformer/weight-prefetch": { M: "16384", H: "8192" },
 };
 
-/** By the end of its name; what is neither a profile nor a module is a dump, perhaps with other output around it. */
-export function kindOfFile(name: string): "program" | "dump" | "profile" {
+/** By the end of its name; what is none of the others is a dump, perhaps with other output around it. */
+export function kindOfFile(name: string): Document["kind"] | "profile" {
   if (name.endsWith(".json")) return "profile";
+  if (loaderOf(name)?.content === "text") return "model";
   return /\.m?[jt]s$/u.test(name) ? "program" : "dump";
 }
 
 /** A text that replaced all of another one, in place of it. */
 export function newDocument(text: string): Document {
   const isDump = /^%HostIrContainer\b/mu.test(text) && !/^export default\b/mu.test(text);
+  const isModel = /^(?:module|func\.func|sdy\.mesh)\b/mu.test(text) && /\b(?:stablehlo|sdy)\./u.test(text);
+  if (isModel) return { kind: "model", name: "untitled.mlir", text };
   return isDump ? { kind: "dump", name: "untitled.hir", text } : { kind: "program", name: "untitled.ts", text };
 }
 

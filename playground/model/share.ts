@@ -6,7 +6,7 @@ import { paneNames, type State } from "./state.ts";
 const texts = v.record(v.string(), v.string());
 const stateSchema = v.object({
   document: v.object({
-    kind: v.picklist(["program", "dump"]),
+    kind: v.picklist(["program", "dump", "model"]),
     name: v.string(),
     text: v.string(),
     isEdited: v.exactOptional(v.boolean()),

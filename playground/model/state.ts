@@ -4,7 +4,8 @@ export const paneNames = ["fusion", "passes", "host", "commands", "streams", "ti
 export type PaneName = (typeof paneNames)[number];
 
 export interface Document {
-  readonly kind: "program" | "dump";
+  /** A model is the file of another framework. */
+  readonly kind: "program" | "dump" | "model";
   readonly name: string;
   readonly text: string;
   /** Whether its text differs from the file or example that the name stands for. */

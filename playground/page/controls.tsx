@@ -34,7 +34,7 @@ export function Controls({ store }: { readonly store: Store }): JSX.Element {
             type="number"
             min="1"
             max="64"
-            value={state.options["devices"] ?? (state.document.kind === "dump" ? "" : String(usualDevices))}
+            value={state.options["devices"] ?? (state.document.kind === "program" ? String(usualDevices) : "")}
             onInput={({ currentTarget }) => {
               store.change({ kind: "option", name: "devices", text: currentTarget.value });
             }}

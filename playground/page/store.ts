@@ -175,6 +175,18 @@ export function createStore(first: State): Store {
     else if ((verdict?.findings[0]?.finding.interleaving ?? null) !== null) replay(0);
   };
 
+  /** The reader of models comes when the first is opened. */
+  const startModel = async (state: State, begun: number, number: number): Promise<void> => {
+    publish({ defaults: {} });
+    const { name, text } = state.document;
+    const opened = await import("../compiler/open-model.ts").then(({ openModel }) => openModel(name, text));
+    if (number !== id) return;
+    if (opened.kind === "opened") return compile(state, opened.source, begun, number);
+    source = null;
+    publish({ refused: opened.diagnostics, failed: null });
+    finish(new Set(), begun);
+  };
+
   const start = (state: State): void => {
     const number = ++id;
     const begun = performance.now();
@@ -192,6 +204,7 @@ export function createStore(first: State): Store {
       publish({ defaults: {} });
       return compile(state, { kind: "dump", file: file.name, text: file.text }, begun, number);
     }
+    if (file.kind === "model") return void startModel(state, begun, number);
     const devices = devicesOf(state) ?? 1;
     const variant = { devices, hosts: hostsOf(state, devices), params: state.params };
     if (built !== null && isSameBuild(built, file.text, variant)) {

@@ -67,7 +67,16 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** What the playground, which runs in browsers, may import of src/. A replay runs a program on the CPU back end's machine. */
-const playgroundMayImport: readonly string[] = [...core, "compile", "explain", "report", "backends", "executor", "."];
+const playgroundMayImport: readonly string[] = [
+  ...core,
+  "import",
+  "compile",
+  "explain",
+  "report",
+  "backends",
+  "executor",
+  ".",
+];
 
 /**
  * The executor loads back ends by their entry points when they are first asked for; the package's entry exports the

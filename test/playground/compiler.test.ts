@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { analyse } from "../../playground/compiler/analyse.ts";
 import { buildProgram } from "../../playground/compiler/build-program.ts";
 import type { BuildAnswer, CompileRequest, Source, WorkPart } from "../../playground/compiler/messages.ts";
+import { openModel } from "../../playground/compiler/open-model.ts";
 import { replayOf } from "../../playground/compiler/replay.ts";
 import { exampleRows } from "../../scripts/example-rows.ts";
 
@@ -197,5 +198,25 @@ describe("a dump", () => {
     const { parts } = compile({ kind: "dump", file, text: shown ?? "" }, { devices: null });
     expect(parts.lowered?.part.isFusion).toBe(false);
     expect(parts.verdict?.part.ok).toBe(true);
+  });
+});
+
+describe("models of frameworks", () => {
+  const text = readFileSync(path.join(root, "test/import/jax/mlp-sp.mlir"), "utf8");
+
+  it("are compiled for the devices of their mesh, verified and predicted", async () => {
+    const opened = await openModel("mlp-sp.mlir", text);
+    if (opened.kind === "refused") throw new Error(JSON.stringify(opened.diagnostics));
+    const { parts } = compile(structuredClone(opened.source), { devices: null });
+    expect(parts.lowered?.part.devices).toBe(4);
+    expect([parts.verdict?.part.ok, parts.predicted === undefined]).toEqual([true, false]);
+  });
+
+  it("that cannot be read say where", async () => {
+    const opened = await openModel("mlp-sp.mlir", text.replace("stablehlo.tanh", "stablehlo.erf_inv"));
+    if (opened.kind === "opened") throw new Error("opened");
+    expect(opened.diagnostics).toMatchObject([
+      { code: "model-unsupported", place: { path: "mlp-sp.mlir", line: 14, column: 10 } },
+    ]);
   });
 });

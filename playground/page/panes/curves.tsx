@@ -24,13 +24,13 @@ export function CurvesPane({ store }: PageProps): JSX.Element {
   useEffect(() => {
     const points = pointsOf(present, axis, results.defaults[axis]);
     setCurve(null);
-    if (file.kind === "dump" || points.length === 0) return undefined;
+    if (file.kind !== "program" || points.length === 0) return undefined;
     return store.curve(points, (milliseconds) => {
       setCurve({ points, milliseconds });
     });
     // Views of the same input have the same curve.
   }, [store, axis, file, options, params, profile, customProfile, results.defaults]);
-  if (file.kind === "dump") return <p class="empty">A dump has its sizes, so there is nothing to vary.</p>;
+  if (file.kind !== "program") return <p class="empty">A {file.kind} has its sizes, so there is nothing to vary.</p>;
   return (
     <>
       <div class="toolbar">
