@@ -18,16 +18,15 @@ import type { Routing } from "./routing.ts";
 const farthest = 6;
 
 /** The results of an op and of views of it whose sums are left to further views: none if that moves no less. */
-export function lateSums({ fusion, tensors, options, readers }: Routing, op: Op): readonly TensorId[] {
+export function lateSums({ fusion, tensors, options, readers, outputs }: Routing, op: Op): readonly TensorId[] {
   const readersOf = (id: TensorId): readonly Op[] => readers.get(id) ?? [];
   const region = viewsOf(op, readersOf);
+  if (region.length === 1) return [];
   const made = new Set(region.map(({ output }) => output));
   const late = [...made].filter((id) => readersOf(id).some(({ output }) => made.has(output)));
-  const isClosed = late.every(
-    (id) => !fusion.outputs.includes(id) && readersOf(id).every(({ output }) => made.has(output)),
-  );
+  const isClosed = late.every((id) => !outputs.has(id) && readersOf(id).every(({ output }) => made.has(output)));
   const isChunked = [...op.inputs, ...made].some((id) => streamAxis(at(tensors, id)) !== null);
-  if (late.length === 0 || !isClosed || isChunked) return [];
+  if (!isClosed || isChunked) return [];
   const program = excerpt(fusion, region, tensors);
   const own = program.ops.map(({ output }) => output).filter((id) => !program.outputs.includes(id));
   const now = movesOf(program, options);

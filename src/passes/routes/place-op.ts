@@ -29,7 +29,8 @@ import { madeShardedAxes, type OperandChange, reshardedOperands } from "./shardi
 export function placeOp(routing: Routing, op: Op): readonly SetOp[] {
   const { tensors, options, ops, position } = routing;
   const mayFollow = (options.insertReshardingAfter || op.inputs.length === 1) && op.further === undefined;
-  const reference = mayFollow ? referenceOperand(op, tensors) : null;
+  const changes = reshardedOperands(op, tensors);
+  const reference = mayFollow ? referenceOperand(op, changes, tensors) : null;
   const made = reference === null ? madeShardedAxes(op, tensors) : [];
   const copies: (readonly [TensorId, TensorId])[] = [];
   if (reference !== null || made.length > 0) {
@@ -42,7 +43,7 @@ export function placeOp(routing: Routing, op: Op): readonly SetOp[] {
   copies.unshift(...movedOutputs(routing, op));
   // What is moved may be the operand of what is now computed where that lies.
   if (copies.length > 0 && maybeSource(routing, op)) routing.waiting.set(op.output, { op, ops, position });
-  else ops.push(withMovedOperands(routing, op));
+  else ops.push(withMovedOperands(routing, op, copies.length > 0 ? reshardedOperands(op, tensors) : changes));
   return copies.map(([id, copy]) => {
     if (routing.readOnce.has(id)) routing.readOnce.add(copy);
     routing.ends.set(id, copy);
@@ -50,9 +51,8 @@ export function placeOp(routing: Routing, op: Op): readonly SetOp[] {
   });
 }
 
-function withMovedOperands(routing: Routing, op: Op): Op {
+function withMovedOperands(routing: Routing, op: Op, changes: readonly OperandChange[]): Op {
   const { tensors } = routing;
-  const changes = reshardedOperands(op, tensors);
   const output = at(tensors, op.output);
   const moved = reading(op, (id, operand) => {
     const change = changes.find((each) => each.operand === operand);
@@ -110,10 +110,12 @@ function placeOfOperand(
  * The first operand with another layout, if the op can be computed with it: all its sharded axes must survive the
  * op, and none of them may be broadcast.
  */
-function referenceOperand(op: Op, tensors: readonly Tensor[]): OperandChange | null {
-  if (partialAxes(op, tensors).length > 0) return null;
-  const reference = reshardedOperands(op, tensors)[0];
-  if (reference === undefined) return null;
+function referenceOperand(
+  op: Op,
+  [reference]: readonly OperandChange[],
+  tensors: readonly Tensor[],
+): OperandChange | null {
+  if (reference === undefined || partialAxes(op, tensors).length > 0) return null;
   const pairs = axisMap(op, tensors).filter((pair) => pair.operand === reference.operand && !pair.broadcast);
   // The output loses its own splits, so the operand's alone must divide a reshaped axis.
   const { domain } = reference.producer;

@@ -43,7 +43,7 @@ export function routeOps(fusion: FusionData, options: LoweringOptions, { decide,
     outputs: new Set(fusion.outputs),
     late: new Set(late),
     route: (op) => {
-      routeOp(routing, op);
+      routeOp(routing, withEnds(routing, op));
     },
   };
   const places = fusion.ops.map((op, position): readonly Op[] => {
@@ -70,9 +70,8 @@ function addOp(routing: Routing, written: Op): void {
   else routeOp(routing, op);
 }
 
-function routeOp(routing: Routing, written: Op): void {
+function routeOp(routing: Routing, op: Op): void {
   const { tensors, options, fusion, readOnce } = routing;
-  const op = withEnds(routing, written);
   if (op.kind === "Set") return moveInto(routing, op);
   const shared = sharedOp(routing, op);
   const parts = unrouted(routing, () => {
