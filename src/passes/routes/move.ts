@@ -43,10 +43,10 @@ interface Streamed {
 
 /** The tensor that has what `id` has, and lies as given. */
 export function movedTo(routing: Routing, id: TensorId, target: Target): TensorId {
-  const made = stopAt(routing, endOf(routing, id), target, (set) => {
+  const moved = stopAt(routing, endOf(routing, id), target, (set) => {
     moveInto(routing, set);
   });
-  return endOf(routing, made);
+  return endOf(routing, moved);
 }
 
 /** Moves the operand of a Set, as it lies, into its output. */
@@ -55,7 +55,9 @@ export function moveInto(routing: Routing, set: SetOp): void {
   const moved = (): SetOp => reading(set, (id) => made(routing, id));
   if (!isResharding(set, tensors)) return void ops.push(moved());
   const [text, whole] = placeTexts(set, at(tensors, set.output));
-  const known = outputs.has(set.output) ? null : movedAlready(routing, text);
+  const known = movedAlready(routing, text);
+  // An output is a copy.
+  if (known !== null && outputs.has(set.output)) return void ops.push({ ...set, inputs: [known] });
   if (known !== null) return void routing.ends.set(set.output, known);
   const source = sourceOf(routing, set);
   if (source === null) addSteps(routing, moved());
@@ -96,9 +98,10 @@ function movedAlready({ moved, position }: Routing, text: string): TensorId | nu
   return known === undefined || known.position > position ? null : known.id;
 }
 
-function remember({ moved, position, options }: Routing, id: TensorId, ...texts: readonly string[]): void {
+function remember(routing: Routing, id: TensorId, ...texts: readonly string[]): void {
+  const { moved, position, options } = routing;
   if (options.nvfuserLimits) return;
-  for (const text of texts) if (!moved.has(text)) moved.set(text, { id, position });
+  for (const text of texts) if (!moved.has(text)) moved.set(text, { id: endOf(routing, id), position });
 }
 
 /** See `textsOf`. */
