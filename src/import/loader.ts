@@ -8,6 +8,8 @@ interface LoaderOf<Content> {
   readonly suffixes: readonly string[];
   /** Whether a file may have the format that begins like this, one character a byte, for a name that does not tell. */
   readonly magic: RegExp;
+  /** The number of devices that a file says at its start; null for one that has to be read. */
+  readonly devices?: (model: Content) => number | null;
   /** The reader, which throws `model-syntax`, `model-unsupported`, `model-invalid`. */
   readonly reader: () => Promise<(model: Content, options: ImportOptions) => ImportedModel>;
   /** The options that the format takes, besides the name of the file. */
@@ -24,6 +26,10 @@ export const loaders: readonly Loader[] = [
     suffixes: [".mlir"],
     magic: /^\s*(?:\/\/|module\b|#\w|sdy\.|func\.func\b|"(?:builtin|func)\.)/u,
     content: "text",
+    devices: (text) => {
+      const [, count] = /^module\b[^\n]*\bmhlo\.num_partitions = (\d+)/u.exec(text.slice(0, 4096)) ?? [];
+      return count === undefined ? null : Number(count);
+    },
     reader: async () => (await import("./stablehlo/import-stablehlo.ts")).importStablehlo,
     options: ["entry"],
   },

@@ -11,8 +11,8 @@ export async function givenDevices(
 ): Promise<number | null> {
   if (command.getOptionValueSource("devices") === "cli") return flags.devices;
   if (isModelFile(file)) {
-    const { loadModel } = await import("./program-of-model.ts");
-    return (await loadModel(file, flags)).devices;
+    const { devicesOfModel } = await import("./program-of-model.ts");
+    return devicesOfModel(file, flags);
   }
   if (!isDumpFile(file)) return null;
   const { loadDump } = await import("./load-dump.ts");

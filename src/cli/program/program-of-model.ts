@@ -28,6 +28,17 @@ export async function loadModel(file: string, flags: ModelFlags): Promise<Import
   });
 }
 
+/** The number of devices that a file names; null for none. Throws what `loadModel` throws. */
+export async function devicesOfModel(file: string, flags: ModelFlags): Promise<number | null> {
+  const loader = loaderOf(file);
+  if (loader?.content === "text" && loader.devices !== undefined) {
+    const text = await readRegularText(file).catch((error: unknown) => unreadable(file, error));
+    const devices = loader.devices(text);
+    if (devices !== null) return devices;
+  }
+  return (await loadModel(file, flags)).devices;
+}
+
 /** Throws `file-unreadable`. */
 async function planIn(file: string): Promise<{ readonly text: string; readonly file: string }> {
   const text = await readRegularText(file).catch((error: unknown) =>
