@@ -44,7 +44,8 @@ export async function runText(text: string, plain: string, seed = 1): Promise<st
   }
 }
 
-function requireEqual(outputs: readonly Tensor[], expected: readonly Tensor[]): void {
+/** Within the round-offs of their dtypes. */
+export function requireEqual(outputs: readonly Tensor[], expected: readonly Tensor[]): void {
   expect(outputs.map(({ dtype, shape }) => [dtype, shape])).toEqual(expected.map(({ dtype, shape }) => [dtype, shape]));
   const named = expected.map((tensor, i) => ({ name: `out${i}`, tensor }));
   const compared = compareExpected(
