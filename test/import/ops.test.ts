@@ -398,6 +398,33 @@ const rows: readonly Row[] = [
     outputs: [[1 * 1 + 2 * 3 + 5 * 2 + 6 * 4, 3 * 10 + 4 * 30 + 7 * 20 + 8 * 40]],
   },
   {
+    name: "a convolution of windows side by side",
+    types: [["1x2x4x1xf32", "2x2x1x2xf32"], ["1x1x2x2xf32"]],
+    body: `%r = stablehlo.convolution(%0, %1) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {stride = [2, 2], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x2x4x1xf32>, tensor<2x2x1x2xf32>) -> tensor<1x1x2x2xf32>`,
+    inputs: [
+      [
+        [
+          [[1], [2], [3], [4]],
+          [[5], [6], [7], [8]],
+        ],
+      ],
+      [
+        [[[1, 0]], [[10, 0]]],
+        [[[100, 1]], [[1000, 2]]],
+      ],
+    ],
+    outputs: [
+      [
+        [
+          [
+            [6521, 17],
+            [8743, 23],
+          ],
+        ],
+      ],
+    ],
+  },
+  {
     name: "unsigned words: a sum that wraps, and a logical shift",
     types: [["2xui32"], ["2xui32", "2xui32"]],
     body: `%c = stablehlo.constant dense<4294967295> : tensor<2xui32>

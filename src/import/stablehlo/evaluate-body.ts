@@ -42,7 +42,6 @@ export function evaluateFunction(
         ? [...calls.slice(calls.indexOf(name)), name].map((each) => `@${each}`).join(" calls ")
         : `${mostCalls} calls inside one another`,
       expected: "functions that can be inlined",
-      help: "pass the text as the framework printed it",
     });
   }
   calls.push(name);
@@ -63,7 +62,6 @@ export function evaluateFunction(
       message: `function @${name} returns another number of values than it declares`,
       found: `${results.length}`,
       expected: `${called.resultTypes.length}`,
-      help: "pass the text as the framework printed it",
     });
   }
   return results.map((value, i) =>
@@ -84,7 +82,6 @@ function evaluateBody(
       message: "a function or region is given another number of values than it takes",
       found: `${given.length}`,
       expected: `${names.length}`,
-      help: "pass the text as the framework printed it",
     });
   }
   names.forEach(({ name, type, position: own }, i) => {
@@ -133,7 +130,6 @@ function evaluateOperation(reader: Reader, op: Operation, scope: Scope): void {
       message: `${op.name} has another number of results`,
       found: `${op.results.length} names`,
       expected: `${placed.length}`,
-      help: "pass the text as the framework printed it",
     });
   }
   op.results.forEach((name, i) => {
@@ -152,7 +148,6 @@ function operandsOf(reader: Reader, scope: Scope, op: Operation): readonly Value
         message: `${op.name} reads a value that no op before it gives`,
         found: name,
         expected: "an argument, or the result of an op before",
-        help: "pass the text as the framework printed it",
       });
     }
     const type = op.operandTypes[i];
@@ -184,7 +179,6 @@ function requireType(
     message: `${name} has another type than it is said to have`,
     found: typeText(declared),
     expected: typeText(value.type),
-    help: "pass the text as the framework printed it",
   });
 }
 

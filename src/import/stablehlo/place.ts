@@ -36,7 +36,6 @@ export function requireRank(reader: Reader, position: number, { mesh, axes }: Sh
     message: "a sharding is for a tensor of another rank",
     found: `${axes.length} axes`,
     expected: `${rank}, as many as the tensor has`,
-    help: "pass the text as the framework printed it",
   });
 }
 

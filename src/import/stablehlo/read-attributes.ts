@@ -53,7 +53,6 @@ export function numbers(
     message: `${op.name} has no list of numbers ${at(names, 0)}`,
     found: attribute === null ? "no such attribute" : `an attribute of another form`,
     expected: `${at(names, 0)} = [0, 1]`,
-    help: "pass the text as the framework printed it",
   });
 }
 
@@ -69,7 +68,6 @@ export function number(
     message: `${op.name} has no number ${at(names, 0)}`,
     found: `${found === undefined ? 0 : others.length + 1} numbers`,
     expected: "one number",
-    help: "pass the text as the framework printed it",
   });
 }
 
@@ -80,7 +78,6 @@ export function requireAxes(reader: Reader, op: Operation, axes: readonly number
     message: `${op.name} names axes that its operand does not have`,
     found: `[${axes.join(", ")}] of ${rank} axes`,
     expected: `distinct axes from 0 to ${rank - 1}`,
-    help: "pass the text as the framework printed it",
   });
 }
 

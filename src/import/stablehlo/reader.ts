@@ -38,11 +38,18 @@ export const mostOperations = 500_000;
 
 type Fault = Required<Pick<Diagnostic, "message" | "found" | "expected" | "help">>;
 
+const printed = "pass the text as the framework printed it";
+
 /** What a diagnostic of a place in the text needs. */
 export type InText = Pick<Reader, "source">;
 
-export function invalid({ source }: InText, position: number, fault: Fault): never {
-  return failAt(source, position, { code: "model-invalid", ...fault });
+/** `help`: the text was edited or cut off, where nothing else is said. */
+export function invalid(
+  { source }: InText,
+  position: number,
+  { help = printed, ...fault }: Omit<Fault, "help"> & Partial<Pick<Fault, "help">>,
+): never {
+  return failAt(source, position, { code: "model-invalid", help, ...fault });
 }
 
 export function unsupported({ source }: InText, position: number, fault: Fault): never {

@@ -50,7 +50,6 @@ function readMesh(
       message: "a mesh has another form",
       found: "no list of axes",
       expected: '<["dp"=2, "tp"=4]>',
-      help: "pass the text as the framework printed it",
     });
   }
   const axes = new Map<string, readonly Dimension[]>();
@@ -66,7 +65,6 @@ function readMesh(
       message: "a mesh lists another number of devices than its axes have",
       found: `${devices.length} device ids for ${count} devices`,
       expected: `${count} device ids`,
-      help: "pass the text as the framework printed it",
     });
   }
   if (dimensions.length > didTypes.length) {
@@ -164,7 +162,6 @@ export function readSharding(reader: Reader, position: number, attribute: Attrib
       message: "a sharding has another form",
       found: "no mesh, or no list of axes",
       expected: '#sdy.sharding<@mesh, [{"x"}, {}]>',
-      help: "pass the text as the framework printed it",
     });
   }
   let [isPlaced, hasOpen] = [false, false];
@@ -202,7 +199,6 @@ export function dimensionsIn(reader: Reader, position: number, mesh: Mesh, ref: 
       message: "a sharding names an axis that its mesh does not have",
       found: name?.kind === "string" ? `"${name.text}"` : "an axis of another form",
       expected: [...mesh.axes.keys()].map((axis) => `"${axis}"`).join(", ") || "no axis: the mesh has none",
-      help: "pass the text as the framework printed it",
     });
   }
   if (before === undefined || size === undefined) return all.map((each) => each.name);

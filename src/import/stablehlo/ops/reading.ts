@@ -74,7 +74,6 @@ export function resultType({ reader, op }: Reading, result = 0): ValueType {
     message: `${op.name} has no type for its result`,
     found: `${op.resultTypes.length} types`,
     expected: `a type for result ${result}`,
-    help: "pass the text as the framework printed it",
   });
 }
 
@@ -85,7 +84,6 @@ export function operand({ reader, op, operands }: Reading, position = 0): Value 
     message: `${op.name} has too few operands`,
     found: `${operands.length}`,
     expected: `at least ${position + 1}`,
-    help: "pass the text as the framework printed it",
   });
 }
 
@@ -115,7 +113,6 @@ export function contradicted({ reader, op }: Reading, found: string, expected: s
     message: `${op.name} contradicts its types`,
     found,
     expected,
-    help: "pass the text as the framework printed it",
   });
 }
 
@@ -170,7 +167,6 @@ export function firstRegion({ reader, op }: Reading, position = 0): Region {
     message: `${op.name} lacks a region`,
     found: `${op.regions.length}`,
     expected: `at least ${position + 1}`,
-    help: "pass the text as the framework printed it",
   });
 }
 

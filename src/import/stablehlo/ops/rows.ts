@@ -2,6 +2,7 @@
 import { collectiveRows } from "./collectives.ts";
 import { contractionRows } from "./contractions.ts";
 import { controlRows } from "./control.ts";
+import { convolutionRows } from "./convolution.ts";
 import { elementwiseRows } from "./elementwise.ts";
 import { indexingRows } from "./indexing.ts";
 import { manualRows } from "./manual.ts";
@@ -16,7 +17,7 @@ import { sortingRows } from "./sorting.ts";
 export const opGroups: Readonly<Record<string, Readonly<Record<string, OpRow>>>> = {
   Elementwise: elementwiseRows,
   Shapes: shapeRows,
-  Contractions: contractionRows,
+  Contractions: { ...contractionRows, ...convolutionRows },
   Reductions: reductionRows,
   Indexing: { ...indexingRows, ...sliceRows, ...sortingRows },
   Control: controlRows,
