@@ -36,6 +36,7 @@ import { braidDType, type Building, moduleText, operandsOf, unsupportedNode, typ
 import type { ExportedProgram } from "./read.ts";
 import { computeRows } from "./rows/compute.ts";
 import { elementwiseRows } from "./rows/elementwise.ts";
+import { expertRows } from "./rows/experts.ts";
 import { indexingRows, sizeRows } from "./rows/indexing.ts";
 import type { Row, RowResult, Rows } from "./rows/row.ts";
 import { shapeRows } from "./rows/shape.ts";
@@ -49,6 +50,7 @@ const groups: Readonly<Record<string, Rows>> = {
   Shapes: shapeRows,
   "Creation, indices, complex numbers": indexingRows,
   "Contractions, norms, reductions, attention": computeRows,
+  "Mixtures of experts": expertRows,
   Sizes: sizeRows,
 };
 

@@ -2,13 +2,17 @@
 import { replaceTensor } from "../../ir/api/fusion-builder.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
 import { fusionState, internals } from "../../ir/api/handle.ts";
-import type { TensorView } from "../../ir/api/tensor-view.ts";
+import { TensorView } from "../../ir/api/tensor-view.ts";
 import type { GraphNode } from "./graph.ts";
 
 /** Names the tensor after the module and the value, unless it has a name: an op that only looks at it gives it no other. */
-export function described(view: TensorView, { modules }: GraphNode, value: string): TensorView {
+export function described(view: TensorView, node: GraphNode, value: string): TensorView {
+  return view.name === null ? withName(view, nameIn(node, value)) : view;
+}
+
+function nameIn({ modules }: GraphNode, value: string): string {
   const path = modules.at(-1)?.path ?? "";
-  return view.name === null ? withName(view, path === "" ? value : `${path}/${value}`) : view;
+  return path === "" ? value : `${path}/${value}`;
 }
 
 const longestName = 64;
@@ -21,11 +25,16 @@ export function withName(view: TensorView, name: string): TensorView {
   return names.has(own) ? view : view.named(own);
 }
 
-/** The line of the model, for the tensors from `first` on. */
-export function locate(fusion: Fusion, first: number, { source }: GraphNode): void {
-  if (source === null) return;
-  const builder = fusion[fusionState];
-  for (const tensor of builder.tensors.slice(first)) {
-    replaceTensor(builder, { ...tensor, origin: { ...tensor.origin, source } });
+/** The line of the model, and numbered names for those that are no result, for the tensors from `first` on. */
+export function locate({ [fusionState]: builder }: Fusion, first: number, node: GraphNode): void {
+  const { source, outputs } = node;
+  let unnamed = 0;
+  for (const { id } of builder.tensors.slice(first)) {
+    const view = new TensorView({ builder, id });
+    if (view.name === null) withName(view, `${nameIn(node, outputs[0] ?? "")}-${++unnamed}`);
+    const { origin } = view.data();
+    // A constant that the node reads first has the line of its own node.
+    if (source === null || origin?.source !== undefined) continue;
+    replaceTensor(builder, { ...view.data(), origin: { ...origin, source } });
   }
 }

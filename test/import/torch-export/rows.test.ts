@@ -280,6 +280,130 @@ const cases: readonly Case[] = [
     ],
   },
   {
+    op: "topk.default",
+    given: {
+      x: tensor([
+        [1, 3, 3, 2],
+        [0, -1, -5, -1],
+      ]),
+    },
+    inputs: { self: "x", k: 3 },
+    results: [
+      [
+        "float",
+        [
+          [3, 3, 2],
+          [0, -1, -1],
+        ],
+      ],
+      [
+        "int64",
+        [
+          [1, 2, 3],
+          [0, 1, 3],
+        ],
+      ],
+    ],
+  },
+  {
+    op: "topk.default",
+    given: { x: tensor([[1, 3, 3, 2]]) },
+    inputs: { self: "x", k: 2, dim: -1, largest: false },
+    results: [
+      ["float", [[1, 2]]],
+      ["int64", [[0, 3]]],
+    ],
+  },
+  {
+    op: "sort.default",
+    given: {
+      x: tensor(
+        [
+          [3, 1, 2, 1],
+          [0, 4, -1, 4],
+        ],
+        "int64",
+      ),
+    },
+    inputs: { self: "x" },
+    results: [
+      [
+        "int64",
+        [
+          [1, 1, 2, 3],
+          [-1, 0, 4, 4],
+        ],
+      ],
+      [
+        "int64",
+        [
+          [1, 3, 2, 0],
+          [2, 0, 1, 3],
+        ],
+      ],
+    ],
+  },
+  {
+    op: "sort.stable",
+    given: {
+      x: tensor([
+        [3, 0],
+        [1, 5],
+        [3, 2],
+      ]),
+    },
+    inputs: { self: "x", stable: true, dim: 0, descending: true },
+    results: [
+      [
+        "float",
+        [
+          [3, 5],
+          [3, 2],
+          [1, 0],
+        ],
+      ],
+      [
+        "int64",
+        [
+          [0, 1],
+          [2, 2],
+          [1, 0],
+        ],
+      ],
+    ],
+  },
+  one("histc.default", { x: tensor([0, 1, 1.9, 2, 3, 4, -1]) }, { self: "x", bins: 3, min: 0, max: 3 }, [1, 2, 2]),
+  one(
+    "_grouped_mm.default",
+    {
+      x: tensor([
+        [1, 2],
+        [3, 4],
+        [5, 6],
+      ]),
+      w: tensor([
+        [[1], [0]],
+        [[9], [9]],
+        [[0], [1]],
+      ]),
+      n: tensor([2, 2, 3], "int"),
+    },
+    { self: "x", mat2: "w", offs: "n" },
+    [[1], [3], [6]],
+  ),
+  one(
+    "index_put.default",
+    { x: tensor([7, 8, 9]), i: tensor([2, 0], "int64"), v: tensor([1, 2]) },
+    { self: "x", indices: ["i"], values: "v" },
+    [2, 8, 1],
+  ),
+  one(
+    "index_put.default",
+    { x: tensor([7, 8, 9]), i: tensor([2, 2], "int64"), v: tensor([1, 2]) },
+    { self: "x", indices: ["i"], values: "v", accumulate: true },
+    [7, 8, 12],
+  ),
+  {
     op: "split.Tensor",
     given: { x: row },
     inputs: { self: "x", split_size: 2 },
@@ -416,6 +540,6 @@ describe("rows", () => {
   it("has only ops of PyTorch's names", () => {
     const ops = Object.values(readOps).flat();
     expect(ops.length).toBeGreaterThan(200);
-    expect(ops.filter((op) => !/^(?:torch\.ops\.aten\.\w+\.\w+|_operator\.\w+)$/u.test(op))).toEqual([]);
+    expect(ops.filter((op) => !/^(?:torch\.ops\.(?:aten|transformers)\.\w+\.\w+|_operator\.\w+)$/u.test(op))).toEqual([]);
   });
 });
