@@ -52,7 +52,7 @@ export function movedTo(routing: Routing, id: TensorId, target: Target): TensorI
 /** Moves the operand of a Set, as it lies, into its output. */
 export function moveInto(routing: Routing, set: SetOp): void {
   const { tensors, outputs, ops } = routing;
-  const moved = (): SetOp => reading(set, (id) => made(routing, id));
+  const moved = (): SetOp => reading(set, (id) => made(routing, id, set));
   if (!isResharding(set, tensors)) return void ops.push(moved());
   const [text, whole] = placeTexts(set, at(tensors, set.output));
   const known = movedAlready(routing, text);

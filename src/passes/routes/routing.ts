@@ -42,11 +42,11 @@ export function endOf(routing: Routing, id: TensorId, reader: Pick<Op, "output">
 
 /** As `endOf`, once the op that makes the tensor is routed. */
 export function read(routing: Routing, id: TensorId, reader: Pick<Op, "output"> | null = null): TensorId {
-  return made(routing, endOf(routing, id, reader));
+  return made(routing, endOf(routing, id, reader), reader);
 }
 
-/** The tensor, or what is read in place of it if the op that makes it has waited until now. */
-export function made(routing: Routing, id: TensorId): TensorId {
+/** The tensor, or what `reader` reads in place of it if the op that makes it has waited until now. */
+export function made(routing: Routing, id: TensorId, reader: Pick<Op, "output"> | null = null): TensorId {
   const waiting = routing.waiting.get(id);
   if (waiting === undefined) return id;
   const { ops, position } = routing;
@@ -56,7 +56,7 @@ export function made(routing: Routing, id: TensorId): TensorId {
   routing.route(waiting.op);
   routing.ops = ops;
   routing.position = position;
-  return read(routing, id);
+  return read(routing, id, reader);
 }
 
 /** The op with what it reads in place of its operands; the same object if these are its operands. */

@@ -5,6 +5,7 @@ import { autoPlan, shardedModel } from "../../../src/import/plan/apply-plan.ts";
 import { families } from "../../../src/import/plan/families.ts";
 import { parsePlan } from "../../../src/import/plan/parse-plan.ts";
 import { parsePlacement } from "../../../src/import/plan/placement.ts";
+import { withGradients } from "../../../src/import/torch-export/gradients.ts";
 import type { ExportedModel } from "../../../src/import/torch-export/model.ts";
 import { sourceOfBytes } from "../../../src/import/byte-source.ts";
 import { readExportedProgram } from "../../../src/import/torch-export/read.ts";
@@ -101,6 +102,12 @@ describe("words", () => {
     const found = collectives(model);
     expect(found.filter((type) => type === "ReduceScatter").length).toBe(2);
     expect(found).not.toContain("Allreduce");
+  });
+
+  it("gradients lower on more devices than there are heads of keys", () => {
+    const model = withGradients(planned("own-block-grads", { mesh, ...block }), "dy");
+    // A result that waits for its reader, and is then moved, is not moved into itself.
+    expect(print(lower(model.fusion))).toContain("type=Allreduce");
   });
 
   it("colwise_gather_output gives every device the result", () => {
