@@ -113,13 +113,13 @@ function evaluateOperation(reader: Reader, op: Operation, scope: Scope): void {
     op,
     operands: operandsOf(reader, scope, op),
     manual: scope.manual,
-    region: (region, values, manual = scope.manual ?? undefined) =>
+    region: (region, values, manual = scope.manual) =>
       evaluateBody(
         reader,
         region.operations,
         region.arguments,
         values,
-        { values: new Map(), around: scope, manual: manual ?? null },
+        { values: new Map(), around: scope, manual },
         op.position,
       ),
     call: (name, values) => evaluateFunction(reader, functionNamed(reader, op, name), values, scope.manual),

@@ -112,7 +112,7 @@ export function permutationAlong({ mesh, names }: Manual, pairs: readonly (reado
   const sources = Array.from({ length: count }, (): number | null => null);
   for (const [from = 0, to = 0] of pairs) {
     if (rest.some((name) => coordinate(from, name) !== coordinate(to, name))) return null;
-    const before = at([...sources, null], position(to)) ?? null;
+    const before = sources[position(to)] ?? null;
     if (before !== null && before !== position(from)) return null;
     sources[position(to)] = position(from);
   }

@@ -213,7 +213,7 @@ function collectivePermute(reading: Reading, value: Value, result: number): Valu
       const lined = moved(tensor, labels, first, [sources.length, ...tail]);
       const pieces: TensorView[] = [];
       for (let to = 0; to < sources.length;) {
-        const from = at([...sources], to) ?? null;
+        const from = sources[to] ?? null;
         let length = 1;
         while (to + length < sources.length && follows(sources[to + length] ?? null, from, length)) length++;
         pieces.push(

@@ -12,7 +12,7 @@ export interface Reading {
   readonly op: Operation;
   readonly operands: readonly Value[];
   /** The results of a region of the op on values, in the scope of the op; `manual`: as a manual computation. */
-  readonly region: (region: Region, values: readonly Value[], manual?: Manual) => readonly Value[];
+  readonly region: (region: Region, values: readonly Value[], manual?: Manual | null) => readonly Value[];
   /** The results of a function of the module on values. */
   readonly call: (name: string, values: readonly Value[]) => readonly Value[];
   /** The manual computation that the op is in; null outside. */
