@@ -244,6 +244,16 @@ describe("documents", () => {
   });
 });
 
+it("a model that was exported without weights has inputs without values", () => {
+  const entries = { ...entriesOf(plain), "data/weights/weight_0": new Uint8Array() };
+  const { inputs, fusion } = readModel(zipOf(entries));
+  expect(inputs.map(({ name, read }) => [name, read()])).toEqual([
+    ["x", null],
+    ["up.weight", null],
+  ]);
+  expect(fusion.data().ops.length).toBe(1);
+});
+
 describe("in-place ops", () => {
   const nodes = (last: string): WrittenModel => ({
     inputs: { x: ["float", [2, 3]] },
