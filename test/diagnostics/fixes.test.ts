@@ -43,8 +43,13 @@ describe("what fixes write as code", () => {
       ...Object.keys(braid),
       ...[braid.DeviceMesh, braid.Tensor].flatMap((each) => Object.getOwnPropertyNames(each)),
       ...made.flatMap((each) => Object.getOwnPropertyNames(Object.getPrototypeOf(each))),
-      // Of numpy, safetensors, the packages of back ends, JavaScript and NVFUSER_DUMP.
+      // Of numpy, safetensors, JAX, PyTorch, the packages of back ends, JavaScript and NVFUSER_DUMP.
       "save",
+      "savez",
+      "jit",
+      "as_text",
+      "export",
+      "Shard",
       "save_file",
       "createCudaBackend",
       "joinMpi",

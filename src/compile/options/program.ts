@@ -62,7 +62,7 @@ export const programRows = {
   gradients: {
     ...program,
     kind: text("name", "dy"),
-    help: "for a .pt2 model: add the gradients of its parameters; --inputs has the outputs' cotangent by this name",
+    help: "for a .pt2 model: add the gradients of its parameters; the cotangent of its outputs is an input of this name",
   },
   container: {
     ...program,
