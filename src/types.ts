@@ -73,6 +73,7 @@ export type * from "./commands/program.ts";
 export type * from "./commands/transfer.ts";
 export type { View } from "./commands/view.ts";
 export type { PrintProgramOptions } from "./commands/print-program.ts";
+export type { Schedule } from "./compile/options/schedule.ts";
 export type { CopyStream } from "./schedule/rewrites/copy-stream.ts";
 export type { RegionSchedule } from "./schedule/by-region.ts";
 export type { ScheduleOptions } from "./schedule/schedule.ts";
