@@ -29,7 +29,7 @@ let explanation: Explanation;
 let data: ReportData;
 beforeAll(() => {
   const slow = machine({ transfers: transfersAt(perMegabyte(100)) });
-  explanation = explain({ build: source }.build(), { devices, on: "cuda", graph: true }, slow);
+  explanation = explain({ build: source }.build(), { devices, on: "cuda", graph: true, schedule: "as-written" }, slow);
   data = explainReport({ title: "a program", machine: "made up", explanation });
 });
 
@@ -134,7 +134,7 @@ describe("the report of an explained program", () => {
     for (const tensor of [x, w, y]) tensor.setDeviceMesh(DeviceMesh.range(devices));
     x.axis(1).parallelize("DIDx");
     const slow = machine({ transfers: transfersAt(perMegabyte(100)) });
-    const whole = explain(f, { devices, on: "cuda", graph: true }, slow);
+    const whole = explain(f, { devices, on: "cuda", graph: true, schedule: "as-written" }, slow);
     const report = explainReport({ title: "", machine: null, explanation: whole });
     const kept = report.tables.find(({ title }) => title === "Kept out of loops");
     expect(whole.refusals.length).toBeGreaterThan(0);
