@@ -27,6 +27,8 @@ beforeAll(async () => {
   const example = path.join(root, "examples/allgather-matmul.ts");
   const explained = await cli(
     "explain",
+    "--schedule",
+    "as-written",
     example,
     "--devices",
     "4",

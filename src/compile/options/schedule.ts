@@ -105,9 +105,10 @@ function areRewrites(value: unknown): boolean {
   );
 }
 
-/** A name alone turns a rewrite on. Undefined for an unknown name, a bad value and a name that stands twice. */
+/** Rewrites are of what is written, so they may stand beside that word. A name alone turns a rewrite on. Undefined for an unknown name, a bad value and a name that stands twice. */
 function rewritesIn(given: string): object | undefined {
-  const pairs = given.split(",").map((part): readonly [string, unknown] => {
+  const parts = given.split(",").filter((part) => part !== "as-written");
+  const pairs = parts.map((part): readonly [string, unknown] => {
     const [name = "", value = "true"] = part.trim().split("=");
     return [name, rewriteRows[name]?.kind.read(value)];
   });
