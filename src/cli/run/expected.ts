@@ -5,6 +5,7 @@ import type { ImportedModel } from "../../import/model.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
+import { positionOf } from "../../numerics/tensor/position.ts";
 import { elementsOf } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
 import type { OutputCopy } from "../../executor/output-copies.ts";
@@ -135,16 +136,10 @@ function worstOf(actual: Tensor, expected: Tensor): Worst {
 }
 
 function failureOf(name: string, { shape }: Tensor, { index, actual, expected, error, bound }: Worst): Diagnostic {
-  let rest = index;
-  const position = shape.toReversed().map((extent) => {
-    const each = rest % extent;
-    rest = Math.floor(rest / extent);
-    return each;
-  });
   return {
     code: "check-failed",
     message: "an output differs from the file of --expect",
-    place: { kind: "tensor", text: `${name}, element [${position.toReversed().join(", ")}]` },
+    place: { kind: "tensor", text: `${name}, element [${positionOf(index, shape).join(", ")}]` },
     found: `${String(actual)} (off by ${error.toPrecision(3)})`,
     expected: `${String(expected)} (within ${bound.toPrecision(3)})`,
     help: "pass the results of the same model with the same arguments; if they are, please report the model",

@@ -15,6 +15,7 @@ import { areBoundsWide, compareNorms, inDouble, type NormComparison, toDouble } 
 import type { Arithmetic } from "../../oracle/tolerance.ts";
 import { rowsOf, sampleRows } from "../../oracle/sample/rows.ts";
 import { type Sample, sampleTensor, wholePosition, wholeSample } from "../../oracle/sample/sample.ts";
+import { positionOf } from "../../numerics/tensor/position.ts";
 import { at } from "../../support/invariant.ts";
 import { createRandom } from "../../support/random.ts";
 import type { GradientCheck } from "./gradient-check.ts";
@@ -247,17 +248,4 @@ function normFailureOf(output: string, norm: NormComparison | null, suspect: Sus
     expected: `at most ${norm.limit.toPrecision(3)}: the bounds of the elements say too little`,
     help: helpFor[suspect],
   };
-}
-
-/** The index along each axis, for a row-major position. */
-function positionOf(index: number, shape: readonly number[]): readonly number[] {
-  let rest = index;
-  return shape
-    .toReversed()
-    .map((extent) => {
-      const position = rest % extent;
-      rest = Math.floor(rest / extent);
-      return position;
-    })
-    .toReversed();
 }

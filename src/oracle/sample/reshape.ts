@@ -1,4 +1,5 @@
 /** A sample of a reshape: by groups of axes of operand and result that have as many elements. */
+import { positionOf } from "../../numerics/tensor/position.ts";
 import { at } from "../../support/invariant.ts";
 import { makeValue, type Value } from "../value.ts";
 import { indicesOf, isWhole, type Sample, type Sampled, sampledShape, wholeSample } from "./sample.ts";
@@ -14,7 +15,7 @@ export function sampledReshape(sample: Sample, from: readonly number[], to: read
     if (isWhole(result.map((axis) => at(sample, axis)))) continue;
     const needed = operand.map(() => new Set<number>());
     for (const flat of flatIndices(result, sample, to)) {
-      const index = unravel(
+      const index = positionOf(
         flat,
         operand.map((axis) => at(from, axis)),
       );
@@ -42,7 +43,7 @@ function reshapeSample(input: Value, { operand, sample, from, to }: Reshaped): V
   const places = operand.map((indices) => indices && new Map(indices.map((index, place) => [index, place])));
   return makeValue(input.dtype, shape, (index) => {
     const flat = index.reduce((sum, i, axis) => sum * at(to, axis) + (sample[axis]?.[i] ?? i), 0);
-    const position = unravel(flat, from).reduce(
+    const position = positionOf(flat, from).reduce(
       (sum, i, axis) => sum * at(input.shape, axis) + (places[axis]?.get(i) ?? i),
       0,
     );
@@ -82,16 +83,4 @@ function flatIndices(axes: readonly number[], sample: Sample, shape: readonly nu
     },
     [0],
   );
-}
-
-function unravel(position: number, extents: readonly number[]): readonly number[] {
-  let rest = position;
-  return extents
-    .toReversed()
-    .map((extent) => {
-      const index = rest % extent;
-      rest = Math.floor(rest / extent);
-      return index;
-    })
-    .toReversed();
 }

@@ -29,22 +29,13 @@ import {
 import { apply, callOf } from "../../../ir/api/ops/apply.ts";
 import { binary } from "../../../ir/api/ops/operands.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
-import {
-  binaryExpression,
-  castExpression,
-  ternaryExpression,
-  unaryExpression,
-} from "../../../ir/ops/functions/expressions.ts";
+import { binaryExpression, unaryExpression } from "../../../ir/ops/functions/expressions.ts";
 import type { BinaryOpType, UnaryOpType } from "../../../ir/ops/op.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
-import {
-  apply as applyPrimitive,
-  computeType,
-  type Expression,
-  operand as expressionOperand,
-} from "../../../numerics/scalar/expression.ts";
+import type { Expression } from "../../../numerics/scalar/expression.ts";
+import { subexpressions } from "../../../numerics/scalar/subexpressions.ts";
+import { binaryOf, castOf, unaryOf } from "../../../oracle/definitions.ts";
 import { at } from "../../../support/invariant.ts";
-import { evaluate } from "../evaluate.ts";
 import { attributeOf, wordIn } from "../read-attributes.ts";
 import { countOf, dtypeIn, type Element, sizesOf, splatOf, tensorOn, type Value } from "../value.ts";
 import {
@@ -66,7 +57,7 @@ function knownOf(
   { reader }: Reading,
   axes: readonly string[],
   values: readonly Value[],
-  expressionOf: () => Expression,
+  resultOf: (...operands: readonly Element[]) => Element | null,
   cut = false,
 ): readonly Element[] | null {
   if (values.some(({ known }) => known === null)) return null;
@@ -79,14 +70,32 @@ function knownOf(
   if (!isAligned || (length > 1 && length !== countOf([...sizesOf(reader, axes), ...at(values, 0).type.shape])))
     return null;
   const results: Element[] = [];
-  const expression = expressionOf();
   for (let i = 0; i < length; i++) {
     const operands = lists.map((list) => at(list ?? [], list?.length === 1 ? 0 : i));
-    const result = evaluate(expression, operands);
+    const result = resultOf(...operands);
     if (result === null) return null;
     results.push(cut && typeof result === "bigint" ? BigInt.asUintN(32, result) : result);
   }
   return results;
+}
+
+function unaryResult(op: UnaryOpType, dtype: DType): (x: Element) => Element | null {
+  const isKnown = isExact(unaryExpression(op, dtype));
+  return (x) => (isKnown ? unaryOf(op, dtype, x) : null);
+}
+
+function binaryResult(op: BinaryOpType, dtype: DType): (x: Element, y: Element) => Element | null {
+  const isKnown = isExact(binaryExpression(op, dtype));
+  return (x, y) => (isKnown ? binaryOf(op, dtype, x, y) : null);
+}
+
+function chosenOf(condition: Element, x: Element, y: Element): Element {
+  return Number(condition) === 0 ? y : x;
+}
+
+/** Whether the bits are the same on every machine: those of a library's function depend on it. */
+function isExact(expression: Expression): boolean {
+  return expression.kind !== "call" && subexpressions(expression).every(isExact);
 }
 
 /** A value as an operand: a number where all of its elements are equal. */
@@ -118,7 +127,7 @@ function binaryRow(
     const same = neutral(op, a, b);
     if (same !== null && isSameType(same.type, resultType(reading)) && same.axes.length === axes.length) return same;
     const cut = cuts && wraps(a);
-    const known = knownOf(reading, axes, values, () => binaryExpression(op, dtypeIn(a.type)), cut);
+    const known = knownOf(reading, axes, values, binaryResult(op, dtypeIn(a.type)), cut);
     return made(
       reading,
       axes,
@@ -146,7 +155,7 @@ function neutral(op: BinaryOpType, a: Value, b: Value): Value | null {
 function unaryRow(op: UnaryOpType): OpRow {
   return row((reading, axes) => {
     const value = operand(reading);
-    const known = knownOf(reading, axes, [value], () => unaryExpression(op, dtypeIn(value.type)));
+    const known = knownOf(reading, axes, [value], unaryResult(op, dtypeIn(value.type)));
     return made(
       reading,
       axes,
@@ -184,7 +193,7 @@ function compareValues(reading: Reading, axes: readonly string[]): Value {
   requireAlike(reading, values);
   const op = directionOf(reading);
   const [a, b] = values;
-  const known = knownOf(reading, axes, values, () => binaryExpression(op, dtypeIn(a.type)));
+  const known = knownOf(reading, axes, values, binaryResult(op, dtypeIn(a.type)));
   return made(
     reading,
     axes,
@@ -204,8 +213,7 @@ function selectValues(reading: Reading, axes: readonly string[]): Value {
   if (chosen !== null && taken.axes.length === axes.length) return taken;
   const { length: rank } = a.type.shape;
   const isOne = condition.type.shape.length < rank;
-  const expression = (): Expression => ternaryExpression("where", dtypeIn(a.type));
-  const known = isOne ? null : knownOf(reading, axes, [condition, a, b], expression);
+  const known = isOne ? null : knownOf(reading, axes, [condition, a, b], chosenOf);
   return made(
     reading,
     axes,
@@ -239,7 +247,7 @@ function convertValue(reading: Reading, axes: readonly string[]): Value {
   const type = resultType(reading);
   if (isSameType(type, value.type)) return value;
   const [from, to] = [dtypeIn(value.type), dtypeIn(type)];
-  const known = knownOf(reading, axes, [value], () => castExpression(from, to), type.element === "ui32");
+  const known = knownOf(reading, axes, [value], (x) => castOf(from, to, x), type.element === "ui32");
   const converted = made(
     reading,
     axes,
@@ -262,7 +270,7 @@ const remainderRow = row((reading, axes) => {
   requireAlike(reading, values);
   const [a, b] = values;
   if (dtypes[dtypeIn(a.type)].family === "float") refuse(reading, "floats", "integers");
-  const known = knownOf(reading, axes, values, () => remainderOf(dtypeIn(a.type)));
+  const known = knownOf(reading, axes, values, remainderIn(dtypeIn(a.type)));
   return made(
     reading,
     axes,
@@ -274,11 +282,8 @@ const remainderRow = row((reading, axes) => {
   );
 }, "of integers");
 
-function remainderOf(dtype: DType): Expression {
-  const type = computeType[dtype];
-  const [x, y] = [expressionOperand(type, 0), expressionOperand(type, 1)];
-  const quotient = binaryExpression("div", dtype);
-  return applyPrimitive("sub", x, applyPrimitive("mul", quotient, y));
+function remainderIn(dtype: DType): (x: Element, y: Element) => Element {
+  return (x, y) => binaryOf("sub", dtype, x, binaryOf("mul", dtype, binaryOf("div", dtype, x, y), y));
 }
 
 /** Bits that move in from the left are 0. */
@@ -318,7 +323,7 @@ const notRow = row((reading, axes) => {
     const all = wraps(value) ? 0xff_ff_ff_ffn : -1n;
     return made(reading, axes, () => bitXor(tensorOn(value, axes), all));
   }
-  const known = knownOf(reading, axes, [value], () => unaryExpression("logicalNot", "bool"));
+  const known = knownOf(reading, axes, [value], unaryResult("logicalNot", "bool"));
   return made(reading, axes, () => logicalNot(tensorOn(value, axes)), known);
 });
 
@@ -353,7 +358,7 @@ export const elementwiseRows: Readonly<Record<string, OpRow>> = {
   "stablehlo.abs": unaryRow("abs"),
   "stablehlo.negate": row((reading, axes) => {
     const value = operand(reading);
-    const known = knownOf(reading, axes, [value], () => unaryExpression("neg", dtypeIn(value.type)), wraps(value));
+    const known = knownOf(reading, axes, [value], unaryResult("neg", dtypeIn(value.type)), wraps(value));
     const negated = (): TensorView => neg(tensorOn(value, axes));
     return made(reading, axes, () => (wraps(value) ? bitAnd(negated(), 0xff_ff_ff_ffn) : negated()), known);
   }),

@@ -1,6 +1,7 @@
 /** Ops that move elements without computing. */
 import { broadcast, cast, cat, indexSelect, iota, pad, permute, reshape, slice, squeeze } from "../../../ir/api/ops.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { positionOf } from "../../../numerics/tensor/position.ts";
 import { at } from "../../../support/invariant.ts";
 import { readConstant } from "../constants.ts";
 import { attributeOf, number, numbers, requireAxes } from "../read-attributes.ts";
@@ -55,18 +56,6 @@ function movedElements(
       source.reduce((sum, each, axis) => sum * at(own, axis) + each, 0),
     );
   });
-}
-
-function positionOf(index: number, shape: readonly number[]): readonly number[] {
-  let rest = index;
-  return shape
-    .toReversed()
-    .map((extent) => {
-      const position = rest % extent;
-      rest = Math.floor(rest / extent);
-      return position;
-    })
-    .toReversed();
 }
 
 function broadcastInDim(reading: Reading, axes: readonly string[]): Value {
