@@ -12,24 +12,12 @@ export interface Rewrite<Choice> {
   readonly applies: (program: Program, choice: Choice, reader?: DraftReader) => boolean;
 }
 
-/**
- * A rewrite that edits drafts. `start` makes the edit of one run, which is called for each rank in order. `arranged` makes
- * an equivalent Program that the edit can do more with; what the edit leaves alone stays as it was.
- */
-export function draftRewrite<Choice>(
-  name: string,
-  start: (choice: Choice) => Edit,
-  arranged: (program: Program, choice: Choice) => Program = (program) => program,
-): Rewrite<Choice> {
+/** A rewrite that edits drafts. `start` makes the edit of one run, which is called for each rank in order. */
+export function draftRewrite<Choice>(name: string, start: (choice: Choice) => Edit): Rewrite<Choice> {
   return {
     name,
-    run: (program, choice, reader = createDraftReader()) => {
-      const given = arranged(program, choice);
-      const edited = editRanks(given, reader, start(choice));
-      return edited === given ? program : edited;
-    },
-    applies: (program, choice, reader = createDraftReader()) =>
-      changesRanks(arranged(program, choice), reader, start(choice)),
+    run: (program, choice, reader = createDraftReader()) => editRanks(program, reader, start(choice)),
+    applies: (program, choice, reader = createDraftReader()) => changesRanks(program, reader, start(choice)),
   };
 }
 

@@ -38,7 +38,6 @@ export function editRanks(program: Program, reader: DraftReader, edit: Edit): Pr
   const ranks = program.ranks.map((rank, i): RankProgram => ({
     ...rank,
     ...at(written, i).list,
-    arenaBytes: { ...rank.arenaBytes, temporary: memory.temporaryBytes(i) },
   }));
   const transfers = program.transfers.map((transfer): LinkedTransfer => ({
     ...transfer,
@@ -48,7 +47,7 @@ export function editRanks(program: Program, reader: DraftReader, edit: Edit): Pr
       return { ...participant, command };
     }),
   }));
-  return usedKernels({ ...program, ranks, transfers, kernels: memory.kernels, buffers: memory.buffers });
+  return usedKernels({ ...program, ranks, transfers, kernels: memory.kernels });
 }
 
 /** Whether `edit` changes a draft. Edits only ranks up to the first that changes, and writes none. */

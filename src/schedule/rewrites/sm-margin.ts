@@ -1,6 +1,7 @@
 /**
  * Leaves SMs free if a kernel in peers' memory, which has few blocks, should run concurrently with a GEMM. Today's GEMM
- * libraries occupy every SM until they end, so such a kernel would wait for them. The rewrite affects only time. TransformerEngine and FlashAttention call this sm_margin, PyTorch a carveout.
+ * libraries occupy every SM until they end, so such a kernel would wait for them. The rewrite affects only time.
+ * TransformerEngine and FlashAttention call this sm_margin, PyTorch a carveout.
  *
  *     GEMM 0; GEMM 1; combine 0 | GEMM 2; combine 1     ->     GEMM 0; GEMMs 1 and 2 with a margin
  */

@@ -1,5 +1,5 @@
 /**
- * The memory accesses of a Program's commands, by arena, and the kernels and buffers that a rewrite adds. Buffers that
+ * The memory accesses of a Program's commands, by arena, and the kernels that a rewrite adds. Buffers that
  * share bytes of an arena conflict here too, so a rewrite that keeps the order of conflicting commands also keeps
  * lifetimes apart.
  */
@@ -9,7 +9,7 @@ import type { Program } from "../../../commands/program.ts";
 import type { Touch } from "./touch.ts";
 import type { TouchCache } from "./touch-cache.ts";
 
-export interface Memory extends Additions {
+export interface Memory extends Pick<Additions, "buffers" | "kernels" | "kernelId"> {
   readonly touches: (command: Command) => readonly Touch[];
 }
 
