@@ -119,7 +119,7 @@ const keywordTree = {
 };
 /** What programs do not call while they are built. */
 const afterwards = {
-  "src/tune/choose/choose.ts": `export function choose() { ${refusal} } export function chooseByDefault() { ${refusal} }`,
+  "src/tune/choose/choose.ts": `export function choose() { ${refusal} } export function chooseFor() { ${refusal} }`,
   "src/import/import-model.ts": `export function importModel() { ${refusal} }`,
   "src/trace/align-traces.ts": `export function alignTraces() { ${refusal} } export function alignmentError() { ${refusal} }`,
   "src/trace/chrome/chrome-trace.ts": `export function chromeTrace() { ${refusal} } export function chromeTraceText() { ${refusal} }`,

@@ -9,12 +9,13 @@ import {
   requireVerified,
   verified,
 } from "../compile/compile.ts";
+import type { Schedule } from "../compile/options/schedule.ts";
 import { type Lowered, lowerAll, type ProgramSource } from "../compile/lower-all.ts";
 import type { DiagnosticCode } from "../diagnostics/codes.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
-import { choose, chooseByDefault } from "../tune/choose/choose.ts";
+import type { MachineProfile } from "../simulate/machine-profile.ts";
+import { chooseFor } from "../tune/choose/choose.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
-import type { ToChoose } from "./executor-options.ts";
 
 export interface CompiledSource {
   readonly lowered: Lowered;
@@ -26,20 +27,17 @@ export interface CompiledSource {
 }
 
 /**
- * A Compilation keeps its own options. Throws what `compile` and `choose`
- * throw, and the verifier's findings.
+ * A Compilation keeps its own options. Throws what `compile` and `choose` throw, and the verifier's findings.
  */
 export function compileSource(
   source: ProgramSource | AnyCompilation,
   options: CompileOptions,
-  choosing: ToChoose | null,
+  schedule: Schedule | undefined,
+  profile: MachineProfile | null,
 ): CompiledSource {
   if (isCompilation(source)) return known(source, options, null);
-  if (choosing !== null) {
-    const by = choosing.isAsked ? choose : chooseByDefault;
-    const choice = by(source, { ...options, verify: "off" }, choosing.profile);
-    if (choice !== null) return known(choice.compilation, options, choice);
-  }
+  const choice = chooseFor(schedule, source, { ...options, verify: "off" }, profile);
+  if (choice !== null) return known(choice.compilation, options, choice);
   const lowered = lowerAll(source, { devices: options.devices, ...loweringOf(options) });
   return { lowered, options, compilation: compileIfConstant(lowered, options), choice: null };
 }

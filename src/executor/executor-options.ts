@@ -77,34 +77,19 @@ const otherNames = [
   "onProgress",
 ] as const satisfies readonly (keyof ExecutorOptions)[];
 
-/** How the schedule is chosen, where it is. */
-export interface ToChoose {
-  readonly profile: MachineProfile;
-  /** Whether the caller asked for it. */
-  readonly isAsked: boolean;
-}
-
-interface ResolvedOptions {
+/** The executor's own options with defaults. Throws `device-count`, `bad-argument`, `bad-option` and `option-unknown`. */
+export function resolveExecutorOptions(options: ExecutorOptions): {
   readonly timeout: number;
   readonly memoryBudget: number;
-  readonly choice: ToChoose | null;
-  /** The rewrites to compile with. */
-  readonly schedule: Pick<CompileOptions, "schedule">;
-}
-
-/** The executor's own options with defaults. Throws `device-count`, `bad-argument`, `bad-option` and `option-unknown`. */
-export function resolveExecutorOptions(options: ExecutorOptions): ResolvedOptions {
+} {
   const { devices, localRanks, profile, schedule, memoryBudget = usualMemoryBudget } = options;
   requireOptions([...loweringNames, ...recordingNames, "verify", "schedule", "timeout"], options, otherNames);
   requireWholeNumber(callOf("devices"), devices, 1, mostDevices);
   requireWholeNumber(callOf("memoryBudget"), memoryBudget, 0);
   for (const rank of localRanks ?? []) requireLocalRank(rank, devices, callOf("localRanks"));
   const { timeout } = resolveOptions(["timeout"], pickOptions(["timeout"], options));
-  if (schedule === "auto") {
-    return { timeout, memoryBudget, choice: { profile: profile ?? noProfile(), isAsked: true }, schedule: {} };
-  }
-  const choice = profile === undefined || schedule !== undefined ? null : { profile, isAsked: false };
-  return { timeout, memoryBudget, choice, schedule: typeof schedule === "object" ? { schedule } : {} };
+  if (schedule === "auto" && profile === undefined) noProfile();
+  return { timeout, memoryBudget };
 }
 
 function noProfile(): never {

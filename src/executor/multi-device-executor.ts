@@ -31,6 +31,7 @@ import { createPreparedEntries, type ExecutorMemory, preparedBytes, type Prepare
 import { type RunSizes, runSizes, sizesKey } from "./run-sizes.ts";
 import type { Shards, TensorArgument } from "./tensor-arguments.ts";
 import { requireOptions } from "../compile/options/resolve.ts";
+import { rewritesOf } from "../compile/options/schedule.ts";
 
 /** No tensors for outputs are given, so the run makes new ones. */
 export interface Unplaced {
@@ -98,13 +99,13 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     source: ProgramSource | AnyCompilation,
     options: ExecutorOptions,
   ): Promise<MultiDeviceExecutor<TensorArgument>> {
-    const { on = "cpu", localRanks, timeout: _, schedule: __, profile: ___, memoryBudget: ____, ...given } = options;
-    const { timeout, memoryBudget, choice, schedule } = resolveExecutorOptions(options);
+    const { on = "cpu", localRanks, timeout: _, schedule, profile = null, memoryBudget: __, ...given } = options;
+    const { timeout, memoryBudget } = resolveExecutorOptions(options);
     const backend = await loadBackend(on);
     // Programs of constant sizes are checked before the back end opens.
-    const target = { ...given, ...schedule, on: backend.name === "cuda" ? "cuda" : "cpu" } as const;
+    const target = { ...given, ...rewritesOf(schedule), on: backend.name === "cuda" ? "cuda" : "cpu" } as const;
     const { options: decided, notes } = chooseAttention(source, target, backend.attentionObstacle);
-    const compiled = compileSource(source, decided, choice);
+    const compiled = compileSource(source, decided, schedule, profile);
     const { hosts } = compiled.lowered;
     const group = await backend.open({
       world: hosts.length,

@@ -4,7 +4,7 @@
  */
 import { type AnyCompilation, compile, loweringOf, verified } from "../compile/compile.ts";
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
-import type { Schedule } from "../compile/options/schedule.ts";
+import { rewritesOf, type Schedule } from "../compile/options/schedule.ts";
 import { loopRefusals } from "../compile/loop-refusals.ts";
 import { type Constants, tensorNames, withNames } from "../ir/tensor-names.ts";
 import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
@@ -17,7 +17,7 @@ import { at, invariant } from "../support/invariant.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { simulate } from "../simulate/simulate.ts";
 import { serial as serialForm } from "../tune/choose/candidates.ts";
-import { choose, chooseByDefault } from "../tune/choose/choose.ts";
+import { chooseFor } from "../tune/choose/choose.ts";
 import type { ChooseOptions } from "../tune/choose/consider.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 import { type Alternative, alternatives, isCostly, type LeftOutForm, leftOut } from "./alternatives.ts";
@@ -74,8 +74,14 @@ export function explain(source: ProgramSource, options: ExplainOptions, profile:
   const { constants = new Map(), ...others } = options;
   const { schedule, ...given } = others;
   const { compilation, choice } = compileToExplain(source, others, profile);
-  const rewrites = typeof schedule === "object" ? { schedule } : {};
-  return explainCompiled(source, compilation, { ...given, ...rewrites, constants, choice, profile, measured: null });
+  return explainCompiled(source, compilation, {
+    ...given,
+    ...rewritesOf(schedule),
+    constants,
+    choice,
+    profile,
+    measured: null,
+  });
 }
 
 /** What `explain` explains. Throws what it throws, and `bad-option` for a choice without a profile. */
@@ -84,12 +90,8 @@ export function compileToExplain(
   { schedule, graph = true, ...options }: Omit<ExplainOptions, "constants">,
   profile: MachineProfile | null,
 ): Pick<Explanation, "compilation" | "choice"> {
-  const choosing = { ...options, graph, verify: "off" } as const;
-  const isOpen = profile !== null && (schedule === undefined || schedule === "auto");
-  const by = schedule === "auto" ? choose : chooseByDefault;
-  const choice = isOpen ? by(source, choosing, profile) : null;
-  const rewrites = typeof schedule === "object" ? { schedule } : {};
-  const unverified = choice?.compilation ?? compile(source, { ...options, ...rewrites, verify: "off" });
+  const choice = chooseFor(schedule, source, { ...options, graph, verify: "off" }, profile);
+  const unverified = choice?.compilation ?? compile(source, { ...options, ...rewritesOf(schedule), verify: "off" });
   const { onProgress } = options;
   const listening = onProgress === undefined ? {} : { onProgress };
   return { compilation: options.verify === "off" ? unverified : verified(unverified, listening), choice };

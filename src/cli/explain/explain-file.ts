@@ -1,6 +1,7 @@
 /** Explains a program file or a dump with flags. Nothing is printed here. */
 import { loweringNames, type NamesOf, type Options, recordingNames } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
+import { rewritesOf } from "../../compile/options/schedule.ts";
 import { compileToExplain, explainCompiled, type Explanation } from "../../explain/explain.ts";
 import { changed } from "../../explain/what-if.ts";
 import type { Parameters } from "../../host/program-file.ts";
@@ -73,10 +74,9 @@ export async function explainFile(
   const { devices, scalar: scalars } = flags;
   const on = targetOf(flags.on);
   const schedule = given.schedule ?? (measured === null ? undefined : scheduleOf(measured));
-  const rewrites = typeof schedule === "object" ? { schedule } : {};
   const compiling = { ...memoryModelOf(file), ...pickOptions([...loweringNames, ...recordingNames], given) };
   const start = performance.now();
-  const options = { ...compiling, devices, on, sizes, scalars, ...rewrites };
+  const options = { ...compiling, devices, on, sizes, scalars, ...rewritesOf(schedule) };
   const asked = schedule === undefined ? {} : { schedule };
   const { compilation, choice } = compileToExplain(source, { ...options, ...asked, onProgress: step }, profile);
   const run = measured === null ? null : measuredRun(compilation.program, measured, programOptions(flags));

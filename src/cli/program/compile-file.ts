@@ -9,6 +9,7 @@ import {
 import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
 import { loweringNames, type NamesOf, type Options, recordingNames } from "../../compile/options.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
+import { rewritesOf } from "../../compile/options/schedule.ts";
 import type { OnProgress } from "../../support/progress.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { ScheduleChoice } from "../../tune/choose/schedule-choice.ts";
@@ -28,8 +29,8 @@ export interface CompiledFile {
 }
 
 /**
- * Chooses a schedule if there is a `profile` and the user gave none. Throws what `compile` and `choose` throw. Lists that do not link are not
- * an error but a report.
+ * Chooses a schedule if there is a `profile` and the user gave none. Throws what `compile` and `choose` throw. Lists
+ * that do not link are not an error but a report.
  */
 export async function compileFile(
   file: string,
@@ -43,14 +44,22 @@ export async function compileFile(
   const { devices, scalar: scalars } = flags;
   const on = targetOf(flags.on);
   const { schedule } = given;
-  const rewrites = typeof schedule === "object" ? { schedule } : {};
   const lowered = pickOptions([...loweringNames, ...recordingNames], given);
   const model = memoryModelOf(file);
-  const options: CompileOptions = { ...model, ...lowered, devices, on, sizes, scalars, ...rewrites, verify: "off" };
-  if (profile !== null && (schedule === undefined || schedule === "auto")) {
-    const { choose, chooseByDefault } = await import("../../tune/choose/choose.ts");
-    const by = schedule === "auto" ? choose : chooseByDefault;
-    const choice = by(source, { ...options, onProgress }, profile);
+  const options: CompileOptions = {
+    ...model,
+    ...lowered,
+    devices,
+    on,
+    sizes,
+    scalars,
+    ...rewritesOf(schedule),
+    verify: "off",
+  };
+  if (profile !== null) {
+    // The choice takes time to load.
+    const { chooseFor } = await import("../../tune/choose/choose.ts");
+    const choice = chooseFor(schedule, source, { ...options, onProgress }, profile);
     if (choice !== null) return { compiled: choice.compilation, choice, options };
   }
   return { compiled: tryCompile(source, { ...options, onProgress }), choice: null, options };

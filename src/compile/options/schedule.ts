@@ -78,6 +78,11 @@ export const scheduleRows = {
  */
 export type Schedule = "auto" | "as-written" | ScheduleOptions;
 
+/** The rewrites among the options that compile a program. */
+export function rewritesOf(schedule: Schedule | undefined): { readonly schedule?: ScheduleOptions } {
+  return typeof schedule === "object" ? { schedule } : {};
+}
+
 const words = ["auto", "as-written"] as const;
 const rewriteRows: Readonly<Record<string, OptionRow>> = scheduleRows;
 
@@ -105,7 +110,10 @@ function areRewrites(value: unknown): boolean {
   );
 }
 
-/** Rewrites are of what is written, so they may stand beside that word. A name alone turns a rewrite on. Undefined for an unknown name, a bad value and a name that stands twice. */
+/**
+ * Rewrites are of what is written, so they may stand beside that word. A name alone turns a rewrite on. Undefined for an
+ * unknown name, a bad value and a name that stands twice.
+ */
 function rewritesIn(given: string): object | undefined {
   const parts = given.split(",").filter((part) => part !== "as-written");
   const pairs = parts.map((part): readonly [string, unknown] => {

@@ -5,6 +5,7 @@
  */
 import { type AnyCompilation, verified } from "../../compile/compile.ts";
 import { isFusionSource, type Lowered, type ProgramSource } from "../../compile/lower-all.ts";
+import type { Schedule } from "../../compile/options/schedule.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { chooseByRegion } from "./choose-by-region.ts";
@@ -45,15 +46,19 @@ export function choose(
 }
 
 /**
- * The choice where nobody asked for a schedule; null for host programs, which are run as they are written, with `streams`
- * or a schedule that the user gave, and where nothing can be chosen with the given options.
+ * The choice under a `schedule`; null where there is nothing to choose: without a profile, for a schedule as written and
+ * for rewrites; where none is given also for host programs, which are run as they are written, with `streams`, and where
+ * nothing can be chosen with the given options.
  */
-export function chooseByDefault(
+export function chooseFor(
+  schedule: Schedule | undefined,
   source: ProgramSource | Lowered,
   options: ChooseOptions,
-  profile: MachineProfile,
+  profile: MachineProfile | null,
 ): ScheduleChoice<AnyCompilation> | null {
-  if (!isFusionSource(source) || options.streams !== undefined || options.schedule !== undefined) return null;
+  if (profile === null) return null;
+  if (schedule === "auto") return choose(source, options, profile);
+  if (schedule !== undefined || options.streams !== undefined || !isFusionSource(source)) return null;
   try {
     return choose(source, options, profile);
   } catch (error) {
