@@ -3,6 +3,7 @@ import { packageFile } from "../../backends/package-file.ts";
 import type { Target } from "../../compile/compile.ts";
 import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import type { Options } from "../../compile/options.ts";
+import type { Schedule } from "../../compile/options/schedule.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { systemReason } from "../../support/system-reason.ts";
@@ -19,13 +20,31 @@ export async function profileToChooseWith({
   profile,
   explain = false,
 }: Options<"schedule" | "profile"> & { readonly explain?: boolean }): Promise<MachineProfile | null> {
-  const isOpen = schedule === undefined || schedule === "auto";
-  if (profile === undefined) {
-    if (schedule !== "auto") return null;
-    return mismatch("--schedule", "auto", "--profile FILE with --schedule auto");
+  if (profile !== undefined && (isOpen(schedule) || explain)) return parsedProfile(profile);
+  if (profile !== undefined) {
+    return fail({
+      code: "option-value",
+      message: "a schedule is given, and a profile to choose one",
+      place: { kind: "option", text: "--profile" },
+      found: profile,
+      expected: "--schedule auto with --profile, or no --profile",
+      help: "leave --profile out, or --schedule",
+    });
   }
-  if (isOpen || explain) return parsedProfile(profile);
-  return mismatch("--profile", profile, "--schedule auto with --profile, or no --profile");
+  if (schedule !== "auto") return null;
+  return fail({
+    code: "option-value",
+    message: "there is no profile to choose a schedule with",
+    place: { kind: "option", text: "--schedule" },
+    found: "auto",
+    expected: "--profile FILE with --schedule auto",
+    help: "braid calibrate measures a machine and writes its profile",
+  });
+}
+
+/** Whether the schedule is to be chosen if it can be. */
+function isOpen(schedule: Schedule | undefined): boolean {
+  return schedule === undefined || schedule === "auto";
 }
 
 /**
@@ -37,8 +56,7 @@ export async function withOwnProfile<F extends Options<"on" | "schedule" | "prof
   { streams }: CompileGiven,
 ): Promise<F> {
   const { on, schedule, devices } = flags;
-  const isOpen = schedule === undefined || schedule === "auto";
-  if (on !== "cuda" || flags.profile !== undefined || !isOpen || streams !== undefined) return flags;
+  if (on !== "cuda" || flags.profile !== undefined || !isOpen(schedule) || streams !== undefined) return flags;
   const profile = await ownProfile(devices);
   return profile === null ? flags : { ...flags, profile };
 }
@@ -136,20 +154,6 @@ async function readProfile(file: string): Promise<string> {
       help: "check the name, or measure this machine with braid calibrate",
     });
   }
-}
-
-function mismatch(text: string, found: string, expected: string): never {
-  return fail({
-    code: "option-value",
-    message:
-      text === "--profile"
-        ? "a schedule is given, and a profile to choose one"
-        : "there is no profile to choose a schedule with",
-    place: { kind: "option", text },
-    found,
-    expected,
-    help: "braid calibrate measures a machine and writes its profile",
-  });
 }
 
 /** The machine profiles that come with Braid: `profiles/NAME.json` of the package, wherever it is installed. */
