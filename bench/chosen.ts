@@ -6,8 +6,8 @@
  *     npx jiti bench/chosen.ts profiles/4xH200.json bench/results/tp-rowwise-4xH200.csv ...
  */
 import { readFileSync } from "node:fs";
-import { parseImplementations } from "../src/bench/implementation.ts";
-import { planOwn, type Planned } from "../src/bench/braid/plan-own.ts";
+import { parseImplementations } from "./compare/implementation.ts";
+import { planOwn, type Planned } from "./compare/braid/plan-own.ts";
 import { printProgram } from "../src/commands/print-program.ts";
 import { parseProfile } from "../src/simulate/parse-profile.ts";
 import { invariant } from "../src/support/invariant.ts";

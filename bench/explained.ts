@@ -5,7 +5,7 @@
  *     npx jiti bench/explained.ts profiles/4xH200.json bench/results/tp-rowwise-4xH200.csv ...
  */
 import { readFileSync } from "node:fs";
-import { planOwn } from "../src/bench/braid/plan-own.ts";
+import { planOwn } from "./compare/braid/plan-own.ts";
 import { causes } from "../src/explain/causes.ts";
 import { explainRun } from "../src/explain/explain-run.ts";
 import { parseProfile } from "../src/simulate/parse-profile.ts";

@@ -1,10 +1,10 @@
 /** Reads the rows of Braid's implementations from a CSV of `braid bench`, so that they can be planned again. */
 import { readFileSync } from "node:fs";
-import { blockCuts, blockPasses, type BlockProblem } from "../src/bench/block/block-problem.ts";
-import { modelNames } from "../src/bench/block/models.ts";
-import { braidOptionNames } from "../src/bench/braid/braid-options.ts";
-import { type Implementation, parseImplementations } from "../src/bench/implementation.ts";
-import { primitives, type Problem } from "../src/bench/primitives.ts";
+import { blockCuts, blockPasses, type BlockProblem } from "./compare/block/block-problem.ts";
+import { modelNames } from "./compare/block/models.ts";
+import { braidOptionNames } from "./compare/braid/braid-options.ts";
+import { type Implementation, parseImplementations } from "./compare/implementation.ts";
+import { primitives, type Problem } from "./compare/primitives.ts";
 import { renamedOption } from "../src/compile/options/renamed.ts";
 import { type DType, dtypes } from "../src/numerics/dtype.ts";
 import { isOneOf } from "../src/support/is-one-of.ts";

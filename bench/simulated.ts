@@ -5,8 +5,8 @@
  *     npx jiti bench/simulated.ts profiles/4xH200.json bench/results/tp-rowwise-4xH200.csv ...
  */
 import { readFileSync } from "node:fs";
-import { planBlock } from "../src/bench/block/plan-block.ts";
-import { planOwn } from "../src/bench/braid/plan-own.ts";
+import { planBlock } from "./compare/block/plan-block.ts";
+import { planOwn } from "./compare/braid/plan-own.ts";
 import type { Program } from "../src/commands/program.ts";
 import { parseProfile } from "../src/simulate/parse-profile.ts";
 import { simulate } from "../src/simulate/simulate.ts";

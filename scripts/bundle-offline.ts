@@ -30,6 +30,8 @@ const copied = [
   "package.json",
   "LICENSE",
   "README.md",
+  "bench/cli",
+  "bench/compare",
   "bench/configs",
   "bench/peers",
   "dist",

@@ -8,8 +8,8 @@
  *     compile           those that lower, run and verify do not take
  *     impl              options of `bench --impl braid;...`
  */
-import { benchRows } from "../src/bench/bench-options.ts";
-import { braidOptionNames, braidOptionRow } from "../src/bench/braid/braid-options.ts";
+import { benchRows } from "../bench/compare/bench-options.ts";
+import { braidOptionNames, braidOptionRow } from "../bench/compare/braid/braid-options.ts";
 import { compileRows } from "../src/cli/compile/compile-options.ts";
 import {
   type CommandName,

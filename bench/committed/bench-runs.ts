@@ -1,10 +1,10 @@
 /** The rows of `braid bench` whose schedule is known: everything but `scheduleChoice=auto`. */
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { planBlock } from "../../src/bench/block/plan-block.ts";
-import { planOwn } from "../../src/bench/braid/plan-own.ts";
-import { type Primitive, type Problem, primitives } from "../../src/bench/primitives.ts";
-import type { OwnImplementation } from "../../src/bench/workload.ts";
+import { planBlock } from "../compare/block/plan-block.ts";
+import { planOwn } from "../compare/braid/plan-own.ts";
+import { type Primitive, type Problem, primitives } from "../compare/primitives.ts";
+import type { OwnImplementation } from "../compare/workload.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { isOneOf } from "../../src/support/is-one-of.ts";
 import { invariant } from "../../src/support/invariant.ts";

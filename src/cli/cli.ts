@@ -26,7 +26,7 @@ const commands: Readonly<Record<string, (context: CommandContext) => Promise<Com
   explain: async ({ terminal, finish }) => (await import("./explain/command.ts")).explainCommand(terminal, finish),
   compile: async ({ terminal, finish }) => (await import("./compile/command.ts")).compileCommand(terminal, finish),
   bench: async ({ terminal, finish, args }) =>
-    (await import("./bench/command.ts")).benchCommand(terminal, finish, args),
+    (await import("../../bench/cli/command.ts")).benchCommand(terminal, finish, args),
   calibrate: async ({ terminal, finish, args }) =>
     (await import("./calibrate/command.ts")).calibrateCommand(terminal, finish, args),
   playground: async ({ terminal, finish }) =>

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, it } from "vitest";
 import { measuredBlocks } from "../../bench/measured-rows.ts";
-import { planBlock } from "../../src/bench/block/plan-block.ts";
+import { planBlock } from "../../bench/compare/block/plan-block.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 

@@ -1,10 +1,10 @@
 /** `braid bench block` with every small model, cut and pass, and the committed configuration for every model. */
 import path from "node:path";
 import { expect, it } from "vitest";
-import { readBenchConfig } from "../../src/bench/bench-config.ts";
-import { planBench } from "../../src/bench/bench-plan.ts";
-import { isBlock } from "../../src/bench/bench-problem.ts";
-import { planBlock } from "../../src/bench/block/plan-block.ts";
+import { readBenchConfig } from "../../bench/compare/bench-config.ts";
+import { planBench } from "../../bench/compare/bench-plan.ts";
+import { isBlock } from "../../bench/compare/bench-problem.ts";
+import { planBlock } from "../../bench/compare/block/plan-block.ts";
 import { cli } from "../cli/captured-cli.ts";
 
 it("has the right results for every small model, cut and pass, in bfloat16", async () => {

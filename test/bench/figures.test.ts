@@ -1,14 +1,14 @@
 /** Figures derived from times: rates, shares, hidden communication; rows of others; CSV and plot of unusual rows. */
 import pc from "picocolors";
 import { describe, expect, it } from "vitest";
-import { benchRows, quantile } from "../../src/bench/bench-row.ts";
-import type { BenchProblem } from "../../src/bench/bench-problem.ts";
-import { csvText } from "../../src/bench/csv.ts";
-import { parseImplementations } from "../../src/bench/implementation.ts";
-import type { Measured } from "../../src/bench/measure.ts";
-import { plotSvg } from "../../src/bench/plot.ts";
-import { resultsText } from "../../src/cli/bench/results-table.ts";
-import type { Problem } from "../../src/bench/primitives.ts";
+import { benchRows, quantile } from "../../bench/compare/bench-row.ts";
+import type { BenchProblem } from "../../bench/compare/bench-problem.ts";
+import { csvText } from "../../bench/compare/csv.ts";
+import { parseImplementations } from "../../bench/compare/implementation.ts";
+import type { Measured } from "../../bench/compare/measure.ts";
+import { plotSvg } from "../../bench/compare/plot.ts";
+import { resultsText } from "../../bench/cli/results-table.ts";
+import type { Problem } from "../../bench/compare/primitives.ts";
 import { at } from "../../src/support/invariant.ts";
 
 const large: Problem = { primitive: "tp-columnwise", m: 32_768, n: 8192, k: 16_384, dtype: "bfloat16", devices: 8 };

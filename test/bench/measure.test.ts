@@ -3,10 +3,10 @@
  * fail.
  */
 import { describe, expect, it } from "vitest";
-import type { Contender, Timing } from "../../src/bench/contender.ts";
-import { type Exchange, exchangeAlone, exchangeWith } from "../../src/bench/exchange.ts";
-import { parseImplementations } from "../../src/bench/implementation.ts";
-import { measure, roundOrder } from "../../src/bench/measure.ts";
+import type { Contender, Timing } from "../../bench/compare/contender.ts";
+import { type Exchange, exchangeAlone, exchangeWith } from "../../src/launch/exchange.ts";
+import { parseImplementations } from "../../bench/compare/implementation.ts";
+import { measure, roundOrder } from "../../bench/compare/measure.ts";
 import { at } from "../../src/support/invariant.ts";
 
 /** Notes its turns; its n-th run takes what `milliseconds` says. */

@@ -1,6 +1,6 @@
 /** A process that starts bench/peers/torch_peer.py on a stand-in of PyTorch, writes that it is ready, and stays. */
 import process from "node:process";
-import { startPeer } from "../../src/bench/torch/torch-peer.ts";
+import { startPeer } from "../../bench/compare/torch/torch-peer.ts";
 
 const [script = "", modules = ""] = process.argv.slice(2);
 const started = await startPeer({

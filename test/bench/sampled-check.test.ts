@@ -1,15 +1,15 @@
 /** `--validate` finds errors: a misplaced chunk, a missing summand, an extra rounding. */
 import { describe, expect, it } from "vitest";
-import { createMatrices } from "../../src/bench/braid/matrices.ts";
+import { createMatrices } from "../../src/numerics/tensor/random-matrices.ts";
 import {
   createInputs,
   expectedElement,
   type Layout,
   outputColumns,
   outputRows,
-} from "../../src/bench/braid/operands.ts";
-import { type Form, type Primitive, primitives, type Problem } from "../../src/bench/primitives.ts";
-import { checkSamples } from "../../src/bench/sampled-check.ts";
+} from "../../bench/compare/braid/operands.ts";
+import { type Form, type Primitive, primitives, type Problem } from "../../bench/compare/primitives.ts";
+import { checkSamples } from "../../bench/compare/sampled-check.ts";
 import { at } from "../../src/support/invariant.ts";
 
 const matrices = createMatrices("float", 3);

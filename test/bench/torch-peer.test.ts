@@ -1,11 +1,11 @@
 /** The protocol with PyTorch's process, tested with stand-ins that work and that fail in every way. */
 import process from "node:process";
 import { describe, expect, it } from "vitest";
-import { exchangeAlone } from "../../src/bench/exchange.ts";
-import { type PeerImplementation, peerContender, setUpPeer } from "../../src/bench/torch/peer-contender.ts";
-import type { Problem } from "../../src/bench/primitives.ts";
+import { exchangeAlone } from "../../src/launch/exchange.ts";
+import { type PeerImplementation, peerContender, setUpPeer } from "../../bench/compare/torch/peer-contender.ts";
+import type { Problem } from "../../bench/compare/primitives.ts";
 import { nodeScript } from "../support/node-script.ts";
-import { startPeer, type TorchPeer } from "../../src/bench/torch/torch-peer.ts";
+import { startPeer, type TorchPeer } from "../../bench/compare/torch/torch-peer.ts";
 
 const fakePeer = await nodeScript("test/bench/fake-peer.ts");
 

@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { generatedDocs } from "../../scripts/generated-docs.ts";
 import { withOptionTables } from "../../scripts/option-tables.ts";
 import { compileRows } from "../../src/cli/compile/compile-options.ts";
-import { benchRows } from "../../src/bench/bench-options.ts";
+import { benchRows } from "../../bench/compare/bench-options.ts";
 import { flagOf, flagOfRow, namesOf } from "../../src/compile/options.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");

@@ -1,9 +1,9 @@
 /** Each cause of exposed time, planted alone by a machine on which only one thing is slow: it is named first. */
 import { describe, expect, it } from "vitest";
 import { add, compile, type CompileOptions, crossEntropy, DeviceMesh, explain, Fusion, gelu, linear, set } from "braid";
-import { planOwn } from "../../src/bench/braid/plan-own.ts";
-import { type Implementation, parseImplementations } from "../../src/bench/implementation.ts";
-import type { Primitive } from "../../src/bench/primitives.ts";
+import { planOwn } from "../../bench/compare/braid/plan-own.ts";
+import { type Implementation, parseImplementations } from "../../bench/compare/implementation.ts";
+import type { Primitive } from "../../bench/compare/primitives.ts";
 import { type Cause, causes } from "../../src/explain/causes.ts";
 import { type ExplainedRun, explainRun, timeOf } from "../../src/explain/explain-run.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";

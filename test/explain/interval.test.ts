@@ -1,8 +1,8 @@
 /** The interval around a predicted time: what the run consists of, the errors of its classes, and what widens it. */
 import { describe, expect, it } from "vitest";
-import { planOwn } from "../../src/bench/braid/plan-own.ts";
-import { parseImplementations } from "../../src/bench/implementation.ts";
-import type { Primitive } from "../../src/bench/primitives.ts";
+import { planOwn } from "../../bench/compare/braid/plan-own.ts";
+import { parseImplementations } from "../../bench/compare/implementation.ts";
+import type { Primitive } from "../../bench/compare/primitives.ts";
 import { type ExplainedRun, explainRun } from "../../src/explain/explain-run.ts";
 import { intervalOf, meanErrorsWithin, type PredictedInterval } from "../../src/explain/interval.ts";
 import { assumedTexts } from "../../src/explain/time-texts.ts";

@@ -42,6 +42,7 @@ const braid = (cwd: string, ...args: readonly string[]): Promise<{ stdout: strin
 describe("the package", () => {
   it("holds what users need and nothing of the workshop", () => {
     for (const file of [
+      "bench/cli/command.ts",
       "bench/peers/torch_peer.py",
       "docs/architecture.md",
       "examples/allgather-matmul.ts",
@@ -58,7 +59,7 @@ describe("the package", () => {
     }
     expect(
       packed.filter((file) =>
-        /^(test\/(?!README)|bench\/(?!peers\/|configs\/|README|results\/README)|docs\/api|scripts|\.)|tsbuildinfo$|\.npmrc/.test(
+        /^(test\/(?!README)|bench\/(?!cli\/|compare\/|peers\/|configs\/|README|results\/README)|docs\/api|scripts|\.)|tsbuildinfo$|\.npmrc/.test(
           file,
         ),
       ),
@@ -110,6 +111,12 @@ describe("the package", () => {
     writeFileSync(path.join(consumer, "profile.js"), shippedProfile);
     const read = await run(process.execPath, ["profile.js"], { cwd: consumer });
     expect(read.stdout).toContain("4 x NVIDIA H200");
+  }, 60_000);
+
+  it("runs benchmarks", async () => {
+    const sizes = ["--devices", "2", "-m", "64", "-n", "16", "-k", "32", "--iterations", "2", "--validate"];
+    const { stdout } = await braid(work, "bench", "tp-columnwise", ...sizes);
+    expect(stdout).toMatch(/^tp-columnwise m 64 n 16 k 32 float, 2 devices$/m);
   }, 60_000);
 
   it("is a library: the README's program, the subpaths, and the types of all", async () => {

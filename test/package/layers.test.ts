@@ -1,6 +1,7 @@
 /**
  * The layers of src/ (docs/architecture.md): a folder imports only the folders that its row names. The files beside the
- * folders are the package's entry points; nothing but the executor and the command line imports them.
+ * folders are the package's entry points; nothing but the executor and the command line imports them. bench/ and the
+ * playground lie beside src and import it.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -48,21 +49,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   plan: [...core, "compile", "backends"],
   launch: ["support", "diagnostics", "commands", "trace", "backends"],
   executor: [...core, "compile", "tune", "backends", "launch", "."],
-  bench: [...core, "compile", "tune", "explain", "backends", "launch", "executor", "."],
-  cli: [
-    ...core,
-    "import",
-    "compile",
-    "tune",
-    "backends",
-    "launch",
-    "executor",
-    "bench",
-    "explain",
-    "plan",
-    "report",
-    ".",
-  ],
+  cli: [...core, "import", "compile", "tune", "backends", "launch", "executor", "explain", "plan", "report", "."],
   ".": [...core, "import", "compile", "tune", "explain", "backends", "executor"],
 };
 
@@ -92,7 +79,7 @@ interface Import {
   readonly imported: string;
 }
 
-/** The imports of a file that stay in src, those of types included. */
+/** The imports of a file by relative paths, those of types included. */
 function importsOf(file: string, text: string): readonly Import[] {
   return ts.preProcessFile(text).importedFiles.flatMap(({ fileName }) => {
     if (!fileName.startsWith(".")) return [];
@@ -106,7 +93,14 @@ function folderOf(file: string): string {
   return rest.length === 0 ? "." : first;
 }
 
+/** The one way from src to bench/: `braid bench` loads its command when it is called. */
+const loadsBench: Import = {
+  file: path.join("cli", "cli.ts"),
+  imported: path.join("..", "bench", "cli", "command.ts"),
+};
+
 function isAllowed({ file, imported }: Import): boolean {
+  if (file === loadsBench.file && imported === loadsBench.imported) return true;
   const [from, to] = [folderOf(file), folderOf(imported)];
   return from === to || (mayImport[from] ?? []).includes(to);
 }
@@ -135,6 +129,26 @@ describe("layers", () => {
     expect(found.filter(({ imported }) => !playgroundMayImport.includes(folderOf(imported)))).toEqual([]);
   });
 
+  it("src loads bench when `braid bench` is called, and not before", () => {
+    const found = imports.filter(({ imported }) => imported.startsWith(path.join("..", "bench")));
+    expect(found).toEqual([loadsBench]);
+    const text = readFileSync(path.join(source, loadsBench.file), "utf8");
+    expect(text).toContain('await import("../../bench/cli/command.ts")');
+  });
+
+  it("what the package has of bench imports src, and no script beside it", () => {
+    const bench = path.resolve(source, "../bench");
+    const own = ["cli", "compare"].flatMap((folder) =>
+      readdirSync(path.join(bench, folder), { recursive: true, encoding: "utf8" })
+        .filter((file) => file.endsWith(".ts"))
+        .map((file) => path.join("..", "bench", folder, file)),
+    );
+    const found = own.flatMap((file) => importsOf(file, readFileSync(path.join(source, file), "utf8")));
+    const packed = /^\.\.\/bench\/(?:cli|compare)\//;
+    expect(own.length).toBeGreaterThan(30);
+    expect(found.filter(({ imported }) => imported.startsWith("..") && !packed.test(imported))).toEqual([]);
+  });
+
   it("goes one way: no two folders may import each other", () => {
     const both = Object.entries(mayImport).flatMap(([from, targets]) =>
       targets.filter((to) => mayImport[to]?.includes(from)).map((to) => `${from} and ${to}`),
@@ -147,10 +161,11 @@ describe("layers", () => {
       import type { B } from "../cli/b.ts";
       export * from "../verify/c.ts";
       const d = () => import("../index.ts");
+      import type { E } from "../../bench/compare/e.ts"; export type { E };
       import { own } from "../support/own.ts"; import other from "node:fs"; void [a, own, other, d]; export type { B };`;
     const found = importsOf(path.join("ir", "some.ts"), text).filter((each) => !isAllowed(each));
     expect(found.map(({ imported }) => imported).toSorted()).toEqual(
-      ["passes/a.ts", "cli/b.ts", "verify/c.ts", "index.ts"].toSorted(),
+      ["passes/a.ts", "cli/b.ts", "verify/c.ts", "index.ts", "../bench/compare/e.ts"].toSorted(),
     );
   });
 });

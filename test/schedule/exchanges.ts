@@ -10,7 +10,7 @@ import {
   record,
   type TensorView,
 } from "braid";
-import { buildPrimitive, type Primitive } from "../../src/bench/primitives.ts";
+import { buildPrimitive, type Primitive } from "../../bench/compare/primitives.ts";
 import type { CompileOptions } from "../../src/compile/compile.ts";
 import type { Kernel } from "../../src/commands/kernel.ts";
 import type { ScheduleOptions } from "../../src/schedule/schedule.ts";

@@ -1,7 +1,7 @@
 /** What the simulator knows of kernels of GPUs beyond the times in a profile. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { buildPrimitive, type Primitive } from "../../src/bench/primitives.ts";
+import { buildPrimitive, type Primitive } from "../../bench/compare/primitives.ts";
 import { compile } from "../../src/compile/compile.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";

@@ -1,6 +1,6 @@
 /** Transfers between two hosts, which are ranks of this process, are timed at every size. */
 import { expect, it } from "vitest";
-import { placesOnCpu } from "../../../src/bench/braid/places.ts";
+import { placesOnCpu } from "../../../src/cli/ranks/places.ts";
 import { tookBeyond } from "../../../src/tune/calibrate/calibration-host.ts";
 import { calibrationSizes } from "../../../src/tune/calibrate/calibration-sizes.ts";
 import { measureNetwork } from "../../../src/tune/calibrate/measure-network.ts";

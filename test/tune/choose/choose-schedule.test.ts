@@ -2,8 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, DiagnosticError, Fusion, linear, matmul, sum } from "braid";
 import { withoutAddend } from "../../../src/commands/kernel.ts";
-import { chooseForm } from "../../../src/bench/choose-form.ts";
-import { buildPrimitive } from "../../../src/bench/primitives.ts";
+import { chooseForm } from "../../../bench/compare/choose-form.ts";
+import { buildPrimitive } from "../../../bench/compare/primitives.ts";
 import { choose } from "../../../src/tune/choose/choose.ts";
 import { decide } from "../../../src/tune/choose/decide.ts";
 import { candidateStreams, serial as serialCandidate } from "../../../src/tune/choose/candidates.ts";

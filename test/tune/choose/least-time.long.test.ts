@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { compile, type CompileOptions, type Fusion, type MachineProfile, parseProfile } from "braid";
-import { buildPrimitive } from "../../../src/bench/primitives.ts";
+import { buildPrimitive } from "../../../bench/compare/primitives.ts";
 import { candidateStreams, copyLoops } from "../../../src/tune/choose/candidates.ts";
 import { considerSchedules } from "../../../src/tune/choose/consider.ts";
 import { leastTime } from "../../../src/tune/choose/least-time.ts";

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, Fusion, linear, type MachineProfile, set } from "braid";
-import { wholeBlock } from "../../../src/bench/block/block-fusion.ts";
+import { wholeBlock } from "../../../bench/compare/block/block-fusion.ts";
 import { isFusion } from "../../../src/ir/api/fusion.ts";
 import { parseProfile } from "../../../src/simulate/parse-profile.ts";
 import { simulate } from "../../../src/simulate/simulate.ts";
