@@ -119,9 +119,13 @@ function copy(name: string): void {
   cpSync(from, path.join(target, name), { recursive: true, dereference: true, filter: isNeeded });
 }
 
-/** Leaves out the playground and the site, declarations and build records, which only compilers use, and tests. */
+/**
+ * Leaves out the playground and the site, declarations and build records, which only compilers use, tests, and what
+ * koffi has beside the binary for this Node: its sources, and the binary for musl.
+ */
 function isNeeded(file: string): boolean {
   if (["dist/playground", "dist/site", "dist/site-pages"].some((name) => file === path.join(root, name))) return false;
+  if (/[\\/](?:musl_x64|koffi[\\/](?:lib[\\/]native|vendor))$/.test(file)) return false;
   return !/(\.tsbuildinfo|\.test\.ts|\.d\.(ts|mts|cts)(\.map)?)$/.test(file);
 }
 
