@@ -15,7 +15,7 @@
 
 /**
  * Rows of a tile. With two vectors per row there are 8 sums, 2 vectors of b and 4 of a. V8 hoists the loads of a basic
- * block above its arithmetic, so all of them must fit in 15 registers. bench/README.md has the figures of other tiles.
+ * block above its arithmetic, so all of them must fit in 15 registers. bench/NOTES.md has the figures of other tiles.
  */
 export const tileRows = 4;
 

@@ -59,7 +59,7 @@ describe("the package", () => {
     }
     expect(
       packed.filter((file) =>
-        /^(test\/(?!README)|bench\/(?!cli\/|compare\/|peers\/|configs\/|README|results\/README)|docs\/api|scripts|\.)|tsbuildinfo$|\.npmrc/.test(
+        /^(test\/(?!README)|bench\/(?!cli\/|compare\/|peers\/|configs\/|NOTES|README|results\/README)|docs\/api|scripts|\.)|tsbuildinfo$|\.npmrc/.test(
           file,
         ),
       ),

@@ -15,7 +15,7 @@ interface Member {
   readonly again: boolean;
 }
 
-/** Elements of a lane for whose values there are registers. 24 and 32 were measured (bench/README.md). */
+/** Elements of a lane for whose values there are registers. 24 and 32 were measured (bench/NOTES.md). */
 const keptElements = 24;
 
 /** Of registers, in primitives alone: a library function takes longer than it saves. */
