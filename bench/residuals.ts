@@ -1,6 +1,6 @@
 /**
  * Predictions against the runs in bench/results, by kind of run: how far off they are, and how many are inside the interval
- * (docs/interval.md). What src/simulate/in-use.ts and src/explain/interval.ts have is found in half of the programs; the
+ * (docs/simulation.md). What src/simulate/in-use.ts and src/explain/interval.ts have is found in half of the programs; the
  * table is of the other half. Then without the kind, or without the machine, in all that is used for the fit. It is not
  * part of `npm run bench`.
  *

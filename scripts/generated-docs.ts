@@ -1,11 +1,12 @@
 /**
- * The generated parts of docs/. A line `<!-- fixture: segment/chain -->` in a page is followed by a block with the text
- * of test/fixtures/segment/chain.txt, or of the file itself if the name has an extension. docs/diagnostics.md is
+ * The generated parts of docs/. A line `<!-- fixture: sharding/rows -->` in a page is followed by a block with the text
+ * of test/fixtures/sharding/rows.txt, or of the file itself if the name has an extension. (Where a page links to a
+ * fixture instead, only the site has its text: scripts/site/stage-page.ts.) docs/diagnostics.md is
  * generated from the register of codes, docs/ops.md from rows and docstrings, the table of docs/import.md from the rows
  * of its readers, the schemas of plans from what reads them, tables of options from their schema. `npm run docs` writes
  * them; a test fails if they differ.
  */
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type DiagnosticCode, diagnosticCodes } from "../src/diagnostics/codes.ts";
 import { DiagnosticError } from "../src/diagnostics/diagnostic.ts";
@@ -21,14 +22,7 @@ const block = /(?<marker><!-- fixture: (?<name>[\w./-]+) -->\n)(?:\n?```text\n[\
 
 /** Pages with their generated text, by path from the root of the project. */
 export function generatedDocs(root: string): ReadonlyMap<string, string> {
-  const passes = readdirSync(join(root, "docs/passes")).filter((name) => name.endsWith(".md"));
-  const pages = [
-    "docs/verifier.md",
-    "docs/findings.md",
-    "docs/findings-more.md",
-    "docs/sharding.md",
-    ...passes.map((name) => `docs/passes/${name}`),
-  ];
+  const pages = ["docs/verifier.md", "docs/findings.md", "docs/sharding.md"];
   const fixtureText = (name: string): string =>
     readFileSync(join(root, "test/fixtures", name.includes(".") ? name : `${name}.txt`), "utf8").trimEnd();
   return new Map([

@@ -1,7 +1,7 @@
 /**
  * Fully sharded data parallelism: every device has its own rows of x and a share of each layer's weight. The weight of
  * layer i + 1 is gathered while layer i computes: lowering puts the gather before the matmul of layer i
- * (docs/passes/cover-communications.md).
+ * (docs/passes/host-program.md).
  *
  *   npx braid run examples/transformer/weight-prefetch.ts --check
  */

@@ -1,4 +1,4 @@
-/** The pages of the site, as TypeDoc gets them, in the order of the README's table. */
+/** The pages of the site, as TypeDoc gets them, in the order of the table of docs/README.md. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { exampleRows } from "../example-rows.ts";
@@ -13,11 +13,12 @@ export interface SitePages {
 
 export function sitePages(root: string): SitePages {
   const read = (page: string): string => readFileSync(path.join(root, page), "utf8");
-  const groups = groupsOf(read("README.md"));
+  const groups = groupsOf(read("docs/README.md"));
   const context: SiteContext = {
     groups,
     examples: new Set(exampleRows(root).map(({ name }) => name)),
     isFolder: (file) => statSync(path.join(root, file), { throwIfNoEntry: false })?.isDirectory() === true,
+    read,
   };
   const others = ["docs/passes", "docs"].flatMap((folder) =>
     readdirSync(path.join(root, folder)).map((name) => `${folder}/${name}`),

@@ -1,6 +1,7 @@
 /**
- * A page of the repository as the site has it: named by its heading, grouped as the README's table groups it, with links
- * into the playground after whole programs and dumps, and without links to folders, which a site does not have.
+ * A page of the repository as the site has it: named by its heading, grouped as the table of docs/README.md groups it,
+ * with links into the playground after whole programs and dumps, with the text of fixtures, and without links to
+ * folders, which a site does not have.
  */
 import path from "node:path";
 import { stateOf } from "../../playground/model/inputs.ts";
@@ -11,11 +12,12 @@ import type { Document } from "../../playground/model/state.ts";
 export const playgroundMark = "https://playground.invalid/";
 
 export interface SiteContext {
-  /** Of the README's table by page: `docs/gpu.md`. */
+  /** Of the table of docs/README.md by page: `docs/gpu.md`. */
   readonly groups: ReadonlyMap<string, string>;
   /** `transformer/mlp` */
   readonly examples: ReadonlySet<string>;
   readonly isFolder: (file: string) => boolean;
+  readonly read: (file: string) => string;
 }
 
 export interface StagedPage {
@@ -24,10 +26,13 @@ export interface StagedPage {
   readonly linked: readonly string[];
 }
 
+/** A paragraph that is a link to a fixture. */
+const shown = /(?<=\n\n)\[(?<words>[^\][]*)\]\((?<to>[^)#\s]*\/test\/fixtures\/[^)#\s]*\.txt)\)(?=\n(?:\n|$))/gu;
 const fence = /^(?<indent> *)```(?<language>\w*)\n(?<code>[\s\S]*?)^\k<indent>```$/gmu;
 const link = /(?<image>!?)\[(?<words>[^\][]*)\]\((?!https?:)(?<to>[^)#\s]*)(?<heading>#[^)\s]*)?\)/gu;
 
-export function stagePage(page: string, source: string, context: SiteContext): StagedPage {
+export function stagePage(page: string, text: string, context: SiteContext): StagedPage {
+  const source = withFixtures(page, text, context);
   const linked: string[] = [];
   const pieces: string[] = [];
   let end = 0;
@@ -39,12 +44,20 @@ export function stagePage(page: string, source: string, context: SiteContext): S
     end = match.index + match[0].length;
   }
   pieces.push(prose(source.slice(end), page, context, linked));
-  const text = pieces.join("");
+  const staged = pieces.join("");
   // The site's first page has the project's name above it.
   return {
-    text: page === "README.md" ? text.replace(/^# .*$/mu, "") : frontmatter(page, source, context) + text,
+    text: page === "README.md" ? staged.replace(/^# .*$/mu, "") : frontmatter(page, source, context) + staged,
     linked,
   };
+}
+
+/** Pages link to fixtures; the site shows them. */
+function withFixtures(page: string, text: string, { read }: SiteContext): string {
+  return text.replaceAll(shown, (_, words: string, to: string) => {
+    const file = path.posix.join(path.posix.dirname(page), to);
+    return `${words}:\n\n\`\`\`text\n${read(file).trimEnd()}\n\`\`\``;
+  });
 }
 
 /**
@@ -93,8 +106,9 @@ function frontmatter(page: string, source: string, { groups }: SiteContext): str
     .join("")}---\n\n`;
 }
 
-/** `docs/passes/segment.md` is `passes/segment` of the site's documents. */
+/** `docs/passes/routes.md` is `passes/routes` of the site's documents. The site's index is the README. */
 function placeOf(page: string): string {
+  if (page === "docs/README.md") return "contents";
   return page
     .replace(/^docs\//u, "")
     .replace(/\.md$/u, "")
@@ -102,12 +116,15 @@ function placeOf(page: string): string {
     .toLowerCase();
 }
 
-/** Of the README's table "you want to … | read …": the first row that names a page. */
-export function groupsOf(readme: string): ReadonlyMap<string, string> {
+/** Of the table "you want to … | read …" of docs/README.md: the first row that names a page. */
+export function groupsOf(contents: string): ReadonlyMap<string, string> {
   const groups = new Map<string, string>();
-  for (const [, words = "", cell = ""] of readme.matchAll(/^\| ([a-z][^|]*?) *\| (.*\.md\).*?) *\|$/gmu)) {
+  for (const [, words = "", cell = ""] of contents.matchAll(/^\| ([a-z][^|]*?) *\| (.*\.md\).*?) *\|$/gmu)) {
     const name = words.charAt(0).toUpperCase() + words.slice(1);
-    for (const [, to = ""] of cell.matchAll(/\]\(([^)#]*)/gu)) if (!groups.has(to)) groups.set(to, name);
+    for (const [, to = ""] of cell.matchAll(/\]\(([^)#]*)/gu)) {
+      const page = path.posix.join("docs", to);
+      if (!groups.has(page)) groups.set(page, name);
+    }
   }
   return groups;
 }

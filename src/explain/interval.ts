@@ -1,5 +1,5 @@
 /**
- * The interval in which a predicted run's measured time is expected: of ten programs, nine (docs/interval.md). Errors are
+ * The interval in which a predicted run's measured time is expected: of ten programs, nine (docs/simulation.md). Errors are
  * taken as proportional to the time that they concern, alike within a class of commands, and independent between classes.
  */
 import { type ByClass, type CommandClass, commandClasses } from "../simulate/command-class.ts";

@@ -1,5 +1,5 @@
 /**
- * What a profile lacks, and how far off the time is that is taken instead (docs/interval.md). The errors of sizes outside
+ * What a profile lacks, and how far off the time is that is taken instead (docs/simulation.md). The errors of sizes outside
  * of a profile were found in the runs of bench/results; those of other collectives and numbers of devices by predicting
  * the profiles of two and four H200 with each other.
  */

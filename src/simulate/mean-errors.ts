@@ -1,4 +1,4 @@
-/** How far off predictions are, by class of commands: docs/interval.md has the model, src/explain/interval.ts uses it. */
+/** How far off predictions are, by class of commands: docs/simulation.md has the model, src/explain/interval.ts uses it. */
 import type { ByClass } from "./command-class.ts";
 
 /** Mean errors: the absolute logarithms of measured over predicted times. */

@@ -26,6 +26,7 @@ const pages = [
   "README.md",
   "CHANGELOG.md",
   "test/README.md",
+  "test/nvfuser/README.md",
   ...[...markdown("bench"), ...markdown("docs")].filter((name) => files.includes(name)),
 ];
 

@@ -8,9 +8,11 @@ import type { Source } from "../../playground/compiler/messages.ts";
 import { devicesOf } from "../../playground/model/inputs.ts";
 import { decodeState } from "../../playground/model/share.ts";
 import type { State } from "../../playground/model/state.ts";
+import { passSentences } from "../../scripts/pass-rows.ts";
 import { brokenLinks } from "../../scripts/site/broken-links.ts";
 import { sitePages } from "../../scripts/site/site-pages.ts";
 import { playgroundMark, stagePage } from "../../scripts/site/stage-page.ts";
+import { passNames } from "../../src/passes/pipeline.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const { pages } = sitePages(root);
@@ -41,6 +43,10 @@ describe("links into the playground", () => {
   });
 });
 
+it("the table of passes has every pass, in order", () => {
+  expect(Object.keys(passSentences(root))).toEqual(passNames);
+});
+
 function sourceOf(state: State): Source {
   const { kind, name: file, text } = state.document;
   if (kind === "dump") return { kind, file, text };
@@ -57,7 +63,15 @@ describe("a page", () => {
     groups: new Map([["docs/some.md", "Some"]]),
     examples: new Set(["mlp"]),
     isFolder: (file: string) => file === "test/fixtures",
+    read: (file: string) => `text of ${file}\n`,
   };
+
+  it("shows the fixtures to which paragraphs link", () => {
+    const inLine = "See [a](../../test/fixtures/b/a.txt).\n";
+    const staged = stagePage("docs/passes/some.md", `# Some\n\n[A](../../test/fixtures/b/a.txt)\n\n${inLine}`, context);
+    expect(staged.text).toContain(`\n\nA:\n\n\`\`\`text\ntext of test/fixtures/b/a.txt\n\`\`\`\n\n${inLine}`);
+    expect(staged.linked).toEqual(["test/fixtures/b/a.txt"]);
+  });
 
   it("is named by its heading, and links to pages, pictures and examples, but not to folders", () => {
     const text =

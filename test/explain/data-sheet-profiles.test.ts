@@ -11,10 +11,10 @@ function shipped(name: string): MachineProfile {
   return parseProfile(readFileSync(new URL(`../../profiles/${name}.json`, import.meta.url), "utf8"), name);
 }
 
-it("the shortest profile of docs/profiles.md is one", () => {
-  const page = readFileSync(new URL("../../docs/profiles.md", import.meta.url), "utf8");
+it("the shortest profile of docs/simulation.md is one", () => {
+  const page = readFileSync(new URL("../../docs/simulation.md", import.meta.url), "utf8");
   const [, text = ""] = /```json\n(.*?)```/s.exec(page) ?? [];
-  const profile = parseProfile(text, "docs/profiles.md");
+  const profile = parseProfile(text, "docs/simulation.md");
   expect(profile.machine).toContain("my GPU");
 });
 

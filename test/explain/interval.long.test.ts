@@ -63,7 +63,7 @@ describe("of the programs in bench/results", () => {
     ["unseen", { all: 85, gather: 91, scatter: 69, allreduce: 83 }],
     ["unseen-again", { all: 83, gather: 91, scatter: 59, allreduce: 80 }],
   ] as const)(
-    "of a machine that is in no fit, as many are inside as docs/interval.md says: %s",
+    "of a machine that is in no fit, as many are inside as docs/simulation.md says: %s",
     (machine, { all, gather, scatter, allreduce }) => {
       const names = ["tp-columnwise", "tp-rowwise", "tp-allreduce", "block"];
       const files = names.map((name) => `${machine}-${name}-2xH200.csv`);

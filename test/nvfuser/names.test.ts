@@ -1,11 +1,11 @@
-/** docs/nvfuser-tests.md has a row for every test of nvFuser's suites, and every row with a file has a test in it. */
+/** README.md has a row for every test of nvFuser's suites, and every row with a file has a test in it. */
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { nvfuserSuites, otherSuites } from "./names.ts";
 
 const folder = import.meta.dirname;
-const page = readFileSync(path.resolve(folder, "../../docs/nvfuser-tests.md"), "utf8");
+const page = readFileSync(path.resolve(folder, "README.md"), "utf8");
 
 interface Row {
   readonly name: string;

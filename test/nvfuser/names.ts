@@ -1,4 +1,4 @@
-/** The tests of nvFuser that docs/nvfuser-tests.md accounts for, by suite and in their order there. */
+/** The tests of nvFuser that README.md accounts for, by suite and in their order there. */
 export const nvfuserSuites: Readonly<Record<string, readonly string[]>> = {
   "test_sharding.cpp": [
     "LogicalIsSharded",
@@ -212,7 +212,7 @@ export const nvfuserSuites: Readonly<Record<string, readonly string[]>> = {
   "test_multidevice_tma.cpp": ["TmaLocalCopy", "TmaInterDeviceCopy", "TmaMulticastWrite"],
 };
 
-/** The suites of which docs/nvfuser-tests.md says only where they are tested. */
+/** The suites of which README.md says only where they are tested. */
 export const otherSuites: readonly string[] = [
   "test_host_irs.cpp",
   "test_host_ir_stream_lowering.cpp",

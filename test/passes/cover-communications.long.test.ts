@@ -1,4 +1,4 @@
-/** What covered communications are worth. docs/passes/cover-communications.md has the figures. */
+/** What covered communications are worth. docs/passes/host-program.md has the figures. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { parseProfile } from "braid";

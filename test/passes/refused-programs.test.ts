@@ -10,9 +10,9 @@ import { expectOracle } from "../support/expect-oracle.ts";
 import { checked, convertOpToCommunication, streamParallelType } from "./refused-programs.ts";
 
 const pages = {
-  "stream-parallel-type": streamParallelType,
+  "stream-loops": streamParallelType,
   README: checked,
-  "convert-op-to-communication": convertOpToCommunication,
+  routes: convertOpToCommunication,
 } as const;
 
 /** The first two cells of every row of the tables under the heading "Refused". */

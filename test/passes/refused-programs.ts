@@ -85,8 +85,7 @@ export const streamParallelType: readonly RefusedProgram[] = [
   },
   {
     what: "Stream on a reduced axis that is not sharded, or on a contracted axis",
-    instead:
-      "Stream on an axis that the output keeps, or `accumulate` for a contracted axis ([fold-sums](fold-sums.md))",
+    instead: "Stream on an axis that the output keeps, or `accumulate` for a contracted axis ([fold-sums](#fold-sums))",
     devices: 1,
     code: "stream-on-reduction-axis",
     refused: [

@@ -1,6 +1,6 @@
 /**
  * What sunken Waits are worth, in the data-parallel backward pass of examples/transformer: the communication that then
- * runs under kernels, and the memory that it costs. docs/passes/sink-waits.md has the figures.
+ * runs under kernels, and the memory that it costs.
  */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";

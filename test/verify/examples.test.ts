@@ -1,5 +1,5 @@
 /**
- * An example of every finding and note; docs/findings.md and findings-more.md show most. test/fixtures/findings has a
+ * An example of every finding and note; docs/findings.md shows most. test/fixtures/findings has a
  * dump with the output of `braid verify`, or command lists with their findings. `npx vitest run test/verify/examples
  * -u` regenerates the texts, `npm run docs` the pages.
  */

@@ -1,6 +1,6 @@
 /**
  * Parses nvFuser's Host IR dumps and Braid's own; the inverse of `print`. It understands all eras, from the drafts of
- * early 2025 (`select`, `i83`) to the call-style verbs of 2026, and ignores text around containers. docs/dumps.md lists
+ * early 2025 (`select`, `i83`) to the call-style verbs of 2026, and ignores text around containers. docs/nvfuser.md lists
  * what each era omits and how it is inferred.
  */
 import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";

@@ -1,6 +1,6 @@
 /**
  * How far off the profile is between the sizes that it has: the same measurements at sizes in the middle, against what
- * the profile interpolates there. The means are the profile's `residuals`, which widen intervals (docs/interval.md).
+ * the profile interpolates there. The means are the profile's `residuals`, which widen intervals (docs/simulation.md).
  */
 import type { CommandClass } from "../../simulate/command-class.ts";
 import { gemmTime, timeOf } from "../../simulate/interpolate.ts";

@@ -19,7 +19,7 @@ export type DomainNotes = ReadonlyMap<number, DomainNote>;
 
 /** Advice for a tensor of which the printed axes say too little. */
 export const domainsHelp =
-  'write its domains under "TransformPrinter :" (docs/dumps.md shows one), as Braid prints them in style 2025-10';
+  'write its domains under "TransformPrinter :" (docs/nvfuser.md shows one), as Braid prints them in style 2025-10';
 
 /** The domain of a tensor with the axes `loop` in its text. */
 export function notedDomain(
