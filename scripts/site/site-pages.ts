@@ -20,7 +20,7 @@ export function sitePages(root: string): SitePages {
     isFolder: (file) => statSync(path.join(root, file), { throwIfNoEntry: false })?.isDirectory() === true,
     read,
   };
-  const others = ["docs/passes", "docs"].flatMap((folder) =>
+  const others = ["docs/passes", "docs", "bench"].flatMap((folder) =>
     readdirSync(path.join(root, folder)).map((name) => `${folder}/${name}`),
   );
   const names = new Set(["README.md", ...groups.keys(), ...others.filter((name) => name.endsWith(".md"))]);

@@ -47,6 +47,16 @@ it("the table of passes has every pass, in order", () => {
   expect(Object.keys(passSentences(root))).toEqual(passNames);
 });
 
+it("pages whose headings pages link to are pages of the site", () => {
+  const targets = [...pages].flatMap(([page, { text }]) =>
+    [...text.matchAll(/\]\((?!https?:)([^)#\s]+\.md)#/gu)].map(([, to = ""]) =>
+      path.posix.join(path.posix.dirname(page), to),
+    ),
+  );
+  expect(targets).toContain("bench/NOTES.md");
+  expect(targets.filter((target) => !pages.has(target))).toEqual([]);
+});
+
 function sourceOf(state: State): Source {
   const { kind, name: file, text } = state.document;
   if (kind === "dump") return { kind, file, text };
