@@ -56,6 +56,35 @@ export const routePrograms: readonly RouteProgram[] = [
     },
   },
   {
+    // AllToAll of x: 4 x 8 x 8 x 4 / 4 x 3 / 4 = 192, and of y. To move the experts' weights and hidden rows takes 768.
+    name: "experts on devices of their own, whose tokens come from all devices and go back there",
+    devices: 4,
+    today: 384,
+    enough: 384,
+    rounds: true,
+    program: (f) => {
+      const [x, w1, w2] = [f.input([4, 8, 8]), f.input([4, 8, 16]), f.input([4, 16, 8])];
+      const y = matmul(gelu(matmul(x, w1)), w2);
+      on("x4", "[][x][]", x, y);
+      on("x4", "[x][][]", w1, w2);
+      return y;
+    },
+  },
+  {
+    // Allgather of the sum: 8 x 8 x 4 x 3 / 4 = 192. To gather both operands takes 384.
+    name: "a sum of two cut tensors that every device needs",
+    devices: 4,
+    today: 192,
+    enough: 192,
+    program: (f) => {
+      const [a, b] = [f.input([8, 8]), f.input([8, 8])];
+      const y = add(a, b);
+      on("x4", "[x][]", a, b);
+      on("x4", "[][]", y);
+      return y;
+    },
+  },
+  {
     // AllToAll of x: 4 x 4096 x 4 / 4 x 3 / 4 = 12,288. ReduceScatter of y: 4 x 4096 x 4 x 3 / 4 = 49,152.
     name: "a matmul of few rows by a weight whose contracted axis is cut, rows of all over the devices",
     devices: 4,

@@ -2,7 +2,7 @@
  * Decides what moves between devices, and inserts it: after this pass, an op that reshards does nothing else, and one
  * communication carries it.
  *
- *   which operand of an op moves, and whether its result is reduced instead    weigh-contractions.ts, place-op.ts
+ *   whether operands of an op move, or its result, or it is reduced instead    weigh-ops.ts, place-op.ts
  *   what a sum over devices becomes                                            split-over-devices.ts, merge-sums.ts,
  *                                                                              late-sums.ts
  *   which tensor moves, for how many readers                                   move.ts, move-sources.ts
@@ -15,7 +15,7 @@ import type { FusionData } from "../../ir/fusion-data.ts";
 import type { Pass } from "../pass.ts";
 import { lateSums } from "./late-sums.ts";
 import { type Decisions, routeOps } from "./route-ops.ts";
-import { weighing } from "./weigh-contractions.ts";
+import { weighing } from "./weigh-ops.ts";
 
 export const insertRoutes: Pass<"checked", "checked"> = {
   name: "insert-routes",
@@ -29,7 +29,7 @@ function decisions(fusion: FusionData): Decisions {
   return {
     decide: (routing, op, written) => {
       weigh(routing, op, written);
-      for (const id of lateSums(routing, op)) routing.late.add(id);
+      if (op.kind === "Matmul" || op.kind === "Linear") for (const id of lateSums(routing, op)) routing.late.add(id);
     },
   };
 }

@@ -30,7 +30,7 @@ export function lateSums({ fusion, tensors, options, readers, outputs }: Routing
   const program = excerpt(fusion, region, tensors);
   const own = program.ops.map(({ output }) => output).filter((id) => !program.outputs.includes(id));
   const now = movesOf(program, options);
-  const later = now === null || now.bytes === 0 ? null : movesOf(program, options, own);
+  const later = now === null || now.bytes === 0 ? null : movesOf(program, options, { late: own });
   if (now === null || later === null) return [];
   return later.bytes < now.bytes && costOf(later) < costOf(now) ? late : [];
 }

@@ -8,7 +8,7 @@ import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import type { LoweringOptions } from "../options.ts";
-import { routeOps } from "./route-ops.ts";
+import { type Decisions, routeOps } from "./route-ops.ts";
 import { bytesOf, receivedFraction } from "./steps/bytes.ts";
 import { opStep } from "./steps/step.ts";
 
@@ -59,9 +59,9 @@ export function excerpt(fusion: FusionData, ops: readonly Op[], tensors: readonl
   };
 }
 
-/** Null if a size is not a number. `late`: see late-sums.ts. */
-export function movesOf(fusion: FusionData, options: LoweringOptions, late: readonly TensorId[] = []): Moves | null {
-  const { ops, tensors } = routeOps(fusion, options, { late });
+/** Null if a size is not a number. */
+export function movesOf(fusion: FusionData, options: LoweringOptions, decisions: Decisions = {}): Moves | null {
+  const { ops, tensors } = routeOps(fusion, options, decisions);
   let bytes = 0;
   let count = 0;
   for (const op of ops) {

@@ -5,8 +5,8 @@
  *   T2[Stream, _] = matmul(T0[_, DIDx], T1)   ->   T3[Stream, _] = set(T0); T2[Stream, _] = matmul(T3, T1)
  *   T1[_, _] = relu(T0[DIDx, _])              ->   T1[DIDx, _] = relu(T0); T2[_, _] = set(T1)
  *
- * With the option `insertReshardingAfter`, the first operand that lies otherwise decides where any op is computed. The
- * further outputs of an op are computed where the first is. A sharded axis that no operand has (such as the result of a
+ * So is one of several operands whose result is cheaper to move (weigh-ops.ts). With the option `insertReshardingAfter`,
+ * the first operand that lies otherwise decides where any op is computed. The further outputs of an op are computed where the first is. A sharded axis that no operand has (such as the result of a
  * reshape) is whole in the op's output, and then cut.
  *
  * Source: nvFuser's insertReshardingSetsBefore and insertReshardingSetsAfter.
@@ -28,9 +28,11 @@ import { madeShardedAxes, type OperandChange, reshardedOperands } from "./shardi
 /** Adds the op, with what moves before it; gives the Sets that move its results. */
 export function placeOp(routing: Routing, op: Op): readonly SetOp[] {
   const { tensors, options, ops, position } = routing;
-  const mayFollow = (options.insertReshardingAfter || op.inputs.length === 1) && op.further === undefined;
   const changes = reshardedOperands(op, tensors);
-  const reference = mayFollow ? referenceOperand(op, changes, tensors) : null;
+  const followed = routing.follows.get(op.output);
+  const mayFollow = followed !== undefined || options.insertReshardingAfter || op.inputs.length === 1;
+  const [first] = followed === undefined ? changes : changes.filter(({ operand }) => operand === followed);
+  const reference = mayFollow && op.further === undefined ? referenceOperand(op, first, tensors) : null;
   const made = reference === null ? madeShardedAxes(op, tensors) : [];
   const copies: (readonly [TensorId, TensorId])[] = [];
   if (reference !== null || made.length > 0) {
@@ -107,12 +109,12 @@ function placeOfOperand(
 }
 
 /**
- * The first operand with another layout, if the op can be computed with it: all its sharded axes must survive the
- * op, and none of them may be broadcast.
+ * An operand with another layout than the output, if the op can be computed where it lies: all its sharded axes must
+ * survive the op, and none of them may be broadcast.
  */
-function referenceOperand(
+export function referenceOperand(
   op: Op,
-  [reference]: readonly OperandChange[],
+  reference: OperandChange | undefined,
   tensors: readonly Tensor[],
 ): OperandChange | null {
   if (reference === undefined || partialAxes(op, tensors).length > 0) return null;

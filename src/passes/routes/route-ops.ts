@@ -23,13 +23,18 @@ import { splitOverDevices } from "./split-over-devices.ts";
 
 /** What is known or decided before ops are routed. */
 export interface Decisions {
-  /** Called for a contraction. */
-  readonly decide?: (routing: Routing, op: MatmulOp | LinearOp, written: Op) => void;
+  readonly decide?: (routing: Routing, op: Op, written: Op) => void;
   /** See late-sums.ts. */
   readonly late?: readonly TensorId[];
+  /** See weigh-ops.ts. */
+  readonly follows?: ReadonlyMap<TensorId, number>;
 }
 
-export function routeOps(fusion: FusionData, options: LoweringOptions, { decide, late = [] }: Decisions): FusionData {
+export function routeOps(
+  fusion: FusionData,
+  options: LoweringOptions,
+  { decide, late = [], follows = new Map() }: Decisions,
+): FusionData {
   const routing: Routing = {
     ...editFusion(fusion),
     position: 0,
@@ -42,6 +47,7 @@ export function routeOps(fusion: FusionData, options: LoweringOptions, { decide,
     readOnce: new Set(readOnceOf(fusion)),
     outputs: new Set(fusion.outputs),
     late: new Set(late),
+    follows: new Map(follows),
     route: (op) => {
       routeOp(routing, withEnds(routing, op));
     },
@@ -49,7 +55,7 @@ export function routeOps(fusion: FusionData, options: LoweringOptions, { decide,
   const places = fusion.ops.map((op, position): readonly Op[] => {
     routing.position = position;
     routing.ops = [];
-    if (op.kind === "Matmul" || op.kind === "Linear") decide?.(routing, withEnds(routing, op), op);
+    if (op.inputs.length > 1) decide?.(routing, withEnds(routing, op), op);
     addOp(routing, op);
     return routing.ops;
   });

@@ -30,6 +30,8 @@ export interface Routing extends FusionEdit {
   readonly outputs: ReadonlySet<TensorId>;
   /** The tensors whose sums are left to views of them (late-sums.ts). */
   readonly late: Set<TensorId>;
+  /** By the result of an op: the operand where it is computed, to be moved then (weigh-ops.ts). */
+  readonly follows: Map<TensorId, number>;
   /** Routes an op at once, in the current place. */
   readonly route: (op: Op) => void;
 }

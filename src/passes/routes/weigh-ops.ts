@@ -1,0 +1,114 @@
+/**
+ * Decides where an op whose operands would move is computed. Moving them is one way. Two others, of which the one that
+ * costs least is taken if it costs less:
+ *
+ *   the result is computed where an operand lies, and moved
+ *     y[_, DIDx M, N] = matmul(x[DIDx E, M, K], w[DIDx E, K, N])   ->   T3[DIDx E, M, N] = matmul(x, w); y = set(T3)
+ *
+ *   devices share the contracted axis of a matmul or linear, and reduce its partial results
+ *     y[DIDx M, N] = matmul(x[DIDx M, K], w[DIDx K, N]), M small   ->   y[DIDx M, N, rDIDx K] = matmul(x, w)
+ *
+ * The first is place-op.ts's. For the second split-over-devices.ts exchanges x for x[M, DIDx K], and a ReduceScatter gives
+ * y, where w would be gathered; a type on the reduced axis of the output says so, as nvFuser's propagation writes it. All
+ * ways are lowered and their bytes compared (moved-bytes.ts). Extents must be numbers.
+ */
+import { isDID, type Tensor, type TensorId } from "../../ir/domain.ts";
+import { type FusionData, readOnceOf } from "../../ir/fusion-data.ts";
+import { axisMap } from "../../ir/ops/axis-map.ts";
+import type { LinearOp, MatmulOp, Op } from "../../ir/ops/op.ts";
+import { cutOf, isCut, withTypes } from "../../ir/parts.ts";
+import { at } from "../../support/invariant.ts";
+import { type ModelledAxis, redomain } from "../edit/split-axes.ts";
+import type { TensorEdit } from "../edit/tensor-edit.ts";
+import { sharedPlaces } from "./device-shares.ts";
+import { costOf, excerpt, type Moves, movesOf } from "./moved-bytes.ts";
+import { referenceOperand } from "./place-op.ts";
+import type { Routing } from "./routing.ts";
+import { type OperandChange, reshardedOperands, sameMesh } from "./sharding.ts";
+import { streamAxis } from "../../ir/stream.ts";
+
+/** The result with DID types on its reduced axis, or the operand where it is computed. */
+type Way = { readonly kind: "share"; readonly output: Tensor } | { readonly kind: "follow"; readonly operand: number };
+
+/** Gives the function that weighs an op of the Fusion. `written`: as it is in the Fusion. */
+export function weighing(fusion: FusionData): (routing: Routing, op: Op, written: Op) => void {
+  const hasOneReader = oneReader(fusion);
+  return (routing, op, written) => {
+    if (op.further !== undefined) return;
+    // What others need as well is gathered anyway.
+    const moved = reshardedOperands(op, routing.tensors);
+    if (moved.length === 0 || !moved.every(({ operand }) => hasOneReader(at(written.inputs, operand)))) return;
+    const way = cheapestWay(routing, op, moved);
+    if (way?.kind === "share") routing.tensors[op.output] = way.output;
+    else if (way !== null) routing.follows.set(op.output, way.operand);
+  };
+}
+
+/** Whether one op alone reads a tensor, and what the tensor is a view of. */
+function oneReader(fusion: FusionData): (id: TensorId) => boolean {
+  const readOnce = readOnceOf(fusion);
+  const producers = new Map(fusion.ops.map((op) => [op.output, op]));
+  const hasOne = (id: TensorId): boolean => {
+    const producer = producers.get(id);
+    const isView = producer?.kind === "Reshape" || producer?.kind === "Permute" || producer?.kind === "Set";
+    return readOnce.has(id) && (!isView || hasOne(at(producer.inputs, 0)));
+  };
+  return hasOne;
+}
+
+/** Null if no way costs less than to move the operands. */
+function cheapestWay(routing: Routing, op: Op, moved: readonly OperandChange[]): Way | null {
+  const { tensors, fusion, options } = routing;
+  const output = at(tensors, op.output);
+  if (output.mesh === null) return null;
+  const isContraction = op.kind === "Matmul" || op.kind === "Linear";
+  if (isContraction && sharedPlaces(op, tensors) !== null) return null;
+  // A loop over chunks hides what moves.
+  if ([...op.inputs, op.output].some((id) => streamAxis(at(tensors, id)) !== null)) return null;
+  const ways: readonly Way[] = [
+    ...(isContraction ? waysToShare(op, routing, output) : []).map((shared): Way => ({
+      kind: "share",
+      output: shared,
+    })),
+    ...moved
+      .filter((change) => referenceOperand(op, change, tensors) !== null)
+      .map(({ operand }): Way => ({ kind: "follow", operand })),
+  ];
+  const given = ways.length === 0 ? null : movesOf(excerpt(fusion, [op], tensors), options);
+  if (given === null) return null;
+  let best: { readonly way: Way | null; readonly moves: Moves } = { way: null, moves: given };
+  for (const way of ways) {
+    const moves = movesBy(way, routing, op);
+    const isCheaper = moves !== null && moves.bytes <= given.bytes && costOf(moves) < costOf(best.moves);
+    if (isCheaper) best = { way, moves };
+  }
+  return best.way;
+}
+
+function movesBy(way: Way, { tensors, fusion, iterDomainCount, options }: Routing, op: Op): Moves | null {
+  if (way.kind === "share") {
+    const shared = excerpt(fusion, [op], tensors.with(op.output, way.output));
+    return movesOf({ ...shared, iterDomainCount }, options);
+  }
+  const alone = excerpt(fusion, [op], tensors);
+  const follows = new Map(alone.outputs.map((id) => [id, way.operand]));
+  return movesOf({ ...alone, iterDomainCount }, options, { follows });
+}
+
+/** The output with its contracted axis cut as each operand has it. */
+function waysToShare(op: MatmulOp | LinearOp, edit: TensorEdit, output: Tensor): readonly Tensor[] {
+  const pairs = axisMap(op, edit.tensors).filter(({ consumer }) => consumer.iterType === "reduction");
+  return pairs.flatMap(({ operand, producer, consumer }): readonly Tensor[] => {
+    const source = at(edit.tensors, at(op.inputs, operand));
+    if (!sameMesh(source.mesh, output.mesh)) return [];
+    const model = withTypes(cutOf(source.domain, producer), isDID);
+    if (!isCut(model)) return [];
+    const axes = output.domain.logical.map((axis): ModelledAxis =>
+      axis.id === consumer.id ? { axis, model } : { axis, model: cutOf(output.domain, axis) },
+    );
+    redomain(edit, output, axes);
+    const made = at(edit.tensors, output.id);
+    edit.tensors[output.id] = output;
+    return [made];
+  });
+}
