@@ -125,22 +125,3 @@ it("docs/pytorch.md builds the wheel and the package that it installs", () => {
   expect(page).toContain("    pip wheel --no-deps -w . ./python\n    npm ci && npm pack\n");
   expect(page).toContain(`    pip install braid_torch-${python}-py3-none-any.whl\n    npm install braid-${node}.tgz\n`);
 });
-
-/** By name, the parameters of the ops at the start of a page's table rows: for each whether it may be omitted. */
-function signatures(page: string): ReadonlyMap<string, readonly boolean[]> {
-  const cells = [...read(page).matchAll(/^\| (?<cell>`[^|]*?) +\|/gmu)].map(({ groups }) => groups?.["cell"] ?? "");
-  const spans = cells.flatMap((cell) => [...cell.matchAll(/`(?<name>\w+)\((?<parameters>[^`]*)\)`/gu)]);
-  return new Map(
-    spans.map(({ groups }) => [
-      groups?.["name"] ?? "",
-      (groups?.["parameters"] ?? "").split(", ").map((parameter) => parameter.endsWith("?")),
-    ]),
-  );
-}
-
-it("docs/ir.md gives each op the parameters that it has", () => {
-  const all = signatures("docs/ops.md");
-  const shown = [...signatures("docs/ir.md")].filter(([name]) => all.has(name));
-  expect(shown.length).toBeGreaterThan(20);
-  expect(shown.filter(([name, own]) => own.join() !== all.get(name)?.join()).map(([name]) => name)).toEqual([]);
-});
