@@ -2,10 +2,8 @@
 import { readFileSync } from "node:fs";
 import { blockCuts, blockPasses, type BlockProblem } from "./compare/block/block-problem.ts";
 import { modelNames } from "./compare/block/models.ts";
-import { braidOptionNames } from "./compare/braid/braid-options.ts";
 import { type Implementation, parseImplementations } from "./compare/implementation.ts";
 import { primitives, type Problem } from "./compare/primitives.ts";
-import { renamedOption } from "../src/compile/options/renamed.ts";
 import { type DType, dtypes } from "../src/numerics/dtype.ts";
 import { isOneOf } from "../src/support/is-one-of.ts";
 import { keysOf } from "../src/support/keys-of.ts";
@@ -39,7 +37,7 @@ export function measuredBlocks(file: string): readonly MeasuredRow<BlockProblem>
 type Row = ReadonlyMap<string, string>;
 
 function rowsOfProblems<P>(file: string, problemOfRow: (row: Row) => P | null): readonly MeasuredRow<P>[] {
-  return rowsOf(withNewNames(readFileSync(file, "utf8"))).flatMap((row) => {
+  return rowsOf(readFileSync(file, "utf8")).flatMap((row) => {
     const problem = isOwn(row) ? problemOfRow(row) : null;
     const milliseconds = Number(row.get("median_time (ms)"));
     if (problem === null || !(milliseconds > 0) || goneRewrites.test(row.get("option") ?? "")) return [];
@@ -54,14 +52,6 @@ function rowsOfProblems<P>(file: string, problemOfRow: (row: Row) => P | null): 
 
 /** Rewrites of committed rows that Braid no longer has. */
 const goneRewrites = /\b(?:mergeGemms|mergeProducts|earlySums|kernelCopies)=/;
-
-/** Replaces old names of options (before `=`) in committed results by their present ones. */
-export function withNewNames(text: string): string {
-  return text.replaceAll(/\b([A-Za-z]+)=/g, (part, name: string) => {
-    const present = renamedOption(name, braidOptionNames);
-    return present === null ? part : `${present}=`;
-  });
-}
 
 export function sizeText({ m, n, k }: Problem): string {
   return `m ${m} n ${n} k ${k}`;

@@ -5,8 +5,9 @@
  *
  *   npx braid run examples/ring-allgather-matmul.ts --check
  *
- * sends and receives with NCCL, `--backend cuda` copies out of the peers' memory (`--protocol put`: into it), `--p2p
- * broadcast` broadcasts one shard per iteration, and `--p2p linear` communicates with device i in iteration i.
+ * sends and receives with NCCL, `--backend cuda` copies out of the peers' memory (`--schedule protocol=put`: into it),
+ * `--schedule p2p=broadcast` broadcasts one shard per iteration, and `--schedule p2p=linear` communicates with device i in
+ * iteration i.
  */
 import { DeviceMesh, Fusion, linear, program } from "braid";
 

@@ -28,7 +28,7 @@ export function speedRuns(): readonly CommittedRun[] {
     [...readFileSync(resultsFile(source), "utf8").matchAll(rows)].flatMap(([, name = "", result = ""]) => {
       const [, time] = /([\d.]+) ms, /.exec(result) ?? [];
       const measured = Number(time);
-      const run = time === undefined ? null : (kernelRun(name) ?? pipelineRun(withNewNames(name), devices));
+      const run = time === undefined ? null : (kernelRun(name) ?? pipelineRun(name, devices));
       return run === null ? [] : [{ source, text: name, machine, profile, measured, ...run }];
     }),
   );
@@ -60,9 +60,4 @@ function pipelineRun(name: string, devices: number): Ran | null {
     graph: variant.graph === "on",
     isRun: true,
   };
-}
-
-/** The committed files say "one product" and "lane". */
-function withNewNames(name: string): string {
-  return name.replace("one product", oneGemm.name).replace(", lane,", ", copy stream,");
 }

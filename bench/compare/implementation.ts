@@ -8,7 +8,6 @@ import { fail } from "../../src/diagnostics/diagnostic.ts";
 import { isOneOf } from "../../src/support/is-one-of.ts";
 import { keysOf } from "../../src/support/keys-of.ts";
 import { suggestion } from "../../src/support/nearest.ts";
-import { renamedOption } from "../../src/compile/options/renamed.ts";
 import { type BraidOption, braidOptionNames, type BraidOptions, braidOptionRow } from "./braid/braid-options.ts";
 
 /** Braid's implementations, each with the options that it takes. */
@@ -154,14 +153,13 @@ function unknownName(name: string, place: string): never {
 }
 
 function unknownOption(name: string, option: string, known: readonly string[], place: string): never {
-  const present = renamedOption(option, known);
   return fail({
     code: "option-unknown",
-    message: present === null ? `${name} has no option ${option}` : `option ${option} is now called ${present}`,
+    message: `${name} has no option ${option}`,
     place: { kind: "option", text: place },
     found: option,
-    expected: present ?? (known.length === 0 ? "no options" : `one of ${known.join(", ")}`),
-    help: present === null ? suggestion(option, known, "leave it out") : `write ${present}`,
+    expected: known.length === 0 ? "no options" : `one of ${known.join(", ")}`,
+    help: suggestion(option, known, "leave it out"),
   });
 }
 

@@ -4,7 +4,7 @@
  * options its host program is nvFuser's (#4387), statement by statement:
  *
  *   npx braid run examples/nvfuser/allgather-matmul.ts --check
- *   npx braid lower examples/nvfuser/allgather-matmul.ts --no-deallocate --no-shrink --nvfuser-limits --style 2025-05
+ *   npx braid lower examples/nvfuser/allgather-matmul.ts --as nvfuser:2025-05
  */
 import { DeviceMesh, Fusion, matmul, program } from "braid";
 

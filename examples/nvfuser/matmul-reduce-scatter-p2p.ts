@@ -5,9 +5,9 @@
  * of the received rows is local. The matmul shares the loop with the exchange if the resharding is inserted after it:
  *
  *   npx braid run examples/nvfuser/matmul-reduce-scatter-p2p.ts --check
- *   npx braid run examples/nvfuser/matmul-reduce-scatter-p2p.ts --check --insert-resharding-after
+ *   npx braid run examples/nvfuser/matmul-reduce-scatter-p2p.ts --check --schedule insertReshardingAfter
  *
- * Without `--insert-resharding-after` A itself is exchanged before the matmul.
+ * Without `--schedule insertReshardingAfter` A itself is exchanged before the matmul.
  */
 import { DeviceMesh, Fusion, matmul, program, sum } from "braid";
 

@@ -69,7 +69,7 @@ export function analyse(
   answer: (part: WorkPart) => void,
   { repairs = true }: { readonly repairs?: boolean } = {},
 ): Analysed | null {
-  const given = readOptions(request.options);
+  const given = readOptions(request.options, request.source.kind === "dump");
   const loaded = edited(load(request.source, request.devices, given), request.edits);
   const devices = loaded.hosts.length;
   answer({ kind: "lowered", part: loweredPart(loaded, request, given) });
@@ -122,7 +122,7 @@ export function predictedTime(
   profileText: string,
 ): number | null {
   try {
-    const given = readOptions(texts);
+    const given = readOptions(texts, source.kind === "dump");
     const { signature, hosts } = load(source, devices, given);
     const sizes = inputSizes(signature, given.sizes ?? new Map());
     const compiled = tryCompile({ signature, hosts }, { ...compileOptionsOf(given), devices, sizes, verify: "off" });
@@ -188,10 +188,11 @@ function loadBuilt(
 function loadDump(
   { file, text }: Extract<Source, { kind: "dump" }>,
   devices: number | null,
-  { container, roots = "era" }: GivenOptions<OptionName>,
+  { entry, as }: GivenOptions<OptionName>,
 ): Loaded {
-  const parsed = parseContainers(text, { file, roots });
-  const opened = rankContainers(parsed, { file, devices, container: container ?? null });
+  const container = entry === undefined ? null : Number(entry);
+  const parsed = parseContainers(text, { file, roots: as?.roots ?? "era" });
+  const opened = rankContainers(parsed, { file, devices, container });
   const hosts = opened.map(({ program }) => program);
   const { signature } = lowerAll(hosts, { devices: hosts.length });
   const texts = printedTexts(hosts);

@@ -13,7 +13,7 @@ import { compileOptionsOf, readOptions } from "./read-options.ts";
 
 /** The fastest first; of the host programs without the user's edits. Throws diagnostics. */
 export function otherOptions(request: CompileRequest): readonly OtherOptions[] {
-  const given = readOptions(request.options);
+  const given = readOptions(request.options, request.source.kind === "dump");
   const { source, hosts, signature } = load(request.source, request.devices, given);
   const sizes = inputSizes(signature, given.sizes ?? new Map());
   const options = { ...compileOptionsOf(given), devices: hosts.length, sizes, verify: "off" } as const;

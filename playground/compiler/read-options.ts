@@ -1,5 +1,6 @@
 /** Options as the page has them, texts by name, to the values that `compile` takes. */
 import { type CompileOptions, targetOf } from "../../src/compile/compile.ts";
+import { optionsOf } from "../../src/compile/options/as.ts";
 import {
   type GivenOptions,
   loweringNames,
@@ -12,12 +13,12 @@ import {
 import { optionPlace, pickOptions, requireOptions } from "../../src/compile/options/resolve.ts";
 import { fail } from "../../src/diagnostics/diagnostic.ts";
 
-/** Throws `bad-option` for a text that the option does not take. */
-export function readOptions(texts: Readonly<Record<string, string>>): GivenOptions<OptionName> {
+/** Throws `bad-option` for a text that the option does not take. What `as` stands for is among the options. */
+export function readOptions(texts: Readonly<Record<string, string>>, isDump: boolean): GivenOptions<OptionName> {
   const names = optionNames.filter((name) => texts[name] !== undefined);
   const values = Object.fromEntries(names.map((name) => [name, readOption(name, texts[name] ?? "")]));
   requireOptions(optionNames, values);
-  return values;
+  return { ...optionsOf(values.as, isDump), ...values };
 }
 
 function readOption(name: OptionName, text: string): unknown {

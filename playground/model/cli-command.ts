@@ -11,15 +11,18 @@ export function cliCommand(command: ShownCommand, state: State, known: readonly 
   const given: Readonly<Record<string, string>> =
     document.kind === "dump" ? options : { devices: String(usualDevices), ...options };
   const words = ["npx", "braid", command, quoted(document.name)];
+  const scheduled: string[] = [];
   for (const name of optionNames) {
     const text = given[name];
     const row = rowOf(name);
-    if (text === undefined || !row.commands.includes(command)) continue;
+    const isScheduled = row.within === "schedule";
+    if (text === undefined || !(isScheduled || row.commands.includes(command))) continue;
     const usual = row.defaultOf?.[command] ?? row.default;
     if (text === String(usual)) continue;
-    if (row.kind.argument === null) words.push(flagOf(name));
+    if (isScheduled) scheduled.push(row.kind.argument === null && text === "true" ? name : `${name}=${text}`);
     else words.push(flagOf(name), quoted(text));
   }
+  if (scheduled.length > 0) words.push("--schedule", quoted(scheduled.join(",")));
   for (const [name, text] of Object.entries(params))
     if (known.includes(name)) words.push("--set", quoted(`${name}=${text}`));
   if (command === "explain") words.push("--profile", customProfile === null ? profile : `${profile}.json`);

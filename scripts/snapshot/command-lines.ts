@@ -54,7 +54,6 @@ const lowerings: readonly FlagValues[] = [
   { noDeallocate: true },
   { noShrink: true },
   { ...cuda, noShrink: true },
-  ...Object.values(braid.passes).map(({ name }) => ({ disablePass: name })),
 ];
 
 /** Every `step`-th, starting at a different position for each number of devices. */
@@ -78,9 +77,9 @@ export async function lowerPages(): Promise<void> {
       for (const values of [{}, cuda, { p2p: "linear" }, { ...cuda, protocol: "put" }] as const) {
         page.add(`${titleOf(values)}, last rank`, await lower(...last, ...argumentsOf(values)));
         for (const style of devices === 4 ? styles : []) {
-          page.add(`${titleOf(values)}, style ${style}`, await lower("--style", style, ...argumentsOf(values)));
+          page.add(`${titleOf(values)}, style ${style}`, await lower("--as", `braid:${style}`, ...argumentsOf(values)));
         }
-        page.add(`${titleOf(values)}, passes`, await lower("--print-after", "all", ...argumentsOf(values)));
+        page.add(`${titleOf(values)}, passes`, await lower("--print", "passes", ...argumentsOf(values)));
       }
       page.add("JSON", await lower("--json", ...last));
       page.save();
@@ -123,9 +122,9 @@ export async function listPages(): Promise<void> {
       ];
       for (const [i, values] of chosen.entries()) {
         const args = [fileOf(example), "--devices", `${devices}`, ...argumentsOf(values)];
-        lists.add(titleOf(values), await cli("lower", ...args, "--print-lists"));
+        lists.add(titleOf(values), await cli("lower", ...args, "--print", "lists"));
         if (devices === 4 && i % 5 === 0) {
-          lists.add(`${titleOf(values)}, last rank`, await cli("lower", ...args, "--print-lists", "--rank", "3"));
+          lists.add(`${titleOf(values)}, last rank`, await cli("lower", ...args, "--print", "lists", "--rank", "3"));
         }
         if (i % 2 === 0) verdicts.add(titleOf(values), await cli("verify", ...args, "--json"));
       }
@@ -168,14 +167,14 @@ export async function dumpPages(): Promise<void> {
   );
   for (const file of dumps) {
     const page = new Page(`dumps/${path.basename(file)}`);
-    for (const style of styles) page.add(style, await cli("lower", file, "--style", style));
+    for (const style of styles) page.add(style, await cli("lower", file, "--as", `braid:${style}`));
     page.add("JSON", await cli("lower", file, "--json"));
     for (const args of [
       [],
-      ["--container", "0"],
-      ["--roots", "devices"],
-      ["--roots", "positions"],
-      ["--protocol", "put"],
+      ["--entry", "0"],
+      ["--as", "nvfuser,roots=devices"],
+      ["--as", "nvfuser,roots=positions"],
+      ["--schedule", "protocol=put"],
     ]) {
       const text = await cli("verify", file, "--json", ...args);
       page.add(`verify ${args.join(" ")}`, text);
@@ -183,7 +182,7 @@ export async function dumpPages(): Promise<void> {
       const sizes = [...new Set(text.match(/--size \w+=\d+/g))].flatMap((size) => size.split(" "));
       if (sizes.length === 0) continue;
       page.add(`verify ${args.join(" ")} with sizes`, await cli("verify", file, "--json", ...args, ...sizes));
-      page.add(`lists ${args.join(" ")} with sizes`, await cli("lower", file, "--print-lists", ...args, ...sizes));
+      page.add(`lists ${args.join(" ")} with sizes`, await cli("lower", file, "--print", "lists", ...args, ...sizes));
     }
     const lines = readFileSync(file, "utf8").split("\n");
     const read = (text: string) => textOr(() => `read: ${braid.print(braid.parse(text))}`);
@@ -201,7 +200,7 @@ export async function dumpPages(): Promise<void> {
     const [report, order] = [path.join(scratch, "report.html"), path.join(scratch, "order.txt")];
     writeFileSync(order, "");
     const file = `${folders.findings}/${name}`;
-    findings.add(name, await cli("verify", file, "--report", report, "--counterexample", order));
+    findings.add(name, await cli("verify", file, "--report", report, "--interleaving", order));
     findings.add(`${name}, JSON`, await cli("verify", file, "--json"));
     findings.add(`${name}, report`, await textOr(() => readFileSync(report, "utf8")));
     findings.add(`${name}, counterexample`, readFileSync(order, "utf8"));

@@ -37,7 +37,7 @@ export function chooseAttention<O extends Given>(
         message: `${isForward ? "attention" : "the gradient of attention"} runs as matmuls and a softmax`,
         place: { kind: "tensor", text: printTensor(output) },
         ...obstacle,
-        help: "pass --attention ops for the same without this note",
+        help: "pass --schedule attention=ops for the same without this note",
       },
     ];
   });

@@ -1,16 +1,14 @@
 /**
  * The schema of options, one row each: kind of value, default, group, commands and help sentence. The flag follows from
- * the name. The types of the API, the flags and their help, the options of `bench --impl`, what ranks compare and the
+ * the name, unless the row says another one. The types of the API, the flags and their help, the options of `bench --impl`, what ranks compare and the
  * tables in docs/command-line.md are made from these rows. A new option is a row in the file of its group, and a field
  * of the interface that the row satisfies.
  */
-import { isOneOf } from "../support/is-one-of.ts";
 import { keysOf } from "../support/keys-of.ts";
 import type { KindInfo, OptionKind } from "./options/kind.ts";
 import { loweringRows, recordingRows } from "./options/lowering.ts";
 import { outputRows } from "./options/output.ts";
 import { programRows } from "./options/program.ts";
-import { longFlag } from "./options/renamed.ts";
 import type { CommandName, OptionRow } from "./options/row.ts";
 import { runRows } from "./options/run.ts";
 import { choiceRows, scheduleRows } from "./options/schedule.ts";
@@ -76,13 +74,19 @@ export type Options<K extends OptionName> = {
   readonly [P in Exclude<K, WithDefault>]?: OptionValue<P>;
 };
 
-/** `-m`, `--print-lists`, `--no-overlap` for a switch that is on by default, and `--schedule inPlace` for a rewrite. */
+/** `--devices-per-host`, and `--schedule inPlace` for an option that another flag assigns. */
 export function flagOf(name: OptionName): string {
-  return isOneOf(scheduleNames, name) ? `${longFlag("schedule")} ${name}` : flagOfRow(name, options[name]);
+  return flagOfRow(name, options[name]);
 }
 
-/** The flag of a row outside the schema, which only one command takes. */
+/** The flag of a row, which may be outside the schema. */
 export function flagOfRow(name: string, row: OptionRow): string {
-  if (name.length === 1) return `-${name}`;
-  return row.kind.argument === null && row.default === true ? longFlag(`no-${name}`) : longFlag(name);
+  const word = wordOf(name, row);
+  if (row.within !== undefined) return `--${row.within} ${word}`;
+  return word.length === 1 ? `-${word}` : `--${word.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+/** What the command line calls an option. */
+export function wordOf(name: string, { flag }: OptionRow): string {
+  return flag ?? name;
 }

@@ -174,7 +174,7 @@ function namesIn(source: ProgramSource, { hosts }: AnyCompilation, constants: Co
   return (text) => withNames(text, tensors, names);
 }
 
-/** Those that the text shows without --all, and for which edits are tried. */
+/** Those that the text shows without --print all, and for which edits are tried. */
 export const fewRefusals = 3;
 
 /** Each alternative is compiled and simulated, which takes as long as the explanation itself. */

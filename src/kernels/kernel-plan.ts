@@ -54,7 +54,7 @@ function refuseAttention({ kind }: AttentionKernel): never {
     message: `${kind} is no nest of loops, and this back end has no other kernel for it`,
     found: kind,
     expected: "attention as matmuls and a softmax",
-    help: 'lower the program with attention "ops" (--attention ops)',
+    help: 'lower the program with attention "ops" (--schedule attention=ops)',
   });
 }
 

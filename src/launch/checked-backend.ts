@@ -60,7 +60,7 @@ export async function requireSameProgram(world: Pick<World, "allGather">, own: P
   ]);
 }
 
-/** Lines such as `--streams: 3, on rank 0: 4`; `where` names the place of `first`. */
+/** Lines such as `--devices: 3, on rank 0: 4`; `where` names the place of `first`. */
 export function optionsThatDiffer(
   first: ProgramIdentity["options"],
   other: ProgramIdentity["options"],

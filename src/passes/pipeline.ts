@@ -29,7 +29,6 @@ import { segment } from "./segment/segment.ts";
 import { exchangeReductions } from "./stream-loops/exchange-reductions.ts";
 import { streamParallelType } from "./stream-loops/stream-parallel-type.ts";
 import { stageChecks } from "./validators.ts";
-import { at } from "../support/invariant.ts";
 import { clock } from "../support/clock.ts";
 
 const fusionPasses = {
@@ -69,20 +68,6 @@ const lastPass = shrinkStreamBuffers.name;
 
 /** Passes that change the kind of program, which cannot be disabled. */
 const required: ReadonlySet<string> = new Set([segment.name]);
-
-/** Passes of earlier versions, by name, with the passes that replace them. */
-const formerNames: ReadonlyMap<string, readonly string[]> = new Map([
-  ["decompose-reshardings", [foldPermutes.name, foldSums.name, insertRoutes.name]],
-  ...[
-    "weigh-contractions",
-    "split-partial-reductions",
-    "merge-partial-sums",
-    "insert-resharding-sets-after",
-    "insert-resharding-sets-before",
-    "merge-sets",
-    "split-reshardings",
-  ].map((name): [string, string[]] => [name, [insertRoutes.name]]),
-]);
 
 /**
  * Without one of these passes, a program may break the guarantees of the given stages. `record` rejects programs that
@@ -226,31 +211,15 @@ function raise(findings: readonly Diagnostic[], { tensors }: Pick<FusionData, "t
 }
 
 function requireDisablable(names: readonly string[]): void {
-  const option = "disablePass (--disable-pass)";
   for (const name of names) {
-    rejectFormerName(option, name);
     if (passNames.includes(name) && !required.has(name)) continue;
     fail({
       code: "bad-option",
       message: required.has(name) ? `pass ${name} cannot be disabled` : `there is no pass ${name}`,
-      place: { kind: "option", text: option },
+      place: { kind: "option", text: "disablePass" },
       found: name,
       expected: `one of ${passNames.filter((known) => !required.has(known)).join(", ")}`,
       help: "name one of these passes",
     });
   }
-}
-
-/** Throws `bad-option` for the name of a pass of an earlier version. `option` is the option with that name. */
-export function rejectFormerName(option: string, name: string): void {
-  const successors = formerNames.get(name);
-  if (successors === undefined) return;
-  fail({
-    code: "bad-option",
-    message: `pass ${name} is now ${successors.length === 1 ? at(successors, 0) : `${successors.length} passes`}`,
-    place: { kind: "option", text: option },
-    found: name,
-    expected: `one of ${successors.join(", ")}`,
-    help: "name the passes that you mean; docs/passes says what each does",
-  });
 }

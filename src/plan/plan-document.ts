@@ -8,7 +8,7 @@ export const planVersion = 1;
 
 const hash = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/));
 
-/** `--streams`. */
+/** `--backend`. */
 const flag = v.pipe(v.string(), v.regex(/^--/));
 
 /** An input or output of the program, over all ranks. */

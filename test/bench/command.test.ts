@@ -10,7 +10,6 @@ import { braidOptionNames } from "../../bench/compare/braid/braid-options.ts";
 import type { Primitive } from "../../bench/compare/primitives.ts";
 import { implementationNames } from "../../bench/compare/implementation.ts";
 import { roundProfile } from "../simulate/profile.ts";
-import { withNewNames } from "../../bench/measured-rows.ts";
 import { cli, type ProgramFolder, programFolder } from "../cli/captured-cli.ts";
 
 let folder: ProgramFolder;
@@ -33,7 +32,7 @@ async function committedPlan(primitive: Primitive, name: string, devices = 8): P
 
 function expectCommitted(name: string, implementations: BenchPlan["implementations"], machine = "4xH200"): void {
   const file = path.resolve(import.meta.dirname, `../../bench/results/${name}-${machine}.csv`);
-  const results = withNewNames(readFileSync(file, "utf8"));
+  const results = readFileSync(file, "utf8");
   for (const implementation of implementations) {
     const option = implementation.kind === "braid" ? implementation.said : "";
     expect(results).toContain(labelOf({ name: implementation.name, option }));
@@ -217,7 +216,7 @@ describe("braid bench", () => {
       args: ["tp-rowwise", "--impl", "braid;scheduleChoice=auto;streams=2;inPlace=true", "--profile", "4xH200"],
       expected: [
         "auto chooses the streams and the rewrites itself",
-        "streams (--streams), inPlace (--schedule inPlace)",
+        "streams (--schedule streams), inPlace (--schedule inPlace)",
       ],
     },
     { args: ["tp-rowwise", "--impl", "serial;copyLane=inline"], expected: ["copyLane is now called copyStream"] },

@@ -3,6 +3,7 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
 
+const dump = path.resolve(import.meta.dirname, "../fixtures/dumps/e2-allgather.hir");
 const example = path.resolve(import.meta.dirname, "../../examples/nvfuser/allgather-matmul.ts");
 let folder: ProgramFolder;
 let symbolic: string;
@@ -61,23 +62,30 @@ const bad: readonly BadArguments[] = [
   { args: ["doctor", "--yaml"], expected: ["no option --yaml", "fix: see braid doctor --help"] },
   { args: ["lower", example, "--rank", "8"], expected: ["--rank", "found: 8", "expected: 0 to 7"] },
   { args: ["lower", example, "--backend", "mpi"], expected: ["--backend", "found: mpi", "one of nccl, cuda, ucc"] },
-  { args: ["lower", example, "--p2p", "x"], expected: ["--p2p", "one of linear, rotated, broadcast"] },
-  { args: ["lower", example, "--protocol", "x"], expected: ["--protocol", "one of get, put"] },
-  { args: ["lower", example, "--style", "1999"], expected: ["--style", "one of 2025-04, 2025-05, 2025-10"] },
-  { args: ["lower", example, "--disable-pass", "inline"], expected: ["there is no pass inline", "--disable-pass"] },
-  { args: ["lower", example, "--print-after", "inline"], expected: ["--print-after", "found: inline", "all, "] },
   {
-    args: ["lower", example, "--disable-pass", "decompose-reshardings"],
-    expected: ["decompose-reshardings is now 3 passes", "--disable-pass", "insert-routes"],
+    args: ["lower", example, "--schedule", "p2p=x"],
+    expected: ["--schedule", "p2p=VALUE, where VALUE is one of linear, rotated, broadcast"],
   },
   {
-    args: ["lower", example, "--print-after", "decompose-reshardings"],
-    expected: ["decompose-reshardings is now 3 passes", "--print-after", "insert-routes"],
+    args: ["lower", example, "--schedule", "protocol=x"],
+    expected: ["--schedule", "where VALUE is one of get, put", "like --schedule protocol=get"],
   },
+  { args: ["lower", example, "--as", "braid:1999"], expected: ["--as", "one of 2025-04, 2025-05, 2025-10"] },
+  { args: ["lower", example, "--as", "nvfusor"], expected: ["found: nvfusor", "expected: braid or nvfuser"] },
+  { args: ["lower", example, "--print", "passes=inline"], expected: ["--print passes", "found: inline", "all, "] },
   {
-    args: ["lower", example, "--disable-pass", "deallocate", "--print-after", "deallocate"],
-    expected: ["--print-after", "deallocate"],
+    args: ["lower", dump, "--print", "passes=deallocate"],
+    expected: ["pass deallocate did not run", "leave --print out"],
   },
+  { args: ["lower", example, "--print", "lists,passes"], expected: ["prints one thing", "found: passes,lists"] },
+  { args: ["lower", example, "--print", "list"], expected: ["found: list", "did you mean lists?"] },
+  { args: ["run", example, "--print", "lists"], expected: ["found: lists", "some of host, timeline, explain"] },
+  { args: ["run", example, "--print", ""], expected: ["found: nothing", "like --print host,timeline,explain"] },
+  { args: ["run", example, "--schedule", "inplace"], expected: ["found: inplace", "did you mean inPlace?"] },
+  { args: ["run", example, "--schedule", "auto,inPlace"], expected: ["auto alone", "leave out auto, or inPlace"] },
+  { args: ["run", example, "--schedule", "p2p=linear,p2p=rotated"], expected: ["found: p2p=rotated", "at most once"] },
+  { args: ["run", example, "--schedule", "auto,as-written"], expected: ["found: as-written", "auto came before"] },
+  { args: ["lower", dump, "--entry", "main"], expected: ["containers of a dump have no names", "like --entry 0"] },
   { args: ["run", example, "--on", "tpu"], expected: ["--on", "one of cpu, cuda"] },
   { args: ["run", example, "--sizes", "i0=8"], expected: ["size-unknown", "i0", "remove --sizes"] },
   { args: ["run", example, "--timeout", "0"], expected: ["--timeout", "a number greater than 0"] },
@@ -101,7 +109,10 @@ describe("bad arguments", () => {
     }
     await refused([command, example, "--devices", "1000000"], ["--devices", "and at most 65536", "found: 1000000"]);
     for (const streams of ["0", "-1", "2.5"]) {
-      await refused(["run", example, "--streams", streams], ["--streams", "a whole number of at least 1"]);
+      await refused(
+        ["run", example, "--schedule", `streams=${streams}`],
+        ["--schedule", "a whole number of at least 1"],
+      );
     }
   });
 

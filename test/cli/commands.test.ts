@@ -4,6 +4,7 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
 
+const dump = path.resolve(import.meta.dirname, "../fixtures/dumps/e2-allgather.hir");
 const example = path.resolve(import.meta.dirname, "../../examples/nvfuser/allgather-matmul.ts");
 let folder: ProgramFolder;
 beforeAll(() => {
@@ -40,13 +41,13 @@ describe("braid", () => {
     const { out } = await cli("lower", "--help");
     for (const flag of [
       "--backend",
-      "--p2p",
-      "--protocol",
-      "--inter-stream-sync",
-      "--insert-resharding-after",
-      "--no-deallocate",
-      "--no-shrink",
-      "--disable-pass",
+      "--schedule",
+      "p2p",
+      "protocol",
+      "interStreamSync",
+      "insertReshardingAfter",
+      "deallocate",
+      "shrink",
     ]) {
       expect(out).toContain(flag);
     }
@@ -58,7 +59,16 @@ describe("braid lower", () => {
     const plain = await cli("lower", example);
     expect(plain.out).toContain("Deallocate");
     expect(plain.out).toContain("backend=NCCL");
-    const changed = await cli("lower", example, "--no-deallocate", "--backend", "ucc", "--insert-resharding-after");
+    const changed = await cli(
+      "lower",
+      example,
+      "--schedule",
+      "deallocate=false",
+      "--backend",
+      "ucc",
+      "--schedule",
+      "insertReshardingAfter",
+    );
     expect(changed.status).toBe(0);
     expect(changed.out).not.toContain("Deallocate");
     expect(changed.out).toContain("backend=UCC");
@@ -72,12 +82,12 @@ describe("braid lower", () => {
   });
 
   it("prints in the style of an era", async () => {
-    expect((await cli("lower", example, "--style", "2025-05")).out).toContain("FOR StreamIdx in iStreamIdx");
+    expect((await cli("lower", example, "--as", "braid:2025-05")).out).toContain("FOR StreamIdx in iStreamIdx");
     expect((await cli("lower", example)).out).toContain("FOR streamIdx in istreamIdx");
   });
 
   it("prints after each pass", async () => {
-    const all = await cli("lower", example, "--print-after", "all");
+    const all = await cli("lower", example, "--print", "passes");
     expect(all.out.match(/^\/\/ after .*$/gm)).toEqual([
       "// after remove-dead-ops (unchanged)",
       "// after decompose-attention (unchanged)",
@@ -100,7 +110,7 @@ describe("braid lower", () => {
       "// after deallocate",
       "// after shrink-stream-buffers",
     ]);
-    const one = await cli("lower", example, "--print-after", "segment");
+    const one = await cli("lower", example, "--print", "passes=segment");
     expect(one.out).toMatch(/^\/\/ after segment\n%HostIrContainer/);
     expect(one.out).not.toContain("FOR streamIdx");
   });
@@ -114,7 +124,8 @@ describe("braid lower", () => {
       "2",
       "--set",
       "S=4",
-      "--no-deallocate",
+      "--schedule",
+      "deallocate=false",
     );
     expect([status, err]).toEqual([0, ""]);
     const document = JSON.parse(out) as { text: string };
@@ -128,7 +139,9 @@ describe("braid lower", () => {
       passes: [],
       hostProgram: { kind: "HostProgram" },
     });
-    expect(document.text).toBe((await cli("lower", example, "--devices", "2", "--set", "S=4", "--no-deallocate")).out);
+    expect(document.text).toBe(
+      (await cli("lower", example, "--devices", "2", "--set", "S=4", "--schedule", "deallocate=false")).out,
+    );
   });
 });
 
@@ -149,7 +162,7 @@ describe("braid run", () => {
   });
 
   it("repeats, prints the host program and draws the streams", async () => {
-    const args = ["--repeat", "3", "--print-host", "--timeline", "--devices", "2", "--streams", "2"];
+    const args = ["--repeat", "3", "--print", "host,timeline", "--devices", "2", "--schedule", "streams=2"];
     const { status, out } = await cli("run", example, ...args);
     expect(status).toBe(0);
     expect(out).toMatch(/^\n%HostIrContainer/);
@@ -209,7 +222,8 @@ describe("braid run", () => {
     const copies = await cli("run", example, "--set", "M=1536000");
     expect(copies).toMatchObject({ status: 3, out: "" });
     expect(copies.err).toContain("the program needs more memory than the CPU back end can address");
-    const late = await cli("run", example, "--timeout", "0.000001");
+    // A dump is not built, so that only the run can be late.
+    const late = await cli("run", dump, "--timeout", "0.000001", "--sizes", "i0=8");
     expect(late).toMatchObject({ status: 3, out: "" });
     expect(late.err).toContain("error[timed-out]");
   });

@@ -19,7 +19,7 @@ export default program({}, () => {
 });
 `;
 
-it.each([["lower", "--print-reshardings"], ["run"]])(
+it.each([["lower", "--print", "reshardings"], ["run"]])(
   "%s names the tensor, its bytes and the reason",
   async (...args) => {
     const file = folder.write("gathered.ts", program("y.setDeviceMesh(DeviceMesh.range(2));"));
@@ -47,7 +47,7 @@ it("run --json has the same entries as lower", async () => {
   const file = folder.write("gathered.ts", program("y.setDeviceMesh(DeviceMesh.range(2));"));
   const [ran, lowered] = [
     await cli("run", file, "--devices", "2", "--json"),
-    await cli("lower", file, "--devices", "2", "--print-reshardings", "--json"),
+    await cli("lower", file, "--devices", "2", "--print", "reshardings", "--json"),
   ];
   const expected = JSON.parse(lowered.out) as { readonly reshardings: readonly object[] };
   expect(expected.reshardings).toHaveLength(1);

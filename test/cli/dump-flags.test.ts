@@ -121,7 +121,7 @@ describe("--scalar", () => {
     expect((await cli("verify", either, ...args, "waits=0")).status).toBe(1);
     const checked = [...args, "waits=1", "--check", "--reference", reference];
     expect(await cli("run", either, ...checked)).toMatchObject({ status: 0, err: "" });
-    expect((await cli("lower", either, ...args, "waits=1", "--print-lists")).status).toBe(0);
+    expect((await cli("lower", either, ...args, "waits=1", "--print", "lists")).status).toBe(0);
   });
 
   it("is asked for, by name", async () => {
@@ -140,17 +140,17 @@ describe("a counterexample", () => {
   const cases: readonly (readonly [title: string, file: () => string, args: readonly string[]])[] = [
     ["with sizes", () => wrong, []],
     ["with a scalar", () => either, ["--scalar", "waits=0"]],
-    ["with a container", () => folder.write("two.log", twoStreams(true) + twoStreams(false)), ["--container", "1"]],
+    ["with a container", () => folder.write("two.log", twoStreams(true) + twoStreams(false)), ["--entry", "1"]],
     ["with devices", () => wrong, ["--devices", "2"]],
     [
       "with streams, roots and a schedule",
       () => wrong,
-      ["--streams", "3", "--roots", "positions", "--schedule", "copyStream=dedicated"],
+      ["--schedule", "streams=3", "--as", "nvfuser,roots=positions", "--schedule", "copyStream=dedicated"],
     ],
   ];
   it.each(cases)("%s is replayed by the printed command", async (_, file, args) => {
     const order = `${folder.path}/an order.txt`;
-    const given = [...args, "--sizes", "i0=5", "--reference", reference, "--counterexample", order];
+    const given = [...args, "--sizes", "i0=5", "--reference", reference, "--interleaving", order];
     const { status, out } = await cli("verify", file(), ...given);
     expect(status).toBe(1);
     const [, replay = ""] = /^replay: (.*)$/m.exec(out) ?? [];

@@ -42,11 +42,11 @@ it("seeds give the same run again", async () => {
 });
 
 it("lower prints a dump in another style", async () => {
-  const { status, out } = await cli("lower", path.join(folder, "written/call-style.hir"), "--style", "2025-05");
-  const { out: other } = await cli("lower", allgather, "--style", "2025-05");
+  const { status, out } = await cli("lower", path.join(folder, "written/call-style.hir"), "--as", "braid:2025-05");
+  const { out: other } = await cli("lower", allgather, "--as", "braid:2025-05");
   expect(status).toBe(0);
   expect(out).toBe(other);
-  const { out: calls } = await cli("lower", allgather, "--style", "2026-01");
+  const { out: calls } = await cli("lower", allgather, "--as", "braid:2026-01");
   expect(calls).toContain("    Wait(Communication 39)\n    SetCurrentStream(Stream 0x0)\n");
 });
 
@@ -81,10 +81,10 @@ describe("what does not go with a dump", () => {
       ["error[device-count]", "the dump is for 8 devices"],
     ],
     ["more devices than it names", [allgather, "--devices", "9"], ["error[dump-container]", "of 9 devices"]],
-    ["a container that it does not have", [sets, "--container", "2"], ["error[dump-container]", "no container 2"]],
+    ["a container that it does not have", [sets, "--entry", "2"], ["error[dump-container]", "no container 2"]],
     [
       "a meaning of roots that does not exist",
-      [sets, "--roots", "ranks"],
+      [sets, "--as", "nvfuser,roots=ranks"],
       ["error[option-value]", "era, devices, positions"],
     ],
   ];

@@ -67,7 +67,7 @@ it.each(sample(all, 18, 4))(title, async ({ name, devices }) => {
     const plain = ["--blas", "off", "--json", ...sizesOf(file), ...hostsOf(name, devices)];
     // The other runs have the bits of the first, which is checked.
     const checked = i === 0 ? ["--check"] : [];
-    const args = ["--devices", String(devices), "--streams", String(streams), ...plain, ...checked];
+    const args = ["--devices", String(devices), "--schedule", `streams=${streams}`, ...plain, ...checked];
     const { status, out, err } = await cli("run", file, ...args);
     expect([status, err]).toEqual([0, ""]);
     const { outputs } = JSON.parse(out) as RunDocument;
@@ -91,8 +91,8 @@ it.each(sample(combinations({ name: withAttention, seed: ["0", "1", "2"] }), 9))
       file,
       "--devices",
       "4",
-      "--attention",
-      "ops",
+      "--schedule",
+      "attention=ops",
       "--check",
       "--seed",
       seed,

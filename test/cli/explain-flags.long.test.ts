@@ -44,11 +44,31 @@ it.each([
   ],
   [
     "a program with flags",
-    [path.join(examples, "mlp.ts"), "--devices", "4", "--set", "M=2048", "--backend", "cuda", "--protocol", "put"],
+    [
+      path.join(examples, "mlp.ts"),
+      "--devices",
+      "4",
+      "--set",
+      "M=2048",
+      "--backend",
+      "cuda",
+      "--schedule",
+      "protocol=put",
+    ],
   ],
   [
     "a program without overlap",
-    [path.join(examples, "mlp.ts"), "--devices", "2", "--set", "M=4096", "--set", "K=4096", "--no-overlap"],
+    [
+      path.join(examples, "mlp.ts"),
+      "--devices",
+      "2",
+      "--set",
+      "M=4096",
+      "--set",
+      "K=4096",
+      "--schedule",
+      "overlap=false",
+    ],
   ],
 ])("the flags for %s", async (_, asked) => {
   const { alternatives } = await explained(...asked);

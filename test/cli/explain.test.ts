@@ -37,7 +37,7 @@ it("prints a verdict, regions, and causes that add up", async () => {
   expect(text.out).toMatch(/^exposed because of +time +of the run$/m);
 });
 
-it("--timeline draws the predicted streams of the rank that ends last", async () => {
+it("--print timeline draws the predicted streams of the rank that ends last", async () => {
   const { status, out } = await cli(
     "explain",
     example,
@@ -47,7 +47,8 @@ it("--timeline draws the predicted streams of the rank that ends last", async ()
     "4xH200",
     "--schedule",
     "as-written",
-    "--timeline",
+    "--print",
+    "timeline",
   );
   expect(status).toBe(0);
   expect(out).toMatch(/^worker 0 +[k.]+ +[\d.]+ ms$/m);
@@ -96,7 +97,7 @@ it("says what to change", async () => {
     "--set",
     "N=8192",
   ];
-  const [few, all] = await Promise.all([cli(...asked), cli(...asked, "--all")]);
+  const [few, all] = await Promise.all([cli(...asked), cli(...asked, "--print", "all")]);
   expect(few.out).toMatch(/^to change:\n {2}[\d.]+ % faster, [\d.]+ \w+ +--\w/m);
   expect(few.out).not.toContain("slower");
   expect(all.out).toMatch(/^ {2}[\d.]+ % \w+, [\d.]+ \w+ +--set S=\d+$/m);
@@ -106,7 +107,7 @@ it("says that sizes are too small, instead of advice", async () => {
   const asked = ["explain", example, "--devices", "4", "--profile", "4xH200", "--schedule", "as-written"];
   const [small, all, large] = await Promise.all([
     cli(...asked),
-    cli(...asked, "--all"),
+    cli(...asked, "--print", "all"),
     cli(...asked, "--set", "M=8192", "--set", "K=8192", "--set", "N=8192"),
   ]);
   expect(small.out).toMatch(/^too small to judge: \d\d\.\d % of the serial time is latency/m);
@@ -125,15 +126,14 @@ it("names the rule that kept a collective out of a loop", async () => {
     "--profile",
     "4xH200",
     "--schedule",
-    "as-written",
-    "--no-overlap",
+    "as-written,overlap=false",
   );
   expect(status).toBe(0);
   expect(out).toMatch(
     /^not in a loop: y = sum\(partial sum of y\), beside T\d+ = add\(y, residual\) \(.*\): the option overlap is off/m,
   );
   // Without a measured gain there is no advice.
-  expect(out).not.toContain("without --no-overlap");
+  expect(out).not.toContain("without --schedule overlap=false");
 });
 
 it("needs a profile, and names those that come with Braid", async () => {
@@ -252,16 +252,16 @@ describe("a measured run", () => {
 
   const asked = [example, "--devices", "2", "--set", "M=64"];
 
-  it("is explained by run --explain, and from its trace by explain --measured", async () => {
+  it("is explained by run --print explain, and from its trace by explain --trace", async () => {
     const file = path.join(folder.path, "trace.json");
-    const ran = await cli("run", ...asked, "--explain", "--trace", file, "--json");
+    const ran = await cli("run", ...asked, "--print", "explain", "--trace", file, "--json");
     expect([ran.status, ran.err]).toEqual([0, ""]);
     const { explain } = JSON.parse(ran.out) as { readonly explain: ExplainDocument };
     expect(explain).toMatchObject({ measured: true, predicted: null, on: "cpu" });
     const sum = (causes: ExplainDocument["causes"]): number => causes.reduce((all, each) => all + each.milliseconds, 0);
     expect(sum(explain.causes)).toBeCloseTo(explain.exposed, 9);
     // Devices and the back end are the trace's.
-    const read = await cli("explain", example, "--set", "M=64", "--measured", file, "--json");
+    const read = await cli("explain", example, "--set", "M=64", "--trace", file, "--json");
     expect([read.status, read.err]).toEqual([0, ""]);
     const again = JSON.parse(read.out) as ExplainDocument;
     expect(again).toMatchObject({ measured: true, devices: 2, on: "cpu", rank: explain.rank });
@@ -270,23 +270,23 @@ describe("a measured run", () => {
     const shipped = readFileSync(path.resolve(example, "../../profiles/4xH200.json"), "utf8");
     const inFloat = shipped.replaceAll('"dtype": "bfloat16"', '"dtype": "float"');
     writeFileSync(ofCpu, inFloat.replace(/"machine": "[^"]*",\n +"on": "cuda"/u, '"machine": "a CPU", "on": "cpu"'));
-    const beside = await cli("explain", example, "--set", "M=64", "--measured", file, "--profile", ofCpu);
+    const beside = await cli("explain", example, "--set", "M=64", "--trace", file, "--profile", ofCpu);
     expect(beside.out).toMatch(
       / measured on 2 devices \([\d.]+ us predicted, 90 %: [\d.]+ us to [\d.]+ us\); .* exposed \([\d.]+ us predicted\)\n/,
     );
     expect(beside.out).toMatch(/^exposed because of +time +of the run +predicted$/m);
-    const other = await cli("explain", example, "--set", "M=64", "--measured", file, "--streams", "3");
+    const other = await cli("explain", example, "--set", "M=64", "--trace", file, "--schedule", "streams=3");
     expect(other.status).toBe(2);
     expect(other.err).toContain("error[trace-mismatch]");
-    expect(other.err).toContain("note: --streams: 4, here: 3\n");
+    expect(other.err).toContain("note: --schedule streams: 4, here: 3\n");
     expect(other.err).not.toContain("--devices:");
   });
 
   it("needs a trace of braid run, and real threads", async () => {
-    const missing = await cli("explain", ...asked, "--measured", path.join(folder.path, "none.json"));
+    const missing = await cli("explain", ...asked, "--trace", path.join(folder.path, "none.json"));
     expect(missing).toMatchObject({ status: 2 });
     expect(missing.err).toContain("error[file-unreadable]: the trace cannot be read");
-    const taken = await cli("run", ...asked, "--explain", "--interleaving", "seed:1");
+    const taken = await cli("run", ...asked, "--print", "explain", "--interleaving", "seed:1");
     expect(taken).toMatchObject({ status: 2 });
     expect(taken.err).toContain("fix: remove --interleaving");
   });

@@ -13,7 +13,9 @@ function rowsOf(command: (typeof commands)[number]): readonly (readonly [string,
 
 describe.each(commands)("braid %s", (command) => {
   const rows = rowsOf(command);
-  const flags = new Set(rows.map(([name, row]) => flagOfRow(name, row)));
+  const flags = new Set(
+    rows.map(([name, row]) => (row.within === undefined ? flagOfRow(name, row) : `--${row.within}`)),
+  );
 
   it("has every flag that its help mentions", () => {
     const missing = rows.flatMap(([name, { help, otherwise = "", otherwiseOf }]) =>
@@ -36,7 +38,7 @@ describe.each(commands)("braid %s", (command) => {
     expect(said("backend")).toBe(command in backend ? backend[command as keyof typeof backend] : "nccl");
   });
 
-  const required = command === "compile" ? ["-o", "plan"] : command === "calibrate" ? ["--out", "machine.json"] : [];
+  const required = ["compile", "calibrate"].includes(command) ? ["-o", "out"] : [];
   it("answers a misspelt flag with the one that is meant, and nothing else", async () => {
     const misspelt = [["--device", "--devices"], ...(flags.has("--json") ? [["--jsn", "--json"]] : [])] as const;
     for (const [flag = "", meant] of misspelt) {

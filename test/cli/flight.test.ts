@@ -1,4 +1,4 @@
-/** `braid run --flight-dir` and `braid verify --flight`. */
+/** `braid run --flight` and `braid verify --flight`. */
 import { existsSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -13,9 +13,9 @@ beforeAll(() => {
 afterAll(() => folder.remove());
 
 describe("the record of a failed run", () => {
-  it("is written where --flight-dir says, and compared", async () => {
+  it("is written where --flight says, and compared", async () => {
     const records = path.join(folder.path, "records");
-    const run = (name: string) => cli("run", fixture(name), "--verify", "off", "--flight-dir", records);
+    const run = (name: string) => cli("run", fixture(name), "--verify", "off", "--flight", records);
     expect((await run("data-race")).status).toBe(0);
     expect(existsSync(records)).toBe(false);
     const { status, err } = await run("deadlock");
@@ -30,7 +30,7 @@ describe("the record of a failed run", () => {
       / {2}NCCL pair \(0 1\): waits at command 2 \(transfer\) of: .* for rank 1 at: P2PComm/,
     );
     expect(compared.out).toContain("ranks 0, 1: stuck: no stream can proceed");
-    const verbose = await cli("verify", "--flight", records, "--verbose");
+    const verbose = await cli("verify", "--flight", records, "--print", "all");
     expect(verbose.out).toMatch(/^ {4}ended command 0 \(/m);
     const document: unknown = JSON.parse((await cli("verify", "--flight", records, "--json")).out);
     expect(document).toMatchObject({ flight: records, ok: false, ranks: [{ rank: 0 }, { rank: 1 }] });

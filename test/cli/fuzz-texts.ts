@@ -35,11 +35,11 @@ function filesOf(folder: string): readonly string[] {
 }
 
 const commandLines = [
-  "run file.hir --devices 4 --sizes i0=8,i2=64 --scalar flag=1 --container 0 --roots era --timeout 0.5 --seed 3 --check",
-  "run file.ts --set M=32 --set K=8.5e3 --backend cuda --p2p rotated --protocol put --streams 2 --repeat 3 --timeline",
-  "verify file.ts --schedule inPlace,copyStream=dedicated --group-sizes 1-3-4 --disable-pass deallocate,shrink-stream-buffers",
-  "verify file.log --reference f.ts --report r.html --counterexample o.txt --json",
-  "lower file.ts --rank 1 --style 2026-01 --print-after all --no-overlap --print-lists",
+  "run file.hir --devices 4 --sizes i0=8,i2=64 --scalar flag=1 --entry 0 --as nvfuser --timeout 0.5 --seed 3 --check",
+  "run file.ts --set M=32 --set K=8.5e3 --backend cuda --schedule p2p=rotated,protocol=put,streams=2 --repeat 3 --print timeline",
+  "verify file.ts --schedule inPlace,copyStream=dedicated --group-sizes 1-3-4 --schedule deallocate=false,shrink=false",
+  "verify file.log --reference f.ts --report r.html --interleaving o.txt --json",
+  "lower file.ts --rank 1 --as braid:2026-01 --print passes --schedule overlap=false --print lists",
   "bench --impl braid;form=rotated,linear --impl serial --m 8192 --n 64,128 --dtype bfloat16 --iterations 3",
   "calibrate --devices 2 --out machine.json --on cuda",
 ];

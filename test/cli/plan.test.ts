@@ -31,9 +31,9 @@ it("writes a verified plan, which verify reads back", async () => {
 
 it("keeps the options that were given, and says what it wrote as JSON", async () => {
   const other = path.join(folder.path, "other");
-  const { out } = await cli("compile", example, "--devices", "2", "--streams", "2", "-o", other, "--json");
+  const { out } = await cli("compile", example, "--devices", "2", "--schedule", "streams=2", "-o", other, "--json");
   const document: unknown = JSON.parse(readFileSync(path.join(other, "plan.json"), "utf8"));
-  expect(document).toMatchObject({ world: 2, options: { "--backend": "cuda", "--streams": "2" } });
+  expect(document).toMatchObject({ world: 2, options: { "--backend": "cuda", "--schedule streams": "2" } });
   const { files } = JSON.parse(out) as { files: readonly string[] };
   expect(files.slice(-3)).toEqual(["rank-0.json", "rank-1.json", "plan.json"]);
 });
@@ -50,8 +50,8 @@ describe("is refused", () => {
     ["on the CPU", () => ["run", plan], ["a plan runs on GPUs only", "run it with --on cuda"]],
     [
       "by an option that would compile again",
-      () => ["run", plan, "--on", "cuda", "--streams", "2"],
-      ["--streams for a plan"],
+      () => ["run", plan, "--on", "cuda", "--schedule", "streams=2"],
+      ["--schedule streams for a plan"],
     ],
     ["by a check", () => ["run", plan, "--on", "cuda", "--check"], ["--check for a plan"]],
     [

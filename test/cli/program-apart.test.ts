@@ -57,25 +57,25 @@ const hostile: readonly Hostile[] = [
   {
     name: "loop.ts",
     text: program("while (true);"),
-    flags: ["--build-timeout", "2"],
-    expected: ["the program file does not finish", "loop.ts:2:", "still runs after 2 s", "--build-timeout 4"],
+    flags: ["--timeout", "2"],
+    expected: ["the program file does not finish", "loop.ts:2:", "still runs after 2 s", "--timeout 4"],
   },
   {
     name: "loop-in-build.ts",
     text: program("", "const turns = { count: 0 };\n  while (true) turns.count++;"),
-    flags: ["--build-timeout", "2"],
+    flags: ["--timeout", "2"],
     expected: ["the program file does not finish", "loop-in-build.ts:5:", "still runs after 2 s"],
   },
   {
     name: "loop-in-await.ts",
     text: program("async function f() {\n  await null;\n  for (;;) await null;\n}\nawait f();"),
-    flags: ["--build-timeout", "0.5"],
+    flags: ["--timeout", "0.5"],
     expected: ["the program file does not finish", "still runs after 0.5 s"],
   },
   {
     name: "endless-wait.ts",
     text: program("setInterval(() => {}, 1000);\nawait new Promise(() => {});"),
-    flags: ["--build-timeout", "0.5"],
+    flags: ["--timeout", "0.5"],
     expected: ["the program file does not finish", "still runs after 0.5 s"],
   },
   {

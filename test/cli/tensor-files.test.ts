@@ -1,5 +1,5 @@
 /**
- * `braid run --input --output-dir`: files of tensors. The files of fixtures/tensor-files were written by NumPy 2.4,
+ * `braid run --input --out`: files of tensors. The files of fixtures/tensor-files were written by NumPy 2.4,
  * ml_dtypes 0.6 and safetensors 0.8.
  */
 import { spawnSync } from "node:child_process";
@@ -14,7 +14,7 @@ import {
   sizesWithFiles,
 } from "../../src/cli/tensor-files/input-files.ts";
 import { drawInputs, drawSpecialInputs } from "../../src/compile/program/inputs.ts";
-import { requireOutputFolder, writeOutputFiles } from "../../src/cli/tensor-files/output-files.ts";
+import { requireOutputPlace, writeOutputFiles } from "../../src/cli/tensor-files/output-files.ts";
 import { safetensorsTensors } from "../../src/cli/tensor-files/safetensors.ts";
 import { readStored, withTensorFile } from "../../src/cli/tensor-files/stored-tensor.ts";
 import { type Diagnostic, DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
@@ -80,7 +80,7 @@ describe("a file of tensors", () => {
     if (tensor === undefined) throw new Error("the input has a file");
     expect(tensor).toMatchObject({ dtype, shape: [2, 3] });
     expect(Tensor.values(tensor)).toEqual(elements[dtype]);
-    const [file = ""] = await writeOutputFiles({ folder: folder.path, format: "npy" }, new Map([["T0", tensor]]));
+    const [file = ""] = await writeOutputFiles({ kind: "folder", path: folder.path }, new Map([["T0", tensor]]));
     expect(readFileSync(file).equals(readFileSync(fixture(`${dtype}.npy`)))).toBe(true);
   });
 
@@ -113,14 +113,17 @@ describe("a file of tensors", () => {
       // Inputs are T0, T2, ... here, and the copies between them.
       const named = new Map(tensors.map((tensor, i) => [`T${2 * i}`, tensor]));
       const program = copying(dtype, ...shapes);
-      const npy = await writeOutputFiles({ folder: folder.path, format: "npy" }, named);
+      const npy = await writeOutputFiles({ kind: "folder", path: folder.path }, named);
       expect(
         await inputsOf(
           program,
           npy.map((file) => `${path.basename(file, ".npy")}=${file}`),
         ),
       ).toEqual(tensors);
-      const [all = ""] = await writeOutputFiles({ folder: folder.path, format: "safetensors" }, named);
+      const [all = ""] = await writeOutputFiles(
+        { kind: "file", path: path.join(folder.path, "outputs.safetensors") },
+        named,
+      );
       expect(await inputsOf(program, [all])).toEqual(tensors);
       expect(await inputsOf(program, [`T2=${all}`])).toEqual([undefined, tensors[1], undefined, undefined]);
     }
@@ -536,14 +539,14 @@ it.each(Object.entries(refused))("%s is refused", async (_, { files, program, si
 describe("the folder of outputs", () => {
   it("is made if it does not exist", async () => {
     const made = path.join(folder.path, "made");
-    for (let i = 0; i < 2; i++) await requireOutputFolder({ outputDir: made });
+    for (let i = 0; i < 2; i++) await requireOutputPlace({ outputDir: made });
     expect(readdirSync(made)).toEqual([]);
   });
 
   it("is refused if it is a file, or cannot be made", async () => {
     const file = folder.write("file", "");
     for (const bad of [file, path.join(file, "below"), path.join(folder.path, "no", "out")]) {
-      expect((await refusal(requireOutputFolder({ outputDir: bad }))).code).toBe("file-unwritable");
+      expect((await refusal(requireOutputPlace({ outputDir: bad }))).code).toBe("file-unwritable");
     }
   });
 });
@@ -594,9 +597,9 @@ describe("braid run", () => {
       const file = folder.write("product.ts", program);
       const a = randomTensor({ dtype: "bfloat16", shape: [devices, 3, 4] }, createRandom(1), "small-integers");
       const identity = Tensor.from([[1, 0], [0, 1], [0, 0], [0, 0]], "bfloat16"); // prettier-ignore
-      const [inputs = ""] = await writeOutputFiles({ folder: folder.path, format: "safetensors" }, new Map([["T0", a], ["T1", identity]])); // prettier-ignore
+      const [inputs = ""] = await writeOutputFiles({ kind: "file", path: path.join(folder.path, "outputs.safetensors") }, new Map([["T0", a], ["T1", identity]])); // prettier-ignore
       const out = path.join(folder.path, `out-${devices}`);
-      const flags = ["--set", "dtype=bfloat16", "--input", inputs, "--check", "--output-dir", out];
+      const flags = ["--set", "dtype=bfloat16", "--input", inputs, "--check", "--out", out];
       const run = await cli("run", file, "--devices", String(devices), ...flags);
       expect([run.status, run.err]).toEqual([0, ""]);
       expect(run.out).toContain("passed");
@@ -611,8 +614,8 @@ describe("braid run", () => {
     const file = folder.write("product.ts", program);
     const cases = [
       [["--input", "T1=nowhere.npy"], "error[file-unreadable]"],
-      [["--output-dir", path.join(file, "out"), "--sizes", "i1=2"], "error[file-unwritable]"],
-      [["--output-format", "npy"], "found: --output-format npy without --output-dir"],
+      [["--out", path.join(file, "out"), "--sizes", "i1=2"], "error[file-unwritable]"],
+      [["--output-format", "npy"], "found: --output-format npy without --out"],
       [["--set", "dtype=3"], "expected: a dtype: double, float, half, bfloat16, int, int64, bool"],
     ] as const;
     for (const [flags, message] of cases) {

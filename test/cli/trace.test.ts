@@ -1,4 +1,4 @@
-/** `braid run --trace` and the overlap that `--timeline` prints, on worker threads and on the machine. */
+/** `braid run --trace` and the overlap that `--print timeline` prints, on worker threads and on the machine. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -122,9 +122,9 @@ describe("writeTraceFile", () => {
   });
 });
 
-describe("braid run --timeline", () => {
+describe("braid run --print timeline", () => {
   it("says how much of the communication lay under kernels", async () => {
-    const args = ["--timeline", "--devices", "2", "--set", "M=64"];
+    const args = ["--print", "timeline", "--devices", "2", "--set", "M=64"];
     const { out } = await cli("run", example, ...args);
     expect(out).toMatch(
       /^rank 0: kernels \d+\.\d\d ms, copies 0\.00 ms, transfers \d+\.\d\d ms \(waiting \d+\.\d\d ms\); \d+ % of communication under kernels$/m,

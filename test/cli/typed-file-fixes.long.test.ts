@@ -38,7 +38,7 @@ function program(imported: string, head = "", inside = body): string {
 
 /** The input that a run of `examples/set.ts` takes, as a file. */
 async function array(): Promise<string> {
-  const { out } = await cli("run", example, "--output-dir", named("arrays"), "--json");
+  const { out } = await cli("run", example, "--out", named("arrays"), "--json");
   expect(out).toContain(".npy");
   return path.join(named("arrays"), /[\w-]+\.npy/u.exec(out)?.[0] ?? "");
 }
@@ -52,7 +52,7 @@ async function traced(...flags: readonly string[]): Promise<string> {
 const measured = (file: string, ...flags: readonly string[]): readonly string[] => [
   "explain",
   example,
-  "--measured",
+  "--trace",
   file,
   "--on",
   "cpu",

@@ -23,12 +23,12 @@ const refused: readonly (readonly [what: string, asked: readonly string[]])[] = 
   ["a flag that does not exist", ["run", mlp, "--device", "4"]],
   ["a prediction without a profile", ["explain", mlp, "--devices", "2"]],
   ["a profile of GPUs for the CPU", ["explain", mlp, "--profile", "4xH200", "--on", "cpu"]],
-  ["times of one thread", ["run", mlp, "--explain", "--interleaving", "seed:1"]],
+  ["times of one thread", ["run", mlp, "--print", "explain", "--interleaving", "seed:1"]],
   ["a report without an explanation", ["run", mlp, "--report", "page.html"]],
   ["a check of a dump", ["run", dump, "--check", "--sizes", "i0=8,i2=8"]],
   ["a format without files", ["run", mlp, "--output-format", "safetensors"]],
-  ["a protocol of another back end", ["lower", mlp, "--protocol", "put", "--backend", "nccl"]],
-  ["a form of another back end", ["lower", mlp, "--p2p", "linear", "--backend", "cuda"]],
+  ["a protocol of another back end", ["lower", mlp, "--schedule", "protocol=put", "--backend", "nccl"]],
+  ["a form of another back end", ["lower", mlp, "--schedule", "p2p=linear", "--backend", "cuda"]],
   ["a rank that the run has not", ["lower", mlp, "--rank", "9", "--devices", "4"]],
   ["fewer devices than the mesh", ["run", path.join(root, "examples/nvfuser/allgather-matmul.ts"), "--devices", "0"]],
   ["hosts that devices do not fill", ["run", mlp, "--devices", "4", "--devices-per-host", "3"]],
@@ -93,7 +93,7 @@ function withFlag(asked: readonly string[], flag: string, value: string | undefi
 function valueOf(flag: string): readonly string[] {
   const file = (name: string): readonly string[] => [path.join(folder.path, name)];
   switch (flag) {
-    case "--output-dir":
+    case "--out":
       return file("outputs");
     case "--trace":
       return file("trace.json");

@@ -86,7 +86,7 @@ describe("braid verify", () => {
     expect(out).toContain("fix: Synchronize worker 0 on worker 1 before T2 = T1 + T1\n");
     expect(out).toContain("\nwith this it verifies:\n  add `Synchronize Stream ( 0 )` after line 12\n");
     expect(out).not.toContain("recordEvent e4");
-    const verbose = await cli("verify", racing, "--devices", "1", "--verbose");
+    const verbose = await cli("verify", racing, "--devices", "1", "--print", "all");
     expect(verbose.out).toContain("with this it verifies:\n  add `Synchronize Stream ( 0 )` after line 12\n");
     expect(verbose.out).toContain(
       "the command lists verify too:\n  insert recordEvent e4 on rank 0, stream 1 (worker 0)",
@@ -183,7 +183,7 @@ describe("braid verify", () => {
     expect(err).toContain("error[file-unwritable]");
   });
 
-  it.each(["--report", "--counterexample"])("an unwritable %s hides no finding", async (flag) => {
+  it.each(["--report", "--interleaving"])("an unwritable %s hides no finding", async (flag) => {
     const nowhere = path.join(folder.path, "no/x.html");
     const { status, out, err } = await cli("verify", racing, "--devices", "1", flag, nowhere);
     expect([status, out.includes("data-race"), out.includes("written:")]).toEqual([1, true, false]);
@@ -209,7 +209,7 @@ describe("braid run", () => {
     // Without the synchronization of the workers with the caller, who writes the inputs.
     const mutant = folder.write("mutant.hir", dump.replace(/\n *Synchronize Stream 0(?=\n)/, ""));
     const schedule = path.join(folder.path, "late-inputs.txt");
-    expect((await cli("verify", mutant, "--counterexample", schedule)).status).toBe(1);
+    expect((await cli("verify", mutant, "--interleaving", schedule)).status).toBe(1);
     const right = folder.write("ring.hir", dump);
     expect((await cli("run", right, "--interleaving", "seed:1")).out).not.toContain("from the first copy");
     const { status, out } = await cli("run", mutant, "--interleaving", schedule);
@@ -219,7 +219,7 @@ describe("braid run", () => {
       ["--on", "cuda"],
       ["--schedule", "copyStream=dedicated"],
     ]) {
-      const verified = await cli("verify", mutant, ...flags, "--counterexample", schedule);
+      const verified = await cli("verify", mutant, ...flags, "--interleaving", schedule);
       const isRecorded = flags.includes("computeStreams=1,inPlace");
       expect(verified.out.includes("of the recorded list, before the schedule"), flags.join(" ")).toBe(isRecorded);
       expect(verified.out.includes("--schedule copyStream=dedicated")).toBe(!isRecorded);
@@ -231,7 +231,7 @@ describe("braid run", () => {
 
   it("replays the counterexample, whose output differs; the right program passes under it", async () => {
     const schedule = path.join(folder.path, "race.txt");
-    const { out } = await cli("verify", racing, "--devices", "1", "--counterexample", schedule);
+    const { out } = await cli("verify", racing, "--devices", "1", "--interleaving", schedule);
     expect(out).toContain(`written: ${schedule}\n`);
     const wrong = await cli("run", racing, "--devices", "1", "--check", "--interleaving", schedule);
     expect(wrong.status).toBe(1);

@@ -95,7 +95,7 @@ describe("cuDNN", () => {
         "  at: T6_g___bfloat[iS17{2}, iS18{1}, iS19{64}]",
         "  found: the gradient of one row and one key",
         "  expected: more rows, or more keys",
-        "  fix: pass --attention ops for the same without this note",
+        "  fix: pass --schedule attention=ops for the same without this note",
       ].join("\n"),
     );
   });

@@ -9,24 +9,28 @@ import {
   flagOf,
   loweringNames,
   optionGroups,
+  namesOf,
+  type OptionName,
   optionNames,
   type OptionRow,
   options,
   type OptionValue,
   scheduleNames,
 } from "../../src/compile/options.ts";
+import { fidelity, optionsOf } from "../../src/compile/options/as.ts";
 import { resolveOptions } from "../../src/compile/options/resolve.ts";
 import { addFlags, givenOptions } from "../../src/cli/flags/option-flags.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 
-const rows = optionNames.map((name): readonly [string, OptionRow] => [name, options[name]]);
+const rows = optionNames.map((name): readonly [OptionName, OptionRow] => [name, options[name]]);
 
 describe("every row", () => {
-  it.each(rows)("%s has a help sentence, a group and commands", (name, { help, group, commands }) => {
+  it.each(rows)("%s has a help sentence, a group and commands", (name, row) => {
+    const { help, group, commands } = row;
     expect(help).toMatch(/^\S.*[^.\s]$/);
     expect(Object.keys(optionGroups)).toContain(group);
-    // --schedule names the rewrites.
-    expect(commands.length > 0).toBe(!isOneOf(scheduleNames, name));
+    const isElsewhere = isOneOf(scheduleNames, name) || row.within === "as" || name === "disablePass";
+    expect(commands.length > 0).toBe(!isElsewhere);
   });
 
   it.each(rows)("%s has defaults and an example of its kind", (_, row) => {
@@ -37,10 +41,18 @@ describe("every row", () => {
     expect(kind.read(kind.example)).toBeDefined();
   });
 
-  it("has a flag of its own", () => {
-    const flags = optionNames.map(flagOf);
-    expect(new Set(flags).size).toBe(flags.length);
-    expect(flags).toEqual(expect.arrayContaining(["--schedule", "--p2p", "--no-overlap"]));
+  it.each(["lower", "run", "verify", "explain", "compile", "bench", "calibrate"] as const)(
+    "of braid %s has a flag of its own",
+    (command) => {
+      const flags = namesOf(command).map(flagOf);
+      expect(new Set(flags).size).toBe(flags.length);
+    },
+  );
+
+  it("has a flag that says what it is", () => {
+    expect(optionNames.map(flagOf)).toEqual(
+      expect.arrayContaining(["--schedule", "--schedule p2p", "--print host", "--as nvfuser"]),
+    );
   });
 
   it("takes what its layer takes", () => {
@@ -86,21 +98,27 @@ describe("one value through every door", () => {
   it.each(values)("%s=%s", (name, text, value) => {
     const { kind }: OptionRow = options[name];
     expect(kind.read(text)).toEqual(value);
+    const { within, commands }: OptionRow = options[name];
     const command = addFlags(new Command(), "run");
     if (isOneOf(scheduleNames, name)) {
       command.parse(["--schedule", `${name}=${text}`], { from: "user" });
       expect(givenOptions(command, ["schedule"])).toEqual({ schedule: { [name]: value } });
       return;
     }
-    const flag = flagOf(name);
-    command.parse(kind.argument === null ? [flag] : [flag, text], { from: "user" });
+    if (within === "as") return expect(optionsOf(fidelity.read("nvfuser"), false)).toMatchObject({ [name]: value });
+    // Only the API has it.
+    if (commands.length === 0) return expect(flagOf(name)).toBe("--disable-pass");
+    const flag = within === undefined ? [flagOf(name), text] : [`--${within}`, `${name}=${text}`];
+    command.parse(flag, { from: "user" });
     const given = givenOptions(command, [name]);
     expect(given).toEqual({ [name]: value });
+    // What says something of the schedule is the schedule.
+    expect(givenOptions(command, ["schedule"])).toEqual(within === undefined ? {} : { schedule: "as-written" });
     expect(resolveOptions([name], given)).toEqual(resolveOptions([name], { [name]: value }));
   });
 });
 
-describe("names that an option had, or that no option has", () => {
+describe("names that no option has", () => {
   const f = new Fusion();
   f.output(neg(f.input([4], "float")));
   const host = lower(f);
@@ -118,15 +136,12 @@ describe("names that an option had, or that no option has", () => {
   };
 
   it.each([
-    ["lower", "pointToPoint", "now called p2p", "write p2p"],
-    ["record", "numberOfStreams", "now called streams", "write streams"],
-    ["compile", "interStreamSynchronization", "now called interStreamSync", "write interStreamSync"],
-    ["compile", "copyLane", "now called copyStream, and is part of schedule", "write schedule: { copyStream }"],
+    ["lower", "protocl", "there is no option protocl", "did you mean protocol?"],
+    ["record", "stream", "there is no option stream", "did you mean streams?"],
     ["compile", "inPlace", "inPlace is part of schedule", "write schedule: { inPlace }"],
     ["createCpuBackend", "worker", "there is no option worker", "did you mean workers?"],
     ["createCudaBackend", "graphs", "there is no option graphs", "did you mean graph?"],
-    ["executor", "disablePasses", "now called disablePass", "write disablePass"],
-    ["executor of a Compilation", "numberOfStreams", "now called streams", "write streams"],
+    ["executor", "disablePasses", "there is no option disablePasses", "did you mean disablePass?"],
     ["executor of a Compilation", "localRank", "there is no option localRank", "did you mean localRanks?"],
   ])("%s({ %s })", async (call, name, message, help) => {
     const made = async (): Promise<unknown> => calls[call]?.({ [name]: 1 });

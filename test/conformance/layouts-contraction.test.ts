@@ -133,7 +133,7 @@ describe("a Stream contraction axis", () => {
     };
     for (const build of [() => product([8, 4], [4, 2]), summed]) {
       expect(refused(build)).toContain("error[stream-on-reduction-axis]");
-      expect(refused(build)).toContain("set accumulate to true (--accumulate)");
+      expect(refused(build)).toContain("set accumulate to true (--schedule accumulate)");
     }
   });
 });

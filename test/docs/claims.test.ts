@@ -78,8 +78,8 @@ it("allgather-matmul.ts is nvFuser's program, statement by statement, under the 
     (file) => file.startsWith("examples/") && read(file).includes("statement by statement"),
   );
   expect(claiming).toEqual(["examples/nvfuser/allgather-matmul.ts"]);
-  const [flags = ""] = /--no-deallocate[^\n]*/u.exec(read("examples/nvfuser/allgather-matmul.ts")) ?? [];
-  expect(flags).toBe("--no-deallocate --no-shrink --nvfuser-limits --style 2025-05");
+  const [flags = ""] = /--as nvfuser[^\n]*/u.exec(read("examples/nvfuser/allgather-matmul.ts")) ?? [];
+  expect(flags).toBe("--as nvfuser:2025-05");
 
   const [S, D, M, K, N] = [8, 8, 1536, 256, 128];
   const program = allgatherMatmul.build({ devices: D });

@@ -50,7 +50,7 @@ it("every option of braid bench has its row", () => {
 it("writes a table after its marker, in place of the one that is there, and keeps what follows", () => {
   const page = "# Page\n\n<!-- options: calibrate -->\n\n| old |\n| --- |\n\nMore.\n";
   const written = withOptionTables(page);
-  expect(written).toMatch(/^# Page\n\n<!-- options: calibrate -->\n\n\| flag .*`--out file` .*\|\n\nMore\.\n$/s);
+  expect(written).toMatch(/^# Page\n\n<!-- options: calibrate -->\n\n\| flag .*`-o, --out file` .*\|\n\nMore\.\n$/s);
   expect(written).not.toContain("old");
   expect(withOptionTables(written)).toBe(written);
   expect(() => withOptionTables("<!-- options: nothing -->\n")).toThrow("there is no table of options nothing");

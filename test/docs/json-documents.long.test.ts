@@ -26,11 +26,11 @@ function fieldsOf(heading: string): readonly Field[] {
 }
 
 it.each([
-  ["`braid run`", ["run", ...on, "--check", "--timeline"]],
+  ["`braid run`", ["run", ...on, "--check", "--print", "timeline"]],
   ["`braid lower`", ["lower", ...on]],
   ["`braid explain`", ["explain", ...on, "--profile", "2xH200", "--what-if", "gemm=2x", "--schedule", "auto"]],
   ["`braid doctor`", ["doctor", "--json"]],
-  ["An error", ["run", ...on, "--streams", "0"]],
+  ["An error", ["run", ...on, "--schedule", "streams=0"]],
   ["`braid bench`", bench],
 ])("%s", async (heading, args) => {
   const { out } = await cli(...args);

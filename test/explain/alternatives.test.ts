@@ -46,7 +46,7 @@ describe("other options", () => {
     const profile = machine({});
     const { alternatives, serial } = explain(f, { devices: 3, on: "cuda", schedule: "as-written" }, profile);
     expect(alternatives).toContainEqual(
-      expect.objectContaining({ change: "--no-overlap", milliseconds: serial, refused: null }),
+      expect.objectContaining({ change: "--schedule overlap=false", milliseconds: serial, refused: null }),
     );
   });
 
@@ -62,7 +62,7 @@ describe("other options", () => {
     const given = { ...options, p2p: "broadcast", disablePass: ["exchange-reductions"] } as const;
     const { alternatives } = explain(reduceRotated.build(), given, machine({}));
     expect(alternatives).toContainEqual({
-      change: "without --p2p broadcast",
+      change: "without --schedule p2p=broadcast",
       options: { backend: "nccl", p2p: "rotated" },
       milliseconds: null,
       refused: "sends and receives cannot reduce",

@@ -16,7 +16,7 @@ export async function runJax(name: string): Promise<string> {
   const model = await importModel(readFileSync(`${file}.mlir`, "utf8"), { file: `${name}.mlir` });
   const data = model.fusion.data();
   const [sizes, devices] = [new Map<string, number>(), model.devices ?? 0];
-  const inputs = await inputsFrom(`${file}.npz`, data, model, sizes, new Map());
+  const inputs = await inputsFrom([`${file}.npz`], data, model, sizes, new Map());
   const expected = await expectedOutputs(`${file}.npz`, data, model, sizes);
   const executor = await MultiDeviceExecutor.create(model.fusion, { devices });
   try {

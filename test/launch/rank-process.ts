@@ -57,7 +57,7 @@ async function proxyOf(port: number): Promise<number> {
 async function work(world: World): Promise<void> {
   await world.barrier();
   if (what === "differs") {
-    const options = { "--streams": mine ? "2" : "4", "--devices": String(worldSize) };
+    const options = { "--schedule streams": mine ? "2" : "4", "--devices": String(worldSize) };
     await requireSameProgram(world, { hash: mine ? "aaaa" : "bbbb", options });
   }
   if (mine && what === "killed") process.kill(process.pid, "SIGKILL");

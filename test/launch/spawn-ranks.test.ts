@@ -31,7 +31,7 @@ describe("spawnRanks", () => {
     expect(statuses).toEqual([3, 3]);
     expect(err).toContain("error[program-differs]: rank 1 has a different program than rank 0");
     expect(err).toContain("found: hash aaaa on rank 1, bbbb on rank 0");
-    expect(err).toContain("note: --streams: 2, on rank 0: 4");
+    expect(err).toContain("note: --schedule streams: 2, on rank 0: 4");
     expect(err).not.toContain("note: --devices");
   });
 

@@ -35,7 +35,7 @@ it("every pattern under combinations of lowering options does what docs/matrix.m
   const table = [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
   const text = `# Patterns and options
 
-    braid run examples/pipeline.ts --devices 4 --streams 3 --backend cuda --p2p rotated --check
+    braid run examples/pipeline.ts --devices 4 --schedule streams=3 --backend cuda --schedule p2p=rotated --check
 
 Every pattern of [examples.md](examples.md) on ${devices} devices with ${streams} streams, under combinations of lowering options. Chunks and
 devices are axes of their own, as in the [programs](../test/fixtures/programs) that are tested. **ok** means that it lowers on every
@@ -43,7 +43,7 @@ rank, links, verifies, runs, and gives the oracle's result. Any other cell is th
 
 A cell stands for ${switches.length} settings of ${switchNames.map((name) => `\`${flagOf(name)}\``).join(", ")}: none, each, every two, and all of
 them. If their results differ, the cell says how.
-Combinations of \`--backend\`, \`--p2p\` and \`--protocol\` without a row are refused with \`${refused}\` for every pattern. \`npx vitest run test/matrix\`
+Combinations of \`--backend\`, \`--schedule p2p\` and \`--schedule protocol\` without a row are refused with \`${refused}\` for every pattern. \`npx vitest run test/matrix\`
 checks this page; with \`-u\` it rewrites it.
 
 ${table}

@@ -254,7 +254,7 @@ export const badAnnotations: readonly BadAnnotation[] = [
     what: "Stream on the contracted axis of a linear",
     code: "stream-on-reduction-axis",
     devices: 1,
-    help: /--accumulate/u,
+    help: /--schedule accumulate/u,
     fixedOptions: { accumulate: true },
     program: (f) => {
       const y = linear(f.input([8, 4]), f.input([6, 4]));

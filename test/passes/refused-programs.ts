@@ -99,7 +99,7 @@ export const streamParallelType: readonly RefusedProgram[] = [
   },
   {
     what: "Stream on the batch axis over which the results of a matmul are summed",
-    instead: "the same with `accumulate` (`--accumulate`), which adds the results chunk by chunk",
+    instead: "the same with `accumulate` (`--schedule accumulate`), which adds the results chunk by chunk",
     devices: 1,
     code: "stream-on-reduction-axis",
     refused: [{ fusion: summedProducts }],
@@ -291,7 +291,7 @@ export const checked: readonly RefusedProgram[] = [
   },
   {
     what: "a mesh on some tensors only, or a DID type without one",
-    instead: "a mesh on an input or a weight (with `--no-propagate`: on every tensor)",
+    instead: "a mesh on an input or a weight (with `--schedule propagate=false`: on every tensor)",
     devices: 2,
     code: "mesh-missing",
     refused: [

@@ -1,4 +1,4 @@
-/** `overlap: false` (`--no-overlap`): no loop over streams is left of an example, and its result is the same. */
+/** `overlap: false` (`--schedule overlap=false`): no loop over streams is left of an example, and its result is the same. */
 import { describe, expect, it } from "vitest";
 import { isFusion, lower } from "braid";
 import { walk } from "../../src/host/traverse.ts";

@@ -125,13 +125,13 @@ describe("command lines", () => {
       options: { on: "cuda", devices: "8", streams: "2", overlap: "false", seed: "3" },
     };
     expect(cliCommand("lower", given, ["M"])).toBe(
-      "npx braid lower examples/set.ts --no-overlap --streams 2 --on cuda --set M=64",
+      "npx braid lower examples/set.ts --on cuda --schedule overlap=false,streams=2 --set M=64",
     );
     expect(cliCommand("explain", given, ["M"])).toBe(
-      "npx braid explain examples/set.ts --no-overlap --streams 2 --on cuda --set M=64 --profile 4xH200",
+      "npx braid explain examples/set.ts --on cuda --schedule overlap=false,streams=2 --set M=64 --profile 4xH200",
     );
     expect(cliCommand("run", { ...given, document: { ...state.document, name: "my file.ts" } }, [])).toContain(
-      "'my file.ts' --no-overlap --streams 2 --on cuda --seed 3",
+      "'my file.ts' --on cuda --seed 3 --schedule overlap=false,streams=2",
     );
   });
 

@@ -25,9 +25,9 @@ afterAll(() => {
 
 /** As python/src/braid_torch/compiled.py has them. */
 const flags = {
-  "all-gather-matmul": ["--protocol", "put"],
-  "matmul-reduce-scatter": ["--insert-resharding-after"],
-  "matmul-all-reduce": ["--insert-resharding-after"],
+  "all-gather-matmul": ["--schedule", "protocol=put"],
+  "matmul-reduce-scatter": ["--schedule", "insertReshardingAfter"],
+  "matmul-all-reduce": ["--schedule", "insertReshardingAfter"],
 } as const;
 
 const extent = fc.integer({ min: 1, max: 9 });

@@ -4,15 +4,15 @@ import { describe, expect, it } from "vitest";
 import { cli } from "../cli/captured-cli.ts";
 
 const folder = path.resolve(import.meta.dirname, "../../python/src/braid_torch/programs");
-const scattered = ["--insert-resharding-after"];
+const scattered = ["--schedule", "insertReshardingAfter"];
 const sizes = ["M=16", "K=8", "DTYPE=float"];
 
 const cases: readonly (readonly [program: string, settings: readonly string[], flags: readonly string[]])[] = [
-  ["all-gather-matmul", ["N0=6"], ["--protocol", "put"]],
-  ["all-gather-matmul", ["N0=6", "ROWS=1", "RETURN_A=1"], ["--protocol", "put"]],
-  ["all-gather-matmul", ["N0=6", "N1=4", "N2=2"], ["--protocol", "put"]],
-  ["all-gather-matmul", ["N0=6", "CHUNKS=4"], ["--protocol", "put"]],
-  ["all-gather-matmul", ["N0=6", "N1=5", "CHUNKS=2", "ROWS=1", "RETURN_A=1"], ["--protocol", "put"]],
+  ["all-gather-matmul", ["N0=6"], ["--schedule", "protocol=put"]],
+  ["all-gather-matmul", ["N0=6", "ROWS=1", "RETURN_A=1"], ["--schedule", "protocol=put"]],
+  ["all-gather-matmul", ["N0=6", "N1=4", "N2=2"], ["--schedule", "protocol=put"]],
+  ["all-gather-matmul", ["N0=6", "CHUNKS=4"], ["--schedule", "protocol=put"]],
+  ["all-gather-matmul", ["N0=6", "N1=5", "CHUNKS=2", "ROWS=1", "RETURN_A=1"], ["--schedule", "protocol=put"]],
   ["matmul-reduce-scatter", ["N=6"], scattered],
   ["matmul-reduce-scatter", ["N=6", "ROWS=1"], scattered],
   ["matmul-reduce-scatter", ["N=8", "LAST=1"], scattered],

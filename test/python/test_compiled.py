@@ -97,7 +97,7 @@ class PlanFolder(unittest.TestCase):
         (call,) = self.calls()
         self.assertRegex(call, r"^compile \S+/programs/all-gather-matmul\.ts --devices=2 --set=M=8 --set=DTYPE=half ")
         self.assertIn(
-            " --protocol=put --capability=90 --multiprocessors=132 --schedule=auto --profile=2xH200 ", call
+            " --schedule=protocol=put --gpu=capability=90,multiprocessors=132 --schedule=auto --profile=2xH200 ", call
         )
         # Nothing unfinished stays.
         self.assertEqual(len(list((self.root / "cache/braid/plans").iterdir())), 1)

@@ -46,7 +46,7 @@ describe("options", () => {
     expect(messageOf(nothing, options)).toMatchInlineSnapshot(`
       "
       error[bad-option]: option protocol has a bad value
-        at: protocol (--protocol)
+        at: protocol (--schedule protocol)
         found: "push"
         expected: one of get, put
         fix: pass a value such as get, or leave the option out

@@ -10,19 +10,19 @@ const ring = [
   "cuda",
   "--devices",
   "4",
-  "--streams",
-  "4",
+  "--schedule",
+  "streams=4",
 ];
 const small = ["--set", "M=48", "--set", "K=16", "--set", "N=8"];
-const schedule = ["--schedule", "inPlace", "--schedule", "computeStreams=1", "--schedule", "batchSignals"];
+const schedule = ["--schedule", "inPlace,computeStreams=1,batchSignals"];
 
 function printed(text: string, kind: string): number {
   return text.split("\n").filter((line) => new RegExp(`^ +\\d+ +s\\d+ +${kind}\\b`).test(line)).length;
 }
 
-it("braid lower --print-lists prints the commands of one rank, as recorded or rewritten", async () => {
-  const recorded = await cli("lower", ...ring, ...small, "--print-lists");
-  const rewritten = await cli("lower", ...ring, ...small, "--print-lists", ...schedule);
+it("braid lower --print lists prints the commands of one rank, as recorded or rewritten", async () => {
+  const recorded = await cli("lower", ...ring, ...small, "--print", "lists");
+  const rewritten = await cli("lower", ...ring, ...small, "--print", "lists", ...schedule);
   const counts = [recorded, rewritten].map(({ out }) =>
     ["copy", "launch", "recordEvent"].map((kind) => printed(out, kind)),
   );

@@ -20,7 +20,7 @@ const warnings: ReadonlySet<string> = new Set(["transfer-unclear"]);
 const notes: ReadonlySet<string> = new Set(["redundant-synchronization", "iterations-serialized", "buffer-leaked"]);
 
 /** PyTorch's allocator, the default for dumps, frees everything when a run ends. */
-const flags: Readonly<Record<string, readonly string[]>> = { "buffer-leaked": ["--allocator", "braid"] };
+const flags: Readonly<Record<string, readonly string[]>> = { "buffer-leaked": ["--as", "braid"] };
 
 /** Mistakes of a single command, or of lists that are not linked. All other findings name two commands. */
 const ofOneCommand: ReadonlySet<string> = new Set([

@@ -12,7 +12,7 @@ import { loopForms } from "../primitives.ts";
 const ownRows = {
   form: {
     kind: oneOf(loopForms),
-    help: "how a loop communicates: as --p2p, or a loop over chunks with one collective each; default: rotated",
+    help: "how a loop communicates: as p2p of --schedule, or a loop over chunks with one collective each; default: rotated",
   },
   backend: { kind: oneOf(["nccl", "cuda"]), help: `${options.backend.help}; default: cuda, but nccl for linear` },
   chunks: { kind: wholeNumber(1, 4), help: "chunks of form collective; default: the number of devices" },

@@ -124,7 +124,9 @@ function WhatToChange({ store, predicted }: ChangeProps): JSX.Element | null {
     <>
       <h2>What to change</h2>
       {isLarge ? (
-        <p class="hint keys">Copy command, with --all behind it, predicts other options of a program of this size.</p>
+        <p class="hint keys">
+          Copy command, with --print all behind it, predicts other options of a program of this size.
+        </p>
       ) : found === null ? (
         <p class="hint keys">Predicting other options …</p>
       ) : found.length === 0 ? (

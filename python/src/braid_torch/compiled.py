@@ -19,10 +19,10 @@ from .refusal import Refusal
 
 # From the start of the compiler; on a busy machine Node alone takes seconds.
 COMPILE_SECONDS = 120
-SCATTERED = ("--insert-resharding-after",)
+SCATTERED = ("--schedule=insertReshardingAfter",)
 PROGRAMS = {
     # With get, peers would read the shard from memory that they reach, into which it would have to be copied.
-    "all-gather-matmul": ("--protocol=put",),
+    "all-gather-matmul": ("--schedule=protocol=put",),
     "matmul-reduce-scatter": SCATTERED,
     "matmul-all-reduce": SCATTERED,
 }
@@ -82,7 +82,7 @@ def _compile(problem: Problem, gpu: Gpu, devices: int, profile: str, target: Pat
     # Beside the target, so that it can be renamed.
     unfinished = Path(tempfile.mkdtemp(prefix=".plan-", dir=target.parent))
     settings = [f"--set={name}={value}" for name, value in problem.parameters]
-    size = [f"--capability={gpu.capability}", f"--multiprocessors={gpu.multiprocessors}"]
+    size = [f"--gpu=capability={gpu.capability},multiprocessors={gpu.multiprocessors}"]
     schedule = ["--schedule=auto", f"--profile={profile}"]
     flags = [f"--devices={devices}", *settings, *PROGRAMS[problem.program], *size, *schedule]
     try:

@@ -2,8 +2,7 @@
 import { Command } from "commander";
 import { counted } from "../../support/wording.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
-import { compileNames } from "../../compile/options/flags-text.ts";
-import { addFlags, fileArgument, givenOptions } from "../flags/option-flags.ts";
+import { addFlags, compileGiven, fileArgument } from "../flags/option-flags.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
 import { withProgress } from "../terminal/progress.ts";
@@ -17,7 +16,7 @@ export function compileCommand(terminal: Terminal, finish: (status: ExitStatus) 
   );
   return command.action(async (file: string, flags: CompileCommandFlags) => {
     const all = { ...flags, devices: (await givenDevices(command, file, flags)) ?? flags.devices };
-    const given = { backend: flags.backend, ...givenOptions(command, compileNames) };
+    const given = { backend: flags.backend, ...compileGiven(command, file) };
     const result = await withProgress(terminal, (step) =>
       whileBuilding(file, all, terminal.err, async (building) => {
         const { compilePlan } = await import("./compile-plan.ts");

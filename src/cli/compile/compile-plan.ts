@@ -47,7 +47,7 @@ export async function compilePlan(
 ): Promise<CompileResult> {
   requireGpus(asked);
   const flags = await withOwnProfile(asked, given);
-  const folder = flags.o;
+  const folder = flags.out;
   await requirePlanFolder(folder);
   const profile = await profileToChooseWith(flags);
   const lowering = pickOptions(loweringNames, given);

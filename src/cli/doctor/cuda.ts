@@ -30,7 +30,7 @@ const gives: { readonly [L in CudaLibrary]: string } = {
   driver: "runs on NVIDIA GPUs (--on cuda)",
   nvrtc: "compiles kernels for GPUs (--on cuda)",
   cublasLt: "matmul on GPUs (--on cuda)",
-  cudnn: "attention as one kernel on GPUs (--attention auto)",
+  cudnn: "attention as one kernel on GPUs (--schedule attention=auto)",
   nccl: "collectives between GPUs (--on cuda)",
 };
 

@@ -28,7 +28,7 @@ function refusalsText({ flags: { all }, explanation }: ExplainResult): readonly 
   const refusals = all ? explanation.refusals : costlyRefusals(explanation);
   const shown = all ? refusals : refusals.slice(0, fewRefusals);
   const more = refusals.length - shown.length;
-  return [...shown.map(refusalText), ...(more > 0 ? [`and ${more} more: --all has them`] : [])];
+  return [...shown.map(refusalText), ...(more > 0 ? [`and ${more} more: --print all has them`] : [])];
 }
 
 export function refusalText({ op, beside, because, source }: LoopRefusal): string {
@@ -40,10 +40,10 @@ const mostAlternatives = 3;
 function alternativesText({ flags: { all }, explanation, chunks }: ExplainResult): readonly string[] {
   const { predicted, alternatives, choice } = explanation;
   if (alternatives === null && chunks.length === 0) {
-    return choice === null && predicted !== null && !all ? ["to change: --all predicts other options"] : [];
+    return choice === null && predicted !== null && !all ? ["to change: --print all predicts other options"] : [];
   }
   if (isTooSmall(explanation) && !all) {
-    return [`to change: ${otherSizes} (--all has what they gain here)`];
+    return [`to change: ${otherSizes} (--print all has what they gain here)`];
   }
   const toBeat = timeToBeat(explanation);
   const changes = changesOf(explanation, chunks.map(chunkChange));
@@ -90,5 +90,5 @@ function candidateTable(considered: readonly Considered[], chosen: ScheduleCandi
     table.push([name, timeText(milliseconds), because, ...(all ? [flags] : [])]);
   }
   const more = considered.length - rows.length;
-  return [...trimmedLines(table.toString()), ...(more > 0 ? [`and ${more} more: --all has them`] : [])];
+  return [...trimmedLines(table.toString()), ...(more > 0 ? [`and ${more} more: --print all has them`] : [])];
 }

@@ -1,8 +1,7 @@
 /** `braid explain`: predicts a program's time on a measured machine, and says what is exposed and why. */
 import type { Command } from "commander";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
-import { compileNames } from "../../compile/options/flags-text.ts";
-import { givenOptions, programCommand } from "../flags/option-flags.ts";
+import { compileGiven, givenOptions, programCommand } from "../flags/option-flags.ts";
 import { ownProfile, profileToPredictWith, targetOfProfile } from "../flags/profile.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
@@ -18,7 +17,7 @@ export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) 
     "Predicts a program's time on a measured machine, without a GPU, and says what is exposed and why.",
   );
   return command.action(async (file: string, flags: ExplainFlags) => {
-    const given = givenOptions(command, compileNames);
+    const given = compileGiven(command, file);
     if (flags.report !== undefined) await requireOutput("--report", flags.report);
     const { readTrace } = await import("./measured-trace.ts");
     const trace = flags.measured === undefined ? null : await readTrace(flags.measured);

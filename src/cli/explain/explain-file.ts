@@ -31,14 +31,14 @@ export interface ExplainResult {
   /** Null for a measured run without --profile. */
   readonly profile: MachineProfile | null;
   readonly explanation: Explanation;
-  /** With --all: predictions with other values of the parameters that seem to be numbers of chunks. */
+  /** With --print all: predictions with other values of the parameters that seem to be numbers of chunks. */
   readonly chunks: readonly ChunkChange[];
   /** Milliseconds that the explanation took. */
   readonly milliseconds: number;
 }
 
 export interface ExplainSetting {
-  /** The trace of `--measured`; null to explain the predicted run. */
+  /** The trace of `--trace`; null to explain the predicted run. */
   readonly measured: ReadTrace | null;
   /** Whether predicted runs are launches of a graph. */
   readonly graph: boolean;

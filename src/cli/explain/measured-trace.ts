@@ -1,4 +1,4 @@
-/** The trace of `explain --measured`: read, and checked to be that of the explained program. */
+/** The trace of `explain --trace`: read, and checked to be that of the explained program. */
 import { readRegularText } from "../../backends/regular-file.ts";
 import type { Program } from "../../commands/program.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
@@ -18,7 +18,7 @@ export async function readTrace(file: string): Promise<ReadTrace> {
     fail({
       code: "file-unreadable",
       message: "the trace cannot be read",
-      place: { kind: "option", text: `--measured ${file}` },
+      place: { kind: "option", text: `--trace ${file}` },
       found: systemReason(error),
       expected: "a file that braid run --trace wrote",
       help: "check the name, or trace a run: braid run FILE --trace trace.json",
@@ -48,7 +48,7 @@ export function measuredRun(
     fail({
       code: "trace-mismatch",
       message: "the trace shows a run of another program",
-      place: { kind: "option", text: "--measured" },
+      place: { kind: "option", text: "--trace" },
       found: named({ ...run, hash: run.program }),
       expected: named({ devices: program.ranks.length, on: options["--on"] ?? run.on, hash }),
       help:

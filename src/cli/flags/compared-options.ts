@@ -27,7 +27,7 @@ export function programOptions(flags: Options<NamesOf<"run"> & NamesOf<"explain"
   );
   return Object.fromEntries(
     shared
-      .filter((name) => rowOf(name).group !== "output" && name !== "buildTimeout")
+      .filter((name) => rowOf(name).group !== "output" && name !== "timeout")
       .filter((name) => name !== "profile" || flags.schedule === "auto")
       .flatMap((name) => textOf(name, flags[name])),
   );
@@ -38,9 +38,17 @@ export function printedGiven(given: CompileGiven): Readonly<Record<string, strin
   return Object.fromEntries(compileNames.flatMap((name) => textOf(name, given[name])));
 }
 
+/** `--as` stands for several options. */
+function asText(name: OptionName, value: unknown): readonly (readonly [string, string])[] {
+  if (name === "nvfuserLimits") return value === true ? [["--as", "nvfuser"]] : [];
+  return name === "allocator" && value === "braid" ? [["--as", "braid"]] : [];
+}
+
 function textOf<K extends OptionName>(
   name: K,
   value: OptionValue<K> | undefined,
 ): readonly (readonly [string, string])[] {
-  return value === undefined ? [] : [[flagOf(name), printOption(name, value)]];
+  if (value === undefined) return [];
+  if (rowOf(name).within === "as") return asText(name, value);
+  return [[flagOf(name), printOption(name, value)]];
 }

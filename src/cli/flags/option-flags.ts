@@ -1,6 +1,7 @@
 /** Makes flags from the schema of options: their parsing and their help. */
 import { Command, Option } from "commander";
-import type { KindInfo, OptionKind } from "../../compile/options/kind.ts";
+import { optionsOf } from "../../compile/options/as.ts";
+import { type CompileGiven, compileNames } from "../../compile/options/flags-text.ts";
 import {
   type CommandName,
   flagOfRow,
@@ -12,8 +13,10 @@ import {
   rowOf,
 } from "../../compile/options.ts";
 import { requireOptions } from "../../compile/options/resolve.ts";
-import { fail } from "../../diagnostics/diagnostic.ts";
 import { keysOf } from "../../support/keys-of.ts";
+import { isDumpFile } from "../program/dump-file.ts";
+import { assignedBy, type AssigningFlag, assigningFlags, type NamedRows } from "./assigning-flags.ts";
+import { parserOf } from "./read-value.ts";
 
 /** A command on a program file or a dump, with its flags. `argument`: `[file]` if it can do without. */
 export function programCommand(name: CommandName, argument = "<file>"): Command {
@@ -26,16 +29,34 @@ export const fileArgument = "program file (.ts, .js, .mjs), model (.mlir, .pt2) 
  * Adds the flags of the options that the command `name` takes, and of `own` rows that are not in the schema, by group.
  */
 export function addFlags(command: Command, name: CommandName, own: Readonly<Record<string, OptionRow>> = {}): Command {
-  const rows = [...Object.entries(own), ...namesOf(name).map((each) => [each, rowOf(each)] as const)];
+  const rows: NamedRows = [...Object.entries(own), ...namesOf(name).map((each) => [each, rowOf(each)] as const)];
+  const assigning = assigningFlags(rows);
   for (const group of keysOf(optionGroups)) {
+    for (const [flag, each] of assigning) {
+      if (each.row.group === group) command.addOption(assigningOption(command, flag, each));
+    }
     for (const [each, row] of rows.filter(([, of]) => of.group === group)) {
       const usual = row.defaultOf?.[name] ?? row.default;
-      command.addOption(flagOption(each, row, usual, row.otherwiseOf?.[name] ?? defaultText(usual)));
       // A default of the flag itself would add "(default: false)" to the help.
-      if (usual === false) command.setOptionValueWithSource(each, false, "default");
+      if (usual === false || row.within !== undefined) command.setOptionValueWithSource(each, usual, "default");
+      if (row.within !== undefined || each === "schedule") continue;
+      command.addOption(flagOption(each, row, usual, row.otherwiseOf?.[name] ?? defaultText(usual)));
     }
   }
   return command;
+}
+
+/** Its values become those of the options that it assigns. */
+function assigningOption(command: Command, name: string, flag: AssigningFlag): Option {
+  const { argument, help, otherwise, group } = flag.row;
+  const read = assignedBy(name, flag);
+  return new Option(`--${name} <${argument}>`, otherwise === undefined ? help : `${help} (default: ${otherwise})`)
+    .helpGroup(`${optionGroups[group]}:`)
+    .argParser((text) => {
+      const { own, options } = read(text);
+      for (const [each, value] of options) command.setOptionValueWithSource(each, value, "cli");
+      return own;
+    });
 }
 
 /** The options among `names` that the command line gives, without defaults. */
@@ -49,16 +70,24 @@ export function givenOptions<K extends OptionName>(command: Command, names: read
   return given;
 }
 
+/** The options that make the Program of `file`, of which `--as` gives several. */
+export function compileGiven(command: Command, file: string): CompileGiven {
+  return { ...optionsOf(givenOptions(command, ["as"]).as, isDumpFile(file)), ...givenOptions(command, compileNames) };
+}
+
 function flagOption(name: string, row: OptionRow, usual: unknown, usualText: string): Option {
   const { kind, group, otherwise } = row;
   const flag = flagOfRow(name, row);
   const help = otherwise === undefined ? row.help : `${row.help} (default: ${otherwise})`;
-  if (kind.argument === null) return new Option(flag, help).helpGroup(`${optionGroups[group]}:`);
-  const { alone } = kind;
-  const option = new Option(`${flag} ${alone === undefined ? `<${kind.argument}>` : `[${kind.argument}]`}`, help)
-    .argParser(parserOf(flag, kind))
+  const { argument, alone } = kind;
+  const value = argument === null ? "" : alone === undefined ? ` <${argument}>` : ` [${argument}]`;
+  const option = new Option(`${row.short === undefined ? "" : `-${row.short}, `}${flag}${value}`, help)
     .makeOptionMandatory(row.required ?? false)
     .helpGroup(`${optionGroups[group]}:`);
+  // A flag may have another name than its option.
+  option.attributeName = () => name;
+  if (argument === null) return option;
+  option.argParser(parserOf(flag, kind));
   if (alone !== undefined) option.preset(alone);
   return usual === undefined ? option : option.default(usual, usualText);
 }
@@ -66,47 +95,4 @@ function flagOption(name: string, row: OptionRow, usual: unknown, usualText: str
 function defaultText(value: unknown): string {
   if (value instanceof Map || Array.isArray(value)) return "none";
   return String(value);
-}
-
-/** Throws `option-value`. */
-function parserOf(flag: string, kind: KindInfo): (text: string) => unknown {
-  const earlier: string[] = [];
-  return (text) => {
-    const value = readValue(flag, kind, text);
-    if (kind.separator === null) return value;
-    const all = kind.read([...earlier, text].join(kind.separator));
-    if (all === undefined) {
-      const expected = `each name at most once; ${earlier.join(" and ")} came before`;
-      return badValue(flag, text, expected, `remove one of the two ${flag}`);
-    }
-    earlier.push(text);
-    return all;
-  };
-}
-
-/** Parses a flag's text. Throws `option-value`. */
-export function readValue<T>(flag: string, kind: ReadKind<T>, text: string): T {
-  const written = kind.corrected?.(text) ?? kind.example;
-  const between = kind.alone === undefined ? " " : "=";
-  const help = `write it like ${flag}${between}${written}`;
-  return kind.read(text) ?? badValue(flag, badPart(kind, text), kind.expected, help);
-}
-
-type ReadKind<T> = Pick<OptionKind<T>, "read" | "expected" | "example" | "corrected" | "separator" | "alone">;
-
-/** The first bad value of a list. */
-function badPart({ read, separator }: ReadKind<unknown>, text: string): string {
-  const parts = separator === null ? [] : text.split(separator);
-  return parts.find((part) => read(part) === undefined) ?? text;
-}
-
-function badValue(flag: string, text: string, expected: string, help: string): never {
-  return fail({
-    code: "option-value",
-    message: `option ${flag} has a bad value`,
-    place: { kind: "option", text: flag },
-    found: text === "" ? "nothing" : text,
-    expected,
-    help,
-  });
 }

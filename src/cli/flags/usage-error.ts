@@ -4,7 +4,6 @@
  */
 import type { Command, CommanderError } from "commander";
 import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import { renamedFlag } from "../../compile/options/renamed.ts";
 import { nearest, suggestion } from "../../support/nearest.ts";
 
 /** `command`: the command whose arguments were parsed. */
@@ -13,7 +12,7 @@ export function usageError(error: CommanderError, command: Command): DiagnosticE
 }
 
 function diagnosticOf(error: CommanderError, command: Command): Diagnostic {
-  const message = (error.message.split("\n")[0] ?? "").replace(/^error: /, "");
+  const message = (error.message.split("\n")[0] ?? "").replace(/^error: /, "").replace(/'-\w, /u, "'");
   const [, found] = /'([^']*)'/.exec(message) ?? [];
   const help = `see ${commandPath(command)} --help`;
   const place = { kind: "option", text: commandPath(command) } as const;
@@ -21,18 +20,6 @@ function diagnosticOf(error: CommanderError, command: Command): Diagnostic {
     case "commander.unknownOption": {
       const flags = command.options.flatMap((option) => option.long ?? []).concat("--help");
       const name = found ?? message;
-      const present = renamedFlag(name, flags);
-      if (present !== null) {
-        const text = `option ${name} is now called ${present}`;
-        return {
-          code: "option-unknown",
-          message: text,
-          place,
-          found: name,
-          expected: present,
-          help: `write ${present}`,
-        };
-      }
       // Commands have tens of flags: the nearest one is enough, or the help that lists them.
       return {
         code: "option-unknown",

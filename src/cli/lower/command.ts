@@ -1,8 +1,7 @@
 /** `braid lower`: prints the host program of one rank, the program after each pass, or the rank's command list. */
 import type { Command } from "commander";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
-import { givenOptions, programCommand } from "../flags/option-flags.ts";
-import { compileNames } from "../../compile/options/flags-text.ts";
+import { compileGiven, programCommand } from "../flags/option-flags.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
 import { withProgress } from "../terminal/progress.ts";
@@ -17,7 +16,7 @@ export function lowerCommand(terminal: Terminal, finish: (status: ExitStatus) =>
     const notes: string[] = [];
     const text = await withProgress(terminal, async (step) => {
       step(`lowering ${file}`);
-      const given = givenOptions(command, compileNames);
+      const given = compileGiven(command, file);
       const all = { ...flags, devices: (await givenDevices(command, file, flags)) ?? flags.devices };
       return whileBuilding(file, all, terminal.err, async (building) => {
         const { lowerFile } = await import("./lower-file.ts");

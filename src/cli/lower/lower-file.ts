@@ -1,12 +1,13 @@
 /** What `braid lower` prints, as text: from a program file or a dump and flags. */
 import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
+import { styleOf } from "../../compile/options/as.ts";
 import { loweringOn, pickOptions } from "../../compile/options/resolve.ts";
 import { lower } from "../../compile/lower.ts";
 import { reshardingsOfLowered } from "../../compile/reshardings.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { print, printProgramOfStage } from "../../host/print/print.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
-import { passNames, type PassObserver, rejectFormerName } from "../../passes/pipeline.ts";
+import { passNames, type PassObserver } from "../../passes/pipeline.ts";
 import { at } from "../../support/invariant.ts";
 import { suggestion } from "../../support/nearest.ts";
 import type { CompileGiven } from "../../compile/options/flags-text.ts";
@@ -39,6 +40,7 @@ export async function lowerFile(
   const flags = await withOwnProfile(asked, given);
   const options = pickOptions(loweringNames, given);
   const { devices, rank, json } = flags;
+  requireOnePrinted(flags);
   if (flags.printAfter !== undefined) requirePass(flags.printAfter);
   requireRank(rank, devices);
   requireNotLowered(file, options);
@@ -88,9 +90,10 @@ export async function lowerFile(
 function hostText(
   source: BuiltProgram["source"],
   options: Partial<LoweringOptions>,
-  { rank, style, printAfter, json }: LowerFlags,
+  { rank, as, printAfter, json }: LowerFlags,
   described: object,
 ): string {
+  const style = styleOf(as);
   const passes: PassText[] = [];
   const onPass: PassObserver = ({ pass, changed, program }) => {
     if (printAfter !== "all" && printAfter !== pass) return;
@@ -129,27 +132,44 @@ function requireRank(rank: number, devices: number): void {
   });
 }
 
-/** Fails for a pass that was left out with --disable-pass, because it has nothing to print. */
+/** Fails for a dump, which is lowered already. */
 function requireRan(printAfter: string | undefined, ran: readonly PassText[]): void {
   if (printAfter === undefined || ran.length > 0) return;
   fail({
     code: "option-value",
-    message: `pass ${printAfter} did not run`,
-    place: { kind: "option", text: "--print-after" },
+    message: printAfter === "all" ? "no pass ran" : `pass ${printAfter} did not run`,
+    place: { kind: "option", text: "--print passes" },
     found: printAfter,
-    expected: "a pass that runs with these options",
-    help: `remove --disable-pass ${printAfter}, or print after another pass`,
+    expected: "a program file that builds a Fusion",
+    help: "leave --print out: a host program is what passes make",
+  });
+}
+
+/** Each stands in place of the host program. */
+function requireOnePrinted({ printAfter, printLists, printReshardings }: LowerFlags): void {
+  const printed = [
+    ...(printAfter === undefined ? [] : ["passes"]),
+    ...(printReshardings ? ["reshardings"] : []),
+    ...(printLists ? ["lists"] : []),
+  ];
+  if (printed.length < 2) return;
+  fail({
+    code: "option-value",
+    message: "braid lower prints one thing",
+    place: { kind: "option", text: "--print" },
+    found: printed.join(","),
+    expected: "passes, reshardings or lists, or no --print for the host program",
+    help: `write --print ${printed[0] ?? ""}`,
   });
 }
 
 function requirePass(name: string): void {
-  rejectFormerName("--print-after", name);
   const known = ["all", ...passNames];
   if (known.includes(name)) return;
   fail({
     code: "option-value",
     message: `there is no pass ${name}`,
-    place: { kind: "option", text: "--print-after" },
+    place: { kind: "option", text: "--print passes" },
     found: name,
     expected: `one of ${known.join(", ")}`,
     help: suggestion(name, known, "name one of these passes, or all"),

@@ -1,4 +1,4 @@
-/** The table of `braid lower --print-reshardings`. */
+/** The table of `braid lower --print reshardings`. */
 import Table from "cli-table3";
 import type { Options } from "../../compile/options.ts";
 import { reshardings } from "../../compile/reshardings.ts";
@@ -20,10 +20,10 @@ export async function reshardingsText(
     return fail({
       code: "option-value",
       message: "a host program has its communications already",
-      place: { kind: "option", text: "--print-reshardings" },
+      place: { kind: "option", text: "--print reshardings" },
       found: file,
       expected: "a program file that builds a Fusion",
-      help: "remove --print-reshardings",
+      help: "remove --print reshardings",
     });
   }
   const constants = await constantsOf(signature.tensors);
@@ -42,7 +42,7 @@ export function communicationLines(
   const more = found.length - most;
   return [
     ...reshardingLines(found.slice(0, most), besideDump),
-    ...(more > 0 ? [`and ${more} more: braid lower --print-reshardings`, ...hintLines(found.slice(most))] : []),
+    ...(more > 0 ? [`and ${more} more: braid lower --print reshardings`, ...hintLines(found.slice(most))] : []),
   ];
 }
 

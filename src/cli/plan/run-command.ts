@@ -23,7 +23,6 @@ const openOptions: readonly OptionName[] = [
   "graph",
   "timeout",
   "outputDir",
-  "outputFormat",
   "flightDir",
   "json",
 ];

@@ -18,12 +18,12 @@ import { at } from "../../support/invariant.ts";
 import { createRandom } from "../../support/random.ts";
 import { gatherBytes, gatherReports } from "../run/gather.ts";
 import { fingerprint } from "../run/outputs.ts";
-import { requireOutputFolder, writeOutputFiles } from "../tensor-files/output-files.ts";
+import { requireOutputPlace, writeOutputFiles } from "../tensor-files/output-files.ts";
 import type { Step } from "../terminal/progress.ts";
 
 export type PlanRunFlags = Pick<
   Options<NamesOf<"run">>,
-  "seed" | "repeat" | "graph" | "timeout" | "outputDir" | "outputFormat" | "json"
+  "seed" | "repeat" | "graph" | "timeout" | "outputDir" | "json"
 >;
 
 export interface PlanRunResult {
@@ -33,7 +33,7 @@ export interface PlanRunResult {
   /** The time of each run, of its slowest rank. */
   readonly milliseconds: readonly number[];
   readonly outputs: readonly PlanOutput[];
-  /** The files of the outputs; empty without --output-dir. */
+  /** The files of the outputs; empty without --out. */
   readonly written: readonly string[];
 }
 
@@ -61,7 +61,7 @@ export async function runPlan(
 ): Promise<PlanRunResult | null> {
   const rendezvous = world ?? soloRendezvous();
   const { rank } = rendezvous;
-  const outputFolder = rank === 0 ? await requireOutputFolder(flags) : null;
+  const outputPlace = rank === 0 ? await requireOutputPlace(flags) : null;
   const { ops, notes, tensors } = at(ranks, rank);
   if (world !== null) await requireSameProgram(world, { hash, options: { FILE: folder } });
   const { graph, timeout, seed, repeat } = flags;
@@ -108,7 +108,7 @@ export async function runPlan(
       const { name, named: own, dtype, shape } = at(document.outputs, i);
       return { name, named: own, dtype, shape, fingerprint: fingerprint(tensor) };
     }),
-    written: outputFolder === null ? [] : await writeOutputFiles(outputFolder, named),
+    written: outputPlace === null ? [] : await writeOutputFiles(outputPlace, named),
   };
 }
 
@@ -131,6 +131,6 @@ function requireTarget(
     place: { kind: "file", path: folder },
     found: `rank ${rank}: ${name}, ${text(capability, smCount)}`,
     expected: `at least ${text(target.capability, target.multiprocessors)}`,
-    help: `make a plan for this machine: braid compile FILE -o FOLDER --capability ${capability} --multiprocessors ${smCount}`,
+    help: `make a plan for this machine: braid compile FILE -o FOLDER --gpu capability=${capability},multiprocessors=${smCount}`,
   });
 }

@@ -12,7 +12,7 @@ import type { LineOf } from "../../host/print/statement-lines.ts";
 /** What the reader of a model file takes. */
 export type ModelFlags = Options<"devices" | "entry" | "plan" | "gradients">;
 
-export type BuildFlags = ModelFlags & Options<"set" | "scalar" | "container" | "roots">;
+export type BuildFlags = ModelFlags & Options<"set" | "scalar" | "as">;
 
 export interface BuiltProgram {
   /** A Fusion, or the host program of each rank. */

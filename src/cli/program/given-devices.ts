@@ -7,7 +7,7 @@ import { isDumpFile, isModelFile } from "./dump-file.ts";
 export async function givenDevices(
   command: Command,
   file: string,
-  flags: ModelFlags & Options<"container" | "roots">,
+  flags: ModelFlags & Options<"as">,
 ): Promise<number | null> {
   if (command.getOptionValueSource("devices") === "cli") return flags.devices;
   if (isModelFile(file)) {

@@ -12,7 +12,7 @@ import type { Options } from "../../compile/options.ts";
 import { dumpExtensions } from "./dump-file.ts";
 import { systemReason } from "../../support/system-reason.ts";
 
-type DumpFlags = Options<"container" | "roots">;
+type DumpFlags = Options<"entry" | "as">;
 
 export interface LoadedDump {
   /** The host program of each rank. */
@@ -24,9 +24,24 @@ export interface LoadedDump {
 /** `devices` null: as many as the dump names. Throws `file-unreadable`, `device-count` and what `parse` throws. */
 export async function loadDump(file: string, devices: number | null, flags: DumpFlags): Promise<LoadedDump> {
   const text = await readText(file);
-  const { container = null, roots } = flags;
-  const containers = rankContainers(parseContainers(text, { file, roots }), { file, devices, container });
+  const roots = flags.as?.roots ?? "era";
+  const request = { file, devices, container: containerOf(flags) };
+  const containers = rankContainers(parseContainers(text, { file, roots }), request);
   return { hosts: containers.map(({ program }) => program), containers };
+}
+
+/** Throws `option-value` for a name: containers have none. */
+function containerOf({ entry }: Options<"entry">): number | null {
+  if (entry === undefined) return null;
+  if (/^\d+$/u.test(entry)) return Number(entry);
+  return fail({
+    code: "option-value",
+    message: "the containers of a dump have no names",
+    place: { kind: "option", text: "--entry" },
+    found: entry,
+    expected: "a whole number of at least 0",
+    help: "write it like --entry 0: containers are counted from 0",
+  });
 }
 
 async function readText(file: string): Promise<string> {

@@ -4,10 +4,9 @@ import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
 import type { World } from "../../launch/join-world.ts";
 import { comparedOptions } from "../flags/compared-options.ts";
-import { givenOptions, programCommand } from "../flags/option-flags.ts";
+import { compileGiven, programCommand } from "../flags/option-flags.ts";
 import { withOwnProfile } from "../flags/profile.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
-import { compileNames } from "../../compile/options/flags-text.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
 import { isPlan } from "../plan/is-plan.ts";
@@ -41,7 +40,7 @@ export function runCommand(
       make: (flags: RunFlags) => Promise<RunPlace>,
     ): Promise<ExitStatus> => {
       const hosts = hostsOfRun(file, flags, world);
-      const own = { ...givenOptions(command, compileNames), ...hosts };
+      const own = { ...compileGiven(command, file), ...hosts };
       const here = await withOwnProfile({ ...flags, ...hosts, devices }, own);
       const result = await withProgress(terminal, (step) =>
         whileBuilding(file, here, terminal.err, async (made) => {

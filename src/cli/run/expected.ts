@@ -1,4 +1,6 @@
-/** `--inputs` and `--expect`: the arguments that a framework called a model with, and the results that it computed. */
+/** `--input` and `--expect`: the arguments that a framework called a model with, and the results that it computed. */
+import path from "node:path";
+import type { InputFile } from "../../compile/options/run.ts";
 import type { Signature } from "../../compile/lower-all.ts";
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import type { ImportedModel } from "../../import/model.ts";
@@ -11,9 +13,24 @@ import { at } from "../../support/invariant.ts";
 import type { OutputCopy } from "../../executor/output-copies.ts";
 import { namedTensors, namesFor } from "../tensor-files/named-tensors.ts";
 
-/** By position, with the constants of the model. Throws `option-value` where the file lacks an input. */
+/** The files that have all arguments of a call, and the others: those of a framework use its names and dtypes. */
+export function wholeFiles(
+  given: readonly InputFile[],
+  model: ImportedModel | null,
+): readonly [whole: readonly string[], single: readonly InputFile[]] {
+  const isWhole = ({ name, file }: InputFile): boolean => {
+    const extension = path.extname(file);
+    return name === null && (extension === ".npz" || (extension === ".safetensors" && model !== null));
+  };
+  return [given.filter(isWhole).map(({ file }) => file), given.filter((each) => !isWhole(each))];
+}
+
+/**
+ * By position, with the constants of the model; the last of `files` that has an input gives it. Throws `option-value`
+ * where they lack an input.
+ */
 export async function inputsFrom(
-  file: string | undefined,
+  files: readonly string[],
   signature: Signature,
   model: ImportedModel | null,
   sizes: Sizes,
@@ -23,23 +40,25 @@ export async function inputsFrom(
     value === null ? [] : [[i, value]],
   );
   const own = new Map([...constants, ...given]);
-  if (file === undefined) return own;
+  if (files.length === 0) return own;
   const names = namesFor(signature, model, "inputs");
-  const found = await namedTensors({ flag: "--inputs", file }, names, signature, signature.inputs, sizes);
-  const missing = names.find((_, i) => found[i] === null && !own.has(i));
+  const found = new Map<number, Tensor>();
+  for (const file of files) {
+    const read = await namedTensors({ flag: "--input", file }, names, signature, signature.inputs, sizes);
+    for (const [i, tensor] of read.entries()) if (tensor !== null) found.set(i, tensor);
+  }
+  const missing = names.find((_, i) => !found.has(i) && !own.has(i));
   if (missing !== undefined) {
     fail({
       code: "option-value",
-      message: `the file of --inputs has no tensor for input ${at(missing, 0)}`,
-      place: { kind: "option", text: `--inputs ${file}` },
+      message: `the file of --input has no tensor for input ${at(missing, 0)}`,
+      place: { kind: "option", text: `--input ${files.join(" --input ")}` },
       found: "none of its names",
       expected: missing.join(", "),
       help: "save all arguments in order: np.savez(path, in0=x, in1=w), or take single ones with --input NAME=FILE",
     });
   }
-  return new Map(
-    [...found.entries()].flatMap(([i, tensor]) => (tensor === null ? [] : [[i, tensor] as const])).concat([...own]),
-  );
+  return new Map([...found, ...own]);
 }
 
 /** What the file of `--expect` holds for an output; null where it has none. */

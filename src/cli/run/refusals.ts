@@ -25,8 +25,8 @@ export function requireTimesToExplain({ explain, interleaving }: RunFlags): void
   fail({
     code: "option-value",
     message: "a run with an interleaving has no times to explain: its streams take turns on one thread",
-    place: { kind: "option", text: "--explain" },
-    found: `--explain with --interleaving ${interleaving}`,
+    place: { kind: "option", text: "--print explain" },
+    found: `--print explain with --interleaving ${interleaving}`,
     expected: "a run by the back end's own threads or GPUs",
     help: "remove --interleaving, or predict with braid explain",
   });
@@ -37,10 +37,10 @@ export function requireExplainedReport({ explain, report }: RunFlags): void {
   if (explain || report === undefined) return;
   fail({
     code: "option-value",
-    message: "the report of a run shows it explained, so it needs --explain",
+    message: "the report of a run shows it explained, so it needs --print explain",
     place: { kind: "option", text: `--report ${report}` },
-    found: "--report without --explain",
-    expected: "--explain --report FILE",
-    help: "add --explain, or leave --report out",
+    found: "--report without --print explain",
+    expected: "--print explain --report FILE",
+    help: "add --print explain, or leave --report out",
   });
 }

@@ -42,12 +42,12 @@ import { requireOutput } from "../terminal/output-file.ts";
 import type { Step } from "../terminal/progress.ts";
 import { gatherRuns, type OneRun } from "./gather.ts";
 import { drawInputs, drawSpecialInputs, requireInputMemory } from "../../compile/program/inputs.ts";
-import { compareExpected, type Expectation, expectedOutputs, inputsFrom } from "./expected.ts";
+import { compareExpected, type Expectation, expectedOutputs, inputsFrom, wholeFiles } from "./expected.ts";
 import { checkGradients, type GradientCheck } from "./gradient-check.ts";
 import { type CheckedOutput, checkOutputs, withGradientChecks, withSpecialChecks } from "./output-check.ts";
 import { copiesOf, type OutputCopy } from "../../executor/output-copies.ts";
 import { type OutputResult, outputResults, outputsByName } from "./outputs.ts";
-import { requireOutputFolder, writeOutputFiles } from "../tensor-files/output-files.ts";
+import { requireOutputPlace, writeOutputFiles } from "../tensor-files/output-files.ts";
 import { nothingToCheckWith, requireExplainedReport, requireTimesToExplain } from "./refusals.ts";
 import type { RunFlags } from "./run-flags.ts";
 import { runRepeatedly } from "./run-repeatedly.ts";
@@ -72,15 +72,15 @@ export interface RunResult {
   readonly notInLoop: readonly LoopRefusal[];
   /** Which attention is not one kernel, and why. */
   readonly notes: readonly Diagnostic[];
-  /** The last run, explained; null without --explain. */
+  /** The last run, explained; null without --print explain. */
   readonly explained: ExplainResult | null;
-  /** The host program of rank 0 with --print-host, otherwise null. */
+  /** The host program of rank 0 with --print host, otherwise null. */
   readonly host: string | null;
-  /** The last run, which --trace and --timeline show. */
+  /** The last run, which --trace and --print timeline show. */
   readonly last: OneRun;
   /** The written trace file; null without --trace. */
   readonly trace: TraceFile | null;
-  /** The files of the outputs; empty without --output-dir. */
+  /** The files of the outputs; empty without --out. */
   readonly written: readonly string[];
   /** The gradients among the outputs, or before them, beside slopes; empty without --check. */
   readonly gradients: readonly GradientCheck[];
@@ -119,7 +119,7 @@ export async function runFile(
   if (flags.report !== undefined) await requireOutput("--report", flags.report);
   if (flags.trace !== undefined) await requireTraceFile(flags.trace);
   // Rank 0 writes, perhaps on another machine.
-  const folder = (world?.rank ?? 0) === 0 ? await requireOutputFolder(flags) : null;
+  const place = (world?.rank ?? 0) === 0 ? await requireOutputPlace(flags) : null;
   const profile = await profileToChooseWith(flags);
   if (flags.explain && profile !== null) requireProfileOf(targetOf(flags.on), profile);
   const lowering = pickOptions(loweringNames, own);
@@ -128,13 +128,14 @@ export async function runFile(
   const { source, signature, reference, model, params } = await buildProgram(file, flags, lowering, building);
   const constants = await constantsOf(signature.tensors);
   if (flags.check !== undefined && reference === null) nothingToCheckWith(file);
-  const files = await findInputFiles(signature, flags.input);
+  const [whole, single] = wholeFiles(flags.input, model);
+  const files = await findInputFiles(signature, single);
   const sizes = inputSizes(signature, sizesWithFiles(signature, files, modelSizes(model, flags.sizes)));
   requireFileShapes(signature, files, sizes);
   if (flags.check !== undefined && reference !== null) requireMatchingReference(reference.data(), signature, sizes);
   requireInputMemory(signature, sizes);
-  if (files.size > 0 || flags.inputs !== undefined) step("reading inputs");
-  const given = await inputsFrom(flags.inputs, signature, model, sizes, await readInputFiles(signature, files));
+  if (flags.input.length > 0) step("reading inputs");
+  const given = await inputsFrom(whole, signature, model, sizes, await readInputFiles(signature, files));
   const expected = flags.expect === undefined ? [] : await expectedOutputs(flags.expect, signature, model, sizes);
   const limits = reference === null ? new Map<number, number>() : indexLimits(reference.data(), sizes);
   step(`lowering for ${flags.devices} devices`);
@@ -217,7 +218,7 @@ export async function runFile(
     await writeExplainReport(flags.report, explained);
   }
   const copies = copiesOf(lowered, sizes, ran.outputs);
-  const written = folder === null ? [] : await writeOutputFiles(folder, outputsByName(lowered, copies));
+  const written = place === null ? [] : await writeOutputFiles(place, outputsByName(lowered, copies));
   const expectations = compareExpected(expected, copies);
   const suspect = verify === "off" ? "unverified" : reference === source ? "braid" : "program";
   const checked = flags.check === undefined ? null : reference;
@@ -282,7 +283,7 @@ export async function runFile(
   };
 }
 
-/** A program without Stream axes asks for no loops, nor does `--no-overlap`. */
+/** A program without Stream axes asks for no loops, nor does `overlap=false`. */
 function isAsked({ rule }: LoopRefusal): boolean {
   return rule !== "stream" && rule !== "overlap";
 }

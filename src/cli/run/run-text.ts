@@ -53,7 +53,7 @@ function communicationText({ reshardings, notInLoop }: RunResult): readonly stri
   return [
     ...communicationLines(reshardings, mostReshardings),
     ...notInLoop.slice(0, mostRefusals).map(refusalText),
-    ...(more > 0 ? [`and ${more} more: braid explain --all has them`] : []),
+    ...(more > 0 ? [`and ${more} more: braid explain --print all has them`] : []),
   ];
 }
 

@@ -174,7 +174,7 @@ function unknownFormat(file: string): never {
     message: "the file of an input has an unknown format",
     place: inputPlace(file),
     found: path.extname(file) === "" ? "no extension" : `a file that ends in ${path.extname(file)}`,
-    expected: "a file that ends in .npy or .safetensors",
+    expected: "a file that ends in .npy or .safetensors, or in .npz without NAME=",
     help: "save the array with np.save, or the tensors with safetensors' save_file",
   });
 }

@@ -1,4 +1,4 @@
-/** `--inputs` and `--expect`: files that hold all inputs or outputs of a model by name, in the dtypes of the framework. */
+/** `--input` and `--expect`: files that hold all inputs or outputs of a model by name, in the dtypes of the framework. */
 import path from "node:path";
 import type { Signature } from "../../compile/lower-all.ts";
 import { fail, type Place } from "../../diagnostics/diagnostic.ts";
@@ -16,7 +16,7 @@ import { namesOfTensor } from "./tensor-names.ts";
 
 /** The option that names the file, and what its tensors are. */
 export interface NamedFile {
-  readonly flag: "--inputs" | "--expect";
+  readonly flag: "--input" | "--expect";
   readonly file: string;
 }
 

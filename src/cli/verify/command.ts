@@ -3,12 +3,11 @@ import type { Command } from "commander";
 import { type Diagnostic, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import { counted } from "../../support/wording.ts";
 import { type ExitStatus, exitStatus, statusOf } from "../exit-status.ts";
-import { compileNames } from "../../compile/options/flags-text.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
 import { isPlan } from "../plan/is-plan.ts";
 import { withProgress } from "../terminal/progress.ts";
-import { givenOptions, programCommand } from "../flags/option-flags.ts";
+import { compileGiven, programCommand } from "../flags/option-flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { addedText } from "./added-text.ts";
 import type { VerifyFlags, VerifyResult } from "./verify-file.ts";
@@ -29,7 +28,7 @@ export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) =
       const { verifyPlan } = await import("../plan/verify-plan.ts");
       return finish(await verifyPlan(file, command, flags.json, terminal));
     }
-    const given = givenOptions(command, compileNames);
+    const given = compileGiven(command, file);
     const all = { ...flags, devices: (await givenDevices(command, file, flags)) ?? flags.devices };
     const result = await withProgress(terminal, (step) =>
       whileBuilding(file, all, terminal.err, async (building) => {

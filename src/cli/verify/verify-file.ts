@@ -40,7 +40,7 @@ export interface VerifyResult {
   readonly sizes: Sizes;
   /** The verified Program; null if the lists do not link. */
   readonly program: Program | null;
-  /** With one finding for each cause and buffer, unless `--verbose` is given. */
+  /** With one finding for each cause and buffer, unless `--print all` is given. */
   readonly report: VerifyReport;
   /** The statements that the host programs lack; null if there are none, or no few statements repair them. */
   readonly added: readonly AddedLine[] | null;
@@ -88,7 +88,7 @@ export async function verifyFile(
   const checked =
     compiled.program === null
       ? compiled
-      : withReport(compiled, { lineOf: linesOfDump, full: flags.full, onProgress: step });
+      : withReport(compiled, { lineOf: linesOfDump, full: flags.full === "full", onProgress: step });
   step("looking for the statements that are missing");
   const repaired = checked.program === null || checked.report.ok ? null : repairHosts(checked);
   const report =
@@ -127,7 +127,7 @@ export async function verifyFile(
   const found = report.findings.find(({ interleaving }) => interleaving !== null)?.interleaving ?? null;
   let replay: string | null = null;
   if (flags.counterexample !== undefined && found !== null) {
-    if (await write("--counterexample", flags.counterexample, found)) replay = replayOf(flags.counterexample);
+    if (await write("--interleaving", flags.counterexample, found)) replay = replayOf(flags.counterexample);
   }
   return {
     file,

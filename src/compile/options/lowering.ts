@@ -1,10 +1,16 @@
-/** Lowering options: they change the host program. */
+/** Lowering options: they change the host program. --schedule assigns most of them. */
 import { mostDevices } from "../../host/most-devices.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { listOf, oneOf, text, toggle, wholeNumber } from "./kinds.ts";
 import { onPrograms, type OptionRow, type RowsFor } from "./row.ts";
 
 const lowering = { group: "lowering", commands: onPrograms } as const;
+
+/** Values that --schedule assigns: no flags of their own. */
+const scheduled = { ...lowering, within: "schedule" } as const;
+
+/** What --as decides. */
+const fidelity = { group: "lowering", commands: [], within: "as", flag: "nvfuser" } as const;
 
 export const loweringRows = {
   backend: {
@@ -23,90 +29,96 @@ export const loweringRows = {
     help: "number of devices of each host; between hosts, the cuda backend communicates by NCCL",
   },
   p2p: {
-    ...lowering,
+    ...scheduled,
     kind: oneOf(["linear", "rotated", "broadcast"]),
     default: "rotated",
     help: "how a DID axis that becomes a Stream axis is lowered: linear for nccl, rotated for nccl and cuda, broadcast for all",
   },
   protocol: {
-    ...lowering,
+    ...scheduled,
     kind: oneOf(["get", "put"]),
     default: "get",
     help: "who copies in one-sided point-to-point: the receiver (get) or the sender (put); with --backend cuda only",
   },
   propagate: {
-    ...lowering,
+    ...scheduled,
     kind: toggle,
     default: true,
-    help: "leave tensors without an annotation as they are, instead of deriving their shardings",
+    help: "derive the shardings of tensors without an annotation, instead of leaving them as they are",
   },
   nvfuserLimits: {
-    ...lowering,
+    ...fidelity,
     kind: toggle,
     default: false,
     help: "refuse what nvFuser refuses and communicate where it does, to compare dumps",
   },
   overlap: {
-    ...lowering,
+    ...scheduled,
     kind: toggle,
     default: true,
-    help: "ignore Stream axes: run communication and computation serially",
+    help: "run communication under computation; overlap=false ignores Stream axes",
   },
   deviceLoops: {
-    ...lowering,
+    ...scheduled,
     kind: toggle,
     default: false,
     help: "put gathers before a matmul and reduce-scatters after it in loops over the devices, without an annotation",
   },
   interStreamSync: {
-    ...lowering,
+    ...scheduled,
     kind: toggle,
     default: false,
     help: "make stream i+1 wait for the point-to-point communication of stream i, in the first round over the streams",
   },
   insertReshardingAfter: {
-    ...lowering,
+    ...scheduled,
     kind: toggle,
     default: false,
     help: "insert reshardings after the op instead of before it",
   },
   accumulate: {
-    ...lowering,
+    ...scheduled,
     kind: toggle,
     default: false,
     help: "allow Stream on a contracted axis: a loop adds the matmuls of the chunks to the output one after the other",
   },
   attention: {
-    ...lowering,
+    ...scheduled,
     kind: oneOf(["fused", "ops", "auto"]),
     default: "fused",
     help: "attention as one kernel (fused), as matmuls and a softmax (ops), or as one kernel where the back end has it (auto; default with --on cuda)",
   },
-  deallocate: { ...lowering, kind: toggle, default: true, help: "leave out Deallocate statements" },
-  shrink: { ...lowering, kind: toggle, default: true, help: "keep loop-local buffers at full extent" },
+  deallocate: { ...scheduled, kind: toggle, default: true, help: "free buffers after their last use" },
+  shrink: {
+    ...scheduled,
+    kind: toggle,
+    default: true,
+    help: "give a loop's buffers one slot per stream instead of their full extent",
+  },
   disablePass: {
     ...lowering,
+    commands: [],
     kind: listOf(text("name", "deallocate"), "name"),
     default: [],
-    help: "leave out a pass, by name; may be repeated",
+    help: "passes to leave out, by name; in the API only",
   },
 } as const satisfies RowsFor<LoweringOptions>;
 
 export const recordingRows = {
   streams: {
-    ...lowering,
+    ...scheduled,
     kind: wholeNumber(1, 4),
     default: 4,
     help: "worker streams that a Stream loop alternates over",
   },
   allocator: {
-    ...lowering,
+    ...fidelity,
     kind: oneOf(["pytorch", "braid"]),
     otherwise: "pytorch for a dump, else braid",
     help: "where freed memory may be used again: on the stream that allocated it (pytorch), or that frees it (braid)",
   },
   communicators: {
-    ...lowering,
+    ...fidelity,
     kind: oneOf(["team", "pair"]),
     otherwise: "pair for a dump, else team",
     help: "on which communicator NCCL runs a send or receive outside a coalesced group: one for all ranks (team), or for two (pair)",

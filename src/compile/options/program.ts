@@ -1,18 +1,8 @@
-/** Program options: devices, parameters, sizes, and the container of a dump. */
+/** Program options: devices, parameters, sizes, and what to read of a file. */
 import { mostDevices } from "../../host/most-devices.ts";
-import type { ParseOptions } from "../../host/parse/parse.ts";
-import {
-  assignments,
-  oneOf,
-  parameterValues,
-  seconds,
-  sizeValues,
-  text,
-  toggle,
-  wholeNumber,
-  wholeValues,
-} from "./kinds.ts";
-import { onMachines, onPrograms, type OptionRow, type RowsFor } from "./row.ts";
+import { fidelity } from "./as.ts";
+import { assignments, parameterValues, sizeValues, text, wholeNumber, wholeValues } from "./kinds.ts";
+import { onMachines, onPrograms, type OptionRow } from "./row.ts";
 
 const program = { group: "program", commands: onPrograms } as const;
 
@@ -52,7 +42,8 @@ export const programRows = {
   entry: {
     ...program,
     kind: text("function", "main"),
-    help: "for a model file of several functions: the one to read (default: main, or the only one)",
+    otherwise: "main, or the only one",
+    help: "the function to read of a model file, or the container of a dump that all ranks run, counted from 0",
   },
   plan: {
     ...program,
@@ -64,29 +55,11 @@ export const programRows = {
     kind: text("name", "dy"),
     help: "for a .pt2 model: add the gradients of its parameters; the cotangent of its outputs is an input of this name",
   },
-  container: {
+  as: {
     ...program,
-    kind: wholeNumber(0, 0),
-    help: "for a dump: the container that all ranks run, counted from 0",
-  },
-  roots: {
-    ...program,
-    kind: oneOf(["era", "devices", "positions"]),
-    default: "era",
-    help: "for a dump: whether constant roots are device ids or positions in the team; era: as in the dump's era",
-  },
-  buildTimeout: {
-    ...program,
-    kind: seconds,
-    default: 60,
-    help: "refuse a program file that takes longer than this many seconds to build its program",
-  },
-  full: {
-    ...program,
-    commands: ["verify"],
-    kind: toggle,
-    default: false,
-    help: "verify every rank, even where one rank of each class stands for the others",
+    kind: fidelity,
+    otherwise: "nvfuser for a dump, else braid",
+    help: "nvfuser or braid: whose host programs these are, and with :2025-05 in whose spelling; nvfuser's have its limits, free no buffers and run on PyTorch's allocator (docs/dumps.md)",
   },
   rank: {
     ...program,
@@ -95,4 +68,4 @@ export const programRows = {
     default: 0,
     help: "the rank to lower for",
   },
-} as const satisfies Readonly<Record<string, OptionRow>> & RowsFor<Pick<ParseOptions, "roots">>;
+} as const satisfies Readonly<Record<string, OptionRow>>;

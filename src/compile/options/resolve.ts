@@ -1,5 +1,6 @@
 /** Checks options by the schema and fills in their defaults. */
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
+import { isOneOf } from "../../support/is-one-of.ts";
 import { suggestion } from "../../support/nearest.ts";
 import type { OptionKind } from "./kind.ts";
 import {
@@ -13,7 +14,6 @@ import {
   rowOf,
   scheduleNames,
 } from "../options.ts";
-import { renamedOption } from "./renamed.ts";
 
 /**
  * The options with these names, given or default. Throws `bad-option` for a bad value and `option-unknown` for any
@@ -99,32 +99,28 @@ export function optionPlace(name: OptionName): NonNullable<Diagnostic["place"]> 
 }
 
 export function optionText(name: OptionName): string {
-  return `${name} (${flagOf(name)})`;
+  const { within, commands } = rowOf(name);
+  return commands.length === 0 && within === undefined ? name : `${name} (${flagOf(name)})`;
 }
 
 function unknownOption(name: string, known: readonly string[]): never {
-  const scheduled = renamedOption(name, scheduleNames) ?? scheduleNames.find((each) => each === name);
-  if (scheduled !== undefined && known.includes("schedule")) misplaced(name, scheduled);
-  const present = renamedOption(name, known);
+  if (known.includes("schedule") && isOneOf(scheduleNames, name)) misplaced(name);
   return fail({
     code: "option-unknown",
-    message: present === null ? `there is no option ${name}` : `option ${name} is now called ${present}`,
+    message: `there is no option ${name}`,
     place: { kind: "option", text: name },
     found: name,
-    expected: present ?? `one of ${known.join(", ")}`,
-    help: present === null ? suggestion(name, known, "leave it out") : `write ${present}`,
+    expected: `one of ${known.join(", ")}`,
+    help: suggestion(name, known, "leave it out"),
   });
 }
 
 /** The API takes schedule options as one object, `schedule`. */
-function misplaced(name: string, present: string): never {
-  const place = `schedule: { ${present} }`;
+function misplaced(name: string): never {
+  const place = `schedule: { ${name} }`;
   return fail({
     code: "option-unknown",
-    message:
-      name === present
-        ? `option ${name} is part of schedule`
-        : `option ${name} is now called ${present}, and is part of schedule`,
+    message: `option ${name} is part of schedule`,
     place: { kind: "option", text: name },
     found: name,
     expected: place,

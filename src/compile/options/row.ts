@@ -12,6 +12,9 @@ export const optionGroups = {
 
 export type OptionGroup = keyof typeof optionGroups;
 
+/** Flags that assign several options: `NAME=VALUE,...`, where a name alone turns a switch on. */
+export type AssigningFlag = "schedule" | "as" | "print" | "gpu";
+
 export type CommandName = "lower" | "run" | "verify" | "explain" | "compile" | "bench" | "calibrate";
 
 /** A row without the type of its value. */
@@ -27,8 +30,13 @@ export interface OptionRow {
   readonly required?: true;
   /** Describes the default if it is not a single value. */
   readonly otherwise?: string;
-  /** What the flag does. For a switch that is on by default: what `--no-...` does. */
   readonly help: string;
+  /** What the command line calls it, if not by the option's name: commands that read what others write share a flag. */
+  readonly flag?: string;
+  /** A letter that stands for the flag. */
+  readonly short?: string;
+  /** The flag that assigns it, instead of one of its own: `--schedule p2p=linear`, `--print host`. */
+  readonly within?: AssigningFlag;
   readonly group: OptionGroup;
   readonly commands: readonly CommandName[];
 }

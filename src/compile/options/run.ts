@@ -12,7 +12,7 @@ export interface InputFile {
 /** `NAME=FILE` or `FILE`, one per flag. A name has no slash, so `./a=b.npy` is a file. */
 const inputFiles = kindOf<readonly InputFile[]>({
   schema: v.array(v.object({ name: v.nullable(v.string()), file: v.pipe(v.string(), v.nonEmpty()) })),
-  expected: "NAME=FILE, or a .safetensors file",
+  expected: "NAME=FILE, or a .safetensors or .npz file",
   argument: "name=file",
   example: "T0=x.npy",
   parse: (text) =>
@@ -40,12 +40,7 @@ export const runRows = {
     ...run,
     kind: inputFiles,
     default: [],
-    help: "read an input from a .npy or .safetensors file; without NAME=, all inputs that a .safetensors file names; may be repeated",
-  },
-  inputs: {
-    ...run,
-    kind: text("file", "args.npz"),
-    help: "read all inputs by name (in0, in1, ... in order, or the model's names) from a .npz or .safetensors file",
+    help: "read an input from a .npy or .safetensors file; without NAME=, all inputs that a .safetensors or .npz file names; may be repeated",
   },
   expect: {
     ...run,
@@ -68,6 +63,7 @@ export const runRows = {
   measured: {
     ...run,
     commands: ["explain"],
+    flag: "trace",
     kind: text("file", "trace.json"),
     help: "explain this run, which braid run --trace wrote, beside the prediction if there is a --profile",
   },
@@ -81,6 +77,14 @@ export const runRows = {
     kind: oneOf(["on", "full", "off"]),
     otherwise: "on, but off with --interleaving",
     help: "refuse to run a program with findings of the verifier; full: verify every rank, even where ranks are alike",
+  },
+  full: {
+    ...run,
+    commands: ["verify"],
+    flag: "verify",
+    kind: oneOf(["on", "full"]),
+    default: "on",
+    help: "full: verify every rank, even where one rank of each class stands for the others",
   },
   blas: {
     ...run,
@@ -96,10 +100,9 @@ export const runRows = {
   },
   timeout: {
     ...run,
-    commands: ["run", "bench"],
+    commands: [...onPrograms, "bench"],
     kind: seconds,
-    default: 30,
-    defaultOf: { bench: 60 },
-    help: "end a run that takes longer than this many seconds",
+    default: 60,
+    help: "end a run, or the building of a program, that takes longer than this many seconds",
   },
 } as const satisfies Readonly<Record<string, OptionRow>>;

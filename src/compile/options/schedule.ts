@@ -9,7 +9,7 @@ import { onPrograms, type OptionRow, type RowsFor } from "./row.ts";
 const schedule = { group: "schedule", commands: onPrograms } as const;
 
 /** Values that --schedule assigns: no flags of their own. */
-const rewrite = { group: "schedule", commands: [] } as const;
+const rewrite = { group: "schedule", commands: [], within: "schedule" } as const;
 
 /** The rewrites, in the order of `ScheduleOptions`. */
 export const scheduleRows = {
@@ -83,15 +83,15 @@ export function rewritesOf(schedule: Schedule | undefined): { readonly schedule?
   return typeof schedule === "object" ? { schedule } : {};
 }
 
-const words = ["auto", "as-written"] as const;
+export const scheduleWords = ["auto", "as-written"] as const;
 const rewriteRows: Readonly<Record<string, OptionRow>> = scheduleRows;
 
 const scheduleKind = kindOf<Schedule>({
-  schema: v.custom<Schedule>((value) => (typeof value === "string" ? isOneOf(words, value) : areRewrites(value))),
+  schema: v.custom<Schedule>((value) => (typeof value === "string" ? isOneOf(scheduleWords, value) : areRewrites(value))),
   expected: `auto, as-written, or some of ${keysOf(scheduleRows).join(", ")} with commas between them`,
   argument: "auto|as-written|name=value,..",
   example: "inPlace,computeStreams=2",
-  parse: (given) => (isOneOf(words, given) ? given : rewritesIn(given)),
+  parse: (given) => (isOneOf(scheduleWords, given) ? given : rewritesIn(given)),
   print: (value) =>
     typeof value === "string"
       ? value

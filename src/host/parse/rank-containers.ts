@@ -63,7 +63,7 @@ export function rankContainers(
       message: `the text has ${chosen.length} containers, and the run has ${count} devices`,
       found: `containers in lines ${chosen.map(({ line }) => line).join(", ")}`,
       expected: "one container, or one per rank in order",
-      help: "pass --container N to run one of them on all ranks, counted from 0",
+      help: "pass --entry N to run one of them on all ranks, counted from 0",
     });
   }
   const partial = container === null && count > 1 ? partialIn(first.program, count) : null;
@@ -73,7 +73,7 @@ export function rankContainers(
     message: "the dump has one rank's program, and other ranks run a different one",
     found: partial,
     expected: `one container per rank, ${count} in all, or meshes and teams of all devices`,
-    help: `write all ranks' containers to one file in rank order, or pass --container 0 to run this one on every rank`,
+    help: `write all ranks' containers to one file in rank order, or pass --entry 0 to run this one on every rank`,
   });
 }
 

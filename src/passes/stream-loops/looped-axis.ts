@@ -120,7 +120,7 @@ export function rejectReducedStream(op: Op, tensor: Tensor, axis: IterDomain, is
     found: axisText(tensor, axis),
     expected: "Stream on an axis that the output keeps, or on a reduced axis that the operand shards",
     help: isContraction
-      ? "set accumulate to true (--accumulate) to add the chunks' results in order, or put Stream on another axis: " +
+      ? "set accumulate to true (--schedule accumulate) to add the chunks' results in order, or put Stream on another axis: " +
         "added in order, one chunk waits for the other and only communication overlaps"
       : "parallelize another axis of the output with Stream: as many chunks overlap",
   });

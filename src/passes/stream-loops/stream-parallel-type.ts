@@ -108,9 +108,9 @@ function requireExchange(op: Op, form: PointToPointForm, { backend, p2p }: Lower
       code: "point-to-point-unsupported",
       message: "sends and receives cannot reduce",
       place: opPlace(op),
-      found: `a reduction of the ${form.type} axis with p2p ${p2p} (--p2p)`,
+      found: `a reduction of the ${form.type} axis with p2p ${p2p} (--schedule p2p)`,
       expected: "a set of the shards and a local reduction, or p2p broadcast",
-      help: 'first run the pass exchange-reductions, or set p2p to "broadcast" (--p2p broadcast)',
+      help: 'first run the pass exchange-reductions, or set p2p to "broadcast" (--schedule p2p=broadcast)',
     });
   }
   if (backend !== "ucc") return;
@@ -118,9 +118,9 @@ function requireExchange(op: Op, form: PointToPointForm, { backend, p2p }: Lower
     code: "point-to-point-unsupported",
     message: "the ucc backend has no point-to-point schedule",
     place: opPlace(op),
-    found: `p2p ${p2p} (--p2p) with backend ucc (--backend)`,
+    found: `p2p ${p2p} (--schedule p2p) with backend ucc (--backend)`,
     expected: "p2p broadcast, or backend nccl or cuda",
-    help: 'set p2p to "broadcast" (--p2p broadcast), or use another backend',
+    help: 'set p2p to "broadcast" (--schedule p2p=broadcast), or use another backend',
   });
 }
 

@@ -144,7 +144,7 @@ function requireFewStreams(recorder: Recorder): void {
     message: "a host program uses too many streams",
     found: `more than ${mostStreams} streams on one rank`,
     expected: `at most ${mostStreams}`,
-    help: "let iterations share streams, for example i % numberOfStreams, and pass a smaller --streams",
+    help: "let iterations share streams, for example i % numberOfStreams, and pass fewer with --schedule streams=N",
   });
 }
 

@@ -1,4 +1,4 @@
-/** What the report page shows, as plain data: `explain`, `verify` and `run --explain` each build one. */
+/** What the report page shows, as plain data: `explain`, `verify` and `run --print explain` each build one. */
 import type { TimelineData } from "./timeline-data.ts";
 
 export interface ReportData {

@@ -111,7 +111,7 @@ describe.skipIf(obstacle !== null)("braid run --on cuda", () => {
   }, 60_000);
 
   it("runs attention by cuDNN, heads over devices, and says where it does not", async () => {
-    const flags = ["--backend", "cuda", "--attention", "auto", "--check", "--set", "L=8", "--set", "H=64"];
+    const flags = ["--backend", "cuda", "--schedule", "attention=auto", "--check", "--set", "L=8", "--set", "H=64"];
     const fused = await braid([...flags, "--set", "DTYPE=bfloat16"], {}, attention);
     expect([fused.status, fused.err]).toEqual([0, ""]);
     const calls = readFileSync(path.join(fakes.folder, "calls"), "utf8").split("\n");
@@ -127,8 +127,8 @@ describe.skipIf(obstacle !== null)("braid run --on cuda", () => {
 
   it("names the option that differs where ranks were given different ones", async () => {
     const flags = [
-      ["--protocol", "get", "--schedule", "inPlace"],
-      ["--protocol", "put"],
+      ["--schedule", "protocol=get,inPlace"],
+      ["--schedule", "protocol=put"],
     ];
     const ranks = await Promise.all(
       flags.map((own, rank) => braid([...small, "--backend", "cuda", ...own], torchrun(rank))),
@@ -138,7 +138,7 @@ describe.skipIf(obstacle !== null)("braid run --on cuda", () => {
     expect(err).toContain("error[program-differs]: rank 1 has a different program than rank 0");
     expect(err).toMatch(/found: hash [0-9a-f]{16} on rank 1, [0-9a-f]{16} on rank 0/);
     expect(err).toContain("note: --schedule: not given, on rank 0: inPlace\n");
-    expect(err).toContain("note: --protocol: put, on rank 0: get\n");
+    expect(err).toContain("note: --schedule protocol: put, on rank 0: get\n");
     // All ranks know it, and one says it.
     expect(other).toBe("");
   }, 60_000);

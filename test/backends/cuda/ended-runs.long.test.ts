@@ -69,7 +69,7 @@ describe.skipIf(obstacle !== null)("ranks in the middle of short runs", () => {
 
   it("end at Ctrl-C, which prints one line", async () => {
     const records = path.join(fakes.folder, "interrupted");
-    const { launcher, pids } = await start("--flight-dir", records);
+    const { launcher, pids } = await start("--flight", records);
     let printed = "";
     launcher.stdout?.on("data", (text: Buffer) => (printed += text.toString()));
     launcher.stderr?.on("data", (text: Buffer) => (printed += text.toString()));
@@ -84,7 +84,7 @@ describe.skipIf(obstacle !== null)("ranks in the middle of short runs", () => {
   it("write flight records at SIGUSR1 and go on; when a rank is killed, the others do", async () => {
     const records = path.join(fakes.folder, "records");
     const files = [0, 1].map((rank) => path.join(records, `rank-${rank}.json`));
-    const { launcher, pids } = await start("--flight-dir", records);
+    const { launcher, pids } = await start("--flight", records);
     expect(files.filter((file) => existsSync(file))).toEqual([]);
     let printed = "";
     launcher.stderr?.on("data", (text: Buffer) => (printed += text.toString()));

@@ -33,7 +33,7 @@ it("is the default with a profile, unless streams or a schedule are given", asyn
   const chosen = await cli(...run, "--profile", profile);
   expect(chosen.out).toMatch(/^schedule: .+: [\d.e+]+ ms, the fastest of \d+ simulated schedules; /m);
   for (const given of [
-    ["--streams", "2"],
+    ["--schedule", "streams=2"],
     ["--schedule", "as-written"],
   ]) {
     const { status, out } = await cli(
@@ -85,9 +85,9 @@ describe("a schedule beside the choice is refused in the same words", () => {
   const message = "schedule auto chooses the streams and the rewrites itself";
 
   it.each([
-    ["run", ["--streams", "4"], "streams (--streams)"],
-    ["verify", ["--streams", "2"], "streams (--streams)"],
-    ["lower", ["--streams", "2", "--print-lists"], "streams (--streams)"],
+    ["run", ["--schedule", "streams=4"], "streams (--schedule streams)"],
+    ["verify", ["--schedule", "streams=2"], "streams (--schedule streams)"],
+    ["lower", ["--schedule", "streams=2", "--print", "lists"], "streams (--schedule streams)"],
   ])("by braid %s %j", async (command, flags, found) => {
     const { status, err } = await cli(command, ...auto.slice(1), "--profile", profile, ...flags);
     expect(status).toBe(2);
@@ -115,7 +115,7 @@ describe("a schedule beside the choice is refused in the same words", () => {
     ];
     expect(() => choose(f, rewritten, roundProfile)).toThrow(/found: auto with inPlace \(--schedule inPlace\)$/m);
     const executed = { ...streamed, schedule: "auto", profile: roundProfile } as const;
-    for (const part of [message, /found: auto with streams \(--streams\)$/m]) {
+    for (const part of [message, /found: auto with streams \(--schedule streams\)$/m]) {
       expect(() => choose(f, streamed, roundProfile)).toThrow(part);
       await expect(MultiDeviceExecutor.create(f, executed)).rejects.toThrow(part);
     }

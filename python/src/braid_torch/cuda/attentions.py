@@ -74,7 +74,7 @@ class Attentions:
             try:
                 self._plans[key] = _build(graph, self._handle)
             except cudnn.Refused as refused:
-                fix = "make a plan without cuDNN: braid compile FILE -o FOLDER --attention ops"
+                fix = "make a plan without cuDNN: braid compile FILE -o FOLDER --schedule attention=ops"
                 expected = "an engine of cuDNN that takes the operands"
                 raise Refusal("kernel-opaque", self._gpu.name, str(refused), expected, fix) from None
         return self._plans[key]

@@ -33,7 +33,7 @@ export function attentionType(kernel: AttentionKernel): "half" | "bfloat16" {
       message: `cuDNN does not take this ${kernel.kind}`,
       found: obstacle.found,
       expected: obstacle.expected,
-      help: "lower the program with --attention ops",
+      help: "lower the program with --schedule attention=ops",
     });
   }
   invariant(dtype === "half" || dtype === "bfloat16", "cuDNN takes 16-bit floats", { dtype });

@@ -117,7 +117,7 @@ function refused({ kind, causal, inputs }: AttentionKernel, { call, status, name
     message: `cuDNN has no kernel for this ${kind}`,
     found: `${name} (${status}) from ${call}${text === "" ? "" : `: ${text}`}`,
     expected: "an engine of cuDNN that takes the operands",
-    help: "lower the program with --attention ops",
+    help: "lower the program with --schedule attention=ops",
     notes: [`causal ${causal ?? "no"}; operands ${shapes.join("; ")}`],
   });
 }

@@ -14,7 +14,7 @@ import { fileToBuild } from "../dump-file.ts";
 
 const threadFile = "dist/cli/program/apart/build-thread.js";
 
-type ThreadFlags = Options<"devices" | "devicesPerHost" | "set" | "buildTimeout" | "reference">;
+type ThreadFlags = Options<"devices" | "devicesPerHost" | "set" | "timeout" | "reference">;
 
 export interface Building {
   /** As structured clone leaves it. Throws what `buildHere` throws, and `program-threw` if the file does not finish. */
@@ -35,13 +35,13 @@ export async function whileBuilding<T>(
 ): Promise<T> {
   const file = fileToBuild(given, flags);
   if (file === null) return work(null);
-  const { devices, devicesPerHost, set, buildTimeout } = flags;
+  const { devices, devicesPerHost, set, timeout } = flags;
   const thread = startThread({ file, devices, hosts: hostCount(devices, devicesPerHost), set }, print);
   const timer = setTimeout(() => {
     void place().then((where) => {
-      thread.end(outOfTime(file, buildTimeout, where));
+      thread.end(outOfTime(file, timeout, where));
     });
-  }, buildTimeout * 1000);
+  }, timeout * 1000);
   try {
     return await work({
       result: async () => {
@@ -123,7 +123,7 @@ async function place(): Promise<FilePlace | null> {
 type FilePlace = Omit<Extract<Place, { readonly kind: "file" }>, "kind">;
 
 function outOfTime(file: string, seconds: number, where: FilePlace | null): BuildAnswer {
-  const help = `end the loop that does not end, or allow more time with --build-timeout ${2 * seconds}`;
+  const help = `end the loop that does not end, or allow more time with --timeout ${2 * seconds}`;
   return unfinished(file, `it still runs after ${seconds} s`, help, where ?? undefined);
 }
 

@@ -204,7 +204,7 @@ export const root: Field<Communication["root"], Communication> = {
       message: "the root of a communication is not in its team",
       found: `device ${value.value}`,
       expected: `one of the devices ${devices.join(", ")}`,
-      help: 'before 2026 dumps print the root\'s device id; pass { roots: "positions" } (--roots positions) if this one counts the team',
+      help: 'before 2026 dumps print the root\'s device id; pass { roots: "positions" } (--as nvfuser,roots=positions) if this one counts the team',
     });
   },
   absent: () => null,
