@@ -50,8 +50,8 @@ export function benchCommand(
     requireSeveralDevices(where.devices);
     const plan = planBench(primitive ?? null, settings, where.devices);
     requirePeers(plan.implementations, plan.on);
-    if (plan.csv !== null) await requireOutput("--csv", plan.csv);
-    if (plan.plot !== null) await requireOutput("--plot", plan.plot);
+    if (plan.csv !== null) await requireOutput("--out", plan.csv);
+    if (plan.plot !== null) await requireOutput("--out", plan.plot);
     const exchangeTimeout = 1000 * plan.timeout + rankSlack;
     const work = {
       here: () => benchHere(plan, flags, terminal),
@@ -121,8 +121,8 @@ function reporting(plan: BenchPlan, machine: Machine, terminal: Terminal): Pick<
   return {
     say: (line) => terminal.err(`${line}\n`),
     onRows: async (rows) => {
-      if (plan.csv !== null) await writeOutput("--csv", plan.csv, csvText(rows, machine));
-      if (plan.plot !== null) await writeOutput("--plot", plan.plot, plotText(plan.plot, rows, machine));
+      if (plan.csv !== null) await writeOutput("--out", plan.csv, csvText(rows, machine));
+      if (plan.plot !== null) await writeOutput("--out", plan.plot, plotText(plan.plot, rows, machine));
     },
   };
 }
@@ -151,11 +151,13 @@ function chosen(plan: BenchPlan): Readonly<Record<string, string>> {
  * `readBenchConfig` throws.
  */
 async function benchSettings(command: Command, flags: BenchFlags): Promise<BenchSettings> {
-  const { config: file, devices: _, profile: name, ...given } = flags;
+  const { config: file, devices: _, profile: name, out, ...given } = flags;
   const config = file === undefined ? {} : await readBenchConfig(file);
   const { m: _m, n: _n, k: _k, sizes: _s, ...unsized } = config;
   const isSized = [given.m, given.n, given.k, given.sizes].some((each) => each !== undefined);
   const profile = name === undefined ? null : await profileToPredictWith({ profile: name });
   const on = measuredTarget(flags.on);
-  return { ...(isSized ? unsized : config), ...given, ...givenOptions(command, ["devices"]), on, profile };
+  const { csv, plot } = out ?? { csv: null, plot: null };
+  const files = { ...(csv === null ? {} : { csv }), ...(plot === null ? {} : { plot }) };
+  return { ...(isSized ? unsized : config), ...given, ...files, ...givenOptions(command, ["devices"]), on, profile };
 }

@@ -6,14 +6,15 @@
  *                      "implementations": { "braid": [{ "form": "rotated", "protocol": ["get", "put"] }] } } }
  */
 import { readRegularText } from "../../src/backends/regular-file.ts";
-import { type GivenOptions, type OptionRow, rowOf } from "../../src/compile/options.ts";
+import { type GivenOptions, rowOf } from "../../src/compile/options.ts";
+import type { KindInfo } from "../../src/compile/options/kind.ts";
 import { fail } from "../../src/diagnostics/diagnostic.ts";
 import { isOneOf } from "../../src/support/is-one-of.ts";
 import { parseJson } from "../../src/support/json-document.ts";
 import { jsonText } from "../../src/support/json-text.ts";
 import { suggestion } from "../../src/support/nearest.ts";
 import { systemReason } from "../../src/support/system-reason.ts";
-import { type BenchOptions, benchRows, torchDtypes } from "./bench-options.ts";
+import { type BenchOptions, benchRows, csvFile, plotFile, torchDtypes, warmupKind } from "./bench-options.ts";
 import { type Alternatives, expandImplementations, type Implementation } from "./implementation.ts";
 import { type BenchPrimitive, benchPrimitives } from "./bench-problem.ts";
 
@@ -22,14 +23,15 @@ export interface BenchConfig extends BenchOptions, GivenOptions<"devices"> {
 }
 
 /** Options by their names in configuration files. */
-const rows: ReadonlyMap<string, readonly [name: string, row: OptionRow]> = new Map([
-  ...(["m", "n", "k", "sizes", "model", "cut", "pass", "dtype", "validate", "plot"] as const).map(
-    (name): [string, readonly [string, OptionRow]] => [name, [name, benchRows[name]]],
+const kinds: ReadonlyMap<string, readonly [name: string, kind: KindInfo]> = new Map([
+  ...(["m", "n", "k", "sizes", "model", "cut", "pass", "dtype", "validate"] as const).map(
+    (name): [string, readonly [string, KindInfo]] => [name, [name, benchRows[name].kind]],
   ),
-  ["num_iterations", ["iterations", benchRows.iterations]],
-  ["num_warmups", ["warmup", benchRows.warmup]],
-  ["output_csv", ["csv", benchRows.csv]],
-  ["devices", ["devices", rowOf("devices")]],
+  ["num_iterations", ["iterations", benchRows.iterations.kind]],
+  ["num_warmups", ["warmup", warmupKind]],
+  ["output_csv", ["csv", csvFile]],
+  ["plot", ["plot", plotFile]],
+  ["devices", ["devices", rowOf("devices").kind]],
 ]);
 
 /** Throws `file-unreadable`, `option-unknown` and `option-value`. */
@@ -52,12 +54,12 @@ export function parseBenchConfig(text: string, file: string): BenchConfig {
 function entryOf(key: string, value: unknown, place: string): readonly [string, unknown] {
   if (key === "primitive") return ["primitive", primitiveOf(value, place)];
   if (key === "implementations") return ["impl", implementationsOf(value, place)];
-  const [name, row] = rows.get(key) ?? unknownKey(key, place);
-  return [name, checked(row, key === "dtype" ? ownDtypes(value) : value, place)];
+  const [name, kind] = kinds.get(key) ?? unknownKey(key, place);
+  return [name, checked(kind, key === "dtype" ? ownDtypes(value) : value, place)];
 }
 
 /** Accepts a single value in place of a list of one. */
-function checked({ kind }: OptionRow, value: unknown, place: string): unknown {
+function checked(kind: KindInfo, value: unknown, place: string): unknown {
   const list = [value];
   if (kind.accepts(value)) return value;
   return kind.accepts(list) ? list : bad(value, kind.expected, place);
@@ -122,7 +124,7 @@ function bad(value: unknown, expected: string, place: string): never {
 }
 
 function unknownKey(key: string, place: string): never {
-  const known = ["primitive", "implementations", ...rows.keys()];
+  const known = ["primitive", "implementations", ...kinds.keys()];
   return fail({
     code: "option-unknown",
     message: `a configuration has no entry ${key}`,

@@ -64,23 +64,49 @@ const implementations = kindOf<readonly Implementation[]>({
   separator: "\n",
 });
 
-/** PyTorch's names of dtypes: DDLB's files have them, and `--dtype` accepted them before. */
+/** PyTorch's names of dtypes, which DDLB's files have. */
 export const torchDtypes: ReadonlyMap<string, string> = new Map([
   ["float16", "half"],
   ["float32", "float"],
   ["float64", "double"],
 ]);
 
-const dtypes = { ...listOf(oneOf(["bfloat16", "half", "float", "double"]), "names"), renamed: torchDtypes };
-
-const plotFile = kindOf<string>({
+export const csvFile = text("file", "results.csv");
+export const plotFile = kindOf<string>({
   schema: v.pipe(v.string(), v.regex(/\.(svg|html)$/)),
   expected: "a file that ends in .svg or .html",
   argument: "file",
   example: "results.svg",
 });
 
-const problem = { group: "program", commands: ["bench"] } as const;
+/** At most one of each kind. */
+const resultFiles = kindOf<ResultFiles>({
+  schema: v.object({ csv: v.nullable(v.string()), plot: v.nullable(v.string()) }),
+  expected: "a file that ends in .csv, and one that ends in .svg or .html",
+  argument: "file",
+  example: "results.csv",
+  parse: (given) => {
+    const files = given.split("\n");
+    const [csv, plot] = [/\.csv$/u, /\.(?:svg|html)$/u].map((end) => files.filter((file) => end.test(file)));
+    const isRead = files.length === (csv?.length ?? 0) + (plot?.length ?? 0);
+    return isRead && (csv?.length ?? 0) < 2 && (plot?.length ?? 0) < 2
+      ? { csv: csv?.[0] ?? null, plot: plot?.[0] ?? null }
+      : undefined;
+  },
+  print: ({ csv, plot }) => [csv ?? [], plot ?? []].flat().join("\n"),
+  separator: "\n",
+});
+
+interface ResultFiles {
+  readonly csv: string | null;
+  readonly plot: string | null;
+}
+
+/** Runs before the timed ones, which only a configuration file gives. */
+export const warmupKind = wholeNumber(0, 5);
+
+/** Values of --set, of which each may be several. */
+const problem = { group: "program", commands: ["bench"], within: "set" } as const;
 const run = { group: "run", commands: ["bench"] } as const;
 const output = { group: "output", commands: ["bench"] } as const;
 
@@ -89,7 +115,7 @@ export const benchRows = {
     ...problem,
     kind: listOf(wholeNumber(1, 8192), "sizes"),
     otherwise: byTarget(({ size: { m } }) => m),
-    help: "rows of the result, one size or several; all combinations of -m, -n and -k are timed",
+    help: "rows of the result, one size or several; all combinations of m, n and k are timed",
   },
   n: {
     ...problem,
@@ -105,8 +131,9 @@ export const benchRows = {
   },
   sizes: {
     ...problem,
+    flag: "size",
     kind: listOf(size, "MxNxK"),
-    help: "sizes, in addition to all combinations of -m, -n and -k if one of these is given; may be repeated",
+    help: "sizes, in addition to all combinations of m, n and k if one of these is given",
   },
   model: {
     ...problem,
@@ -128,7 +155,7 @@ export const benchRows = {
   },
   dtype: {
     ...problem,
-    kind: dtypes,
+    kind: listOf(oneOf(["bfloat16", "half", "float", "double"]), "names"),
     otherwise: byTarget(({ dtypes: [dtype] }) => dtype),
     help: "dtypes of the operands: bfloat16, half, float, double",
   },
@@ -140,18 +167,14 @@ export const benchRows = {
   },
   iterations: {
     ...run,
+    flag: "repeat",
     kind: wholeNumber(1, 20),
     otherwise: byTarget(({ iterations }) => iterations),
     help: "timed runs of each implementation",
   },
-  warmup: {
-    ...run,
-    kind: wholeNumber(0, 5),
-    otherwise: byTarget(({ warmup }) => warmup),
-    help: "runs of each implementation before the timed ones",
-  },
   validate: {
     ...run,
+    flag: "check",
     kind: toggle,
     help: "compare sampled elements of each result with matmuls in double precision",
   },
@@ -161,15 +184,19 @@ export const benchRows = {
     help: "read settings that are not given as flags from a JSON file in DDLB's form",
   },
   python: { ...run, kind: text("program", "python3"), otherwise: "python3", help: "a Python that has PyTorch" },
-  csv: {
+  out: {
     ...output,
-    kind: text("file", "results.csv"),
-    help: "write the results as CSV, with DDLB's column names, again after each size",
+    short: "o",
+    kind: resultFiles,
+    help: "write the results to a .csv file with DDLB's column names, or draw them as .svg or .html, again after each size; may be repeated",
   },
-  plot: { ...output, kind: plotFile, help: "draw the results as .svg or .html, again after each size" },
 } as const satisfies Readonly<Record<string, OptionRow>>;
 
 /** The options that a configuration file may also give. */
-export type BenchOptions = Omit<ValuesOf<typeof benchRows>, "config">;
+export interface BenchOptions extends Omit<ValuesOf<typeof benchRows>, "config" | "out"> {
+  readonly warmup?: number;
+  readonly csv?: string;
+  readonly plot?: string;
+}
 
 export type BenchFlags = ValuesOf<typeof benchRows> & Options<NamesOf<"bench">>;

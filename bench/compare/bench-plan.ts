@@ -3,10 +3,10 @@ import type { Target } from "../../src/compile/compile.ts";
 import { fail } from "../../src/diagnostics/diagnostic.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
-import type { Options } from "../../src/compile/options.ts";
+import { flagOfRow, type Options } from "../../src/compile/options.ts";
 import type { BenchConfig } from "./bench-config.ts";
 import { type BenchPrimitive, type BenchProblem } from "./bench-problem.ts";
-import { type Size, usual } from "./bench-options.ts";
+import { benchRows, type Size, usual } from "./bench-options.ts";
 import { blockCuts, blockPasses, requireShares } from "./block/block-problem.ts";
 import { expandImplementations, type Implementation, parseImplementations, type PeerName } from "./implementation.ts";
 import type { Primitive, Problem } from "./primitives.ts";
@@ -60,7 +60,7 @@ export function planBench(primitive: BenchPrimitive | null, settings: BenchSetti
 }
 
 function matmuls(primitive: Primitive, settings: BenchSettings, devices: number): readonly Problem[] {
-  refuse(settings, ["model", "cut", "pass"], primitive, "sizes of a GEMM: -m, -n, -k, --sizes");
+  refuse(settings, ["model", "cut", "pass"], primitive, "sizes of a GEMM: m, n, k, size");
   const { size, dtypes } = usual[settings.on];
   const { m = [size.m], n = [size.n], k = [size.k] } = settings;
   const product = m.flatMap((rows) =>
@@ -70,13 +70,13 @@ function matmuls(primitive: Primitive, settings: BenchSettings, devices: number)
   const { sizes = [] } = settings;
   const combined = sizes.length > 0 && listed ? [] : product;
   const of: readonly DType[] = settings.dtype ?? dtypes;
-  const problems = (all: readonly Size[], flag: "--sizes" | "-m"): readonly Problem[] =>
+  const problems = (all: readonly Size[], flag: "--set size" | "--set m"): readonly Problem[] =>
     all.flatMap((size) => of.map((dtype) => requireRows({ primitive, ...size, dtype, devices }, flag)));
-  return [...problems(sizes, "--sizes"), ...problems(combined, "-m")];
+  return [...problems(sizes, "--set size"), ...problems(combined, "--set m")];
 }
 
 /** Throws `bad-extent`, with the flag that gave them, for rows that the devices cannot share equally. */
-function requireRows(problem: Problem, flag: "--sizes" | "-m"): Problem {
+function requireRows(problem: Problem, flag: "--set size" | "--set m"): Problem {
   const { primitive, m, devices } = problem;
   if (primitive === "tp-allreduce" || m % devices === 0) return problem;
   return fail({
@@ -90,7 +90,7 @@ function requireRows(problem: Problem, flag: "--sizes" | "-m"): Problem {
 }
 
 function blocks(settings: BenchSettings, devices: number): readonly BenchProblem[] {
-  refuse(settings, ["m", "n", "k", "sizes"], "block", "--model, --cut and --pass");
+  refuse(settings, ["m", "n", "k", "sizes"], "block", "model, cut and pass");
   const { model, dtypes } = usual[settings.on];
   const { model: all = [model], cut: cuts = blockCuts, pass: passes = blockPasses } = settings;
   const of: readonly DType[] = settings.dtype ?? dtypes;
@@ -112,7 +112,7 @@ function refuse(
 ): void {
   const given = names.find((name) => settings[name] !== undefined);
   if (given === undefined) return;
-  const flag = given.length === 1 ? `-${given}` : `--${given}`;
+  const flag = flagOfRow(given, benchRows[given]);
   fail({
     code: "option-value",
     message: `${primitive} has no ${given}`,

@@ -18,7 +18,7 @@ export interface BenchRow {
   /** For a run after a barrier, and per run of several in a row. */
   readonly hostMicroseconds: number | null;
   readonly hostInRowMicroseconds: number | null;
-  /** The largest error over its bound; null without --validate. */
+  /** The largest error over its bound; null without --check. */
   readonly partOfBound: number | null;
   readonly traced: Traced | null;
   readonly failure: string | null;

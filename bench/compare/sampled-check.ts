@@ -1,5 +1,5 @@
 /**
- * `--validate`: compares random elements of a result, spread over all rows of a device, with sums in double precision.
+ * `--check`: compares random elements of a result, spread over all rows of a device, with sums in double precision.
  * At the timed sizes, checking all elements would take hours.
  */
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";

@@ -317,8 +317,8 @@ export async function benchPages(): Promise<void> {
         }
       }
     }
-    const sizes = ["-m", "64", "-n", "16", "-k", "32", "--devices", "2", "--iterations", "1", "--warmup", "0"];
-    const text = await cli("bench", primitive, ...sizes, "--validate", "--json");
+    const sizes = ["--set", "m=64,n=16,k=32", "--devices", "2", "--repeat", "1"];
+    const text = await cli("bench", primitive, ...sizes, "--check", "--json");
     const { rows } = JSON.parse(text.slice(0, text.lastIndexOf("}") + 1)) as { readonly rows: readonly Row[] };
     const told = rows.map(({ problem, name, option, source, failure }) =>
       JSON.stringify({ problem, name, option, source, failure }),

@@ -8,8 +8,8 @@ import { planBlock } from "../../bench/compare/block/plan-block.ts";
 import { cli } from "../cli/captured-cli.ts";
 
 it("has the right results for every small model, cut and pass, in bfloat16", async () => {
-  const args = ["--model", "small-llama,small-gpt", "--dtype", "bfloat16", "--devices", "2", "--iterations", "1"];
-  const { status, out, err } = await cli("bench", "block", ...args, "--validate", "--impl", "braid;chunks=2", "--json");
+  const args = ["--set", "model=small-llama,small-gpt,dtype=bfloat16", "--devices", "2", "--repeat", "1"];
+  const { status, out, err } = await cli("bench", "block", ...args, "--check", "--impl", "braid;chunks=2", "--json");
   expect(status, err).toBe(0);
   const { rows } = JSON.parse(out) as { readonly rows: readonly { readonly partOfBound: number | null }[] };
   expect(rows).toHaveLength(2 * 2 * 2 * 3);

@@ -33,7 +33,7 @@ interface Document {
   }[];
 }
 
-const quick = ["--devices", "2", "--iterations", "1", "--warmup", "0", "--validate"] as const;
+const quick = ["--devices", "2", "--repeat", "1", "--check"] as const;
 
 function problemOf(model: BlockProblem["model"], given: Partial<BlockProblem> = {}): BlockProblem {
   return { primitive: "block", model, cut: "tp-sp", pass: "forward+backward", dtype: "float", devices: 2, ...given };
@@ -74,16 +74,16 @@ describe("braid bench block", () => {
   });
 
   it("has a table for each, and the model in the CSV's columns", async () => {
-    const args = ["--model", "small-gpt", "--cut", "tp", "--pass", "forward", "--impl", "braid", "--dtype", "bfloat16"];
+    const args = ["--set", "model=small-gpt,cut=tp,pass=forward", "--impl", "braid", "--set", "dtype=bfloat16"];
     const { status, out, err } = await cli("bench", "block", ...args, ...quick);
     expect(status, err).toBe(0);
     expect(out).toMatch(/^block small-gpt tp forward bfloat16, 2 devices\nimplementation +time \[ms\]/m);
   });
 
   it.each([
-    { args: ["-m", "64"], expected: ["block has no m", "--model, --cut and --pass"] },
-    { args: ["--model", "llama-4"], expected: ["--model", "found: llama-4", "llama-3-70b"] },
-    { args: ["--cut", "sp"], expected: ["--cut", "tp-sp"] },
+    { args: ["--set", "m=64"], expected: ["block has no m", "at: --set m", "model, cut and pass"] },
+    { args: ["--set", "model=llama-4"], expected: ["--set", "found: model=llama-4", "llama-3-70b"] },
+    { args: ["--set", "cut=sp"], expected: ["--set", "where VALUE is one of tp, tp-sp"] },
     { args: ["--devices", "3"], expected: ["--devices", "a divisor of its 4 groups of heads and 16 tokens"] },
     { args: ["--impl", "braid;form=rotated"], expected: ["a block has no option form"] },
     { args: ["--impl", "braid;scheduleChoice=auto"], expected: ["bad-option", "--profile FILE"] },
@@ -96,7 +96,7 @@ describe("braid bench block", () => {
   });
 
   it("refuses the sizes of a block for a GEMM", async () => {
-    const { status, err } = await cli("bench", "tp-rowwise", "--model", "small-gpt");
+    const { status, err } = await cli("bench", "tp-rowwise", "--set", "model=small-gpt");
     expect(status).toBe(2);
     expect(err).toContain("tp-rowwise has no model");
   });

@@ -20,7 +20,7 @@ afterAll(() => {
   folder.remove();
 });
 
-const small = ["-m", "64", "-n", "12", "-k", "16", "--iterations", "2", "--warmup", "1", "--validate"] as const;
+const small = ["--set", "m=64,n=12,k=16", "--repeat", "2", "--check"] as const;
 
 type BenchPlan = ReturnType<typeof planBench>;
 
@@ -82,8 +82,8 @@ describe("braid bench", () => {
   it("writes CSV with DDLB's columns first, a picture, and a table", async () => {
     const csv = path.join(folder.path, "rows.csv");
     const plot = path.join(folder.path, "rows.html");
-    const sizes = ["--sizes", "32x8x16", "--sizes", "64x8x16", "--dtype", "float,bfloat16", "--iterations", "1"];
-    const files = ["--csv", csv, "--plot", plot];
+    const sizes = ["--set", "size=32x8x16,64x8x16,dtype=float,bfloat16", "--repeat", "1"];
+    const files = ["--out", csv, "--out", plot];
     const { status, out } = await cli("bench", "tp_columnwise", ...sizes, ...files, "--impl", "braid;streams=2");
     expect(status).toBe(0);
     const [head = "", ...lines] = readFileSync(csv, "utf8").trimEnd().split("\n");
@@ -123,7 +123,7 @@ describe("braid bench", () => {
     expect(first.status, first.err).toBe(0);
     expect(first.out.match(/^tp-rowwise m (32|64) n 8 k 16 float, 2 devices$/gm)).toHaveLength(2);
     expect(first.out.match(/^braid \(form=collective, streams=2\)/gm)).toHaveLength(2);
-    const second = await cli("bench", "tp-allreduce", "--config", config, "--sizes", "16x4x8", "--impl", "braid");
+    const second = await cli("bench", "tp-allreduce", "--config", config, "--set", "size=16x4x8", "--impl", "braid");
     expect(second.out.match(/^tp-allreduce m 16 n 4 k 8 float, 2 devices$/gm)).toHaveLength(1);
   });
 
@@ -141,7 +141,7 @@ describe("braid bench", () => {
   it("chooses among the forms of a primitive, the serial one and those in chunks too, and validates what it chose", async () => {
     const profile = folder.write("profile.json", JSON.stringify(roundProfile));
     for (const primitive of ["tp-rowwise", "tp-allreduce"]) {
-      const auto = ["--impl", "braid;scheduleChoice=auto", "--profile", profile, "--validate", "--devices", "2"];
+      const auto = ["--impl", "braid;scheduleChoice=auto", "--profile", profile, "--check", "--devices", "2"];
       const { status, out, err } = await cli("bench", primitive, ...small, ...auto);
       expect(status, err).toBe(0);
       expect(out).toMatch(/^braid \(scheduleChoice=auto\): .* of \d+ simulated schedules; .*(serial|next)/m);
@@ -194,9 +194,9 @@ describe("braid bench", () => {
   it.each([
     { args: [], expected: ["no primitive to time is given", "braid bench tp-columnwise"] },
     { args: ["tp-diagonal"], expected: ["tp-diagonal", "one of tp-columnwise, tp-rowwise, tp-allreduce"] },
-    { args: ["tp-rowwise", "-m", "64,many"], expected: ["-m", "found: many"] },
-    { args: ["tp-rowwise", "--sizes", "64x64"], expected: ["--sizes", "found: 64x64", "MxNxK"] },
-    { args: ["tp-rowwise", "--dtype", "float8"], expected: ["--dtype", "found: float8", "bfloat16"] },
+    { args: ["tp-rowwise", "--set", "m=64,many"], expected: ["--set", "found: m=64,many", "like --set m=8192"] },
+    { args: ["tp-rowwise", "--set", "size=64x64"], expected: ["--set", "found: size=64x64", "MxNxK"] },
+    { args: ["tp-rowwise", "--set", "dtype=float8"], expected: ["--set", "found: dtype=float8", "bfloat16"] },
     { args: ["tp-rowwise", "--devices", "1"], expected: ["--devices", "a whole number of at least 2"] },
     { args: ["tp-rowwise", "--impl", "brad"], expected: ["no implementation brad", "did you mean braid?"] },
     { args: ["tp-rowwise", "--impl", "braid;stream=2"], expected: ["no option stream", "did you mean streams?"] },
@@ -205,9 +205,12 @@ describe("braid bench", () => {
     { args: ["tp-rowwise", "--impl", "braid;"], expected: ["NAME[;option=value,...]"] },
     { args: ["tp-rowwise", "--impl", "compute-only;streams=2"], expected: ["compute-only has no option streams"] },
     { args: ["tp-rowwise", "--impl", "torch-nccl"], expected: ["torch-nccl runs on GPUs only", "--on cuda"] },
-    { args: ["tp-rowwise", "--plot", "x.png"], expected: ["--plot", ".svg or .html"] },
-    { args: ["tp-columnwise", "-m", "65"], expected: ["bad-extent", "at: -m", "m 65 on 4 devices", "use 64 rows"] },
-    { args: ["tp-rowwise", "--sizes", "65x8x8"], expected: ["bad-extent", "at: --sizes", "m 65 on 4 devices"] },
+    { args: ["tp-rowwise", "--out", "x.png"], expected: ["--out", ".svg or .html"] },
+    {
+      args: ["tp-columnwise", "--set", "m=65"],
+      expected: ["bad-extent", "at: --set m", "m 65 on 4 devices", "use 64 rows"],
+    },
+    { args: ["tp-rowwise", "--set", "size=65x8x8"], expected: ["bad-extent", "at: --set size", "m 65 on 4 devices"] },
     { args: ["tp-rowwise", "--impl", "braid;form=linear;backend=cuda"], expected: ["bad-option", "linear coalesces"] },
     { args: ["tp-rowwise", "--impl", "braid;chunks=2"], expected: ["bad-option", "form=collective"] },
     { args: ["tp-columnwise", "--impl", "braid;outputs=2"], expected: ["bad-option", "tp-rowwise or tp-allreduce"] },
@@ -219,11 +222,16 @@ describe("braid bench", () => {
         "streams (--schedule streams), inPlace (--schedule inPlace)",
       ],
     },
-    { args: ["tp-rowwise", "--impl", "serial;copyLane=inline"], expected: ["copyLane is now called copyStream"] },
-    { args: ["tp-rowwise", "--impl", "braid;choice=auto"], expected: ["choice is now called scheduleChoice"] },
-    { args: ["tp-rowwise", "--impl", "braid;numberOfStreams=2"], expected: ["numberOfStreams", "write streams"] },
+    {
+      args: ["tp-rowwise", "--out", "a.csv", "--out", "b.csv"],
+      expected: ["--out", "found: b.csv", "a.csv came before"],
+    },
+    {
+      args: ["tp-rowwise", "--set", "rows=4"],
+      expected: ["found: rows=4", "some of m, n, k, size, model, cut, pass, dtype"],
+    },
     { args: ["tp-rowwise", "--profile", "absent.json"], expected: ["file-unreadable", "absent.json"] },
-    { args: ["tp-rowwise", "--csv", "absent/x.csv"], expected: ["file-unwritable", "absent/x.csv"] },
+    { args: ["tp-rowwise", "-o", "absent/x.csv"], expected: ["file-unwritable", "absent/x.csv"] },
     { args: ["tp-rowwise", "--config", "absent.json"], expected: ["file-unreadable", "absent.json"] },
   ])("refuses braid bench $args", async ({ args, expected }) => {
     const { status, out, err } = await cli("bench", ...args);

@@ -40,7 +40,7 @@ const commandLines = [
   "verify file.ts --schedule inPlace,copyStream=dedicated --group-sizes 1-3-4 --schedule deallocate=false,shrink=false",
   "verify file.log --reference f.ts --report r.html --interleaving o.txt --json",
   "lower file.ts --rank 1 --as braid:2026-01 --print passes --schedule overlap=false --print lists",
-  "bench --impl braid;form=rotated,linear --impl serial --m 8192 --n 64,128 --dtype bfloat16 --iterations 3",
+  "bench --impl braid;form=rotated,linear --impl serial --set m=8192,n=64,128,dtype=bfloat16 --repeat 3 --out r.csv --out r.svg",
   "calibrate --devices 2 --out machine.json --on cuda",
 ];
 

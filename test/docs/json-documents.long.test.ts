@@ -10,7 +10,7 @@ import { cli } from "../cli/captured-cli.ts";
 const root = path.resolve(import.meta.dirname, "../..");
 const page = readFileSync(path.join(root, "docs/json.md"), "utf8");
 const example = path.join(root, "examples/matmul-reduce-scatter.ts");
-const bench = ["bench", "tp-columnwise", "-m", "32", "--devices", "2", "--iterations", "2", "--json"] as const;
+const bench = ["bench", "tp-columnwise", "--set", "m=32", "--devices", "2", "--repeat", "2", "--json"] as const;
 const on = [example, "--devices", "2", "--json"];
 
 interface Field {

@@ -114,7 +114,7 @@ describe("the package", () => {
   }, 60_000);
 
   it("runs benchmarks", async () => {
-    const sizes = ["--devices", "2", "-m", "64", "-n", "16", "-k", "32", "--iterations", "2", "--validate"];
+    const sizes = ["--devices", "2", "--set", "m=64,n=16,k=32", "--repeat", "2", "--check"];
     const { stdout } = await braid(work, "bench", "tp-columnwise", ...sizes);
     expect(stdout).toMatch(/^tp-columnwise m 64 n 16 k 32 float, 2 devices$/m);
   }, 60_000);

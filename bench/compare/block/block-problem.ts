@@ -59,6 +59,6 @@ export function requireShares(problem: BlockProblem): BlockProblem {
     place: { kind: "option", text: "--devices" },
     found: String(devices),
     expected: `a divisor of its ${GROUPS} groups of heads and ${L} tokens`,
-    help: "use another number of devices, or another --model",
+    help: "use another number of devices, or another model",
   });
 }

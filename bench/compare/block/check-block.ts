@@ -1,5 +1,5 @@
 /**
- * `--validate` of a block: its outputs beside the oracle's, which computes small blocks in full. Elements have bounds;
+ * `--check` of a block: its outputs beside the oracle's, which computes small blocks in full. Elements have bounds;
  * where these are wide, the norm of an output's error is compared with that of rounding each op. Samples of a large
  * block are compared with PyTorch's in float32.
  */

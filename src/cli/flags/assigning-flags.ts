@@ -22,6 +22,7 @@ export interface AssigningFlag {
 const flags = {
   schedule: { ...options.schedule, argument: options.schedule.kind.argument ?? "" },
   print: { group: "output", argument: "what,..", help: "print" },
+  set: { group: "program", argument: "name=values,..", help: "what is timed; several values are alternatives" },
   gpu: { group: "output", argument: "name=value,..", help: "the least GPU that the plan is for" },
 } as const;
 
@@ -51,9 +52,10 @@ function hasSchedule(rows: NamedRows): boolean {
 /** What a word means is one sentence, and a value of --schedule has a row in docs/schedules.md. */
 function membersText(flag: Name, members: AssigningFlag["members"]): string {
   if (flag === "schedule") return `; names: ${[...members.keys()].join(", ")}`;
-  const meanings = [...members].map(([word, [, { help, default: usual }]]) =>
-    typeof usual === "number" ? `${word} (${help}; default ${usual})` : `${word} (${help})`,
-  );
+  const meanings = [...members].map(([word, [, { help, default: usual, otherwise }]]) => {
+    const said = typeof usual === "number" ? String(usual) : otherwise;
+    return said === undefined ? `${word} (${help})` : `${word} (${help}; default: ${said})`;
+  });
   return `: ${meanings.join("; ")}`;
 }
 
@@ -70,7 +72,7 @@ export function assignedBy(flag: string, { members }: AssigningFlag): (text: str
   const rewrites = new Map<string, unknown>();
   let word: string | undefined;
   return (text) => {
-    for (const part of text.split(",").map((each) => each.trim())) {
+    for (const part of partsOf(flag, text)) {
       if (flag === "schedule" && isOneOf(scheduleWords, part)) {
         if (word !== undefined) twice(`--${flag}`, part, [word]);
         word = part;
@@ -87,30 +89,38 @@ export function assignedBy(flag: string, { members }: AssigningFlag): (text: str
   };
 }
 
+/** Values of --set are lists themselves: `m=64,128,dtype=half` has two parts. */
+function partsOf(flag: string, text: string): readonly string[] {
+  const parts = flag === "set" ? text.split(/,(?=[^,=]*=)/u) : text.split(",");
+  return parts.map((each) => each.trim());
+}
+
 /** A schedule that says something is taken as it is, unless it says `auto`. */
 function scheduleOf(word: string | undefined, rewrites: ReadonlyMap<string, unknown>): Schedule {
   if (word === "auto") return "auto";
   return rewrites.size === 0 ? "as-written" : Object.fromEntries(rewrites);
 }
 
-function read(
-  flag: string,
-  part: string,
-  members: AssigningFlag["members"],
-): readonly [name: string, value: unknown] {
+function read(flag: string, part: string, members: AssigningFlag["members"]): readonly [name: string, value: unknown] {
   const [, word = "", value] = /^([^=]*)(?:=(.*))?$/su.exec(part) ?? [];
   const [name, row] = members.get(word) ?? unknownWord(flag, part, word, [...members.keys()]);
   const { kind } = row;
   const text = value ?? kind.alone ?? (kind.argument === null ? "true" : "");
   const found = kind.read(text);
   if (found !== undefined) return [name, found];
-  const usage = `${word}=${kind.argument === null ? "false" : kind.example}`;
-  return badValue(`--${flag}`, part, `${word}=VALUE, where VALUE is ${kind.expected}`, `write it like --${flag} ${usage}`);
+  const usage = `${word}=${kind.argument === null ? "false" : (kind.corrected?.(text) ?? kind.example)}`;
+  return badValue(
+    `--${flag}`,
+    part,
+    `${word}=VALUE, where VALUE is ${kind.expected}`,
+    `write it like --${flag} ${usage}`,
+  );
 }
 
 function unknownWord(flag: string, part: string, word: string, known: readonly string[]): never {
   const all = flag === "schedule" ? [...scheduleWords, ...known] : known;
-  const example = flag === "schedule" ? "inPlace,computeStreams=2" : known.join(",");
+  const example =
+    flag === "schedule" ? "inPlace,computeStreams=2" : flag === "print" ? known.join(",") : `${known[0]}=...`;
   const help = suggestion(word === "" ? "-" : word, all, `write it like --${flag} ${example}`);
   return badValue(`--${flag}`, part, `some of ${all.join(", ")}, with commas between them`, help);
 }

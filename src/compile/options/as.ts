@@ -34,15 +34,11 @@ export const fidelity = kindOf<Fidelity>({
     const [, form, era = null, roots = "era"] = text.exec(given.trim()) ?? [];
     return { form, era, roots };
   },
-  print: ({ form, era, roots }) =>
-    `${form}${era === null ? "" : `:${era}`}${roots === "era" ? "" : `,roots=${roots}`}`,
+  print: ({ form, era, roots }) => `${form}${era === null ? "" : `:${era}`}${roots === "era" ? "" : `,roots=${roots}`}`,
 });
 
 /** The lowering and recording options that it stands for. Of a dump, which is lowered already, only the latter apply. */
-export function optionsOf(
-  given: Fidelity | undefined,
-  isDump: boolean,
-): GivenOptions<LoweringName | RecordingName> {
+export function optionsOf(given: Fidelity | undefined, isDump: boolean): GivenOptions<LoweringName | RecordingName> {
   if (given === undefined) return {};
   const memory = memoryModels[given.form];
   return isDump || given.form === "braid" ? memory : { ...nvfuserLowering, ...memory };

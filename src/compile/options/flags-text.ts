@@ -57,7 +57,8 @@ export function flagTexts<K extends OptionName>(
     else assigned.set(flag, [...(assigned.get(flag) ?? []), part]);
   }
   if (nvfuserLimits && !texts.has("--as")) texts.set("--as", "--as nvfuser");
-  for (const [flag, parts] of assigned) if (flag !== "as") texts.set(`--${flag}`, `--${flag} ${quoted(parts.join(","))}`);
+  for (const [flag, parts] of assigned)
+    if (flag !== "as") texts.set(`--${flag}`, `--${flag} ${quoted(parts.join(","))}`);
   return texts;
 }
 

@@ -13,7 +13,7 @@ export const optionGroups = {
 export type OptionGroup = keyof typeof optionGroups;
 
 /** Flags that assign several options: `NAME=VALUE,...`, where a name alone turns a switch on. */
-export type AssigningFlag = "schedule" | "as" | "print" | "gpu";
+export type AssigningFlag = "schedule" | "as" | "print" | "gpu" | "set";
 
 export type CommandName = "lower" | "run" | "verify" | "explain" | "compile" | "bench" | "calibrate";
 

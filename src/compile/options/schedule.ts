@@ -87,7 +87,9 @@ export const scheduleWords = ["auto", "as-written"] as const;
 const rewriteRows: Readonly<Record<string, OptionRow>> = scheduleRows;
 
 const scheduleKind = kindOf<Schedule>({
-  schema: v.custom<Schedule>((value) => (typeof value === "string" ? isOneOf(scheduleWords, value) : areRewrites(value))),
+  schema: v.custom<Schedule>((value) =>
+    typeof value === "string" ? isOneOf(scheduleWords, value) : areRewrites(value),
+  ),
   expected: `auto, as-written, or some of ${keysOf(scheduleRows).join(", ")} with commas between them`,
   argument: "auto|as-written|name=value,..",
   example: "inPlace,computeStreams=2",
