@@ -7,6 +7,7 @@
  *     bench|calibrate   all options of the command
  *     compile           those that lower, run and verify do not take
  *     impl              options of `bench --impl braid;...`
+ *     values FLAG [GROUP]  what --schedule, --print, --gpu and bench's --set assign
  */
 import { benchRows } from "../bench/compare/bench-options.ts";
 import { braidOptionNames, braidOptionRow } from "../bench/compare/braid/braid-options.ts";
@@ -21,7 +22,9 @@ import {
   optionNames,
   type OptionRow,
   rowOf,
+  wordOf,
 } from "../src/compile/options.ts";
+import { assigningFlags, flags } from "../src/cli/flags/assigning-flags.ts";
 import { isOneOf } from "../src/support/is-one-of.ts";
 import { keysOf } from "../src/support/keys-of.ts";
 
@@ -40,6 +43,7 @@ function isShared(name: OptionName): boolean {
 }
 
 function optionTable([subject = "", ...rest]: readonly string[]): string {
+  if (subject === "values") return valuesTable(rest);
   if (subject === "impl") return implementationTable();
   if (subject === "shared") {
     const names = groups.filter((group) => rest.includes(group)).flatMap((group) => ofGroup(group).filter(isShared));
@@ -73,14 +77,40 @@ function ofGroup(group: OptionGroup): readonly OptionName[] {
   return optionNames.filter((name) => rowOf(name).group === group);
 }
 
+/** The flags of the rows; those that assign several options name the values, which have a table of their own. */
 function flagTable(rows: readonly NamedRow[], command: CommandName | null): string {
-  const cells = rows.map(([name, row]) => {
-    const { argument, alone } = row.kind;
-    const valued = alone === undefined ? ` ${argument}` : `[=${argument}]`;
-    const usage = `${flagOfRow(name, row)}${argument === null ? "" : valued}`;
-    return [code(usage), defaultText(row, command), row.help];
+  const cells = rows
+    .filter(([, { within }]) => within === undefined)
+    .map(([name, row]) => {
+      const { argument, alone } = row.kind;
+      const value = argument === null ? "" : alone === undefined ? ` ${argument}` : `[=${argument}]`;
+      const short = row.short === undefined ? "" : `-${row.short}, `;
+      return [code(`${short}${flagOfRow(name, row)}${value}`), defaultText(row, command), row.help];
+    });
+  const assigning = [...assigningFlags(rows)].flatMap(([flag, { row, members }]) => {
+    if (flag === "schedule") return [];
+    const words = [...members.keys()].map(code).join(", ");
+    return [[code(`--${flag} ${row.argument}`), "", `${flags[flag].help}: ${words} ([values](#values-of---${flag}))`]];
   });
-  return table(["flag", "default", "meaning"], cells);
+  return table(["flag", "default", "meaning"], [...cells, ...assigning]);
+}
+
+/** What a flag assigns, in all commands. */
+function valuesTable([flag = "", group]: readonly string[]): string {
+  const others: readonly NamedRow[] = [...Object.entries(compileRows), ...Object.entries(benchRows)];
+  const rows = [...optionNames.map(schemaRow), ...others].filter(
+    ([, row]) => row.within === flag && (group === undefined || row.group === group),
+  );
+  const isOfSeveral = new Set(rows.flatMap(([, { commands }]) => commands)).size > 1 && flag === "print";
+  const cells = rows.map(([name, row]) => {
+    const { argument } = row.kind;
+    const word = wordOf(name, row);
+    const usage =
+      argument === null ? word : row.kind.alone === undefined ? `${word}=${argument}` : `${word}[=${argument}]`;
+    const said = argument === null && row.default === true ? "on" : defaultText(row, null);
+    return [code(usage), isOfSeveral ? row.commands.map(code).join(", ") : said, row.help];
+  });
+  return table(["value", isOfSeveral ? "of" : "default", "meaning"], cells);
 }
 
 /** Without a default in the help, a switch is off and a list is empty. */
@@ -103,7 +133,11 @@ function implementationTable(): string {
         const { kind, help } = braidOptionRow(name);
         return [code(name), code(kind.argument ?? "true|false"), help];
       }),
-      [asFlags.join(" "), "as of their flags", "the flag of the same name: `inPlace=true` is `--schedule inPlace`"],
+      [
+        asFlags.join(" "),
+        "as of --schedule",
+        "the flag, or the value of --schedule, of the same name: `inPlace=true` is `--schedule inPlace`",
+      ],
     ],
   );
 }

@@ -52,12 +52,8 @@ describe("braid bench block", () => {
   ])("times $model $cut $pass with the right results", async ({ model, cut, pass }) => {
     const impls = ["braid;chunks=4;backend=nccl,cuda", "communication-only"];
     const args = [
-      "--model",
-      model,
-      "--cut",
-      cut,
-      "--pass",
-      pass,
+      "--set",
+      `model=${model},cut=${cut},pass=${pass}`,
       ...quick,
       ...impls.flatMap((impl) => ["--impl", impl]),
     ];

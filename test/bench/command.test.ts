@@ -248,10 +248,10 @@ describe("braid bench", () => {
     { benchmark: { implementations: { braid: [{ streams: [0] }] } }, expected: ["streams=0"] },
     { benchmark: { implementations: { braid: [{ streams: {} }] } }, expected: ["braid.streams", "a number"] },
     {
-      benchmark: { implementations: { braid: [{ p2pProtocol: "put" }] } },
-      expected: ["implementations.braid", "p2pProtocol is now called protocol"],
+      benchmark: { implementations: { braid: [{ protocl: "put" }] } },
+      expected: ["implementations.braid", "did you mean protocol?"],
     },
-    { benchmark: { implementations: { braid: [{ choice: "auto" }] } }, expected: ["write scheduleChoice"] },
+    { benchmark: { implementations: { braid: [{ choice: "auto" }] } }, expected: ["braid has no option choice"] },
     { benchmark: [], expected: ["an object", "found: []"] },
   ])("refuses the configuration $benchmark", async ({ benchmark, expected }) => {
     const file = folder.write("bad.json", JSON.stringify({ benchmark }));

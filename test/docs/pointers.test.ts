@@ -35,8 +35,12 @@ const prose = (page: string): string => read(page).replaceAll(/^ *```.*?^ *```$/
 const spans = (page: string): readonly string[] =>
   [...prose(page).matchAll(/`([^`\n]+)`/g)].map(([, text = ""]) => text);
 
-/** The same of what is so now: a table of renamed options has the old names in its first column. */
-const present = (page: string): readonly string[] => (page === "CHANGELOG.md" ? [] : spans(page));
+it("the changelog says what users can do, in at most 80 lines and without figures", () => {
+  const text = read("CHANGELOG.md");
+  expect(text.trimEnd().split("\n").length).toBeLessThanOrEqual(80);
+  expect(text.match(/^## \S+.*$/gmu)).toEqual(["## 0.1.0 (unreleased)"]);
+  expect(text).not.toMatch(/\d(?: ?%|\.\d+ times| times as)|renamed|used to\b/u);
+});
 
 describe.each(pages)("%s", (page) => {
   it("has links that lead to a page, and to a heading of it", () => {
@@ -56,7 +60,7 @@ describe.each(pages)("%s", (page) => {
   });
 
   it("names types, fields and options that the code has", () => {
-    const names = present(page).filter((text) => /^[A-Za-z]\w*(\.[A-Za-z]\w*)*$/.test(text));
+    const names = spans(page).filter((text) => /^[A-Za-z]\w*(\.[A-Za-z]\w*)*$/.test(text));
     const unknown = names
       .flatMap((name) => name.split("."))
       .filter((name) => !words.has(name) && !otherNames.has(name));
@@ -64,7 +68,7 @@ describe.each(pages)("%s", (page) => {
   });
 
   it("calls functions that the code has", () => {
-    const calls = present(page).flatMap((text) =>
+    const calls = spans(page).flatMap((text) =>
       [...text.matchAll(/(?<![\w%])([a-z]\w*)\(/g)].map(([, name = ""]) => name),
     );
     expect(calls.filter((name) => !functions.has(name))).toEqual([]);
@@ -135,7 +139,7 @@ describe("flags", () => {
   it("alone are flags of some command", () => {
     const all = [...flagsOf.values()];
     const alone = pages.flatMap((page) =>
-      present(page)
+      spans(page)
         .filter((text) => text.startsWith("-"))
         .map((text) => [page, text] as const),
     );

@@ -19,7 +19,8 @@ export interface AssigningFlag {
   readonly members: ReadonlyMap<string, readonly [name: string, row: OptionRow]>;
 }
 
-const flags = {
+/** What the help says of each. */
+export const flags = {
   schedule: { ...options.schedule, argument: options.schedule.kind.argument ?? "" },
   print: { group: "output", argument: "what,..", help: "print" },
   set: { group: "program", argument: "name=values,..", help: "what is timed; several values are alternatives" },

@@ -38,7 +38,8 @@ export function addFlags(command: Command, name: CommandName, own: Readonly<Reco
     for (const [each, row] of rows.filter(([, of]) => of.group === group)) {
       const usual = row.defaultOf?.[name] ?? row.default;
       // A default of the flag itself would add "(default: false)" to the help.
-      if (usual === false || row.within !== undefined) command.setOptionValueWithSource(each, usual, "default");
+      if (usual === false || (row.within !== undefined && usual !== undefined))
+        command.setOptionValueWithSource(each, usual, "default");
       if (row.within !== undefined || each === "schedule") continue;
       command.addOption(flagOption(each, row, usual, row.otherwiseOf?.[name] ?? defaultText(usual)));
     }
