@@ -59,7 +59,7 @@ export const programRows = {
     ...program,
     kind: fidelity,
     otherwise: "nvfuser for a dump, else braid",
-    help: "nvfuser or braid: whose host programs these are, and with :2025-05 in whose spelling; nvfuser's have its limits, free no buffers and run on PyTorch's allocator (docs/dumps.md)",
+    help: "nvfuser or braid: whose host programs these are, and with :2025-05 in whose spelling; nvfuser's have its limits, free no buffers and run on PyTorch's allocator (docs/nvfuser.md)",
   },
   rank: {
     ...program,
