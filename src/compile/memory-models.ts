@@ -1,9 +1,7 @@
 /** Models of memory and communicators: Braid's, and PyTorch's, on which nvFuser runs its host programs. */
-import type { OptionValue } from "./options.ts";
-
 export interface MemoryModel {
-  readonly allocator: OptionValue<"allocator">;
-  readonly communicators: OptionValue<"communicators">;
+  readonly allocator: "pytorch" | "braid";
+  readonly communicators: "team" | "pair";
 }
 
 export const memoryModels = {

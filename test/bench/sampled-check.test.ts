@@ -1,4 +1,4 @@
-/** `--validate` finds errors: a misplaced chunk, a missing summand, an extra rounding. */
+/** `--check` finds errors: a misplaced chunk, a missing summand, an extra rounding. */
 import { describe, expect, it } from "vitest";
 import { createMatrices } from "../../src/numerics/tensor/random-matrices.ts";
 import {

@@ -42,7 +42,7 @@ it.each([
   const flags = flagsIn(page);
   const all = [
     ...namesOf(command).map((name) => calledIn(name, rowOf(name))),
-    ...Object.entries(own).map(([name, row]) => calledIn(name, row)),
+    ...Object.entries<OptionRow>(own).map(([name, row]) => calledIn(name, row)),
   ];
   expect(all.filter((flag) => !flags.has(flag))).toEqual([]);
 });

@@ -5,8 +5,8 @@
 import * as v from "valibot";
 import type { ParseOptions } from "../../host/parse/parse.ts";
 import { defaultDumpStyle, type DumpStyle, dumpStyles } from "../../ir/print-style.ts";
-import type { GivenOptions, LoweringName, RecordingName } from "../options.ts";
-import { memoryModels } from "../memory-models.ts";
+import type { LoweringOptions } from "../../passes/options.ts";
+import { type MemoryModel, memoryModels } from "../memory-models.ts";
 import { kindOf } from "./kinds.ts";
 
 export interface Fidelity {
@@ -38,7 +38,7 @@ export const fidelity = kindOf<Fidelity>({
 });
 
 /** The lowering and recording options that it stands for. Of a dump, which is lowered already, only the latter apply. */
-export function optionsOf(given: Fidelity | undefined, isDump: boolean): GivenOptions<LoweringName | RecordingName> {
+export function optionsOf(given: Fidelity | undefined, isDump: boolean): Partial<LoweringOptions & MemoryModel> {
   if (given === undefined) return {};
   const memory = memoryModels[given.form];
   return isDump || given.form === "braid" ? memory : { ...nvfuserLowering, ...memory };
