@@ -85,7 +85,7 @@ describe("what does not go with a dump", () => {
     [
       "a meaning of roots that does not exist",
       [sets, "--as", "nvfuser,roots=ranks"],
-      ["error[option-value]", "era, devices, positions"],
+      ["error[option-value]", "roots=devices or ,roots=positions"],
     ],
   ];
   it.each(cases)("%s", async (_, args, expected) => {

@@ -604,7 +604,10 @@ describe("braid run", () => {
       expect([run.status, run.err]).toEqual([0, ""]);
       expect(run.out).toContain("passed");
       expect(run.out).toContain(`outputs: ${path.join(out, "T2.npy")}\n`);
+      const one = await cli("run", file, "--devices", String(devices), ...flags.with(-1, `${out}.safetensors`));
+      expect(one.out).toContain(`outputs: ${out}.safetensors\n`);
       const [c] = await inputsOf(copying("bfloat16", [devices, 3, 2]), [`T0=${path.join(out, "T2.npy")}`]);
+      expect(await inputsOf(copying("bfloat16", [devices, 3, 2]), [`T0=${out}.safetensors`])).toEqual([c]);
       if (c === undefined) throw new Error("there is an output");
       expect(Tensor.values(c)).toEqual(Tensor.values(a).filter((_, i) => i % 4 < 2));
     },
@@ -615,7 +618,7 @@ describe("braid run", () => {
     const cases = [
       [["--input", "T1=nowhere.npy"], "error[file-unreadable]"],
       [["--out", path.join(file, "out"), "--sizes", "i1=2"], "error[file-unwritable]"],
-      [["--output-format", "npy"], "found: --output-format npy without --out"],
+      [["--out", path.join(file, "y.safetensors"), "--sizes", "i1=2"], "--out"],
       [["--set", "dtype=3"], "expected: a dtype: double, float, half, bfloat16, int, int64, bool"],
     ] as const;
     for (const [flags, message] of cases) {
