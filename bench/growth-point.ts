@@ -102,8 +102,8 @@ function measure(axis: Axis, size: number, leaveOut: readonly string[]): void {
     writeSync(1, `${stage} ${(user + system) / 1e6} ${process.resourceUsage().maxRSS / 1024}\n`);
     return result;
   };
-  const { hosts } = timed("lower", () => lowerRanks(fusion, devices, { backend, ...machine }));
-  const lists = timed("record", () => recordAll(hosts, { devices, streams: 8 }));
+  const { classes } = timed("lower", () => lowerRanks(fusion, devices, { backend, ...machine }));
+  const lists = timed("record", () => recordAll(classes, { devices, streams: 8 }));
   const program: Program = { ...timed("link", () => link(lists)), ...machine };
   const file = profilePath(axis);
   const profile = parseProfile(readFileSync(file, "utf8"), file);

@@ -36,7 +36,7 @@ import {
 } from "../verify/verify.ts";
 import { at } from "../support/invariant.ts";
 import type { OnProgress } from "../support/progress.ts";
-import { type Lowered, lowerAll, type ProgramSource } from "./lower-all.ts";
+import { classesOf, type Lowered, lowerAll, type ProgramSource } from "./lower-all.ts";
 
 /** The back end on which a Program runs. */
 export type Target = Exclude<OptionValue<"on">, "mpi">;
@@ -139,21 +139,22 @@ export function tryCompile(source: ProgramSource | Lowered, given: CompileOption
   const options = withDefaults(own);
   const { devices, devicesPerHost, scalars = {}, notes = true } = options;
   hostCount(devices, devicesPerHost);
-  const { signature, hosts } = lowerAll(source, { devices, ...loweringOf(options) });
+  const lowered = lowerAll(source, { devices, ...loweringOf(options) });
+  const { signature } = lowered;
   const sizes = new Map([...sizesFromMeshes(signature.tensors), ...numbersByName(options.sizes)]);
   const recording = { devices, sizes, scalars, ...pickOptions(recordNames, options) };
   const protocols = options.regions === undefined ? null : protocolsOf(options.regions);
-  const lists = recordAll(hosts, recording, protocols, onProgress);
+  const lists = recordAll(classesOf(lowered), recording, { protocolAt: protocols, onProgress });
   onProgress?.("linking");
   const linked = tryLink(lists);
   if (linked instanceof DiagnosticError) {
-    return { signature, hosts, sizes, program: null, report: unlinkedReport(lists, linked), error: linked };
+    return { ...lowered, sizes, program: null, report: unlinkedReport(lists, linked), error: linked };
   }
   const { program: linkedProgram, warnings } = linked;
   const recorded: Program = devicesPerHost === undefined ? linkedProgram : { ...linkedProgram, devicesPerHost };
   onProgress?.("scheduling");
   const program = scheduled(recorded, options);
-  const compiled = { signature, hosts, options, sizes, recorded, warnings, program, report: null, reported: program };
+  const compiled = { ...lowered, options, sizes, recorded, warnings, program, report: null, reported: program };
   return options.verify === "off"
     ? compiled
     : verified(compiled, { notes, ...(onProgress === undefined ? {} : { onProgress }) });

@@ -5,12 +5,15 @@
 import { type Diagnostic, DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import { mostDevices } from "../host/most-devices.ts";
+import { partsOf } from "../host/alike/classes.ts";
+import { createRankRules } from "../host/alike/rank-rules.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { print } from "../host/print/print.ts";
 import type { Tensor, TensorId } from "../ir/domain.ts";
 import { originated } from "../ir/origin.ts";
 import { printTensor } from "../ir/print-tensor.ts";
 import { type HasFusionData, type LowerOptions, lowerRanks } from "./lower.ts";
+import type { HostClass } from "./lowering-class.ts";
 import { at } from "../support/invariant.ts";
 
 /** A Fusion; one host program for all ranks; one per rank, in order; or a function of the rank. */
@@ -25,8 +28,20 @@ export interface Signature {
 
 export interface Lowered {
   readonly signature: Signature;
-  /** Indexed by rank. */
+  /** Indexed by rank. Those that were lowered are made when they are asked for. */
   readonly hosts: readonly HostProgram[];
+  /** The ranks whose host programs were lowered at once; if absent, those with the same one. */
+  readonly classes?: readonly HostClass[];
+}
+
+/** The classes of the ranks, in order of the first of each. */
+export function classesOf({ hosts, classes }: Pick<Lowered, "hosts" | "classes">): readonly HostClass[] {
+  if (classes !== undefined) return classes;
+  return partsOf([...hosts.keys()], hosts).map((ranks) => ({
+    ranks,
+    host: at(hosts, at(ranks, 0)),
+    rules: createRankRules(ranks),
+  }));
 }
 
 export interface LowerAllOptions extends Omit<LowerOptions, "rank"> {
@@ -56,10 +71,10 @@ function lowerEach(
   }
   if (isFusionSource(source)) {
     // Shardings spread to inputs and outputs.
-    const { placed, hosts } = lowerRanks(source, ranks.length, options);
-    return { signature: placed, hosts };
+    const { placed, hosts, classes } = lowerRanks(source, ranks.length, options);
+    return { signature: placed, hosts, classes };
   }
-  const hosts = hostsOf(source, ranks);
+  const hosts = givenHosts(source, ranks);
   const [first] = hosts;
   if (first === undefined || hosts.length !== ranks.length) wrongCount(hosts.length, ranks.length);
   hosts.forEach((host, rank) => requireSameSignature(first, host, rank));
@@ -79,7 +94,7 @@ function isList(source: Exclude<ProgramSource, HasFusionData>): source is readon
   return Array.isArray(source);
 }
 
-function hostsOf(source: Exclude<ProgramSource, HasFusionData>, ranks: readonly number[]): readonly HostProgram[] {
+function givenHosts(source: Exclude<ProgramSource, HasFusionData>, ranks: readonly number[]): readonly HostProgram[] {
   if (isList(source)) return source;
   return ranks.map((rank) => (typeof source === "function" ? source(rank) : source));
 }

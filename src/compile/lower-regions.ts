@@ -10,12 +10,13 @@ import type { HostProgram, HostUnit, Statement, UnitId } from "../host/nodes.ts"
 import { deallocate } from "../passes/buffers/deallocate.ts";
 import type { LoweringOptions } from "../passes/options.ts";
 import { decompose, placingNames, runHostPasses } from "../passes/pipeline.ts";
+import type { PassContext } from "../passes/pass.ts";
 import { segment } from "../passes/segment/segment.ts";
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
 import type { Lowered } from "./lower-all.ts";
 import { resolveLoweringOptions } from "./lower.ts";
-import { loweringClasses } from "./lowering-class.ts";
+import { type HostClass, hostsOf, lowerByClass } from "./lowering-class.ts";
 
 /** Consecutive ops of a Fusion. */
 export interface FusionRegion {
@@ -43,17 +44,14 @@ export interface LoweredRegions {
  */
 export function lowerRegions(placed: FusionData, regions: readonly RegionLowering[], devices: number): LoweredRegions {
   const decomposed = decomposeRegions(placed, regions);
-  const classOf = loweringClasses(decomposed.tensors);
-  const byClass = new Map<string, JoinedHost>();
-  const ranks = Array.from({ length: devices }, (_, rank) => {
-    const key = classOf(rank);
-    const joined = byClass.get(key) ?? joinedHost(placed, decomposed, rank);
-    byClass.set(key, joined);
-    return joined;
-  });
+  const joined = lowerByClass(decomposed.tensors, devices, (rank, rules) =>
+    joinedHost(placed, decomposed, { rank, rules }),
+  );
+  const classes = joined.map(({ ranks, made, rules }): HostClass => ({ ranks, host: made.host, rules }));
+  const ends = new Map(joined.flatMap(({ ranks, made }) => ranks.map((rank) => [rank, made.ends] as const)));
   return {
-    lowered: { signature: placed, hosts: ranks.map(({ host }) => host) },
-    ends: regions.map((_, region) => ranks.map(({ ends }) => at(ends, region))),
+    lowered: { signature: placed, hosts: hostsOf(classes), classes },
+    ends: regions.map((_, region) => Array.from({ length: devices }, (__, rank) => at(ends.get(rank) ?? [], region))),
   };
 }
 
@@ -113,7 +111,7 @@ interface JoinedHost {
 function joinedHost(
   placed: FusionData,
   { regions, tensors, outputs, ...counts }: DecomposedRegions,
-  rank: number,
+  ofRank: Pick<PassContext, "rank" | "rules">,
 ): JoinedHost {
   const joined = [...tensors];
   let last: Pick<HostProgram, "streams" | "units" | "exprCount" | "iterDomainCount" | "scalarCount"> = {
@@ -124,10 +122,10 @@ function joinedHost(
   };
   const bodies = regions.map(({ fusion, options, made }) => {
     const own = [...fusion.tensors, ...joined.slice(fusion.tensors.length)];
-    const segmented = segment.run({ ...fusion, tensors: own }, { rank, options });
+    const segmented = segment.run({ ...fusion, tensors: own }, { ...ofRank, options });
     const { units, iterDomainCount, scalarCount } = last;
     const begun = { ...numberedFrom(segmented, units), streams: last.streams, iterDomainCount, scalarCount };
-    const host = runHostPasses({ ...begun, exprCount: last.exprCount }, { rank, options });
+    const host = runHostPasses({ ...begun, exprCount: last.exprCount }, { ...ofRank, options });
     last = host;
     for (const [id, tensor] of host.tensors.entries()) {
       const known = joined[id];
@@ -141,7 +139,7 @@ function joinedHost(
   const body = bodies.flat().map((statement) => withMemory(statement, joined));
   const { inputs } = placed;
   const host: HostProgram = { ...last, kind: "HostProgram", tensors: joined, inputs, outputs, body };
-  const freed = deallocate.run(host, { rank, options });
+  const freed = deallocate.run(host, { ...ofRank, options });
   return { host: freed, ends: endsOf(bodies, body, freed.body) };
 }
 

@@ -20,7 +20,7 @@ import {
   validate,
 } from "../passes/pipeline.ts";
 import { streamAxesLeft } from "../passes/validators.ts";
-import { loweringClasses } from "./lowering-class.ts";
+import { type HostClass, hostsOf, type HostsByClass, lowerByClass } from "./lowering-class.ts";
 import { loweringNames } from "./options.ts";
 import { optionPlace, resolveOptions } from "./options/resolve.ts";
 
@@ -53,19 +53,19 @@ export function lowerRanks(
   fusion: HasFusionData,
   devices: number,
   given: Omit<LowerOptions, "rank"> = {},
-): Decomposed & { readonly hosts: readonly HostProgram[] } {
+): Decomposed & HostsByClass {
   const { onPass, ...lowering } = given;
   const options = resolveLoweringOptions(lowering);
   const { placed, decomposed } = decompose(fusion.data(), { rank: 0, options }, onPass);
-  const classOf = loweringClasses(decomposed.tensors);
-  const byClass = new Map<string, HostProgram>();
-  const hosts = Array.from({ length: devices }, (_, rank) => {
-    const key = classOf(rank);
-    const host = byClass.get(key) ?? segmentFusion(decomposed, { rank, options }, onPass);
-    byClass.set(key, host);
-    return host;
+  const lowered = lowerByClass(decomposed.tensors, devices, (rank, rules) => {
+    const heard: Parameters<PassObserver>[0][] = [];
+    const host = segmentFusion(decomposed, { rank, rules, options }, (event) => heard.push(event));
+    return { host, heard };
   });
-  return { placed, decomposed, hosts };
+  // A class that was split is heard of in parts.
+  for (const { made } of lowered) for (const event of made.heard) onPass?.(event);
+  const classes = lowered.map(({ ranks, made, rules }): HostClass => ({ ranks, host: made.host, rules }));
+  return { placed, decomposed, classes, hosts: hostsOf(classes) };
 }
 
 /** A Fusion as the passes on it leave it, before any rank's host program. Throws what `lower` throws. */

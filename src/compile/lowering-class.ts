@@ -1,23 +1,73 @@
 /**
- * Which ranks lower to equal host programs. Lowering asks three things of a rank: whether it is in a mesh, its team
- * along a mesh dimension, and whether it is rank 0, which computes the tensors without a mesh. On the mesh 0 .. D-1 the
- * team is the mesh, and a rank's position prints as `rank`, so all its ranks get one program.
+ * The host programs of all ranks, lowered once for each class. Ranks that are in the same meshes are tried as one class.
+ * Lowering splits it where ranks have other teams, libraries or parts in a communication.
  */
+import { byClass, partsOf } from "../host/alike/classes.ts";
+import { createRankRules, hostOn, type RankRules } from "../host/alike/rank-rules.ts";
+import type { HostProgram } from "../host/nodes.ts";
 import type { DeviceMesh } from "../ir/device-mesh.ts";
 import type { Tensor } from "../ir/domain.ts";
+import { at } from "../support/invariant.ts";
 
-/** Ranks with equal keys have equal host programs. */
-export function loweringClasses(tensors: readonly Tensor[]): (rank: number) => string {
-  const meshes = distinctMeshes(tensors);
-  const [mesh] = meshes;
-  const isOneRange = meshes.length === 1 && mesh !== undefined && isRange(mesh);
-  const hasUnplaced = tensors.some((tensor) => tensor.mesh === null);
-  return (rank) => {
-    const isWithin = meshes.some((each) => each.has(rank));
-    // Steps between two meshes, and teams of other meshes, differ from rank to rank.
-    if (isWithin && !isOneRange) return `rank ${rank}`;
-    return `${isWithin ? "in" : "outside"}${hasUnplaced && rank === 0 ? ", first" : ""}`;
+/** Ranks with one host program, but for what `rules` notes of each. */
+export interface HostClass {
+  readonly ranks: readonly number[];
+  /** Of the first rank. */
+  readonly host: HostProgram;
+  readonly rules: RankRules;
+}
+
+export interface HostsByClass {
+  /** Indexed by rank, made when they are asked for. */
+  readonly hosts: readonly HostProgram[];
+  readonly classes: readonly HostClass[];
+}
+
+interface LoweredClass<T> {
+  readonly ranks: readonly number[];
+  readonly made: T;
+  readonly rules: RankRules;
+}
+
+/** `lower` makes what the first rank has, and notes in `rules` how the others have it. Classes in order of their first rank. */
+export function lowerByClass<T>(
+  tensors: readonly Tensor[],
+  devices: number,
+  lower: (rank: number, rules: RankRules) => T,
+): readonly LoweredClass<T>[] {
+  const attempt = (ranks: readonly number[]): Omit<LoweredClass<T>, "ranks"> => {
+    const rules = createRankRules(ranks);
+    return { made: lower(at(ranks, 0), rules), rules };
   };
+  return inSameMeshes(tensors, devices)
+    .flatMap((part) => byClass(part, attempt))
+    .map(({ ranks, made }) => ({ ranks, ...(made ?? attempt(ranks)) }))
+    .sort((a, b) => at(a.ranks, 0) - at(b.ranks, 0));
+}
+
+/** The host program of each rank, made when it is asked for. */
+export function hostsOf(classes: readonly HostClass[]): readonly HostProgram[] {
+  const hosts: HostProgram[] = [];
+  for (const { ranks, host, rules } of classes) {
+    for (const rank of ranks) {
+      let made: HostProgram | undefined;
+      Object.defineProperty(hosts, rank, {
+        enumerable: true,
+        get: () => (made ??= hostOn(rules, host, rank)),
+      });
+    }
+  }
+  return hosts;
+}
+
+/** Ranks by the meshes that have them. Rank 0 alone has the tensors without a mesh. */
+function inSameMeshes(tensors: readonly Tensor[], devices: number): readonly (readonly number[])[] {
+  const meshes = distinctMeshes(tensors);
+  const hasUnplaced = tensors.some((tensor) => tensor.mesh === null);
+  const ranks = Array.from({ length: devices }, (_, rank) => rank);
+  const keyOf = (rank: number): string =>
+    `${meshes.map((mesh) => Number(mesh.has(rank))).join("")}${hasUnplaced && rank === 0 ? ", first" : ""}`;
+  return partsOf(ranks, ranks.map(keyOf));
 }
 
 function distinctMeshes(tensors: readonly Tensor[]): readonly DeviceMesh[] {
@@ -26,8 +76,4 @@ function distinctMeshes(tensors: readonly Tensor[]): readonly DeviceMesh[] {
     if (mesh !== null && !distinct.some((known) => known.equals(mesh))) distinct.push(mesh);
   }
   return distinct;
-}
-
-function isRange({ shape, devices }: DeviceMesh): boolean {
-  return shape.length === 1 && devices.every((device, position) => device === position);
 }

@@ -4,10 +4,14 @@ import { fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import { mostDevices } from "../host/most-devices.ts";
 import type { OneSidedProtocol } from "../host/collectives.ts";
+import { byClass } from "../host/alike/classes.ts";
+import { hostOn } from "../host/alike/rank-rules.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { recordAlike, recordHost } from "../record/record.ts";
 import type { RecordOptions as HostOptions } from "../record/recorder.ts";
-import { type Common, createCommon } from "../record/common.ts";
+import { createCommon } from "../record/common.ts";
+import { at } from "../support/invariant.ts";
+import type { HostClass } from "./lowering-class.ts";
 import { type OptionValue, recordingNames } from "./options.ts";
 import type { OnProgress } from "../support/progress.ts";
 import { resolveOptions } from "./options/resolve.ts";
@@ -55,49 +59,47 @@ export function record(program: HostProgram, { rank, ...given }: RecordOptions):
   return recordHost(program, { rank, ...checked(given) });
 }
 
-/**
- * The command lists of all ranks. `protocolAt` gives the protocol of a top-level statement, if not all have the same.
- */
+/** The command lists of all ranks of the classes, in order. */
 export function recordAll(
-  hosts: readonly HostProgram[],
+  classes: readonly HostClass[],
   given: Omit<RecordOptions, "rank">,
-  protocolAt: ((rank: number, statement: number) => OneSidedProtocol | undefined) | null = null,
-  onProgress?: OnProgress,
+  { protocolAt = null, alone = false, onProgress }: RecordAllOptions = {},
 ): readonly CommandList[] {
   const options = checked(given);
   const common = createCommon();
   onProgress?.("recording");
-  const lists = protocolAt === null ? alikeLists(hosts, options, common) : new Map<number, CommandList>();
-  return hosts.map((host, rank) => {
-    const known = lists.get(rank);
-    if (known !== undefined) return known;
-    onProgress?.("recording ranks", rank, hosts.length);
-    const ofRank =
-      protocolAt === null ? {} : { protocolAt: (statement: number) => protocolAt(rank, statement) ?? options.protocol };
-    return recordHost(host, { rank, ...options, ...ofRank }, common);
-  });
-}
-
-/** With fewer ranks that share a host program, recording each takes less time. */
-const fewestAlike = 8;
-
-/** The lists of ranks that are recorded at once, by rank. */
-function alikeLists(
-  hosts: readonly HostProgram[],
-  options: Omit<HostOptions, "rank">,
-  common: Common,
-): ReadonlyMap<number, CommandList> {
-  const ranksOf = new Map<HostProgram, number[]>();
-  for (const [rank, host] of hosts.entries()) {
-    const ranks = ranksOf.get(host);
-    if (ranks === undefined) ranksOf.set(host, [rank]);
-    else ranks.push(rank);
+  const count = classes.reduce((sum, { ranks }) => sum + ranks.length, 0);
+  const lists: CommandList[] = [];
+  for (const { ranks, host, rules } of classes) {
+    const first = at(ranks, 0);
+    const ofClass = {
+      ...options,
+      ...(protocolAt === null
+        ? {}
+        : { protocolAt: (statement: number) => protocolAt(first, statement) ?? options.protocol }),
+    };
+    const attempt = (part: readonly number[]): readonly CommandList[] | null =>
+      alone || part.length < fewestAlike ? null : recordAlike(host, rules, part, ofClass, common);
+    for (const part of byClass(ranks, attempt)) {
+      onProgress?.("recording ranks", lists.length, count);
+      lists.push(
+        ...(part.made ?? part.ranks.map((rank) => recordHost(hostOn(rules, host, rank), { rank, ...ofClass }, common))),
+      );
+    }
   }
-  const lists = [...ranksOf].flatMap(([host, ranks]) =>
-    ranks.length < fewestAlike ? [] : (recordAlike(host, ranks, options, common) ?? []),
-  );
-  return new Map(lists.map((list) => [list.rank, list]));
+  return lists.sort((a, b) => a.rank - b.rank);
 }
+
+export interface RecordAllOptions {
+  /** The protocol of a top-level statement, if not all have the same. It is the same for all ranks of a class. */
+  readonly protocolAt?: ((rank: number, statement: number) => OneSidedProtocol | undefined) | null;
+  /** Whether each rank is recorded by itself. */
+  readonly alone?: boolean;
+  readonly onProgress?: OnProgress | undefined;
+}
+
+/** With fewer ranks, recording each takes less time. */
+const fewestAlike = 3;
 
 function checked({ devices, sizes, scalars, ...others }: Omit<RecordOptions, "rank">): Omit<HostOptions, "rank"> {
   if (devices !== undefined) requireWholeNumber("record(program, { devices })", devices, 1, mostDevices);

@@ -31,6 +31,8 @@ export class DeviceMesh {
   readonly #positions: ReadonlyMap<number, number>;
   /** The level of each DID type and name: 0 for the innermost dimension. */
   readonly #levels: ReadonlyMap<string, number>;
+  /** The teams along the dimension of a level, made once: one list for all devices of a team. */
+  readonly #teams = new Map<number, readonly (readonly number[])[]>();
 
   /**
    * `names` are those of the dimensions, outermost first. Throws `mesh-duplicate-device`, `mesh-bad-device`,
@@ -152,13 +154,21 @@ export class DeviceMesh {
    * `mesh-axis-missing` and `mesh-bad-device`.
    */
   slice(device: number, dimension: DIDType | DimensionName): readonly number[] {
-    const stride = this.#stride(this.#level(dimension, "slice"));
+    const level = this.#level(dimension, "slice");
     const position = this.#positionOf(device);
     const size = this.size(dimension);
-    // One list for all devices, not one for each.
     if (size === this.devices.length) return this.devices;
-    const first = position - this.coordinate(device, dimension) * stride;
-    return Array.from({ length: size }, (_, i) => at(this.devices, first + i * stride));
+    const stride = this.#stride(level);
+    const teams = this.#teams.get(level) ?? this.#teamsAlong(stride, size);
+    this.#teams.set(level, teams);
+    return at(teams, Math.floor(position / (stride * size)) * stride + (position % stride));
+  }
+
+  #teamsAlong(stride: number, size: number): readonly (readonly number[])[] {
+    return Array.from({ length: this.devices.length / size }, (_, team) => {
+      const first = Math.floor(team / stride) * stride * size + (team % stride);
+      return Object.freeze(Array.from({ length: size }, (_, i) => at(this.devices, first + i * stride)));
+    });
   }
 
   /** The coordinate of `device` along a dimension, from 0. Throws `mesh-axis-missing` and `mesh-bad-device`. */

@@ -3,6 +3,7 @@
  * the same object if it changes nothing. The pipeline validates, observes and times it.
  */
 import type { FusionData } from "../ir/fusion-data.ts";
+import type { RankRules } from "../host/alike/rank-rules.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { LoweringOptions } from "./options.ts";
 
@@ -25,6 +26,8 @@ export type Stage = keyof StagePrograms;
 export interface PassContext {
   /** The device that the host program is for. */
   readonly rank: number;
+  /** If it is for several ranks: of all of them. `rank` is the first. */
+  readonly rules?: RankRules;
   readonly options: LoweringOptions;
 }
 

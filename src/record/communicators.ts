@@ -10,19 +10,20 @@
  */
 import type { StreamInfo } from "../commands/command.ts";
 import type { CommunicatorBackend } from "../host/collectives.ts";
+import { at } from "../support/invariant.ts";
 import type { Common } from "./common.ts";
 
 export type CommunicatorModel = "team" | "pair";
 
 export interface Communicator {
-  readonly name: string;
+  /** On each rank that is recorded at once: one, if it is the same on all. */
+  readonly names: readonly string[];
   readonly role: Extract<StreamInfo["role"], "communicator" | "pair">;
 }
 
 /** The part of a recorder that names depend on. */
 interface Naming {
   readonly options: {
-    readonly rank: number;
     readonly communicators: CommunicatorModel;
     /** The number of ranks; null if unknown. */
     readonly devices: number | null;
@@ -34,38 +35,48 @@ interface Naming {
 
 interface Sides {
   readonly backend: CommunicatorBackend;
-  readonly team: readonly number[];
+  /** One for each rank that is recorded at once, or one for all. */
+  readonly teams: readonly (readonly number[])[];
 }
 
-export function communicatorOf({ common }: Pick<Naming, "common">, { backend, team }: Sides): Communicator {
-  return { name: `${libraryOf(backend)} (${common.team(team)})`, role: "communicator" };
+export function communicatorOf({ common }: Pick<Naming, "common">, { backend, teams }: Sides): Communicator {
+  return { names: teams.map((team) => `${libraryOf(backend)} (${common.team(team)})`), role: "communicator" };
 }
 
 /** The communicator of all ranks. */
 export function worldOf({ options, worlds, common }: Naming, backend: CommunicatorBackend): Communicator {
   const { communicators, devices } = options;
   if (communicators === "team" || devices === null)
-    return { name: `${libraryOf(backend)} world`, role: "communicator" };
+    return { names: [`${libraryOf(backend)} world`], role: "communicator" };
   const known =
-    worlds.get(backend) ?? communicatorOf({ common }, { backend, team: Array.from({ length: devices }, (_, i) => i) });
+    worlds.get(backend) ??
+    communicatorOf({ common }, { backend, teams: [Array.from({ length: devices }, (_, i) => i)] });
   worlds.set(backend, known);
   return known;
 }
 
-/** The communicator of a send or receive outside a group, between this rank and `peer`. */
-export function singleOf(recorder: Naming, backend: CommunicatorBackend, peer: number): Communicator {
-  const { rank, communicators } = recorder.options;
-  if (communicators === "team" || backend !== "nccl") return worldOf(recorder, backend);
-  return { name: `NCCL pair (${Math.min(rank, peer)} ${Math.max(rank, peer)})`, role: "pair" };
+/** The communicator of a send or receive outside a group, between each rank and its peer. */
+export function singleOf(
+  recorder: Naming,
+  backend: CommunicatorBackend,
+  ranks: readonly number[],
+  peers: readonly number[],
+): Communicator {
+  if (recorder.options.communicators === "team" || backend !== "nccl") return worldOf(recorder, backend);
+  const names = ranks.map((rank, k) => {
+    const peer = at(peers, k);
+    return `NCCL pair (${Math.min(rank, peer)} ${Math.max(rank, peer)})`;
+  });
+  return { names, role: "pair" };
 }
 
 /** The communicator of a SendRecv. A team of two that is not all ranks has a pair of its own. */
-export function sendRecvOf(recorder: Naming, { backend, team }: Sides): Communicator {
+export function sendRecvOf(recorder: Naming, sides: Sides): Communicator {
   const { communicators, devices } = recorder.options;
-  const whole = communicatorOf(recorder, { backend, team });
-  if (communicators === "team" || backend !== "nccl") return whole;
-  if (devices === 2) return { name: "NCCL pair (0 1)", role: "pair" };
-  return { name: `${whole.name} pair`, role: "pair" };
+  const whole = communicatorOf(recorder, sides);
+  if (communicators === "team" || sides.backend !== "nccl") return whole;
+  if (devices === 2) return { names: ["NCCL pair (0 1)"], role: "pair" };
+  return { names: whole.names.map((name) => `${name} pair`), role: "pair" };
 }
 
 function libraryOf(backend: CommunicatorBackend): string {

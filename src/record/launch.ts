@@ -27,8 +27,8 @@ export interface LaunchRequest {
   readonly statement: Statement;
   readonly inputs: readonly View[];
   readonly outputs: readonly View[];
-  /** Where the launch begins in whole tensors; none by default. */
-  readonly origins?: readonly number[];
+  /** Where the launch begins in whole tensors, on each rank that is recorded; none by default. */
+  readonly originsOn?: readonly (readonly number[])[];
   /** Whether an output may be the same view as an input. */
   readonly inPlace: boolean;
   /** Whether the statement and the operands alone determine the kernel. */
@@ -41,7 +41,7 @@ export interface LaunchRequest {
  * copied.
  */
 export function launch(recorder: Recorder, request: LaunchRequest): void {
-  const { inputs, outputs, origins, inPlace } = request;
+  const { inputs, outputs, originsOn, inPlace } = request;
   if (outputs.every(isEmpty)) return;
   const staged = outputs.map((output) =>
     inputs.some((input) => mayOverlap(input, output) && !(inPlace && sameElements(input, output))),
@@ -50,6 +50,10 @@ export function launch(recorder: Recorder, request: LaunchRequest): void {
   const { tape, streams, alike } = recorder;
   const kernel = kernelFor(recorder, request);
   if (alike !== null) noteOperands(alike, tape.commands.length, { inputs, outputs });
+  const [origins, ...others] = originsOn ?? [];
+  if (origins !== undefined && !others.every((other) => sameNumbers(other, origins))) {
+    alike?.varying.set(tape.commands.length, (command, k) => ({ ...command, origins: originsOn?.[k] ?? origins }));
+  }
   emit(tape, {
     kind: "launch",
     stream: streams.current,

@@ -16,6 +16,7 @@ import {
   type IterDomainId,
   type ParallelType,
   type Tensor,
+  type TensorDomain,
   withoutReductions,
 } from "../ir/domain.ts";
 import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
@@ -58,6 +59,12 @@ export function layoutOfShape(tensor: Tensor, shape: readonly number[], rank: nu
       : at(shape, position);
   });
   return { shape: local, strides: stridesInOrder(local, memoryOrder(tensor, axes, parts)) };
+}
+
+/** Whether an axis of `size` elements, of which `extent` exist, divides by all its parts. */
+export function hasEqualParts(domain: TensorDomain, axis: IterDomain, size: number, extent = size): boolean {
+  const { parts } = sizedCut(domain, axis, size);
+  return parts.length === 1 || parts.reduce((product, part) => product * part.extent, 1) === extent;
 }
 
 /** The indices of an axis of `size` elements that `rank` holds; those of the first device as in `layoutOfShape`. */

@@ -10,7 +10,9 @@ import type { HostProgram } from "../host/nodes.ts";
 import { validateHostProgram } from "../host/validate/validate.ts";
 import { isChunk, type TensorId } from "../ir/domain.ts";
 import { withOrigins } from "../ir/origin.ts";
-import { type Alike, createAlike, UnlikeError } from "./alike/alike.ts";
+import { UnlikeError } from "../host/alike/classes.ts";
+import { differs, type RankRules } from "../host/alike/rank-rules.ts";
+import { type Alike, createAlike } from "./alike/alike.ts";
 import { alikeLists } from "./alike/alike-lists.ts";
 import { contiguousTemporary, emitCopy, release } from "./launch.ts";
 import { addBuffer, bind, dropAll, dropMemory, finishedBuffers } from "./memory.ts";
@@ -30,30 +32,33 @@ export function recordHost(program: HostProgram, options: RecordOptions, common 
 }
 
 /**
- * The lists of several ranks with one host program, recorded at once; null if they differ in more than peers and
- * offsets, or if recording fails on one of them. They are equal to those of `recordHost`.
+ * The lists of several ranks of a class, recorded at once; null if recording fails on one of them. They are equal to
+ * those of `recordHost`. Throws UnlikeError if the ranks differ in more than `rules` and the recording can note.
  */
 export function recordAlike(
   program: HostProgram,
+  rules: RankRules,
   ranks: readonly number[],
   options: Omit<RecordOptions, "rank">,
   common: Common,
 ): readonly CommandList[] | null {
-  const alike = createAlike(ranks);
+  const alike = createAlike(ranks, differs(rules) ? rules : null);
   const unknownRank = {
     ...options,
     get rank(): number {
-      throw new UnlikeError();
+      throw new UnlikeError(null);
     },
   };
   const before = common.latest;
   try {
-    const list = withOrigins(program.tensors, () => recorded(program, unknownRank, common, alike));
-    return alikeLists(alike, list);
+    return withOrigins(program.tensors, () => {
+      const list = recorded(program, unknownRank, common, alike);
+      return alikeLists(alike, list, common.statements(program));
+    });
   } catch (error) {
-    if (!(error instanceof UnlikeError || error instanceof DiagnosticError)) throw error;
     common.latest = before;
-    return null;
+    if (error instanceof DiagnosticError) return null;
+    throw error;
   }
 }
 

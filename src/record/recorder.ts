@@ -5,21 +5,21 @@
 import type { CommunicatorBackend, OneSidedProtocol } from "../host/collectives.ts";
 import type { CommandStreamId, EventId, KernelId } from "../commands/command.ts";
 import type { Operand } from "../commands/kernel.ts";
-import type { Collective, PointToPoint, PointToPointGroup } from "../commands/transfer.ts";
 import type { View } from "../commands/view.ts";
-import type { ExprId, HostProgram, Statement } from "../host/nodes.ts";
+import type { ExprId, HostProgram, Statement, TeamCommunication } from "../host/nodes.ts";
 import type { Tensor, TensorId } from "../ir/domain.ts";
 import { evaluateScalar, type Scalar } from "../ir/scalar/scalar.ts";
 import { printScalar } from "../ir/scalar/print.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
 import { at } from "../support/invariant.ts";
 import type { Actual, ExchangePlan } from "./actual-sizes.ts";
-import { agreed, type Alike, rankNames, valuesOn } from "./alike/alike.ts";
+import { agreed } from "../host/alike/classes.ts";
+import { type Alike, type RankPointToPoint, rankNames, valuesOn } from "./alike/alike.ts";
 import type { LocalLayout, SizeOf } from "./local-layout.ts";
 import type { Communicator, CommunicatorModel } from "./communicators.ts";
 import { type Allocator, createMemory, type Held, hold, letGo, type Memory } from "./memory.ts";
-import { communicatorStream, createStreams, order, recordOn, type Streams } from "./streams.ts";
-import { createTape, emit, failHere, type Tape } from "./tape.ts";
+import { createStreams, type Streams } from "./streams.ts";
+import { createTape, failHere, type Tape } from "./tape.ts";
 import type { Common } from "./common.ts";
 import type { WaitPeer, WaitRank } from "../commands/command-list.ts";
 
@@ -70,7 +70,7 @@ export interface Recorder {
   /** What the library of each communication keeps until the Wait for it. */
   readonly held: Map<ExprId, Held>;
   /** The open coalesced group. */
-  group: { readonly op: PointToPoint; readonly buffer: TensorId }[] | null;
+  group: { readonly op: RankPointToPoint; readonly buffer: TensorId }[] | null;
   /** For each one-sided send and receive, what the latest ShareMemHandles shared. */
   readonly shared: Map<ExprId, SharedHandle>;
   /** For each peer, the number of one-sided sends to it and receives from it so far. */
@@ -114,14 +114,14 @@ export function createRecorder(
     ...scalars,
     ["numberOfStreams", streams] as const,
   ]);
-  const tape = createTape(program, common);
+  const tape = createTape(program, common, alike);
   return {
     program,
     options,
     alike,
     common,
     tape,
-    streams: createStreams(tape),
+    streams: createStreams(tape, alike),
     memory: createMemory(tape, options.allocator),
     sizeOf: (name) => (rankNames.has(name) ? options.rank : values.get(name)),
     indices: new Map(),
@@ -185,7 +185,7 @@ export function evaluate(recorder: Recorder, scalar: Scalar, sizeOf = recorder.s
 export function evaluateEach(recorder: Recorder, scalar: Scalar, sizeOf = recorder.sizeOf): readonly number[] {
   const { alike, indices } = recorder;
   if (alike === null) return [evaluate(recorder, scalar, sizeOf)];
-  return valuesOn(alike.ranks, scalar, (name) => {
+  return valuesOn(alike, scalar, (name) => {
     return indices.get(name) ?? (rankNames.has(name) ? (rank) => rank : sizeOf(name));
   });
 }
@@ -209,7 +209,8 @@ export type Post =
   | { readonly kind: "stream"; readonly stream: CommandStreamId };
 
 /** A signal that the Wait waits for on the stream that is then current. */
-type AwaitedSignal = Omit<WaitPeer, "stream"> | Omit<WaitRank, "stream">;
+export type AwaitedSignal =
+  Omit<WaitPeer, "stream"> | (Omit<WaitRank, "stream"> & { readonly positions: readonly number[] });
 
 /**
  * Notes how a communication of `tensors` completes. A library keeps them until the Wait; without one, PyTorch keeps
@@ -222,14 +223,16 @@ export function setPost(recorder: Recorder, id: ExprId, post: Post, tensors: rea
   held.set(id, post.kind === "event" ? hold(memory, tensors) : []);
 }
 
-/** Posts a library's transfer on the communicator's stream, after the work of the current stream. */
-export function postTransfer(
-  streams: Streams,
-  communicator: Communicator,
-  operation: Collective | PointToPointGroup,
-): Post {
-  const stream = communicatorStream(streams, communicator);
-  order(streams, streams.current, stream);
-  emit(streams.tape, { kind: "transfer", stream, communicator: communicator.name, operation });
-  return { kind: "event", event: recordOn(streams.tape, stream) };
+/** The ranks that are recorded. */
+export function ranksOf({ alike, options }: Pick<Recorder, "alike" | "options">): readonly number[] {
+  return alike?.ranks ?? [options.rank];
+}
+
+/** The team of a statement on each rank that is recorded. */
+export function teamsOf(
+  { alike }: Pick<Recorder, "alike">,
+  { team }: Pick<TeamCommunication, "team">,
+): readonly (readonly number[])[] {
+  const teamOn = alike?.rules?.teams.get(team);
+  return alike === null || teamOn === undefined ? [team] : alike.ranks.map(teamOn);
 }

@@ -5,7 +5,10 @@
  */
 import type { CommandStreamId, EventId, StreamInfo } from "../commands/command.ts";
 import type { StreamId } from "../host/nodes.ts";
+import { agreed } from "../host/alike/classes.ts";
 import { makeId } from "../support/ids.ts";
+import { at } from "../support/invariant.ts";
+import type { Alike } from "./alike/alike.ts";
 import type { Communicator } from "./communicators.ts";
 import { emit, nextEvent, type Tape } from "./tape.ts";
 
@@ -14,20 +17,23 @@ export interface Streams {
   readonly infos: StreamInfo[];
   readonly byIndex: Map<number, CommandStreamId>;
   readonly byNode: Map<StreamId, CommandStreamId>;
-  readonly byCommunicator: Map<string, CommandStreamId>;
+  /** By name, on each rank that is recorded at once. */
+  readonly byCommunicator: readonly Map<string, CommandStreamId>[];
+  readonly alike: Alike | null;
   readonly caller: CommandStreamId;
   current: CommandStreamId;
 }
 
 /** Starts with the caller's stream alone. */
-export function createStreams(tape: Tape): Streams {
+export function createStreams(tape: Tape, alike: Alike | null): Streams {
   const caller = makeId<CommandStreamId>(0);
   return {
     tape,
     infos: [{ id: caller, role: "caller", name: "caller" }],
     byIndex: new Map(),
     byNode: new Map(),
-    byCommunicator: new Map(),
+    byCommunicator: Array.from({ length: alike?.ranks.length ?? 1 }, () => new Map<string, CommandStreamId>()),
+    alike,
     caller,
     current: caller,
   };
@@ -44,8 +50,16 @@ export function nodeStream(streams: Streams, node: StreamId): CommandStreamId {
 }
 
 /** The stream on which a library runs the transfers of one communicator. */
-export function communicatorStream(streams: Streams, { name, role }: Communicator): CommandStreamId {
-  return lookUp(streams, streams.byCommunicator, name, role, name);
+export function communicatorStream(streams: Streams, { names, role }: Communicator): CommandStreamId {
+  const { byCommunicator, infos, alike } = streams;
+  const nameOn = (k: number): string => names[k] ?? at(names, 0);
+  const known = agreed(byCommunicator.map((byName, k) => byName.get(nameOn(k)) ?? null));
+  if (known !== null) return known;
+  const id = makeId<CommandStreamId>(infos.length);
+  infos.push({ id, role, name: nameOn(0) });
+  for (const [k, byName] of byCommunicator.entries()) byName.set(nameOn(k), id);
+  if (names.some((name) => name !== nameOn(0))) alike?.streamNames.set(id, names);
+  return id;
 }
 
 function lookUp<Key>(

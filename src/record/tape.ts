@@ -10,6 +10,7 @@ import type { HostProgram, Statement } from "../host/nodes.ts";
 import { sameNumbers } from "../commands/view.ts";
 import { makeId } from "../support/ids.ts";
 import { unreachable } from "../support/unreachable.ts";
+import type { Alike } from "./alike/alike.ts";
 import type { Common } from "./common.ts";
 
 export interface Tape {
@@ -23,6 +24,8 @@ export interface Tape {
   /** The list of the rank before. */
   readonly latest: Common["latest"];
   readonly textOf: (statement: Statement) => string;
+  /** Notes the statement of each origin, if several ranks are recorded. */
+  readonly statements: Map<Origin, Statement> | null;
   /** The current statement; null outside the program's body. */
   statement: Statement | null;
   /** The origin of the current visit, created for its first command. */
@@ -33,7 +36,7 @@ export interface Tape {
 }
 
 /** An empty tape. */
-export function createTape(program: HostProgram, common: Common): Tape {
+export function createTape(program: HostProgram, common: Common, alike: Alike | null): Tape {
   return {
     commands: [],
     origins: [],
@@ -43,6 +46,7 @@ export function createTape(program: HostProgram, common: Common): Tape {
     eventCount: 0,
     latest: common.latest,
     textOf: common.statements(program),
+    statements: alike?.statements ?? null,
     statement: null,
     origin: null,
     path: [],
@@ -55,7 +59,10 @@ export function emit(tape: Tape, command: UnlinkedCommand): void {
   const { commands, origins } = tape.latest;
   const index = tape.commands.length;
   const [before, originBefore] = [commands[index], origins[index]];
-  tape.origin ??= currentOrigin(tape, originBefore);
+  if (tape.origin === null) {
+    tape.origin = currentOrigin(tape, originBefore);
+    if (tape.statement !== null) tape.statements?.set(tape.origin, tape.statement);
+  }
   tape.commands.push(before !== undefined && isSame(command, before) ? before : command);
   tape.origins.push(tape.origin);
 }

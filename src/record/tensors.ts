@@ -1,11 +1,11 @@
 /** A rank's tensors: their local layouts, and the memory that they are bound to. */
 import { sameNumbers, type View } from "../commands/view.ts";
-import { isDID, type Tensor, type TensorId } from "../ir/domain.ts";
+import { isDID, type Tensor, type TensorId, withoutReductions } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";
 import { at, invariant } from "../support/invariant.ts";
 import type { Actual } from "./actual-sizes.ts";
-import { agreed } from "./alike/alike.ts";
-import { type LocalLayout, layoutOfShape, wholeExtents } from "./local-layout.ts";
+import { agreed } from "../host/alike/classes.ts";
+import { hasEqualParts, type LocalLayout, layoutOfShape, wholeExtents } from "./local-layout.ts";
 import { addTemporary, bind, type BufferRequest, stateOf } from "./memory.ts";
 import { fail, type Recorder } from "./recorder.ts";
 
@@ -25,13 +25,18 @@ export function localLayoutOf(recorder: Recorder, tensor: Tensor): LocalLayout {
 /** The layout on this rank of a tensor whose shape over all devices is `shape`. */
 export function localLayout({ alike, options }: Recorder, tensor: Tensor, shape: readonly number[]): LocalLayout {
   if (alike === null) return layoutOfShape(tensor, shape, options.rank);
-  if (!isSharded(tensor)) return layoutOfShape(tensor, shape, null);
+  if (!isSharded(tensor) || haveEqualShares(tensor, shape)) return layoutOfShape(tensor, shape, null);
   const sameLayout = (a: LocalLayout, b: LocalLayout): boolean =>
     sameNumbers(a.shape, b.shape) && sameNumbers(a.strides, b.strides);
   return agreed(
     alike.ranks.map((rank) => layoutOfShape(tensor, shape, rank)),
     sameLayout,
   );
+}
+
+/** Whether each axis divides by all its parts: then every device has as much. */
+function haveEqualShares({ domain }: Tensor, shape: readonly number[]): boolean {
+  return withoutReductions(domain.logical).every((axis, position) => hasEqualParts(domain, axis, at(shape, position)));
 }
 
 function isSharded({ domain }: Tensor): boolean {

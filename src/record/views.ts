@@ -2,7 +2,7 @@
  * Views of views: cut, permute, broadcast or reshape a strided box without moving an element. Axis numbers count the
  * view's axes.
  */
-import { contiguousStrides, isEmpty, sameNumbers, type View } from "../commands/view.ts";
+import { contiguousStrides, isEmpty, narrowView, sameNumbers, type View } from "../commands/view.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import { movedView, requireSameDistance } from "./alike/alike.ts";
@@ -26,6 +26,18 @@ export function selectOnEach(view: View, axis: number, indices: readonly number[
   return movedView(
     selected,
     indices.map((index) => (index - first) * step),
+  );
+}
+
+/** As `narrowView`, at one start for each rank that is recorded at once. */
+export function narrowOnEach(view: View, axis: number, starts: readonly number[], length: number): View {
+  const first = at(starts, 0);
+  const narrowed = narrowView(view, axis, first, length);
+  if (starts.every((start) => start === first)) return narrowed;
+  const step = at(view.strides, axis) * dtypes[view.dtype].bytes;
+  return movedView(
+    narrowed,
+    starts.map((start) => (start - first) * step),
   );
 }
 

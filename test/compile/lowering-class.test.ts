@@ -1,4 +1,4 @@
-/** Ranks that share a host program would each lower to an equal one. */
+/** The host programs of a class, made from that of its first rank, are those that each rank would lower to. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, DiagnosticError, Fusion, lower, type LowerOptions, matmul, set } from "braid";
@@ -7,11 +7,12 @@ import { buildFusion, recipes } from "../support/random-fusion.ts";
 
 const devices = 6;
 
-/** The number of different host programs. Fails if a rank's is not the one that `lower` makes for it. */
-function distinctHosts(fusion: Fusion, options: Omit<LowerOptions, "rank"> = {}): number {
-  const { hosts } = lowerRanks(fusion, devices, options);
+/** The number of classes. Fails if a rank's host program is not the one that `lower` makes for it. */
+function countClasses(fusion: Fusion, options: Omit<LowerOptions, "rank"> = {}): number {
+  const { hosts, classes } = lowerRanks(fusion, devices, options);
+  expect(hosts).toHaveLength(devices);
   for (const [rank, host] of hosts.entries()) expect(host).toEqual(lower(fusion, { ...options, rank }));
-  return new Set(hosts).size;
+  return classes.length;
 }
 
 /** Allgather + matmul; `late` is the mesh of a copy of the result. */
@@ -33,15 +34,21 @@ function gathered(mesh: DeviceMesh, late: DeviceMesh | null = null): Fusion {
 
 describe("host programs of", () => {
   it.each(["nccl", "cuda"] as const)("the mesh 0 .. D-1 are one, with backend %s", (backend) => {
-    expect(distinctHosts(gathered(DeviceMesh.range(devices)), { backend })).toBe(1);
+    expect(countClasses(gathered(DeviceMesh.range(devices)), { backend })).toBe(1);
   });
   it("a smaller mesh are one on it and one outside", () => {
-    expect(distinctHosts(gathered(DeviceMesh.range(4)), { backend: "cuda" })).toBe(2);
+    expect(countClasses(gathered(DeviceMesh.range(4)), { backend: "cuda" })).toBe(2);
   });
-  it("a mesh in another order are one each", () => {
-    expect(distinctHosts(gathered(new DeviceMesh([5, 4, 3, 2, 1, 0])), { backend: "cuda" })).toBe(devices);
+  it.each(["rotated", "broadcast", "linear"] as const)("a mesh in another order are one class, by %s loops", (p2p) => {
+    const backend = p2p === "linear" ? "nccl" : "cuda";
+    for (const order of [
+      [5, 4, 3, 2, 1, 0],
+      [0, 2, 4, 5, 3, 1],
+    ]) {
+      expect(countClasses(gathered(new DeviceMesh(order)), { backend, p2p })).toBe(1);
+    }
   });
-  it("a mesh of two dimensions are one each", () => {
+  it("a mesh of two dimensions are one class", () => {
     const mesh = new DeviceMesh([
       [0, 1, 2],
       [3, 4, 5],
@@ -52,22 +59,25 @@ describe("host programs of", () => {
     for (const tensor of [a, b]) tensor.setDeviceMesh(mesh);
     a.axis(0).parallelize("DIDx");
     f.output(b);
-    expect(distinctHosts(f)).toBe(devices);
+    expect(countClasses(f)).toBe(1);
+    // Its rows are hosts: both teams are on one. With larger hosts, one of them is on two.
+    expect(countClasses(f, { backend: "cuda", devicesPerHost: 3 })).toBe(1);
+    expect(countClasses(f, { backend: "cuda", devicesPerHost: 4 })).toBe(2);
   });
-  it("two meshes are one each", () => {
-    expect(distinctHosts(gathered(DeviceMesh.range(3), new DeviceMesh([3, 4, 5])))).toBe(devices);
+  it("two stages are one class each, the root of a broadcast by itself", () => {
+    expect(countClasses(gathered(DeviceMesh.range(3), new DeviceMesh([3, 4, 5])))).toBe(3);
   });
   it("no mesh are one on device 0 and one elsewhere", () => {
     const f = new Fusion();
     f.output(matmul(f.input([4, 8], "float"), f.input([8, 2], "float")));
-    expect(distinctHosts(f)).toBe(2);
+    expect(countClasses(f)).toBe(2);
   });
   it("random Fusions are equal wherever they are shared", () => {
     let shared = 0;
     fc.assert(
       fc.property(recipes, (recipe) => {
         try {
-          if (distinctHosts(buildFusion(recipe)) < devices) shared++;
+          if (countClasses(buildFusion(recipe)) < devices) shared++;
         } catch (error) {
           if (!(error instanceof DiagnosticError)) throw error;
         }

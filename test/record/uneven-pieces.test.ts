@@ -25,8 +25,8 @@ function gatherInChunks(devices: number, rows: number): Fusion {
 }
 
 function linked(devices: number, rows = 2 * devices + 1): Program {
-  const { hosts } = lowerRanks(gatherInChunks(devices, rows), devices);
-  return link(recordAll(hosts, { devices, streams: 4 }));
+  const { classes } = lowerRanks(gatherInChunks(devices, rows), devices);
+  return link(recordAll(classes, { devices, streams: 4 }));
 }
 
 function groupsOf({ ranks }: Program): readonly Extract<Transfer["operation"], { kind: "group" }>[] {
@@ -51,9 +51,9 @@ it("a piece that goes to all others is one view, in the command and in the trans
 
 it("the share of a device is found once, not once for each device that receives from it", () => {
   const lookUps = (devices: number): number => {
-    const { hosts } = lowerRanks(gatherInChunks(devices, 2 * devices + 1), devices);
+    const { classes } = lowerRanks(gatherInChunks(devices, 2 * devices + 1), devices);
     const coordinate = vi.spyOn(DeviceMesh.prototype, "coordinate");
-    recordAll(hosts, { devices, streams: 4 });
+    recordAll(classes, { devices, streams: 4 });
     const { length } = coordinate.mock.calls;
     coordinate.mockRestore();
     return length;
@@ -83,10 +83,10 @@ it("verify reads the views of a piece a few times", () => {
 });
 
 it("refuses what would fill memory at the first rank", () => {
-  const { hosts } = lowerRanks(gatherInChunks(4096, 8192), 4096);
+  const { classes } = lowerRanks(gatherInChunks(4096, 8192), 4096);
   let refusal: DiagnosticError | null = null;
   try {
-    recordAll(hosts, { devices: 4096, streams: 4 });
+    recordAll(classes, { devices: 4096, streams: 4 });
   } catch (error) {
     if (error instanceof DiagnosticError) refusal = error;
   }

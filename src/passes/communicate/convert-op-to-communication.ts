@@ -25,7 +25,7 @@ import { type ReshardingStep, reshardingStep } from "../routes/steps/step.ts";
 import { isCommunicable, isOnDevice, isResharding } from "../routes/sharding.ts";
 import { peerOf } from "../routes/steps/permutation.ts";
 import { teamsOf } from "../routes/steps/teams.ts";
-import { teamBackend } from "../team-backend.ts";
+import { backendOfTeam, decided, numberOfRank, teamOfRank } from "../rank-class.ts";
 
 export const convertOpToCommunication: Pass<"looped", "communicating"> = {
   name: "convert-op-to-communication",
@@ -55,9 +55,9 @@ function communications(
   tensors: Tensor[],
   chunks: ReadonlySet<TensorId>,
   firstId: number,
-  { rank, options }: PassContext,
+  context: PassContext,
 ): readonly Statement[] {
-  const { from, to, step } = requireOneStep(op, tensors, options.nvfuserLimits);
+  const { from, to, step } = requireOneStep(op, tensors, context.options.nvfuserLimits);
   const input = at(tensors, at(op.inputs, 0));
   const output = at(tensors, op.output);
   for (const tensor of [input, output]) {
@@ -72,19 +72,25 @@ function communications(
     zeroInit: false,
     fresh: false,
   };
-  const teams = teamsOf(step, from.mesh, to.mesh, rank).filter(({ team }) => team.includes(rank));
+  const teamsOn = teamsOf(step, from.mesh, to.mesh);
+  const teams = Array.from({ length: decided(context, (rank) => teamsOn(rank).length) }, (_, i) => ({
+    team: teamOfRank(context, (rank) => at(teamsOn(rank), i).team),
+    root: decided(context, (rank) => at(teamsOn(rank), i).root),
+  }));
+  const isAllocated = !chunks.has(output.id) && decided(context, (rank) => isOnDevice(output, rank));
   return teams.flatMap(({ team, root }, i): readonly Statement[] => {
     const id = makeId<ExprId>(firstId + i);
-    const inTeam = (device: number): Scalar => constant(team.indexOf(device));
-    const common = { id, team, input: input.id, output: output.id, backend: teamBackend(team, options) };
+    const positionOf = (deviceOn: (rank: number) => number): Scalar =>
+      numberOfRank(context, (rank) => at(teamsOn(rank), i).team.indexOf(deviceOn(rank)));
+    const common = { id, team, input: input.id, output: output.id, backend: backendOfTeam(context, team) };
     return [
-      ...(isOnDevice(output, rank) && !chunks.has(output.id) ? [allocate] : []),
+      ...(isAllocated ? [allocate] : []),
       step.kind === "CollectivePermute"
         ? {
             kind: "CollectivePermute",
             ...common,
-            sendPeer: inTeam(peerOf(to, from, rank)),
-            recvPeer: inTeam(peerOf(from, to, rank)),
+            sendPeer: positionOf((rank) => peerOf(to, from, rank)),
+            recvPeer: positionOf((rank) => peerOf(from, to, rank)),
           }
         : {
             kind: "Communication",

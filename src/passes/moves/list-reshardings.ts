@@ -153,7 +153,8 @@ function boundsOf(
 
 /** Whether no device receives from another: along a mesh dimension of one device, a collective is a local copy. */
 function isOnOneDevice(step: ReshardingStep, { from, to }: OpLayouts): boolean {
-  return teamsOf(step, from.mesh, to.mesh, at(to.mesh.devices, 0)).every(({ team }) => team.length === 1);
+  const teamsOn = teamsOf(step, from.mesh, to.mesh);
+  return to.mesh.devices.every((device) => teamsOn(device).every(({ team }) => team.length === 1));
 }
 
 function firstReaders(ops: readonly Op[]): ReadonlyMap<TensorId, Op> {

@@ -20,6 +20,7 @@ import type { HostUnit, Statement, UnitId } from "../../host/nodes.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
+import { decided } from "../rank-class.ts";
 import { isResharding } from "../routes/sharding.ts";
 import { streamPart } from "../../ir/stream.ts";
 import { groupOps, isViewAlone } from "./group-ops.ts";
@@ -28,7 +29,8 @@ export const segment: Pass<"checked", "segmented"> = {
   name: "segment",
   from: "checked",
   to: "segmented",
-  run: (fusion, { rank, options }) => {
+  run: (fusion, context) => {
+    const { options } = context;
     const tensors = fusion.tensors.map(inGlobalMemory);
     const units: HostUnit[] = [];
     const body: Statement[] = [];
@@ -38,7 +40,7 @@ export const segment: Pass<"checked", "segmented"> = {
       const first = at(group, 0);
       // Tensors without a mesh are on device 0. stream-parallel-type drops the other statements of other ranks, because
       // all ranks must make the same loops.
-      if (rank !== 0 && at(tensors, first.output).mesh === null) continue;
+      if (at(tensors, first.output).mesh === null && decided(context, (rank) => rank !== 0)) continue;
       const isView = isViewAlone(first) && !options.nvfuserLimits && streamPart(at(tensors, first.output)) === null;
       if (group.length === 1 && (isView || rowOf(first).standalone || isResharding(first, tensors))) body.push(first);
       else body.push(...postUnit(group, { ...fusion, tensors }, uses, results, units));

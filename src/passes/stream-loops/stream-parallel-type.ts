@@ -25,7 +25,8 @@ import { accessesOf, isOp, walk } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
 import { opPlace } from "../op-text.ts";
 import type { LoweringOptions } from "../options.ts";
-import type { Pass } from "../pass.ts";
+import type { Pass, PassContext } from "../pass.ts";
+import { decided } from "../rank-class.ts";
 import type { LoopEdit } from "./emit/loop-context.ts";
 import { emitLoop } from "./emit/stream-loop.ts";
 import { groupIntoLoops, type StreamLoop } from "./group/group-loops.ts";
@@ -40,8 +41,9 @@ export const streamParallelType: Pass<"segmented", "looped"> = {
   name: "stream-parallel-type",
   from: "segmented",
   to: "looped",
-  run: (program, { rank, options }) => {
-    const groups = loopsOf(program, options).flatMap((group) => ofRank(group, program.tensors, rank) ?? []);
+  run: (program, context) => {
+    const { options } = context;
+    const groups = loopsOf(program, options).flatMap((group) => ofRank(group, program.tensors, context) ?? []);
     if (groups.length === program.body.length && groups.every((group, i) => group === program.body[i])) {
       return program;
     }
@@ -54,9 +56,7 @@ export const streamParallelType: Pass<"segmented", "looped"> = {
       iterDomainCount: program.iterDomainCount,
       exprCount: program.exprCount,
     };
-    const body = groups.flatMap((group) =>
-      group.kind === "StreamLoop" ? emitLoop(group, edit, rank, options) : [group],
-    );
+    const body = groups.flatMap((group) => (group.kind === "StreamLoop" ? emitLoop(group, edit, context) : [group]));
     const { tensors, streams, units, iterDomainCount, scalarCount, exprCount } = edit;
     return { ...program, tensors, streams, units, iterDomainCount, scalarCount, exprCount, body };
   },
@@ -131,21 +131,19 @@ function requireExchange(op: Op, form: PointToPointForm, { backend, p2p }: Lower
 function ofRank(
   group: Statement | StreamLoop,
   tensors: readonly Tensor[],
-  rank: number,
+  context: PassContext,
 ): Statement | StreamLoop | null {
   if (group.kind === "StreamLoop") {
-    const members = group.members.filter(({ statement }) => runsOn(statement, tensors, rank));
+    const members = group.members.filter(({ statement }) => runsOn(statement, tensors, context));
     if (members.length === group.members.length) return group;
     return members.length === 0 ? null : { ...group, members };
   }
-  return !(isOp(group) || group.kind === "PostOnStream") || runsOn(group, tensors, rank) ? group : null;
+  return !(isOp(group) || group.kind === "PostOnStream") || runsOn(group, tensors, context) ? group : null;
 }
 
 /** A unit runs where its results are; an op that reshards also where its operands are. */
-function runsOn(statement: Op | PostOnStream, tensors: readonly Tensor[], rank: number): boolean {
+function runsOn(statement: Op | PostOnStream, tensors: readonly Tensor[], context: PassContext): boolean {
   const { reads, writes } = accessesOf(statement);
-  return (isOp(statement) ? [...reads, ...writes] : writes).some((id) => {
-    const { mesh } = at(tensors, id);
-    return mesh === null || mesh.has(rank);
-  });
+  const meshes = new Set((isOp(statement) ? [...reads, ...writes] : writes).map((id) => at(tensors, id).mesh));
+  return meshes.has(null) || decided(context, (rank) => [...meshes].some((mesh) => mesh?.has(rank) === true));
 }

@@ -1,11 +1,18 @@
-/** Makes the list of each of several ranks from the one that was recorded for all of them (alike.ts). */
+/** Makes the list of each rank of a class from the one that was recorded for all of them (alike.ts). */
 import type { CommandList, OneSided, UnlinkedCommand } from "../../commands/command-list.ts";
+import type { Origin, StreamInfo } from "../../commands/command.ts";
 import { refOf, type View } from "../../commands/view.ts";
+import { differs, keyOfStatement, statementOn } from "../../host/alike/rank-rules.ts";
+import type { Statement } from "../../host/nodes.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import type { Alike, MovingOperands, RankView } from "./alike.ts";
+import { type Alike, type MovingOperands, type RankView, viewOn } from "./alike.ts";
 
-/** The lists of `alike.ranks`. They share what is equal on several of them. */
-export function alikeLists(alike: Alike, list: Omit<CommandList, "rank">): readonly CommandList[] {
+/** The lists of `alike.ranks`. They share what is equal on several of them. `textOf` prints a statement of any rank. */
+export function alikeLists(
+  alike: Alike,
+  list: Omit<CommandList, "rank">,
+  textOf: (statement: Statement) => string,
+): readonly CommandList[] {
   const families = new Map<string, Map<string, UnlinkedCommand>>();
   const moving = [...alike.moving].map(([index, operands]) => {
     const command = at(list.commands, index);
@@ -16,6 +23,7 @@ export function alikeLists(alike: Alike, list: Omit<CommandList, "rank">): reado
     return { index, command, operands, family };
   });
   const pairsOn = rankPairs(alike, list.pairs);
+  const originsOn = rankOrigins(alike, list.origins, textOf);
   return alike.ranks.map((rank, k) => {
     const commands = [...list.commands];
     for (const { index, command, operands, family } of moving) {
@@ -24,8 +32,50 @@ export function alikeLists(alike: Alike, list: Omit<CommandList, "rank">): reado
       family.set(offsets, known);
       commands[index] = known;
     }
-    return { ...list, rank, commands, pairs: pairsOn(k) };
+    for (const [index, vary] of alike.varying) commands[index] = vary(at(commands, index), k);
+    return {
+      ...list,
+      rank,
+      commands,
+      pairs: pairsOn(k),
+      peerCollectives: alike.collectives.map((collectiveOn) => collectiveOn(k)),
+      streams: streamsOn(alike, list.streams, k),
+      origins: originsOn(rank),
+    };
   });
+}
+
+function streamsOn({ streamNames }: Alike, streams: readonly StreamInfo[], k: number): readonly StreamInfo[] {
+  if (streamNames.size === 0) return streams;
+  return streams.map((stream) => {
+    const names = streamNames.get(stream.id);
+    return names === undefined ? stream : { ...stream, name: at(names, k) };
+  });
+}
+
+/** The origins of a rank: their statements name its teams and peers. Ranks with equal texts share them. */
+function rankOrigins(
+  { rules, statements }: Alike,
+  origins: readonly Origin[],
+  textOf: (statement: Statement) => string,
+): (rank: number) => readonly Origin[] {
+  if (rules === null || !differs(rules)) return () => origins;
+  const differing = [...statements].flatMap(([origin, statement]) => {
+    const keyOn = keyOfStatement(rules, statement);
+    return keyOn === null ? [] : [{ origin, statement, keyOn, byKey: new Map<string, Origin>() }];
+  });
+  const positions = new Map<Origin, number[]>(differing.map(({ origin }) => [origin, []]));
+  for (const [position, origin] of origins.entries()) positions.get(origin)?.push(position);
+  return (rank) => {
+    const own = [...origins];
+    for (const { origin, statement, keyOn, byKey } of differing) {
+      const key = keyOn(rank);
+      const known = byKey.get(key) ?? { ...origin, statement: textOf(statementOn(rules, statement, rank)) };
+      byKey.set(key, known);
+      for (const position of positions.get(origin) ?? []) own[position] = known;
+    }
+    return own;
+  };
 }
 
 /** The offsets of the operands that move, on rank number k. */
@@ -35,11 +85,6 @@ function offsetsOn({ inputs, outputs }: MovingOperands, k: number): string {
     for (const { offset, moves } of views) if (moves !== undefined) text += ` ${offset + at(moves, k)}`;
   }
   return text;
-}
-
-function viewOn(view: RankView, k: number): View {
-  const { moves, ...fixed } = view;
-  return moves === undefined ? view : { ...fixed, offset: view.offset + at(moves, k) };
 }
 
 /** The command with other operands. */

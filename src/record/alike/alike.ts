@@ -1,20 +1,36 @@
 /**
- * A recording for several ranks at once. The recorder does not know which of them it records: `options.rank` and the
- * names of the rank throw. What differs between the ranks is asked for here, for all of them: peers, and offsets of
- * slices. Every decision must be the same on all ranks, otherwise each is recorded alone. alike-lists.ts makes their
- * lists of the one.
+ * A recording for all ranks of a class at once. The recorder does not know which of them it records: `options.rank` and
+ * the names of the rank throw. What differs between the ranks is asked for here, for all of them: peers, teams, positions
+ * in teams, and offsets of slices. Every decision must be the same on all ranks (host/alike/classes.ts). alike-lists.ts
+ * makes their lists of the one.
  */
+import type { CommandStreamId, Origin } from "../../commands/command.ts";
+import type { PeerCollective, UnlinkedCommand } from "../../commands/command-list.ts";
+import type { PointToPoint } from "../../commands/transfer.ts";
 import type { View } from "../../commands/view.ts";
+import { agreed, UnlikeError } from "../../host/alike/classes.ts";
+import type { RankRules } from "../../host/alike/rank-rules.ts";
+import type { Statement } from "../../host/nodes.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { scalarOps } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
 
 export interface Alike {
   readonly ranks: readonly number[];
-  /** The operands of commands with an operand that moves, by the command's position. */
+  /** How ranks have what differs between their host programs. */
+  readonly rules: RankRules | null;
+  /** The operands of launches and copies with an operand that moves, by the command's position. */
   readonly moving: Map<number, MovingOperands>;
+  /** How other commands differ, by their position: the command of rank number k. */
+  readonly varying: Map<number, (command: UnlinkedCommand, k: number) => UnlinkedCommand>;
   /** By pair: the peer of each rank. */
   readonly peers: (readonly number[])[];
+  /** By collective in peers' memory: that of rank number k. */
+  readonly collectives: ((k: number) => PeerCollective)[];
+  /** The names of streams that differ. */
+  readonly streamNames: Map<CommandStreamId, readonly string[]>;
+  /** The statements that origins print. */
+  readonly statements: Map<Origin, Statement>;
 }
 
 export interface MovingOperands {
@@ -28,24 +44,31 @@ export interface RankView extends View {
   readonly moves?: readonly number[];
 }
 
-/** The ranks differ in more than peers and offsets. */
-export class UnlikeError extends Error {}
-
-export function createAlike(ranks: readonly number[]): Alike {
-  return { ranks, moving: new Map(), peers: [] };
+/** A send or receive on each rank that is recorded. */
+export interface RankPointToPoint {
+  readonly type: PointToPoint["type"];
+  readonly peers: readonly number[];
+  readonly view: View;
 }
 
-/** The value that all ranks have. Throws UnlikeError if there is none. */
-export function agreed<T>(values: readonly T[], isSame: (a: T, b: T) => boolean = Object.is): T {
-  const first = at(values, 0);
-  if (!values.every((value) => value === first || isSame(value, first))) throw new UnlikeError();
-  return first;
+export function createAlike(ranks: readonly number[], rules: RankRules | null): Alike {
+  return {
+    ranks,
+    rules,
+    moving: new Map(),
+    varying: new Map(),
+    peers: [],
+    collectives: [],
+    streamNames: new Map(),
+    statements: new Map(),
+  };
 }
 
-/** Throws UnlikeError unless two views of one buffer are as far apart on all ranks. */
+/** Fails if two views of one buffer are not as far apart on all ranks. Throws UnlikeError. */
 export function requireSameDistance(a: RankView, b: RankView): void {
   if (a.buffer !== b.buffer || a.moves === b.moves) return;
-  if (a.moves?.every((bytes, i) => bytes === b.moves?.[i]) !== true) throw new UnlikeError();
+  const length = Math.max(a.moves?.length ?? 0, b.moves?.length ?? 0);
+  agreed(Array.from({ length }, (_, k) => (a.moves?.[k] ?? 0) - (b.moves?.[k] ?? 0)));
 }
 
 /** Notes the operands of the command at `index`, if one of them moves. */
@@ -60,6 +83,12 @@ export function movedView(view: RankView, offsets: readonly number[]): RankView 
   return { ...view, moves: before === undefined ? offsets : offsets.map((bytes, i) => bytes + at(before, i)) };
 }
 
+/** The view as rank number k has it. */
+export function viewOn(view: RankView, k: number): View {
+  const { moves, ...fixed } = view;
+  return moves === undefined ? view : { ...fixed, offset: view.offset + at(moves, k) };
+}
+
 /** The names of the rank in scalars. */
 export const rankNames: ReadonlySet<string> = new Set(["rank", "deviceIdx.x"]);
 
@@ -71,36 +100,44 @@ type RankValue = number | ((rank: number) => number);
  * UnlikeError for a value that is not a whole number.
  */
 export function valuesOn(
-  ranks: readonly number[],
+  { ranks, rules }: Pick<Alike, "ranks" | "rules">,
   scalar: Scalar,
   lookup: (name: string) => RankValue | undefined,
 ): readonly number[] {
-  const value = rankValue(scalar, lookup);
+  const value = rankValue(scalar, rules, lookup);
   const values = typeof value === "number" ? ranks.map(() => value) : ranks.map(value);
-  if (!values.every((each) => Number.isSafeInteger(each))) throw new UnlikeError();
+  if (!values.every((each) => Number.isSafeInteger(each))) throw new UnlikeError(null);
   return values;
 }
 
-function rankValue(scalar: Scalar, lookup: (name: string) => RankValue | undefined): RankValue {
+function rankValue(
+  scalar: Scalar,
+  rules: RankRules | null,
+  lookup: (name: string) => RankValue | undefined,
+): RankValue {
+  const rule = rules?.scalars.get(scalar);
+  if (rule !== undefined) {
+    return (rank) => rule.valueOn(rank, (inner) => valueAt(rankValue(inner, rules, lookup), rank));
+  }
   switch (scalar.kind) {
     case "constant":
       return scalar.value;
     case "symbol":
     case "named": {
       const known = lookup(scalar.name);
-      if (known === undefined) throw new UnlikeError();
+      if (known === undefined) throw new UnlikeError(null);
       return known;
     }
     case "binary": {
       const { evaluate } = scalarOps[scalar.op];
-      const [lhs, rhs] = [rankValue(scalar.lhs, lookup), rankValue(scalar.rhs, lookup)];
+      const [lhs, rhs] = [rankValue(scalar.lhs, rules, lookup), rankValue(scalar.rhs, rules, lookup)];
       // 0 * -1 is -0, which is a different key.
-      if (typeof lhs === "number") {
-        return typeof rhs === "number" ? evaluate(lhs, rhs) + 0 : (rank) => evaluate(lhs, rhs(rank)) + 0;
-      }
-      return typeof rhs === "number"
-        ? (rank) => evaluate(lhs(rank), rhs) + 0
-        : (rank) => evaluate(lhs(rank), rhs(rank)) + 0;
+      if (typeof lhs === "number" && typeof rhs === "number") return evaluate(lhs, rhs) + 0;
+      return (rank) => evaluate(valueAt(lhs, rank), valueAt(rhs, rank)) + 0;
     }
   }
+}
+
+function valueAt(value: RankValue, rank: number): number {
+  return typeof value === "number" ? value : value(rank);
 }

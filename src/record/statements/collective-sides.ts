@@ -8,6 +8,7 @@
  */
 import { collectives, type SlicedType, sideOf } from "../../commands/collectives.ts";
 import { elementCount, isEmpty, type View } from "../../commands/view.ts";
+import { agreed } from "../../host/alike/classes.ts";
 import type { Communication } from "../../host/nodes.ts";
 import { sizedCut } from "../../ir/parts.ts";
 import { isWhole } from "../../ir/shards.ts";
@@ -27,20 +28,22 @@ export interface PostedCollective {
   readonly type: SlicedType;
   /** A position in the team; null for types without a root. */
   readonly root: number | null;
+  /** The team on each rank that is recorded, or one for all. */
+  readonly teams: readonly (readonly number[])[];
 }
 
 /**
- * The views that the rank at `position` reads and writes. Throws `size-mismatch` if a side has the wrong number of
+ * The views that the rank at its position reads and writes. Throws `size-mismatch` if a side has the wrong number of
  * elements or slices.
  */
 export function collectiveSides(
   recorder: Recorder,
   posted: PostedCollective,
-  position: number,
+  positions: readonly number[],
 ): { readonly [S in Side]: View | null } {
   const [input, output] = [
-    sideView(recorder, posted, "input", position),
-    sideView(recorder, posted, "output", position),
+    sideView(recorder, posted, "input", positions),
+    sideView(recorder, posted, "output", positions),
   ];
   const { splitsInput, splitsOutput } = collectives[posted.type];
   if (input !== null && output !== null) {
@@ -51,7 +54,7 @@ export function collectiveSides(
 
 /** The positions of the ranks that have a view on `side`, in team order. */
 export function positionsWith(recorder: Recorder, posted: PostedCollective, side: Side): readonly number[] {
-  return [...posted.statement.team.keys()].filter((position) => hasSide(recorder, posted, side, position));
+  return [...posted.statement.team.keys()].filter((position) => hasSide(recorder, posted, side, [position]));
 }
 
 /** How many ranks have a view on `side`. All but the root are alike: a team may have thousands. */
@@ -59,43 +62,48 @@ function countWith(recorder: Recorder, posted: PostedCollective, side: Side): nu
   const { root, statement } = posted;
   const others = statement.team.length - (root === null ? 0 : 1);
   const other = root === 0 ? 1 : 0;
-  const ofOthers = others > 0 && hasSide(recorder, posted, side, other) ? others : 0;
-  return ofOthers + (root !== null && hasSide(recorder, posted, side, root) ? 1 : 0);
+  const ofOthers = others > 0 && hasSide(recorder, posted, side, [other]) ? others : 0;
+  return ofOthers + (root !== null && hasSide(recorder, posted, side, [root]) ? 1 : 0);
 }
 
 /** Whether a side of the rank at `position` has no elements. */
-export function hasEmptySide(recorder: Recorder, posted: PostedCollective, position: number): boolean {
+export function hasEmptySide(recorder: Recorder, posted: PostedCollective, positions: readonly number[]): boolean {
   return (["input", "output"] as const).some(
-    (side) => hasSide(recorder, posted, side, position) && isEmpty(viewOf(recorder, posted.statement[side])),
+    (side) => hasSide(recorder, posted, side, positions) && isEmpty(viewOf(recorder, posted.statement[side])),
   );
 }
 
-function hasSide(recorder: Recorder, posted: PostedCollective, side: Side, position: number): boolean {
-  const { statement, type } = posted;
+/** `positions`: that of each rank that is recorded, or one for all. Its team's rank there has the side, or lacks it. */
+function hasSide(recorder: Recorder, posted: PostedCollective, side: Side, positions: readonly number[]): boolean {
+  const { statement, type, teams, root } = posted;
+  const first = at(positions, 0);
+  const each = <T>(decide: (position: number, team: readonly number[]) => T): T =>
+    agreed(
+      Array.from({ length: Math.max(positions.length, teams.length) }, (_, k) =>
+        decide(positions[k] ?? first, teams[k] ?? at(teams, 0)),
+      ),
+    );
   // Between two meshes, a rank may be on one of them alone.
   if (type === "AllToAllV") {
-    return tensorOf(recorder, statement[side]).mesh?.has(at(statement.team, position)) !== false;
+    const { mesh } = tensorOf(recorder, statement[side]);
+    return each((position, team) => mesh?.has(at(team, position)) !== false);
   }
-  const demand = sideOf(type, side, posted.root, position);
-  return demand === "optional" ? rootHasShare(recorder, posted, side, position) : demand === "required";
+  const demand = agreed(positions.map((position) => sideOf(type, side, root, position)));
+  if (demand !== "optional") return demand === "required";
+  return each((position, team) => rootHasShare(recorder, posted, side, at(team, position)));
 }
 
 /**
- * Whether the root at `position` holds a share of a side that a root may lack: it must be in that side's mesh. In a
+ * Whether the rank `root` holds a share of a side that a root may lack: it must be in that side's mesh. In a
  * mesh of two dimensions the root may be on the mesh without being one of the devices that share the data. The team
  * then has one more rank than there are shares.
  */
-function rootHasShare(
-  recorder: Recorder,
-  { statement, type }: PostedCollective,
-  side: Side,
-  position: number,
-): boolean {
+function rootHasShare(recorder: Recorder, { statement, type }: PostedCollective, side: Side, root: number): boolean {
   const { team } = statement;
   const part = tensorOf(recorder, statement[side]);
   const whole = tensorOf(recorder, statement[opposite(side)]);
   const { mesh } = part;
-  if (mesh === null || !mesh.has(at(team, position))) return false;
+  if (mesh === null || !mesh.has(root)) return false;
   const { reduces, splitsInput, splitsOutput } = collectives[type];
   // Data that is neither split nor reduced is the same on every device of the mesh, whatever shards its axes.
   if (!reduces && !splitsInput && !splitsOutput) return true;
@@ -107,8 +115,8 @@ function opposite(side: Side): Side {
   return side === "input" ? "output" : "input";
 }
 
-function sideView(recorder: Recorder, posted: PostedCollective, side: Side, position: number): View | null {
-  if (!hasSide(recorder, posted, side, position)) return null;
+function sideView(recorder: Recorder, posted: PostedCollective, side: Side, positions: readonly number[]): View | null {
+  if (!hasSide(recorder, posted, side, positions)) return null;
   const { statement, type } = posted;
   const view = viewOf(recorder, statement[side]);
   const { splitsInput, splitsOutput } = collectives[type];

@@ -3,21 +3,33 @@
  * waits for the current stream, transfers, and records the event that Wait waits for. With the CUDA backend a
  * communication is signals, copies and launches on the current stream (peer-collective.ts, point-to-point.ts).
  */
-import type { SlicedType } from "../../commands/collectives.ts";
-import type { Collective, PointToPoint } from "../../commands/transfer.ts";
+import type { Collective } from "../../commands/transfer.ts";
 import { isEmpty } from "../../commands/view.ts";
 import { reductionOf } from "../../host/collectives.ts";
+import { agreed } from "../../host/alike/classes.ts";
 import type { CollectivePermute, Communication } from "../../host/nodes.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
+import { type RankPointToPoint, viewOn } from "../alike/alike.ts";
 import { shapeText } from "../checks.ts";
 import { emitCopy } from "../launch.ts";
-import { currentProtocol, evaluate, fail, type Post, postTransfer, type Recorder, setPost } from "../recorder.ts";
+import {
+  currentProtocol,
+  evaluate,
+  evaluateEach,
+  fail,
+  type Post,
+  ranksOf,
+  type Recorder,
+  setPost,
+  teamsOf,
+} from "../recorder.ts";
 import { extentsOf, tensorOf, viewOf } from "../tensors.ts";
+import { groupOf, postTransfer } from "../transfers.ts";
 import { communicatorOf, sendRecvOf } from "../communicators.ts";
 import { communicatorStream, order, recordOn } from "../streams.ts";
 import { squeezeView } from "../views.ts";
-import { collectiveSides, hasEmptySide, positionsWith } from "./collective-sides.ts";
+import { collectiveSides, hasEmptySide, type PostedCollective, positionsWith } from "./collective-sides.ts";
 import { recordExchange, signalsOf } from "./exchange.ts";
 import { exchangePlan } from "./exchange-plan.ts";
 import { resizeLike, resizeOutput } from "./output-sizes.ts";
@@ -29,38 +41,49 @@ export function recordCommunication(recorder: Recorder, statement: Communication
 }
 
 function postOf(recorder: Recorder, statement: Communication): Post {
-  const { type, team } = statement;
-  const position = team.indexOf(recorder.options.rank);
-  if (position < 0) return { kind: "nothing" };
+  const { type } = statement;
+  const teams = teamsOf(recorder, statement);
+  const positions = positionsOf(recorder, teams);
+  if (positions === null) return { kind: "nothing" };
   return type === "SendRecv"
-    ? sendRecv(recorder, statement, position)
-    : collective(recorder, statement, type, position);
+    ? sendRecv(recorder, statement, teams, positions)
+    : collective(recorder, { statement, type, teams, root: rootOf(recorder, statement) }, positions);
 }
 
-function collective(recorder: Recorder, statement: Communication, type: SlicedType, position: number): Post {
-  const { team, reduceOp, backend } = statement;
-  const root = rootOf(recorder, statement);
-  const posted = { statement, type, root };
-  const communicator = communicatorOf(recorder, statement);
+/** The positions of the ranks that are recorded in their teams; null if they are in none. */
+function positionsOf(recorder: Recorder, teams: readonly (readonly number[])[]): readonly number[] | null {
+  const positions = ranksOf(recorder).map((rank, k) => (teams[k] ?? at(teams, 0)).indexOf(rank));
+  return agreed(positions.map((position) => position < 0)) ? null : positions;
+}
+
+function collective(recorder: Recorder, posted: PostedCollective, positions: readonly number[]): Post {
+  const { statement, type, root, teams } = posted;
+  const { reduceOp, backend } = statement;
+  const communicator = communicatorOf(recorder, { backend, teams });
   resizeOutput(recorder, posted);
   const plan = exchangePlan(recorder, posted);
   if (plan !== null) return recordExchange(recorder, posted, plan, communicator);
   if (type === "AllToAllV") return unlikeSides(recorder, statement);
   // All slices are equal, so no rank of the team has elements.
-  if (hasEmptySide(recorder, posted, position)) return { kind: "nothing" };
-  const operation: Collective = {
+  if (hasEmptySide(recorder, posted, positions)) return { kind: "nothing" };
+  const sides = collectiveSides(recorder, posted, positions);
+  const reduces = reduceOp === null ? null : reductionOf[reduceOp];
+  const operationOn = (k: number): Collective => ({
     kind: "collective",
     type,
-    team,
+    team: teams[k] ?? at(teams, 0),
     root,
-    reduceOp: reduceOp === null ? null : reductionOf[reduceOp],
-    ...collectiveSides(recorder, posted, position),
-  };
-  if (backend !== "cuda") return postTransfer(recorder.streams, communicator, operation);
+    reduceOp: reduces,
+    input: sides.input === null ? null : viewOn(sides.input, k),
+    output: sides.output === null ? null : viewOn(sides.output, k),
+  });
+  const operation: Collective = { ...operationOn(0), ...sides };
+  if (backend !== "cuda") return postTransfer(recorder, { communicator, operation, operationOn });
   return recordPeerCollective(recorder, {
-    communicator: communicator.name,
+    communicator,
     operation,
-    position,
+    operationOn,
+    positions,
     readers: positionsWith(recorder, posted, "output"),
     sources: positionsWith(recorder, posted, "input"),
   });
@@ -92,20 +115,22 @@ function rootOf(recorder: Recorder, { root, team }: Communication): number | nul
 }
 
 /** The root sends, the other rank receives. A team of one copies. */
-function sendRecv(recorder: Recorder, statement: Communication, position: number): Post {
+function sendRecv(
+  recorder: Recorder,
+  statement: Communication,
+  teams: readonly (readonly number[])[],
+  positions: readonly number[],
+): Post {
   const { team, input, output, backend } = statement;
   const root = rootOf(recorder, statement);
-  if (team.length === 1) return sendToItself(recorder, statement);
-  const peer = at(team, 1 - position);
-  const type = position === root ? "send" : "recv";
-  if (type === "recv") resizeLike(recorder, statement, peer);
+  if (team.length === 1) return sendToItself(recorder, statement, teams);
+  const peers = positions.map((position, k) => at(teams[k] ?? team, 1 - position));
+  const type = agreed(positions.map((position) => position === root)) ? "send" : "recv";
+  if (type === "recv") resizeLike(recorder, statement, peers);
   const view = squeezeView(viewOf(recorder, type === "send" ? input : output));
   if (isEmpty(view)) return { kind: "nothing" };
-  if (backend === "cuda") return oneSided(recorder, type, [peer], view);
-  return postTransfer(recorder.streams, sendRecvOf(recorder, statement), {
-    kind: "group",
-    ops: [{ type, peer, view }],
-  });
+  if (backend === "cuda") return oneSided(recorder, type, peers, view);
+  return postTransfer(recorder, groupOf(sendRecvOf(recorder, { backend, teams }), [{ type, peers, view }]));
 }
 
 /**
@@ -118,34 +143,42 @@ export function recordPermute(recorder: Recorder, statement: CollectivePermute):
 }
 
 function permute(recorder: Recorder, statement: CollectivePermute): Post {
-  const { team, sendPeer, recvPeer, input, output } = statement;
-  const own = team.indexOf(recorder.options.rank);
-  if (own < 0) return { kind: "nothing" };
-  const [to, from] = [positionIn(recorder, team, sendPeer), positionIn(recorder, team, recvPeer)];
-  if (to === own && from === own) {
-    resizeLike(recorder, statement, recorder.options.rank);
-    return sendToItself(recorder, statement);
+  const { sendPeer, recvPeer, input, output, backend } = statement;
+  const teams = teamsOf(recorder, statement);
+  const own = positionsOf(recorder, teams);
+  if (own === null) return { kind: "nothing" };
+  const [to, from] = [peersIn(recorder, teams, sendPeer), peersIn(recorder, teams, recvPeer)];
+  const ranks = ranksOf(recorder);
+  if (agreed(ranks.map((rank, k) => to[k] === rank && from[k] === rank))) {
+    resizeLike(recorder, statement, ranks);
+    return sendToItself(recorder, statement, teams);
   }
-  resizeLike(recorder, statement, at(team, from));
+  resizeLike(recorder, statement, from);
   const ops = [
-    { type: "send", peer: at(team, to), view: squeezeView(viewOf(recorder, input)) } as const,
-    { type: "recv", peer: at(team, from), view: squeezeView(viewOf(recorder, output)) } as const,
+    { type: "send", peers: to, view: squeezeView(viewOf(recorder, input)) } as const,
+    { type: "recv", peers: from, view: squeezeView(viewOf(recorder, output)) } as const,
   ].filter(({ view }) => !isEmpty(view));
   if (ops.length === 0) return { kind: "nothing" };
-  if (statement.backend === "cuda") return postOneSided(recorder, ops);
-  return postTransfer(recorder.streams, communicatorOf(recorder, statement), { kind: "group", ops });
+  if (backend === "cuda") return postOneSided(recorder, ops);
+  return postTransfer(recorder, groupOf(communicatorOf(recorder, { backend, teams }), ops));
 }
 
 /** A send and a receive in peers' memory. Signals come before waits, so that ranks do not wait for each other. */
-function postOneSided(recorder: Recorder, ops: readonly PointToPoint[]): Post {
+function postOneSided(recorder: Recorder, ops: readonly RankPointToPoint[]): Post {
   const inOrder = currentProtocol(recorder) === "get" ? ops : ops.toReversed();
-  const posts = inOrder.map(({ type, peer, view }) => oneSided(recorder, type, [peer], view));
+  const posts = inOrder.map(({ type, peers, view }) => oneSided(recorder, type, peers, view));
   return { kind: "signals", stream: recorder.streams.current, signals: signalsOf(posts) };
 }
 
-function positionIn(recorder: Recorder, team: readonly number[], peer: Scalar): number {
-  const position = evaluate(recorder, peer);
-  if (position >= 0 && position < team.length) return position;
+/** The member of each rank's team at the position that `peer` is on the rank. */
+function peersIn(recorder: Recorder, teams: readonly (readonly number[])[], peer: Scalar): readonly number[] {
+  return evaluateEach(recorder, peer).map((position, k) => {
+    const team = teams[k] ?? at(teams, 0);
+    return team[position] ?? badPosition(recorder, team, position);
+  });
+}
+
+function badPosition(recorder: Recorder, team: readonly number[], position: number): never {
   return fail(recorder, {
     code: "bad-peer",
     message: "a peer of a CollectivePermute is not a position in its team",
@@ -155,18 +188,19 @@ function positionIn(recorder: Recorder, team: readonly number[], peer: Scalar): 
   });
 }
 
-type Sides = Pick<Communication, "input" | "output" | "team" | "backend">;
+type Sides = Pick<Communication, "input" | "output" | "backend">;
 
-function sendToItself(recorder: Recorder, statement: Sides): Post {
+function sendToItself(recorder: Recorder, statement: Sides, teams: readonly (readonly number[])[]): Post {
   const { streams, tape } = recorder;
+  const { backend } = statement;
   const source = squeezeView(viewOf(recorder, statement.input));
   const destination = squeezeView(viewOf(recorder, statement.output));
   if (isEmpty(source)) return { kind: "nothing" };
-  if (statement.backend === "cuda") {
+  if (backend === "cuda") {
     emitCopy(recorder, source, destination);
     return { kind: "stream", stream: streams.current };
   }
-  const stream = communicatorStream(streams, communicatorOf(recorder, statement));
+  const stream = communicatorStream(streams, communicatorOf(recorder, { backend, teams }));
   order(streams, streams.current, stream);
   emitCopy(recorder, source, destination, stream);
   return { kind: "event", event: recordOn(tape, stream) };

@@ -9,16 +9,18 @@
  *   ReduceScatter of i{7} over 3 ranks  rank 2 receives index 6 of all ranks' inputs and adds them in team order
  */
 import { collectives } from "../../commands/collectives.ts";
-import { narrowView, type View } from "../../commands/view.ts";
+import type { View } from "../../commands/view.ts";
 import { indexInPart, sizedCut } from "../../ir/parts.ts";
 import { countBelow, intersection, type Run, type Runs, sameRuns } from "../../ir/runs.ts";
+import { agreed } from "../../host/alike/classes.ts";
 import { isDID, type Tensor, withoutReductions } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
 import type { AxisCut, AxisPair, Chunk, ExchangePlan } from "../actual-sizes.ts";
 import { declaredRuns, existing, runsOn } from "../chunks.ts";
+import { hasEqualParts } from "../local-layout.ts";
 import type { Recorder } from "../recorder.ts";
 import { extentsOf, tensorOf } from "../tensors.ts";
-import { permuteView } from "../views.ts";
+import { narrowOnEach, permuteView } from "../views.ts";
 import { alignAxes } from "./collective-axes.ts";
 import type { PostedCollective, Side } from "./collective-sides.ts";
 
@@ -39,7 +41,7 @@ export function exchangePlan(recorder: Recorder, posted: PostedCollective): Exch
   return plan;
 }
 
-function makePlan(recorder: Recorder, { statement, type }: PostedCollective): ExchangePlan | null {
+function makePlan(recorder: Recorder, { statement, type, teams }: PostedCollective): ExchangePlan | null {
   const [input, output] = [tensorOf(recorder, statement.input), tensorOf(recorder, statement.output)];
   const outputs = withoutReductions(output.domain.logical);
   const pairs: AxisPair[] = [];
@@ -53,7 +55,7 @@ function makePlan(recorder: Recorder, { statement, type }: PostedCollective): Ex
     const pair = pairOf(recorder, input, axis, output, other);
     if (pair === null) return null;
     pairs.push(pair.axes);
-    isEqual &&= pair.isEven || (pair.isAsLong && allSame(pair.axes, statement.team));
+    isEqual &&= pair.isEven || (pair.isAsLong && agreed(teams.map((team) => allSame(pair.axes, team))));
   }
   return isEqual && type !== "AllToAllV" ? null : { pairs };
 }
@@ -117,8 +119,7 @@ function sizeOf(recorder: Recorder, tensor: Tensor, axis: number): AxisSide {
 
 /** Whether all parts of the axis are equal. */
 function isEven({ domain }: Tensor, axis: number, size: number, extent: number): boolean {
-  const { parts } = sizedCut(domain, at(withoutReductions(domain.logical), axis), size);
-  return parts.length === 1 || parts.reduce((product, part) => product * part.extent, 1) === extent;
+  return hasEqualParts(domain, at(withoutReductions(domain.logical), axis), size, extent);
 }
 
 /** Whether all ranks hold the same indices on both sides. One rank alone may still lack parts that a split counts. */
@@ -167,10 +168,14 @@ export function heldBy({ pairs }: ExchangePlan, side: Side, rank: number): reado
   return pairs.map(({ on }) => on[side](rank));
 }
 
-/** The elements of the box in `view`, which has one axis per pair and the indices `held` of each. */
-export function viewOfBox(view: View, held: readonly Runs[], box: Box): View {
-  return held.reduce((narrowed, runs, axis) => {
-    const { start, stop } = at(box, axis);
-    return narrowView(narrowed, axis, countBelow(runs, start), stop - start);
+/**
+ * The elements of each rank's box in `view`, which has one axis per pair and the indices `held` of each on the rank. The
+ * boxes have one shape.
+ */
+export function viewOfBox(view: View, held: readonly (readonly Runs[])[], box: readonly Box[]): View {
+  return at(held, 0).reduce((narrowed, _, axis) => {
+    const lengths = box.map((runs) => at(runs, axis).stop - at(runs, axis).start);
+    const starts = box.map((runs, k) => countBelow(at(at(held, k), axis), at(runs, axis).start));
+    return narrowOnEach(narrowed, axis, starts, agreed(lengths));
   }, view);
 }

@@ -15,6 +15,7 @@ import type { Communicator } from "../communicators.ts";
 import { currentProtocol, fail, type Post, type Recorder } from "../recorder.ts";
 import { communicatorStream, order, recordOn } from "../streams.ts";
 import { emit } from "../tape.ts";
+import { emitWait } from "../transfers.ts";
 import { viewOf } from "../tensors.ts";
 import { sameElements, squeezeView } from "../views.ts";
 import { type PostedCollective, positionsWith } from "./collective-sides.ts";
@@ -49,7 +50,7 @@ export function recordExchange(
       emit(tape, {
         kind: "transfer",
         stream: library,
-        communicator: communicator.name,
+        communicator: at(communicator.names, 0),
         operation: { kind: "group", ops },
       });
     });
@@ -59,7 +60,7 @@ export function recordExchange(
 
 /** Signals first and waits later, so that ranks with one queue each do not wait for each other. */
 function exchangeOneSided(recorder: Recorder, posted: PostedCollective, plan: ExchangePlan, pieces: Pieces): Post {
-  const { streams, tape } = recorder;
+  const { streams } = recorder;
   const { current } = streams;
   const posts: Post[] = [];
   const run = (ops: readonly PointToPoint[]): void => {
@@ -76,7 +77,7 @@ function exchangeOneSided(recorder: Recorder, posted: PostedCollective, plan: Ex
     const arrivals = posts.splice(0);
     run(pieces.sends);
     if (!reduces) posts.push(...arrivals);
-    else for (const signal of signalsOf(arrivals)) emit(tape, { ...signal, stream: current });
+    else for (const signal of signalsOf(arrivals)) emitWait(recorder, signal, current);
   });
   return { kind: "signals", stream: current, signals: signalsOf(posts) };
 }
@@ -100,7 +101,7 @@ function piecesOf(recorder: Recorder, posted: PostedCollective, plan: ExchangePl
   const held = heldBy(plan, "input", rank);
   const views = new Map<RankPieces["sends"][number]["boxes"], readonly View[]>();
   const viewsOf = (boxes: RankPieces["sends"][number]["boxes"]): readonly View[] => {
-    const known = views.get(boxes) ?? boxes.map((box) => squeezeView(viewOfBox(view, held, box)));
+    const known = views.get(boxes) ?? boxes.map((box) => squeezeView(viewOfBox(view, [held], [box])));
     views.set(boxes, known);
     return known;
   };
@@ -146,8 +147,8 @@ function receive(
     const own = from === rank ? pairedView(plan, "input", viewOf(recorder, statement.input)) : null;
     const place = reduceOp === null ? output : contiguousTemporary(recorder, output);
     const pairs = boxes.map((box) => ({
-      source: own === null ? null : viewOfBox(own, held.input, box),
-      target: viewOfBox(place, held.output, box),
+      source: own === null ? null : viewOfBox(own, [held.input], [box]),
+      target: viewOfBox(place, [held.output], [box]),
     }));
     return { from, place, pairs };
   });

@@ -7,28 +7,39 @@
 import { countIn, intersection } from "../../ir/runs.ts";
 import { type Tensor, withoutReductions } from "../../ir/domain.ts";
 import type { SetOp } from "../../ir/ops/op.ts";
-import { narrowView, type View } from "../../commands/view.ts";
+import { narrowView, sameNumbers, type View } from "../../commands/view.ts";
+import { agreed } from "../../host/alike/classes.ts";
 import { at } from "../../support/invariant.ts";
 import { withSizes } from "../actual.ts";
 import type { Actual, AxisPair } from "../actual-sizes.ts";
 import { shapeText } from "../checks.ts";
 import { emitCopy } from "../launch.ts";
-import { fail, type Recorder } from "../recorder.ts";
+import { fail, ranksOf, type Recorder } from "../recorder.ts";
 import { outputView, tensorOf, viewOf } from "../tensors.ts";
 import { sameElements } from "../views.ts";
+import type { Side } from "./collective-sides.ts";
 import { boxes, heldBy, pairOf, viewOfBox } from "./exchange-plan.ts";
 
 /** `bind` binds the output to a view, or copies the view to the output's memory. */
 export function recordLocalSet(recorder: Recorder, op: SetOp, bind: (view: View, actual: Actual | null) => void): void {
   const source = at(op.inputs, 0);
   const [input, output] = [tensorOf(recorder, source), tensorOf(recorder, op.output)];
-  const { rank } = recorder.options;
   const pairs = pairsOf(recorder, input, output);
   const view = viewOf(recorder, source);
-  const common = pairs.map(({ on }) => intersection(on.output(rank), on.input(rank)));
-  const lengths = common.map((runs) => countIn(runs));
-  const wanted = pairs.map(({ on }) => countIn(on.output(rank)));
-  if (lengths.some((length, axis) => length !== wanted[axis])) reject(recorder, lengths, wanted);
+  const onRanks = ranksOf(recorder).map((rank) => {
+    const held = { input: heldBy({ pairs }, "input", rank), output: heldBy({ pairs }, "output", rank) };
+    const common = held.output.map((runs, axis) => intersection(runs, at(held.input, axis)));
+    return { held, parts: boxes(common), common };
+  });
+  const lengths = agreed(
+    onRanks.map(({ common }) => common.map(countIn)),
+    sameNumbers,
+  );
+  const wanted = agreed(
+    onRanks.map(({ held }) => held.output.map(countIn)),
+    sameNumbers,
+  );
+  if (!sameNumbers(lengths, wanted)) reject(recorder, lengths, wanted);
   const known = recorder.actuals.get(source);
   const actual =
     known?.differs === true
@@ -43,18 +54,22 @@ export function recordLocalSet(recorder: Recorder, op: SetOp, bind: (view: View,
           })),
         )
       : null;
-  const parts = boxes(common);
-  const [first] = parts;
-  if (first === undefined)
+  const count = agreed(onRanks.map(({ parts }) => parts.length));
+  if (count === 0)
     return bind(
       lengths.reduce((part, length, axis) => narrowView(part, axis, 0, length), view),
       actual,
     );
-  const held = { input: heldBy({ pairs }, "input", rank), output: heldBy({ pairs }, "output", rank) };
-  if (parts.length === 1) return bind(viewOfBox(view, held.input, first), actual);
+  const partOf = (whole: View, side: Side, part: number): View =>
+    viewOfBox(
+      whole,
+      onRanks.map(({ held }) => held[side]),
+      onRanks.map(({ parts }) => at(parts, part)),
+    );
+  if (count === 1) return bind(partOf(view, "input", 0), actual);
   const target = outputView(recorder, op.output, actual);
-  for (const box of parts) {
-    const [from, to] = [viewOfBox(view, held.input, box), viewOfBox(target, held.output, box)];
+  for (let part = 0; part < count; part++) {
+    const [from, to] = [partOf(view, "input", part), partOf(target, "output", part)];
     if (!sameElements(from, to)) emitCopy(recorder, from, to);
   }
 }

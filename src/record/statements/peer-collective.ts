@@ -22,15 +22,21 @@ import { cutIntoSlices, positionsWithSlice, viewsToCut } from "../../commands/sl
 import type { Collective } from "../../commands/transfer.ts";
 import { alignViews, partOf, sameView } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
-import type { Post } from "../recorder.ts";
-import type { Recorder } from "../recorder.ts";
+import { agreed } from "../../host/alike/classes.ts";
+import { at } from "../../support/invariant.ts";
+import type { Communicator } from "../communicators.ts";
+import type { Post, Recorder } from "../recorder.ts";
+import { emitAt } from "../transfers.ts";
 import { emit } from "../tape.ts";
 
 export interface PeerCollectiveRequest {
-  readonly communicator: string;
+  readonly communicator: Communicator;
+  /** On the first rank that is recorded. */
   readonly operation: Collective;
-  /** This rank's position in the team. */
-  readonly position: number;
+  /** On rank number k. */
+  readonly operationOn: (k: number) => Collective;
+  /** The position in the team of each rank that is recorded. */
+  readonly positions: readonly number[];
   /** Positions of the ranks that have an output, in team order. */
   readonly readers: readonly number[];
   /** Positions of the ranks that have an input, in team order. */
@@ -38,32 +44,41 @@ export interface PeerCollectiveRequest {
 }
 
 export function recordPeerCollective(recorder: Recorder, request: PeerCollectiveRequest): Post {
-  const { communicator, operation } = request;
-  const { tape, streams } = recorder;
+  const { communicator, operation, operationOn } = request;
+  const { tape, streams, alike } = recorder;
   const combining = combiningOf(operation);
   const collective = tape.peerCollectives.length;
   const stream = streams.current;
   const actions: Actions = {
-    signal: (position, slot) => emit(tape, { kind: "signalRank", stream, collective, position, slot }),
-    wait: (position, slot) => emit(tape, { kind: "waitRank", stream, collective, position, slot }),
-    copy: (position) => emit(tape, { kind: "copyRank", stream, collective, position }),
+    signal: (others, slot) =>
+      emitAt(recorder, { kind: "signalRank", stream, collective, position: at(others, 0), slot }, others),
+    wait: (others, slot) =>
+      emitAt(recorder, { kind: "waitRank", stream, collective, position: at(others, 0), slot }, others),
+    copy: (others) => emitAt(recorder, { kind: "copyRank", stream, collective, position: at(others, 0) }, others),
     combine: () => emit(tape, { kind: "combineRanks", stream, collective }),
   };
   const before = tape.commands.length;
   const awaited = combining === null ? pullResult(actions, request) : shareResult(actions, request, combining);
   // A team of one in place, and tensors without elements, need no commands.
   if (tape.commands.length === before) return { kind: "nothing" };
-  tape.peerCollectives.push({ communicator, operation, combining });
-  const signals = awaited.map((position) => ({ kind: "waitRank", collective, position, slot: "done" }) as const);
+  const nameOn = (k: number): string => communicator.names[k] ?? at(communicator.names, 0);
+  tape.peerCollectives.push({ communicator: nameOn(0), operation, combining });
+  alike?.collectives.push((k) => ({ communicator: nameOn(k), operation: operationOn(k), combining }));
+  const signals = awaited.map(
+    (positions) => ({ kind: "waitRank", collective, position: at(positions, 0), positions, slot: "done" }) as const,
+  );
   if (signals.length === 0) return { kind: "stream", stream };
   return { kind: "signals", stream: operation.output === null ? null : stream, signals };
 }
 
-/** The actions of this rank in its collective. Other ranks are given by their positions in the team. */
+/** A position in the team, for each rank that is recorded. */
+type Positions = readonly number[];
+
+/** The actions of a rank in its collective. Other ranks are given by their positions in the team. */
 interface Actions {
-  readonly signal: (position: number, slot: SlotRole) => void;
-  readonly wait: (position: number, slot: SlotRole) => void;
-  readonly copy: (position: number) => void;
+  readonly signal: (position: Positions, slot: SlotRole) => void;
+  readonly wait: (position: Positions, slot: SlotRole) => void;
+  readonly copy: (position: Positions) => void;
   readonly combine: () => void;
 }
 
@@ -71,8 +86,8 @@ interface Actions {
  * Every reader computes its whole result from the sources. Returns the positions whose `done` completes the result on
  * this rank.
  */
-function pullResult(actions: Actions, request: PeerCollectiveRequest): readonly number[] {
-  const { operation, position, readers, sources } = request;
+function pullResult(actions: Actions, request: PeerCollectiveRequest): readonly Positions[] {
+  const { operation, positions, readers, sources } = request;
   const readersOfMine = operation.input === null ? [] : rotated(readers, request, -1);
   const sourcesOfMine = operation.output === null ? [] : rotated(sources, request, 1);
   for (const reader of readersOfMine) actions.signal(reader, "ready");
@@ -80,7 +95,7 @@ function pullResult(actions: Actions, request: PeerCollectiveRequest): readonly 
     for (const source of sourcesOfMine) actions.wait(source, "ready");
     actions.combine();
   } else {
-    if (hasOwnPiece(request)) actions.copy(position);
+    if (agreed(positions.map((_, k) => hasOwnPiece(request, k)))) actions.copy(positions);
     for (const source of sourcesOfMine) {
       actions.wait(source, "ready");
       actions.copy(source);
@@ -98,11 +113,11 @@ function shareResult(
   actions: Actions,
   request: PeerCollectiveRequest,
   combining: readonly number[],
-): readonly number[] {
-  const { position, readers } = request;
+): readonly Positions[] {
+  const { positions, readers } = request;
   const writers = rotated(combining, request, -1);
   for (const writer of writers) actions.signal(writer, "ready");
-  if (combining.includes(position)) {
+  if (agreed(positions.map((position) => combining.includes(position)))) {
     const others = rotated(readers, request, 1);
     for (const other of others) actions.wait(other, "ready");
     actions.combine();
@@ -112,20 +127,25 @@ function shareResult(
   return [];
 }
 
-/** The other positions of the team in order, from the one after this rank (step 1) or before it (step -1). */
+/** The other positions of the team in order, from the one after a rank (step 1) or before it (step -1). */
 function rotated(
-  positions: readonly number[],
-  { operation, position }: PeerCollectiveRequest,
+  members: readonly number[],
+  { operation, positions }: PeerCollectiveRequest,
   step: 1 | -1,
-): readonly number[] {
+): readonly Positions[] {
   const size = operation.team.length;
-  const distance = (other: number): number => (size + step * (other - position)) % size;
-  return positions.filter((other) => other !== position).sort((a, b) => distance(a) - distance(b));
+  const each = positions.map((position) => {
+    const distance = (other: number): number => (size + step * (other - position)) % size;
+    return members.filter((other) => other !== position).sort((a, b) => distance(a) - distance(b));
+  });
+  const count = agreed(each.map(({ length }) => length));
+  return Array.from({ length: count }, (_, turn) => each.map((others) => at(others, turn)));
 }
 
-/** Whether this rank must copy a slice of its own input to its own output. */
-function hasOwnPiece({ operation, position, readers, sources }: PeerCollectiveRequest): boolean {
-  const { type, input, output } = operation;
+/** Whether rank number k must copy a slice of its own input to its own output. */
+function hasOwnPiece({ operationOn, positions, readers, sources }: PeerCollectiveRequest, k: number): boolean {
+  const { type, input, output } = operationOn(k);
+  const position = at(positions, k);
   if (input === null || output === null) return false;
   const { splitsInput, splitsOutput } = collectives[type];
   const piece = splitsInput ? partOf(input, readers.indexOf(position)) : input;

@@ -10,14 +10,14 @@
  *
  * A Wait on another stream than the post's also waits for that stream.
  */
-import type { PointToPoint } from "../../commands/transfer.ts";
 import { isEmpty, sameNumbers, sameView, type View } from "../../commands/view.ts";
 import type { EndCoalescing, P2PCommunication, ShareMemHandles } from "../../host/nodes.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { agreed, requireSameDistance } from "../alike/alike.ts";
+import { type RankPointToPoint, requireSameDistance } from "../alike/alike.ts";
 import { singleOf, worldOf } from "../communicators.ts";
-import { type Post, postTransfer, setPost } from "../recorder.ts";
+import { type Post, ranksOf, setPost } from "../recorder.ts";
 import { currentProtocol, evaluateEach, fail, type Recorder } from "../recorder.ts";
+import { groupOf, postTransfer } from "../transfers.ts";
 import { viewOf } from "../tensors.ts";
 import { emit } from "../tape.ts";
 import { squeezeView } from "../views.ts";
@@ -43,12 +43,11 @@ export function recordPointToPoint(recorder: Recorder, statement: P2PCommunicati
     recorder.posts.set(id, isEmpty(view) ? nothingSent : oneSided(recorder, type, peers, view));
     return;
   }
-  const peer = agreed(peers);
-  const op: PointToPoint = { type, peer, view };
+  const op: RankPointToPoint = { type, peers, view };
   if (recorder.group === null) {
     if (isEmpty(view)) return void recorder.posts.set(id, { kind: "nothing" });
-    const communicator = singleOf(recorder, backend, peer);
-    setPost(recorder, id, postTransfer(recorder.streams, communicator, { kind: "group", ops: [op] }), [buffer]);
+    const communicator = singleOf(recorder, backend, ranksOf(recorder), peers);
+    setPost(recorder, id, postTransfer(recorder, groupOf(communicator, [op])), [buffer]);
     return;
   }
   if (!isEmpty(view)) recorder.group.push({ op, buffer });
@@ -64,9 +63,7 @@ export function recordGroup(recorder: Recorder, { id }: EndCoalescing): void {
   recorder.group = null;
   const ops = group.map(({ op }) => op);
   const post: Post =
-    ops.length === 0
-      ? { kind: "nothing" }
-      : postTransfer(recorder.streams, worldOf(recorder, "nccl"), { kind: "group", ops });
+    ops.length === 0 ? { kind: "nothing" } : postTransfer(recorder, groupOf(worldOf(recorder, "nccl"), ops));
   setPost(
     recorder,
     id,

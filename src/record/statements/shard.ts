@@ -1,27 +1,33 @@
 /** ShardByStream: binds a tensor to a chunk of an axis of another one (record/chunks.ts). */
-import { narrowView, sameNumbers } from "../../commands/view.ts";
+import { sameNumbers } from "../../commands/view.ts";
 import { countBelow, countIn, runsBetween } from "../../ir/runs.ts";
-import { withoutReductions } from "../../ir/domain.ts";
-import { evaluateScalar } from "../../ir/scalar/scalar.ts";
+import { type Tensor, withoutReductions } from "../../ir/domain.ts";
+import { evaluateScalar, leavesOf } from "../../ir/scalar/scalar.ts";
+import { agreed, UnlikeError } from "../../host/alike/classes.ts";
 import type { ShardByStream } from "../../host/nodes.ts";
 import { at } from "../../support/invariant.ts";
+import { rankNames } from "../alike/alike.ts";
 import { outOfRange, requireShape } from "../checks.ts";
 import type { ChunkNumber } from "../actual-sizes.ts";
 import { isShared } from "../actual.ts";
 import { chunkExtent, chunkOf } from "../chunks.ts";
 import { bind, slicesOwn, unbind } from "../memory.ts";
-import { evaluate, fail, type Recorder } from "../recorder.ts";
+import { evaluate, evaluateEach, fail, ranksOf, type Recorder } from "../recorder.ts";
 import { extentsOf, isHere, localLayoutOf, longestLayout, tensorOf, viewOf } from "../tensors.ts";
+import { narrowOnEach } from "../views.ts";
 
 /** Binds the output to the chunk, whatever it was bound to. On a rank without data of the input it unbinds it. */
 export function recordShard(recorder: Recorder, statement: ShardByStream): void {
-  const { memory, streams, actuals, options } = recorder;
+  const { memory, streams, actuals } = recorder;
+  const ranks = ranksOf(recorder);
   const { input, output, axis } = statement;
   const [source, made] = [tensorOf(recorder, input), tensorOf(recorder, output)];
-  const chunk = chunkOf(recorder, source, cutOf(recorder, statement));
+  const number = cutOf(recorder, statement);
+  if (number.isByRank) requireEqualChunks(recorder, source, number);
+  const chunk = chunkOf(recorder, source, number);
   const declared = extentsOf(recorder, made);
   const known = actuals.get(input);
-  const own = countIn(chunk.runs(options.rank));
+  const own = agreed(ranks.map((rank) => countIn(chunk.runs(rank))));
   const isSpread = isShared(made, at(withoutReductions(made.domain.logical), axis));
   // A piece of a device's share may be the whole axis of another tensor.
   const extents = (known?.extents ?? extentsOf(recorder, source)).with(
@@ -36,8 +42,8 @@ export function recordShard(recorder: Recorder, statement: ShardByStream): void 
     return;
   }
   const whole = viewOf(recorder, input);
-  const [first] = chunk.runs(options.rank);
-  const view = narrowView(whole, axis, countBelow(chunk.share(options.rank), first?.start ?? 0), own);
+  const starts = ranks.map((rank) => countBelow(chunk.share(rank), chunk.runs(rank)[0]?.start ?? 0));
+  const view = narrowOnEach(whole, axis, starts, own);
   requireFit(recorder, statement, view.shape);
   bind(memory, output, { view, owns: slicesOwn(memory), aliasedBy: null }, streams.current);
   const differs = !sameNumbers(extents, declared) || !sameNumbers(view.shape, localLayoutOf(recorder, made).shape);
@@ -54,7 +60,10 @@ function requireFit(recorder: Recorder, { input, output, axis }: ShardByStream, 
 }
 
 /** Which chunk the statement binds. */
-function cutOf(recorder: Recorder, { output, axis, parts, index, swizzled }: ShardByStream): ChunkNumber {
+function cutOf(
+  recorder: Recorder,
+  { output, axis, parts, index, swizzled }: ShardByStream,
+): ChunkNumber & { readonly isByRank: boolean } {
   const count = evaluate(recorder, parts);
   if (count < 1) {
     fail(recorder, {
@@ -65,9 +74,10 @@ function cutOf(recorder: Recorder, { output, axis, parts, index, swizzled }: Sha
       help: "correct the number of chunks",
     });
   }
-  const own = evaluate(recorder, index);
-  if (own < 0 || own >= count) outOfRange(recorder, `chunk ${own}`, axis, count);
-  const indexOn = indexOnRanks(recorder, index, own);
+  const each = evaluateEach(recorder, index);
+  const beyond = each.find((own) => own < 0 || own >= count);
+  if (beyond !== undefined) outOfRange(recorder, `chunk ${beyond}`, axis, count);
+  const indexOn = indexOnRanks(recorder, index, each);
   const { mesh } = tensorOf(recorder, output);
   const first = (rank: number): number => (swizzled && mesh?.has(rank) === true ? mesh.coordinate(rank, "DIDx") : 0);
   return {
@@ -75,24 +85,40 @@ function cutOf(recorder: Recorder, { output, axis, parts, index, swizzled }: Sha
     parts: count,
     indexOn: (rank) => (indexOn.on(rank) + first(rank)) % count,
     isSameOnAll: indexOn.isSameOnAll && !swizzled,
+    isByRank: indexOn.isByRank,
   };
 }
 
-const rankNames = ["rank", "deviceIdx.x"];
+/**
+ * A rank that is recorded alone takes its index for that of all ranks, where the index does not name the rank. Of equal
+ * chunks that makes no difference.
+ */
+function requireEqualChunks(recorder: Recorder, source: Tensor, number: ChunkNumber): void {
+  const countsOf = (index: number): readonly number[] => {
+    const { inBlock } = chunkOf(recorder, source, { ...number, indexOn: () => index });
+    return ranksOf(recorder).map((rank) => countIn(inBlock(rank)));
+  };
+  if (!sameNumbers(countsOf(0), countsOf(number.parts - 1))) throw new UnlikeError(null);
+}
 
-/** The value that the index has on each rank at this time. */
-function indexOnRanks(
-  recorder: Recorder,
-  index: ShardByStream["index"],
-  own: number,
-): { readonly on: (rank: number) => number; readonly isSameOnAll: boolean } {
-  let usesRank = false;
+interface IndexOnRanks {
+  readonly on: (rank: number) => number;
+  readonly isSameOnAll: boolean;
+  /** Whether it differs between the ranks that are recorded although it does not name the rank. */
+  readonly isByRank: boolean;
+}
+
+/** The value that the index has on each rank at this time. `each`: on those that are recorded. */
+function indexOnRanks(recorder: Recorder, index: ShardByStream["index"], each: readonly number[]): IndexOnRanks {
+  const own = at(each, 0);
+  if (![...leavesOf(index)].some((name) => rankNames.has(name))) {
+    if (each.every((other) => other === own)) return { on: () => own, isSameOnAll: true, isByRank: false };
+    const byRank = new Map(ranksOf(recorder).map((rank, k) => [rank, at(each, k)]));
+    return { on: (rank) => byRank.get(rank) ?? own, isSameOnAll: false, isByRank: true };
+  }
   const indices = recorder.indices.size === 0 ? recorder.indices : new Map(recorder.indices);
   const valueOn = (rank: number): number | undefined =>
-    evaluateScalar(index, (name) => {
-      usesRank ||= rankNames.includes(name);
-      return rankNames.includes(name) ? rank : (indices.get(name) ?? recorder.sizeOf(name));
-    });
-  valueOn(recorder.options.rank);
-  return { on: usesRank ? (rank) => valueOn(rank) ?? own : () => own, isSameOnAll: !usesRank };
+    evaluateScalar(index, (name) => (rankNames.has(name) ? rank : (indices.get(name) ?? recorder.sizeOf(name))));
+  if (ranksOf(recorder).some((rank, k) => valueOn(rank) !== (each[k] ?? own))) throw new UnlikeError(null);
+  return { on: (rank) => valueOn(rank) ?? own, isSameOnAll: false, isByRank: false };
 }

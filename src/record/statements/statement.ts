@@ -19,10 +19,10 @@ import { recordLaunch, recordPost } from "./unit.ts";
 import { evaluate, evaluateEach, fail, type Recorder } from "../recorder.ts";
 import { allocate, findView, isHere, tensorOf, viewOf } from "../tensors.ts";
 import { indexedStream, nodeStream, order, waitFor } from "../streams.ts";
+import { emitWait } from "../transfers.ts";
 import { selectOnEach } from "../views.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import type { Post } from "../recorder.ts";
-import { emit } from "../tape.ts";
 
 /** Records the statements of a scope, whose path is `tape.path`. */
 export function recordScope(recorder: Recorder, body: readonly Statement[]): void {
@@ -242,7 +242,7 @@ function recordWait(recorder: Recorder, { target }: Wait): void {
       return;
     case "signals":
       if (post.stream !== null) order(streams, post.stream, current);
-      for (const signal of post.signals) emit(tape, { ...signal, stream: current });
+      for (const signal of post.signals) emitWait(recorder, signal, current);
       // Only one wait can take a signal. A second Wait follows the stream that took it.
       posts.set(target, { kind: "stream", stream: current });
       return;

@@ -4,10 +4,10 @@ import { allocationSize, type Tensor } from "../../../ir/domain.ts";
 import type { Layout } from "../../../ir/layout.ts";
 import { evaluateScalar } from "../../../ir/scalar/scalar.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
-import { at, invariant } from "../../../support/invariant.ts";
+import { invariant } from "../../../support/invariant.ts";
 import { exchangedFraction, hasEvenShares, largestShare } from "./exchange.ts";
 import type { ReshardingStep } from "./step.ts";
-import { teamsOf } from "./teams.ts";
+import { teamsBetween } from "./teams.ts";
 
 /** The bytes that a fraction of the tensor has; null if a size is not known. */
 export function bytesOf(
@@ -36,6 +36,6 @@ export function receivedFraction(step: ReshardingStep, from: Layout, to: Layout)
   }
   if (betweenMeshes === "all") return 1;
   if (!reduces) return exchangedFraction(from, to);
-  const teams = teamsOf(step, from.mesh, to.mesh, at(to.mesh.devices, 0)).map(({ team }) => team.length);
+  const teams = teamsBetween(step, from.mesh, to.mesh).map(({ team }) => team.length);
   return (Math.max(...teams) - 1) * largestShare(from);
 }

@@ -26,15 +26,29 @@ interface Team {
   readonly root: number | null;
 }
 
-/** The teams of one step. If the step stays on one mesh, only the team of `rank`. */
-export function teamsOf(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh, rank: number): readonly Team[] {
+/** The teams of one step that have a rank. */
+export function teamsOf(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh): (rank: number) => readonly Team[] {
   const { kind, type, kept } = step;
   if (from.equals(to)) {
-    if (kind === "AllToAllV" || kind === "CollectivePermute")
-      return from.has(rank) ? [{ team: devicesBeside(from, [...kept.keys()], rank), root: null }] : [];
+    if (kind === "AllToAllV" || kind === "CollectivePermute") return teamsBeside(from, [...kept.keys()]);
     invariant(type !== null, "a DID type changes on one mesh", step);
-    return from.has(rank) ? [{ team: from.slice(rank, type), root: isRooted(kind) ? 0 : null }] : [];
+    const root = isRooted(kind) ? 0 : null;
+    return (rank) => (from.has(rank) ? [{ team: from.slice(rank, type), root }] : []);
   }
+  const having = new Map<number, Team[]>();
+  for (const each of teamsBetween(step, from, to)) {
+    for (const rank of each.team) {
+      const known = having.get(rank);
+      if (known === undefined) having.set(rank, [each]);
+      else known.push(each);
+    }
+  }
+  return (rank) => having.get(rank) ?? [];
+}
+
+/** The teams of a step to another mesh. */
+export function teamsBetween(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh): readonly Team[] {
+  const { kind, type } = step;
   const receivers = to.devices;
   const betweenMeshes = kind === "CollectivePermute" ? "union" : collectives[kind].betweenMeshes;
   switch (betweenMeshes) {
@@ -67,11 +81,17 @@ export function teamsOf(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh, 
   }
 }
 
-/** The devices of the mesh that have the coordinates of `device` along the types `fixed`. */
-function devicesBeside(mesh: DeviceMesh, fixed: readonly DIDType[], device: number): readonly number[] {
-  return mesh.devices.filter((other) =>
-    fixed.every((type) => mesh.coordinate(other, type) === mesh.coordinate(device, type)),
-  );
+/** The devices of the mesh that have the rank's coordinates along the types `fixed`. */
+function teamsBeside(mesh: DeviceMesh, fixed: readonly DIDType[]): (rank: number) => readonly Team[] {
+  const keyOf = (device: number): string => fixed.map((type) => mesh.coordinate(device, type)).join();
+  const teams = new Map<string, number[]>();
+  for (const device of mesh.devices) {
+    const key = keyOf(device);
+    const team = teams.get(key);
+    if (team === undefined) teams.set(key, [device]);
+    else team.push(device);
+  }
+  return (rank) => (mesh.has(rank) ? [{ team: teams.get(keyOf(rank)) ?? [], root: null }] : []);
 }
 
 /** The devices of `from` that hold the receiver's share, apart from the type that changes. */

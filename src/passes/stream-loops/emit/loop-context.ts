@@ -3,7 +3,7 @@ import type { Scalar } from "../../../ir/scalar/scalar.ts";
 import type { ExprId, HostStream, HostUnit, Statement, StreamId, UnitId } from "../../../host/nodes.ts";
 import { makeId } from "../../../support/ids.ts";
 import type { TensorEdit } from "../../edit/tensor-edit.ts";
-import type { LoweringOptions } from "../../options.ts";
+import type { PassContext } from "../../pass.ts";
 import type { Slicer } from "./slicer.ts";
 
 /** The tables of the host program that loops are added to. */
@@ -26,11 +26,9 @@ export function nextExpr(edit: LoopEdit): ExprId {
   return makeId<ExprId>(edit.exprCount++);
 }
 
-export interface LoopContext {
+export interface LoopContext extends PassContext {
   readonly edit: LoopEdit;
   readonly slicer: Slicer;
-  readonly rank: number;
-  readonly options: LoweringOptions;
   /** The loop's index, 0 .. stop-1. */
   readonly iteration: Scalar;
   /**

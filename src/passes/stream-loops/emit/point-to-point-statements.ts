@@ -9,7 +9,7 @@ import { type CommunicationType, reduceOpOf } from "../../../host/collectives.ts
 import type { Statement } from "../../../host/nodes.ts";
 import { at } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";
-import { teamBackend } from "../../team-backend.ts";
+import { backendOfTeam } from "../../rank-class.ts";
 import type { PeerForm } from "../forms.ts";
 import { ownShare, pieceOf, turnOf } from "./exchange-peers.ts";
 import { exchangeStatements } from "./exchange-statements.ts";
@@ -18,7 +18,7 @@ import { selectAt, type Slice } from "./slicer.ts";
 import { type TeamPositions, teamPositions } from "./team-positions.ts";
 
 export function pointToPointStatements(op: Op, form: PeerForm, context: LoopContext): IterationStatements {
-  const positions = teamPositions(form.mesh, form.type, context.rank);
+  const positions = teamPositions(form.mesh, form.type, context);
   const { body, epilogue } =
     context.options.p2p === "broadcast"
       ? { body: rootedStatements(op, form, positions, context), epilogue: [] }
@@ -52,7 +52,7 @@ const rootedTypes: { readonly [K in PeerForm["kind"]]: CommunicationType } = {
 };
 
 function rootedStatements(op: Op, form: PeerForm, { team }: TeamPositions, context: LoopContext): readonly Statement[] {
-  const { edit, options } = context;
+  const { edit } = context;
   const { input, output } = rootedOperands(op, form, context);
   const id = nextExpr(edit);
   return [
@@ -67,7 +67,7 @@ function rootedStatements(op: Op, form: PeerForm, { team }: TeamPositions, conte
       reduceOp: op.kind === "Reduction" ? reduceOpOf[op.op] : null,
       input: input.slice,
       output: output.slice,
-      backend: teamBackend(team, options),
+      backend: backendOfTeam(context, team),
     },
     { kind: "Wait", target: id },
   ];

@@ -11,8 +11,8 @@ import { isOp } from "../../../host/traverse.ts";
 import { at } from "../../../support/invariant.ts";
 import { accumulates, accumulationStatements } from "./accumulate-chunks.ts";
 import { sumsChunks, sumStatements } from "./accumulate-sums.ts";
-import type { LoweringOptions } from "../../options.ts";
-import { teamBackend } from "../../team-backend.ts";
+import type { PassContext } from "../../pass.ts";
+import { backendOfTeam, decided, sliceOfRank } from "../../rank-class.ts";
 import { isOnDevice } from "../../routes/sharding.ts";
 import type { StreamLoop } from "../group/group-loops.ts";
 import type { LoopMember } from "../loop-member.ts";
@@ -26,25 +26,19 @@ import { unitStatements } from "./unit-chunks.ts";
 
 const loopIndex = { kind: "named", name: "streamIdx" } as const;
 
-export function emitLoop(
-  loop: StreamLoop,
-  edit: LoopEdit,
-  rank: number,
-  options: LoweringOptions,
-): readonly Statement[] {
+export function emitLoop(loop: StreamLoop, edit: LoopEdit, ofRank: PassContext): readonly Statement[] {
   const { over, peers } = loop;
-  const isRotated = peers !== null && options.p2p === "rotated";
+  const isRotated = peers !== null && ofRank.options.p2p === "rotated";
   const stop = over.extent;
-  const allocated = loop.members.flatMap((member) => allocations(member, edit, rank, options));
+  const allocated = loop.members.flatMap((member) => allocations(member, edit, ofRank));
   const caller = addStream(edit, null);
   const worker = addStream(edit, binary("mod", loopIndex, named("numberOfStreams")));
-  const index = isRotated ? rotated(teamPositions(peers.mesh, peers.type, rank).own, peers.pieces, stop) : loopIndex;
+  const index = isRotated ? rotated(teamPositions(peers.mesh, peers.type, ofRank).own, peers.pieces, stop) : loopIndex;
   const slicer = createSlicer(edit, index, loop.chunks, loop.members[0]?.counted.extent ?? stop);
   const context: LoopContext = {
+    ...ofRank,
     edit,
     slicer,
-    rank,
-    options,
     iteration: loopIndex,
     index,
     isRotated,
@@ -85,17 +79,12 @@ function rotated(own: Scalar, pieces: number, stop: Scalar): Scalar {
 }
 
 /** Allocates the whole outputs of which the device has a share. CUDA's rooted collectives write into peers' outputs. */
-function allocations(
-  { outputs, form }: LoopMember,
-  edit: LoopEdit,
-  rank: number,
-  options: LoweringOptions,
-): readonly Statement[] {
+function allocations({ outputs, form }: LoopMember, edit: LoopEdit, context: PassContext): readonly Statement[] {
   return outputs.flatMap((id): readonly Statement[] => {
     const output = at(edit.tensors, id);
-    if (!isOnDevice(output, rank)) return [];
-    const isRooted = form !== null && form.kind !== "ranges" && options.p2p === "broadcast";
-    const forPeers = isRooted && teamBackend(form.mesh.slice(rank, form.type), options) === "cuda";
+    if (!decided(context, (rank) => isOnDevice(output, rank))) return [];
+    const isRooted = form !== null && form.kind !== "ranges" && context.options.p2p === "broadcast";
+    const forPeers = isRooted && backendOfTeam(context, sliceOfRank(context, form.mesh, form.type)) === "cuda";
     const memory = output.memory === "symmetric" || forPeers ? "symmetric" : "global";
     if (output.memory !== memory) edit.tensors[id] = { ...output, memory };
     return [{ kind: "Allocate", tensor: id, memory, size: allocationSize(output), zeroInit: false, fresh: false }];
@@ -151,11 +140,12 @@ function rangesStatements(
   op: Op,
   { counted }: LoopMember,
   { mesh, type }: PointToPointForm,
-  { edit, slicer, rank, options }: LoopContext,
+  context: LoopContext,
 ): readonly Statement[] {
+  const { edit, slicer } = context;
   const { slice, binding } = slicer.slice(op.output, counted);
   const id = nextExpr(edit);
-  const team = mesh.slice(rank, type);
+  const team = sliceOfRank(context, mesh, type);
   return [
     ...binding,
     {
@@ -167,7 +157,7 @@ function rangesStatements(
       reduceOp: null,
       input: at(op.inputs, 0),
       output: slice,
-      backend: teamBackend(team, options),
+      backend: backendOfTeam(context, team),
     },
     { kind: "Wait", target: id },
   ];

@@ -6,7 +6,9 @@
 import type { DeviceMesh } from "../../../ir/device-mesh.ts";
 import type { DIDType } from "../../../ir/domain.ts";
 import { binary, constant, named, type Scalar } from "../../../ir/scalar/scalar.ts";
+import { scalarOn } from "../../../host/alike/rank-rules.ts";
 import { at } from "../../../support/invariant.ts";
+import { numberOfRank, type RankContext, sliceOfRank } from "../../rank-class.ts";
 
 export interface TeamPositions {
   /** Device ids in mesh order (nvFuser's getSlice). */
@@ -16,15 +18,29 @@ export interface TeamPositions {
   readonly deviceAt: (position: Scalar) => Scalar;
 }
 
-/** The devices that differ from `rank`, which must be in `mesh`, only along `type`. */
-export function teamPositions(mesh: DeviceMesh, type: DIDType, rank: number): TeamPositions {
-  const team = mesh.slice(rank, type);
+/** The devices that differ from the rank, which must be in `mesh`, only along `type`. */
+export function teamPositions(mesh: DeviceMesh, type: DIDType, context: RankContext): TeamPositions {
+  const team = sliceOfRank(context, mesh, type);
   const isRange = mesh.shape.length === 1 && team.every((device, position) => device === position);
   return {
     team,
-    own: isRange ? named("rank") : constant(mesh.coordinate(rank, type)),
-    deviceAt: (position) => deviceAt(team, position),
+    own: isRange ? named("rank") : numberOfRank(context, (rank) => mesh.coordinate(rank, type)),
+    deviceAt: (position) => deviceOfRank(context, team, position),
   };
+}
+
+/** The device at a position of the team, noted as each rank has it. */
+function deviceOfRank({ rules }: RankContext, team: readonly number[], position: Scalar): Scalar {
+  const device = deviceAt(team, position);
+  const teamOn = rules?.teams.get(team);
+  if (rules === undefined || teamOn === undefined) return device;
+  // A scalar of its own: the position may be one that others use.
+  const own = { ...device };
+  rules.scalars.set(own, {
+    scalarOn: (rank) => deviceAt(teamOn(rank), scalarOn(rules, position, rank)),
+    valueOn: (rank, valueOf) => teamOn(rank)[valueOf(position)] ?? NaN,
+  });
+  return own;
 }
 
 /**
