@@ -23,11 +23,16 @@ function torchTable(): string {
 function opTable(): string {
   const rows = Object.entries(opGroups).map(([group, ops]) => [
     group,
-    Object.entries(ops)
-      .map(([name, { note }]) => `${code(shortName(name))}${note === undefined ? "" : ` (${note})`}`)
-      .join(", "),
+    withNotes(Object.entries(ops).map(([name, { note }]) => [code(shortName(name)), note])),
   ]);
   return table(["ops", "without `stablehlo.`"], rows);
+}
+
+/** A note stands once, after the last of the ops beside each other that have it. */
+function withNotes(ops: readonly (readonly [name: string, note: string | undefined])[]): string {
+  return ops
+    .map(([name, note], i) => (note === undefined || note === ops[i + 1]?.[1] ? name : `${name} (${note})`))
+    .join(", ");
 }
 
 function shortName(name: string): string {

@@ -1,6 +1,6 @@
 /**
- * docs/ops.md: a line for every exported op, from its docstring and from the rows of ops, functions and gradients. The
- * sections are the files of src/ir/api/ops.
+ * docs/ops.md: a line for every exported op, from its docstring and from the tables of gradients. The sections are the
+ * files of src/ir/api/ops.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,10 +23,9 @@ export function opsPage(root: string): string {
     if (ops.length === 0) return [];
     const rows = ops.map(({ name = "", parameters = "", doc = "" }) => [
       code(`${name}(${namesOf(parameters)})`),
-      firstSentence(doc).replaceAll("|", String.raw`\|`),
-      gradientOf(name),
+      firstSentence(doc).replaceAll("|", String.raw`\|`) + (hasGradient(name) ? "" : " ∅"),
     ]);
-    return ["", `## ${titleOf(file)}`, "", table(["op", "result", "gradient"], rows)];
+    return ["", `## ${titleOf(file)}`, "", table(["op", "result"], rows)];
   });
   return [
     "# Ops",
@@ -34,8 +33,7 @@ export function opsPage(root: string): string {
     "The functions of the API, by file of `src/ir/api/ops`. Their docstrings have the dtypes, shapes and errors, and",
     "[ir.md](ir.md) has the rules that all share. `npm run docs` writes this page.",
     "",
-    "Gradients ([gradients.md](gradients.md)) are by a rule of the op, in closed form for a composition, by the rules of the",
-    "ops that the function calls, or there is none.",
+    "∅ marks ops without a [gradient](gradients.md).",
     ...sections,
     "",
   ].join("\n");
@@ -72,16 +70,17 @@ function firstSentence(doc: string): string {
   return at(/^(?<sentence>[\s\S]*?)\.(?:\s+(?=[A-Z`\d])|$)/u.exec(text) ?? [text, text], 1);
 }
 
-/** Of the row with the function's name. `eq` and others without a derivative have none. */
-function gradientOf(name: string): string {
+/** By the row with the function's name; a function without one has the gradients of the ops that it calls. */
+function hasGradient(name: string): boolean {
   const kind = name.charAt(0).toUpperCase() + name.slice(1);
   const own = (rows: object, key: string): unknown => Object.entries(rows).find(([each]) => each === key)?.[1];
-  const closed = own(compositionVjps, name);
-  if (closed !== undefined) return closed === null ? "none" : "closed form";
-  for (const rule of [own(unaryVjps, name), own(reductionVjps, name), own(vjps, kind)]) {
-    if (rule !== undefined) return rule === null ? "none" : "rule";
-  }
-  const binary = own(binaryVjps, name);
-  if (Array.isArray(binary)) return binary.every((rule) => rule === null) ? "none" : "rule";
-  return "of its ops";
+  const rules = [
+    own(compositionVjps, name),
+    own(unaryVjps, name),
+    own(reductionVjps, name),
+    own(vjps, kind),
+    own(binaryVjps, name),
+  ];
+  const rule = rules.find((each) => each !== undefined);
+  return Array.isArray(rule) ? rule.some((each) => each !== null) : rule !== null;
 }

@@ -68,7 +68,7 @@ export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
    */
   readonly regions?: readonly RegionOptions[];
   /**
-   * "full": every rank is verified, even where one of each class would do (docs/symmetry.md). "off": the Program is not
+   * "full": every rank is verified, even where one of each class would do (src/verify/classes/README.md). "off": the Program is not
    * verified, even if the verifier would find something. "on" if omitted.
    */
   readonly verify?: OptionValue<"verify">;

@@ -29,7 +29,7 @@ export interface VerifyOptions {
   /** Whether a correct Program gets notes on possible improvements. Default: true. */
   readonly notes?: boolean;
   /**
-   * Whether every rank is verified, even if one rank of each class stands for the others (docs/symmetry.md). The report
+   * Whether every rank is verified, even if one rank of each class stands for the others (src/verify/classes/README.md). The report
    * is the same. Default: false.
    */
   readonly full?: boolean;

@@ -1,6 +1,6 @@
 /**
  * Whether a permutation of ranks maps a Program to itself: the list of each rank, command by command, to that of its
- * image (docs/symmetry.md has the table). Slots and transfers may go to any others, but one to one; buffers go to the
+ * image (README.md has the table). Slots and transfers may go to any others, but one to one; buffers go to the
  * buffer of the same number of the image's rank; slices of buffers are compared by moved-regions.ts.
  */
 import type { Command, Origin } from "../../commands/command.ts";

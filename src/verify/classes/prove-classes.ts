@@ -1,5 +1,5 @@
 /**
- * Proves a Program correct by one rank of each class (docs/symmetry.md). Says nothing about a Program with a finding or
+ * Proves a Program correct by one rank of each class (README.md). Says nothing about a Program with a finding or
  * a note, or whose ranks are not alike: then every rank is to be verified.
  */
 import type { Program } from "../../commands/program.ts";
