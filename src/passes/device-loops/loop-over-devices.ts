@@ -9,8 +9,8 @@
  *   T4[DIDx D, M/D, N, D] = Set(T3)                       ->   T4[DIDx D, M/D, N, Stream D]
  *
  * The first is a gather: a device multiplies its own shard while the others arrive. The second is a reduce-scatter
- * (exchange-sums): it sends the partial result of a peer's shard while it makes the next one. Tensors that have Stream
- * stay as they are.
+ * (exchange-sums): it sends the partial result of a peer's shard while it makes the next one. An exchange of all with all
+ * before or after a contraction is cut alike: the tokens of experts. Tensors that have Stream stay as they are.
  */
 import { type CutAxis, cutOf } from "../../ir/parts.ts";
 import { isWhole, type Shard, shardsOf } from "../../ir/shards.ts";
@@ -21,7 +21,9 @@ import type { Op, ReductionOp, SetOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { redomain } from "../edit/split-axes.ts";
 import { editFusion, reparallelize, type TensorEdit } from "../edit/tensor-edit.ts";
+import type { LoweringOptions } from "../options.ts";
 import type { Pass } from "../pass.ts";
+import { exchangesInLoops } from "../routes/move.ts";
 import { isResharding, reshardedOperands } from "../routes/sharding.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import { hasDeviceLoops, isSharedInRuns, readOnce, scatteredParts } from "./scattered-parts.ts";
@@ -36,8 +38,8 @@ export const loopOverDevices: Pass<"checked", "checked"> = {
     const once = readOnce(fusion);
     const readers = readersOf(fusion);
     for (const op of fusion.ops) {
-      if (op.kind === "Set") loopOverReaders(edit, op, readers.get(op.output) ?? []);
-      if (op.kind === "Set" || op.kind === "Reduction") loopOverParts(edit, op, once);
+      if (op.kind === "Set") loopOverReaders(edit, op, readers.get(op.output) ?? [], options);
+      if (op.kind === "Set" || op.kind === "Reduction") loopOverParts(edit, op, once, options);
     }
     return edit.tensors.every((tensor, id) => tensor === fusion.tensors[id])
       ? fusion
@@ -45,7 +47,10 @@ export const loopOverDevices: Pass<"checked", "checked"> = {
   },
 };
 
-/** How a tensor is shared that a Set gathers along one type. Null for Sets that move more, and with Stream. */
+/**
+ * How a tensor is shared that a Set gathers along one type, or exchanges for runs of another axis. Null for Sets that
+ * move more, and with Stream.
+ */
 function gatheredShard(op: SetOp, tensors: readonly Tensor[]): Shard | null {
   const [change] = reshardedOperands(op, tensors);
   if (change === undefined || change.meshDiffers || hasStream(op, tensors)) return null;
@@ -56,14 +61,18 @@ function gatheredShard(op: SetOp, tensors: readonly Tensor[]): Shard | null {
 }
 
 /** Chunks of a gather, and of the results of the contractions that read it and keep the gathered axis. */
-function loopOverReaders(edit: TensorEdit, op: SetOp, readers: readonly Op[]): void {
+function loopOverReaders(edit: TensorEdit, op: SetOp, readers: readonly Op[], options: LoweringOptions): void {
   const { tensors } = edit;
   const shard = gatheredShard(op, tensors);
   if (shard === null) return;
   const gathered = at(tensors, op.output);
   const whole = axisMap(op, tensors).find((each) => each.producer.id === shard.axis.id)?.consumer;
-  if (whole === undefined || shardsOf(gathered).some((each) => each.type === shard.type || each.axis.id === whole.id))
-    return;
+  const kept = shardsOf(gathered);
+  const scattered = kept.find(({ type }) => type === shard.type);
+  if (whole === undefined || kept.some(({ axis }) => axis.id === whole.id)) return;
+  // Of whole axes it is the maker of the operand that takes turns.
+  const isExchanged = exchangesInLoops(options) && !isWhole(shard);
+  if (scattered !== undefined && !(isExchanged && isSharedInRuns(gathered, scattered))) return;
   let isRead = false;
   for (const reader of readers) {
     // A matmul reads a slice of a batch, not of the rows or columns of a batch.
@@ -78,22 +87,29 @@ function loopOverReaders(edit: TensorEdit, op: SetOp, readers: readonly Op[]): v
 }
 
 /**
- * Chunks of partial results that the devices exchange, or that a reduction over the devices adds: cut as the output is
- * cut over the devices.
+ * Chunks of results that the devices exchange, or that a reduction over the devices adds: cut as the output is cut over
+ * the devices.
  */
-function loopOverParts(edit: TensorEdit, op: ReductionOp | SetOp, made: ReadonlyMap<TensorId, Op>): void {
+function loopOverParts(
+  edit: TensorEdit,
+  op: ReductionOp | SetOp,
+  made: ReadonlyMap<TensorId, Op>,
+  options: LoweringOptions,
+): void {
   const { tensors } = edit;
   const output = at(tensors, op.output);
   if (streamAxis(output) !== null || (op.kind === "Reduction" && op.axes.length > 1)) return;
   for (const { producer, consumer } of axisMap(op, tensors)) {
     if (op.kind === "Reduction" && consumer.iterType !== "reduction") continue;
     const found = scatteredParts(op, producer, made, tensors);
-    if (found === null) continue;
+    if (found === null || (found.sharded !== null && !exchangesInLoops(options))) continue;
     const chunks = chunksOf(found.shard);
     for (const [id, axis] of found.makers) cutLike(edit, at(tensors, id), axis, chunks);
-    edit.tensors[output.id] = reparallelize(output, ({ id, parallelType }) =>
-      id === consumer.id ? "Stream" : parallelType,
-    );
+    if (found.sharded === null)
+      edit.tensors[output.id] = reparallelize(output, ({ id, parallelType }) =>
+        id === consumer.id ? "Stream" : parallelType,
+      );
+    else cutLike(edit, output, consumer, chunksOf(found.sharded));
     return;
   }
 }

@@ -24,6 +24,8 @@ export function hasDeviceLoops({ deviceLoops, overlap, backend, p2p, nvfuserLimi
 interface ScatteredParts {
   /** How the devices share the result of the op that moves them. */
   readonly shard: Shard;
+  /** How they share the axis that each device then has whole, if each had a run of it; null for one index. */
+  readonly sharded: Shard | null;
   /** The partial results with the axis to cut likewise, and what is added to make them. */
   readonly makers: readonly TensorAxis[];
 }
@@ -31,8 +33,8 @@ interface ScatteredParts {
 type TensorAxis = readonly [TensorId, IterDomain];
 
 /**
- * What `op` moves, if these are a contraction's partial results, or sums of such, that nothing else reads: each device
- * has one index along `devices`, and keeps one run of another axis. Null for others.
+ * What `op` moves, if these are a contraction's results, or sums of such, that nothing else reads: each device has one
+ * index along `devices`, or one run if it is a Set, and keeps one run of another axis. Null for others.
  */
 export function scatteredParts(
   op: ReductionOp | SetOp,
@@ -41,7 +43,8 @@ export function scatteredParts(
   tensors: readonly Tensor[],
 ): ScatteredParts | null {
   const [parts, output] = [at(tensors, at(op.inputs, 0)), at(tensors, op.output)];
-  const type = typeOfWhole(parts, devices);
+  const sharded = op.kind === "Set" ? runOf(parts, devices) : null;
+  const type = sharded?.type ?? typeOfWhole(parts, devices);
   const shard = shardsOf(output).find((each) => each.type === type);
   const [change, ...others] = reshardedOperands(op, tensors);
   if (change === undefined || others.length > 0 || change.types.some((each) => each !== type)) return null;
@@ -49,7 +52,12 @@ export function scatteredParts(
   const scattered = axisMap(op, tensors).find(({ consumer }) => consumer.id === shard.axis.id)?.producer;
   if (scattered === undefined || scattered.id === devices.id) return null;
   const makers = makersOf(parts.id, scattered, isWhole(shard), made, tensors);
-  return makers === null ? null : { shard, makers };
+  return makers === null ? null : { shard, sharded, makers };
+}
+
+function runOf(tensor: Tensor, { id }: IterDomain): Shard | null {
+  const own = shardsOf(tensor).filter(({ axis }) => axis.id === id);
+  return own.find((shard) => !isWhole(shard) && isSharedInRuns(tensor, shard)) ?? null;
 }
 
 /** `isWhole`: an index is cut off the axis, which a matmul cannot do to the rows or columns of a batch. */

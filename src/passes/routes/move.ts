@@ -15,11 +15,13 @@ import { type MemoryType, type Tensor, type TensorId, withoutReductions } from "
 import { isView, type Layout, type LayoutShare } from "../../ir/layout.ts";
 import type { ReductionOp, SetOp, SqueezeOp } from "../../ir/ops/op.ts";
 import { type CutAxis, cutOf, isCut, wholeAxis } from "../../ir/parts.ts";
+import { constantValue } from "../../ir/scalar/fold.ts";
 import { printScalar } from "../../ir/scalar/print.ts";
 import { didTypesOf, isOneRun, isWhole, outermostTypes } from "../../ir/shards.ts";
-import { type StreamPart, streamPart, withStream } from "../../ir/stream.ts";
+import { type Chunks, type StreamPart, streamPart, withStream } from "../../ir/stream.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { addSerialTensor } from "../edit/tensor-edit.ts";
+import type { LoweringOptions } from "../options.ts";
 import { addCopy, allowsStream, layoutsOf, moveTo, streamOn } from "./layouts.ts";
 import { sourceOf } from "./move-sources.ts";
 import { type AllowedSteps, reshardingRoute } from "./route.ts";
@@ -142,7 +144,7 @@ function addSteps(routing: Routing, op: SetOp): void {
   let before = from;
   for (const [i, place] of route.entries()) {
     const isInChunks = isFree || reshardingStep(before, place, options.nvfuserLimits)?.kind !== "AllToAllV";
-    const streams = stream === null || (isInChunks && canStream(before, place, stream.number, stream.part));
+    const streams = stream === null || (isInChunks && canStream(before, place, stream.number, stream.part, options));
     if (i === route.length - 1 && streams) break;
     const own = before;
     last = stopAt(routing, last, { place, stream: streams ? stream : null, like: end }, (set) => {
@@ -188,9 +190,10 @@ function streamOf(tensor: Tensor): Streamed | null {
 
 /**
  * Whether a Set between two layouts can go chunk by chunk along an axis: neither cuts it, but for parts of chunks, or
- * its shares are gathered. Indices of a whole axis are gathered from the devices that have one each.
+ * its shares are gathered, or exchanged for runs of another axis. Indices of a whole axis are gathered from the devices
+ * that have one each.
  */
-function canStream(before: Layout, after: Layout, stream: number, part: StreamPart): boolean {
+function canStream(before: Layout, after: Layout, stream: number, part: StreamPart, options: LoweringOptions): boolean {
   if (!allowsStream(after, stream, part)) return false;
   const own = [...before.shares.values()].filter(({ axis }) => axis === stream);
   if (part.chunks === null) {
@@ -204,9 +207,27 @@ function canStream(before: Layout, after: Layout, stream: number, part: StreamPa
     first !== undefined &&
     own.length === 1 &&
     outermostTypes(first.cut).length === 1 &&
-    !after.shares.has(first.type) &&
-    part.chunks.within.length === 0;
+    part.chunks.within.length === 0 &&
+    (!after.shares.has(first.type) || (exchangesInLoops(options) && isExchanged(before, after, first, part.chunks)));
   return allowsStream(before, stream, part) || (isGathered && !cutsAxis(after, stream));
+}
+
+/** Whether loops exchange runs of axes, device by device. UCC has no sends and receives, and nvFuser no such loops. */
+export function exchangesInLoops({ backend, p2p, nvfuserLimits }: LoweringOptions): boolean {
+  return backend !== "ucc" && p2p !== "broadcast" && !nvfuserLimits;
+}
+
+/** Whether each device has one chunk, and gets a run of another axis in its place. */
+function isExchanged(before: Layout, after: Layout, share: LayoutShare, { parts }: Chunks): boolean {
+  const scattered = after.shares.get(share.type);
+  return (
+    scattered !== undefined &&
+    scattered.axis !== share.axis &&
+    !cutsAxis(before, scattered.axis) &&
+    isAloneInOneRun(after, scattered) &&
+    isAloneInOneRun(before, share) &&
+    constantValue(parts) === share.devices
+  );
 }
 
 /** Whether each device keeps one run of the axis of the share, which no other type cuts. */

@@ -5,6 +5,12 @@
  *
  * If each share is a whole number of chunks, an iteration receives a piece of one peer's share, as where a whole sharded
  * axis becomes the Stream axis. Otherwise it gathers its chunk from all devices that have a part of it.
+ *
+ * If the type goes to another axis, the devices exchange all with all. Where a loop makes the operand in chunks of that
+ * axis, an iteration sends one of them; otherwise it receives its own part of a peer's share:
+ *
+ *   exchange  [a on DIDx, b split outer D on Stream]  ->  [a split outer D on Stream, b on DIDx]
+ *   gather    [a on DIDx, b]                          ->  [a split outer D on Stream, b on DIDx]
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { cutOf } from "../../ir/parts.ts";
@@ -17,8 +23,10 @@ import { at } from "../../support/invariant.ts";
 import { axisText, opPlace } from "../op-text.ts";
 import { sameMesh } from "../routes/sharding.ts";
 import { requireOneType } from "./one-type.ts";
+import { scatteredAxis } from "./scattered-axis.ts";
 import type { PointToPointForm } from "./forms.ts";
-import { chunkFit, type Chunks, type StreamPart } from "../../ir/stream.ts";
+import { shardsOf } from "../../ir/shards.ts";
+import { chunkFit, type Chunks, sameChunks, type StreamPart, streamPart } from "../../ir/stream.ts";
 
 /**
  * The form of a resharding op whose output has chunks of an axis. Null if the change of sharding is along other axes,
@@ -62,7 +70,9 @@ export function chunkGather(
       `first move the tensor to the other mesh with a set() that keeps ${type} on the axis: that set does not overlap`,
     );
   }
-  if (output.domain.loop.some((each) => each.parallelType === type && each.iterType !== "reduction")) {
+  const pieces = own[0] === type ? piecesOf(axis.extent, mesh.size(type), chunks.parts) : null;
+  const to = shardsOf(output).find((shard) => shard.type === type);
+  if (to !== undefined && (pieces !== 1 || to.axis.id === axis.id)) {
     return refuse(
       `${type} on T${output.id} too`,
       `no ${type} on T${output.id}`,
@@ -71,10 +81,14 @@ export function chunkGather(
   }
   requireOneType(op, type, tensors);
   const form = { mesh, type, sharded: pair.producer, stream: part };
-  const pieces = own[0] === type ? piecesOf(axis.extent, mesh.size(type), chunks.parts) : null;
-  return pieces === null
-    ? { ...form, kind: "ranges" }
-    : { ...form, kind: "gather", pieces, chunk: axis, parts: chunks.parts, keepsAxis: true };
+  if (pieces === null) return { ...form, kind: "ranges" };
+  const scattered = to === undefined ? null : scatteredAxis(op, to, mesh, tensors, refuse);
+  const made = streamPart(operand);
+  const isMadeInChunks =
+    made?.axis.id === scattered?.from.id && sameChunks(made?.chunks ?? null, scattered?.chunks ?? null);
+  return scattered !== null && made !== null && isMadeInChunks
+    ? { ...form, kind: "exchange", scattered, received: { axis, parts: chunks.parts } }
+    : { ...form, kind: "gather", pieces, chunk: axis, parts: chunks.parts, keepsAxis: true, scattered };
 }
 
 /**

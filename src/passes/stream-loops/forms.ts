@@ -32,10 +32,17 @@ export type PointToPointForm = FormAxes &
         readonly parts: Scalar;
         /** Whether the slices are chunks, which keep the axis. */
         readonly keepsAxis: boolean;
+        /** The axis of which the receiver gets its part; null if it gets all. */
+        readonly scattered: ScatteredAxis | null;
       }
     /** No peer has a whole chunk: each iteration is a gather of the runs that make up the chunk. */
     | { readonly kind: "ranges" }
-    | { readonly kind: "exchange" | "reduce"; readonly scattered: ScatteredAxis }
+    | {
+        readonly kind: "exchange" | "reduce";
+        readonly scattered: ScatteredAxis;
+        /** The axis of the output of which a peer's part is one of so many runs; null if it is one index of a. */
+        readonly received: { readonly axis: IterDomain; readonly parts: Scalar } | null;
+      }
   );
 
 /** A form in which each iteration has one peer, or one root. */

@@ -6,23 +6,23 @@
  *   exchange  Set        [DIDx a, b, M]        -> [Stream a, DIDx b, M]     (an all-to-all, then a local sum over a)
  *   reduce    Reduction  [DIDx a, b, M], {a}   -> [rStream a, DIDx b, M]
  *
- * Axes may be at any position, and `b` may have Stream. A device keeps one index of `b`, or one run of its indices. chunk-gather.ts does the same for chunks of an axis. Source:
- * nvFuser's StreamParallelType (did_to_stream, stream_to_did).
+ * Axes may be at any position, and `b` may have Stream. A device keeps one index of `b`, or one run of its indices.
+ * chunk-gather.ts does the same for chunks of an axis. Source: nvFuser's StreamParallelType (did_to_stream,
+ * stream_to_did).
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { didTypesOf, isOneRun, isWhole, type Shard, shardsOf, typeOfWhole } from "../../ir/shards.ts";
+import { shardsOf, typeOfWhole } from "../../ir/shards.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
-import { type DeviceMesh, devicesAlong } from "../../ir/device-mesh.ts";
 import type { DIDType, IterDomain, Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
-import { constant } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
 import { axisText, opPlace } from "../op-text.ts";
 import { isResharding, sameMesh } from "../routes/sharding.ts";
 import { chunkGather } from "./chunk-gather.ts";
 import type { PointToPointForm } from "./forms.ts";
 import { requireOneType } from "./one-type.ts";
-import type { Chunks, StreamPart } from "../../ir/stream.ts";
+import { requireMeshExtent, scatteredAxis } from "./scattered-axis.ts";
+import type { StreamPart } from "../../ir/stream.ts";
 
 /**
  * The form of `op`, whose output has the Stream axis `stream`; null for an op that is a collective per chunk or does
@@ -75,41 +75,18 @@ export function pointToPointForm(op: Op, looped: StreamPart, tensors: readonly T
   const to = shardsOf(output).find((shard) => shard.type === type);
   if (to === undefined) {
     if (kind === "Reduction") return refuseWholeSum(op, output, stream, type);
-    return { ...form, kind: "gather", pieces: 1, chunk: stream, parts: stream.extent, keepsAxis: false };
+    return {
+      ...form,
+      kind: "gather",
+      pieces: 1,
+      chunk: stream,
+      parts: stream.extent,
+      keepsAxis: false,
+      scattered: null,
+    };
   }
-  const scattered = pairs.find(({ consumer }) => consumer.id === to.axis.id);
-  if (scattered === undefined || shardsOf(operand).some(({ axis }) => axis.id === scattered.producer.id)) {
-    return refuse(
-      scattered === undefined
-        ? `${axisText(output, to.axis)} without an axis in T${operand.id}`
-        : axisText(operand, scattered.producer),
-      `an axis of T${operand.id} that is not sharded and becomes ${axisText(output, to.axis)}`,
-      "put set() in between and give it a sharding that is one step away from either side",
-    );
-  }
-  return {
-    ...form,
-    kind: kind === "Set" ? "exchange" : "reduce",
-    scattered: { from: scattered.producer, to: to.axis, chunks: scatteredChunks(op, output, to, mesh) },
-  };
-}
-
-/** How a device's part of the scattered axis is cut. */
-function scatteredChunks(op: Op, output: Tensor, to: Shard, mesh: DeviceMesh): Chunks | null {
-  if (isWhole(to)) {
-    requireMeshExtent(op, output, to.axis, mesh, to.type);
-    return null;
-  }
-  if (didTypesOf(to.cut).length === 1 && isOneRun(to, mesh.size(to.type)))
-    return { parts: constant(mesh.size(to.type)), within: [] };
-  return fail({
-    code: "point-to-point-unsupported",
-    message: `a device keeps no equal run of ${axisText(output, to.axis)}, and the op has no point-to-point form`,
-    place: opPlace(op),
-    found: `${axisText(output, to.axis)} in parts ${to.cut.parts.map(({ type }) => type).join(", ")}`,
-    expected: `the axis in equal parts for the devices, ${to.type} on the outermost, and no other type on it`,
-    help: `leave Stream out: one ${op.kind === "Set" ? "AllToAll" : "ReduceScatter"} moves all of it`,
-  });
+  const scattered = scatteredAxis(op, to, mesh, tensors, refuse);
+  return { ...form, kind: kind === "Set" ? "exchange" : "reduce", scattered, received: null };
 }
 
 function refuseWholeSum(op: Op, output: Tensor, stream: IterDomain, type: DIDType): never {
@@ -120,22 +97,5 @@ function refuseWholeSum(op: Op, output: Tensor, stream: IterDomain, type: DIDTyp
     found: `${axisText(output, stream)}, and no ${type} on T${output.id}`,
     expected: `${type} on another axis of T${output.id}, or no Stream on the reduced axis`,
     help: "remove Stream from the reduced axis: one Allreduce per chunk of another axis computes the sum",
-  });
-}
-
-/**
- * Iteration i works with the i-th device, so the axis has one index per device. A symbolic size is checked once it is
- * known.
- */
-function requireMeshExtent(op: Op, tensor: Tensor, axis: IterDomain, mesh: DeviceMesh, type: DIDType): void {
-  const devices = mesh.size(type);
-  if (axis.extent.kind !== "constant" || axis.extent.value === devices) return;
-  fail({
-    code: "size-contradicts-mesh",
-    message: `${axisText(tensor, axis)} and the mesh differ in size along ${type}`,
-    place: opPlace(op),
-    found: `size ${axis.extent.value}, ${devicesAlong(mesh, type)}`,
-    expected: `size ${devices}`,
-    help: `give the axis the size of the mesh along ${type}`,
   });
 }

@@ -88,11 +88,11 @@ function memberOf(statement: Statement, program: HostProgram, options: LoweringO
   const form = pointToPointForm(statement, looped, tensors);
   const exchanges = options.p2p !== "broadcast";
   if (form !== null && form.kind !== "ranges" && exchanges) requireExchange(statement, form, options);
-  const scattered = form === null || !("scattered" in form) ? null : form.scattered;
+  const sent = form?.kind === "exchange" || form?.kind === "reduce" ? form.scattered : null;
   const operandAxes = (counted: IterDomain): readonly (IterDomain | null)[] =>
-    form !== null && looped.chunks !== null
+    form !== null && looped.chunks !== null && sent === null
       ? statement.inputs.map(() => null)
-      : loopedOperandAxes(statement, counted, scattered?.chunks ?? looped.chunks, tensors);
+      : loopedOperandAxes(statement, counted, sent === null ? looped.chunks : sent.chunks, tensors);
   return opMember(statement, looped, form, exchanges, operandAxes, (which, axis) =>
     loopedFurtherAxis(statement, axis, which, tensors),
   );

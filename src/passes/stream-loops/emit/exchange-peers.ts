@@ -2,6 +2,8 @@
  * The buffers and peers of one iteration of a point-to-point form, and the condition under which the peer is the rank
  * itself.
  *
+ * A gather that scatters another axis sends the receiver's part of the shard.
+ *
  *             chunk of an iteration         gather                          exchange
  *   linear    streamIdx                     send own shard to index,        send chunk index to index,
  *                                           receive chunk index from it     receive chunk index from it
@@ -12,7 +14,7 @@
  * If a shard is k > 1 chunks, a gather takes k iterations per peer: (rank * k + streamIdx) % (D * k) is the chunk of a
  * rotated loop, streamIdx / k takes the place of streamIdx in the peers, and piece streamIdx % k of the shard is sent.
  */
-import type { TensorId } from "../../../ir/domain.ts";
+import type { DIDType, IterDomain, TensorId } from "../../../ir/domain.ts";
 import type { Op } from "../../../ir/ops/op.ts";
 import { binary, constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import type { Statement } from "../../../host/nodes.ts";
@@ -21,10 +23,11 @@ import { shardsOf } from "../../../ir/shards.ts";
 import { foldCeilDiv } from "../../../ir/scalar/fold.ts";
 import { shardedAxis } from "../../routes/sharding.ts";
 import type { TensorEdit } from "../../edit/tensor-edit.ts";
-import { shareAt } from "./chunk.ts";
+import { chunkAt, shareAt } from "./chunk.ts";
 import type { LoopContext } from "./loop-context.ts";
-import type { GatherForm, PeerForm } from "../forms.ts";
+import type { GatherForm, PeerForm, ScatteredAxis } from "../forms.ts";
 import { selectAt, type Slice } from "./slicer.ts";
+import type { Chunks } from "../../../ir/stream.ts";
 import type { TeamPositions } from "./team-positions.ts";
 
 export interface Peers {
@@ -66,23 +69,41 @@ function gatherPeers(op: Op, form: GatherForm, { own, deviceAt }: TeamPositions,
             binary("mod", binary("add", devices, binary("sub", own, turn)), devices),
           ]
         : [turn, turn];
+  const { scattered } = form;
+  const part =
+    scattered === null
+      ? { slice: shard, binding: [] }
+      : partAt(edit, shard, { axis: scattered.from, chunks: scattered.chunks }, receiver);
   const ownShard = form.keepsAxis
-    ? pieceOf(edit, shard, form, context)
-    : selectAt(edit, shard, form.sharded, constant(0));
-  const piece = pieces === 1 ? null : ownShard;
+    ? pieceOf(part.slice, form, context)
+    : ownShare(part.slice, context, { chunks: null }, form.type);
+  const piece = pieces === 1 ? part : { slice: ownShard.slice, binding: [...part.binding, ...ownShard.binding] };
   const chunk = slicer.slice(op.output, form.chunk);
+  const target =
+    scattered === null ? { slice: chunk.slice, binding: [] } : ownShare(chunk.slice, context, scattered, form.type);
   return {
-    bindings: [...chunk.binding, ...(piece?.binding ?? [])],
+    bindings: [...chunk.binding, ...piece.binding],
     peers: {
-      sends: { buffer: piece?.slice ?? shard, peer: deviceAt(receiver) },
+      sends: { buffer: piece.slice, peer: deviceAt(receiver) },
       receives: { buffer: chunk.slice, peer: deviceAt(source) },
       isOwn: binary("eq", receiver, own),
       copy: [
-        ...(piece === null ? ownShard.binding : []),
-        { kind: "Set", inputs: [ownShard.slice], output: chunk.slice },
+        ...(pieces === 1 ? ownShard.binding : []),
+        ...target.binding,
+        { kind: "Set", inputs: [ownShard.slice], output: target.slice },
       ],
     },
   };
+}
+
+/** The part of an axis that the device at a position has: a chunk, or one index. */
+function partAt(
+  edit: TensorEdit,
+  id: TensorId,
+  { axis, chunks }: { readonly axis: IterDomain; readonly chunks: Chunks | null },
+  position: Scalar,
+): Slice {
+  return chunks === null ? selectAt(edit, id, axis, position) : chunkAt(edit, id, axis, chunks, position);
 }
 
 /** How many devices the iteration's peer is away; in a linear loop, the peer. */
@@ -92,23 +113,30 @@ export function turnOf({ iteration }: LoopContext, pieces: number): Scalar {
 
 /** The iteration's piece of the own shard. */
 export function pieceOf(
-  edit: TensorEdit,
   shard: TensorId,
-  { sharded, parts, pieces }: GatherForm,
-  { iteration }: LoopContext,
+  { sharded, parts, pieces, type }: GatherForm,
+  { edit, iteration }: LoopContext,
 ): Slice {
   const share = { pieces: constant(pieces), extent: foldCeilDiv(sharded.extent, parts) };
   const index = pieces === 1 ? constant(0) : binary("mod", iteration, constant(pieces));
-  return shareAt(edit, shard, sharded, share, index);
+  return shareAt(edit, shard, cutAxisOf(shard, edit, type), share, index);
+}
+
+function cutAxisOf(slice: TensorId, { tensors }: TensorEdit, type: DIDType): IterDomain {
+  const axis = shardsOf(at(tensors, slice)).find((shard) => shard.type === type)?.axis;
+  invariant(axis !== undefined, "what an exchange moves is sharded", { slice });
+  return axis;
 }
 
 /** The slice of an exchange as it lies on this device: without the scattered axis, or with this device's share of it. */
-export function ownShare(slice: TensorId, context: LoopContext, form: Exclude<PeerForm, GatherForm>): Slice {
-  const { chunks } = form.scattered;
-  if (chunks === null) return withoutSharded(slice, context, form);
-  const { edit } = context;
-  const axis = shardsOf(at(edit.tensors, slice)).find(({ type }) => type === form.type)?.axis;
-  invariant(axis !== undefined, "the slice of an exchange is sharded", { slice });
+export function ownShare(
+  slice: TensorId,
+  { edit }: LoopContext,
+  { chunks }: Pick<ScatteredAxis, "chunks">,
+  type: DIDType,
+): Slice {
+  const axis = cutAxisOf(slice, edit, type);
+  if (chunks === null) return selectAt(edit, slice, axis, constant(0));
   const share = { pieces: constant(1), extent: foldCeilDiv(axis.extent, chunks.parts) };
   return shareAt(edit, slice, axis, share, constant(0));
 }
@@ -124,14 +152,19 @@ function exchangePeers(
   invariant(op.kind === "Set", "exchange-reductions gives a reduction a separate set", op);
   const sent = slicer.slice(at(op.inputs, 0), form.scattered.from);
   const source = opposite(own, context);
-  const received = selectAt(edit, op.output, form.stream, source);
-  const isAligned = positionOf(sent.slice, context, form.type) === positionOf(received.slice, context, form.type);
+  const chunks = form.received === null ? null : { parts: form.received.parts, within: [] };
+  const received = partAt(edit, op.output, { axis: form.received?.axis ?? form.stream, chunks }, source);
+  const position = wholePosition(sent.slice, context, form.type);
+  const isAligned = position >= 0 && position === wholePosition(received.slice, context, form.type);
   const [copied, target] = isAligned
     ? [
         { slice: sent.slice, binding: [] },
         { slice: received.slice, binding: [] },
       ]
-    : [withoutSharded(sent.slice, context, form), ownShare(received.slice, context, form)];
+    : [
+        ownShare(sent.slice, context, { chunks }, form.type),
+        ownShare(received.slice, context, form.scattered, form.type),
+      ];
   return {
     bindings: [...sent.binding, ...received.binding],
     peers: {
@@ -152,15 +185,9 @@ function opposite(own: Scalar, { isRotated, iteration, index, stop }: LoopContex
   return binary("mod", binary("add", stop, binary("sub", own, iteration)), stop);
 }
 
-function positionOf(slice: TensorId, { edit }: LoopContext, type: PeerForm["type"]): number {
+/** The axis of which the device has one index; -1 if it has a run. */
+function wholePosition(slice: TensorId, { edit }: LoopContext, type: PeerForm["type"]): number {
   const tensor = at(edit.tensors, slice);
   const sharded = shardedAxis(tensor, type);
   return tensor.domain.logical.findIndex(({ id }) => id === sharded?.id);
-}
-
-/** The slice without its sharded axis, along which one device has one index. */
-function withoutSharded(slice: TensorId, { edit }: LoopContext, { type }: PeerForm): Slice {
-  const axis = shardedAxis(at(edit.tensors, slice), type);
-  invariant(axis !== null, "the slice of an exchange is sharded", { slice });
-  return selectAt(edit, slice, axis, constant(0));
 }

@@ -86,20 +86,20 @@ function rootedOperands(
   const operand = at(op.inputs, 0);
   switch (form.kind) {
     case "gather": {
-      const input = form.pieces === 1 ? { slice: operand, binding: [] } : pieceOf(edit, operand, form, context);
+      const input = form.pieces === 1 ? { slice: operand, binding: [] } : pieceOf(operand, form, context);
       return { input, output: slicer.slice(op.output, form.chunk) };
     }
     case "exchange": {
       // The root receives its whole chunk, from all devices at once.
       const input = slicer.slice(operand, form.scattered.from);
-      return { input, output: ownShare(op.output, context, form) };
+      return { input, output: ownShare(op.output, context, form.scattered, form.type) };
     }
     case "reduce": {
       // A reduced axis takes no memory: its slice is the whole output.
       const input = slicer.slice(operand, form.scattered.from);
       const output = selectAt(edit, op.output, form.stream, index);
       if (form.scattered.chunks === null) return { input, output };
-      const own = ownShare(output.slice, context, form);
+      const own = ownShare(output.slice, context, form.scattered, form.type);
       return { input, output: { slice: own.slice, binding: [...output.binding, ...own.binding] } };
     }
     default:
