@@ -121,8 +121,9 @@ function lastWaits(
 }
 
 /**
- * The position, and the positions up to `last` that depend on it directly or indirectly. Only signals depend on joins
- * of kernels, and none on these.
+ * The position, and the positions up to `last` that depend on it directly or indirectly. Vertices for sets of nodes
+ * (joins, in dependences.ts) are not followed: only signals depend on them, and a
+ * GEMM does not move past a signal that depends on it.
  */
 function followers(first: number, last: number, after: readonly (readonly number[])[]): readonly number[] {
   const found = new Set([first]);

@@ -1,7 +1,8 @@
 /**
- * Chooses among forms of a program whose regions have been chosen apart: with their schedules, with those of them that
- * are loops and all else serial, with only the loops that save time in the whole, and all serial. Neighbouring serial
- * regions are lowered as one, so that passes may move statements from one to the other.
+ * Decides how a program of several regions runs. Each region has been given a schedule of its own. The whole program is
+ * simulated in four forms: every region with its schedule; regions that became loops with theirs, and the others serial;
+ * the same with only those loops that save time in the whole program; and all regions serial. The fastest form wins.
+ * Neighbouring serial regions are lowered as one, so that passes may move statements between them.
  */
 import { type AnyCompilation, compile } from "../../compile/compile.ts";
 import type { HasFusionData } from "../../compile/lower.ts";

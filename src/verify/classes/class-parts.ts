@@ -1,6 +1,7 @@
 /**
- * What the nodes of a class graph touch, in parts, one for each rank on whose behalf it is noted: a representative r
- * that touches a buffer of rank q = g(p) is noted as rank g⁻¹(r) on the buffer of p.
+ * The memory accesses of the representatives' commands, moved into the buffers of representatives. If a command of
+ * representative r touches a buffer of another rank q, and the symmetry g takes representative p to q, the access is
+ * recorded as one of rank g⁻¹(r) to p's buffer. A node has one part for each rank as which it is recorded.
  */
 import { accesses, type Accesses } from "../../commands/accesses.ts";
 import type { Region } from "../../commands/region.ts";
