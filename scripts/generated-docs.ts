@@ -14,7 +14,7 @@ import { Fusion } from "../src/ir/api/fusion.ts";
 import { at } from "../src/support/invariant.ts";
 import { keysOf } from "../src/support/keys-of.ts";
 import { withImportTable } from "./import-table.ts";
-import { opsPage } from "./ops-page.ts";
+import { opsPage, wrapped } from "./ops-page.ts";
 import { withOptionTables } from "./option-tables.ts";
 import { planSchemas } from "./plan-schemas.ts";
 
@@ -91,17 +91,6 @@ function sectionOf(codes: readonly DiagnosticCode[]): readonly string[] {
   if (!codes.includes("data-race")) return codes.map((code) => `- \`${code}\`: ${diagnosticCodes[code]}`);
   const names = codes.map((code) => `\`${code}\``).join(", ");
   return wrapped(`[findings.md](findings.md) explains what the verifier reports: ${names}.`);
-}
-
-/** Wraps prose like prettier. */
-function wrapped(text: string): readonly string[] {
-  const lines: string[] = [];
-  for (const word of text.split(" ")) {
-    const longer = lines.length === 0 ? word : `${lines.at(-1)} ${word}`;
-    if (lines.length === 0 || longer.length > 120) lines.push(word);
-    else lines[lines.length - 1] = longer;
-  }
-  return lines;
 }
 
 function exampleDiagnostic(): readonly string[] {

@@ -9,7 +9,7 @@ import { binaryVjps, reductionVjps, unaryVjps } from "../src/ir/gradients/functi
 import { vjps } from "../src/ir/gradients/rules.ts";
 import { compositionVjps } from "../src/ir/gradients/compositions.ts";
 import { at } from "../src/support/invariant.ts";
-import { code, table } from "./option-tables.ts";
+import { code } from "./option-tables.ts";
 
 const exported =
   /\/\*\*(?<doc>(?:(?!\*\/)[\s\S])*)\*\/\nexport function (?<name>\w+)(?:<[^(]*>)?\((?<parameters>[^]*?)\n?\): /gu;
@@ -21,11 +21,11 @@ export function opsPage(root: string): string {
     const text = readFileSync(join(folder, file), "utf8");
     const ops = Array.from(text.matchAll(exported), ({ groups = {} }) => groups).filter(({ name = "" }) => name in api);
     if (ops.length === 0) return [];
-    const rows = ops.map(({ name = "", parameters = "", doc = "" }) => [
-      code(`${name}(${namesOf(parameters)})`),
-      firstSentence(doc).replaceAll("|", String.raw`\|`) + (hasGradient(name) ? "" : " ∅"),
-    ]);
-    return ["", `## ${titleOf(file)}`, "", table(["op", "result"], rows)];
+    const lines = ops.flatMap(({ name = "", parameters = "", doc = "" }) => {
+      const call = code(`${name}(${namesOf(parameters)})`);
+      return wrapped(`- ${call}${hasGradient(name) ? "" : " ∅"}: ${firstSentence(doc)}`, "  ");
+    });
+    return ["", `## ${titleOf(file)}`, "", ...lines];
   });
   return [
     "# Ops",
@@ -37,6 +37,17 @@ export function opsPage(root: string): string {
     ...sections,
     "",
   ].join("\n");
+}
+
+/** Wraps prose like prettier, which breaks no code; `indent` begins all lines but the first. */
+export function wrapped(text: string, indent = ""): readonly string[] {
+  const lines: string[] = [];
+  for (const [word] of text.matchAll(/(?:`[^`]*`|\S)+/gu)) {
+    const longer = lines.length === 0 ? word : `${lines.at(-1)} ${word}`;
+    if (lines.length === 0 || longer.length > 120) lines.push(lines.length === 0 ? word : indent + word);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines;
 }
 
 /** `compositions/norms.ts` as `Norms`. */

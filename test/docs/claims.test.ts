@@ -35,7 +35,7 @@ const prose: Readonly<Record<string, string>> = {
   attention: "sdpa",
 };
 
-const functions = [...read("docs/ops.md").matchAll(/^\| `(?<name>\w+)\(/gmu)].map(
+const functions = [...read("docs/ops.md").matchAll(/^- `(?<name>\w+)\(/gmu)].map(
   ({ groups }) => groups?.["name"] ?? "",
 );
 const names = new Set([...Object.keys(opRows), ...functions].map((name) => name.toLowerCase()));
