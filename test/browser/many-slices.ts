@@ -15,6 +15,7 @@ export function manySlices(ranks: number, perRank: number): ReportData {
     iteration: new Int32Array(count),
     edgeStart: Int32Array.from({ length: count + 1 }, (_, i) => Math.min(i, count - 1)),
     edges: Int32Array.from({ length: count - 1 }, (_, i) => i),
+    reasons: new Int32Array(Math.max(0, count - 1)),
   };
   const tracks: Track[] = [];
   for (let track = 0; track < ranks * streams.length; track++) {

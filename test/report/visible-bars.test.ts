@@ -26,6 +26,7 @@ function trackOf(parts: readonly { readonly gap: number; readonly length: number
     iteration: new Int32Array(count),
     edgeStart: new Int32Array(count + 1),
     edges: new Int32Array(),
+    reasons: new Int32Array(),
   };
   return { slices, track: { rank: 0, stream: 0, first: 0, count } };
 }

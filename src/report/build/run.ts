@@ -5,6 +5,7 @@ import { at } from "../../support/invariant.ts";
 import { inTrackOrder } from "../../trace/track-order.ts";
 import type { Slices, TimelineRank, Track } from "../data/timeline-data.ts";
 import type { EdgesOf } from "./edges.ts";
+import { createOrderReasons, type ReasonOf } from "./order-reasons.ts";
 import type { Works } from "./works.ts";
 
 /** When the commands of a run started and ended, by their number. */
@@ -48,10 +49,11 @@ export function timelineRanks({ ranks }: Program): readonly TimelineRank[] {
 /** Drawn commands, and the time in which a wait or a transfer blocks its stream. */
 export function slicesOfRun(
   program: Program,
-  { first, previous }: Waits,
+  waits: Waits,
   { start, end, ready }: Placed,
   { works, isDrawn, edgesOf }: Drawing,
 ): RunSlices {
+  const { first, previous } = waits;
   const [starts, durations]: readonly [number[], number[]] = [[], []];
   const [commands, kinds, iterations]: readonly [number[], number[], number[]] = [[], [], []];
   /** By slice: its command's number. */
@@ -95,7 +97,7 @@ export function slicesOfRun(
     command: Int32Array.from(commands),
     work: Int32Array.from(kinds),
     iteration: Int32Array.from(iterations),
-    ...edgeColumns(numbers, sliceOf, edgesOf),
+    ...edgeColumns(numbers, sliceOf, edgesOf, createOrderReasons(program, waits)),
   };
   return { tracks, slices, sliceOf };
 }
@@ -104,15 +106,18 @@ function edgeColumns(
   numbers: readonly number[],
   sliceOf: Int32Array,
   edgesOf: EdgesOf,
-): Pick<Slices, "edgeStart" | "edges"> {
+  reasonOf: ReasonOf,
+): Pick<Slices, "edgeStart" | "edges" | "reasons"> {
   const edgeStart = new Int32Array(numbers.length + 1);
-  const edges: number[] = [];
+  const [edges, reasons]: readonly [number[], number[]] = [[], []];
   for (const [slice, number] of numbers.entries()) {
     for (const other of edgesOf(number)) {
       const from = at(sliceOf, other);
-      if (from >= 0) edges.push(from);
+      if (from < 0) continue;
+      edges.push(from);
+      reasons.push(reasonOf(other, number));
     }
     edgeStart[slice + 1] = edges.length;
   }
-  return { edgeStart, edges: Int32Array.from(edges) };
+  return { edgeStart, edges: Int32Array.from(edges), reasons: Int32Array.from(reasons) };
 }

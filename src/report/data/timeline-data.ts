@@ -76,6 +76,21 @@ export interface Track {
   readonly count: number;
 }
 
+/** Why one command stands before another that waited for it. */
+export const orderReasons = [
+  /** The later one reads what the earlier one, or one before it on its stream, writes. */
+  "data",
+  /** The later one writes where the earlier one reads or writes, maybe in another buffer at the same place. */
+  "memory reuse",
+  /** Both take part in one transfer, and the other arrived last. */
+  "peer",
+  "communicator",
+  "stream",
+  /** Nothing that they have in common: one that the program orders. */
+  "event or signal",
+] as const;
+export type OrderReason = (typeof orderReasons)[number];
+
 /** One row per slice. */
 export interface Slices {
   readonly start: Float64Array;
@@ -89,6 +104,8 @@ export interface Slices {
   /** What slice i waited for: slices `edges[k]` for k from `edgeStart[i]` to before `edgeStart[i + 1]`. */
   readonly edgeStart: Int32Array;
   readonly edges: Int32Array;
+  /** By edge: an index into `orderReasons`. */
+  readonly reasons: Int32Array;
 }
 
 export interface IdleSpan {

@@ -1,7 +1,7 @@
 /** A slice in words: for tooltips, and for screen readers. */
 import { at } from "../../support/invariant.ts";
 import { bytesText, timeText } from "../../support/quantities.ts";
-import type { SliceKind, TimelineData, TimeUnit } from "../data/timeline-data.ts";
+import { orderReasons, type SliceKind, type TimelineData, type TimeUnit } from "../data/timeline-data.ts";
 
 export const kindLabels: { readonly [K in SliceKind]: string } = {
   gemm: "GEMM",
@@ -46,8 +46,22 @@ export function describeSlice(data: TimelineData, run: number, slice: number): S
         ? []
         : [["work", `${flopsText(work.flops)}${perSecond(work.flops, (rate) => `${flopsText(rate)}/s`)}`] as const]),
       ["command", `${at(slices.command, slice)}: ${work.details}`],
+      ...waitedFor(data, run, slice).map((text) => ["after", text] as const),
     ],
   };
+}
+
+/** What a slice waited for, and why that stands before it: `matmul on rank 0, stream 1 (data)`. */
+function waitedFor({ runs, works, ranks }: TimelineData, run: number, slice: number): readonly string[] {
+  const { tracks, slices } = at(runs, run);
+  const [first, last] = [at(slices.edgeStart, slice), at(slices.edgeStart, slice + 1)];
+  return Array.from({ length: last - first }, (_, i) => {
+    const from = at(slices.edges, first + i);
+    const track = tracks.find((each) => from >= each.first && from < each.first + each.count);
+    const stream = ranks[track?.rank ?? 0]?.streams.find(({ id }) => id === track?.stream);
+    const where = `rank ${track?.rank ?? 0}, ${stream?.name ?? ""}`;
+    return `${at(works, at(slices.work, from)).label} on ${where} (${at(orderReasons, at(slices.reasons, first + i))})`;
+  });
 }
 
 export function durationText(unit: TimeUnit, length: number): string {
