@@ -65,6 +65,8 @@ export type { HasFusionData } from "./compile/lower.ts";
 export type { OptionValue } from "./compile/options.ts";
 export type { RegionOptions } from "./compile/compile.ts";
 export type { NamedNumbers } from "./compile/record.ts";
+export type { HostClass } from "./compile/lowering-class.ts";
+export type { RankRules, ScalarRule } from "./host/alike/rank-rules.ts";
 export type * from "./commands/buffer.ts";
 export type * from "./commands/command-list.ts";
 export type * from "./commands/command.ts";

@@ -76,18 +76,17 @@ function documentOf(page: string, language: string, code: string): Document | nu
 }
 
 function prose(text: string, page: string, { examples, isFolder }: SiteContext, linked: string[]): string {
-  return plainHeadings(text).replaceAll(
-    link,
-    (whole: string, image: string, words: string, to: string, heading = "") => {
-      if (to === "") return whole;
-      const target = path.posix.normalize(path.posix.join(path.posix.dirname(page), to)).replace(/\/$/u, "");
-      const [, example = ""] = /^examples\/(.*)\.ts$/u.exec(target) ?? [];
-      if (examples.has(example)) return `[${words}](${playgroundMark}#example=${example})`;
-      if (isFolder(target)) return words;
-      linked.push(target);
-      return `${image}[${words}](${to}${heading})`;
-    },
-  );
+  return plainHeadings(text).replaceAll(link, (_, image: string, words: string, to: string, anchor = "") => {
+    // TypeDoc's names of headings have no two hyphens in a row.
+    const heading = anchor.replaceAll(/-{2,}/gu, "-");
+    if (to === "") return `${image}[${words}](${heading})`;
+    const target = path.posix.normalize(path.posix.join(path.posix.dirname(page), to)).replace(/\/$/u, "");
+    const [, example = ""] = /^examples\/(.*)\.ts$/u.exec(target) ?? [];
+    if (examples.has(example)) return `[${words}](${playgroundMark}#example=${example})`;
+    if (isFolder(target)) return words;
+    linked.push(target);
+    return `${image}[${words}](${to}${heading})`;
+  });
 }
 
 /** TypeDoc leaves code out of the names by which links find headings. */

@@ -85,10 +85,10 @@ describe("a page", () => {
 
   it("is named by its heading, and links to pages, pictures and examples, but not to folders", () => {
     const text =
-      "# Some `page`\n\n[a](other.md#b) [c](../test/fixtures/) [d](../examples/mlp.ts) ![e](../e.svg) [f](https://x.y/)\n";
+      "# Some `page`\n\n[a](other.md#b) [b](#values-of---print) [c](../test/fixtures/) [d](../examples/mlp.ts) ![e](../e.svg) [f](https://x.y/)\n";
     const staged = stagePage("docs/some.md", text, context);
     expect(staged.text).toBe(
-      `---\ntitle: "Some page"\ngroup: "Some"\npage: "some"\n---\n\n# Some page\n\n[a](other.md#b) c [d](${playgroundMark}#example=mlp) ![e](../e.svg) [f](https://x.y/)\n`,
+      `---\ntitle: "Some page"\ngroup: "Some"\npage: "some"\n---\n\n# Some page\n\n[a](other.md#b) [b](#values-of-print) c [d](${playgroundMark}#example=mlp) ![e](../e.svg) [f](https://x.y/)\n`,
     );
     expect(staged.linked).toEqual(["docs/other.md", "e.svg"]);
   });
