@@ -10,31 +10,31 @@ export interface MachineProfile {
   readonly version: 1;
   /** Machine, versions and date, as in bench/results. */
   readonly machine: string;
-  /** The back end that it was measured with. Without it (older profiles), GPUs are known by a `machine` with CUDA. */
-  readonly on?: "cpu" | "cuda";
+  /** The back end that it was measured with. */
+  readonly on: "cpu" | "cuda";
   readonly products: readonly GemmGrid[];
   /**
-   * GEMMs beside kernels in peers' memory. Without it (older profiles), a margin costs `usualMarginFactor`, and GEMMs
+   * GEMMs beside kernels in peers' memory. Without it, a margin costs `usualMarginFactor`, and GEMMs
    * without a margin leave no SMs free.
    */
   readonly margins?: MarginGrid;
-  /** The slowdown of GEMMs in a run with many of them. Without it (older profiles), the device keeps its clock. */
+  /** The slowdown of GEMMs in a run with many of them. Without it, the device keeps its clock. */
   readonly sustained?: readonly Sustained[];
   /**
-   * Attention by dtype. Without it (older profiles), attention has its usual share of the rate of GEMMs
+   * Attention by dtype. Without it, attention has its usual share of the rate of GEMMs
    * (attention-cost.ts).
    */
   readonly attention?: readonly AttentionRates[];
   /** Kernels that are bound by memory (elementwise, reductions, fused units), by the bytes that they read and write. */
   readonly memory: readonly Timing[];
   /**
-   * Sums of a few slots, such as the partial results of all devices. Without it (older profiles), a sum takes as long
+   * Sums of a few slots, such as the partial results of all devices. Without it, a sum takes as long
    * as a kernel of `memory` with its bytes.
    */
   readonly reductions?: readonly ReductionTimings[];
   /**
    * Kernels that add data in peers' memory, including the signals and waits around them, by the bytes that a rank's
-   * kernel reads from and writes to its peers. Without it (older profiles), such a kernel takes as long as a copy from
+   * kernel reads from and writes to its peers. Without it, such a kernel takes as long as a copy from
    * a peer with its bytes, and the signals cost what they cost elsewhere.
    */
   readonly reductionsInPeers?: readonly Timing[];
@@ -48,7 +48,7 @@ export interface MachineProfile {
   readonly costs: FixedCosts;
   /**
    * The mean absolute logarithm of measured over predicted times, by class of commands, of programs that the other
-   * figures were not taken from. Without it (older profiles), errors are those of the machines in bench/results.
+   * figures were not taken from. Without it, errors are those of the machines in bench/results.
    */
   readonly residuals?: Residuals;
 }
@@ -149,7 +149,7 @@ export interface FixedCosts {
   readonly event: number;
   /**
    * The delay of a kernel that has waited for another stream or a peer, however long ago that finished. Kernels of
-   * other streams can run meanwhile. Older profiles have 0.
+   * other streams can run meanwhile. Without a measurement 0.
    */
   readonly join: number;
   /** From a signal's predecessor to the wait on a peer. */

@@ -187,7 +187,7 @@ const residuals = object({
 export const machineProfile = object({
   version: v.literal(1, "1"),
   machine: v.string("a text"),
-  on: v.exactOptional(v.picklist(["cpu", "cuda"], "cpu or cuda")),
+  on: v.picklist(["cpu", "cuda"], "cpu or cuda"),
   products: listOf(gemmGrid),
   margins: v.exactOptional(marginGrid),
   sustained: v.exactOptional(sustained),

@@ -26,7 +26,6 @@ const refused: readonly (readonly [what: string, asked: readonly string[]])[] = 
   ["times of one thread", ["run", mlp, "--print", "explain", "--interleaving", "seed:1"]],
   ["a report without an explanation", ["run", mlp, "--report", "page.html"]],
   ["a check of a dump", ["run", dump, "--check", "--sizes", "i0=8,i2=8"]],
-  ["a format without files", ["run", mlp, "--output-format", "safetensors"]],
   ["a protocol of another back end", ["lower", mlp, "--schedule", "protocol=put", "--backend", "nccl"]],
   ["a form of another back end", ["lower", mlp, "--schedule", "p2p=linear", "--backend", "cuda"]],
   ["a rank that the run has not", ["lower", mlp, "--rank", "9", "--devices", "4"]],

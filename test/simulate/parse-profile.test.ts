@@ -27,7 +27,7 @@ it("reads rates of attention", () => {
   expect(parseProfile(JSON.stringify(profile), "machine.json")).toEqual(profile);
 });
 
-it("reads profiles of before sums, load and joins were measured", () => {
+it("reads profiles without sums, load and joins", () => {
   const { reductions: _, sustained: __, costs, ...earlier } = roundProfile;
   const { join: ___, ...earlierCosts } = costs;
   const read = parseProfile(JSON.stringify({ ...earlier, costs: earlierCosts }), "machine.json");

@@ -3,6 +3,7 @@ import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
 
 export const roundProfile: MachineProfile = {
   version: 1,
+  on: "cpu",
   machine: "made up",
   products: [{ dtype: "float", m: [16], n: [16], k: [16], teraflops: [0.008192] }],
   sustained: [

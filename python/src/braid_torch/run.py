@@ -68,7 +68,7 @@ class Runner:
         if gpu.capability < target["capability"] or gpu.multiprocessors < target["multiprocessors"]:
             found = f"{gpu.name}, compute capability {gpu.capability / 10}, {gpu.multiprocessors} multiprocessors"
             expected = f"at least {target['capability'] / 10} and {target['multiprocessors']}"
-            fix = f"braid compile FILE -o FOLDER --capability {gpu.capability} --multiprocessors {gpu.multiprocessors}"
+            fix = f"braid compile FILE -o FOLDER --gpu capability={gpu.capability},multiprocessors={gpu.multiprocessors}"
             raise Refusal("plan-mismatch", self.folder, found, expected, fix)
 
     def _prepare(self, symmetric: list[int], words: list[int], progress: int) -> Binding:

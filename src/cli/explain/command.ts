@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { compileGiven, givenOptions, programCommand } from "../flags/option-flags.ts";
-import { ownProfile, profileToPredictWith, targetOfProfile } from "../flags/profile.ts";
+import { ownProfile, profileToPredictWith } from "../flags/profile.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
 import { requireOutput } from "../terminal/output-file.ts";
@@ -25,7 +25,7 @@ export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) 
     const said = givenOptions(command, ["on"]).on ?? trace?.run.on;
     const profile = flags.profile ?? (trace === null && said !== "cpu" ? await ownProfile(devices) : null);
     const named = profile === null ? flags : { ...flags, profile };
-    const all = { ...named, devices, on: said ?? targetOfProfile(await profileToPredictWith(named)) };
+    const all = { ...named, devices, on: said ?? (await profileToPredictWith(named)).on };
     const explained = async (used: ExplainFlags, measured = trace): Promise<ExplainResult> =>
       withProgress(terminal, (step) =>
         whileBuilding(file, used, terminal.err, async (building) => {

@@ -94,20 +94,9 @@ export async function profileToPredictWith({ profile }: Options<"profile">): Pro
   });
 }
 
-/** Where a program runs that is predicted with the profile. */
-export function targetOfProfile({ machine, on }: MachineProfile): Target {
-  return on ?? (isOfGpus(machine) ? "cuda" : "cpu");
-}
-
-/** Older profiles say it in the machine's name. */
-function isOfGpus(machine: string): boolean {
-  return /\bCUDA\b/u.test(machine);
-}
-
 /** Throws `option-value` if the profile says that it is for another back end. */
 export function requireProfileOf(on: Target, { machine, on: measured }: MachineProfile): void {
-  const of = measured ?? (isOfGpus(machine) ? "cuda" : on);
-  if (of === on) return;
+  if (measured === on) return;
   if (on === "cuda") {
     fail({
       code: "option-value",

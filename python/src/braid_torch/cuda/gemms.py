@@ -203,7 +203,7 @@ class Gemms:
     def _sm_count(self, margin: int) -> int:
         count = self._gpu.multiprocessors
         if margin >= count:
-            fix = "make a plan for this GPU: braid compile FILE -o FOLDER --multiprocessors N"
+            fix = "make a plan for this GPU: braid compile FILE -o FOLDER --gpu multiprocessors=N"
             raise Refusal("plan-mismatch", self._gpu.name, f"a margin of {margin} SMs", f"fewer than {count}", fix)
         return count - margin
 
