@@ -1,6 +1,7 @@
 /** Output and exit status of `braid lower` and `braid run` with valid arguments. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
+import { lower, print } from "braid";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
 
@@ -79,6 +80,33 @@ describe("braid lower", () => {
   it("takes parameters, devices and a rank", async () => {
     const { out } = await cli("lower", example, "--devices", "2", "--rank", "1", "--set", "K=64", "--set", "S=4");
     expect(out).toContain("T0_g_float[iS0{4}, ideviceIdx.x1{2}, iS2{192}, iS3{64}] (DeviceMesh{0 1})");
+  });
+
+  it("lowers as nvFuser does, and a dump only runs so", async () => {
+    const { out } = await cli("lower", example, "--as", "nvfuser:2025-05", "--json");
+    const document = JSON.parse(out) as { readonly options: object; readonly style: string; readonly text: string };
+    expect(document.options).toEqual({ nvfuserLimits: true, deallocate: false, shrink: false });
+    expect(document.style).toBe("2025-05");
+    const { default: file } = await import("../../examples/nvfuser/allgather-matmul.ts");
+    const host = lower(file.build({ devices: 8 }), { nvfuserLimits: true, deallocate: false, shrink: false });
+    expect(document.text).toBe(print(host, { style: "2025-05" }));
+    const kept = await cli("lower", example, "--as", "nvfuser", "--schedule", "deallocate");
+    expect(kept.out).toContain("Deallocate");
+    const sizes = ["--sizes", "i0=8", "--json"];
+    for (const form of ["nvfuser", "braid"]) expect((await cli("verify", dump, "--as", form, ...sizes)).status).toBe(0);
+  });
+
+  it("takes the later value of a repeated --schedule", async () => {
+    const { out } = await cli(
+      "lower",
+      example,
+      "--schedule",
+      "p2p=linear,streams=2",
+      "--schedule",
+      "p2p=rotated",
+      "--json",
+    );
+    expect((JSON.parse(out) as { readonly options: object }).options).toEqual({ p2p: "rotated" });
   });
 
   it("prints in the style of an era", async () => {

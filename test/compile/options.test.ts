@@ -18,6 +18,7 @@ import {
   scheduleNames,
 } from "../../src/compile/options.ts";
 import { fidelity, optionsOf } from "../../src/compile/options/as.ts";
+import { changeText, flagsText } from "../../src/compile/options/flags-text.ts";
 import { resolveOptions } from "../../src/compile/options/resolve.ts";
 import { addFlags, givenOptions } from "../../src/cli/flags/option-flags.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
@@ -115,6 +116,31 @@ describe("one value through every door", () => {
     // What says something of the schedule is the schedule.
     expect(givenOptions(command, ["schedule"])).toEqual(within === undefined ? {} : { schedule: "as-written" });
     expect(resolveOptions([name], given)).toEqual(resolveOptions([name], { [name]: value }));
+  });
+});
+
+describe("options as text", () => {
+  const now = {
+    backend: "cuda",
+    p2p: "rotated",
+    overlap: false,
+    schedule: { inPlace: true, computeStreams: 1 },
+  } as const;
+
+  it("are one flag for what one flag assigns", () => {
+    expect(flagsText(now)).toBe("--backend cuda --schedule inPlace,computeStreams=1,overlap=false");
+    const nvfuser = { ...optionsOf(fidelity.read("nvfuser"), false), shrink: true, backend: "ucc" } as const;
+    expect(flagsText(nvfuser)).toBe("--backend ucc --as nvfuser --schedule shrink");
+    expect(flagsText({ schedule: "auto", p2p: "linear" })).toBe("--schedule auto,p2p=linear");
+    expect(flagsText({})).toBe("");
+  });
+
+  it("change by the values that differ", () => {
+    const then = { p2p: "linear", schedule: { inPlace: true, computeStreams: 2, ownLast: true } } as const;
+    expect(changeText(now, then)).toBe(
+      "--schedule computeStreams=2,ownLast,p2p=linear, without --backend cuda --schedule overlap=false",
+    );
+    expect(changeText(now, now)).toBe("");
   });
 });
 

@@ -7,7 +7,7 @@ import { compare } from "../../src/oracle/compare.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { lowerAll } from "../../src/compile/lower-all.ts";
-import { flagOf, loweringNames, options as schema } from "../../src/compile/options.ts";
+import { flagOf, loweringNames, options as schema, rowOf } from "../../src/compile/options.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
@@ -118,8 +118,19 @@ function codeOr<T extends object>(make: () => T): T | string {
 
 /** The flags of an idiom as docs/matrix.md writes them. */
 export function flagsOf(given: Partial<LoweringOptions>): string {
-  return loweringNames
-    .filter((name) => given[name] !== undefined)
-    .map((name) => `\`${flagOf(name)} ${String(given[name])}\``)
+  const names = loweringNames.filter((name) => given[name] !== undefined);
+  const isScheduled = (name: string): boolean => name === "p2p" || name === "protocol";
+  const scheduled = names.filter(isScheduled).map((name) => `${name}=${String(given[name])}`);
+  return [
+    ...names.filter((name) => !isScheduled(name)).map((name) => `${flagOf(name)} ${String(given[name])}`),
+    ...(scheduled.length === 0 ? [] : [`--schedule ${scheduled.join(",")}`]),
+  ]
+    .map((text) => `\`${text}\``)
     .join(" ");
+}
+
+/** The flag that turns a switch of `switchNames` from its default. */
+export function switchFlag(name: (typeof switchNames)[number]): string {
+  if (name === "nvfuserLimits") return "--as nvfuser";
+  return rowOf(name).default === true ? `${flagOf(name)}=false` : flagOf(name);
 }

@@ -1,12 +1,13 @@
 /** docs/matrix.md holds what this test finds; `npx vitest run test/matrix -u` writes it anew. */
 import { expect, it } from "vitest";
 import { format, resolveConfig } from "prettier";
-import { flagOf, rowOf } from "../../src/compile/options.ts";
+import { rowOf } from "../../src/compile/options.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 import {
   devices,
   patternFusions,
   flagsOf,
+  switchFlag,
   idioms,
   outcomesOf,
   refused,
@@ -35,13 +36,13 @@ it("every pattern under combinations of lowering options does what docs/matrix.m
   const table = [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
   const text = `# Patterns and options
 
-    braid run examples/pipeline.ts --devices 4 --schedule streams=3 --backend cuda --schedule p2p=rotated --check
+    braid run examples/pipeline.ts --devices 4 --backend cuda --schedule streams=3,p2p=rotated --check
 
 Every pattern of [examples.md](examples.md) on ${devices} devices with ${streams} streams, under combinations of lowering options. Chunks and
 devices are axes of their own, as in the [programs](../test/fixtures/programs) that are tested. **ok** means that it lowers on every
 rank, links, verifies, runs, and gives the oracle's result. Any other cell is the [code](diagnostics.md) of the diagnostic that refuses it.
 
-A cell stands for ${switches.length} settings of ${switchNames.map((name) => `\`${flagOf(name)}\``).join(", ")}: none, each, every two, and all of
+A cell stands for ${switches.length} settings of ${switchNames.map((name) => `\`${switchFlag(name)}\``).join(", ")}: none, each, every two, and all of
 them. If their results differ, the cell says how.
 Combinations of \`--backend\`, \`--schedule p2p\` and \`--schedule protocol\` without a row are refused with \`${refused}\` for every pattern. \`npx vitest run test/matrix\`
 checks this page; with \`-u\` it rewrites it.
@@ -70,7 +71,7 @@ function cellText(cells: readonly Cell[]): string {
   for (const { switched, code } of cells) {
     const flags = relevant
       .filter((name) => switched[name] !== rowOf(name).default)
-      .map((name) => `\`${flagOf(name)}\``);
+      .map((name) => `\`${switchFlag(name)}\``);
     settings.set(flags.join(" "), code);
   }
   const usual = settings.get("");

@@ -66,13 +66,13 @@ export interface Assigned {
   readonly options: ReadonlyMap<string, unknown>;
 }
 
-/** Reads the texts of a flag, which may be repeated. Throws `option-value`. */
+/** Reads the texts of a flag. One that is repeated adds values, and replaces earlier ones. Throws `option-value`. */
 export function assignedBy(flag: string, { members }: AssigningFlag): (text: string) => Assigned {
-  const earlier: string[] = [];
   const assigned = new Map<string, unknown>();
   const rewrites = new Map<string, unknown>();
   let word: string | undefined;
   return (text) => {
+    const here = new Set<string>();
     for (const part of partsOf(flag, text)) {
       if (flag === "schedule" && isOneOf(scheduleWords, part)) {
         if (word !== undefined) twice(`--${flag}`, part, [word]);
@@ -81,10 +81,10 @@ export function assignedBy(flag: string, { members }: AssigningFlag): (text: str
       }
       const [name, value] = read(flag, part, members);
       const into = flag === "schedule" && name in scheduleRows ? rewrites : assigned;
-      if (into.has(name)) twice(`--${flag}`, part, earlier.length === 0 ? [text] : earlier);
+      if (here.has(name)) twice(`--${flag}`, part, [text]);
+      here.add(name);
       into.set(name, value);
     }
-    earlier.push(text);
     if (word === "auto" && rewrites.size > 0) rewritesOfAuto(text, [...rewrites.keys()]);
     return { own: flag === "schedule" ? scheduleOf(word, rewrites) : undefined, options: assigned };
   };

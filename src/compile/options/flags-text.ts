@@ -26,12 +26,34 @@ export function flagsText(given: CompileGiven): string {
   return [...flagTexts(compileNames, given).values()].join(" ");
 }
 
-/** What to add to a command line, or to take from it, to get other options: `--backend cuda, without --devices 4`. */
+/**
+ * What to add to a command line, or to take from it, to get other options: `--schedule p2p=linear, without --backend
+ * cuda`. A value of --schedule that is added takes the place of an earlier one.
+ */
 export function changeText(now: CompileGiven, then: CompileGiven): string {
-  const [before, after] = [flagTexts(compileNames, now), flagTexts(compileNames, then)];
-  const added = [...after].flatMap(([flag, text]) => (before.get(flag) === text ? [] : [text]));
-  const removed = [...before].flatMap(([flag, text]) => (after.has(flag) ? [] : [text]));
+  const [before, after] = [flagParts(compileNames, now), flagParts(compileNames, then)];
+  const added = difference(after, before, (part, others) => others.includes(part));
+  const removed = difference(before, after, (part, others) => others.some((each) => wordIn(each) === wordIn(part)));
   return [added.join(" "), removed.length === 0 ? "" : `without ${removed.join(" ")}`].filter(Boolean).join(", ");
+}
+
+type Parts = ReadonlyMap<string, readonly string[]>;
+
+/** The flags of `from` with the parts that `others` do not have. */
+function difference(
+  from: Parts,
+  others: Parts,
+  has: (part: string, of: readonly string[]) => boolean,
+): readonly string[] {
+  return [...from].flatMap(([flag, parts]) => {
+    const left = parts.filter((part) => !has(part, others.get(flag) ?? []));
+    return left.length === 0 ? [] : [textOf(flag, left)];
+  });
+}
+
+/** `p2p` of `p2p=linear`; a flag of its own is one part, whatever its value. */
+function wordIn(part: string): string {
+  return part.startsWith("-") ? "" : part.replace(/=.*$/su, "");
 }
 
 /**
@@ -43,8 +65,17 @@ export function flagTexts<K extends OptionName>(
   given: GivenOptions<K>,
   usual: { readonly [P in OptionName]?: unknown } = {},
 ): ReadonlyMap<string, string> {
-  const texts = new Map<string, string>();
-  const assigned = new Map<string, string[]>();
+  return new Map([...flagParts(names, given, usual)].map(([flag, parts]) => [flag, textOf(flag, parts)]));
+}
+
+/** Of a flag that assigns options, the values; else the flag with its value. */
+function flagParts<K extends OptionName>(
+  names: readonly K[],
+  given: GivenOptions<K>,
+  usual: { readonly [P in OptionName]?: unknown } = {},
+): Parts {
+  const own = new Map<string, readonly string[]>();
+  const assigned = new Map<string, readonly string[]>();
   const picked: GivenOptions<OptionName> = pickOptions(names, given);
   const { nvfuserLimits = false } = picked;
   const expected: Readonly<Record<string, unknown>> = { ...usual, ...(nvfuserLimits ? nvfuserLowering : {}) };
@@ -53,13 +84,18 @@ export function flagTexts<K extends OptionName>(
     const part = partOf(name, picked[name], expected[name] ?? rowOf(name).default);
     if (part === null) continue;
     const flag = name === "schedule" ? name : rowOf(name).within;
-    if (flag === undefined) texts.set(flagOf(name), part);
-    else assigned.set(flag, [...(assigned.get(flag) ?? []), part]);
+    if (flag === undefined) own.set(flagOf(name), [part]);
+    else if (flag !== "as") {
+      const parts = name === "schedule" ? part.split(",") : [part];
+      assigned.set(`--${flag}`, [...(assigned.get(`--${flag}`) ?? []), ...parts]);
+    }
   }
-  if (nvfuserLimits && !texts.has("--as")) texts.set("--as", "--as nvfuser");
-  for (const [flag, parts] of assigned)
-    if (flag !== "as") texts.set(`--${flag}`, `--${flag} ${quoted(parts.join(","))}`);
-  return texts;
+  if (nvfuserLimits && !own.has("--as")) own.set("--as", ["--as nvfuser"]);
+  return new Map([...own, ...assigned]);
+}
+
+function textOf(flag: string, parts: readonly string[]): string {
+  return parts[0]?.startsWith("-") === true ? parts.join(" ") : `${flag} ${quoted(parts.join(","))}`;
 }
 
 /** A flag with its value, or the part of the flag that assigns it; null if it goes without saying. */

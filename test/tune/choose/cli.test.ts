@@ -99,7 +99,7 @@ describe("a schedule beside the choice is refused in the same words", () => {
     const { status, err } = await cli(...auto, "--profile", profile, "--schedule", "inPlace");
     expect(status).toBe(2);
     expect(err).toContain("error[option-value]: option --schedule has a bad value");
-    expect(err).toContain("auto came before");
+    expect(err).toContain("auto alone or with options of lowering");
   });
 
   it("by the API", async () => {
