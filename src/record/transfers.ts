@@ -6,10 +6,10 @@ import type { CommandStreamId } from "../commands/command.ts";
 import type { UnlinkedCommand } from "../commands/command-list.ts";
 import type { Collective, PointToPointGroup } from "../commands/transfer.ts";
 import { at } from "../support/invariant.ts";
-import { type Alike, type RankPointToPoint, viewOn } from "./alike/alike.ts";
+import { type RankPointToPoint, viewOn } from "./alike/alike.ts";
 import type { Communicator } from "./communicators.ts";
 import type { AwaitedSignal, Post, Recorder } from "./recorder.ts";
-import { communicatorStream, order, recordOn, type Streams } from "./streams.ts";
+import { communicatorStream, order, recordOn } from "./streams.ts";
 import { emit } from "./tape.ts";
 
 /** A library's transfer, on each rank that is recorded. */
@@ -31,16 +31,17 @@ export function groupOf(communicator: Communicator, ops: readonly RankPointToPoi
 }
 
 /** Posts a library's transfer on the communicator's stream, after the work of the current stream. */
-export function postTransfer({ streams, alike }: Recorder, transfer: RankTransfer): Post {
+export function postTransfer(recorder: Recorder, transfer: RankTransfer): Post {
+  const { streams } = recorder;
   const stream = communicatorStream(streams, transfer.communicator);
   order(streams, streams.current, stream);
-  emitTransfer(streams, alike, stream, transfer);
+  emitTransfer(recorder, stream, transfer);
   return { kind: "event", event: recordOn(streams.tape, stream) };
 }
 
-function emitTransfer(
-  { tape }: Streams,
-  alike: Alike | null,
+/** The transfer on a library's stream. */
+export function emitTransfer(
+  { tape, alike }: Recorder,
   stream: CommandStreamId,
   { communicator: { names }, operation, operationOn }: RankTransfer,
 ): void {

@@ -15,6 +15,7 @@ import {
   neg,
   record,
   set,
+  sum,
 } from "braid";
 import { classesOf, type Lowered } from "../../src/compile/lower-all.ts";
 import { recordAll } from "../../src/compile/record.ts";
@@ -46,10 +47,8 @@ function unlowered(): never {
 
 function recording(count: number) {
   const [sizes, scalars] = [new Map<string, number>(), new Map<string, number>()];
-  return {
-    ...{ sizes, scalars, streams: 4, devices: count },
-    ...({ protocol: "get", allocator: "braid", communicators: "team" } as const),
-  };
+  const kinds = { protocol: "get", allocator: "braid", communicators: "team" } as const;
+  return { sizes, scalars, streams: 4, devices: count, ...kinds };
 }
 
 /** Whether the ranks are recorded at once. */
@@ -203,6 +202,22 @@ describe("ranks of", () => {
     a.outerSplit(0, devices).parallelize("DIDx");
     f.output(b);
     for (const backend of ["cuda", "nccl"] as const) expectSame(lowerRanks(f, devices, { backend }));
+  });
+  it.each([15, 16, 17, 5])("%i rows in uneven chunks have the lists of each rank alone", (rows) => {
+    for (const mesh of [DeviceMesh.range(devices), DeviceMesh.ofShape([2, 4])]) {
+      const f = new Fusion();
+      const a = f.input([rows, 6], "float");
+      const b = set(a);
+      const c = f.input([devices, rows, 6], "float");
+      const d = sum(c, [0]);
+      for (const tensor of [a, b, c, d]) tensor.setDeviceMesh(mesh);
+      a.outerSplit(0, mesh.size("DIDx")).parallelize("DIDx");
+      b.outerSplit(0, 4).parallelize("Stream");
+      c.outerSplit(0, mesh.size("DIDx")).parallelize("DIDx");
+      d.outerSplit(1, mesh.size("DIDx")).parallelize("DIDx");
+      for (const tensor of [b, d]) f.output(tensor);
+      for (const backend of ["cuda", "nccl"] as const) expectSame(lowerRanks(f, devices, { backend }));
+    }
   });
   it("random programs have the lists of each rank alone", () => {
     fc.assert(

@@ -7,7 +7,7 @@
 import type { CommandStreamId, Origin } from "../../commands/command.ts";
 import type { PeerCollective, UnlinkedCommand } from "../../commands/command-list.ts";
 import type { PointToPoint } from "../../commands/transfer.ts";
-import type { View } from "../../commands/view.ts";
+import { sameNumbers, type View } from "../../commands/view.ts";
 import { agreed, UnlikeError } from "../../host/alike/classes.ts";
 import type { RankRules } from "../../host/alike/rank-rules.ts";
 import type { Statement } from "../../host/nodes.ts";
@@ -87,6 +87,18 @@ export function movedView(view: RankView, offsets: readonly number[]): RankView 
 export function viewOn(view: RankView, k: number): View {
   const { moves, ...fixed } = view;
   return moves === undefined ? view : { ...fixed, offset: view.offset + at(moves, k) };
+}
+
+/** The views of all ranks, which differ in where they begin, as one. */
+export function viewOnEach(views: readonly View[]): View {
+  const first = at(views, 0);
+  agreed(views, (a, b) => a.buffer === b.buffer && a.dtype === b.dtype && sameElementOrder(a, b));
+  const moves = views.map(({ offset }) => offset - first.offset);
+  return moves.some((bytes) => bytes !== 0) ? movedView(first, moves) : first;
+}
+
+function sameElementOrder(a: View, b: View): boolean {
+  return sameNumbers(a.shape, b.shape) && sameNumbers(a.strides, b.strides);
 }
 
 /** The names of the rank in scalars. */

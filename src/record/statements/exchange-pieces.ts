@@ -24,7 +24,25 @@ export interface Ends {
   readonly reduces: boolean;
 }
 
-export function rankPieces({ pairs }: ExchangePlan, rank: number, { sources, readers, reduces }: Ends): RankPieces {
+/** Boxes by their source, for the indices that a rank wants. Ranks that want the same share them. */
+export interface WantedBoxes {
+  latest: { readonly wanted: readonly Runs[]; readonly boxes: Map<number, readonly Box[]> } | null;
+}
+
+function boxesBySource(known: WantedBoxes, wanted: readonly Runs[]): Map<number, readonly Box[]> {
+  const { latest } = known;
+  if (latest?.wanted.every((runs, i) => sameRuns(runs, at(wanted, i))) === true) return latest.boxes;
+  const boxes = new Map<number, readonly Box[]>();
+  known.latest = { wanted, boxes };
+  return boxes;
+}
+
+export function rankPieces(
+  { pairs }: ExchangePlan,
+  rank: number,
+  { sources, readers, reduces }: Ends,
+  known: WantedBoxes,
+): RankPieces {
   const cut = reduces ? -1 : pairs.findIndex((pair) => isCutAmong(pair, "input", sources));
   const isDirect = reduces || cut >= 0;
   const holdings = isDirect ? [] : holdingsOf(sources, (source) => pairs.map(({ on }) => on.input(source)));
@@ -47,10 +65,12 @@ export function rankPieces({ pairs }: ExchangePlan, rank: number, { sources, rea
     return { sends, receipts: sources.map((from) => ({ from, boxes: pieces.get(from) ?? [] })) };
   }
   const givers = cut < 0 ? sources : ranksWith(at(pairs, cut), "input", sources, at(wanted, cut));
-  const receipts = givers.map((from) => ({
-    from,
-    boxes: boxes(pairs.map(({ on }, i) => intersection(at(wanted, i), on.input(from)))),
-  }));
+  const bySource = boxesBySource(known, wanted);
+  const receipts = givers.map((from) => {
+    const given = bySource.get(from) ?? boxes(pairs.map(({ on }, i) => intersection(at(wanted, i), on.input(from))));
+    bySource.set(from, given);
+    return { from, boxes: given };
+  });
   return { sends, receipts };
 }
 

@@ -78,8 +78,8 @@ export function pairOf(
       return after.chunk === null ? own : intersection(own, existing(recorder, output, other, rank));
     };
     const on = {
-      input: (rank: number) => intersection(declaredRuns(recorder, input, axis, rank), exists(rank)),
-      output: (rank: number) => intersection(declaredRuns(recorder, output, other, rank), exists(rank)),
+      input: once((rank) => intersection(declaredRuns(recorder, input, axis, rank), exists(rank))),
+      output: once((rank) => intersection(declaredRuns(recorder, output, other, rank), exists(rank))),
     };
     return {
       axes: { ...axes, on, cut: { input: cutOf(before), output: cutOf(after) } },
@@ -90,15 +90,26 @@ export function pairOf(
   const [whole, part] = before.size > after.size ? [before, after] : [after, before];
   const { chunk } = part;
   if (chunk === null || at(extentsOf(recorder, tensorOf(recorder, chunk.of)), chunk.axis) !== whole.size) return null;
-  const onWhole = (rank: number): Runs => runsOn(recorder, whole.tensor, whole.axis, rank);
+  const onWhole = once((rank) => runsOn(recorder, whole.tensor, whole.axis, rank));
+  const onPart = once(chunk.runs);
   const [ofWhole, ofPart] = [
     cutOf(whole),
     cutOf({ tensor: tensorOf(recorder, chunk.of), axis: chunk.axis, size: whole.size }),
   ];
   const isSplitUp = whole === before;
-  const on = isSplitUp ? { input: onWhole, output: chunk.runs } : { input: chunk.runs, output: onWhole };
+  const on = isSplitUp ? { input: onWhole, output: onPart } : { input: onPart, output: onWhole };
   const cut = isSplitUp ? { input: ofWhole, output: ofPart } : { input: ofPart, output: ofWhole };
   return { axes: { ...axes, on, cut }, isEven: false, isAsLong: false };
+}
+
+/** The runs of each rank, found once: ranks that exchange ask for those of each other. */
+function once(runsOf: (rank: number) => Runs): (rank: number) => Runs {
+  const known = new Map<number, Runs>();
+  return (rank) => {
+    const runs = known.get(rank) ?? runsOf(rank);
+    known.set(rank, runs);
+    return runs;
+  };
 }
 
 interface AxisSide {

@@ -5,22 +5,23 @@
  */
 import type { CommandStreamId } from "../../commands/command.ts";
 import type { CombineKernel } from "../../commands/kernel.ts";
-import type { PointToPoint } from "../../commands/transfer.ts";
+import type { PointToPoint, PointToPointGroup } from "../../commands/transfer.ts";
 import type { View } from "../../commands/view.ts";
 import { collectives } from "../../commands/collectives.ts";
-import { reductionOf } from "../../host/collectives.ts";
+import { agreed } from "../../host/alike/classes.ts";
+import { type ReduceOpType, reductionOf } from "../../host/collectives.ts";
 import { at } from "../../support/invariant.ts";
+import { viewOn, viewOnEach } from "../alike/alike.ts";
 import { contiguousTemporary, emitCopy, launch, release } from "../launch.ts";
 import type { Communicator } from "../communicators.ts";
-import { currentProtocol, fail, type Post, type Recorder } from "../recorder.ts";
+import { currentProtocol, fail, type Post, ranksOf, type Recorder } from "../recorder.ts";
 import { communicatorStream, order, recordOn } from "../streams.ts";
-import { emit } from "../tape.ts";
-import { emitWait } from "../transfers.ts";
+import { emitTransfer, emitWait } from "../transfers.ts";
 import { viewOf } from "../tensors.ts";
 import { sameElements, squeezeView } from "../views.ts";
-import { type PostedCollective, positionsWith } from "./collective-sides.ts";
+import { type PostedCollective, positionsWith, type Side } from "./collective-sides.ts";
 import type { ExchangePlan } from "../actual-sizes.ts";
-import { rankPieces, type RankPieces } from "./exchange-pieces.ts";
+import { rankPieces, type RankPieces, type WantedBoxes } from "./exchange-pieces.ts";
 import { heldBy, pairedView, viewOfBox } from "./exchange-plan.ts";
 import { oneSided } from "./point-to-point.ts";
 
@@ -30,7 +31,10 @@ interface Pieces {
   readonly receipts: RankPieces["receipts"];
 }
 
-/** Records this rank's part: a group of the library's, or one-sided copies with the CUDA backend. */
+/** Of rank number k. */
+type OpsOn = (k: number) => readonly PointToPoint[];
+
+/** Records the part of each rank: a group of the library's, or one-sided copies with the CUDA backend. */
 export function recordExchange(
   recorder: Recorder,
   posted: PostedCollective,
@@ -39,43 +43,58 @@ export function recordExchange(
 ): Post {
   const { streams, tape } = recorder;
   const pieces = piecesOf(recorder, posted, plan);
-  if (pieces.sends.length === 0 && pieces.receipts.every(({ boxes }) => boxes.length === 0)) return { kind: "nothing" };
+  if (agreed(pieces.map((own) => own.sends.length === 0 && receivesNothing(own)))) return { kind: "nothing" };
   if (posted.statement.backend === "cuda") return exchangeOneSided(recorder, posted, plan, pieces);
   const library = communicatorStream(streams, communicator);
   order(streams, streams.current, library);
   onStream(recorder, library, () => {
-    receive(recorder, posted, plan, pieces, (receives) => {
-      const ops = [...pieces.sends, ...receives];
-      if (ops.length === 0) return;
-      emit(tape, {
-        kind: "transfer",
-        stream: library,
-        communicator: at(communicator.names, 0),
-        operation: { kind: "group", ops },
+    receive(recorder, posted, plan, pieces, (receivesOn) => {
+      const operations = pieces.map(({ sends }, k): PointToPointGroup => {
+        return { kind: "group", ops: [...sends, ...receivesOn(k)] };
       });
+      if (agreed(operations.map(({ ops }) => ops.length === 0))) return;
+      const operationOn = (k: number): PointToPointGroup => at(operations, k);
+      emitTransfer(recorder, library, { communicator, operation: operationOn(0), operationOn });
     });
   });
   return { kind: "event", event: recordOn(tape, library) };
 }
 
+function receivesNothing({ receipts }: Pieces): boolean {
+  return receipts.every(({ boxes }) => boxes.length === 0);
+}
+
 /** Signals first and waits later, so that ranks with one queue each do not wait for each other. */
-function exchangeOneSided(recorder: Recorder, posted: PostedCollective, plan: ExchangePlan, pieces: Pieces): Post {
+function exchangeOneSided(
+  recorder: Recorder,
+  posted: PostedCollective,
+  plan: ExchangePlan,
+  pieces: readonly Pieces[],
+): Post {
   const { streams } = recorder;
   const { current } = streams;
   const posts: Post[] = [];
-  const run = (ops: readonly PointToPoint[]): void => {
-    for (const { type, peer, view } of ops) posts.push(oneSided(recorder, type, [peer], view));
+  const run = (opsOn: OpsOn): void => {
+    const each = pieces.map((_, k) => opsOn(k));
+    for (const i of Array(agreed(each.map(({ length }) => length))).keys()) {
+      const ops = each.map((own) => at(own, i));
+      const peers = ops.map(({ peer }) => peer);
+      posts.push(
+        oneSided(recorder, agreed(ops.map(({ type }) => type)), peers, viewOnEach(ops.map(({ view }) => view))),
+      );
+    }
   };
+  const sendsOn: OpsOn = (k) => at(pieces, k).sends;
   const { reduces } = collectives[posted.type];
-  receive(recorder, posted, plan, pieces, (receives) => {
+  receive(recorder, posted, plan, pieces, (receivesOn) => {
     if (currentProtocol(recorder) === "get") {
-      run(pieces.sends);
-      run(receives);
+      run(sendsOn);
+      run(receivesOn);
       return;
     }
-    run(receives);
+    run(receivesOn);
     const arrivals = posts.splice(0);
-    run(pieces.sends);
+    run(sendsOn);
     if (!reduces) posts.push(...arrivals);
     else for (const signal of signalsOf(arrivals)) emitWait(recorder, signal, current);
   });
@@ -88,29 +107,38 @@ export function signalsOf(posts: readonly Post[]): Signals {
   return posts.flatMap((post) => (post.kind === "signals" ? post.signals : []));
 }
 
-function piecesOf(recorder: Recorder, posted: PostedCollective, plan: ExchangePlan): Pieces {
-  const { rank } = recorder.options;
-  const { statement, type } = posted;
-  const ranksWith = (side: "input" | "output"): readonly number[] =>
-    positionsWith(recorder, posted, side).map((position) => at(statement.team, position));
-  const ends = { sources: ranksWith("input"), readers: ranksWith("output"), reduces: collectives[type].reduces };
-  const { sends, receipts } = rankPieces(plan, rank, ends);
-  countPieces(recorder, posted, ends.readers.length * receipts.reduce((sum, { boxes }) => sum + boxes.length, 0));
-  if (sends.length === 0) return { sends: [], receipts };
-  const view = pairedView(plan, "input", viewOf(recorder, statement.input));
-  const held = heldBy(plan, "input", rank);
-  const views = new Map<RankPieces["sends"][number]["boxes"], readonly View[]>();
-  const viewsOf = (boxes: RankPieces["sends"][number]["boxes"]): readonly View[] => {
-    const known = views.get(boxes) ?? boxes.map((box) => squeezeView(viewOfBox(view, [held], [box])));
-    views.set(boxes, known);
-    return known;
+/** What each rank that is recorded gives and gets. */
+function piecesOf(recorder: Recorder, posted: PostedCollective, plan: ExchangePlan): readonly Pieces[] {
+  const { statement, type, teams } = posted;
+  const { reduces } = collectives[type];
+  const ranksWith = (side: Side): ((team: readonly number[]) => readonly number[]) => {
+    const positions = positionsWith(recorder, posted, side);
+    return (team) => positions.map((position) => at(team, position));
   };
-  return {
-    sends: sends.flatMap(({ to, boxes }) =>
-      viewsOf(boxes).map((sent): PointToPoint => ({ type: "send", peer: to, view: sent })),
-    ),
-    receipts,
-  };
+  const [sourcesOf, readersOf] = [ranksWith("input"), ranksWith("output")];
+  const whole = pairedView(plan, "input", viewOf(recorder, statement.input));
+  const wanted: WantedBoxes = { latest: null };
+  return ranksOf(recorder).map((rank, k) => {
+    const team = teams[k] ?? at(teams, 0);
+    const ends = { sources: sourcesOf(team), readers: readersOf(team), reduces };
+    const { sends, receipts } = rankPieces(plan, rank, ends, wanted);
+    if (k === 0) {
+      countPieces(recorder, posted, ends.readers.length * receipts.reduce((sum, { boxes }) => sum + boxes.length, 0));
+    }
+    if (sends.length === 0) return { sends: [], receipts };
+    const view = viewOn(whole, k);
+    const held = heldBy(plan, "input", rank);
+    const views = new Map<RankPieces["sends"][number]["boxes"], readonly View[]>();
+    const viewsOf = (boxes: RankPieces["sends"][number]["boxes"]): readonly View[] => {
+      const known = views.get(boxes) ?? boxes.map((box) => squeezeView(viewOfBox(view, [held], [box])));
+      views.set(boxes, known);
+      return known;
+    };
+    const sent = sends.flatMap(({ to, boxes }) =>
+      viewsOf(boxes).map((part): PointToPoint => ({ type: "send", peer: to, view: part })),
+    );
+    return { sends: sent, receipts };
+  });
 }
 
 /** A command list has each piece. 1,400 devices that all receive from each other take a minute and 3 GB to verify. */
@@ -134,37 +162,78 @@ function receive(
   recorder: Recorder,
   posted: PostedCollective,
   plan: ExchangePlan,
-  { receipts }: Pieces,
-  transfer: (receives: readonly PointToPoint[]) => void,
+  pieces: readonly Pieces[],
+  transfer: (receivesOn: OpsOn) => void,
 ): void {
-  if (receipts.every(({ boxes }) => boxes.length === 0)) return transfer([]);
-  const { rank } = recorder.options;
+  if (agreed(pieces.map(receivesNothing))) return transfer(() => []);
   const { statement } = posted;
   const output = pairedView(plan, "output", viewOf(recorder, statement.output));
-  const held = { input: heldBy(plan, "input", rank), output: heldBy(plan, "output", rank) };
-  const reduceOp = statement.reduceOp === null || receipts.length === 1 ? null : reductionOf[statement.reduceOp];
-  const parts = receipts.map(({ from, boxes }) => {
-    const own = from === rank ? pairedView(plan, "input", viewOf(recorder, statement.input)) : null;
-    const place = reduceOp === null ? output : contiguousTemporary(recorder, output);
-    const pairs = boxes.map((box) => ({
-      source: own === null ? null : viewOfBox(own, [held.input], [box]),
-      target: viewOfBox(place, [held.output], [box]),
-    }));
-    return { from, place, pairs };
+  const { reduceOp } = statement;
+  if (reduceOp !== null && agreed(pieces.map(({ receipts }) => receipts.length > 1))) {
+    return receiveParts(recorder, posted, plan, at(pieces, 0), { output, reduceOp, transfer });
+  }
+  const ranks = ranksOf(recorder);
+  const held = ranks.map((rank) => heldBy(plan, "output", rank));
+  // Ranks that want the same have the same boxes, and their views if the output lies alike on them.
+  const known = new Map<View, Map<RankPieces["receipts"][number]["boxes"], readonly PointToPoint[]>>();
+  transfer((k) => {
+    const view = viewOn(output, k);
+    const ofView = known.get(view) ?? new Map<RankPieces["receipts"][number]["boxes"], readonly PointToPoint[]>();
+    known.set(view, ofView);
+    return at(pieces, k).receipts.flatMap(({ from, boxes }) => {
+      if (from === ranks[k]) return [];
+      const ops = ofView.get(boxes) ?? receivesOf(view, at(held, k), from, boxes);
+      ofView.set(boxes, ops);
+      return ops;
+    });
   });
-  transfer(
-    parts.flatMap(({ from, pairs }) =>
-      from === rank
-        ? []
-        : pairs.map(({ target }): PointToPoint => ({ type: "recv", peer: from, view: squeezeView(target) })),
-    ),
+  const own = ranks.map((rank, k) => at(pieces, k).receipts.find(({ from }) => from === rank)?.boxes ?? []);
+  for (const i of Array(agreed(own.map(({ length }) => length))).keys()) {
+    const boxes = own.map((parts) => at(parts, i));
+    const source = viewOfBox(
+      pairedView(plan, "input", viewOf(recorder, statement.input)),
+      ranks.map((rank) => heldBy(plan, "input", rank)),
+      boxes,
+    );
+    const target = viewOfBox(output, held, boxes);
+    if (!sameElements(source, target)) emitCopy(recorder, source, target);
+  }
+}
+
+function receivesOf(
+  view: View,
+  held: ReturnType<typeof heldBy>,
+  from: number,
+  boxes: RankPieces["receipts"][number]["boxes"],
+): readonly PointToPoint[] {
+  return boxes.map((box) => ({ type: "recv", peer: from, view: squeezeView(viewOfBox(view, [held], [box])) }));
+}
+
+/** Transfers the parts of one rank, which is recorded alone: its own is in another temporary than those of other ranks. */
+function receiveParts(
+  recorder: Recorder,
+  { statement }: PostedCollective,
+  plan: ExchangePlan,
+  { receipts }: Pieces,
+  {
+    output,
+    reduceOp,
+    transfer,
+  }: { readonly output: View; readonly reduceOp: ReduceOpType; readonly transfer: (receivesOn: OpsOn) => void },
+): void {
+  const { rank } = recorder.options;
+  const held = { input: heldBy(plan, "input", rank), output: heldBy(plan, "output", rank) };
+  const parts = receipts.map(({ from, boxes }) => ({ from, boxes, place: contiguousTemporary(recorder, output) }));
+  transfer(() =>
+    parts.flatMap(({ from, boxes, place }) => (from === rank ? [] : receivesOf(place, held.output, from, boxes))),
   );
-  for (const { pairs } of parts) {
-    for (const { source, target } of pairs) {
-      if (source !== null && !sameElements(source, target)) emitCopy(recorder, source, target);
+  for (const { from, boxes, place } of parts) {
+    if (from !== rank) continue;
+    const own = pairedView(plan, "input", viewOf(recorder, statement.input));
+    for (const box of boxes) {
+      emitCopy(recorder, viewOfBox(own, [held.input], [box]), viewOfBox(place, [held.output], [box]));
     }
   }
-  if (reduceOp === null) return;
   const places = parts.map(({ place }) => place);
   launch(recorder, {
     statement,
@@ -172,7 +241,7 @@ function receive(
     outputs: [output],
     inPlace: false,
     fixed: false,
-    make: (inputs, outputs): CombineKernel => ({ kind: "combine", op: reduceOp, inputs, outputs }),
+    make: (inputs, outputs): CombineKernel => ({ kind: "combine", op: reductionOf[reduceOp], inputs, outputs }),
   });
   for (const place of places) release(recorder, place);
 }
