@@ -40,7 +40,7 @@ it("keeps the options that were given, and says what it wrote as JSON", async ()
 
 describe("is refused", () => {
   it.each([
-    ["without -o", () => ["compile", example], ["-o <folder>"]],
+    ["without -o", () => ["compile", example], ["--out <folder>"]],
     [
       "with calls of NCCL",
       () => ["compile", example, "--backend", "nccl", "-o", plan],
@@ -59,7 +59,11 @@ describe("is refused", () => {
       () => ["run", plan, "--on", "cuda", "--devices", "4"],
       ["plan-mismatch", "found: 4 devices", "expected: 2", "braid compile FILE --devices 4"],
     ],
-    ["to be verified with options", () => ["verify", plan, "--full"], ["a plan was verified when it was made"]],
+    [
+      "to be verified with options",
+      () => ["verify", plan, "--verify", "full"],
+      ["a plan was verified when it was made"],
+    ],
     [
       "from a folder without one",
       () => ["verify", folder.path],

@@ -88,7 +88,8 @@ describe("braid verify", () => {
       "S=8",
       "--set",
       "N=1",
-      "--full",
+      "--verify",
+      "full",
     );
     expect(text).toContain("error[recording-too-long]");
     expect(text).toMatch(/found: \d+ commands on \d+ queues: \d+ pairs/);
