@@ -18,6 +18,8 @@ import type { RunFlags } from "./run-flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { launchedProcesses, whereToRun } from "../ranks/where-to-run.ts";
 
+/** Seconds that a program may take to build, however short a run is to be. */
+const leastToBuild = 60;
 /** Milliseconds that ranks may differ by beyond the time of a run, for example because of compiling kernels. */
 const rankSlack = 60_000;
 
@@ -43,7 +45,7 @@ export function runCommand(
       const own = { ...compileGiven(command, file), ...hosts };
       const here = await withOwnProfile({ ...flags, ...hosts, devices }, own);
       const result = await withProgress(terminal, (step) =>
-        whileBuilding(file, here, terminal.err, async (made) => {
+        whileBuilding(file, { ...here, timeout: Math.max(here.timeout, leastToBuild) }, terminal.err, async (made) => {
           const [place, { runFile }] = await Promise.all([make(here), import("./run-file.ts")]);
           // Warnings about the program are the same on all ranks.
           const building = made !== null && (place.world?.rank ?? 0) > 0 ? { ...made, print: () => {} } : made;

@@ -103,6 +103,6 @@ export const runRows = {
     commands: [...onPrograms, "bench"],
     kind: seconds,
     default: 60,
-    help: "end a run, or the building of a program, that takes longer than this many seconds",
+    help: "end a run that takes longer than this many seconds; in commands that run nothing, the building of the program",
   },
 } as const satisfies Readonly<Record<string, OptionRow>>;
