@@ -2,22 +2,26 @@
  * Applies an edit to the draft of every rank: reads the lists, edits them, and writes them. It then updates the rest of
  * the Program: the positions of transfers' participants, and the kernels still in use.
  */
+import type { BufferId } from "../../commands/buffer.ts";
 import type { KernelId } from "../../commands/command.ts";
 import type { LinkedTransfer, Program, RankProgram } from "../../commands/program.ts";
 import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
+import type { Permutation, RankGroup } from "../../verify/classes/rank-group.ts";
+import { imageList } from "./classes/image-list.ts";
 import type { Draft } from "./draft.ts";
 import { createDraftReader, type DraftReader } from "./draft-reader.ts";
 import type { Foreign } from "./memory/foreign.ts";
 import { createKnownDependences, type KnownDependences } from "./order/known-dependences.ts";
 import type { Memory } from "./memory/memory.ts";
-import { writeDraft } from "./write-draft.ts";
+import { type WrittenList, writeDraft } from "./write-draft.ts";
 
 export interface EditContext {
   readonly program: Program;
   readonly memory: Memory;
   /** The drafts of all ranks, as they were read. */
   readonly drafts: readonly Draft[];
+  readonly draftOf: (rank: number) => Draft;
   readonly foreign: Foreign;
   readonly dependences: KnownDependences;
 }
@@ -27,22 +31,79 @@ export type Edit = (draft: Draft, context: EditContext) => Draft;
 
 /**
  * `edit` returns the same draft if it has nothing to change. If no draft changes, the result is the same Program.
- * Otherwise all lists are written, because a rewrite may rely on the issue order of other ranks.
+ * Otherwise all lists are written, because a rewrite may rely on the issue order of other ranks. Of ranks that are alike,
+ * one is edited and written, and the lists of the others are its images.
  */
 export function editRanks(program: Program, reader: DraftReader, edit: Edit): Program {
-  const { context, drafts } = contextOf(program, reader);
-  const { memory } = context;
-  const edited = drafts.map((draft) => edit(draft, context));
-  if (edited.every((draft, rank) => draft === drafts[rank])) return program;
-  const written = edited.map((draft) => writeDraft(draft, memory, context.dependences));
-  const ranks = program.ranks.map((rank, i): RankProgram => ({
-    ...rank,
-    ...at(written, i).list,
+  const context = contextOf(program, reader);
+  const group = reader.symmetry(program);
+  const byClass = group === null ? null : editClasses(program, context, group, edit);
+  if (byClass !== null && group !== null) {
+    if (byClass !== program) reader.keepSymmetry(byClass, group);
+    return byClass;
+  }
+  const all = program.ranks.map(({ rank }) => rank);
+  const written = writeEdited(context, all, edit);
+  if (written === null) return program;
+  return joined(program, context, (rank) => ({
+    list: { ...at(program.ranks, rank), ...at(written, rank).list },
+    positions: at(written, rank).positions,
   }));
+}
+
+/** Null if no draft of these ranks changes. */
+function writeEdited(context: EditContext, ranks: readonly number[], edit: Edit): readonly WrittenList[] | null {
+  const drafts = ranks.map((rank) => context.draftOf(rank));
+  const edited = drafts.map((draft) => edit(draft, context));
+  if (edited.every((draft, i) => draft === drafts[i])) return null;
+  return edited.map((draft) => writeDraft(draft, context.memory, context.dependences));
+}
+
+/** Null if the list of a rank does not follow from that of its representative. */
+function editClasses(program: Program, context: EditContext, group: RankGroup, edit: Edit): Program | null {
+  const representatives = representativesOf(group);
+  const written = writeEdited(context, representatives, edit);
+  if (written === null) return program;
+  const { kernels } = context.memory;
+  const bufferOn = bufferImages(program);
+  const writtenOf = (rank: number): WrittenList => at(written, representatives.indexOf(at(group.representative, rank)));
+  const lists: RankProgram[] = [];
+  for (const image of program.ranks) {
+    const before = at(program.ranks, at(group.representative, image.rank));
+    const own = writtenOf(image.rank);
+    const element = at(group.elements, at(group.elementTo, image.rank));
+    const list =
+      before === image
+        ? { ...image, ...own.list }
+        : imageList({ before, image, kernels, bufferOn: (buffer) => bufferOn(buffer, element) }, own);
+    if (list === null) return null;
+    lists.push(list);
+  }
+  return joined(program, context, (rank) => ({ list: at(lists, rank), positions: writtenOf(rank).positions }));
+}
+
+function representativesOf({ representative }: RankGroup): readonly number[] {
+  return [...new Set(representative)];
+}
+
+/** The buffer of the same number on the rank to which a symmetry takes its rank. */
+function bufferImages({ ranks, buffers }: Program): (buffer: BufferId, element: Permutation) => BufferId {
+  const byRank = ranks.map((): BufferId[] => []);
+  const numbers = buffers.map(({ id, rank }) => at(byRank, rank).push(id) - 1);
+  return (buffer, element) => at(at(byRank, at(element, at(buffers, buffer).rank)), at(numbers, buffer));
+}
+
+/** The Program with new lists, and where the commands of the old ones are in them. */
+function joined(
+  program: Program,
+  { memory }: EditContext,
+  writtenOf: (rank: number) => { readonly list: RankProgram; readonly positions: WrittenList["positions"] },
+): Program {
+  const ranks = program.ranks.map(({ rank }) => writtenOf(rank).list);
   const transfers = program.transfers.map((transfer): LinkedTransfer => ({
     ...transfer,
     participants: transfer.participants.map((participant) => {
-      const command = at(written, participant.rank).positions.get(participant.command);
+      const command = writtenOf(participant.rank).positions.get(participant.command);
       invariant(command !== undefined, "rewrites keep transfers", participant);
       return { ...participant, command };
     }),
@@ -52,15 +113,29 @@ export function editRanks(program: Program, reader: DraftReader, edit: Edit): Pr
 
 /** Whether `edit` changes a draft. Edits only ranks up to the first that changes, and writes none. */
 export function changesRanks(program: Program, reader: DraftReader, edit: Edit): boolean {
-  const { context, drafts } = contextOf(program, reader);
-  return drafts.some((draft) => edit(draft, context) !== draft);
+  const context = contextOf(program, reader);
+  const group = reader.symmetry(program);
+  const ranks = group === null ? program.ranks.map(({ rank }) => rank) : representativesOf(group);
+  return ranks.some((rank) => {
+    const draft = context.draftOf(rank);
+    return edit(draft, context) !== draft;
+  });
 }
 
-function contextOf(program: Program, reader: DraftReader): { context: EditContext; drafts: readonly Draft[] } {
-  const { drafts, foreign, dependences: read, newMemory } = reader.read(program);
-  const memory = newMemory();
-  const dependences = createKnownDependences(read, memory);
-  return { context: { program, memory, drafts, foreign, dependences }, drafts };
+function contextOf(program: Program, reader: DraftReader): EditContext {
+  const read = reader.read(program);
+  const memory = read.newMemory();
+  const dependences = createKnownDependences(read.dependences, memory);
+  return {
+    program,
+    memory,
+    get drafts() {
+      return read.drafts;
+    },
+    draftOf: read.draftOf,
+    foreign: read.foreign,
+    dependences,
+  };
 }
 
 /** Reads and writes all lists. Events then order only what must be. */

@@ -16,6 +16,8 @@ import { planEdges } from "./order/plan-edges.ts";
 
 export interface WrittenList {
   readonly list: Pick<RankProgram, "streams" | "eventCount" | "commands" | "origins" | "transferOf">;
+  /** By position: the node of the command, or for an event one of those that it is beside. */
+  readonly nodes: readonly DraftNode[];
   /** By position in the list that was read: the new position, or null if the command is gone. */
   readonly positions: ReadonlyMap<number, number>;
 }
@@ -37,42 +39,45 @@ export function writeDraft(draft: Draft, memory: Memory, known: KnownDependences
   const commands: Command[] = [];
   const origins: Origin[] = [];
   const transferOf: (TransferId | null)[] = [];
+  const written: DraftNode[] = [];
   const positions = new Map<number, number>();
   const events = new Map<number, EventId>();
-  const add = (command: Command, origin: Origin, transfer: TransferId | null): void => {
+  const add = (command: Command, node: DraftNode, transfer: TransferId | null): void => {
     commands.push(command);
-    origins.push(origin);
+    origins.push(node.origin);
     transferOf.push(transfer);
+    written.push(node);
   };
-  const addRecord = (step: number, stream: CommandStreamId, origin: Origin): void => {
+  const addRecord = (step: number, stream: CommandStreamId, node: DraftNode): void => {
     if (!plan.recorded.has(step)) return;
     const event = makeId<EventId>(events.size);
     events.set(step, event);
-    add({ kind: "recordEvent", stream, event }, origin, null);
+    add({ kind: "recordEvent", stream, event }, node, null);
   };
-  const addWaits = (steps: readonly number[], stream: CommandStreamId, origin: Origin): void => {
+  const addWaits = (steps: readonly number[], stream: CommandStreamId, node: DraftNode): void => {
     for (const step of steps) {
       const event = events.get(step);
       invariant(event !== undefined, "an event is recorded before a stream waits for it", { step });
-      add({ kind: "waitEvent", stream, event }, origin, null);
+      add({ kind: "waitEvent", stream, event }, node, null);
     }
   };
   const caller = makeId<CommandStreamId>(0);
   for (const [step, group] of order.entries()) {
     const own = at(grouped, group);
-    const { command: first, origin } = at(own, 0);
-    if (step === plan.end) addWaits(plan.joins, caller, origin);
-    if (step === plan.start) addRecord(-1, caller, origin);
-    addWaits(at(plan.waits, step), first.stream, origin);
+    const first = at(own, 0);
+    const { stream } = first.command;
+    if (step === plan.end) addWaits(plan.joins, caller, first);
+    if (step === plan.start) addRecord(-1, caller, first);
+    addWaits(at(plan.waits, step), stream, first);
     for (const node of own) {
       for (const source of node.sources) positions.set(source, commands.length);
-      add(node.command, node.origin, node.transfer);
+      add(node.command, node, node.transfer);
     }
-    addRecord(step, first.stream, origin);
+    addRecord(step, stream, first);
   }
   const last = nodes.at(-1);
-  if (last !== undefined && plan.end === order.length) addWaits(plan.joins, caller, last.origin);
-  return { list: { streams, eventCount: events.size, commands, origins, transferOf }, positions };
+  if (last !== undefined && plan.end === order.length) addWaits(plan.joins, caller, last);
+  return { list: { streams, eventCount: events.size, commands, origins, transferOf }, nodes: written, positions };
 }
 
 /** Removes streams without commands, except the caller's, and renumbers the others. */

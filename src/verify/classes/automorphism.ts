@@ -83,12 +83,14 @@ function sameCommand(mapping: Mapping, a: Command, b: Command): boolean {
       const kernel = at(mapping.program.kernels, a.kernel);
       const [from, to] = [a.origins ?? [], b.origins ?? []];
       if (from.length !== to.length || !to.every((origin) => isCount(origin))) return false;
-      // A combination adds its inputs in team order, which the symmetry turns.
-      const inputs = kernel.kind === "combine" ? turned(mapping, kernel.inputs, a.inputs, b.inputs) : b.inputs;
+      // A sum over devices reads its inputs in team order, which the symmetry turns. What a launch reads has no order.
+      const isApart = a.inputs.every(({ buffer }) => a.outputs.every((output) => output.buffer !== buffer));
+      const inputs =
+        isApart || kernel.kind === "combine" ? turned(mapping, kernel.inputs, a.inputs, b.inputs) : b.inputs;
       return (
         sameOperands(mapping, kernel.inputs, a.inputs, inputs) &&
         sameOperands(mapping, kernel.outputs, a.outputs, b.outputs) &&
-        keepDistances([...a.inputs, ...a.outputs], [...inputs, ...b.outputs])
+        keepDistances([...a.inputs, ...a.outputs], [...inputs, ...b.outputs], isApart ? a.inputs.length : 0)
       );
     }
     case "copy": {

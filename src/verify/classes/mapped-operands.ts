@@ -7,12 +7,19 @@ import { sameForm } from "./moved-regions.ts";
 
 type Refs = readonly { readonly buffer: number; readonly offset: number }[];
 
-/** The images in the order of what they are images of; unchanged if that is not a matter of order. */
+/**
+ * The images in the order of what they are images of; unchanged if that is not a matter of order. Of slices of one
+ * buffer, each goes to where earlier commands moved it.
+ */
 export function turned(mapping: Mapping, operands: readonly Operand[], a: Refs, b: Refs): Refs {
   const left = new Set(b.keys());
-  const order = a.map(({ buffer }, i) => {
+  const order = a.map(({ buffer, offset }, i) => {
+    const image = mapping.regions.imageOf(buffer, at(operands, i), offset);
     const found = [...left].find(
-      (j) => sameBuffer(mapping, buffer, at(b, j).buffer) && sameForm(at(operands, i), at(operands, j)),
+      (j) =>
+        sameBuffer(mapping, buffer, at(b, j).buffer) &&
+        sameForm(at(operands, i), at(operands, j)) &&
+        (image === undefined || image === at(b, j).offset),
     );
     if (found !== undefined) left.delete(found);
     return found;
@@ -20,11 +27,16 @@ export function turned(mapping: Mapping, operands: readonly Operand[], a: Refs, 
   return order.every((j) => j !== undefined) && left.size === 0 ? order.map((j) => at(b, j)) : b;
 }
 
-/** Whether operands in one buffer do, which decides if they may share bytes. */
-export function keepDistances(a: Refs, b: Refs): boolean {
+/**
+ * Whether operands in one buffer are as far apart as their images, which decides if they may share bytes. Among the
+ * first `read` it does not matter.
+ */
+export function keepDistances(a: Refs, b: Refs, read = 0): boolean {
   return a.every(({ buffer, offset }, i) => {
     const moved = at(b, i).offset - offset;
-    return a.every((other, j) => j >= i || other.buffer !== buffer || at(b, j).offset - other.offset === moved);
+    return (
+      i < read || a.every((other, j) => j >= i || other.buffer !== buffer || at(b, j).offset - other.offset === moved)
+    );
   });
 }
 

@@ -18,6 +18,8 @@ import { overlapsOf } from "../check/shared-regions.ts";
 type Form = Pick<Operand, "dtype" | "shape" | "strides">;
 
 export interface MovedRegions {
+  /** Where the image of a region begins; undefined if it is unknown. */
+  imageOf(buffer: number, form: Form, offset: number): number | undefined;
   /** False if the region already has another image. */
   note(buffer: number, form: Form, offset: number, image: number): boolean;
   /** Whether all images share as many bytes as what they are images of, and lie inside their buffers. */
@@ -43,6 +45,7 @@ export function createMovedRegions({ buffers }: Program): MovedRegions {
     return images;
   };
   return {
+    imageOf: (buffer, form, offset) => imagesOf(at(touched, buffer), form).get(offset),
     note: (buffer, form, offset, image) => {
       const own = at(touched, buffer);
       const images = imagesOf(own, form);

@@ -39,11 +39,27 @@ export function proveByClasses(
   leastRanks = 2,
   onProgress?: OnProgress,
 ): ClassProof | null {
-  try {
+  return ifWellFormed(() => {
     if (program.ranks.length < leastRanks || program.ranks.length > mostRanks) return null;
     checkTables(program);
     for (const [id, transfer] of program.transfers.entries()) checkTransfer(program, transfer, id);
     return proveChecked(program, notes, onProgress);
+  });
+}
+
+/** The symmetries of a Program; null if its ranks are not alike. */
+export function symmetryOf(program: Program): RankGroup | null {
+  if (program.ranks.length > mostRanks) return null;
+  return ifWellFormed(() => {
+    const group = groupOf(mappedOf(program));
+    return group.elements.length === 1 ? null : group;
+  });
+}
+
+/** Null for a malformed Program. */
+function ifWellFormed<T>(find: () => T | null): T | null {
+  try {
+    return find();
   } catch (error) {
     // A malformed Program. The proof of every rank says what is wrong.
     if (error instanceof DiagnosticError || error instanceof TypeError || error instanceof RangeError) return null;
@@ -55,13 +71,18 @@ export function proveByClasses(
 function proveChecked(program: Program, notes: boolean, onProgress?: OnProgress): ClassProof | null {
   const { ranks } = program;
   if (ranks.some(({ streams }) => streams.some(({ role }) => role === "pair"))) return null;
-  const nodeBase = new Int32Array(ranks.length + 1);
-  for (const [rank, { origins }] of ranks.entries()) nodeBase[rank + 1] = at(nodeBase, rank) + origins.length + 2;
-  const participants = createParticipants(program, nodeBase);
-  const mapped = { program, buffers: createRankBuffers(program), participants, nodeBase };
+  const mapped = mappedOf(program);
   onProgress?.("verifying: comparing the ranks");
   const group = groupOf(mapped);
   return group.elements.length === 1 ? null : proveClasses(mapped, group, notes, onProgress);
+}
+
+function mappedOf(program: Program): Mapped {
+  const { ranks } = program;
+  const nodeBase = new Int32Array(ranks.length + 1);
+  for (const [rank, { origins }] of ranks.entries()) nodeBase[rank + 1] = at(nodeBase, rank) + origins.length + 2;
+  const participants = createParticipants(program, nodeBase);
+  return { program, buffers: createRankBuffers(program), participants, nodeBase };
 }
 
 /**

@@ -1,6 +1,6 @@
 /** The dependences of node lists, computed once for each. */
 import { type Dependences, dependencesOf } from "./dependences.ts";
-import type { Draft, DraftNode } from "../draft.ts";
+import type { DraftNode } from "../draft.ts";
 import type { Memory } from "../memory/memory.ts";
 
 type Nodes = readonly DraftNode[];
@@ -12,10 +12,6 @@ export interface KnownDependences {
   readonly of: (nodes: Nodes) => Dependences;
   /** `nodes` are `like` others, on other streams, which dependences do not depend on. */
   readonly equate: (nodes: Nodes, like: Nodes) => void;
-}
-
-export function unknownDependences(drafts: readonly Draft[]): ReadDependences {
-  return new Map(drafts.map(({ nodes }) => [nodes, null]));
 }
 
 /** For one edit. */

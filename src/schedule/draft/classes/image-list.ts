@@ -1,0 +1,157 @@
+/**
+ * The rewritten list of a rank, made from that of the representative of its class: each command is the image of the one
+ * there, by the symmetry of the Program before the rewrite (src/verify/classes/README.md).
+ */
+import type { BufferRef } from "../../../commands/buffer.ts";
+import type { Command, Origin, StreamInfo, TransferId } from "../../../commands/command.ts";
+import type { RankProgram } from "../../../commands/program.ts";
+import type { View } from "../../../commands/view.ts";
+import { at } from "../../../support/invariant.ts";
+import { unreachable } from "../../../support/unreachable.ts";
+import type { DraftCommand, DraftNode } from "../draft.ts";
+import type { WrittenList } from "../write-draft.ts";
+import { createOffsetImages, type Form, type Lists, type OffsetImages } from "./offset-images.ts";
+
+/** Null if the image of an operand does not follow from those of the list that was rewritten. */
+export function imageList(lists: Lists, { list, nodes }: WrittenList): RankProgram | null {
+  const { before, image } = lists;
+  const offsets = createOffsetImages(lists);
+  const commands: Command[] = [];
+  const origins: Origin[] = [];
+  const transferOf: (TransferId | null)[] = [];
+  for (const [position, command] of list.commands.entries()) {
+    const node = at(nodes, position);
+    const isEvent = command.kind === "recordEvent" || command.kind === "waitEvent";
+    const made = isEvent ? command : imageCommand(lists, offsets, node, command);
+    const origin = node.sources.find((source) => before.origins[source] === node.origin);
+    const transfer = node.sources.find((source) => before.transferOf[source] === node.transfer);
+    if (made === null || origin === undefined || (!isEvent && transfer === undefined)) return null;
+    commands.push(made);
+    origins.push(at(image.origins, origin));
+    transferOf.push(isEvent || transfer === undefined ? null : (image.transferOf[transfer] ?? null));
+  }
+  return {
+    ...image,
+    streams: imageStreams(lists, list.streams),
+    eventCount: list.eventCount,
+    commands,
+    origins,
+    transferOf,
+  };
+}
+
+/** Streams of libraries have the names of the rank's communicators. */
+function imageStreams({ before, image }: Lists, streams: readonly StreamInfo[]): readonly StreamInfo[] {
+  return streams.map((stream) => {
+    const position = before.streams.findIndex(({ role, name }) => role === stream.role && name === stream.name);
+    return position < 0 ? stream : { ...stream, name: at(image.streams, position).name };
+  });
+}
+
+function imageCommand(
+  lists: Lists,
+  offsets: OffsetImages,
+  { sources }: DraftNode,
+  command: DraftCommand,
+): Command | null {
+  const { stream } = command;
+  /** The image of the command that was there, if it was as asked. */
+  const imageWhere = <K extends Command["kind"]>(
+    kind: K,
+    isAsked: (own: Extract<Command, { readonly kind: K }>) => boolean,
+  ): Extract<Command, { readonly kind: K }> | null => {
+    for (const source of sources) {
+      const [own, image] = [at(lists.before.commands, source), at(lists.image.commands, source)];
+      if (isKind(own, kind) && isKind(image, kind) && isAsked(own)) return image;
+    }
+    return null;
+  };
+  switch (command.kind) {
+    case "signal":
+    case "waitSignal": {
+      const image = imageWhere(command.kind, ({ slot }) => slot === command.slot);
+      return image === null ? null : moved(image, stream);
+    }
+    case "alloc":
+    case "free": {
+      const image = imageWhere(command.kind, ({ buffer }) => buffer === command.buffer);
+      return image === null ? null : moved(image, stream);
+    }
+    case "transfer": {
+      const image = imageWhere("transfer", ({ operation }) => operation === command.operation);
+      return image === null ? null : moved(image, stream);
+    }
+    case "copy": {
+      const viewOf = (view: View): View | null => {
+        const asSource = imageWhere("copy", ({ source }) => source === view);
+        if (asSource !== null) return asSource.source;
+        const asDestination = imageWhere("copy", ({ destination }) => destination === view);
+        return asDestination === null ? offsets.of(view, view) : asDestination.destination;
+      };
+      const whole = imageWhere(
+        "copy",
+        (own) => own.source === command.source && own.destination === command.destination,
+      );
+      if (whole !== null) return moved(whole, stream);
+      const [source, destination] = [viewOf(command.source), viewOf(command.destination)];
+      return source === null || destination === null ? null : { ...command, source, destination };
+    }
+    case "launch": {
+      const isSame = ({ kernel, inputs, outputs, smMargin }: typeof command): boolean =>
+        kernel === command.kernel &&
+        inputs === command.inputs &&
+        outputs === command.outputs &&
+        smMargin === command.smMargin;
+      const whole = imageWhere("launch", isSame);
+      if (whole !== null) return moved(whole, stream);
+      const kernel = at(lists.kernels, command.kernel);
+      const origins = imageWhere("launch", (own) => own.origins === command.origins);
+      // A sum over devices reads its inputs in the order of the rank's own team.
+      if (kernel.kind === "combine" || origins === null || !keepsInputs(lists, offsets, sources)) return null;
+      const ofInputs = imageWhere("launch", (own) => own.inputs === command.inputs);
+      const ofOutputs = imageWhere("launch", (own) => own.outputs === command.outputs);
+      const inputs = ofInputs?.inputs ?? refsOn(offsets, command.inputs, kernel.inputs);
+      const outputs = ofOutputs?.outputs ?? refsOn(offsets, command.outputs, kernel.outputs);
+      if (inputs === null || outputs === null) return null;
+      return { ...command, inputs, outputs, ...(origins.origins === undefined ? {} : { origins: origins.origins }) };
+    }
+    default:
+      return unreachable(command);
+  }
+}
+
+function refsOn(
+  offsets: OffsetImages,
+  refs: readonly BufferRef[],
+  forms: readonly Form[],
+): readonly BufferRef[] | null {
+  const images = refs.map((ref, i) => offsets.of(ref, at(forms, i)));
+  const found = images.filter((image) => image !== null);
+  return found.length === refs.length ? found : null;
+}
+
+/** Whether the inputs of the launches that were there are in the same order on both ranks. */
+function keepsInputs({ before, image, kernels }: Lists, offsets: OffsetImages, sources: readonly number[]): boolean {
+  return sources.every((source) => {
+    const [own, other] = [at(before.commands, source), at(image.commands, source)];
+    if (own.kind !== "launch" || other.kind !== "launch") return true;
+    const kernel = at(kernels, own.kernel);
+    if (kernel.kind === "combine") return true;
+    return own.inputs.every((ref, i) => {
+      const moved = offsets.of(ref, at(kernel.inputs, i));
+      const theirs = at(other.inputs, i);
+      return moved !== null && moved.buffer === theirs.buffer && moved.offset === theirs.offset;
+    });
+  });
+}
+
+function isKind<K extends Command["kind"]>(
+  command: Command,
+  kind: K,
+): command is Extract<Command, { readonly kind: K }> {
+  return command.kind === kind;
+}
+
+function moved<C extends Command>(command: C, stream: Command["stream"]): C {
+  return command.stream === stream ? command : { ...command, stream };
+}

@@ -1,0 +1,121 @@
+/** Rewrites of one rank of each class, carried over to the others, make the lists that rewriting every rank makes. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  add,
+  DeviceMesh,
+  DiagnosticError,
+  Fusion,
+  gelu,
+  linear,
+  type LowerOptions,
+  matmul,
+  type Program,
+  sum,
+} from "braid";
+import { link } from "../../src/commands/link/link.ts";
+import { lowerRanks } from "../../src/compile/lower.ts";
+import { recordAll } from "../../src/compile/record.ts";
+import { createDraftReader } from "../../src/schedule/draft/draft-reader.ts";
+import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
+import { buildFusion, recipes } from "../support/random-fusion.ts";
+
+const devices = 8;
+
+const schedules: readonly ScheduleOptions[] = [
+  { inPlace: true, splitChunks: 2, computeStreams: 1 },
+  { earlyGathers: true, ownLast: true, batchSignals: true },
+  { dropSignals: true, inPlace: true, splitChunks: 3, gemmSums: true, computeStreams: 2, copyStream: "dedicated" },
+];
+
+function linked(fusion: Fusion, { protocol, ...lowering }: Omit<LowerOptions, "rank">): Program {
+  const given = { backend: "cuda", ...lowering } as const;
+  const { classes } = lowerRanks(fusion, devices, given);
+  return link(recordAll(classes, { devices, ...(protocol === undefined ? {} : { protocol }) }));
+}
+
+/** How many schedules were applied by class. Fails if one of them makes another Program than rank by rank. */
+function countByClass(program: Program): number {
+  return schedules.filter((schedule) => {
+    const byClass = createDraftReader();
+    const made = applySchedule(program, schedule, byClass);
+    const full = applySchedule(program, schedule, createDraftReader(false));
+    // A comparison value by value takes seconds.
+    expect(JSON.stringify(made) === JSON.stringify(full)).toBe(true);
+    return made !== program && byClass.symmetry(made) !== null;
+  }).length;
+}
+
+/** A ring: the chunks are the devices' shards. */
+function ring(): Fusion {
+  const f = new Fusion();
+  const [a, b] = [f.input([devices, 4, 8], "float"), f.input([8, 6], "float")];
+  const c = matmul(a, b);
+  f.output(c);
+  for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  a.axis(0).parallelize("DIDx");
+  c.axis(0).parallelize("Stream");
+  return f;
+}
+
+/** Partial results by shares of K, which a loop over the devices adds. */
+function sums(): Fusion {
+  const f = new Fusion();
+  const mesh = DeviceMesh.range(devices);
+  const a = f.input([devices, devices, 6, 4], "float");
+  const b = f.input([devices, 1, 4, 5], "float");
+  const partial = matmul(a, b);
+  const c = sum(partial, [0]);
+  f.output(c);
+  for (const tensor of [a, b, partial, c]) tensor.setDeviceMesh(mesh);
+  a.axis(0).parallelize("DIDx");
+  a.axis(1).parallelize("Stream");
+  b.axis(0).parallelize("DIDx");
+  partial.axis(0).parallelize("Stream");
+  partial.axis(1).parallelize("DIDx");
+  c.axis(1).parallelize("DIDx");
+  return f;
+}
+
+/** As examples/mlp.ts, with sequences of their own on each row of the mesh. */
+function mlp(): Fusion {
+  const f = new Fusion();
+  const [x, w1, w2] = [f.input([2, 16, 8], "float"), f.input([8, 8], "float"), f.input([8, 8], "float")];
+  const y = linear(gelu(linear(x, w1)), w2);
+  f.output(add(x, y));
+  for (const tensor of [x, w1, w2]) tensor.setDeviceMesh(DeviceMesh.ofShape([2, 4]));
+  x.axis(0).parallelize("DIDy");
+  x.outerSplit(1, 2);
+  x.outerSplit(2, 4).parallelize("DIDx");
+  w1.outerSplit(0, 4).parallelize("DIDx");
+  w2.outerSplit(1, 4).parallelize("DIDx");
+  y.outerSplit(1, 2).parallelize("Stream");
+  return f;
+}
+
+describe("one rank of a class is rewritten as all are, in", () => {
+  it.each(["get", "put"] as const)("a ring of copies, by %s", (protocol) => {
+    expect(countByClass(linked(ring(), { protocol }))).toBe(3);
+  });
+  it.each(["get", "put"] as const)("sums over a ring, by %s", (protocol) => {
+    expect(countByClass(linked(sums(), { protocol }))).toBe(3);
+  });
+  it("an MLP on two dimensions of devices", () => {
+    expect(countByClass(linked(mlp(), {}))).toBe(3);
+    expect(countByClass(linked(mlp(), { backend: "nccl" }))).toBeGreaterThan(0);
+  });
+  it("random programs", () => {
+    let byClass = 0;
+    fc.assert(
+      fc.property(recipes, fc.boolean(), (recipe, isPut) => {
+        try {
+          byClass += countByClass(linked(buildFusion(recipe), isPut ? { protocol: "put" } : {}));
+        } catch (error) {
+          if (!(error instanceof DiagnosticError)) throw error;
+        }
+      }),
+      { numRuns: 15, seed: 1 },
+    );
+    expect(byClass).toBeGreaterThan(2);
+  });
+});
