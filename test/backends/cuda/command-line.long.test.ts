@@ -137,7 +137,7 @@ describe.skipIf(obstacle !== null)("braid run --on cuda", () => {
     const [err = "", other] = ranks.map((rank) => rank.err);
     expect(err).toContain("error[program-differs]: rank 1 has a different program than rank 0");
     expect(err).toMatch(/found: hash [0-9a-f]{16} on rank 1, [0-9a-f]{16} on rank 0/);
-    expect(err).toContain("note: --schedule: not given, on rank 0: inPlace\n");
+    expect(err).toContain("note: --schedule: as-written, on rank 0: inPlace\n");
     expect(err).toContain("note: --schedule protocol: put, on rank 0: get\n");
     // All ranks know it, and one says it.
     expect(other).toBe("");
