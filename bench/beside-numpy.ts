@@ -5,18 +5,12 @@
  */
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { blasGemms } from "../src/backends/cpu/blas/blas-gemms.ts";
 import { findBlas } from "../src/backends/cpu/blas/blas-library.ts";
-import type { Operand } from "../src/commands/kernel.ts";
-import { compile } from "../src/compile/compile.ts";
-import { Fusion } from "../src/ir/api/fusion.ts";
 import { exp, gelu, layerNorm, matmul, rmsNorm, sdpa, set, silu, softmax } from "../src/ir/api/ops.ts";
 import type { TensorView } from "../src/ir/api/tensor-view.ts";
-import { createKernelLibrary, scratchBytes } from "../src/kernels/kernel-library.ts";
-import { type DType, dtypes } from "../src/numerics/dtype.ts";
-import { elementsOf, storageView } from "../src/numerics/tensor/storage.ts";
+import type { DType } from "../src/numerics/dtype.ts";
 import { at } from "../src/support/invariant.ts";
-import { createWasmMemory } from "../src/support/webassembly.ts";
+import { firstKernel, kernelCall } from "./harness/kernel-call.ts";
 
 interface Case {
   readonly shapes: readonly (readonly number[])[];
@@ -69,36 +63,11 @@ function cpuTime(run: () => void, runs = 7): number {
 }
 
 function timeOf({ shapes, dtype = "float", op }: Case): number {
-  const f = new Fusion();
-  f.output(op(...shapes.map((shape) => f.input(shape, dtype))));
-  const [kernel] = compile(f, { devices: 1 }).program.kernels;
+  const kernel = firstKernel(op, shapes, dtype);
+  if (kernel !== undefined) return cpuTime(kernelCall(kernel, { blas }));
   // A copy is no kernel.
-  if (kernel === undefined) {
-    const [from, to] = [new Float32Array(2 ** 24).fill(1), new Float32Array(2 ** 24).fill(2)];
-    return cpuTime(() => to.set(from));
-  }
-  const scratch = Math.ceil(scratchBytes(kernel) / 64) * 64;
-  let next = scratch;
-  const addresses = [...kernel.inputs, ...kernel.outputs].map((each) => {
-    const address = next;
-    next += Math.ceil(bytesOf(each) / 64) * 64;
-    return address;
-  });
-  const memory = createWasmMemory(next);
-  for (const [i, each] of kernel.inputs.entries()) {
-    const count = bytesOf(each) / dtypes[each.dtype].bytes;
-    const values = elementsOf(each.dtype, storageView(each.dtype, memory.buffer, at(addresses, i), count));
-    for (let j = 0; j < count; j++) values.set(j, (j % 97) / 16 - 3);
-  }
-  const gemms = blas === null ? {} : { gemms: blasGemms(blas, memory.buffer) };
-  const run = createKernelLibrary({ memory, scratch: { address: 0, bytes: scratch }, ...gemms }).prepare(kernel);
-  const inputs = addresses.slice(0, kernel.inputs.length);
-  const outputs = addresses.slice(kernel.inputs.length);
-  return cpuTime(() => run(inputs, outputs));
-}
-
-function bytesOf({ dtype, shape }: Operand): number {
-  return shape.reduce((count, extent) => count * extent, dtypes[dtype].bytes);
+  const [from, to] = [new Float32Array(2 ** 24).fill(1), new Float32Array(2 ** 24).fill(2)];
+  return cpuTime(() => to.set(from));
 }
 
 /** By name, in milliseconds; none without numpy. */

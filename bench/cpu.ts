@@ -4,13 +4,11 @@
  * command that only orders streams; and what the executor copies, beside a memcpy. Run it from the built package (`npm run bench`), because worker threads run the
  * built files.
  */
-import { Bench } from "tinybench";
 import {
   DeviceMesh,
   Fusion,
   HostProgramBuilder,
   link,
-  matmul,
   MultiDeviceExecutor,
   record,
   relu,
@@ -22,23 +20,14 @@ import {
   Tensor,
 } from "braid";
 import { createCpuBackend } from "braid/cpu";
+import { median } from "./harness/figures.ts";
+import { gathered } from "./harness/programs.ts";
+import type { Suite, Task } from "./harness/suite.ts";
 
 const devices = 8;
 const chunks = 8;
 const size = 2048;
 const collectiveElements = 2 ** 21;
-
-function allgatherMatmul(): Fusion {
-  const f = new Fusion();
-  const a = f.input([chunks, devices, size / (chunks * devices), size], "float");
-  const b = f.input([size, size], "float");
-  const c = matmul(a, b);
-  f.output(c);
-  for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
-  a.axis(1).parallelize("DIDx");
-  c.axis(0).parallelize("Stream");
-  return f;
-}
 
 /** One collective of 8 MiB on every rank: an Allreduce of all elements, or an Allgather of an eighth from each. */
 function collective(type: "Allreduce" | "Allgather"): Fusion {
@@ -63,27 +52,25 @@ function busy({ trace }: RunReport, { ranks }: Program): number {
   return trace.filter(works).reduce((sum, event) => sum + event.end - event.start, 0);
 }
 
-export async function benchCpu(): Promise<Bench> {
-  const bench = new Bench({ name: "CPU back end", iterations: 5, time: 0, warmupIterations: 1, warmupTime: 0 });
+export async function cpuSuite(): Promise<Suite> {
+  const tasks: Task[] = [];
   const shares = new Map<number, number[]>();
   const executors: MultiDeviceExecutor[] = [];
   const moved = new Map<string, number[]>();
   const inputs = [Tensor.zeros([chunks, devices, size / (chunks * devices), size]), Tensor.zeros([size, size])];
   for (const { data } of inputs) data.forEach((_, i) => (data[i] = (i % 7) / 8));
   for (const workers of [1, 2]) {
-    const executor = await MultiDeviceExecutor.create(allgatherMatmul(), {
-      devices,
-      on: createCpuBackend({ workers }),
-      timeout: 120,
-    });
+    const fusion = gathered([chunks, devices, size / (chunks * devices), size], 1, size);
+    const on = createCpuBackend({ workers });
+    const executor = await MultiDeviceExecutor.create(fusion, { devices, on, timeout: 120 });
     executors.push(executor);
     const share: number[] = [];
     shares.set(workers, share);
-    bench.add(`AG+matmul ${size}^3, 8 ranks, ${workers} worker${workers === 1 ? "" : "s"}`, async () => {
-      await executor.run(inputs, {
-        gather: false,
-        onReport: (report, program) => share.push(busy(report, program) / (workers * report.milliseconds)),
-      });
+    const onReport = (report: ExecutorReport, program: Program): number =>
+      share.push(busy(report, program) / (workers * report.milliseconds));
+    tasks.push({
+      name: `AG+matmul ${size}^3, 8 ranks, ${workers} worker${workers === 1 ? "" : "s"}`,
+      run: () => executor.run(inputs, { gather: false, onReport }),
     });
   }
   for (const type of ["Allreduce", "Allgather"] as const) {
@@ -107,23 +94,23 @@ export async function benchCpu(): Promise<Bench> {
   for (const workers of [0, 1]) {
     const group = await createCpuBackend({ workers }).open({ world: 1, localRanks: [0] });
     const prepared = await group.prepare(program);
-    bench.add(`${commands} commands that only order, ${workers === 0 ? "machine" : "1 worker"}`, async () => {
-      await prepared.execute();
+    tasks.push({
+      name: `${commands} commands that only order, ${workers === 0 ? "machine" : "1 worker"}`,
+      run: () => prepared.execute(),
     });
   }
-  await bench.run();
-  for (const [workers, share] of shares) {
-    const median = share.toSorted((x, y) => x - y)[Math.floor(share.length / 2)] ?? 0;
-    console.log(`${workers} worker(s): ${(100 * median).toFixed(0)} % of their time in kernels and copies (median)`);
-  }
-  for (const [name, times] of moved) {
-    console.log(
-      `${name}: ${times.toSorted((x, y) => x - y)[Math.floor(times.length / 2)]?.toFixed(2)} ms (median of the runs alone)`,
-    );
-  }
-  await Promise.all(executors.map((executor) => executor.close()));
-  await printCopies();
-  return bench;
+  const after = async (): Promise<void> => {
+    for (const [workers, share] of shares) {
+      const percent = (100 * median(share)).toFixed(0);
+      console.log(`${workers} worker(s): ${percent} % of their time in kernels and copies (median)`);
+    }
+    for (const [name, times] of moved)
+      console.log(`${name}: ${median(times).toFixed(2)} ms (median of the runs alone)`);
+    await Promise.all(executors.map((executor) => executor.close()));
+    await printCopies();
+  };
+  const options = { iterations: 5, time: 0, warmupIterations: 1, warmupTime: 0 };
+  return { name: "CPU back end", options, tasks, after };
 }
 
 /** Relu of 64 MiB: the least time of the copies of its input and output over ten runs, beside that of a memcpy. */

@@ -7,6 +7,7 @@ import { spawnSync } from "node:child_process";
 import path from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
+import { median } from "./harness/figures.ts";
 
 const root = path.dirname(import.meta.dirname);
 const pairs = 9;
@@ -55,10 +56,6 @@ function measure(folder: string, size: readonly [number, number, number]): numbe
   });
   if (status !== 0) throw new Error(`${folder} ended with status ${status}`);
   return Number(stdout);
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 }
 
 const [baseline] = process.argv.slice(2);

@@ -6,13 +6,14 @@ import { link } from "../src/commands/link/link.ts";
 import type { Program } from "../src/commands/program.ts";
 import { lowerRanks } from "../src/compile/lower.ts";
 import { recordAll } from "../src/compile/record.ts";
-import { add, Fusion, matmul, neg, set, type TensorView } from "../src/index.ts";
+import { Fusion, matmul, set, type TensorView } from "../src/index.ts";
 import { DeviceMesh } from "../src/ir/device-mesh.ts";
 import { applySchedule } from "../src/schedule/schedule.ts";
 import { parseProfile } from "../src/simulate/parse-profile.ts";
 import { simulate } from "../src/simulate/simulate.ts";
 import { verify } from "../src/verify/verify.ts";
 import type { Stage } from "./growth-plot.ts";
+import { mixedChain } from "./harness/programs.ts";
 
 const axisNames = ["ops", "layers", "ranks", "hosts", "uneven"] as const;
 type Axis = (typeof axisNames)[number];
@@ -26,22 +27,6 @@ function on(tensor: TensorView, mesh: DeviceMesh, axis: number | null, type: "DI
   tensor.setDeviceMesh(mesh);
   if (axis !== null) tensor.axis(axis).parallelize(type);
   return tensor;
-}
-
-/** A chain that mixes units, loops and reshardings, on two ranks. */
-function chain(ops: number): Fusion {
-  const f = new Fusion();
-  const mesh = DeviceMesh.range(2);
-  const input = on(f.input([4, 2, 4], "float"), mesh, null);
-  let last = input;
-  for (let i = 0; i < ops; i++) {
-    const fused = i % 7 === 3;
-    last = on(fused ? neg(last) : i % 5 === 0 ? set(last) : add(last, input), mesh, null);
-    if (!fused && i % 11 < 8) last.axis(0).parallelize("Stream");
-    if (i % 13 === 0) last.axis(1).parallelize("DIDx");
-  }
-  f.output(last);
-  return f;
 }
 
 /** Per layer: rows gathered in a loop over the devices and multiplied; the result is sharded again. */
@@ -84,7 +69,7 @@ function hierarchical(hosts: number): Problem {
 
 function problem(axis: Axis, size: number): Problem {
   if (axis === "hosts") return hierarchical(size);
-  if (axis === "ops") return { fusion: chain(size), devices: 2 };
+  if (axis === "ops") return { fusion: mixedChain(size, [4, 2, 4]), devices: 2 };
   if (axis === "uneven") return { fusion: uneven(size), devices: size };
   if (axis === "layers") return { fusion: gathers(size, 8), devices: 8 };
   return { fusion: gathers(1, size), devices: size };

@@ -2,27 +2,9 @@
  * Times lowering, and recording with linking: chains of 1,000 and 10,000 ops, 250 and 2,500 loops over the devices
  * (each with branches), one loop of 1,000 and 10,000 ops, and the AG+matmul pipeline on 8 ranks.
  */
-import { Bench } from "tinybench";
-import { add, DeviceMesh, Fusion, link, lower, matmul, neg, record, set } from "braid";
-
-/** A chain that mixes units, Stream loops and reshardings. */
-function chain(ops: number): Fusion {
-  const f = new Fusion();
-  const mesh = DeviceMesh.range(8);
-  const input = f.input([16, 8, 4], "float");
-  input.setDeviceMesh(mesh);
-  let last = input;
-  for (let i = 0; i < ops; i++) {
-    const fused = i % 7 === 3;
-    const next = fused ? neg(last) : i % 5 === 0 ? set(last) : add(last, input);
-    next.setDeviceMesh(mesh);
-    if (!fused && i % 11 < 8) next.axis(0).parallelize("Stream");
-    if (i % 13 === 0) next.axis(1).parallelize("DIDx");
-    last = next;
-  }
-  f.output(last);
-  return f;
-}
+import { add, DeviceMesh, Fusion, link, lower, record, set } from "braid";
+import { gathered, mixedChain } from "./harness/programs.ts";
+import type { Suite } from "./harness/suite.ts";
 
 /** Every second op gathers in a loop over the devices whose iterations branch. The other ops shard again. */
 function deviceLoops(loops: number): Fusion {
@@ -51,36 +33,27 @@ function oneLoop(ops: number): Fusion {
   return f;
 }
 
-function allgatherMatmul(chunks: number, devices: number): Fusion {
-  const f = new Fusion();
-  const a = f.input([chunks, devices, 4, 64], "float");
-  const b = f.input([64, 32], "float");
-  const c = matmul(a, b);
-  f.output(c);
-  for (const tensor of [a, b, c]) tensor.setDeviceMesh(DeviceMesh.range(devices));
-  a.axis(1).parallelize("DIDx");
-  c.axis(0).parallelize("Stream");
-  return f;
-}
-
-export async function benchLowering(): Promise<Bench> {
-  const bench = new Bench({ name: "lowering", time: 1000, iterations: 10, warmupIterations: 2, warmupTime: 200 });
-  const fusions = new Map([1000, 10_000].map((ops) => [ops, chain(ops)]));
-  for (const [ops, fusion] of fusions) bench.add(`lower ${ops} ops, one rank`, () => void lower(fusion));
-  for (const loops of [250, 2500]) {
-    const fusion = deviceLoops(loops);
-    bench.add(`lower ${loops} loops over the devices, one rank`, () => void lower(fusion));
-  }
-  for (const ops of [1000, 10_000]) {
-    const fusion = oneLoop(ops);
-    bench.add(`lower one loop of ${ops} ops`, () => void lower(fusion));
-  }
+export function loweringSuite(): Suite {
+  const lowered = [
+    ...[1000, 10_000].map((ops) => ({ name: `lower ${ops} ops, one rank`, fusion: mixedChain(ops, [16, 8, 4]) })),
+    ...[250, 2500].map((loops) => ({
+      name: `lower ${loops} loops over the devices, one rank`,
+      fusion: deviceLoops(loops),
+    })),
+    ...[1000, 10_000].map((ops) => ({ name: `lower one loop of ${ops} ops`, fusion: oneLoop(ops) })),
+  ];
   const devices = 8;
-  const pipeline = allgatherMatmul(8, devices);
+  const pipeline = gathered([8, devices, 4, 64], 1, 32);
   const hosts = Array.from({ length: devices }, (_, rank) => lower(pipeline, { rank }));
-  bench.add("record and link AG+matmul, 8 ranks, 8 chunks", () => {
-    link(hosts.map((host, rank) => record(host, { rank, sizes: new Map(), streams: 8 })));
-  });
-  await bench.run();
-  return bench;
+  return {
+    name: "lowering",
+    options: { time: 1000, iterations: 10, warmupIterations: 2, warmupTime: 200 },
+    tasks: [
+      ...lowered.map(({ name, fusion }) => ({ name, run: () => void lower(fusion) })),
+      {
+        name: "record and link AG+matmul, 8 ranks, 8 chunks",
+        run: () => void link(hosts.map((host, rank) => record(host, { rank, sizes: new Map(), streams: 8 }))),
+      },
+    ],
+  };
 }

@@ -3,16 +3,12 @@
  * through Braid and directly, on one thread in the same run. That part needs an installed BLAS (`braid doctor` reports
  * it).
  */
-import { Bench } from "tinybench";
 import { type Blas, findBlas } from "../src/backends/cpu/blas/blas-library.ts";
-import { blasGemms } from "../src/backends/cpu/blas/blas-gemms.ts";
 import type { Kernel } from "../src/commands/kernel.ts";
-import { createKernelLibrary, scratchBytes } from "../src/kernels/kernel-library.ts";
-import { floatToBFloat16, floatToHalf } from "../src/numerics/convert.ts";
-import { type DType, dtypes } from "../src/numerics/dtype.ts";
-import { storageView } from "../src/numerics/tensor/storage.ts";
+import type { DType } from "../src/numerics/dtype.ts";
 import { createRandom } from "../src/support/random.ts";
-import { createWasmMemory } from "../src/support/webassembly.ts";
+import { kernelCall, operandOf } from "./harness/kernel-call.ts";
+import type { Suite, Task } from "./harness/suite.ts";
 
 interface Case {
   readonly dtype: Exclude<DType, "bool">;
@@ -23,13 +19,15 @@ interface Case {
   readonly linear?: boolean;
 }
 
+const whole: Case = { dtype: "float", m: 1024, n: 1024, k: 1024 };
+
 const cases: readonly Case[] = [
-  { dtype: "float", m: 1024, n: 1024, k: 1024 },
-  { dtype: "float", m: 1024, n: 1024, k: 1024, linear: true },
-  { dtype: "double", m: 1024, n: 1024, k: 1024 },
-  { dtype: "half", m: 1024, n: 1024, k: 1024 },
-  { dtype: "bfloat16", m: 1024, n: 1024, k: 1024 },
-  { dtype: "int", m: 1024, n: 1024, k: 1024 },
+  whole,
+  { ...whole, linear: true },
+  { ...whole, dtype: "double" },
+  { ...whole, dtype: "half" },
+  { ...whole, dtype: "bfloat16" },
+  { ...whole, dtype: "int" },
   { dtype: "int64", m: 512, n: 512, k: 512 },
   { dtype: "float", m: 256, n: 256, k: 256 },
   { dtype: "float", m: 64, n: 64, k: 64 },
@@ -39,81 +37,28 @@ const cases: readonly Case[] = [
   { dtype: "float", m: 1, n: 1024, k: 1024, linear: true },
 ];
 
-const nameOf = ({ dtype, m, n, k, linear }: Case): string =>
-  `${linear === true ? "linear" : "matmul"} ${dtype} ${m} x ${k} by ${k} x ${n}`;
+const work = ({ m, n, k }: Case): NonNullable<Task["work"]> => ({ amount: 2 * m * n * k, unit: "GFLOP/s" });
 
-const flops = new Map(cases.map((each) => [nameOf(each), 2 * each.m * each.n * each.k]));
-
-/** GFLOP/s of a task, from its median time; undefined for tasks that are not GEMMs. */
-export function gigaflops(bench: Bench, name: string): number | undefined {
-  const task = bench.getTask(name);
-  const count = flops.get(name);
-  if (count === undefined || task?.result.state !== "completed") return undefined;
-  return count / task.result.latency.p50 / 1e6;
+function kernelOf({ dtype, m, n, k, linear = false }: Case): Kernel {
+  const inputs = [operandOf(dtype, [m, k]), operandOf(dtype, linear ? [n, k] : [k, n])];
+  return { kind: linear ? "linear" : "matmul", inputs, outputs: [operandOf(dtype, [m, n])] };
 }
 
-export async function benchMatmul(): Promise<Bench> {
-  const bench = new Bench({ name: "matmul", time: 500, warmupTime: 300 });
-  for (const each of cases) bench.add(nameOf(each), prepare(each));
+export function matmulSuite(): Suite {
   const blas = findBlas();
-  if (blas !== null) {
-    const [throughBraid, alone] = [`the first through ${blas.file}`, `the same, ${blas.file} called directly`];
-    for (const name of [throughBraid, alone]) flops.set(name, 2 * 1024 ** 3);
-    bench.add(throughBraid, prepare({ dtype: "float", m: 1024, n: 1024, k: 1024 }, blas));
-    bench.add(alone, direct(blas));
-  }
-  await bench.run();
-  return bench;
-}
-
-function prepare({ dtype, m, n, k, linear = false }: Case, blas: Blas | null = null): () => void {
-  const { bytes } = dtypes[dtype];
-  const b = linear ? [n, k] : [k, n];
-  const operand = (shape: readonly number[]): Kernel["inputs"][number] => ({
-    dtype,
-    shape,
-    strides: [shape[1] ?? 1, 1],
+  const tasks: readonly Task[] = cases.map((each) => {
+    const { dtype, m, n, k, linear = false } = each;
+    const name = `${linear ? "linear" : "matmul"} ${dtype} ${m} x ${k} by ${k} x ${n}`;
+    return { name, run: kernelCall(kernelOf(each)), work: work(each) };
   });
-  const inputs = [operand([m, k]), operand(b)];
-  const kernel: Kernel = { kind: linear ? "linear" : "matmul", inputs, outputs: [operand([m, n])] };
-  const needed = scratchBytes(kernel);
-  const places = [needed, m * k * bytes, k * n * bytes, m * n * bytes];
-  const addresses = places.map((_, i) => places.slice(0, i).reduce((sum, size) => sum + Math.ceil(size / 64) * 64, 0));
-  const [scratch = 0, ...operands] = addresses;
-  const memory = createWasmMemory((addresses.at(-1) ?? 0) + m * n * bytes);
-  fill(memory.buffer, dtype, operands[0] ?? 0, m * k);
-  fill(memory.buffer, dtype, operands[1] ?? 0, k * n);
-  const gemms = blas === null ? {} : { gemms: blasGemms(blas, memory.buffer) };
-  const library = createKernelLibrary({ memory, scratch: { address: scratch, bytes: needed }, ...gemms });
-  const run = library.prepare(kernel);
-  const [from, to] = [operands.slice(0, 2), operands.slice(2)];
-  return () => {
-    run(from, to);
-  };
-}
-
-/** Numbers in [-0.5, 0.5), small integers for integers. */
-function fill(buffer: ArrayBufferLike, dtype: Case["dtype"], address: number, count: number): void {
-  const random = createRandom(1);
-  const numbers = Float32Array.from({ length: count }, () => random.float() - 0.5);
-  switch (dtype) {
-    case "double":
-    case "float":
-      storageView(dtype, buffer, address, count).set(numbers);
-      break;
-    case "half":
-      storageView(dtype, buffer, address, count).set(Uint16Array.from(numbers, floatToHalf));
-      break;
-    case "bfloat16":
-      storageView(dtype, buffer, address, count).set(Uint16Array.from(numbers, floatToBFloat16));
-      break;
-    case "int":
-      storageView(dtype, buffer, address, count).set(numbers.map((x) => x * 100));
-      break;
-    case "int64":
-      storageView(dtype, buffer, address, count).set([...numbers].map((x) => BigInt(Math.trunc(x * 100))));
-      break;
-  }
+  const ofBlas: readonly Task[] =
+    blas === null
+      ? []
+      : [
+          { name: `the first through ${blas.file}`, run: kernelCall(kernelOf(whole), { blas }), work: work(whole) },
+          { name: `the same, ${blas.file} called directly`, run: direct(blas), work: work(whole) },
+        ];
+  return { name: "matmul", options: { time: 500, warmupTime: 300 }, tasks: [...tasks, ...ofBlas] };
 }
 
 /** cblas_sgemm of 1024^3 on one thread, without Braid. */

@@ -18,6 +18,7 @@ import { DeviceMesh } from "../src/ir/device-mesh.ts";
 import { Fusion } from "../src/ir/api/fusion.ts";
 import { set } from "../src/ir/api/ops.ts";
 import { at } from "../src/support/invariant.ts";
+import { median } from "./harness/figures.ts";
 
 const bytes = 2 ** 20;
 const hops = 100;
@@ -93,11 +94,4 @@ function pingPong(messages: MpiMessages): number {
     while (!messages.completed().includes(number));
   }
   return performance.now() - start;
-}
-
-function median(values: readonly number[]): number {
-  return at(
-    values.toSorted((a, b) => a - b),
-    values.length >> 1,
-  );
 }

@@ -9,6 +9,7 @@ import type { Page } from "playwright-core";
 import { build } from "rolldown";
 import { serveFolder } from "../src/cli/playground/serve-folder.ts";
 import { launchChromium } from "../test/browser/chromium.ts";
+import { wholeMedian } from "./harness/figures.ts";
 
 const root = path.dirname(import.meta.dirname);
 const folder = path.join(root, "dist/playground");
@@ -42,10 +43,6 @@ async function timesOf(page: Page, values: readonly string[], name: string): Pro
   return samples;
 }
 
-function median(values: readonly number[]): number {
-  return Math.round(values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN);
-}
-
 async function times(): Promise<void> {
   const serving = await serveFolder(folder, 0);
   const browser = await launchChromium();
@@ -61,7 +58,7 @@ async function times(): Promise<void> {
       loads.push(await page.evaluate<number>("performance.now()"));
       await context.close();
     }
-    rows["first load, to a verified and predicted program"] = { "median ms": median(loads) };
+    rows["first load, to a verified and predicted program"] = { "median ms": wholeMedian(loads) };
     const page = await browser.newPage();
     await page.goto(`http://127.0.0.1:${serving.port}/`);
     await page.waitForSelector(".verdict.ok");
@@ -72,8 +69,8 @@ async function times(): Promise<void> {
         await page.waitForTimeout(300);
         const samples = await timesOf(page, ["8192", "16384"], "M");
         rows[`edit, ${devices} ranks, to all panes (${pane} shown)`] = {
-          "median ms": median(samples.map(([time = 0]) => time)),
-          "longest frame ms": median(samples.map(([, frame = 0]) => frame)),
+          "median ms": wholeMedian(samples.map(([time = 0]) => time)),
+          "longest frame ms": wholeMedian(samples.map(([, frame = 0]) => frame)),
         };
       }
     }
@@ -107,7 +104,7 @@ async function verdictTime(page: Page): Promise<number> {
     await page.waitForSelector(".verdict.ok");
     await page.waitForSelector(".took:not(.busy)");
   }
-  return median(samples);
+  return wholeMedian(samples);
 }
 
 /** What the page and its workers use of each package, bundled alone. */

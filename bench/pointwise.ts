@@ -3,47 +3,35 @@
  * of one call, on one thread. The first task, `TypedArray.set` of 64 MiB, shows what this machine copies in the same
  * run. Each kernel runs as WebAssembly SIMD, if it has that form, and as generated JavaScript.
  */
-import { Bench } from "tinybench";
-import type { Kernel, Operand } from "../src/commands/kernel.ts";
-import { compile } from "../src/compile/compile.ts";
-import { Fusion } from "../src/ir/api/fusion.ts";
+import type { Kernel } from "../src/commands/kernel.ts";
 import { layerNorm, softmax } from "../src/ir/api/ops.ts";
 import type { TensorView } from "../src/ir/api/tensor-view.ts";
-import { createKernelLibrary, scratchBytes } from "../src/kernels/kernel-library.ts";
-import { type DType, dtypes } from "../src/numerics/dtype.ts";
-import { elementsOf, storageView } from "../src/numerics/tensor/storage.ts";
-import { at } from "../src/support/invariant.ts";
-import { createWasmMemory } from "../src/support/webassembly.ts";
+import type { DType } from "../src/numerics/dtype.ts";
+import { invariant } from "../src/support/invariant.ts";
+import { bytesMoved, firstKernel, kernelCall, operandOf } from "./harness/kernel-call.ts";
+import type { Suite, Task } from "./harness/suite.ts";
 
 const million = 2 ** 20;
 
-function operand(dtype: DType, shape: readonly number[], strides = rowMajor(shape)): Operand {
-  return { dtype, shape, strides };
-}
-
-function rowMajor(shape: readonly number[]): readonly number[] {
-  return shape.map((_, axis) => shape.slice(axis + 1).reduce((product, extent) => product * extent, 1));
-}
-
-function add(dtype: DType, shape: readonly number[], strides = rowMajor(shape)): Kernel {
-  const inputs = [operand(dtype, shape), operand(dtype, shape, strides)];
-  return { kind: "binary", op: "add", inputs, outputs: [operand(dtype, shape)] };
+function add(dtype: DType, shape: readonly number[], strides?: readonly number[]): Kernel {
+  const inputs = [operandOf(dtype, shape), operandOf(dtype, shape, strides)];
+  return { kind: "binary", op: "add", inputs, outputs: [operandOf(dtype, shape)] };
 }
 
 function cast(from: DType, to: DType, elements: number): Kernel {
-  return { kind: "cast", inputs: [operand(from, [elements])], outputs: [operand(to, [elements])] };
+  return { kind: "cast", inputs: [operandOf(from, [elements])], outputs: [operandOf(to, [elements])] };
 }
 
 function sum(dtype: DType, axis: 0 | 1): Kernel {
   const shape = [4096, 1024];
-  const outputs = [operand(dtype, shape.toSpliced(axis, 1))];
-  return { kind: "reduction", op: "sum", axes: [axis], inputs: [operand(dtype, shape)], outputs };
+  const outputs = [operandOf(dtype, shape.toSpliced(axis, 1))];
+  return { kind: "reduction", op: "sum", axes: [axis], inputs: [operandOf(dtype, shape)], outputs };
 }
 
 /** relu(x * y + x), rounded to the dtype after every step. */
 function chain(dtype: DType, elements: number): Kernel {
   const value = { dtype, shape: [elements] };
-  const whole = operand(dtype, [elements]);
+  const whole = operandOf(dtype, [elements]);
   return {
     kind: "unit",
     inputs: [whole, whole],
@@ -59,20 +47,25 @@ function chain(dtype: DType, elements: number): Kernel {
 }
 
 function unary(op: "exp" | "gelu", dtype: DType, elements: number): Kernel {
-  const whole = operand(dtype, [elements]);
+  const whole = operandOf(dtype, [elements]);
   return { kind: "unary", op, inputs: [whole], outputs: [whole] };
 }
 
 function combine(parts: number, elements: number): Kernel {
-  const whole = operand("float", [elements]);
+  const whole = operandOf("float", [elements]);
   return { kind: "combine", op: "sum", inputs: Array.from({ length: parts }, () => whole), outputs: [whole] };
 }
 
-/** The kernel of a Fusion of one unit. */
 function unitOf(build: (x: TensorView) => TensorView, shape: readonly number[]): Kernel {
-  const f = new Fusion();
-  f.output(build(f.input(shape, "float")));
-  return at(compile(f, { devices: 1, verify: "off" }).program.kernels, 0);
+  const kernel = firstKernel(
+    (...[x]) => {
+      invariant(x !== undefined, "a unit has an input");
+      return build(x);
+    },
+    [shape],
+  );
+  invariant(kernel !== undefined, "a unit is a kernel");
+  return kernel;
 }
 
 const cases: readonly (readonly [name: string, kernel: Kernel])[] = [
@@ -99,66 +92,28 @@ const cases: readonly (readonly [name: string, kernel: Kernel])[] = [
   ["softmax, float 2048 x 4096", unitOf((x) => softmax(x, 1), [2048, 4096])],
 ];
 
-const bytes = new Map<string, number>();
-
-/** GB/s of a task, from its median time; undefined for tasks of other benchmarks. */
-export function gigabytesPerSecond(bench: Bench, name: string): number | undefined {
-  const task = bench.getTask(name);
-  const moved = bytes.get(name);
-  if (moved === undefined || task?.result.state !== "completed") return undefined;
-  return moved / task.result.latency.p50 / 1e6;
-}
-
-export async function benchPointwise(): Promise<Bench> {
-  const bench = new Bench({ name: "pointwise kernels and reductions", time: 200, warmupTime: 100 });
+export function pointwiseSuite(): Suite {
   const copied = new Float32Array(2 * 16 * million).fill(1);
-  const yardstick = "TypedArray.set, float, 16 M";
-  bytes.set(yardstick, copied.byteLength);
-  bench.add(yardstick, () => copied.set(copied.subarray(0, 16 * million), 16 * million));
-  for (const [name, kernel] of cases) {
-    for (const simd of ["always", "never"] as const) {
-      const task = `${name}${simd === "always" ? "" : ", JavaScript"}`;
-      bytes.set(
-        task,
-        [...kernel.inputs, ...kernel.outputs].reduce((total, each) => total + bytesOf(each), 0),
-      );
-      let run: (() => void) | null = null;
-      // Created when its turn comes, so that the memories of all tasks are not alive at once.
-      bench.add(task, () => run?.(), {
-        beforeAll: () => {
-          run = prepare(kernel, simd);
-        },
-        afterAll: () => {
-          run = null;
-        },
-      });
-    }
-  }
-  await bench.run();
-  return bench;
-}
-
-/** Elements that are read repeatedly along an axis of stride 0 count once. */
-function bytesOf({ dtype, shape, strides }: Operand): number {
-  return shape.reduce((total, extent, axis) => total * (strides[axis] === 0 ? 1 : extent), dtypes[dtype].bytes);
-}
-
-function prepare(kernel: Kernel, simd: "always" | "never"): () => void {
-  const needed = Math.ceil(scratchBytes(kernel) / 64) * 64;
-  let next = needed;
-  const addresses = [...kernel.inputs, ...kernel.outputs].map((each) => {
-    const address = next;
-    next += Math.ceil(bytesOf(each) / 64) * 64;
-    return address;
-  });
-  const memory = createWasmMemory(next);
-  for (const [i, { dtype, ...rest }] of kernel.inputs.entries()) {
-    const count = bytesOf({ dtype, ...rest }) / dtypes[dtype].bytes;
-    const elements = elementsOf(dtype, storageView(dtype, memory.buffer, addresses[i] ?? 0, count));
-    for (let j = 0; j < count; j++) elements.set(j, dtype === "int64" ? BigInt(j % 97) : (j % 97) / 64);
-  }
-  const run = createKernelLibrary({ memory, scratch: { address: 0, bytes: needed }, simd }).prepare(kernel);
-  const inputs = addresses.slice(0, kernel.inputs.length);
-  const outputs = addresses.slice(kernel.inputs.length);
-  return () => run(inputs, outputs);
+  const yardstick: Task = {
+    name: "TypedArray.set, float, 16 M",
+    run: () => copied.set(copied.subarray(0, 16 * million), 16 * million),
+    work: { amount: copied.byteLength, unit: "GB/s" },
+  };
+  const tasks = cases.flatMap(([name, kernel]) =>
+    (["always", "never"] as const).map((simd): Task => {
+      let call: (() => void) | null = null;
+      return {
+        name: `${name}${simd === "always" ? "" : ", JavaScript"}`,
+        run: () => call?.(),
+        work: { amount: bytesMoved(kernel), unit: "GB/s" },
+        // Created when its turn comes, so that the memories of all tasks are not alive at once.
+        options: { beforeAll: () => void (call = kernelCall(kernel, { simd })), afterAll: () => void (call = null) },
+      };
+    }),
+  );
+  return {
+    name: "pointwise kernels and reductions",
+    options: { time: 200, warmupTime: 100 },
+    tasks: [yardstick, ...tasks],
+  };
 }

@@ -6,6 +6,7 @@
 import { spawnSync } from "node:child_process";
 import path from "node:path";
 import process from "node:process";
+import { wholeMedian } from "./harness/figures.ts";
 
 const root = path.dirname(import.meta.dirname);
 const rounds = 15;
@@ -43,10 +44,6 @@ function start(args: readonly string[]): Sample {
   return { cpu: Number(output[3]) / 1e3, wall: performance.now() - begin };
 }
 
-function median(values: readonly number[]): number {
-  return Math.round(values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0);
-}
-
 const folders = [root, ...process.argv.slice(2)];
 const contenders = [
   { name: "node alone", args: ["--eval", ""] },
@@ -61,7 +58,7 @@ const samples = Array.from({ length: rounds }, () => contenders.map(({ args }) =
 console.table(
   contenders.map(({ name }, contender) => ({
     process: name,
-    "median CPU ms": median(samples.map((round) => round[contender]?.cpu ?? 0)),
-    "median wall ms": median(samples.map((round) => round[contender]?.wall ?? 0)),
+    "median CPU ms": wholeMedian(samples.map((round) => round[contender]?.cpu ?? 0)),
+    "median wall ms": wholeMedian(samples.map((round) => round[contender]?.wall ?? 0)),
   })),
 );

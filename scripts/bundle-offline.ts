@@ -33,6 +33,7 @@ const copied = [
   "bench/cli",
   "bench/compare",
   "bench/configs",
+  "bench/harness",
   "bench/peers",
   "dist",
   "profiles",

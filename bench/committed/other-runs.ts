@@ -1,12 +1,12 @@
-/** The MLPs of scripts/gpu/fused-mlp.ts and the norms of scripts/gpu/norms.ts. */
+/** The MLPs that the loops of scripts/gpu/form-times.ts were, and the norms of scripts/gpu/norms.ts. */
 import { readFileSync } from "node:fs";
 import * as v from "valibot";
 import { compile } from "../../src/compile/compile.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { invariant } from "../../src/support/invariant.ts";
 import { mlp, schedules } from "../../scripts/gpu/mlp-forms.ts";
-import { norms } from "../../scripts/gpu/norm-cases.ts";
-import { median } from "../../scripts/gpu/rows.ts";
+import { norms } from "../../scripts/gpu/speed-cases.ts";
+import { median } from "../harness/figures.ts";
 import { type CommittedRun, resultsFile } from "./committed-run.ts";
 
 const mlpResults = v.object({

@@ -1,4 +1,4 @@
-"""The MLP of scripts/gpu/route-times.ts in PyTorch, tensor-parallel by hand on a mesh of 2 x 2: eager and as a graph.
+"""The MLP on 2 x 2 of scripts/gpu/form-times.ts in PyTorch, tensor-parallel by hand on a mesh of 2 x 2: eager and as a graph.
 
     python3 -m torch.distributed.run --nproc-per-node 4 bench/peers/torch_grid_mlp.py 8192 bfloat16
 

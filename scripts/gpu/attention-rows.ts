@@ -2,9 +2,10 @@
  * Attention by cuDNN on this rank's GPU: every form forward and backward against the oracle, eager and as a graph, with
  * equal bits in all runs; and rates at the sizes of models. Each case has a row, with cuDNN's message if it fails.
  */
-import { createCudaBackend } from "../../src/cuda.ts";
+import { soloBackend } from "../../bench/harness/gpu-groups.ts";
+import { type PartContext, requireNone, type Row, rowOf } from "../../bench/harness/rows.ts";
+import { secondsSince } from "../../bench/harness/figures.ts";
 import { attentionObstacle } from "../../src/backends/cuda/attention/availability.ts";
-import { soloRendezvous } from "../../src/backends/cuda/world.ts";
 import { compile } from "../../src/compile/compile.ts";
 import { attentionFlops, isAttention } from "../../src/commands/attention.ts";
 import type { PlacedBuffer } from "../../src/commands/buffer.ts";
@@ -17,39 +18,30 @@ import { createRandom } from "../../src/support/random.ts";
 import { fusedAttentionCases } from "../../test/gpu/attention-cases.ts";
 import { checkCase } from "../../test/gpu/check-case.ts";
 import { expectationsOf } from "../../test/gpu/expectation.ts";
-import { type PartContext, type Row, rowOf } from "./rows.ts";
 
 export async function* attentionRows({ world, only = /(?:)/ }: PartContext): AsyncGenerator<Row> {
-  const rendezvous = { ...soloRendezvous(), localRank: world.localRank };
   const obstacle = attentionObstacle(world.localRank);
   yield { name: "cuDNN", ok: true, text: obstacle === null ? "runs attention" : `runs no attention: ${obstacle}` };
   if (obstacle !== null) return;
   const cases = fusedAttentionCases.filter(({ name }) => only.test(name));
   for (const { name, build, forward } of cases.filter((_, i) => i % world.worldSize === world.rank)) {
-    const on = createCudaBackend({ rendezvous, graph: "on" });
-    const row = await rowOf(name, async () => {
-      const expectations = expectationsOf(build());
+    const options = { rank: 0, devices: 1, on: soloBackend(world, "on"), sameBits: true, attention: "fused" } as const;
+    const check = (of: () => Fusion) => async (): Promise<string> => {
+      const expectations = expectationsOf(of());
       const start = performance.now();
       // A run of each set of inputs is eager or a capture, the others are replays.
-      const options = { rank: 0, devices: 1, on, repeat: 3, sameBits: true, attention: "fused" } as const;
-      const problems = await checkCase(build(), expectations, options);
-      if (problems.length > 0) throw new Error(`${problems.length} problems: ${problems.slice(0, 6).join("; ")}`);
-      return `passed, ${((performance.now() - start) / 1000).toFixed(1)} s with its plans`;
-    });
+      requireNone(await checkCase(of(), expectations, { ...options, repeat: 3 }));
+      return `passed, ${secondsSince(start)} with its plans`;
+    };
+    const row = await rowOf(name, check(build));
     yield row;
-    if (row.ok) continue;
-    yield await rowOf(`${name}, forward alone`, async () => {
-      const options = { rank: 0, devices: 1, on, repeat: 2, attention: "fused" } as const;
-      const problems = await checkCase(forward(), expectationsOf(forward()), options);
-      if (problems.length > 0) throw new Error(`${problems.length} problems: ${problems.slice(0, 6).join("; ")}`);
-      return "passed";
-    });
+    if (!row.ok) yield await rowOf(`${name}, forward alone`, check(forward));
   }
   if (world.rank > 0) return;
   for (const { name, ...shape } of rated) {
     for (const isBackward of [false, true]) {
       const full = `rate of ${name}, ${isBackward ? "backward" : "forward"}`;
-      if (only.test(full)) yield await rowOf(full, () => rateOf(shape, isBackward, rendezvous));
+      if (only.test(full)) yield await rowOf(full, () => rateOf(shape, isBackward, world));
     }
   }
 }
@@ -69,7 +61,7 @@ const runs = 20;
 async function rateOf(
   { q: queries, k: keys }: RatedShape,
   isBackward: boolean,
-  rendezvous: ReturnType<typeof soloRendezvous>,
+  world: PartContext["world"],
 ): Promise<string> {
   const f = new Fusion();
   const [q, k, v] = [f.input(queries, "bfloat16"), f.input(keys, "bfloat16"), f.input(keys, "bfloat16")];
@@ -81,7 +73,7 @@ async function rateOf(
     f.output(sdpa(q, k, v, { causal: "topLeft" }).output);
   }
   const { program } = compile(f, { devices: 1, on: "cuda", attention: "fused" });
-  const group = await createCudaBackend({ rendezvous, graph: "on" }).open({ world: 1, localRanks: [0] });
+  const group = await soloBackend(world, "on").open({ world: 1, localRanks: [0] });
   try {
     const prepared = await group.prepare(program);
     for (const buffer of inputsOf(program)) prepared.write(buffer.id, inputBytes(buffer));

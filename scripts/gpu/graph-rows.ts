@@ -4,11 +4,8 @@
  */
 import { setTimeout } from "node:timers/promises";
 import { type Gpu, openGpu } from "../../src/backends/cuda/gpu.ts";
-import { createCompiler, defaultCacheFolder } from "../../src/backends/cuda/kernels/compiler.ts";
 import { kernelName } from "../../src/backends/cuda/kernels/kernel-source.ts";
-import { createModules } from "../../src/backends/cuda/kernels/modules.ts";
 import { createDeviceMemory, type DeviceMemory } from "../../src/backends/cuda/memory/device-memory.ts";
-import { createHostBlocks } from "../../src/backends/cuda/memory/host-blocks.ts";
 import { createPeerHeap } from "../../src/backends/cuda/memory/peer-memory.ts";
 import { createResources } from "../../src/backends/cuda/resources.ts";
 import { type CapturedGraph, captureGraph } from "../../src/backends/cuda/run/graph.ts";
@@ -19,11 +16,12 @@ import {
   memoryOperations,
   type StreamOperation,
 } from "../../src/backends/cuda/ops/memory-operations.ts";
-import { createStreamPool, lowestPriority } from "../../src/backends/cuda/run/streams/stream-pool.ts";
+import { lowestPriority } from "../../src/backends/cuda/run/streams/stream-pool.ts";
 import { streamIsIdle } from "../../src/backends/cuda/run/stuck/wait.ts";
 import { at } from "../../src/support/invariant.ts";
-import { median, type PartContext, type Row, rowOf } from "./rows.ts";
-import { createStreamTimer } from "./stream-time.ts";
+import { median } from "../../bench/harness/figures.ts";
+import { type PartContext, type Row, rowOf } from "../../bench/harness/rows.ts";
+import { useGpu } from "./one-gpu.ts";
 
 const counts = [1, 4, 16, 64] as const;
 const branchCounts = [1, 2, 4, 8] as const;
@@ -52,17 +50,12 @@ export async function* graphRows({ world }: PartContext): AsyncGenerator<Row> {
 
 /** `peer`: the address of 4 KiB on another GPU, if there is one. */
 async function* rows(gpu: Gpu, deviceMemory: DeviceMemory, peer: number): AsyncGenerator<Row> {
-  const { rank } = gpu;
   const resources = createResources();
-  const pool = resources.own(createStreamPool(gpu));
-  const blocks = resources.own(createHostBlocks(gpu));
-  const { capability, driverVersion } = gpu;
-  const compiler = createCompiler({ rank, capability, driverVersion, cacheFolder: defaultCacheFolder() });
-  const modules = resources.own(createModules(gpu, compiler));
+  const { pool, blocks, modules, stream: first, timeOf } = useGpu(gpu, resources);
   const memory = resources.own(deviceMemory.allocate(4096, "a measurement of graphs"));
-  const streams = Array.from({ length: Math.max(...branchCounts) }, () => pool.stream(lowestPriority, resources));
+  const others = Array.from({ length: Math.max(...branchCounts) - 1 }, () => pool.stream(lowestPriority, resources));
+  const streams = [first, ...others];
   const events = streams.map(() => pool.event("order", resources));
-  const first = at(streams, 0);
   const empty = `extern "C" __global__ void ${kernelName}() {}`;
   const write = { kind: "write", address: memory.address, value: 1 } as const;
   /** A node of several operations. */
@@ -170,7 +163,6 @@ async function* rows(gpu: Gpu, deviceMemory: DeviceMemory, peer: number): AsyncG
     return texts.join("; ");
   });
   yield await rowOf("time on the stream of a batch of waits whose signals have come", () => {
-    const timeOf = createStreamTimer(gpu, pool, blocks, resources, first);
     // In host memory, like the progress words of streams.
     const progress = blocks.take(4).address;
     return waitCounts

@@ -2,16 +2,13 @@
  * Runs nvFuser's matmuls with communication at full size, 32768 x 32768 x 1024, on all GPUs, in every idiom, eager and
  * as graphs. A failed run ends the part, because the streams of its Group may wait forever.
  */
-import { createCudaBackend } from "../../src/cuda.ts";
-import { soloRendezvous } from "../../src/backends/cuda/world.ts";
+import { secondsSince } from "../../bench/harness/figures.ts";
+import { sharedGroups, soloBackend } from "../../bench/harness/gpu-groups.ts";
+import { goesOn, type PartContext, requireNone, type Row, rowOf, waysOf } from "../../bench/harness/rows.ts";
 import { checkLarge } from "../../test/gpu/large/check-large.ts";
 import { type LargeCase, largeCases, type LargeSizes } from "../../test/gpu/large/large-cases.ts";
 import { type LargeInputs, makeLargeInputs } from "../../test/gpu/large/large-inputs.ts";
 import type { LargeDType } from "../../test/gpu/large/large-matrix.ts";
-import { shareGroup } from "../../test/gpu/shared-group.ts";
-import { goesOn } from "./goes-on.ts";
-import { labelOf } from "./lowering-label.ts";
-import { type PartContext, type Row, rowOf } from "./rows.ts";
 
 const fullSize: LargeSizes = { m: 32_768, k: 32_768, n: 1024, chunks: 8 };
 
@@ -30,11 +27,8 @@ export async function* largeRows(
   { sizes = fullSize, wanted = () => true, dtypes = ["bfloat16", "float"] }: LargePlan = {},
 ): AsyncGenerator<Row> {
   const { rank, worldSize: devices } = world;
-  const solo = createCudaBackend({ rendezvous: { ...soloRendezvous(), localRank: world.localRank } });
-  const groups = {
-    off: shareGroup(createCudaBackend({ rendezvous: world, graph: "off", timeout })),
-    on: shareGroup(createCudaBackend({ rendezvous: world, graph: "on", timeout })),
-  };
+  const solo = soloBackend(world);
+  const groups = sharedGroups(world, timeout);
   const cases = largeCases.filter(({ name }) => wanted(name));
   if (cases.length === 0) return;
   for (const dtype of dtypes) {
@@ -49,22 +43,19 @@ export async function* largeRows(
     const [signs, uniform] = made;
     if (signs === undefined || uniform === undefined) return;
     for (const each of cases) {
-      for (const lowering of loweringsOf(each, dtype)) {
-        for (const graph of ["off", "on"] as const) {
-          const { on } = groups[graph];
-          let ran = false;
-          yield await rowOf(`${each.name}, ${label}, ${labelOf(lowering)}, graph ${graph}`, async () => {
-            const start = performance.now();
-            // The second run replays a graph with different inputs, for which results are exact.
-            const inputs = [uniform, signs];
-            const options = { ...lowering, devices, on, timeout };
-            const problems = await checkLarge(each, { sizes, dtype, rank, inputs, options });
-            ran = true;
-            if (problems.length > 0) throw new Error(problems.join("; "));
-            return secondsSince(start);
-          });
-          if (!(await goesOn(world, ran))) return;
-        }
+      for (const { lowering, graph, label: way } of waysOf(loweringsOf(each, dtype))) {
+        let ran = false;
+        yield await rowOf(`${each.name}, ${label}, ${way}`, async () => {
+          const start = performance.now();
+          // The second run replays a graph with different inputs, for which results are exact.
+          const inputs = [uniform, signs];
+          const options = { ...lowering, devices, on: groups[graph].on, timeout };
+          const problems = await checkLarge(each, { sizes, dtype, rank, inputs, options });
+          ran = true;
+          requireNone(problems);
+          return secondsSince(start);
+        });
+        if (!(await goesOn(world, ran))) return;
       }
     }
   }
@@ -78,8 +69,4 @@ function loweringsOf({ lowerings, sharesK }: LargeCase, dtype: LargeDType): Larg
   return lowerings.filter(({ insertReshardingAfter, p2p }) =>
     p2p === undefined ? insertReshardingAfter === false : p2p === "rotated",
   );
-}
-
-function secondsSince(start: number): string {
-  return `${((performance.now() - start) / 1000).toFixed(2)} s`;
 }

@@ -1,8 +1,10 @@
-/** The sequence-parallel MLPs of fused-mlp.ts. */
-import type { CompileOptions } from "../../src/compile/compile.ts";
+/** Sequence-parallel MLPs for form-times.ts: one loop from the gather to the residual, and two with the activation between them. */
+import { compile, type CompileOptions } from "../../src/compile/compile.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { add, gelu, linear } from "../../src/ir/api/ops.ts";
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
+import type { Problem } from "./form.ts";
+import { noise, writeShards } from "./noise.ts";
 
 export interface MlpShape {
   readonly rows: number;
@@ -50,3 +52,29 @@ export const schedules: Readonly<Record<string, (streams: number) => Options>> =
     schedule: { earlyGathers: true, computeStreams: 1 },
   }),
 };
+
+const shape: MlpShape = { rows: 8192, hidden: 8192, ffn: 28_672 };
+
+export const loopProblems: readonly Problem[] = [
+  {
+    name: `MLP in loops, rows ${shape.rows}, hidden ${shape.hidden}, ffn ${shape.ffn}`,
+    forms: (_, devices) => {
+      let whole: ReturnType<typeof noise> | null = null;
+      return [4, 8].flatMap((chunks) =>
+        Object.entries(schedules).flatMap(([label, options]) =>
+          [true, false].map((fused) => {
+            const f = mlp(shape, devices, chunks, fused);
+            const { program, signature } = compile(f, { ...options(chunks), devices, on: "cuda" });
+            return {
+              name: `${fused ? "one loop" : "two loops"}, ${chunks} chunks, ${label}`,
+              program,
+              predicted: null,
+              write: (prepared, rank) =>
+                writeShards(f, signature.tensors, program, prepared, rank, (whole ??= noise(f))),
+            };
+          }),
+        ),
+      );
+    },
+  },
+];

@@ -39,6 +39,16 @@ export function createNoise(seed: number): (bytes: Uint8Array) => void {
   };
 }
 
+/** Writes noise to each of a rank's inputs: the same to inputs of one position, in every program. */
+export function writeNoise({ buffers }: Program, prepared: Prepared, rank: number): void {
+  for (const { id, role, rank: owner, position, bytes } of buffers) {
+    if (role !== "input" || owner !== rank || position === null) continue;
+    const words = new Uint8Array(bytes);
+    createNoise(100 * rank + position)(words);
+    prepared.write(id, words);
+  }
+}
+
 /** Writes one rank's shards of `whole`, a tensor per input. */
 export function writeShards(
   f: Fusion,

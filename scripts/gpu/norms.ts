@@ -2,22 +2,17 @@
  * Norms and softmax of bfloat16 on one GPU, beside a copy of the same bytes and PyTorch's fused kernels in the same run:
  * microseconds of the GPU, without the host's. Braid and PyTorch take turns. `--out` writes all figures.
  *
- *     sh braid-offline/braid --script scripts/gpu/norms.ts --python python3 --out norms.json
+ *     sh braid-offline/braid --script scripts/gpu/norms.ts 1 --python python3 --out norms.json
  */
 import { spawn } from "node:child_process";
-import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
-import { createCompiler, defaultCacheFolder } from "../../src/backends/cuda/kernels/compiler.ts";
-import { createModules } from "../../src/backends/cuda/kernels/modules.ts";
 import { kernelSteps } from "../../src/backends/cuda/kernels/plan/kernel-steps.ts";
 import { type Gpu, openGpu } from "../../src/backends/cuda/gpu.ts";
 import { createDeviceMemory } from "../../src/backends/cuda/memory/device-memory.ts";
-import { createHostBlocks, pinnedBlock } from "../../src/backends/cuda/memory/host-blocks.ts";
+import { pinnedBlock } from "../../src/backends/cuda/memory/host-blocks.ts";
 import { createResources, type Resources } from "../../src/backends/cuda/resources.ts";
-import { createStreamPool, lowestPriority } from "../../src/backends/cuda/run/streams/stream-pool.ts";
 import { streamIsIdle } from "../../src/backends/cuda/run/stuck/wait.ts";
 import type { Operand } from "../../src/commands/kernel.ts";
 import { elementCount } from "../../src/commands/view.ts";
@@ -26,10 +21,10 @@ import { Fusion } from "../../src/ir/api/fusion.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
-import { type Norm, norms } from "./norm-cases.ts";
-import { median } from "./rows.ts";
-import { createStreamTimer } from "./stream-time.ts";
-import { versions } from "./versions.ts";
+import { median } from "../../bench/harness/figures.ts";
+import { onGpus, type RankWork } from "../../bench/harness/on-gpus.ts";
+import { useGpu } from "./one-gpu.ts";
+import { type Norm, norms } from "./speed-cases.ts";
 
 const shapes = [
   [2048, 12_288],
@@ -61,13 +56,7 @@ interface Bench {
 
 function createBench(gpu: Gpu, resources: Resources): Bench {
   const memory = createDeviceMemory(gpu);
-  const pool = resources.own(createStreamPool(gpu));
-  const blocks = resources.own(createHostBlocks(gpu));
-  const { rank, capability, driverVersion } = gpu;
-  const compiler = createCompiler({ rank, capability, driverVersion, cacheFolder: defaultCacheFolder() });
-  const modules = resources.own(createModules(gpu, compiler));
-  const stream = pool.stream(lowestPriority, resources);
-  const timeOf = createStreamTimer(gpu, pool, blocks, resources, stream);
+  const { blocks, modules, stream, timeOf } = useGpu(gpu, resources);
   const random = createRandom(7);
   const piece = pinnedBlock(gpu, pieceBytes);
   const words = new Uint16Array(piece.buffer);
@@ -137,32 +126,33 @@ function openTorch(python: string): Torch {
   };
 }
 
-const { values: given } = parseArgs({ options: { python: { type: "string" }, out: { type: "string" } } });
-const resources = createResources();
-const bench = createBench(openGpu(0, 0), resources);
-const torch = openTorch(given.python ?? "python3");
-const found: Figure[] = [];
-for (const [rows, columns] of shapes) {
-  let copied = NaN;
-  for (const [op, norm] of Object.entries(norms)) {
-    const own: { us: number; kernels: number }[] = [];
-    const theirs: number[] = [];
-    for (let turn = 0; turn < turns; turn++) {
-      own.push(bench.measure(norm, rows, columns));
-      theirs.push(await torch.measure({ op, rows, columns }));
+async function measureNorms({ world, flags, write }: RankWork): Promise<number> {
+  const resources = createResources();
+  const bench = createBench(openGpu(world.rank, world.localRank), resources);
+  const torch = openTorch(flags.python ?? "python3");
+  const found: Figure[] = [];
+  for (const [rows, columns] of shapes) {
+    let copied = NaN;
+    for (const [op, norm] of Object.entries(norms)) {
+      const own: { us: number; kernels: number }[] = [];
+      const theirs: number[] = [];
+      for (let turn = 0; turn < turns; turn++) {
+        own.push(bench.measure(norm, rows, columns));
+        theirs.push(await torch.measure({ op, rows, columns }));
+      }
+      const { kernels } = at(own, 0);
+      const [us, torchUs] = [median(own.map((each) => each.us)), median(theirs)];
+      if (op === "copy") copied = Math.min(us, torchUs);
+      found.push({ op, rows, columns, kernels, us, torchUs });
+      console.log(
+        `${op.padEnd(10)} ${rows} x ${columns}: ${us.toFixed(1)} us, ${kernels} kernels, ${((100 * copied) / us).toFixed(0)} % of a copy; PyTorch ${torchUs.toFixed(1)} us, ratio ${(us / torchUs).toFixed(2)}`,
+      );
     }
-    const { kernels } = at(own, 0);
-    const [us, torchUs] = [median(own.map((each) => each.us)), median(theirs)];
-    if (op === "copy") copied = Math.min(us, torchUs);
-    found.push({ op, rows, columns, kernels, us, torchUs });
-    console.log(
-      `${op.padEnd(10)} ${rows} x ${columns}: ${us.toFixed(1)} us, ${kernels} kernels, ${((100 * copied) / us).toFixed(0)} % of a copy; PyTorch ${torchUs.toFixed(1)} us, ratio ${(us / torchUs).toFixed(2)}`,
-    );
   }
+  torch.close();
+  resources[Symbol.dispose]();
+  write({ found });
+  return 0;
 }
-torch.close();
-resources[Symbol.dispose]();
-if (given.out !== undefined) {
-  const date = new Date().toISOString().slice(0, 10);
-  writeFileSync(given.out, `${JSON.stringify({ date, versions: versions(0, 0), found }, undefined, 1)}\n`);
-}
+
+await onGpus({ url: import.meta.url, timeout: 60_000, flags: ["python"], rank: measureNorms });

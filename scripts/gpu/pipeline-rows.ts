@@ -3,12 +3,12 @@
  * prepared once and run many times without moving inputs. Times are medians over runs of the maximum over ranks, by the
  * host's clock. Host time ends when everything is with the driver.
  */
-import { createCudaBackend } from "../../src/cuda.ts";
-import { soloRendezvous } from "../../src/backends/cuda/world.ts";
+import { median } from "../../bench/harness/figures.ts";
+import { openGroup, soloBackend } from "../../bench/harness/gpu-groups.ts";
+import { type Row, rowOf, slowest } from "../../bench/harness/rows.ts";
 import type { World } from "../../src/launch/join-world.ts";
 import { writeShards } from "./noise.ts";
 import { oneGemm, pipelineProgram, type PipelineShape, type Variant, variants } from "./pipeline-programs.ts";
-import { median, type Row, rowOf, slowest } from "./rows.ts";
 
 const runs = 20;
 const warmUp = 4;
@@ -27,20 +27,11 @@ export async function* pipelineRows(world: World, shape: PipelineShape): AsyncGe
     const speed = `${milliseconds.toFixed(3)} ms, ${(flops / milliseconds / 1e9).toFixed(0)} TFLOP/s`;
     return `${speed}, host ${host.toFixed(1)} us until everything is with the driver, ${inLoop.toFixed(1)} one run after the other`;
   };
-  yield await rowOf(`${label}: ${oneGemm.name}`, async () => {
-    const rendezvous = { ...soloRendezvous(), localRank: world.localRank };
-    const own = await measure(shape, 1, 0, rendezvous, oneGemm);
-    return rate(own);
-  });
-  for (const variant of variants) {
-    yield await rowOf(`${label}: ${variant.name}`, async () =>
-      rate(await measure(shape, world.worldSize, world.rank, world, variant)),
-    );
+  for (const variant of [oneGemm, ...variants]) {
+    yield await rowOf(`${label}: ${variant.name}`, async () => rate(await measure(world, shape, variant)));
     if (world.signal.aborted) return;
   }
 }
-
-type BackendRendezvous = Parameters<typeof createCudaBackend>[0]["rendezvous"];
 
 /** Milliseconds on this rank. */
 interface Times {
@@ -52,25 +43,21 @@ interface Times {
   readonly inLoop: readonly number[];
 }
 
-async function measure(
-  shape: PipelineShape,
-  devices: number,
-  rank: number,
-  rendezvous: BackendRendezvous,
-  variant: Variant,
-): Promise<Times> {
-  const { fusion, program } = pipelineProgram(shape, devices, variant);
-  const group = await createCudaBackend({ rendezvous, graph: variant.graph }).open({
-    world: devices,
-    localRanks: [rank],
-  });
+/** One GEMM runs on every rank's GPU by itself. */
+async function measure(world: World, shape: PipelineShape, variant: Variant): Promise<Times> {
+  const isAlone = variant === oneGemm;
+  const rank = isAlone ? 0 : world.rank;
+  const { fusion, program } = pipelineProgram(shape, isAlone ? 1 : world.worldSize, variant);
+  const group = isAlone
+    ? await soloBackend(world, variant.graph).open({ world: 1, localRanks: [0] })
+    : await openGroup(world, variant);
   const prepared = await group.prepare(program);
   writeShards(fusion, fusion.data().tensors, program, prepared, rank);
   const times: number[] = [];
   const host: number[] = [];
   const inLoop: number[] = [];
   for (let i = 0; i < warmUp + runs; i++) {
-    await rendezvous.barrier();
+    if (!isAlone) await world.barrier();
     const { milliseconds, hostMilliseconds = NaN } = await prepared.execute();
     if (i < warmUp) continue;
     times.push(milliseconds);

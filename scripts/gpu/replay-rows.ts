@@ -3,7 +3,9 @@
  * Inputs are whole numbers, so results are exact, and a signal that is taken twice or too early shows as a wrong
  * number.
  */
-import { createCudaBackend } from "../../src/cuda.ts";
+import { median, secondsSince } from "../../bench/harness/figures.ts";
+import { openGroup } from "../../bench/harness/gpu-groups.ts";
+import { type PartContext, type Row, rowOf } from "../../bench/harness/rows.ts";
 import { link } from "../../src/commands/link/link.ts";
 import { shardOf, unshardInto } from "../../src/executor/shard.ts";
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
@@ -18,7 +20,6 @@ import { record } from "../../src/compile/record.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
-import { median, type PartContext, type Row, rowOf } from "./rows.ts";
 
 const replays = 10_000;
 /** Runs from one change of inputs and comparison of results to the next. */
@@ -101,10 +102,7 @@ async function replay(world: PartContext["world"], { build, protocol, schedule }
     const inputs = randomInputs(shapes, createRandom(seed), "small-integers");
     return { inputs, expected: tensorBytes(at(evaluateFusion(data, inputs).outputs, 0)) };
   });
-  const group = await createCudaBackend({ rendezvous: world, graph: "on", timeout: 30 }).open({
-    world: devices,
-    localRanks: [rank],
-  });
+  const group = await openGroup(world, { graph: "on", timeout: 30 });
   const prepared = await group.prepare(program);
   const own = program.buffers.filter((buffer) => buffer.rank === rank);
   const output = own.find(({ role }) => role === "output");
@@ -136,6 +134,5 @@ async function replay(world: PartContext["world"], { build, protocol, schedule }
   }
   prepared.release();
   await group.close();
-  const total = (performance.now() - start) / 1000;
-  return `${replays / checkedEvery} results compared, ${((busy / replays) * 1000).toFixed(1)} us per run on the host's clock, of which ${median(host).toFixed(1)} until the graph is launched (median), ${total.toFixed(1)} s`;
+  return `${replays / checkedEvery} results compared, ${((busy / replays) * 1000).toFixed(1)} us per run on the host's clock, of which ${median(host).toFixed(1)} until the graph is launched (median), ${secondsSince(start)}`;
 }

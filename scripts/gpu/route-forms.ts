@@ -1,4 +1,4 @@
-/** The programs that route-times.ts times, each in the forms that are compared. */
+/** Reshardings, and an MLP on a mesh of 2 x 2, for form-times.ts. */
 import { compile, type CompileOptions } from "../../src/compile/compile.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
@@ -9,20 +9,8 @@ import { simulate } from "../../src/simulate/simulate.ts";
 import { choose } from "../../src/tune/choose/choose.ts";
 import { layout } from "../../test/routes/layout.ts";
 import { place } from "../../test/routes/place-layout.ts";
-
-/** One way to compute a problem. */
-export interface Form {
-  readonly name: string;
-  readonly program: Program;
-  /** By the profile; null without one. */
-  readonly predicted: number | null;
-}
-
-export interface Problem {
-  readonly name: string;
-  readonly devices: number;
-  readonly forms: (profile: MachineProfile | null) => readonly Form[];
-}
+import type { Form, Problem } from "./form.ts";
+import { writeNoise } from "./noise.ts";
 
 const columns = 8192;
 const nccl = { backend: "nccl" } as const;
@@ -34,7 +22,11 @@ type Given = Omit<CompileOptions, "devices" | "on">;
 function form(name: string, f: Fusion, devices: number, options: Given, profile: MachineProfile | null): Form {
   const { program } = compile(f, { ...options, devices, on: "cuda" });
   const predicted = profile === null ? null : simulate(program, profile, { graph: true }).milliseconds;
-  return { name, program, predicted };
+  return formOf(name, program, predicted);
+}
+
+function formOf(name: string, program: Program, predicted: number | null): Form {
+  return { name, program, predicted, write: (prepared, rank) => writeNoise(program, prepared, rank) };
 }
 
 /** A layout in the notation of test/routes, maybe on the devices in another order. */
@@ -102,7 +94,7 @@ function mlp(size: number, dtype: DType): Problem {
               { ...options, devices, on: "cuda" },
               profile,
             );
-            return { name: `auto, ${options.backend}`, program: compilation.program, predicted: milliseconds };
+            return formOf(`auto, ${options.backend}`, compilation.program, milliseconds);
           })),
     ],
   };
@@ -112,7 +104,7 @@ const swapped = [{ cuts: "[y][x]" }, { cuts: "[y][]" }, { cuts: "[][y]" }, { cut
 const reordered = [{ cuts: "[x y][]" }, { cuts: "[x][]" }, { cuts: "[][]" }, { cuts: "[y x][]" }];
 const turned = [{ cuts: "[x][]" }, { cuts: "[][]" }, { cuts: "[x][]", devices: [1, 0] }];
 
-export const problems: readonly Problem[] = [
+export const routeProblems: readonly Problem[] = [
   ...[2 ** 26, 2 ** 30].flatMap((shard) => [
     move("dimensions exchanged", "y2 x2", swapped, 4, shard),
     move("parts reordered", "y2 x2", reordered, 4, shard),

@@ -9,21 +9,16 @@
  *     ... self-test.ts 1 attention:grouped                            its cases whose names match, with attention
  *     ... self-test.ts 8 --out results.json                           all rows as JSON too
  */
-import { writeFileSync } from "node:fs";
 import process from "node:process";
-import type { World } from "../../src/launch/join-world.ts";
+import { onGpus, type RankWork } from "../../bench/harness/on-gpus.ts";
+import { messageOf, type PartContext, type Row, rowText } from "../../bench/harness/rows.ts";
 import { attentionRows } from "./attention-rows.ts";
-import { asRanks } from "./as-ranks.ts";
+import { kernelRows, referenceRows, worldRows } from "./case-rows.ts";
 import { deviceRows } from "./device-rows.ts";
 import { graphRows } from "./graph-rows.ts";
-import { kernelRows } from "./kernel-rows.ts";
 import { largeRows } from "./large-rows.ts";
-import type { PartContext, Row } from "./rows.ts";
-import { referenceRows } from "./reference-rows.ts";
 import { replayRows } from "./replay-rows.ts";
 import { speedRows } from "./speed-rows.ts";
-import { versions } from "./versions.ts";
-import { worldRows } from "./world-rows.ts";
 
 /** Rows of the reference cases that are parts of their own. */
 const isOf =
@@ -32,7 +27,7 @@ const isOf =
     name.startsWith(`${file}, `);
 const [isAnnotated, isRoute] = [isOf("annotated"), isOf("routes")];
 
-const parts = {
+const parts: Readonly<Record<string, (context: PartContext) => AsyncGenerator<Row>>> = {
   device: deviceRows,
   graphs: graphRows,
   kernels: kernelRows,
@@ -40,21 +35,16 @@ const parts = {
   speed: speedRows,
   world: worldRows,
   replays: replayRows,
-  reference: (context: PartContext) =>
-    referenceRows(context, { wanted: (name) => !isAnnotated(name) && !isRoute(name) }),
-  annotated: (context: PartContext) => referenceRows(context, { wanted: isAnnotated }),
-  routes: (context: PartContext) => referenceRows(context, { wanted: isRoute }),
-  large: (context: PartContext) => largeRows(context),
-} as const;
-type PartName = keyof typeof parts;
+  reference: (context) => referenceRows(context, { wanted: (name) => !isAnnotated(name) && !isRoute(name) }),
+  annotated: (context) => referenceRows(context, { wanted: isAnnotated }),
+  routes: (context) => referenceRows(context, { wanted: isRoute }),
+  large: (context) => largeRows(context),
+};
 
-async function runRank(world: World, names: readonly string[]): Promise<number> {
-  const outAt = names.indexOf("--out");
-  const outFile = outAt < 0 ? null : (names[outAt + 1] ?? null);
-  const wanted = outAt < 0 ? names : names.toSpliced(outAt, 2);
+async function runParts({ world, names: wanted, write }: RankWork): Promise<number> {
   const results: Record<string, PartResult> = {};
   let failures = 0;
-  for (const name of Object.keys(parts) as PartName[]) {
+  for (const [name, rowsOf] of Object.entries(parts)) {
     const given = wanted.find((each) => each === name || each.startsWith(`${name}:`));
     if (wanted.length > 0 && given === undefined) continue;
     const context: PartContext = { world, only: new RegExp(given?.slice(name.length + 1) ?? "") };
@@ -62,28 +52,18 @@ async function runRank(world: World, names: readonly string[]): Promise<number> 
     const rows: Row[] = [];
     try {
       if (world.rank === 0) console.log(`== ${name}`);
-      for await (const row of parts[name](context)) {
+      for await (const row of rowsOf(context)) {
         rows.push(row);
         if (world.rank === 0) console.log(rowText(row));
       }
     } catch (error) {
-      rows.push({ name: `${name} ended`, ok: false, text: error instanceof Error ? error.message : String(error) });
+      rows.push({ name: `${name} ended`, ok: false, text: messageOf(error) });
     }
     const result = await report(context, name, rows, (performance.now() - start) / 1000);
     results[name] = result;
     failures += result.failures;
   }
-  if (world.rank === 0 && outFile !== null) {
-    const document = {
-      date: new Date().toISOString().slice(0, 10),
-      devices: world.worldSize,
-      ...versions(world.rank, world.localRank),
-      command: ["scripts/gpu/self-test.ts", world.worldSize, ...wanted].join(" "),
-      failures,
-      results,
-    };
-    writeFileSync(outFile, `${JSON.stringify(document, undefined, 2)}\n`);
-  }
+  write({ failures, results });
   return failures === 0 ? 0 : 1;
 }
 
@@ -120,9 +100,5 @@ async function report(
   return { cases, failures, seconds: Number(seconds.toFixed(1)), rank0, otherRanksFailed };
 }
 
-function rowText({ name, ok, text }: Row): string {
-  return `${ok ? "ok  " : "FAIL"} ${name}: ${text.split("\n").slice(0, 10).join("\n       ").slice(0, 1200)}`;
-}
-
-process.exitCode = await asRanks(import.meta.url, 60_000, runRank);
+await onGpus({ url: import.meta.url, timeout: 60_000, rank: runParts });
 process.exit();

@@ -1,6 +1,18 @@
-/** The kernels whose rates speed-rows.ts measures. */
+/** The kernels whose rates speed-rows.ts measures, and the norms of norms.ts. */
 import type { Fusion } from "../../src/ir/api/fusion.ts";
-import { add, gelu, linear, matmul, permute, set, sum } from "../../src/ir/api/ops.ts";
+import {
+  add,
+  gelu,
+  layerNorm,
+  linear,
+  matmul,
+  neg,
+  permute,
+  rmsNorm,
+  set,
+  softmax,
+  sum,
+} from "../../src/ir/api/ops.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 
 export interface SpeedCase {
@@ -89,3 +101,13 @@ export const kernelCases: readonly SpeedCase[] = [
     unit: "TFLOP/s",
   },
 ];
+
+export type Norm = (x: TensorView, vector: () => TensorView) => TensorView;
+
+export const norms: Readonly<Record<string, Norm>> = {
+  // A kernel that reads and writes each element once; a set would be a copy without a kernel.
+  copy: (x) => neg(x),
+  layerNorm: (x, vector) => layerNorm(x, vector(), vector()),
+  rmsNorm: (x, vector) => rmsNorm(x, vector()),
+  softmax: (x) => softmax(x, 1),
+};

@@ -2,8 +2,8 @@
  * Measures rates of single kernels on this rank's GPU, and times of all-gather + matmul over all GPUs, by CUDA events
  * and by the host's clock.
  */
-import { createCudaBackend } from "../../src/cuda.ts";
-import { soloRendezvous } from "../../src/backends/cuda/world.ts";
+import { soloBackend } from "../../bench/harness/gpu-groups.ts";
+import { type PartContext, type Row, rowOf } from "../../bench/harness/rows.ts";
 import type { RunReport } from "../../src/backends/backend.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { MultiDeviceExecutor } from "../../src/executor/multi-device-executor.ts";
@@ -13,22 +13,20 @@ import { at } from "../../src/support/invariant.ts";
 import { pipelineShapes } from "./pipeline-programs.ts";
 import { pipelineRows } from "./pipeline-rows.ts";
 import { noise } from "./noise.ts";
-import { type PartContext, type Row, rowOf } from "./rows.ts";
 import { kernelCases, type SpeedCase } from "./speed-cases.ts";
 
 export async function* speedRows({ world }: PartContext): AsyncGenerator<Row> {
   if (world.rank === 0) {
-    for (const each of kernelCases) yield await rowOf(each.name, () => kernelSpeed(each, world.localRank));
+    for (const each of kernelCases) yield await rowOf(each.name, () => kernelSpeed(each, world));
   }
   await world.barrier();
   for (const shape of pipelineShapes) yield* pipelineRows(world, shape);
 }
 
-async function kernelSpeed({ build, work, unit }: SpeedCase, localRank: number): Promise<string> {
+async function kernelSpeed({ build, work, unit }: SpeedCase, world: PartContext["world"]): Promise<string> {
   const f = new Fusion();
   f.output(build(f));
-  const on = createCudaBackend({ rendezvous: { ...soloRendezvous(), localRank } });
-  const executor = await MultiDeviceExecutor.create(f, { devices: 1, on });
+  const executor = await MultiDeviceExecutor.create(f, { devices: 1, on: soloBackend(world) });
   try {
     const inputs = noise(f);
     const times: number[] = [];

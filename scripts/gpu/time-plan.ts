@@ -10,18 +10,17 @@
 import { existsSync } from "node:fs";
 import { readFile, rename, writeFile } from "node:fs/promises";
 import path from "node:path";
-import process from "node:process";
 import { openDeviceGroup } from "../../src/backends/cuda/cuda-backend.ts";
 import { readPlanFolder } from "../../src/cli/plan/plan-folder.ts";
 import type { World } from "../../src/launch/join-world.ts";
 import { at } from "../../src/support/invariant.ts";
-import { asRanks } from "./as-ranks.ts";
+import { onGpus, type RankWork } from "../../bench/harness/on-gpus.ts";
 import { createNoise } from "./noise.ts";
 
 /** Seconds without a question until it gives up. */
 const patience = 240;
 
-process.exitCode = await asRanks(import.meta.url, 1000 * (patience + 10), async (world, [plan = "", folder = ""]) => {
+async function answerQuestions({ world, names: [plan = "", folder = ""] }: RankWork): Promise<number> {
   const { rank } = world;
   const { document, ranks } = await readPlanFolder(plan);
   if (document.world !== world.worldSize) throw new Error(`the plan is for ${document.world} ranks`);
@@ -54,7 +53,7 @@ process.exitCode = await asRanks(import.meta.url, 1000 * (patience + 10), async 
   prepared.release();
   await group.close();
   return 0;
-});
+}
 
 /** The runs that rank 0 is asked for. */
 async function asked(world: World, folder: string, turn: number): Promise<number> {
@@ -75,3 +74,5 @@ async function answer(folder: string, turn: number, text: string): Promise<void>
   await writeFile(`${file}.part`, text);
   await rename(`${file}.part`, file);
 }
+
+await onGpus({ url: import.meta.url, timeout: 1000 * (patience + 10), rank: answerQuestions });

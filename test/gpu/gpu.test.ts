@@ -2,13 +2,12 @@
  * The CUDA back end on this machine's GPUs: every kernel on one, every program on 2, 4 and 8 as far as there are so
  * many. Skipped without a GPU.
  */
-import { createRequire } from "node:module";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { driverPrototypes } from "../../src/backends/cuda/bindings/driver-api.ts";
 import { loadLibrary } from "../../src/backends/cuda/bindings/native-library.ts";
 import { out } from "../../src/backends/cuda/gpu.ts";
-import { spawnRanks } from "../../src/launch/spawn-ranks.ts";
+import { startRanks } from "../../bench/harness/on-gpus.ts";
 
 /** 0 with a printed reason where there is no driver or no GPU. */
 function gpuCount(): number {
@@ -29,19 +28,10 @@ if (gpus > 0 && gpus < 8)
 
 /** Ranks are processes; the self-test's parts hold the cases. */
 async function selfTest(devices: number, part: string) {
-  const require = createRequire(import.meta.url);
-  const jiti = path.join(path.dirname(require.resolve("jiti/package.json")), "lib/jiti-cli.mjs");
   const script = path.join(import.meta.dirname, "../../scripts/gpu/self-test.ts");
   const printed: string[] = [];
-  const result = await spawnRanks({
-    worldSize: devices,
-    command: [process.execPath, jiti, script, "--as-rank", part],
-    // oxlint-disable-next-line node/no-process-env -- what the ranks inherit
-    env: process.env,
-    timeout: 60_000,
-    out: (text) => void printed.push(text),
-    err: (text) => void printed.push(text),
-  });
+  const say = (text: string): void => void printed.push(text);
+  const result = await startRanks(script, devices, [part], 60_000, { out: say, err: say });
   return { ...result, printed: printed.join("") };
 }
 

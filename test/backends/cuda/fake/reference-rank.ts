@@ -4,8 +4,8 @@
  */
 import process from "node:process";
 import { largeRows } from "../../../../scripts/gpu/large-rows.ts";
-import { referenceRows } from "../../../../scripts/gpu/reference-rows.ts";
-import type { Row } from "../../../../scripts/gpu/rows.ts";
+import { referenceRows } from "../../../../scripts/gpu/case-rows.ts";
+import type { Row } from "../../../../bench/harness/rows.ts";
 import { enterWorld } from "../../../../src/launch/enter-world.ts";
 import { rankEnvironment } from "../../../../src/launch/rank-environment.ts";
 
