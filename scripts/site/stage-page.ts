@@ -76,9 +76,9 @@ function documentOf(page: string, language: string, code: string): Document | nu
 }
 
 function prose(text: string, page: string, { examples, isFolder }: SiteContext, linked: string[]): string {
-  return plainHeadings(text).replaceAll(link, (_, image: string, words: string, to: string, anchor = "") => {
+  return plainHeadings(text).replaceAll(link, (_, image: string, words: string, to: string, given?: string) => {
     // TypeDoc's names of headings have no two hyphens in a row.
-    const heading = anchor.replaceAll(/-{2,}/gu, "-");
+    const heading = (given ?? "").replaceAll(/-{2,}/gu, "-");
     if (to === "") return `${image}[${words}](${heading})`;
     const target = path.posix.normalize(path.posix.join(path.posix.dirname(page), to)).replace(/\/$/u, "");
     const [, example = ""] = /^examples\/(.*)\.ts$/u.exec(target) ?? [];

@@ -63,7 +63,7 @@ function explained({ primitive, implementation, slow }: Omit<Case, "of">, device
   if (parsed?.kind !== "braid") throw new Error(`${implementation} is no implementation of Braid`);
   const problem = { primitive, m: 1024, n: 512, k: 512, dtype: "bfloat16", devices } as const;
   const { program } = planOwn(parsed, problem, { on: "cuda", profile: null });
-  const profile = machine(slow);
+  const profile = machine({ on: "cuda", ...slow });
   return explainRun({ program, ...simulate(program, profile, { graph: true }) }, profile, {
     serial: null,
     graph: true,
@@ -96,18 +96,18 @@ describe("the interval", () => {
     const run = { ...explained(rest), assumptions: [], overlap: { hidden: 0 }, besideGemms: 0 };
     const only = { ...run, path: { ...run.path, [of]: run.milliseconds } };
     for (const each of commandClasses) if (each !== of) Object.assign(only.path, { [each]: 0 });
-    const { low, high, share } = interval(only, machine({}));
+    const { low, high, share } = interval(only, machine({ on: "cuda" }));
     expect(share).toBe(0.9);
     const unseen = 0.2 * (1 - committedErrors.seen[of]);
     const error = Math.hypot(committedErrors.classes[of], committedErrors.run, unseen);
     expect(Math.log(high / run.milliseconds)).toBeCloseTo(meanErrorsWithin * error, 9);
     expect(low * high).toBeCloseTo(run.milliseconds ** 2, 9);
-    const wider = interval(only, machine({ residuals: { [of]: 0.7 } }));
+    const wider = interval(only, machine({ on: "cuda", residuals: { [of]: 0.7 } }));
     expect(Math.log(wider.high / run.milliseconds)).toBeCloseTo(
       meanErrorsWithin * Math.hypot(0.7, committedErrors.run, unseen),
       9,
     );
-    const others = interval(only, machine({ residuals: { [of === "host" ? "gemms" : "host"]: 0.7 } }));
+    const others = interval(only, machine({ on: "cuda", residuals: { [of === "host" ? "gemms" : "host"]: 0.7 } }));
     expect(others.high).toBeCloseTo(high, 9);
   });
 
@@ -144,13 +144,13 @@ describe("the interval", () => {
     const assumed = run.assumptions.filter((each) => each.of === of);
     expect(assumed).not.toEqual([]);
     const width = (assumptions: ExplainedRun["assumptions"]): number =>
-      interval({ ...run, path: { ...run.path, [of]: run.milliseconds }, assumptions }, machine({})).high;
+      interval({ ...run, path: { ...run.path, [of]: run.milliseconds }, assumptions }, machine({ on: "cuda" })).high;
     expect(width(assumed)).toBeGreaterThan(width([]));
   });
 
   it("is wider where kernels hide communication", () => {
     const run = { ...explained({ primitive: "tp-columnwise", implementation: "serial", slow: {} }), assumptions: [] };
-    const widthOf = (hidden: number): number => interval({ ...run, overlap: { hidden } }, machine({})).high;
+    const widthOf = (hidden: number): number => interval({ ...run, overlap: { hidden } }, machine({ on: "cuda" })).high;
     expect(widthOf(run.milliseconds / 4)).toBeGreaterThan(widthOf(0));
   });
 
@@ -161,8 +161,8 @@ describe("the interval", () => {
   ])("is wider where %s has kernels in peers' memory beside GEMMs without a margin: %s", (implementation, isWider) => {
     const slow = { reductionsInPeers: perMegabyte(100) };
     const run = explained({ primitive: "tp-allreduce", implementation, slow }, 2);
-    const without = interval({ ...run, besideGemms: 0 }, machine({}));
-    expect(interval(run, machine({})).high > without.high).toBe(isWider);
+    const without = interval({ ...run, besideGemms: 0 }, machine({ on: "cuda" }));
+    expect(interval(run, machine({ on: "cuda" })).high > without.high).toBe(isWider);
   });
 
   it("is wider on CPUs, where no committed run was", () => {

@@ -36,7 +36,7 @@ export const noCosts: MachineProfile["costs"] = {
 export function machine(changed: Partial<MachineProfile>): MachineProfile {
   return {
     version: 1,
-    on: "cuda",
+    on: "cpu",
     machine: "made up",
     products: [{ dtype: "bfloat16", m: [1], n: [1], k: [1], teraflops: [10] }],
     memory: free,

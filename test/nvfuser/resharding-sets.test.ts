@@ -43,7 +43,7 @@ describe("inserted Sets", () => {
     expect(op.kind).toBe("Binary");
     for (const input of op.inputs) expect(placementText(after, input)).toBe(placementText(after, c.id));
     expect(isResharding(op, after.tensors)).toBe(false);
-    await expectExchange(f, 3, "Gather 1, Scatter 1");
+    await expectExchange(f, 3, "Gather 1");
   });
 
   it("InsertResharding_After", async () => {

@@ -62,7 +62,7 @@ export const loweringRows = {
     ...scheduled,
     kind: toggle,
     default: false,
-    help: "put gathers before a matmul and reduce-scatters after it in loops over the devices, without an annotation",
+    help: "put what moves before and after a matmul in loops over the devices, without an annotation; with overlap=false, in place of Stream axes",
   },
   interStreamSync: {
     ...scheduled,

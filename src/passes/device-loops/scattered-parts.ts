@@ -16,8 +16,8 @@ import { streamAxis } from "../../ir/stream.ts";
  * Whether communication becomes loops over the devices. UCC has no sends and receives, and nvFuser no loops over parts of
  * an axis.
  */
-export function hasDeviceLoops({ deviceLoops, overlap, backend, p2p, nvfuserLimits }: LoweringOptions): boolean {
-  return deviceLoops && overlap && !nvfuserLimits && (backend !== "ucc" || p2p === "broadcast");
+export function hasDeviceLoops({ deviceLoops, backend, p2p, nvfuserLimits }: LoweringOptions): boolean {
+  return deviceLoops && !nvfuserLimits && (backend !== "ucc" || p2p === "broadcast");
 }
 
 /** Partial results of which each device keeps the sum of some. */

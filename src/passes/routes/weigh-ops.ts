@@ -2,7 +2,7 @@
  * Decides where an op whose operands would move is computed. Moving them is one way. Two others, of which the one that
  * costs least is taken if it costs less:
  *
- *   the result is computed where an operand lies, and moved
+ *   the result is computed where one of several operands lies, and moved
  *     y[_, DIDx M, N] = matmul(x[DIDx E, M, K], w[DIDx E, K, N])   ->   T3[DIDx E, M, N] = matmul(x, w); y = set(T3)
  *
  *   devices share the contracted axis of a matmul or linear, and reduce its partial results
@@ -70,7 +70,8 @@ function cheapestWay(routing: Routing, op: Op, moved: readonly OperandChange[]):
       kind: "share",
       output: shared,
     })),
-    ...moved
+    // A gather of one operand is what a user asks for who annotates the result of a contraction so.
+    ...(moved.length > 1 ? moved : [])
       .filter((change) => referenceOperand(op, change, tensors) !== null)
       .map(({ operand }): Way => ({ kind: "follow", operand })),
   ];

@@ -116,7 +116,9 @@ function piecesOf(recorder: Recorder, posted: PostedCollective, plan: ExchangePl
     return (team) => positions.map((position) => at(team, position));
   };
   const [sourcesOf, readersOf] = [ranksWith("input"), ranksWith("output")];
-  const whole = pairedView(plan, "input", viewOf(recorder, statement.input));
+  // Ranks that only receive may lack the input.
+  let sent: View | null = null;
+  const whole = (): View => (sent ??= pairedView(plan, "input", viewOf(recorder, statement.input)));
   const wanted: WantedBoxes = { latest: null };
   return ranksOf(recorder).map((rank, k) => {
     const team = teams[k] ?? at(teams, 0);
@@ -126,7 +128,7 @@ function piecesOf(recorder: Recorder, posted: PostedCollective, plan: ExchangePl
       countPieces(recorder, posted, ends.readers.length * receipts.reduce((sum, { boxes }) => sum + boxes.length, 0));
     }
     if (sends.length === 0) return { sends: [], receipts };
-    const view = viewOn(whole, k);
+    const view = viewOn(whole(), k);
     const held = heldBy(plan, "input", rank);
     const views = new Map<RankPieces["sends"][number]["boxes"], readonly View[]>();
     const viewsOf = (boxes: RankPieces["sends"][number]["boxes"]): readonly View[] => {
@@ -134,10 +136,10 @@ function piecesOf(recorder: Recorder, posted: PostedCollective, plan: ExchangePl
       views.set(boxes, known);
       return known;
     };
-    const sent = sends.flatMap(({ to, boxes }) =>
+    const operations = sends.flatMap(({ to, boxes }) =>
       viewsOf(boxes).map((part): PointToPoint => ({ type: "send", peer: to, view: part })),
     );
-    return { sends: sent, receipts };
+    return { sends: operations, receipts };
   });
 }
 

@@ -61,6 +61,10 @@ export const copyLoops: readonly Pick<ScheduleCandidate, "name" | "lowering">[] 
     lowering: { backend: "cuda", p2p: "rotated", protocol: "put", deviceLoops: true },
   },
   { name: "no loop", lowering: { backend: "cuda", overlap: false } },
+  {
+    name: "loops over devices in place of Stream",
+    lowering: { backend: "cuda", overlap: false, p2p: "rotated", protocol: "put", deviceLoops: true },
+  },
 ];
 
 /** The name of `get` and `put` if both make the same program, because it has only collectives. */
@@ -135,10 +139,10 @@ export const finishingSaves = 0.001;
  */
 export function choicesFor(
   program: Program,
-  { overlap }: Pick<Partial<LoweringOptions>, "overlap">,
+  { overlap, deviceLoops }: Pick<Partial<LoweringOptions>, "overlap" | "deviceLoops">,
 ): readonly ChoiceRow[] {
   const { kernels, copies, feedsGemms, hasStages } = peerTraffic(program);
-  if (overlap === false) return [[oneStream]];
+  if (overlap === false && deviceLoops !== true) return [[oneStream]];
   if (kernels && !copies) return hasStages ? [streamPerChunk, smMargin] : [[oneStream], ownChunk, smMarginForKernels];
   return [
     computeStreamsFor({ kernels, feedsGemms, hasStages }),

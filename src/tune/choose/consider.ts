@@ -107,7 +107,7 @@ export function considerSchedules(
     if (isKnown && loop.lowering.deviceLoops === true) continue;
     const same = roots.get(key);
     if (same !== undefined) {
-      const isNoLoop = loop.lowering.overlap === false;
+      const isNoLoop = loop.lowering.overlap === false && loop.lowering.deviceLoops !== true;
       const as = isNoLoop
         ? { name: loop.name, lowering: { ...same.of.lowering, ...loop.lowering } }
         : { name: eitherLoop };

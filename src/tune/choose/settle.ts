@@ -100,7 +100,8 @@ function serialOf({ choice }: DistinctRegion): Considered | undefined {
 }
 
 function isLoop({ choice }: DistinctRegion): boolean {
-  return choice.chosen.lowering.overlap !== false;
+  const { overlap, deviceLoops } = choice.chosen.lowering;
+  return overlap !== false || deviceLoops === true;
 }
 
 function inSerial(region: DistinctRegion): DistinctRegion {

@@ -29,7 +29,7 @@ function placed(f: Fusion, tensors: readonly TensorView[], output: TensorView): 
 /** y = linear(x, w), where x has its rows on two devices, in chunks if `chunks`. */
 function gathering(chunks: number | null, annotate: (y: TensorView) => void): Fusion {
   const f = new Fusion();
-  const [x, w] = [f.input([16, 8]), f.input([32, 8])];
+  const [x, w] = [f.input([16, 8]), f.input([4, 8])];
   const y = linear(x, w);
   if (chunks === null) x.outerSplit(0, 2).parallelize("DIDx");
   else {
@@ -86,7 +86,7 @@ const planted: readonly Planted[] = [
     ops: ["T2 = sum(T3)", "T3 = linear(T0, T1)"],
     fusion: () => {
       const f = new Fusion();
-      const [x, w] = [f.input([16, 8]), f.input([32, 8])];
+      const [x, w] = [f.input([16, 8]), f.input([4, 8])];
       for (const tensor of [x, w]) tensor.outerSplit(1, 2).parallelize("DIDx");
       return placed(f, [x, w], linear(x, w));
     },

@@ -18,7 +18,7 @@ function rate(fixed: number, bytesPerMicrosecond: number): readonly Timing[] {
 /** Figures of the order of an H200's. */
 const machine: MachineProfile = {
   version: 1,
-  on: "cuda",
+  on: "cpu",
   machine: "round figures",
   products: [
     {
