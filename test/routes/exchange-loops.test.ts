@@ -54,7 +54,7 @@ const whole: readonly Partial<LoweringOptions>[] = [
 
 describe.each([true, false])("experts, annotated: %s", (isAnnotated) => {
   const options = (given: Partial<LoweringOptions>): Partial<LoweringOptions> =>
-    isAnnotated ? given : { ...given, deviceLoops: true };
+    isAnnotated ? given : { ...given, deviceLoops: given.overlap !== false };
 
   it.each(loops)("are exchanged chunk by chunk, beside the matmuls: $backend $p2p $protocol", (given) => {
     const text = print(lower(experts(even, isAnnotated), options(given)));

@@ -28,7 +28,7 @@ describe("editDistance", () => {
 });
 
 describe("nearest", () => {
-  const known = ["--devices", "--rank", "--as", "braid:--set"];
+  const known = ["--devices", "--rank", "--style", "--set"];
   it("finds a mistyped name", () => {
     expect(nearest("--device", known)).toBe("--devices");
     expect(nearest("--stlye", known)).toBe("--style");

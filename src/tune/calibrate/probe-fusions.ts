@@ -135,6 +135,15 @@ export const collectiveProbes = {
       total.axis(1).parallelize("DIDx");
       return total;
     }),
+  /** `bytes` is what each rank has. */
+  AllToAll: (devices: number, bytes: number): Fusion =>
+    everywhere(devices, (f, on) => {
+      const parts = on(f.input([devices, devices, Math.ceil(bytes / elementBytes / devices)], dtype));
+      parts.axis(0).parallelize("DIDx");
+      const exchanged = on(set(parts));
+      exchanged.axis(1).parallelize("DIDx");
+      return exchanged;
+    }),
 } as const;
 
 /** Rows in two chunks, gathered by the library and multiplied. The second chunk is gathered during the first GEMM. */

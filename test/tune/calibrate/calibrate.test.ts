@@ -20,7 +20,13 @@ it("writes a profile of this machine, by which a schedule is chosen", async () =
   expect(status).toBe(0);
   expect(out).toMatch(/machine\.json: 2 x .+, Node v?\d+\.\d+\.\d+, \d{4}-\d\d-\d\d\n$/);
   const profile = parseProfile(readFileSync(file, "utf8"), file);
-  expect(profile.transfers.map(({ type }) => type)).toEqual(["Allgather", "Allreduce", "ReduceScatter", "group"]);
+  expect(profile.transfers.map(({ type }) => type)).toEqual([
+    "Allgather",
+    "Allreduce",
+    "ReduceScatter",
+    "AllToAll",
+    "group",
+  ]);
   expect(profile.betweenHosts).toBeUndefined();
   const sums = profile.reductions?.map(({ timings }) => timings) ?? [];
   const inPeers = profile.reductionsInPeers ?? [];

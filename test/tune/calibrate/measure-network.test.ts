@@ -26,6 +26,7 @@ it("by collective, and for sends and receives", async () => {
       "Allgather 2",
       "Allreduce 2",
       "ReduceScatter 2",
+      "AllToAll 2",
       "group 2",
     ]);
     for (const { timings } of transfers) {
