@@ -69,6 +69,7 @@ const otherSyntax = {
       "computeSourceMap",
       "parser/plugins/flow",
       "parser/plugins/jsx/index",
+      "util/formatTokens",
       ...[
         "ESMImport",
         "JSX",
@@ -156,6 +157,12 @@ for (const [name, file, stubs] of [
     output: { dir: out, entryFileNames: "[name].js", format: "iife", minify: true, codeSplitting: false },
   });
 }
+/** Without the marks of calls that have no effect: all bundlers are done with the text. */
+function withoutMarks(text: string): string {
+  const mark = /(?<=([\w$])?)\/\*\s?[@#]__(?:PURE|NO_SIDE_EFFECTS)__\s?\*\/ ?/gu;
+  return text.replaceAll(mark, (_, before?: string) => (before === undefined ? "" : " "));
+}
+
 writeFileSync(path.join(out, "licenses.txt"), packages.text());
 const own = readdirSync(path.join(folder, "styles")).sort();
 const sheets = [
@@ -170,6 +177,7 @@ copyFileSync(path.join(folder, "index.html"), path.join(out, "index.html"));
 for (const file of readdirSync(out, { recursive: true, encoding: "utf8" })) {
   const full = path.join(out, file);
   if (!statSync(full).isFile()) continue;
+  if (file.endsWith(".js")) writeFileSync(full, withoutMarks(readFileSync(full, "utf8")));
   const bytes = readFileSync(full);
   console.log(`${file.padEnd(32)} ${size(bytes.length)} ${size(gzipSync(bytes).length)} gzip`);
 }
