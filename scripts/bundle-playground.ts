@@ -177,7 +177,7 @@ copyFileSync(path.join(folder, "index.html"), path.join(out, "index.html"));
 for (const file of readdirSync(out, { recursive: true, encoding: "utf8" })) {
   const full = path.join(out, file);
   if (!statSync(full).isFile()) continue;
-  if (file.endsWith(".js")) writeFileSync(full, withoutMarks(readFileSync(full, "utf8")));
+  if (/^(?:page|worker)\.js$/u.test(file)) writeFileSync(full, withoutMarks(readFileSync(full, "utf8")));
   const bytes = readFileSync(full);
   console.log(`${file.padEnd(32)} ${size(bytes.length)} ${size(gzipSync(bytes).length)} gzip`);
 }
