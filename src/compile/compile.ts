@@ -68,8 +68,8 @@ export interface CompileOptions extends Omit<LowerOptions, "rank" | "onPass"> {
    */
   readonly regions?: readonly RegionOptions[];
   /**
-   * "full": every rank is verified, even where one of each class would do (src/verify/classes/README.md). "off": the Program is not
-   * verified, even if the verifier would find something. "on" if omitted.
+   * "full": every rank is verified, even where one of each class would do (src/verify/classes/README.md). "off": the
+   * Program is not verified, even if the verifier would find something. "on" if omitted.
    */
   readonly verify?: OptionValue<"verify">;
   /** Whether the report has notes on possible improvements of a correct Program; true if omitted. */

@@ -63,7 +63,7 @@ export function record(program: HostProgram, { rank, ...given }: RecordOptions):
 export function recordAll(
   classes: readonly HostClass[],
   given: Omit<RecordOptions, "rank">,
-  { protocolAt = null, alone = false, onProgress }: RecordAllOptions = {},
+  { protocolAt = null, onProgress }: RecordAllOptions = {},
 ): readonly CommandList[] {
   const options = checked(given);
   const common = createCommon();
@@ -79,7 +79,7 @@ export function recordAll(
         : { protocolAt: (statement: number) => protocolAt(first, statement) ?? options.protocol }),
     };
     const attempt = (part: readonly number[]): readonly CommandList[] | null =>
-      alone || part.length < fewestAlike ? null : recordAlike(host, rules, part, ofClass, common);
+      part.length < fewestAlike ? null : recordAlike(host, rules, part, ofClass, common);
     for (const part of byClass(ranks, attempt)) {
       onProgress?.("recording ranks", lists.length, count);
       lists.push(
@@ -93,8 +93,6 @@ export function recordAll(
 export interface RecordAllOptions {
   /** The protocol of a top-level statement, if not all have the same. It is the same for all ranks of a class. */
   readonly protocolAt?: ((rank: number, statement: number) => OneSidedProtocol | undefined) | null;
-  /** Whether each rank is recorded by itself. */
-  readonly alone?: boolean;
   readonly onProgress?: OnProgress | undefined;
 }
 

@@ -32,7 +32,7 @@ export type PointToPointForm = FormAxes &
         readonly parts: Scalar;
         /** Whether the slices are chunks, which keep the axis. */
         readonly keepsAxis: boolean;
-        /** The axis of which the receiver gets its part; null if it gets all. */
+        /** The axis of which the receiver gets its part, of a share that is one chunk; null if it gets all. */
         readonly scattered: ScatteredAxis | null;
       }
     /** No peer has a whole chunk: each iteration is a gather of the runs that make up the chunk. */

@@ -23,11 +23,9 @@ export interface SliceWords {
 }
 
 export function describeSlice(data: TimelineData, run: number, slice: number): SliceWords {
-  const { name, tracks, slices } = at(data.runs, run);
+  const { name, slices } = at(data.runs, run);
   const work = at(data.works, at(slices.work, slice));
   const iteration = at(data.iterations, at(slices.iteration, slice));
-  const track = tracks.find(({ first, count }) => slice >= first && slice < first + count);
-  const stream = data.ranks[track?.rank ?? 0]?.streams.find(({ id }) => id === track?.stream);
   const [start, duration] = [at(slices.start, slice), at(slices.duration, slice)];
   const seconds = data.unit === "milliseconds" ? duration / 1000 : 0;
   const perSecond = (amount: number, text: (rate: number) => string): string =>
@@ -37,7 +35,7 @@ export function describeSlice(data: TimelineData, run: number, slice: number): S
     kind: work.kind,
     statement: at(data.statements, work.statement).text,
     figures: [
-      ["where", `rank ${track?.rank ?? 0}, ${stream?.name ?? ""}${data.runs.length > 1 ? `, ${name}` : ""}`],
+      ["where", `${streamText(data, run, slice)}${data.runs.length > 1 ? `, ${name}` : ""}`],
       ["when", `${durationText(data.unit, duration)} from ${instantText(data.unit, start)}`],
       ...(work.bytes === null
         ? []
@@ -52,16 +50,21 @@ export function describeSlice(data: TimelineData, run: number, slice: number): S
 }
 
 /** What a slice waited for, and why that stands before it: `matmul on rank 0, stream 1 (data)`. */
-function waitedFor({ runs, works, ranks }: TimelineData, run: number, slice: number): readonly string[] {
-  const { tracks, slices } = at(runs, run);
+function waitedFor(data: TimelineData, run: number, slice: number): readonly string[] {
+  const { slices } = at(data.runs, run);
   const [first, last] = [at(slices.edgeStart, slice), at(slices.edgeStart, slice + 1)];
   return Array.from({ length: last - first }, (_, i) => {
     const from = at(slices.edges, first + i);
-    const track = tracks.find((each) => from >= each.first && from < each.first + each.count);
-    const stream = ranks[track?.rank ?? 0]?.streams.find(({ id }) => id === track?.stream);
-    const where = `rank ${track?.rank ?? 0}, ${stream?.name ?? ""}`;
-    return `${at(works, at(slices.work, from)).label} on ${where} (${at(orderReasons, at(slices.reasons, first + i))})`;
+    const { label } = at(data.works, at(slices.work, from));
+    return `${label} on ${streamText(data, run, from)} (${at(orderReasons, at(slices.reasons, first + i))})`;
   });
+}
+
+/** `rank 0, compute stream 1`: where a slice runs. */
+function streamText({ runs, ranks }: TimelineData, run: number, slice: number): string {
+  const track = at(runs, run).tracks.find(({ first, count }) => slice >= first && slice < first + count);
+  const stream = ranks[track?.rank ?? 0]?.streams.find(({ id }) => id === track?.stream);
+  return `rank ${track?.rank ?? 0}, ${stream?.name ?? ""}`;
 }
 
 export function durationText(unit: TimeUnit, length: number): string {

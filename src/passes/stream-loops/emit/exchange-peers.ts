@@ -77,7 +77,7 @@ function gatherPeers(op: Op, form: GatherForm, { own, deviceAt }: TeamPositions,
   const ownShard = form.keepsAxis
     ? pieceOf(part.slice, form, context)
     : ownShare(part.slice, context, { chunks: null }, form.type);
-  const piece = pieces === 1 ? part : { slice: ownShard.slice, binding: [...part.binding, ...ownShard.binding] };
+  const piece = pieces === 1 ? part : ownShard;
   const chunk = slicer.slice(op.output, form.chunk);
   const target =
     scattered === null ? { slice: chunk.slice, binding: [] } : ownShare(chunk.slice, context, scattered, form.type);
