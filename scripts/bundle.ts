@@ -1,7 +1,7 @@
 /**
  * Makes the JavaScript of dist/ as a part of `npm run build`: bundles the modules of src/, and those of bench/ that
- * `braid bench` loads, into some 100 files; tsc writes the declarations of src/. Opening a file takes Node longer than
- * running it, and a command would load up to 490 of them.
+ * `braid bench` loads, into some 100 files. Opening a file takes Node longer than running it, and a command would load
+ * up to 490 of them. `npm run build:types` writes the declarations of src/.
  */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";

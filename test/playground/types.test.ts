@@ -1,5 +1,6 @@
 /** Completion in the playground's editor: names and signatures come from Braid's own declarations. */
 import path from "node:path";
+import ts from "typescript";
 import { describe, expect, it } from "vitest";
 import { createTypesService } from "../../playground/typescript/service.ts";
 import { typeFiles } from "../../scripts/type-files.ts";
@@ -13,6 +14,19 @@ function at(text: string): readonly [string, number] {
   return [text.replace("|", ""), text.indexOf("|")];
 }
 const names = (text: string): readonly string[] => service.complete(...at(text)).map(({ name }) => name);
+
+it("has what its declarations import", () => {
+  const missing = Object.entries(files).flatMap(([file, text]) =>
+    ts
+      .preProcessFile(text, true, true)
+      .importedFiles.map(({ fileName }) =>
+        path.posix.join(path.posix.dirname(file), fileName.replace(/\.ts$/u, ".d.ts")),
+      )
+      .filter((imported) => !Object.hasOwn(files, imported)),
+  );
+  expect(missing).toEqual([]);
+  expect(files["/braid/index.d.ts"]).toContain("./ir/api/fusion.ts");
+});
 
 describe("completion", () => {
   it("has the methods of a tensor, and no names of elsewhere", () => {
