@@ -29,12 +29,12 @@ const compilerOptions: ts.CompilerOptions = {
 export function declarationsFrom(entry: string): ReadonlyMap<string, string> {
   const own = new Map<string, string | null>();
   const host = ts.createCompilerHost(compilerOptions);
-  const { getSourceFile } = host;
+  const read = host.getSourceFile.bind(host);
   // Where the text says all types, tsc reads the declarations, which are shorter and need fewer imports.
   host.getSourceFile = (file, options, ...others) => {
     const text = file.endsWith(".d.ts") ? null : declarationsOf(file);
     own.set(file, text);
-    return text === null ? getSourceFile(file, options, ...others) : ts.createSourceFile(file, text, options);
+    return text === null ? read(file, options, ...others) : ts.createSourceFile(file, text, options);
   };
   const program = ts.createProgram([entry], compilerOptions, host);
   const inferred = (file: string): string => {
