@@ -11,6 +11,7 @@ import {
   type LowerOptions,
   matmul,
   type Program,
+  rmsNorm,
   sum,
 } from "braid";
 import { link } from "../../src/commands/link/link.ts";
@@ -93,12 +94,31 @@ function mlp(): Fusion {
   return f;
 }
 
+/** Rows scattered as they are added, which the kernel of a norm reads in the order of the devices. */
+function normedSums(): Fusion {
+  const f = new Fusion();
+  const [x, w, scale] = [f.input([16, 16], "bfloat16"), f.input([8, 16], "bfloat16"), f.input([8], "bfloat16")];
+  const y = rmsNorm(linear(x, w), scale);
+  f.output(y);
+  for (const tensor of [x, w, scale, y]) tensor.setDeviceMesh(DeviceMesh.range(devices));
+  x.outerSplit(1, devices).parallelize("DIDx");
+  w.outerSplit(1, devices).parallelize("DIDx");
+  y.outerSplit(0, devices).parallelize("DIDx");
+  return f;
+}
+
 describe("one rank of a class is rewritten as all are, in", () => {
   it.each(["get", "put"] as const)("a ring of copies, by %s", (protocol) => {
     expect(countByClass(linked(ring(), { protocol }))).toBe(3);
   });
   it.each(["get", "put"] as const)("sums over a ring, by %s", (protocol) => {
     expect(countByClass(linked(sums(), { protocol }))).toBe(3);
+  });
+  it("a norm of sums over a ring", () => {
+    const made = linked(normedSums(), { protocol: "put", deviceLoops: true });
+    const sums = made.kernels.filter(({ kind, inputs }) => kind === "unit" && inputs.length > devices);
+    expect(sums.length).toBe(1);
+    expect(countByClass(made)).toBe(2);
   });
   it("an MLP on two dimensions of devices", () => {
     expect(countByClass(linked(mlp(), {}))).toBe(3);

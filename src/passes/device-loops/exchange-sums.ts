@@ -85,10 +85,12 @@ function sumOf(edit: TensorEdit, source: TensorId, axis: number, count: number, 
     edit.tensors[id] = { ...at(edit.tensors, id), dtype: as };
     return id;
   };
-  let sum: TensorId | null = null;
-  for (let index = 0; index < count; index++) {
-    const share = added(like.dtype);
+  const shares = Array.from({ length: count }, () => added(like.dtype));
+  // All of them come first, so that nothing stands between the additions and the kernel that they join.
+  for (const [index, share] of shares.entries())
     ops.push({ kind: "Select", axis, index: constant(index), inputs: [source], output: share });
+  let sum: TensorId | null = null;
+  for (const [index, share] of shares.entries()) {
     const term = dtype === like.dtype ? share : added();
     if (term !== share) ops.push({ kind: "Cast", to: dtype, inputs: [share], output: term });
     const isLast = index === count - 1 && dtype === like.dtype;

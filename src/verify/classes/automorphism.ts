@@ -27,12 +27,16 @@ export function mapsToItself(mapped: Mapped, to: Permutation, budget: Budget): b
   const regions = createMovedRegions(program);
   const slots = createOneToOne(program.slots.length);
   const transfers = createOneToOne(program.transfers.length);
-  const mapping: Mapping = { ...mapped, to, regions, slots, transfers };
+  const mapping: Mapping = { ...mapped, to, regions, slots, transfers, later: [] };
   for (const own of program.ranks) {
     budget.left -= own.origins.length;
     if (budget.left < 0 || !sameList(mapping, own, at(program.ranks, at(to, own.rank)))) return false;
   }
-  return regions.keepOverlaps() && program.transfers.every((transfer) => sameTransfer(mapping, transfer));
+  return (
+    mapping.later.every((compare) => compare()) &&
+    regions.keepOverlaps() &&
+    program.transfers.every((transfer) => sameTransfer(mapping, transfer))
+  );
 }
 
 function sameList(mapping: Mapping, a: RankProgram, b: RankProgram): boolean {
@@ -85,13 +89,18 @@ function sameCommand(mapping: Mapping, a: Command, b: Command): boolean {
       if (from.length !== to.length || !to.every((origin) => isCount(origin))) return false;
       // A sum over devices reads its inputs in team order, which the symmetry turns. What a launch reads has no order.
       const isApart = a.inputs.every(({ buffer }) => a.outputs.every((output) => output.buffer !== buffer));
-      const inputs =
-        isApart || kernel.kind === "combine" ? turned(mapping, kernel.inputs, a.inputs, b.inputs) : b.inputs;
-      return (
-        sameOperands(mapping, kernel.inputs, a.inputs, inputs) &&
-        sameOperands(mapping, kernel.outputs, a.outputs, b.outputs) &&
-        keepDistances([...a.inputs, ...a.outputs], [...inputs, ...b.outputs], isApart ? a.inputs.length : 0)
-      );
+      const compare = (): boolean => {
+        const inputs =
+          isApart || kernel.kind === "combine" ? turned(mapping, kernel.inputs, a.inputs, b.inputs) : b.inputs;
+        return (
+          sameOperands(mapping, kernel.inputs, a.inputs, inputs) &&
+          sameOperands(mapping, kernel.outputs, a.outputs, b.outputs) &&
+          keepDistances([...a.inputs, ...a.outputs], [...inputs, ...b.outputs], isApart ? a.inputs.length : 0)
+        );
+      };
+      if (!isApart || new Set(a.inputs.map(({ buffer }) => buffer)).size === a.inputs.length) return compare();
+      mapping.later.push(compare);
+      return true;
     }
     case "copy": {
       if (b.kind !== "copy") return false;

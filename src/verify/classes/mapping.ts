@@ -19,6 +19,8 @@ export interface Mapping extends Mapped {
   readonly regions: MovedRegions;
   readonly slots: OneToOne;
   readonly transfers: OneToOne;
+  /** Launches that read several slices of one buffer: compared once it is known where other commands move the slices. */
+  readonly later: (() => boolean)[];
 }
 
 export interface OneToOne {

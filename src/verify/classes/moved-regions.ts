@@ -27,7 +27,7 @@ export interface MovedRegions {
 }
 
 interface Touched {
-  /** By form: images by offset. */
+  /** By form: images by offset. Forms of the same bytes share them. */
   readonly images: Map<Form, Map<number, number>>;
   last: { readonly form: Form; readonly images: Map<number, number> } | null;
   moves: boolean;
@@ -38,10 +38,11 @@ export function createMovedRegions({ buffers }: Program): MovedRegions {
   const imagesOf = (own: Touched, form: Form): Map<number, number> => {
     const { last } = own;
     if (last !== null && sameForm(last.form, form)) return last.images;
-    const known = [...own.images].find(([other]) => sameForm(other, form));
-    const [key, images] = known ?? [form, new Map<number, number>()];
-    if (known === undefined) own.images.set(key, images);
-    own.last = { form: key, images };
+    const all = [...own.images];
+    const known = all.find(([other]) => sameForm(other, form));
+    const images = (known ?? all.find(([other]) => sameBytes(other, form)))?.[1] ?? new Map<number, number>();
+    if (known === undefined) own.images.set(form, images);
+    own.last = { form: known?.[0] ?? form, images };
     return images;
   };
   return {
@@ -60,13 +61,34 @@ export function createMovedRegions({ buffers }: Program): MovedRegions {
   };
 }
 
+/** Whether forms differ at most in axes of one index, and in where contiguous ones are cut. */
+function sameBytes(a: Form, b: Form): boolean {
+  return a.dtype === b.dtype && sameNumbers(joinedAxes(a), joinedAxes(b));
+}
+
+/** Extents and strides in turn. */
+function joinedAxes({ shape, strides }: Form): readonly number[] {
+  const joined: number[] = [];
+  for (const [axis, extent] of shape.entries()) {
+    if (extent === 1) continue;
+    const stride = at(strides, axis);
+    const outer = joined.at(-1);
+    if (outer === stride * extent) joined.splice(-2, 2, at(joined, joined.length - 2) * extent, stride);
+    else joined.push(extent, stride);
+  }
+  return joined;
+}
+
 export function sameForm(a: Form, b: Form): boolean {
   return a === b || (a.dtype === b.dtype && sameNumbers(a.shape, b.shape) && sameNumbers(a.strides, b.strides));
 }
 
 function keepsOverlaps(byForm: ReadonlyMap<Form, ReadonlyMap<number, number>>, bytes: number): boolean {
   const [from, to]: [Region[], Region[]] = [[], []];
+  const seen = new Set<ReadonlyMap<number, number>>();
   for (const [form, images] of byForm) {
+    if (seen.has(images)) continue;
+    seen.add(images);
     const region = regionOfOperand({ buffer: makeId<BufferId>(0), offset: 0 }, form);
     const [span, unit] = [spanOf(region), dtypes[form.dtype].bytes];
     for (const [offset, image] of images) {
