@@ -1,6 +1,6 @@
 /** Compiles every candidate schedule of a program and simulates it on the machine of a measured profile. */
 import type { Program } from "../../commands/program.ts";
-import { type AnyCompilation, compile, type CompileOptions, loweringOf } from "../../compile/compile.ts";
+import { type AnyCompilation, type CompileOptions, loweringOf } from "../../compile/compile.ts";
 import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
 import { scheduleNames } from "../../compile/options.ts";
 import { type Rescheduler, rescheduler } from "../../compile/reschedule.ts";
@@ -12,7 +12,6 @@ import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { simulate } from "../../simulate/simulate.ts";
 import { overlapOf } from "../../trace/overlap.ts";
 import {
-  candidateStreams,
   type Choice,
   type ChoiceRow,
   choicesFor,
@@ -25,6 +24,7 @@ import {
   serial,
 } from "./candidates.ts";
 import { createTextDigest } from "../../support/text-digest.ts";
+import { candidateCompiler } from "./compile-candidates.ts";
 import { type Considered, isSerial, type LeftOut } from "./decide.ts";
 import { leastTime } from "./least-time.ts";
 import { correction, marginToSerial } from "./model-errors.ts";
@@ -66,16 +66,18 @@ export function considerSchedules(
   const given = loweringOf(options);
   const considered: CompiledCandidate[] = [];
   let count = 0;
-  const simulated = simulateOnce(profile, graph);
+  const digestOf = commandsDigests();
+  const simulated = simulateOnce(profile, graph, digestOf);
   const timeOf = (program: Program): ReturnType<typeof simulated> => {
     onProgress?.(`predicting schedule ${++count}`);
     return simulated(program);
   };
   const errors: DiagnosticError[] = [];
+  const compileCandidate = candidateCompiler(source, options);
   const compiled = ({ lowering, schedule }: Omit<ScheduleCandidate, "name">): AnyCompilation | null => {
     if (contradicts(lowering, given)) return null;
     try {
-      return compile(source, { ...options, ...lowering, streams: candidateStreams, schedule, verify: "off" });
+      return compileCandidate({ lowering, schedule });
     } catch (error) {
       if (!(error instanceof DiagnosticError)) throw error;
       errors.push(error);
@@ -100,7 +102,7 @@ export function considerSchedules(
     const compilation = compiled({ ...loop, schedule: { copyStream: "inline" } });
     if (compilation === null) continue;
     const { recorded } = compilation;
-    const key = commandsDigest(recorded);
+    const key = digestOf(recorded);
     const isKnown = known.has(key);
     known.add(key);
     // All that could be a loop over devices is in a loop already.
@@ -147,10 +149,14 @@ interface Predicted extends Pick<Considered, "milliseconds" | "assumptions"> {
 }
 
 /** The prediction of a run; null for a Program with the commands of one that was simulated before. */
-function simulateOnce(profile: MachineProfile, graph: boolean): (program: Program) => Predicted | null {
+function simulateOnce(
+  profile: MachineProfile,
+  graph: boolean,
+  digestOf: (program: Program) => string,
+): (program: Program) => Predicted | null {
   const seen = new Set<string>();
   return (program) => {
-    const key = commandsDigest(program);
+    const key = digestOf(program);
     if (seen.has(key)) return null;
     seen.add(key);
     const { milliseconds, trace, assumptions } = simulate(program, profile, { graph });
@@ -161,11 +167,18 @@ function simulateOnce(profile: MachineProfile, graph: boolean): (program: Progra
   };
 }
 
-/** Equal for Programs that do the same. */
-function commandsDigest({ ranks }: Program): string {
-  const digest = createTextDigest();
-  for (const { commands } of ranks) digest.add(JSON.stringify(commands));
-  return digest.value();
+/** Equal for Programs that do the same; made once of each. */
+function commandsDigests(): (program: Program) => string {
+  const known = new WeakMap<Program, string>();
+  return (program) => {
+    const found = known.get(program);
+    if (found !== undefined) return found;
+    const digest = createTextDigest();
+    for (const { commands } of program.ranks) digest.add(JSON.stringify(commands));
+    const made = digest.value();
+    known.set(program, made);
+    return made;
+  };
 }
 
 /** The number of fastest schedules that are also tried with `finishing`. */
