@@ -96,7 +96,6 @@ export type { Marker, MarkerName } from "./ir/marker.ts";
 export type { NumberOperand } from "./ir/ops/number-operand.ts";
 export type { CallSite } from "./support/call-site.ts";
 export type { OnProgress } from "./support/progress.ts";
-export type { Constants } from "./ir/tensor-names.ts";
 export type { TracedRunInfo } from "./trace/chrome/chrome-trace.ts";
 export type { Alternative, ChangedOptions, LeftOutForm } from "./explain/alternatives.ts";
 export type { LoopRefusal } from "./passes/stream-loops/loop-refusals.ts";

@@ -1,6 +1,6 @@
 /** Why communication of a Fusion is not in a loop, in which kernels would hide it. */
 import type { HostProgram } from "../host/nodes.ts";
-import { type Constants, tensorNames, withNames } from "../ir/tensor-names.ts";
+import { withNames } from "../ir/origin.ts";
 import { type LoopRefusal, loopRefusals as refusalsIn } from "../passes/stream-loops/loop-refusals.ts";
 import { streamParallelType } from "../passes/stream-loops/stream-parallel-type.ts";
 import { type HasFusionData, lower, type LowerOptions, resolveLoweringOptions } from "./lower.ts";
@@ -9,7 +9,6 @@ import { type HasFusionData, lower, type LowerOptions, resolveLoweringOptions } 
 export function loopRefusals(
   fusion: HasFusionData,
   options: Omit<LowerOptions, "rank" | "onPass"> = {},
-  constants: Constants = new Map(),
 ): readonly LoopRefusal[] {
   let [before, found]: [HostProgram | null, HostProgram | null] = [null, null];
   lower(fusion, {
@@ -22,11 +21,10 @@ export function loopRefusals(
   });
   if (found === null) return [];
   const { tensors }: HostProgram = found;
-  const names = tensorNames(fusion.data(), constants);
   return refusalsIn(found, fusion.data(), resolveLoweringOptions(options)).map((refusal) => ({
     ...refusal,
-    op: withNames(refusal.op, tensors, names),
-    beside: withNames(refusal.beside, tensors, names),
-    because: withNames(refusal.because, tensors, names),
+    op: withNames(refusal.op, tensors),
+    beside: withNames(refusal.beside, tensors),
+    because: withNames(refusal.because, tensors),
   }));
 }

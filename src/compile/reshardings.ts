@@ -1,7 +1,7 @@
 /** The communication that shardings make necessary, before it becomes a host program. */
 import type { FusionData } from "../ir/fusion-data.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
-import { type Constants, tensorNames, withNames } from "../ir/tensor-names.ts";
+import { spokenName, withNames } from "../ir/origin.ts";
 import { listReshardings, type Resharding } from "../passes/moves/list-reshardings.ts";
 import { at } from "../support/invariant.ts";
 import { decomposedData, type HasFusionData, type LowerOptions, lowerRanks } from "./lower.ts";
@@ -10,7 +10,6 @@ import { type NamedNumbers, numbersByName } from "./record.ts";
 export interface ReshardingsOptions extends Omit<LowerOptions, "rank" | "onPass"> {
   /** Sizes of symbolic extents in elements, by printed name (`i0`). */
   readonly sizes?: NamedNumbers;
-  readonly constants?: Constants;
 }
 
 /**
@@ -18,27 +17,26 @@ export interface ReshardingsOptions extends Omit<LowerOptions, "rank" | "onPass"
  * are null where a size is unknown. Throws what `lower` throws.
  */
 export function reshardings(fusion: HasFusionData, options: ReshardingsOptions = {}): readonly Resharding[] {
-  const { sizes: _, constants: __, ...lowering } = options;
+  const { sizes: _, ...lowering } = options;
   return listed(fusion, lowerRanks(fusion, 1, lowering).decomposed, options);
 }
 
 /** The same of a Fusion that lowering takes with these options: not all of its passes run again. */
 export function reshardingsOfLowered(fusion: HasFusionData, options: ReshardingsOptions): readonly Resharding[] {
-  const { sizes: _, constants: __, ...lowering } = options;
+  const { sizes: _, ...lowering } = options;
   return listed(fusion, decomposedData(fusion, lowering).decomposed, options);
 }
 
 function listed(
   fusion: HasFusionData,
   decomposed: FusionData,
-  { sizes = {}, constants = new Map(), nvfuserLimits = false }: ReshardingsOptions,
+  { sizes = {}, nvfuserLimits = false }: ReshardingsOptions,
 ): readonly Resharding[] {
   const before = fusion.data();
   const known = new Map([...sizesFromMeshes(before.tensors), ...numbersByName(sizes)]);
-  const names = tensorNames(before, constants);
   return listReshardings(decomposed, before, (name) => known.get(name), nvfuserLimits).map((each) => {
-    const name = names.nameOf(at(decomposed.tensors, each.tensor));
-    const named = (text: string): string => withNames(text, decomposed.tensors, names);
+    const name = spokenName(at(decomposed.tensors, each.tensor));
+    const named = (text: string): string => withNames(text, decomposed.tensors);
     return {
       ...each,
       ...(name === null ? {} : { name }),

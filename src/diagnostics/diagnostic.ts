@@ -7,7 +7,7 @@ import { escapeLine } from "../support/wording.ts";
 import { runningLine } from "../support/call-site.ts";
 import type { DiagnosticCode } from "./codes.ts";
 
-/** An API call, a tensor or axis of a program, a statement of a host program, an option, or a file. */
+/** An API call, a tensor, an axis or an op of a Fusion, a statement of a host program, an option, or a file. */
 export type Place =
   | { readonly kind: "call"; readonly text: string }
   | { readonly kind: "tensor"; readonly text: string }

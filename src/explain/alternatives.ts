@@ -9,7 +9,6 @@ import type { HasFusionData } from "../compile/lower.ts";
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
-import { type Constants, tensorNames } from "../ir/tensor-names.ts";
 import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
 import { type MachineProfile, measuredMargin } from "../simulate/machine-profile.ts";
 import { simulate } from "../simulate/simulate.ts";
@@ -70,12 +69,11 @@ export interface AlternativesOf {
   readonly run: ExplainedRun;
   /** Those to find edits for. */
   readonly refusals: readonly LoopRefusal[];
-  readonly constants: Constants;
 }
 
 /** The fastest first, refused ones last; without those that make the same commands, and edits that gain nothing. */
 export function alternatives(
-  { source, compilation, run, refusals, constants }: AlternativesOf,
+  { source, compilation, run, refusals }: AlternativesOf,
   { graph = true, onProgress, ...options }: CompileOptions & { readonly graph?: boolean },
   profile: MachineProfile,
 ): readonly Alternative[] {
@@ -100,17 +98,14 @@ export function alternatives(
     return milliseconds === null ? [] : [{ ...found, milliseconds, refused: null }];
   });
   const ofEdits = isFusionSource(source)
-    ? refusals.flatMap((refusal) => {
-        const names = tensorNames(source.data(), constants);
-        return editsFor(refusal, source.data(), chunksOf(run), names).flatMap(
-          ({ text, apply }): readonly Alternative[] => {
-            const compiled = editedOrNull(source, apply, options);
-            const milliseconds = compiled === null ? null : predicted(compiled);
-            const gains = milliseconds !== null && milliseconds < (1 - worthIt) * run.milliseconds;
-            return gains ? [{ change: text, options: null, milliseconds, refused: null }] : [];
-          },
-        );
-      })
+    ? refusals.flatMap((refusal) =>
+        editsFor(refusal, source.data(), chunksOf(run)).flatMap(({ text, apply }): readonly Alternative[] => {
+          const compiled = editedOrNull(source, apply, options);
+          const milliseconds = compiled === null ? null : predicted(compiled);
+          const gains = milliseconds !== null && milliseconds < (1 - worthIt) * run.milliseconds;
+          return gains ? [{ change: text, options: null, milliseconds, refused: null }] : [];
+        }),
+      )
     : [];
   return [...ofOptions, ...ofEdits].toSorted((a, b) => (a.milliseconds ?? Infinity) - (b.milliseconds ?? Infinity));
 }

@@ -4,7 +4,7 @@
  */
 import type { FusionData } from "../ir/fusion-data.ts";
 import { plainDomain, type Tensor } from "../ir/domain.ts";
-import type { TensorNames } from "../ir/tensor-names.ts";
+import { editableName } from "../ir/tensor-names.ts";
 import { call } from "../ir/ops/call.ts";
 import { constantValue } from "../ir/scalar/fold.ts";
 import { parallelizeAxis, splitAxis } from "../ir/transforms.ts";
@@ -23,13 +23,12 @@ export function editsFor(
   { tensor, made, rule }: LoopRefusal,
   data: FusionData,
   chunks: number,
-  { editable }: TensorNames,
 ): readonly AnnotationEdit[] {
   // Without overlap no edit makes a loop.
   if (rule === "overlap") return [];
   return [made, tensor].flatMap((id): readonly AnnotationEdit[] => {
     const own = data.tensors[id];
-    const name = own === undefined ? null : editable(id);
+    const name = own === undefined ? null : editableName(own);
     if (own === undefined || name === null) return [];
     const without: AnnotationEdit = {
       text: `leave out the annotation of ${name}`,

@@ -6,7 +6,7 @@ import { type AnyCompilation, compile, loweringOf, verified } from "../compile/c
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
 import { rewritesOf, type Schedule } from "../compile/options/schedule.ts";
 import { loopRefusals } from "../compile/loop-refusals.ts";
-import { type Constants, tensorNames, withNames } from "../ir/tensor-names.ts";
+import { withNames } from "../ir/origin.ts";
 import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
 import { reshardingsOfLowered } from "../compile/reshardings.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
@@ -26,7 +26,6 @@ import { withEndlessRates } from "./what-if.ts";
 import { intervalOf, type PredictedInterval } from "./interval.ts";
 
 export interface ExplainOptions extends Omit<ChooseOptions, "schedule"> {
-  readonly constants?: Constants;
   /**
    * "auto": explains the schedule that is predicted to be the fastest. If omitted, "auto" for a Fusion without
    * `streams`, otherwise "as-written".
@@ -71,13 +70,11 @@ export interface MeasuredRun {
 
 /** Throws what `compile` and, with `schedule: "auto"`, `choose` throw. */
 export function explain(source: ProgramSource, options: ExplainOptions, profile: MachineProfile): Explanation {
-  const { constants = new Map(), ...others } = options;
-  const { schedule, ...given } = others;
-  const { compilation, choice } = compileToExplain(source, others, profile);
+  const { schedule, ...given } = options;
+  const { compilation, choice } = compileToExplain(source, options, profile);
   return explainCompiled(source, compilation, {
     ...given,
     ...rewritesOf(schedule),
-    constants,
     choice,
     profile,
     measured: null,
@@ -87,7 +84,7 @@ export function explain(source: ProgramSource, options: ExplainOptions, profile:
 /** What `explain` explains. Throws what it throws, and `bad-option` for a choice without a profile. */
 export function compileToExplain(
   source: ProgramSource,
-  { schedule, graph = true, ...options }: Omit<ExplainOptions, "constants">,
+  { schedule, graph = true, ...options }: ExplainOptions,
   profile: MachineProfile | null,
 ): Pick<Explanation, "compilation" | "choice"> {
   const choice = chooseFor(schedule, source, { ...options, graph, verify: "off" }, profile);
@@ -113,7 +110,6 @@ export interface ExplainCompiledOptions extends ChooseOptions {
   readonly profile: MachineProfile | null;
   /** Null to explain the predicted run. */
   readonly measured: MeasuredRun | null;
-  readonly constants?: Constants;
   /** Whether to predict changes of large programs, too, and for all refusals. */
   readonly all?: boolean;
 }
@@ -122,7 +118,7 @@ export interface ExplainCompiledOptions extends ChooseOptions {
 export function explainCompiled(
   source: ProgramSource,
   compilation: AnyCompilation,
-  { choice, profile, measured, all = false, graph = true, constants = new Map(), ...options }: ExplainCompiledOptions,
+  { choice, profile, measured, all = false, graph = true, ...options }: ExplainCompiledOptions,
 ): Explanation {
   const { program, sizes } = compilation;
   const lowering = loweringOf(compilation.options);
@@ -134,7 +130,7 @@ export function explainCompiled(
     profile === null ? null : explainRun({ program, ...simulate(program, profile, { graph }) }, profile, explained);
   const run = measured === null ? predicted : explainRun(tracedRun(program, measured), profile, explained);
   invariant(run !== null, "a run is measured, or predicted with a profile");
-  const refusals = isFusionSource(source) ? loopRefusals(source, asked, constants) : [];
+  const refusals = isFusionSource(source) ? loopRefusals(source, asked) : [];
   const bytes = program.ranks.map(({ arenaBytes }) => Object.values(arenaBytes).reduce((sum, each) => sum + each, 0));
   return {
     compilation,
@@ -145,8 +141,8 @@ export function explainCompiled(
     interval: predicted === null || profile === null ? null : intervalOf(predicted, profile),
     serial: serial === null || profile === null ? null : simulate(serial.program, profile, { graph }).milliseconds,
     latencyShare: profile === null ? null : latencyShare(serial?.program ?? program, profile, graph),
-    named: namesIn(source, compilation, constants),
-    reshardings: isFusionSource(source) ? reshardingsOfLowered(source, { ...lowering, sizes, constants }) : null,
+    named: namesIn(source, compilation),
+    reshardings: isFusionSource(source) ? reshardingsOfLowered(source, { ...lowering, sizes }) : null,
     refusals,
     alternatives:
       profile === null || choice !== null || (!all && commandCount(program) > fewCommands)
@@ -156,7 +152,6 @@ export function explainCompiled(
               source,
               compilation,
               run: predicted ?? run,
-              constants,
               refusals: all ? refusals : isCostly(run, "notInLoop") ? refusals.slice(0, fewRefusals) : [],
             },
             { ...options, graph },
@@ -167,11 +162,10 @@ export function explainCompiled(
   };
 }
 
-function namesIn(source: ProgramSource, { hosts }: AnyCompilation, constants: Constants): Explanation["named"] {
+function namesIn(source: ProgramSource, { hosts }: AnyCompilation): Explanation["named"] {
   if (!isFusionSource(source)) return (text) => text;
-  const names = tensorNames(source.data(), constants);
   const { tensors } = at(hosts, 0);
-  return (text) => withNames(text, tensors, names);
+  return (text) => withNames(text, tensors);
 }
 
 /** Those that the text shows without --print all, and for which edits are tried. */

@@ -65,6 +65,8 @@ export type Relation = "copy" | "chunk" | "partial sum" | "parts" | "broadcast";
 /** What a tensor is to the user (origin.ts). */
 export interface TensorOrigin {
   readonly name?: string;
+  /** The constant of the program file that holds it. Dumps and files have names only. */
+  readonly constant?: string;
   readonly relation?: Relation;
   /** The call that made it, or made the user's tensor that it was made from. */
   readonly source?: CallSite;

@@ -1,5 +1,5 @@
 /**
- * What a tensor is to the user: the name that `tensor.named` gave it, and for a tensor that a pass made, how it relates
+ * What a tensor is to the user: the name that `tensor.named` gave it, the constant that holds it, and for a tensor that a pass made, how it relates
  * to one of the user's. Ops do not read it. Messages name tensors by number (`T3`); `withOrigins` adds what the numbers
  * stand for.
  */
@@ -14,8 +14,22 @@ export function derivedOrigin({ origin }: Tensor, relation: Relation): { readonl
 
 /** `hidden`, `chunk of hidden`; null without a name. */
 export function nameOf({ origin }: Pick<Tensor, "origin">): string | null {
-  if (origin?.name === undefined) return null;
-  return origin.relation === undefined ? origin.name : `${origin.relation} of ${origin.name}`;
+  return related(origin?.name, origin);
+}
+
+/** The same in messages and tables: without a name, by the constant that holds it. */
+export function spokenName({ origin }: Pick<Tensor, "origin">): string | null {
+  return related(origin?.name ?? origin?.constant, origin);
+}
+
+function related(name: string | undefined, origin: TensorOrigin | undefined): string | null {
+  if (name === undefined) return null;
+  return origin?.relation === undefined ? name : `${origin.relation} of ${name}`;
+}
+
+/** The text with names instead of numbers: `hidden = linear(x, T3)` of `T4 = linear(T0, T3)`. */
+export function withNames(text: string, tensors: readonly Tensor[]): string {
+  return text.replaceAll(/\bT(\d+)\b/gu, (number, id: string) => spokenName(tensors[Number(id)] ?? {}) ?? number);
 }
 
 /** The result of `run`. Diagnostics that it throws gain the origins and annotations of the tensors that they mention. */
@@ -37,7 +51,7 @@ export function originated<D extends Diagnostic>(diagnostic: D, tensors: readonl
   const { place, message, found = "", notes = [] } = diagnostic;
   const texts = [place !== undefined && "text" in place ? place.text : "", message, found, ...notes];
   const all = mentioned(texts).flatMap((id): readonly MentionedTensor[] => {
-    const name = nameOf(tensors[id] ?? {});
+    const name = spokenName(tensors[id] ?? {});
     const { source, annotations = [] } = tensors[id]?.origin ?? {};
     const placed = annotated ? annotations.map((each) => ({ ...each, source: siteText(each.source) })) : [];
     if (name === null && source === undefined) return [];

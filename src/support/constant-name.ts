@@ -1,20 +1,36 @@
 /**
- * The constant that a line of a program gives the result of a call: `hidden` for the call in `const hidden = linear(x, w)`,
- * also in a list, `const [x, w] = [f.input([8]), f.input([8])]`.
+ * The constant that a program gives the result of a call: `hidden` for the call in `const hidden = linear(x, w)`, also
+ * in a list, `const [x, w] = [f.input([8]), f.input([8])]`, as a later one, `const x = f.input([8]), w = f.input([8])`,
+ * and as the one field that is taken, `const { output } = sdpa(q, k, v)`.
  */
 
-/** `column` is that of the called name, or of the bracket after it, from 1. Null for calls inside of others, and for variables that may change. */
-export function constantAt(line: string, column: number): string | null {
-  const before = line.slice(0, column - 1);
-  const [, single] =
-    /\bconst\s+([\p{ID_Start}$_][\p{ID_Continue}$]*)\s*(?::[^=]*)?=\s*(?:[\w$]+\.)*[\w$]*$/u.exec(before) ?? [];
-  if (single !== undefined) return single;
-  const [, names, values] = /\bconst\s+\[([^\]]*)\]\s*(?::[^=]*)?=\s*\[(.*)$/u.exec(before) ?? [];
-  if (names === undefined || values === undefined) return null;
-  const entries = topLevelEntries(values);
-  if (entries === null || !/^\s*(?:[\w$]+\.)*[\w$]*$/u.test(entries.at(-1) ?? "")) return null;
-  const name = names.split(",")[entries.length - 1]?.trim();
-  return name !== undefined && /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(name) ? name : null;
+const identifier = String.raw`[\p{ID_Start}$_][\p{ID_Continue}$]*`;
+const type = String.raw`(?::[^=]*)?`;
+const callee = String.raw`(?:[\w$]+\.)*[\w$]*`;
+const held = new RegExp(
+  String.raw`^\s*(?:(${identifier})|\{\s*(?:\w+\s*:\s*)?(${identifier})\s*\})\s*${type}=\s*${callee}$`,
+  "u",
+);
+const called = new RegExp(String.raw`^\s*${callee}$`, "u");
+const named = new RegExp(`^${identifier}$`, "u");
+
+/**
+ * `before`: the text up to the called name, or to the bracket after it. Null for calls inside of others, and for
+ * variables that may change.
+ */
+export function constantBefore(before: string): string | null {
+  const start = before.lastIndexOf("const ");
+  if (start < 0) return null;
+  const text = before.slice(start + "const ".length);
+  const [, names, values] = /^\s*\[([^\]]*)\]\s*(?::[^=]*)?=\s*\[([^]*)$/u.exec(text) ?? [];
+  const entries = topLevelEntries(values ?? text);
+  const last = entries?.at(-1) ?? "";
+  if (values === undefined) {
+    const [, single, field] = held.exec(last) ?? [];
+    return single ?? field ?? null;
+  }
+  const name = names?.split(",")[(entries?.length ?? 0) - 1]?.trim() ?? "";
+  return called.test(last) && named.test(name) ? name : null;
 }
 
 /** What commas outside of brackets separate; null if a bracket closes that the text does not open, or stays open. */
@@ -24,7 +40,7 @@ function topLevelEntries(text: string): readonly string[] | null {
   for (const character of text) {
     if ("([{".includes(character)) depth++;
     else if (")]}".includes(character)) depth--;
-    if (depth < 0) return null;
+    if (depth < 0 || (depth === 0 && character === ";")) return null;
     if (character === "," && depth === 0) entries.push("");
     else entries.push(`${entries.pop() ?? ""}${character}`);
   }

@@ -1,10 +1,10 @@
 /** The constants that hold the results of calls. */
 import { expect, it } from "vitest";
-import { constantAt } from "../../src/support/constant-name.ts";
+import { constantBefore } from "../../src/support/constant-name.ts";
 
-/** The line with the column of its call marked by `^`. */
+/** The text of which `^` marks the call. */
 function constant(marked: string): string | null {
-  return constantAt(marked.replace("^", ""), marked.indexOf("^") + 1);
+  return constantBefore(marked.slice(0, marked.indexOf("^")));
 }
 
 it.each([
@@ -14,13 +14,20 @@ it.each([
   ["export const y: TensorView = ^add(x, x);", "y"],
   ["const [x, w] = [f.^input([8]), f.input([8])];", "x"],
   ["const [x, w] = [f.input([8, 8]), f.^input([8, 4])];", "w"],
+  ["const x = f.input([8, 8]), w = f.^input([8, 4]);", "w"],
+  ["const hidden =\n    ^relu(linear(x, w));", "hidden"],
+  ["const [x, w] = [\n    f.input([8, 8]),\n    f.^input([8, 4]),\n];", "w"],
+  ["const { output } = ^sdpa(q, k, v);", "output"],
+  ["const { output: heads } = ^sdpa(q, k, v);", "heads"],
   // Not what the constant holds, or not for good.
   ["const y = linear(^gelu(x), w);", null],
   ["let y = ^linear(x, w);", null],
   ["return ^linear(x, w);", null],
   ["const [x, w] = [pair(f.^input([8]), 1), 2];", null],
-  ["const { x } = ^split(y);", null],
-  ["const scaled = y.data(), z = ^add(x, x);", null],
+  ["const { output, logsumexp } = ^sdpa(q, k, v);", null],
+  ["const block = (x, w) => ^linear(x, w);", null],
+  ["const x = f.input([8]);\nuse(^relu(x));", null],
+  ["const scaled = pair(y, ^add(x, x));", null],
 ])("%s", (line, name) => {
   expect(constant(line)).toBe(name);
 });

@@ -13,7 +13,6 @@ import { targetOf } from "../../compile/compile.ts";
 import { profileToPredictWith, requireProfileOf } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
-import { constantsOf } from "../program/constants.ts";
 import { memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
 import { modelSizes } from "../program/model-sizes.ts";
@@ -87,7 +86,6 @@ export async function explainFile(
     choice,
     profile,
     measured: run,
-    constants: await constantsOf(signature.tensors),
     all: flags.all,
   });
   return { file, flags, params, sizes, profile, explanation, chunks: [], milliseconds: performance.now() - start };

@@ -48,7 +48,7 @@ export async function lowerFile(
   const { source, signature, model, params } = await buildProgram(file, flags, options, building);
   if (flags.printReshardings) {
     const { reshardingsText } = await import("./reshardings-text.ts");
-    return reshardingsText(file, { source, signature }, options, flags);
+    return reshardingsText(file, { source }, options, flags);
   }
   const described = { file, devices, rank, params, options };
   // Commands and the choice of lowering options depend on sizes. A host program alone needs no sizes.

@@ -7,15 +7,14 @@ import type { Resharding } from "../../passes/moves/list-reshardings.ts";
 import { reshardingCells, reshardingColumns } from "../../passes/moves/resharding-table.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { BuiltProgram } from "../program/built-program.ts";
-import { constantsOf } from "../program/constants.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
 
-export async function reshardingsText(
+export function reshardingsText(
   file: string,
-  { source, signature }: Pick<BuiltProgram, "source" | "signature">,
+  { source }: Pick<BuiltProgram, "source">,
   options: Partial<LoweringOptions>,
   { sizes, json }: Options<"sizes" | "json">,
-): Promise<string> {
+): string {
   if (!("data" in source)) {
     return fail({
       code: "option-value",
@@ -26,8 +25,7 @@ export async function reshardingsText(
       help: "remove --print reshardings",
     });
   }
-  const constants = await constantsOf(signature.tensors);
-  const found = reshardings(source, { ...options, sizes, constants });
+  const found = reshardings(source, { ...options, sizes });
   if (json) return `${JSON.stringify({ file, reshardings: found }, undefined, 2)}\n`;
   return `${reshardingLines(found).join("\n")}\n`;
 }

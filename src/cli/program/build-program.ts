@@ -7,9 +7,11 @@ import { lowerStreams } from "../../compile/lower.ts";
 import { lowerAll, requireMeshDevices } from "../../compile/lower-all.ts";
 import type { GivenOptions, LoweringName } from "../../compile/options.ts";
 import { type Diagnostic, DiagnosticError, fail, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
+import { withConstants } from "../../ir/tensor-names.ts";
 import type { HostProgram } from "../../host/nodes.ts";
 import type { Building } from "./apart/build-apart.ts";
 import { type BuildFlags, type BuiltProgram, sourceOf } from "./built-program.ts";
+import { constantsOf } from "./constants.ts";
 import { isDumpFile, isModelFile } from "./dump-file.ts";
 import { validateHostProgram } from "../../host/validate/validate.ts";
 import { requireKnownScalars } from "./known-scalars.ts";
@@ -75,7 +77,7 @@ async function fromProgram(
   const used = { lineOf: null, containers: null, model: null, params: { ...defaults, ...Object.fromEntries(set) } };
   if ("kind" in source) {
     requireMeshDevices(source.tensors, devices);
-    const fusion = sourceOf(source);
+    const fusion = sourceOf(withConstants(source, await constantsOf(source.tensors)));
     const { placed, warnings } = placedWithWarnings(fusion, lowering);
     for (const warning of warnings) building.print(`${renderDiagnostic(warning)}\n`);
     return { source: fusion, signature: placed, reference: fusion, ...used };

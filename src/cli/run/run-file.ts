@@ -30,7 +30,6 @@ import { programOptions } from "../flags/compared-options.ts";
 import { profileToChooseWith, requireProfileOf } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
-import { constantsOf } from "../program/constants.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
 import { modelSizes } from "../program/model-sizes.ts";
@@ -126,7 +125,6 @@ export async function runFile(
   step(`loading ${file}`);
   requireNotLowered(file, lowering);
   const { source, signature, reference, model, params } = await buildProgram(file, flags, lowering, building);
-  const constants = await constantsOf(signature.tensors);
   if (flags.check !== undefined && reference === null) nothingToCheckWith(file);
   const [whole, single] = wholeFiles(flags.input, model);
   const files = await findInputFiles(signature, single);
@@ -176,7 +174,6 @@ export async function runFile(
     const explanation = explainCompiled(source, requireLinked(compiled), {
       ...compiling,
       onProgress: step,
-      constants,
       // A traced run does not replay a graph.
       graph: false,
       choice,
@@ -265,11 +262,10 @@ export async function runFile(
       ? reshardingsOfLowered(source, {
           ...loweringOf(requireLinked(compiled).options),
           sizes: Object.fromEntries(sizes),
-          constants,
         })
       : null,
     notInLoop: isFusionSource(source)
-      ? loopRefusals(source, loweringOf(requireLinked(compiled).options), constants).filter(isAsked)
+      ? loopRefusals(source, loweringOf(requireLinked(compiled).options)).filter(isAsked)
       : [],
     notes,
     explained,

@@ -7,10 +7,10 @@ import type { Diagnostic, MentionedTensor } from "../../diagnostics/diagnostic.t
 import { shardsOf } from "../../ir/shards.ts";
 import { isDID, type Tensor, type TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import { originated } from "../../ir/origin.ts";
+import { originated, withNames } from "../../ir/origin.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
-import { opPlace } from "../op-text.ts";
+import { opText } from "../op-text.ts";
 import { sameMesh } from "../routes/sharding.ts";
 import { gatheredIndices } from "./gathered-indices.ts";
 import { type Moved, movedTensors } from "./list-reshardings.ts";
@@ -52,7 +52,8 @@ export function annotationConflicts(
     const leading = at((leads ? before : fusion).tensors, leader);
     if (!leads && (!isWeight(op, tensor) || sameMesh(moving.mesh, leading.mesh))) return [];
     seen.add(key);
-    return [conflict(resharding, op, moving, leading, leads)];
+    const place = withNames(opText(op), fusion.tensors);
+    return [conflict(resharding, op, place, { tensor: moving, leader: leading, leads })];
   });
 }
 
@@ -78,9 +79,8 @@ function isContraction({ kind }: Op): boolean {
 function conflict(
   { collective, bytes, chunked }: Moved["resharding"],
   reader: Op,
-  tensor: Tensor,
-  leader: Tensor,
-  leads: boolean,
+  place: string,
+  { tensor, leader, leads }: { readonly tensor: Tensor; readonly leader: Tensor; readonly leads: boolean },
 ): Diagnostic {
   const isResult = leader.id === reader.output;
   const size = bytes === null ? "an unknown number of bytes" : `${bytes.toLocaleString("en-US")} bytes`;
@@ -91,7 +91,7 @@ function conflict(
     message: leads
       ? `T${tensor.id} and T${leader.id} are annotated differently, so T${tensor.id} moves (${collective})`
       : `T${tensor.id} leaves its mesh (${collective}): T${leader.id}, which has no annotation, is on another`,
-    place: opPlace(reader),
+    place: { kind: "tensor", text: place },
     found: `${size} to a device${chunked ? ", in chunks" : ""}; ${placementText(tensor)}; ${leads ? placementText(leader) : `T${leader.id} on ${String(leader.mesh)}`}`,
     expected: "annotations with which each device has its operands",
     help: !leads

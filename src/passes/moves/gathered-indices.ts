@@ -2,11 +2,11 @@
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { readsIndices } from "../../ir/index-limits.ts";
-import { originated } from "../../ir/origin.ts";
+import { originated, withNames } from "../../ir/origin.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { constantValue } from "../../ir/scalar/fold.ts";
 import { at } from "../../support/invariant.ts";
-import { opPlace } from "../op-text.ts";
+import { opText } from "../op-text.ts";
 import type { Moved } from "./list-reshardings.ts";
 import { keepsOneRun, shardsOf } from "../../ir/shards.ts";
 
@@ -26,7 +26,7 @@ export function gatheredIndices(
     code: "indexed-axis-gathered",
     severity: "warning",
     message: `T${id} is gathered, because ${why.reason}`,
-    place: opPlace(reader),
+    place: { kind: "tensor", text: withNames(opText(reader), tensors) },
     found: `${size} to a device`,
     expected: "an indexed axis in equal runs, of which each device reads or adds in its own",
     help: why.help,
