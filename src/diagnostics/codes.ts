@@ -97,6 +97,8 @@ export const diagnosticCodes = {
   "host-programs-differ": "The ranks' host programs have different inputs or outputs",
   "profile-invalid": "A machine profile does not have the form that braid calibrate writes",
   "trace-invalid": "A trace does not have the form that braid run --trace writes",
+  "record-invalid": "A flight record of PyTorch is damaged, or in a form that Braid does not read",
+  "record-incomplete": "Flight records do not show all that happened",
   "trace-mismatch": "A trace shows a run of another program",
   "file-unreadable": "A file cannot be read",
   "plan-unsupported": "A plan cannot hold what the program needs",

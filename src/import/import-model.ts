@@ -1,7 +1,7 @@
 /** `importModel`: a model file of any format as a Fusion. */
 import { fail } from "../diagnostics/diagnostic.ts";
 import { type ByteSource, sourceOfBytes } from "./byte-source.ts";
-import { type Loader, loaderOf, loaders } from "./loader.ts";
+import { flightRecords, type Loader, loaderOf, loaders } from "./loader.ts";
 import type { ImportedModel, ImportOptions } from "./model.ts";
 
 /** Files begin with what tells their format within this many bytes. */
@@ -21,7 +21,16 @@ export async function importModel(
   const start =
     typeof model === "string" ? model.slice(0, startBytes) : String.fromCharCode(...model.read(0, startBytes));
   const loader = loaderOf(options.file ?? "") ?? loaders.find(({ magic }) => magic.test(start));
-  if (loader === undefined) return refused(options, start === "" ? "an empty file" : "another start", known());
+  if (loader === undefined) {
+    if (flightRecords.magic.test(start))
+      return refused(
+        options,
+        `a record of ${flightRecords.name}`,
+        known(),
+        "compare the records of all ranks: braid verify FILES",
+      );
+    return refused(options, start === "" ? "an empty file" : "another start", known());
+  }
   requireOptions(loader, options);
   if (loader.content === "text" && typeof model === "string") return (await loader.reader())(model, options);
   if (loader.content === "bytes" && typeof model !== "string") return (await loader.reader())(model, options);
@@ -49,13 +58,18 @@ function known(): string {
   return loaders.map(({ name, suffixes }: Loader) => `${name} (${suffixes.join(", ")})`).join(", ");
 }
 
-function refused({ file = "model" }: ImportOptions, found: string, expected: string): never {
+function refused(
+  { file = "model" }: ImportOptions,
+  found: string,
+  expected: string,
+  help = "pass the file as the framework wrote it; docs/import.md says how",
+): never {
   return fail({
     code: "model-syntax",
     message: "the model has no format that Braid reads",
     place: { kind: "file", path: file, line: 1, column: 1 },
     found,
     expected,
-    help: "pass the file as the framework wrote it; docs/import.md says how",
+    help,
   });
 }

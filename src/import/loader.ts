@@ -43,6 +43,13 @@ export const loaders: readonly Loader[] = [
   },
 ];
 
+/** Records of a hang: no models. `braid verify` compares those of all ranks. */
+export const flightRecords = {
+  name: "PyTorch's flight recorder",
+  magic:
+    /^(?:\u0080\p{Cc}|\s*\{\s*"(?:comm_lib_version|entries|nccl_comm_state|nccl_version|pg_config|pg_status|version)")/u,
+} as const;
+
 /** The loader for a file of this name; null if no format has such files. */
 export function loaderOf(file: string): Loader | null {
   return loaders.find(({ suffixes }) => suffixes.some((suffix) => file.endsWith(suffix))) ?? null;

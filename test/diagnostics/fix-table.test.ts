@@ -392,6 +392,8 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   ),
   "trace-invalid": commandLine,
   "trace-mismatch": commandLine,
+  "record-invalid": untyped("files"),
+  "record-incomplete": untyped("runs"),
   "file-unreadable": commandLine,
   "plan-unsupported": typed(/compile with --backend cuda/u, (isFixed) => planOf(ring(2, isFixed ? "cuda" : "nccl"))),
   "plan-unverified": typed(/make it again/u, (isFixed) => readPlan(isFixed, '"ok":true', '"ok":false')),

@@ -94,8 +94,13 @@ const otherNames: ReadonlySet<string> = new Set([
   "NCCL_IB_HCA",
   "NCCL_MAX_CTAS",
   "NCCL_SOCKET_IFNAME",
+  "TORCH_FR_BUFFER_SIZE",
+  "TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
+  "TORCH_NCCL_TRACE_BUFFER_SIZE",
+  "batch_isend_irecv",
   "cuMemcpyBatchAsync",
   "s5",
+  "torchfrtrace",
 ]);
 
 const codeFiles = ["src", "playground", "test", "bench", "examples", "python", "scripts"]

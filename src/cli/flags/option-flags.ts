@@ -19,8 +19,8 @@ import { assignedBy, type AssigningFlag, assigningFlags, type NamedRows } from "
 import { parserOf } from "./read-value.ts";
 
 /** A command on a program file or a dump, with its flags. `argument`: `[file]` if it can do without. */
-export function programCommand(name: CommandName, argument = "<file>"): Command {
-  return addFlags(new Command(name).argument(argument, fileArgument), name);
+export function programCommand(name: CommandName, argument = "<file>", meaning = fileArgument): Command {
+  return addFlags(new Command(name).argument(argument, meaning), name);
 }
 
 export const fileArgument = "program file (.ts, .js, .mjs), model (.mlir, .pt2) or dump (.hir, .txt, .log, .out)";

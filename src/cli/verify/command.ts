@@ -7,22 +7,31 @@ import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
 import { isPlan } from "../plan/is-plan.ts";
 import { withProgress } from "../terminal/progress.ts";
-import { compileGiven, programCommand } from "../flags/option-flags.ts";
+import { compileGiven, fileArgument, programCommand } from "../flags/option-flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { addedText } from "./added-text.ts";
+import { recordFilesIn } from "./record-files.ts";
 import type { VerifyFlags, VerifyResult } from "./verify-file.ts";
 
 export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
-  const command = programCommand("verify", "[file]").description(
-    "Proves a program free of races, deadlocks and misuse of memory, without running it.",
-  );
-  return command.action(async (file: string | undefined, flags: VerifyFlags) => {
+  const command = programCommand(
+    "verify",
+    "[files...]",
+    `${fileArgument}; or flight records of PyTorch, one of each rank`,
+  ).description("Proves a program free of races, deadlocks and misuse of memory, without running it.");
+  return command.action(async (files: readonly string[], flags: VerifyFlags) => {
+    const [file] = files;
     if (flags.flight !== undefined) {
       const { compareFlight } = await import("./compare-flight.ts");
       return finish(await compareFlight(command, file, flags.flight, flags, terminal));
     }
     if (file === undefined) {
       return command.error("error: missing required argument 'file'", { code: "commander.missingArgument" });
+    }
+    const records = await recordFilesIn(files);
+    if (records !== null) {
+      const { compareTorchFiles } = await import("./compare-torch-files.ts");
+      return finish(await compareTorchFiles(records, flags, terminal));
     }
     if (await isPlan(file)) {
       const { verifyPlan } = await import("../plan/verify-plan.ts");

@@ -5,6 +5,7 @@
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { utf8Text } from "../../support/utf8.ts";
 import type { ByteSource } from "../byte-source.ts";
+import type { Json } from "../json.ts";
 
 export interface Entry {
   /** In bytes. */
@@ -184,4 +185,24 @@ function damaged(path: string, found: string, expected = "a whole zip archive"):
     expected,
     help: "write the file again with torch.export.save(exported_program, path), or copy it again",
   });
+}
+
+/** The document of an entry. Throws `model-syntax` for text that is no JSON. */
+export function parseDocument(entry: Entry, path: string, name: string): Json {
+  const help = "write the file again with torch.export.save(exported_program, path)";
+  const invalid = { code: "model-invalid", message: "a document of a model's file has another form", help } as const;
+  try {
+    const value: unknown = JSON.parse(entryText(entry));
+    return { value, document: { path, entry: name, invalid }, parent: null, key: "" };
+  } catch (error) {
+    if (!(error instanceof SyntaxError || error instanceof URIError)) throw error;
+    return fail({
+      code: "model-syntax",
+      message: "a document of a model's file is no JSON",
+      place: { kind: "file", path: `${path}: ${name}` },
+      found: error.message,
+      expected: "JSON, as torch.export.save writes it",
+      help,
+    });
+  }
 }

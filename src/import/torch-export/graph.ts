@@ -17,7 +17,7 @@ import {
   variantIn,
   wholeIn,
   wrongValue,
-} from "./json.ts";
+} from "../json.ts";
 
 /** A number, or an expression of symbols as PyTorch prints it. */
 export type Size = number | { readonly expression: string; readonly hint: number | null };

@@ -11,7 +11,7 @@ import type { DType } from "../../numerics/dtype.ts";
 import { siteText } from "../../support/call-site.ts";
 import { at } from "../../support/invariant.ts";
 import { type Argument, type GraphNode, isList, isValue, type TensorMeta, type TorchDType } from "./graph.ts";
-import { placeText } from "./json.ts";
+import { placeText } from "../json.ts";
 
 /** What a name of the graph stands for. A complex tensor is two real ones. */
 export type Value =

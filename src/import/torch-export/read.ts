@@ -1,10 +1,9 @@
 /** Reads a file of torch.export. */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { ByteSource } from "../byte-source.ts";
-import { type Archive, type Entry, openArchive } from "./archive.ts";
+import { type Archive, type Entry, openArchive, parseDocument } from "./archive.ts";
 import { type ExportedGraph, readGraph } from "./graph.ts";
 import { withoutInPlace } from "./in-place.ts";
-import { parseDocument } from "./json.ts";
 import { type Payload, readPayloads } from "./weights.ts";
 
 /** What a .pt2 file holds. */
@@ -23,7 +22,7 @@ export interface ExportedProgram {
 export function readExportedProgram(source: ByteSource, path = "model.pt2"): ExportedProgram {
   const archive = openArchive(source, path);
   const [model, document] = modelIn(archive);
-  const read = readGraph(parseDocument(document, { path, entry: `models/${model}.json` }));
+  const read = readGraph(parseDocument(document, path, `models/${model}.json`));
   const [weights, others] = [readPayloads(archive, "weights", model), readPayloads(archive, "constants", model)];
   return {
     path,

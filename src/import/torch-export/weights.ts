@@ -6,9 +6,9 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
 import { at } from "../../support/invariant.ts";
-import type { Archive } from "./archive.ts";
+import { field, fieldsIn, type Json, placeText, textIn, wrongValue } from "../json.ts";
+import { type Archive, parseDocument } from "./archive.ts";
 import { readMeta, type Size, type TensorMeta, type TorchDType } from "./graph.ts";
-import { field, fieldsIn, type Json, parseDocument, placeText, textIn, wrongValue } from "./json.ts";
 
 export interface Payload {
   readonly meta: TensorMeta;
@@ -25,7 +25,7 @@ export function readPayloads(
   const entry = `data/${kind}/${model}_${kind}_config.json`;
   const document = archive.entries.get(entry);
   if (document === undefined) return new Map();
-  const config = field(parseDocument(document, { path: archive.path, entry }), "config");
+  const config = field(parseDocument(document, archive.path, entry), "config");
   return new Map(fieldsIn(config).map(([name, json]) => [name, payloadOf(archive, kind, name, json)]));
 }
 

@@ -1,11 +1,13 @@
-/** Values of a JSON document with the path that leads to them, for messages: `graph_module.graph.nodes[3].target`. */
-import { fail } from "../../diagnostics/diagnostic.ts";
-import { type Entry, entryText } from "./archive.ts";
+/** Values of a JSON document, or of one like it, with the path that leads to them, for messages: `graph_module.graph.nodes[3].target`. */
+import type { DiagnosticCode } from "../diagnostics/codes.ts";
+import { fail } from "../diagnostics/diagnostic.ts";
 
-/** Which document of which file. */
+/** Which document of which file, and what to say of a wrong one. */
 export interface Document {
   readonly path: string;
-  readonly entry: string;
+  /** The part of the file; null for the whole. */
+  readonly entry: string | null;
+  readonly invalid: { readonly code: DiagnosticCode; readonly message: string; readonly help: string };
 }
 
 /** A value, and how it was reached. */
@@ -14,23 +16,6 @@ export interface Json {
   readonly document: Document;
   readonly parent: Json | null;
   readonly key: string | number;
-}
-
-/** Throws `model-syntax` for text that is no JSON. */
-export function parseDocument(entry: Entry, document: Document): Json {
-  try {
-    return { value: JSON.parse(entryText(entry)), document, parent: null, key: "" };
-  } catch (error) {
-    if (!(error instanceof SyntaxError || error instanceof URIError)) throw error;
-    return fail({
-      code: "model-syntax",
-      message: "a document of a model's file is no JSON",
-      place: { kind: "file", path: `${document.path}: ${document.entry}` },
-      found: error.message,
-      expected: "JSON, as torch.export.save writes it",
-      help: "write the file again with torch.export.save(exported_program, path)",
-    });
-  }
 }
 
 function pathText({ parent, key }: Json): string {
@@ -43,20 +28,14 @@ function pathText({ parent, key }: Json): string {
 /** `model.pt2: models/model.json: graph_module.graph.nodes[3]`. */
 export function placeText(json: Json): string {
   const { path, entry } = json.document;
-  const text = pathText(json);
-  return `${path}: ${entry}${text === "" ? "" : `: ${text}`}`;
+  return [path, entry ?? "", pathText(json)].filter((part) => part !== "").join(": ");
 }
 
-/** Throws `model-invalid`. */
+/** Throws the diagnostic of the document. */
 export function wrongValue(json: Json, expected: string): never {
-  return fail({
-    code: "model-invalid",
-    message: "a document of a model's file has another form",
-    place: { kind: "file", path: placeText(json) },
-    found: shown(json.value),
-    expected,
-    help: "write the file again with torch.export.save(exported_program, path)",
-  });
+  const { code, message, help } = json.document.invalid;
+  const place = { kind: "file", path: placeText(json) } as const;
+  return fail({ code, message, place, found: shown(json.value), expected, help });
 }
 
 function shown(value: unknown): string {
@@ -65,7 +44,7 @@ function shown(value: unknown): string {
   return text.length > 80 ? `${text.slice(0, 77)}...` : text;
 }
 
-/** The field of an object; its value is undefined where the object lacks it. Throws `model-invalid`. */
+/** The field of an object; its value is undefined where the object lacks it. Throws what `wrongValue` throws. */
 export function field(json: Json, key: string): Json {
   const { value } = json;
   if (!isRecord(value)) return wrongValue(json, "an object");

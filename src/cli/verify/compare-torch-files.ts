@@ -1,0 +1,62 @@
+/** `braid verify` of flight records of PyTorch: which rank is missing where, and where ranks first differ. */
+import { readRegularFile } from "../../backends/regular-file.ts";
+import { fail, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
+import { compareTorchRecords, type TorchReport } from "../../import/flight-records/compare-records.ts";
+import { readTorchRecord, type TorchRecord } from "../../import/flight-records/torch-record.ts";
+import { systemReason } from "../../support/system-reason.ts";
+import { counted } from "../../support/wording.ts";
+import { type ExitStatus, exitStatus } from "../exit-status.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import type { VerifyFlags } from "./verify-file.ts";
+
+/** Throws `file-unreadable` and `record-invalid`. */
+export async function compareTorchFiles(
+  files: readonly string[],
+  { json, verbose }: Pick<VerifyFlags, "json" | "verbose">,
+  terminal: Terminal,
+): Promise<ExitStatus> {
+  const records: TorchRecord[] = [];
+  for (const file of files) records.push(readTorchRecord(await bytesOf(file), file));
+  const report = compareTorchRecords(records);
+  const ok = report.findings.every(({ severity }) => severity !== "error");
+  terminal.out(
+    json
+      ? `${JSON.stringify({ records: files.length, ok, ...report }, undefined, 2)}\n`
+      : reportText(report, files.length, verbose),
+  );
+  return ok ? exitStatus.ok : exitStatus.checkFailed;
+}
+
+/** Of how many ranks the transfers are listed, unless all are asked for. */
+const mostRanks = 16;
+
+function reportText({ findings, groups, ranks }: TorchReport, records: number, verbose: boolean): string {
+  const shown = verbose ? ranks : ranks.slice(0, mostRanks);
+  const errors = findings.filter(({ severity }) => severity === "error").length;
+  return [
+    ...findings.flatMap((finding) => [renderDiagnostic(finding), ""]),
+    ...groups.map(({ text }) => text),
+    "",
+    ...shown.flatMap(({ rank, transfers, waits }) => [
+      `rank ${rank}: ${counted(transfers, "transfer")}, ${waits.length === 0 ? "all completed" : "unfinished:"}`,
+      ...waits.map((each) => `  ${each}`),
+    ]),
+    ...(shown.length < ranks.length ? [`and ${ranks.length - shown.length} more ranks (--print all)`] : []),
+    "",
+    `${counted(records, "record")}: ${errors === 0 ? "no rank waits for another" : counted(errors, "finding")}`,
+    "",
+  ].join("\n");
+}
+
+function bytesOf(file: string): Promise<Buffer> {
+  return readRegularFile(file).catch((error: unknown) =>
+    fail({
+      code: "file-unreadable",
+      message: "a flight record cannot be read",
+      place: { kind: "file", path: file },
+      found: systemReason(error),
+      expected: "a readable file of PyTorch's flight recorder",
+      help: "check the path",
+    }),
+  );
+}

@@ -1,0 +1,58 @@
+/** What all ranks of a collective of PyTorch must agree on, one row each by the names of its flight recorder. */
+import type { TorchEntry } from "./torch-record.ts";
+
+interface CollectiveRow {
+  /** The tensors that have as many elements on every rank. */
+  readonly alike: readonly ("inputs" | "outputs")[];
+  /** Which side has the elements of all ranks: as many as ranks times the other side. */
+  readonly whole?: "inputs" | "outputs";
+  /** Whether the elements of all inputs are those of all outputs, divided among ranks in any way. */
+  readonly isExchange?: true;
+  /** Whether it completes on one rank only after all have started it. */
+  readonly needsAll: boolean;
+}
+
+const both: CollectiveRow = { alike: ["inputs", "outputs"], needsAll: true };
+const gathers: CollectiveRow = { alike: ["inputs"], whole: "outputs", needsAll: true };
+const scatters: CollectiveRow = { alike: ["outputs"], whole: "inputs", needsAll: true };
+const exchanges: CollectiveRow = { alike: [], isExchange: true, needsAll: true };
+const fromRoot: CollectiveRow = { alike: ["outputs"], needsAll: false };
+const toRoot: CollectiveRow = { alike: ["inputs"], needsAll: false };
+const unknown: CollectiveRow = { alike: [], needsAll: false };
+
+const rows: ReadonlyMap<string, CollectiveRow> = new Map([
+  ["all_reduce", both],
+  ["allreduce_coalesced", both],
+  ["all_reduce_barrier", both],
+  ["barrier", both],
+  ["all_gather", gathers],
+  ["_all_gather_base", gathers],
+  ["all_gather_single", gathers],
+  ["all_gather_into_tensor_coalesced", gathers],
+  ["reduce_scatter", scatters],
+  ["_reduce_scatter_base", scatters],
+  ["reduce_scatter_single", scatters],
+  ["reduce_scatter_tensor_coalesced", scatters],
+  ["all_to_all", exchanges],
+  ["all_to_all_single", exchanges],
+  ["all_to_all_v_single", exchanges],
+  ["broadcast", fromRoot],
+  ["_broadcast_oop", fromRoot],
+  ["scatter", fromRoot],
+  ["reduce", toRoot],
+  ["_reduce_oop", toRoot],
+  ["gather", toRoot],
+]);
+
+/** Of an op that is not in the table only its name is compared. */
+export function rowOfOp({ op }: TorchEntry): CollectiveRow {
+  return rows.get(op) ?? unknown;
+}
+
+export function needsAll(entry: TorchEntry): boolean {
+  return rowOfOp(entry).needsAll;
+}
+
+export function elementsOf(entry: TorchEntry, side: "inputs" | "outputs"): number {
+  return entry[side].reduce((sum, { sizes }) => sum + sizes.reduce((product, size) => product * size, 1), 0);
+}

@@ -1,0 +1,192 @@
+/**
+ * Who waits for whom: each rank's oldest unfinished transfers are followed to what they wait for, until something that
+ * waits for nothing that is recorded, or a cycle.
+ */
+import { at } from "../../support/invariant.ts";
+import type { Issued, TorchRank } from "./issued.ts";
+import type { Peer, Transfers } from "./peers.ts";
+
+/** What a transfer waits for. */
+export type Obstacle =
+  /** Another transfer of the peer. By the order of a queue it is certain; else the peer's host or device may wait. */
+  | { readonly kind: "transfer"; readonly issued: Issued; readonly by: "queue" | "host" | "device" }
+  /** The ranks of a group issue different collectives. */
+  | { readonly kind: "disagreement"; readonly issued: Issued }
+  /** The rank has not issued its side, and no unfinished transfer holds it up. */
+  | { readonly kind: "not issued"; readonly rank: number; readonly awaited: Issued }
+  /** The rank has issued its side, which has not started: its inputs are not there. */
+  | { readonly kind: "not started"; readonly rank: number; readonly awaited: Issued; readonly issued: Issued }
+  | { readonly kind: "absent"; readonly rank: number }
+  | { readonly kind: "unknown"; readonly rank: number }
+  /** All ranks have issued it. */
+  | { readonly kind: "nothing"; readonly issued: Issued };
+
+/** A cause that waits for nothing, with all transfers that wait for it, directly or not. */
+export interface WaitCause {
+  readonly obstacles: readonly Obstacle[];
+  readonly waiters: readonly Issued[];
+}
+
+export interface Waits {
+  readonly causes: readonly WaitCause[];
+  readonly cycles: readonly (readonly Edge[])[];
+}
+
+/** `from` waits for `to`. */
+export interface Edge {
+  readonly from: Issued;
+  readonly to: Issued;
+  readonly by: "queue" | "host" | "device";
+}
+
+/** `disagreed`: whether the ranks of its group disagree on it or on one before it. */
+export function waitsOf(transfers: Transfers, disagreed: (issued: Issued) => boolean): Waits {
+  const { ranks } = transfers;
+  const obstaclesOf = new Map<Issued, readonly Obstacle[]>();
+  for (const { open } of ranks.values())
+    for (const issued of open) obstaclesOf.set(issued, obstacles(issued, transfers, disagreed));
+  const waitersOf = new Map<Issued, Issued[]>();
+  for (const [issued, all] of obstaclesOf)
+    for (const each of all)
+      if (each.kind === "transfer") waitersOf.set(each.issued, [...(waitersOf.get(each.issued) ?? []), issued]);
+  // Some rank's side of these waits for something else.
+  const heldUp = new Set(
+    [...obstaclesOf].flatMap(([issued, all]) =>
+      all.some(({ kind }) => kind !== "nothing") ? [transferKey(issued)] : [],
+    ),
+  );
+  const awaitedOf = firstAwaited([...obstaclesOf.values()].flat());
+  const causes = new Map<string, { readonly obstacles: Obstacle[]; readonly waiters: Set<Issued> }>();
+  for (const [issued, all] of obstaclesOf)
+    for (const found of all) {
+      const each = found.kind === "not issued" ? (awaitedOf.get(found.rank) ?? found) : found;
+      if (each.kind === "transfer" || (each.kind === "nothing" && heldUp.has(transferKey(issued)))) continue;
+      const key = keyOf(each);
+      const cause = causes.get(key) ?? { obstacles: [], waiters: new Set() };
+      if (!cause.obstacles.some((known) => isSame(known, each))) cause.obstacles.push(each);
+      cause.waiters.add(issued);
+      causes.set(key, cause);
+    }
+  return {
+    causes: [...causes.values()].map((cause) => ({
+      obstacles: cause.obstacles,
+      waiters: withWaiters([...cause.waiters], waitersOf),
+    })),
+    cycles: cyclesOf(obstaclesOf),
+  };
+}
+
+function obstacles(issued: Issued, transfers: Transfers, disagreed: (issued: Issued) => boolean): readonly Obstacle[] {
+  if (disagreed(issued)) return [{ kind: "disagreement", issued }];
+  const found = transfers.peersOf(issued).flatMap((peer) => obstacleOf(issued, peer, transfers.ranks));
+  return found.length === 0 ? [{ kind: "nothing", issued }] : found;
+}
+
+function obstacleOf(awaited: Issued, peer: Peer, ranks: ReadonlyMap<number, TorchRank>): readonly Obstacle[] {
+  switch (peer.kind) {
+    case "absent":
+    case "unknown":
+      return [peer];
+    case "not issued": {
+      const first = ranks.get(peer.rank)?.open[0];
+      if (first !== undefined) return [{ kind: "transfer", issued: first, by: "host" }];
+      return [{ kind: "not issued", rank: peer.rank, awaited }];
+    }
+    case "issued": {
+      const { issued } = peer;
+      const { open = [], hasStarts = false } = ranks.get(peer.rank) ?? {};
+      if (issued.last.state !== "scheduled") return [];
+      const before = open.filter(({ index }) => index < issued.index);
+      const ahead = before.find(({ queue }) => queue === issued.queue);
+      if (ahead !== undefined) return [{ kind: "transfer", issued: ahead, by: "queue" }];
+      if (before.length > 0) return [{ kind: "transfer", issued: at(before, 0), by: "device" }];
+      return hasStarts ? [{ kind: "not started", rank: peer.rank, awaited, issued }] : [];
+    }
+  }
+}
+
+type NotIssued = Extract<Obstacle, { readonly kind: "not issued" }>;
+
+/** Of the transfers that others wait for a rank to issue, the one that it probably issues first. */
+function firstAwaited(all: readonly Obstacle[]): ReadonlyMap<number, NotIssued> {
+  const first = new Map<number, NotIssued>();
+  for (const each of all) {
+    if (each.kind !== "not issued") continue;
+    const known = first.get(each.rank);
+    if (known === undefined || each.awaited.index < known.awaited.index) first.set(each.rank, each);
+  }
+  return first;
+}
+
+/** Obstacles with the same key are one cause. */
+function keyOf(obstacle: Exclude<Obstacle, { readonly kind: "transfer" }>): string {
+  switch (obstacle.kind) {
+    case "not issued":
+      return `not issued ${transferKey(obstacle.awaited)}`;
+    case "not started":
+      return `not started ${transferKey(obstacle.issued)}`;
+    case "disagreement":
+      return `disagreement ${obstacle.issued.group.key}`;
+    case "nothing":
+      return `nothing ${transferKey(obstacle.issued)}`;
+    case "absent":
+    case "unknown":
+      return obstacle.kind;
+  }
+}
+
+function isSame(a: Obstacle, b: Obstacle): boolean {
+  if ("rank" in a && "rank" in b) return a.rank === b.rank;
+  return "issued" in a && "issued" in b && a.issued === b.issued;
+}
+
+/** A collective is one transfer of all ranks. Sends and recvs are so by pair, and batches of them by group. */
+function transferKey(issued: Issued): string {
+  return issued.isPointToPoint ? issued.queue : `${issued.group.key}: ${issued.number}`;
+}
+
+function withWaiters(of: readonly Issued[], waitersOf: ReadonlyMap<Issued, readonly Issued[]>): readonly Issued[] {
+  const reached = new Set(of);
+  for (const each of reached) for (const waiter of waitersOf.get(each) ?? []) reached.add(waiter);
+  return [...reached];
+}
+
+/** Cycles that share no transfer. */
+function cyclesOf(obstaclesOf: ReadonlyMap<Issued, readonly Obstacle[]>): readonly (readonly Edge[])[] {
+  const cycles: (readonly Edge[])[] = [];
+  const done = new Set<Issued>();
+  for (const start of obstaclesOf.keys()) {
+    if (done.has(start)) continue;
+    const path: Edge[] = [];
+    const onPath = new Map<Issued, number>([[start, 0]]);
+    const rest = [edgesOf(start, obstaclesOf)];
+    while (rest.length > 0) {
+      const edge = rest.at(-1)?.shift();
+      if (edge === undefined) {
+        rest.pop();
+        const last = path.pop();
+        done.add(last?.to ?? start);
+        if (last !== undefined) onPath.delete(last.to);
+        continue;
+      }
+      if (done.has(edge.to)) continue;
+      const place = onPath.get(edge.to);
+      if (place === undefined) {
+        path.push(edge);
+        onPath.set(edge.to, path.length);
+        rest.push(edgesOf(edge.to, obstaclesOf));
+        continue;
+      }
+      const cycle = [...path.slice(place), edge];
+      if (cycle.some(({ from }) => cycles.some((known) => known.some((other) => other.from === from)))) continue;
+      cycles.push(cycle);
+    }
+  }
+  return cycles;
+}
+
+function edgesOf(from: Issued, obstaclesOf: ReadonlyMap<Issued, readonly Obstacle[]>): Edge[] {
+  return (obstaclesOf.get(from) ?? []).flatMap((each) =>
+    each.kind === "transfer" ? [{ from, to: each.issued, by: each.by }] : [],
+  );
+}
