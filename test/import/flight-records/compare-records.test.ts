@@ -258,6 +258,34 @@ const cases: Readonly<Record<string, Case>> = {
     ranks: [[reduce(1), reduce(2)], [reduce(1)]],
     finds: [/^note\[record-incomplete\]: the records of rank 1 are older than those of the others$/u],
   },
+  "a record that is older, with a wait for its rank": {
+    torch: "Not all ranks joining collective, missing ranks {1}",
+    ranks: [[reduce(1), reduce(2), hung(3)], [reduce(1)]],
+    finds: [/^note\[record-incomplete\]: the records of rank 1 are older than those of the others$/u],
+  },
+  "a rank that left out a collective, and ends one number before the others": {
+    torch: "COLLECTIVE_TYPE_MISMATCH",
+    ranks: [
+      [reduce(1), gather(2), reduce(3)],
+      [reduce(1), reduce(3)],
+    ],
+    finds: [/transfer-mismatch.*number 2: the collective$/u],
+  },
+  "sends of which the buffer has forgotten some": {
+    torch: "MISMATCH",
+    ranks: [
+      [
+        { op: "send 0->1", number: 9 },
+        { op: "send 0->1", number: 10, state: "started" },
+      ],
+      [{ op: "recv 1<-0", number: 10, state: "started" }],
+    ],
+    firstId: 6,
+    finds: [
+      /^error\[stuck\]: all ranks have issued send to 1 in group 0/u,
+      /^note\[record-incomplete\]: the records of ranks 0, 1 do not go back to the start$/u,
+    ],
+  },
   "subgroups of one name": {
     torch: "every collective passes",
     ranks: [[reduce(1)], [gather(1, { inputs: [[1]], outputs: [[1]] })]],
@@ -292,6 +320,32 @@ describe("a comparison", () => {
       [2, 1],
       [1, 0],
       [2, 1],
+    ]);
+  });
+
+  it("follows a queue without an assumption, and names it for other orders", () => {
+    const notes = (name: string): string => (compare(cases[name] ?? { ranks: [] }).findings[0]?.notes ?? []).join("\n");
+    expect(notes("sends before recvs on both ranks")).toMatch(
+      /rank 1 is held up by send to 0 in group 0 \(default_pg\)$/mu,
+    );
+    expect(notes("two groups in another order")).toMatch(/all_reduce 1 of group 1 \(tp\), if the GPU runs them/u);
+    expect(notes("a cycle of three ranks through hosts")).toMatch(/group 2 \(b\), if its host waits for that/u);
+  });
+
+  it("lists each unfinished queue of a rank: sends and recvs of a pair have their own", () => {
+    const send = { op: "send 0->1", state: "started" } as const;
+    const batch: readonly WrittenEntry[] = [
+      { ...send, number: 2 },
+      { op: "recv 0<-1", number: 2, state: "scheduled" },
+      { op: "coalesced", number: 2, inputs: [], isP2p: true, state: "started" },
+    ];
+    const { ranks } = compare({ ranks: [[send, hung(1)], []] });
+    expect(ranks[0]?.waits).toEqual([
+      "send to 1 in group 0 (default_pg), which has started",
+      "all_reduce 1 of group 0 (default_pg), which has started",
+    ]);
+    expect(compare({ ranks: [batch, []] }).ranks[0]?.waits).toEqual([
+      "batch of send to 1, recv from 1 in group 0 (default_pg), which has started",
     ]);
   });
 

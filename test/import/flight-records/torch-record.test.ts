@@ -135,7 +135,7 @@ describe("what is refused", () => {
     ["the name of a prototype", "gAJ9WAkAAABfX3Byb3RvX199cy4=", /a key named __proto__/u],
     ["a text that is no UTF-8", "gAJYAQAAAP8u", /no UTF-8/u],
     ["two values", "gAJOTi4=", /another number of values/u],
-    ["no value above a mark", "gAIohi4=", /too few values on the stack/u],
+    ["a mark among values", "gAIoSwGGLg==", /too few values on the stack/u],
   ])("%s in a pickle", (_, text, found) => {
     const diagnostic = refused(base64(text));
     expect(diagnostic).toMatchObject({ code: "record-invalid", message: "a flight record is no pickle of plain data" });
