@@ -1,12 +1,11 @@
 /** Reads the rows of Braid's implementations from a CSV of `braid bench`, so that they can be planned again. */
 import { readFileSync } from "node:fs";
+import { type DType, dtypes } from "../src/numerics/dtype.ts";
+import { isOneOf, keysOf } from "../src/support/is-one-of.ts";
 import { blockCuts, blockPasses, type BlockProblem } from "./compare/block/block-problem.ts";
 import { modelNames } from "./compare/block/models.ts";
 import { type Implementation, parseImplementations } from "./compare/implementation.ts";
 import { primitives, type Problem } from "./compare/primitives.ts";
-import { type DType, dtypes } from "../src/numerics/dtype.ts";
-import { isOneOf } from "../src/support/is-one-of.ts";
-import { keysOf } from "../src/support/keys-of.ts";
 
 export interface MeasuredRow<P = Problem> {
   readonly problem: P;

@@ -10,7 +10,7 @@ import { execFileSync } from "node:child_process";
 import process from "node:process";
 import { createFlightRecorder } from "../src/backends/flight/flight-recorder.ts";
 import { mpiAbis } from "../src/backends/mpi/abi.ts";
-import { openMpiGroup } from "../src/backends/mpi/mpi-group.ts";
+import { openMpiGroup } from "../src/backends/mpi/mpi-backend.ts";
 import { findMpiLibrary } from "../src/backends/mpi/mpi-library.ts";
 import { enterMpi, type MpiMessages, type SharedBytes } from "../src/backends/mpi/mpi-messages.ts";
 import { compile } from "../src/compile/compile.ts";

@@ -7,7 +7,7 @@ import path from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Page } from "playwright-core";
 import { build } from "rolldown";
-import { serveFolder } from "../src/cli/playground/serve-folder.ts";
+import { serveFolder } from "../src/cli/playground/command.ts";
 import { launchChromium } from "../test/browser/chromium.ts";
 import { wholeMedian } from "./harness/figures.ts";
 

@@ -1,13 +1,13 @@
 /**
  * Predictions against the runs in bench/results, by kind of run: how far off they are, and how many are inside the interval
- * (docs/simulation.md). What src/simulate/in-use.ts and src/explain/interval.ts have is found in half of the programs; the
+ * (docs/simulation.md). What src/simulate/gemm-cost.ts and src/explain/interval.ts have is found in half of the programs; the
  * table is of the other half. Then without the kind, or without the machine, in all that is used for the fit. It is not
  * part of `npm run bench`.
  *
  *     npx jiti bench/residuals.ts
  *     npx jiti bench/residuals.ts NEW.csv ...       only the rows of these files, by the committed figures
  */
-import { inUse } from "../src/simulate/in-use.ts";
+import { inUse } from "../src/simulate/gemm-cost.ts";
 import { committedErrors, type MeanErrors } from "../src/simulate/mean-errors.ts";
 import { runsIn } from "./committed/bench-runs.ts";
 import { errorOf, fit, halfOf, isCovered, isForFit, isInside, withInUse } from "./committed/fit-errors.ts";

@@ -6,11 +6,10 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import prettier from "prettier";
-import { committedErrors } from "../src/simulate/mean-errors.ts";
 import { changed, linkRate, usualLatency } from "../src/explain/what-if.ts";
 import { byClass } from "../src/simulate/command-class.ts";
-import type { MachineProfile, Timing, TransferTimings } from "../src/simulate/machine-profile.ts";
-import { networkOf } from "../src/simulate/network.ts";
+import { type MachineProfile, networkOf, type Timing, type TransferTimings } from "../src/simulate/machine-profile.ts";
+import { committedErrors } from "../src/simulate/mean-errors.ts";
 import { parseProfile } from "../src/simulate/parse-profile.ts";
 
 /** Of one GPU. */

@@ -12,7 +12,7 @@ import { type DiagnosticCode, diagnosticCodes } from "../src/diagnostics/codes.t
 import { DiagnosticError } from "../src/diagnostics/diagnostic.ts";
 import { Fusion } from "../src/ir/api/fusion.ts";
 import { at } from "../src/support/invariant.ts";
-import { keysOf } from "../src/support/keys-of.ts";
+import { keysOf } from "../src/support/is-one-of.ts";
 import { withImportTable } from "./import-table.ts";
 import { opsPage, wrapped } from "./ops-page.ts";
 import { withOptionTables } from "./option-tables.ts";

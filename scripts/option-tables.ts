@@ -11,7 +11,8 @@
  */
 import { benchRows } from "../bench/compare/bench-options.ts";
 import { braidOptionNames, braidOptionRow } from "../bench/compare/braid/braid-options.ts";
-import { compileRows } from "../src/cli/compile/compile-options.ts";
+import { compileRows } from "../src/cli/compile/compile-plan.ts";
+import { assigningFlags, flags } from "../src/cli/flags/option-flags.ts";
 import {
   type CommandName,
   flagOfRow,
@@ -24,9 +25,7 @@ import {
   rowOf,
   wordOf,
 } from "../src/compile/options.ts";
-import { assigningFlags, flags } from "../src/cli/flags/assigning-flags.ts";
-import { isOneOf } from "../src/support/is-one-of.ts";
-import { keysOf } from "../src/support/keys-of.ts";
+import { isOneOf, keysOf } from "../src/support/is-one-of.ts";
 
 const block = /(?<marker><!-- options: (?<table>[a-z ]+) -->\n)(?:\n?(?:\|.*\n)+)?/gu;
 

@@ -1,6 +1,6 @@
 /** Takes docs/playground.png, the README's picture of the built playground, by `npm run screenshot`. */
 import path from "node:path";
-import { serveFolder } from "../src/cli/playground/serve-folder.ts";
+import { serveFolder } from "../src/cli/playground/command.ts";
 import { launchChromium } from "../test/browser/chromium.ts";
 
 const root = path.dirname(import.meta.dirname);

@@ -8,7 +8,7 @@ export {
   type FlightOptions,
   type FlightRecorder,
 } from "./backends/flight/flight-recorder.ts";
-export type { FlightPlace, FlightPlan, PlannedCommand } from "./trace/flight/flight-plan.ts";
+export type { FlightPlace, FlightPlan, PlannedCommand } from "./trace/flight/flight-record.ts";
 export type { Flights } from "./backends/flight/program-flights.ts";
 export { requireGpus } from "./backends/cuda/require-gpus.ts";
 export { type EndOfWorld, type Rendezvous, soloRendezvous } from "./backends/cuda/world.ts";

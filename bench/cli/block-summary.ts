@@ -2,7 +2,7 @@
 import type { BenchRow } from "../compare/bench-row.ts";
 import { isBlock } from "../compare/bench-problem.ts";
 import { labelOf } from "../compare/implementation-label.ts";
-import { percentText } from "../../src/support/quantities.ts";
+import { percentText } from "../../src/support/wording.ts";
 
 /** Of one block, in milliseconds. */
 interface BesideFloor {

@@ -5,7 +5,7 @@ import type { Colors } from "../../src/cli/terminal/terminal.ts";
 import { boundGigabytesPerSecond, type BenchRow, type Figures } from "../compare/bench-row.ts";
 import { sizeText } from "../compare/bench-problem.ts";
 import { at } from "../../src/support/invariant.ts";
-import { percentText } from "../../src/support/quantities.ts";
+import { percentText } from "../../src/support/wording.ts";
 import { blockSummary } from "./block-summary.ts";
 import { exposedText } from "../compare/traced-run.ts";
 import { labelOf } from "../compare/implementation-label.ts";

@@ -1,14 +1,14 @@
 /**
- * Finds in committed runs what src/simulate/in-use.ts and src/explain/interval.ts have: what the profiles' times have to
+ * Finds in committed runs what src/simulate/gemm-cost.ts and src/explain/interval.ts have: what the profiles' times have to
  * be multiplied with, and then the mean errors whose intervals are the narrowest that hold 90 %. Every kind of run counts
  * as much as any other.
  */
 import { type IntervalRun, meanErrorOf, meanErrorsWithin } from "../../src/explain/interval.ts";
 import { byClass, commandClasses } from "../../src/simulate/command-class.ts";
-import { inUse, type InUse } from "../../src/simulate/in-use.ts";
+import { inUse, type InUse } from "../../src/simulate/gemm-cost.ts";
 import type { MeanErrors } from "../../src/simulate/mean-errors.ts";
 import { at } from "../../src/support/invariant.ts";
-import { createTextDigest } from "../../src/support/text-digest.ts";
+import { createTextDigest } from "../../src/tune/choose/consider.ts";
 import type { PredictedRun } from "./predicted-runs.ts";
 
 export interface Fit {

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import type { Program } from "../../src/commands/program.ts";
 import { explainRun } from "../../src/explain/explain-run.ts";
 import type { IntervalRun } from "../../src/explain/interval.ts";
-import { type InUse, runCost } from "../../src/simulate/in-use.ts";
+import { type InUse, runCost } from "../../src/simulate/gemm-cost.ts";
 import type { MachineProfile, Timing } from "../../src/simulate/machine-profile.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import { simulate } from "../../src/simulate/simulate.ts";

@@ -10,13 +10,12 @@ import { type GivenOptions, rowOf } from "../../src/compile/options.ts";
 import type { KindInfo } from "../../src/compile/options/kind.ts";
 import { fail } from "../../src/diagnostics/diagnostic.ts";
 import { isOneOf } from "../../src/support/is-one-of.ts";
-import { parseJson } from "../../src/support/json-document.ts";
-import { jsonText } from "../../src/support/json-text.ts";
-import { suggestion } from "../../src/support/nearest.ts";
+import { jsonText, parseJson } from "../../src/support/json-document.ts";
+import { suggestion } from "../../src/support/wording.ts";
 import { systemReason } from "../../src/support/system-reason.ts";
 import { type BenchOptions, benchRows, csvFile, plotFile, torchDtypes, warmupKind } from "./bench-options.ts";
-import { type Alternatives, expandImplementations, type Implementation } from "./implementation.ts";
 import { type BenchPrimitive, benchPrimitives } from "./bench-problem.ts";
+import { type Alternatives, expandImplementations, type Implementation } from "./implementation.ts";
 
 export interface BenchConfig extends BenchOptions, GivenOptions<"devices"> {
   readonly primitive?: BenchPrimitive;

@@ -5,10 +5,9 @@
  *     braid;form=rotated;protocol=get,put;streams=2,8   ->   four implementations
  */
 import { fail } from "../../src/diagnostics/diagnostic.ts";
-import { isOneOf } from "../../src/support/is-one-of.ts";
-import { keysOf } from "../../src/support/keys-of.ts";
-import { suggestion } from "../../src/support/nearest.ts";
-import { type BraidOption, braidOptionNames, type BraidOptions, braidOptionRow } from "./braid/braid-options.ts";
+import { isOneOf, keysOf } from "../../src/support/is-one-of.ts";
+import { suggestion } from "../../src/support/wording.ts";
+import { type BraidOption, braidOptionNames, braidOptionRow, type BraidOptions } from "./braid/braid-options.ts";
 
 /** Braid's implementations, each with the options that it takes. */
 const ownOptions = {

@@ -3,18 +3,17 @@
  * launches on GPUs, explained as `braid explain` does.
  */
 import type { Prepared } from "../../src/backends/backend.ts";
-import type { Kernel } from "../../src/commands/kernel.ts";
-import type { Program } from "../../src/commands/program.ts";
 import { isAttention } from "../../src/commands/attention.ts";
 import { touchesPeers } from "../../src/commands/barriers.ts";
+import type { Kernel } from "../../src/commands/kernel.ts";
+import type { Program } from "../../src/commands/program.ts";
 import { causes } from "../../src/explain/causes.ts";
 import { explainRun } from "../../src/explain/explain-run.ts";
+import type { Exchange, Outcome } from "../../src/launch/exchange.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
 import { at } from "../../src/support/invariant.ts";
 import { alignTraces } from "../../src/trace/align-traces.ts";
-import type { TraceEvent, TraceOrigin } from "../../src/trace/event.ts";
-import { eventsOfNumbers, numbersOfEvents } from "../../src/trace/event-numbers.ts";
-import type { Exchange, Outcome } from "../../src/launch/exchange.ts";
+import { eventsOfNumbers, numbersOfEvents, type TraceEvent, type TraceOrigin } from "../../src/trace/event.ts";
 
 /** Milliseconds of one rank: sums of its kernels' times, which may overlap. */
 export interface KernelTimes {

@@ -25,7 +25,7 @@ import { rankContainers } from "../../src/host/parse/rank-containers.ts";
 import { print, printFusion, printProgramOfStage } from "../../src/host/print/print.ts";
 import type { FusionData } from "../../src/ir/fusion-data.ts";
 import { timelineRanks } from "../../src/report/build/run.ts";
-import { timelineRun } from "../../src/report/build/timed-run.ts";
+import { timelineRun } from "../../src/report/build/explain-report.ts";
 import { createWorks } from "../../src/report/build/works.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";

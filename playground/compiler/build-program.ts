@@ -7,7 +7,7 @@ import { parameterValues } from "../../src/compile/options/kinds.ts";
 import { DiagnosticError, fail } from "../../src/diagnostics/diagnostic.ts";
 import { type HostProgram, isHostProgram } from "../../src/host/nodes.ts";
 import { isProgramFile, type ParameterValue, type ProgramFile } from "../../src/host/program-file.ts";
-import { suggestion } from "../../src/support/nearest.ts";
+import { suggestion } from "../../src/support/wording.ts";
 import { isDType } from "../../src/numerics/dtype.ts";
 import type { BuildAnswer, BuildRequest, BuiltVariant, Variant } from "./messages.ts";
 import { programFile, syntaxDiagnostic, userDiagnostics } from "./user-errors.ts";

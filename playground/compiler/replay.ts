@@ -2,18 +2,17 @@
  * Replays a counterexample: the order in which streams take their steps until the finding shows, who wrote what each
  * step reads, and the outputs that this order gives, compared with the oracle's.
  */
-import { accesses } from "../../src/commands/accesses.ts";
-import { isWork } from "../../src/commands/command.ts";
 import { commandDetails } from "../../src/commands/command-text.ts";
+import { isWork } from "../../src/commands/command.ts";
 import type { Program } from "../../src/commands/program.ts";
-import type { Region } from "../../src/commands/region.ts";
+import { accesses, type Region } from "../../src/commands/region.ts";
 import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import type { Compute } from "../../src/machine/execution.ts";
 import { type CallerAction, parseInterleaving } from "../../src/machine/interleaving.ts";
 import { createMachine } from "../../src/machine/machine.ts";
 import { at } from "../../src/support/invariant.ts";
-import type { CommandPlace, Finding } from "../../src/verify/finding.ts";
 import { rangeText, sliceText } from "../../src/verify/explain/slice-text.ts";
+import type { CommandPlace, Finding } from "../../src/verify/finding.ts";
 import type { Analysed } from "./analyse.ts";
 import type { ReplayRequest } from "./messages.ts";
 import type { Replay, ReplayRead, ReplayStep } from "./parts.ts";

@@ -1,7 +1,7 @@
 /** Errors of the user's program as diagnostics that name the line in the editor. */
 import { type Diagnostic, DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import * as braid from "../../src/index.ts";
-import { nearest } from "../../src/support/nearest.ts";
+import { nearest } from "../../src/support/wording.ts";
 
 /** The name of the program in stacks and diagnostics. An absolute path, which is the user's for Braid. */
 export const programFile = "/program.ts";

@@ -1,6 +1,6 @@
 /** Where a diagnostic stands in the user's program. */
 import type { Diagnostic } from "../../src/diagnostics/diagnostic.ts";
-import { nearest } from "../../src/support/nearest.ts";
+import { nearest } from "../../src/support/wording.ts";
 
 export interface SourcePlace {
   readonly line: number;

@@ -8,15 +8,15 @@ import { kernelName } from "../../src/backends/cuda/kernels/kernel-source.ts";
 import { createDeviceMemory, type DeviceMemory } from "../../src/backends/cuda/memory/device-memory.ts";
 import { createPeerHeap } from "../../src/backends/cuda/memory/peer-memory.ts";
 import { createResources } from "../../src/backends/cuda/resources.ts";
-import { type CapturedGraph, captureGraph } from "../../src/backends/cuda/run/graph.ts";
+import { type CapturedGraph, captureGraph } from "../../src/backends/cuda/run/runner.ts";
 import type { ProgressWord, Word } from "../../src/backends/cuda/ops/address.ts";
-import { encodeBatch } from "../../src/backends/cuda/bind/batch.ts";
+import { encodeBatch } from "../../src/backends/cuda/bind/bind-op.ts";
 import {
   type MemoryOperation,
   memoryOperations,
   type StreamOperation,
 } from "../../src/backends/cuda/ops/memory-operations.ts";
-import { lowestPriority } from "../../src/backends/cuda/run/streams/stream-pool.ts";
+import { lowestPriority } from "../../src/backends/cuda/session.ts";
 import { streamIsIdle } from "../../src/backends/cuda/run/stuck/wait.ts";
 import { at } from "../../src/support/invariant.ts";
 import { median } from "../../bench/harness/figures.ts";

@@ -3,14 +3,14 @@
  * host's time. For a time the stream is held until all calls are issued between two timing events.
  */
 import { median } from "../../bench/harness/figures.ts";
-import { encodeBatch } from "../../src/backends/cuda/bind/batch.ts";
+import { encodeBatch } from "../../src/backends/cuda/bind/bind-op.ts";
 import type { Out } from "../../src/backends/cuda/bindings/driver-api.ts";
 import type { Gpu } from "../../src/backends/cuda/gpu.ts";
 import { createCompiler, defaultCacheFolder } from "../../src/backends/cuda/kernels/compiler.ts";
 import { createModules } from "../../src/backends/cuda/kernels/modules.ts";
 import { createHostBlocks } from "../../src/backends/cuda/memory/host-blocks.ts";
 import type { Resources } from "../../src/backends/cuda/resources.ts";
-import { createStreamPool, lowestPriority } from "../../src/backends/cuda/run/streams/stream-pool.ts";
+import { createStreamPool, lowestPriority } from "../../src/backends/cuda/session.ts";
 import { streamIsIdle } from "../../src/backends/cuda/run/stuck/wait.ts";
 
 const calls = 16;

@@ -2,14 +2,12 @@
  * The command line as a function of its arguments: parses them, runs one command and returns its exit status. It loads
  * only the modules of that command.
  */
-import { Command } from "commander";
+import { Command, type CommanderError } from "commander";
 import { packageVersion } from "../backends/package-file.ts";
-import { DiagnosticError } from "../diagnostics/diagnostic.ts";
+import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
+import { nearest, suggestion } from "../support/wording.ts";
 import { type ExitStatus, exitStatus, statusOf } from "./exit-status.ts";
-import { reportError } from "./terminal/report-error.ts";
-import type { Terminal } from "./terminal/terminal.ts";
-import { withValues } from "./flags/flags-alone.ts";
-import { usageError } from "./flags/usage-error.ts";
+import { reportError, type Terminal } from "./terminal/terminal.ts";
 
 interface CommandContext {
   readonly terminal: Terminal;
@@ -94,4 +92,93 @@ export async function runCli(args: readonly string[], terminal: Terminal): Promi
     }
     return reportError(error, terminal, args.includes("--json"));
   }
+}
+
+// Flags that may stand alone. Their values follow an equals sign, so that a file after such a flag stays a file.
+
+/** The arguments with the value that each flag alone stands for. */
+function withValues(args: readonly string[], commands: readonly Command[]): readonly string[] {
+  const alone = new Map(
+    commands.flatMap(({ options }) =>
+      options.flatMap(({ long, optional, presetArg }) =>
+        optional && typeof long === "string" ? [[long, `${long}=${String(presetArg)}`] as const] : [],
+      ),
+    ),
+  );
+  return args.map((arg) => alone.get(arg) ?? arg);
+}
+
+// Turns commander's errors into Diagnostics: the same form as every other message, with the known names and the nearest
+// one.
+
+/** `command`: the command whose arguments were parsed. */
+export function usageError(error: CommanderError, command: Command): DiagnosticError {
+  return new DiagnosticError([diagnosticOf(error, command)]);
+}
+
+function diagnosticOf(error: CommanderError, command: Command): Diagnostic {
+  const message = (error.message.split("\n")[0] ?? "").replace(/^error: /, "").replace(/'-\w, /u, "'");
+  const [, found] = /'([^']*)'/.exec(message) ?? [];
+  const help = `see ${commandPath(command)} --help`;
+  const place = { kind: "option", text: commandPath(command) } as const;
+  switch (error.code) {
+    case "commander.unknownOption": {
+      const flags = command.options.flatMap((option) => option.long ?? []).concat("--help");
+      const name = found ?? message;
+      // Commands have tens of flags: the nearest one is enough, or the help that lists them.
+      return {
+        code: "option-unknown",
+        message: `there is no option ${name}`,
+        place,
+        found: name,
+        expected: nearest(name, flags) ?? `an option that ${commandPath(command)} --help lists`,
+        help: suggestion(name, flags, help),
+      };
+    }
+    case "commander.unknownCommand": {
+      const known = command.commands.map((child) => child.name());
+      const name = found ?? message;
+      return {
+        code: "option-unknown",
+        message: `there is no command ${name}`,
+        place,
+        found: name,
+        expected: `one of ${known.join(", ")}`,
+        help: suggestion(name, known, help),
+      };
+    }
+    case "commander.excessArguments": {
+      const extra = command.args.slice(command.registeredArguments.length).join(" ");
+      const text = "there are arguments that the command does not take";
+      return { code: "option-value", message: text, place, found: extra, expected: usage(command), help };
+    }
+    case "commander.missingMandatoryOptionValue":
+      return {
+        code: "option-value",
+        message: `option ${found ?? message} is missing`,
+        place,
+        found: "nothing",
+        expected: `${commandPath(command)} ${found ?? message}`,
+        help,
+      };
+    case "commander.missingArgument":
+      return { code: "option-value", message, place, found: "nothing", expected: usage(command), help };
+    case "commander.optionMissingArgument": {
+      const flags = found ?? message;
+      const [name = flags] = flags.split(" ");
+      const text = `option ${name} has no value`;
+      return { code: "option-value", message: text, place, found: `nothing after ${name}`, expected: flags, help };
+    }
+    default:
+      return { code: "option-value", message, place, found: found ?? "nothing", expected: usage(command), help };
+  }
+}
+
+function usage(command: Command): string {
+  return `${commandPath(command)} ${command.usage()}`;
+}
+
+/** `braid lower`. */
+function commandPath(command: Command): string {
+  return command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
 }

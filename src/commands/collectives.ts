@@ -3,8 +3,8 @@
  * result needs, and which slices make up each result.
  */
 import { collectives, type CollectiveType, type SlicedType } from "../host/collectives.ts";
-import { keysOf } from "../support/keys-of.ts";
-import type { Collective } from "./transfer.ts";
+import { keysOf } from "../support/is-one-of.ts";
+import type { Collective } from "./command.ts";
 import { partOf, type View } from "./view.ts";
 
 // For layers that do not import src/host.

@@ -2,11 +2,10 @@
  * A CommandList is the result of `record` for one rank's host program: its commands in issue order. A command that
  * depends on other ranks names a one-sided pair or a collective in peer memory, and `link` fills in the peer's half.
  */
-import type { Buffer } from "./buffer.ts";
-import type { Command, CommandBase, Origin, Signal, StreamInfo, WaitSignal } from "./command.ts";
-import type { Kernel } from "./kernel.ts";
-import type { Collective } from "./transfer.ts";
 import type { OneSidedProtocol } from "../host/collectives.ts";
+import type { Buffer } from "./buffer.ts";
+import type { Collective, Command, CommandBase, Origin, Signal, StreamInfo, WaitSignal } from "./command.ts";
+import type { Kernel } from "./kernel.ts";
 import type { View } from "./view.ts";
 
 /**

@@ -2,10 +2,9 @@
 import { dispatch, type RuleTable } from "../support/dispatch.ts";
 import { at } from "../support/invariant.ts";
 import type { BufferId, BufferRef } from "./buffer.ts";
-import type { Command } from "./command.ts";
+import type { Collective, Command, PointToPointGroup } from "./command.ts";
 import type { Kernel, LinearKernel, MatmulKernel, Operand, SdpaBackwardKernel, SdpaKernel } from "./kernel.ts";
 import type { RankProgram } from "./program.ts";
-import type { Collective, PointToPointGroup } from "./transfer.ts";
 import { contiguousStrides, type View } from "./view.ts";
 
 const table: RuleTable<Command, string, [string]> = {
@@ -102,4 +101,27 @@ export function kernelText(kernel: Kernel): string {
     list.length === 0 ? "nothing" : list.map(operandText).join(", ");
   const name = parameters === "" ? kernel.kind : `${kernel.kind} ${parameters}`;
   return `${name}: ${operands(kernel.inputs)} -> ${operands(kernel.outputs)}`;
+}
+
+/**
+ * The form of a statement in findings: tensors by name, because the dump's line has the rest, and for an allocation
+ * only the tensor.
+ *
+ *   T6_l_float[iS21{3}, rS24{4}] (DeviceMesh{0 1}) = matmul(T5_g_float[iS18{3}, iS20{4}] (DeviceMesh{0 1}), T1_g_float[...])
+ *   T6 = matmul(T5, T1)
+ */
+const tensor = /\b(T\d+)_[a-z]_\w+\[[^\]]*\](?: \(DeviceMesh\{.*?\}\))?/g;
+/** nvFuser puts blanks before the bracket that ends a linear. */
+const call = /( = \w+\(.*\S)\s+\)$/;
+const allocation = /ALLOCATE\(buffer=(T\d+),.*\)$/;
+
+/** Returns one line, without the names of tensors, which the finding lists. Other text stays unchanged. */
+export function shortStatement(statement: string): string {
+  return statement
+    .replace(/ {2}\/\/ .*$/, "")
+    .replace(/\s*\n\s*/g, " ")
+    .replace(/;$/, "")
+    .replaceAll(tensor, "$1")
+    .replace(call, "$1)")
+    .replace(allocation, "ALLOCATE(buffer=$1)");
 }

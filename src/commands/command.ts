@@ -1,12 +1,13 @@
 /**
  * Commands: the work of a rank's streams, as static data. docs/commands.md defines their semantics. Each command is on
- * one stream of its rank, and its operands state exactly what it reads and writes (accesses.ts has the regions).
+ * one stream of its rank, and its operands state exactly what it reads and writes (region.ts has the regions).
  *
  * To add a kind: add it to `Command`, then follow the compile errors (accesses, link, text, machine, back ends).
  */
+import type { CollectiveType } from "../host/collectives.ts";
+import type { ReductionOpType } from "../ir/ops/op.ts";
 import type { Id } from "../support/ids.ts";
 import type { BufferId, BufferRef } from "./buffer.ts";
-import type { Collective, PointToPointGroup } from "./transfer.ts";
 import type { View } from "./view.ts";
 
 /** Counts the streams of one rank; 0 is the caller's. */
@@ -118,4 +119,40 @@ export interface Origin {
 /** The statement, with the values of the loops around it. */
 export function originText({ statement, iteration }: Origin): string {
   return iteration.length === 0 ? statement : `${statement} (iteration ${iteration.join(", ")})`;
+}
+
+// Transfers move data between ranks through a library: NCCL on GPUs, shared memory on the CPU. A transfer is a
+// collective, or a group of sends and receives without an order among each other. Each participating rank has one
+// transfer command with its own half.
+//
+// Views may be strided. If a library needs packed copies, the back end makes them in scratch that no list shows.
+
+/**
+ * One rank's half of a collective. `input` and `output` are null if the table of collectives (src/host/collectives.ts)
+ * says that the rank reads or writes nothing. Axis 0 of a side that the table splits numbers the ranks that hold a
+ * slice, in team order. These are the whole team, except a root from outside the mesh, which was appended to the team
+ * and holds none.
+ */
+export interface Collective {
+  readonly kind: "collective";
+  readonly type: CollectiveType;
+  /** Ranks in team order. */
+  readonly team: readonly number[];
+  /** Position in the team, for rooted types; else null. */
+  readonly root: number | null;
+  readonly reduceOp: ReductionOpType | null;
+  readonly input: View | null;
+  readonly output: View | null;
+}
+
+export interface PointToPoint {
+  readonly type: "send" | "recv";
+  /** The other rank. */
+  readonly peer: number;
+  readonly view: View;
+}
+
+export interface PointToPointGroup {
+  readonly kind: "group";
+  readonly ops: readonly PointToPoint[];
 }

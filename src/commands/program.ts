@@ -3,9 +3,8 @@
  * kernels, transfers and slots are numbered over all ranks. Commands stay with their rank, in list order.
  */
 import type { Arena, PlacedBuffer } from "./buffer.ts";
-import type { Command, Origin, SlotId, StreamInfo, TransferId } from "./command.ts";
+import type { Collective, Command, Origin, PointToPointGroup, SlotId, StreamInfo, TransferId } from "./command.ts";
 import type { Kernel } from "./kernel.ts";
-import type { Collective, PointToPointGroup } from "./transfer.ts";
 
 /** One rank's command in a matched transfer. */
 export interface Participant {

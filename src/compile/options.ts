@@ -4,14 +4,190 @@
  * tables in docs/command-line.md are made from these rows. A new option is a row in the file of its group, and a field
  * of the interface that the row satisfies.
  */
-import { keysOf } from "../support/keys-of.ts";
+import { mostDevices } from "../host/most-devices.ts";
+import { keysOf } from "../support/is-one-of.ts";
+import { fidelity } from "./options/as.ts";
 import type { KindInfo, OptionKind } from "./options/kind.ts";
+import { assignments, parameterValues, sizeValues, text, toggle, wholeNumber, wholeValues } from "./options/kinds.ts";
 import { loweringRows, recordingRows } from "./options/lowering.ts";
-import { outputRows } from "./options/output.ts";
-import { programRows } from "./options/program.ts";
-import type { CommandName, OptionRow } from "./options/row.ts";
+import { type CommandName, onMachines, onPrograms, type OptionRow } from "./options/row.ts";
 import { runRows } from "./options/run.ts";
 import { choiceRows, scheduleRows } from "./options/schedule.ts";
+
+// Program options: devices, parameters, sizes, and what to read of a file.
+
+const program = { group: "program", commands: onPrograms } as const;
+
+const programRows = {
+  devices: {
+    ...program,
+    commands: [...onPrograms, ...onMachines],
+    kind: wholeNumber(1, 8, "n", mostDevices),
+    default: 8,
+    defaultOf: { bench: 4, calibrate: 4 },
+    help: "number of devices",
+  },
+  set: {
+    ...program,
+    kind: assignments(parameterValues, "M=32"),
+    default: new Map(),
+    help: "replace a parameter of the program by another number or dtype; may be repeated",
+  },
+  sizes: {
+    ...program,
+    kind: assignments(sizeValues, "i0=8"),
+    default: new Map(),
+    help: "size of a symbolic extent, by its printed name; may be repeated",
+  },
+  scalar: {
+    ...program,
+    kind: assignments(wholeValues, "flag=1"),
+    default: new Map(),
+    help: "value of a scalar that a host program leaves open, such as a predicate (1: true); may be repeated",
+  },
+  reference: {
+    ...program,
+    commands: ["run", "verify"],
+    kind: text("file", "reference.ts"),
+    help: "for a dump: a program file whose Fusion braid run --check compares with; --set is for its parameters",
+  },
+  entry: {
+    ...program,
+    kind: text("function", "main"),
+    otherwise: "main, or the only one",
+    help: "the function to read of a model file, or the container of a dump that all ranks run, counted from 0",
+  },
+  plan: {
+    ...program,
+    kind: text("file|auto", "plan.json"),
+    help: "for a model file without shardings (.pt2): how its modules lie on devices; auto: the plan of its family",
+  },
+  gradients: {
+    ...program,
+    kind: text("name", "dy"),
+    help: "for a .pt2 model: add the gradients of its parameters; the cotangent of its outputs is an input of this name",
+  },
+  as: {
+    ...program,
+    kind: fidelity,
+    otherwise: "nvfuser for a dump, else braid",
+    help: "nvfuser or braid: whose host programs these are, and with :2025-05 in whose spelling; nvfuser's have its limits, free no buffers and run on PyTorch's allocator (docs/nvfuser.md)",
+  },
+  rank: {
+    ...program,
+    commands: ["lower"],
+    kind: wholeNumber(0, 1),
+    default: 0,
+    help: "the rank to lower for",
+  },
+} as const satisfies Readonly<Record<string, OptionRow>>;
+
+// Output options: what is printed, and which files are written.
+
+const output = { group: "output", commands: ["run"] } as const;
+
+/** Words of --print. */
+const printed = { group: "output", within: "print", kind: toggle, default: false } as const;
+
+const outputRows = {
+  printHost: { ...printed, commands: ["run"], flag: "host", help: "the host program of rank 0, first" },
+  timeline: {
+    ...printed,
+    commands: ["run", "explain"],
+    help: "the streams of a rank over the last run, or the explained one, and how much communication they hid",
+  },
+  explain: {
+    ...printed,
+    commands: ["run"],
+    help: "what is exposed in the last run and why, beside the prediction if there is a --profile",
+  },
+  printAfter: {
+    ...output,
+    commands: ["lower"],
+    within: "print",
+    flag: "passes",
+    kind: { ...text("pass", "deallocate"), alone: "all" },
+    help: "the program after each pass, or after the named one, instead of the host program",
+  },
+  printReshardings: {
+    ...printed,
+    commands: ["lower"],
+    flag: "reshardings",
+    help: "what moves between devices, in bytes, and why, instead of the host program",
+  },
+  printLists: {
+    ...printed,
+    commands: ["lower"],
+    flag: "lists",
+    help: "the rank's command list as it runs, under the schedule, instead of the host program",
+  },
+  all: {
+    ...printed,
+    commands: ["explain"],
+    help: "every candidate schedule, and predictions with other options and numbers of chunks",
+  },
+  verbose: {
+    ...printed,
+    commands: ["verify"],
+    flag: "all",
+    help: "every finding, also those with the cause of another, and the repair in commands",
+  },
+  trace: { ...output, kind: text("file", "trace.json"), help: "write the last run as a trace for ui.perfetto.dev" },
+  report: {
+    ...output,
+    commands: ["run", "verify", "explain"],
+    kind: text("file", "report.html"),
+    help: "write one HTML page: the timeline of every stream, and why time is exposed or what was found",
+  },
+  outputDir: {
+    ...output,
+    flag: "out",
+    short: "o",
+    kind: text("folder", "out/"),
+    help: "write the whole outputs of the last run: a .npy file each to this folder, or all to one .safetensors file",
+  },
+  out: {
+    ...output,
+    short: "o",
+    commands: ["calibrate"],
+    required: true,
+    kind: text("file", "machine.json"),
+    help: "write the profile to this file, as JSON",
+  },
+  flightDir: {
+    ...output,
+    flag: "flight",
+    kind: text("folder", "flight"),
+    otherwise: "a temporary folder, which the message names",
+    help: "write the flight record of a run that fails, hangs or gets SIGUSR1 to this folder",
+  },
+  flight: {
+    ...output,
+    commands: ["verify"],
+    kind: text("folder", "flight"),
+    help: "compare the flight records of all ranks in this folder, instead of verifying FILE",
+  },
+  counterexample: {
+    ...output,
+    commands: ["verify"],
+    flag: "interleaving",
+    kind: text("file", "order.txt"),
+    help: "write the interleaving of the first finding that has one, for braid run --check --interleaving",
+  },
+  repair: {
+    ...output,
+    commands: ["verify"],
+    kind: text("file", "repaired.hir"),
+    help: "write the host programs with the statements that they lack, as a dump that verifies",
+  },
+  json: {
+    ...output,
+    commands: [...onPrograms, "bench"],
+    kind: toggle,
+    default: false,
+    help: "print one JSON document instead of text",
+  },
+} as const satisfies Readonly<Record<string, OptionRow>>;
 
 export { type CommandName, type OptionGroup, optionGroups, type OptionRow } from "./options/row.ts";
 

@@ -1,10 +1,20 @@
 /** The communication that shardings make necessary, before it becomes a host program. */
+import type { HostProgram } from "../host/nodes.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
-import { sizesFromMeshes } from "../ir/sizes.ts";
 import { spokenName, withNames } from "../ir/origin.ts";
+import { sizesFromMeshes } from "../ir/sizes.ts";
 import { listReshardings, type Resharding } from "../passes/moves/list-reshardings.ts";
+import { type LoopRefusal, loopRefusals as refusalsIn } from "../passes/stream-loops/loop-refusals.ts";
+import { streamParallelType } from "../passes/stream-loops/stream-parallel-type.ts";
 import { at } from "../support/invariant.ts";
-import { decomposedData, type HasFusionData, type LowerOptions, lowerRanks } from "./lower.ts";
+import {
+  decomposedData,
+  type HasFusionData,
+  lower,
+  type LowerOptions,
+  lowerRanks,
+  resolveLoweringOptions,
+} from "./lower.ts";
 import { type NamedNumbers, numbersByName } from "./record.ts";
 
 export interface ReshardingsOptions extends Omit<LowerOptions, "rank" | "onPass"> {
@@ -44,4 +54,30 @@ function listed(
       ...(each.hint === undefined ? {} : { hint: named(each.hint) }),
     };
   });
+}
+
+// Why communication of a Fusion is not in a loop, in which kernels would hide it.
+
+/** In the order of the ops, with the user's names of tensors. Throws what `lower` throws. */
+export function loopRefusals(
+  fusion: HasFusionData,
+  options: Omit<LowerOptions, "rank" | "onPass"> = {},
+): readonly LoopRefusal[] {
+  let [before, found]: [HostProgram | null, HostProgram | null] = [null, null];
+  lower(fusion, {
+    ...options,
+    onPass: ({ pass, program }) => {
+      if (!("body" in program)) return;
+      if (pass === streamParallelType.name) found = before;
+      before = program;
+    },
+  });
+  if (found === null) return [];
+  const { tensors }: HostProgram = found;
+  return refusalsIn(found, fusion.data(), resolveLoweringOptions(options)).map((refusal) => ({
+    ...refusal,
+    op: withNames(refusal.op, tensors),
+    beside: withNames(refusal.beside, tensors),
+    because: withNames(refusal.because, tensors),
+  }));
 }

@@ -3,8 +3,8 @@
  * Library calls throw a DiagnosticError; the command line prints it and exits with status 2. codes.ts registers the
  * codes and their titles.
  */
-import { escapeLine } from "../support/wording.ts";
 import { runningLine } from "../support/call-site.ts";
+import { escapeLine } from "../support/wording.ts";
 import type { DiagnosticCode } from "./codes.ts";
 
 /** An API call, a tensor, an axis or an op of a Fusion, a statement of a host program, an option, or a file. */
@@ -129,4 +129,68 @@ export function renderDiagnostic(given: Diagnostic): string {
   if (diagnostic.help !== undefined) lines.push(`  fix: ${diagnostic.help}`);
   for (const note of diagnostic.notes ?? []) lines.push(`  note: ${note}`);
   return lines.map(escapeLine).join("\n");
+}
+
+// Recognises diagnostics from outside the type checker: of another copy of Braid, or made by a program file. A schema
+// library would take longer to load than a program file.
+
+type Check = (value: unknown) => boolean;
+
+const isText: Check = (value) => typeof value === "string";
+const isNumber: Check = (value) => typeof value === "number";
+const isOne =
+  (...values: readonly unknown[]): Check =>
+  (value) =>
+    values.includes(value);
+const maybe =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value);
+const listOf =
+  (check: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every(check);
+const either =
+  (...checks: readonly Check[]): Check =>
+  (value) =>
+    checks.some((check) => check(value));
+
+/** An object with these members, and any others. */
+function has(members: Readonly<Record<string, Check>>): Check {
+  return (value) => {
+    if (typeof value !== "object" || value === null) return false;
+    const given = new Map<string, unknown>(Object.entries(value));
+    return Object.entries(members).every(([name, check]) => check(given.get(name)));
+  };
+}
+
+const place = either(
+  has({ kind: isOne("call", "tensor", "statement", "option"), text: isText }),
+  has({ kind: isOne("command"), rank: isNumber, stream: isNumber, text: isText }),
+  has({ kind: isOne("file"), path: isText, line: maybe(isNumber), column: maybe(isNumber) }),
+);
+
+const tensor = has({
+  tensor: isText,
+  name: maybe(isText),
+  source: maybe(isText),
+  annotations: maybe(listOf(has({ call: isText, source: isText }))),
+});
+
+const diagnostic = has({
+  code: isText,
+  message: isText,
+  severity: maybe(isOne("error", "warning", "note")),
+  place: maybe(place),
+  source: maybe(isText),
+  excerpt: maybe(has({ text: isText, caret: (value) => Number.isSafeInteger(value) && Number(value) >= 0 })),
+  found: maybe(isText),
+  expected: maybe(isText),
+  help: maybe(isText),
+  notes: maybe(listOf(isText)),
+  tensors: maybe(listOf(tensor)),
+});
+
+export function isDiagnostic(value: unknown): value is Diagnostic {
+  return diagnostic(value);
 }

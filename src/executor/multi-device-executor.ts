@@ -3,35 +3,47 @@
  * shards the inputs, executes and gathers the outputs.
  */
 import type { Backend, Group } from "../backends/backend.ts";
-import type { AnyCompilation, CompileOptions, Target } from "../compile/compile.ts";
-import type { Lowered, ProgramSource } from "../compile/lower-all.ts";
-import { numbersByName } from "../compile/record.ts";
 import { chooseAttention } from "../compile/choose-attention.ts";
-import { type Diagnostic, fail } from "../diagnostics/diagnostic.ts";
+import {
+  type AnyCompilation,
+  compile,
+  type CompileOptions,
+  loweringOf,
+  requireVerified,
+  type Target,
+  verified,
+} from "../compile/compile.ts";
+import { lowerAll, type Lowered, type ProgramSource } from "../compile/lower-all.ts";
+import { requireOptions } from "../compile/options/resolve.ts";
+import { rewritesOf, type Schedule } from "../compile/options/schedule.ts";
+import { numbersByName } from "../compile/record.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
+import type { DiagnosticCode } from "../diagnostics/codes.ts";
+import { type Diagnostic, DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { TensorId } from "../ir/domain.ts";
 import { withOrigins } from "../ir/origin.ts";
 import { refuseOpaque } from "../kernels/kernel-plan.ts";
 import type { Tensor } from "../numerics/tensor/host-tensor.ts";
+import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { clock } from "../support/clock.ts";
 import { at } from "../support/invariant.ts";
+import { chooseFor } from "../tune/choose/choose.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
-import { type CompiledSource, compileSource, compileToRun } from "./compiled-source.ts";
 import { type ExecutorOptions, resolveExecutorOptions, type RunOptions } from "./executor-options.ts";
 import {
   bindTensors,
   type BoundTensor,
+  createPreparedEntries,
+  type ExecutorMemory,
+  preparedBytes,
+  type PreparedEntries,
   type PreparedEntry,
   readOutputs,
   requireOutputs,
   writeInputs,
-} from "./prepared-entry.ts";
-import { createPreparedEntries, type ExecutorMemory, preparedBytes, type PreparedEntries } from "./prepared-entries.ts";
-import { type RunSizes, runSizes, sizesKey } from "./run-sizes.ts";
-import type { Shards, TensorArgument } from "./tensor-arguments.ts";
-import { requireOptions } from "../compile/options/resolve.ts";
-import { rewritesOf } from "../compile/options/schedule.ts";
+} from "./prepared-entries.ts";
+import { type RunSizes, runSizes, type Shards, sizesKey, type TensorArgument } from "./tensor-arguments.ts";
 
 /** No tensors for outputs are given, so the run makes new ones. */
 export interface Unplaced {
@@ -284,4 +296,68 @@ function noBackend(on: string): never {
     expected: `${Object.keys(loaders).join(", ")}, or a back end`,
     help: "for several processes pass `joinMpi().backend` of braid/mpi",
   });
+}
+
+// Compiles the source of an executor: host programs of all ranks, and the Program if it is known before the first run.
+
+interface CompiledSource {
+  readonly lowered: Lowered;
+  /** Options for compiling with sizes that only a run knows. */
+  readonly options: CompileOptions;
+  /** Null if a run has to give sizes or scalars. */
+  readonly compilation: AnyCompilation | null;
+  readonly choice: ScheduleChoice<AnyCompilation> | null;
+}
+
+/**
+ * A Compilation keeps its own options. Throws what `compile` and `choose` throw, and the verifier's findings.
+ */
+function compileSource(
+  source: ProgramSource | AnyCompilation,
+  options: CompileOptions,
+  schedule: Schedule | undefined,
+  profile: MachineProfile | null,
+): CompiledSource {
+  if (isCompilation(source)) return known(source, options, null);
+  const choice = chooseFor(schedule, source, { ...options, verify: "off" }, profile);
+  if (choice !== null) return known(choice.compilation, options, choice);
+  const lowered = lowerAll(source, { devices: options.devices, ...loweringOf(options) });
+  return { lowered, options, compilation: compileIfConstant(lowered, options), choice: null };
+}
+
+/** Throws the verifier's findings, unless `verify` is off. */
+function compileToRun(source: ProgramSource | Lowered, options: CompileOptions): AnyCompilation {
+  return requireVerified(compile(source, { ...options, notes: false }));
+}
+
+function known(
+  compilation: AnyCompilation,
+  { devices, verify = "on", onProgress }: CompileOptions,
+  choice: CompiledSource["choice"],
+): CompiledSource {
+  const lowered = lowerAll(compilation, { devices });
+  if (verify !== "off") {
+    const listening = onProgress === undefined ? {} : { onProgress };
+    const verifying = { notes: false, full: verify === "full", ...listening };
+    requireVerified(compilation.report === null ? verified(compilation, verifying) : compilation);
+  }
+  return { lowered, options: { ...compilation.options, verify }, compilation, choice };
+}
+
+/** A run may provide these later. */
+const givenByRuns: readonly DiagnosticCode[] = ["size-missing", "scalar-missing"];
+
+function compileIfConstant(lowered: Lowered, options: CompileOptions): AnyCompilation | null {
+  try {
+    return compileToRun(lowered, options);
+  } catch (error) {
+    if (error instanceof DiagnosticError && error.diagnostics.every(({ code }) => givenByRuns.includes(code))) {
+      return null;
+    }
+    throw error;
+  }
+}
+
+function isCompilation(source: ProgramSource | AnyCompilation): source is AnyCompilation {
+  return typeof source === "object" && "recorded" in source;
 }

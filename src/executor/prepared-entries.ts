@@ -3,8 +3,22 @@
  * longest ago are released first. In a world of processes every process releases the same ones at the same point,
  * because all make the same runs and count the same bytes.
  */
+import type { Prepared } from "../backends/backend.ts";
+import type { BufferId, PlacedBuffer } from "../commands/buffer.ts";
 import type { Program } from "../commands/program.ts";
-import type { PreparedEntry } from "./prepared-entry.ts";
+import type { Tensor as IrTensor } from "../ir/domain.ts";
+import { shapeOf, type Sizes } from "../ir/sizes.ts";
+import { emptyTensor, type Tensor, tensorBytes } from "../numerics/tensor/host-tensor.ts";
+import { at, invariant } from "../support/invariant.ts";
+import { holders, packShardInto, shardInto, shardShape, unpackShard, unshardInto } from "./shard.ts";
+import {
+  isSharded,
+  requireCount,
+  requireShardShapes,
+  type Shards,
+  type TensorArgument,
+  wholeShape,
+} from "./tensor-arguments.ts";
 
 export interface ExecutorMemory {
   /** Bytes of the Programs that are prepared: buffers, and an estimate for command lists. */
@@ -79,4 +93,120 @@ export function preparedBytes({ ranks }: Program, localRanks: readonly number[] 
       ? buffers.reduce((sum, bytes) => sum + bytes, 0)
       : localRanks.length * Math.max(0, ...buffers);
   return held + commandBytes * commands;
+}
+
+// A Program that a back end has prepared for one set of sizes. The caller's tensors are sharded into its buffers and
+// gathered from them.
+
+export interface PreparedEntry {
+  readonly program: Program;
+  readonly prepared: Prepared;
+  readonly inputs: readonly BoundTensor[];
+  readonly outputs: readonly BoundTensor[];
+  readonly devices: number;
+}
+
+/** An input or output of the program. */
+export interface BoundTensor {
+  readonly tensor: IrTensor;
+  /** The whole tensor's shape. */
+  readonly shape: readonly number[];
+  /** One buffer per rank that this process holds and that has a part of the tensor. */
+  readonly buffers: readonly PlacedBuffer[];
+}
+
+/** Binds tensors in the order of their positions. `localRanks`: the ranks that this process holds; all if omitted. */
+export function bindTensors(
+  program: Program,
+  role: "input" | "output",
+  tensors: readonly IrTensor[],
+  sizes: Sizes,
+  localRanks?: readonly number[],
+): readonly BoundTensor[] {
+  const byPosition: PlacedBuffer[][] = tensors.map(() => []);
+  for (const buffer of program.buffers) {
+    if (buffer.role !== role || buffer.position === null || localRanks?.includes(buffer.rank) === false) continue;
+    at(byPosition, buffer.position).push(buffer);
+  }
+  return tensors.map((tensor, position) => ({
+    tensor,
+    shape: shapeOf(tensor, sizes),
+    buffers: at(byPosition, position),
+  }));
+}
+
+/** Writes the inputs of this process's ranks into the Program's buffers. */
+export function writeInputs(entry: PreparedEntry, inputs: readonly TensorArgument[]): void {
+  inputs.forEach((argument, position) => {
+    const { tensor, shape, buffers } = at(entry.inputs, position);
+    for (const { id, rank, bytes } of buffers) {
+      const own = entry.prepared.view(id);
+      const local = own ?? new Uint8Array(bytes);
+      if (isSharded(argument)) packShardInto(tensor, shape, shardFor(argument, rank), rank, local);
+      else shardInto(tensor, shape, tensorBytes(argument), rank, local);
+      if (own === null) entry.prepared.write(id, local);
+    }
+  });
+}
+
+/** Throws `input-count`, `input-shape` and `device-count` for tensors that cannot take the results. */
+export function requireOutputs({ outputs, devices }: PreparedEntry, given: readonly TensorArgument[]): void {
+  requireCount(
+    "output",
+    outputs.map(({ tensor }) => tensor),
+    given,
+  );
+  outputs.forEach(({ tensor, shape }, i) => {
+    wholeShape("output", i, tensor, at(given, i), devices);
+    requireShardShapes("output", i, tensor, shape, at(given, i));
+  });
+}
+
+/** The results, in the caller's tensors or else in new ones: whole if gathered, otherwise one shard per rank. */
+export function readOutputs(
+  entry: PreparedEntry,
+  given: readonly TensorArgument[] | undefined,
+  gather: boolean,
+): TensorArgument[] {
+  return entry.outputs.map((output, position) => {
+    const into = given?.[position];
+    if (into === undefined) return gather ? readWhole(entry, output, null) : readShards(entry, output, null);
+    return isSharded(into) ? readShards(entry, output, into) : readWhole(entry, output, into);
+  });
+}
+
+/** null for ranks of other processes and for ranks without a part of the tensor. */
+function readShards(
+  { prepared, devices }: PreparedEntry,
+  { tensor, shape, buffers }: BoundTensor,
+  into: Shards | null,
+): Shards {
+  const shards: (Tensor | null)[] = Array.from({ length: devices }, () => null);
+  for (const { id, rank } of buffers) {
+    const shard = into?.[rank] ?? emptyTensor(tensor.dtype, shardShape(tensor, shape, rank));
+    unpackShard(tensor, shape, contentOf(prepared, id), shard, rank);
+    shards[rank] = shard;
+  }
+  return shards;
+}
+
+function readWhole({ prepared }: PreparedEntry, { tensor, shape, buffers }: BoundTensor, into: Tensor | null): Tensor {
+  const whole = into ?? emptyTensor(tensor.dtype, shape);
+  const ranks = holders(tensor);
+  for (const { id, rank } of buffers) {
+    if (ranks.includes(rank)) unshardInto(tensor, shape, contentOf(prepared, id), rank, tensorBytes(whole));
+  }
+  return whole;
+}
+
+/** Until the next run. */
+function contentOf(prepared: Prepared, buffer: BufferId): Uint8Array {
+  return prepared.view(buffer) ?? prepared.read(buffer);
+}
+
+/** Never fails: buffers exist only on the tensor's devices, whose shards were checked. */
+function shardFor(shards: Shards, rank: number): Tensor {
+  const shard = shards[rank] ?? null;
+  invariant(shard !== null, "every device of the mesh has a shard", { rank });
+  return shard;
 }

@@ -1,11 +1,15 @@
 /**
  * Checks a caller's inputs and outputs of a run (counts, dtypes, shapes), and derives whole shapes from shard shapes.
  */
+import type { Signature } from "../compile/lower-all.ts";
+import { type NamedNumbers, numbersByName } from "../compile/record.ts";
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
-import { shardsOf } from "../ir/shards.ts";
 import { type Tensor as IrTensor, withoutReductions } from "../ir/domain.ts";
 import { printTensor } from "../ir/print-tensor.ts";
+import { shardsOf } from "../ir/shards.ts";
+import { requireMeshSizes, type Sizes, sizesFromMeshes, sizesFromShapes } from "../ir/sizes.ts";
 import { isTensor, type Tensor } from "../numerics/tensor/host-tensor.ts";
+import { at } from "../support/invariant.ts";
 import { counted } from "../support/wording.ts";
 import { holders, shardShape } from "./shard.ts";
 
@@ -179,4 +183,44 @@ function missingShard(role: Role, position: number, tensor: IrTensor, device: nu
     expected: `a shard for each of (${holders(tensor).join(" ")})`,
     help: "pass the shard, or the whole tensor",
   });
+}
+
+// Determines the sizes of a run from its inputs, the meshes and the sizes given by name. Each set of sizes has its own
+// Program.
+
+export interface RunSizes {
+  readonly sizes: Sizes;
+  readonly scalars: ReadonlyMap<string, number>;
+  /** Shapes of the whole inputs. */
+  readonly inputShapes: readonly (readonly number[])[];
+}
+
+/** Throws `input-count`, `input-shape`, `device-count`, `size-mismatch` and `size-contradicts-mesh`. */
+export function runSizes(
+  { tensors: all, inputs: ids }: Signature,
+  inputs: readonly TensorArgument[],
+  devices: number,
+  given: { readonly sizes?: NamedNumbers; readonly scalars?: NamedNumbers },
+): RunSizes {
+  const tensors = ids.map((id) => at(all, id));
+  requireCount("input", tensors, inputs);
+  const inputShapes = tensors.map((tensor, i) => wholeShape("input", i, tensor, at(inputs, i), devices));
+  const sizes = new Map([
+    ...sizesFromMeshes(all),
+    ...numbersByName(given.sizes),
+    ...sizesFromShapes(tensors, inputShapes),
+  ]);
+  requireMeshSizes(all, sizes);
+  tensors.forEach((tensor, i) => requireShardShapes("input", i, tensor, at(inputShapes, i), at(inputs, i)));
+  return { sizes, scalars: numbersByName(given.scalars), inputShapes };
+}
+
+/** Equal for equal sizes and scalars, in any order. */
+export function sizesKey(sizes: Sizes, scalars: ReadonlyMap<string, number>): string {
+  const sorted = (numbers: ReadonlyMap<string, number>): string =>
+    [...numbers]
+      .map((entry) => entry.join("="))
+      .sort()
+      .join(" ");
+  return `${sorted(sizes)} scalars ${sorted(scalars)}`;
 }

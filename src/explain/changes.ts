@@ -1,7 +1,7 @@
 /** What to change, for the command line and the report page: what changes gain, and the choice's candidates. */
 import { flagsText } from "../compile/options/flags-text.ts";
 import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
-import { percentText } from "../support/quantities.ts";
+import { percentText } from "../support/wording.ts";
 import { candidateStreams, type ScheduleCandidate } from "../tune/choose/candidates.ts";
 import type { Considered } from "../tune/choose/decide.ts";
 import { type Alternative, isCostly, worthIt } from "./alternatives.ts";

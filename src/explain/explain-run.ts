@@ -5,24 +5,22 @@
  */
 import type { Program } from "../commands/program.ts";
 import { type Assumption, createAssumptions } from "../simulate/assumption.ts";
-import type { ByClass } from "../simulate/command-class.ts";
+import { type ByClass, byClass, type CommandClass, commandClassOf } from "../simulate/command-class.ts";
 import { commandCosts } from "../simulate/command-cost.ts";
-import { runCost } from "../simulate/in-use.ts";
-import type { MachineProfile } from "../simulate/machine-profile.ts";
+import { runCost } from "../simulate/gemm-cost.ts";
+import { type MachineProfile, measuredMargin } from "../simulate/machine-profile.ts";
 import { at } from "../support/invariant.ts";
-import { keysOf } from "../support/keys-of.ts";
+import { keysOf } from "../support/is-one-of.ts";
 import type { TraceEvent } from "../trace/event.ts";
 import { overlapOf, type RankOverlap } from "../trace/overlap.ts";
-import { timeBesideGemms } from "./beside-gemms.ts";
 import { type Cause, causes, causeSentence } from "./causes.ts";
-import { dependencesOf } from "./dependences.ts";
+import { type Dependences, dependencesOf } from "./dependences.ts";
 import { type Floor, floorOf, kernelTimeOf } from "./floor.ts";
 import { type IdlePart, type IdleTime, idleTimeOf } from "./idle/idle-time.ts";
-import { pathTimesOf } from "./path-times.ts";
-import { type RegionRow, regionRows } from "./region-rows.ts";
+import { type Timing, timingOf } from "./idle/timing.ts";
 import { type CommandTime, measuredCosts } from "./measured-costs.ts";
+import { type RegionRow, regionRows } from "./region-rows.ts";
 import { regionsOf } from "./regions.ts";
-import { timingOf } from "./idle/timing.ts";
 
 export interface ExplainedCause {
   readonly cause: Cause;
@@ -171,4 +169,93 @@ function lastRank({ ranks }: Program, end: Float64Array, first: Int32Array): num
 /** Milliseconds of the run with the cause; 0 without it. */
 export function timeOf(run: ExplainedRun, cause: Cause): number {
   return run.causes.find((each) => each.cause === cause)?.milliseconds ?? 0;
+}
+
+// What a run's time consists of, by class of command: the kernels of the rank that ends last, and between them the
+// commands that it waits for. To first order, a class whose commands take 1 % longer makes the run longer by 1 % of its
+// time here.
+
+interface PathRun {
+  readonly program: Program;
+  readonly trace: readonly TraceEvent[];
+  readonly milliseconds: number;
+}
+
+/**
+ * Milliseconds by class, with the sum `milliseconds`. `interference`: how much longer kernels take because of transfers,
+ * kernels in peers' memory and copies by kernels; it counts as these, in proportion to how long they run.
+ */
+function pathTimesOf(
+  { program, trace, milliseconds }: PathRun,
+  { rankOf, indexOf }: Dependences,
+  { rank, kernels, parts }: IdleTime,
+  interference: number,
+): ByClass {
+  const kernelTimes = new Map<CommandClass, number>();
+  const besideThem = new Map<CommandClass, number>();
+  for (const { rank: owner, command, start, end } of trace) {
+    if (owner !== rank) continue;
+    const of = commandClassOf(program, rank, command);
+    if (of === "gemms" || of === "kernels") addTo(kernelTimes, of, end - start);
+    else if (takesSms(program, rank, command)) addTo(besideThem, of, end - start);
+  }
+  const path = new Map<CommandClass, number>();
+  for (const { cause, start, end, command } of parts) {
+    const isHost = command < 0 || cause === "latency" || cause === "host";
+    addTo(path, isHost ? "host" : commandClassOf(program, rankOf(command), indexOf(command)), end - start);
+  }
+  const slower = besideThem.size === 0 ? 0 : Math.max(0, Math.min(interference, kernels));
+  share(path, besideThem, slower);
+  share(path, kernelTimes, kernels - slower);
+  const rest = milliseconds - [...path.values()].reduce((sum, time) => sum + time, 0);
+  addTo(path, "host", rest);
+  return byClass((of) => path.get(of) ?? 0);
+}
+
+/** A copy engine takes none. */
+function takesSms({ ranks }: Program, rank: number, index: number): boolean {
+  return at(at(ranks, rank).commands, index).kind !== "copy";
+}
+
+/** Adds `time` in proportion to how long commands of each class ran. */
+function share(path: Map<CommandClass, number>, ran: ReadonlyMap<CommandClass, number>, time: number): void {
+  const total = [...ran.values()].reduce((sum, each) => sum + each, 0);
+  if (total > 0) for (const [of, each] of ran) addTo(path, of, (time * each) / total);
+}
+
+function addTo(times: Map<CommandClass, number>, of: CommandClass, time: number): void {
+  times.set(of, (times.get(of) ?? 0) + time);
+}
+
+// Kernels in peers' memory beside GEMMs that leave no SMs free on purpose: whether such a kernel finds SMs is up to the
+// library's kernel for the GEMM, and the profile has it for few of them.
+
+/**
+ * Milliseconds of the rank's kernels in peers' memory that run beside a GEMM without an SM margin, or wait while one runs:
+ * if they found SMs, they would run then.
+ */
+function timeBesideGemms(
+  program: Program,
+  trace: readonly TraceEvent[],
+  { dependences, ready }: Timing,
+  rank: number,
+): number {
+  const { commands } = at(program.ranks, rank);
+  const launches = trace.filter((event) => event.rank === rank && at(commands, event.command).kind === "launch");
+  const ofClass = (of: string): readonly TraceEvent[] =>
+    launches.filter(({ command }) => commandClassOf(program, rank, command) === of);
+  const gemms = ofClass("gemms").filter(({ command }) => hasNoMargin(program, rank, command));
+  return ofClass("reductionsInPeers").reduce((sum, { command, start, end }) => {
+    const from = Math.min(start, at(ready, at(dependences.first, rank) + command));
+    const beside = gemms.reduce(
+      (time, gemm) => time + Math.max(0, Math.min(end, gemm.end) - Math.max(from, gemm.start)),
+      0,
+    );
+    return sum + Math.min(end - start, beside);
+  }, 0);
+}
+
+function hasNoMargin({ ranks }: Program, rank: number, index: number): boolean {
+  const command = at(at(ranks, rank).commands, index);
+  return command.kind === "launch" && (command.smMargin ?? 0) < measuredMargin;
 }

@@ -2,28 +2,27 @@
  * Explains a program: its time, what communication stays exposed and why, against the serial form of the same program (a
  * whole collective, then a whole GEMM). Predicted on the machine of a profile, without running it, or measured.
  */
+import type { Program } from "../commands/program.ts";
 import { type AnyCompilation, compile, loweringOf, verified } from "../compile/compile.ts";
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
 import { rewritesOf, type Schedule } from "../compile/options/schedule.ts";
-import { loopRefusals } from "../compile/loop-refusals.ts";
-import { withNames } from "../ir/origin.ts";
-import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
-import { reshardingsOfLowered } from "../compile/reshardings.ts";
+import { loopRefusals, reshardingsOfLowered } from "../compile/reshardings.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
+import { withNames } from "../ir/origin.ts";
 import type { Resharding } from "../passes/moves/list-reshardings.ts";
-import type { Program } from "../commands/program.ts";
-import type { TraceEvent } from "../trace/event.ts";
-import { at, invariant } from "../support/invariant.ts";
+import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
 import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { simulate } from "../simulate/simulate.ts";
+import { at, invariant } from "../support/invariant.ts";
+import type { TraceEvent } from "../trace/event.ts";
 import { serial as serialForm } from "../tune/choose/candidates.ts";
 import { chooseFor } from "../tune/choose/choose.ts";
 import type { ChooseOptions } from "../tune/choose/consider.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
-import { type Alternative, alternatives, isCostly, type LeftOutForm, leftOut } from "./alternatives.ts";
+import { type Alternative, alternatives, isCostly, leftOut, type LeftOutForm } from "./alternatives.ts";
 import { type ExplainedRun, explainRun, type TracedRun } from "./explain-run.ts";
-import { withEndlessRates } from "./what-if.ts";
 import { intervalOf, type PredictedInterval } from "./interval.ts";
+import { withEndlessRates } from "./what-if.ts";
 
 export interface ExplainOptions extends Omit<ChooseOptions, "schedule"> {
   /**

@@ -1,17 +1,51 @@
 /** What each region of a run that communicates does, seen from one rank. */
+import { touchesPeers } from "../commands/barriers.ts";
 import { isWork } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
-import { touchesPeers } from "../commands/barriers.ts";
-import type { CommandTime } from "./measured-costs.ts";
+import { shortStatement } from "../commands/command-text.ts";
 import { at } from "../support/invariant.ts";
+import { bytesText, percentText, timeText } from "../support/wording.ts";
 import { bytesOf, isLocalCopy } from "../trace/command-work.ts";
 import { intersectionOf, type Interval, lengthOf, unionOf } from "../trace/overlap.ts";
 import type { Cause } from "./causes.ts";
 import type { IdlePart } from "./idle/idle-time.ts";
 import { linksOf } from "./idle/links.ts";
 import { type RegionLoad, regionLoads } from "./idle/region-loads.ts";
-import type { RegionOf } from "./regions.ts";
 import type { Timing } from "./idle/timing.ts";
+import type { CommandTime } from "./measured-costs.ts";
+import type { RegionOf } from "./regions.ts";
+
+// The table of regions in the words that the terminal and the page share.
+
+interface RegionTable {
+  /** Of the cells, without the region's statement. */
+  readonly columns: readonly string[];
+  readonly cellsOf: (row: RegionRow) => readonly string[];
+}
+
+/** Columns of bytes that no region has are left out. */
+export function regionTable(rows: readonly RegionRow[]): RegionTable {
+  const moved = (["sent", "received", "transferred"] as const).filter((key) => rows.some((row) => row[key] > 0));
+  return {
+    columns: ["chunks", "streams", "GEMMs", ...moved, "communication", "hidden", "exposed"],
+    cellsOf: (row) => [
+      row.isLoop ? String(row.chunks) : "no loop",
+      String(row.streams),
+      timeText(row.gemms),
+      ...moved.map((key) => bytesText(row[key])),
+      timeText(row.communication),
+      row.hidden === null ? "" : percentText(row.hidden),
+      timeText(row.exposed),
+    ],
+  };
+}
+
+const communication = /^Communication \d+ \(type=(\w+),.* input=(T\d+).*, output=(T\d+)\b.*\)$/u;
+
+/** The region's statement; a communication as `T3 = Allgather(T2)`. `named`: puts the user's names for numbers. */
+export function regionText({ statement }: RegionRow, named: (text: string) => string): string {
+  return named(shortStatement(statement).replace(communication, "$3 = $1($2)")).replaceAll(/\s+,/gu, ",");
+}
 
 /** Times are milliseconds. */
 export interface RegionRow {

@@ -1,6 +1,6 @@
 /** Words for exposed time, an interval and what widens it, in the terminal and on the report page. */
 import type { Assumption } from "../simulate/assumption.ts";
-import { timeText } from "../support/quantities.ts";
+import { timeText } from "../support/wording.ts";
 import type { PredictedInterval } from "./interval.ts";
 
 /** Milliseconds. Below 0, chunks on several streams fill gaps that the kernels of the serial form leave. */

@@ -3,10 +3,9 @@
  * links, memories or networks. Latencies stay as they were measured: a rate changes only what each further byte costs.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
-import type { BetweenHosts, MachineProfile, Timing } from "../simulate/machine-profile.ts";
-import { networkOf } from "../simulate/network.ts";
+import { type BetweenHosts, type MachineProfile, networkOf, type Timing } from "../simulate/machine-profile.ts";
 import { isOneOf } from "../support/is-one-of.ts";
-import { suggestion } from "../support/nearest.ts";
+import { suggestion } from "../support/wording.ts";
 
 /** The devices of a run; `devicesPerHost` omitted: all on one host. */
 export interface Machines {

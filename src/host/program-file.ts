@@ -5,7 +5,7 @@
 import { type Call, reject } from "../ir/ops/call.ts";
 import { type Fusion, isFusion } from "../ir/api/fusion.ts";
 import { type DType, dtypes, isDType } from "../numerics/dtype.ts";
-import { keysOf } from "../support/keys-of.ts";
+import { keysOf } from "../support/is-one-of.ts";
 import { type HostProgram, isHostProgram } from "./nodes.ts";
 
 /** Recognises program files from another copy of the package, where `instanceof` fails. */

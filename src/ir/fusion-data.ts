@@ -2,9 +2,7 @@
  * A Fusion as immutable data, which passes read and return. The class `Fusion` (api/fusion.ts) builds it.
  * Ops are in topological order. The counters hold the next free printed numbers.
  */
-import type { Derivation } from "./derivation.ts";
 import type { Tensor, TensorId } from "./domain.ts";
-import type { Marker } from "./marker.ts";
 import type { Op } from "./ops/op.ts";
 
 export interface FusionData {
@@ -43,3 +41,73 @@ export function readOnceOf({ ops, outputs }: FusionData): ReadonlySet<TensorId> 
   for (const { inputs } of ops) for (const id of inputs) reads.set(id, (reads.get(id) ?? 0) + 1);
   return new Set([...reads].flatMap(([id, count]) => (count === 1 ? [id] : [])));
 }
+
+// The calls of `gradients` that a Fusion has the results of. `run --check` compares these with slopes of the Fusion,
+// which it finds without the rules of `gradients`. Lowering places cotangents like the tensors that they are cotangents
+// of, by `uses` and `gradients`.
+
+export interface Derivation {
+  readonly of: readonly TensorId[];
+  /** One per `of`, of its shape and dtype; null for 1, of a tensor without axes. */
+  readonly cotangents: readonly (TensorId | null)[];
+  readonly wrt: readonly TensorId[];
+  /** One per `wrt`; null if no `of` depends on it. A partial one has one more axis in front, over which it is summed. */
+  readonly gradients: readonly (TensorId | null)[];
+  /** The ops of the Fusion when it was differentiated, also those that no output needs. */
+  readonly ops: readonly Op[];
+  /** In the order of the sweep: from results to operands. */
+  readonly uses: readonly CotangentUse[];
+  /** What the Fusion was cut from, if it has only the backward pass. */
+  readonly whole?: { readonly ops: readonly Op[]; readonly inputs: readonly TensorId[] };
+}
+
+/** The ops that read a tensor as the cotangent of `primal`: one tensor may be the cotangent of several. */
+export interface CotangentUse {
+  readonly primal: TensorId;
+  readonly cotangent: TensorId;
+  /** The tensor whose cotangent this is too, as of a sum of which `primal` is a term. */
+  readonly passedFrom: TensorId | null;
+  /** The ops that make the tensors from `from` up to `to`. */
+  readonly readers: { readonly from: number; readonly to: number };
+}
+
+// Which ops a composition of the API made. `gradients` uses the composition's closed form instead of the rules of its
+// ops, and slopes of the oracle the corners of `clamp`. Passes that change ops may leave stale markers.
+
+/** The operands of each composition. A call may leave out those with a question mark. */
+interface MarkerOperands {
+  readonly argmax: { x: unknown };
+  readonly clamp: { x: unknown; low?: unknown; high?: unknown };
+  readonly varMean: { x: unknown };
+  readonly softmax: { x: unknown };
+  readonly logSoftmax: { x: unknown };
+  readonly logsumexp: { x: unknown };
+  readonly crossEntropy: { logits: unknown; target: unknown };
+  readonly layerNorm: { x: unknown; weight?: unknown; bias?: unknown };
+  readonly rmsNorm: { x: unknown; weight?: unknown };
+  readonly rope: { x: unknown; cos: unknown; sin: unknown };
+  readonly swiglu: { gate: unknown; up: unknown };
+  readonly dropout: { x: unknown; seed: unknown };
+}
+
+export type MarkerName = keyof MarkerOperands;
+
+/** One `T` for each operand that a call of the composition has. */
+export type OperandsOf<K extends MarkerName, T> = { readonly [N in keyof MarkerOperands[K]]: T };
+
+interface MarkerOf<K extends MarkerName> {
+  readonly name: K;
+  readonly operands: OperandsOf<K, TensorId>;
+  readonly outputs: readonly TensorId[];
+  /** Tensors between that the closed form reads. */
+  readonly kept: readonly TensorId[];
+  /** The axes that the composition reduces or cuts. */
+  readonly axes: readonly number[];
+  /** What a variance subtracts from the number of elements. */
+  readonly correction?: number;
+  /** The probability and the counter of a dropout. */
+  readonly random?: { readonly p: number; readonly offset: number };
+}
+
+/** A union over the names. */
+export type Marker<K extends MarkerName = MarkerName> = { readonly [N in K]: MarkerOf<N> }[K];

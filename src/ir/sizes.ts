@@ -3,12 +3,13 @@
  * from the user. All shapes here are those of whole tensors, not of one device's shard.
  */
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
+import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import { devicesAlong } from "./device-mesh.ts";
 import { isDID, type Tensor, withoutReductions } from "./domain.ts";
 import { printIterDomain, printTensor } from "./print-tensor.ts";
-import { evaluateScalar, leavesOf, type Scalar } from "./scalar/scalar.ts";
-import { printScalar } from "./scalar/print.ts";
+import { constantValue } from "./scalar/fold.ts";
+import { evaluateScalar, leavesOf, printScalar, type Scalar } from "./scalar/scalar.ts";
 
 export type Sizes = ReadonlyMap<string, number>;
 
@@ -146,5 +147,15 @@ export function evaluateExtent(extent: Scalar, sizes: Sizes, place?: () => Place
 export function shapeOf(tensor: Tensor, sizes: Sizes): readonly number[] {
   return withoutReductions(tensor.domain.logical).map((axis) =>
     evaluateExtent(axis.extent, sizes, () => ({ kind: "tensor", text: printTensor(tensor) })),
+  );
+}
+
+// The size of a tensor as far as it is known when a program is lowered.
+
+/** Bytes of the whole tensor, with 1 for every extent that is known only at run time. */
+export function knownBytes({ dtype, domain }: Tensor): number {
+  return withoutReductions(domain.logical).reduce<number>(
+    (product, { extent }) => product * (constantValue(extent) ?? 1),
+    dtypes[dtype].bytes,
   );
 }

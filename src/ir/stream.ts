@@ -10,8 +10,7 @@
 import { type DIDType, isDID, type IterDomain, type Tensor } from "./domain.ts";
 import { type CutAxis, cutOf, isCut, loopAxesOf, overlay, type Part, rescaled, wholeAxis, withTypes } from "./parts.ts";
 import { foldCeilDiv, sameScalar } from "./scalar/fold.ts";
-import { printScalar } from "./scalar/print.ts";
-import { constant, type Scalar } from "./scalar/scalar.ts";
+import { constant, printScalar, type Scalar } from "./scalar/scalar.ts";
 import { outermostTypes } from "./shards.ts";
 
 /** How a loop cuts the axis that it counts. */

@@ -3,25 +3,28 @@
  * JavaScript has an operation, as generated JavaScript. The memory must not grow while the library is in use, because
  * that would detach its views.
  */
-import { isAttention } from "../commands/attention.ts";
+import { type AttentionKernel, isAttention } from "../commands/attention.ts";
 import type { Kernel } from "../commands/kernel.ts";
+import { accumulatorOf } from "../numerics/dtype.ts";
+import { jsLibrary } from "../numerics/scalar/emit-js.ts";
+import { isWhole, splitShared } from "../numerics/scalar/split-shared.ts";
+import { compileFunction } from "../support/compile-function.ts";
 import { at, invariant } from "../support/invariant.ts";
 import type { WasmMemory } from "../support/webassembly.ts";
-import { planAttention, prepareAttention } from "./attention/attention.ts";
+import { backwardProducts, backwardRows, backwardScratch, prepareBackward } from "./attention/backward.ts";
+import { forwardProducts, forwardRows, forwardScratch, prepareForward } from "./attention/forward.ts";
+import type { AttentionTools } from "./attention/tools.ts";
+import { emitNest, memoryText, memoryViews, type NestAddresses } from "./emit/emit-nest.ts";
 import type { Contraction } from "./gemm/contraction.ts";
-import { type Gemm, instantiateGemm, prepareGemm } from "./gemm/gemm.ts";
+import { type Gemm, gemmScratchBytes, instantiateGemm, prepareGemm } from "./gemm/gemm.ts";
 import { prepareWidenedGemm } from "./gemm/widened-gemm.ts";
-import { type CompiledNest, compileLaneNests, type SimdUse, usesLanes } from "./simd/compile-lane-nests.ts";
-import { splitFunctions } from "./nests/split-functions.ts";
-import type { KernelPart } from "./nests/split-kernel.ts";
 import { planKernel } from "./kernel-plan.ts";
-import { blockScratchBytes, rowBlocks } from "./row-blocks.ts";
-import { scratchAlignment, type UnitPlan } from "./unit-plan.ts";
-import { jsLibrary } from "../numerics/scalar/emit-js.ts";
-import { compileFunction } from "../support/compile-function.ts";
-import { memoryViews } from "./emit/element-text.ts";
-import { emitNest, memoryText, type NestAddresses } from "./emit/emit-nest.ts";
+import type { Instruction, Nest } from "./nests/nest.ts";
+import type { KernelPart } from "./nests/split-kernel.ts";
 import type { Address, ContractionPhase, Phase } from "./phase.ts";
+import { blockScratchBytes, rowBlocks } from "./row-blocks.ts";
+import { type CompiledNest, compileLaneNests, type SimdUse, usesLanes } from "./simd/compile-lane-nests.ts";
+import { scratchAlignment, type UnitPlan } from "./unit-plan.ts";
 
 export type { PreparedKernel, SimdUse };
 
@@ -161,4 +164,55 @@ function callText(name: string, { a, b, bias, c }: ContractionPhase, { scratch }
 
 function addressText({ memory, offset }: Address, scratch: number): string {
   return memory.kind === "scratch" ? `${scratch + memory.offset + offset}` : `${memoryText(memory)} + ${offset}`;
+}
+
+// Makes instructions of what the expressions of a nest use several times (numerics/scalar/split-shared.ts).
+
+export function splitFunctions(nest: Nest): Nest {
+  if (nest.body.every((step) => step.kind !== "apply" || isWhole(step.expression))) return nest;
+  const body: Instruction[] = [];
+  const positions: number[] = [];
+  const moved = (instruction: number): number => at(positions, instruction);
+  for (const step of nest.body) {
+    positions.push(
+      step.kind === "apply"
+        ? splitShared(step.expression, step.operands.map(moved), (expression, ...operands) => {
+            return body.push({ kind: "apply", expression, operands }) - 1;
+          })
+        : body.push(step) - 1,
+    );
+  }
+  const atoms = nest.atoms.map((atom) =>
+    atom.kind === "loaded" ? { ...atom, instruction: moved(atom.instruction) } : atom,
+  );
+  return { ...nest, atoms, body };
+}
+
+// Attention on the CPU: its scratch, and the code of a kernel.
+
+interface AttentionPlan {
+  /** Scratch bytes of the scores and of what is accumulated. */
+  readonly valueBytes: number;
+  /** Scratch bytes after those, for one GEMM or unit at a time. */
+  readonly workBytes: number;
+}
+
+function planAttention(kernel: AttentionKernel): AttentionPlan {
+  const [{ bytes }, products, rows] =
+    kernel.kind === "sdpa"
+      ? [forwardScratch(kernel), forwardProducts(kernel), forwardRows(kernel)]
+      : [backwardScratch(kernel), backwardProducts(kernel), backwardRows(kernel)];
+  const work = [...products.map(gemmScratchBytes), ...rows.map(blockScratchBytes)];
+  return { valueBytes: bytes, workBytes: work.reduce((most, each) => Math.max(most, each), 0) };
+}
+
+/** `scratch` is the address of `valueBytes` bytes. */
+function prepareAttention(
+  kernel: AttentionKernel,
+  { buffer, ...tools }: Pick<AttentionTools, "gemm" | "prepare"> & { readonly buffer: ArrayBufferLike },
+  scratch: number,
+): (inputs: readonly number[], outputs: readonly number[]) => void {
+  const isDouble = accumulatorOf[at(kernel.inputs, 0).dtype] === "double";
+  const all = { ...tools, floats: isDouble ? new Float64Array(buffer) : new Float32Array(buffer) };
+  return kernel.kind === "sdpa" ? prepareForward(kernel, all, scratch) : prepareBackward(kernel, all, scratch);
 }

@@ -4,21 +4,18 @@
  * run.
  */
 import type { Operand, UnitKernel, UnitStep } from "../commands/kernel.ts";
-import { elementCount } from "../commands/view.ts";
+import { contiguousStrides, elementCount } from "../commands/view.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
+import { rowAccumulatorBytes } from "./emit/emit-nest.ts";
+import { linearContraction, matmulContraction, type StridedShape } from "./gemm/contraction.ts";
+import { contractionScratchBytes } from "./gemm/widened-gemm.ts";
 import { arrangeLoops } from "./nests/arrange-loops.ts";
 import { stridedBox, type UnitGraph } from "./nests/build-nest.ts";
-import { linearContraction, matmulContraction, type StridedShape } from "./gemm/contraction.ts";
-import { rowAccumulatorBytes } from "./emit/emit-nest.ts";
-import { contractionScratchBytes } from "./gemm/widened-gemm.ts";
-import { withoutEmptyReduction } from "./nests/empty-reduction.ts";
 import type { Memory, Placement } from "./nests/nest.ts";
+import { shareScratch, storedValues } from "./nests/stored-values.ts";
+import { valueNests, withoutEmptyReduction } from "./nests/value-nests.ts";
 import type { Address, Phase } from "./phase.ts";
-import { shareScratch } from "./nests/share-scratch.ts";
-import { valueNests } from "./nests/value-nests.ts";
-import { storedValues } from "./nests/stored-values.ts";
-import { contiguousStrides } from "../commands/view.ts";
 
 export interface UnitPlan {
   readonly phases: readonly Phase[];

@@ -13,10 +13,8 @@ import {
   frameReader,
   keepAliveMilliseconds,
 } from "./hub/frames.ts";
-import { encodeHello, isWelcome, newNonce, nonceBytes, readRefusal } from "./hub/handshake.ts";
-import { hostPort } from "./hub/host-port.ts";
-import { type Connection, openWorld, type WorldOptions } from "./world.ts";
-import { decodeText } from "./world-end.ts";
+import { encodeHello, hostPort, isWelcome, newNonce, nonceBytes, readRefusal } from "./hub/handshake.ts";
+import { type Connection, decodeText, openWorld, type WorldOptions } from "./world.ts";
 
 export { type World, worldEnded } from "./world.ts";
 

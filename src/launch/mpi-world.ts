@@ -2,10 +2,18 @@
  * The processes of MPI_COMM_WORLD as a World: what `braid run` exchanges beside the messages of runs. Nothing waits for
  * ever: an exchange ends with its result, when another process gives up, or at its time-out.
  */
+import {
+  givenUp,
+  type MessageNumber,
+  type MpiMessages,
+  reasonBytes,
+  runEnds,
+  type SharedBytes,
+  sharedBytes,
+  tags,
+} from "../backends/mpi/mpi-messages.ts";
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import type { Connection } from "./world.ts";
-import { type MessageNumber, type MpiMessages, type SharedBytes, sharedBytes } from "../backends/mpi/mpi-messages.ts";
-import { givenUp, reasonBytes, runEnds, tags } from "../backends/mpi/tags.ts";
 
 /** Milliseconds for the news that this process gives up to leave. */
 const farewell = 300;

@@ -2,12 +2,13 @@
  * A run in progress: the tables, the mutable state, and callbacks. The state has no pointers, so several threads may
  * step different queues of one Program over one SharedArrayBuffer. Every word is read and written atomically.
  */
-import { at } from "../support/invariant.ts";
-import type { Phase } from "./transfers/moves.ts";
-import type { Tables } from "./tables.ts";
 import type { Launch } from "../commands/command.ts";
 import type { View } from "../commands/view.ts";
 import type { ReductionOpType } from "../ir/ops/op.ts";
+import { at, invariant } from "../support/invariant.ts";
+import type { Random } from "../support/random.ts";
+import type { Tables } from "./tables.ts";
+import type { Phase } from "./transfers/moves.ts";
 
 export interface Observer {
   /** A command begins; its effect comes after this call. For a transfer, its rank has arrived. */
@@ -135,4 +136,48 @@ export interface Compute<Saved> {
   combine(op: ReductionOpType, sources: readonly Source<Saved>[], destination: View): void;
   /** Keeps the bytes in the range of a view, including gaps, so that any view inside it can be read from them later. */
   save(view: View): Saved;
+}
+
+// The set of queues that may be able to take a step. It supports changes in constant time, and choice in order or at
+// random.
+
+export interface ReadyQueues {
+  add(queue: number): void;
+  remove(queue: number): void;
+  isEmpty(): boolean;
+  /** The first ready queue from `queue` on, wrapping around. */
+  from(queue: number): number;
+  random(random: Random): number;
+}
+
+/** All of the queues 0 .. count-1 are ready. */
+export function createReadyQueues(count: number): ReadyQueues {
+  const list = Array.from({ length: count }, (_, queue) => queue);
+  /** The index of each queue in `list`; -1 if it is not ready. */
+  const positions = Int32Array.from(list);
+  return {
+    add: (queue) => {
+      if (positions[queue] !== -1) return;
+      positions[queue] = list.length;
+      list.push(queue);
+    },
+    remove: (queue) => {
+      const position = at(positions, queue);
+      if (position === -1) return;
+      const last = list.pop() ?? queue;
+      if (last !== queue) {
+        list[position] = last;
+        positions[last] = position;
+      }
+      positions[queue] = -1;
+    },
+    isEmpty: () => list.length === 0,
+    from: (queue) => {
+      invariant(list.length > 0, "a queue is ready");
+      let candidate = queue;
+      while (positions[candidate] === -1) candidate = (candidate + 1) % count;
+      return candidate;
+    },
+    random: (random) => at(list, random.integer(list.length)),
+  };
 }

@@ -6,12 +6,19 @@ import type { Program } from "../commands/program.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
 import { createRandom, type Random } from "../support/random.ts";
-import { type Chooser, createChooser } from "./chooser.ts";
-import type { Compute } from "./execution.ts";
-import { beginRun, createState, type Eager, type Execution, type Observer, resetState } from "./execution.ts";
-import { createReadyQueues, type ReadyQueues } from "./ready-queues.ts";
-import { stuck } from "./run-errors.ts";
-import type { CallerStep, Interleaving } from "./interleaving.ts";
+import {
+  beginRun,
+  type Compute,
+  createReadyQueues,
+  createState,
+  type Eager,
+  type Execution,
+  type Observer,
+  type ReadyQueues,
+  resetState,
+} from "./execution.ts";
+import { type CallerStep, type Chooser, createChooser, type Interleaving } from "./interleaving.ts";
+import { stuck } from "./obstacle.ts";
 import { step } from "./step.ts";
 import { createTables, type QueueMode } from "./tables.ts";
 

@@ -8,7 +8,7 @@ import { unreachable } from "../support/unreachable.ts";
 import { arrive } from "./transfers/arrival.ts";
 import { arriveEagerly } from "./transfers/eager-arrival.ts";
 import { type Execution, hasArrived, isComplete, type Progress, runNumber, type Synchronisation } from "./execution.ts";
-import { slotOverrun } from "./run-errors.ts";
+import { slotOverrun } from "./obstacle.ts";
 import { commandAt, eventNumber, participantNumber } from "./tables.ts";
 
 /**

@@ -6,14 +6,12 @@
  * Functions of floats take and return doubles, which `roundTo` rounds to the dtype. Functions of integers are exact on
  * bigints, and `wrap` brings the result to the dtype. Each row has the error bound of a correct back end.
  */
-import { type DType, dtypes } from "../numerics/dtype.ts";
 import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../ir/ops/op.ts";
+import { type DType, dtypes } from "../numerics/dtype.ts";
 import type { Value as Element } from "../numerics/tensor/storage.ts";
 import { invariant } from "../support/invariant.ts";
-import { binaryDefinitions } from "./definitions/binary.ts";
-import { normalDistribution } from "./definitions/normal-distribution.ts";
-import { reductionDefinitions } from "./definitions/reduction.ts";
-import { unaryDefinitions } from "./definitions/unary.ts";
+import { binaryDefinitions, reductionDefinitions } from "./definitions/binary.ts";
+import { normalDistribution, unaryDefinitions } from "./definitions/unary.ts";
 
 export { binaryDefinitions, normalDistribution, reductionDefinitions, unaryDefinitions };
 

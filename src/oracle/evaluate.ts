@@ -4,21 +4,21 @@
  * because they add roundings.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
-import { requireSizesFit } from "../ir/ops/check-sizes.ts";
 import type { Tensor as IrTensor, TensorId } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
-import { readsIndices } from "../ir/index-limits.ts";
+import { requireSizesFit } from "../ir/ops/check-sizes.ts";
 import { type Op, outputsOf } from "../ir/ops/op.ts";
 import { withOrigins } from "../ir/origin.ts";
 import { printTensor } from "../ir/print-tensor.ts";
+import { readsIndices } from "../ir/runs.ts";
 import { shapeOf, type Sizes, sizesFromShapes } from "../ir/sizes.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import type { Tensor } from "../numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { evaluateOp } from "./evaluate-op.ts";
 import { outsideCount } from "./indexing.ts";
-import { narrow, type Sample, sampledShape, wholeSample } from "./sample/sample.ts";
-import { planSamples } from "./sample/plan.ts";
+import { sampledOp } from "./sample/operands.ts";
+import { isWhole, narrow, type Sample, sampledShape, union, wholeSample } from "./sample/sample.ts";
 import type { Arithmetic } from "./tolerance.ts";
 import { fromTensor, toTensor, type Value, withoutBounds } from "./value.ts";
 
@@ -181,4 +181,57 @@ function valueOf(values: ReadonlyMap<TensorId, Value>, id: TensorId): Value {
   const value = values.get(id);
   invariant(value !== undefined, "ops are in topological order", id);
   return value;
+}
+
+// From the samples of the outputs back to the inputs: which elements of each tensor are evaluated.
+
+/** How an op is evaluated. */
+interface NeededOp {
+  /** Of each operand. */
+  readonly operands: readonly Sample[];
+  /** Of the first result; others are whole. */
+  readonly result: Sample;
+  /** Null if the op's definition gives the result. */
+  readonly evaluate: ((operands: readonly Value[], arithmetic: Arithmetic) => readonly Value[]) | null;
+}
+
+interface SamplePlan {
+  /** Of tensors that are needed. */
+  readonly samples: ReadonlyMap<TensorId, Sample>;
+  /** The ops that are needed. */
+  readonly ops: ReadonlyMap<Op, NeededOp>;
+}
+
+/** `outputs`: the sample of each output. */
+export function planSamples(
+  { tensors, ops, outputs: ids }: FusionData,
+  sizes: Sizes,
+  outputs: readonly Sample[],
+): SamplePlan {
+  const samples = new Map<TensorId, Sample>();
+  const needed = new Map<Op, NeededOp>();
+  const shape = (id: TensorId): readonly number[] => shapeOf(at(tensors, id), sizes);
+  const need = (id: TensorId, sample: Sample): void => {
+    const other = samples.get(id);
+    samples.set(id, other === undefined ? sample : union(other, sample, shape(id)));
+  };
+  ids.forEach((id, i) => need(id, at(outputs, i)));
+  for (const op of ops.toReversed()) {
+    if (!outputsOf(op).some((id) => samples.has(id))) continue;
+    const result = samples.get(op.output);
+    const shapes = { operands: op.inputs.map(shape), result: shape(op.output) };
+    // Further results are whole.
+    const needsFurther = op.further?.some((id) => samples.has(id)) === true;
+    const sampled =
+      result === undefined || isWhole(result) || needsFurther ? null : sampledOp(op, result, shapes, sizes);
+    const operands = sampled?.operands ?? shapes.operands.map(wholeSample);
+    const { evaluate = null } = sampled ?? {};
+    needed.set(op, {
+      operands,
+      result: sampled === null || result === undefined ? wholeSample(shapes.result) : result,
+      evaluate: evaluate && ((values, arithmetic) => [evaluate(values, arithmetic)]),
+    });
+    op.inputs.forEach((id, i) => need(id, at(operands, i)));
+  }
+  return { samples, ops: needed };
 }

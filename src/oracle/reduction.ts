@@ -2,15 +2,14 @@
  * Reductions. Floats accumulate in double, compensated, and round once. The bound covers the accumulator of a back end
  * that adds in blocks, and a collective that rounds to the dtype once per hop.
  */
-import { accumulatorOf, dtypes } from "../numerics/dtype.ts";
 import type { ReductionOpType } from "../ir/ops/op.ts";
+import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import { combinationOf, reductionDefinitions } from "./definitions.ts";
-import { emptyReduction } from "./empty-reduction.ts";
 import {
   type Accumulated,
-  type Arithmetic,
   accumulationError,
+  type Arithmetic,
   blockRoundings,
   exactSum,
   gamma,
@@ -21,10 +20,10 @@ import {
   type Element,
   makeValue,
   numbersOf,
-  type Value,
   overflowThreshold,
-  smallestRounding,
   smallestNormal,
+  smallestRounding,
+  type Value,
 } from "./value.ts";
 
 /** `hops` is the number of link hops on which the axes may be reduced; 0 if none is a device axis. */
@@ -151,3 +150,24 @@ const productOf: Accumulation = (elements, bounds, box) => {
   });
   return { exact, magnitude: furthest, spread: moves ? furthest - Math.abs(exact) : 0, peak, least, finite };
 };
+
+// What a reduction of no elements is: the element that changes no other one.
+
+/** The least and the greatest element of each dtype. */
+const limits: { readonly [D in DType]: readonly [Element, Element] } = {
+  double: [-Infinity, Infinity],
+  float: [-Infinity, Infinity],
+  half: [-Infinity, Infinity],
+  bfloat16: [-Infinity, Infinity],
+  int: [-2147483648, 2147483647],
+  int64: [-9223372036854775808n, 9223372036854775807n],
+  bool: [0, 1],
+};
+
+function emptyReduction(op: ReductionOpType, dtype: DType): Element {
+  const [least, greatest] = limits[dtype];
+  if (op === "amax") return least;
+  if (op === "amin") return greatest;
+  const value = op === "sum" ? 0 : 1;
+  return dtype === "int64" ? BigInt(value) : value;
+}

@@ -7,6 +7,7 @@ import type { HostProgram } from "../host/nodes.ts";
 import { validateStatements } from "../host/validate/validate.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import { originated, withOrigins } from "../ir/origin.ts";
+import { clock } from "../support/clock.ts";
 import { deallocate } from "./buffers/deallocate.ts";
 import { shrinkStreamBuffers } from "./buffers/shrink-stream-buffers.ts";
 import { convertOpToCommunication } from "./communicate/convert-op-to-communication.ts";
@@ -19,8 +20,7 @@ import { decomposeAttention } from "./prepare/decompose-attention.ts";
 import { foldPermutes } from "./prepare/fold-permutes.ts";
 import { foldSums } from "./prepare/fold-sums.ts";
 import { ignoreStreamAxes } from "./prepare/ignore-stream-axes.ts";
-import { placeCasts } from "./prepare/place-casts.ts";
-import { placeScalars } from "./prepare/place-scalars.ts";
+import { placeCasts, placeScalars } from "./prepare/place-scalars.ts";
 import { removeDeadOps } from "./prepare/remove-dead-ops.ts";
 import { propagateShardings } from "./propagate/propagate-shardings.ts";
 import { insertRoutes } from "./routes/insert-routes.ts";
@@ -29,7 +29,6 @@ import { segment } from "./segment/segment.ts";
 import { exchangeReductions } from "./stream-loops/exchange-reductions.ts";
 import { streamParallelType } from "./stream-loops/stream-parallel-type.ts";
 import { stageChecks } from "./validators.ts";
-import { clock } from "../support/clock.ts";
 
 const fusionPasses = {
   removeDeadOps,

@@ -7,27 +7,26 @@
  *     kernels/kN.cu      the source of a kernel
  */
 import * as v from "valibot";
-import { deviceOps } from "../backends/cuda/ops/device-ops.ts";
-import type { BoundTensor, DeviceOp, DeviceOps } from "../backends/cuda/ops/device-op.ts";
 import { kernelOptions } from "../backends/cuda/kernels/compiler.ts";
 import { kernelName } from "../backends/cuda/kernels/kernel-source.ts";
 import { tensorAlignment } from "../backends/cuda/ops/address.ts";
+import type { BoundTensor, DeviceOp, DeviceOps } from "../backends/cuda/ops/device-op.ts";
+import { deviceOps } from "../backends/cuda/ops/device-ops.ts";
 import { programNotes } from "../backends/cuda/ops/list-notes.ts";
 import type { Compilation } from "../compile/compile.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
-import { withoutReductions, type Tensor, type TensorId } from "../ir/domain.ts";
+import { type Tensor, type TensorId, withoutReductions } from "../ir/domain.ts";
 import { nameOf } from "../ir/origin.ts";
 import { shapeOf } from "../ir/sizes.ts";
 import { indicesOn, layoutOfShape } from "../record/local-layout.ts";
 import { at, invariant } from "../support/invariant.ts";
-import { type PlanDocument, planFormat, planVersion } from "./plan-document.ts";
+import { type PlanDocument, planFormat, planVersion, sha256 } from "./plan-document.ts";
 import {
   type PlanOp,
   type PlanTensor,
   type RankDocument,
   rankDocument as rankDocumentSchema,
 } from "./rank-document.ts";
-import { sha256 } from "./sha256.ts";
 
 export interface PlanOptions {
   /** The version of Braid. */

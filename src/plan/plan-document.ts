@@ -1,5 +1,7 @@
 /** The schema of a plan's plan.json: what the plan is, what it needs, and the hashes of its other files. */
+import { createHash } from "node:crypto";
 import * as v from "valibot";
+import { fail, type Place } from "../diagnostics/diagnostic.ts";
 import { count, dtype } from "./rank-document.ts";
 
 export const planFormat = "braid-plan";
@@ -58,3 +60,25 @@ const record = v.custom<object>(
 export const planRecords = v.object({ options: record, files: record });
 
 export type PlanDocument = v.InferOutput<typeof planDocument>;
+
+/** 64 hexadecimal digits. */
+export function sha256(bytes: string | Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+// The diagnostic of a plan whose files are not as `braid compile` writes them.
+
+export function planPlace(folder: string, file: string): Place {
+  return { kind: "file", path: `${folder.replace(/\/+$/, "")}/${file}` };
+}
+
+export function planInvalid(folder: string, file: string, found: string, expected: string): never {
+  return fail({
+    code: "plan-invalid",
+    message: "a plan's file is not as braid compile wrote it",
+    place: planPlace(folder, file),
+    found,
+    expected,
+    help: "make the plan again: braid compile FILE -o FOLDER",
+  });
+}

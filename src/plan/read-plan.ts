@@ -5,15 +5,22 @@
 import * as v from "valibot";
 import type { DeviceOps } from "../backends/cuda/ops/device-op.ts";
 import type { ListNotes } from "../backends/cuda/ops/list-notes.ts";
+import { fail } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
 import { parseJson } from "../support/json-document.ts";
 import { checkRank, checkSignals } from "./check-rank.ts";
 import { rankFile } from "./make-plan.ts";
-import { type PlanDocument, planDocument, planFormat, planRecords, planVersion } from "./plan-document.ts";
-import { planInvalid, planPlace } from "./plan-problem.ts";
-import { fail } from "../diagnostics/diagnostic.ts";
+import {
+  type PlanDocument,
+  planDocument,
+  planFormat,
+  planInvalid,
+  planPlace,
+  planRecords,
+  planVersion,
+  sha256,
+} from "./plan-document.ts";
 import { type PlanTensor, type RankDocument, rankDocument } from "./rank-document.ts";
-import { sha256 } from "./sha256.ts";
 
 export interface Plan {
   readonly document: PlanDocument;

@@ -1,4 +1,4 @@
-/** What tensors hold where that is not what they declare: chunks, and what comes from them (actual.ts, chunks.ts). */
+/** What tensors hold where that is not what they declare: chunks, and what comes from them (actual.ts, views.ts). */
 import type { Runs } from "../ir/runs.ts";
 import type { DeviceMesh } from "../ir/device-mesh.ts";
 import type { DIDType, TensorId } from "../ir/domain.ts";

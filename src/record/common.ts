@@ -5,7 +5,7 @@
  */
 import type { CommandList } from "../commands/command-list.ts";
 import type { HostProgram, Statement } from "../host/nodes.ts";
-import { createStatementText } from "../host/print/statement.ts";
+import { createStatementText } from "../host/print/print.ts";
 import type { Runs } from "../ir/runs.ts";
 import type { IterDomain, Tensor } from "../ir/domain.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";

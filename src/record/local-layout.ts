@@ -5,9 +5,6 @@
  */
 import { stridesInOrder } from "../commands/view.ts";
 import { fail, type Place } from "../diagnostics/diagnostic.ts";
-import { heldRuns, loopAxesOf, onDevice, sizedCut } from "../ir/parts.ts";
-import { countIn, type Runs } from "../ir/runs.ts";
-import { mergedShard } from "../ir/shards.ts";
 import { devicesAlong } from "../ir/device-mesh.ts";
 import {
   type DIDType,
@@ -19,11 +16,13 @@ import {
   type TensorDomain,
   withoutReductions,
 } from "../ir/domain.ts";
+import { heldRuns, loopAxesOf, onDevice, sizedCut } from "../ir/parts.ts";
 import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
-import { constant, evaluateScalar } from "../ir/scalar/scalar.ts";
-import { printScalar } from "../ir/scalar/print.ts";
-import { at } from "../support/invariant.ts";
+import { countIn, type Runs } from "../ir/runs.ts";
 import { constantValue } from "../ir/scalar/fold.ts";
+import { constant, evaluateScalar, printScalar } from "../ir/scalar/scalar.ts";
+import { mergedShard } from "../ir/shards.ts";
+import { at } from "../support/invariant.ts";
 
 export interface LocalLayout {
   /** Elements per logical axis, without reductions. */

@@ -2,26 +2,24 @@
  * The state of one recording: the host program, the values of its names, and the tables that it fills. It exists for
  * one call of `record`.
  */
-import type { CommunicatorBackend, OneSidedProtocol } from "../host/collectives.ts";
+import type { WaitPeer, WaitRank } from "../commands/command-list.ts";
 import type { CommandStreamId, EventId, KernelId } from "../commands/command.ts";
 import type { Operand } from "../commands/kernel.ts";
 import type { View } from "../commands/view.ts";
+import { agreed } from "../host/alike/classes.ts";
+import type { CommunicatorBackend, OneSidedProtocol } from "../host/collectives.ts";
 import type { ExprId, HostProgram, Statement, TeamCommunication } from "../host/nodes.ts";
 import type { Tensor, TensorId } from "../ir/domain.ts";
-import { evaluateScalar, type Scalar } from "../ir/scalar/scalar.ts";
-import { printScalar } from "../ir/scalar/print.ts";
+import { evaluateScalar, printScalar, type Scalar } from "../ir/scalar/scalar.ts";
 import { sizesFromMeshes } from "../ir/sizes.ts";
 import { at } from "../support/invariant.ts";
 import type { Actual, ExchangePlan } from "./actual-sizes.ts";
-import { agreed } from "../host/alike/classes.ts";
-import { type Alike, type RankPointToPoint, rankNames, valuesOn } from "./alike/alike.ts";
-import type { LocalLayout, SizeOf } from "./local-layout.ts";
-import type { Communicator, CommunicatorModel } from "./communicators.ts";
-import { type Allocator, createMemory, type Held, hold, letGo, type Memory } from "./memory.ts";
-import { createStreams, type Streams } from "./streams.ts";
-import { createTape, failHere, type Tape } from "./tape.ts";
+import { type Alike, rankNames, type RankPointToPoint, valuesOn } from "./alike/alike.ts";
 import type { Common } from "./common.ts";
-import type { WaitPeer, WaitRank } from "../commands/command-list.ts";
+import type { LocalLayout, SizeOf } from "./local-layout.ts";
+import { type Allocator, createMemory, type Held, hold, letGo, type Memory } from "./memory.ts";
+import { type Communicator, type CommunicatorModel, createStreams, type Streams } from "./streams.ts";
+import { createTape, failHere, type Tape } from "./tape.ts";
 
 /** The inputs of a recording besides the host program. src/compile sets defaults and checks them. */
 export interface RecordOptions {

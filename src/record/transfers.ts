@@ -2,14 +2,12 @@
  * Commands that name other ranks, on all ranks that are recorded: transfers of a library, and signals, waits and copies
  * of a collective in peers' memory.
  */
-import type { CommandStreamId } from "../commands/command.ts";
 import type { UnlinkedCommand } from "../commands/command-list.ts";
-import type { Collective, PointToPointGroup } from "../commands/transfer.ts";
+import type { Collective, CommandStreamId, PointToPointGroup } from "../commands/command.ts";
 import { at } from "../support/invariant.ts";
 import { type RankPointToPoint, viewOn } from "./alike/alike.ts";
-import type { Communicator } from "./communicators.ts";
 import type { AwaitedSignal, Post, Recorder } from "./recorder.ts";
-import { communicatorStream, order, recordOn } from "./streams.ts";
+import { type Communicator, communicatorStream, order, recordOn } from "./streams.ts";
 import { emit } from "./tape.ts";
 
 /** A library's transfer, on each rank that is recorded. */

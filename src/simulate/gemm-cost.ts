@@ -10,9 +10,8 @@ import { type Contraction, linearContraction, matmulContraction } from "../kerne
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { type Assume, assumedErrors, doublings } from "./assumption.ts";
-import { inUse } from "./in-use.ts";
-import { type GemmShape, loadFactor, marginOf, nearestTo, gemmTime } from "./interpolate.ts";
-import { type MachineProfile, type GemmGrid, type Timing, usualMarginFactor } from "./machine-profile.ts";
+import { type GemmShape, gemmTime, loadFactor, marginOf, nearestTo } from "./interpolate.ts";
+import { type GemmGrid, type MachineProfile, type Timing, usualMarginFactor } from "./machine-profile.ts";
 
 export interface GemmCost {
   /** Microseconds of a launch. */
@@ -160,4 +159,33 @@ function gridOf(products: readonly GemmGrid[], dtype: DType): GemmGrid {
   const nearest = nearestTo(dtype, products);
   invariant(nearest !== undefined, "a profile has a grid of GEMMs");
   return nearest;
+}
+
+// What GPUs take longer in use than in the measurements of a profile. `braid calibrate` runs one small program at a time
+// and keeps the least of 31 times, or for GEMMs the median; a run in use takes its median time. Found by
+// bench/residuals.ts in the runs of bench/results (docs/simulation.md).
+
+export interface InUse {
+  /** The factor on GEMMs: a device that has computed for seconds is warm, and has a lower clock. */
+  readonly gemms: number;
+  /**
+   * The factor on kernels and copies that are bound by the device's memory. The profile has the least time of a kernel
+   * that does no more than read and write.
+   */
+  readonly memory: number;
+  /** Microseconds of a run that communicates: its ranks start apart. In the least of 31 times they start together. */
+  readonly start: number;
+}
+
+const onGpus: InUse = { gemms: 1.03, memory: 1.2, start: 7.5 };
+const elsewhere: InUse = { gemms: 1, memory: 1, start: 0 };
+
+export function inUse({ on }: Pick<MachineProfile, "on">): InUse {
+  return on === "cuda" ? onGpus : elsewhere;
+}
+
+/** Microseconds of a run beside its commands. */
+export function runCost({ transfers, slots }: Program, profile: MachineProfile): number {
+  const communicates = slots.length > 0 || transfers.some(({ participants }) => participants.length > 1);
+  return profile.costs.run + (communicates ? inUse(profile).start : 0);
 }

@@ -3,8 +3,8 @@
  * docs/simulation.md says how each figure is measured. Times are in microseconds.
  */
 import type { CollectiveType } from "../commands/collectives.ts";
-import type { ByClass } from "./command-class.ts";
 import type { DType } from "../numerics/dtype.ts";
+import type { ByClass } from "./command-class.ts";
 
 export interface MachineProfile {
   readonly version: 1;
@@ -22,7 +22,7 @@ export interface MachineProfile {
   readonly sustained?: readonly Sustained[];
   /**
    * Attention by dtype. Without it, attention has its usual share of the rate of GEMMs
-   * (attention-cost.ts).
+   * (command-cost.ts).
    */
   readonly attention?: readonly AttentionRates[];
   /** Kernels that are bound by memory (elementwise, reductions, fused units), by the bytes that they read and write. */
@@ -168,3 +168,36 @@ export const measuredMargin = 8;
 
 /** About the loss from leaving 8 of 132 SMs free. */
 export const usualMarginFactor = 1.04;
+
+// The network between hosts by its figures, for profiles that were not measured and for other machines.
+
+interface Network {
+  /** Of one network interface, in GB/s in each direction. */
+  readonly rate: number;
+  /** Microseconds of a small transfer between two hosts. */
+  readonly latency: number;
+  /** Of each host. */
+  readonly nics: number;
+}
+
+/** Of two hosts, the part of a transfer's bytes that each interface sends and receives. A group sends and receives. */
+const sentParts: readonly (readonly [TransferTimings["type"], number])[] = [
+  ["Allgather", 0.5],
+  ["ReduceScatter", 0.5],
+  ["Allreduce", 1],
+  ["Broadcast", 1],
+  ["AllToAll", 0.5],
+  ["group", 0.5],
+];
+
+export function networkOf({ rate, latency, nics }: Network): BetweenHosts {
+  const transfers = sentParts.map(([type, part]): TransferTimings => ({
+    type,
+    ranks: 2,
+    timings: [
+      { bytes: 0, microseconds: latency },
+      { bytes: 1e6, microseconds: latency + (1e3 * part) / rate },
+    ],
+  }));
+  return { nics, transfers };
+}

@@ -7,21 +7,27 @@
  * that could share a device run one after the other, which ends at the same time if each fills it.
  */
 import { barriersIn } from "../commands/barriers.ts";
-import type { Command } from "../commands/command.ts";
+import type { Command, EventId } from "../commands/command.ts";
 import type { Program, RankProgram } from "../commands/program.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { isLocalCopy } from "../trace/command-work.ts";
 import type { TraceEvent } from "../trace/event.ts";
-import { type Calendar, createCalendar } from "./event-queue.ts";
+import { createArrivals } from "./arrivals.ts";
 import { createAssumptions } from "./assumption.ts";
 import { commandCosts, type Cost } from "./command-cost.ts";
-import { runCost } from "./in-use.ts";
-import { joinsOf } from "./joins.ts";
-import { createArrivals } from "./arrivals.ts";
+import { runCost } from "./gemm-cost.ts";
 import type { MachineProfile } from "./machine-profile.ts";
+import {
+  type Calendar,
+  createCalendar,
+  createOccupancy,
+  type Occupancy,
+  type RankResources,
+  resourcesOfRanks,
+  type Work,
+} from "./occupancy.ts";
 import type { NetworkUse } from "./transfer-cost.ts";
-import { createOccupancy, type Occupancy, type RankResources, resourcesOfRanks, type Work } from "./occupancy.ts";
 
 export interface SimulateOptions {
   /** Whether a run is one launch of a graph; otherwise the host issues one command after the other. */
@@ -69,7 +75,7 @@ interface State {
   readonly resources: readonly RankResources[];
   /** Per rank and command: 1 for signals and waits inside a kernel. The kernel's time includes them. */
   readonly inKernel: readonly Uint8Array[];
-  /** Per rank and command: 1 for launches that follow something that is not a kernel (joins.ts). */
+  /** Per rank and command: 1 for launches that follow something that is not a kernel (below). */
   readonly joins: readonly Uint8Array[];
   /** Per rank and event: when it was recorded; NaN if it was not yet. */
   readonly recorded: readonly Float64Array[];
@@ -277,4 +283,47 @@ function queuesOf({ ranks }: Program): readonly Queue[] {
       isReady: false,
     }));
   });
+}
+
+// Finds kernels that follow something that is not a kernel: a copy of another stream, a signal, or a wait for one.
+// Other engines of the device execute those. The hand-over to a kernel takes some microseconds, even if they finished
+// long before.
+//
+//     copies: copy, signal, record e        caller: GEMM, wait e, GEMM    <- the second GEMM
+
+/** By position in the list of a rank: 1 for such launches. `inKernel` has 1 for signals and waits inside kernels. */
+function joinsOf({ commands, streams }: RankProgram, inKernel: Uint8Array): Uint8Array {
+  /** Per stream: whether the last thing it did or waited for was not a kernel. */
+  const isForeign = streams.map(() => false);
+  const foreignEvents = new Set<EventId>();
+  const joins = new Uint8Array(commands.length);
+  for (const [index, command] of commands.entries()) {
+    const { stream } = command;
+    switch (command.kind) {
+      case "alloc":
+      case "free":
+        break;
+      case "recordEvent":
+        if (at(isForeign, stream)) foreignEvents.add(command.event);
+        break;
+      case "waitEvent":
+        if (foreignEvents.has(command.event)) isForeign[stream] = true;
+        break;
+      case "copy":
+      case "signal":
+      case "waitSignal":
+        if (inKernel[index] !== 1) isForeign[stream] = true;
+        break;
+      case "launch":
+        if (at(isForeign, stream)) joins[index] = 1;
+        isForeign[stream] = false;
+        break;
+      case "transfer":
+        isForeign[stream] = false;
+        break;
+      default:
+        unreachable(command);
+    }
+  }
+  return joins;
 }

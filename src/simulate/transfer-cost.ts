@@ -12,7 +12,7 @@ import { at } from "../support/invariant.ts";
 import { bytesOf, groupBytes } from "../trace/command-work.ts";
 import { type Assume, assumedErrors } from "./assumption.ts";
 import type { BetweenHosts, MachineProfile, Timing, TransferTimings } from "./machine-profile.ts";
-import { timed } from "./timed.ts";
+import { timed } from "./interpolate.ts";
 import { timingsOfTransfer } from "./transfer-timings.ts";
 
 export interface TransferCost {

@@ -1,12 +1,10 @@
 /** How much a command does: the bytes it reads, writes or moves and the floating-point operations it counts for. */
-import { accesses } from "../commands/accesses.ts";
-import { attentionFlops, isAttention } from "../commands/attention.ts";
 import { asUnit, shapesOf } from "../commands/as-unit.ts";
-import type { Command } from "../commands/command.ts";
+import { attentionFlops, isAttention } from "../commands/attention.ts";
+import type { Command, PointToPoint } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
-import type { Region } from "../commands/region.ts";
-import type { PointToPoint } from "../commands/transfer.ts";
+import { accesses, type Region } from "../commands/region.ts";
 import { elementCount, type View } from "../commands/view.ts";
 import { rowOf } from "../ir/ops/rows.ts";
 import { dtypes } from "../numerics/dtype.ts";

@@ -3,12 +3,11 @@
  * shows what took most of its time; a command shorter than a cell still shows. A transfer that waits for its peers is
  * drawn differently from one that moves data, and does not count as busy.
  */
-import { isWork, type WorkKind } from "../commands/command.ts";
+import { isWork, type StreamInfo, type WorkKind } from "../commands/command.ts";
 import type { Program, RankProgram } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
 import { eventTable, movingSince, type MovingSince } from "./event-table.ts";
 import type { TraceEvent } from "./event.ts";
-import { trackLabel } from "./track-order.ts";
 
 /** Commands that move or compute data, with the letter of their cells; the others only order streams. */
 const letters: { readonly [K in WorkKind]: string } = {
@@ -106,4 +105,18 @@ function drawSpans(spans: readonly Span[], cells: number, total: number): string
 
 function longest(best: readonly [string, number], entry: readonly [string, number]): readonly [string, number] {
   return entry[1] > best[1] ? entry : best;
+}
+
+// The order in which pictures of a run show a rank's streams, those of the user first, and their labels.
+
+const roles: readonly StreamInfo["role"][] = ["caller", "worker", "communicator", "pair", "copy"];
+
+export function inTrackOrder(streams: readonly StreamInfo[]): readonly StreamInfo[] {
+  return streams.toSorted((a, b) => roles.indexOf(a.role) - roles.indexOf(b.role) || a.id - b.id);
+}
+
+/** CPUs have no NCCL: there the executor itself moves what a library's stream has in its queue. */
+export function trackLabel({ role, name }: StreamInfo, on: "cpu" | "cuda"): string {
+  const isLibrary = role === "communicator" || role === "pair";
+  return on === "cpu" && isLibrary ? name.replace(/^\S+/u, "transfers") : name;
 }

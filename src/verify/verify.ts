@@ -5,20 +5,23 @@
  */
 import type { CommandList } from "../commands/command-list.ts";
 import type { Program } from "../commands/program.ts";
-import type { Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
+import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
+import { at, InvariantError } from "../support/invariant.ts";
+import type { OnProgress } from "../support/progress.ts";
+import { allocatedBuffers } from "./check/blocks.ts";
+import { findProblems, isWarning } from "./check/find-problems.ts";
+import { createRegionTable } from "./check/region-table.ts";
+import { checkRank } from "./check/structure/commands.ts";
+import { invalid } from "./check/structure/demand.ts";
+import { checkApart, checkTables } from "./check/structure/tables.ts";
+import { checkTransfer } from "./check/structure/transfers.ts";
 import { proveByClasses } from "./classes/prove-classes.ts";
-import { findProblems } from "./check/find-problems.ts";
-import { isWarning } from "./check/problem.ts";
-import { structureProblem } from "./check/structure/structure.ts";
-import type { Finding, RepairStep } from "./finding.ts";
-import { createGraph, type LineOf } from "./order/graph.ts";
-import { missingIn, stepsOf } from "./explain/missing.ts";
 import { noteFindings } from "./explain/notes.ts";
 import { problemFinding } from "./explain/problem-finding.ts";
-import { createRegionTable } from "./check/region-table.ts";
-import type { OnProgress } from "../support/progress.ts";
-import { type Repair, repairProgram } from "./explain/repair.ts";
+import { missingIn, type Repair, repairProgram, stepsOf } from "./explain/repair.ts";
 import { toFindings } from "./explain/to-findings.ts";
+import type { Finding, RepairStep } from "./finding.ts";
+import { createGraph, type LineOf } from "./order/graph.ts";
 
 export interface VerifyOptions {
   /**
@@ -159,4 +162,28 @@ function findingOfLists(diagnostic: Diagnostic): Finding {
     missingEdge: null,
     interleaving: null,
   };
+}
+
+// Whether a value of type Program has the structure that the proof relies on: ids in range, operands that fit their
+// kernels, buffers within their arenas, peers' buffers in symmetric memory, and transfers whose halves fit. Programs of
+// `link` and of rewrites have it; a Program made or changed by hand may not.
+
+/**
+ * The first fault: `program-malformed`, or `transfer-mismatch` between the halves of a transfer. Null if there is none.
+ */
+function structureProblem(program: Program): Diagnostic | null {
+  try {
+    checkTables(program);
+    checkApart(program, allocatedBuffers(program));
+    for (const rank of program.ranks) checkRank(program, rank);
+    for (const [id, transfer] of program.transfers.entries()) checkTransfer(program, transfer, id);
+    return null;
+  } catch (error) {
+    if (error instanceof DiagnosticError) return at(error.diagnostics, 0);
+    // A value of another type than Program declares may fail anywhere that it is read.
+    if (error instanceof TypeError || error instanceof RangeError || error instanceof InvariantError) {
+      return invalid("a field", "a value of another type, or none", "a value of type Program");
+    }
+    throw error;
+  }
 }

@@ -5,7 +5,7 @@ import path from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type Serving, serveFolder } from "../../src/cli/playground/serve-folder.ts";
+import { type Serving, serveFolder } from "../../src/cli/playground/command.ts";
 import { type PaneName, paneNames } from "../../playground/model/state.ts";
 import { launchChromium } from "./chromium.ts";
 

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findLibrary } from "../../src/cli/doctor/libraries.ts";
+import { findLibrary } from "../../src/cli/doctor/native.ts";
 import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
 
 let folder: ProgramFolder;

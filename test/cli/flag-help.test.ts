@@ -1,6 +1,6 @@
 /** The help of a command speaks of its own flags, or of those of a command that it names; its defaults follow one rule. */
 import { describe, expect, it } from "vitest";
-import { compileRows } from "../../src/cli/compile/compile-options.ts";
+import { compileRows } from "../../src/cli/compile/compile-plan.ts";
 import { flagOfRow, namesOf, type OptionRow, rowOf } from "../../src/compile/options.ts";
 import { cli } from "./captured-cli.ts";
 

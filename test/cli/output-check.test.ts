@@ -1,4 +1,3 @@
-import { describe, expect, it } from "vitest";
 import {
   add,
   cast,
@@ -19,15 +18,14 @@ import {
   type TensorView,
   unsqueeze,
 } from "braid";
+import { describe, expect, it } from "vitest";
 import { exitStatus, statusOf } from "../../src/cli/exit-status.ts";
-import { checkOutputs, type Suspect, withSpecialChecks } from "../../src/cli/run/output-check.ts";
-import { outputResults } from "../../src/cli/run/outputs.ts";
+import { checkOutputs, outputResults, type Suspect, withSpecialChecks } from "../../src/cli/run/outputs.ts";
 import type { OutputCopy } from "../../src/executor/output-copies.ts";
 import { emptyTensor, Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { elementsOf } from "../../src/numerics/tensor/storage.ts";
-import { compare } from "../../src/oracle/compare.ts";
+import { areBoundsWide, compare, compareNorms } from "../../src/oracle/value.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
-import { areBoundsWide, compareNorms } from "../../src/oracle/norms.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../src/support/random.ts";
 

@@ -1,7 +1,7 @@
 /** `--check` of large outputs: a fault in a row that is compared, and in one that is not. */
 import * as braid from "braid";
 import { describe, expect, it } from "vitest";
-import { checkOutputs, type OutputCheck } from "../../src/cli/run/output-check.ts";
+import { checkOutputs, type OutputCheck } from "../../src/cli/run/outputs.ts";
 import { emptyTensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import { elementsOf } from "../../src/numerics/tensor/storage.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlink
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
-import { writeTraceFile } from "../../src/cli/run/trace-file.ts";
+import { writeTraceFile } from "../../src/cli/run/run-repeatedly.ts";
 import { checkChromeTrace, type CheckedTrace, type RawTrace } from "../trace/check-chrome-trace.ts";
 import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
 

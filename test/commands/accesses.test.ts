@@ -1,9 +1,8 @@
 /** The reads and writes of each kind of command. */
 import { describe, expect, test } from "vitest";
-import { accesses } from "../../src/commands/accesses.ts";
 import type { CommandKind } from "../../src/commands/command.ts";
 import { link } from "../../src/commands/link/link.ts";
-import type { Region } from "../../src/commands/region.ts";
+import { accesses, type Region } from "../../src/commands/region.ts";
 import { at } from "../../src/support/invariant.ts";
 import { buildLists, type ListBuilder } from "../machine/list-builder.ts";
 

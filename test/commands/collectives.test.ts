@@ -11,7 +11,7 @@ import {
   sideOf,
   sliceFrom,
 } from "../../src/commands/collectives.ts";
-import type { Collective } from "../../src/commands/transfer.ts";
+import type { Collective } from "../../src/commands/command.ts";
 import { contiguousStrides, type View } from "../../src/commands/view.ts";
 import { makeId } from "../../src/support/ids.ts";
 import { at } from "../../src/support/invariant.ts";

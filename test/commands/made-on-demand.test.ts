@@ -1,6 +1,6 @@
 /** Which ranks' commands a long Program keeps. */
 import { expect, it } from "vitest";
-import { commandsOnDemand } from "../../src/commands/link/made-on-demand.ts";
+import { commandsOnDemand } from "../../src/commands/link/link.ts";
 import type { Command } from "../../src/commands/command.ts";
 import { makeId } from "../../src/support/ids.ts";
 

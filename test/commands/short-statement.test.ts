@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { shortStatement } from "../../src/commands/short-statement.ts";
+import { shortStatement } from "../../src/commands/command-text.ts";
 
 it.each([
   [

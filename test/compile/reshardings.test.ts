@@ -16,7 +16,7 @@ import {
   sum,
   type TensorView,
 } from "braid";
-import { reshardingCells } from "../../src/passes/moves/resharding-table.ts";
+import { reshardingCells } from "../../src/passes/moves/list-reshardings.ts";
 
 const two = DeviceMesh.range(2);
 

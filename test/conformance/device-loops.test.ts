@@ -8,7 +8,7 @@ import { createCpuBackend } from "braid/cpu";
 import type { Statement } from "../../src/host/nodes.ts";
 import { walk } from "../../src/host/traverse.ts";
 import { at } from "../../src/support/invariant.ts";
-import { keysOf } from "../../src/support/keys-of.ts";
+import { keysOf } from "../../src/support/is-one-of.ts";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { builtModel, inputsOf, type ModelName, outputsOf } from "../support/model-runs.ts";

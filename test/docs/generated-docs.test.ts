@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { cli } from "../cli/captured-cli.ts";
 import { generatedDocs } from "../../scripts/generated-docs.ts";
 import { withOptionTables } from "../../scripts/option-tables.ts";
-import { compileRows } from "../../src/cli/compile/compile-options.ts";
+import { compileRows } from "../../src/cli/compile/compile-plan.ts";
 import { benchRows } from "../../bench/compare/bench-options.ts";
 import { flagOfRow, namesOf, type OptionRow, rowOf, wordOf } from "../../src/compile/options.ts";
 

@@ -9,7 +9,7 @@ import { type ExplainedRun, explainRun, timeOf } from "../../src/explain/explain
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 import { at } from "../../src/support/invariant.ts";
-import { keysOf } from "../../src/support/keys-of.ts";
+import { keysOf } from "../../src/support/is-one-of.ts";
 import { machine, noCosts, perMegabyte, transfersAt } from "./machine.ts";
 
 interface Planted {

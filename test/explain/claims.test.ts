@@ -10,7 +10,7 @@ import { type ExplainedRun, explainRun } from "../../src/explain/explain-run.ts"
 import { serialOf } from "../../src/explain/explain.ts";
 import { linksOf } from "../../src/explain/idle/links.ts";
 import type { IdlePart } from "../../src/explain/idle/idle-time.ts";
-import { accesses } from "../../src/commands/accesses.ts";
+import { accesses } from "../../src/commands/region.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import { simulate } from "../../src/simulate/simulate.ts";

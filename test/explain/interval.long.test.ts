@@ -8,7 +8,7 @@ import { runsIn } from "../../bench/committed/bench-runs.ts";
 import { resultsFile, type RunKind, runKinds } from "../../bench/committed/committed-run.ts";
 import { errorOf, fit, halfOf, isCovered, isForFit, isInside, withInUse } from "../../bench/committed/fit-errors.ts";
 import { committedRuns, type PredictedRun, predictedRuns } from "../../bench/committed/predicted-runs.ts";
-import { inUse } from "../../src/simulate/in-use.ts";
+import { inUse } from "../../src/simulate/gemm-cost.ts";
 import { committedErrors } from "../../src/simulate/mean-errors.ts";
 
 /** The greatest mean half width in percent. */

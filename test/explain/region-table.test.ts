@@ -1,7 +1,6 @@
-import { expect, it } from "vitest";
 import { DeviceMesh, explain, Fusion, set } from "braid";
-import type { RegionRow } from "../../src/explain/region-rows.ts";
-import { regionTable, regionText } from "../../src/explain/region-table.ts";
+import { expect, it } from "vitest";
+import { type RegionRow, regionTable, regionText } from "../../src/explain/region-rows.ts";
 import { machine, perMegabyte, transfersAt } from "./machine.ts";
 
 const row: RegionRow = {

@@ -5,7 +5,7 @@ import type { ProgramSource } from "../../src/compile/lower-all.ts";
 import { shardOf, unpackShard } from "../../src/executor/shard.ts";
 import { isSharded } from "../../src/executor/tensor-arguments.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
-import { compare } from "../../src/oracle/compare.ts";
+import { compare } from "../../src/oracle/value.ts";
 import { at } from "../../src/support/invariant.ts";
 import type { Expectation } from "./expectation.ts";
 

@@ -1,7 +1,7 @@
 /** Printing beyond the dumps: styles, host units, the other statements, index definitions, one-line texts. */
 import { describe, expect, it } from "vitest";
 import { abs, DeviceMesh, Fusion, HostProgramBuilder, print, printFusion, sum } from "braid";
-import { createStatementText } from "../../src/host/print/statement.ts";
+import { createStatementText } from "../../src/host/print/print.ts";
 import { walk } from "../../src/host/traverse.ts";
 
 const mesh = DeviceMesh.range(2);

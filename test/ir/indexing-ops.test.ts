@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { cast, embedding, expand, gather, indexSelect, scatterAdd, unsqueeze } from "../../src/ir/api/ops.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
-import { indexLimits } from "../../src/ir/index-limits.ts";
+import { indexLimits } from "../../src/ir/runs.ts";
 import { diagnosticOf } from "./expect-diagnostic.ts";
 
 /** `T0_g_float[i{4}, i{i2}]`: without the numbers of axes. */

@@ -29,7 +29,7 @@ import {
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import type { Op } from "../../src/ir/ops/op.ts";
 import { promoteDTypes } from "../../src/ir/ops/dtype-rules.ts";
-import { printScalar } from "../../src/ir/scalar/print.ts";
+import { printScalar } from "../../src/ir/scalar/scalar.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 import { at } from "../../src/support/invariant.ts";
 

@@ -5,7 +5,7 @@ import { gradients } from "../../src/ir/api/gradients.ts";
 import { dropout, randomBits, uniform } from "../../src/ir/api/ops.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
-import { philox } from "../../src/oracle/creation.ts";
+import { philox } from "../../src/oracle/evaluate-op.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../src/support/random.ts";

@@ -3,15 +3,6 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { irSpellings } from "../../src/ir/print-style.ts";
 import {
-  binary,
-  constant,
-  evaluateScalar,
-  named,
-  type Scalar,
-  type ScalarOp,
-  symbol,
-} from "../../src/ir/scalar/scalar.ts";
-import {
   extentsDiffer,
   foldAdd,
   foldCeilDiv,
@@ -22,7 +13,18 @@ import {
   foldSub,
   sameScalar,
 } from "../../src/ir/scalar/fold.ts";
-import { printScalar, printOperation, printScalarName } from "../../src/ir/scalar/print.ts";
+import {
+  binary,
+  constant,
+  evaluateScalar,
+  named,
+  printOperation,
+  printScalar,
+  printScalarName,
+  type Scalar,
+  type ScalarOp,
+  symbol,
+} from "../../src/ir/scalar/scalar.ts";
 
 const i0 = symbol("i0");
 const i2 = symbol("i2");

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { matmul, sum } from "../../src/ir/api/ops.ts";
 import { DeviceMesh } from "../../src/ir/device-mesh.ts";
-import { printScalar } from "../../src/ir/scalar/print.ts";
+import { printScalar } from "../../src/ir/scalar/scalar.ts";
 
 const grid = new DeviceMesh([
   [0, 1],

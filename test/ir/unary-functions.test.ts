@@ -5,22 +5,21 @@
  */
 import { Fusion, HostProgramBuilder, parse, print, Tensor } from "braid";
 import { describe, expect, it } from "vitest";
-import { gelu, reciprocal } from "../../src/ir/api/ops.ts";
 import { expressionText } from "../../src/backends/cuda/kernels/text/expression-text.ts";
-import { compileUnary } from "../kernels/compiled-expressions.ts";
+import { gelu, reciprocal } from "../../src/ir/api/ops.ts";
 import { unaryExpression } from "../../src/ir/ops/functions/expressions.ts";
 import { unaryFunctions } from "../../src/ir/ops/functions/unary.ts";
 import type { UnaryOpType } from "../../src/ir/ops/op.ts";
 import { hasLaneForm } from "../../src/kernels/simd/lane-expressions.ts";
 import { accumulatorOf, dtypes } from "../../src/numerics/dtype.ts";
-import { erf, nearest } from "../../src/numerics/scalar/functions.ts";
-import { normalCdf } from "../../src/numerics/scalar/normal-cdf.ts";
+import { erf, nearest, normalCdf } from "../../src/numerics/scalar/emit-js.ts";
 import { unaryDefinitions } from "../../src/oracle/definitions.ts";
-import { fromTensor } from "../../src/oracle/value.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
+import { fromTensor } from "../../src/oracle/value.ts";
 import { at } from "../../src/support/invariant.ts";
-import { keysOf } from "../../src/support/keys-of.ts";
+import { keysOf } from "../../src/support/is-one-of.ts";
 import { createRandom } from "../../src/support/random.ts";
+import { compileUnary } from "../kernels/compiled-expressions.ts";
 import { toDType } from "../kernels/reference.ts";
 import { unaryCalls as functions } from "../support/unary-calls.ts";
 

@@ -7,7 +7,7 @@ import { createCpuBackend } from "braid/cpu";
 import { expect, it } from "vitest";
 import type { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { elementsOf } from "../../src/numerics/tensor/storage.ts";
-import { compare } from "../../src/oracle/compare.ts";
+import { compare } from "../../src/oracle/value.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";

@@ -18,7 +18,7 @@ import {
 import { createCpuBackend } from "braid/cpu";
 import { expect, it } from "vitest";
 import { elementsOf } from "../../src/numerics/tensor/storage.ts";
-import { compare } from "../../src/oracle/compare.ts";
+import { compare } from "../../src/oracle/value.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";

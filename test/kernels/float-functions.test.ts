@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest";
 import type { Kernel, UnaryKernel } from "../../src/commands/kernel.ts";
 import { planKernel } from "../../src/kernels/kernel-plan.ts";
-import { splitFunctions } from "../../src/kernels/nests/split-functions.ts";
+import { splitFunctions } from "../../src/kernels/kernel-library.ts";
 import { bitsToFloat, floatToBits } from "../../src/numerics/convert.ts";
 import { elementsOf } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";

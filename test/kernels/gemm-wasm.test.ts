@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { generate, generatedFile } from "../../scripts/build-wasm.ts";
 import { bfloat16ToFloat, halfToFloat, roundToBFloat16, roundToHalf } from "../../src/numerics/convert.ts";
 import { gemmWasm } from "../../src/kernels/gemm/gemm-wasm.ts";
-import { decodeBase64 } from "../../src/support/base64.ts";
+import { decodeBase64 } from "../../src/kernels/gemm/gemm.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { dot } from "./reference.ts";

@@ -9,7 +9,7 @@ import { creationMakers } from "./random-creation-steps.ts";
 import { shapeMakers } from "./random-shape-steps.ts";
 import { another, firstOf, type Made, type Maker, pick, type StepChoice } from "./random-step.ts";
 import { binaryFunctions } from "../../src/ir/ops/functions/binary.ts";
-import { keysOf } from "../../src/support/keys-of.ts";
+import { keysOf } from "../../src/support/is-one-of.ts";
 import { takes } from "../support/unary-calls.ts";
 import { count, operand } from "./run-kernel.ts";
 

@@ -5,7 +5,7 @@ import { type DType, dtypes } from "../../src/numerics/dtype.ts";
 import type { ReductionOpType } from "../../src/ir/ops/op.ts";
 import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";
-import { keysOf } from "../../src/support/keys-of.ts";
+import { keysOf } from "../../src/support/is-one-of.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { arithmeticDTypes, floatDTypes, reduce } from "./reference.ts";
 import { count, operand, rowMajor, runKernel, type Values } from "./run-kernel.ts";

@@ -7,7 +7,7 @@ import type { ReductionOpType, UnaryOpType } from "../../src/ir/ops/op.ts";
 import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { castOf, combinationOf, unaryDefinitions } from "../../src/oracle/definitions.ts";
 import { at } from "../../src/support/invariant.ts";
-import { keysOf } from "../../src/support/keys-of.ts";
+import { keysOf } from "../../src/support/is-one-of.ts";
 
 export {
   binaryOf as binary,

@@ -7,7 +7,7 @@ import type { UnaryOpType } from "../../src/ir/ops/op.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
 import { compileUnary } from "./compiled-expressions.ts";
 import type { Value } from "../../src/numerics/tensor/storage.ts";
-import { randomBits } from "../../src/oracle/creation.ts";
+import { randomBits } from "../../src/oracle/evaluate-op.ts";
 import { at } from "../../src/support/invariant.ts";
 import { binary, cast, dot, isInexact, numberOf, reduce, toDType, unary } from "./reference.ts";
 import { rowMajor, type Values } from "./run-kernel.ts";

@@ -6,8 +6,7 @@ import { encodeFrame, frameKinds } from "../../src/launch/hub/frames.ts";
 import { encodeHello, newNonce, newToken } from "../../src/launch/hub/handshake.ts";
 import { type Hub, openHub } from "../../src/launch/hub/hub.ts";
 import { joinWorld } from "../../src/launch/join-world.ts";
-import type { Connection } from "../../src/launch/world.ts";
-import { decodeText, encodeText } from "../../src/launch/world-end.ts";
+import { type Connection, decodeText, encodeText } from "../../src/launch/world.ts";
 
 const open: { close(): unknown }[] = [];
 afterEach(async () => {

@@ -2,11 +2,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { rankName } from "../../src/backends/cuda/world.ts";
+import { type HostClaim, hostClaim, requireTopology, topologyOf } from "../../src/launch/enter-world.ts";
 import { firstOfSlurm, meetingPoint } from "../../src/launch/meeting-point.ts";
 import { rankEnvironment } from "../../src/launch/rank-environment.ts";
 import type { Environment } from "../../src/support/environment.ts";
-import { requireTopology } from "../../src/launch/require-topology.ts";
-import { type HostClaim, hostClaim, topologyOf } from "../../src/launch/topology.ts";
 
 const nowhere = { localRank: null, localWorldSize: null };
 

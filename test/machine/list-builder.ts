@@ -1,10 +1,17 @@
 /** Writes command lists by hand for tests: buffers of floats, streams, kernels and both idioms of communication. */
 import type { Arena, Buffer, BufferId, BufferRole } from "../../src/commands/buffer.ts";
-import type { CommandStreamId, EventId, KernelId, Origin, StreamInfo } from "../../src/commands/command.ts";
-import type { CommandList, OneSided, UnlinkedCommand } from "../../src/commands/command-list.ts";
-import type { BinaryKernel, Kernel, Operand } from "../../src/commands/kernel.ts";
-import type { Collective, PointToPoint } from "../../src/commands/transfer.ts";
 import type { CollectiveType } from "../../src/commands/collectives.ts";
+import type { CommandList, OneSided, UnlinkedCommand } from "../../src/commands/command-list.ts";
+import type {
+  Collective,
+  CommandStreamId,
+  EventId,
+  KernelId,
+  Origin,
+  PointToPoint,
+  StreamInfo,
+} from "../../src/commands/command.ts";
+import type { BinaryKernel, Kernel, Operand } from "../../src/commands/kernel.ts";
 import { contiguousStrides, elementCount, type View } from "../../src/commands/view.ts";
 import type { BinaryOpType, ReductionOpType } from "../../src/ir/ops/op.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";

@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
 import { collectives, type CollectiveType, collectiveTypes, isRooted } from "../../src/commands/collectives.ts";
-import type { Collective } from "../../src/commands/transfer.ts";
+import type { Collective } from "../../src/commands/command.ts";
 import { contiguousStrides, elementCount, partOf, type View } from "../../src/commands/view.ts";
 import { collectiveChains, type Chain } from "../../src/machine/transfers/moves.ts";
 import { makeId } from "../../src/support/ids.ts";

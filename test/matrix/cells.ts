@@ -3,7 +3,7 @@ import { DiagnosticError, type Fusion, type HostProgram, link, MultiDeviceExecut
 import { createCpuBackend } from "braid/cpu";
 import { loadPattern, patternFiles } from "../support/example-program.ts";
 import { shapeOf, sizesFromMeshes } from "../../src/ir/sizes.ts";
-import { compare } from "../../src/oracle/compare.ts";
+import { compare } from "../../src/oracle/value.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { lowerAll } from "../../src/compile/lower-all.ts";

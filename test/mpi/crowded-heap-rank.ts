@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import process from "node:process";
 import type * as Koffi from "koffi";
-import { startMpi } from "../../src/backends/mpi/start-mpi.ts";
+import { startMpi } from "../../src/backends/mpi/start-mpi-in-time.ts";
 
 const koffi = createRequire(import.meta.url)("koffi") as typeof Koffi;
 const system = koffi.load(null);

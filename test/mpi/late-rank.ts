@@ -2,7 +2,7 @@
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { enterMpi } from "../../src/backends/mpi/mpi-messages.ts";
-import { startMpi } from "../../src/backends/mpi/start-mpi.ts";
+import { startMpi } from "../../src/backends/mpi/start-mpi-in-time.ts";
 
 // oxlint-disable-next-line node/no-process-env -- the launcher's
 const { library, messages: entered } = startMpi(process.env);

@@ -1,9 +1,9 @@
 /** Runs a Program in one process, or split over groups in this process that stand for several. */
 import { createFlightRecorder } from "../../src/backends/flight/flight-recorder.ts";
-import { openMpiGroup } from "../../src/backends/mpi/mpi-group.ts";
+import { openMpiGroup } from "../../src/backends/mpi/mpi-backend.ts";
 import type { Program } from "../../src/commands/program.ts";
 import { createCpuBackend } from "../../src/cpu.ts";
-import { sha256 } from "../../src/plan/sha256.ts";
+import { sha256 } from "../../src/plan/plan-document.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { memoryTransports } from "./memory-transports.ts";

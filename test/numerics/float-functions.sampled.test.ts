@@ -4,8 +4,7 @@
  */
 import { describe, expect, it } from "vitest";
 import type { UnaryOpType } from "../../src/ir/ops/op.ts";
-import { erf } from "../../src/numerics/scalar/functions.ts";
-import { normalCdf } from "../../src/numerics/scalar/normal-cdf.ts";
+import { erf, normalCdf } from "../../src/numerics/scalar/emit-js.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { compileUnary } from "../kernels/compiled-expressions.ts";
 import { runs } from "../support/suite.ts";

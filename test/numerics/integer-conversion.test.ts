@@ -1,6 +1,6 @@
 /** Conversions between floats and integers, against WebAssembly's rules computed in exact integer arithmetic. */
 import { describe, expect, it } from "vitest";
-import { int64ToFloat, truncateToInt, truncateToInt64 } from "../../src/numerics/scalar/integers.ts";
+import { int64ToFloat, truncateToInt, truncateToInt64 } from "../../src/numerics/scalar/emit-js.ts";
 import { createRandom } from "../../src/support/random.ts";
 
 describe("truncateToInt", () => {

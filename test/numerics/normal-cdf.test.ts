@@ -1,6 +1,6 @@
 /** The normal distribution's function against values of 40-digit arithmetic. */
 import { describe, expect, it } from "vitest";
-import { normalCdf } from "../../src/numerics/scalar/normal-cdf.ts";
+import { normalCdf } from "../../src/numerics/scalar/emit-js.ts";
 
 const values: readonly (readonly [number, number, number])[] = [
   // x, at x, at -x

@@ -4,7 +4,7 @@
  */
 import { type Fusion, MultiDeviceExecutor } from "braid";
 import { expect } from "vitest";
-import { checkOutputs } from "../../src/cli/run/output-check.ts";
+import { checkOutputs } from "../../src/cli/run/outputs.ts";
 import { placedData } from "../../src/compile/lower.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { type Tensor } from "../../src/numerics/tensor/host-tensor.ts";

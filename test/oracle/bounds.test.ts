@@ -11,7 +11,7 @@ import { DeviceMesh } from "../../src/ir/device-mesh.ts";
 import { roundToBFloat16, roundToHalf } from "../../src/numerics/convert.ts";
 import { accumulatorOf, type DType } from "../../src/numerics/dtype.ts";
 import { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
-import { compare } from "../../src/oracle/compare.ts";
+import { compare } from "../../src/oracle/value.ts";
 import { evaluateFusion, type OracleResult } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { blockRoundings, contractionRoundings, gamma } from "../../src/oracle/tolerance.ts";

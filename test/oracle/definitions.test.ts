@@ -12,10 +12,10 @@ import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import { compileBinary, compileCast, compileReduction, compileUnary } from "../kernels/compiled-expressions.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
 import { roundToBFloat16, roundToHalf } from "../../src/numerics/convert.ts";
-import { normalCdf } from "../../src/numerics/scalar/normal-cdf.ts";
+import { normalCdf } from "../../src/numerics/scalar/emit-js.ts";
 import { emptyTensor, type Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { elementsOf } from "../../src/numerics/tensor/storage.ts";
-import { compare } from "../../src/oracle/compare.ts";
+import { compare } from "../../src/oracle/value.ts";
 import {
   binaryDefinitions,
   binaryOf,
@@ -29,7 +29,7 @@ import {
 } from "../../src/oracle/definitions.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { at } from "../../src/support/invariant.ts";
-import { keysOf } from "../../src/support/keys-of.ts";
+import { keysOf } from "../../src/support/is-one-of.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { binaryFunctions } from "../../src/ir/ops/functions/binary.ts";
 import { unaryFunctions } from "../../src/ir/ops/functions/unary.ts";

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { FusionData } from "../../src/ir/fusion-data.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
-import { planSamples } from "../../src/oracle/sample/plan.ts";
+import { planSamples } from "../../src/oracle/evaluate.ts";
 import { rowsOf, sampleRows } from "../../src/oracle/sample/rows.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";

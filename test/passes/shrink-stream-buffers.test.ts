@@ -5,7 +5,7 @@ import { DeviceMesh, type HostProgram, HostProgramBuilder, link, record, runPass
 import { describe, expect, it } from "vitest";
 import type { HostStream } from "../../src/host/nodes.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
-import { printScalar } from "../../src/ir/scalar/print.ts";
+import { printScalar } from "../../src/ir/scalar/scalar.ts";
 
 interface Loop {
   readonly h: HostProgramBuilder;

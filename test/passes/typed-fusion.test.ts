@@ -4,7 +4,7 @@
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Edge, typedFusion } from "../../src/passes/stream-loops/group/typed-fusion.ts";
+import { type Edge, typedFusion } from "../../src/passes/stream-loops/group/group-loops.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";
 

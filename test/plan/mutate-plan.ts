@@ -1,6 +1,6 @@
 /** Plans with one document changed, as a member of another form, a number that names nothing, or a text that is no JSON. */
 import type { PlanFiles } from "../../src/plan/make-plan.ts";
-import { sha256 } from "../../src/plan/sha256.ts";
+import { sha256 } from "../../src/plan/plan-document.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";
 

@@ -5,7 +5,7 @@ import { Fusion } from "../../src/ir/api/fusion.ts";
 import { add, matmul, sum } from "../../src/ir/api/ops.ts";
 import { makePlan, type PlanFiles } from "../../src/plan/make-plan.ts";
 import { type Plan, readPlan } from "../../src/plan/read-plan.ts";
-import { sha256 } from "../../src/plan/sha256.ts";
+import { sha256 } from "../../src/plan/plan-document.ts";
 import { invariant } from "../../src/support/invariant.ts";
 import { exchangeFusion, exchangeOptions, inGemms } from "../schedule/exchanges.ts";
 import { attentionFusion } from "../gpu/attention-cases.ts";

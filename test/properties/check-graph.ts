@@ -17,7 +17,7 @@ import { createCpuBackend } from "braid/cpu";
 import { loweringOf } from "../../src/compile/compile.ts";
 import { placedData } from "../../src/compile/lower.ts";
 import { sizesFromShapes } from "../../src/ir/sizes.ts";
-import { compare } from "../../src/oracle/compare.ts";
+import { compare } from "../../src/oracle/value.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";

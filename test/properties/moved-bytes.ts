@@ -9,7 +9,7 @@ import {
   type Program,
   record,
 } from "braid";
-import type { Collective } from "../../src/commands/transfer.ts";
+import type { Collective } from "../../src/commands/command.ts";
 import { placedData } from "../../src/compile/lower.ts";
 import { collectives } from "../../src/host/collectives.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";

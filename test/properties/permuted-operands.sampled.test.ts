@@ -8,7 +8,7 @@ import { Fusion, linear, lower, matmul, MultiDeviceExecutor, permute, relu, type
 import { createCpuBackend } from "braid/cpu";
 import { walk } from "../../src/host/traverse.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
-import { compare } from "../../src/oracle/compare.ts";
+import { compare } from "../../src/oracle/value.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import type { PlanFiles } from "../../src/plan/make-plan.ts";
-import { sha256 } from "../../src/plan/sha256.ts";
+import { sha256 } from "../../src/plan/plan-document.ts";
 import { at } from "../../src/support/invariant.ts";
 import { readInPython } from "./read-in-python.ts";
 import { attention, breaks, changed, planOf, read, ring, total } from "../plan/plans.ts";

@@ -3,7 +3,7 @@ import type { BufferId, BufferRef } from "../../src/commands/buffer.ts";
 import type { CommandList, UnlinkedCommand } from "../../src/commands/command-list.ts";
 import { operandText } from "../../src/commands/command-text.ts";
 import type { Kernel, Operand } from "../../src/commands/kernel.ts";
-import type { Collective, PointToPointGroup } from "../../src/commands/transfer.ts";
+import type { Collective, PointToPointGroup } from "../../src/commands/command.ts";
 import type { View } from "../../src/commands/view.ts";
 import { dispatch, type RuleTable } from "../../src/support/dispatch.ts";
 

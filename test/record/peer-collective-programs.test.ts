@@ -4,12 +4,11 @@
  */
 import { DeviceMesh, DiagnosticError, HostProgramBuilder, link, type Program, record } from "braid";
 import { describe, expect, it } from "vitest";
-import { accesses } from "../../src/commands/accesses.ts";
-import type { Region } from "../../src/commands/region.ts";
-import type { HostProgram } from "../../src/host/nodes.ts";
+import { accesses, type Region } from "../../src/commands/region.ts";
 import { collectives, type CommunicationType, isRooted } from "../../src/host/collectives.ts";
+import type { HostProgram } from "../../src/host/nodes.ts";
 import { at } from "../../src/support/invariant.ts";
-import { keysOf } from "../../src/support/keys-of.ts";
+import { keysOf } from "../../src/support/is-one-of.ts";
 import { judge } from "../verify/judge/judge.ts";
 import { listing } from "./listing.ts";
 import { counted, floats, onRanks, runPrograms } from "./run-programs.ts";

@@ -1,6 +1,6 @@
 /** Labels of slices where they do not fit. */
 import { expect, it } from "vitest";
-import { fittedLabel } from "../../src/report/view/slice-label.ts";
+import { fittedLabel } from "../../src/report/view/describe.ts";
 
 const labels = (name: string, iteration: string, rooms: readonly number[]): readonly string[] =>
   rooms.map((room) => fittedLabel(name, iteration, room));

@@ -2,9 +2,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Slices, Track, Work } from "../../src/report/data/timeline-data.ts";
-import { createCoverage } from "../../src/report/view/coverage.ts";
 import { firstAfter, sliceAt } from "../../src/report/view/find.ts";
-import { chosenBars, visibleBars } from "../../src/report/view/visible-bars.ts";
+import { chosenBars, createCoverage, visibleBars } from "../../src/report/view/visible-bars.ts";
 
 /** Slices one after the other, each after a gap. */
 function trackOf(parts: readonly { readonly gap: number; readonly length: number }[]): {

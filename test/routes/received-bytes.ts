@@ -4,8 +4,7 @@
  * memory.
  */
 import type { DType, Program } from "braid";
-import type { Command } from "../../src/commands/command.ts";
-import type { Collective } from "../../src/commands/transfer.ts";
+import type { Collective, Command } from "../../src/commands/command.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
 import { at } from "../../src/support/invariant.ts";
 import { unreachable } from "../../src/support/unreachable.ts";

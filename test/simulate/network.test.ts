@@ -1,8 +1,7 @@
 /** Transfers between hosts: their times add up from the profile's network by hand, and network interfaces are shared. */
-import { describe, expect, it } from "vitest";
 import { compile, DeviceMesh, Fusion, type MachineProfile, set, simulate } from "braid";
-import type { BetweenHosts } from "../../src/simulate/machine-profile.ts";
-import { networkOf } from "../../src/simulate/network.ts";
+import { describe, expect, it } from "vitest";
+import { type BetweenHosts, networkOf } from "../../src/simulate/machine-profile.ts";
 import { roundProfile } from "./profile.ts";
 
 /** Within a host 20 us and 1 us per 10 bytes; between hosts 30 us and 1 us per byte. */

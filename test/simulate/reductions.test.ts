@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, type DType, Fusion, link, lower, type Program, record, sum } from "braid";
-import { combinedSlots } from "../../src/tune/calibrate/combined-slots.ts";
+import { combinedSlots } from "../../src/tune/calibrate/measure-profile.ts";
 import { slotSum } from "../../src/tune/calibrate/probe-fusions.ts";
 import { commandCosts } from "../../src/simulate/command-cost.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";

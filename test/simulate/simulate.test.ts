@@ -1,7 +1,7 @@
 /** Simulated times of command lists, compared with times added up by hand. */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, Fusion, link, lower, matmul, record, sum } from "braid";
-import { createCalendar } from "../../src/simulate/event-queue.ts";
+import { createCalendar } from "../../src/simulate/occupancy.ts";
 import { loadFactor, marginOf, gemmTime, timeOf } from "../../src/simulate/interpolate.ts";
 import { applySchedule } from "../../src/schedule/schedule.ts";
 import { simulate } from "../../src/simulate/simulate.ts";

@@ -7,9 +7,9 @@ import { type Backend, type ExecutorOptions, type Fusion, MultiDeviceExecutor } 
 import { expect } from "vitest";
 import type { AnyCompilation } from "../../src/compile/compile.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
-import { compare } from "../../src/oracle/compare.ts";
+import { compare } from "../../src/oracle/value.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
-import { indexLimits } from "../../src/ir/index-limits.ts";
+import { indexLimits } from "../../src/ir/runs.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";

@@ -6,7 +6,7 @@
 import { expect } from "vitest";
 import { type HostProgram, link, MultiDeviceExecutor, record, type Tensor, verify } from "braid";
 import { sizesFromMeshes } from "../../src/ir/sizes.ts";
-import { compare } from "../../src/oracle/compare.ts";
+import { compare } from "../../src/oracle/value.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";

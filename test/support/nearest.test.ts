@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { editDistance, nearest, suggestion } from "../../src/support/nearest.ts";
+import { editDistance, nearest, suggestion } from "../../src/support/wording.ts";
 
 describe("editDistance", () => {
   it.each([

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { createTextDigest } from "../../src/support/text-digest.ts";
+import { createTextDigest } from "../../src/tune/choose/consider.ts";
 
 function digestOf(...texts: readonly string[]): string {
   const digest = createTextDigest();

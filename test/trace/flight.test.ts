@@ -1,10 +1,11 @@
 /** Flight records of hand-made runs: what the rings keep, and which rank a comparison says is missing where. */
-import { describe, expect, it } from "vitest";
 import { link, type Program } from "braid";
+import { describe, expect, it } from "vitest";
 import { renderDiagnostic } from "../../src/diagnostics/diagnostic.ts";
+import { at } from "../../src/support/invariant.ts";
 import { compareFlights } from "../../src/trace/flight/compare-flights.ts";
-import { flightPlans } from "../../src/trace/flight/flight-plan.ts";
 import {
+  flightPlans,
   type FlightRecord,
   type FlightStanding,
   type Reported,
@@ -12,7 +13,6 @@ import {
   takeFlightRecord,
 } from "../../src/trace/flight/flight-record.ts";
 import { beginFlight, createFlightWords, endFlight, postFlight } from "../../src/trace/flight/flight-words.ts";
-import { at } from "../../src/support/invariant.ts";
 import { buildLists } from "../machine/list-builder.ts";
 
 /** Ranks 0, 1 and 2 reduce on a library's stream, after a copy and an event of the caller's. */

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { InvariantError } from "../../src/support/invariant.ts";
-import { placeSlices, type TrackSlice } from "../../src/trace/chrome/place-slices.ts";
+import { placeSlices, type TrackSlice } from "../../src/trace/chrome/slices.ts";
 
 /** A slice in nanoseconds. */
 const slice = (track: number, start: number, end: number): TrackSlice => ({

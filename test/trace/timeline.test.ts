@@ -1,11 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { Command, StreamInfo } from "../../src/commands/command.ts";
+import type { Command, PointToPointGroup, StreamInfo } from "../../src/commands/command.ts";
 import type { LinkedTransfer, Program } from "../../src/commands/program.ts";
-import type { PointToPointGroup } from "../../src/commands/transfer.ts";
 import { makeId } from "../../src/support/ids.ts";
 import type { TraceEvent } from "../../src/trace/event.ts";
-import { renderTimeline } from "../../src/trace/timeline.ts";
-import { trackLabel } from "../../src/trace/track-order.ts";
+import { renderTimeline, trackLabel } from "../../src/trace/timeline.ts";
 
 const streams: readonly StreamInfo[] = [
   { id: makeId(0), role: "caller", name: "caller" },

@@ -5,7 +5,7 @@
 import * as braid from "braid";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { loadProgram } from "../../src/cli/program/load-program.ts";
-import { checkOutputs } from "../../src/cli/run/output-check.ts";
+import { checkOutputs } from "../../src/cli/run/outputs.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { type ProgramFolder, programFolder } from "../cli/captured-cli.ts";

@@ -7,7 +7,7 @@ import * as braid from "braid";
 import { Fusion, type FusionData, MultiDeviceExecutor, type Tensor } from "braid";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { loadProgram } from "../../src/cli/program/load-program.ts";
-import { checkOutputs } from "../../src/cli/run/output-check.ts";
+import { checkOutputs } from "../../src/cli/run/outputs.ts";
 import { placedData } from "../../src/compile/lower.ts";
 import { shardsOf } from "../../src/ir/shards.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";

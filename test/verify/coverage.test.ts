@@ -7,7 +7,7 @@ import { canonicalRegion, type Region } from "../../src/commands/region.ts";
 import { makeId } from "../../src/support/ids.ts";
 import { findGap, type Gap } from "../../src/verify/check/coverage.ts";
 import { sizeOf } from "../../src/verify/check/shared-bytes.ts";
-import { overlapsOf } from "../../src/verify/check/shared-regions.ts";
+import { overlapsOf } from "../../src/verify/check/blocks.ts";
 
 const buffer = makeId<BufferId>(0);
 

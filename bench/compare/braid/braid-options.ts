@@ -2,11 +2,10 @@
  * The options of Braid's implementations, as named in `--impl "braid;NAME=VALUE"`: how a primitive is built, and rows
  * of the schema of options.
  */
+import { type GivenOptions, options, rowOf, scheduleNames, type ValuesOf } from "../../../src/compile/options.ts";
 import type { KindInfo } from "../../../src/compile/options/kind.ts";
 import { oneOf, wholeNumber } from "../../../src/compile/options/kinds.ts";
-import { type GivenOptions, options, rowOf, scheduleNames, type ValuesOf } from "../../../src/compile/options.ts";
-import { isOneOf } from "../../../src/support/is-one-of.ts";
-import { keysOf } from "../../../src/support/keys-of.ts";
+import { isOneOf, keysOf } from "../../../src/support/is-one-of.ts";
 import { loopForms } from "../primitives.ts";
 
 const ownRows = {

@@ -1,11 +1,10 @@
 /** The Fusion: its ops, and how each tensor lies on the devices and in chunks. */
 import type { JSX } from "preact";
-import type { Resharding } from "../../../src/passes/moves/list-reshardings.ts";
-import { reshardingCells, reshardingColumns } from "../../../src/passes/moves/resharding-table.ts";
+import { type Resharding, reshardingCells, reshardingColumns } from "../../../src/passes/moves/list-reshardings.ts";
 import type { TensorPicture } from "../../compiler/parts.ts";
-import type { PageProps } from "../props.ts";
-import { useLinked, useStore } from "../hooks.ts";
 import { variableNames } from "../../model/variable-names.ts";
+import { useLinked, useStore } from "../hooks.ts";
+import type { PageProps } from "../props.ts";
 import { Empty } from "./empty.tsx";
 import { LinkedText } from "./linked-text.tsx";
 import { ShardingPicture } from "./sharding-picture.tsx";

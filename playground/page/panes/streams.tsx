@@ -1,7 +1,7 @@
 /** The streams of a rank as a graph of what waits for what. */
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { fittedLabel } from "../../../src/report/view/slice-label.ts";
+import { fittedLabel } from "../../../src/report/view/describe.ts";
 import type { CommandRow } from "../../compiler/parts.ts";
 import { type GraphEdge, type GraphNode, streamGraph } from "../../model/stream-graph.ts";
 import { useLinked, useStore } from "../hooks.ts";

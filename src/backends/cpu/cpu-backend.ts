@@ -7,7 +7,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../../diagnostics/arguments.ts";
 import { options as schema, type OptionValue } from "../../compile/options.ts";
 import { requireOptions } from "../../compile/options/resolve.ts";
-import { keysOf } from "../../support/keys-of.ts";
+import { keysOf } from "../../support/is-one-of.ts";
 import type { Backend, Group, OpenOptions } from "../backend.ts";
 import type { FlightRecorder } from "../flight/flight-recorder.ts";
 import { type MachineGroupOptions, openMachineGroup } from "./machine-group.ts";

@@ -7,19 +7,17 @@ import type { Program } from "../../commands/program.ts";
 import { DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import { createKernelLibrary, type KernelLibraryOptions, scratchBytes } from "../../kernels/kernel-library.ts";
 import type { Observer } from "../../machine/execution.ts";
+import type { CallerStep, Interleaving } from "../../machine/interleaving.ts";
 import { createMachine, hasEagerTransfers, type MachineOptions } from "../../machine/machine.ts";
-import type { CommandPosition } from "../../machine/obstacle.ts";
-import { commandText, commandThrew } from "../../machine/run-errors.ts";
+import { type CommandPosition, commandText, commandThrew } from "../../machine/obstacle.ts";
 import { at } from "../../support/invariant.ts";
-import type { FlightStanding } from "../../trace/flight/flight-record.ts";
 import type { TraceEvent } from "../../trace/event.ts";
-import type { ExecuteOptions, Group, Prepared, RunReport } from "../backend.ts";
-import { runsInARow } from "../backend.ts";
+import type { FlightStanding } from "../../trace/flight/flight-record.ts";
+import { type ExecuteOptions, type Group, type Prepared, type RunReport, runsInARow } from "../backend.ts";
 import type { FlightRecorder, Standings } from "../flight/flight-recorder.ts";
 import { programFlights } from "../flight/program-flights.ts";
 import { createMemory, layOutProgram } from "./address-space.ts";
 import { createCompute, savedBytes } from "./compute.ts";
-import type { CallerStep, Interleaving } from "../../machine/interleaving.ts";
 
 export type MachineGroupOptions = Pick<MachineOptions, "interleaving" | "queues" | "transfers">;
 

@@ -1,17 +1,23 @@
 /**
  * The CUDA back end: one process per GPU. Its Rendezvous connects the processes. `open` takes only this process's rank.
  */
+import type { BufferId } from "../../commands/buffer.ts";
+import type { Program } from "../../commands/program.ts";
+import { type OptionValue, options as schema } from "../../compile/options.ts";
+import { requireOptions } from "../../compile/options/resolve.ts";
 import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
-import type { Backend, Group, OpenOptions } from "../backend.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import type { Backend, Group, OpenOptions, Prepared } from "../backend.ts";
 import { createFlightRecorder, type FlightRecorder } from "../flight/flight-recorder.ts";
 import { attentionObstacle } from "./attention/availability.ts";
-import { defaultCacheFolder } from "./kernels/compiler.ts";
 import type { Gpu } from "./gpu.ts";
-import { prepareDevice, type PreparedDevice } from "./prepared-device.ts";
-import { byBuffer, programList } from "./prepared-program.ts";
+import { defaultCacheFolder } from "./kernels/compiler.ts";
+import type { TensorPlace } from "./ops/address.ts";
+import { deviceOps, type DeviceTarget } from "./ops/device-ops.ts";
+import { programNotes } from "./ops/list-notes.ts";
+import { placesOf } from "./ops/places.ts";
+import { type PreparedDevice, prepareDevice } from "./prepared-device.ts";
 import type { DeviceList } from "./run/prepared-list.ts";
-import { options as schema, type OptionValue } from "../../compile/options.ts";
-import { requireOptions } from "../../compile/options/resolve.ts";
 import type { GraphUse } from "./run/runner.ts";
 import { openSession, type Session } from "./session.ts";
 import type { Rendezvous } from "./world.ts";
@@ -134,4 +140,30 @@ function brokenGroup(rank: number, reason: string): never {
     help: "start the processes again: streams of a failed run may wait forever",
   };
   throw new DiagnosticError([diagnostic]);
+}
+
+// A Program as device operations of one rank, and what a Group makes of them.
+
+function programList(program: Program, rank: number, target: DeviceTarget): DeviceList {
+  return {
+    ops: deviceOps(program, rank, target),
+    unjoined: () => deviceOps(program, rank, target, { joined: false }),
+    notes: programNotes(program, rank),
+  };
+}
+
+/** Reaches the buffers of the Program by their ids. */
+function byBuffer(prepared: PreparedDevice, program: Program, rank: number): Prepared {
+  const { addressOf } = placesOf(program, rank);
+  const ownPlace = (buffer: BufferId): TensorPlace => {
+    const placed = at(program.buffers, buffer);
+    invariant(placed.rank === rank, "callers reach the buffers of local ranks", { rank, buffer: placed.name });
+    return addressOf({ buffer, offset: 0 });
+  };
+  return {
+    ...prepared,
+    write: (buffer, bytes) => prepared.write(ownPlace(buffer), bytes),
+    read: (buffer) => prepared.read(ownPlace(buffer), at(program.buffers, buffer).bytes),
+    view: () => null,
+  };
 }

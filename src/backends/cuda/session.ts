@@ -2,21 +2,20 @@
  * Everything that one rank holds while its Group is open, shared by all its Programs: the GPU, memory, streams,
  * kernels, libraries.
  */
-import { createPeerHeap, type PeerHeap } from "./memory/peer-memory.ts";
-import { createDeviceMemory, type DeviceMemory } from "./memory/device-memory.ts";
-import { createHostBlocks, type HostBlocks } from "./memory/host-blocks.ts";
-import { createStaging, type Staging } from "./memory/staging.ts";
+import type { FlightRecorder } from "../flight/flight-recorder.ts";
+import { type Attentions, createAttentions } from "./attention/attentions.ts";
+import { CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING, CU_STREAM_NON_BLOCKING } from "./bindings/driver-api.ts";
+import { type Gpu, openGpu, out } from "./gpu.ts";
 import { type Compiler, createCompiler } from "./kernels/compiler.ts";
 import { createModules, type Modules } from "./kernels/modules.ts";
-import { type Attentions, createAttentions } from "./attention/attentions.ts";
 import { createGemms, type Gemms } from "./matmul/gemms.ts";
+import { createDeviceMemory, createStaging, type DeviceMemory, type Staging } from "./memory/device-memory.ts";
+import { createHostBlocks, type HostBlocks } from "./memory/host-blocks.ts";
+import { createPeerHeap, type PeerHeap } from "./memory/peer-memory.ts";
 import { type Communicators, createCommunicators } from "./nccl/communicators.ts";
-import { type Gpu, openGpu } from "./gpu.ts";
 import { createResources, type Resources } from "./resources.ts";
-import { createStreamPool, lowestPriority, type StreamPool } from "./run/streams/stream-pool.ts";
 import { streamIsIdle } from "./run/stuck/wait.ts";
 import { openWorldClock, type WorldClock } from "./run/world-clock.ts";
-import type { FlightRecorder } from "../flight/flight-recorder.ts";
 import type { Rendezvous } from "./world.ts";
 
 export interface Session extends Disposable {
@@ -99,5 +98,56 @@ function sessionOf(resources: Resources, { rendezvous, cacheFolder, flight }: Se
     clock: () => (clock ??= openWorldClock(rendezvous)),
     openedCommunicators: () => communicators,
     [Symbol.dispose]: () => resources[Symbol.dispose](),
+  };
+}
+
+// CUDA streams and events, created once and lent to Programs. A stream must be idle when it is returned.
+
+/** 0 is the highest. A GPU has few priorities; all below its lowest are the same. */
+type StreamPriority = number;
+export const lowestPriority: StreamPriority = Infinity;
+
+/** Events that measure time cost more to record. */
+type EventUse = "order" | "time";
+
+interface StreamPool extends Disposable {
+  /** `resources` returns it to the pool. */
+  readonly stream: (priority: StreamPriority, resources: Resources) => number;
+  readonly event: (use: EventUse, resources: Resources) => number;
+}
+
+export function createStreamPool(gpu: Gpu): StreamPool {
+  const made: { readonly streams: number[]; readonly events: number[] } = { streams: [], events: [] };
+  const events = { order: new Array<number>(), time: new Array<number>() };
+  /** Keyed by the driver's number of the priority, which falls as the priority rises. */
+  const streams = new Map<number, number[]>();
+  const lend = (list: number[], make: () => number, resources: Resources): number => {
+    const handle = list.pop() ?? make();
+    resources.defer(() => list.push(handle));
+    return handle;
+  };
+  const newStream = (level: number): number => {
+    const stream = out((value) => gpu.call.cuStreamCreateWithPriority(value, CU_STREAM_NON_BLOCKING, level));
+    made.streams.push(stream);
+    return stream;
+  };
+  const newEvent = (use: EventUse): number => {
+    const flags = use === "time" ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
+    const event = out((value) => gpu.call.cuEventCreate(value, flags));
+    made.events.push(event);
+    return event;
+  };
+  return {
+    stream: (priority, resources) => {
+      const level = Math.min(gpu.priorities.least, gpu.priorities.greatest + priority);
+      const free = streams.get(level) ?? [];
+      streams.set(level, free);
+      return lend(free, () => newStream(level), resources);
+    },
+    event: (use, resources) => lend(events[use], () => newEvent(use), resources),
+    [Symbol.dispose]: () => {
+      for (const event of made.events.splice(0)) gpu.call.cuEventDestroy_v2(event);
+      for (const stream of made.streams.splice(0)) gpu.call.cuStreamDestroy_v2(stream);
+    },
   };
 }

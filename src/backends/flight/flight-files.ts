@@ -6,8 +6,7 @@ import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import process from "node:process";
 import { threadId } from "node:worker_threads";
-import type { FlightPlan } from "../../trace/flight/flight-plan.ts";
-import { type FlightStanding, takeFlightRecord } from "../../trace/flight/flight-record.ts";
+import { type FlightPlan, type FlightStanding, takeFlightRecord } from "../../trace/flight/flight-record.ts";
 import { readFlight } from "../../trace/flight/flight-words.ts";
 
 /** A rank of a prepared Program. */
@@ -47,4 +46,28 @@ export function writeFlightFiles(folder: string, entries: Iterable<FlightEntry>,
     writeFileSync(draft, JSON.stringify(record), { mode: 0o600 });
     renameSync(draft, file);
   }
+}
+
+// What a main thread tells the thread that writes flight records in its place (src/launch/parent/parent-watch.ts).
+
+/** The words that the streams of a GPU write into pinned memory (src/backends/cuda/run/stuck/progress.ts). */
+export interface GpuWords {
+  readonly address: number;
+  readonly streams: number;
+}
+
+export type FlightMessage =
+  | {
+      readonly kind: "open";
+      readonly id: number;
+      readonly folder: string;
+      readonly entry: Omit<FlightEntry, "plan" | "standings"> & { readonly plan: FlightPlan };
+      readonly gpu: GpuWords;
+    }
+  | { readonly kind: "release"; readonly id: number }
+  /** The records of a failed run have been written. */
+  | { readonly kind: "written" };
+
+export function isFlightMessage(value: unknown): value is FlightMessage {
+  return typeof value === "object" && value !== null && "kind" in value;
 }

@@ -8,11 +8,10 @@ import path from "node:path";
 import process from "node:process";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { systemReason } from "../../support/system-reason.ts";
-import { beginFlight, createFlightWords, endFlight } from "../../trace/flight/flight-words.ts";
-import { type FlightEntry, flightFile, writeFlightFiles } from "./flight-files.ts";
-import type { FlightMessage, GpuWords } from "./flight-message.ts";
-import type { Flights } from "./program-flights.ts";
 import type { FlightStanding } from "../../trace/flight/flight-record.ts";
+import { beginFlight, createFlightWords, endFlight } from "../../trace/flight/flight-words.ts";
+import { type FlightEntry, flightFile, type FlightMessage, type GpuWords, writeFlightFiles } from "./flight-files.ts";
+import type { Flights } from "./program-flights.ts";
 
 export interface FlightRecorder {
   /** Where records are written. */

@@ -1,7 +1,7 @@
 /** What a flight recorder needs to know of a Program. Runs where there are no files, too. */
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
-import { type FlightPlan, flightPlans } from "../../trace/flight/flight-plan.ts";
+import { type FlightPlan, flightPlans } from "../../trace/flight/flight-record.ts";
 
 /** What the ranks of a run are to do. */
 export interface Flights {

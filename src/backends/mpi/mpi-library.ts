@@ -1,13 +1,12 @@
 /** Finds MPI libraries and binds one through koffi. A process uses one of them. */
+import type * as Koffi from "koffi";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
-import type * as Koffi from "koffi";
+import process from "node:process";
 import { invariant } from "../../support/invariant.ts";
-import { libraryFolders } from "../cuda/bindings/library-places.ts";
+import { type FunctionsOf, libraryFolders, type Prototypes } from "../cuda/bindings/native-library.ts";
 import type { MpiAbi, MpiConstant } from "./abi.ts";
-import { type MpiFunctions, mostVersionBytes, mpiPrototypes } from "./mpi-api.ts";
-import { spareHeap } from "./spare-heap.ts";
 
 export interface MpiLibrary {
   /** The name under which the loader found it. */
@@ -96,3 +95,41 @@ function versionOf({ MPI_Get_library_version }: MpiFunctions): string {
   const [first = ""] = new TextDecoder().decode(bytes.subarray(0, length[0])).split(/[\n,]/);
   return first.replaceAll(/\s+/g, " ").trim();
 }
+
+// Memory at the heap's end that nobody uses. UCX, under MPICH, tests in MPI_Init whether it sees changes of the heap: it
+// moves the heap's end up by a page and down again, and does not notice if up failed. V8 may have memory right after the
+// heap (one start in fifty); the heap then loses its last page, and the process crashes or hangs at a later allocation.
+
+const bytes = 64 * 2 ** 10;
+
+/** Call it before an MPI library is loaded. Where there is no room, it turns UCX's test off, by a variable read then. */
+function spareHeap(koffi: typeof Koffi): void {
+  if (process.platform !== "linux") return;
+  const sbrk: (increment: number) => number = koffi.load(null).func("intptr_t sbrk(intptr_t increment)");
+  // oxlint-disable-next-line node/no-process-env -- UCX has no other way to be told
+  if (sbrk(bytes) === -1) process.env["UCX_MEM_EVENTS"] ??= "no";
+}
+
+// The functions of MPI that Braid calls, with their names in mpi.h. `handle` is the type that the ABI says.
+
+const mpiPrototypes = {
+  MPI_Get_library_version: "int MPI_Get_library_version(void *text, _Out_ int *length)",
+  MPI_Init_thread: "int MPI_Init_thread(uint64_t argc, uint64_t argv, int required, _Out_ int *provided)",
+  MPI_Comm_rank: "int MPI_Comm_rank(handle communicator, _Out_ int *rank)",
+  MPI_Comm_size: "int MPI_Comm_size(handle communicator, _Out_ int *size)",
+  MPI_Isend: "int MPI_Isend(void *from, int count, handle type, int peer, int tag, handle communicator, void *request)",
+  MPI_Irecv: "int MPI_Irecv(void *to, int count, handle type, int peer, int tag, handle communicator, void *request)",
+  MPI_Testsome: "int MPI_Testsome(int count, void *requests, _Out_ int *completed, void *indices, uint64_t statuses)",
+  MPI_Barrier: "int MPI_Barrier(handle communicator)",
+  MPI_Finalize: "int MPI_Finalize()",
+} as const satisfies Prototypes;
+
+type MpiFunctions = FunctionsOf<typeof mpiPrototypes>;
+
+/** Of MPI_MAX_LIBRARY_VERSION_STRING the largest, which is MPICH's. */
+const mostVersionBytes = 8192;
+
+/** MPI_THREAD_SINGLE to MPI_THREAD_MULTIPLE, which are 0 to 3 in every ABI. */
+export const threadLevels = ["single", "funneled", "serialized", "multiple"] as const;
+
+export type ThreadLevel = (typeof threadLevels)[number];

@@ -3,8 +3,7 @@
  * not move; each is kept until its message is complete.
  */
 import { at, invariant } from "../../support/invariant.ts";
-import { threadLevels, type ThreadLevel } from "./mpi-api.ts";
-import type { MpiLibrary } from "./mpi-library.ts";
+import { type MpiLibrary, type ThreadLevel, threadLevels } from "./mpi-library.ts";
 
 /** Identifies a message until it is complete; then the number is used again. */
 export type MessageNumber = number;
@@ -97,3 +96,22 @@ export function enterMpi(library: MpiLibrary, finalizing = mostFinalizing): MpiM
 function check(name: string, status: number): void {
   invariant(status === 0, "a call of MPI succeeds", { name, status });
 }
+
+/** The tags of messages that are not of a channel. Channels have those from `firstTag` on. */
+export const tags = {
+  /** The number of bytes that follow with `data`, or `givenUp` if a text follows with `reason`. */
+  length: 0,
+  data: 1,
+  reason: 2,
+  /** One byte at the end of each run: whether the process ran all its commands. */
+  runEnd: 3,
+} as const;
+
+export const firstTag = 4;
+
+export const runEnds = { done: 0, failed: 1 } as const;
+
+export const givenUp = -1;
+
+/** Bytes of a `reason`: shorter ones are filled up with zeros. */
+export const reasonBytes = 4096;

@@ -3,30 +3,27 @@
  * profile.
  */
 import { Command } from "commander";
+import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
+import { machineOf } from "../../backends/measured-machine.ts";
+import type { Target } from "../../compile/compile.ts";
 import { hostCount } from "../../compile/host-count.ts";
-import type { NamesOf, Options } from "../../compile/options.ts";
+import type { NamesOf, Options, OptionValue } from "../../compile/options.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
+import { type Exchange, exchangeAlone, exchangeWith } from "../../launch/exchange.ts";
 import type { World } from "../../launch/join-world.ts";
 import type { DType } from "../../numerics/dtype.ts";
-import type { MachineProfile } from "../../simulate/machine-profile.ts";
-import { type Exchange, exchangeAlone, exchangeWith } from "../../launch/exchange.ts";
-import { machineOf } from "../../backends/measured-machine.ts";
 import { createMatrices, type Matrices } from "../../numerics/tensor/random-matrices.ts";
-import { requireOutput, writeOutput } from "../terminal/output-file.ts";
-import { type Places, placesOnCpu, placesOnGpus } from "../ranks/places.ts";
-import type { CalibrationHost } from "../../tune/calibrate/calibration-host.ts";
-import { calibrationSizes } from "../../tune/calibrate/calibration-sizes.ts";
+import type { MachineProfile } from "../../simulate/machine-profile.ts";
+import { type CalibrationHost, calibrationSizes } from "../../tune/calibrate/calibration-host.ts";
 import { measureProfile } from "../../tune/calibrate/measure-profile.ts";
-import type { ProbeHosts } from "../../tune/calibrate/probe-hosts.ts";
+import type { ProbeHosts } from "../../tune/calibrate/probe.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { addFlags, givenOptions } from "../flags/option-flags.ts";
-import { requireSeveralDevices } from "../ranks/where-to-run.ts";
-import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
+import { type Places, placesOnCpu, placesOnGpus } from "../ranks/places.ts";
 import { runWhere } from "../ranks/run-in-processes.ts";
+import { requireSeveralDevices, whereToRun } from "../ranks/where-to-run.ts";
+import { requireOutput, writeOutput } from "../terminal/output-file.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import type { Target } from "../../compile/compile.ts";
-import { measuredTarget } from "../flags/measured-target.ts";
-import { whereToRun } from "../ranks/where-to-run.ts";
 
 type CalibrateFlags = Omit<Options<NamesOf<"calibrate">>, "on"> & { readonly on: Target };
 
@@ -144,4 +141,19 @@ function rounded(profile: MachineProfile): unknown {
   );
   const value: unknown = JSON.parse(text);
   return value;
+}
+
+// `--on` of the commands that measure a machine.
+
+/** Throws `option-value` for MPI, which runs programs. */
+export function measuredTarget(on: OptionValue<"on">): Target {
+  if (on !== "mpi") return on;
+  return fail({
+    code: "option-value",
+    message: "what is measured runs on one host",
+    place: { kind: "option", text: "--on" },
+    found: "--on mpi",
+    expected: "--on cpu, or --on cuda",
+    help: "run programs over MPI with braid run --on mpi",
+  });
 }

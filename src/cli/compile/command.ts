@@ -7,8 +7,7 @@ import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
 import { withProgress } from "../terminal/progress.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { compileRows } from "./compile-options.ts";
-import type { CompileCommandFlags, CompileResult } from "./compile-plan.ts";
+import { type CompileCommandFlags, type CompileResult, compileRows } from "./compile-plan.ts";
 
 export function compileCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
   const command = addFlags(new Command("compile").argument("<file>", fileArgument), "compile", compileRows).description(

@@ -1,24 +1,25 @@
 /** Compiles a program file or a dump and writes its plan. Nothing is printed here. */
+import { packageVersion } from "../../backends/package-file.ts";
 import { requireLinked, requireVerified, verified } from "../../compile/compile.ts";
-import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
+import { loweringNames, type NamesOf, type Options, type ValuesOf } from "../../compile/options.ts";
+import type { CompileGiven } from "../../compile/options/flags-text.ts";
+import { text, wholeNumber } from "../../compile/options/kinds.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
+import type { OptionRow } from "../../compile/options/row.ts";
+import { inputSizes } from "../../compile/program/input-sizes.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { indexLimits } from "../../ir/index-limits.ts";
+import { indexLimits } from "../../ir/runs.ts";
 import { programHash, withoutOrigins } from "../../launch/program-hash.ts";
 import { makePlan } from "../../plan/make-plan.ts";
-import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import { printedGiven } from "../flags/compared-options.ts";
 import { profileToChooseWith, withOwnProfile } from "../flags/profile.ts";
-import { packageVersion } from "../../backends/package-file.ts";
 import { requirePlanFolder, writePlanFolder } from "../plan/plan-folder.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
-import { inputSizes } from "../../compile/program/input-sizes.ts";
 import { modelSizes } from "../program/model-sizes.ts";
 import type { Step } from "../terminal/progress.ts";
-import type { CompileOwnFlags } from "./compile-options.ts";
 
 export type CompileCommandFlags = Options<NamesOf<"compile">> & CompileOwnFlags;
 
@@ -94,3 +95,34 @@ function requireGpus({ on }: Options<"on">): void {
     help: "leave --on out, or run the program on the CPU with braid run",
   });
 }
+
+// The options of `braid compile` alone.
+
+const compile = { group: "output", commands: ["compile"] } as const;
+
+export const compileRows = {
+  out: {
+    ...compile,
+    short: "o",
+    required: true,
+    kind: text("folder", "plan/"),
+    help: "write the plan to this folder, which is made if needed",
+  },
+  capability: {
+    ...compile,
+    within: "gpu",
+    kind: wholeNumber(80, 90),
+    default: 90,
+    help: "compute capability, times 10: 90 for 9.0",
+  },
+  multiprocessors: {
+    ...compile,
+    within: "gpu",
+    kind: wholeNumber(1, 132),
+    default: 132,
+    help: "number of multiprocessors",
+  },
+} as const satisfies Readonly<Record<string, OptionRow>>;
+
+/** With their defaults. */
+type CompileOwnFlags = Required<ValuesOf<typeof compileRows>>;

@@ -3,6 +3,7 @@
  * every GPU that the driver sees, and whether the GPUs reach each other's memory. Nothing is allocated and no context
  * is made.
  */
+import { dottedCudnn, oldestCudnn } from "../../backends/cuda/attention/availability.ts";
 import { cublasLtPrototypes } from "../../backends/cuda/bindings/cublaslt-api.ts";
 import { cudnnPrototypes } from "../../backends/cuda/bindings/cudnn-api.ts";
 import {
@@ -12,14 +13,15 @@ import {
   driverPrototypes,
   type Out,
 } from "../../backends/cuda/bindings/driver-api.ts";
-import { type CudaLibrary, cudaLibraries, libraryFolders } from "../../backends/cuda/bindings/library-places.ts";
 import {
+  cudaLibraries,
+  type CudaLibrary,
   type FunctionsOf,
+  libraryFolders,
   type LoadedLibrary,
   loadLibrary,
   type Prototypes,
 } from "../../backends/cuda/bindings/native-library.ts";
-import { dottedCudnn, oldestCudnn } from "../../backends/cuda/attention/availability.ts";
 import { ncclPrototypes } from "../../backends/cuda/bindings/nccl-api.ts";
 import { nvrtcPrototypes } from "../../backends/cuda/bindings/nvrtc-api.ts";
 import { gpuName, oldestCapability, out } from "../../backends/cuda/gpu.ts";

@@ -14,7 +14,7 @@ import {
 } from "../../explain/changes.ts";
 import { fewRefusals, isTooSmall } from "../../explain/explain.ts";
 import type { LoopRefusal } from "../../passes/stream-loops/loop-refusals.ts";
-import { timeText } from "../../support/quantities.ts";
+import { timeText } from "../../support/wording.ts";
 import type { ScheduleCandidate } from "../../tune/choose/candidates.ts";
 import type { Considered } from "../../tune/choose/decide.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";

@@ -1,16 +1,16 @@
 /** `braid explain`: predicts a program's time on a measured machine, and says what is exposed and why. */
 import type { Command } from "commander";
+import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { compileGiven, givenOptions, programCommand } from "../flags/option-flags.ts";
 import { ownProfile, profileToPredictWith } from "../flags/profile.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
+import { writeExplainReport } from "../report/explained-report.ts";
 import { requireOutput } from "../terminal/output-file.ts";
 import { withProgress } from "../terminal/progress.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { writeExplainReport } from "../report/explained-report.ts";
-import { chunkChanges } from "./chunk-changes.ts";
-import type { ExplainFlags, ExplainResult } from "./explain-file.ts";
+import type { ChunkChange, ExplainFlags, ExplainResult } from "./explain-file.ts";
 
 export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
   const command = programCommand("explain").description(
@@ -62,4 +62,38 @@ async function elsewhere(flags: ExplainFlags): Promise<ExplainFlags> {
   return machines.devicesPerHost === undefined
     ? { ...others, devices: machines.devices }
     : { ...others, devices: machines.devices, devicesPerHost: machines.devicesPerHost };
+}
+
+// Predictions with more and fewer chunks, where a parameter of the program seems to be their number.
+
+/** A parameter counts chunks if a loop of the program has as many. Each prediction builds the program again. */
+async function chunkChanges(
+  { params, explanation: { run } }: ExplainResult,
+  flags: ExplainFlags,
+  explained: (flags: ExplainFlags) => Promise<ExplainResult>,
+): Promise<readonly ChunkChange[]> {
+  const counts = new Set(run.regions.flatMap(({ isLoop, chunks }) => (isLoop ? [chunks] : [])));
+  const changes = Object.entries(params).flatMap(([name, value]) =>
+    typeof value === "number" && counts.has(value)
+      ? [value / 2, 2 * value].flatMap((other) => (Number.isInteger(other) ? [{ name, value: other }] : []))
+      : [],
+  );
+  const found: ChunkChange[] = [];
+  for (const change of changes) {
+    const set = new Map(flags.set).set(change.name, change.value);
+    found.push({ ...change, ...(await timeOrRefusal(() => explained({ ...flags, set, whatIf: new Map() }))) });
+  }
+  return found;
+}
+
+async function timeOrRefusal(
+  explained: () => Promise<ExplainResult>,
+): Promise<Pick<ChunkChange, "milliseconds" | "refused">> {
+  try {
+    const { explanation } = await explained();
+    return { milliseconds: explanation.run.milliseconds, refused: null };
+  } catch (error) {
+    if (!(error instanceof DiagnosticError)) throw error;
+    return { milliseconds: null, refused: error.diagnostics[0]?.message ?? error.message };
+  }
 }

@@ -1,20 +1,18 @@
 /** The output of `braid explain`: verdict, regions, causes and what to change, as text and as the document of --json. */
 import Table from "cli-table3";
 import { targetOf } from "../../compile/compile.ts";
+import { candidateFlags, tooSmallText } from "../../explain/changes.ts";
 import { type ExplainedRun, timeOf } from "../../explain/explain-run.ts";
 import { type Explanation, isTooSmall } from "../../explain/explain.ts";
-import { tooSmallText } from "../../explain/changes.ts";
-import { candidateFlags } from "../../explain/changes.ts";
+import { regionTable, regionText } from "../../explain/region-rows.ts";
 import { assumedTexts, exposedText, intervalText } from "../../explain/time-texts.ts";
-import { regionTable, regionText } from "../../explain/region-table.ts";
+import { bytesText, counted, percentText, timeText } from "../../support/wording.ts";
 import { overlapText } from "../../trace/overlap.ts";
 import { renderTimeline } from "../../trace/timeline.ts";
-import { bytesText, percentText, timeText } from "../../support/quantities.ts";
-import { counted } from "../../support/wording.ts";
 import { communicationLines } from "../lower/reshardings-text.ts";
-import { changeText } from "./change-text.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
 import type { Colors, Terminal } from "../terminal/terminal.ts";
+import { changeText } from "./change-text.ts";
 import type { ExplainResult } from "./explain-file.ts";
 
 /** `other`: the same program under `--what-if`. */

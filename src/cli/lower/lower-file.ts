@@ -9,7 +9,7 @@ import { print, printProgramOfStage } from "../../host/print/print.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import { passNames, type PassObserver } from "../../passes/pipeline.ts";
 import { at } from "../../support/invariant.ts";
-import { suggestion } from "../../support/nearest.ts";
+import { suggestion } from "../../support/wording.ts";
 import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import { profileToChooseWith, withOwnProfile } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";

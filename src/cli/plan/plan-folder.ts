@@ -6,7 +6,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import type { PlanFiles } from "../../plan/make-plan.ts";
 import { type Plan, readPlan } from "../../plan/read-plan.ts";
 import { systemReason } from "../../support/system-reason.ts";
-import { replaceFile } from "../terminal/replace-file.ts";
+import { replaceFile } from "../terminal/output-file.ts";
 
 /** Throws `file-unreadable` and what `readPlan` throws. */
 export async function readPlanFolder(file: string): Promise<Plan> {

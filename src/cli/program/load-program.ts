@@ -7,12 +7,11 @@ import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import path from "node:path";
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
-import { isFusion } from "../../ir/api/fusion.ts";
 import { isProgramFile, type ProgramFile } from "../../host/program-file.ts";
-import { createJiti } from "./jiti.ts";
-import { runningBraid } from "./running-braid.ts";
-import { createSourceMaps, type SourceMaps } from "./source-maps.ts";
+import { isFusion } from "../../ir/api/fusion.ts";
 import { systemReason } from "../../support/system-reason.ts";
+import { runningBraid } from "./running-braid.ts";
+import { createJiti, createSourceMaps, type SourceMaps } from "./source-maps.ts";
 import { inUserCode } from "./user-code.ts";
 
 const extensions = [".ts", ".mts", ".js", ".mjs"] as const;

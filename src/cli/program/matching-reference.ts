@@ -2,8 +2,7 @@
 import type { Signature } from "../../compile/lower-all.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { type TensorId, withoutReductions } from "../../ir/domain.ts";
-import { evaluateScalar } from "../../ir/scalar/scalar.ts";
-import { printScalar } from "../../ir/scalar/print.ts";
+import { evaluateScalar, printScalar } from "../../ir/scalar/scalar.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import { at } from "../../support/invariant.ts";
 

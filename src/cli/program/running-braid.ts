@@ -12,7 +12,7 @@ import { isProgramFile, program } from "../../host/program-file.ts";
 import { Fusion, isFusion } from "../../ir/api/fusion.ts";
 import * as ops from "../../ir/api/ops.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
-import { suggestion } from "../../support/nearest.ts";
+import { suggestion } from "../../support/wording.ts";
 
 const require = createRequire(import.meta.url);
 

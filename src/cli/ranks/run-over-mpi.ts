@@ -5,13 +5,12 @@
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
-import { mpiWorld } from "../../launch/mpi-world.ts";
-import { exchangeClaims, hostClaim, topologyOf } from "../../launch/topology.ts";
-import { laterStart, processNumber, startMpiInTime } from "../../backends/mpi/start-mpi-in-time.ts";
-import type { StartedMpi } from "../../backends/mpi/start-mpi.ts";
+import { laterStart, processNumber, type StartedMpi, startMpiInTime } from "../../backends/mpi/start-mpi-in-time.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import { escapeControls } from "../../support/wording.ts";
+import { mpiWorld } from "../../launch/mpi-world.ts";
+import { exchangeClaims, hostClaim, topologyOf } from "../../launch/enter-world.ts";
 import type { Connection, World } from "../../launch/world.ts";
+import { escapeControls } from "../../support/wording.ts";
 import type { ExitStatus } from "../exit-status.ts";
 import { reasonOf, statusOfFailure, wordsOf } from "./failure-words.ts";
 import { processEnvironment } from "./where-to-run.ts";

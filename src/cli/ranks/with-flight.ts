@@ -1,7 +1,7 @@
 /** The flight recorder of a command that runs Programs. It also writes its records at SIGUSR1. */
 import { createHash } from "node:crypto";
 import process from "node:process";
-import type { FlightMessage } from "../../backends/flight/flight-message.ts";
+import type { FlightMessage } from "../../backends/flight/flight-files.ts";
 import {
   createFlightRecorder,
   defaultFlightFolder,

@@ -1,22 +1,22 @@
 /** `braid run`: compiles a program, runs it on all its devices, and checks the result if requested. */
 import type { Command } from "commander";
-import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import type { FlightRecorder } from "../../backends/flight/flight-recorder.ts";
+import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import type { World } from "../../launch/join-world.ts";
+import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { comparedOptions } from "../flags/compared-options.ts";
 import { compileGiven, programCommand } from "../flags/option-flags.ts";
 import { withOwnProfile } from "../flags/profile.ts";
-import { type ExitStatus, exitStatus } from "../exit-status.ts";
-import { whileBuilding } from "../program/apart/build-apart.ts";
-import { givenDevices } from "../program/given-devices.ts";
 import { isPlan } from "../plan/is-plan.ts";
-import { withProgress } from "../terminal/progress.ts";
+import { whileBuilding } from "../program/apart/build-apart.ts";
+import { isDumpFile } from "../program/dump-file.ts";
+import { givenDevices } from "../program/given-devices.ts";
 import type { MpiPlace } from "../ranks/run-over-mpi.ts";
-import { hostsOfRun } from "./hosts-of-run.ts";
+import { launchedProcesses, whereToRun } from "../ranks/where-to-run.ts";
+import { withProgress } from "../terminal/progress.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 import type { RunPlace } from "./run-file.ts";
 import type { RunFlags } from "./run-flags.ts";
-import type { Terminal } from "../terminal/terminal.ts";
-import { launchedProcesses, whereToRun } from "../ranks/where-to-run.ts";
 
 /** Seconds that a program may take to build, however short a run is to be. */
 const leastToBuild = 60;
@@ -92,4 +92,16 @@ export function runCommand(
     const { runWhere } = await import("../ranks/run-in-processes.ts");
     finish(await runWhere(where, { here, asRank }, { args, exchangeTimeout, flightDir, terminal }));
   });
+}
+
+// `--devices-per-host` of a run whose ranks are on several hosts.
+
+/** As the ranks are on the hosts, unless the command line says otherwise. Dumps are already lowered. */
+function hostsOfRun(
+  file: string,
+  { devicesPerHost }: Pick<RunFlags, "devicesPerHost">,
+  world: Pick<World, "worldSize" | "hostNames"> | null,
+): { readonly devicesPerHost?: number } {
+  if (world === null || world.hostNames.length < 2 || devicesPerHost !== undefined || isDumpFile(file)) return {};
+  return { devicesPerHost: world.worldSize / world.hostNames.length };
 }

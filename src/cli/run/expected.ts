@@ -1,16 +1,15 @@
 /** `--input` and `--expect`: the arguments that a framework called a model with, and the results that it computed. */
 import path from "node:path";
-import type { InputFile } from "../../compile/options/run.ts";
 import type { Signature } from "../../compile/lower-all.ts";
+import type { InputFile } from "../../compile/options/run.ts";
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
+import type { OutputCopy } from "../../executor/output-copies.ts";
 import type { ImportedModel } from "../../import/model.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
-import { positionOf } from "../../numerics/tensor/position.ts";
-import { elementsOf } from "../../numerics/tensor/storage.ts";
+import { elementsOf, positionOf } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
-import type { OutputCopy } from "../../executor/output-copies.ts";
 import { namedTensors, namesFor } from "../tensor-files/named-tensors.ts";
 
 /** The files that have all arguments of a call, and the others: those of a framework use its names and dtypes. */

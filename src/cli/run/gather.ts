@@ -3,9 +3,9 @@
  * 0 receives them and reports.
  */
 import type { RunReport } from "../../backends/backend.ts";
-import type { ExecutorReport } from "../../executor/executor-options.ts";
 import type { Program } from "../../commands/program.ts";
 import type { Signature } from "../../compile/lower-all.ts";
+import type { ExecutorReport } from "../../executor/executor-options.ts";
 import { holders, packShard, unshardInto } from "../../executor/shard.ts";
 import { isSharded, type TensorArgument } from "../../executor/tensor-arguments.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
@@ -13,8 +13,7 @@ import type { World } from "../../launch/join-world.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
 import { at } from "../../support/invariant.ts";
 import { alignTraces } from "../../trace/align-traces.ts";
-import type { TraceOrigin } from "../../trace/event.ts";
-import { eventsOfNumbers, numbersOfEvents } from "../../trace/event-numbers.ts";
+import { eventsOfNumbers, numbersOfEvents, type TraceOrigin } from "../../trace/event.ts";
 
 export interface OneRun {
   readonly program: Program;

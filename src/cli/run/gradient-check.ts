@@ -4,22 +4,19 @@
  */
 import { drawInputs } from "../../compile/program/inputs.ts";
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
-import type { Derivation } from "../../ir/derivation.ts";
 import { type TensorId, withoutReductions } from "../../ir/domain.ts";
-import type { FusionData } from "../../ir/fusion-data.ts";
-import { indexLimits } from "../../ir/index-limits.ts";
+import type { Derivation, FusionData } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import { nameOf } from "../../ir/origin.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
+import { indexLimits } from "../../ir/runs.ts";
 import { evaluateScalar } from "../../ir/scalar/scalar.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import { elementsOf } from "../../numerics/tensor/storage.ts";
-import { toDouble } from "../../oracle/norms.ts";
-import { canMake, opsBefore } from "../../oracle/slope/evaluate-ops.ts";
-import type { Slope } from "../../oracle/slope/slope.ts";
-import { type Pair, slopesAt } from "../../oracle/slope/slopes-at.ts";
+import { toDouble } from "../../oracle/value.ts";
+import { canMake, opsBefore, type Pair, type Slope, slopesAt } from "../../oracle/slope/slope.ts";
 import { at } from "../../support/invariant.ts";
 
 export interface GradientCheck {

@@ -3,54 +3,58 @@ import type { Backend } from "../../backends/backend.ts";
 import { chooseAttention } from "../../compile/choose-attention.ts";
 import { loweringOf, requireLinked, targetOf } from "../../compile/compile.ts";
 import { isFusionSource } from "../../compile/lower-all.ts";
-import { loopRefusals } from "../../compile/loop-refusals.ts";
 import { placedData } from "../../compile/lower.ts";
 import { loweringNames } from "../../compile/options.ts";
+import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
-import { reshardingsOfLowered } from "../../compile/reshardings.ts";
-import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
-import { programHash } from "../../launch/program-hash.ts";
+import { inputSizes } from "../../compile/program/input-sizes.ts";
+import { drawInputs, drawSpecialInputs, requireInputMemory } from "../../compile/program/inputs.ts";
+import { loopRefusals, reshardingsOfLowered } from "../../compile/reshardings.ts";
+import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import { MultiDeviceExecutor } from "../../executor/multi-device-executor.ts";
+import { copiesOf, type OutputCopy } from "../../executor/output-copies.ts";
 import type { TensorArgument } from "../../executor/tensor-arguments.ts";
 import { print } from "../../host/print/print.ts";
 import type { Parameters } from "../../host/program-file.ts";
+import { indexLimits } from "../../ir/runs.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { World } from "../../launch/join-world.ts";
+import { programHash } from "../../launch/program-hash.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
-import { indexLimits } from "../../ir/index-limits.ts";
 import type { Arithmetic } from "../../oracle/tolerance.ts";
+import type { Resharding } from "../../passes/moves/list-reshardings.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { LoopRefusal } from "../../passes/stream-loops/loop-refusals.ts";
-import type { Resharding } from "../../passes/moves/list-reshardings.ts";
 import { at } from "../../support/invariant.ts";
 import { chromeTraceText } from "../../trace/chrome/chrome-trace.ts";
-import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import type { ExplainResult } from "../explain/explain-file.ts";
 import { programOptions } from "../flags/compared-options.ts";
 import { profileToChooseWith, requireProfileOf } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { compileFile } from "../program/compile-file.ts";
-import { inputSizes } from "../../compile/program/input-sizes.ts";
-import { modelSizes } from "../program/model-sizes.ts";
-import { requireNotLowered } from "../program/dump-file.ts";
+import { isDumpFile, requireNotLowered } from "../program/dump-file.ts";
 import { requireMatchingReference } from "../program/matching-reference.ts";
-import { findInputFiles, readInputFiles, requireFileShapes, sizesWithFiles } from "../tensor-files/input-files.ts";
+import { modelSizes } from "../program/model-sizes.ts";
 import { writeExplainReport } from "../report/explained-report.ts";
+import { findInputFiles, readInputFiles, requireFileShapes, sizesWithFiles } from "../tensor-files/input-files.ts";
+import { requireOutputPlace, writeOutputFiles } from "../tensor-files/output-files.ts";
 import { requireOutput } from "../terminal/output-file.ts";
 import type { Step } from "../terminal/progress.ts";
-import { gatherRuns, type OneRun } from "./gather.ts";
-import { drawInputs, drawSpecialInputs, requireInputMemory } from "../../compile/program/inputs.ts";
 import { compareExpected, type Expectation, expectedOutputs, inputsFrom, wholeFiles } from "./expected.ts";
+import { gatherRuns, type OneRun } from "./gather.ts";
 import { checkGradients, type GradientCheck } from "./gradient-check.ts";
-import { type CheckedOutput, checkOutputs, withGradientChecks, withSpecialChecks } from "./output-check.ts";
-import { copiesOf, type OutputCopy } from "../../executor/output-copies.ts";
-import { type OutputResult, outputResults, outputsByName } from "./outputs.ts";
-import { requireOutputPlace, writeOutputFiles } from "../tensor-files/output-files.ts";
-import { nothingToCheckWith, requireExplainedReport, requireTimesToExplain } from "./refusals.ts";
+import {
+  type CheckedOutput,
+  checkOutputs,
+  type OutputResult,
+  outputResults,
+  outputsByName,
+  withGradientChecks,
+  withSpecialChecks,
+} from "./outputs.ts";
 import type { RunFlags } from "./run-flags.ts";
-import { runRepeatedly } from "./run-repeatedly.ts";
-import { requireTraceFile, type TraceFile, writeTraceFile } from "./trace-file.ts";
+import { requireTraceFile, runRepeatedly, type TraceFile, writeTraceFile } from "./run-repeatedly.ts";
 
 export interface RunResult {
   readonly file: string;
@@ -323,4 +327,48 @@ function writeTrace(file: string, { program, report }: OneRun, flags: RunFlags, 
   const { milliseconds, trace, origins } = report;
   const run = { program: programHash(program), devices, on, milliseconds, options: programOptions(flags) };
   return writeTraceFile(file, chromeTraceText(program, trace, origins, run));
+}
+
+// Options that a run refuses, because the program or another option leaves them nothing to do.
+
+/** Throws `option-value`. */
+function nothingToCheckWith(file: string): never {
+  return fail({
+    code: "option-value",
+    message: "--check needs a reference, and this host program has none",
+    place: { kind: "option", text: "--check" },
+    found: isDumpFile(file) ? `the dump ${file}` : `${file}: program(defaults, build) that returns a HostProgram`,
+    expected: isDumpFile(file)
+      ? "--reference FILE, where FILE returns a Fusion of the same inputs and outputs"
+      : "program(defaults, build, { reference }) with a function that returns a Fusion of the same inputs and outputs",
+    help: isDumpFile(file)
+      ? "name a program file with --reference, or leave --check out"
+      : "leave --check out, or name a reference",
+  });
+}
+
+/** Throws `option-value`. */
+function requireTimesToExplain({ explain, interleaving }: RunFlags): void {
+  if (!explain || interleaving === undefined) return;
+  fail({
+    code: "option-value",
+    message: "a run with an interleaving has no times to explain: its streams take turns on one thread",
+    place: { kind: "option", text: "--print explain" },
+    found: `--print explain with --interleaving ${interleaving}`,
+    expected: "a run by the back end's own threads or GPUs",
+    help: "remove --interleaving, or predict with braid explain",
+  });
+}
+
+/** Throws `option-value`. */
+function requireExplainedReport({ explain, report }: RunFlags): void {
+  if (explain || report === undefined) return;
+  fail({
+    code: "option-value",
+    message: "the report of a run shows it explained, so it needs --print explain",
+    place: { kind: "option", text: `--report ${report}` },
+    found: "--report without --print explain",
+    expected: "--print explain --report FILE",
+    help: "add --print explain, or leave --report out",
+  });
 }

@@ -4,17 +4,16 @@ import { targetOf } from "../../compile/compile.ts";
 import { at } from "../../support/invariant.ts";
 import { overlapOf, overlapText, type RankOverlap } from "../../trace/overlap.ts";
 import { renderTimeline } from "../../trace/timeline.ts";
-import type { ExplainResult } from "../explain/explain-file.ts";
 import { refusalText } from "../explain/change-text.ts";
+import type { ExplainResult } from "../explain/explain-file.ts";
 import { explainDocument, explainText } from "../explain/explain-text.ts";
 import { communicationLines } from "../lower/reshardings-text.ts";
-import type { Expectation } from "./expected.ts";
-import type { GradientCheck } from "./gradient-check.ts";
-import type { OutputCheck, Trivial } from "./output-check.ts";
-import type { OutputResult } from "./outputs.ts";
-import type { RunResult } from "./run-file.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
 import type { Colors, Terminal } from "../terminal/terminal.ts";
+import type { Expectation } from "./expected.ts";
+import type { GradientCheck } from "./gradient-check.ts";
+import type { OutputCheck, OutputResult, Trivial } from "./outputs.ts";
+import type { RunResult } from "./run-file.ts";
 
 export function runText(result: RunResult, terminal: Terminal): string {
   const { outColors, columns } = terminal;

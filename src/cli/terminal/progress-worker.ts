@@ -2,7 +2,7 @@
 import { writeSync } from "node:fs";
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { invariant } from "../../support/invariant.ts";
-import { isProgress, type Progress, progressLine, stopped, stopRequested } from "./progress-line.ts";
+import { isProgress, type Progress, progressLine, stopped, stopRequested } from "./progress.ts";
 
 const stderr = 2;
 const interval = 100;

@@ -3,15 +3,14 @@ import type { Command } from "commander";
 import { type Diagnostic, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import { counted } from "../../support/wording.ts";
 import { type ExitStatus, exitStatus, statusOf } from "../exit-status.ts";
+import { compileGiven, fileArgument, programCommand } from "../flags/option-flags.ts";
+import { isPlan } from "../plan/is-plan.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
-import { isPlan } from "../plan/is-plan.ts";
 import { withProgress } from "../terminal/progress.ts";
-import { compileGiven, fileArgument, programCommand } from "../flags/option-flags.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { addedText } from "./added-text.ts";
 import { recordFilesIn } from "./record-files.ts";
-import type { VerifyFlags, VerifyResult } from "./verify-file.ts";
+import { addedText, type VerifyFlags, type VerifyResult } from "./verify-file.ts";
 
 export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
   const command = programCommand(

@@ -3,32 +3,37 @@ import { writeFile } from "node:fs/promises";
 import type { Program } from "../../commands/program.ts";
 import { type AnyCompilation, type Compilation, verified } from "../../compile/compile.ts";
 import { lowerAll } from "../../compile/lower-all.ts";
-import { loweringNames, type NamesOf, type Options } from "../../compile/options.ts";
+import {
+  flagOf,
+  type GivenOptions,
+  loweringNames,
+  type NamesOf,
+  type Options,
+  recordingNames,
+} from "../../compile/options.ts";
+import { type CompileGiven, flagTexts, quoted } from "../../compile/options/flags-text.ts";
 import { loweringOn, pickOptions } from "../../compile/options/resolve.ts";
+import { inputSizes } from "../../compile/program/input-sizes.ts";
+import { lineBefore } from "../../compile/repair/line-before.ts";
 import { type AddedStatement, type HostRepair, repairHosts } from "../../compile/repair/repair-hosts.ts";
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { print } from "../../host/print/print.ts";
+import { type LineOf, printedLines } from "../../host/print/statement-lines.ts";
 import type { Parameters } from "../../host/program-file.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
+import { verifyReport } from "../../report/build/verify-report.ts";
+import { systemReason } from "../../support/system-reason.ts";
 import type { VerifyReport } from "../../verify/verify.ts";
-import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import { profileToChooseWith, withOwnProfile } from "../flags/profile.ts";
 import type { Building } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { compileFile } from "../program/compile-file.ts";
-import { inputSizes } from "../../compile/program/input-sizes.ts";
-import { modelSizes } from "../program/model-sizes.ts";
-import { requireNotLowered } from "../program/dump-file.ts";
+import { isDumpFile, memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
 import { requireMatchingReference } from "../program/matching-reference.ts";
-import type { Step } from "../terminal/progress.ts";
-import { lineBefore } from "../../compile/repair/line-before.ts";
-import { type LineOf, printedLines } from "../../host/print/statement-lines.ts";
-import { systemReason } from "../../support/system-reason.ts";
-import { replayCommand } from "./replay-command.ts";
+import { modelSizes } from "../program/model-sizes.ts";
 import { reportPage } from "../report/report-page.ts";
-import { verifyReport } from "../../report/build/verify-report.ts";
-import { type AddedLine, addedText } from "./added-text.ts";
+import type { Step } from "../terminal/progress.ts";
 
 export type VerifyFlags = Options<NamesOf<"verify">>;
 
@@ -172,4 +177,54 @@ async function writeOrDiagnose(flag: string, path: string, text: string): Promis
       help: "choose another path",
     };
   }
+}
+
+// The `braid run` that follows an interleaving through the Program that a report is about.
+
+const programNames = ["set", "sizes", "scalar", "reference", "entry", "as"] as const;
+
+interface Replayed {
+  readonly file: string;
+  readonly flags: Options<"devices" | (typeof programNames)[number]>;
+  /** After `verified`. */
+  readonly compilation: AnyCompilation;
+  /** Whether there is a reference, which `--check` compares with. */
+  readonly hasReference: boolean;
+}
+
+/**
+ * `order` is the file of the interleaving. Interleavings run on the CPU, so what `--on cuda` implies becomes a flag.
+ */
+function replayCommand({ file, flags, compilation, hasReference }: Replayed, order: string): string {
+  const { options, recorded, program, reported } = compilation;
+  // A schedule moves commands, so what was found in the recorded list happens without it.
+  const isRecorded = reported === recorded && program !== recorded;
+  const { copyStream = "inline", ...schedule } = isRecorded ? {} : (options.schedule ?? {});
+  const names = [...programNames, ...loweringNames, ...recordingNames, "schedule", "check", "interleaving"] as const;
+  const given: GivenOptions<(typeof names)[number]> = {
+    ...pickOptions(programNames, flags),
+    ...pickOptions([...loweringNames, ...recordingNames], options),
+    schedule: copyStream === "inline" ? schedule : { ...schedule, copyStream },
+    ...(hasReference ? { check: "rows" } : {}),
+    interleaving: order,
+  };
+  const texts = flagTexts(names, given, memoryModelOf(file));
+  // Without the flag, a dump runs on the devices that it names.
+  const devices = isDumpFile(file) ? [`${flagOf("devices")} ${flags.devices}`] : flagTexts(["devices"], flags).values();
+  return ["braid run", quoted(file), ...devices, ...texts.values()].join(" ");
+}
+
+/** A statement that a host program lacks, in words. */
+interface AddedLine {
+  readonly ranks: readonly number[];
+  readonly statement: string;
+  /** The lines that it goes after, one for each different program of these ranks; empty if unknown. */
+  readonly after: readonly number[];
+}
+
+/** `devices`: how many ranks there are; all of them need not be named. */
+export function addedText({ ranks, statement, after }: AddedLine, devices: number): string {
+  const where = after.length === 0 ? "" : ` after line${after.length === 1 ? "" : "s"} ${after.join(", ")}`;
+  const who = ranks.length === devices ? "" : ` of rank${ranks.length === 1 ? "" : "s"} ${ranks.join(", ")}`;
+  return `add \`${statement}\`${where}${who}`;
 }

@@ -1,7 +1,7 @@
 /** Numbers the buffers of one rank's list over all ranks: buffer b becomes `base` + b. */
 import { makeId } from "../../support/ids.ts";
 import type { BufferId, BufferRef } from "../buffer.ts";
-import type { Collective, PointToPointGroup } from "../transfer.ts";
+import type { Collective, PointToPointGroup } from "../command.ts";
 import type { View } from "../view.ts";
 
 export function relocateBuffer(base: number, buffer: BufferId): BufferId {

@@ -1,7 +1,7 @@
 /** Checks options by the schema and fills in their defaults. */
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import { isOneOf } from "../../support/is-one-of.ts";
-import { suggestion } from "../../support/nearest.ts";
+import { suggestion } from "../../support/wording.ts";
 import type { OptionKind } from "./kind.ts";
 import {
   flagOf,

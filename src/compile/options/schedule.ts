@@ -1,8 +1,7 @@
 /** Schedule options: rewrites of the linked Program, which --schedule names, and how they are chosen. */
 import * as v from "valibot";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
-import { isOneOf } from "../../support/is-one-of.ts";
-import { keysOf } from "../../support/keys-of.ts";
+import { isOneOf, keysOf } from "../../support/is-one-of.ts";
 import { assignments, changeValues, kindOf, oneOf, text, toggle, wholeNumber } from "./kinds.ts";
 import { onPrograms, type OptionRow, type RowsFor } from "./row.ts";
 

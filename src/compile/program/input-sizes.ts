@@ -3,7 +3,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import type { Signature } from "../lower-all.ts";
 import { requireMeshSizes, type Sizes, sizesFromMeshes } from "../../ir/sizes.ts";
 import { at } from "../../support/invariant.ts";
-import { suggestion } from "../../support/nearest.ts";
+import { suggestion } from "../../support/wording.ts";
 
 /** Throws `size-unknown`, `size-missing`, `size-contradicts-mesh`. */
 export function inputSizes(program: Signature, given: ReadonlyMap<string, number>): Sizes {

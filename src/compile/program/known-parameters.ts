@@ -1,7 +1,7 @@
 /** What `--set` may name, and the values it may give: numbers and dtypes as the program declares its parameters. */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { expectedOfParameter, fitsParameter, type Parameters, type ParameterValue } from "../../host/program-file.ts";
-import { nearest } from "../../support/nearest.ts";
+import { nearest } from "../../support/wording.ts";
 
 /** Throws `option-unknown` and `option-value`. */
 export function requireKnownParameters(

@@ -10,7 +10,7 @@ import { link } from "../../commands/link/link.ts";
 import type { Program } from "../../commands/program.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "../../host/nodes.ts";
-import { createStatementText } from "../../host/print/statement.ts";
+import { createStatementText } from "../../host/print/print.ts";
 import { walk } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
 import type { Finding } from "../../verify/finding.ts";
@@ -18,10 +18,8 @@ import { verify } from "../../verify/verify.ts";
 import type { AnyCompilation, Compilation } from "../compile.ts";
 import { pickOptions } from "../options/resolve.ts";
 import { record, recordNames } from "../record.ts";
-import { awkward, candidates } from "./candidates.ts";
-import { byCause } from "./causes.ts";
-import { depthOf } from "./depth.ts";
-import { type Insertion, withInsertion } from "./insertion.ts";
+import { awkward, candidates, depthOf } from "./candidates.ts";
+import { type Insertion, withInsertion, without } from "./insertion.ts";
 
 export interface HostRepair {
   /** The host program of each rank with the statements; together they verify. */
@@ -167,4 +165,49 @@ function addedOf(
 function firstGiven(scope: readonly Statement[], added: ReadonlySet<Statement>, statement: Statement): boolean {
   const index = scope.indexOf(statement);
   return index >= 0 && scope.slice(0, index).every((each) => added.has(each));
+}
+
+// Joins the findings of one cause: of one added statement, one for each buffer.
+
+/** The findings of host programs; null if they cannot be recorded or linked. */
+type FindingsOf = (hosts: readonly HostProgram[]) => readonly Finding[] | null;
+
+/**
+ * `hosts` have the insertions, and verify. A finding belongs to the first insertion without which it comes back.
+ */
+function byCause(
+  findings: readonly Finding[],
+  hosts: readonly HostProgram[],
+  insertions: readonly Insertion[],
+  findingsOf: FindingsOf,
+): readonly Finding[] {
+  const comesBack =
+    insertions.length === 1
+      ? []
+      : insertions.map(({ statement }) => new Set(findingsOf(without(hosts, statement))?.map(keyOf)));
+  const groups = new Map<string, Finding[]>();
+  const errors = findings.filter(({ severity }) => severity === "error");
+  for (const finding of errors) {
+    const cause = comesBack.findIndex((keys) => keys.has(keyOf(finding)));
+    const key = `${cause} ${finding.memory?.tensor ?? ""}`;
+    groups.set(key, [...(groups.get(key) ?? []), finding]);
+  }
+  return [...[...groups.values()].map(joined), ...findings.filter((finding) => !errors.includes(finding))];
+}
+
+function joined(group: readonly Finding[]): Finding {
+  const first = at(group, 0);
+  const occurrences = group.reduce((sum, each) => sum + each.occurrences, 0);
+  if (group.length === 1) return first;
+  const others = `and ${occurrences - first.occurrences} more with the same cause`;
+  return { ...first, occurrences, notes: [...(first.notes ?? []), others] };
+}
+
+/** Equal for a finding before and after a statement is added elsewhere. */
+function keyOf({ code, memory, commands }: Finding): string {
+  return [
+    code,
+    memory?.tensor ?? "",
+    ...commands.map(({ kind, statement, run }) => `${kind} ${statement} ${run}`),
+  ].join("|");
 }

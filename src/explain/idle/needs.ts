@@ -3,9 +3,8 @@
  * writes were no longer in use. What it waited for beyond that is an order of its stream. And all commands whose data
  * it needs, directly or through others.
  */
-import { accesses } from "../../commands/accesses.ts";
-import type { Region } from "../../commands/region.ts";
 import type { Program } from "../../commands/program.ts";
+import { accesses, type Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
 import { type Extent, sharedBytes, sizeOf } from "../../verify/check/shared-bytes.ts";
 import { type Timing, workByEnd } from "./timing.ts";

@@ -3,9 +3,8 @@ import { isWork } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import { isLocalCopy } from "../../trace/command-work.ts";
-import { isKernel } from "./kernel-holders.ts";
-import { linksOf } from "./links.ts";
 import type { RegionOf } from "../regions.ts";
+import { isKernel, linksOf } from "./links.ts";
 import type { Timing } from "./timing.ts";
 
 /** Milliseconds. */

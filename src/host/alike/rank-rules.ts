@@ -3,10 +3,9 @@
  * Lowering writes those of the first rank and notes here how each of the others has them, by the team or scalar itself.
  * The host program of another rank is made when it is asked for.
  */
-import { printScalar } from "../../ir/scalar/print.ts";
-import { binary, type Scalar } from "../../ir/scalar/scalar.ts";
+import { binary, printScalar, type Scalar } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
-import { keysIn } from "../../support/keys-of.ts";
+import { keysIn } from "../../support/is-one-of.ts";
 import type { HostProgram, HostStream, P2PCommunication, Statement } from "../nodes.ts";
 
 /** A scalar as each rank has it. */

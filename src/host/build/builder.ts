@@ -12,15 +12,15 @@
  */
 import { requireOneOf } from "../../diagnostics/arguments.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import { allocationSize } from "../../ir/domain.ts";
 import { resolveMarks } from "../../ir/api/fusion-builder.ts";
 import { requireTensor } from "../../ir/api/handle.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
+import { allocationSize } from "../../ir/domain.ts";
 import { call } from "../../ir/ops/call.ts";
 import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
 import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { keysOf } from "../../support/keys-of.ts";
+import { keysOf } from "../../support/is-one-of.ts";
 import { backendNames, collectives, type CommunicationType, reduceOpNames } from "../collectives.ts";
 import type {
   Communication,
@@ -34,8 +34,8 @@ import type {
 import { validateHostProgram } from "../validate/validate.ts";
 import { HostComputations } from "./computations.ts";
 import type {
-  AxisSpec,
   Awaitable,
+  AxisSpec,
   CommunicationOptions,
   LoopIndex,
   LoopRange,
@@ -45,8 +45,7 @@ import type {
   TensorOptions,
 } from "./options.ts";
 import { createScalarArithmetic, type ScalarArithmetic } from "./scalars.ts";
-import { append, collect, ownId, requireBuildable, requireRow, toScalar } from "./state.ts";
-import { addTensor, nextName } from "./tensors.ts";
+import { addTensor, append, collect, nextName, ownId, requireBuildable, requireRow, toScalar } from "./state.ts";
 
 /** Builds one rank's HostProgram, statement by statement; `build` validates the whole. */
 export class HostProgramBuilder extends HostComputations {

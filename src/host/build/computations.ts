@@ -1,27 +1,26 @@
 /** The computations of a HostProgramBuilder. Each method appends one statement to the current scope. */
 import { requireDType } from "../../ir/api/fusion.ts";
+import { requireTensor } from "../../ir/api/handle.ts";
 import type { BinaryOperand } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
-import { withoutReductions } from "../../ir/domain.ts";
+import { type AxisShape, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import { type Call, call, type CallArgument, reject, resolveAxis } from "../../ir/ops/call.ts";
-import { iotaSpec } from "../../ir/ops/kinds/creation/iota.ts";
-import { broadcastSpec } from "../../ir/ops/kinds/views/broadcast.ts";
-import { permuteSpec } from "../../ir/ops/kinds/views/permute.ts";
-import { reductionSpec } from "../../ir/ops/kinds/reductions/reduction.ts";
+import { type Call, call, type CallArgument, reject, resolveAxis, shapeText } from "../../ir/ops/call.ts";
+import { iotaSpec } from "../../ir/ops/kinds/creation.ts";
+import { reductionSpec } from "../../ir/ops/kinds/reduction.ts";
+import { broadcastSpec, permuteSpec, squeezeSpec } from "../../ir/ops/kinds/views/broadcast.ts";
 import { reshapeSpec } from "../../ir/ops/kinds/views/reshape.ts";
-import { selectSpec } from "../../ir/ops/kinds/views/select.ts";
-import { sliceSpec } from "../../ir/ops/kinds/views/slice.ts";
-import { squeezeSpec } from "../../ir/ops/kinds/views/squeeze.ts";
-import { splitOperands } from "../../ir/ops/number-operand.ts";
-import type { BinaryOpType, OpSpec, ReductionOpType, UnaryOpType } from "../../ir/ops/op.ts";
-import { printScalar } from "../../ir/scalar/print.ts";
-import { constant } from "../../ir/scalar/scalar.ts";
+import { selectSpec, sliceSpec } from "../../ir/ops/kinds/views/slice.ts";
+import { type NumberOperand, operandArguments, splitOperands } from "../../ir/ops/number-operand.ts";
+import { type BinaryOpType, opOf, type OpSpec, type ReductionOpType, type UnaryOpType } from "../../ir/ops/op.ts";
+import { inferOutput, type OutputShape } from "../../ir/ops/rows.ts";
+import { printTensor } from "../../ir/print-tensor.ts";
+import { extentsDiffer } from "../../ir/scalar/fold.ts";
+import { constant, printScalar } from "../../ir/scalar/scalar.ts";
 import type { DType } from "../../numerics/dtype.ts";
-import { compute, requireFits } from "./compute.ts";
+import { at } from "../../support/invariant.ts";
 import type { ContractionOptions, OutputOption, ScalarLike } from "./options.ts";
-import { append, createBuilderState, ownId, toScalar } from "./state.ts";
-import { addLike, annotate } from "./tensors.ts";
+import { addLike, annotate, append, type BuilderState, createBuilderState, ownId, toScalar } from "./state.ts";
 import { postUnit } from "./units.ts";
 
 export class HostComputations {
@@ -253,4 +252,72 @@ function shown(values: readonly ScalarLike[]): readonly string[] {
 
 function scalarText(value: ScalarLike): CallArgument {
   return { code: typeof value === "number" ? String(value) : printScalar(value) };
+}
+
+// Appends ops to a HostProgramBuilder. Their outputs follow the rules of the Fusion API's ops.
+
+/**
+ * Appends the op over `operands` that a call of `method` asks for. `args` are the call's other arguments, which
+ * diagnostics show, and `scalar` is an operand that is a number. Throws `foreign-tensor`, `shape-mismatch`,
+ * `dtype-mismatch`, and any error of `specOf`.
+ */
+function compute(
+  state: BuilderState,
+  method: string,
+  operands: readonly TensorView[],
+  args: readonly CallArgument[],
+  { out }: OutputOption,
+  specOf: (place: Call) => OpSpec,
+  scalar?: NumberOperand,
+): TensorView {
+  operands.forEach((operand, i) => {
+    requireTensor(operand, method, i);
+  });
+  const place = call(method, ...operandArguments(operands, scalar), ...args);
+  const inputs = operands.map((operand) => ownId(state, operand, place));
+  const tensors = operands.map((operand) => operand.data());
+  const spec = specOf(place);
+  const shape = inferOutput(spec, tensors, place);
+  const output = out ?? addLike(state, shape.dtype, shape.axes, shape.numbering);
+  const isChunk = (spec.kind === "Matmul" || spec.kind === "Linear") && spec.accumulate !== undefined;
+  if (out !== undefined) requireFits(state, out, shape, place, out.data().domain.logical, isChunk);
+  append(state, opOf(spec, inputs, ownId(state, output, place)));
+  return output;
+}
+
+/**
+ * Throws `shape-mismatch` or `dtype-mismatch` unless `out`, with the axes `own`, fits a result. Symbolic extents are
+ * assumed equal, since only `record` knows their sizes. The reduced axis of a chunk may be any part of the output's.
+ */
+function requireFits(
+  state: BuilderState,
+  out: TensorView,
+  { dtype, axes }: OutputShape,
+  place: Call,
+  own: readonly AxisShape[],
+  isChunk = false,
+): void {
+  ownId(state, out, place);
+  const fits =
+    out.dtype === dtype &&
+    own.length === axes.length &&
+    own.every((axis, i) => {
+      const expected = at(axes, i);
+      const reduced = axis.iterType === "reduction";
+      if (reduced !== (expected.iterType === "reduction")) return false;
+      return (reduced && isChunk) || !extentsDiffer(axis.extent, expected.extent);
+    });
+  if (fits) return;
+  const [kept, reduced] = [axes.filter(isKept), axes.filter((axis) => !isKept(axis))];
+  reject(place, {
+    code: out.dtype === dtype ? "shape-mismatch" : "dtype-mismatch",
+    message: `the given output does not fit the result of ${place.text}`,
+    found: `${shapeText(out.data())} ${out.dtype}, as a whole ${printTensor(out.data())}`,
+    expected: `${kept.length} axes${reduced.length === 0 ? "" : ` and ${reduced.length} reduced`} of ${dtype}, with the operands' extents`,
+    help: "make the output with tensor([...]), with { reduced: extent } if the op leaves a reduced axis",
+  });
+}
+
+function isKept({ iterType }: AxisShape): boolean {
+  return iterType !== "reduction";
 }

@@ -4,8 +4,7 @@
  */
 import { binary, named, type Scalar, type ScalarOp } from "../../ir/scalar/scalar.ts";
 import type { ScalarLike } from "./options.ts";
-import { type BuilderState, toScalar } from "./state.ts";
-import { nextName } from "./tensors.ts";
+import { type BuilderState, nextName, toScalar } from "./state.ts";
 
 type Combine = (lhs: ScalarLike, rhs: ScalarLike) => Scalar;
 

@@ -3,17 +3,15 @@
  * of the tensors that are passed, so a Fusion that is posted with other extents becomes another unit.
  */
 import type { TensorView } from "../../ir/api/tensor-view.ts";
-import { type Call, call } from "../../ir/ops/call.ts";
 import { isDID, type IterDomain, type Tensor, withoutReductions } from "../../ir/domain.ts";
-import type { Op } from "../../ir/ops/op.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import { binary, constant, type Scalar } from "../../ir/scalar/scalar.ts";
-import { printScalar } from "../../ir/scalar/print.ts";
+import { type Call, call } from "../../ir/ops/call.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { binary, constant, printScalar, type Scalar } from "../../ir/scalar/scalar.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
-import { append, type BuilderState, ownId } from "./state.ts";
-import { addLike, annotate } from "./tensors.ts";
 import type { UnitId } from "../nodes.ts";
+import { addLike, annotate, append, type BuilderState, ownId } from "./state.ts";
 
 /** Posts `fusion` on the current stream. Throws `foreign-tensor`. */
 export function postUnit(

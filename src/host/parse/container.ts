@@ -6,9 +6,6 @@ import type { Tensor, TensorId } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
 import type { HirAliasSelect, HostProgram, Statement } from "../nodes.ts";
 import type { ReadContext } from "../syntax/context.ts";
-import type { DomainNotes } from "../syntax/values/domain-notes.ts";
-import { collectDefinitions, type Definitions, noDefinitions } from "../syntax/values/names.ts";
-import { leafOf } from "../syntax/values/scalar.ts";
 import {
   createScanner,
   expect,
@@ -21,16 +18,22 @@ import {
   skipSpace,
   take,
 } from "../syntax/text/scanner.ts";
-import { containerEnd, containerTitle, definitionsTitle, transformsTitle } from "../syntax/sections.ts";
-import type { Source } from "../syntax/text/source.ts";
-import { createSplitReading } from "../syntax/values/split-axes.ts";
-import { createStreamTable, streamsOf } from "../syntax/values/stream-table.ts";
-import { atTensor, failEra, parseTensor } from "../syntax/values/tensor.ts";
-import { createTensorTable, iterDomainCountOf, scalarCountOf, tensorsByNumber } from "../syntax/values/tensor-table.ts";
-import { readAliases } from "./aliases.ts";
-import { bodyColumn, parseScope, type ScopeContext } from "./scope.ts";
+import { containerEnd, containerTitle, definitionsTitle, type Source, transformsTitle } from "../syntax/text/source.ts";
 import { parseTransforms } from "../syntax/transforms.ts";
-import { parseUnits, unitTable } from "./units.ts";
+import type { DomainNotes } from "../syntax/values/domain-notes.ts";
+import {
+  collectDefinitions,
+  createStreamTable,
+  type Definitions,
+  noDefinitions,
+  streamsOf,
+} from "../syntax/values/names.ts";
+import { leafOf } from "../syntax/values/scalar.ts";
+import { createSplitReading } from "../syntax/values/split-axes.ts";
+import { createTensorTable, iterDomainCountOf, scalarCountOf, tensorsByNumber } from "../syntax/values/tensor-table.ts";
+import { atTensor, failEra, parseTensor } from "../syntax/values/tensor.ts";
+import { bodyColumn, parseScope, type ScopeContext } from "./scope.ts";
+import { parseUnits, readAliases, unitTable } from "./units.ts";
 
 /**
  * The meaning of a constant root of a communication: a device id, a position in the team, or whichever the dump's era

@@ -5,10 +5,9 @@
  */
 import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "../nodes.ts";
+import { containerTitle, type Source } from "../syntax/text/source.ts";
 import { validateHostProgram } from "../validate/validate.ts";
 import { parseContainer, type ParsedContainer, type RootMeaning } from "./container.ts";
-import { containerTitle } from "../syntax/sections.ts";
-import type { Source } from "../syntax/text/source.ts";
 
 export type { ParsedContainer, RootMeaning };
 

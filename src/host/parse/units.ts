@@ -12,29 +12,35 @@
  *   } // %kernel
  */
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import type { Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { makeId } from "../../support/ids.ts";
-import type { HostUnit, UnitId } from "../nodes.ts";
+import type { HostUnit, OpaqueBody, UnitId } from "../nodes.ts";
 import type { ReadContext } from "../syntax/context.ts";
-import { noDefinitions } from "../syntax/values/names.ts";
+import type { OpContext } from "../syntax/ops/op-syntax.ts";
+import { failUnknownOp, parseComputed, parseOutputs } from "../syntax/ops/ops.ts";
 import {
   expect,
   expectAcrossLines,
   expectNumber,
+  failExpected,
   isDigit,
   type Scanner,
   skipSpace,
   take,
 } from "../syntax/text/scanner.ts";
-import { kernelEnd, transformsTitle } from "../syntax/sections.ts";
-import { failAt } from "../syntax/text/source.ts";
-import { atTensor, failNumber, parseTensor, parseTensorList } from "../syntax/values/tensor.ts";
-import { createTensorTable, largestNumber, type TensorTable } from "../syntax/values/tensor-table.ts";
-import type { OpContext } from "../syntax/ops/op-syntax.ts";
-import { failUnknownOp, parseComputed, parseOutputs } from "../syntax/ops/ops.ts";
+import { failAt, kernelEnd, type Source, transformsTitle } from "../syntax/text/source.ts";
 import { parseTransforms } from "../syntax/transforms.ts";
-import { skipAliases } from "./aliases.ts";
-import { finishUnits, type ParsedUnit } from "./unit-tables.ts";
+import { noDefinitions } from "../syntax/values/names.ts";
+import {
+  createTensorTable,
+  iterDomainCountOf,
+  largestNumber,
+  scalarCountOf,
+  tensorsByNumber,
+  type TensorTable,
+} from "../syntax/values/tensor-table.ts";
+import { atTensor, failNumber, parseTensor, parseTensorList } from "../syntax/values/tensor.ts";
 
 const unitName = "HostUnit";
 
@@ -175,5 +181,118 @@ function failMissing({ source }: Scanner, position: number, number: number): nev
     message: `HostUnit${number} is posted, and the dump does not print its body`,
     expected: `"HostUnit${number}: Inputs={...} -> Outputs={...}" and its kernel after the statements`,
     help: "pass the whole container, up to its last line",
+  });
+}
+
+// The tables of host units. Tensor numbers are indices into a unit's table. A lowered program numbers the tensors of
+// all its units consecutively, so one table per unit would take quadratic space. Units that do not contradict one
+// another share a table.
+
+interface ParsedUnit {
+  readonly id: UnitId;
+  readonly tensors: TensorTable;
+  readonly inputs: HostUnit["fusion"]["inputs"];
+  readonly outputs: HostUnit["fusion"]["outputs"];
+  readonly ops: readonly Op[];
+  readonly opaque: OpaqueBody | null;
+  /** Where its body begins. */
+  readonly position: number;
+}
+
+/** The largest number of unused entries, in all tables together. */
+const mostUnused = 1_000_000;
+
+/** The units by number. A number that the dump does not show gets an empty unit, which nothing posts. */
+function finishUnits(source: Source, units: readonly ParsedUnit[]): readonly HostUnit[] {
+  const shared = new Map<number, { readonly tensor: Tensor; readonly text: string }>();
+  const sharing = new Set<ParsedUnit>();
+  for (const unit of units) {
+    const { byNumber } = unit.tensors;
+    const fits = [...byNumber].every(([number, { text }]) => (shared.get(number)?.text ?? text) === text);
+    if (!fits) continue;
+    for (const [number, met] of byNumber) shared.set(number, met);
+    sharing.add(unit);
+  }
+  const common = tensorsByNumber(shared);
+  const finished = new Map<number, HostUnit>();
+  let unused = 0;
+  let count = 0;
+  for (const unit of units) {
+    const { byNumber } = unit.tensors;
+    const tensors = sharing.has(unit) ? common : tensorsByNumber(byNumber);
+    if (tensors !== common) unused += tensors.length - byNumber.size;
+    if (unused > mostUnused) failUnused(source, unit);
+    finished.set(unit.id, finishUnit(unit, tensors));
+    count = Math.max(count, unit.id + 1);
+  }
+  return Array.from({ length: count }, (_, i) => finished.get(i) ?? unusedUnit(i));
+}
+
+function finishUnit(
+  { id, inputs, outputs, ops, opaque, tensors: own }: ParsedUnit,
+  tensors: readonly Tensor[],
+): HostUnit {
+  const iterDomainCount = iterDomainCountOf(own);
+  const scalarCount = scalarCountOf(own.symbols);
+  const fusion: HostUnit["fusion"] = { kind: "Fusion", tensors, ops, inputs, outputs, iterDomainCount, scalarCount };
+  return opaque === null ? { id, fusion } : { id, fusion, opaque };
+}
+
+function unusedUnit(number: number): HostUnit {
+  const nothing = { tensors: [], ops: [], inputs: [], outputs: [], iterDomainCount: 0, scalarCount: 0 };
+  return { id: makeId<UnitId>(number), fusion: { kind: "Fusion", ...nothing } };
+}
+
+function failUnused(source: Source, { id, position }: ParsedUnit): never {
+  failAt(source, position, {
+    code: "dump-unsupported",
+    message: `the tensors of HostUnit${id} and of earlier units have numbers that are too large`,
+    found: `more than ${mostUnused} numbers that no tensor has`,
+    expected: "tensors with consecutive numbers",
+    help: "number the tensors of each host unit from 0",
+  });
+}
+
+// The aliases of a container, which dumps before 2025-05 print after the statements: tensors that share the memory of
+// another, such as an output that is written in place of an input. Each is read as the tensor whose memory it has.
+//
+//   Aliases:{
+//     T1_g_float[iS2{4}, iS3{8}] -> T0_g_float[iS0{4}, iS1{8}]
+//   }
+
+const section = /^[^\S\n]*Aliases:\s*\{(?:\s*\}|(?<list>(?:\n[^\S\n]*(?:T\d[^\n]*)?)+?)\n[^\S\n]*\})/mu;
+const pair = /T(?<alias>\d{1,9})(?!\d)[^\n]*? -> T(?<tensor>\d{1,9})(?!\d)/gu;
+
+/** For each alias the number of the tensor whose memory it has. */
+export function readAliases(source: Source): ReadonlyMap<number, number> {
+  const aliases = new Map<number, number>();
+  const found = section.exec(source.text);
+  for (const { index, groups = {} } of (found?.groups?.["list"] ?? "").matchAll(pair)) {
+    const [alias, tensor] = [Number(groups["alias"]), Number(groups["tensor"])];
+    let owner = tensor;
+    for (let next = aliases.get(owner); next !== undefined; next = aliases.get(owner)) owner = next;
+    if (owner === alias) failCircle(source, (found?.index ?? 0) + index, alias);
+    aliases.set(alias, owner);
+  }
+  // One that became an alias later shares the memory of another.
+  return new Map([...aliases].map(([alias, tensor]) => [alias, aliases.get(tensor) ?? tensor]));
+}
+
+/** Steps over the section if it stands here. */
+function skipAliases(scanner: Scanner): boolean {
+  const { text, position } = scanner;
+  if (!text.startsWith("Aliases:", position)) return false;
+  const found = section.exec(text.slice(position));
+  if (found?.index !== 0) failExpected(scanner, '"Aliases:{", pairs of tensors with "->" between, and "}"');
+  scanner.position = position + found[0].length;
+  return true;
+}
+
+function failCircle(source: Source, position: number, alias: number): never {
+  failAt(source, position, {
+    code: "dump-contradiction",
+    message: `T${alias} has the memory of itself`,
+    expected: "aliases of other tensors",
+    help: "correct the aliases",
   });
 }

@@ -3,20 +3,19 @@
  * reproduces. It changes spelling and which sections print, never the meaning.
  */
 import type { Tensor, TensorId } from "../../ir/domain.ts";
-import { namedIn } from "../../ir/origin.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import { type DumpStyle, defaultDumpStyle, irSpellings } from "../../ir/print-style.ts";
+import { namedIn } from "../../ir/origin.ts";
+import { defaultDumpStyle, type DumpStyle, type IrSpelling, irSpellings } from "../../ir/print-style.ts";
+import { printOperation, printScalar, type Scalar } from "../../ir/scalar/scalar.ts";
+import { at } from "../../support/invariant.ts";
 import type { HostProgram, HostUnit, Statement } from "../nodes.ts";
 import { plainContext, type PrintContext } from "../syntax/context.ts";
-import { printTensorOf } from "../syntax/statements/fields.ts";
-import { containerEnd, containerTitle, kernelEnd, kernelTitle } from "../syntax/sections.ts";
-import { indentation } from "../syntax/statements/statements.ts";
 import { printOp } from "../syntax/ops/ops.ts";
-import { type IndexDefinitions, indexDefinitionsOf } from "./index-definitions.ts";
-import { printScope } from "./statement.ts";
+import { printTensorOf } from "../syntax/statements/fields.ts";
+import { elseWord, indentation, rowOf } from "../syntax/statements/statements.ts";
+import { containerEnd, containerTitle, definitionsTitle, kernelEnd, kernelTitle } from "../syntax/text/source.ts";
 import { transformLines } from "../syntax/transforms.ts";
 import { accessesOf, isOp, walk } from "../traverse.ts";
-import { at } from "../../support/invariant.ts";
 
 export interface PrintOptions {
   /** "2025-10" if not given. */
@@ -143,4 +142,103 @@ function kernelLines(fusion: FusionData, context: PrintContext, domains: readonl
 
 function kernelAround(lines: readonly string[]): readonly string[] {
   return ["", kernelTitle, ...lines, kernelEnd];
+}
+
+// The section of a dump that says what its index values are. Slice indices and peers print by name; a value without a
+// name gets the next free one, and equal values share it:
+//
+//   Index definitions:
+//     i82 = rank + streamIdx;
+//     i84 = i82 % 8;
+
+interface IndexDefinitions {
+  /** The names of values that the program leaves without one. */
+  readonly names: ReadonlyMap<Scalar, string>;
+  /** The section's lines; none if no value has a name. */
+  readonly lines: readonly string[];
+}
+
+function indexDefinitionsOf({ body, scalarCount }: HostProgram, spelling: IrSpelling): IndexDefinitions {
+  const names = new Map<Scalar, string>();
+  const definitions = new Map<string, string>();
+  const byText = new Map<string, string>();
+  let count = scalarCount;
+  const nameOf = (scalar: Scalar): string => {
+    if (scalar.kind !== "binary") return printScalar(scalar, spelling);
+    const text = printOperation(scalar, nameOf);
+    const name = scalar.name ?? byText.get(text) ?? `i${count++}`;
+    if (scalar.name === undefined) {
+      names.set(scalar, name);
+      byText.set(text, name);
+    }
+    definitions.set(name, text);
+    return name;
+  };
+  for (const statement of walk(body)) indicesOf(statement).forEach(nameOf);
+  const number = (name: string): number => Number(name.replace(/^\D+/u, ""));
+  const sorted = [...definitions].sort(([a], [b]) => number(a) - number(b));
+  const lines = sorted.map(([name, text]) => `  ${name} = ${text};`);
+  return { names, lines: lines.length === 0 ? [] : [definitionsTitle, ...lines] };
+}
+
+/** The values of a statement that print by name. */
+function indicesOf(statement: Statement): readonly Scalar[] {
+  switch (statement.kind) {
+    case "HirAliasSelect":
+    case "Select":
+      return [statement.index];
+    case "P2PCommunication":
+      return [statement.peer];
+    case "Communication":
+      return statement.root === null ? [] : [statement.root];
+    case "ShareMemHandles":
+      return statement.communications.map(({ peer }) => peer);
+    default:
+      return [];
+  }
+}
+
+// Statements in dump text, with their bodies or as single lines.
+
+/** The lines of statements, including their bodies. */
+function printScope(body: readonly Statement[], context: PrintContext, indent: string): readonly string[] {
+  const lines: string[] = [];
+  addScope(lines, body, context, indent);
+  return lines;
+}
+
+function addScope(lines: string[], body: readonly Statement[], context: PrintContext, indent: string): void {
+  for (const statement of body) {
+    lines.push(printHeader(statement, context, indent));
+    if (statement.kind === "ForLoop") addScope(lines, statement.body, context, indent + indentation);
+    if (statement.kind !== "IfThenElse") continue;
+    addScope(lines, statement.then, context, indent + indentation);
+    if (statement.else.length === 0) continue;
+    lines.push(`${indent}${elseWord}:`);
+    addScope(lines, statement.else, context, indent + indentation);
+  }
+}
+
+/** The text of a statement without its bodies; computations and slices take several lines. */
+function printHeader(statement: Statement, context: PrintContext, indent: string): string {
+  return isOp(statement)
+    ? printOp(statement, context, indent)
+    : rowOf(statement.kind).print(statement, context, indent);
+}
+
+/**
+ * A printer for the statements of one program, for diagnostics and the origins of commands: on one line, in style
+ * 2025-10, index values in full, and for a loop or branch only the first line. The ids in the statements must be valid.
+ */
+export function createStatementText(
+  program: Pick<HostProgram, "tensors" | "streams">,
+): (statement: Statement) => string {
+  const context: PrintContext = {
+    ...plainContext(program, defaultDumpStyle),
+    indexText: (value) => printScalar(value),
+  };
+  return (statement) => {
+    const text = printHeader(statement, context, "");
+    return text.includes("\n") ? text.replaceAll(/\s*\n\s*/gu, " ") : text;
+  };
 }

@@ -1,12 +1,10 @@
 /** The tables of a program, complete or growing, that fields need to print and parse. */
 import type { TensorId } from "../../ir/domain.ts";
 import { type DumpStyle, type IrSpelling, irSpellings } from "../../ir/print-style.ts";
-import { printScalarName } from "../../ir/scalar/print.ts";
-import type { Scalar } from "../../ir/scalar/scalar.ts";
+import { printScalarName, type Scalar } from "../../ir/scalar/scalar.ts";
 import type { HostProgram } from "../nodes.ts";
-import type { Names } from "./values/names.ts";
 import type { Scanner } from "./text/scanner.ts";
-import type { StreamTable } from "./values/stream-table.ts";
+import type { Names, StreamTable } from "./values/names.ts";
 import type { TensorTable } from "./values/tensor-table.ts";
 
 export interface PrintContext {
@@ -46,6 +44,6 @@ export interface ReadContext {
   exprCount: number;
   /** Whether a constant root is a device id, as before 2026, or a position in the team. */
   readonly rootsAreDevices: boolean;
-  /** The numbers of groups that print none (coalescing-numbers.ts); null until the first such group. */
+  /** The numbers of groups that print none (statements/statement-fields.ts); null until the first such group. */
   groupNumbers: ReadonlyMap<number, number> | null;
 }

@@ -24,10 +24,9 @@ import { printIterDomain, printTensor } from "../../ir/print-tensor.ts";
 import { foldCeilDiv, foldMul } from "../../ir/scalar/fold.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { keysOf } from "../../support/keys-of.ts";
+import { keysOf } from "../../support/is-one-of.ts";
 import type { Statement } from "../nodes.ts";
 import { accessesOf } from "../traverse.ts";
-import { transformsTitle } from "./sections.ts";
 import {
   expect,
   expectNumber,
@@ -39,9 +38,8 @@ import {
   skipSpace,
   take,
 } from "./text/scanner.ts";
-import { failAt } from "./text/source.ts";
-import { leadingParallel, showsLogicalOrder } from "./values/axis-order.ts";
-import { parseAxis } from "./values/axis.ts";
+import { failAt, transformsTitle } from "./text/source.ts";
+import { leadingParallel, parseAxis, showsLogicalOrder } from "./values/axis.ts";
 import { type DomainNote, type DomainNotes, rounds } from "./values/domain-notes.ts";
 
 /** The titles of transforms, with the signs between their values: axes, but for the one after `by factor`. */

@@ -4,8 +4,6 @@ import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at } from "../../support/invariant.ts";
-import { checkCommunication, checkPeer, checkPermute } from "./communication.ts";
-import type { Fault } from "./fault.ts";
 import type {
   Allocate,
   ForLoop,
@@ -17,7 +15,8 @@ import type {
   Statement,
 } from "../nodes.ts";
 import { isOp } from "../traverse.ts";
-import { checkOp } from "./op.ts";
+import type { Fault } from "./ids.ts";
+import { checkCommunication, checkOp, checkPeer, checkPermute } from "./op.ts";
 
 /** The faults of a statement that do not depend on other statements. */
 export function checkStatement(statement: Statement, program: HostProgram): readonly Fault[] {

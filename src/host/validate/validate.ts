@@ -1,19 +1,17 @@
 /**
  * Whether a host program is well-formed: faults that nvFuser's constructors and evaluator refuse, found before anything
  * runs. The rules come in three groups: ids (ids.ts); each statement by itself (statement.ts); the order of statements,
- * which is when tensors and streams are bound (bindings.ts) and how coalesced groups stand (groups.ts).
+ * which is when tensors and streams are bound and how coalesced groups stand (bindings.ts).
  * `record` checks what depends on sizes and the rank.
  */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
-import type { HostProgram, HostStream, Statement, StreamId } from "../nodes.ts";
-import { createStatementText } from "../print/statement.ts";
-import { pathOf, walk } from "../traverse.ts";
-import { checkBindings } from "./bindings.ts";
-import type { Fault, Report } from "./fault.ts";
-import { checkAwaited, checkGroups } from "./groups.ts";
-import { checkIds } from "./ids.ts";
-import { checkStatement } from "./statement.ts";
 import { at } from "../../support/invariant.ts";
+import type { HostProgram, HostStream, Statement, StreamId } from "../nodes.ts";
+import { createStatementText } from "../print/print.ts";
+import { pathOf, walk } from "../traverse.ts";
+import { checkAwaited, checkBindings, checkGroups } from "./bindings.ts";
+import { checkIds, type Fault, type Report } from "./ids.ts";
+import { checkStatement } from "./statement.ts";
 
 /** All findings, in program order; empty for a valid program. */
 export function validateHostProgram(program: HostProgram): readonly Diagnostic[] {

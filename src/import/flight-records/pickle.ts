@@ -4,7 +4,7 @@
  * needs are here: none that names, imports or calls anything exists.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { utf8Text } from "../../support/utf8.ts";
+import { utf8Text } from "../../support/json-document.ts";
 
 /** Where a MARK instruction marked the stack. */
 const mark = Symbol("mark");

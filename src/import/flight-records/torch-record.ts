@@ -5,7 +5,7 @@
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { at } from "../../support/invariant.ts";
-import { utf8Text } from "../../support/utf8.ts";
+import { utf8Text } from "../../support/json-document.ts";
 import {
   type Document,
   field,

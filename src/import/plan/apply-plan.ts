@@ -2,7 +2,7 @@
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { constantValue } from "../../ir/scalar/fold.ts";
-import { suggestion } from "../../support/nearest.ts";
+import { suggestion } from "../../support/wording.ts";
 import { buildModel, copyTarget } from "../torch-export/build.ts";
 import { type Argument, type ExportedGraph, type GraphNode, isList, isValue } from "../torch-export/graph.ts";
 import type { ExportedModel } from "../torch-export/model.ts";

@@ -1,7 +1,7 @@
 /** The document of a sharding plan: a mesh, and how modules, parameters, inputs, outputs and activations lie on it. */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { parseJson } from "../../support/json-document.ts";
-import { suggestion } from "../../support/nearest.ts";
+import { suggestion } from "../../support/wording.ts";
 import { parsePlacement, type Placement, placementForms } from "./placement.ts";
 import { isStyle, type Style, styles } from "./styles.ts";
 

@@ -1,6 +1,6 @@
 /** Reads the ops of functions and regions in order, each by its row, into values. */
 import { at } from "../../support/invariant.ts";
-import { suggestion } from "../../support/nearest.ts";
+import { suggestion } from "../../support/wording.ts";
 import type { Manual } from "./groups.ts";
 import { isSameType, type OpRow, typeText, valueType } from "./ops/reading.ts";
 import { opRows } from "./ops/rows.ts";

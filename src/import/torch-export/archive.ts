@@ -3,7 +3,7 @@
  * read when it is asked for: nothing is inflated, and a small file cannot grow. Reads the central directory, with zip64.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import { utf8Text } from "../../support/utf8.ts";
+import { utf8Text } from "../../support/json-document.ts";
 import type { ByteSource } from "../byte-source.ts";
 import type { Json } from "../json.ts";
 

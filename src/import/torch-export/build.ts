@@ -12,7 +12,7 @@ import { Fusion } from "../../ir/api/fusion.ts";
 import { fusionState } from "../../ir/api/handle.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { constantValue } from "../../ir/scalar/fold.ts";
-import { printScalar } from "../../ir/scalar/print.ts";
+import { printScalar } from "../../ir/scalar/scalar.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import { evaluateFusion, valuesOnly } from "../../oracle/evaluate.ts";

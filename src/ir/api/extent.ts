@@ -1,7 +1,6 @@
 /** Extents and indices that calls take: numbers, axes of the program, and their extents. */
 import { type Call, reject, requireExtent } from "../ops/call.ts";
-import { printScalar } from "../scalar/print.ts";
-import { leavesOf, type Scalar } from "../scalar/scalar.ts";
+import { leavesOf, printScalar, type Scalar } from "../scalar/scalar.ts";
 import type { FusionBuilder } from "./fusion-builder.ts";
 import { axisOwner, requireOwner } from "./handle.ts";
 import type { IterDomain } from "./iter-domain.ts";

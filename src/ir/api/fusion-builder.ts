@@ -5,10 +5,9 @@
  * nvFuser creates its cached constant 0 there. Outputs of ops reuse the extents of their operands.
  */
 import type { DType } from "../../numerics/dtype.ts";
-import { makeId } from "../../support/ids.ts";
 import { type CallMark, markCall, siteOf } from "../../support/call-site.ts";
+import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
-import type { Call } from "../ops/call.ts";
 import {
   type AxisShape,
   type IterDomain,
@@ -17,12 +16,11 @@ import {
   type Tensor,
   type TensorId,
 } from "../domain.ts";
-import type { FusionData } from "../fusion-data.ts";
-import type { Derivation } from "../derivation.ts";
-import type { Marker } from "../marker.ts";
-import { inferOutputs } from "../ops/rows.ts";
+import type { Derivation, FusionData, Marker } from "../fusion-data.ts";
+import type { Call } from "../ops/call.ts";
 import { type Op, opOf, type OpSpec } from "../ops/op.ts";
-import { constant, type Scalar, symbol } from "../scalar/scalar.ts";
+import { inferOutputs } from "../ops/rows.ts";
+import { constant, leavesOf, type Scalar, symbol } from "../scalar/scalar.ts";
 
 export interface FusionBuilder {
   readonly tensors: Tensor[];
@@ -176,5 +174,49 @@ export function nameTensor(builder: FusionBuilder, tensor: Tensor, name: string)
 
 export function addOutput(builder: FusionBuilder, id: TensorId): void {
   builder.outputs.push(id);
+  builder.snapshot = null;
+}
+
+// The state behind a Fusion to immutable data, and back.
+
+/** The Fusion as immutable data. Returns the same object until the next change. */
+export function snapshotFusion(builder: FusionBuilder): FusionData {
+  if (builder.snapshot !== null) return builder.snapshot;
+  resolveMarks(builder);
+  builder.snapshot = {
+    kind: "Fusion",
+    tensors: [...builder.tensors],
+    ops: [...builder.ops],
+    inputs: [...builder.inputs],
+    outputs: [...builder.outputs],
+    iterDomainCount: builder.iterDomainCount,
+    scalarCount: builder.scalarCount,
+    ...(builder.markers.length === 0 ? {} : { markers: [...builder.markers] }),
+    ...(builder.derivations.length === 0 ? {} : { derivations: [...builder.derivations] }),
+  };
+  return builder.snapshot;
+}
+
+/** A state with the Fusion's tables, to which ops can be appended. */
+export function builderFrom(fusion: FusionData): FusionBuilder {
+  const builder = createFusionBuilder();
+  growTo(builder, fusion);
+  return builder;
+}
+
+/** Appends what `fusion`, which begins with the tables of the state, has more. */
+export function growTo(builder: FusionBuilder, fusion: FusionData): void {
+  for (const tensor of fusion.tensors.slice(builder.tensors.length)) {
+    builder.tensors.push(tensor);
+    for (const { extent } of tensor.domain.logical) for (const leaf of leavesOf(extent)) builder.symbols.add(leaf);
+    if (tensor.origin?.name !== undefined) builder.names.set(tensor.origin.name, tensor.id);
+  }
+  for (const op of fusion.ops.slice(builder.ops.length)) builder.ops.push(op);
+  for (const id of fusion.inputs.slice(builder.inputs.length)) builder.inputs.push(id);
+  for (const id of fusion.outputs.slice(builder.outputs.length)) builder.outputs.push(id);
+  for (const marker of (fusion.markers ?? []).slice(builder.markers.length)) builder.markers.push(marker);
+  builder.derivations.push(...(fusion.derivations ?? []).slice(builder.derivations.length));
+  builder.iterDomainCount = fusion.iterDomainCount;
+  builder.scalarCount = fusion.scalarCount;
   builder.snapshot = null;
 }

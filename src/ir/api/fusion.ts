@@ -4,13 +4,20 @@
  */
 import { requireOneOf } from "../../diagnostics/arguments.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
-import { type Call, call, reject, requireExtent } from "../ops/call.ts";
-import { keysOf } from "../../support/keys-of.ts";
+import { keysOf } from "../../support/is-one-of.ts";
 import type { TensorId } from "../domain.ts";
 import type { FusionData } from "../fusion-data.ts";
-import { growTo, snapshotFusion } from "./builder-data.ts";
+import { type Call, call, reject, requireExtent } from "../ops/call.ts";
 import { type Extent, extentIn, extentText } from "./extent.ts";
-import { addInput, addOutput, createFusionBuilder, type FusionBuilder, markTensor } from "./fusion-builder.ts";
+import {
+  addInput,
+  addOutput,
+  createFusionBuilder,
+  type FusionBuilder,
+  growTo,
+  markTensor,
+  snapshotFusion,
+} from "./fusion-builder.ts";
 import { fusionState, internals, requireOwner, requireTensor } from "./handle.ts";
 import { TensorView } from "./tensor-view.ts";
 

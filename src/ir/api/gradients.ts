@@ -5,7 +5,7 @@ import type { Tensor, TensorId } from "../domain.ts";
 import { type Differentiated, differentiate } from "../gradients/differentiate.ts";
 import { type Call, call, reject, shapeText } from "../ops/call.ts";
 import { extentsDiffer } from "../scalar/fold.ts";
-import { growTo } from "./builder-data.ts";
+import { growTo } from "./fusion-builder.ts";
 import type { Fusion } from "./fusion.ts";
 import { fusionState, requireOwner, requireTensor } from "./handle.ts";
 import { TensorView } from "./tensor-view.ts";

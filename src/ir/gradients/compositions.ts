@@ -27,9 +27,10 @@ import { alignRight, inDType, keepAxes, wide } from "../api/ops/compositions/com
 import { halves } from "../api/ops/compositions/rope.ts";
 import { meanOf, perElement } from "../api/ops/compositions/statistics.ts";
 import type { TensorView } from "../api/tensor-view.ts";
-import type { Marker, MarkerName, OperandsOf } from "../marker.ts";
-import { filled, sumTo } from "./shapes.ts";
-import type { Cotangent } from "./vjp.ts";
+import type { TensorId } from "../domain.ts";
+import type { FusionData, Marker, MarkerName, OperandsOf } from "../fusion-data.ts";
+import { outputsOf } from "../ops/op.ts";
+import { type Cotangent, filled, sumTo } from "./vjp.ts";
 
 /** A composition of the sweep. */
 interface Composition<K extends MarkerName> {
@@ -176,4 +177,40 @@ function normCotangents(
     ...(weight && { weight: () => inDType(sumTo(mul(gy, normal()), weight), weight.dtype) }),
     ...(bias && { bias: () => inDType(sumTo(gy, bias), bias.dtype) }),
   };
+}
+
+// The ops between the inputs and outputs of compositions.
+
+export interface Region {
+  readonly marker: Marker;
+  /** The tensors that the composition made. */
+  readonly made: readonly TensorId[];
+}
+
+/**
+ * The compositions by the tensor that each made last, where the sweep has all cotangents from outside. Of those that
+ * share it, the outermost comes first.
+ */
+export function regionsOf({ ops, markers = [] }: FusionData): ReadonlyMap<TensorId, readonly Region[]> {
+  const producers = new Map(ops.flatMap((op) => outputsOf(op).map((id) => [id, op.inputs] as const)));
+  const regions = new Map<TensorId, Region[]>();
+  for (const marker of markers.toReversed()) {
+    const made: TensorId[] = [];
+    const open = [...marker.outputs];
+    const seen = new Set([...Object.values<TensorId>(marker.operands), ...open]);
+    for (let id = open.pop(); id !== undefined; id = open.pop()) {
+      made.push(id);
+      for (const input of producers.get(id) ?? []) {
+        if (seen.has(input)) continue;
+        seen.add(input);
+        open.push(input);
+      }
+    }
+    const last = at(
+      made.toSorted((a, b) => b - a),
+      0,
+    );
+    regions.set(last, [...(regions.get(last) ?? []), { marker, made }]);
+  }
+  return regions;
 }

@@ -6,25 +6,21 @@
  * is the cotangent of which, and lowering places them (passes/propagate/place-cotangents.ts).
  */
 import { at } from "../../support/invariant.ts";
-import { keysIn, mapValues } from "../../support/keys-of.ts";
-import { builderFrom, snapshotFusion } from "../api/builder-data.ts";
-import { type FusionBuilder, nameTensor } from "../api/fusion-builder.ts";
+import { keysIn, mapValues } from "../../support/is-one-of.ts";
+import { builderFrom, type FusionBuilder, nameTensor, snapshotFusion } from "../api/fusion-builder.ts";
 import { add, cat, set } from "../api/ops.ts";
 import { TensorView } from "../api/tensor-view.ts";
-import type { TensorId } from "../domain.ts";
-import type { CotangentUse, Derivation } from "../derivation.ts";
-import type { FusionData } from "../fusion-data.ts";
+import { type TensorId, withoutReductions } from "../domain.ts";
+import type { CotangentUse, Derivation, FusionData, Marker, MarkerName } from "../fusion-data.ts";
 import { type Call, reject } from "../ops/call.ts";
-import { type Op, outputsOf } from "../ops/op.ts";
-import type { Marker, MarkerName } from "../marker.ts";
-import { type CompositionVjp, compositionVjps } from "./compositions.ts";
+import { isWholeRange } from "../ops/kinds/views/slice.ts";
+import { type Op, outputsOf, type SliceOp } from "../ops/op.ts";
+import { constantValue } from "../scalar/fold.ts";
+import { type CompositionVjp, compositionVjps, type Region, regionsOf } from "./compositions.ts";
 import { freeDimension, partsOf, rejectParts } from "./partial.ts";
-import { type Region, regionsOf } from "./regions.ts";
-import { vjps } from "./rules.ts";
-import { filled } from "./shapes.ts";
 import { activeTensors, requireFloat, requireIndependent } from "./reach.ts";
-import { type Tiles, tilesOf } from "./tiles.ts";
-import type { Cotangent, Vjp } from "./vjp.ts";
+import { vjps } from "./rules.ts";
+import { type Cotangent, filled, type Vjp } from "./vjp.ts";
 
 export interface Differentiation extends Pick<Derivation, "of" | "cotangents" | "wrt"> {
   /** Those of `wrt` whose gradients stay parts of the devices. */
@@ -228,4 +224,55 @@ function isNew({ known }: Sweep, { id }: TensorView): boolean {
 function partsOfGradient({ builder, place }: Sweep, g: TensorView, primal: TensorId): TensorView {
   const tensor = at(builder.tensors, primal);
   return partsOf(builder, g, freeDimension(tensor, place).size) ?? rejectParts(tensor, g, place);
+}
+
+// Slices that cut a tensor in parts, as `split` makes them: its cotangent is the cotangents of the parts, one after the
+// other, rather than their sum with zeros around each.
+
+interface Tiles {
+  /** The axis that is cut. */
+  readonly axis: number;
+  /** In order of their ranges. */
+  readonly slices: readonly SliceOp[];
+  /** The first one among the ops: when the sweep reaches it, all parts have their cotangents. */
+  readonly first: SliceOp;
+}
+
+/** The tiles of each slice that is one of them. Slices of compositions, which have closed forms, are none. */
+function tilesOf(
+  { ops, tensors }: FusionData,
+  regions: ReadonlyMap<TensorId, readonly Region[]>,
+): ReadonlyMap<Op, Tiles> {
+  const composed = new Set([...regions.values()].flatMap((own) => own.flatMap(({ made }) => made)));
+  const byInput = new Map<number, SliceOp[]>();
+  for (const op of ops) {
+    if (op.kind !== "Slice") continue;
+    const source = at(op.inputs, 0);
+    const list = byInput.get(source);
+    if (list) list.push(op);
+    else byInput.set(source, [op]);
+  }
+  const tiles = new Map<Op, Tiles>();
+  for (const slices of byInput.values()) {
+    const [first] = slices;
+    if (first === undefined || slices.length < 2 || slices.some(({ output }) => composed.has(output))) continue;
+    const axes = withoutReductions(at(tensors, at(first.inputs, 0)).domain.logical);
+    const axis = first.ranges.findIndex((range, i) => !isWholeRange(range, at(axes, i)));
+    const cutsOnly = (op: SliceOp): boolean =>
+      op.ranges.every((range, i) => (i === axis ? (range.step ?? 1) === 1 : isWholeRange(range, at(axes, i))));
+    if (axis < 0 || !slices.every(cutsOnly)) continue;
+    const bounds = slices.map((op) => {
+      const { start, stop } = at(op.ranges, axis);
+      return { op, start: constantValue(start), stop: constantValue(stop) };
+    });
+    // Bounds that are known only at run time may leave gaps.
+    if (bounds.some(({ start, stop }) => start === null || stop === null)) continue;
+    const ordered = bounds.toSorted((a, b) => (a.start ?? 0) - (b.start ?? 0));
+    const extent = constantValue(at(axes, axis).extent);
+    const tile = ordered.every(({ start }, i) => start === (i === 0 ? 0 : at(ordered, i - 1).stop));
+    if (!tile || extent === null || at(ordered, ordered.length - 1).stop !== extent) continue;
+    const group: Tiles = { axis, slices: ordered.map(({ op }) => op), first };
+    for (const op of slices) tiles.set(op, group);
+  }
+  return tiles;
 }

@@ -29,7 +29,7 @@ import {
 import { keepAxes } from "../api/ops/compositions/compose.ts";
 import type { TensorView } from "../api/tensor-view.ts";
 import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../ops/op.ts";
-import { nonZero } from "./shapes.ts";
+import { nonZero } from "./vjp.ts";
 
 /** The operand and the result of a function, in the dtype in which the rule computes: 16-bit floats in float. */
 export interface Applied {

@@ -7,9 +7,8 @@ import type { FusionData } from "../fusion-data.ts";
 import { type Call, reject } from "../ops/call.ts";
 import { type Op, outputsOf } from "../ops/op.ts";
 import { originated } from "../origin.ts";
-import { compositionVjps } from "./compositions.ts";
+import { compositionVjps, regionsOf } from "./compositions.ts";
 import { unaryVjps } from "./functions.ts";
-import { regionsOf } from "./regions.ts";
 import { vjps } from "./rules.ts";
 
 /** The float tensors that depend on `wrt` by ops with rules. */

@@ -1,30 +1,120 @@
 /** The rules of reverse mode: one row per kind of op. Null if no kind of operand has a cotangent. */
+import { dtypes } from "../../numerics/dtype.ts";
+import { at } from "../../support/invariant.ts";
 import {
   broadcast,
   cast,
+  cat,
+  expand,
   gather,
+  matmul,
+  mul,
   pad,
   permute,
   reshape,
+  scatterAdd,
   sdpaBackward,
   type SdpaGradients,
+  slice,
   squeeze,
   unsqueeze,
   where,
 } from "../api/ops.ts";
 import { inDType, wide } from "../api/ops/compositions/compose.ts";
 import type { TensorView } from "../api/tensor-view.ts";
-import { dtypes } from "../../numerics/dtype.ts";
-import { at } from "../../support/invariant.ts";
-import type { BinaryOp, Op, OpKind, SdpaOp } from "../ops/op.ts";
 import { type NumberOperand, numberValue } from "../ops/number-operand.ts";
-import { foldAdd } from "../scalar/fold.ts";
-import { constant } from "../scalar/scalar.ts";
-import { linearVjp, matmulVjp } from "./contractions.ts";
-import { gatherCotangent, indexCotangent, partOf, sliceCotangent } from "./moves.ts";
+import type { BinaryOp, LinearOp, MatmulOp, Op, OpKind, SdpaOp, SliceOp } from "../ops/op.ts";
+import { constantValue, foldAdd, foldMul, foldProduct, foldSub, isConstant, sameScalar } from "../scalar/fold.ts";
+import { constant, type Scalar } from "../scalar/scalar.ts";
 import { binaryVjps, type Operand, reductionVjps, unaryVjps } from "./functions.ts";
-import { sumTo } from "./shapes.ts";
-import type { Cotangent, Step, Vjp } from "./vjp.ts";
+import { type Cotangent, filled, isStretched, type Step, sumTo, type Vjp } from "./vjp.ts";
+
+// The rules of matmul and linear. Batch and row axes along which an operand is stretched are merged into the
+// contraction, instead of a sum over the results of a batch. The sums of 16-bit operands accumulate in float32, as in
+// any contraction, and round once.
+
+/** y[.., N] = x[.., K] w[N, K] + b[N]; without N if w is [K]. */
+const linearVjp: Vjp<LinearOp> = (_, { g, operands }) => {
+  const [x, weight] = [at(operands, 0), at(operands, 1)];
+  const cotangents = [() => linearInput(g, weight), () => linearWeight(g, x, weight)];
+  if (operands.length === 2) return cotangents;
+  return [...cotangents, () => sumTo(g, at(operands, 2))];
+};
+
+function linearInput(g: TensorView, weight: TensorView): TensorView {
+  if (weight.rank === 2) return matmul(g, weight);
+  const flags = Array.from({ length: g.rank + 1 }, (_, axis) => axis < g.rank);
+  return mul(unsqueeze(g, -1), broadcast(weight, flags));
+}
+
+function linearWeight(g: TensorView, x: TensorView, weight: TensorView): TensorView {
+  const hasN = weight.rank === 2;
+  if (x.rank === 1) return hasN ? mul(unsqueeze(g, 1), unsqueeze(x, 0)) : mul(x, g);
+  return hasN ? matmul(transposed(rowsOf(g)), rowsOf(x)) : matmul(reshape(g, [foldProduct(g.extents)]), rowsOf(x));
+}
+
+/** y[.., M, N] = a[.., M, K] b[.., K, N]. An operand of one axis is taken as one row or column. */
+const matmulVjp: Vjp<MatmulOp> = (_, { g, operands }) => {
+  const [first, second] = [at(operands, 0), at(operands, 1)];
+  const [isRow, isColumn] = [first.rank === 1, second.rank === 1];
+  const a = (): TensorView => (isRow ? unsqueeze(first, 0) : first);
+  const b = (): TensorView => (isColumn ? unsqueeze(second, 1) : second);
+  const whole = (): TensorView => {
+    const rows = isRow ? unsqueeze(g, isColumn ? -1 : -2) : g;
+    return isColumn ? unsqueeze(rows, -1) : rows;
+  };
+  return [
+    () => asVector(leftOperand(whole(), a(), b()), isRow, 0),
+    () => asVector(rightOperand(whole(), a(), b()), isColumn, 1),
+  ];
+};
+
+function asVector(x: TensorView, isVector: boolean, axis: 0 | 1): TensorView {
+  return isVector ? reshape(x, [at(x.extents, 1 - axis)]) : x;
+}
+
+/** g b^T */
+function leftOperand(g: TensorView, a: TensorView, b: TensorView): TensorView {
+  const batch = g.rank - 2;
+  if (!isMergeable(g, a, b)) return sumTo(matmul(g, transposed(b)), a);
+  const outermost = [batch, ...Array.from({ length: batch }, (_, axis) => axis), batch + 1];
+  const columns = permute(g, outermost);
+  const merged = reshape(columns, [at(g.extents, batch), foldProduct(columns.extents.slice(1))]);
+  return inBatch(matmul(merged, rowsOf(transposed(b))), a);
+}
+
+/** a^T g */
+function rightOperand(g: TensorView, a: TensorView, b: TensorView): TensorView {
+  if (!isMergeable(g, b, a)) return sumTo(matmul(transposed(a), g), b);
+  return inBatch(matmul(transposed(rowsOf(a)), rowsOf(g)), b);
+}
+
+/** Whether `operand` is the same for the whole batch, and the other operand has every batch axis. */
+function isMergeable(g: TensorView, operand: TensorView, other: TensorView): boolean {
+  const batch = g.rank - 2;
+  return batch > 0 && other.rank === g.rank && isStretched(operand, operand.rank - 2);
+}
+
+/** Adds the batch axes of extent 1 that `operand` has. */
+function inBatch(x: TensorView, { rank }: TensorView): TensorView {
+  if (rank === 2) return x;
+  return broadcast(
+    x,
+    Array.from({ length: rank }, (_, axis) => axis < rank - 2),
+  );
+}
+
+/** [.., K] as [R, K]. */
+function rowsOf(x: TensorView): TensorView {
+  if (x.rank === 2) return x;
+  return reshape(x, [foldProduct(x.extents.slice(0, -1)), at(x.extents, x.rank - 1)]);
+}
+
+/** Swaps the last two axes. */
+function transposed(x: TensorView): TensorView {
+  const { rank } = x;
+  return permute(x, [...Array.from({ length: rank - 2 }, (_, axis) => axis), rank - 1, rank - 2]);
+}
 
 export const vjps: { readonly [K in OpKind]: Vjp<Extract<Op, { readonly kind: K }>> | null } = {
   // The cotangent gets the sharding of the set's input: a gather becomes a reduce-scatter.
@@ -142,4 +232,72 @@ function withNumber(operands: readonly TensorView[], number?: NumberOperand): re
   if (number === undefined) return [first, at(operands, 1)];
   const value = Number(numberValue(number, "f64"));
   return number.position === 0 ? [value, first] : [first, value];
+}
+
+// The rules of ops that move elements: zeros around a cotangent, its parts, or its sums at indices.
+
+type Range = SliceOp["ranges"][number];
+
+/** `g` at the indices of `ranges`, zeros elsewhere, in the shape of `x`. */
+function sliceCotangent(g: TensorView, x: TensorView, ranges: readonly Range[]): TensorView {
+  return ranges.reduce((result, range, axis) => spread(result, x, range, axis), g);
+}
+
+function spread(g: TensorView, x: TensorView, { start, stop, step = 1 }: Range, axis: number): TensorView {
+  const extent = at(x.extents, axis);
+  const span = step === 1 ? g : withGaps(g, axis, step, foldSub(stop, start));
+  const [before, after] = [start, sameScalar(extent, stop) ? constant(0) : foldSub(extent, stop)];
+  if (isConstant(before, 0) && isConstant(after, 0)) return span;
+  const widths = [constantValue(before), constantValue(after)] as const;
+  if (widths[0] !== null && widths[1] !== null) {
+    const known: readonly [number, number] = [widths[0], widths[1]];
+    return pad(
+      span,
+      span.extents.map((_, i) => (i === axis ? known : [0, 0])),
+    );
+  }
+  const zeros = (size: Scalar): readonly TensorView[] =>
+    isConstant(size, 0) ? [] : [filled(x, span.extents.with(axis, size), 0)];
+  return cat([...zeros(before), span, ...zeros(after)], axis);
+}
+
+/** `step - 1` zeros after each index, up to `length` indices. */
+function withGaps(g: TensorView, axis: number, step: number, length: Scalar): TensorView {
+  const column = unsqueeze(g, axis + 1);
+  const padded = pad(
+    column,
+    column.extents.map((_, i) => (i === axis + 1 ? [0, step - 1] : [0, 0])),
+  );
+  const long = reshape(padded, g.extents.with(axis, foldMul(at(g.extents, axis), constant(step))));
+  return slice(
+    long,
+    long.extents.map(() => 0),
+    long.extents.with(axis, length),
+  );
+}
+
+/** The sums of `g` at the indices along `axis` of `x` that an indexSelect has read. */
+function indexCotangent(g: TensorView, x: TensorView, axis: number, index: TensorView): TensorView {
+  const { rank } = index;
+  const flat = rank === 1 ? index : reshape(index, [foldProduct(index.extents)]);
+  const rows = rank === 1 ? g : reshape(g, g.extents.toSpliced(axis, rank, at(flat.extents, 0)));
+  const flags = rows.extents.map((_, i) => i !== axis);
+  return scatterAdd(filled(x, x.extents, 0), axis, expand(broadcast(flat, flags), rows.extents), rows);
+}
+
+/** The sums of `g` at the indices along `axis` of `x` that a gather has read. */
+function gatherCotangent(g: TensorView, x: TensorView, axis: number, index: TensorView): TensorView {
+  return scatterAdd(filled(x, x.extents, 0), axis, index, g);
+}
+
+/** The indices of one operand of a cat. */
+function partOf(g: TensorView, operands: readonly TensorView[], axis: number, operand: number): TensorView {
+  const extents = operands.map((each) => at(each.extents, axis));
+  const start = extents.slice(0, operand).reduce(foldAdd, constant(0));
+  const stop = foldAdd(start, at(extents, operand));
+  return slice(
+    g,
+    g.extents.map((_, i) => (i === axis ? start : 0)),
+    g.extents.with(axis, stop),
+  );
 }

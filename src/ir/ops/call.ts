@@ -5,7 +5,7 @@
 import { type Diagnostic, fail, type Place } from "../../diagnostics/diagnostic.ts";
 import { type Tensor, type TensorId, withoutReductions } from "../domain.ts";
 import { originated } from "../origin.ts";
-import { printScalar } from "../scalar/print.ts";
+import { printScalar } from "../scalar/scalar.ts";
 
 /** `tensors`: the program's tensors by id, whose names a diagnostic adds. */
 export type Call = Extract<Place, { kind: "call" }> & { readonly tensors?: readonly Tensor[] };

@@ -6,31 +6,16 @@
  * Axis numbers count the logical axes of the first input without its reduced axes.
  */
 import type { TensorId } from "../domain.ts";
-import type { BinaryOp } from "./kinds/elementwise/binary.ts";
-import type { BroadcastOp } from "./kinds/views/broadcast.ts";
-import type { CastOp } from "./kinds/elementwise/cast.ts";
-import type { CatOp } from "./kinds/views/cat.ts";
-import type { ExpandOp } from "./kinds/views/expand.ts";
-import type { FullOp } from "./kinds/creation/full.ts";
-import type { IotaOp } from "./kinds/creation/iota.ts";
-import type { GatherOp } from "./kinds/indexing/gather.ts";
-import type { IndexSelectOp } from "./kinds/indexing/index-select.ts";
-import type { RandomBitsOp } from "./kinds/creation/random-bits.ts";
-import type { LinearOp } from "./kinds/contractions/linear.ts";
-import type { MatmulOp } from "./kinds/contractions/matmul.ts";
-import type { PadOp } from "./kinds/views/pad.ts";
-import type { PermuteOp } from "./kinds/views/permute.ts";
-import type { ReductionOp } from "./kinds/reductions/reduction.ts";
+import type { SdpaBackwardOp, SdpaOp } from "./kinds/attention/sdpa.ts";
+import type { LinearOp, MatmulOp } from "./kinds/contractions.ts";
+import type { FullOp, IotaOp, RandomBitsOp } from "./kinds/creation.ts";
+import type { BinaryOp, CastOp, TernaryOp, UnaryOp } from "./kinds/elementwise.ts";
+import type { GatherOp, IndexSelectOp, ScatterAddOp } from "./kinds/indexing.ts";
+import type { ReductionOp } from "./kinds/reduction.ts";
+import type { BroadcastOp, ExpandOp, PermuteOp, SetOp, SqueezeOp } from "./kinds/views/broadcast.ts";
+import type { CatOp, PadOp } from "./kinds/views/pad.ts";
 import type { ReshapeOp } from "./kinds/views/reshape.ts";
-import type { ScatterAddOp } from "./kinds/indexing/scatter-add.ts";
-import type { SdpaBackwardOp } from "./kinds/attention/sdpa-backward.ts";
-import type { SdpaOp } from "./kinds/attention/sdpa.ts";
-import type { SelectOp } from "./kinds/views/select.ts";
-import type { SetOp } from "./kinds/views/set.ts";
-import type { SliceOp } from "./kinds/views/slice.ts";
-import type { SqueezeOp } from "./kinds/views/squeeze.ts";
-import type { TernaryOp } from "./kinds/elementwise/ternary.ts";
-import type { UnaryOp } from "./kinds/elementwise/unary.ts";
+import type { SelectOp, SliceOp } from "./kinds/views/slice.ts";
 import type { SpecOf } from "./row.ts";
 
 export type { BinaryOpType } from "./functions/binary.ts";

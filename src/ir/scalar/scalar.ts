@@ -1,3 +1,6 @@
+import { unreachable } from "../../support/unreachable.ts";
+import { defaultSpelling, type IrSpelling } from "../print-style.ts";
+
 /**
  * Symbolic integers: extents, sizes, stream and slice indices, predicates. They are immutable trees over named leaves.
  * A `symbol` is a value of one program (`i0`: an extent, or a scalar input). A `named` leaf is bound by the run under a
@@ -82,3 +85,40 @@ export const scalarOps: { readonly [K in ScalarOp]: ScalarOpFacts } = {
   and: { text: "&&", evaluate: (a, b) => Number(a !== 0 && b !== 0) },
   or: { text: "||", evaluate: (a, b) => Number(a !== 0 || b !== 0) },
 };
+
+// Prints symbolic integers in nvFuser's two forms. Inline expands a definition to its leaves: `( streamIdx %
+// numberOfStreams )`, `( ceilDiv(i0, 3) )`. By name, a value with a name prints as `i84`.
+
+/** The inline form: stream indices, sizes, extents, predicates, loop bounds. */
+export function printScalar(scalar: Scalar, spelling: IrSpelling = defaultSpelling): string {
+  switch (scalar.kind) {
+    case "constant":
+      return String(scalar.value);
+    case "symbol":
+      return scalar.name;
+    case "named":
+      return spelling.namedScalars.get(scalar.name) ?? scalar.name;
+    case "binary": {
+      const { text, call } = scalarOps[scalar.op];
+      const lhs = printScalar(scalar.lhs, spelling);
+      const rhs = printScalar(scalar.rhs, spelling);
+      return call === true ? `( ${text}(${lhs}, ${rhs}) )` : `( ${lhs} ${text} ${rhs} )`;
+    }
+    default:
+      return unreachable(scalar);
+  }
+}
+
+/** The form by name: slice indices and peers. A value without a name prints inline. */
+export function printScalarName(scalar: Scalar, spelling: IrSpelling = defaultSpelling): string {
+  return scalar.kind === "binary" && scalar.name !== undefined ? scalar.name : printScalar(scalar, spelling);
+}
+
+/** An operation without parentheses, as a line of a dump's index definitions has it: `i82 % 8`, `ceilDiv(i0, 3)`. */
+export function printOperation(
+  { op, lhs, rhs }: Extract<Scalar, { kind: "binary" }>,
+  print: (operand: Scalar) => string,
+): string {
+  const { text, call } = scalarOps[op];
+  return call === true ? `${text}(${print(lhs)}, ${print(rhs)})` : `${print(lhs)} ${text} ${print(rhs)}`;
+}

@@ -11,6 +11,7 @@ import {
   blockShapes,
   dense,
   denseOperand,
+  gradientRows,
   headsOf,
   isEmpty,
   isWide,
@@ -18,13 +19,14 @@ import {
   readStrides,
   type RowBlock,
   rowsOperand,
+  rowStatistics,
+  scoreRows,
   scratchLayout,
   shapeKey,
   shapeOf,
   transposed,
   visibleKeys,
 } from "./blocks.ts";
-import { gradientRows, rowStatistics, scoreRows } from "./row-kernels.ts";
 import { type AttentionTools, headAddresses, loadedMatrix, storedMatrix } from "./tools.ts";
 
 type Part = "p" | "ds" | "dq" | "dk" | "dv" | "g" | "q" | "k" | "v" | "o";

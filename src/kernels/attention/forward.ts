@@ -8,19 +8,22 @@ import {
   blockShapes,
   dense,
   denseOperand,
+  divideRows,
+  exponentialRows,
   headsOf,
   isEmpty,
   isWide,
   product,
   readStrides,
   type RowBlock,
+  rowStatistics,
+  scoreRows,
   scratchLayout,
   shapeKey,
   shapeOf,
   transposed,
   visibleKeys,
 } from "./blocks.ts";
-import { divideRows, exponentialRows, rowStatistics, scoreRows } from "./row-kernels.ts";
 import { type AttentionTools, headAddresses, loadedMatrix, storedMatrix } from "./tools.ts";
 
 export function forwardScratch(kernel: SdpaKernel): ReturnType<typeof layoutOf> {

@@ -10,7 +10,6 @@
  */
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { contractionBlock, sumBlock, sumLevels } from "../../numerics/sum-order.ts";
-import { decodeBase64 } from "../../support/base64.ts";
 import { invariant } from "../../support/invariant.ts";
 import { instantiateWasm, isShared, type WasmExports, type WasmMemory } from "../../support/webassembly.ts";
 import type { Contraction, MatrixStrides } from "./contraction.ts";
@@ -280,3 +279,23 @@ const gemmTypes: { readonly [D in GemmDType]: GemmType } = {
   int: { pack: "pack_bits32", multiply: "multiply_i32", fold: "fold_i32", packedBytes: 4, output: 1 },
   int64: { pack: "pack_bits64", multiply: "multiply_i64", fold: "fold_i64", packedBytes: 8, output: 1 },
 };
+
+/** Decodes base64. Every host has a decoder, but the ECMAScript library that the core compiles with does not. */
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/** `text` uses the standard alphabet with padding. */
+export function decodeBase64(text: string): Uint8Array {
+  const digits = text.replace(/=+$/u, "");
+  const bytes = new Uint8Array(Math.floor((digits.length * 3) / 4));
+  let bits = 0;
+  let held = 0;
+  let next = 0;
+  for (const digit of digits) {
+    bits = ((bits << 6) | alphabet.indexOf(digit)) & 0xffff;
+    held += 6;
+    if (held < 8) continue;
+    held -= 8;
+    bytes[next++] = (bits >>> held) & 0xff;
+  }
+  return bytes;
+}

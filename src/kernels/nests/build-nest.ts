@@ -5,8 +5,6 @@
  */
 import type { UnitKernel, UnitStep } from "../../commands/kernel.ts";
 import { elementCount } from "../../commands/view.ts";
-import type { DType } from "../../numerics/dtype.ts";
-import { computeType, constant, type Expression } from "../../numerics/scalar/expression.ts";
 import {
   binaryExpression,
   castExpression,
@@ -17,12 +15,20 @@ import {
   unaryExpression,
 } from "../../ir/ops/functions/expressions.ts";
 import { appendRandom } from "../../ir/ops/functions/philox.ts";
+import type { DType } from "../../numerics/dtype.ts";
+import { computeType, constant, type Expression } from "../../numerics/scalar/expression.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { type Affine, affineKey, coefficientOf, constantIndex, dot, loopsBehind } from "./affine.ts";
-import { type AxisLoops, createIndexSpace, type IndexSpace, unsplit } from "./index-space.ts";
+import {
+  type AxisLoops,
+  createIndexSpace,
+  type IndexSpace,
+  insideExpression,
+  placeExpression,
+  unsplit,
+} from "./index-space.ts";
 import type { Access, Instruction, Loop, Nest, Placement } from "./nest.ts";
-import { insideExpression, placeExpression } from "./loaded-index.ts";
 import { isViewStep, viewIndex } from "./view-index.ts";
 
 export interface UnitGraph {

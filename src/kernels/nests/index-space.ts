@@ -3,6 +3,16 @@
  * several loops, outermost first. If a division cuts through a loop evenly, the space requests that split and the nest
  * is built again. Nearly every reshape then ends as plain strides.
  */
+import type { DType } from "../../numerics/dtype.ts";
+import {
+  apply,
+  choose,
+  computeType,
+  constant,
+  convert,
+  type Expression,
+  operand,
+} from "../../numerics/scalar/expression.ts";
 import { at } from "../../support/invariant.ts";
 import { type Affine, type Atom, atomIndex, constantIndex, largest, scale, sum } from "./affine.ts";
 
@@ -82,4 +92,23 @@ export function createIndexSpace(loops: AxisLoops): IndexSpace {
   };
 
   return { atoms, loopCount, axes, divide, loaded, refined };
+}
+
+// Indices that a nest loads: in range for the address, and a value to use instead of what an index outside reads.
+
+/** Operand 0, an index of `dtype`, as the nearest index of an axis of `extent` elements, at least one. */
+function nearest(dtype: DType, extent: number): Expression {
+  const index = operand(computeType[dtype], 0);
+  return apply("min", apply("max", index, constant(index.type, 0)), constant(index.type, extent - 1));
+}
+
+/** The place of operand 0 along the axis. */
+export function placeExpression(dtype: DType, extent: number): Expression {
+  return convert("i32", nearest(dtype, extent));
+}
+
+/** Operand 1, a value of `read`, if operand 0 is an index of the axis; otherwise `outside`. */
+export function insideExpression(dtype: DType, extent: number, read: DType, outside: Expression): Expression {
+  const index = operand(computeType[dtype], 0);
+  return choose([nearest(dtype, extent), "eq", index], operand(computeType[read], 1), outside);
 }

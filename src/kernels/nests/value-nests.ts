@@ -14,7 +14,7 @@ import {
 import type { PadWidth } from "../../ir/ops/kinds/views/pad.ts";
 import { constant } from "../../numerics/scalar/expression.ts";
 import { at } from "../../support/invariant.ts";
-import { type Affine, constantIndex, sum } from "./affine.ts";
+import { type Affine, constantIndex, dot, sum } from "./affine.ts";
 import {
   accessTo,
   type Body,
@@ -25,9 +25,8 @@ import {
   settle,
   type UnitGraph,
 } from "./build-nest.ts";
-import { unsplit } from "./index-space.ts";
-import { insideExpression } from "./loaded-index.ts";
-import type { Nest } from "./nest.ts";
+import { createIndexSpace, insideExpression, unsplit } from "./index-space.ts";
+import type { Nest, Placement } from "./nest.ts";
 import { joinsThrough } from "./stored-values.ts";
 
 type PadStep = Extract<UnitStep, { kind: "Pad" }>;
@@ -176,4 +175,26 @@ function scatterNests(graph: UnitGraph, step: Extract<UnitStep, { kind: "Scatter
     };
   });
   return [...copied, nest];
+}
+
+// A reduction over no elements: its result is the neutral element, and the nest has no loop of 0 iterations.
+
+/** The nest, or one that writes the neutral element to a value of `shape` at `placement`. */
+export function withoutEmptyReduction(
+  nest: Nest,
+  shape: readonly number[],
+  { memory, dtype, strides }: Placement,
+): Nest {
+  const { reduction, reducedLoops } = nest;
+  if (reduction === null || !reducedLoops.some(({ extent }) => extent === 0)) return nest;
+  const { atoms, axes } = createIndexSpace(unsplit(shape));
+  const identity = { ...constant(reduction.type, 0), value: reduction.identity };
+  return {
+    atoms,
+    loops: atoms.map(({ extent }, atom) => ({ atom, extent })),
+    reducedLoops: [],
+    reduction: null,
+    body: [{ kind: "apply", expression: identity, operands: [] }],
+    target: { memory, dtype, offset: dot(axes, strides) },
+  };
 }

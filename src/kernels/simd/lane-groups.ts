@@ -1,14 +1,26 @@
 /** The code of a nest for groups of neighbours along its innermost loop: loads, expressions and stores. */
+import { type DType, dtypes } from "../../numerics/dtype.ts";
 import type { Expression } from "../../numerics/scalar/expression.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
+import type { Code } from "../../support/wasm/encoding.ts";
+import type { FunctionWriter } from "../../support/wasm/function-writer.ts";
+import {
+  get,
+  type LaneBits,
+  load,
+  loadLane,
+  type Place,
+  store,
+  storeLane,
+  vector,
+  wordsConstant,
+} from "../../support/wasm/instructions.ts";
 import { coefficientOf } from "../nests/affine.ts";
 import type { Access, IndexInstruction, Loop, Nest } from "../nests/nest.ts";
-import type { FunctionWriter } from "../../support/wasm/function-writer.ts";
-import { evaluateLanes } from "./lane-expressions.ts";
+import { evaluateLanes, groupElements, type Lanes } from "./lane-expressions.ts";
 import { type Pointers, stepBytes } from "./lane-loops.ts";
-import { type Group, loadGroup, loadStored, storeGroup, storeStored } from "./lane-memory.ts";
-import { groupElements, type Lanes } from "./lanes.ts";
+import { wordCodings } from "./lane-words.ts";
 
 /** The nest under construction, and the pointers of its accesses. */
 export interface Target {
@@ -116,4 +128,112 @@ export function storeExpression(
 ): void {
   const unrounded = value.kind === "round" && value.to === group.dtype ? value.operand : value;
   storeGroup(writer, group, evaluateLanes(writer, unrounded, operands));
+}
+
+// Loads and stores of up to four elements. Contiguous elements move as one vector, one element for all lanes is splat,
+// and all others move lane by lane.
+
+/** The memory of a group. */
+interface Group extends Place {
+  readonly dtype: DType;
+  /** From one element to the next, in elements. */
+  readonly step: number;
+  /** From 1 to 4. The contents of further lanes are undefined. */
+  readonly count: number;
+}
+
+const bitsOf: { readonly [D in DType]: LaneBits } = {
+  double: 64,
+  float: 32,
+  half: 16,
+  bfloat16: 16,
+  int: 32,
+  int64: 64,
+  bool: 8,
+};
+
+/** The elements as stored. Words of half and bfloat16, and bytes of bool, are extended to 32 bits. */
+function loadStored(writer: FunctionWriter, group: Group): Lanes {
+  if (group.step === 0) return loadSpread(writer, group);
+  const bits = bitsOf[group.dtype];
+  if (group.step === 1 && group.count === groupElements) {
+    switch (bits) {
+      case 64:
+        return [0, 16].map((bytes) => writer.keep(load("v128.load", { ...group, offset: group.offset + bytes })));
+      case 32:
+        return [writer.keep(load("v128.load", group))];
+      case 16:
+        return [writer.keep(load("v128.load16x4_u", group))];
+      case 8:
+        return [writer.keep(extended(8, load("v128.load32_zero", group)))];
+    }
+  }
+  const lanes = bits === 64 ? 2 : groupElements;
+  return Array.from({ length: groupElements / lanes }, (_, part) => {
+    const count = Math.max(0, Math.min(lanes, group.count - part * lanes));
+    let code = wordsConstant(0);
+    for (let lane = 0; lane < count; lane++) code = loadLane(bits, element(group, part * lanes + lane), lane, code);
+    return writer.keep(extended(bits, code));
+  });
+}
+
+function loadSpread(writer: FunctionWriter, group: Group): Lanes {
+  const bits = bitsOf[group.dtype];
+  const spread = writer.keep(extended(bits, load(`v128.load${bits}_splat`, group)));
+  return bits === 64 ? [spread, spread] : [spread];
+}
+
+function element(group: Group, i: number): Place {
+  return { pointer: group.pointer, offset: group.offset + i * group.step * dtypes[group.dtype].bytes };
+}
+
+/** Extends low lanes of fewer than 32 bits to 32-bit lanes. */
+function extended(bits: LaneBits, code: Code): Code {
+  if (bits === 8) return vector("i32x4.extend_low_i16x8_u", vector("i16x8.extend_low_i8x16_u", code));
+  return bits === 16 ? vector("i32x4.extend_low_i16x8_u", code) : code;
+}
+
+/** The elements as values of the dtype's compute type. */
+function loadGroup(writer: FunctionWriter, group: Group): Lanes {
+  const stored = loadStored(writer, group);
+  const { dtype } = group;
+  if (dtype !== "half" && dtype !== "bfloat16") return stored;
+  return stored.map((part) => writer.keep(wordCodings[dtype].decode(writer, part)));
+}
+
+/** Stores values as `loadStored` returns them. */
+function storeStored(writer: FunctionWriter, group: Group, value: Lanes): void {
+  const bits = bitsOf[group.dtype];
+  const whole = group.step === 1 && group.count === groupElements;
+  if (bits >= 32 && whole) {
+    for (const [part, vectorLocal] of value.entries()) {
+      writer.emit(store({ ...group, offset: group.offset + 16 * part }, get(vectorLocal)));
+    }
+    return;
+  }
+  const packed = bits >= 32 ? value : value.map((part) => writer.keep(narrowed(bits, get(part))));
+  const first = get(at(packed, 0));
+  if (whole) {
+    writer.emit(storeLane(bits === 16 ? 64 : 32, group, 0, first));
+    return;
+  }
+  const lanes = bits === 64 ? 2 : groupElements;
+  for (let i = 0; i < group.count; i++) {
+    writer.emit(storeLane(bits, element(group, i), i % lanes, get(at(packed, Math.floor(i / lanes)))));
+  }
+}
+
+/** Packs the low bits of 32-bit lanes into the low part of the vector. */
+function narrowed(bits: LaneBits, code: Code): Code {
+  if (bits === 16) return vector("i16x8.narrow_i32x4_u", code, wordsConstant(0));
+  const low = vector("v128.and", code, wordsConstant(0xff));
+  return vector("i8x16.narrow_i16x8_u", vector("i16x8.narrow_i32x4_u", low, wordsConstant(0)), wordsConstant(0));
+}
+
+/** Stores values of the dtype's compute type. It rounds float32 to half and bfloat16. */
+function storeGroup(writer: FunctionWriter, group: Group, value: Lanes): void {
+  const { dtype } = group;
+  if (dtype !== "half" && dtype !== "bfloat16") return storeStored(writer, group, value);
+  const words = value.map((part) => writer.keep(wordCodings[dtype].encode(writer, part)));
+  storeStored(writer, group, words);
 }

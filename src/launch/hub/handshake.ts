@@ -90,3 +90,8 @@ function proof(token: string, side: "rank" | "hub" | "refusal", parts: readonly 
   for (const part of parts) hmac.update(part);
   return hmac.digest();
 }
+
+/** An address and a port in messages: IPv6 addresses in brackets; null for all addresses. */
+export function hostPort(host: string | null, port: number): string {
+  return `${host === null ? "*" : host.includes(":") ? `[${host}]` : host}:${port}`;
+}

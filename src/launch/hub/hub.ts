@@ -6,9 +6,9 @@
  * an exchange lacks a rank at its deadline. A peer without the token is rejected: its frames are limited to a few
  * hundred bytes, its time to a few seconds, and the number of such peers is limited too: a new one replaces the oldest.
  */
-import { createServer, type Socket } from "node:net";
-import { createDeadlines, type Deadline } from "./deadlines.ts";
-import { createExchanges } from "./exchanges.ts";
+import { createServer, type Server, type Socket } from "node:net";
+import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import { decodeText, encodeText, type LastWords, type WorldEnd } from "../world.ts";
 import {
   encodeFrame,
   exchangeLimit,
@@ -19,9 +19,7 @@ import {
   handshakeLimit,
   keepAliveMilliseconds,
 } from "./frames.ts";
-import { encodeRefusal, encodeWelcome, newNonce, readHello } from "./handshake.ts";
-import { listen } from "./listen.ts";
-import { encodeText, decodeText, type LastWords, type WorldEnd } from "../world-end.ts";
+import { encodeRefusal, encodeWelcome, hostPort, newNonce, readHello } from "./handshake.ts";
 
 export interface HubOptions {
   readonly worldSize: number;
@@ -220,4 +218,129 @@ export async function openHub(options: HubOptions): Promise<Hub> {
       });
     },
   };
+}
+
+// Collects the bytes of each exchange from every rank. Ranks make the same calls in the same order, so the n-th part of
+// each rank belongs to exchange n.
+
+interface Exchanges {
+  /** `expects`: whether this exchange has a deadline. */
+  take(rank: number, body: Uint8Array, expects: boolean): void;
+}
+
+interface Round {
+  readonly parts: Map<number, Uint8Array>;
+  readonly deadline: Deadline | null;
+}
+
+/** `complete` receives every rank's bytes, in rank order. */
+function createExchanges(
+  worldSize: number,
+  deadlines: Deadlines,
+  complete: (parts: readonly Uint8Array[]) => void,
+): Exchanges {
+  const rounds = new Map<number, Round>();
+  const sent = new Map<number, number>();
+  const open = (number: number, expects: boolean): Round => {
+    const parts = new Map<number, Uint8Array>();
+    const what = `exchange ${number}, which the others have reached,`;
+    const round = { parts, deadline: expects ? deadlines.expect(what, () => parts.keys()) : null };
+    rounds.set(number, round);
+    return round;
+  };
+  return {
+    take(rank, body, expects) {
+      const number = sent.get(rank) ?? 0;
+      sent.set(rank, number + 1);
+      const { parts, deadline } = rounds.get(number) ?? open(number, expects);
+      parts.set(rank, body);
+      if (parts.size < worldSize) return;
+      rounds.delete(number);
+      deadline?.settle();
+      complete(Array.from({ length: worldSize }, (_, each) => parts.get(each) ?? new Uint8Array()));
+    },
+  };
+}
+
+// Opens the port of the rendezvous, or says why it cannot be opened.
+
+/** Throws `rendezvous-failed`: the port may be taken, and the host unknown or another machine. */
+function listen(
+  server: Server,
+  { host, port }: { readonly host: string | null; readonly port: number },
+): Promise<number> {
+  return new Promise((resolve, refuse) => {
+    const reject = (error: Error): void => {
+      refuse(new DiagnosticError([cannotListen(host, port, error)]));
+    };
+    server.once("error", reject);
+    server.listen({ ...(host === null ? {} : { host }), port }, () => {
+      server.removeListener("error", reject);
+      const address = server.address();
+      resolve(address !== null && typeof address === "object" ? address.port : port);
+    });
+  });
+}
+
+function cannotListen(host: string | null, port: number, error: Error): Diagnostic {
+  const taken = "code" in error && error.code === "EADDRINUSE";
+  return {
+    code: "rendezvous-failed",
+    message: "rank 0 could not open the rendezvous",
+    place: { kind: "call", text: `rendezvous at ${hostPort(host, port)}` },
+    found: error.message,
+    expected: "a free port of this machine",
+    help: taken
+      ? "set MASTER_PORT to another port, whose successor is free too, on all ranks"
+      : "set MASTER_ADDR to an address of the machine of rank 0, on all ranks",
+  };
+}
+
+// Deadlines by which all ranks must arrive. The first missed deadline names the missing ranks.
+
+interface Deadlines {
+  /**
+   * If the deadline is not settled in time, `missed` receives `what` and the ranks that are missing. `arrived` returns
+   * the ranks that have arrived by then.
+   */
+  expect(what: string, arrived: () => Iterable<number>): Deadline;
+  /** Cancels all deadlines. */
+  clear(): void;
+}
+
+interface Deadline {
+  settle(): void;
+}
+
+/** `timeout` in milliseconds, counted from each `expect`. */
+function createDeadlines(
+  worldSize: number,
+  timeout: number,
+  missed: (rank: number, reason: string) => void,
+): Deadlines {
+  const timers = new Set<NodeJS.Timeout>();
+  return {
+    expect(what, arrived) {
+      const timer = setTimeout(() => {
+        const there = new Set(arrived());
+        const missing = Array.from({ length: worldSize }, (_, rank) => rank).filter((rank) => !there.has(rank));
+        missed(missing[0] ?? 0, `${namesOf(missing)} did not reach ${what} within ${timeout / 1000} s`);
+      }, timeout);
+      timers.add(timer);
+      return {
+        settle() {
+          clearTimeout(timer);
+          timers.delete(timer);
+        },
+      };
+    },
+    clear() {
+      for (const timer of timers) clearTimeout(timer);
+      timers.clear();
+    },
+  };
+}
+
+function namesOf(ranks: readonly number[]): string {
+  return ranks.length === 1 ? `rank ${ranks.join("")}` : `ranks ${ranks.join(", ")}`;
 }

@@ -6,8 +6,8 @@
  */
 import { Worker } from "node:worker_threads";
 import { packageFile } from "../../backends/package-file.ts";
-import type { FlightMessage } from "../../backends/flight/flight-message.ts";
-import { sendFirstPulse } from "./pulse.ts";
+import type { FlightMessage } from "../../backends/flight/flight-files.ts";
+import { sendFirstPulse } from "../spawn-ranks.ts";
 
 /**
  * Calls `end` when the launcher has ended. If the process still runs a second later, it is killed. The thread alone

@@ -3,7 +3,7 @@
  * collectives. The machine's step and the back ends therefore need no code per type of collective.
  */
 import { assembliesOf, type Assembly, sharesResult } from "../../commands/collectives.ts";
-import type { Collective } from "../../commands/transfer.ts";
+import type { Collective } from "../../commands/command.ts";
 import { commonBox, sameNumbers, sameView, type View } from "../../commands/view.ts";
 import type { ReductionOpType } from "../../ir/ops/op.ts";
 import { at, invariant } from "../../support/invariant.ts";

@@ -3,9 +3,8 @@
  * complete each, and the moves. A rendezvous counts arrivals: the participants of a collective, or the two ends of one
  * send.
  */
-import type { TransferId } from "../../commands/command.ts";
+import type { Collective, PointToPointGroup, TransferId } from "../../commands/command.ts";
 import type { LinkedTransfer, Program, TransferEdge } from "../../commands/program.ts";
-import type { Collective, PointToPointGroup } from "../../commands/transfer.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { type Chain, collectiveChains, copyChains, type Phase } from "./moves.ts";
 

@@ -112,3 +112,16 @@ function inside<T extends Value>(value: T | undefined, index: number): T {
   invariant(value !== undefined, "an index inside the storage", { index });
   return value;
 }
+
+/** The index along each axis of the element at a row-major position. */
+export function positionOf(index: number, shape: readonly number[]): readonly number[] {
+  let rest = index;
+  return shape
+    .toReversed()
+    .map((extent) => {
+      const position = rest % extent;
+      rest = Math.floor(rest / extent);
+      return position;
+    })
+    .toReversed();
+}

@@ -5,8 +5,7 @@
  */
 import { at } from "../../support/invariant.ts";
 import { tileInLanes } from "./lane-tile.ts";
-import type { DotRows, Runs } from "./operand-runs.ts";
-import { type Tile, tileRows } from "./tile.ts";
+import { type DotRows, type Runs, type Tile, tileRows } from "./operand-runs.ts";
 
 /** Element `start + column` of each of a tile's arrays is a column's. */
 export interface DotRow extends Tile {

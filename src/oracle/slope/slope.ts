@@ -3,12 +3,16 @@
  * by their definitions and know no rule of differentiation.
  */
 import type { TensorId } from "../../ir/domain.ts";
+import type { Derivation, FusionData } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
+import { shapeOf, type Sizes } from "../../ir/sizes.ts";
+import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import type { Random } from "../../support/random.ts";
-import { makeValue, numbersOf, type Value, withoutBounds } from "../value.ts";
+import { createRandom, type Random } from "../../support/random.ts";
+import { evaluateOp, type Setting } from "../evaluate-op.ts";
+import { valuesOnly } from "../evaluate.ts";
+import { fromTensor, inDouble, makeValue, numbersOf, toDouble, type Value, withoutBounds } from "../value.ts";
 import { continuedOp, type Continuing } from "./continued-op.ts";
-import { valueOf } from "./evaluate-ops.ts";
 
 /** A function of a tensor: the sum of tensors, each times its cotangent. */
 export interface Weighted {
@@ -57,7 +61,7 @@ interface OwnClaim extends Pick<Slope, "leftOut" | "of"> {
 }
 
 /** The slope of `weighted` along a random direction of all claimed tensors, from `values`. */
-export function compareSlope(
+function compareSlope(
   weighted: Weighted,
   values: ReadonlyMap<TensorId, Value>,
   claims: readonly Claim[],
@@ -167,4 +171,94 @@ function movedOutputs(
     });
   }
   return of.map(now);
+}
+
+// Evaluates ops one after the other, and keeps all values.
+
+/** The ops that the tensors depend on, without those before tensors that are `known`. */
+export function opsBefore(
+  ops: readonly Op[],
+  tensors: readonly TensorId[],
+  known: { readonly has: (id: TensorId) => boolean } = new Set(),
+): readonly Op[] {
+  const needed = new Set(tensors);
+  const isNeeded = (id: TensorId): boolean => needed.has(id) && !known.has(id);
+  const found = ops.toReversed().filter((op) => {
+    if (!outputsOf(op).some(isNeeded)) return false;
+    for (const id of op.inputs) needed.add(id);
+    return true;
+  });
+  return found.toReversed();
+}
+
+/** Whether the tensors can be computed of `inputs`: a Fusion that was cut by hand may lack ops. */
+export function canMake(ops: readonly Op[], tensors: readonly TensorId[], inputs: readonly TensorId[]): boolean {
+  const own = opsBefore(ops, tensors, new Set(inputs));
+  const made = new Set([...inputs, ...own.flatMap(outputsOf)]);
+  return [...tensors, ...own.flatMap((op) => op.inputs)].every((id) => made.has(id));
+}
+
+/** Adds what the ops make to `values`. */
+function evaluateOps(ops: readonly Op[], values: Map<TensorId, Value>, setting: Setting): void {
+  for (const op of ops) {
+    const operands = op.inputs.map((id) => valueOf(values, id));
+    const results = evaluateOp(op, operands, shapeOf(at(setting.tensors, op.output), setting.sizes), setting);
+    outputsOf(op).forEach((id, i) => {
+      if (i < results.length) values.set(id, withoutBounds(at(results, i)));
+    });
+  }
+}
+
+export function valueOf(values: ReadonlyMap<TensorId, Value>, id: TensorId): Value {
+  const value = values.get(id);
+  invariant(value !== undefined, "ops are in topological order", id);
+  return value;
+}
+
+// The gradients of a derivation beside the slopes of what was differentiated, at a point.
+
+export interface Pair {
+  readonly gradient: TensorId;
+  readonly wrt: TensorId;
+}
+
+/** `pairs`: those that will be asked for. `inputs`: of what was differentiated. All is evaluated in double, when the first slope is asked for. */
+export function slopesAt(
+  fusion: FusionData,
+  derivation: Derivation,
+  pairs: readonly Pair[],
+  inputs: readonly Tensor[],
+  sizes: Sizes,
+): (pairs: readonly Pair[], seed: number) => Slope {
+  const { of, cotangents, whole } = derivation;
+  const joint = inDouble({ ...fusion, ...whole });
+  const clamps = (fusion.markers ?? []).filter(({ name }) => name === "clamp");
+  const takesFirst = new Set(clamps.flatMap(({ kept, outputs }) => [...kept, ...outputs]));
+  const setting: Continuing = { tensors: joint.tensors, sizes, arithmetic: valuesOnly, takesFirst };
+  let point: { readonly weighted: Weighted; readonly values: Values; readonly derived: Values } | null = null;
+  const gradients = pairs.map(({ gradient }) => gradient);
+  const evaluate = (): NonNullable<typeof point> => {
+    const values = new Map(joint.inputs.map((id, i) => [id, fromTensor(toDouble(at(inputs, i)))]));
+    // The backward pass alone starts from tensors that the forward pass has saved.
+    const wanted = [...of, ...present(cotangents), ...fusion.inputs];
+    evaluateOps(opsBefore(joint.ops, wanted, values), values, setting);
+    const derived = whole === undefined ? values : new Map(fusion.inputs.map((id) => [id, valueOf(values, id)]));
+    evaluateOps(opsBefore(inDouble(fusion).ops, gradients, derived), derived, setting);
+    const weights = cotangents.map((id) => (id === null ? one : valueOf(values, id)));
+    return { weighted: { ops: opsBefore(joint.ops, of), of, weights }, values, derived };
+  };
+  return (asked, seed) => {
+    point ??= evaluate();
+    const { weighted, values, derived } = point;
+    const claims = asked.map(({ wrt, gradient }) => ({ wrt, gradient: valueOf(derived, gradient) }));
+    return compareSlope(weighted, values, claims, createRandom(seed), setting);
+  };
+}
+
+type Values = ReadonlyMap<TensorId, Value>;
+
+const one = makeValue("double", [], () => ({ element: 1, bound: 0 }));
+
+function present(ids: readonly (TensorId | null)[]): readonly TensorId[] {
+  return ids.flatMap((id) => id ?? []);
 }

@@ -9,23 +9,22 @@
  * ask for memory of its own. Source: nvFuser's ConvertOpToCommunication.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
+import { reduceOpOf } from "../../host/collectives.ts";
+import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
+import { isOp, walk } from "../../host/traverse.ts";
 import { allocationSize, type Tensor, type TensorId } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { printTensor } from "../../ir/print-tensor.ts";
 import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
-import { reduceOpOf } from "../../host/collectives.ts";
-import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
-import { isOp, walk } from "../../host/traverse.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { opPlace } from "../op-text.ts";
 import type { Pass, PassContext } from "../pass.ts";
-import { type OpLayouts, layoutsOf } from "../routes/layouts.ts";
-import { type ReshardingStep, reshardingStep } from "../routes/steps/step.ts";
-import { isCommunicable, isOnDevice, isResharding } from "../routes/sharding.ts";
-import { peerOf } from "../routes/steps/permutation.ts";
-import { teamsOf } from "../routes/steps/teams.ts";
 import { backendOfTeam, decided, numberOfRank, teamOfRank } from "../rank-class.ts";
+import { layoutsOf, type OpLayouts } from "../routes/layouts.ts";
+import { isCommunicable, isOnDevice, isResharding } from "../routes/sharding.ts";
+import { peerOf, type ReshardingStep, reshardingStep } from "../routes/steps/step.ts";
+import { teamsOf } from "../routes/steps/teams.ts";
 
 export const convertOpToCommunication: Pass<"looped", "communicating"> = {
   name: "convert-op-to-communication",

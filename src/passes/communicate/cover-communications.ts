@@ -20,7 +20,7 @@
 import type { TensorId } from "../../ir/domain.ts";
 import type { TeamCommunication, ExprId, HostProgram, Statement } from "../../host/nodes.ts";
 import { isOp, isTeamCommunication } from "../../host/traverse.ts";
-import { knownBytes } from "../../ir/known-bytes.ts";
+import { knownBytes } from "../../ir/sizes.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
 import { sameMesh } from "../routes/sharding.ts";

@@ -13,17 +13,16 @@
 import { type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op, ReductionOp } from "../../ir/ops/op.ts";
+import { cutOf } from "../../ir/parts.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
+import { streamAxis } from "../../ir/stream.ts";
 import { accumulatorOf } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
-import { addShares } from "../edit/add-shares.ts";
-import { redomain } from "../edit/split-axes.ts";
+import { addShares, redomain } from "../edit/split-axes.ts";
 import { editFusion, type FusionEdit, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
-import { hasDeviceLoops, readOnce, scatteredParts } from "./scattered-parts.ts";
 import { addCopy } from "../routes/layouts.ts";
-import { streamAxis } from "../../ir/stream.ts";
-import { cutOf } from "../../ir/parts.ts";
+import { hasDeviceLoops, readOnce, scatteredParts } from "./scattered-parts.ts";
 
 /** Sums of more shares are one reduction, a kernel of its own. */
 const mostSummands = 8;

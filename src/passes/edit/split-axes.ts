@@ -1,9 +1,9 @@
 /** Domains whose axes are cut as given parts say: the splits that make the parts, with new axes. */
-import type { IterDomain, IterDomainId, Tensor, TensorDomain, Transform } from "../../ir/domain.ts";
-import { type CutAxis, isCut, rescaled, splitsOf, type SplitTree } from "../../ir/parts.ts";
+import type { IterDomain, IterDomainId, ParallelType, Tensor, TensorDomain, Transform } from "../../ir/domain.ts";
+import { type CutAxis, cutOf, isCut, rescaled, splitsOf, type SplitTree } from "../../ir/parts.ts";
 import { constantValue } from "../../ir/scalar/fold.ts";
-import { invariant } from "../../support/invariant.ts";
-import { movedOrder, nextAxisId, type TensorEdit } from "./tensor-edit.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { addTensor, copyAxes, movedOrder, nextAxisId, type TensorEdit } from "./tensor-edit.ts";
 
 /** A logical axis and how it is to be cut; null for an axis that keeps its type and is not split. */
 export interface ModelledAxis {
@@ -105,4 +105,28 @@ export function redomain(edit: TensorEdit, tensor: Tensor, axes: readonly Modell
   const domain = splitLike(edit, axes);
   const allocation = movedOrder(tensor.domain, domain.logical);
   edit.tensors[tensor.id] = { ...tensor, domain: { ...domain, allocation } };
+}
+
+// The tensor of shares that devices exchange in place of a reduction over them.
+
+/**
+ * Appends a tensor like `sum` before the reduction of its axis `devices`, which gets `type`. Each device's share is in one
+ * piece of memory, wherever that axis is.
+ */
+export function addShares(edit: TensorEdit, sum: Tensor, devices: IterDomain, type: ParallelType): Tensor {
+  const { logical } = sum.domain;
+  const axes = copyAxes(edit, logical, ({ parallelType }) => parallelType);
+  const domain = splitLike(
+    edit,
+    axes.map((axis, i) => {
+      const own = at(logical, i);
+      return own.id === devices.id
+        ? { axis: { ...axis, iterType: "iteration", parallelType: type }, model: null }
+        : { axis, model: cutOf(sum.domain, own) };
+    }),
+  );
+  const position = logical.findIndex(({ id }) => id === devices.id);
+  const first = at(domain.logical, position);
+  const allocation = position === 0 ? null : [first, ...domain.logical.filter((axis) => axis !== first)];
+  return addTensor(edit, sum, { ...domain, allocation }, sum.mesh, "global", "parts");
 }

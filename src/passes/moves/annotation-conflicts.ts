@@ -1,18 +1,19 @@
 /**
  * Annotations of the user's that contradict each other: a tensor with a mesh is moved, because an operand beside it or
  * the result of the op that reads it has a mesh too and lies differently. A set() between the two is no contradiction,
- * and neither is an activation that follows its weight. A gather for indices has its own reason (gathered-indices.ts).
+ * and neither is an activation that follows its weight. A gather for indices has its own reason, below.
  */
 import type { Diagnostic, MentionedTensor } from "../../diagnostics/diagnostic.ts";
-import { shardsOf } from "../../ir/shards.ts";
-import { isDID, type Tensor, type TensorId } from "../../ir/domain.ts";
+import { isDID, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import { originated, withNames } from "../../ir/origin.ts";
 import type { Op } from "../../ir/ops/op.ts";
+import { originated, withNames } from "../../ir/origin.ts";
+import { readsIndices } from "../../ir/runs.ts";
+import { constantValue } from "../../ir/scalar/fold.ts";
+import { keepsOneRun, shardsOf } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
 import { opText } from "../op-text.ts";
 import { sameMesh } from "../routes/sharding.ts";
-import { gatheredIndices } from "./gathered-indices.ts";
 import { type Moved, movedTensors } from "./list-reshardings.ts";
 
 /** `before` is the Fusion as the user wrote it, `fusion` after insert-routes. */
@@ -120,4 +121,59 @@ function placementText({ id, domain, mesh }: Tensor): string {
       : [`${mesh?.nameOf(parallelType) ?? parallelType} on axis ${axis}`],
   );
   return `T${id} ${types.join(", ") || "whole"} on ${mesh?.toString() ?? "device 0"}`;
+}
+
+// Warnings about a sharded axis that an op indexes, where split-indices cannot leave it in shares: it is gathered.
+
+/** Null unless the op that the tensor is gathered for indexes an axis of it. */
+function gatheredIndices(
+  { reader, isInserted, resharding: { tensor: id, bytes } }: Moved,
+  tensors: readonly Tensor[],
+): Diagnostic | null {
+  if (reader === null || !isInserted || !readsIndices(reader) || reader.inputs.indexOf(id) === 1) return null;
+  const tensor = at(tensors, id);
+  const why = whyGathered(tensor, reader.axis);
+  if (why === null || !isIndexed(reader, id)) return null;
+  const size = bytes === null ? "an unknown number of bytes" : `${bytes.toLocaleString("en-US")} bytes`;
+  const about: Diagnostic = { code: "indexed-axis-gathered", message: `T${id}` };
+  const { tensors: mentions } = originated(about, tensors, true);
+  return {
+    code: "indexed-axis-gathered",
+    severity: "warning",
+    message: `T${id} is gathered, because ${why.reason}`,
+    place: { kind: "tensor", text: withNames(opText(reader), tensors) },
+    found: `${size} to a device`,
+    expected: "an indexed axis in equal runs, of which each device reads or adds in its own",
+    help: why.help,
+    ...(mentions === undefined ? {} : { tensors: mentions }),
+  };
+}
+
+function isIndexed({ kind, inputs }: Op, id: TensorId): boolean {
+  return id === inputs[0] || (kind === "ScatterAdd" && id === inputs[2]);
+}
+
+function whyGathered(tensor: Tensor, number: number): { readonly reason: string; readonly help: string } | null {
+  const axis = at(withoutReductions(tensor.domain.logical), number);
+  const [shard, ...others] = shardsOf(tensor).filter((each) => each.axis.id === axis.id);
+  if (shard === undefined || shard.cut.parts.length === 1) return null;
+  const extent = constantValue(axis.extent);
+  const devices = tensor.mesh?.size(shard.type) ?? 1;
+  if (others.length > 0 || !keepsOneRun(shard, devices)) {
+    return {
+      reason: `its axis ${number} is not cut once into runs`,
+      help: `cut it with outerSplit(${number}, devices) alone`,
+    };
+  }
+  if (extent === null) {
+    return {
+      reason: `the extent of its axis ${number} is known only at run time`,
+      help: `give it as a number: a multiple of ${devices}`,
+    };
+  }
+  if (extent % devices === 0) return null;
+  return {
+    reason: `its axis ${number} has ${extent} indices, which ${devices} devices cannot share equally`,
+    help: `give it ${Math.ceil(extent / devices) * devices}, with padding at the end: logits, of -Infinity`,
+  };
 }

@@ -7,16 +7,15 @@
  *
  * Back ends without a kernel of attention need it.
  */
-import { builderFrom, snapshotFusion } from "../../ir/api/builder-data.ts";
-import type { FusionBuilder } from "../../ir/api/fusion-builder.ts";
+import { builderFrom, type FusionBuilder, snapshotFusion } from "../../ir/api/fusion-builder.ts";
 import { set } from "../../ir/api/ops.ts";
 import { attentionGradientOps, attentionOps } from "../../ir/api/ops/compositions/attention.ts";
 import { TensorView } from "../../ir/api/tensor-view.ts";
 import type { TensorId } from "../../ir/domain.ts";
+import { isAttentionOp, obstacleOfOp } from "../../ir/ops/kinds/attention/cudnn-obstacle.ts";
 import { type Op, outputsOf, type SdpaBackwardOp, type SdpaOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
-import { isAttentionOp, obstacleOfOp } from "../../ir/ops/kinds/attention/cudnn-obstacle.ts";
 import { withoutDeadOps } from "./remove-dead-ops.ts";
 
 export const decomposeAttention: Pass<"fusion", "fusion"> = {

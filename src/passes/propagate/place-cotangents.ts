@@ -2,20 +2,28 @@
  * Places cotangents like the tensors that they are the cotangents of, where the user placed these: on the same devices,
  * with the same parts of each axis. Stream is left out, because the backward pass chooses its own chunks.
  *
- * `gradients` says which tensor is the cotangent of which, and which ops read it as such (ir/derivation.ts). A tensor
+ * `gradients` says which tensor is the cotangent of which, and which ops read it as such (ir/fusion-data.ts). A tensor
  * that is the cotangent of several, differently placed ones is copied for the readers of all but one.
  */
-import type { Derivation } from "../../ir/derivation.ts";
-import { isDID, type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
-import type { FusionData } from "../../ir/fusion-data.ts";
+import {
+  isDID,
+  type IterDomain,
+  type ParallelType,
+  type Tensor,
+  type TensorDomain,
+  type TensorId,
+  withoutReductions,
+} from "../../ir/domain.ts";
+import type { Derivation, FusionData } from "../../ir/fusion-data.ts";
 import { freeDimension } from "../../ir/gradients/partial.ts";
 import { layout, layoutOf, sameLayout } from "../../ir/layout.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import { call } from "../../ir/ops/call.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
-import { wholeAxis } from "../../ir/parts.ts";
+import { type CutAxis, cutOf, loopAxesOf, overlay, wholeAxis, withTypes } from "../../ir/parts.ts";
 import { at } from "../../support/invariant.ts";
-import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
+import { recut } from "../edit/split-axes.ts";
+import { addSerialTensor, editFusion, type FusionEdit, type TensorEdit } from "../edit/tensor-edit.ts";
 import { moveTo } from "../routes/layouts.ts";
 import { sharesContracted } from "../routes/sharding.ts";
 
@@ -112,4 +120,34 @@ function sumsOverDevices(ops: readonly Op[], tensors: readonly Tensor[]): Readon
 function isWholeOn({ domain, mesh }: Tensor, devices: Tensor["mesh"]): boolean {
   if (mesh === null || devices === null || !mesh.equals(devices)) return false;
   return !domain.loop.some(({ parallelType }) => isDID(parallelType));
+}
+
+// Puts the types of one axis on another.
+
+/** A domain under change, and the types that an axis of it has got. */
+interface TypedDomain {
+  readonly domain: TensorDomain;
+  readonly added: readonly ParallelType[];
+}
+
+/** Puts the types of `wanted` on an axis, outermost first, up to the first that crosses what the axis has. */
+export function addParts(edit: TensorEdit, domain: TensorDomain, axis: IterDomain, wanted: CutAxis): TypedDomain {
+  const types = wanted.parts.flatMap(({ type }) => (type === "Serial" ? [] : [type]));
+  const isMerged = !loopAxesOf(domain, axis).some(({ id }) => domain.loop.some((own) => own.id === id));
+  for (let count = isMerged ? 0 : types.length; count > 0; count--) {
+    const added: readonly ParallelType[] = types.slice(0, count);
+    const cut = overlay(
+      cutOf(domain, axis),
+      withTypes(wanted, (type) => added.includes(type)),
+    );
+    const made = cut === null || !isCounted(cut) ? null : recut(edit, domain, axis, cut);
+    if (made !== null) return { domain: made, added };
+  }
+  return { domain, added: [] };
+}
+
+/** No loop runs over chunks of parts that nothing spreads. */
+function isCounted({ parts }: CutAxis): boolean {
+  const stream = parts.findIndex(({ type }) => type === "Stream");
+  return parts.slice(0, Math.max(stream, 0)).every(({ type }) => type !== "Serial");
 }

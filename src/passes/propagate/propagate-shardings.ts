@@ -28,20 +28,18 @@ import { type AxisPair, possiblePairs, siblingAxes } from "../../ir/ops/axis-map
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { type CutAxis, cutOf, dividesEvenly, isCut, rescaled, withTypes } from "../../ir/parts.ts";
 import { constantValue } from "../../ir/scalar/fold.ts";
-import { printScalar } from "../../ir/scalar/print.ts";
-import { constant } from "../../ir/scalar/scalar.ts";
+import { constant, printScalar } from "../../ir/scalar/scalar.ts";
 import { shardsOf } from "../../ir/shards.ts";
+import { streamAxis } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
 import { editFusion, type FusionEdit, type TensorEdit } from "../edit/tensor-edit.ts";
 import type { LoweringOptions } from "../options.ts";
 import type { Pass, PassContext } from "../pass.ts";
-import { sharesContracted } from "../routes/sharding.ts";
-import { costOf, excerpt, type Moves, movesOf } from "../routes/moved-bytes.ts";
 import { reshapedAxes } from "../routes/local-reshape.ts";
-import { streamAxis } from "../../ir/stream.ts";
-import { addParts } from "./add-parts.ts";
-import { placeCotangents } from "./place-cotangents.ts";
-import { removeUnfollowedStreams } from "./unfollowed-streams.ts";
+import { costOf, excerpt, type Moves, movesOf } from "../routes/weigh-ops.ts";
+import { sharesContracted } from "../routes/sharding.ts";
+import { addParts, placeCotangents } from "./place-cotangents.ts";
+import { removeUnfollowedStreams } from "./unfollowed-inputs.ts";
 
 export const propagateShardings: Pass<"fusion", "fusion"> = {
   name: "propagate-shardings",

@@ -5,17 +5,22 @@
  *   whether operands of an op move, or its result, or it is reduced instead    weigh-ops.ts, place-op.ts
  *   what a sum over devices becomes                                            split-over-devices.ts, merge-sums.ts,
  *                                                                              late-sums.ts
- *   which tensor moves, for how many readers                                   move.ts, move-sources.ts
+ *   which tensor moves, for how many readers                                   move.ts
  *   the route, and what it costs                                               route.ts
  *   the kinds of steps, and the bytes of each                                  steps/
  *
  * With `nvfuserLimits` each op is placed for itself, as nvFuser does.
  */
+import type { TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
+import type { Op } from "../../ir/ops/op.ts";
+import { streamAxis } from "../../ir/stream.ts";
+import { at } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
-import { lateSums } from "./late-sums.ts";
+import { partialView } from "./partial-views.ts";
 import { type Decisions, routeOps } from "./route-ops.ts";
-import { weighing } from "./weigh-ops.ts";
+import type { Routing } from "./routing.ts";
+import { costOf, excerpt, movesOf, weighing } from "./weigh-ops.ts";
 
 export const insertRoutes: Pass<"checked", "checked"> = {
   name: "insert-routes",
@@ -32,4 +37,47 @@ function decisions(fusion: FusionData): Decisions {
       if (op.kind === "Matmul" || op.kind === "Linear") for (const id of lateSums(routing, op)) routing.late.add(id);
     },
   };
+}
+
+// Leaves the sum of a contraction's partial results to what views of it become, where that moves less.
+//
+//   T2[16, 32] = matmul(T0, T1), summed over devices; T5[32, 16] = cat(slice(T2), slice(T2)), cut over them
+//
+// Summed at once, T2 takes an Allreduce. The partial results are sliced and joined instead, and a ReduceScatter gives T5.
+// Both ways are routed, and their bytes compared (weigh-ops.ts).
+
+/** At most so many views of a sum are looked at. */
+const farthest = 6;
+
+/** The results of an op and of views of it whose sums are left to further views: none if that moves no less. */
+function lateSums({ fusion, tensors, options, readers, outputs }: Routing, op: Op): readonly TensorId[] {
+  const readersOf = (id: TensorId): readonly Op[] => readers.get(id) ?? [];
+  const region = viewsOf(op, readersOf);
+  if (region.length === 1) return [];
+  const made = new Set(region.map(({ output }) => output));
+  const late = [...made].filter((id) => readersOf(id).some(({ output }) => made.has(output)));
+  const isClosed = late.every((id) => !outputs.has(id) && readersOf(id).every(({ output }) => made.has(output)));
+  const isChunked = [...op.inputs, ...made].some((id) => streamAxis(at(tensors, id)) !== null);
+  if (!isClosed || isChunked) return [];
+  const program = excerpt(fusion, region, tensors);
+  const own = program.ops.map(({ output }) => output).filter((id) => !program.outputs.includes(id));
+  const now = movesOf(program, options);
+  const later = now === null || now.bytes === 0 ? null : movesOf(program, options, { late: own });
+  if (now === null || later === null) return [];
+  return later.bytes < now.bytes && costOf(later) < costOf(now) ? late : [];
+}
+
+/** The op and the views of what it and they make. */
+function viewsOf(op: Op, readersOf: (id: TensorId) => readonly Op[]): readonly Op[] {
+  const region = [op];
+  const made = new Set([op.output]);
+  for (const { output } of region) {
+    for (const reader of readersOf(output)) {
+      const isView = partialView(reader, 0, 0) !== null && reader.inputs.every((id) => made.has(id));
+      if (!isView || made.has(reader.output) || region.length > farthest) continue;
+      region.push(reader);
+      made.add(reader.output);
+    }
+  }
+  return region;
 }

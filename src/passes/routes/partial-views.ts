@@ -13,7 +13,7 @@ import { constant } from "../../ir/scalar/scalar.ts";
 import { typeOfWhole } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
 import { addSerialTensor } from "../edit/tensor-edit.ts";
-import { reduceOverDevices } from "./device-reductions.ts";
+import { reduceOverDevices } from "./merge-sums.ts";
 import { moveTo } from "./layouts.ts";
 import type { Routing } from "./routing.ts";
 

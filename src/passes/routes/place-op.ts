@@ -13,15 +13,14 @@
  */
 import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { keepShares, layout, type Layout, layoutOf, sameLayout } from "../../ir/layout.ts";
-import { type AxisPair, axisMap, partialAxes, siblingAxes, splitsDivide } from "../../ir/ops/axis-map.ts";
+import { axisMap, type AxisPair, partialAxes, siblingAxes, splitsDivide } from "../../ir/ops/axis-map.ts";
 import type { Op, SetOp } from "../../ir/ops/op.ts";
 import { shardsOf } from "../../ir/shards.ts";
 import { type StreamPart, streamPart } from "../../ir/stream.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { TensorEdit } from "../edit/tensor-edit.ts";
 import { addCopy, allowsStream, imagesOf, moveTo, streamOn } from "./layouts.ts";
-import { movedTo } from "./move.ts";
-import { maybeSource } from "./move-sources.ts";
+import { maybeSource, movedTo } from "./move.ts";
 import { read, reading, type Routing } from "./routing.ts";
 import { madeShardedAxes, type OperandChange, reshardedOperands } from "./sharding.ts";
 

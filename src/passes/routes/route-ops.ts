@@ -1,6 +1,6 @@
 /**
  * Routes the ops of a Fusion one after the other. Each op says how its operands lie for it (place-op.ts,
- * device-shares.ts), what lies otherwise is moved there (move.ts), and what the op leaves to be added is reduced over the
+ * split-over-devices.ts), what lies otherwise is moved there (move.ts), and what the op leaves to be added is reduced over the
  * devices (split-over-devices.ts).
  */
 import type { TensorId } from "../../ir/domain.ts";
@@ -11,15 +11,13 @@ import type { LinearOp, MatmulOp, Op, ReductionOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { editFusion } from "../edit/tensor-edit.ts";
 import type { LoweringOptions } from "../options.ts";
-import { sharedPlaces } from "./device-shares.ts";
 import { isSumOverDevices, mergeSums } from "./merge-sums.ts";
-import { addMoved, addReduction, moveInto } from "./move.ts";
-import { maybeSource } from "./move-sources.ts";
+import { addMoved, addReduction, maybeSource, moveInto } from "./move.ts";
 import { viewPartialSums } from "./partial-views.ts";
 import { placeOp } from "./place-op.ts";
 import { endOf, read, reading, type Routing, unrouted } from "./routing.ts";
 import { isCommunicable } from "./sharding.ts";
-import { splitOverDevices } from "./split-over-devices.ts";
+import { sharedPlaces, splitOverDevices } from "./split-over-devices.ts";
 
 /** What is known or decided before ops are routed. */
 export interface Decisions {

@@ -17,13 +17,12 @@
  */
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import { type DIDType, didTypes } from "../../ir/domain.ts";
+import { addShare, isView, keepShares, layout, type Layout, type LayoutShare } from "../../ir/layout.ts";
 import { type Part, wholeAxis } from "../../ir/parts.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { addShare, isView, keepShares, layout, type Layout, type LayoutShare } from "../../ir/layout.ts";
-import { exchangedFraction } from "./steps/exchange.ts";
-import { collectiveStep } from "./steps/step.ts";
-import { isPermutation } from "./steps/permutation.ts";
 import { receivedFraction } from "./steps/bytes.ts";
+import { exchangedFraction } from "./steps/exchange.ts";
+import { collectiveStep, isPermutation } from "./steps/step.ts";
 
 /** What a route may use: nvFuser's collectives, with views of what a device has already, and an AllToAllV at its end. */
 export type AllowedSteps = "nvfuser" | "collectives" | "all";

@@ -3,7 +3,7 @@
  * result may not be needed as it lies waits until an op reads it, and is then routed in its own place:
  *
  *   a sum over devices                   two of them may be added before one collective (merge-sums.ts)
- *   a gather, an expand, a reshape       what is moved may be their operand (move-sources.ts)
+ *   a gather, an expand, a reshape       what is moved may be their operand (move.ts)
  */
 import type { TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";

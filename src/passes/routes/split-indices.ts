@@ -26,7 +26,7 @@ import { at, invariant } from "../../support/invariant.ts";
 import { addSerialTensor, editFusion, type FusionEdit } from "../edit/tensor-edit.ts";
 import type { Pass } from "../pass.ts";
 import { propagateShardings } from "../propagate/propagate-shardings.ts";
-import { reduceOverDevices } from "./device-reductions.ts";
+import { reduceOverDevices } from "./merge-sums.ts";
 import { moveTo } from "./layouts.ts";
 
 interface Edit extends FusionEdit {

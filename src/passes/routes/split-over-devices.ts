@@ -7,23 +7,33 @@
  *   T3[M, N, DIDx, rK/D] = matmul(T0, T1)
  *   T2[M, N, rD] = reduction(T3, {2})
  *
- * device-shares.ts decides when. A bias is added once, to the sum. Source: nvFuser's DecomposeReshardings
+ * A bias is added once, to the sum. Source: nvFuser's DecomposeReshardings
  * (decomposeRowParallelLinearWithBias, rFactorLoopSplits).
  */
-import { type AxisShape, type DIDType, type Tensor, withoutReductions } from "../../ir/domain.ts";
-import { addShare, layout, type Layout, type LayoutShare, layoutOf } from "../../ir/layout.ts";
+import { type AxisShape, type DIDType, isDID, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import {
+  addShare,
+  keepShares,
+  layout,
+  type Layout,
+  layoutOf,
+  type LayoutShare,
+  sameLayout,
+  sameShares,
+} from "../../ir/layout.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { LinearOp, MatmulOp, ReductionOp } from "../../ir/ops/op.ts";
+import { type CutAxis, cutOf, isCut, wholeAxis, withTypes } from "../../ir/parts.ts";
 import { foldCeilDiv } from "../../ir/scalar/fold.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
-import { type CutAxis, wholeAxis } from "../../ir/parts.ts";
 import { didTypesOf, isWhole } from "../../ir/shards.ts";
-import { at, invariant } from "../../support/invariant.ts";
-import { addSerialTensor, type FusionEdit } from "../edit/tensor-edit.ts";
 import { streamPart } from "../../ir/stream.ts";
-import { type DeviceParts, reduceOverDevices } from "./device-reductions.ts";
-import { addBias, withoutBias } from "./linear-bias.ts";
-import { addCopy, moveTo, streamOn } from "./layouts.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { redomain } from "../edit/split-axes.ts";
+import { addSerialTensor, type FusionEdit } from "../edit/tensor-edit.ts";
+import { type DeviceParts, reduceOverDevices } from "./merge-sums.ts";
+import { addCopy, imagesOf, moveTo, streamOn } from "./layouts.ts";
+import { sameMesh } from "./sharding.ts";
 
 /** Adds what computes the op, whose operands lie as `sharedPlaces` says. */
 export function splitOverDevices(edit: FusionEdit, op: ReductionOp | MatmulOp | LinearOp): void {
@@ -151,4 +161,136 @@ function addPartial(edit: FusionEdit, output: Tensor, { mesh }: Layout, parts: r
   const axis = streamed < 0 ? undefined : own[slots.indexOf(streamed)];
   moveTo(edit, tensor, own, layout(mesh, cuts), streamOn(stream, axis));
   return { tensor: tensor.id, slots };
+}
+
+// The bias of a linear whose sum is split among devices or chunks. It is removed from the partial sums and added once.
+//
+//   T3 = linear(T0, T1, T2)     ->     T4 = linear(T0, T1); ...; T5[b, N] = broadcast(T2); T3 = add(T4, T5)
+
+/** The op with only its two matrices. */
+export function withoutBias<T extends MatmulOp | LinearOp>(op: T): T {
+  return {
+    ...op,
+    inputs: op.inputs.slice(0, 2),
+    ...(op.orders === undefined ? {} : { orders: op.orders.slice(0, 2) }),
+  };
+}
+
+/** Makes `output` the sum of `sum` and `bias`, whose axes are the last of `sum`'s. */
+function addBias(edit: FusionEdit, sum: TensorId, bias: TensorId, output: Tensor): void {
+  const axes = withoutReductions(output.domain.logical);
+  redomain(
+    edit,
+    output,
+    axes.map((axis) => ({ axis, model: cutOf(output.domain, axis) })),
+  );
+  const own = withoutReductions(at(edit.tensors, bias).domain.logical);
+  const missing = axes.length - own.length;
+  const inputs = [sum, missing === 0 ? bias : broadcastBias(edit, bias, missing, output)];
+  edit.ops.push({ kind: "Binary", op: "add", inputs, output: output.id });
+}
+
+/** The bias with `missing` more axes in front, placed like the output along its own axes. */
+function broadcastBias(edit: FusionEdit, bias: TensorId, missing: number, output: Tensor): TensorId {
+  const source = at(edit.tensors, bias);
+  const own = withoutReductions(source.domain.logical);
+  const flags = Array.from({ length: missing + own.length }, (_, i) => i < missing);
+  const place = layoutOf(
+    output,
+    withoutReductions(output.domain.logical).map((axis, i) => (i < missing ? null : axis)),
+  );
+  invariant(place !== null, "a sharded tensor has a mesh", { tensor: output.id });
+  const unit: AxisShape = { extent: constant(1), iterType: "broadcast" };
+  const shapes = [...Array.from({ length: missing }, () => unit), ...own];
+  const stretched = addSerialTensor(edit, source, shapes, place.mesh, "broadcast");
+  moveTo(edit, stretched, stretched.domain.logical, place, null);
+  edit.ops.push({ kind: "Broadcast", flags, inputs: [bias], output: stretched.id });
+  return stretched.id;
+}
+
+// Decides whether devices share a reduction, matmul or linear, and the layouts of its operands with which each
+// device reduces or contracts its own share of a sharded axis.
+
+type SharedOp = ReductionOp | MatmulOp | LinearOp;
+
+/**
+ * The layout of each operand with a reduced axis. Null if the devices share nothing, or if one collective implements
+ * the op.
+ *
+ * Devices share a reduced axis that the operand shards, and a contracted axis that both operands shard alike. They also
+ * share an axis if the output's reduction axis has a DID type, as nvFuser propagates it; an operand with another
+ * layout is then moved.
+ */
+export function sharedPlaces(op: SharedOp, tensors: readonly Tensor[]): readonly Layout[] | null {
+  const output = at(tensors, op.output);
+  // stream-parallel-type handles the chunks of a reduced axis.
+  if (output.domain.loop.some((axis) => axis.iterType === "reduction" && axis.parallelType === "Stream")) return null;
+  return op.kind === "Reduction" ? reductionPlaces(op, tensors) : contractionPlaces(op, tensors);
+}
+
+function reductionPlaces(op: ReductionOp, tensors: readonly Tensor[]): readonly Layout[] | null {
+  const operand = at(tensors, at(op.inputs, 0));
+  const output = at(tensors, op.output);
+  const place = layoutOf(operand);
+  if (place === null) return null;
+  const marks = sameMesh(operand.mesh, output.mesh) ? marksOn(op, tensors) : [];
+  let marked = place;
+  for (const mark of marks) {
+    if (sameShares(marked.shares.get(mark.type), mark)) continue;
+    marked =
+      addShare(
+        keepShares(marked, ({ type }) => type !== mark.type),
+        mark,
+      ) ?? marked;
+  }
+  const [first, ...others] = [...marked.shares.values()].filter(({ axis }) => op.axes.includes(axis));
+  if (first === undefined) return null;
+  const isCommunication = op.axes.length === 1 && others.length === 0 && isWhole(first);
+  return isCommunication && marked === place ? null : [marked];
+}
+
+function contractionPlaces(op: MatmulOp | LinearOp, tensors: readonly Tensor[]): readonly Layout[] | null {
+  const output = at(tensors, op.output);
+  const operands = op.inputs.slice(0, 2).map((id) => at(tensors, id));
+  const [x, y] = operands.map((operand) => layoutOf(operand));
+  const contracted = operands.map((_, operand) => contractedAxis(op, operand, tensors));
+  const [k, l] = contracted;
+  if (output.mesh === null || x === null || y === null || x === undefined || y === undefined) return null;
+  if (k === undefined || l === undefined) return null;
+  const [mark] = marksOn(op, tensors);
+  const shared = mark?.cut ?? cutAlike(x, k, y, l);
+  if (shared === null) return null;
+  const mesh = mark === undefined ? x.mesh : output.mesh;
+  return [x, y].map((place, operand): Layout => {
+    const axis = at(contracted, operand);
+    const isShared = (type: DIDType): boolean => shared.parts.some((part) => part.type === type);
+    const own = keepShares(place, ({ type }) => place.mesh.equals(mesh) && !isShared(type));
+    return layout(mesh, own.axes.with(axis, shared));
+  });
+}
+
+/** The shares of the output's reduction axes, by the numbers of the first operand's axes. */
+function marksOn(op: SharedOp, tensors: readonly Tensor[]): readonly LayoutShare[] {
+  const { domain, mesh } = at(tensors, op.output);
+  if (mesh === null) return [];
+  const axes = withoutReductions(at(tensors, at(op.inputs, 0)).domain.logical);
+  const pairs = axisMap(op, tensors).filter(({ operand }) => operand === 0);
+  const cuts = imagesOf(axes, pairs).map((image, i): CutAxis =>
+    image?.iterType === "reduction" ? withTypes(cutOf(domain, image), isDID) : wholeAxis(at(axes, i).extent),
+  );
+  return [...layout(mesh, cuts).shares.values()];
+}
+
+/** The number of the operand's contracted axis. */
+function contractedAxis(op: MatmulOp | LinearOp, operand: number, tensors: readonly Tensor[]): number {
+  const axes = withoutReductions(at(tensors, at(op.inputs, operand)).domain.logical);
+  const pair = axisMap(op, tensors).find((own) => own.operand === operand && own.consumer.iterType === "reduction");
+  return axes.findIndex(({ id }) => id === pair?.producer.id);
+}
+
+/** How axis `k` of one operand is cut, if axis `l` of the other is cut so too, on the same mesh; otherwise null. */
+function cutAlike(x: Layout, k: number, y: Layout, l: number): CutAxis | null {
+  const [left, right] = [at(x.axes, k), at(y.axes, l)];
+  const of = ({ mesh }: Layout, cut: CutAxis): Layout => layout(mesh, [cut]);
+  return isCut(left) && sameLayout(of(x, left), of(y, right)) ? left : null;
 }

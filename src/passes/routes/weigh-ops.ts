@@ -10,22 +10,26 @@
  *
  * The first is place-op.ts's. For the second split-over-devices.ts exchanges x for x[M, DIDx K], and a ReduceScatter gives
  * y, where w would be gathered; a type on the reduced axis of the output says so, as nvFuser's propagation writes it. All
- * ways are lowered and their bytes compared (moved-bytes.ts). Extents must be numbers.
+ * ways are lowered and their bytes compared. Extents must be numbers.
  */
 import { isDID, type Tensor, type TensorId } from "../../ir/domain.ts";
 import { type FusionData, readOnceOf } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
-import type { LinearOp, MatmulOp, Op } from "../../ir/ops/op.ts";
+import { type LinearOp, type MatmulOp, type Op, outputsOf } from "../../ir/ops/op.ts";
 import { cutOf, isCut, withTypes } from "../../ir/parts.ts";
+import { streamAxis } from "../../ir/stream.ts";
+import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { type ModelledAxis, redomain } from "../edit/split-axes.ts";
 import type { TensorEdit } from "../edit/tensor-edit.ts";
-import { sharedPlaces } from "./device-shares.ts";
-import { costOf, excerpt, type Moves, movesOf } from "./moved-bytes.ts";
+import type { LoweringOptions } from "../options.ts";
 import { referenceOperand } from "./place-op.ts";
+import { type Decisions, routeOps } from "./route-ops.ts";
 import type { Routing } from "./routing.ts";
 import { type OperandChange, reshardedOperands, sameMesh } from "./sharding.ts";
-import { streamAxis } from "../../ir/stream.ts";
+import { sharedPlaces } from "./split-over-devices.ts";
+import { bytesOf, receivedFraction } from "./steps/bytes.ts";
+import { opStep } from "./steps/step.ts";
 
 /** The result with DID types on its reduced axis, or the operand where it is computed. */
 type Way = { readonly kind: "share"; readonly output: Tensor } | { readonly kind: "follow"; readonly operand: number };
@@ -112,4 +116,70 @@ function waysToShare(op: MatmulOp | LinearOp, edit: TensorEdit, output: Tensor):
     edit.tensors[output.id] = output;
     return [made];
   });
+}
+
+// What a few ops make devices receive, by lowering these ops alone: the measure by which ways to share an op are
+// compared.
+
+/** Bytes of the device that receives most, and the number of communications. */
+export interface Moves {
+  readonly bytes: number;
+  readonly steps: number;
+}
+
+/**
+ * 10 us at 200 GB/s: a communication costs as much as this many bytes, on any machine, so that a program lowers the same
+ * everywhere.
+ */
+const bytesPerStep = 2 ** 21;
+
+export function costOf({ bytes, steps }: Moves): number {
+  return bytes + steps * bytesPerStep;
+}
+
+/** The Fusion of the given ops alone, in their order. `tensors` may have other versions of what they read and make. */
+export function excerpt(fusion: FusionData, ops: readonly Op[], tensors: readonly Tensor[]): FusionData {
+  const ids = new Map<TensorId, TensorId>();
+  const taken: Tensor[] = [];
+  const idOf = (id: TensorId): TensorId => {
+    const known = ids.get(id);
+    if (known !== undefined) return known;
+    const own = makeId<TensorId>(taken.length);
+    ids.set(id, own);
+    taken.push({ ...at(tensors, id), id: own });
+    return own;
+  };
+  const made = new Set(ops.flatMap(outputsOf));
+  const renamed = ops.map((op): Op => ({
+    ...op,
+    inputs: op.inputs.map(idOf),
+    output: idOf(op.output),
+    ...(op.further === undefined ? {} : { further: op.further.map(idOf) }),
+  }));
+  const read = new Set(ops.flatMap(({ inputs }) => inputs));
+  return {
+    kind: "Fusion",
+    tensors: taken,
+    ops: renamed,
+    inputs: [...read].filter((id) => !made.has(id)).map(idOf),
+    outputs: [...made].filter((id) => !read.has(id)).map(idOf),
+    iterDomainCount: fusion.iterDomainCount,
+    scalarCount: fusion.scalarCount,
+  };
+}
+
+/** Null if a size is not a number. */
+export function movesOf(fusion: FusionData, options: LoweringOptions, decisions: Decisions = {}): Moves | null {
+  const { ops, tensors } = routeOps(fusion, options, decisions);
+  let bytes = 0;
+  let count = 0;
+  for (const op of ops) {
+    const own = opStep(op, tensors, options.nvfuserLimits);
+    if (own === null) continue;
+    const received = bytesOf(receivedFraction(own.step, own.from, own.to), at(tensors, op.output));
+    if (received === null) return null;
+    bytes += received;
+    count += 1;
+  }
+  return { bytes, steps: count };
 }

@@ -1,4 +1,4 @@
-/** The forms of loops over devices: what an iteration exchanges. point-to-point-form.ts and chunk-gather.ts find them. */
+/** The forms of loops over devices: what an iteration exchanges. point-to-point-form.ts find them. */
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { DIDType, IterDomain } from "../../ir/domain.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";

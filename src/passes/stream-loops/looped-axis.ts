@@ -1,19 +1,20 @@
 /** Finds the Stream axis of a statement's loop, and rejects Stream where no loop can run. */
 import { fail, type Place } from "../../diagnostics/diagnostic.ts";
-import { logicalAxisOf } from "../../ir/parts.ts";
-import { typeOfWhole } from "../../ir/shards.ts";
-import { axisMap } from "../../ir/ops/axis-map.ts";
-import type { IterDomain, Tensor } from "../../ir/domain.ts";
+import type { HostProgram, PostOnStream, Statement } from "../../host/nodes.ts";
+import { isOp } from "../../host/traverse.ts";
+import { isUnitAxis, type IterDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { axisMap, siblingAxes } from "../../ir/ops/axis-map.ts";
 import { type Op, type OpKind, outputsOf } from "../../ir/ops/op.ts";
 import { opRows } from "../../ir/ops/rows.ts";
-import type { HostProgram, Statement } from "../../host/nodes.ts";
-import { isOp } from "../../host/traverse.ts";
+import { cutOf, logicalAxisOf } from "../../ir/parts.ts";
+import { constantValue, foldProduct } from "../../ir/scalar/fold.ts";
+import { typeOfWhole } from "../../ir/shards.ts";
+import { chunkFit, type Chunks, sameChunks, streamPart, type StreamPart } from "../../ir/stream.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { keysOf } from "../../support/keys-of.ts";
-import type { LoopMember } from "./loop-member.ts";
+import { keysOf } from "../../support/is-one-of.ts";
 import { axisText, opPlace, tensorList } from "../op-text.ts";
 import type { LoweringOptions } from "../options.ts";
-import { streamPart, type StreamPart } from "../../ir/stream.ts";
+import type { LoopMember, SlicedAxes } from "./loop-member.ts";
 
 /**
  * The Stream axis of the statement's first output, or null if no output has one. Throws `stream-on-host-unit`,
@@ -164,4 +165,187 @@ export function requireSlicedInputs({ inputs, tensors }: HostProgram, members: r
           : `remove Stream from T${input}: the loop over ${looped} stays`,
     });
   }
+}
+
+// The axes of an op's operands that a loop over an axis of its output slices. An operand without the axis, or with one
+// element along it, is read whole.
+
+/**
+ * For each operand the axis that maps to `looped`, an axis of the op's output, or null. Throws `stream-on-cut-axis` and
+ * `stream-on-split-axis`.
+ */
+export function loopedOperandAxes(
+  op: Op,
+  looped: IterDomain,
+  chunks: Chunks | null,
+  tensors: readonly Tensor[],
+): readonly (IterDomain | null)[] {
+  // An op without operands makes any chunk.
+  if (op.inputs.length === 0) return [];
+  const output = at(tensors, op.output);
+  const pairs = axisMap(op, tensors).filter((pair) => pair.consumer.id === looped.id);
+  const parts = chunks === null ? null : chunkCount(output, looped, chunks);
+  const isRearranged = pairs.some((pair) => pair.outermost && !isEven(pair.producer, pair.consumer, parts));
+  if (pairs.length === 0 || isRearranged) {
+    const isMade = op.kind !== "Slice" && op.kind !== "Select";
+    fail({
+      code: "stream-on-cut-axis",
+      message: isMade ? "Stream is on an axis that the op makes" : "Stream is on an axis that the op slices",
+      place: opPlace(op),
+      found: axisText(output, looped),
+      expected: "Stream on an axis that the op keeps in full",
+      help:
+        "put set() after the op and parallelize the set's output with Stream: " +
+        "the op runs whole before the loop and overlaps with nothing",
+    });
+  }
+  return op.inputs.map((id, operand) => {
+    const pair = pairs.find((each) => each.operand === operand);
+    if (pair === undefined) return null;
+    if (chunks === null) return pair.producer;
+    // The one element of an axis, which every device has, is stretched to whatever a chunk of a share has.
+    const isOne = (op.kind === "Binary" || op.kind === "Ternary") && isUnitAxis(pair.producer);
+    if (pair.broadcast || (isOne && chunkFit(cutOf(at(tensors, id).domain, pair.producer), chunks).kind === "whole"))
+      return null;
+    requireChunks(op, at(tensors, id), pair.producer, chunks);
+    return pair.producer;
+  });
+}
+
+/** The axis of output `which` that the loop slices with `looped` of the first. Throws `stream-on-cut-axis`. */
+export function loopedFurtherAxis(op: Op, looped: IterDomain, which: number, tensors: readonly Tensor[]): IterDomain {
+  const own = siblingAxes(op, tensors, which).find(({ first }) => first.id === looped.id)?.further;
+  if (own !== undefined) return own;
+  const { id } = at(tensors, at(outputsOf(op), which));
+  return fail({
+    code: "stream-on-cut-axis",
+    message: `Stream is on an axis that T${id} does not have`,
+    place: opPlace(op),
+    found: axisText(at(tensors, op.output), looped),
+    expected: "Stream on an axis that all outputs of the op share",
+    help: "put Stream on one of the axes in front of the matrices",
+  });
+}
+
+/** The chunks of all devices; null if their number is not known. */
+function chunkCount({ domain }: Tensor, axis: IterDomain, { parts, within }: Chunks): number | null {
+  const shares = cutOf(domain, axis).parts.slice(0, within.length);
+  return constantValue(foldProduct([parts, ...shares.map(({ extent }) => extent)]));
+}
+
+/** Whether the `parts` chunks of two outermost axes of a reshape have the same elements. */
+function isEven(producer: IterDomain, consumer: IterDomain, parts: number | null): boolean {
+  return [producer, consumer].every(({ extent }) => {
+    const size = constantValue(extent);
+    return parts !== null && size !== null && size % parts === 0;
+  });
+}
+
+/** Throws `stream-on-split-axis` if the loop's chunks are not runs of what each device has of the operand. */
+function requireChunks(op: Op, operand: Tensor, axis: IterDomain, chunks: Chunks): void {
+  const fit = chunkFit(cutOf(operand.domain, axis), chunks);
+  if (fit.kind === "fits") return;
+  const within = chunks.within.join(" and ");
+  fail({
+    code: "stream-on-split-axis",
+    message:
+      fit.kind === "whole"
+        ? `a chunk of each device's share is not one run of T${operand.id}, which every device has in full`
+        : `a chunk of the whole axis is not on one device: T${operand.id} is cut over devices first`,
+    place: opPlace(op),
+    found: axisText(operand, axis),
+    expected:
+      fit.kind === "whole"
+        ? `${within} on the axis of T${operand.id} too, or Stream outside of ${within}`
+        : `Stream inside of ${fit.type} on the op's output, or a set() to Stream without ${fit.type} before the op`,
+    help:
+      fit.kind === "whole"
+        ? `split the axis by the number of chunks first, and its inner part by the devices: nothing is lost in overlap`
+        : `put set() before the op and give it Stream without ${fit.type}: it gathers chunk by chunk, and the op overlaps with it`,
+  });
+}
+
+// Which tensors of a host unit a loop over the Stream axis of its outputs slices: those from which the outputs take the
+// axis. All others are read whole.
+
+/** The sliced axes of the tensors of a unit's Fusion, by tensor. */
+type SlicedTensors = ReadonlyMap<TensorId, IterDomain>;
+
+/** The axes of the posted tensors that the loop slices. Throws `stream-on-cut-axis` and `stream-on-split-axis`. */
+export function unitAxes(post: PostOnStream, looped: StreamPart, program: HostProgram): SlicedAxes {
+  const { fusion } = at(program.units, post.unit);
+  const made = post.outputs.map((id) => madeAxis(post, at(program.tensors, id), looped));
+  const sliced = slicedTensors(post, made, looped.chunks, program);
+  const read = post.inputs.map((id, i): IterDomain | null => {
+    const own = sliced.get(at(fusion.inputs, i));
+    return own === undefined
+      ? null
+      : counterpart(own, at(fusion.tensors, at(fusion.inputs, i)), at(program.tensors, id));
+  });
+  return { read, made };
+}
+
+function madeAxis(post: PostOnStream, output: Tensor, looped: StreamPart): IterDomain {
+  const own = streamPart(output);
+  if (own !== null && sameChunks(own.chunks, looped.chunks)) return own.axis;
+  return fail({
+    code: "stream-on-host-unit",
+    message: "the outputs of a unit have different Stream axes",
+    place: { kind: "statement", text: `PostOnStream of a fused unit with outputs ${tensorList(post.outputs)}` },
+    found: own === null ? `no Stream axis that a loop can count on T${output.id}` : axisText(output, own.part),
+    expected: "as many chunks of one axis on all outputs",
+    help: "give all outputs the same Stream axis, or put set() after the op and parallelize the set's output with Stream",
+  });
+}
+
+/**
+ * The tensors of the unit's Fusion that have an iteration's slice. `made` are the axes of the posted outputs. Throws
+ * `stream-on-cut-axis` and `stream-on-split-axis`.
+ */
+export function slicedTensors(
+  { unit, outputs }: PostOnStream,
+  made: readonly IterDomain[],
+  chunks: Chunks | null,
+  program: Pick<HostProgram, "tensors" | "units">,
+): SlicedTensors {
+  const { fusion } = at(program.units, unit);
+  const sliced = new Map<TensorId, IterDomain>();
+  const whole = new Set<TensorId>();
+  fusion.outputs.forEach((id, i) => {
+    sliced.set(id, counterpart(at(made, i), at(program.tensors, at(outputs, i)), at(fusion.tensors, id)));
+  });
+  for (const op of fusion.ops.toReversed()) {
+    const axis = sliced.get(op.output);
+    const axes =
+      axis === undefined
+        ? []
+        : loopedOperandAxes(op, axis, chunks ?? { parts: axis.extent, within: [] }, fusion.tensors);
+    op.inputs.forEach((input, operand) => {
+      const own = axes[operand] ?? null;
+      const known = sliced.get(input);
+      if (own === null ? known !== undefined : whole.has(input) || (known !== undefined && known.id !== own.id)) {
+        rejectUse(at(fusion.tensors, input), own ?? known);
+      }
+      if (own === null) whole.add(input);
+      else sliced.set(input, own);
+    });
+  }
+  return sliced;
+}
+
+/** The axis of `other` at the place of `axis` in `tensor`. */
+function counterpart(axis: IterDomain, tensor: Tensor, other: Tensor): IterDomain {
+  const position = withoutReductions(tensor.domain.logical).findIndex(({ id }) => id === axis.id);
+  return at(withoutReductions(other.domain.logical), position);
+}
+
+function rejectUse(tensor: Tensor, axis: IterDomain | undefined): never {
+  return fail({
+    code: "stream-on-cut-axis",
+    message: `a fused unit needs T${tensor.id} as a whole and in chunks`,
+    place: { kind: "tensor", text: axis === undefined ? `T${tensor.id}` : axisText(tensor, axis) },
+    found: "ops of one unit that read the tensor along different axes",
+    expected: "ops that read the chunk of their own iteration",
+    help: "remove Stream from the op that reads the whole tensor: it then runs before or after the loop, not overlapped",
+  });
 }

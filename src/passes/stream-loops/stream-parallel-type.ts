@@ -18,10 +18,10 @@
  * statements. Source: nvFuser's StreamParallelType.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import type { Op } from "../../ir/ops/op.ts";
-import type { IterDomain, Tensor } from "../../ir/domain.ts";
 import type { HostProgram, PostOnStream, Statement, UnitId } from "../../host/nodes.ts";
 import { accessesOf, isOp, walk } from "../../host/traverse.ts";
+import type { IterDomain, Tensor } from "../../ir/domain.ts";
+import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { opPlace } from "../op-text.ts";
 import type { LoweringOptions } from "../options.ts";
@@ -29,13 +29,11 @@ import type { Pass, PassContext } from "../pass.ts";
 import { decided } from "../rank-class.ts";
 import type { LoopEdit } from "./emit/loop-context.ts";
 import { emitLoop } from "./emit/stream-loop.ts";
+import type { PointToPointForm } from "./forms.ts";
 import { groupIntoLoops, type StreamLoop } from "./group/group-loops.ts";
 import { type LoopMember, opMember, unitMember } from "./loop-member.ts";
-import { loopedAxis, requireSlicedInputs } from "./looped-axis.ts";
-import { loopedFurtherAxis, loopedOperandAxes } from "./operand-axes.ts";
-import type { PointToPointForm } from "./forms.ts";
+import { loopedAxis, loopedFurtherAxis, loopedOperandAxes, requireSlicedInputs, unitAxes } from "./looped-axis.ts";
 import { pointToPointForm } from "./point-to-point-form.ts";
-import { unitAxes } from "./unit-axes.ts";
 
 export const streamParallelType: Pass<"segmented", "looped"> = {
   name: "stream-parallel-type",

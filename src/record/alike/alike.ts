@@ -4,15 +4,13 @@
  * in teams, and offsets of slices. Every decision must be the same on all ranks (host/alike/classes.ts). alike-lists.ts
  * makes their lists of the one.
  */
-import type { CommandStreamId, Origin } from "../../commands/command.ts";
 import type { PeerCollective, UnlinkedCommand } from "../../commands/command-list.ts";
-import type { PointToPoint } from "../../commands/transfer.ts";
+import type { CommandStreamId, Origin, PointToPoint } from "../../commands/command.ts";
 import { sameNumbers, type View } from "../../commands/view.ts";
 import { agreed, UnlikeError } from "../../host/alike/classes.ts";
 import type { RankRules } from "../../host/alike/rank-rules.ts";
 import type { Statement } from "../../host/nodes.ts";
-import type { Scalar } from "../../ir/scalar/scalar.ts";
-import { scalarOps } from "../../ir/scalar/scalar.ts";
+import { type Scalar, scalarOps } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
 
 export interface Alike {

@@ -3,13 +3,17 @@
  * waits for the current stream, transfers, and records the event that Wait waits for. With the CUDA backend a
  * communication is signals, copies and launches on the current stream (peer-collective.ts, point-to-point.ts).
  */
-import type { Collective } from "../../commands/transfer.ts";
-import { isEmpty } from "../../commands/view.ts";
-import { reductionOf } from "../../host/collectives.ts";
+import type { Collective } from "../../commands/command.ts";
+import { isEmpty, sameNumbers } from "../../commands/view.ts";
 import { agreed } from "../../host/alike/classes.ts";
+import { reductionOf } from "../../host/collectives.ts";
 import type { CollectivePermute, Communication } from "../../host/nodes.ts";
+import { withoutReductions } from "../../ir/domain.ts";
+import { countIn, intersection, runsBetween } from "../../ir/runs.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
+import { isWhole, shardsOf } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
+import { type AxisSize, withSizes } from "../actual.ts";
 import { type RankPointToPoint, viewOn } from "../alike/alike.ts";
 import { shapeText } from "../checks.ts";
 import { emitCopy } from "../launch.ts";
@@ -24,15 +28,13 @@ import {
   setPost,
   teamsOf,
 } from "../recorder.ts";
-import { extentsOf, tensorOf, viewOf } from "../tensors.ts";
+import { communicatorOf, communicatorStream, order, recordOn, sendRecvOf } from "../streams.ts";
+import { extentsOf, findView, outputView, tensorOf, viewOf } from "../tensors.ts";
 import { groupOf, postTransfer } from "../transfers.ts";
-import { communicatorOf, sendRecvOf } from "../communicators.ts";
-import { communicatorStream, order, recordOn } from "../streams.ts";
-import { squeezeView } from "../views.ts";
-import { collectiveSides, hasEmptySide, type PostedCollective, positionsWith } from "./collective-sides.ts";
-import { recordExchange, signalsOf } from "./exchange.ts";
+import { declaredRuns, runsOn, squeezeView } from "../views.ts";
+import { alignAxes, collectiveSides, hasEmptySide, positionsWith, type PostedCollective } from "./collective-sides.ts";
 import { exchangePlan } from "./exchange-plan.ts";
-import { resizeLike, resizeOutput } from "./output-sizes.ts";
+import { recordExchange, signalsOf } from "./exchange.ts";
 import { recordPeerCollective } from "./peer-collective.ts";
 import { oneSided } from "./point-to-point.ts";
 
@@ -204,4 +206,51 @@ function sendToItself(recorder: Recorder, statement: Sides, teams: readonly (rea
   order(streams, streams.current, stream);
   emitCopy(recorder, source, destination, stream);
   return { kind: "event", event: recordOn(tape, stream) };
+}
+
+// The sizes of a communication's output, where the input is a chunk or a share that is shorter than declared.
+
+/** Gives the output of a collective the extents of its input. */
+function resizeOutput(recorder: Recorder, { statement, type, root, teams }: PostedCollective): void {
+  const { input, output } = statement;
+  if (type === "Broadcast" && root !== null) {
+    const senders = teams.map((team) => at(team, root));
+    return resizeLike(recorder, statement, senders);
+  }
+  const actual = recorder.actuals.get(input);
+  if (actual?.differs !== true || findView(recorder, output) === null) return;
+  const made = tensorOf(recorder, output);
+  const axes = withoutReductions(made.domain.logical);
+  const counterparts = alignAxes(tensorOf(recorder, input), made, type);
+  if (counterparts.length !== actual.extents.length) return;
+  const ranks = ranksOf(recorder);
+  const sizes = counterparts.flatMap((counterpart, position): readonly AxisSize[] => {
+    const axis = axes.findIndex(({ id }) => id === counterpart?.id);
+    const extent = at(actual.extents, position);
+    if (axis < 0) return [];
+    const exists = actual.exists.get(position);
+    const localOn = (rank: number): number =>
+      countIn(intersection(declaredRuns(recorder, made, axis, rank), exists?.(rank) ?? runsBetween(0, extent)));
+    return [{ axis, extent, local: agreed(ranks.map(localOn)), exists }];
+  });
+  outputView(recorder, output, withSizes(recorder, made, sizes));
+}
+
+/** Gives the output the sizes that the input has on the sender of all of it. `senders`: that of each rank, or of all. */
+function resizeLike(
+  recorder: Recorder,
+  { input, output }: Pick<Communication, "input" | "output">,
+  senders: readonly number[],
+): void {
+  const own = findView(recorder, output);
+  if (own === null) return;
+  const source = tensorOf(recorder, input);
+  const actual = recorder.actuals.get(input);
+  if (actual === undefined && shardsOf(source).every(isWhole)) return;
+  const lengths = withoutReductions(source.domain.logical).map((_, axis) =>
+    agreed(senders.map((sender) => countIn(runsOn(recorder, source, axis, sender)))),
+  );
+  if (sameNumbers(lengths, own.shape) || lengths.length !== own.shape.length) return;
+  const sizes = lengths.map((local, axis): AxisSize => ({ axis, extent: local, local, exists: undefined }));
+  outputView(recorder, output, withSizes(recorder, tensorOf(recorder, output), sizes));
 }

@@ -3,26 +3,23 @@
  * the rank's own piece. A ReduceScatter receives into temporaries, which one kernel combines in team order. Ranks
  * without pieces issue nothing.
  */
-import type { CommandStreamId } from "../../commands/command.ts";
-import type { CombineKernel } from "../../commands/kernel.ts";
-import type { PointToPoint, PointToPointGroup } from "../../commands/transfer.ts";
-import type { View } from "../../commands/view.ts";
 import { collectives } from "../../commands/collectives.ts";
+import type { CommandStreamId, PointToPoint, PointToPointGroup } from "../../commands/command.ts";
+import type { CombineKernel } from "../../commands/kernel.ts";
+import type { View } from "../../commands/view.ts";
 import { agreed } from "../../host/alike/classes.ts";
 import { type ReduceOpType, reductionOf } from "../../host/collectives.ts";
 import { at } from "../../support/invariant.ts";
+import type { ExchangePlan } from "../actual-sizes.ts";
 import { viewOn, viewOnEach } from "../alike/alike.ts";
 import { contiguousTemporary, emitCopy, launch, release } from "../launch.ts";
-import type { Communicator } from "../communicators.ts";
 import { currentProtocol, fail, type Post, ranksOf, type Recorder } from "../recorder.ts";
-import { communicatorStream, order, recordOn } from "../streams.ts";
-import { emitTransfer, emitWait } from "../transfers.ts";
+import { type Communicator, communicatorStream, order, recordOn } from "../streams.ts";
 import { viewOf } from "../tensors.ts";
+import { emitTransfer, emitWait } from "../transfers.ts";
 import { sameElements, squeezeView } from "../views.ts";
-import { type PostedCollective, positionsWith, type Side } from "./collective-sides.ts";
-import type { ExchangePlan } from "../actual-sizes.ts";
-import { rankPieces, type RankPieces, type WantedBoxes } from "./exchange-pieces.ts";
-import { heldBy, pairedView, viewOfBox } from "./exchange-plan.ts";
+import { positionsWith, type PostedCollective, type Side } from "./collective-sides.ts";
+import { heldBy, pairedView, rankPieces, type RankPieces, viewOfBox, type WantedBoxes } from "./exchange-plan.ts";
 import { oneSided } from "./point-to-point.ts";
 
 /** What one rank gives and gets. */

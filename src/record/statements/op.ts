@@ -3,38 +3,60 @@
  * output has memory. Otherwise they bind it to a view of the input, as nvFuser's evaluator does. All other kinds launch
  * a kernel, and allocate the output if it is not bound.
  */
-import type { BinaryKernel, CastKernel, ReductionKernel, UnaryKernel } from "../../commands/kernel.ts";
-import { narrowView, type View } from "../../commands/view.ts";
-import { shardsOf } from "../../ir/shards.ts";
-import { type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type {
-  BinaryOp,
-  CastOp,
-  ExpandOp,
-  Op,
-  ReductionOp,
-  ReshapeOp,
-  SelectOp,
-  SliceOp,
-  TernaryOp,
-  UnaryOp,
-} from "../../ir/ops/op.ts";
+  BinaryKernel,
+  CastKernel,
+  IotaKernel,
+  Operand,
+  ReductionKernel,
+  SdpaBackwardKernel,
+  SdpaKernel,
+  UnaryKernel,
+  UnitKernel,
+} from "../../commands/kernel.ts";
+import { isEmpty, narrowView, type View } from "../../commands/view.ts";
+import { agreed } from "../../host/alike/classes.ts";
+import { type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { scaleOf } from "../../ir/ops/kinds/attention/attention.ts";
 import { isWholeRange } from "../../ir/ops/kinds/views/slice.ts";
+import {
+  type BinaryOp,
+  type CastOp,
+  type CatOp,
+  type ExpandOp,
+  type FullOp,
+  type GatherOp,
+  type IndexSelectOp,
+  type IotaOp,
+  type Op,
+  outputsOf,
+  type PadOp,
+  type RandomBitsOp,
+  type ReductionOp,
+  type ReshapeOp,
+  type ScatterAddOp,
+  type SdpaBackwardOp,
+  type SdpaOp,
+  type SelectOp,
+  type SliceOp,
+  type TernaryOp,
+  type UnaryOp,
+} from "../../ir/ops/op.ts";
+import type { Runs } from "../../ir/runs.ts";
+import { shardsOf } from "../../ir/shards.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { alias, contiguousTemporary, copyView, launch, type MakeKernel, ordinaryOutput, release } from "../launch.ts";
-import { actualOutput } from "../actual.ts";
 import type { Actual } from "../actual-sizes.ts";
+import { actualOutput } from "../actual.ts";
 import { indexInto, rangeInto, requireShape, requireWholeAxes, shapeText } from "../checks.ts";
-import { recordAttention } from "./attention.ts";
-import { recordLinear, recordMatmul } from "./contraction.ts";
-import { recordIota } from "./iota.ts";
-import { recordLocalSet } from "./local-set.ts";
-import { recordStep, stepKernel } from "./step.ts";
-import { evaluate, fail, type Recorder } from "../recorder.ts";
+import { alias, contiguousTemporary, copyView, launch, type MakeKernel, ordinaryOutput, release } from "../launch.ts";
+import { evaluate, fail, ranksOf, type Recorder } from "../recorder.ts";
 import { findView, localLayoutOf, outputView, tensorOf, viewOf } from "../tensors.ts";
-import { insertAxis, permuteView, reshapeView, selectView, strideView, stretchView } from "../views.ts";
+import { declaredRuns, insertAxis, permuteView, reshapeView, selectView, stretchView, strideView } from "../views.ts";
+import { recordLinear, recordMatmul } from "./contraction.ts";
+import { recordLocalSet } from "./shard.ts";
+import { requireStepFits } from "./step-sizes.ts";
 
 /** Records an op as a launch, a copy or a new binding. Throws diagnostics for sizes that the op does not support. */
 export function recordOp(recorder: Recorder, op: Op): void {
@@ -229,4 +251,97 @@ function recordSelect(op: SelectOp, recorder: Recorder): void {
   const axis = at(withoutReductions(tensorOf(recorder, at(op.inputs, 0)).domain.logical), op.axis);
   const index = indexInto(recorder, axis, at(view.shape, op.axis), evaluate(recorder, op.index), op.axis);
   bindOrCopy(recorder, op, selectView(view, op.axis, index));
+}
+
+// Iota as one launch for each run of indices that this rank holds of the axis: a launch's origin is the first index of
+// its run. All launches of equal length share a kernel.
+//
+//   iota(8) on [i{8} split outer 2 Serial, DIDx 2, S 2], device 1     2 3 | 6 7     origins 2 and 6
+
+function recordIota(recorder: Recorder, statement: IotaOp): void {
+  const view = outputView(recorder, statement.output);
+  const [start, step] = [evaluate(recorder, statement.start), evaluate(recorder, statement.step)];
+  let position = 0;
+  const runs = ranksOf(recorder).map((rank) => heldRuns(recorder, statement, rank));
+  for (const [i, run] of agreed(runs, sameLengths).entries()) {
+    const length = run.stop - run.start;
+    launch(recorder, {
+      statement,
+      inputs: [],
+      outputs: [narrowView(view, 0, position, length)],
+      originsOn: runs.map((own) => [at(own, i).start]),
+      inPlace: false,
+      fixed: false,
+      make: (inputs, outputs): IotaKernel => ({ kind: "iota", start, step, inputs, outputs }),
+    });
+    position += length;
+  }
+}
+
+function sameLengths(a: Runs, b: Runs): boolean {
+  return a.length === b.length && a.every(({ start, stop }, i) => stop - start === at(b, i).stop - at(b, i).start);
+}
+
+/** The indices of the whole axis that lie in the output's memory on a rank, in its order. */
+function heldRuns(recorder: Recorder, { output }: IotaOp, rank: number): Runs {
+  const chunk = recorder.actuals.get(output)?.chunk ?? null;
+  return chunk?.runs(rank) ?? declaredRuns(recorder, tensorOf(recorder, output), 0, rank);
+}
+
+// A statement of an op that has no kernel of its own: a unit of one step.
+
+type StepOp = CatOp | FullOp | PadOp | IndexSelectOp | GatherOp | ScatterAddOp | RandomBitsOp;
+
+function recordStep(op: StepOp, recorder: Recorder): void {
+  launch(recorder, {
+    statement: op,
+    inputs: op.inputs.map((id) => viewOf(recorder, id)),
+    outputs: [ordinaryOutput(recorder, op)],
+    inPlace: false,
+    fixed: true,
+    make: (inputs, outputs) => {
+      const kernel = stepKernel(op, inputs, outputs);
+      const shapes = inputs.map(({ shape }) => shape);
+      for (const step of kernel.steps) requireStepFits(recorder, step, shapes, at(outputs, 0).shape);
+      return kernel;
+    },
+  });
+}
+
+function stepKernel(op: StepOp | TernaryOp, inputs: readonly Operand[], outputs: readonly Operand[]): UnitKernel {
+  const output = inputs.length;
+  return {
+    kind: "unit",
+    inputs,
+    outputs,
+    values: [...inputs, ...outputs].map(({ dtype, shape }) => ({ dtype, shape })),
+    steps: [{ ...op, inputs: inputs.map((_, i) => i), output }],
+    results: [output],
+  };
+}
+
+// Attention as one launch.
+
+function recordAttention(statement: SdpaOp | SdpaBackwardOp, recorder: Recorder): void {
+  const inputs = statement.inputs.map((id) => viewOf(recorder, id));
+  const outputs = outputsOf(statement).map((id, i) => outputView(recorder, id, actualOutput(recorder, statement, i)));
+  if (outputs.every(isEmpty)) return;
+  const kind = statement.kind === "Sdpa" ? "sdpa" : "sdpaBackward";
+  const { causal } = statement;
+  const { shape } = at(inputs, statement.kind === "Sdpa" ? 0 : 1);
+  const scale = scaleOf(statement, at(shape, shape.length - 1));
+  launch(recorder, {
+    statement,
+    inputs,
+    outputs,
+    inPlace: false,
+    fixed: true,
+    make: (read: readonly Operand[], written: readonly Operand[]): SdpaKernel | SdpaBackwardKernel => ({
+      kind,
+      causal,
+      scale,
+      inputs: read,
+      outputs: written,
+    }),
+  });
 }

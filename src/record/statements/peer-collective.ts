@@ -19,12 +19,12 @@
 import { collectives, sharesResult } from "../../commands/collectives.ts";
 import type { SlotRole } from "../../commands/command-list.ts";
 import { cutIntoSlices, positionsWithSlice, viewsToCut } from "../../commands/slices.ts";
-import type { Collective } from "../../commands/transfer.ts";
+import type { Collective } from "../../commands/command.ts";
 import { alignViews, partOf, sameView } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { agreed } from "../../host/alike/classes.ts";
 import { at } from "../../support/invariant.ts";
-import type { Communicator } from "../communicators.ts";
+import type { Communicator } from "../streams.ts";
 import type { Post, Recorder } from "../recorder.ts";
 import { emitAt } from "../transfers.ts";
 import { emit } from "../tape.ts";

@@ -14,12 +14,11 @@ import { isEmpty, sameNumbers, sameView, type View } from "../../commands/view.t
 import type { EndCoalescing, P2PCommunication, ShareMemHandles } from "../../host/nodes.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { type RankPointToPoint, requireSameDistance } from "../alike/alike.ts";
-import { singleOf, worldOf } from "../communicators.ts";
-import { type Post, ranksOf, setPost } from "../recorder.ts";
-import { currentProtocol, evaluateEach, fail, type Recorder } from "../recorder.ts";
-import { groupOf, postTransfer } from "../transfers.ts";
-import { viewOf } from "../tensors.ts";
+import { currentProtocol, evaluateEach, fail, type Post, ranksOf, type Recorder, setPost } from "../recorder.ts";
+import { singleOf, worldOf } from "../streams.ts";
 import { emit } from "../tape.ts";
+import { viewOf } from "../tensors.ts";
+import { groupOf, postTransfer } from "../transfers.ts";
 import { squeezeView } from "../views.ts";
 
 /**

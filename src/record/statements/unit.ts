@@ -1,22 +1,23 @@
 /**
- * PostOnStream as one launch of a unit kernel. unit-shapes.ts has the sizes of the unit's tensors.
+ * PostOnStream as one launch of a unit kernel. The sizes of the unit's tensors are found below.
  */
 import type { OpaqueKernel, UnitKernel, UnitStep, UnitValue } from "../../commands/kernel.ts";
-import type { View } from "../../commands/view.ts";
+import { sameNumbers, type View } from "../../commands/view.ts";
 import type { HostUnit, LaunchKernel, PostOnStream, Statement } from "../../host/nodes.ts";
-import { shardsOf } from "../../ir/shards.ts";
-import { type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
-import { operandOrder, partialAxes } from "../../ir/ops/axis-map.ts";
-import type { Op } from "../../ir/ops/op.ts";
+import { isUnitAxis, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { axisMap, operandOrder, partialAxes } from "../../ir/ops/axis-map.ts";
 import { isWholeRange } from "../../ir/ops/kinds/views/slice.ts";
+import type { Op } from "../../ir/ops/op.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
+import { shardsOf } from "../../ir/shards.ts";
 import { at, invariant } from "../../support/invariant.ts";
+import type { Actual } from "../actual-sizes.ts";
+import { indexInto, rangeInto, requireShape, requireWholeAxes, shapeText } from "../checks.ts";
 import { launch } from "../launch.ts";
-import { indexInto, rangeInto, requireShape, requireWholeAxes } from "../checks.ts";
+import { wholeExtents } from "../local-layout.ts";
 import { evaluate, fail, type Recorder } from "../recorder.ts";
-import { outputView, viewOf } from "../tensors.ts";
+import { extentsOf, localLayout, localLayoutOf, outputView, tensorOf, viewOf } from "../tensors.ts";
 import { requireStepFits } from "./step-sizes.ts";
-import { outputSizes, type ShapeOf, unitShapes, type UnitSize, unitSizes } from "./unit-shapes.ts";
 
 export function recordPost(recorder: Recorder, statement: PostOnStream): void {
   const unit = at(recorder.program.units, statement.unit);
@@ -184,4 +185,188 @@ function stepOf(
   }
   if (op.kind === "Matmul" || op.kind === "Linear") return { kind: op.kind, inputs, output };
   return { ...op, inputs, output };
+}
+
+// The sizes of a host unit's tensors. A unit has separate tables, so its symbolic extents take their sizes from the
+// tensors that are passed in; a name that no input has keeps its value in the program. Where an input is a chunk or a
+// short share, everything that is computed from it is as short, axis by axis. What is made without an input is as short
+// as what it is used with.
+
+/** The shape of a tensor of the unit. */
+type ShapeOf = (id: TensorId) => readonly number[];
+
+/** The local shapes, for inputs and outputs of the given ones. Throws `size-mismatch`. */
+function unitShapes(
+  recorder: Recorder,
+  statement: PostOnStream,
+  unit: HostUnit,
+  given: readonly (readonly number[])[],
+  made: readonly (readonly number[])[] = [],
+): ShapeOf {
+  const declared = declaredExtents(recorder, statement, unit);
+  const local: ShapeOf = (id) => localLayout(recorder, at(unit.fusion.tensors, id), declared(id)).shape;
+  unit.fusion.inputs.forEach((input, i) => {
+    const shape = at(given, i);
+    const isChunk = recorder.actuals.has(at(statement.inputs, i));
+    const expected = local(input);
+    if (isChunk ? shape.length === expected.length : sameNumbers(shape, expected)) return;
+    fail(recorder, {
+      code: "size-mismatch",
+      message: `input ${i} of HostUnit${unit.id} does not have the unit's size`,
+      found: shapeText(shape),
+      expected: shapeText(expected),
+      help: "pass a tensor of the unit's shape; a sharded axis has size 1 on each device",
+    });
+  });
+  return shapesFrom(recorder, unit, given, made, local);
+}
+
+/** The sizes of the unit's outputs, of which an input's are not the declared ones; null for one made without inputs. */
+function outputSizes(recorder: Recorder, statement: PostOnStream, unit: HostUnit): readonly (Actual | null)[] {
+  const views = statement.inputs.map((id) => viewOf(recorder, id).shape);
+  const local = unitShapes(recorder, statement, unit, views);
+  const declared = declaredExtents(recorder, statement, unit);
+  const whole = shapesFrom(recorder, unit, unit.fusion.inputs.map(declared), [], declared);
+  const inputless = withoutInputs(unit.fusion);
+  return statement.outputs.map((id, i) => {
+    const tensor = tensorOf(recorder, id);
+    const output = at(unit.fusion.outputs, i);
+    if (inputless.has(output)) return null;
+    const sizes = { extents: whole(output), local: local(output) };
+    const differs =
+      !sameNumbers(sizes.extents, extentsOf(recorder, tensor)) ||
+      !sameNumbers(sizes.local, localLayoutOf(recorder, tensor).shape);
+    return { ...sizes, differs, exists: new Map(), chunk: null };
+  });
+}
+
+/** The size of a symbol of the unit, or of the program. */
+type UnitSize = (name: string) => number | undefined;
+
+function unitSizes(recorder: Recorder, statement: PostOnStream, { fusion }: HostUnit): UnitSize {
+  const tensors = fusion.inputs.map((input) => at(fusion.tensors, input));
+  const sizes = new Map(recorder.common.meshSizes(fusion.tensors));
+  const given = statement.inputs.map(
+    (id) => recorder.actuals.get(id)?.extents ?? extentsOf(recorder, tensorOf(recorder, id)),
+  );
+  tensors.forEach((tensor, i) => {
+    // The first axis with an extent determines its size. The shapes of all inputs are checked afterwards.
+    withoutReductions(tensor.domain.logical).forEach(({ extent }, axis) => {
+      const size = given[i]?.[axis];
+      if (extent.kind === "symbol" && size !== undefined && !sizes.has(extent.name)) sizes.set(extent.name, size);
+    });
+  });
+  return (name) => sizes.get(name) ?? recorder.sizeOf(name);
+}
+
+/** The extents over all devices. Inputs have those of the tensors that are passed in. */
+function declaredExtents(recorder: Recorder, statement: PostOnStream, unit: HostUnit): ShapeOf {
+  const { fusion } = unit;
+  const tensors = fusion.inputs.map((input) => at(fusion.tensors, input));
+  const sizeOf = unitSizes(recorder, statement, unit);
+  return (id) => {
+    const input = fusion.inputs.indexOf(id);
+    const actual = input < 0 ? undefined : recorder.actuals.get(at(statement.inputs, input));
+    return actual?.extents ?? wholeExtents(at(fusion.tensors, id), sizeOf, tensors);
+  };
+}
+
+/**
+ * Every axis that an op takes over from an operand has the operand's size; the others have the declared one. Values made
+ * without inputs take over sizes from `made`, or from what reads them.
+ */
+function shapesFrom(
+  recorder: Recorder,
+  { fusion }: HostUnit,
+  given: readonly (readonly number[])[],
+  made: readonly (readonly number[])[],
+  declared: ShapeOf,
+): ShapeOf {
+  const inputless = withoutInputs(fusion);
+  const shapes = new Map<TensorId, readonly number[]>();
+  fusion.inputs.forEach((id, i) => shapes.set(id, at(given, i)));
+  const shapeOf: ShapeOf = (id) => {
+    const shape = shapes.get(id);
+    invariant(shape !== undefined, "a host unit makes a value before it uses it", { id });
+    return shape;
+  };
+  for (const op of fusion.ops) {
+    if (inputless.has(op.output)) continue;
+    shapes.set(op.output, outputShape(recorder, op, fusion.tensors, inputless, shapeOf, declared));
+  }
+  if (inputless.size === 0) return shapeOf;
+  fusion.outputs.forEach((id, i) => {
+    if (inputless.has(id)) shapes.set(id, made[i] ?? declared(id));
+  });
+  for (const op of fusion.ops.toReversed()) {
+    if (inputless.has(op.output) && !shapes.has(op.output)) shapes.set(op.output, declared(op.output));
+    op.inputs.forEach((id, operand) => {
+      if (inputless.has(id) && !shapes.has(id))
+        shapes.set(id, operandShape(op, operand, fusion.tensors, shapeOf, declared));
+    });
+  }
+  return shapeOf;
+}
+
+/** The values that no input of the unit is needed for. */
+function withoutInputs({ ops }: HostUnit["fusion"]): ReadonlySet<TensorId> {
+  const found = new Set<TensorId>();
+  for (const op of ops) if (op.inputs.every((id) => found.has(id))) found.add(op.output);
+  return found;
+}
+
+/** The shape that an operand has for an output of known shape. */
+function operandShape(
+  op: Op,
+  operand: number,
+  tensors: readonly Tensor[],
+  shapeOf: ShapeOf,
+  declared: ShapeOf,
+): readonly number[] {
+  const id = at(op.inputs, operand);
+  const shape = [...declared(id)];
+  const axes = withoutReductions(at(tensors, id).domain.logical);
+  const images = withoutReductions(at(tensors, op.output).domain.logical);
+  for (const pair of axisMap(op, tensors)) {
+    if (pair.operand !== operand || pair.broadcast || pair.outermost) continue;
+    const from = images.findIndex((image) => image.id === pair.consumer.id);
+    const axis = axes.findIndex((own) => own.id === pair.producer.id);
+    if (from >= 0) shape[axis] = at(shapeOf(op.output), from);
+  }
+  return shape;
+}
+
+function outputShape(
+  recorder: Recorder,
+  op: Op,
+  tensors: readonly Tensor[],
+  inputless: ReadonlySet<TensorId>,
+  shapeOf: ShapeOf,
+  declared: ShapeOf,
+): readonly number[] {
+  const shape = [...declared(op.output)];
+  const axes = withoutReductions(at(tensors, op.output).domain.logical);
+  const known = new Set<number>();
+  for (const { operand, producer, consumer, broadcast, outermost } of axisMap(op, tensors)) {
+    const axis = axes.findIndex(({ id }) => id === consumer.id);
+    if (axis < 0 || broadcast || outermost) continue;
+    const source = at(op.inputs, operand);
+    if (inputless.has(source)) continue;
+    const from = withoutReductions(at(tensors, source).domain.logical).findIndex(({ id }) => id === producer.id);
+    const size = at(shapeOf(source), from);
+    // A device whose share of a one-element axis is empty may have the whole axis of an operand.
+    const isEmpty = size + at(shape, axis) === 1 && (known.has(axis) || (size === 1 && isUnitAxis(producer)));
+    if (known.has(axis) && !isEmpty && size !== shape[axis]) {
+      fail(recorder, {
+        code: "size-mismatch",
+        message: `the operands of ${op.kind} in a host unit differ in size`,
+        found: `${size} and ${at(shape, axis)} along axis ${axis}`,
+        expected: "equal sizes",
+        help: "pass chunks of equal length",
+      });
+    }
+    shape[axis] = isEmpty ? 0 : size;
+    known.add(axis);
+  }
+  return shape;
 }

@@ -1,4 +1,7 @@
 /** The report of an explained run: predicted, measured, or measured below the predicted one. */
+import { isWork } from "../../commands/command.ts";
+import type { Program } from "../../commands/program.ts";
+import { causes } from "../../explain/causes.ts";
 import {
   candidateRows,
   changesOf,
@@ -10,20 +13,22 @@ import {
   timeToBeat,
   tooSmallText,
 } from "../../explain/changes.ts";
+import { dependencesOf } from "../../explain/dependences.ts";
+import type { ExplainedRun, TracedRun } from "../../explain/explain-run.ts";
 import { type Explanation, isTooSmall } from "../../explain/explain.ts";
+import { createKernelHolders, createLinkHolders } from "../../explain/idle/links.ts";
+import { type Timing, timingOf } from "../../explain/idle/timing.ts";
+import { regionTable, regionText } from "../../explain/region-rows.ts";
 import { assumedTexts, exposedText, intervalText } from "../../explain/time-texts.ts";
-import type { ExplainedRun } from "../../explain/explain-run.ts";
-import { regionTable, regionText } from "../../explain/region-table.ts";
-import { reshardingCells, reshardingColumns } from "../../passes/moves/resharding-table.ts";
+import { reshardingCells, reshardingColumns } from "../../passes/moves/list-reshardings.ts";
 import type { LoopRefusal } from "../../passes/stream-loops/loop-refusals.ts";
-import { bytesText, percentText, timeText } from "../../support/quantities.ts";
-import { counted } from "../../support/wording.ts";
+import { at } from "../../support/invariant.ts";
+import { bytesText, counted, percentText, timeText } from "../../support/wording.ts";
 import type { Fact, LinkedTable, ReportData, Row } from "../data/report-data.ts";
 import type { TimelineRun } from "../data/timeline-data.ts";
-import { hostTexts } from "./host-texts.ts";
-import { timelineRanks } from "./run.ts";
-import { timelineRun } from "./timed-run.ts";
-import { createWorks } from "./works.ts";
+import { memoryCurves } from "./memory.ts";
+import { createEdges, slicesOfRun, timelineRanks } from "./run.ts";
+import { createWorks, hostTexts, type Works } from "./works.ts";
 
 export interface ExplainReport {
   /** The program file. */
@@ -256,4 +261,72 @@ function regionsTable({ regions }: ExplainedRun, named: Explanation["named"]): L
       link: { kind: "region", region: row.region },
     })),
   };
+}
+
+// A run of a timeline from a trace, predicted or measured.
+
+interface TimedRun extends TracedRun {
+  readonly name: string;
+  readonly explained: Pick<ExplainedRun, "idleOf">;
+}
+
+export function timelineRun({ program, trace, milliseconds, name, explained }: TimedRun, works: Works): TimelineRun {
+  const dependences = dependencesOf(program);
+  const { first, previous, rankOf, indexOf } = dependences;
+  const timing = timingOf(program, dependences, trace);
+  const isDrawn = (number: number): boolean =>
+    isWork(at(at(program.ranks, rankOf(number)).commands, indexOf(number)).kind);
+  const arrived = (number: number): number => {
+    const before = at(previous, number);
+    return before < 0 ? 0 : at(timing.end, before);
+  };
+  const edgesOf = createEdges(dependences, isDrawn, arrived);
+  const { tracks, slices, sliceOf } = slicesOfRun(program, dependences, timing, { works, isDrawn, edgesOf });
+  const path = criticalPath(program, timing).map((number) => at(sliceOf, number));
+  return {
+    name,
+    end: Math.max(
+      milliseconds,
+      timing.end.reduce((latest, time) => Math.max(latest, time), 0),
+    ),
+    tracks,
+    slices,
+    critical: Int32Array.from(path),
+    idle: program.ranks.flatMap(({ rank }) =>
+      explained.idleOf(rank).map(({ cause, start, end, command }) => ({
+        rank,
+        cause,
+        label: causes[cause].label,
+        start,
+        end,
+        slice: command < 0 ? -1 : at(sliceOf, command),
+      })),
+    ),
+    missing: [],
+    memory: memoryCurves(program, (rank, index) => at(timing.end, at(first, rank) + index)),
+  };
+}
+
+// The critical path of a run: from the command that ended last, back to the one that it waited for last, and so on. A
+// command waits for others' results, for the link that another copy holds, or for its rank's kernels that run.
+
+/** The numbers of its launches, copies and transfers, in order of time. */
+function criticalPath(program: Program, timing: Timing): readonly number[] {
+  const { end, isWork, after } = timing;
+  const holderBefore = createLinkHolders(program, timing);
+  const kernelBefore = createKernelHolders(program, timing);
+  let last = -1;
+  for (const [number, works] of isWork.entries()) {
+    if (works === 1 && (last < 0 || at(end, number) > at(end, last))) last = number;
+  }
+  const path: number[] = [];
+  // Commands that take no time can hold a link for each other.
+  const seen = new Set<number>();
+  while (last >= 0 && !seen.has(last)) {
+    seen.add(last);
+    path.push(last);
+    const holders = [holderBefore(last), kernelBefore(last)];
+    last = holders.find((holder) => holder >= 0) ?? at(after, last);
+  }
+  return path.toReversed();
 }

@@ -1,6 +1,6 @@
 /** The report of `braid verify`: findings on the timeline of their counterexamples, or what was proven. */
+import { accesses } from "../../commands/region.ts";
 import { type Command, isWork } from "../../commands/command.ts";
-import { accesses } from "../../commands/accesses.ts";
 import type { Program } from "../../commands/program.ts";
 import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram } from "../../host/nodes.ts";
@@ -10,10 +10,9 @@ import { counted } from "../../support/wording.ts";
 import type { Finding, OrderEdge } from "../../verify/finding.ts";
 import type { VerifyReport as Verified } from "../../verify/verify.ts";
 import type { CommandRef, Fact, FindingData, LinkedTable, ReportData, Row, View } from "../data/report-data.ts";
-import { type HostTexts, hostTexts } from "./host-texts.ts";
 import { timelineRanks } from "./run.ts";
 import { stepRun } from "./step-run.ts";
-import { createWorks } from "./works.ts";
+import { createWorks, type HostTexts, hostTexts } from "./works.ts";
 
 export interface VerifyReport {
   /** The program file. */

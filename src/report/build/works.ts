@@ -1,13 +1,17 @@
 /** What the slices of a run are: one row for all commands of one statement that do the same. */
 import { touchesPeers } from "../../commands/barriers.ts";
+import { commandDetails, kernelText, shortStatement } from "../../commands/command-text.ts";
 import type { Command } from "../../commands/command.ts";
-import { commandDetails, kernelText } from "../../commands/command-text.ts";
 import type { Program } from "../../commands/program.ts";
-import { shortStatement } from "../../commands/short-statement.ts";
+import type { HostProgram } from "../../host/nodes.ts";
+import { print } from "../../host/print/print.ts";
+import { printedLines } from "../../host/print/statement-lines.ts";
+import { containerEnd } from "../../host/syntax/text/source.ts";
 import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { operationName } from "../../trace/chrome/slices.ts";
 import { bytesOf, flopsOf, peerOf } from "../../trace/command-work.ts";
+import type { HostText } from "../data/report-data.ts";
 import type { Statement, TimelineData, Work } from "../data/timeline-data.ts";
 
 /** The rows that slices refer to, in the order in which they were first asked for. */
@@ -120,4 +124,38 @@ function runs(program: Program, rank: number, command: Command): Pick<Work, "kin
     default:
       return unreachable(command);
   }
+}
+
+// The host programs as the report shows them: without what follows the container, and each text once.
+
+export interface HostTexts {
+  readonly texts: readonly HostText[];
+  readonly lines: HostLines;
+}
+
+export function hostTexts(hosts: readonly HostProgram[]): HostTexts {
+  const known = new Map<HostProgram, string>();
+  const ranksOf = new Map<string, number[]>();
+  for (const [rank, host] of hosts.entries()) {
+    const text = known.get(host) ?? containerText(host);
+    known.set(host, text);
+    const ranks = ranksOf.get(text) ?? [];
+    ranksOf.set(text, ranks);
+    ranks.push(rank);
+  }
+  const texts = [...ranksOf].map(([text, ranks]) => ({ ranks, lines: text.split("\n") }));
+  return {
+    texts,
+    lines: {
+      hostOf: (rank) => texts.findIndex(({ ranks }) => ranks.includes(rank)),
+      lineOf: printedLines(hosts),
+    },
+  };
+}
+
+/** The first line of a dump is empty; it stays, because lines are numbered from it. */
+function containerText(host: HostProgram): string {
+  const lines = print(host).split("\n");
+  const end = lines.indexOf(containerEnd);
+  return lines.slice(0, end < 0 ? lines.length : end + 1).join("\n");
 }

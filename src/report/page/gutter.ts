@@ -1,6 +1,6 @@
 /** The names to the left of the rows. A click on a rank folds or unfolds its rows. */
 import type { TimelineData } from "../data/timeline-data.ts";
-import { bytesText } from "../../support/quantities.ts";
+import { bytesText } from "../../support/wording.ts";
 import type { TimelineRows } from "../view/rows.ts";
 import { make } from "./dom.ts";
 

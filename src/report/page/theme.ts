@@ -1,5 +1,5 @@
 /** The colours of the canvas: those that the style sheet gives its custom properties, in light or dark. */
-import { sliceKinds } from "../view/coverage.ts";
+import { sliceKinds } from "../view/visible-bars.ts";
 import type { SliceKind } from "../data/timeline-data.ts";
 
 export interface Theme {

@@ -1,6 +1,6 @@
 /** A slice in words: for tooltips, and for screen readers. */
 import { at } from "../../support/invariant.ts";
-import { bytesText, timeText } from "../../support/quantities.ts";
+import { bytesText, timeText } from "../../support/wording.ts";
 import { orderReasons, type SliceKind, type TimelineData, type TimeUnit } from "../data/timeline-data.ts";
 
 export const kindLabels: { readonly [K in SliceKind]: string } = {
@@ -67,7 +67,7 @@ function streamText({ runs, ranks }: TimelineData, run: number, slice: number): 
   return `rank ${track?.rank ?? 0}, ${stream?.name ?? ""}`;
 }
 
-export function durationText(unit: TimeUnit, length: number): string {
+function durationText(unit: TimeUnit, length: number): string {
   return unit === "milliseconds" ? microText(length) : `${length} ${length === 1 ? "step" : "steps"}`;
 }
 
@@ -82,4 +82,59 @@ function instantText(unit: TimeUnit, time: number): string {
 
 function flopsText(count: number): string {
   return bytesText(count).replace(/B$/u, "FLOP").replace("kFLOP", "KFLOP");
+}
+
+// What is exposed on a rank at a moment.
+
+/** Of the first run that has something exposed then, with its name if there are several; null if none has. */
+export function idleText({ runs, unit }: TimelineData, rank: number, time: number): string | null {
+  for (const { idle, name } of runs) {
+    const span = idle.find((each) => each.rank === rank && each.start <= time && time <= each.end);
+    if (span === undefined) continue;
+    const run = runs.length > 1 ? `, ${name}` : "";
+    return `exposed${run}: ${span.label}, ${durationText(unit, span.end - span.start)}`;
+  }
+  return null;
+}
+
+// What stands in a box: `Allgather · 3`, or the longest form that fits. A form is never cut: half a word says nothing.
+
+/** At most `room` characters; empty if nothing fits. The iteration stays longest, because it tells boxes of one name apart. */
+export function fittedLabel(name: string, iteration: string, room: number): string {
+  const forms =
+    iteration === ""
+      ? [name, briefly(name)]
+      : [`${name} · ${iteration}`, `${name} ${iteration}`, `${briefly(name)} ${iteration}`, iteration];
+  return forms.find((form) => form.length <= room) ?? "";
+}
+
+/** As papers and BLAS abbreviate them. */
+const abbreviations: Readonly<Record<string, string>> = {
+  Allgather: "AG",
+  Allreduce: "AR",
+  ReduceScatter: "RS",
+  Broadcast: "BC",
+  AllToAll: "A2A",
+  linear: "lin",
+  matmul: "mm",
+};
+
+/** Kinds whose next word says more. */
+const general: ReadonlySet<string> = new Set([
+  "unary",
+  "binary",
+  "reduction",
+  "combine",
+  "opaque",
+  "record",
+  "alloc",
+  "free",
+]);
+
+/** `AG` of `Allgather`, `add` of `binary add`, `e1` of `wait for e1`, `←1` of `from rank 1`. */
+function briefly(name: string): string {
+  const peers = [...name.matchAll(/\b(to|from) (?:rank )?(\d+)/gu)];
+  if (peers.length > 0) return peers.map(([, way, peer = ""]) => `${way === "from" ? "←" : "→"}${peer}`).join(" ");
+  const [first = "", second = first] = name.replace(/^wait for /u, "").split(/,? /u);
+  return abbreviations[first] ?? (general.has(first) ? second : first);
 }

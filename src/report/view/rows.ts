@@ -53,3 +53,18 @@ export function rowsOf({ ranks, runs }: TimelineData, collapsed: ReadonlySet<num
 export function rowAt({ rows }: TimelineRows, y: number): TimelineRow | null {
   return rows.find((row) => row.y <= y && y < row.y + row.height) ?? null;
 }
+
+// The texts of a time axis.
+
+/** `end`: of the timeline; `between`: from one tick to the next. Empty for parts of a step. */
+export function tickText(
+  { data, end }: { readonly data: Pick<TimelineData, "unit">; readonly end: number },
+  time: number,
+  between: number,
+): string {
+  if (data.unit === "steps") return Number.isInteger(time) ? String(time) : "";
+  // As many digits as tell neighbouring ticks apart.
+  const [factor, unit] = end < 1 ? [1000, "us"] : [1, "ms"];
+  const digits = Math.max(0, Math.ceil(1 - Math.log10(factor * between)));
+  return `${(factor * time).toFixed(Math.min(digits, 6))} ${unit}`;
+}

@@ -2,20 +2,20 @@
  * Reads the drafts of Programs. It keeps what the Programs of one search have in common: the accesses of commands that
  * only moved, and the drafts of Programs that several rewrites start from.
  */
-import type { Command } from "../../commands/command.ts";
-import type { Program } from "../../commands/program.ts";
+import { type Command, isBlocking, isSignalling, type SlotId } from "../../commands/command.ts";
+import type { Program, RankProgram } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import { symmetryOf } from "../../verify/classes/prove-classes.ts";
 import type { RankGroup } from "../../verify/classes/rank-group.ts";
-import type { Draft } from "./draft.ts";
+import type { Draft, DraftNode } from "./draft.ts";
 import { type Foreign, foreignTouches } from "./memory/foreign.ts";
-import type { ReadDependences } from "./order/known-dependences.ts";
-import { listOrder } from "./order/list-order.ts";
 import { createMemory, type Memory } from "./memory/memory.ts";
-import type { Touch } from "./memory/touch.ts";
-import { readDraft } from "./read-draft.ts";
-import { signalGuarantees } from "./order/signal-guarantees.ts";
-import { createTouchCache, type TouchCache } from "./memory/touch-cache.ts";
+import { createTouchCache, createTouchIndex, type TouchCache, type TouchIndex } from "./memory/touch-index.ts";
+import { type Touch, touchesMeet } from "./memory/touch.ts";
+import type { ReadDependences } from "./order/known-dependences.ts";
+import { listOrder, type ListOrder } from "./order/list-order.ts";
+import { createPasts, type Past, type Pasts } from "./order/pasts.ts";
+import { type Done, doneByOthers, type Guarantee, signalGuarantees } from "./order/signal-guarantees.ts";
 
 export interface ReadProgram {
   /** Of all ranks, read when they are asked for. */
@@ -95,5 +95,126 @@ function readProgram(program: Program, cache: TouchCache): ReadProgram {
     foreign,
     dependences,
     newMemory,
+  };
+}
+
+// Reads one rank's list into a Draft and drops its events. `sync` and `pasts` keep the part of their order that other
+// ranks rely on: the work that a signal reports comes before the signal, and commands that rely on a wait come after
+// the wait.
+//
+// Only commands that another rank can observe matter: those that access a peer's memory, or own memory that peers
+// access too, unless both only read. A GEMM that reads data from a copy is not among them.
+
+/** Facts about other ranks that reading a rank's list requires. */
+interface Others {
+  readonly foreign: Foreign;
+  /** The guarantee of the n-th signal of a slot. */
+  readonly guarantee: (slot: SlotId, n: number) => Guarantee | null;
+}
+
+function readDraft(list: RankProgram, order: ListOrder, memory: Memory, { foreign, guarantee }: Others): Draft {
+  const waits = new Map<SlotId, number>();
+  const next = (slot: SlotId): Guarantee | null => {
+    const n = waits.get(slot) ?? 0;
+    waits.set(slot, n + 1);
+    const history = guarantee(slot, n);
+    return history === null ? null : doneByOthers(history, list.rank);
+  };
+  const nodes: DraftNode[] = [];
+  /** Whatever other ranks observe, and what waits for them: a signal reports all of it. */
+  const observed = createPasts<number>(order);
+  /** What waits for other ranks without a known guarantee: an access that they observe comes after all of it. */
+  const unknown = createPasts<number>(order);
+  const known = createKnownWaits(list.rank, order);
+  /** Signals and waits of one slot keep their order. */
+  const ofSlot = new Map<SlotId, Pasts<number>>();
+  for (const [position, command] of list.commands.entries()) {
+    if (command.kind === "recordEvent" || command.kind === "waitEvent") continue;
+    const id = nodes.length;
+    const touches = memory.touches(command);
+    const isSeen = touches.some((touch) => touch.rank !== list.rank) || foreign.conflicts(touches);
+    const guaranteed = command.kind === "waitSignal" ? next(command.slot) : null;
+    const relies = isSeen && !isBlocking(command) && !isSignalling(command);
+    const pasts: (Past | null)[] = [];
+    if (isSignalling(command)) pasts.push(observed.before(position));
+    if (relies) pasts.push(unknown.before(position));
+    if (command.kind === "signal" || command.kind === "waitSignal") {
+      const slot = ofSlot.get(command.slot) ?? createPasts<number>(order);
+      ofSlot.set(command.slot, slot);
+      pasts.push(slot.before(position));
+      slot.add(position, id);
+    }
+    nodes.push({
+      id,
+      command,
+      origin: at(list.origins, position),
+      transfer: at(list.transferOf, position),
+      sources: [position],
+      guarantee: guaranteed,
+      sync: relies ? known.before(position, touches) : [],
+      pasts: pasts.flatMap((past) => past ?? []),
+    });
+    if (isSeen || isBlocking(command)) observed.add(position, id);
+    if (guaranteed !== null) known.add(position, id, guaranteed);
+    else if (isBlocking(command)) unknown.add(position, id);
+  }
+  return { rank: list.rank, streams: list.streams, nodes };
+}
+
+// The waits of a rank whose guarantees are known, by what they guarantee. An access comes after the first wait that
+// guarantees each other access which it conflicts with, and after the first wait for each rank whose memory it touches.
+// Later waits guarantee nothing more: a signal reports everything that its sender has done, so the second chunk's
+// signal also reports that the first chunk has arrived.
+
+interface KnownWaits {
+  /** In list order. */
+  readonly add: (position: number, id: number, guarantee: Guarantee) => void;
+  /** The ids of the waits that the accesses of the command at `position` come after. */
+  readonly before: (position: number, touches: readonly Touch[]) => readonly number[];
+}
+
+interface Wait {
+  readonly position: number;
+  readonly id: number;
+}
+
+function createKnownWaits(rank: number, order: ListOrder): KnownWaits {
+  const byDone = new Map<Done, Wait[]>();
+  const doneIn = new Map<number, TouchIndex<Done>>();
+  const bySender = new Map<number, Wait[]>();
+  /** Only the first wait of each stream: it is before whatever a later one is before. */
+  const addFirst = <K>(waits: Map<K, Wait[]>, key: K, wait: Wait): void => {
+    const known = waits.get(key);
+    const stream = order.streamOf(wait.position);
+    if (known === undefined) waits.set(key, [wait]);
+    else if (!known.some(({ position }) => order.streamOf(position) === stream)) known.push(wait);
+  };
+  return {
+    add: (position, id, { done, senders }) => {
+      for (const each of done) {
+        if (!byDone.has(each)) {
+          const index = doneIn.get(each.place) ?? createTouchIndex<Done>();
+          doneIn.set(each.place, index);
+          index.add(each, each);
+        }
+        addFirst(byDone, each, { position, id });
+      }
+      for (const sender of senders) addFirst(bySender, sender, { position, id });
+    },
+    before: (position, touches) => {
+      const ids = new Set<number>();
+      const addEarliest = (waits: readonly Wait[] = []): void => {
+        const first = waits.find((wait) => order.before(wait.position, position));
+        if (first !== undefined) ids.add(first.id);
+      };
+      for (const touch of touches) {
+        doneIn.get(touch.place)?.some(touch, (done) => {
+          if ((touch.writes || done.writes) && touchesMeet(touch, done)) addEarliest(byDone.get(done));
+          return false;
+        });
+        if (touch.rank !== rank) addEarliest(bySender.get(touch.rank));
+      }
+      return [...ids].sort((a, b) => a - b);
+    },
   };
 }

@@ -8,10 +8,9 @@ import type { RankProgram } from "../../commands/program.ts";
 import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Draft, DraftNode } from "./draft.ts";
-import type { KnownDependences } from "./order/known-dependences.ts";
 import type { Memory } from "./memory/memory.ts";
-import { groupDependences, groupsOf } from "./order/node-groups.ts";
-import { issueOrder } from "./order/order-nodes.ts";
+import type { KnownDependences } from "./order/known-dependences.ts";
+import { groupDependences, groupsOf, issueOrder } from "./order/order-nodes.ts";
 import { planEdges } from "./order/plan-edges.ts";
 
 export interface WrittenList {

@@ -11,10 +11,10 @@
  */
 import { type CommandStreamId, isSignalling, type SlotId } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
-import { type Dependences, dependentsOf } from "../draft/order/dependences.ts";
+import { type Dependences, dependentsOf } from "../draft/order/known-dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
-import { inBarriers } from "../draft/order/node-groups.ts";
+import { inBarriers } from "../draft/order/order-nodes.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
 export const batchSignals: Rewrite<true> = draftRewrite("batch-signals", () => {

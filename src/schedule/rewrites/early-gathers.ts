@@ -21,10 +21,10 @@ import {
 import type { Program } from "../../commands/program.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
-import { dependencesOf, dependentsOf } from "../draft/order/dependences.ts";
+import { dependencesOf, dependentsOf } from "../draft/order/known-dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
-import { inBarriers } from "../draft/order/node-groups.ts";
+import { inBarriers } from "../draft/order/order-nodes.ts";
 import { type Past, pastMapper } from "../draft/order/pasts.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 

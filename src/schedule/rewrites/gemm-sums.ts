@@ -6,9 +6,12 @@
  *
  * A GPU then rounds once instead of twice, so the last bits may change. They are the same in every run.
  */
-import type { Launch } from "../../commands/command.ts";
-import type { Operand } from "../../commands/kernel.ts";
+import type { BufferRef } from "../../commands/buffer.ts";
+import type { CommandStreamId, Launch } from "../../commands/command.ts";
+import type { Operand, ReductionKernel } from "../../commands/kernel.ts";
 import { sameNumbers } from "../../commands/view.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
@@ -17,7 +20,6 @@ import type { Memory } from "../draft/memory/memory.ts";
 import { createTimeline, type Timeline } from "../draft/memory/timeline.ts";
 import { covers, sameBytes, type Touch, touchesMeet } from "../draft/memory/touch.ts";
 import { idsRelied } from "../draft/order/pasts.ts";
-import { asSum, type Part, slicesOf, type Sum, touchOf } from "../draft/sums.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
 export const gemmSums: Rewrite<true> = draftRewrite("gemm-sums", () => editDraft);
@@ -142,4 +144,44 @@ function asOutputOf(gemm: GemmKernel, { dtype, shape, strides }: Operand): Opera
     shape: output.shape,
     strides: output.shape.map((extent) => (extent === 1 ? 0 : at(longStrides, next++))),
   };
+}
+
+// Sums over one axis: the partial results that a reduction adds.
+
+/** One of the added tensors, and its memory. */
+interface Part {
+  readonly ref: BufferRef;
+  readonly operand: Operand;
+}
+
+/** A reduction over one axis. */
+interface Sum {
+  readonly node: DraftNode;
+  readonly command: Launch;
+  readonly kernel: ReductionKernel;
+}
+
+function asSum(node: DraftNode, { kernels }: Memory): Sum | null {
+  const { command } = node;
+  if (command.kind !== "launch") return null;
+  const kernel = at(kernels, command.kernel);
+  return kernel.kind === "reduction" && kernel.axes.length === 1 ? { node, command, kernel } : null;
+}
+
+/** The access of a command that reads the part. */
+function touchOf({ ref, operand }: Part, memory: Memory): Touch {
+  const view = { ...ref, ...operand };
+  const stream = makeId<CommandStreamId>(0);
+  return at(memory.touches({ kind: "copy", stream, source: view, destination: view }), 0);
+}
+
+/** The slices of the reduced axis. */
+function slicesOf({ command, kernel }: Sum): readonly Part[] {
+  const axis = at(kernel.axes, 0);
+  const { dtype, shape, strides } = at(kernel.inputs, 0);
+  const ref = at(command.inputs, 0);
+  return Array.from({ length: at(shape, axis) }, (_, i): Part => ({
+    ref: { buffer: ref.buffer, offset: ref.offset + i * at(strides, axis) * dtypes[dtype].bytes },
+    operand: { dtype, shape: shape.toSpliced(axis, 1), strides: strides.toSpliced(axis, 1) },
+  }));
 }

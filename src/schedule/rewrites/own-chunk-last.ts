@@ -6,7 +6,7 @@
  */
 import { isBlocking, isSignalling } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
-import { type Dependences, dependentsOf } from "../draft/order/dependences.ts";
+import { type Dependences, dependentsOf } from "../draft/order/known-dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
 import { isGemm } from "../draft/gemm-axes.ts";
@@ -122,7 +122,7 @@ function lastWaits(
 
 /**
  * The position, and the positions up to `last` that depend on it directly or indirectly. Vertices for sets of nodes
- * (joins, in dependences.ts) are not followed: only signals depend on them, and a
+ * (joins, in known-dependences.ts) are not followed: only signals depend on them, and a
  * GEMM does not move past a signal that depends on it.
  */
 function followers(first: number, last: number, after: readonly (readonly number[])[]): readonly number[] {

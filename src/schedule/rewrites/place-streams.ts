@@ -12,10 +12,10 @@
 import { type CommandStreamId, isSignalling, isWork, type StreamInfo } from "../../commands/command.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
-import { dependentsOf } from "../draft/order/dependences.ts";
+import { dependentsOf } from "../draft/order/known-dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
-import { inBarriers } from "../draft/order/node-groups.ts";
+import { inBarriers } from "../draft/order/order-nodes.ts";
 import { isGemmLaunch } from "../draft/gemm-axes.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 

@@ -12,7 +12,7 @@ import { at } from "../../support/invariant.ts";
 import { type Draft, type DraftNode, freshId, replaceNodes } from "../draft/draft.ts";
 import type { Memory } from "../draft/memory/memory.ts";
 import { sameBytes, type Touch, touchesMeet } from "../draft/memory/touch.ts";
-import type { Copy } from "../draft/move-operands.ts";
+import type { Copy } from "../draft/edit-ranks.ts";
 import { gemmAxes, type GemmAxis, type GemmKernel, isGemm } from "../draft/gemm-axes.ts";
 import { createTimeline, type Timeline } from "../draft/memory/timeline.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";

@@ -8,12 +8,11 @@
  */
 import { at, invariant } from "../../support/invariant.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
-import type { EditContext } from "../draft/edit-ranks.ts";
+import { type Copy, type EditContext, isEven, moveInputs, moveOutput } from "../draft/edit-ranks.ts";
 import type { Memory } from "../draft/memory/memory.ts";
+import { createTimeline, type Timeline } from "../draft/memory/timeline.ts";
 import { covers, type Touch, touchesMeet } from "../draft/memory/touch.ts";
 import { idsRelied } from "../draft/order/pasts.ts";
-import { createTimeline, type Timeline } from "../draft/memory/timeline.ts";
-import { type Copy, isEven, moveInputs, moveOutput } from "../draft/move-operands.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
 export const useInPlace: Rewrite<true> = draftRewrite("in-place", () => editDraft);

@@ -10,14 +10,20 @@
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import { microsecondsText, precisionOf } from "../align-traces.ts";
-import { type Arrow, arrowsOf, type CommandPlace } from "./arrows.ts";
 import { bytesOf, flopsOf } from "../command-work.ts";
-import type { Arguments, ChromeEvent, Counter, Metadata } from "./chrome-events.ts";
-import type { TraceEvent, TraceOrigin } from "../event.ts";
 import { eventTable, movingSince } from "../event-table.ts";
-import { type PlacedTimes, placeSlices } from "./place-slices.ts";
-import { type Slice, slicesOf } from "./slices.ts";
-import { inTrackOrder, trackLabel } from "../track-order.ts";
+import type { TraceEvent, TraceOrigin } from "../event.ts";
+import { inTrackOrder, trackLabel } from "../timeline.ts";
+import {
+  type Arrow,
+  arrowsOf,
+  type CommandPlace,
+  type PlacedTimes,
+  placeSlices,
+  type Slice,
+  type SliceCategory,
+  slicesOf,
+} from "./slices.ts";
 
 export interface ChromeTrace {
   readonly displayTimeUnit: "ns";
@@ -229,3 +235,49 @@ function* metadata(
     }
   }
 }
+
+// The kinds of events of the Chrome Trace Event format that Braid writes, with its fields' names. Times are in
+// microseconds.
+
+type Arguments = Readonly<Record<string, string | number>>;
+
+export interface Metadata {
+  readonly ph: "M";
+  readonly name: "process_name" | "process_labels" | "process_sort_index" | "thread_name" | "thread_sort_index";
+  readonly pid: number;
+  readonly tid?: number;
+  readonly args: Arguments;
+}
+export interface Complete {
+  readonly ph: "X";
+  readonly name: string;
+  readonly cat: SliceCategory;
+  readonly pid: number;
+  readonly tid: number;
+  readonly ts: number;
+  readonly dur: number;
+  readonly args: Arguments;
+}
+export interface FlowStart {
+  readonly ph: "s";
+  readonly name: Arrow["kind"];
+  readonly cat: "order";
+  readonly id: number;
+  readonly pid: number;
+  readonly tid: number;
+  readonly ts: number;
+}
+export interface FlowEnd extends Omit<FlowStart, "ph"> {
+  readonly ph: "f";
+  /** Ends at the slice that encloses it, not at the next one. */
+  readonly bp: "e";
+}
+export interface Counter {
+  readonly ph: "C";
+  readonly name: "moved";
+  readonly pid: number;
+  readonly ts: number;
+  /** Bytes of the copies and transfers that have ended. */
+  readonly args: { readonly bytes: number };
+}
+export type ChromeEvent = Metadata | Complete | FlowStart | FlowEnd | Counter;

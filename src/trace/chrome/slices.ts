@@ -2,17 +2,16 @@
  * The slices of each command on the track of its stream: what runs, and before it what it waits for. Slices of one
  * stream follow each other in its order. Lifetime marks do nothing at run time and have no slice.
  */
+import { dependsOn } from "../../commands/collectives.ts";
 import { commandDetails, kernelText } from "../../commands/command-text.ts";
-import type { Command } from "../../commands/command.ts";
-import type { Program, RankProgram } from "../../commands/program.ts";
-import type { Collective, PointToPointGroup } from "../../commands/transfer.ts";
+import type { Collective, Command, PointToPointGroup } from "../../commands/command.ts";
+import type { LinkedTransfer, Program, RankProgram } from "../../commands/program.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
-import { at } from "../../support/invariant.ts";
+import { at, invariant } from "../../support/invariant.ts";
 import { counted } from "../../support/wording.ts";
-import type { CommandPlace } from "./arrows.ts";
 import { bytesOf, peerOf } from "../command-work.ts";
-import type { TraceEvent } from "../event.ts";
 import type { EventOf, MovingSince } from "../event-table.ts";
+import type { TraceEvent } from "../event.ts";
 
 /**
  * kernel, copy, transfer: data is computed or moves. wait: the stream is blocked. order: an event or signal, raised or
@@ -128,4 +127,145 @@ export function operationName(operation: Collective | PointToPointGroup): string
   return (["send", "recv"] as const)
     .map((type) => counted(ops.filter((op) => op.type === type).length, type))
     .join(", ");
+}
+
+// Places slices on a grid of whole nanoseconds so that a viewer can draw them: every slice has a length, slices of one
+// stream never overlap, and none starts before what it depends on. Clocks of threads differ by microseconds and have
+// coarse ticks, so measured times alone guarantee none of this. A slice moves only to a later time, and only as far as
+// needed.
+
+export interface PlacedTimes {
+  /** In nanoseconds from the start of the run, by slice. */
+  readonly starts: Float64Array;
+  readonly ends: Float64Array;
+}
+
+export interface TrackSlice {
+  /** Slices of one track come in its order. */
+  readonly track: number;
+  /** In milliseconds. */
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A dependency: slice `to` does not start before slice `from`. */
+interface SlicePair {
+  readonly from: number;
+  readonly to: number;
+}
+
+const nanosecondsPerMillisecond = 1e6;
+
+/** One pass in an order that serves tracks and dependencies (Kahn's algorithm). */
+export function placeSlices(slices: readonly TrackSlice[], pairs: readonly SlicePair[]): PlacedTimes {
+  const successors = slices.map((): number[] => []);
+  const open = new Int32Array(slices.length);
+  const lastOf = new Map<number, number>();
+  const nextOnTrack = new Int32Array(slices.length).fill(-1);
+  for (const [i, { track }] of slices.entries()) {
+    const last = lastOf.get(track);
+    if (last !== undefined) {
+      nextOnTrack[last] = i;
+      open[i] = 1;
+    }
+    lastOf.set(track, i);
+  }
+  for (const { from, to } of pairs) {
+    at(successors, from).push(to);
+    open[to] = at(open, to) + 1;
+  }
+  const starts = Float64Array.from(slices, ({ start }) => nanoseconds(start));
+  const ends = new Float64Array(slices.length);
+  const ready = slices.flatMap((_, i) => (open[i] === 0 ? [i] : []));
+  let placed = 0;
+  for (let i = ready.pop(); i !== undefined; i = ready.pop()) {
+    placed++;
+    const start = at(starts, i);
+    const end = Math.max(nanoseconds(at(slices, i).end), start + 1);
+    ends[i] = end;
+    const release = (next: number, earliest: number): void => {
+      starts[next] = Math.max(at(starts, next), earliest);
+      open[next] = at(open, next) - 1;
+      if (open[next] === 0) ready.push(next);
+    };
+    const next = at(nextOnTrack, i);
+    if (next !== -1) release(next, end);
+    for (const successor of at(successors, i)) release(successor, start);
+  }
+  invariant(placed === slices.length, "the commands of a run that ended have an order", { placed, of: slices.length });
+  return { starts, ends };
+}
+
+function nanoseconds(milliseconds: number): number {
+  return Math.max(0, Math.round(milliseconds * nanosecondsPerMillisecond));
+}
+
+// Which commands make streams wait for each other: the arrows of a trace. A pure function of a Program; the rules are
+// those of docs/commands.md.
+
+/** A command of a rank. */
+export interface CommandPlace {
+  readonly rank: number;
+  readonly command: number;
+}
+
+/**
+ * event: from a recordEvent to a waitEvent. signal: from the n-th signal of a slot to its n-th wait. transfer: from the
+ * start of one rank to the completion of another that needs its data.
+ */
+export interface Arrow {
+  readonly kind: "event" | "signal" | "transfer";
+  readonly from: CommandPlace;
+  readonly to: CommandPlace;
+}
+
+export function arrowsOf(program: Program): readonly Arrow[] {
+  return [...eventArrows(program), ...signalArrows(program), ...program.transfers.flatMap(transferArrows)];
+}
+
+function eventArrows({ ranks }: Program): readonly Arrow[] {
+  return ranks.flatMap(({ rank, commands }) => {
+    const recorded: number[] = [];
+    const arrows: Arrow[] = [];
+    for (const [index, command] of commands.entries()) {
+      if (command.kind === "recordEvent") recorded[command.event] = index;
+      if (command.kind !== "waitEvent") continue;
+      const from = { rank, command: at(recorded, command.event, "an event is recorded before it is waited for") };
+      arrows.push({ kind: "event", from, to: { rank, command: index } });
+    }
+    return arrows;
+  });
+}
+
+/** The signals of a slot are ordered among themselves, and list order is one of the possible orders of a run. */
+function signalArrows({ ranks, slots }: Program): readonly Arrow[] {
+  const signals = slots.map((): CommandPlace[] => []);
+  const waits = slots.map((): CommandPlace[] => []);
+  for (const { rank, commands } of ranks) {
+    for (const [index, command] of commands.entries()) {
+      if (command.kind === "signal") at(signals, command.slot).push({ rank, command: index });
+      if (command.kind === "waitSignal") at(waits, command.slot).push({ rank, command: index });
+    }
+  }
+  return waits.flatMap((list, slot) =>
+    list.map((to, n): Arrow => ({ kind: "signal", from: at(at(signals, slot), n, "as many signals as waits"), to })),
+  );
+}
+
+function transferArrows(transfer: LinkedTransfer): readonly Arrow[] {
+  const { participants } = transfer;
+  const arrow = (from: number, to: number): readonly Arrow[] =>
+    from === to ? [] : [{ kind: "transfer", from: placeOf(at(participants, from)), to: placeOf(at(participants, to)) }];
+  if (transfer.kind === "group") return transfer.edges.flatMap(({ from, to }) => arrow(from, to));
+  const { operation } = at(participants, 0);
+  invariant(operation.kind === "collective", "the participants of a collective are collectives", {
+    transfer: transfer.id,
+  });
+  return participants.flatMap((_, to) =>
+    dependsOn(operation.type, participants.length, operation.root, to).flatMap((from) => arrow(from, to)),
+  );
+}
+
+function placeOf({ rank, command }: CommandPlace): CommandPlace {
+  return { rank, command };
 }

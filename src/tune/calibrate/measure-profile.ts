@@ -2,29 +2,48 @@
  * Measures a machine profile with probes. The fixed cost of a run is measured first and subtracted from every other
  * time. Repeated operations are divided by their number. docs/simulation.md has the list.
  */
+import type { Command } from "../../commands/command.ts";
+import type { Kernel } from "../../commands/kernel.ts";
+import type { Program } from "../../commands/program.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
+import { type DType, dtypes } from "../../numerics/dtype.ts";
 import {
   type AttentionRates,
+  type BetweenHosts,
   type FixedCosts,
-  type MachineProfile,
   type GemmGrid,
+  type MachineProfile,
+  reductionsTimed,
   type ReductionTimed,
   type ReductionTimings,
-  reductionsTimed,
   type Timing,
   type TransferTimings,
 } from "../../simulate/machine-profile.ts";
-import { keysOf } from "../../support/keys-of.ts";
-import { type Calibration, type CalibrationHost, leastTime, timingsOf, tookBeyond } from "./calibration-host.ts";
-import type { CalibrationSizes } from "./calibration-sizes.ts";
-import { attentionRates } from "./measure-attention.ts";
-import { combinedSlots } from "./combined-slots.ts";
-import { joinTime, measureCopies, signalTime } from "./measure-copies.ts";
+import { at, invariant } from "../../support/invariant.ts";
+import { keysOf } from "../../support/is-one-of.ts";
+import {
+  type Calibration,
+  type CalibrationHost,
+  type CalibrationSizes,
+  leastTime,
+  timingsOf,
+  tookBeyond,
+} from "./calibration-host.ts";
 import { bytesInPeers, gemmGrid, gemmsBesideKernels, slowdownBesideTransfer, sustainedGemms } from "./measure-gemms.ts";
+import {
+  attention,
+  chain,
+  collectiveProbes,
+  exchanges,
+  fork,
+  gatherAndMultiplyCopies,
+  localCopy,
+  pointwise,
+  ring,
+  slotSum,
+} from "./probe-fusions.ts";
 import { probe, type ProbeOptions } from "./probe.ts";
-import { measureNetwork } from "./measure-network.ts";
 import { type MeasuredTables, residualsOf, sizesBetween } from "./residuals.ts";
-import { chain, collectiveProbes, fork, localCopy, pointwise, ring, slotSum } from "./probe-fusions.ts";
 
 const library = { backend: "nccl" } as const;
 
@@ -146,4 +165,144 @@ async function libraryTransfers(calibration: Calibration): Promise<readonly Tran
   const ofOne = (time: number): number => time / (devices - 1);
   const timings = await timingsOf(calibration, "sends and receives", fusionOf, exchanges, ofOne);
   return [...measured, { type: "group", ranks: 2, timings }];
+}
+
+// Times attention and its backward pass, by the length of a sequence.
+
+/** Causal, one sequence. The backward pass is what a run with both takes longer. */
+export async function attentionRates(
+  { devices, sizes, say, took }: Pick<Calibration, "devices" | "sizes" | "say" | "took">,
+  dtype: DType,
+): Promise<AttentionRates> {
+  const { heads, headSize, lengths } = sizes.attention;
+  const [forward, backward] = [new Array<number>(), new Array<number>()];
+  for (const length of lengths) {
+    say(`attention in ${dtype}, sequences of ${length}`);
+    const shape = { heads, length, headSize };
+    const alone = await took(attention(devices, shape, dtype, "forward"), {}, "median");
+    const both = await took(attention(devices, shape, dtype, "both"), {}, "median");
+    // Two products for each score that the mask leaves, and five in the backward pass.
+    const ofProduct = (2 * heads * headSize * length ** 2) / 2;
+    forward.push((2 * ofProduct) / alone / 1e6);
+    backward.push((5 * ofProduct) / Math.max(leastTime, both - alone) / 1e6);
+  }
+  return { dtype, lengths, forward, backward };
+}
+
+// Times transfers between hosts, of all devices at once, each with those of its place on the other hosts.
+
+const byLibrary = { lowering: { backend: "nccl" }, scope: "between" } as const satisfies ProbeOptions;
+
+/** Null for one host. Devices that share a network interface share its rate in these times. */
+export async function measureNetwork(calibration: Calibration): Promise<BetweenHosts | null> {
+  const { devices, hosts } = calibration;
+  if (hosts === 1) return null;
+  const transfers: TransferTimings[] = [];
+  for (const type of keysOf(collectiveProbes)) {
+    const fusionOf = (bytes: number): Fusion => collectiveProbes[type](hosts, bytes);
+    transfers.push({
+      type,
+      ranks: hosts,
+      timings: await timingsOf(calibration, `${type} between hosts`, fusionOf, byLibrary),
+    });
+  }
+  const exchanges = { ...byLibrary, lowering: { ...byLibrary.lowering, p2p: "rotated" } } as const;
+  const ringOf = (bytes: number): Fusion => ring(hosts, bytes / 2);
+  const ofOne = (time: number): number => time / (hosts - 1);
+  const timings = await timingsOf(calibration, "sends and receives between hosts", ringOf, exchanges, ofOne);
+  return { nics: devices, transfers: [...transfers, { type: "group", ranks: 2, timings }] };
+}
+
+// Rewrites a probe to compute the same sum with a different kernel. This times combinations of slots beside reductions
+// over an axis.
+//
+//     reduction over [0]: slots [4, n] -> [n]     ->     combine slot 0, .., slot 3 -> [n]
+
+/** Every launch of `program` must be a reduction over axis 0 only, as in `slotSum`. */
+export function combinedSlots(program: Program): Program {
+  return {
+    ...program,
+    kernels: program.kernels.map(combination),
+    ranks: program.ranks.map((rank) => ({
+      ...rank,
+      commands: rank.commands.map((command) => launchOfParts(program.kernels, command)),
+    })),
+  };
+}
+
+function combination(kernel: Kernel): Kernel {
+  const { op, inputs, outputs } = requireReduction(kernel);
+  const { dtype, shape, strides } = at(inputs, 0);
+  const part = { dtype, shape: shape.slice(1), strides: strides.slice(1) };
+  return { kind: "combine", op, inputs: Array.from({ length: at(shape, 0) }, () => part), outputs };
+}
+
+function launchOfParts(kernels: readonly Kernel[], command: Command): Command {
+  if (command.kind !== "launch") return command;
+  const { dtype, shape, strides } = at(requireReduction(at(kernels, command.kernel)).inputs, 0);
+  const { buffer, offset } = at(command.inputs, 0);
+  const bytes = at(strides, 0) * dtypes[dtype].bytes;
+  return {
+    ...command,
+    inputs: Array.from({ length: at(shape, 0) }, (_, i) => ({ buffer, offset: offset + i * bytes })),
+  };
+}
+
+function requireReduction(kernel: Kernel): Extract<Kernel, { readonly kind: "reduction" }> {
+  invariant(kernel.kind === "reduction" && kernel.axes.join() === "0", "a probe of sums reduces axis 0", kernel.kind);
+  return kernel;
+}
+
+// Times copies between ranks and the signals around them. In a ring on the copy stream, all ranks signal that they are
+// ready, make D - 1 copies, and signal that they are done. Exchanges of more and fewer tensors with the same signals
+// differ by the time of small copies. In a small ring, the time that is not copies is that of the signals.
+//
+//     ring = 2 signals + (D - 1) copies        exchange of 8 tensors - exchange of 2 tensors = 6 copies
+
+const copies = { backend: "cuda", p2p: "rotated", protocol: "get" } as const;
+
+/** On a copy stream, with waits and signals batched, like the schedules that are simulated. */
+const onCopyStream = {
+  lowering: copies,
+  streams: 64,
+  schedule: { computeStreams: 1, batchSignals: true, copyStream: "dedicated" },
+} as const satisfies ProbeOptions;
+
+/** Microseconds of a signal, with its wait. */
+async function signalTime(calibration: Calibration): Promise<number> {
+  const { devices, sizes, say, took } = calibration;
+  say("signals");
+  const around = await took(ring(devices, at(sizes.bytes, 0)), onCopyStream);
+  return Math.max(0, around - (devices - 1) * (await shortCopy(calibration))) / 2;
+}
+
+async function measureCopies(calibration: Calibration, signal: number): Promise<MachineProfile["peerCopies"]> {
+  const { devices } = calibration;
+  const ofOne = (time: number): number => (time - 2 * signal) / (devices - 1);
+  const ringOf = (bytes: number): ReturnType<typeof ring> => ring(devices, bytes);
+  return timingsOf(calibration, "copies between ranks", ringOf, onCopyStream, ofOne);
+}
+
+const [few, many] = [2, 8];
+
+/** Microseconds that a tiny copy adds to a copy stream: between two ranks, whose tensors can share their signals. */
+async function shortCopy({ sizes, took }: Calibration): Promise<number> {
+  const options = { ...onCopyStream, schedule: { ...onCopyStream.schedule, dropSignals: true } };
+  const of = (count: number): Promise<number> => took(exchanges(count, at(sizes.bytes, 0)), options);
+  return Math.max(0, ((await of(many)) - (await of(few))) / (many - few));
+}
+
+/**
+ * Microseconds of delay before a GEMM that follows a copy, even a copy that finished long before. A pipeline whose
+ * copies are shorter than its GEMMs takes this much longer per chunk on one compute stream than on two, beyond the
+ * latency of any kernel.
+ */
+async function joinTime({ devices, sizes, say, took }: Calibration, launch: number): Promise<number> {
+  say("GEMMs after copies");
+  const on = (computeStreams: number): Promise<number> => {
+    const schedule = { ...onCopyStream.schedule, inPlace: true, computeStreams };
+    const fusion = gatherAndMultiplyCopies(devices, sizes.afterCopies, at(sizes.dtypes, 0));
+    return took(fusion, { ...onCopyStream, schedule }, "median");
+  };
+  return Math.max(0, ((await on(1)) - (await on(2))) / (devices - 1) - launch);
 }

@@ -1,14 +1,16 @@
 /** Times one small program on the machine. */
 import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
-import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import { compile, requireVerified, verified } from "../../compile/compile.ts";
+import type { HasFusionData } from "../../compile/lower.ts";
 import type { OptionValue } from "../../compile/options.ts";
 import type { Fusion } from "../../ir/api/fusion.ts";
+import { DeviceMesh } from "../../ir/device-mesh.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
+import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import { at } from "../../support/invariant.ts";
-import { onHosts, type ProbeHosts, type ProbeScope } from "./probe-hosts.ts";
 
 /** The parts of a back end's Prepared that a probe uses. */
 interface ProbeRun {
@@ -107,4 +109,33 @@ export async function probe(host: ProbeHost, fusion: Fusion, options: ProbeOptio
   } finally {
     prepared.release();
   }
+}
+
+// Probes on several hosts. A probe is written for the devices of one host, 0 .. n-1, and runs on every host at once; or
+// for one device of each host, and runs once for each place on a host, as all of them use the network together.
+
+export interface ProbeHosts {
+  /** Of each host. */
+  readonly devices: number;
+  readonly hosts: number;
+}
+
+/** Among the devices of a host, or among hosts. */
+export type ProbeScope = "within" | "between";
+
+export function onHosts(fusion: HasFusionData, { devices, hosts }: ProbeHosts, scope: ProbeScope): HasFusionData {
+  if (hosts === 1) return fusion;
+  const rows =
+    scope === "within"
+      ? list(hosts).map((host) => list(devices).map((place) => host * devices + place))
+      : list(devices).map((place) => list(hosts).map((host) => host * devices + place));
+  const mesh = new DeviceMesh(rows);
+  const data = fusion.data();
+  const tensors = data.tensors.map((tensor) => ({ ...tensor, mesh: tensor.mesh === null ? null : mesh }));
+  const placed: FusionData = { ...data, tensors };
+  return { data: () => placed };
+}
+
+function list(count: number): readonly number[] {
+  return Array.from({ length: count }, (_, i) => i);
 }

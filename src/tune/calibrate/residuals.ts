@@ -7,7 +7,7 @@ import { gemmTime, timeOf } from "../../simulate/interpolate.ts";
 import type { GemmGrid, MachineProfile, Residuals, Timing } from "../../simulate/machine-profile.ts";
 import { committedErrors } from "../../simulate/mean-errors.ts";
 import { at } from "../../support/invariant.ts";
-import type { CalibrationSizes } from "./calibration-sizes.ts";
+import type { CalibrationSizes } from "./calibration-host.ts";
 
 /** The parts of a profile that are interpolated between sizes. */
 export type MeasuredTables = Required<

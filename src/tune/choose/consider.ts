@@ -3,8 +3,8 @@ import type { Program } from "../../commands/program.ts";
 import { type AnyCompilation, type CompileOptions, loweringOf } from "../../compile/compile.ts";
 import type { Lowered, ProgramSource } from "../../compile/lower-all.ts";
 import { scheduleNames } from "../../compile/options.ts";
-import { type Rescheduler, rescheduler } from "../../compile/reschedule.ts";
 import { optionPlace, optionText } from "../../compile/options/resolve.ts";
+import { type Rescheduler, rescheduler } from "../../compile/reschedule.ts";
 import { DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
@@ -23,12 +23,9 @@ import {
   type ScheduleCandidate,
   serial,
 } from "./candidates.ts";
-import { createTextDigest } from "../../support/text-digest.ts";
 import { candidateCompiler } from "./compile-candidates.ts";
-import { type Considered, isSerial, type LeftOut } from "./decide.ts";
-import { leastTime } from "./least-time.ts";
-import { correction, marginToSerial } from "./model-errors.ts";
-import { communicates } from "./peer-traffic.ts";
+import { type Considered, correction, isSerial, type LeftOut, marginToSerial } from "./decide.ts";
+import { communicates, leastTime } from "./least-time.ts";
 import { type Combination, type Root, searchSchedules } from "./search.ts";
 
 /**
@@ -255,4 +252,39 @@ function noneAllowed(lowering: Partial<LoweringOptions>): never {
     expected: "lowering options of the serial form, of loops of library calls or of loops of copies",
     help: "leave out some of these options, or take the schedule as-written",
   });
+}
+
+/**
+ * 64 bits of a text, to tell apart texts that are too long to keep: two hashes in the manner of MurmurHash3, with
+ * different constants. A thousand different texts have a pair of equal digests with a probability below 10^-13.
+ */
+interface TextDigest {
+  readonly add: (text: string) => void;
+  /** Of all texts that were added, and of how they were divided. */
+  readonly value: () => string;
+}
+
+export function createTextDigest(): TextDigest {
+  let [a, b] = [0x9e3779b9, 0x85ebca6b];
+  const mix = (value: number): void => {
+    a = Math.imul(a ^ value, 0xcc9e2d51);
+    a = Math.imul((a << 15) | (a >>> 17), 5) + 0x1b873593;
+    b = Math.imul(b ^ value, 0xc2b2ae35);
+    b = Math.imul((b << 13) | (b >>> 19), 9) + 0x27d4eb2f;
+  };
+  return {
+    add: (text) => {
+      for (let i = 0; i < text.length; i++) mix(text.charCodeAt(i));
+      mix(text.length);
+    },
+    value: () => [a, b].map(finished).join(" "),
+  };
+}
+
+/** Every bit of the state changes half of the bits of the result. */
+function finished(state: number): number {
+  let left = state;
+  left = Math.imul(left ^ (left >>> 16), 0x85ebca6b);
+  left = Math.imul(left ^ (left >>> 13), 0xc2b2ae35);
+  return (left ^ (left >>> 16)) >>> 0;
 }

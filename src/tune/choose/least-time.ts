@@ -2,9 +2,11 @@
  * The least time in which a program can run that copies between ranks, under any schedule. Rewrites may cut such copies,
  * but a link carries all of its bytes, after a first signal and before a last one.
  */
-import type { RankProgram, Program } from "../../commands/program.ts";
 import { touchesPeers } from "../../commands/barriers.ts";
-import type { SlotId } from "../../commands/command.ts";
+import type { BufferId } from "../../commands/buffer.ts";
+import type { Command, CommandStreamId, SlotId } from "../../commands/command.ts";
+import type { Program, RankProgram } from "../../commands/program.ts";
+import { isGemmLaunch } from "../../schedule/draft/gemm-axes.ts";
 import { listOrder } from "../../schedule/draft/order/list-order.ts";
 import { timeOf } from "../../simulate/interpolate.ts";
 import type { MachineProfile, Timing } from "../../simulate/machine-profile.ts";
@@ -71,4 +73,49 @@ function betweenSignals(
   return (position, peer) =>
     (waits.get(peer) ?? []).some((wait) => order.before(wait, position)) &&
     signals.some((signal) => order.before(position, signal));
+}
+
+// How the ranks of a program access each other's memory. The choices of a schedule and the model's errors depend on it.
+
+export interface PeerTraffic {
+  /** Some kernel accesses a peer's memory. */
+  readonly kernels: boolean;
+  /** Some copy crosses a link. */
+  readonly copies: boolean;
+  /** Some GEMM reads data that a copy brought over a link. */
+  readonly feedsGemms: boolean;
+  /** On some stream a GEMM follows a kernel that accesses a peer's memory: a loop computes before and after it. */
+  readonly hasStages: boolean;
+}
+
+export function peerTraffic(program: Program): PeerTraffic {
+  const arrived = new Set<BufferId>();
+  const found = { kernels: false, copies: false, feedsGemms: false, hasStages: false };
+  for (const { rank, commands } of program.ranks) {
+    const exchanged = new Set<CommandStreamId>();
+    for (const command of commands) {
+      if (command.kind === "copy" && peerOf(program, rank, command) !== null) {
+        found.copies = true;
+        arrived.add(command.destination.buffer);
+      }
+      if (touchesPeers(program, rank, command)) {
+        found.kernels = true;
+        exchanged.add(command.stream);
+      }
+      found.hasStages ||= exchanged.has(command.stream) && isGemmLaunch(command, program);
+    }
+  }
+  const isFed = (command: Command): boolean =>
+    command.kind === "launch" &&
+    isGemmLaunch(command, program) &&
+    command.inputs.some(({ buffer }) => arrived.has(buffer));
+  found.feedsGemms = arrived.size > 0 && program.ranks.some(({ commands }) => commands.some(isFed));
+  return found;
+}
+
+/** Whether ranks exchange data at all. */
+export function communicates(program: Program): boolean {
+  if (program.transfers.length > 0) return true;
+  const { kernels, copies } = peerTraffic(program);
+  return kernels || copies;
 }

@@ -5,19 +5,17 @@
  * Neighbouring serial regions are lowered as one, so that passes may move statements between them.
  */
 import { type AnyCompilation, compile } from "../../compile/compile.ts";
-import type { HasFusionData } from "../../compile/lower.ts";
 import type { FusionRegion } from "../../compile/lower-regions.ts";
+import type { HasFusionData } from "../../compile/lower.ts";
 import { opText } from "../../passes/op-text.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { simulate } from "../../simulate/simulate.ts";
 import { at } from "../../support/invariant.ts";
-import { compileRegions } from "../regions/compile-regions.ts";
-import type { FoundRegions } from "../regions/find-regions.ts";
-import { cutRegions } from "../regions/split-regions.ts";
+import { compileRegions } from "../regions/region-fusion.ts";
+import { cutRegions, type FoundRegions } from "../regions/split-regions.ts";
 import { candidateStreams, type ScheduleCandidate, serial } from "./candidates.ts";
 import type { ChooseOptions } from "./consider.ts";
-import { type Considered, decide, isSerial, timeText } from "./decide.ts";
-import { marginOfRegions } from "./model-errors.ts";
+import { type Considered, decide, isSerial, marginOfRegions, timeText } from "./decide.ts";
 import type { RegionChoice, ScheduleChoice } from "./schedule-choice.ts";
 
 export interface DistinctRegion {

@@ -2,13 +2,22 @@
  * A region as a Fusion of its own, whose tensors and axes are numbered by their first use. Regions that differ only in
  * numbers, in the names of their tensors and in where they were written have the same Fusion.
  */
-import type { FusionRegion } from "../../compile/lower-regions.ts";
+import {
+  type AnyCompilation,
+  compile,
+  type CompileOptions,
+  loweringOf,
+  type RegionOptions,
+} from "../../compile/compile.ts";
+import { type FusionRegion, lowerRegions } from "../../compile/lower-regions.ts";
 import type { HasFusionData } from "../../compile/lower.ts";
 import type { IterDomain, IterDomainId, Tensor, TensorDomain, TensorId, Transform } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
+import { candidateStreams, type ScheduleCandidate } from "../choose/candidates.ts";
+import type { FoundRegions } from "./split-regions.ts";
 
 export interface RegionFusion {
   readonly fusion: HasFusionData;
@@ -71,4 +80,26 @@ function keyOf({ tensors, ops, inputs, outputs }: FusionData): string {
   return JSON.stringify({ shapes, ops, inputs, outputs }, (_, value: unknown) =>
     typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value)) ? `${value} exactly` : value,
   );
+}
+
+// Compiles a Fusion whose regions have different lowering options and schedules.
+
+/** The whole program with a schedule for each region, not verified. `options` have neither `schedule` nor `streams`. */
+export function compileRegions(
+  { placed, regions }: FoundRegions,
+  candidates: readonly Pick<ScheduleCandidate, "lowering" | "schedule">[],
+  options: CompileOptions,
+): AnyCompilation {
+  const given = loweringOf(options);
+  const { lowered, ends } = lowerRegions(
+    placed,
+    regions.map((region, position) => ({ region, lowering: { ...given, ...at(candidates, position).lowering } })),
+    options.devices,
+  );
+  const own = candidates.map(({ lowering: { protocol }, schedule }, position): RegionOptions => ({
+    ends: at(ends, position),
+    schedule,
+    ...(protocol === undefined ? {} : { protocol }),
+  }));
+  return compile(lowered, { ...options, streams: candidateStreams, regions: own, verify: "off" });
 }

@@ -7,15 +7,23 @@
  * Ops that lowering joins stay together: those of one loop, of one kernel, and those that share a communication.
  */
 import type { FusionRegion } from "../../compile/lower-regions.ts";
+import { decomposedData, type HasFusionData, resolveLoweringOptions } from "../../compile/lower.ts";
+import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
+import type { Statement } from "../../host/nodes.ts";
+import { accessesOf } from "../../host/traverse.ts";
 import type { TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
-import { accessesOf } from "../../host/traverse.ts";
+import type { LoweringOptions } from "../../passes/options.ts";
+import { type Decomposed, placingNames } from "../../passes/pipeline.ts";
 import { isResharding } from "../../passes/routes/sharding.ts";
+import { segment } from "../../passes/segment/segment.ts";
+import { exchangeReductions } from "../../passes/stream-loops/exchange-reductions.ts";
 import type { StreamLoop } from "../../passes/stream-loops/group/group-loops.ts";
-import type { Statement } from "../../host/nodes.ts";
+import { loopsOf } from "../../passes/stream-loops/stream-parallel-type.ts";
 import { at } from "../../support/invariant.ts";
 import { createUnionFind, type UnionFind } from "../../support/union-find.ts";
+import { withLoopGathers } from "./loop-gathers.ts";
 
 /** A Fusion, and how lowering groups its ops. */
 export interface Grouped {
@@ -28,7 +36,7 @@ export interface Grouped {
 }
 
 /** The regions are all ops, in order. */
-export function splitRegions({ placed, decomposed, groups }: Grouped): readonly FusionRegion[] {
+function splitRegions({ placed, decomposed, groups }: Grouped): readonly FusionRegion[] {
   const { ops } = placed;
   const positionOf = new Map(ops.flatMap((op, position) => outputsOf(op).map((id) => [id, position] as const)));
   const classes = createUnionFind(ops.length);
@@ -163,4 +171,46 @@ export function cutRegions(placed: FusionData, starts: readonly number[]): reado
       outputs: [...made].filter((id) => results.has(id) || (lastRead.get(id) ?? -1) >= end),
     };
   });
+}
+
+// The regions of a source whose schedules can be chosen apart: those of a Fusion.
+
+export interface FoundRegions {
+  readonly placed: FusionData;
+  readonly regions: readonly FusionRegion[];
+}
+
+/** Null for a Fusion that cannot be lowered with these options. */
+export function findRegions(fusion: HasFusionData, given: Partial<LoweringOptions>): FoundRegions | null {
+  try {
+    const { placed, decomposed } = withGathers(decomposedData(fusion, given), given);
+    const groups = loopForms(given).flatMap((form) => groupsOf(decomposed, { ...given, ...form }));
+    return { placed, regions: splitRegions({ placed, decomposed, groups }) };
+  } catch (error) {
+    if (error instanceof DiagnosticError) return null;
+    throw error;
+  }
+}
+
+function withGathers(lowered: Decomposed, given: Partial<LoweringOptions>): Decomposed {
+  const placed = withLoopGathers(lowered.placed, lowered.decomposed);
+  if (placed === lowered.placed) return lowered;
+  const disablePass = [...(given.disablePass ?? []), ...placingNames];
+  return { ...decomposedData({ data: () => placed }, { ...given, disablePass }), placed };
+}
+
+/** Loops of collectives may have other ops than loops of sends and receives. */
+function loopForms({ p2p }: Partial<LoweringOptions>): readonly Partial<LoweringOptions>[] {
+  return p2p === undefined ? [{ p2p: "broadcast" }, { p2p: "rotated" }] : [{}];
+}
+
+function groupsOf(decomposed: FusionData, given: Partial<LoweringOptions>): readonly (Statement | StreamLoop)[] {
+  const context = { rank: 0, options: resolveLoweringOptions(given) };
+  const segmented = exchangeReductions.run(segment.run(decomposed, context), context);
+  try {
+    return loopsOf(segmented, context.options);
+  } catch (error) {
+    if (error instanceof DiagnosticError) return [];
+    throw error;
+  }
 }

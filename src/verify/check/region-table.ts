@@ -1,18 +1,16 @@
 /**
  * Every distinct region that a Program's commands and callers touch, numbered; per node which regions it reads and
- * writes; and per region which others share bytes with it (shared-regions.ts).
+ * writes; and per region which others share bytes with it (blocks.ts).
  */
-import { accesses } from "../../commands/accesses.ts";
 import type { PlacedBuffer } from "../../commands/buffer.ts";
 import { type CommandKind, isWork } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
-import { canonicalRegion, type Region } from "../../commands/region.ts";
+import { accesses, canonicalRegion, type Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
-import { boundBuffers, sharingBuffers } from "./blocks.ts";
 import type { Graph } from "../order/graph.ts";
-import { createRows, type Rows } from "../order/growable.ts";
+import { createRows, type Rows } from "../order/known.ts";
+import { boundBuffers, type Overlaps, overlapsOf, sharingBuffers } from "./blocks.ts";
 import { sizeOf } from "./shared-bytes.ts";
-import { type Overlaps, overlapsOf } from "./shared-regions.ts";
 
 export interface RegionTable extends Overlaps {
   readonly regions: readonly Region[];

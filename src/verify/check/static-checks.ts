@@ -3,12 +3,21 @@
  * waits or the reverse, and operands that reach outside their buffer or share bytes that the command's table does not
  * allow.
  */
-import { isWork } from "../../commands/command.ts";
+import type { BufferRef } from "../../commands/buffer.ts";
+import { type CollectiveRow, collectives } from "../../commands/collectives.ts";
+import { type Collective, type Command, isWork, type PointToPointGroup } from "../../commands/command.ts";
+import type { Kernel, Operand } from "../../commands/kernel.ts";
+import type { LinkedTransfer, Program } from "../../commands/program.ts";
+import { type Region, regionOf } from "../../commands/region.ts";
+import { alignViews, partOf, repeatsElements, sameView, type View } from "../../commands/view.ts";
+import { dtypes } from "../../numerics/dtype.ts";
+import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at } from "../../support/invariant.ts";
+import { unreachable } from "../../support/unreachable.ts";
 import { type Graph, nodeKinds, nodeOf } from "../order/graph.ts";
-import { type IllegalOverlap, illegalOverlap, repeatedOutput } from "./in-place.ts";
-import { spanOf } from "./shared-bytes.ts";
+import { overlapsOf } from "./blocks.ts";
 import type { RegionTable } from "./region-table.ts";
+import { sharedBytes, spanOf } from "./shared-bytes.ts";
 
 export type StaticProblem =
   /** `record` is null if no command records the event. */
@@ -94,4 +103,186 @@ function touchedBy({ reads, writes }: RegionTable, node: number): readonly numbe
 /** Most commands have each operand in its own buffer. */
 function sharesBuffer({ buffer }: RegionTable, touched: readonly number[]): boolean {
   return new Set(touched.map((region) => buffer[region])).size < touched.length;
+}
+
+// Which operands of one command may share bytes. A pointwise kernel may write the elements it reads, a combination may
+// write one of its inputs, and a collective may share bytes as the table of collectives says. All other outputs must
+// overlap neither inputs nor each other. No output may have one byte at two elements: which of them is written last is
+// not determined.
+
+interface IllegalOverlap {
+  /** The written operand that overlaps another one, or, for null, itself. */
+  readonly written: Region;
+  readonly other: Region | null;
+  /** The overlap that the command allows. */
+  readonly rule: string;
+}
+
+const apart = "outputs that overlap neither inputs nor each other";
+
+const elementwise = "an output that is an input, element by element, or does not overlap it";
+
+/** A command and the participants of its transfer, if it is one. */
+type Rest = [Program, LinkedTransfer | null, number];
+
+const rules: RuleTable<Command, IllegalOverlap | null, Rest> = {
+  launch: ({ kernel: id, inputs, outputs }, { kernels }) => {
+    const kernel = at(kernels, id);
+    const allowed = mayWriteInPlace[kernel.kind];
+    return firstOverlap(
+      viewsOf(inputs, kernel.inputs),
+      viewsOf(outputs, kernel.outputs),
+      (input, output) => allowed && sameElements(input, output),
+      allowed ? elementwise : apart,
+    );
+  },
+  copy: ({ source, destination }) => firstOverlap([source], [destination], () => false, apart),
+  transfer: ({ operation }, _program, transfer, rank) =>
+    operation.kind === "collective"
+      ? collectiveOverlap(operation, transfer, rank)
+      : firstOverlap(viewsOfType(operation, "send"), viewsOfType(operation, "recv"), () => false, apartInGroups),
+  recordEvent: () => null,
+  waitEvent: () => null,
+  signal: () => null,
+  waitSignal: () => null,
+  alloc: () => null,
+  free: () => null,
+};
+
+const apartInGroups = "receives that overlap neither sends nor each other: a group has no order";
+
+function viewsOf(refs: readonly BufferRef[], operands: readonly Operand[]): readonly View[] {
+  return refs.map(({ buffer, offset }, i) => ({ ...at(operands, i), buffer, offset }));
+}
+
+function viewsOfType({ ops }: PointToPointGroup, wanted: "send" | "recv"): readonly View[] {
+  return ops.flatMap(({ type, view }) => (type === wanted ? [view] : []));
+}
+
+/** Kernels that read an element before they write it, and no other element afterwards. */
+const mayWriteInPlace: { readonly [K in Kernel["kind"]]: boolean } = {
+  unary: true,
+  cast: true,
+  binary: true,
+  combine: true,
+  reduction: false,
+  matmul: false,
+  linear: false,
+  fill: false,
+  iota: false,
+  sdpa: false,
+  sdpaBackward: false,
+  unit: false,
+  opaque: false,
+};
+
+/** Null if the command at `index` of the rank's list allows all overlaps of its operands. */
+export function illegalOverlap(program: Program, rank: number, index: number): IllegalOverlap | null {
+  const { commands, transferOf } = at(program.ranks, rank);
+  const id = transferOf[index] ?? null;
+  const transfer = id === null ? null : at(program.transfers, id);
+  return dispatch<Command, IllegalOverlap | null, Rest>(rules, at(commands, index), program, transfer, rank);
+}
+
+/** The first output whose elements share bytes. Null if the command has none. */
+export function repeatedOutput({ kernels }: Pick<Program, "kernels">, command: Command): IllegalOverlap | null {
+  const written = writtenViews(kernels, command).find(repeatsElements);
+  return written === undefined ? null : { written: regionOf(written), other: null, rule: apartInItself };
+}
+
+const apartInItself = "an output whose elements share no bytes";
+
+function writtenViews(kernels: readonly Kernel[], command: Command): readonly View[] {
+  switch (command.kind) {
+    case "launch": {
+      const { outputs } = at(kernels, command.kernel);
+      return outputs.some(repeatsElements) ? viewsOf(command.outputs, outputs) : [];
+    }
+    case "copy":
+      return [command.destination];
+    case "transfer": {
+      const { operation } = command;
+      if (operation.kind === "group") return viewsOfType(operation, "recv");
+      return operation.output === null ? [] : [operation.output];
+    }
+    case "recordEvent":
+    case "waitEvent":
+    case "signal":
+    case "waitSignal":
+    case "alloc":
+    case "free":
+      return [];
+    default:
+      return unreachable(command);
+  }
+}
+
+function firstOverlap(
+  read: readonly View[],
+  written: readonly View[],
+  isAllowed: (input: View, output: View) => boolean,
+  rule: string,
+): IllegalOverlap | null {
+  const buffers = new Set(written.map(({ buffer }) => buffer));
+  // A rank may send one view to all others.
+  const views = [...written, ...new Set(read.filter(({ buffer }) => buffers.has(buffer)))];
+  if (views.length === buffers.size) return null;
+  const regions = views.map(regionOf);
+  const { start, values } = overlapsOf(regions).overlaps;
+  for (const [i, output] of written.entries()) {
+    const others = values.subarray(at(start, i), at(start, i + 1)).toSorted();
+    const other =
+      others.find((each) => each >= written.length && !isAllowed(at(views, each), output)) ??
+      others.find((each) => each > i && each < written.length);
+    if (other !== undefined) return { written: at(regions, i), other: at(regions, other), rule };
+  }
+  return null;
+}
+
+function overlap(a: View, b: View): boolean {
+  if (a.buffer !== b.buffer) return false;
+  const [first, second] = [regionOf(a), regionOf(b)];
+  return sharedBytes({ start: first.offset, ...first }, { start: second.offset, ...second }) > 0;
+}
+
+const inPlaceForms: { readonly [F in CollectiveRow["inPlace"]]: string } = {
+  same: "an output that is the input, or does not overlap it",
+  part: "the rank's own slice of the other side, which no other slice overlaps, or no overlap with it",
+  never: apart,
+};
+
+function collectiveOverlap(
+  operation: Collective,
+  transfer: LinkedTransfer | null,
+  rank: number,
+): IllegalOverlap | null {
+  const { type, input, output } = operation;
+  if (input === null || output === null || !overlap(input, output)) return null;
+  const { inPlace, splitsInput } = collectives[type];
+  if (inPlace === "same" && sameElements(input, output)) return null;
+  if (inPlace === "part") {
+    const [split, single] = splitsInput ? [input, output] : [output, input];
+    if (
+      !repeatsElements(split) &&
+      sameElements(partOf(split, placeIn(transfer, rank, splitsInput ? "output" : "input")), single)
+    )
+      return null;
+  }
+  return { written: regionOf(output), other: regionOf(input), rule: inPlaceForms[inPlace] };
+}
+
+/** The index of the rank's slice in the split side: slices go to the ranks that have the other side, in order. */
+function placeIn(transfer: LinkedTransfer | null, rank: number, side: "input" | "output"): number {
+  const before = transfer?.participants.slice(
+    0,
+    transfer.participants.findIndex((participant) => participant.rank === rank),
+  );
+  const holders = before?.filter(({ operation }) => operation.kind === "collective" && operation[side] !== null);
+  return holders?.length ?? 0;
+}
+
+function sameElements(a: View, b: View): boolean {
+  if (dtypes[a.dtype].bytes !== dtypes[b.dtype].bytes) return false;
+  const [first, second] = alignViews([a, { ...b, dtype: a.dtype }]) ?? [];
+  return first !== undefined && second !== undefined && sameView(first, second);
 }

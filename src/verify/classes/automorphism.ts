@@ -4,16 +4,23 @@
  * buffer of the same number of the image's rank; slices of buffers are compared by moved-regions.ts.
  */
 import type { Command, Origin } from "../../commands/command.ts";
+import type { Operand } from "../../commands/kernel.ts";
 import type { LinkedTransfer, RankProgram } from "../../commands/program.ts";
-import { sameNumbers } from "../../commands/view.ts";
+import { sameNumbers, type View } from "../../commands/view.ts";
 import { at } from "../../support/invariant.ts";
-import { illegalOverlap } from "../check/in-place.ts";
+import { illegalOverlap } from "../check/static-checks.ts";
 import { isCount } from "../check/structure/demand.ts";
 import { isSynchronization } from "../explain/notes.ts";
-import type { Participants } from "../order/participants.ts";
-import { keepDistances, sameOperands, sameView, turned } from "./mapped-operands.ts";
-import { createOneToOne, type Mapped, type Mapping, sameBuffer, sameSlot } from "./mapping.ts";
-import { createMovedRegions } from "./moved-regions.ts";
+import type { Participants } from "../order/slots.ts";
+import {
+  createMovedRegions,
+  createOneToOne,
+  type Mapped,
+  type Mapping,
+  sameBuffer,
+  sameForm,
+  sameSlot,
+} from "./moved-regions.ts";
 import type { Permutation } from "./rank-group.ts";
 
 /** Commands that may still be compared. */
@@ -152,4 +159,57 @@ function sameTransfer({ program, to, transfers, participants, nodeBase }: Mappin
       return own.length === theirs.length && theirs.every((participant) => mapped.has(participant));
     });
   return sameNeeds(participants.peers) && sameNeeds(participants.sources);
+}
+
+// Whether operands of a command go to those of its image.
+
+type Refs = readonly { readonly buffer: number; readonly offset: number }[];
+
+/**
+ * The images in the order of what they are images of; unchanged if that is not a matter of order. Of slices of one
+ * buffer, each goes to where earlier commands moved it.
+ */
+function turned(mapping: Mapping, operands: readonly Operand[], a: Refs, b: Refs): Refs {
+  const left = new Set(b.keys());
+  const order = a.map(({ buffer, offset }, i) => {
+    const image = mapping.regions.imageOf(buffer, at(operands, i), offset);
+    const found = [...left].find(
+      (j) =>
+        sameBuffer(mapping, buffer, at(b, j).buffer) &&
+        sameForm(at(operands, i), at(operands, j)) &&
+        (image === undefined || image === at(b, j).offset),
+    );
+    if (found !== undefined) left.delete(found);
+    return found;
+  });
+  return order.every((j) => j !== undefined) && left.size === 0 ? order.map((j) => at(b, j)) : b;
+}
+
+/**
+ * Whether operands in one buffer are as far apart as their images, which decides if they may share bytes. Among the
+ * first `read` it does not matter.
+ */
+function keepDistances(a: Refs, b: Refs, read = 0): boolean {
+  return a.every(({ buffer, offset }, i) => {
+    const moved = at(b, i).offset - offset;
+    return (
+      i < read || a.every((other, j) => j >= i || other.buffer !== buffer || at(b, j).offset - other.offset === moved)
+    );
+  });
+}
+
+function sameOperands(mapping: Mapping, operands: readonly Operand[], a: Refs, b: Refs): boolean {
+  if (a.length !== operands.length || b.length !== operands.length) return false;
+  for (let i = 0; i < a.length; i++) {
+    const [own, image] = [at(a, i), at(b, i)];
+    if (!sameBuffer(mapping, own.buffer, image.buffer)) return false;
+    if (!mapping.regions.note(own.buffer, at(operands, i), own.offset, image.offset)) return false;
+  }
+  return true;
+}
+
+function sameView(mapping: Mapping, a: View | null, b: View | null): boolean {
+  if (a === null || b === null) return a === b;
+  const alike = a.dtype === b.dtype && sameNumbers(a.shape, b.shape) && sameNumbers(a.strides, b.strides);
+  return alike && sameBuffer(mapping, a.buffer, b.buffer) && mapping.regions.note(a.buffer, a, a.offset, b.offset);
 }

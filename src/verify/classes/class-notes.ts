@@ -2,12 +2,11 @@
  * Whether a correct Program may get notes (explain/notes.ts): a needless wait, iterations in series, a buffer that some
  * ranks keep. Which notes, and where, only the proof of every rank says.
  */
-import { type Origin } from "../../commands/command.ts";
+import type { Origin } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
-import { isSynchronization, statementKey } from "../explain/notes.ts";
-import { ends, type Iteration, neighboursOnOtherStreams } from "../explain/serialization-notes.ts";
+import { ends, isSynchronization, type Iteration, neighboursOnOtherStreams, statementKey } from "../explain/notes.ts";
 import { nodeKinds } from "../order/graph.ts";
-import type { Rows } from "../order/growable.ts";
+import type { Rows } from "../order/known.ts";
 import type { ClassGraph } from "./class-graph.ts";
 import type { ClassObserver } from "./class-sweep.ts";
 

@@ -6,13 +6,16 @@
 import type { BufferId } from "../../commands/buffer.ts";
 import type { Operand } from "../../commands/kernel.ts";
 import type { Program } from "../../commands/program.ts";
-import { regionOfOperand, type Region } from "../../commands/region.ts";
+import { type Region, regionOfOperand } from "../../commands/region.ts";
 import { sameNumbers } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
+import { overlapsOf } from "../check/blocks.ts";
 import { spanOf } from "../check/shared-bytes.ts";
-import { overlapsOf } from "../check/shared-regions.ts";
+import type { Participants } from "../order/slots.ts";
+import type { RankBuffers } from "./rank-buffers.ts";
+import type { Permutation } from "./rank-group.ts";
 
 /** What is the same in a region and its image. */
 type Form = Pick<Operand, "dtype" | "shape" | "strides">;
@@ -119,4 +122,56 @@ function sameOverlaps(from: readonly Region[], to: readonly Region[]): boolean {
     }
     return true;
   });
+}
+
+// A permutation of ranks, and where it takes slots, transfers and regions, as far as lists have been compared.
+
+export interface Mapped {
+  readonly program: Program;
+  readonly buffers: RankBuffers;
+  readonly participants: Participants;
+  /** The node before each rank's command 0, as in the graph. */
+  readonly nodeBase: Int32Array;
+}
+
+export interface Mapping extends Mapped {
+  readonly to: Permutation;
+  readonly regions: MovedRegions;
+  readonly slots: OneToOne;
+  readonly transfers: OneToOne;
+  /** Launches that read several slices of one buffer: compared once it is known where other commands move the slices. */
+  readonly later: (() => boolean)[];
+}
+
+interface OneToOne {
+  readonly images: Int32Array;
+  /** False if either already belongs to another. */
+  pair(from: number, to: number): boolean;
+}
+
+export function createOneToOne(count: number): OneToOne {
+  const images = new Int32Array(count).fill(-1);
+  const sources = new Int32Array(count).fill(-1);
+  return {
+    images,
+    pair: (from, to) => {
+      if (images[from] === to && sources[to] === from) return true;
+      if (images[from] !== -1 || sources[to] !== -1) return false;
+      images[from] = to;
+      sources[to] = from;
+      return true;
+    },
+  };
+}
+
+export function sameSlot({ program, to, slots }: Mapping, a: number, b: number): boolean {
+  const [own, image] = [at(program.slots, a), at(program.slots, b)];
+  return at(to, own.signaller) === image.signaller && at(to, own.waiter) === image.waiter && slots.pair(a, b);
+}
+
+export function sameBuffer({ program, to, buffers }: Mapping, a: number, b: number): boolean {
+  return (
+    at(to, at(program.buffers, a).rank) === at(program.buffers, b).rank &&
+    at(buffers.numberOf, a) === at(buffers.numberOf, b)
+  );
 }

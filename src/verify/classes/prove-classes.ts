@@ -2,25 +2,35 @@
  * Proves a Program correct by one rank of each class (README.md). Says nothing about a Program with a finding or
  * a note, or whose ranks are not alike: then every rank is to be verified.
  */
+import { accesses } from "../../commands/region.ts";
+import { isWork } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { at, InvariantError } from "../../support/invariant.ts";
 import type { OnProgress } from "../../support/progress.ts";
 import { allocatedBuffers } from "../check/blocks.ts";
+import { sizeOf, spanOf } from "../check/shared-bytes.ts";
+import { illegalOverlap, repeatedOutput } from "../check/static-checks.ts";
 import { checkRank } from "../check/structure/commands.ts";
 import { checkApart, checkTables } from "../check/structure/tables.ts";
 import { checkTransfer } from "../check/structure/transfers.ts";
-import { createParticipants } from "../order/participants.ts";
+import { nodeKinds } from "../order/graph.ts";
+import { createParticipants } from "../order/slots.ts";
 import { type Budget, mapsToItself } from "./automorphism.ts";
-import { createClassGraph } from "./class-graph.ts";
+import { type ClassGraph, createClassGraph } from "./class-graph.ts";
 import { createClassNotes, withoutNotes } from "./class-notes.ts";
-import { operandsFit } from "./class-operands.ts";
-import { endsInOneQueue } from "./class-progress.ts";
-import { sweepClasses } from "./class-sweep.ts";
-import type { Mapped } from "./mapping.ts";
+import { advanceAll, needsOf, sweepClasses } from "./class-sweep.ts";
+import type { Mapped } from "./moved-regions.ts";
 import { createRankBuffers } from "./rank-buffers.ts";
-import { meshRotations } from "./mesh-rotations.ts";
-import { contains, identityGroup, type Permutation, type RankGroup, rotations, withGenerator } from "./rank-group.ts";
+import {
+  contains,
+  identityGroup,
+  meshRotations,
+  type Permutation,
+  type RankGroup,
+  rotations,
+  withGenerator,
+} from "./rank-group.ts";
 
 /** The size of a correct Program without notes. */
 export interface ClassProof {
@@ -142,4 +152,61 @@ function allocatedInClasses({ program, buffers }: Mapped, { representative }: Ra
   return Uint8Array.from(program.buffers, ({ id, rank }) =>
     allocated.has(keyOf(at(representative, rank), id)) ? 1 : 0,
   );
+}
+
+// The operands of one rank's commands: inside their buffers, and sharing bytes only where the command allows it.
+
+function operandsFit(program: Program, rank: number): boolean {
+  return at(program.ranks, rank).commands.every((command, index) => {
+    if (!isWork(command.kind)) return true;
+    if (repeatedOutput(program, command) !== null) return false;
+    const { reads, writes } = accesses(program, rank, index);
+    const touched = [...reads, ...writes].filter((region) => sizeOf(region) > 0);
+    const areInside = touched.every(
+      (region) => region.offset >= 0 && region.offset + spanOf(region) <= at(program.buffers, region.buffer).bytes,
+    );
+    const shares = touched.some(({ buffer }, i) => touched.some((other, j) => j < i && other.buffer === buffer));
+    return areInside && (!shares || illegalOverlap(program, rank, index) === null);
+  });
+}
+
+// What a list may lack apart from the sweep: events that an earlier command records, and progress with one queue for
+// the whole list of each rank.
+
+/** Whether the lists of all representatives end if each has one queue. Each event must be recorded earlier in its list. */
+function endsInOneQueue(graph: ClassGraph): boolean {
+  const { kind, argument, eventCount, representatives, firstNode, program } = graph;
+  const recorded = new Uint8Array(eventCount);
+  const signals = new Map<number, number>();
+  const arrived = new Set<number>();
+  const needs = needsOf(graph);
+  const queues = representatives.map((rank) => {
+    const first = at(firstNode, rank);
+    return Int32Array.from({ length: at(program.ranks, rank).commands.length + 2 }, (_, i) => first + i);
+  });
+  return advanceAll(queues, (node) => {
+    const what = at(argument, node);
+    switch (kind[node]) {
+      case nodeKinds.record: {
+        const isFirst = recorded[what] === 0;
+        recorded[what] = 1;
+        return isFirst;
+      }
+      case nodeKinds.wait:
+        return recorded[what] === 1;
+      case nodeKinds.signal:
+        signals.set(what, (signals.get(what) ?? 0) + 1);
+        return true;
+      case nodeKinds.take: {
+        const count = signals.get(what) ?? 0;
+        if (count > 0) signals.set(what, count - 1);
+        return count > 0;
+      }
+      case nodeKinds.transfer:
+        arrived.add(node);
+        return needs(node).peers.every((peer) => arrived.has(peer.node));
+      default:
+        return true;
+    }
+  });
 }

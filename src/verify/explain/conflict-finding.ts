@@ -7,7 +7,7 @@
 import type { DiagnosticCode } from "../../diagnostics/codes.ts";
 import type { Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
-import type { RawFinding } from "./raw-finding.ts";
+import type { RawFinding } from "./to-findings.ts";
 import type { CommandPlace, SharedMemory } from "../finding.ts";
 import type { Graph } from "../order/graph.ts";
 import { type Extent, sharedBytes } from "../check/shared-bytes.ts";

@@ -4,9 +4,9 @@
  * (src/machine/interleaving.ts); transfers are eager.
  */
 import { at } from "../../support/invariant.ts";
-import type { Past } from "../order/captures.ts";
+import type { Past } from "../order/sweep.ts";
 import { chainLength, type Graph, nodeKinds } from "../order/graph.ts";
-import type { Participants } from "../order/participants.ts";
+import type { Participants } from "../order/slots.ts";
 import { placeOf, placeText } from "./places.ts";
 
 /** What an interleaving runs: all the pasts, then the second of the two. */

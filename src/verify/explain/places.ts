@@ -1,6 +1,6 @@
 /** The place of a node of the graph in its program, as data and as text. */
 import type { Place } from "../../diagnostics/diagnostic.ts";
-import { shortStatement } from "../../commands/short-statement.ts";
+import { shortStatement } from "../../commands/command-text.ts";
 import { at } from "../../support/invariant.ts";
 import type { CommandPlace } from "../finding.ts";
 import { commandIndex, type Graph } from "../order/graph.ts";

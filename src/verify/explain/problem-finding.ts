@@ -3,12 +3,12 @@ import { at } from "../../support/invariant.ts";
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { counted } from "../../support/wording.ts";
 import { conflictFinding } from "./conflict-finding.ts";
-import type { RawFinding } from "./raw-finding.ts";
+import type { RawFinding } from "./to-findings.ts";
 import type { Wait } from "../check/deadlock.ts";
 import type { SharedMemory } from "../finding.ts";
 import { type Graph, nodeOf } from "../order/graph.ts";
 import { placeOf, placeText, statementText } from "./places.ts";
-import type { Problem } from "../check/problem.ts";
+import type { Problem } from "../check/find-problems.ts";
 import type { RegionTable } from "../check/region-table.ts";
 import { rangeText, sliceText } from "./slice-text.ts";
 

@@ -3,11 +3,12 @@
  * then one finding instead of one per iteration and rank. Causes come before their consequences: first inputs that the
  * caller may overwrite, then lifetimes, then conflicts across runs.
  */
+import type { DiagnosticCode } from "../../diagnostics/codes.ts";
 import { at } from "../../support/invariant.ts";
-import { type Counterexample, counterexamples } from "./counterexamples.ts";
-import type { RawFinding } from "./raw-finding.ts";
-import type { Finding } from "../finding.ts";
+import type { Finding, SharedMemory } from "../finding.ts";
+import { capturePasts, type Past, visitAt } from "../order/sweep.ts";
 import { type Graph, nodeKinds } from "../order/graph.ts";
+import { interleavingText, visitsFor } from "./interleaving-text.ts";
 import { diagnosticPlace, placeOf, placeText } from "./places.ts";
 
 /** Further findings get no counterexample. */
@@ -79,4 +80,85 @@ function findingOf(graph: Graph, finding: RawFinding, occurrences: number, examp
     missingEdge: edge === null ? null : { from: placeOf(graph, at(edge, 0)), to: placeOf(graph, at(edge, 1)) },
     interleaving: example?.interleaving ?? (code === "unwritten-read" ? anyOrder : null),
   };
+}
+
+// The evidence for a finding: the last command that precedes both of its commands, and an interleaving in which the
+// second runs before the first. It takes separate sweeps, and only for findings that are shown.
+
+interface Counterexample {
+  /** The visit of the nearest common ancestor. */
+  readonly ancestor: number | null;
+  readonly interleaving: string | null;
+}
+
+/** For pairs of visits in their intended order. */
+function counterexamples(graph: Graph, pairs: readonly Pair[]): readonly Counterexample[] {
+  if (pairs.length === 0) return [];
+  const ancestors = commonAncestors(graph, pairs);
+  const pasts = capturePasts(graph, new Set(pairs.flatMap(([, second]) => visitsFor(graph, second))));
+  return pairs.map(([first, second], i) => ({
+    ancestor: at(ancestors, i),
+    interleaving: interleavingText(graph, { first, second, pasts }),
+  }));
+}
+
+type Pair = readonly [number, number];
+
+/**
+ * The nearest common ancestor of two unordered visits: the last node that both come after; null if there is none.
+ * Candidates are, per chain, the last node in both pasts. The nearest is one that no other candidate comes after,
+ * preferably on the rank of one of the two.
+ */
+function commonAncestors(graph: Graph, pairs: readonly Pair[]): readonly (number | null)[] {
+  const pasts = capturePasts(graph, new Set(pairs.flat()));
+  const candidates = pairs.map((pair) => candidatesOf(graph, pasts, pair));
+  const theirs = capturePasts(graph, new Set(candidates.flat()));
+  return pairs.map((pair, i) => nearest(graph, at(candidates, i), theirs, pair));
+}
+
+function candidatesOf(graph: Graph, pasts: ReadonlyMap<number, Past>, [a, b]: Pair): readonly number[] {
+  const [one, other] = [pasts.get(a), pasts.get(b)];
+  if (one === undefined || other === undefined) return [];
+  return graph.chains.flatMap((_, chain) => {
+    const position = Math.min(at(one, chain), at(other, chain));
+    return position === 0 ? [] : [visitAt(graph, chain, position)];
+  });
+}
+
+function nearest(
+  { chainOf, position, chainStart, rankOf, nodeCount }: Graph,
+  candidates: readonly number[],
+  pasts: ReadonlyMap<number, Past>,
+  pair: Pair,
+): number | null {
+  const comesBefore = (visit: number, other: number): boolean => {
+    const node = visit % nodeCount;
+    const chain = at(chainOf, node);
+    const length = at(chainStart, chain + 1) - at(chainStart, chain);
+    const place = at(position, node) + Math.floor(visit / nodeCount) * length;
+    return other !== visit && (pasts.get(other)?.[chain] ?? 0) >= place;
+  };
+  const last = candidates.filter((visit) => !candidates.some((other) => comesBefore(visit, other)));
+  const ranks = new Set(pair.map((visit) => at(rankOf, visit % nodeCount)));
+  return last.find((visit) => ranks.has(at(rankOf, visit % nodeCount))) ?? last[0] ?? null;
+}
+
+// A finding before findings of equal statements are joined and counterexamples are added. Its commands are still visits
+// of nodes.
+
+export interface RawFinding {
+  readonly code: DiagnosticCode;
+  readonly severity: "error" | "warning" | "note";
+  readonly message: string;
+  /** The visits involved; the finding is reported at the last. */
+  readonly visits: readonly number[];
+  /** The mistakes of equal statements that it stands for, if there are more than one. */
+  readonly occurrences?: number;
+  readonly memory: SharedMemory | null;
+  readonly found: string;
+  readonly expected: string;
+  readonly help: string;
+  readonly notes: readonly string[];
+  /** The order that would repair it: both visits, in that order; null if no order does. */
+  readonly edge: readonly [number, number] | null;
 }

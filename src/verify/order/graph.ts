@@ -7,7 +7,7 @@
 import type { Command } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
-import { createParticipants, type Participants } from "./participants.ts";
+import { createParticipants, type Participants } from "./slots.ts";
 
 /** The effect of a node on the order of others; `work` only reads and writes. */
 export const nodeKinds = {

@@ -1,17 +1,15 @@
 /**
  * One sweep over two runs that checks progress and order together. Chains run until they block, with synchronous
  * transfers; if nothing can proceed, the rest is a deadlock. Meanwhile every chain keeps a clock vector of the order
- * under eager transfers (participants.ts), and each access is compared with earlier ones under that order. The graph
+ * under eager transfers (slots.ts), and each access is compared with earlier ones under that order. The graph
  * has no choices (docs/verifier.md), so one sweep covers all executions.
  *
  * The first run ends on all ranks before the second begins. That is one of the possible orders, and clocks do not
  * record it.
  */
-import { at } from "../../support/invariant.ts";
-import { createClocks, type Snapshot } from "./clocks.ts";
-import type { Known } from "./known.ts";
+import { at, invariant } from "../../support/invariant.ts";
 import { chainLength, type Graph, nodeKinds } from "./graph.ts";
-import { createArrivals } from "./arrivals.ts";
+import { type Clocks, createClocks, type Known, type Snapshot } from "./known.ts";
 import { createSlots, type SlotMisuse } from "./slots.ts";
 
 /** What a sweep reports. `visit` is the node's number over both runs: node + run * nodeCount. */
@@ -109,4 +107,144 @@ export function sweep(graph: Graph, runs: number, observer: SweepObserver): Swee
     if (cursor.some((done, chain) => done < chainLength(graph, chain))) stuckAt = cursor.slice();
   }
   return { stuckAt, misuses: slots.misuses };
+}
+
+// Transfers in a sweep. A participant completes when all its peers have arrived, and then knows what its sources knew
+// when they arrived. If all participants of a collective need each other's data, all know the same afterwards and share
+// one clock vector.
+
+interface Arrivals {
+  /** A run begins. */
+  begin(): void;
+  hasArrived(participant: number): boolean;
+  isComplete(participant: number): boolean;
+  /** Returns the chains of participants that can now continue. `position` is the transfer's. */
+  arrive(participant: number, chain: number, position: number): readonly number[];
+}
+
+function createArrivals({ participants, chainOf }: Graph, clocks: Clocks): Arrivals {
+  const { count, transfer, first, peers, sources, node } = participants;
+  const arrived = new Uint8Array(count);
+  const complete = new Uint8Array(count);
+  const missing = new Int32Array(count);
+  const started = Array.from({ length: count }, (): Snapshot | undefined => undefined);
+  const readers = readersOf(sources, count);
+  /** For collectives: the number of participants that have arrived. */
+  const present = new Int32Array(first.length);
+  const chainOfParticipant = (participant: number): number => at(chainOf, at(node, participant));
+  const takeFrom = (participant: number, chain: number, from: readonly number[]): void => {
+    for (const source of from) {
+      const snapshot = started[source];
+      invariant(snapshot !== undefined, "a source has arrived before what needs it completes", { participant, source });
+      clocks.join(chain, snapshot);
+    }
+  };
+  const completeAll = (begin: number, end: number): readonly number[] => {
+    const chains: number[] = [];
+    for (let participant = begin; participant < end; participant++) {
+      complete[participant] = 1;
+      chains.push(chainOfParticipant(participant));
+    }
+    if (sources[begin] === null) clocks.unite(started.slice(begin, end).filter((snapshot) => snapshot !== undefined));
+    for (let participant = begin; participant < end; participant++)
+      takeFrom(participant, chainOfParticipant(participant), sources[participant] ?? []);
+    return chains;
+  };
+  return {
+    begin: () => {
+      arrived.fill(0);
+      complete.fill(0);
+      present.fill(0);
+      for (let participant = 0; participant < count; participant++)
+        missing[participant] = peers[participant]?.length ?? 0;
+    },
+    hasArrived: (participant) => arrived[participant] === 1,
+    isComplete: (participant) => complete[participant] === 1,
+    arrive: (participant, chain, position) => {
+      arrived[participant] = 1;
+      // The participant's knowledge at its start, which excludes its own completion.
+      const reads = sources[participant] === null ? 1 : at(readers, participant);
+      if (reads > 0) started[participant] = clocks.snapshot(chain, position - 1, reads);
+      const awaited = peers[participant] ?? null;
+      if (awaited === null) {
+        const id = at(transfer, participant);
+        const here = at(present, id) + 1;
+        present[id] = here;
+        const [begin, end] = [at(first, id), at(first, id + 1)];
+        return here < end - begin ? [] : completeAll(begin, end);
+      }
+      const chains: number[] = [];
+      const completeIfReady = (one: number): void => {
+        if (at(missing, one) > 0 || complete[one] === 1 || arrived[one] === 0) return;
+        complete[one] = 1;
+        takeFrom(one, chainOfParticipant(one), sources[one] ?? []);
+        chains.push(chainOfParticipant(one));
+      };
+      for (const peer of awaited) missing[peer] = at(missing, peer) - 1;
+      for (const peer of awaited) completeIfReady(peer);
+      completeIfReady(participant);
+      return chains;
+    },
+  };
+}
+
+/** The number of participants that need the data of each participant. */
+function readersOf(sources: readonly (readonly number[] | null)[], count: number): Int32Array {
+  const readers = new Int32Array(count);
+  for (const needed of sources) for (const source of needed ?? []) readers[source] = at(readers, source) + 1;
+  return readers;
+}
+
+// The knowledge of certain nodes at their start, from a separate sweep. Only findings need it, so a correct Program
+// never pays for it.
+
+/** By chain, including its own: the number of nodes that have completed before the visit starts. */
+export type Past = Int32Array;
+
+export function capturePasts(graph: Graph, visits: ReadonlySet<number>): ReadonlyMap<number, Past> {
+  const pasts = new Map<number, Past>();
+  sweep(graph, 2, {
+    every: true,
+    starts: (_node, visit, chain, position, known) => {
+      if (!visits.has(visit)) return;
+      const past = known.all();
+      past[chain] = position - 1;
+      pasts.set(visit, past);
+    },
+  });
+  return pasts;
+}
+
+/** Of pairs of different nodes: those whose first completes before the second starts, in one run. */
+interface Orders {
+  has(first: number, second: number): boolean;
+}
+
+export function captureOrders(graph: Graph, pairs: readonly (readonly [number, number])[]): Orders {
+  const { chainOf, position: positionOf, nodeCount } = graph;
+  const firsts = new Map<number, number[]>();
+  for (const [first, second] of pairs) {
+    const others = firsts.get(second);
+    if (others === undefined) firsts.set(second, [first]);
+    else others.push(first);
+  }
+  const ordered = new Set<number>();
+  sweep(graph, 1, {
+    starts: (node, _visit, chain, position, known) => {
+      for (const first of firsts.get(node) ?? []) {
+        const of = at(chainOf, first);
+        const done = of === chain ? position - 1 : known.of(of);
+        if (done >= at(positionOf, first)) ordered.add(node * nodeCount + first);
+      }
+    },
+  });
+  return { has: (first, second) => ordered.has(second * nodeCount + first) };
+}
+
+/** The visit at a position of a chain. Positions start at 1, and both count over two runs. */
+export function visitAt({ chainStart, chainNodes, nodeCount }: Graph, chain: number, position: number): number {
+  const [start, end] = [at(chainStart, chain), at(chainStart, chain + 1)];
+  const length = end - start;
+  const run = Math.floor((position - 1) / length);
+  return at(chainNodes, start + ((position - 1) % length)) + run * nodeCount;
 }

@@ -13,7 +13,7 @@ import { DiagnosticError } from "../../../src/diagnostics/diagnostic.ts";
 import { createKernelLibrary, scratchBytes } from "../../../src/kernels/kernel-library.ts";
 import type { DType } from "../../../src/numerics/dtype.ts";
 import { elementsOf, storageView } from "../../../src/numerics/tensor/storage.ts";
-import { compare } from "../../../src/oracle/compare.ts";
+import { compare } from "../../../src/oracle/value.ts";
 import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../../src/oracle/random-inputs.ts";
 import { at } from "../../../src/support/invariant.ts";

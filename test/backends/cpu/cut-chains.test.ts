@@ -4,7 +4,7 @@
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { cutChains } from "../../../src/backends/cpu/threads/cut-chains.ts";
+import { cutChains } from "../../../src/backends/cpu/threads/shared-works.ts";
 import type { BufferId } from "../../../src/commands/buffer.ts";
 import { elementCount, stridesInOrder, type View } from "../../../src/commands/view.ts";
 import type { Chain } from "../../../src/machine/transfers/moves.ts";

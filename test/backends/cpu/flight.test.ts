@@ -7,7 +7,7 @@ import { DiagnosticError, link, type Group } from "braid";
 import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
 import { createFlightRecorder, type FlightRecorder } from "../../../src/backends/flight/flight-recorder.ts";
-import { readFlights } from "../../../src/cli/verify/read-flights.ts";
+import { readFlights } from "../../../src/cli/verify/compare-flight.ts";
 import { compareFlights } from "../../../src/trace/flight/compare-flights.ts";
 import { buildLists } from "../../machine/list-builder.ts";
 

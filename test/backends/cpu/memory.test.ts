@@ -2,13 +2,12 @@
  * The memory of a Program near the limit: Programs that just fit run, also above 2 and 3 GiB; larger ones are rejected
  * with their sizes.
  */
+import { type Diagnostic, DiagnosticError, type Group, link, type Program } from "braid";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { DiagnosticError, type Diagnostic, type Group, link, type Program } from "braid";
 import { layOutProgram } from "../../../src/backends/cpu/address-space.ts";
-import { createMemoryPool } from "../../../src/backends/cpu/threads/memory-pool.ts";
-import type { WasmMemory } from "../../../src/support/webassembly.ts";
 import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
-import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
+import { createMemoryPool, openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
+import type { WasmMemory } from "../../../src/support/webassembly.ts";
 import { buildLists } from "../../machine/list-builder.ts";
 
 const groups: readonly (readonly [string, () => Group])[] = [

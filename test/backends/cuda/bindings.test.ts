@@ -7,14 +7,13 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
+import { writeOperation, writePlaneCopy } from "../../../src/backends/cuda/bind/bind-op.ts";
 import * as cublasLt from "../../../src/backends/cuda/bindings/cublaslt-api.ts";
 import * as cudnn from "../../../src/backends/cuda/bindings/cudnn-api.ts";
 import * as driver from "../../../src/backends/cuda/bindings/driver-api.ts";
-import { libraryFolders } from "../../../src/backends/cuda/bindings/library-places.ts";
+import { libraryFolders } from "../../../src/backends/cuda/bindings/native-library.ts";
 import * as nccl from "../../../src/backends/cuda/bindings/nccl-api.ts";
 import * as nvrtc from "../../../src/backends/cuda/bindings/nvrtc-api.ts";
-import { writeOperation } from "../../../src/backends/cuda/bind/batch.ts";
-import { writePlaneCopy } from "../../../src/backends/cuda/bind/plane-copy.ts";
 import { emulationObstacle } from "./emulate/compiler.ts";
 
 interface Table {

@@ -10,7 +10,7 @@ import { compileUnary } from "../../kernels/compiled-expressions.ts";
 import { elementsOf } from "../../../src/numerics/tensor/storage.ts";
 import { unaryDefinitions } from "../../../src/oracle/definitions.ts";
 import { at } from "../../../src/support/invariant.ts";
-import { keysOf } from "../../../src/support/keys-of.ts";
+import { keysOf } from "../../../src/support/is-one-of.ts";
 import { createRandom } from "../../../src/support/random.ts";
 import { binaryFunctions } from "../../../src/ir/ops/functions/binary.ts";
 import { unaryFunctions } from "../../../src/ir/ops/functions/unary.ts";

@@ -5,7 +5,7 @@ import path from "node:path";
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readFlights } from "../../../src/cli/verify/read-flights.ts";
+import { readFlights } from "../../../src/cli/verify/compare-flight.ts";
 import { compareFlights } from "../../../src/trace/flight/compare-flights.ts";
 import { isAlive } from "../../launch/run-ranks.ts";
 import { emulationObstacle } from "./emulate/compiler.ts";

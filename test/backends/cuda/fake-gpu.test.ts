@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
-import { readFlights } from "../../../src/cli/verify/read-flights.ts";
+import { readFlights } from "../../../src/cli/verify/compare-flight.ts";
 import { compareFlights } from "../../../src/trace/flight/compare-flights.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { emulationObstacle } from "./emulate/compiler.ts";

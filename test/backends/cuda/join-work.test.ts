@@ -1,10 +1,13 @@
 /** Neighbouring memory operations become one driver call; all other work keeps its position in the list. */
 import { describe, expect, it } from "vitest";
-import type { Work } from "../../../src/backends/cuda/ops/planning.ts";
-import { joinWork, type ListedWork, type StreamWork } from "../../../src/backends/cuda/ops/join-work.ts";
 import { noOperations } from "../../../src/backends/cuda/ops/barrier-operations.ts";
-import { memoryOperations, type StreamOperation } from "../../../src/backends/cuda/ops/memory-operations.ts";
-import { passedWord } from "../../../src/backends/cuda/ops/progress-word.ts";
+import { joinWork, type ListedWork, type StreamWork } from "../../../src/backends/cuda/ops/join-work.ts";
+import {
+  memoryOperations,
+  passedWord,
+  type StreamOperation,
+} from "../../../src/backends/cuda/ops/memory-operations.ts";
+import type { Work } from "../../../src/backends/cuda/ops/planning.ts";
 import type { CommandStreamId } from "../../../src/commands/command.ts";
 import { makeId } from "../../../src/support/ids.ts";
 

@@ -1,7 +1,7 @@
 /** A failed call of a run whose peer has died: the peer is the reason. */
 import { describe, expect, it } from "vitest";
 import { DiagnosticError, type Diagnostic } from "braid";
-import { causeOf } from "../../../src/backends/cuda/run/peer-news.ts";
+import { causeOf } from "../../../src/backends/cuda/run/runner.ts";
 
 const errorOf = (code: Diagnostic["code"]): DiagnosticError =>
   new DiagnosticError([{ code, message: "ncclSend failed" }]);

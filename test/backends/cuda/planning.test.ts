@@ -1,17 +1,15 @@
 /** The CUDA back end's plans: copies, transfers, layouts of GEMMs, edges of streams, encoded structs. */
 import { describe, expect, it } from "vitest";
+import { writeOperation, writePlaneCopy } from "../../../src/backends/cuda/bind/bind-op.ts";
 import { gemmLayout } from "../../../src/backends/cuda/matmul/gemm-layout.ts";
 import { smTarget } from "../../../src/backends/cuda/matmul/gemms.ts";
 import { config } from "../../../src/backends/cuda/nccl/communicators.ts";
 import { planCollective, planGroup } from "../../../src/backends/cuda/nccl/transfer-plan.ts";
-import { planCopy } from "../../../src/backends/cuda/ops/copy-plan.ts";
-import { writeOperation } from "../../../src/backends/cuda/bind/batch.ts";
+import { planCopy } from "../../../src/backends/cuda/ops/copy-ops.ts";
+import { missingEdges } from "../../../src/backends/cuda/ops/device-ops.ts";
 import { memoryOperations } from "../../../src/backends/cuda/ops/memory-operations.ts";
-import { writePlaneCopy } from "../../../src/backends/cuda/bind/plane-copy.ts";
-import { missingEdges } from "../../../src/backends/cuda/ops/stream-edges.ts";
 import type { BufferId } from "../../../src/commands/buffer.ts";
-import type { Command, CommandStreamId, EventId, SlotId } from "../../../src/commands/command.ts";
-import type { Collective } from "../../../src/commands/transfer.ts";
+import type { Collective, Command, CommandStreamId, EventId, SlotId } from "../../../src/commands/command.ts";
 import { contiguousStrides, type View } from "../../../src/commands/view.ts";
 import type { Contraction } from "../../../src/kernels/gemm/contraction.ts";
 import { makeId } from "../../../src/support/ids.ts";

@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest";
 import { DiagnosticError, link, type Program } from "braid";
 import { programNotes } from "../../../src/backends/cuda/ops/list-notes.ts";
-import { passedWord, progressWord } from "../../../src/backends/cuda/ops/progress-word.ts";
+import { passedWord, progressWord } from "../../../src/backends/cuda/ops/memory-operations.ts";
 import { createProgress } from "../../../src/backends/cuda/run/stuck/progress.ts";
 import { createSlotReader, type ReadingGpu } from "../../../src/backends/cuda/run/stuck/slot-reader.ts";
 import { type StuckRun, stuckStreams, timedOut } from "../../../src/backends/cuda/run/stuck/stuck-run.ts";

@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { type HostProgram, MultiDeviceExecutor, parseContainers, type Tensor } from "braid";
 import { rankContainers } from "../../../src/host/parse/rank-containers.ts";
 import { shapeOf } from "../../../src/ir/sizes.ts";
-import { compare } from "../../../src/oracle/compare.ts";
+import { compare } from "../../../src/oracle/value.ts";
 import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../../src/support/random.ts";

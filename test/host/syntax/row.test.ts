@@ -1,11 +1,10 @@
 /** Rows: one list of forms from which a statement is printed and read. */
 import { describe, expect, it } from "vitest";
 import { plainContext, type PrintContext, type ReadContext } from "../../../src/host/syntax/context.ts";
-import { noDefinitions } from "../../../src/host/syntax/values/names.ts";
 import { flag, scalar, word } from "../../../src/host/syntax/statements/fields.ts";
 import { row } from "../../../src/host/syntax/statements/row.ts";
 import { createScanner } from "../../../src/host/syntax/text/scanner.ts";
-import { createStreamTable } from "../../../src/host/syntax/values/stream-table.ts";
+import { createStreamTable, noDefinitions } from "../../../src/host/syntax/values/names.ts";
 import { createTensorTable } from "../../../src/host/syntax/values/tensor-table.ts";
 import { defaultDumpStyle } from "../../../src/ir/print-style.ts";
 import { constant, named, type Scalar } from "../../../src/ir/scalar/scalar.ts";

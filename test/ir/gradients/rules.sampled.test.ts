@@ -25,7 +25,7 @@ import { binaryVjps, reductionVjps, unaryVjps } from "../../../src/ir/gradients/
 import { vjps } from "../../../src/ir/gradients/rules.ts";
 import { call } from "../../../src/ir/ops/call.ts";
 import { at } from "../../../src/support/invariant.ts";
-import { keysOf } from "../../../src/support/keys-of.ts";
+import { keysOf } from "../../../src/support/is-one-of.ts";
 import { draws } from "../../support/suite.ts";
 import { differences, type DifferencesCase } from "./finite-differences.ts";
 import { kindCases } from "./rule-cases.ts";

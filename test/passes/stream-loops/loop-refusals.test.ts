@@ -1,14 +1,14 @@
 /** Each rule that keeps communication out of a loop, planted alone, is the one that is reported. */
 import { describe, expect, it } from "vitest";
 import { add, broadcast, DeviceMesh, Fusion, linear, lower, type LowerOptions, set, sum, type TensorView } from "braid";
-import { loopRefusals } from "../../../src/compile/loop-refusals.ts";
+import { loopRefusals } from "../../../src/compile/reshardings.ts";
 import { resolveLoweringOptions } from "../../../src/compile/lower.ts";
 import type { HostProgram } from "../../../src/host/nodes.ts";
 import { axisClasses } from "../../../src/passes/stream-loops/group/axis-classes.ts";
 import { loopMembers } from "../../../src/passes/stream-loops/stream-parallel-type.ts";
 import { fusionObstacle } from "../../../src/passes/stream-loops/group/group-loops.ts";
-import { type LoopRule, loopRules } from "../../../src/passes/stream-loops/loop-rules.ts";
-import { keysOf } from "../../../src/support/keys-of.ts";
+import { type LoopRule, loopRules } from "../../../src/passes/stream-loops/loop-refusals.ts";
+import { keysOf } from "../../../src/support/is-one-of.ts";
 
 interface Planted {
   readonly rule: LoopRule;

@@ -1,9 +1,8 @@
 /** Transfers between two hosts, which are ranks of this process, are timed at every size. */
 import { expect, it } from "vitest";
 import { placesOnCpu } from "../../../src/cli/ranks/places.ts";
-import { tookBeyond } from "../../../src/tune/calibrate/calibration-host.ts";
-import { calibrationSizes } from "../../../src/tune/calibrate/calibration-sizes.ts";
-import { measureNetwork } from "../../../src/tune/calibrate/measure-network.ts";
+import { calibrationSizes, tookBeyond } from "../../../src/tune/calibrate/calibration-host.ts";
+import { measureNetwork } from "../../../src/tune/calibrate/measure-profile.ts";
 import type { ProbeGraph } from "../../../src/tune/calibrate/probe.ts";
 
 it("by collective, and for sends and receives", async () => {

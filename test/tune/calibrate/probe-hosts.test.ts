@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { compile } from "braid";
 import { collectiveProbes } from "../../../src/tune/calibrate/probe-fusions.ts";
-import { onHosts, type ProbeScope } from "../../../src/tune/calibrate/probe-hosts.ts";
+import { onHosts, type ProbeScope } from "../../../src/tune/calibrate/probe.ts";
 
 const machine = { devices: 3, hosts: 2 };
 

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { timeOf } from "../../../src/simulate/interpolate.ts";
 import type { Timing } from "../../../src/simulate/machine-profile.ts";
 import { committedErrors } from "../../../src/simulate/mean-errors.ts";
-import { calibrationSizes } from "../../../src/tune/calibrate/calibration-sizes.ts";
+import { calibrationSizes } from "../../../src/tune/calibrate/calibration-host.ts";
 import { type MeasuredTables, residualsOf, sizesBetween } from "../../../src/tune/calibrate/residuals.ts";
 
 const timings: readonly Timing[] = [

@@ -2,7 +2,7 @@
  * Times of more and more GEMMs in a run, on a machine with other load at times: disturbed measurements are left out.
  */
 import { expect, it } from "vitest";
-import { calibrationSizes } from "../../../src/tune/calibrate/calibration-sizes.ts";
+import { calibrationSizes } from "../../../src/tune/calibrate/calibration-host.ts";
 import { sustainedGemms } from "../../../src/tune/calibrate/measure-gemms.ts";
 import { at } from "../../../src/support/invariant.ts";
 

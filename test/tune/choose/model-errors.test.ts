@@ -1,12 +1,11 @@
 /** Corrections of predicted times: they depend on a program's commands, not on its sizes. */
 import { describe, expect, it } from "vitest";
 import { wholeBlock } from "../../../bench/compare/block/block-fusion.ts";
-import { buildPrimitive, type Form } from "../../../bench/compare/primitives.ts";
+import { buildPrimitive, type Form, type Primitive } from "../../../bench/compare/primitives.ts";
 import type { Program } from "../../../src/commands/program.ts";
 import { compile } from "../../../src/compile/compile.ts";
-import { correction, marginOfRegions, marginToSerial } from "../../../src/tune/choose/model-errors.ts";
 import { choicesFor } from "../../../src/tune/choose/candidates.ts";
-import type { Primitive } from "../../../bench/compare/primitives.ts";
+import { correction, marginOfRegions, marginToSerial } from "../../../src/tune/choose/decide.ts";
 
 const usual = { names: [], schedule: {} };
 const protocols = ["get", "put"] as const;

@@ -10,7 +10,7 @@ import { overlapOf } from "../../../src/trace/overlap.ts";
 import { choose } from "../../../src/tune/choose/choose.ts";
 import { considerSchedules } from "../../../src/tune/choose/consider.ts";
 import { decide } from "../../../src/tune/choose/decide.ts";
-import { findRegions } from "../../../src/tune/regions/find-regions.ts";
+import { findRegions } from "../../../src/tune/regions/split-regions.ts";
 import { regionFusion } from "../../../src/tune/regions/region-fusion.ts";
 import { loadExample } from "../../support/example-program.ts";
 import { shardedModels } from "../../support/sharded-models.ts";

@@ -2,20 +2,19 @@
  * Fusions cut into regions anywhere, each region with other lowering options and another schedule: the joined Program
  * verifies and has the oracle's result.
  */
+import { DiagnosticError, type Fusion } from "braid";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { DiagnosticError, type Fusion } from "braid";
 import { type AnyCompilation, verified } from "../../../src/compile/compile.ts";
 import { placedData } from "../../../src/compile/lower.ts";
 import { outputsOf } from "../../../src/ir/ops/op.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { copyLoops, libraryLoops, type ScheduleCandidate, serial } from "../../../src/tune/choose/candidates.ts";
-import { compileRegions } from "../../../src/tune/regions/compile-regions.ts";
-import { findRegions } from "../../../src/tune/regions/find-regions.ts";
-import { cutRegions } from "../../../src/tune/regions/split-regions.ts";
+import { compileRegions } from "../../../src/tune/regions/region-fusion.ts";
+import { cutRegions, findRegions } from "../../../src/tune/regions/split-regions.ts";
 import { expectOracle } from "../../support/expect-oracle.ts";
-import { shardedModels } from "../../support/sharded-models.ts";
 import { buildFusion, recipes } from "../../support/random-fusion.ts";
+import { shardedModels } from "../../support/sharded-models.ts";
 import { draws, runs } from "../../support/suite.ts";
 import { gatherAndScatter, gatheredAgain, pairs } from "./pairs.ts";
 

@@ -12,7 +12,7 @@ import { repairHosts } from "../../../src/compile/repair/repair-hosts.ts";
 import { without } from "../../../src/compile/repair/insertion.ts";
 import { parseContainers } from "../../../src/host/parse/parse.ts";
 import { rankContainers } from "../../../src/host/parse/rank-containers.ts";
-import { createStatementText } from "../../../src/host/print/statement.ts";
+import { createStatementText } from "../../../src/host/print/print.ts";
 import { walk } from "../../../src/host/traverse.ts";
 import type { LoweringOptions } from "../../../src/passes/options.ts";
 import { loadPattern, patternFiles } from "../../support/example-program.ts";

@@ -2,14 +2,21 @@
  * Random linked Programs of a few commands, right and wrong ones alike: two or three ranks, two streams each, every
  * kind of edge.
  */
-import { at } from "../../../src/support/invariant.ts";
 import type { BufferId, PlacedBuffer } from "../../../src/commands/buffer.ts";
-import type { Command, CommandStreamId, EventId, SlotId, TransferId } from "../../../src/commands/command.ts";
-import type { LinkedTransfer, Program, Slot, TransferEdge, Participant } from "../../../src/commands/program.ts";
-import type { Collective, PointToPoint } from "../../../src/commands/transfer.ts";
-import type { View } from "../../../src/commands/view.ts";
 import type { CollectiveType } from "../../../src/commands/collectives.ts";
+import type {
+  Collective,
+  Command,
+  CommandStreamId,
+  EventId,
+  PointToPoint,
+  SlotId,
+  TransferId,
+} from "../../../src/commands/command.ts";
+import type { LinkedTransfer, Participant, Program, Slot, TransferEdge } from "../../../src/commands/program.ts";
+import type { View } from "../../../src/commands/view.ts";
 import { makeId } from "../../../src/support/ids.ts";
+import { at } from "../../../src/support/invariant.ts";
 import type { Random } from "../../../src/support/random.ts";
 
 const streamCount = 2;

@@ -5,11 +5,10 @@
  * The caller of each rank, on stream 0, reads every output and writes every input between runs, and does not wait for
  * other streams.
  */
-import { at } from "../../../src/support/invariant.ts";
-import { accesses } from "../../../src/commands/accesses.ts";
 import { dependsOn } from "../../../src/commands/collectives.ts";
 import type { Program } from "../../../src/commands/program.ts";
-import { canonicalRegion, type Region } from "../../../src/commands/region.ts";
+import { accesses, canonicalRegion, type Region } from "../../../src/commands/region.ts";
+import { at } from "../../../src/support/invariant.ts";
 
 export type Work =
   | { readonly kind: "memory" }

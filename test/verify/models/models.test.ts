@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "vitest";
 import { DiagnosticError, type HostProgram, link, type Program, record, verify } from "braid";
-import { teamsOf } from "../../../src/backends/cuda/nccl/teams.ts";
+import { teamsOf } from "../../../src/backends/cuda/nccl/communicators.ts";
 import { type MemoryModel, memoryModels } from "../../../src/compile/memory-models.ts";
 import { createCpuBackend } from "../../../src/cpu.ts";
 import { at } from "../../../src/support/invariant.ts";

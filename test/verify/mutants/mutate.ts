@@ -3,11 +3,10 @@
  * elsewhere, or swapped with the next of its stream or list. Mutants are lists before link, as a recorder with a bug
  * would make them.
  */
-import type { CommandStreamId, EventId } from "../../../src/commands/command.ts";
 import type { CommandList, OneSided, UnlinkedCommand } from "../../../src/commands/command-list.ts";
-import type { Collective, PointToPoint } from "../../../src/commands/transfer.ts";
-import { at } from "../../../src/support/invariant.ts";
+import type { Collective, CommandStreamId, EventId, PointToPoint } from "../../../src/commands/command.ts";
 import { makeId } from "../../../src/support/ids.ts";
+import { at } from "../../../src/support/invariant.ts";
 
 export const mutatedKinds = ["event", "wait", "signal", "take", "transfer", "send", "recv", "copy", "combine"] as const;
 export type MutatedKind = (typeof mutatedKinds)[number];

@@ -21,7 +21,7 @@ export interface SharedProgram {
   readonly running: Int32Array;
   /** Start and end of every command, in milliseconds of one clock (command-numbers.ts). */
   readonly times: Float64Array;
-  /** By queue: the clock at its last turn; then the clock, which the main thread advances (flight-standings.ts). */
+  /** By queue: the clock at its last turn; then the clock, which the main thread advances (threaded-group.ts). */
   readonly turns: Int32Array;
   /** The file of the BLAS used for GEMMs; null for none. */
   readonly blas: string | null;

@@ -6,25 +6,22 @@ import { availableParallelism } from "node:os";
 import type { BufferId } from "../../../commands/buffer.ts";
 import type { Program } from "../../../commands/program.ts";
 import { type Diagnostic, DiagnosticError } from "../../../diagnostics/diagnostic.ts";
-import { beginRun, type Progress, resetState } from "../../../machine/execution.ts";
-import { commandText, commandThrew, stuck, timedOut } from "../../../machine/run-errors.ts";
-import { createTables, type Tables } from "../../../machine/tables.ts";
+import { beginRun, hasArrived, type Progress, resetState } from "../../../machine/execution.ts";
+import { commandText, commandThrew, stuck, timedOut } from "../../../machine/obstacle.ts";
+import { commandAt, createTables, participantNumber, type Tables } from "../../../machine/tables.ts";
 import { at } from "../../../support/invariant.ts";
-import type { ExecuteOptions, Group, Prepared, RunReport } from "../../backend.ts";
-import { runsInARow } from "../../backend.ts";
+import { growWasmMemory, type WasmMemory } from "../../../support/webassembly.ts";
+import type { FlightStanding } from "../../../trace/flight/flight-record.ts";
+import { type ExecuteOptions, type Group, type Prepared, type RunReport, runsInARow } from "../../backend.ts";
 import { createFlightRecorder, type Flight, type FlightRecorder } from "../../flight/flight-recorder.ts";
 import { programFlights } from "../../flight/program-flights.ts";
-import { layOutProgram } from "../address-space.ts";
-import { numberCommands } from "./command-numbers.ts";
-import { now, traceOf } from "./command-numbers.ts";
-import { createMemoryPool, type MemoryPool } from "./memory-pool.ts";
-import { createTurns, standingsOf, tick, tickMilliseconds } from "./flight-standings.ts";
+import { type AddressSpace, createMemory, layOutProgram } from "../address-space.ts";
+import { currentCommand, now, numberCommands, runningWords, traceOf } from "./command-numbers.ts";
 import type { SharedProgram, WorkerFailure } from "./messages.ts";
-import { boardWords } from "./part-board.ts";
 import type { Outside, OutsideRun } from "./outside.ts";
-import { mostScratch, partitionKernels } from "./shared-works.ts";
-import { currentCommand, runningWords } from "./command-numbers.ts";
+import { boardWords } from "./part-board.ts";
 import { abortSchedule, allDone, beginSchedule, createScheduler, schedulerWords } from "./scheduler.ts";
+import { mostScratch, partitionKernels } from "./shared-works.ts";
 import { createWorkerPool, type PoolOptions, WorkerDeath, type WorkerPool } from "./worker-pool.ts";
 
 /** Milliseconds that workers get to leave an aborted run before they are terminated. */
@@ -198,5 +195,75 @@ function workerDied(reason: unknown, command: string | null): Diagnostic {
     found: reason instanceof Error ? reason.message : String(reason),
     expected: "workers that live as long as the executor",
     help: "run again: the next run starts new workers",
+  };
+}
+
+// Where streams stand, for flight records: the machine's state has it already. Only the time of a stream's last turn is
+// extra, in steps of the main thread's clock, so that workers read none.
+
+const tickMilliseconds = 20;
+
+function createTurns(queues: number): Int32Array {
+  return new Int32Array(new SharedArrayBuffer(4 * (queues + 1)));
+}
+
+function tick(turns: Int32Array): void {
+  turns[turns.length - 1] = (turns[turns.length - 1] ?? 0) + 1;
+}
+
+/** The streams of a rank, with `workers` workers. */
+function standingsOf(
+  progress: Progress,
+  { program, running, turns }: Pick<SharedProgram, "program" | "running" | "turns">,
+  workers: number,
+  rank: number,
+): readonly FlightStanding[] {
+  const { tables, state } = progress;
+  const { numberOf } = numberCommands(program);
+  const current = new Set(Array.from({ length: workers }, (_, worker) => currentCommand(running, worker).command));
+  return at(tables.queueOf, rank).map((queue) => {
+    const { commands } = at(tables.queues, queue);
+    const cursor = Atomics.load(state, tables.layout.cursors + queue);
+    const ended = commands[cursor - 1] ?? -1;
+    const next = commands[cursor];
+    const ticks = at(turns, turns.length - 1) - at(turns, queue);
+    const ago = (ticks * tickMilliseconds) / 1000;
+    if (next === undefined) return { begun: ended, ended, orLater: false, ago };
+    const begun =
+      commandAt(tables, rank, next).kind === "transfer"
+        ? hasArrived(progress, participantNumber(tables, rank, next))
+        : current.has(numberOf(rank, next));
+    return { begun: begun ? next : ended, ended, orLater: false, ago };
+  });
+}
+
+// The shared memories of a group. A released memory is zeroed and used again, and grows if it is too small: the
+// collector of the threads that share a memory does not see its size, so an unused one would stay for a long time.
+
+interface MemoryPool {
+  /** A zeroed memory for the Program. Throws `memory-limit`. */
+  readonly take: (program: Program, space: AddressSpace) => WasmMemory;
+  readonly give: (memory: WasmMemory) => void;
+}
+
+export function createMemoryPool(): MemoryPool {
+  // By size, the smallest first.
+  const free: WasmMemory[] = [];
+  const reuse = (bytes: number): WasmMemory | undefined => {
+    const fitting = free.findIndex(({ buffer }) => buffer.byteLength >= bytes);
+    const [memory] = free.splice(fitting, 1);
+    return memory === undefined || growWasmMemory(memory, bytes) ? memory : undefined;
+  };
+  return {
+    take: (program, space) => {
+      const memory = reuse(space.bytes);
+      if (memory === undefined) return createMemory(program, space, { shared: true });
+      new Uint8Array(memory.buffer, 0, space.bytes).fill(0);
+      return memory;
+    },
+    give: (memory) => {
+      const place = free.findIndex(({ buffer }) => buffer.byteLength >= memory.buffer.byteLength);
+      free.splice(place < 0 ? free.length : place, 0, memory);
+    },
   };
 }

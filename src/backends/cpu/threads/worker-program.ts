@@ -2,21 +2,40 @@
  * A Program as one worker runs it: kernels compiled for the shared memory, its own scratch, and the loop over ready
  * queues.
  */
+import type { Launch } from "../../../commands/command.ts";
+import type { Kernel } from "../../../commands/kernel.ts";
 import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
-import { createKernelLibrary } from "../../../kernels/kernel-library.ts";
-import type { Execution, Observer, Sharing } from "../../../machine/execution.ts";
+import { createKernelLibrary, type KernelLibrary, type PreparedKernel } from "../../../kernels/kernel-library.ts";
+import type { KernelPart } from "../../../kernels/nests/split-kernel.ts";
+import type { Compute, Execution, Observer, Sharing } from "../../../machine/execution.ts";
+import { step } from "../../../machine/step.ts";
 import { createTables } from "../../../machine/tables.ts";
+import { performMoves } from "../../../machine/transfers/arrival.ts";
+import { at, invariant } from "../../../support/invariant.ts";
 import { createRandom } from "../../../support/random.ts";
+import { unreachable } from "../../../support/unreachable.ts";
+import type { AddressSpace } from "../address-space.ts";
 import { libraryGemms } from "../blas/blas-gemms.ts";
 import { type CpuCompute, createCompute, type SavedBytes } from "../compute.ts";
-import { numberCommands } from "./command-numbers.ts";
-import { now } from "./command-numbers.ts";
+import { type CommandNumbers, currentCommand, now, numberCommands } from "./command-numbers.ts";
 import type { SharedProgram, WorkerFailure, WorkerIdentity } from "./messages.ts";
-import { createPartRunner } from "./part-runner.ts";
-import { currentCommand } from "./command-numbers.ts";
-import { abortSchedule, createScheduler, wakeQueue } from "./scheduler.ts";
-import { shareWorks } from "./shared-works.ts";
-import { runQueues } from "./worker-loop.ts";
+import { allPartsDone, hasParts, offerParts, partIsDone, type TakenPart, takePart, takePartOf } from "./part-board.ts";
+import {
+  abortSchedule,
+  awaitWork,
+  callWorkers,
+  createScheduler,
+  enterRun,
+  finishQueue,
+  hasIdleWorker,
+  isOver,
+  parkQueue,
+  requeue,
+  type Scheduler,
+  takeQueue,
+  wakeQueue,
+} from "./scheduler.ts";
+import { type SharedWorks, shareWorks } from "./shared-works.ts";
 
 export interface WorkerProgram {
   /** Takes part in one run. Returns when the run is over for this worker, with the failure on this worker, if any. */
@@ -144,4 +163,136 @@ function markingShared(sharing: Sharing, work: { heavy: boolean }): Sharing {
 export function failureOf(error: unknown): Pick<WorkerFailure, "diagnostics" | "text"> {
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { diagnostics: error instanceof DiagnosticError ? error.diagnostics : null, text };
+}
+
+// Runs large work in parts. A worker with large work offers its parts if another worker is idle, and both take parts
+// until none is left. The owner then waits for parts that others still run; those never wait for anything.
+
+interface PartRunner extends Sharing {
+  /** Runs a part that another worker offers; returns false if there is none. */
+  readonly help: () => boolean;
+  readonly canHelp: () => boolean;
+}
+
+interface PartRunnerOptions<Saved> {
+  readonly shared: SharedWorks;
+  readonly numbers: CommandNumbers;
+  readonly space: AddressSpace;
+  readonly library: KernelLibrary;
+  readonly compute: Compute<Saved>;
+  readonly board: Int32Array;
+  readonly scheduler: Scheduler;
+  readonly worker: number;
+  /**
+   * The number of the command that this worker is running: set before it runs a part for another worker, read when it
+   * offers.
+   */
+  readonly current: { command: number };
+}
+
+function createPartRunner<Saved>(options: PartRunnerOptions<Saved>): PartRunner {
+  const { shared, numbers, space, library, compute, board, scheduler, worker, current } = options;
+  const prepared = new Map<Kernel, PreparedKernel>();
+  for (const work of shared.works.values()) {
+    if (work.kind !== "launch") continue;
+    for (const { kernel } of work.parts) if (!prepared.has(kernel)) prepared.set(kernel, library.prepare(kernel));
+  }
+  const launch = ({ inputs, outputs }: Launch, { kernel, inputOffsets, outputOffsets }: KernelPart): void => {
+    const compiled = prepared.get(kernel);
+    invariant(compiled !== undefined, "all parts are prepared", { kernel: kernel.kind });
+    const address = (ref: Launch["inputs"][number], offset: number): number =>
+      at(space.buffers, ref.buffer) + ref.offset + offset;
+    compiled(
+      inputs.map((ref, i) => address(ref, at(inputOffsets, i))),
+      outputs.map((ref, i) => address(ref, at(outputOffsets, i))),
+    );
+  };
+  const run = (taken: TakenPart): void => {
+    const work = shared.works.get(taken.work);
+    invariant(work !== undefined, "offered work has parts", taken);
+    switch (work.kind) {
+      case "launch":
+        launch(work.launch, at(work.parts, taken.part));
+        break;
+      case "chains":
+        for (const chain of at(work.parts, taken.part)) performMoves({ compute }, chain, () => null);
+        break;
+      default:
+        unreachable(work);
+    }
+    partIsDone(board, taken);
+  };
+  const share = (number: number): boolean => {
+    const work = shared.works.get(number);
+    if (work === undefined || !hasIdleWorker(scheduler)) return false;
+    const { length } = work.parts;
+    offerParts(board, worker, { work: number, command: current.command }, length);
+    callWorkers(scheduler, length - 1);
+    for (let taken = takePartOf(board, worker); taken !== null; taken = takePartOf(board, worker)) run(taken);
+    while (!allPartsDone(board, worker, length) && !isOver(scheduler));
+    return true;
+  };
+  return {
+    command: (rank, command) => share(numbers.numberOf(rank, command)),
+    phase: ({ number }) => share(shared.ofPhase(number)),
+    help: () => {
+      const taken = takePart(board);
+      if (taken === null) return false;
+      current.command = taken.command;
+      run(taken);
+      return true;
+    },
+    canHelp: () => hasParts(board),
+  };
+}
+
+// A worker's part in a run: it steps ready queues until nothing is left. It runs one heavy command or up to 16 cheap
+// ones of a queue, then requeues it.
+
+const cheapCommands = 16;
+
+/** Checks of the ring before sleeping: about 50 us. Waking a sleeping worker takes about as long. */
+const spins = 2_000;
+
+interface WorkerRun {
+  readonly execution: Execution<SavedBytes>;
+  readonly scheduler: Scheduler;
+  /** As in SharedProgram. */
+  readonly turns: Int32Array;
+  /** Whether the last step moved or computed data; such a step counts as 16 cheap commands. */
+  readonly wasHeavy: () => boolean;
+  /** Called before every step; tests use it to make threads lag. */
+  readonly pause: () => void;
+  /** Helps with another worker's command; returns false if there is none. */
+  readonly help: () => boolean;
+  readonly canHelp: () => boolean;
+}
+
+/** Returns when the run is over. Throws what a step throws. */
+function runQueues(run: WorkerRun): void {
+  const { scheduler } = run;
+  enterRun(scheduler);
+  while (!isOver(scheduler)) {
+    const queue = takeQueue(scheduler);
+    if (queue !== null) runQueue(run, queue);
+    else if (!run.help()) awaitWork(scheduler, spins, run.canHelp);
+  }
+}
+
+function runQueue({ execution, scheduler, turns, wasHeavy, pause }: WorkerRun, queue: number): void {
+  turns[queue] = turns[turns.length - 1] ?? 0;
+  let budget = cheapCommands;
+  while (budget > 0) {
+    pause();
+    const result = step(execution, queue);
+    if (result === "end") return finishQueue(scheduler, queue);
+    if (result === "blocked") {
+      if (parkQueue(scheduler, queue)) return;
+    } else if (isOver(scheduler)) {
+      return;
+    } else {
+      budget -= wasHeavy() ? cheapCommands : 1;
+    }
+  }
+  requeue(scheduler, queue);
 }

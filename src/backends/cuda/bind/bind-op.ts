@@ -5,14 +5,22 @@
 import { dispatch, type RuleTable } from "../../../support/dispatch.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import type { PlannedAttention } from "../attention/attentions.ts";
+import {
+  CU_MEMORYTYPE_DEVICE,
+  CU_STREAM_BATCH_MEM_OP_SIZE,
+  CU_STREAM_MEM_OP_WAIT_VALUE_32,
+  CU_STREAM_MEM_OP_WRITE_VALUE_32,
+  CU_STREAM_WAIT_VALUE_EQ,
+  CU_STREAM_WRITE_VALUE_DEFAULT,
+  CUDA_MEMCPY2D_SIZE,
+} from "../bindings/driver-api.ts";
 import type { HostBlocks } from "../memory/host-blocks.ts";
 import type { Communicator } from "../nccl/communicators.ts";
 import { transferAction } from "../nccl/transfer-actions.ts";
 import type { DeviceAttention, DeviceOp, DeviceOps, KernelLaunch } from "../ops/device-op.ts";
+import type { MemoryOperation } from "../ops/memory-operations.ts";
 import type { Resources } from "../resources.ts";
 import type { Session } from "../session.ts";
-import { encodeBatch } from "./batch.ts";
-import { encodePlaneCopy } from "./plane-copy.ts";
 import type { AddressOf } from "./spaces.ts";
 
 /** A driver or library call with its arguments bound. */
@@ -124,4 +132,59 @@ function checked({ session }: Binding, name: string, make: (raw: Raw) => () => n
     const status = call();
     if (status !== 0) gpu.check(status, name);
   };
+}
+
+// Memory operations as the driver takes them: the layout of CUstreamBatchMemOpParams in cuda.h.
+
+type BoundOperation = MemoryOperation<number>;
+
+/** The address of the batch, for cuStreamBatchMemOp. */
+export function encodeBatch(operations: readonly BoundOperation[], blocks: HostBlocks): number {
+  const { address, view } = blocks.take(operations.length * CU_STREAM_BATCH_MEM_OP_SIZE);
+  operations.forEach((operation, i) => writeOperation(view, i * CU_STREAM_BATCH_MEM_OP_SIZE, operation));
+  return address;
+}
+
+/** Writes the bytes of one operation: type at 0, address at 8, value at 16, flags at 24. */
+export function writeOperation(view: DataView, offset: number, operation: BoundOperation): void {
+  const waits = operation.kind === "wait";
+  view.setUint32(offset, waits ? CU_STREAM_MEM_OP_WAIT_VALUE_32 : CU_STREAM_MEM_OP_WRITE_VALUE_32, true);
+  view.setBigUint64(offset + 8, BigInt(operation.address), true);
+  view.setUint32(offset + 16, operation.value, true);
+  view.setUint32(offset + 24, waits ? CU_STREAM_WAIT_VALUE_EQ : CU_STREAM_WRITE_VALUE_DEFAULT, true);
+}
+
+// A pitched copy as the driver takes it: the layout of CUDA_MEMCPY2D in cuda.h.
+
+/** The bytes of a CUDA_MEMCPY2D between device addresses, as cuda.h lays it out. */
+interface PlaneCopy {
+  readonly source: number;
+  readonly sourcePitch: number;
+  readonly destination: number;
+  readonly destinationPitch: number;
+  /** In bytes. */
+  readonly width: number;
+  readonly height: number;
+}
+
+/** The address of the struct, for cuMemcpy2DAsync. */
+function encodePlaneCopy(copy: PlaneCopy, blocks: HostBlocks): number {
+  const { address, view } = blocks.take(CUDA_MEMCPY2D_SIZE);
+  writePlaneCopy(view, copy);
+  return address;
+}
+
+/**
+ * srcMemoryType at 16, srcDevice at 32, srcPitch at 48; dst the same from 56 on; WidthInBytes at 112, Height at 120.
+ */
+export function writePlaneCopy(view: DataView, copy: PlaneCopy): void {
+  const side = (start: number, address: number, pitch: number): void => {
+    view.setUint32(start + 16, CU_MEMORYTYPE_DEVICE, true);
+    view.setBigUint64(start + 32, BigInt(address), true);
+    view.setBigUint64(start + 48, BigInt(pitch), true);
+  };
+  side(0, copy.source, copy.sourcePitch);
+  side(56, copy.destination, copy.destinationPitch);
+  view.setBigUint64(112, BigInt(copy.width), true);
+  view.setBigUint64(120, BigInt(copy.height), true);
 }

@@ -8,7 +8,7 @@ import { createRandom } from "../../../support/random.ts";
 import type { Out } from "../bindings/driver-api.ts";
 import type { Gpu } from "../gpu.ts";
 import { streamIsIdle } from "../run/stuck/wait.ts";
-import type { Staging } from "../memory/staging.ts";
+import type { Staging } from "../memory/device-memory.ts";
 import type { Trial } from "./fastest-algorithm.ts";
 import { type FloatDType, type GemmLayout, type MatrixLayout, workspaceBytes } from "./gemm-layout.ts";
 

@@ -3,8 +3,10 @@
  * are no such commands.
  */
 import { at, invariant } from "../../../support/invariant.ts";
-import { addressesOf } from "../ops/addresses-of.ts";
-import type { DeviceOps } from "../ops/device-op.ts";
+import { unreachable } from "../../../support/unreachable.ts";
+import type { NcclCall } from "../nccl/plan-builder.ts";
+import type { Address } from "../ops/address.ts";
+import type { DeviceOp, DeviceOps } from "../ops/device-op.ts";
 import { commandPlace } from "../ops/list-notes.ts";
 import type { DeviceList } from "../run/prepared-list.ts";
 import { CommonError, rankName, type Rendezvous } from "../world.ts";
@@ -73,4 +75,33 @@ function readDescription(bytes: Uint8Array): Description {
   const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
   const [stream, command, found] = Array.isArray(value) ? value.map(String) : [];
   return [Number(stream ?? 0), command ?? "", found ?? ""];
+}
+
+// The addresses that a device operation names, its own memory included.
+
+function addressesOf(op: DeviceOp): readonly Address[] {
+  switch (op.kind) {
+    case "copy":
+    case "copy2d":
+      return [op.to, op.from];
+    case "batch":
+      return op.operations.map(({ address }) => address);
+    case "launch":
+      return op.parameters.filter((parameter) => typeof parameter !== "number");
+    case "gemm":
+      return [op.a, op.b, op.c, op.bias, op.addend ?? null].filter((address) => address !== null);
+    case "attention":
+      return [...op.operands, op.scratch];
+    case "transfer":
+      return op.calls.flatMap(callAddresses);
+    case "record":
+    case "wait":
+      return [];
+    default:
+      return unreachable(op);
+  }
+}
+
+function callAddresses(call: NcclCall<Address>): readonly Address[] {
+  return "piece" in call ? [call.piece] : [call.from, call.to];
 }

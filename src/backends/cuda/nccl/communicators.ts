@@ -3,22 +3,22 @@
  * mode: every call returns at once and may still be in progress. A rank that waits for a dead rank can therefore time
  * out or follow another rank's abort.
  */
+import type { Program } from "../../../commands/program.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
-import { at } from "../../../support/invariant.ts";
+import { at, invariant } from "../../../support/invariant.ts";
 import { callFailed } from "../bindings/call-error.ts";
 import type { Out } from "../bindings/driver-api.ts";
 import { loadLibrary } from "../bindings/native-library.ts";
 import {
   NCCL_UNIQUE_ID_BYTES,
+  type NcclFunctions,
   ncclInProgress,
   ncclPrototypes,
   ncclSuccess,
-  type NcclFunctions,
 } from "../bindings/nccl-api.ts";
 import type { Gpu } from "../gpu.ts";
 import { pause } from "../run/stuck/wait.ts";
 import type { Rendezvous } from "../world.ts";
-import type { Team } from "./teams.ts";
 
 export interface Communicator {
   readonly name: string;
@@ -159,5 +159,38 @@ function slowInit(rank: number, { name, ranks }: Team): never {
     found: `${name} is still connecting`,
     expected: `ranks ${ranks.join(", ")} to connect`,
     help: "check for a rank that ended or never started; NCCL_DEBUG=INFO shows what NCCL is doing",
+  });
+}
+
+// The communicators that a Program needs. One for collectives has the ranks of its team, in team order; one for sends
+// and receives has all ranks that use it.
+
+export interface Team {
+  /** The commands' name of the communicator. */
+  readonly name: string;
+  readonly ranks: readonly number[];
+}
+
+/** In order of their names, so that every rank opens them in the same order. */
+export function teamsOf({ transfers }: Program): readonly Team[] {
+  const ordered = new Map<string, readonly number[]>();
+  const users = new Map<string, Set<number>>();
+  for (const { communicator, participants } of transfers) {
+    const ranks = users.get(communicator) ?? new Set<number>();
+    users.set(communicator, ranks);
+    for (const { rank, operation } of participants) {
+      ranks.add(rank);
+      if (operation.kind === "collective") ordered.set(communicator, operation.team);
+    }
+  }
+  return [...users.keys()].toSorted().map((name) => {
+    const used = [...(users.get(name) ?? [])].toSorted((a, b) => a - b);
+    const ranks = ordered.get(name) ?? used;
+    invariant(
+      used.every((rank) => ranks.includes(rank)),
+      "a communicator has one team",
+      { name, ranks, used },
+    );
+    return { name, ranks };
   });
 }

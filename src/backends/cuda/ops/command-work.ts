@@ -14,12 +14,10 @@ import { type Address, alignmentOf, type ProgressWord } from "./address.ts";
 import { barrierValues, noOperations, shapesOf } from "./barrier-operations.ts";
 import { copyOps } from "./copy-ops.ts";
 import type { DeviceOp } from "./device-op.ts";
-import { operandsOf } from "./operands.ts";
-import { kernelOps } from "./launch-ops.ts";
-import type { StreamOperation } from "./memory-operations.ts";
+import { kernelOps, operandsOf } from "./launch-ops.ts";
+import { progressWord, type StreamOperation } from "./memory-operations.ts";
 import { launchOf, type LinkLaunch, type Planning, type Work } from "./planning.ts";
-import { progressWord } from "./progress-word.ts";
-import { transferOps } from "./transfer-ops.ts";
+import { transferOps } from "../nccl/transfer-plan.ts";
 
 const table: RuleTable<Command, readonly Work[], [number, Planning]> = {
   launch: (command, index, planning) => {

@@ -11,7 +11,7 @@ import type { DType } from "../../../numerics/dtype.ts";
 import type { Graph } from "../attention/graph.ts";
 import type { GemmLayout } from "../matmul/gemm-layout.ts";
 import type { NcclCall } from "../nccl/plan-builder.ts";
-import type { Team } from "../nccl/teams.ts";
+import type { Team } from "../nccl/communicators.ts";
 import type { Address, TensorPlace, Word } from "./address.ts";
 import type { MemoryOperation } from "./memory-operations.ts";
 

@@ -5,20 +5,23 @@
  *     signal slot 3, waitSignal slot 2   ->   batch: write 1 to the peer's word 3, wait for 1 in the own word 2, ...
  *     launch k0 (a matmul)               ->   gemm: the layout of its matrices, and their addresses
  */
-import { type CommandStreamId, isBlocking } from "../../../commands/command.ts";
+import {
+  type Command,
+  type CommandStreamId,
+  type EventId,
+  isBlocking,
+  type StreamInfo,
+} from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
-import { teamsOf } from "../nccl/teams.ts";
+import { teamsOf } from "../nccl/communicators.ts";
 import { commandWork } from "./command-work.ts";
 import type { DeviceOp, DeviceOps, PeerWait } from "./device-op.ts";
 import { joinWork, type ListedWork, type StreamWork, workOp } from "./join-work.ts";
-import { waitRuns } from "./memory-operations.ts";
+import { commandOf, waitRuns } from "./memory-operations.ts";
 import { placesOf } from "./places.ts";
 import { createTables } from "./planning.ts";
-import { commandOf } from "./progress-word.ts";
-import { missingEdges } from "./stream-edges.ts";
-import { streamPriorities } from "./stream-priorities.ts";
 
 /** The GPU that a list is planned for. */
 export interface DeviceTarget {
@@ -90,4 +93,62 @@ function longRuns({ work }: StreamWork): readonly (readonly PeerWait[])[] {
   return waitRuns(work.operations)
     .filter(({ length }) => length > 1)
     .map((run) => run.map(({ word, says }) => ({ word, command: commandOf(says) })));
+}
+
+// Streams of a list that do not start after stream 0's start, or do not end before its end. The planner adds those
+// edges. The host then waits for one stream, and the whole list can be captured into a graph from stream 0. A verified
+// program has no races without them.
+
+interface StreamEdges {
+  /** Streams that wait for stream 0 at the start. */
+  readonly forks: readonly CommandStreamId[];
+  /** Streams that stream 0 waits for at the end. */
+  readonly joins: readonly CommandStreamId[];
+}
+
+export function missingEdges(commands: readonly Command[]): StreamEdges {
+  const active = commands.filter(({ kind }) => kind !== "alloc" && kind !== "free");
+  return { forks: forksOf(active), joins: joinsOf(active) };
+}
+
+function forksOf(commands: readonly Command[]): readonly CommandStreamId[] {
+  const begun = new Set<number>([0]);
+  const forks: CommandStreamId[] = [];
+  for (const command of commands) {
+    if (begun.has(command.stream)) continue;
+    begun.add(command.stream);
+    // A recordEvent always follows another command of its stream, which has the edge.
+    if (command.kind !== "waitEvent") forks.push(command.stream);
+  }
+  return forks;
+}
+
+function joinsOf(commands: readonly Command[]): readonly CommandStreamId[] {
+  const ended = new Set<number>([0]);
+  const awaited = new Set<EventId>();
+  const joins: CommandStreamId[] = [];
+  for (let i = commands.length - 1; i >= 0; i--) {
+    const command = at(commands, i);
+    if (!ended.has(command.stream)) {
+      ended.add(command.stream);
+      if (command.kind !== "recordEvent" || !awaited.has(command.event)) joins.push(command.stream);
+    }
+    if (command.kind === "waitEvent") awaited.add(command.event);
+  }
+  return joins;
+}
+
+// The priorities of a list's streams.
+
+/**
+ * Chooses which stream runs first when an SM or a copy engine becomes free. Copies and communication do: they are few,
+ * and other ranks wait for them. GEMMs on compute stream 0 have higher priority than those on stream 1. Copies wait for
+ * results in stream order, so a GPU that started with stream 1 would delay every copy.
+ */
+export function streamPriorities(streams: readonly Pick<StreamInfo, "role">[]): readonly number[] {
+  let workers = 0;
+  return streams.map(({ role }) => {
+    if (role === "worker") return ++workers;
+    return role === "caller" ? 1 : 0;
+  });
 }

@@ -1,17 +1,19 @@
 /** Kernels of a Program: generated kernels, cuBLASLt for matmuls that it supports, and cuDNN for attention. */
-import { isAttention } from "../../../commands/attention.ts";
+import { type AttentionKernel, isAttention } from "../../../commands/attention.ts";
 import type { Launch } from "../../../commands/command.ts";
 import type { Memory } from "../../../kernels/nests/nest.ts";
 import type { Address as KernelAddress } from "../../../kernels/phase.ts";
-import { at } from "../../../support/invariant.ts";
+import { at, invariant } from "../../../support/invariant.ts";
+import { attentionGraph, attentionType } from "../attention/attention-graph.ts";
+import { scratchBytesOf } from "../attention/graph.ts";
+import { attentionLayout } from "../attention/layout.ts";
 import { gemmKernel } from "../kernels/gemm-kernel.ts";
 import type { Parameter } from "../kernels/kernel-source.ts";
 import { type KernelStep, kernelSteps } from "../kernels/plan/kernel-steps.ts";
 import { gemmLayout, workspaceBytes } from "../matmul/gemm-layout.ts";
 import { type Address, alignmentOf, type Place, plus, tensorAlignment } from "./address.ts";
-import { attentionOps } from "./attention-ops.ts";
-import type { DeviceOp } from "./device-op.ts";
-import { operandsOf } from "./operands.ts";
+import { copyLaunch, type PlacedBox } from "./copy-ops.ts";
+import type { DeviceOp, LaunchOp } from "./device-op.ts";
 import { launchOf, type Planning } from "./planning.ts";
 
 /** `index` is the command's position in the list. */
@@ -71,5 +73,57 @@ function stepOp(
     bias: bias && addressOf(bias),
     ...(addend === null ? {} : { addend: addressOf(addend) }),
     c: addressOf(c),
+  };
+}
+
+// Kernels of attention as one graph of cuDNN, between copies of the operands that it cannot take where they lie.
+
+/** `index` is the command's position in the list. Throws `kernel-opaque` for an attention that cuDNN does not take. */
+function attentionOps(
+  kernel: AttentionKernel,
+  { inputs, outputs, stream }: Launch,
+  index: number,
+  planning: Planning,
+): readonly DeviceOp[] {
+  const { places, tables } = planning;
+  const base = { stream, command: index };
+  const operands = [...kernel.inputs, ...kernel.outputs];
+  const own = [...inputs, ...outputs].map(places.addressOf);
+  const alignments = own.map(alignmentOf);
+  const type = attentionType(kernel);
+  const layout = attentionLayout(kernel, alignments);
+  const attention = tables.attentionOf(JSON.stringify([kernel, alignments]), () => {
+    const graph = attentionGraph(kernel, type, layout);
+    return { kernel, graph, scratchBytes: scratchBytesOf(graph) };
+  });
+  const inScratch = (offset: number): Place => ({ space: "scratch", stream, offset });
+  tables.needScratch(stream, layout.copyBytes + at(tables.attentions, attention).scratchBytes);
+  const placed = [...layout.inputs, ...layout.outputs];
+  const addresses = placed.map(({ copy }, i) => (copy === null ? at(own, i) : inScratch(copy.offset)));
+  /** The copies of the inputs to the scratch, or of the outputs from there. */
+  const copies = (isInput: boolean): readonly LaunchOp[] =>
+    placed.flatMap(({ copy }, i) => {
+      if (copy === null || i < kernel.inputs.length !== isInput) return [];
+      const memory: PlacedBox = [at(operands, i), at(own, i)];
+      const scratch: PlacedBox = [{ ...at(operands, i), strides: copy.strides }, at(addresses, i)];
+      return [isInput ? copyLaunch(base, memory, scratch, planning) : copyLaunch(base, scratch, memory, planning)];
+    });
+  const scratch = inScratch(layout.copyBytes);
+  return [...copies(true), { kind: "attention", ...base, attention, operands: addresses, scratch }, ...copies(false)];
+}
+
+// The addresses of a launch's operands.
+
+/** Scratch begins at `scratch`; there is none if it is omitted. */
+export function operandsOf(
+  { inputs, outputs, stream }: Launch,
+  { places }: Planning,
+  scratch = -1,
+): (memory: Memory) => Place {
+  const [read, written] = [inputs.map(places.addressOf), outputs.map(places.addressOf)];
+  return (memory) => {
+    if (memory.kind !== "scratch") return at(memory.kind === "input" ? read : written, memory.position);
+    invariant(scratch >= 0, "a kernel that is one loop over elements has no scratch", { memory });
+    return { space: "scratch", stream, offset: scratch + memory.offset };
   };
 }

@@ -4,7 +4,7 @@ import { commandDetails } from "../../../commands/command-text.ts";
 import type { Program } from "../../../commands/program.ts";
 import type { Place } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
-import { type FlightPlan, flightPlans } from "../../../trace/flight/flight-plan.ts";
+import { type FlightPlan, flightPlans } from "../../../trace/flight/flight-record.ts";
 
 export interface ListNotes {
   readonly rank: number;

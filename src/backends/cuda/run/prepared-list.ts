@@ -4,19 +4,22 @@
  */
 import { at } from "../../../support/invariant.ts";
 import { type FlightStanding, reportedStanding } from "../../../trace/flight/flight-record.ts";
+import { postFlight } from "../../../trace/flight/flight-words.ts";
 import type { Flight } from "../../flight/flight-recorder.ts";
 import type { Flights } from "../../flight/program-flights.ts";
 import type { PlannedAttention } from "../attention/attentions.ts";
 import { type Action, type Binding, bindOp } from "../bind/bind-op.ts";
 import { type Arenas, placeStreams } from "../bind/spaces.ts";
+import { failedAt } from "../bindings/call-error.ts";
 import { createHostBlocks } from "../memory/host-blocks.ts";
 import type { Communicator } from "../nccl/communicators.ts";
 import type { DeviceAttention, DeviceOp, DeviceOps } from "../ops/device-op.ts";
-import type { ListNotes } from "../ops/list-notes.ts";
+import { commandPlace, type ListNotes } from "../ops/list-notes.ts";
 import type { Resources } from "../resources.ts";
 import type { Session } from "../session.ts";
 import { createProgress, type Progress } from "./stuck/progress.ts";
 import { createSlotReader, type SlotReader } from "./stuck/slot-reader.ts";
+import { type Deadline, waitUntil } from "./stuck/wait.ts";
 
 /** What a rank prepares. */
 export interface DeviceList {
@@ -146,4 +149,50 @@ function workspaceBytes(
 
 function flightsOf({ world, commandCount, flight }: ListNotes): Flights {
   return { world, planOf: flight, commandsOf: () => commandCount };
+}
+
+// Issues a prepared list in order. An error names the command it belongs to.
+
+export interface Enqueued {
+  readonly actions: readonly Action[];
+  /** commandOf[i] is the command of actions[i]. */
+  readonly commandOf: Int32Array;
+  readonly flight: Pick<Flight, "words">;
+  /** Whether the last action left NCCL working in the background; checked after each action. */
+  readonly busy: { communicator: Communicator | null };
+}
+
+/** Resolves when everything is with the driver. Waits only where NCCL continues a call in the background. */
+export async function enqueueList(
+  session: Session,
+  notes: ListNotes,
+  list: Enqueued,
+  deadline: Deadline,
+): Promise<void> {
+  const { busy } = list;
+  for (let next = 0; next < list.actions.length;) {
+    next = runActions(notes, list, next);
+    const { communicator } = busy;
+    busy.communicator = null;
+    if (communicator !== null) await waitUntil(() => !session.communicators().isBusy(communicator), deadline);
+  }
+  // Joined actions have the number of their first command.
+  postFlight(at(list.flight.words, 0), notes.commandCount);
+}
+
+/** Runs actions from `first` up to and including one that leaves NCCL busy. Returns the number of the next action. */
+function runActions(notes: ListNotes, { actions, commandOf, busy, flight }: Enqueued, first: number): number {
+  const words = at(flight.words, 0);
+  let i = first;
+  try {
+    while (i < actions.length && busy.communicator === null) {
+      actions[i]?.();
+      const command = commandOf[i] ?? -1;
+      if (command >= 0) postFlight(words, command + 1);
+      i++;
+    }
+    return i;
+  } catch (error) {
+    throw failedAt(error, commandPlace(notes, commandOf[i] ?? -1));
+  }
 }

@@ -4,23 +4,24 @@
  * Nothing is allocated or awaited before the launch. Runs in a row are one launch each, without waiting in between.
  */
 import type { OptionValue } from "../../../compile/options.ts";
-import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
+import { DiagnosticError, renderDiagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
-import type { ExecuteOptions, RunReport } from "../../backend.ts";
-import { runsInARow } from "../../backend.ts";
+import { type ExecuteOptions, type RunReport, runsInARow } from "../../backend.ts";
+import {
+  CU_STREAM_CAPTURE_MODE_RELAXED,
+  CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY,
+  type Out,
+} from "../bindings/driver-api.ts";
+import { type Gpu, out } from "../gpu.ts";
 import type { ListNotes } from "../ops/list-notes.ts";
 import type { Resources } from "../resources.ts";
 import type { Session } from "../session.ts";
-import { enqueueList } from "./enqueue.ts";
-import { type CapturedGraph, captureGraph } from "./graph.ts";
-import { pause } from "./stuck/wait.ts";
-import type { PreparedList } from "./prepared-list.ts";
-import { causeOf } from "./peer-news.ts";
+import type { EndOfWorld } from "../world.ts";
+import { enqueueList, type PreparedList } from "./prepared-list.ts";
 import { type StuckRun, stuckStreams, timedOut, withNotes } from "./stuck/stuck-run.ts";
+import { type Deadline, pause, streamIsIdle, waitUntil } from "./stuck/wait.ts";
 import { type TracedList, traceList } from "./trace-run.ts";
 import type { WorldClock } from "./world-clock.ts";
-import { type Deadline, streamIsIdle, waitUntil } from "./stuck/wait.ts";
-import type { Out } from "../bindings/driver-api.ts";
 
 export type GraphUse = OptionValue<"graph">;
 
@@ -190,4 +191,64 @@ function createStopwatch({ gpu, pool }: Session, stream: number, resources: Reso
       return milliseconds[0];
     },
   };
+}
+
+// Which failure to report of a run in which a peer died. NCCL notices that too, perhaps before the rendezvous does, and
+// its call fails. The peer's end is then the reason, and the failed call a note.
+
+interface Cause {
+  readonly error: unknown;
+  readonly notes: readonly string[];
+}
+
+/** Milliseconds for the news of a peer's end to arrive. */
+const newsMilliseconds = 200;
+
+export async function causeOf(error: unknown, signal: Pick<EndOfWorld, "reason">): Promise<Cause> {
+  if (!(error instanceof DiagnosticError) || error.diagnostics[0]?.code !== "gpu-call-failed") {
+    return { error, notes: [] };
+  }
+  const deadline = performance.now() + newsMilliseconds;
+  while (signal.reason === undefined && performance.now() < deadline) await pause(1);
+  if (signal.reason === undefined) return { error, notes: [] };
+  return { error: signal.reason, notes: error.diagnostics.map(renderDiagnostic) };
+}
+
+// Captures a command list as a CUDA graph: its actions are issued once from stream 0 without executing, and one call
+// launches the graph per run. Streams fork from stream 0 and rejoin it (ops/device-ops.ts). Signals are batches of
+// memory operations, which a graph can hold. Kernels keep the priority of their stream.
+
+export interface CapturedGraph extends Disposable {
+  readonly launch: () => void;
+}
+
+/**
+ * `enqueue` issues the whole list. Throws what it throws, and `gpu-call-failed`. No capture is under way afterwards.
+ */
+export async function captureGraph(gpu: Gpu, stream: number, enqueue: () => Promise<void>): Promise<CapturedGraph> {
+  gpu.call.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+  let graph: number;
+  try {
+    await enqueue();
+    graph = out((value) => gpu.call.cuStreamEndCapture(stream, value));
+  } catch (error) {
+    // Ends the capture and drops what it holds.
+    gpu.raw.cuStreamEndCapture(stream, [0]);
+    throw error;
+  }
+  try {
+    // Without this flag all kernels, NCCL's included, get the priority of the stream that the graph is launched on.
+    const flags = CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+    const exec = out((value) => gpu.call.cuGraphInstantiateWithFlags(value, graph, flags));
+    gpu.call.cuGraphUpload(exec, stream);
+    return {
+      launch: () => {
+        const status = gpu.raw.cuGraphLaunch(exec, stream);
+        if (status !== 0) gpu.check(status, "cuGraphLaunch");
+      },
+      [Symbol.dispose]: () => gpu.call.cuGraphExecDestroy(exec),
+    };
+  } finally {
+    gpu.call.cuGraphDestroy(graph);
+  }
 }

@@ -8,16 +8,15 @@ import type { Command, CommandStreamId } from "../../../commands/command.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
 import type { TraceEvent, TraceOrigin } from "../../../trace/event.ts";
+import type { Action } from "../bind/bind-op.ts";
+import type { Checked } from "../bindings/call-error.ts";
 import { CUDA_ERROR_NOT_READY, type DriverFunctions, type Out } from "../bindings/driver-api.ts";
+import type { Gpu } from "../gpu.ts";
+import type { ListNotes } from "../ops/list-notes.ts";
 import type { Resources } from "../resources.ts";
 import type { Session } from "../session.ts";
-import type { Enqueued } from "./enqueue.ts";
-import type { ListNotes } from "../ops/list-notes.ts";
-import type { Action } from "../bind/bind-op.ts";
-import type { BoundOp, PreparedList } from "./prepared-list.ts";
+import type { BoundOp, Enqueued, PreparedList } from "./prepared-list.ts";
 import type { WorldClock } from "./world-clock.ts";
-import type { Checked } from "../bindings/call-error.ts";
-import type { Gpu } from "../gpu.ts";
 
 export interface TracedList {
   readonly list: Enqueued;

@@ -1,17 +1,19 @@
 /** Evaluates a program file in this thread, and builds its program for the requested devices and parameters. */
+import { requireKnownParameters } from "../../../compile/program/known-parameters.ts";
+import type { BuiltData } from "../../../compile/program/revive.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
 import { type HostProgram, isHostProgram } from "../../../host/nodes.ts";
 import type { ProgramFile } from "../../../host/program-file.ts";
-import { snapshotFusion } from "../../../ir/api/builder-data.ts";
+import { snapshotFusion } from "../../../ir/api/fusion-builder.ts";
 import type { Fusion } from "../../../ir/api/fusion.ts";
 import { fusionState } from "../../../ir/api/handle.ts";
+import type { Tensor } from "../../../ir/domain.ts";
 import type { FusionData } from "../../../ir/fusion-data.ts";
-import type { BuiltData } from "../../../compile/program/revive.ts";
-import type { BuildRequest } from "./build-request.ts";
-import { requireKnownParameters } from "../../../compile/program/known-parameters.ts";
-import { mappedSources } from "../mapped-sources.ts";
+import { type CallSite, siteText } from "../../../support/call-site.ts";
 import { loadProgram } from "../load-program.ts";
-import { inUserCode } from "../user-code.ts";
+import type { SourceMaps } from "../source-maps.ts";
+import { displayPath, inUserCode } from "../user-code.ts";
+import type { BuildRequest } from "./build-request.ts";
 
 /** Throws what `loadProgram` throws, `option-unknown`, `option-value`, and diagnostics of the program's own calls. */
 export async function buildHere({ file, devices, hosts, set }: BuildRequest): Promise<BuiltData> {
@@ -62,4 +64,42 @@ function hostOf(program: ProgramFile, request: Parameters<ProgramFile["build"]>[
     expected: "a HostProgram for every rank",
     help: "return the same kind of program for all ranks",
   });
+}
+
+// The lines of a built program's tensors, in the file that the user wrote and as a path that the user would write.
+
+interface MappedSources {
+  readonly fusion: (fusion: FusionData) => FusionData;
+  readonly host: (host: HostProgram) => HostProgram;
+}
+
+function mappedSources(maps: SourceMaps): MappedSources {
+  // A loop calls from one place many times.
+  const known = new Map<string, CallSite>();
+  const mapped = (site: CallSite): CallSite => {
+    const key = siteText(site);
+    const found = known.get(key) ?? { path: displayPath(site.path), ...maps.original(site.path, site) };
+    known.set(key, found);
+    return found;
+  };
+  const tensor = (each: Tensor): Tensor => {
+    if (each.origin === undefined) return each;
+    const { source, annotations, ...origin } = each.origin;
+    const lines = {
+      ...(source === undefined ? {} : { source: mapped(source) }),
+      ...(annotations === undefined
+        ? {}
+        : { annotations: annotations.map((call) => ({ ...call, source: mapped(call.source) })) }),
+    };
+    return { ...each, origin: { ...origin, ...lines } };
+  };
+  const fusion = (data: FusionData): FusionData => ({ ...data, tensors: data.tensors.map(tensor) });
+  return {
+    fusion,
+    host: (host) => ({
+      ...host,
+      tensors: host.tensors.map(tensor),
+      units: host.units.map((unit) => ({ ...unit, fusion: fusion(unit.fusion) })),
+    }),
+  };
 }

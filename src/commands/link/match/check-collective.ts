@@ -6,7 +6,7 @@ import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { counted, withArticle } from "../../../support/wording.ts";
 import { assembliesOf, collectives, isRooted, sideOf } from "../../collectives.ts";
-import type { Collective } from "../../transfer.ts";
+import type { Collective } from "../../command.ts";
 import { commonBox, elementCount, sameNumbers, type View } from "../../view.ts";
 import { type CommandRef, type Listed, type Mismatch, mismatch } from "./problems.ts";
 

@@ -2,7 +2,7 @@
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { counted } from "../../../support/wording.ts";
 import type { CommandList } from "../../command-list.ts";
-import type { Collective } from "../../transfer.ts";
+import type { Collective } from "../../command.ts";
 import { type CollectiveUse, disagreement, unfitViews } from "./check-collective.ts";
 import { type Meanings, otherMeaning } from "./meaning.ts";
 import { type CommandRef, mismatch } from "./problems.ts";

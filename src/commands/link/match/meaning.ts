@@ -5,14 +5,13 @@
  */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
-import { collectives } from "../../collectives.ts";
 import type { Buffer } from "../../buffer.ts";
+import { collectives } from "../../collectives.ts";
 import type { CommandList } from "../../command-list.ts";
 import { regionOf } from "../../region.ts";
 import { sameNumbers, type View } from "../../view.ts";
 import type { CollectiveUse } from "./check-collective.ts";
-import type { End } from "./point-to-point-problems.ts";
-import { type CommandRef, type Mismatch, mismatch } from "./problems.ts";
+import { type CommandRef, type End, type Mismatch, mismatch } from "./problems.ts";
 
 /** The lists of all ranks, and their buffers numbered over all ranks. */
 export interface Meanings {

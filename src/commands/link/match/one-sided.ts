@@ -5,13 +5,12 @@
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
-import type { SlotId } from "../../command.ts";
 import type { CommandList, OneSided } from "../../command-list.ts";
+import type { SlotId } from "../../command.ts";
 import type { Slot } from "../../program.ts";
 import type { View } from "../../view.ts";
 import { type Meanings, swappedSends } from "./meaning.ts";
-import { unmatched, viewMismatch } from "./point-to-point-problems.ts";
-import { type CommandRef, mismatch } from "./problems.ts";
+import { type CommandRef, mismatch, unmatched, viewMismatch } from "./problems.ts";
 
 /** The pairs of one rank, by their numbers in its list. */
 export interface RankPairs {

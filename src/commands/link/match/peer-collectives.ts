@@ -5,19 +5,22 @@
  * each other's slots.
  */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
+import { dtypes } from "../../../numerics/dtype.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at, invariant } from "../../../support/invariant.ts";
+import { counted } from "../../../support/wording.ts";
 import type { BufferId } from "../../buffer.ts";
 import { collectives } from "../../collectives.ts";
-import type { CommandList, SlotRole } from "../../command-list.ts";
-import type { SlotId } from "../../command.ts";
+import type { CommandList, PeerCollective, SlotRole } from "../../command-list.ts";
+import type { Collective, SlotId } from "../../command.ts";
 import type { Slot } from "../../program.ts";
-import type { Collective } from "../../transfer.ts";
-import type { View } from "../../view.ts";
+import { cutIntoSlices, positionsWithSlice, type Slices, viewsToCut } from "../../slices.ts";
+import { sameNumbers, type View } from "../../view.ts";
 import { relocateCollective } from "../relocate.ts";
+import type { CollectiveUse } from "./check-collective.ts";
 import { matchCollectives, type Posted } from "./collectives.ts";
 import type { Meanings } from "./meaning.ts";
-import { type Sharing, sharingMismatch, sharingOf, type SharingUse } from "./share-work.ts";
+import { mismatch } from "./problems.ts";
 
 export interface LinkedCollective {
   /** In team order, with buffers numbered over all ranks. */
@@ -131,4 +134,67 @@ function addSlots(
 
 function slotKey(role: SlotRole, from: number, to: number): string {
   return `${role} ${from} ${to}`;
+}
+
+// Divides the work of an Allreduce in peer memory: all tensors as views under one box, and a slice of it for each rank.
+// `record` sees only one rank's views, and decides from them which ranks have a slice and therefore signal. Here these
+// decisions are compared.
+
+interface Sharing {
+  readonly slices: Slices;
+  /** In team order, under one box. */
+  readonly inputs: readonly View[];
+  readonly outputs: readonly View[];
+}
+
+type SharingUse = CollectiveUse & Pick<PeerCollective, "combining">;
+
+/**
+ * `participants` is the whole team in team order. Null if the tensors have no common box, or a rank makes its whole
+ * result.
+ */
+function sharingOf(participants: readonly SharingUse[]): Sharing | null {
+  if (participants.some(({ combining }) => combining === null)) return null;
+  const inputs = participants.flatMap(({ operation: { input } }) => input ?? []);
+  const outputs = participants.flatMap(({ operation: { output } }) => output ?? []);
+  const views = viewsToCut([...inputs, ...outputs]);
+  if (views === null) return null;
+  const { shape, dtype } = at(views, 0);
+  return {
+    slices: cutIntoSlices(shape, dtypes[dtype].bytes, participants.length),
+    inputs: views.slice(0, inputs.length),
+    outputs: views.slice(inputs.length),
+  };
+}
+
+/**
+ * Ranks that divide the work differently would wait for signals that no rank sends. Null if all of them follow
+ * `sharing`.
+ */
+function sharingMismatch(
+  lists: readonly CommandList[],
+  participants: readonly SharingUse[],
+  sharing: Sharing | null,
+): Diagnostic | null {
+  const expected = sharing === null ? null : positionsWithSlice(sharing.slices);
+  const use = participants.find(({ combining }) => !samePositions(combining, expected));
+  if (use === undefined) return null;
+  const first = at(participants, 0);
+  const text = ({ rank, combining }: SharingUse): string =>
+    `${combining === null ? "whole results" : counted(combining.length, "slice")} on rank ${rank}`;
+  return mismatch(lists, {
+    message: "the ranks of a collective divide its work differently",
+    at: use,
+    against: use === first ? null : first,
+    found: use === first ? text(use) : `${text(use)}, ${text(first)}`,
+    expected:
+      expected === null
+        ? "tensors that one common shape can index"
+        : `${counted(expected.length, "slice")}, from the strides of all ranks' tensors`,
+    help: "give the input and the output the same strides on every rank",
+  });
+}
+
+function samePositions(a: readonly number[] | null, b: readonly number[] | null): boolean {
+  return a === null || b === null ? a === b : sameNumbers(a, b);
 }

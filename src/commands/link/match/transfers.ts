@@ -2,14 +2,14 @@
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
-import type { TransferId } from "../../command.ts";
-import type { LinkedTransfer, Participant } from "../../program.ts";
-import type { Collective, PointToPointGroup } from "../../transfer.ts";
+import { createUnionFind } from "../../../support/union-find.ts";
 import type { CommandList, UnlinkedCommand } from "../../command-list.ts";
-import { matchCollectives, type Posted } from "./collectives.ts";
-import { matchGroups } from "./groups.ts";
-import type { Meanings } from "./meaning.ts";
+import type { Collective, PointToPointGroup, TransferId } from "../../command.ts";
+import type { LinkedTransfer, Participant, TransferEdge } from "../../program.ts";
 import { relocateCollective, relocateGroup } from "../relocate.ts";
+import { matchCollectives, type Posted } from "./collectives.ts";
+import { type Meanings, swappedSends } from "./meaning.ts";
+import { type End, unmatched, viewMismatch } from "./problems.ts";
 
 export type TransferOperation = Collective | PointToPointGroup;
 
@@ -86,4 +86,154 @@ function earliest(participants: readonly Participant[]): Participant {
 
 function compare(a: Participant, b: Participant): number {
   return a.rank - b.rank || a.command - b.command;
+}
+
+// Matches sends with receives: on each communicator the k-th send from s to d belongs to the k-th recv on d from s.
+// Groups that exchange with each other, directly or through others, become one transfer.
+
+interface MatchedGroups {
+  readonly communicator: string;
+  /** In order of ranks and of their lists. */
+  readonly participants: readonly Participant[];
+  readonly edges: readonly TransferEdge[];
+}
+
+/** An op by its number, counted over all posted groups. */
+interface Ops {
+  /** By group: the number of its first op, and one more entry at the end. */
+  readonly first: Int32Array;
+  /** By op. */
+  readonly groupOf: Int32Array;
+}
+
+/** The ops from one rank to another on one communicator, by number, each side in order. */
+interface Channel {
+  readonly from: number;
+  readonly to: number;
+  readonly communicator: string;
+  readonly sends: readonly number[];
+  readonly recvs: readonly number[];
+}
+
+/** The k-th send belongs to the k-th recv, as numbers of ops. */
+interface Pairs {
+  readonly sends: number[];
+  readonly recvs: number[];
+}
+
+/** `posted` is in order of ranks and, for each rank, of its list. */
+function matchGroups(
+  meanings: Meanings,
+  posted: readonly Posted<PointToPointGroup>[],
+): {
+  readonly matched: readonly MatchedGroups[];
+  readonly problems: readonly Diagnostic[];
+  readonly warnings: readonly Diagnostic[];
+} {
+  const { lists } = meanings;
+  const ops = numberOps(posted);
+  const problems: Diagnostic[] = [];
+  const warnings: Diagnostic[] = [];
+  const pairs: Pairs = { sends: [], recvs: [] };
+  for (const { from, to, communicator, sends, recvs } of channelsOf(posted, ops)) {
+    const ends = (numbers: readonly number[]): readonly End[] => numbers.map((op) => endOf(posted, ops, op));
+    for (const [k, send] of sends.entries()) {
+      const recv = recvs[k];
+      if (recv === undefined) break;
+      const problem = viewMismatch(lists, endOf(posted, ops, send), endOf(posted, ops, recv));
+      if (problem === null) {
+        pairs.sends.push(send);
+        pairs.recvs.push(recv);
+      } else problems.push(problem);
+    }
+    if (sends.length !== recvs.length) {
+      problems.push(unmatched(lists, { from, to, sends: ends(sends), recvs: ends(recvs), channel: communicator }));
+    }
+    warnings.push(...swappedSends(meanings, ends(sends), ends(recvs)));
+  }
+  return { matched: joinGroups(posted, ops, pairs), problems, warnings };
+}
+
+function numberOps(posted: readonly Posted<PointToPointGroup>[]): Ops {
+  const first = new Int32Array(posted.length + 1);
+  for (const [group, { operation }] of posted.entries()) first[group + 1] = at(first, group) + operation.ops.length;
+  const groupOf = new Int32Array(at(first, posted.length));
+  for (const group of posted.keys()) groupOf.fill(group, at(first, group), at(first, group + 1));
+  return { first, groupOf };
+}
+
+/**
+ * In the order of each one's first op. A program of uneven shares has one for any two ranks, so their ops are lists in
+ * one array until they are read.
+ */
+function* channelsOf(posted: readonly Posted<PointToPointGroup>[], { first, groupOf }: Ops): Generator<Channel> {
+  const byRanks = new Map<string, Map<number, Map<number, number>>>();
+  const heads: (Pick<Channel, "from" | "to" | "communicator"> & Record<"send" | "recv", number>)[] = [];
+  /** By channel: the last op so far of each side. */
+  const lasts: Readonly<Record<"send" | "recv", number[]>> = { send: [], recv: [] };
+  /** By op: the next one of its side of the channel; -1 after the last. */
+  const next = new Int32Array(groupOf.length).fill(-1);
+  for (const [group, { rank, communicator, operation }] of posted.entries()) {
+    const ofCommunicator = entry(byRanks, communicator, () => new Map<number, Map<number, number>>());
+    for (const [i, { type, peer }] of operation.ops.entries()) {
+      const op = at(first, group) + i;
+      const [from, to] = type === "send" ? [rank, peer] : [peer, rank];
+      const ofSender = entry(ofCommunicator, from, () => new Map<number, number>());
+      const channel = entry(ofSender, to, () => heads.push({ from, to, communicator, send: -1, recv: -1 }) - 1);
+      const last = lasts[type][channel];
+      if (last === undefined) at(heads, channel)[type] = op;
+      else next[last] = op;
+      lasts[type][channel] = op;
+    }
+  }
+  const listed = (head: number): readonly number[] => {
+    const ops: number[] = [];
+    for (let op = head; op >= 0; op = at(next, op)) ops.push(op);
+    return ops;
+  };
+  for (const { send, recv, ...head } of heads) yield { ...head, sends: listed(send), recvs: listed(recv) };
+}
+
+function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const made = make();
+  map.set(key, made);
+  return made;
+}
+
+function endOf(posted: readonly Posted<PointToPointGroup>[], { first, groupOf }: Ops, op: number): End {
+  const group = at(groupOf, op);
+  const { rank, command, operation } = at(posted, group);
+  return { rank, command, view: at(operation.ops, op - at(first, group)).view };
+}
+
+function joinGroups(
+  posted: readonly Posted<PointToPointGroup>[],
+  { first, groupOf }: Ops,
+  { sends, recvs }: Pairs,
+): readonly MatchedGroups[] {
+  const sets = createUnionFind(posted.length);
+  for (const [k, send] of sends.entries()) sets.union(at(groupOf, send), at(groupOf, at(recvs, k)));
+  const joined = new Map<number, { communicator: string; participants: Participant[]; edges: TransferEdge[] }>();
+  // positionOf[group]: its place among the participants of its transfer.
+  const positionOf: number[] = [];
+  for (const [group, { rank, command, communicator, operation }] of posted.entries()) {
+    const root = sets.find(group);
+    const transfer = joined.get(root) ?? { communicator, participants: [], edges: [] };
+    joined.set(root, transfer);
+    positionOf.push(transfer.participants.length);
+    transfer.participants.push({ rank, command, operation });
+  }
+  for (const [k, send] of sends.entries()) {
+    const recv = at(recvs, k);
+    const [from, to] = [at(groupOf, send), at(groupOf, recv)];
+    joined.get(sets.find(from))?.edges.push({
+      from: at(positionOf, from),
+      sendOp: send - at(first, from),
+      to: at(positionOf, to),
+      recvOp: recv - at(first, to),
+    });
+  }
+  return [...joined.values()];
 }

@@ -1,6 +1,6 @@
 /**
  * Places every buffer of a rank in its arena. Only temporaries share bytes, and only if the free of one comes before
- * the alloc of the other on the same stream (lives.ts), or through the caller's stream (stays.ts).
+ * the alloc of the other on the same stream (lives.ts), or through the caller's stream.
  *
  * The temporaries of one arena and stream are placed together, in the lowest of several stacks (stack-lives.ts). The
  * order of allocs and frees alone determines which stacks are tried, so smaller buffers with the same lives never need
@@ -11,9 +11,8 @@ import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
 import type { Arena, BufferId, PlacedBuffer } from "../../buffer.ts";
 import type { CommandList } from "../../command-list.ts";
-import { type Life, livesOf } from "./lives.ts";
+import { type Life, livesOf, nestStays, type Stay } from "./lives.ts";
 import { stackLives } from "./stack-lives.ts";
-import { nestStays, type Stay } from "./stays.ts";
 
 /** Every buffer starts at a multiple of this, for vector loads and for CUDA's libraries. */
 export const bufferAlignment = 256;

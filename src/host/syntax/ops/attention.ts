@@ -13,8 +13,7 @@ import type { Tensor } from "../../../ir/domain.ts";
 import type { Op, SdpaBackwardOp, SdpaOp } from "../../../ir/ops/op.ts";
 import type { PrintContext } from "../context.ts";
 import { expect, expectAcrossLines, expectField, failExpected, skipSpace, take } from "../text/scanner.ts";
-import { printNumber, readNumber } from "./numbers.ts";
-import { operand, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
+import { type OpContext, operand, type OpSyntax, printNumber, printOperand, readNumber } from "./op-syntax.ts";
 
 export const sdpaSyntax: OpSyntax<SdpaOp> = {
   print: (op, context, indent) => `sdpa(${printArguments(op, context, `${indent}          `)})`,

@@ -5,7 +5,7 @@ import { unaryFunctions } from "../../../ir/ops/functions/unary.ts";
 import type { CastOp, Op, ReductionOp, ReductionOpType, UnaryOp, UnaryOpType } from "../../../ir/ops/op.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
-import { keysOf } from "../../../support/keys-of.ts";
+import { keysOf } from "../../../support/is-one-of.ts";
 import { failAt } from "../text/source.ts";
 import {
   expect,
@@ -17,7 +17,7 @@ import {
   skipBlanks,
   take,
 } from "../text/scanner.ts";
-import { reducedAxes } from "./implied-axes.ts";
+import { reducedAxes } from "./views.ts";
 import { ofOne, opened, operand, type OpContext, type OpReader, type OpSyntax, printOperand } from "./op-syntax.ts";
 
 export const unarySyntax: OpSyntax<UnaryOp> = {

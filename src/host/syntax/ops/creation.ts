@@ -1,8 +1,7 @@
 /** Ops without operands, which print their extents: `full({i0, 8}, double(0.5))`, `iota(i0, 0, 1, int64_t)`. */
 import { type Tensor, withoutReductions } from "../../../ir/domain.ts";
 import type { FullOp, IotaOp, Op, RandomBitsOp, RandomForm } from "../../../ir/ops/op.ts";
-import { printScalar } from "../../../ir/scalar/print.ts";
-import type { Scalar } from "../../../ir/scalar/scalar.ts";
+import { printScalar, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import type { PrintContext } from "../context.ts";
@@ -18,9 +17,17 @@ import {
   take,
 } from "../text/scanner.ts";
 import { parseNamed } from "../values/names.ts";
-import { printNumber, readNumber } from "./numbers.ts";
 import { atTensor } from "../values/tensor.ts";
-import { opened, operand, type OpContext, type OpReader, type OpSyntax, printOperand } from "./op-syntax.ts";
+import {
+  type OpContext,
+  opened,
+  operand,
+  type OpReader,
+  type OpSyntax,
+  printNumber,
+  printOperand,
+  readNumber,
+} from "./op-syntax.ts";
 
 export const fullSyntax: OpSyntax<FullOp> = {
   print: (op, context) => {

@@ -4,12 +4,20 @@ import { binaryFunctions, type BinaryOpType } from "../../../ir/ops/functions/bi
 import { ternaryFunctions, type TernaryOpType } from "../../../ir/ops/functions/ternary.ts";
 import type { BinaryOp, Op, TernaryOp } from "../../../ir/ops/op.ts";
 import { at } from "../../../support/invariant.ts";
-import { keysOf } from "../../../support/keys-of.ts";
+import { keysOf } from "../../../support/is-one-of.ts";
 import type { PrintContext } from "../context.ts";
 import { expect, expectAcrossLines, skipSpace, take } from "../text/scanner.ts";
 import { failAt } from "../text/source.ts";
-import { printNumber, readNumber } from "./numbers.ts";
-import { opened, operand, type OpContext, type OpReader, type OpSyntax, printOperand } from "./op-syntax.ts";
+import {
+  type OpContext,
+  opened,
+  operand,
+  type OpReader,
+  type OpSyntax,
+  printNumber,
+  printOperand,
+  readNumber,
+} from "./op-syntax.ts";
 
 /**
  * `<lhs>` and, on the next line, `+ <rhs>;`. It has no name, so `readBinary` parses text that begins with a tensor.

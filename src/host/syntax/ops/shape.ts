@@ -2,15 +2,22 @@
 import { withoutReductions } from "../../../ir/domain.ts";
 import type { CatOp, ExpandOp, PadOp, SliceOp } from "../../../ir/ops/op.ts";
 import { constantValue, sameScalar } from "../../../ir/scalar/fold.ts";
-import { printScalar } from "../../../ir/scalar/print.ts";
-import type { Scalar } from "../../../ir/scalar/scalar.ts";
+import { printScalar, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { at } from "../../../support/invariant.ts";
-import { failAt } from "../text/source.ts";
 import { expect, expectNumber, failExpected, type Scanner, skipBlanks, skipSpace, take } from "../text/scanner.ts";
+import { failAt } from "../text/source.ts";
 import { parseNamed } from "../values/names.ts";
 import { atTensor } from "../values/tensor.ts";
-import { printNumber, readNumber } from "./numbers.ts";
-import { ofOne, opened, operand, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
+import {
+  ofOne,
+  type OpContext,
+  opened,
+  operand,
+  type OpSyntax,
+  printNumber,
+  printOperand,
+  readNumber,
+} from "./op-syntax.ts";
 
 /** `expand( T0, {4, i2} )`: the extents of the output, which nvFuser does not print. */
 export const expandSyntax: OpSyntax<ExpandOp> = {

@@ -2,21 +2,19 @@
 import type { Tensor, TensorId } from "../../../ir/domain.ts";
 import type { DumpStyle } from "../../../ir/print-style.ts";
 import { printTensor } from "../../../ir/print-tensor.ts";
-import { printScalar } from "../../../ir/scalar/print.ts";
-import type { Scalar } from "../../../ir/scalar/scalar.ts";
+import { printScalar, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
-import { keysOf } from "../../../support/keys-of.ts";
+import { keysOf } from "../../../support/is-one-of.ts";
 import { backendNames, type CommunicatorBackend } from "../../collectives.ts";
 import type { ExprId, StreamId } from "../../nodes.ts";
 import type { PrintContext, ReadContext } from "../context.ts";
-import { devicesFirst as withDevicesFirst } from "../values/axis-order.ts";
-import { parseNamed } from "../values/names.ts";
-import type { Field } from "./row.ts";
-import { parseScalar } from "../values/scalar.ts";
 import { expectNumber, failExpected, isDigit, readWord, take } from "../text/scanner.ts";
-import { parseStream } from "../values/stream-table.ts";
+import { devicesFirst as withDevicesFirst } from "../values/axis.ts";
+import { parseNamed, parseStream } from "../values/names.ts";
+import { parseScalar } from "../values/scalar.ts";
 import { parseTensor, parseTensorList } from "../values/tensor.ts";
+import type { Field } from "./row.ts";
 
 export function printTensorOf(id: TensorId, context: PrintContext): string {
   return printTensor(printedTensor(id, context), context.spelling, !context.withoutMesh.has(id));

@@ -3,7 +3,7 @@ import type { TensorId } from "../../../ir/domain.ts";
 import { type DumpStyle, dumpStyles } from "../../../ir/print-style.ts";
 import { type Draft, finished } from "../../../support/draft.ts";
 import { at, invariant, InvariantError } from "../../../support/invariant.ts";
-import { keysOf } from "../../../support/keys-of.ts";
+import { keysOf } from "../../../support/is-one-of.ts";
 import type { PrintContext, ReadContext } from "../context.ts";
 import { type Begins, entryOf, type Hole, joined, merged, type Part, partsOf, printParts, readParts } from "./parts.ts";
 

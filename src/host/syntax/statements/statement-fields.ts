@@ -9,8 +9,7 @@ import {
 } from "../../../ir/domain.ts";
 import { printIterDomain } from "../../../ir/print-tensor.ts";
 import { isConstant, sameScalar } from "../../../ir/scalar/fold.ts";
-import { printScalar } from "../../../ir/scalar/print.ts";
-import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
+import { constant, printScalar, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { collectives, reduceOpNames } from "../../collectives.ts";
@@ -27,19 +26,64 @@ import type {
   UnitId,
   Wait,
 } from "../../nodes.ts";
-import { showsLogicalOrder } from "../values/axis-order.ts";
-import { axisPosition, parseAxis } from "../values/axis.ts";
-import { numberGroups } from "./coalescing-numbers.ts";
 import type { ReadContext } from "../context.ts";
-import { callStyle, exprId, flag, implied, named, numbered, printedTensor, printTensorOf, scalar } from "./fields.ts";
-import { type SplitAxis, splitAxes } from "../values/split-axes.ts";
-import { parseNamed } from "../values/names.ts";
-import { failAt } from "../text/source.ts";
-import type { Field, Mark } from "./row.ts";
-import { leafOf, parseScalar } from "../values/scalar.ts";
 import { expectField, expectNumber, failExpected, readWord, skipBlanks, take } from "../text/scanner.ts";
+import { failAt, type Source } from "../text/source.ts";
+import { axisPosition, parseAxis, showsLogicalOrder } from "../values/axis.ts";
+import { parseNamed } from "../values/names.ts";
+import { leafOf, parseScalar } from "../values/scalar.ts";
+import { splitAxes, type SplitAxis } from "../values/split-axes.ts";
 import { largestNumber } from "../values/tensor-table.ts";
 import { atTensor, failNumber, parseTensor } from "../values/tensor.ts";
+import { callStyle, exprId, flag, implied, named, numbered, printedTensor, printTensorOf, scalar } from "./fields.ts";
+import type { Field, Mark } from "./row.ts";
+
+// The numbers of coalesced groups in dumps before 2025-06, which print none at EndCoalescing. A Wait still names the
+// number. A number that no communication has belongs to the group that ended before the Wait.
+
+const mention =
+  /\b(?<verb>Wait\b[ (]*)?(?<kind>P2PCommunication|Communication|EndCoalescing)\b(?: (?<number>\d{1,15})\b)?/gu;
+
+/** The number for each EndCoalescing without one, by the position after the word. */
+function numberGroups(source: Source): ReadonlyMap<number, number> {
+  const numbers = new Map<number, number>();
+  const posted = new Set<number>();
+  const unnumbered: number[] = [];
+  const awaited: { readonly number: number; readonly position: number }[] = [];
+  for (const match of source.text.matchAll(mention)) {
+    const { verb, kind, number } = match.groups ?? {};
+    const position = match.index + match[0].length;
+    if (number === undefined) {
+      if (verb === undefined && kind === "EndCoalescing") unnumbered.push(position);
+    } else if (verb === undefined) posted.add(Number(number));
+    else awaited.push({ number: Number(number), position });
+  }
+  let next = 0;
+  for (const number of posted) next = Math.max(next, number + 1);
+  for (const { number, position } of awaited) {
+    next = Math.max(next, number + 1);
+    if (posted.has(number)) continue;
+    const ended = unnumbered.filter((end) => end < position && !numbers.has(end));
+    const [end] = ended;
+    if (end === undefined) continue;
+    if (ended.length > 1) failAmbiguous(source, position, number);
+    numbers.set(end, number);
+    posted.add(number);
+  }
+  for (const end of unnumbered) {
+    if (!numbers.has(end)) numbers.set(end, next++);
+  }
+  return numbers;
+}
+
+function failAmbiguous(source: Source, position: number, number: number): never {
+  failAt(source, position - String(number).length, {
+    code: "dump-incomplete",
+    message: `the dump does not say which coalesced group has the number ${number}`,
+    expected: "numbers after EndCoalescing, as nvFuser prints since 2025-06",
+    help: `write ${number} after the EndCoalescing that this Wait is for`,
+  });
+}
 
 /** A tensor that has been read. */
 function tensorOf({ tensors }: ReadContext, id: TensorId | undefined): Tensor {

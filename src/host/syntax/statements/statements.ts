@@ -1,6 +1,6 @@
 /**
  * The text of every statement of the Host IR: one row per kind for both printing and parsing. A loop or branch has a
- * row for its first line; print/statement.ts and parse/scope.ts add the bodies.
+ * row for its first line; print/print.ts and parse/scope.ts add the bodies.
  *
  * Ops have separate rows (ops/), because an op has several spellings and omits axes that follow from its output. Other
  * code handles the sections around the statements: host units, index definitions, transforms.
@@ -8,13 +8,13 @@
 import type { TensorId } from "../../../ir/domain.ts";
 import type { Op } from "../../../ir/ops/op.ts";
 import { isConstant } from "../../../ir/scalar/fold.ts";
-import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
-import { printOperation, printScalar } from "../../../ir/scalar/print.ts";
+import { constant, printOperation, printScalar, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { invariant } from "../../../support/invariant.ts";
-import { keysOf } from "../../../support/keys-of.ts";
+import { keysOf } from "../../../support/is-one-of.ts";
 import { collectives } from "../../collectives.ts";
 import type { P2PCommunication, Statement } from "../../nodes.ts";
 import type { ReadContext } from "../context.ts";
+import { atLineEnd, expectNumber, failExpected, readWord, skipBlanks, take } from "../text/scanner.ts";
 import {
   backend,
   exprId,
@@ -29,7 +29,6 @@ import {
   word,
 } from "./fields.ts";
 import { type Field, type Row, row } from "./row.ts";
-import { atLineEnd, expectNumber, failExpected, readWord, skipBlanks, take } from "../text/scanner.ts";
 import {
   allocatedSize,
   awaited,

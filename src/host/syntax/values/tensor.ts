@@ -14,18 +14,17 @@ import {
   withoutReductions,
 } from "../../../ir/domain.ts";
 import { didTypes } from "../../../ir/parallel-type.ts";
-import { extentsDiffer } from "../../../ir/scalar/fold.ts";
 import { memoryLetters } from "../../../ir/print-tensor.ts";
+import { extentsDiffer } from "../../../ir/scalar/fold.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
-import { keysOf } from "../../../support/keys-of.ts";
-import { splitDomain } from "./split-axes.ts";
-import { logicalOrder } from "./axis-order.ts";
-import { parseAxis } from "./axis.ts";
-import { domainsHelp, notedDomain, requireWhole } from "./domain-notes.ts";
-import { failAt } from "../text/source.ts";
+import { keysOf } from "../../../support/is-one-of.ts";
 import { expect, expectNumber, failExpected, isDigit, peek, type Scanner, skipBlanks, take } from "../text/scanner.ts";
+import { failAt } from "../text/source.ts";
+import { logicalOrder, parseAxis } from "./axis.ts";
+import { domainsHelp, notedDomain, requireWhole } from "./domain-notes.ts";
+import { splitDomain } from "./split-axes.ts";
 import { addTensor, largestNumber, type TensorTable } from "./tensor-table.ts";
 
 const dtypeByText: ReadonlyMap<string, DType> = new Map(keysOf(dtypes).map((name) => [dtypes[name].printed, name]));

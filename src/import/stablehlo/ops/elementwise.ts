@@ -33,7 +33,7 @@ import { binaryExpression, unaryExpression } from "../../../ir/ops/functions/exp
 import type { BinaryOpType, UnaryOpType } from "../../../ir/ops/op.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import type { Expression } from "../../../numerics/scalar/expression.ts";
-import { subexpressions } from "../../../numerics/scalar/subexpressions.ts";
+import { subexpressions } from "../../../numerics/scalar/split-shared.ts";
 import { binaryOf, castOf, unaryOf } from "../../../oracle/definitions.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, wordIn } from "../read-attributes.ts";

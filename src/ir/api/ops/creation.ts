@@ -1,12 +1,11 @@
 /** Operations without operands. */
 import type { DType } from "../../../numerics/dtype.ts";
 import { type Call, call, type CallArgument, reject, requireExtent } from "../../ops/call.ts";
-import { fullSpec } from "../../ops/kinds/creation/full.ts";
-import { iotaSpec } from "../../ops/kinds/creation/iota.ts";
+import { fullSpec, iotaSpec } from "../../ops/kinds/creation.ts";
 import { constant, type Scalar } from "../../scalar/scalar.ts";
 import { type Extent, extentIn, extentText } from "../extent.ts";
-import { type Fusion, isFusion, requireDType } from "../fusion.ts";
 import type { FusionBuilder } from "../fusion-builder.ts";
+import { type Fusion, isFusion, requireDType } from "../fusion.ts";
 import { fusionState } from "../handle.ts";
 import type { TensorView } from "../tensor-view.ts";
 import { applyIn } from "./apply.ts";

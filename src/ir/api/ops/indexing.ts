@@ -1,9 +1,7 @@
 /** Reads and sums at indices that a tensor holds. Indices are int or int64; those outside of an axis read 0. */
 import { dtypes } from "../../../numerics/dtype.ts";
 import { promoteDTypes } from "../../ops/dtype-rules.ts";
-import { gatherSpec } from "../../ops/kinds/indexing/gather.ts";
-import { indexSelectSpec } from "../../ops/kinds/indexing/index-select.ts";
-import { scatterAddSpec } from "../../ops/kinds/indexing/scatter-add.ts";
+import { gatherSpec, indexSelectSpec, scatterAddSpec } from "../../ops/kinds/indexing.ts";
 import type { TensorView } from "../tensor-view.ts";
 import { apply, callOf, castTo } from "./apply.ts";
 

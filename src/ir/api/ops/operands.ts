@@ -4,7 +4,7 @@ import { at } from "../../../support/invariant.ts";
 import { type Call, call, type CallArgument } from "../../ops/call.ts";
 import { promoteDTypes, requireTaken } from "../../ops/dtype-rules.ts";
 import { binaryFunctions } from "../../ops/functions/binary.ts";
-import { binaryAxes, joinedAxes } from "../../ops/kinds/elementwise/binary.ts";
+import { binaryAxes, joinedAxes } from "../../ops/kinds/elementwise.ts";
 import {
   isNumber,
   type NumberOperand,

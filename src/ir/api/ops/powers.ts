@@ -2,7 +2,7 @@
 import { dtypes } from "../../../numerics/dtype.ts";
 import { isNumber } from "../../ops/number-operand.ts";
 import { requireTaken } from "../../ops/dtype-rules.ts";
-import { binaryAxes } from "../../ops/kinds/elementwise/binary.ts";
+import { binaryAxes } from "../../ops/kinds/elementwise.ts";
 import type { TensorView } from "../tensor-view.ts";
 import { callOf } from "./apply.ts";
 import { mark } from "./compositions/compose.ts";

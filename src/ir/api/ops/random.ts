@@ -4,7 +4,7 @@ import { requireTaken } from "../../ops/dtype-rules.ts";
 import type { RandomForm } from "../../ops/functions/philox.ts";
 import { foldProduct } from "../../scalar/fold.ts";
 import { constant } from "../../scalar/scalar.ts";
-import { iotaSpec } from "../../ops/kinds/creation/iota.ts";
+import { iotaSpec } from "../../ops/kinds/creation.ts";
 import { type Extent, extentText } from "../extent.ts";
 import type { FusionBuilder } from "../fusion-builder.ts";
 import { commonBuilder, internals, requireTensor } from "../handle.ts";

@@ -1,5 +1,5 @@
 /** Reductions over axes. */
-import { reductionSpec } from "../../ops/kinds/reductions/reduction.ts";
+import { reductionSpec } from "../../ops/kinds/reduction.ts";
 import type { ReductionOpType } from "../../ops/op.ts";
 import type { TensorView } from "../tensor-view.ts";
 import { apply, callOf } from "./apply.ts";

@@ -2,15 +2,12 @@
 import { at } from "../../../support/invariant.ts";
 import { type Call, type CallArgument, reject, resolveAxis } from "../../ops/call.ts";
 import { promoteDTypes } from "../../ops/dtype-rules.ts";
-import { broadcastSpec } from "../../ops/kinds/views/broadcast.ts";
-import { catSpec } from "../../ops/kinds/views/cat.ts";
-import { expandSpec } from "../../ops/kinds/views/expand.ts";
-import { padSpec } from "../../ops/kinds/views/pad.ts";
+import { broadcastSpec, expandSpec } from "../../ops/kinds/views/broadcast.ts";
+import { catSpec, padSpec } from "../../ops/kinds/views/pad.ts";
 import { reshapeSpec } from "../../ops/kinds/views/reshape.ts";
 import { sliceSpec } from "../../ops/kinds/views/slice.ts";
 import { constantValue, foldAdd, foldCeilDiv, foldMul } from "../../scalar/fold.ts";
-import { printScalar } from "../../scalar/print.ts";
-import { constant, type Scalar } from "../../scalar/scalar.ts";
+import { constant, printScalar, type Scalar } from "../../scalar/scalar.ts";
 import { type Extent, extentText } from "../extent.ts";
 import { requireTensor } from "../handle.ts";
 import type { TensorView } from "../tensor-view.ts";

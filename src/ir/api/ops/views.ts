@@ -1,10 +1,7 @@
 /** Operations that move elements without computing. */
-import { broadcastSpec } from "../../ops/kinds/views/broadcast.ts";
-import { permuteSpec } from "../../ops/kinds/views/permute.ts";
+import { broadcastSpec, permuteSpec, squeezeSpec } from "../../ops/kinds/views/broadcast.ts";
 import { reshapeSpec } from "../../ops/kinds/views/reshape.ts";
-import { selectSpec } from "../../ops/kinds/views/select.ts";
-import { sliceSpec } from "../../ops/kinds/views/slice.ts";
-import { squeezeSpec } from "../../ops/kinds/views/squeeze.ts";
+import { selectSpec, sliceSpec } from "../../ops/kinds/views/slice.ts";
 import { type Extent, extentIn, extentText } from "../extent.ts";
 import { internals } from "../handle.ts";
 import type { TensorView } from "../tensor-view.ts";

@@ -4,7 +4,7 @@
  */
 import type { Layout } from "../../../ir/layout.ts";
 import { type CutAxis, heldRuns, isEven, numbersOf, onDevice, rescaled } from "../../../ir/parts.ts";
-import { commonRegion, elementsIn, type Region } from "../../../ir/regions.ts";
+import { commonRegion, elementsIn, type Region } from "../../../ir/runs.ts";
 import { constantValue } from "../../../ir/scalar/fold.ts";
 import { constant } from "../../../ir/scalar/scalar.ts";
 import { at } from "../../../support/invariant.ts";

@@ -14,21 +14,20 @@
  * If a shard is k > 1 chunks, a gather takes k iterations per peer: (rank * k + streamIdx) % (D * k) is the chunk of a
  * rotated loop, streamIdx / k takes the place of streamIdx in the peers, and piece streamIdx % k of the shard is sent.
  */
+import type { Statement } from "../../../host/nodes.ts";
 import type { DIDType, IterDomain, TensorId } from "../../../ir/domain.ts";
 import type { Op } from "../../../ir/ops/op.ts";
-import { binary, constant, type Scalar } from "../../../ir/scalar/scalar.ts";
-import type { Statement } from "../../../host/nodes.ts";
-import { at, invariant } from "../../../support/invariant.ts";
-import { shardsOf } from "../../../ir/shards.ts";
 import { foldCeilDiv } from "../../../ir/scalar/fold.ts";
-import { shardedAxis } from "../../routes/sharding.ts";
-import type { TensorEdit } from "../../edit/tensor-edit.ts";
-import { chunkAt, shareAt } from "./chunk.ts";
-import type { LoopContext } from "./loop-context.ts";
-import type { GatherForm, PeerForm, ScatteredAxis } from "../forms.ts";
-import { selectAt, type Slice } from "./slicer.ts";
+import { binary, constant, type Scalar } from "../../../ir/scalar/scalar.ts";
+import { shardsOf } from "../../../ir/shards.ts";
 import type { Chunks } from "../../../ir/stream.ts";
-import type { TeamPositions } from "./team-positions.ts";
+import { at, invariant } from "../../../support/invariant.ts";
+import type { TensorEdit } from "../../edit/tensor-edit.ts";
+import { shardedAxis } from "../../routes/sharding.ts";
+import type { GatherForm, PeerForm, ScatteredAxis } from "../forms.ts";
+import { chunkAt, shareAt } from "./chunk.ts";
+import type { LoopContext, TeamPositions } from "./loop-context.ts";
+import { selectAt, type Slice } from "./slicer.ts";
 
 export interface Peers {
   readonly sends: { readonly buffer: TensorId; readonly peer: Scalar };

@@ -3,25 +3,29 @@
  * caller's stream, and a loop that runs one chunk per iteration. In a single loop, a worker would wait for the caller's
  * stream after that stream has waited for the previous worker, and the chunks would run one after the other.
  */
+import type { Statement, StreamId } from "../../../host/nodes.ts";
+import { isOp } from "../../../host/traverse.ts";
 import { allocationSize, type IterDomain, type TensorId } from "../../../ir/domain.ts";
 import type { Op } from "../../../ir/ops/op.ts";
 import { binary, constant, named, type Scalar } from "../../../ir/scalar/scalar.ts";
-import type { Statement, StreamId } from "../../../host/nodes.ts";
-import { isOp } from "../../../host/traverse.ts";
 import { at } from "../../../support/invariant.ts";
-import { accumulates, accumulationStatements } from "./accumulate-chunks.ts";
-import { sumsChunks, sumStatements } from "./accumulate-sums.ts";
 import type { PassContext } from "../../pass.ts";
 import { backendOfTeam, decided, sliceOfRank } from "../../rank-class.ts";
 import { isOnDevice } from "../../routes/sharding.ts";
+import type { PointToPointForm } from "../forms.ts";
 import type { StreamLoop } from "../group/group-loops.ts";
 import type { LoopMember } from "../loop-member.ts";
-import type { PointToPointForm } from "../forms.ts";
-import { addStream, type IterationStatements, type LoopContext, type LoopEdit, nextExpr } from "./loop-context.ts";
+import { accumulates, accumulationStatements, sumsChunks, sumStatements } from "./accumulate-chunks.ts";
+import {
+  addStream,
+  type IterationStatements,
+  type LoopContext,
+  type LoopEdit,
+  nextExpr,
+  teamPositions,
+} from "./loop-context.ts";
 import { pointToPointStatements } from "./point-to-point-statements.ts";
-import { onChunk, withoutLoopedAxis } from "./slice-op.ts";
-import { createSlicer } from "./slicer.ts";
-import { teamPositions } from "./team-positions.ts";
+import { createSlicer, onChunk, withoutLoopedAxis } from "./slicer.ts";
 import { unitStatements } from "./unit-chunks.ts";
 
 const loopIndex = { kind: "named", name: "streamIdx" } as const;

@@ -2,23 +2,21 @@
  * One iteration of a host unit: the unit on chunks of its inputs and outputs. Its Fusion sees the extent of a chunk: a
  * new symbol, which each run takes from the chunk, unless all chunks are known to have one size.
  */
-import { cutOf } from "../../../ir/parts.ts";
-import { isDID, type IterDomain, type Tensor, type TensorId } from "../../../ir/domain.ts";
-import { constantValue } from "../../../ir/scalar/fold.ts";
-import { printScalar } from "../../../ir/scalar/print.ts";
-import { constant, type Scalar, symbol } from "../../../ir/scalar/scalar.ts";
 import type { HostUnit, PostOnStream, Statement, UnitId } from "../../../host/nodes.ts";
+import { isDID, type IterDomain, type Tensor, type TensorId } from "../../../ir/domain.ts";
+import { cutOf } from "../../../ir/parts.ts";
+import { constantValue } from "../../../ir/scalar/fold.ts";
+import { constant, printScalar, type Scalar, symbol } from "../../../ir/scalar/scalar.ts";
+import type { Chunks } from "../../../ir/stream.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { type ModelledAxis, redomain } from "../../edit/split-axes.ts";
-import { type TensorEdit } from "../../edit/tensor-edit.ts";
+import type { TensorEdit } from "../../edit/tensor-edit.ts";
 import type { LoopMember } from "../loop-member.ts";
-import type { Chunks } from "../../../ir/stream.ts";
-import { slicedTensors } from "../unit-axes.ts";
+import { slicedTensors } from "../looped-axis.ts";
 import { chunkModel } from "./chunk.ts";
 import type { LoopContext, LoopEdit } from "./loop-context.ts";
-import { onChunk } from "./slice-op.ts";
-import { countedAs } from "./slicer.ts";
+import { countedAs, onChunk } from "./slicer.ts";
 
 export function unitStatements(
   post: PostOnStream,

@@ -7,7 +7,7 @@ import { type Additions, createAdditions } from "../../../commands/additions.ts"
 import type { Command } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
 import type { Touch } from "./touch.ts";
-import type { TouchCache } from "./touch-cache.ts";
+import type { TouchCache } from "./touch-index.ts";
 
 export interface Memory extends Pick<Additions, "buffers" | "kernels" | "kernelId"> {
   readonly touches: (command: Command) => readonly Touch[];

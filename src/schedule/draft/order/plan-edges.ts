@@ -4,7 +4,7 @@
  * latest first, because the latest event of a stream covers all earlier ones.
  */
 import { at, invariant } from "../../../support/invariant.ts";
-import type { Dependences } from "./dependences.ts";
+import type { Dependences } from "./known-dependences.ts";
 
 export interface Step {
   /** The index in the dependences: of a command, or of a barrier, whose events come before and after it as a whole. */

@@ -8,7 +8,7 @@ import { dtypes } from "../../../numerics/dtype.ts";
 import { dispatch, type RuleTable } from "../../../support/dispatch.ts";
 import { at } from "../../../support/invariant.ts";
 import { demand, demandCounts, isCount, most } from "./demand.ts";
-import { checkBox } from "./kernels.ts";
+import { checkBox } from "./tables.ts";
 
 /** One rank's commands. */
 interface Setting {

@@ -1,8 +1,8 @@
 /** Linked transfers: their participants are the commands of the ranks, and the halves fit by link's own checks. */
 import { disagreement, unfitViews } from "../../../commands/link/match/check-collective.ts";
-import { viewMismatch } from "../../../commands/link/match/point-to-point-problems.ts";
+import { viewMismatch } from "../../../commands/link/match/problems.ts";
 import type { LinkedTransfer, Program } from "../../../commands/program.ts";
-import type { Collective, PointToPoint, PointToPointGroup } from "../../../commands/transfer.ts";
+import type { Collective, PointToPoint, PointToPointGroup } from "../../../commands/command.ts";
 import { sameNumbers, sameView, type View } from "../../../commands/view.ts";
 import { type Diagnostic, DiagnosticError } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";

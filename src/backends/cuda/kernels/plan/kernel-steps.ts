@@ -4,27 +4,27 @@
  */
 import { type Kernel, type Operand, withoutAddend } from "../../../../commands/kernel.ts";
 import { sameNumbers, type View } from "../../../../commands/view.ts";
+import { reductionSemantics } from "../../../../ir/ops/functions/expressions.ts";
+import type { ReductionOpType } from "../../../../ir/ops/op.ts";
 import type { Contraction } from "../../../../kernels/gemm/contraction.ts";
 import { kernelPhases } from "../../../../kernels/kernel-plan.ts";
-import type { Nest } from "../../../../kernels/nests/nest.ts";
-import type { Address } from "../../../../kernels/phase.ts";
 import { constantIndex, dot } from "../../../../kernels/nests/affine.ts";
 import { arrangeLoops } from "../../../../kernels/nests/arrange-loops.ts";
 import { createIndexSpace, unsplit } from "../../../../kernels/nests/index-space.ts";
+import type { Memory, Nest } from "../../../../kernels/nests/nest.ts";
+import { memoriesOf, movedNest, movedPhase, placeScratch } from "../../../../kernels/nests/stored-values.ts";
+import type { Address } from "../../../../kernels/phase.ts";
 import { computeType, constant } from "../../../../numerics/scalar/expression.ts";
-import { reductionSemantics } from "../../../../ir/ops/functions/expressions.ts";
-import type { ReductionOpType } from "../../../../ir/ops/op.ts";
 import { at } from "../../../../support/invariant.ts";
 import { unreachable } from "../../../../support/unreachable.ts";
 import { elementwiseKernel } from "../elementwise-kernel.ts";
 import type { KernelSource } from "../kernel-source.ts";
-import { groupPhases, type GroupedNest } from "./nest-groups.ts";
-import { placeGroups } from "./place-groups.ts";
 import { partBytes, reductionKernels } from "../reduction-kernel.ts";
 import { rowKernel } from "../row-kernel.ts";
 import { scatterKernel } from "../scatter-kernel.ts";
-import { planTiles } from "./tile-plan.ts";
 import { tiledKernel } from "../tiled-kernel.ts";
+import { type GroupedNest, groupPhases, type PhaseGroup } from "./nest-groups.ts";
+import { planTiles } from "./tile-plan.ts";
 import type { AlignmentOf } from "./vector-width.ts";
 
 export type KernelStep =
@@ -138,4 +138,51 @@ function oneNest(nest: Nest, alignmentOf: AlignmentOf): KernelSource {
 function nestsKernel(group: readonly GroupedNest[], alignmentOf: AlignmentOf): KernelSource {
   const tiles = planTiles(group, alignmentOf);
   return tiles === null ? elementwiseKernel(group, alignmentOf) : tiledKernel(group, tiles);
+}
+
+// Places the values between the kernels of a unit in the scratch. Those that stay in registers have no place.
+
+interface PlacedGroups {
+  readonly groups: readonly PhaseGroup[];
+  readonly valueBytes: number;
+}
+
+/** `sizes` maps the offset of each value to its aligned bytes. */
+function placeGroups(groups: readonly PhaseGroup[], sizes: ReadonlyMap<number, number>): PlacedGroups {
+  const { move, bytes } = placeScratch(groups.map(usedBy), sizes);
+  return { groups: groups.map((group) => moved(group, move)), valueBytes: bytes };
+}
+
+function usedBy(group: PhaseGroup): readonly Memory[] {
+  switch (group.kind) {
+    case "nests":
+    case "rows":
+      return group.nests.flatMap(({ nest, given, stores }): readonly Memory[] => [
+        ...nest.body.flatMap((step, i) => (step.kind === "load" && !given.has(i) ? [step.access.memory] : [])),
+        ...(stores ? [nest.target.memory] : []),
+      ]);
+    case "reduction":
+    case "scatter":
+      return memoriesOf({ kind: "nest", nest: group.nest });
+    case "contraction":
+      return memoriesOf(group);
+    default:
+      return unreachable(group);
+  }
+}
+
+function moved(group: PhaseGroup, move: (memory: Memory) => Memory): PhaseGroup {
+  switch (group.kind) {
+    case "nests":
+      return { ...group, nests: group.nests.map((each) => ({ ...each, nest: movedNest(each.nest, move) })) };
+    case "rows":
+      return { ...group, nests: group.nests.map((each) => ({ ...each, nest: movedNest(each.nest, move) })) };
+    case "reduction":
+    case "scatter":
+      return { ...group, nest: movedNest(group.nest, move) };
+    case "contraction":
+      return movedPhase(group, move);
+    default:
+      return unreachable(group);
+  }
 }

@@ -5,8 +5,7 @@
  */
 import { computeType, operand } from "../../../../numerics/scalar/expression.ts";
 import { at, invariant } from "../../../../support/invariant.ts";
-import { registersReadBy } from "../plan/computed-again.ts";
-import type { RowGroup, RowNest } from "../plan/row-group.ts";
+import { registersReadBy, type RowGroup, type RowNest } from "../plan/row-group.ts";
 import {
   type BodyContext,
   elementsOf,

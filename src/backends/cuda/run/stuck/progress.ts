@@ -5,9 +5,9 @@
  * which signals have arrived. In an eager run, completed events say more.
  */
 import type { Reported } from "../../../../trace/flight/flight-record.ts";
-import type { GpuWords } from "../../../flight/flight-message.ts";
+import type { GpuWords } from "../../../flight/flight-files.ts";
 import type { HostBlocks } from "../../memory/host-blocks.ts";
-import { reportedBy } from "../../ops/progress-word.ts";
+import { reportedBy } from "../../ops/memory-operations.ts";
 
 export interface Progress {
   /** The address of a stream's word. */

@@ -1,6 +1,6 @@
 /** Where the largest element is, by ops that any sharding of the axis allows. */
 import { resolveAxis } from "../../../ops/call.ts";
-import { iotaSpec } from "../../../ops/kinds/creation/iota.ts";
+import { iotaSpec } from "../../../ops/kinds/creation.ts";
 import { constant } from "../../../scalar/scalar.ts";
 import { at } from "../../../../support/invariant.ts";
 import { internals } from "../../handle.ts";

@@ -3,13 +3,12 @@
  * does. The scores of Lq x Lk are tensors. 16-bit floats are computed in float.
  */
 import { at } from "../../../../support/invariant.ts";
+import { isUnitAxis, withoutReductions } from "../../../domain.ts";
 import { call } from "../../../ops/call.ts";
 import type { CausalMask } from "../../../ops/kinds/attention/attention.ts";
-import { fullSpec } from "../../../ops/kinds/creation/full.ts";
-import { iotaSpec } from "../../../ops/kinds/creation/iota.ts";
+import { fullSpec, iotaSpec } from "../../../ops/kinds/creation.ts";
 import { constantValue, foldSub } from "../../../scalar/fold.ts";
 import { constant } from "../../../scalar/scalar.ts";
-import { isUnitAxis, withoutReductions } from "../../../domain.ts";
 import { internals } from "../../handle.ts";
 import type { TensorView } from "../../tensor-view.ts";
 import { applyIn } from "../apply.ts";

@@ -1,6 +1,6 @@
 /** What compositions share. 16-bit floats are computed in float and rounded once, at the end, as PyTorch does. */
 import { type DType, dtypes } from "../../../../numerics/dtype.ts";
-import type { Marker } from "../../../marker.ts";
+import type { Marker } from "../../../fusion-data.ts";
 import { type Call, reject, shapeText } from "../../../ops/call.ts";
 import { requireFloat } from "../../../ops/dtype-rules.ts";
 import { extentsDiffer } from "../../../scalar/fold.ts";

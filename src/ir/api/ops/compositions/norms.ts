@@ -1,6 +1,6 @@
 /** Norms over the last axis, of tensors with a weight and a bias for each index of it. */
-import { mapValues } from "../../../../support/keys-of.ts";
-import type { OperandsOf } from "../../../marker.ts";
+import { mapValues } from "../../../../support/is-one-of.ts";
+import type { OperandsOf } from "../../../fusion-data.ts";
 import type { TensorView } from "../../tensor-view.ts";
 import { add, mul, sub } from "../elementwise.ts";
 import { rsqrt } from "../functions.ts";

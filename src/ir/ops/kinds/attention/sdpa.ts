@@ -3,15 +3,18 @@
  * backward pass reads. A row that sees no key gives 0 and -inf.
  */
 import { at } from "../../../../support/invariant.ts";
-import { type AxisShape, withoutReductions } from "../../../domain.ts";
-import { type Axes, type AxisPair, type OpRow } from "../../row.ts";
+import { type AxisShape, type Tensor, withoutReductions } from "../../../domain.ts";
+import { extentsDiffer } from "../../../scalar/fold.ts";
+import { type Call, reject, shapeText } from "../../call.ts";
+import type { Axes, AxisPair, OpRow } from "../../row.ts";
 import { local, pair, zip } from "../families.ts";
 import {
-  attentionDType,
   type AttentionBase,
+  attentionDType,
   attentionMisfit,
   axesOf,
   headSizes,
+  isShared,
   leading,
   requireAttention,
   scoreCount,
@@ -73,4 +76,96 @@ function shapeOfAxis({ extent, iterType }: AxisShape): AxisShape {
 
 function lastPair(operand: number, axes: Axes, output: Axes): readonly AxisPair[] {
   return [pair(operand, at(axes, axes.length - 1), at(output, output.length - 1))];
+}
+
+// The backward pass of attention, with P = exp(scale q k^T - logsumexp) computed again:
+//
+//   D = sum(g output)   dS = P (g v^T - D) scale   dq = dS k   dk = dS^T q   dv = P^T g
+//
+// dk and dv are sums over the query heads that share a head of keys or values.
+
+/** Operands g (the cotangent of the output), q, k, v, output and logsumexp. Outputs dq, dk and dv. */
+export interface SdpaBackwardOp extends AttentionBase {
+  readonly kind: "SdpaBackward";
+}
+
+export const sdpaBackwardRow: OpRow<SdpaBackwardOp> = {
+  ...local,
+  operands: [6, 6],
+  standalone: true,
+  isView: false,
+  dtype: (_, operands, place) => {
+    const dtype = attentionDType("sdpaBackward", operands.slice(0, 5), place);
+    requireStatistics(at(operands, 5), statisticsDType(dtype), place);
+    return dtype;
+  },
+  shape: (_, operands, place) => {
+    const [g, q, k, v, output, logsumexp] = [0, 1, 2, 3, 4, 5].map((i) => at(operands, i));
+    requireAttention(at(operands, 1), at(operands, 2), at(operands, 3), place);
+    const rows = axesOf(at(operands, 1)).slice(0, -1);
+    const results = [...rows, ...axesOf(at(operands, 3)).slice(-1)];
+    for (const [tensor, axes] of [
+      [g, results],
+      [output, results],
+      [logsumexp, rows],
+    ] as const) {
+      if (tensor !== undefined) requireAxes(tensor, axes, [q, k, v], place);
+    }
+    return { axes: shapeLike(at(operands, 1)) };
+  },
+  further: (_, operands) =>
+    [2, 3].map((position) => ({ dtype: at(operands, position).dtype, axes: shapeLike(at(operands, position)) })),
+  respec: ({ kind, causal, scale }) => ({ kind, causal, scale }),
+  pairs: (_, operands, output) => {
+    const [q, k] = [at(operands, 1), at(operands, 2)];
+    const axes = withoutReductions(output);
+    return operands.flatMap((own, operand): readonly AxisPair[] =>
+      leading(q).flatMap((_axis, i) => (isShared(i, q, k) ? [] : [pair(operand, at(own, i), at(axes, i))])),
+    );
+  },
+  whole: (_, operands) => {
+    const [q, k] = [at(operands, 1), at(operands, 2)];
+    const isWhole = (axis: number): boolean => axis >= q.length - 2 || isShared(axis, q, k);
+    return operands.flatMap((axes: Axes, operand) =>
+      axes.flatMap((axis, i) => (isWhole(i) ? [{ operand, axis }] : [])),
+    );
+  },
+  misfit: (_, sizes) => attentionMisfit(sizes, [1, 2, 3]),
+  flops: ({ causal }, shapes) => {
+    const { d, e } = headSizes(shapes, 1, 3);
+    return 2 * (3 * d + 2 * e) * scoreCount(causal, at(shapes.operands, 1), at(shapes.operands, 2));
+  },
+  work: ({ causal }, shapes) => {
+    const { d, e } = headSizes(shapes, 1, 3);
+    return scoreWork(scoreCount(causal, at(shapes.operands, 1), at(shapes.operands, 2)), 3 * d + 2 * e);
+  },
+};
+
+function shapeLike(tensor: Tensor): readonly AxisShape[] {
+  return axesOf(tensor).map(({ extent, iterType }) => ({ extent, iterType }));
+}
+
+/** Throws `dtype-mismatch`. */
+function requireStatistics({ id, dtype }: Tensor, expected: Tensor["dtype"], place: Call): void {
+  if (dtype === expected) return;
+  reject(place, {
+    code: "dtype-mismatch",
+    message: "logsumexp does not have the dtype that sdpa gives it",
+    found: `T${id} ${dtype}`,
+    expected,
+    help: "pass the logsumexp of sdpa",
+  });
+}
+
+/** Throws `shape-mismatch`. */
+function requireAxes(tensor: Tensor, axes: Axes, operands: readonly (Tensor | undefined)[], place: Call): void {
+  const own = axesOf(tensor);
+  if (own.length === axes.length && own.every(({ extent }, i) => !extentsDiffer(extent, at(axes, i).extent))) return;
+  reject(place, {
+    code: "shape-mismatch",
+    message: `T${tensor.id} does not fit the queries and values`,
+    found: [tensor, ...operands.flatMap((each) => each ?? [])].map(shapeText).join(", "),
+    expected: "g and output [.., Lq, e], logsumexp [.., Lq]",
+    help: "pass the results of sdpa on the same q, k and v",
+  });
 }

@@ -1,0 +1,217 @@
+/**
+ * The rows of matmul and linear, and their common base. The contracted axis K is the trailing reduction axis of the output's logical
+ * domain.
+ */
+import { at } from "../../../support/invariant.ts";
+import { type AxisShape, type IterDomain, type Tensor, withoutReductions } from "../../domain.ts";
+import { extentsDiffer } from "../../scalar/fold.ts";
+import { type Call, reject, shapeText } from "../call.ts";
+import { numberDType } from "../dtype-rules.ts";
+import type { Axes, AxisPair, OpBase, OpRow, Shapes } from "../row.ts";
+import { joinAxes, rejectJoin } from "./elementwise.ts";
+import { countOf, pair, shifted, zip, zipRight } from "./families.ts";
+
+/** How a contraction reads and writes memory. Only passes and hand-built host programs set these fields. */
+export interface ContractionBase extends OpBase {
+  /**
+   * Set on an op that contracts one chunk of K. true: add the result to the output (beta = 1 of a BLAS), with one
+   * rounding of the sum. false: write the first chunk. The output's reduction axis then prints the extent of all
+   * chunks.
+   */
+  readonly accumulate?: boolean;
+  /**
+   * If not null, operand i is a permute of its tensor, read in place: its axis j is axis `orders[i][j]` of the tensor.
+   */
+  readonly orders?: readonly (readonly number[] | null)[];
+}
+
+const contraction = {
+  standalone: true,
+  isView: false,
+  dtype: numberDType,
+  misfit: () => null,
+  sources: () => null,
+  // Takes the axes out of the orders in which the operands are read.
+  sliced: <T extends ContractionBase>(op: T, cut: readonly (number | null)[]): T => {
+    if (op.orders === undefined) return op;
+    const orders = op.orders.map((order, operand) =>
+      order === null ? null : order.flatMap((axis) => (axis === cut[operand] ? [] : [shifted(axis, cut[operand])])),
+    );
+    return { ...op, orders };
+  },
+  // A bias and a previous output each add one operation per element.
+  flops: ({ accumulate }: Pick<ContractionBase, "accumulate">, { operands, output }: Shapes) =>
+    countOf(output) * (2 * contractedSize(operands) + operands.length - 2 + (accumulate === true ? 1 : 0)),
+  work: (_: unknown, { operands, output }: Shapes) => countOf(output) * contractedSize(operands),
+} as const satisfies Partial<OpRow<ContractionBase>>;
+
+/** Valid for [.., M, K] and for [K]. */
+function contractedSize(operands: Shapes["operands"]): number {
+  return at(operands, 0).at(-1) ?? 1;
+}
+
+/** The axes of an operand, at least one. Throws `shape-mismatch`. */
+function operandAxes(tensor: Tensor, place: Call): Axes {
+  const axes = withoutReductions(tensor.domain.logical);
+  if (axes.length > 0) return axes;
+  return reject(place, {
+    code: "shape-mismatch",
+    message: "an operand of a contraction is a scalar",
+    found: shapeText(tensor),
+    expected: "at least one axis",
+    help: "give the operand at least one axis; mul() multiplies tensors of equal shape",
+  });
+}
+
+/** K does not broadcast: an extent of 1 matches only 1. Throws `shape-mismatch`. */
+function contract(a: Tensor, left: IterDomain, b: Tensor, right: IterDomain, place: Call): AxisShape {
+  if (extentsDiffer(left.extent, right.extent)) {
+    reject(place, {
+      code: "shape-mismatch",
+      message: "the contracted axes have different extents",
+      found: `${shapeText(a)} and ${shapeText(b)}`,
+      expected: "the last axis of the first operand and the contracted axis of the second with equal extents",
+      help: "matmul contracts [.., M, K] with [.., K, N]; linear contracts [.., K] with [N, K]",
+    });
+  }
+  return { extent: left.extent, iterType: "reduction" };
+}
+
+/** Pairs the contracted axis of an operand with the output's. It does not broadcast, also where one operand's is 1. */
+function contractedPair(operand: number, axis: IterDomain | undefined, output: Axes): readonly AxisPair[] {
+  const reduced = output.at(-1);
+  return axis === undefined || reduced?.iterType !== "reduction"
+    ? []
+    : [{ ...pair(operand, axis, reduced), broadcast: false }];
+}
+
+/** The axes of partial results, which follow the op's first `count` output axes. */
+function partialAxes(output: Axes, count: number): Axes {
+  return withoutReductions(output).slice(count);
+}
+
+// torch.matmul: a [.., M, K] or [K], b [.., K, N] or [K] -> [.., M, N, rK]. An operand [K] drops M or N from the
+// output. Batch axes broadcast. A batch axis that is also contracted becomes a reduction axis at the same place in the
+// output.
+
+export interface MatmulOp extends ContractionBase {
+  readonly kind: "Matmul";
+}
+
+export const matmulRow: OpRow<MatmulOp> = {
+  ...contraction,
+  operands: [2, 2],
+  shape: (_, operands, place) => ({ axes: matmulAxes(at(operands, 0), at(operands, 1), place) }),
+  respec: (op) => op,
+  pairs: (_, operands, output) => matmulPairs(at(operands, 0), at(operands, 1), output),
+  partial: (_, operands, output) => {
+    const [a, b] = [at(operands, 0), at(operands, 1)];
+    const batch = Math.max(a.length - 2, b.length - 2, 0);
+    return partialAxes(output, batch + (a.length > 1 ? 1 : 0) + (b.length > 1 ? 1 : 0));
+  },
+  whole: (_, operands) => {
+    const [a, b] = [at(operands, 0), at(operands, 1)];
+    return [
+      { operand: 0, axis: at(a, a.length - 1) },
+      { operand: 1, axis: at(b, Math.max(b.length - 2, 0)) },
+    ];
+  },
+};
+
+function matmulAxes(a: Tensor, b: Tensor, place: Call): readonly AxisShape[] {
+  const left = operandAxes(a, place);
+  const right = operandAxes(b, place);
+  const contracted = contract(a, at(left, left.length - 1), b, at(right, Math.max(right.length - 2, 0)), place);
+  const leftBatch = left.slice(0, -2);
+  const rightBatch = right.slice(0, -2);
+  const count = Math.max(leftBatch.length, rightBatch.length);
+  const batch = Array.from({ length: count }, (_, i): AxisShape => {
+    const x = leftBatch[i - count + leftBatch.length];
+    const y = rightBatch[i - count + rightBatch.length];
+    if (x === undefined) return at(right, i);
+    if (y === undefined) return x;
+    return joinAxes(x, y) ?? rejectJoin(a, b, i, place);
+  });
+  const rows = left.length > 1 ? [at(left, left.length - 2)] : [];
+  const columns = right.length > 1 ? [at(right, right.length - 1)] : [];
+  return [...batch, ...rows, ...columns, contracted];
+}
+
+function matmulPairs(a: Axes, b: Axes, output: Axes): readonly AxisPair[] {
+  const kept = output.at(-1)?.iterType === "reduction" ? output.slice(0, -1) : output;
+  const hasM = a.length > 1;
+  const hasN = b.length > 1;
+  const rows = hasN ? kept.slice(0, -1) : kept;
+  const batch = hasM ? rows.slice(0, -1) : rows;
+  return [
+    ...zipRight(0, a.slice(0, -1), hasM ? rows : []),
+    ...contractedPair(0, a.at(-1), output),
+    ...zipRight(1, hasN ? b.slice(0, -2) : [], batch),
+    ...contractedPair(1, hasN ? b.at(-2) : b[0], output),
+    ...zipRight(1, hasN ? b.slice(-1) : [], kept),
+  ];
+}
+
+// torch.nn.functional.linear: x [.., K], weight [N, K] or [K], bias [N] or [] -> [.., N, rK]. With a weight [K] the
+// output has no N.
+
+export interface LinearOp extends ContractionBase {
+  readonly kind: "Linear";
+}
+
+export const linearRow: OpRow<LinearOp> = {
+  ...contraction,
+  operands: [2, 3],
+  shape: (_, operands, place) => ({
+    axes: linearAxes(at(operands, 0), at(operands, 1), operands[2] ?? null, place),
+  }),
+  respec: (op) => op,
+  pairs: (_, operands, output) => linearPairs(at(operands, 0), at(operands, 1), operands[2] ?? [], output),
+  partial: (_, operands, output) =>
+    partialAxes(output, Math.max(at(operands, 0).length - 1, 0) + at(operands, 1).length - 1),
+  whole: (_, operands) =>
+    [at(operands, 0), at(operands, 1)].map((axes, operand) => ({ operand, axis: at(axes, axes.length - 1) })),
+};
+
+function linearAxes(x: Tensor, weight: Tensor, bias: Tensor | null, place: Call): readonly AxisShape[] {
+  const rows = operandAxes(x, place);
+  const columns = operandAxes(weight, place);
+  if (columns.length > 2) {
+    reject(place, {
+      code: "shape-mismatch",
+      message: "the weight of linear has too many axes",
+      found: shapeText(weight),
+      expected: "[N, K], or [K] for a single output feature",
+      help: "use matmul() for batched weights",
+    });
+  }
+  const contracted = contract(x, at(rows, rows.length - 1), weight, at(columns, columns.length - 1), place);
+  const features = columns.slice(0, -1);
+  if (bias !== null) requireBias(bias, weight, features, place);
+  return [...rows.slice(0, -1), ...features, contracted];
+}
+
+function requireBias(bias: Tensor, weight: Tensor, features: Axes, place: Call): void {
+  const axes = withoutReductions(bias.domain.logical);
+  const fits =
+    axes.length === features.length && axes.every((axis, i) => !extentsDiffer(axis.extent, at(features, i).extent));
+  if (fits) return;
+  reject(place, {
+    code: "shape-mismatch",
+    message: "the bias does not fit the weight",
+    found: `${shapeText(bias)} for the weight ${shapeText(weight)}`,
+    expected: "one axis [N], with the extent of the weight's first axis",
+    help: "give the bias one element per output feature",
+  });
+}
+
+function linearPairs(x: Axes, weight: Axes, bias: Axes, output: Axes): readonly AxisPair[] {
+  const kept = withoutReductions(output);
+  return [
+    ...zip(0, x.slice(0, -1), kept),
+    ...contractedPair(0, x.at(-1), output),
+    ...zipRight(1, weight.slice(0, -1), kept),
+    ...contractedPair(1, weight.at(-1), output),
+    ...zipRight(2, bias, kept),
+  ];
+}
