@@ -19,7 +19,7 @@ import { options } from "../../src/compile/options.ts";
 import { createCpuBackend } from "../../src/cpu.ts";
 import { exampleFiles } from "../support/example-program.ts";
 import { combinations } from "../support/split-cases.ts";
-import { sample } from "../support/suite.ts";
+import { everyNth } from "../support/suite.ts";
 import { roundProfile } from "../simulate/profile.ts";
 import { programFolder } from "./captured-cli.ts";
 
@@ -67,7 +67,7 @@ async function expectSame(file: string, own: RunFlags, given: CompileGiven): Pro
   return verified.program;
 }
 
-it.each(sample(combinations({ name: exampleFiles, on: options.on.kind.choices.filter((on) => on !== "mpi") }), 7))(
+it.each(everyNth(combinations({ name: exampleFiles, on: options.on.kind.choices.filter((on) => on !== "mpi") }), 7))(
   "$name on $on",
   async ({ name, on }) => {
     await expectSame(example(name), { ...flags, on }, { streams });

@@ -53,7 +53,7 @@ const cases = combinations<Case>({
   schedule: keysOf(schedules),
 }).filter(({ name, devices }) => shardedModels[name].groups * devices <= 6);
 
-it.each(sample(cases, 409, 12))(
+it.each(sample(cases, 1201, 12))(
   "$name: $rows rows of $dtype on $devices, $lowering, $schedule",
   async ({ name, rows, dtype, lowering, schedule, ...sizes }) => {
     const { fusion, devices } = builtModel(name, { ...sizes, rows, dtype, hidden: 3 * sizes.devices + (rows % 2) });

@@ -8,7 +8,7 @@ import { patterns } from "./point-to-point-patterns.ts";
 
 const cases = combinations({ pattern: patterns, schedule: Object.keys(schedules), devices: [1, 2, 3, 4, 5, 6, 7, 8] });
 
-it.each(sample(cases, 13, 2))("$pattern.name, $schedule, $devices devices", async ({ pattern, schedule, devices }) => {
+it.each(sample(cases, 41, 2))("$pattern.name, $schedule, $devices devices", async ({ pattern, schedule, devices }) => {
   const { build, options = {} } = pattern;
   // More streams than iterations too; what lies between is tested on all devices.
   for (const streams of devices === 8 ? [1, 2, 3, 8] : [2, 8]) {

@@ -16,7 +16,7 @@ const programs: readonly (readonly [example: string, options: Partial<CompileOpt
 
 it.each(programs)("examples/%s.ts, %o", async (example, options) => {
   const { program } = compile(await exampleFusion(`${example}.ts`, 4, {}), { devices: 4, ...options });
-  const count = runs({ quick: 3, long: 40 });
+  const count = runs({ quick: 1, long: 40 });
   const expected = await outputsOf(program, 0, { runs: count });
   for (const processes of [2, 4]) {
     expect(await outputsOf(program, processes, { runs: count, jitter: processes })).toEqual(expected);

@@ -24,7 +24,7 @@ describe.each(launchers)("braid run --on mpi by $abi", (launcher) => {
     60_000,
   );
 
-  it.skipIf(obstacle !== "" || process.platform !== "linux").each([0, 1, 2, 20])(
+  it.skipIf(obstacle !== "" || process.platform !== "linux").each([0, 20])(
     `starts where the heap can grow by %i pages only${obstacle}`,
     async (pages) => {
       const script = await nodeScript("test/mpi/crowded-heap-rank.ts");

@@ -118,7 +118,7 @@ it("random fusions", async () => {
       const options = { insertReshardingAfter };
       await expectSame(buildFusion(recipe), { devices: recipe.devices, streams: count, options }, seed);
     }),
-    { ...draws({ quick: 6, long: 30 }), examples: [[fragmented, 1, true, 0]] },
+    { ...draws({ quick: 3, long: 30 }), examples: [[fragmented, 1, true, 0]] },
   );
 }, 120_000);
 
@@ -141,7 +141,7 @@ it("chains, whose intermediates live in turn", async () => {
         await expectSame(f, { devices: 1, streams: count, options: {} }, seed);
       },
     ),
-    draws({ quick: 6, long: 30 }),
+    draws({ quick: 3, long: 30 }),
   );
 }, 120_000);
 
@@ -160,7 +160,7 @@ it("loops over the devices", async () => {
         if (await expectSame(build(devices), setting, seed)) shrunk++;
       },
     ),
-    draws({ quick: 8, long: 40 }),
+    draws({ quick: 4, long: 40 }),
   );
   expect(shrunk).toBeGreaterThan(runs({ quick: 0, long: 2 }));
 }, 120_000);

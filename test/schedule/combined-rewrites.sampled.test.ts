@@ -40,7 +40,7 @@ const recordings: readonly Recording[] = [
 
 const cases = combinations({ pipeline: keysOf(pipelines), recording: recordings, schedule: schedules });
 
-it.each(sample(cases, 11, 2))("$pipeline recorded with $recording under $schedule", async (each) => {
+it.each(sample(cases, 37, 2))("$pipeline recorded with $recording under $schedule", async (each) => {
   const program = recorded(each.pipeline, each.recording);
   const expected = await outputsOf(program, "seed:1");
   const scheduled = applySchedule(program, each.schedule);

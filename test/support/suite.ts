@@ -29,6 +29,13 @@ export function sample<Case extends object>(cases: readonly Case[], every: numbe
   return inject("suite") === "quick" ? quick : long.filter((_, i) => i % Math.round(kept / share) === 0);
 }
 
+/** Every n-th case by its place for quick, and the others for long. */
+export function everyNth<Case>(cases: readonly Case[], every: number): readonly Case[] {
+  const isQuick = inject("suite") === "quick";
+  const own = cases.filter((_, i) => (i % every === 0) === isQuick);
+  return isQuick ? own : own.filter((_, i) => i % Math.round(1 / share) === 0);
+}
+
 /** Settings of a property. Its seed is that of `property-seed.ts`. */
 export function draws(counts: Readonly<Record<Suite, number>>): { readonly numRuns: number } {
   return { numRuns: runs(counts) };

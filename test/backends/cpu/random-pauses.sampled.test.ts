@@ -26,7 +26,7 @@ describe.each([1, 2])("%i workers with random pauses", (workers) => {
     const expected = digestOfOutputs(program, onMachine);
     const prepared = await group.prepare(program);
     fillInputs(program, prepared);
-    for (let run = 0; run < runs({ quick: 5, long: 25 }); run++) {
+    for (let run = 0; run < runs({ quick: 2, long: 25 }); run++) {
       await prepared.execute({ timeout: 20 });
       expect(digestOfOutputs(program, prepared)).toBe(expected);
     }
@@ -39,7 +39,7 @@ describe.each([1, 2])("%i workers with random pauses", (workers) => {
     fillInputs(program, prepared);
     await prepared.execute({ timeout: 20 });
     const expected = digestOfOutputs(program, prepared);
-    for (let run = 0; run < runs({ quick: 100, long: 500 }); run++) await prepared.execute({ timeout: 20 });
+    for (let run = 0; run < runs({ quick: 40, long: 500 }); run++) await prepared.execute({ timeout: 20 });
     expect(digestOfOutputs(program, prepared)).toBe(expected);
     prepared.release();
   });

@@ -5,8 +5,6 @@ import { DeviceMesh, Fusion, linear, type MachineProfile, set } from "braid";
 import { wholeBlock } from "../../../bench/compare/block/block-fusion.ts";
 import { isFusion } from "../../../src/ir/api/fusion.ts";
 import { parseProfile } from "../../../src/simulate/parse-profile.ts";
-import { simulate } from "../../../src/simulate/simulate.ts";
-import { overlapOf } from "../../../src/trace/overlap.ts";
 import { choose } from "../../../src/tune/choose/choose.ts";
 import { considerSchedules } from "../../../src/tune/choose/consider.ts";
 import { decide } from "../../../src/tune/choose/decide.ts";
@@ -102,6 +100,29 @@ describe("regions", () => {
     for (const tensor of [a, b]) f.output(tensor);
     expect(kindsOf(f)).toEqual(["Set Linear Linear"]);
   });
+
+  it("of a block are none for the sum of a norm's gradient alone", () => {
+    const problem = { primitive: "block", model: "llama-3-8b", cut: "tp-sp", dtype: "bfloat16" } as const;
+    const { fusion } = wholeBlock({ ...problem, pass: "forward+backward", devices: 2 }, { chunks: 1, all: false });
+    for (const { ops } of findRegions(fusion, {})?.regions ?? []) {
+      expect(ops.some(({ kind }) => kind === "Linear" || kind === "Matmul")).toBe(true);
+    }
+  });
+
+  it("of a block in chunks gather each tensor of the forward pass once", () => {
+    const problem = {
+      primitive: "block",
+      model: "llama-3-8b",
+      cut: "tp-sp",
+      pass: "forward+backward",
+      dtype: "bfloat16",
+    } as const;
+    const { fusion } = wholeBlock({ ...problem, devices: 2 }, { chunks: 4, all: true });
+    const gathers = (findRegions(fusion, {})?.regions ?? []).map(
+      ({ ops }) => ops.filter(({ kind }) => kind === "Set").length,
+    );
+    expect(gathers).toEqual([1, 1, 0, 0, 0, 0]);
+  });
 });
 
 describe("choose", () => {
@@ -138,73 +159,6 @@ describe("choose", () => {
       [2, true],
     ]);
     expect(compilation.options.regions).toHaveLength(3);
-  });
-
-  describe("a block of llama-3-8b with shared tokens, without chunks", () => {
-    const chosenFor = (pass: "forward" | "forward+backward") => {
-      const problem = { primitive: "block", model: "llama-3-8b", cut: "tp-sp", pass, dtype: "bfloat16" } as const;
-      const { fusion } = wholeBlock({ ...problem, devices: 2 }, { chunks: 1, all: false });
-      return choose(fusion, { devices: 2, verify: "off" }, profileOf("2xH100"));
-    };
-
-    it("has loops over the devices in all regions of the forward pass, which hide nearly all communication", () => {
-      const { chosen, regions, compilation, margin } = chosenFor("forward");
-      expect(chosen.name).toBe("by region");
-      expect(margin).toBe(0.01);
-      expect(regions.map((region) => region.chosen.lowering.deviceLoops)).toEqual([true, true, true, true]);
-      const { trace } = simulate(compilation.program, profileOf("2xH100"), { graph: true });
-      for (const { overlap } of overlapOf(compilation.program, trace)) expect(overlap).toBeGreaterThan(0.95);
-    });
-
-    it("keeps in both passes the loops that save time in the whole", () => {
-      const { chosen, regions, milliseconds, considered } = chosenFor("forward+backward");
-      expect(chosen.name).toBe("some loops by region");
-      const loops = regions.filter((region) => region.chosen.lowering.deviceLoops === true);
-      expect(loops.length).toBeGreaterThanOrEqual(5);
-      expect(loops.length).toBeLessThan(regions.length);
-      const all = considered.find(({ candidate }) => candidate.name === "by region");
-      expect(milliseconds).toBeLessThan(all?.milliseconds ?? 0);
-    });
-
-    it("has no region for the sum of a norm's gradient alone", () => {
-      const problem = { primitive: "block", model: "llama-3-8b", cut: "tp-sp", dtype: "bfloat16" } as const;
-      const { fusion } = wholeBlock({ ...problem, pass: "forward+backward", devices: 2 }, { chunks: 1, all: false });
-      for (const { ops } of findRegions(fusion, {})?.regions ?? []) {
-        expect(ops.some(({ kind }) => kind === "Linear" || kind === "Matmul")).toBe(true);
-      }
-    });
-  });
-
-  describe.each(["llama-3-8b", "llama-3-70b"] as const)("both passes of %s in chunks", (model) => {
-    const problem = { primitive: "block", model, cut: "tp-sp", pass: "forward+backward", dtype: "bfloat16" } as const;
-    const { fusion } = wholeBlock({ ...problem, devices: 2 }, { chunks: 4, all: true });
-
-    it("stay serial: less is predicted than is known to be a gain", () => {
-      const { chosen, considered, reason } = choose(fusion, { devices: 2, verify: "off" }, profileOf("2xH100"));
-      expect(chosen.name, reason).toBe("serial");
-      const names = considered.map(({ candidate }) => candidate.name);
-      expect(names).toEqual(expect.arrayContaining(["by region", "loops by region", "serial"]));
-      const [first] = considered;
-      expect(first?.candidate.name).not.toBe("serial");
-      expect(first?.margin).toBe(0.05);
-    });
-
-    it("take the loops of the forward pass where the library is slower", () => {
-      const measured = profileOf("2xH100");
-      const transfers = measured.transfers.map((each) => ({
-        ...each,
-        timings: each.timings.map(({ bytes, microseconds }) => ({ bytes, microseconds: 2 * microseconds })),
-      }));
-      const { chosen, reason } = choose(fusion, { devices: 2, verify: "off" }, { ...measured, transfers });
-      expect(chosen.name, reason).toBe("loops by region");
-    });
-
-    it("gather each tensor of the forward pass once", () => {
-      const gathers = (findRegions(fusion, {})?.regions ?? []).map(
-        ({ ops }) => ops.filter(({ kind }) => kind === "Set").length,
-      );
-      expect(gathers).toEqual([1, 1, 0, 0, 0, 0]);
-    });
   });
 
   it("leaves chunks that exchange nothing whole", () => {

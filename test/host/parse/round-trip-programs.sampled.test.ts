@@ -24,6 +24,7 @@ import { keysOf } from "../../../src/support/is-one-of.ts";
 import type { Fixture } from "../../support/fixture.ts";
 import { dumpPrograms } from "../dump-programs.ts";
 import { expectRoundTrip } from "../../support/round-trip.ts";
+import { everyNth } from "../../support/suite.ts";
 
 const root = path.resolve(import.meta.dirname, "../../..");
 
@@ -33,7 +34,7 @@ describe("fixtures of passes", () => {
     // Programs and pictures are no fixtures of passes.
     (file) => file.endsWith(".ts") && !/^(?:programs|sharding)\//u.test(file),
   );
-  it.each(files)("%s", async (file) => {
+  it.each(everyNth(files, 4))("%s", async (file) => {
     const { default: fixture } = (await import(path.join(folder, file))) as { default: Fixture };
     try {
       lower(fixture.build(), {

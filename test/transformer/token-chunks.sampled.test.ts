@@ -7,10 +7,11 @@ import { expect, it } from "vitest";
 import { cli } from "../cli/captured-cli.ts";
 import { examplesFolder } from "../support/example-program.ts";
 import { combinations } from "../support/split-cases.ts";
+import { everyNth } from "../support/suite.ts";
 
 const cases = combinations({ block: ["gpt-block", "llama-block"], SP: [0, 1] });
 
-it.each(cases)("$block, SP $SP, of one sequence runs in chunks of tokens", async ({ block, SP }) => {
+it.each(everyNth(cases, 3))("$block, SP $SP, of one sequence runs in chunks of tokens", async ({ block, SP }) => {
   const sizes = Object.entries({ B: 1, S: 2, SP, TOKENS: 1 }).flatMap(([name, value]) => ["--set", `${name}=${value}`]);
   const given = [path.join(examplesFolder, `transformer/${block}.ts`), "--devices", "4", ...sizes];
   const run = await cli("run", ...given, "--check", "--json");
