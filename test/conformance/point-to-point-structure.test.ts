@@ -29,7 +29,7 @@ function peerCopies({ ranks, buffers }: Program): { step: number; from: number; 
 
 describe.each(Object.entries(programs))("%s", (_, build) => {
   describe.each(Object.entries(oneSided))("rotated %s", (protocol, options) => {
-    it.each([1, 2, 3, 5, 8])("is a permutation in every step, with D(D-1) copies, D = %i", (devices) => {
+    it.each([1, 3, 8])("is a permutation in every step, with D(D-1) copies, D = %i", (devices) => {
       const copies = peerCopies(linked(build(devices), { devices, ...options }));
       expect(copies).toHaveLength(devices * (devices - 1));
       for (let step = 1; step < devices; step++) {
@@ -52,7 +52,7 @@ describe.each(Object.entries(programs))("%s", (_, build) => {
       }
     });
 
-    it.each([1, 2, 3, 8])("signals every slot once and waits for it once, on %i streams", (streams) => {
+    it.each([1, 3, 8])("signals every slot once and waits for it once, on %i streams", (streams) => {
       const program = linked(build(8), { devices: 8, streams, ...options });
       const signals = program.slots.map(() => 0);
       const waits = program.slots.map(() => 0);
