@@ -1,5 +1,4 @@
 /** Programs of the tests, through the public API: the result of every stage, and the verifier's output. */
-import { readdirSync } from "node:fs";
 import path from "node:path";
 import fc from "fast-check";
 import { hash, load, Page, textOr } from "./page.ts";
@@ -57,8 +56,11 @@ async function fixturePages(): Promise<void> {
   for (const { name: pass } of Object.values(braid.passes)) {
     const folder = path.join(folders.passFixtures, pass);
     const page = new Page(`programs/${pass}`);
-    for (const file of readdirSync(folder).filter((name) => name.endsWith(".ts"))) {
-      const { default: fixture } = await load<{ readonly default: Fixture }>(path.join(folder, file));
+    const { default: fixtures } = await load<{ readonly default: Readonly<Record<string, Fixture>> }>(
+      path.join(folder, "fixtures.ts"),
+    );
+    for (const [name, fixture] of Object.entries(fixtures)) {
+      const file = `${name}.ts`;
       const { options = {} } = fixture;
       const stages: string[] = [];
       const onPass: Options["onPass"] = ({ pass: ran, changed, program }) => {

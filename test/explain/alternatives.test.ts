@@ -1,7 +1,7 @@
 /** What other options gain is what explaining the program with them says. */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, explain, Fusion, linear, set } from "braid";
-import reduceRotated from "../fixtures/stream-parallel-type/reduce-rotated.ts";
+import streamLoops from "../fixtures/stream-parallel-type/fixtures.ts";
 import { machine, noCosts, perMegabyte, transfersAt } from "./machine.ts";
 
 /** Rows of x are gathered in four chunks, each spread over the devices. */
@@ -60,7 +60,7 @@ describe("other options", () => {
   it("say why they are refused", () => {
     // Sends and receives cannot reduce.
     const given = { ...options, p2p: "broadcast", disablePass: ["exchange-reductions"] } as const;
-    const { alternatives } = explain(reduceRotated.build(), given, machine({}));
+    const { alternatives } = explain(streamLoops["reduce-rotated"].build(), given, machine({}));
     expect(alternatives).toContainEqual({
       change: "without --schedule p2p=broadcast",
       options: { backend: "nccl", p2p: "rotated" },

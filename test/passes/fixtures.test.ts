@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { DiagnosticError, lower, passes, printProgramOfStage } from "braid";
-import type { Fixture } from "../support/fixture.ts";
+import type { Fixture, Fixtures } from "../support/fixture.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../fixtures");
 const rows = Object.values(passes).map(({ name }) => name);
@@ -16,14 +16,20 @@ it("every row of the pipeline has fixtures, and every folder is a row's", () => 
   expect(readdirSync(root).filter((folder) => !others.includes(folder))).toEqual(rows.toSorted());
 });
 
-describe.each([...rows, "checked"])("%s", (pass) => {
-  const names = readdirSync(join(root, pass))
-    .filter((name) => name.endsWith(".ts"))
-    .map((name) => name.slice(0, -3));
+describe.each([...rows, "checked"])("%s", async (pass) => {
+  const { default: fixtures } = (await import(join(root, pass, "fixtures.ts"))) as { readonly default: Fixtures };
 
-  it.each(names)("%s", async (name) => {
-    const { default: fixture } = (await import(join(root, pass, `${name}.ts`))) as { default: Fixture };
+  it.each(Object.entries(fixtures))("%s", async (name, fixture) => {
     await expect(textOf(fixture, pass, name)).toMatchFileSnapshot(join(root, pass, `${name}.txt`));
+  });
+
+  it("has no other texts", () => {
+    const texts = readdirSync(join(root, pass)).filter((name) => name.endsWith(".txt"));
+    expect(texts).toEqual(
+      Object.keys(fixtures)
+        .map((name) => `${name}.txt`)
+        .toSorted(),
+    );
   });
 });
 

@@ -3,7 +3,7 @@ import path from "node:path";
 import { describe, expect, it } from "vitest";
 import { DiagnosticError, type Fusion, isFusion, lower, type LowerOptions, passes } from "braid";
 import { loadPattern, patternFiles } from "../support/example-program.ts";
-import type { Fixture } from "../support/fixture.ts";
+import type { Fixture, Fixtures } from "../support/fixture.ts";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 
 const fixtures = path.resolve(import.meta.dirname, "../fixtures");
@@ -21,7 +21,10 @@ function outcome(fusion: Fusion, options: LowerOptions): string {
 }
 
 async function fixtureOf(name: string): Promise<Fixture> {
-  const { default: fixture } = (await import(path.join(fixtures, `${name}.ts`))) as { readonly default: Fixture };
+  const file = path.join(fixtures, path.dirname(name), "fixtures.ts");
+  const { default: table } = (await import(file)) as { readonly default: Fixtures };
+  const fixture = table[path.basename(name)];
+  if (fixture === undefined) throw new Error(`no fixture ${name}`);
   return fixture;
 }
 

@@ -7,7 +7,7 @@ import { compile, type HostProgram, lower, MultiDeviceExecutor, type Statement }
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
-import toReader from "../fixtures/sink-waits/to-reader.ts";
+import fixtures from "../fixtures/sink-waits/fixtures.ts";
 import { cpuBackends } from "../support/cpu-backends.ts";
 import { exampleFusion } from "../support/example-program.ts";
 
@@ -20,8 +20,10 @@ it("leaves the Waits of the CUDA backend, and nvFuser's form", async () => {
   const cuda = { backend: "cuda" } as const;
   expect(lower(fusion, cuda).body).toEqual(lower(fusion, { ...cuda, ...rightAfter }).body);
   const limits = { nvfuserLimits: true };
-  expect(lower(toReader.build(), limits).body).toEqual(lower(toReader.build(), { ...limits, ...rightAfter }).body);
-  expect(lower(toReader.build()).body).not.toEqual(lower(toReader.build(), rightAfter).body);
+  expect(lower(fixtures["to-reader"].build(), limits).body).toEqual(
+    lower(fixtures["to-reader"].build(), { ...limits, ...rightAfter }).body,
+  );
+  expect(lower(fixtures["to-reader"].build()).body).not.toEqual(lower(fixtures["to-reader"].build(), rightAfter).body);
 });
 
 it("keeps the bits", async () => {

@@ -1,9 +1,9 @@
 /**
- * A fixture is a program and what a pass makes of it: `test/fixtures/<pass>/<name>.ts` beside `<name>.txt`, which
- * holds the program before and after the pass, or the diagnostic. The folder `checked` has the diagnostics of the
- * checks before the first rewrite. `npx vitest run -u` writes the texts anew.
+ * A fixture is a program and what a pass makes of it: an entry of `test/fixtures/<pass>/fixtures.ts`, and beside it
+ * `<name>.txt`, which holds the program before and after the pass, or the diagnostic. The folder `checked` has the
+ * diagnostics of the checks before the first rewrite. `npx vitest run -u` writes the texts anew.
  */
-import type { Fusion, LowerOptions } from "braid";
+import { Fusion, type LowerOptions } from "braid";
 
 export interface Fixture {
   /** What the fixture shows, in one line. */
@@ -16,6 +16,20 @@ export interface Fixture {
   readonly build: () => Fusion;
 }
 
-export function fixture(value: Fixture): Fixture {
-  return value;
+/** By the names of their texts. */
+export type Fixtures = Readonly<Record<string, Fixture>>;
+
+/** With `build` filling an empty Fusion. */
+export function fixture({
+  build,
+  ...others
+}: Omit<Fixture, "build"> & { readonly build: (f: Fusion) => void }): Fixture {
+  return {
+    ...others,
+    build: () => {
+      const f = new Fusion();
+      build(f);
+      return f;
+    },
+  };
 }

@@ -2,7 +2,6 @@
  * `parse` is the inverse of `print` for every fixture of a pass, the programs of nvFuser's dumps, and hand-built
  * programs of everything that prints.
  */
-import { readdirSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
 import {
@@ -16,26 +15,29 @@ import {
   HostProgramBuilder,
   lower,
   parse,
+  passes,
   print,
 } from "braid";
 import { binaryFunctions } from "../../../src/ir/ops/functions/binary.ts";
 import { unaryFunctions } from "../../../src/ir/ops/functions/unary.ts";
 import { keysOf } from "../../../src/support/is-one-of.ts";
-import type { Fixture } from "../../support/fixture.ts";
+import type { Fixtures } from "../../support/fixture.ts";
 import { dumpPrograms } from "../dump-programs.ts";
 import { expectRoundTrip } from "../../support/round-trip.ts";
 import { everyNth } from "../../support/suite.ts";
 
 const root = path.resolve(import.meta.dirname, "../../..");
 
-describe("fixtures of passes", () => {
+describe("fixtures of passes", async () => {
   const folder = path.join(root, "test/fixtures");
-  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(
-    // Programs and pictures are no fixtures of passes.
-    (file) => file.endsWith(".ts") && !/^(?:programs|sharding)\//u.test(file),
+  const tables = [...Object.values(passes).map(({ name }) => name), "checked"];
+  const loaded = await Promise.all(
+    tables.map(async (name) => {
+      const { default: fixtures } = (await import(path.join(folder, name, "fixtures.ts"))) as { default: Fixtures };
+      return Object.entries(fixtures).map(([key, fixture]) => [`${name}/${key}`, fixture] as const);
+    }),
   );
-  it.each(everyNth(files, 4))("%s", async (file) => {
-    const { default: fixture } = (await import(path.join(folder, file))) as { default: Fixture };
+  it.each(everyNth(loaded.flat(), 4))("%s", (name, fixture) => {
     try {
       lower(fixture.build(), {
         ...fixture.options,
@@ -45,7 +47,7 @@ describe("fixtures of passes", () => {
       });
     } catch (error) {
       if (!(error instanceof DiagnosticError)) throw error;
-      expect(path.basename(file)).toMatch(/^error-/u);
+      expect(path.basename(name)).toMatch(/^error-/u);
     }
   });
 });
