@@ -1,14 +1,23 @@
 /** The tables of ops in docs/import*.md, made of the rows that read them, after `<!-- import: FORMAT -->`. */
+import { opNames } from "../src/import/fusion-definition/ops.ts";
 import { opGroups } from "../src/import/stablehlo/ops/rows.ts";
 import { readOps } from "../src/import/torch-export/build.ts";
 import { code, table } from "./option-tables.ts";
 
 const block = /(?<marker><!-- import: (?<format>[a-z-]+) -->\n)(?:\n?(?:\|.*\n)+)?/gu;
 
-const tables: Readonly<Record<string, () => string>> = { stablehlo: opTable, "torch-export": torchTable };
+const tables: Readonly<Record<string, () => string>> = {
+  stablehlo: opTable,
+  "torch-export": torchTable,
+  "fusion-definition": definitionTable,
+};
 
 export function withImportTable(text: string): string {
   return text.replaceAll(block, (_, marker: string, format: string) => `${marker}\n${tables[format]?.() ?? ""}\n`);
+}
+
+function definitionTable(): string {
+  return table(["ops of `fd.ops`"], [[opNames.map(code).join(", ")]]);
 }
 
 /** Overloads of an op are one. */

@@ -41,6 +41,14 @@ export const loaders: readonly Loader[] = [
     reader: async () => (await import("./torch-export/import-torch-export.ts")).importTorchExport,
     options: ["plan", "devices", "gradients"],
   },
+  {
+    name: "nvFuser's FusionDefinition",
+    suffixes: [".py"],
+    magic: /^\s*(?:#|import\b|from\b|def \w+\(|with FusionDefinition)/u,
+    content: "text",
+    reader: async () => (await import("./fusion-definition/import-fusion-definition.ts")).importFusionDefinition,
+    options: ["entry"],
+  },
 ];
 
 /** Records of a hang: no models. `braid verify` compares those of all ranks. */

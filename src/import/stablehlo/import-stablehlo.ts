@@ -4,12 +4,12 @@ import type { Source } from "../../host/syntax/text/source.ts";
 import { Fusion } from "../../ir/api/fusion.ts";
 import { set } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
-import type { Tensor } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
 import type { ImportedModel, ImportOptions } from "../model.ts";
 import { evaluateFunction } from "./evaluate-body.ts";
 import { valueType } from "./ops/reading.ts";
-import { madeAt, type Reader } from "./reader.ts";
+import { madeAt, withOrigins } from "../origins.ts";
+import type { Reader } from "./reader.ts";
 import { devicesOf, placeRest } from "./place-rest.ts";
 import { readMeshes } from "./sharding.ts";
 import type { Attribute, MlirFunction, MlirModule } from "./syntax/nodes.ts";
@@ -116,43 +116,4 @@ function nameIn(text: string): string | null {
 
 function namedBy(attribute: Attribute | undefined): string | null {
   return attribute?.kind === "string" ? nameIn(attribute.text) : null;
-}
-
-/** The Fusion with the places of its tensors in the text, and the model's names of inputs and outputs. */
-function withOrigins({ fusion, marks, source }: Reader, named: readonly (readonly [TensorView, string])[]): Fusion {
-  const used = new Set<string>();
-  for (const [tensor, name] of named) {
-    if (tensor.name !== null || used.has(name)) continue;
-    used.add(name);
-    tensor.named(name);
-  }
-  const data = fusion.data();
-  const lines = lineStarts(source.text);
-  let mark = 0;
-  const tensors = data.tensors.map((tensor, id): Tensor => {
-    while (mark + 1 < marks.length && at(marks, mark + 1).tensor <= id) mark++;
-    const { position } = at(marks, mark);
-    const line = lineOf(lines, position);
-    const { name } = tensor.origin ?? {};
-    const site = { path: source.file, line: line + 1, column: position - at(lines, line) + 1 };
-    return { ...tensor, origin: { ...(name === undefined ? {} : { name }), source: site } };
-  });
-  return new Fusion({ ...data, tensors });
-}
-
-function lineStarts(text: string): readonly number[] {
-  const starts = [0];
-  for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", end + 1)) starts.push(end + 1);
-  return starts;
-}
-
-/** The last line that starts at or before the position. */
-function lineOf(starts: readonly number[], position: number): number {
-  let [low, high] = [0, starts.length - 1];
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (at(starts, middle) <= position) low = middle;
-    else high = middle - 1;
-  }
-  return low;
 }

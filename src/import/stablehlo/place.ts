@@ -1,7 +1,8 @@
 /** Sharding annotations of the text on values. */
 import { set } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
-import { invalid, madeAt, type Reader } from "./reader.ts";
+import { madeAt } from "../origins.ts";
+import { invalid, type Reader } from "./reader.ts";
 import { place, readSharding, type Sharding, shardingText } from "./sharding.ts";
 import type { Attribute, Operation } from "./syntax/nodes.ts";
 import { computed, type Value, wholeOn } from "./value.ts";

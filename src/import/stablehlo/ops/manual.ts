@@ -9,7 +9,8 @@ import { at } from "../../../support/invariant.ts";
 import type { Manual } from "../groups.ts";
 import { constrained, placeOnce, requireRank } from "../place.ts";
 import { attributeOf } from "../read-attributes.ts";
-import { extentsOf, madeAt } from "../reader.ts";
+import { madeAt } from "../../origins.ts";
+import { extentsOf } from "../reader.ts";
 import { dimensionsIn, readSharding, type Sharding } from "../sharding.ts";
 import { axesOf, computed, sizesOf, splat, splatOf, type Value, type ValueType, wholeOn } from "../value.ts";
 import {

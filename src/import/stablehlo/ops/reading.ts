@@ -3,7 +3,8 @@ import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { at } from "../../../support/invariant.ts";
 import { knownValue } from "../constants.ts";
 import type { Manual } from "../groups.ts";
-import { extentsOf, invalid, madeAt, type Reader, unsupported } from "../reader.ts";
+import { madeAt } from "../../origins.ts";
+import { extentsOf, invalid, type Reader, unsupported } from "../reader.ts";
 import type { Operation, Region, Type } from "../syntax/nodes.ts";
 import { axesOf, dtypeIn, dtypeOf, type Element, once, type Value, type ValueType } from "../value.ts";
 

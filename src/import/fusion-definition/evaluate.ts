@@ -1,0 +1,397 @@
+/** Runs the statements of a definition: each call makes ops of a Fusion, or places tensors. */
+import { at } from "../../support/invariant.ts";
+import { madeAt } from "../origins.ts";
+import { inStrideOrder, opNames, type OpRow, opRow } from "./ops.ts";
+import type { Expression, Statement } from "./python.ts";
+import { meshOf, methodNames, methodRow, scheduleRow } from "./schedule.ts";
+import {
+  argument,
+  type Call,
+  type Definition,
+  dtypeIn,
+  flagIn,
+  invalidAt,
+  isGiven,
+  kindText,
+  listIn,
+  none,
+  numberIn,
+  numbersIn,
+  tensorIn,
+  unsupportedAt,
+  type Value,
+} from "./value.ts";
+
+/** Values by name; those of the file are around those of a function. */
+export interface Scope {
+  readonly values: Map<string, Value>;
+  readonly outer: Scope | null;
+  readonly depth: number;
+}
+
+/** A loop or a call may go on without an end. */
+const limits = { statements: 200_000, depth: 64, listItems: 65_536 } as const;
+
+export function runBlock(definition: Definition, scope: Scope, statements: readonly Statement[]): void {
+  for (const statement of statements) run(definition, scope, statement);
+}
+
+function run(definition: Definition, scope: Scope, statement: Statement): void {
+  const { position } = statement;
+  if (++definition.statements > limits.statements)
+    unsupportedAt(
+      definition.source,
+      position,
+      "the definition is too long",
+      `${limits.statements} statements`,
+      "split it",
+    );
+  switch (statement.kind) {
+    case "assign":
+      return assign(definition, scope, statement);
+    case "expression":
+      return void evaluate(definition, scope, statement.value);
+    case "for": {
+      const over = evaluate(definition, scope, statement.over);
+      if (over.kind !== "list")
+        return invalidAt(definition.source, position, "for needs a list", kindText(over), "a list or range");
+      for (const value of over.items) {
+        scope.values.set(statement.target, value);
+        runBlock(definition, scope, statement.body);
+      }
+      return;
+    }
+    case "def":
+      return void scope.values.set(statement.name, { kind: "function", definition: statement });
+    case "with": {
+      const value = evaluate(definition, scope, statement.value);
+      if (value.kind !== "path" || !isFusionPath(value.path))
+        return unsupportedAt(
+          definition.source,
+          position,
+          "a with statement of another kind",
+          "with FusionDefinition() as fd:",
+          "leave it out",
+        );
+      if (statement.name !== null) scope.values.set(statement.name, { kind: "path", path: "fd" });
+      return runBlock(definition, scope, statement.body);
+    }
+    case "other":
+      return unsupportedAt(
+        definition.source,
+        position,
+        `definitions with ${statement.word} are not read`,
+        "assignments, calls and for loops over lists",
+        "print the definition with print(fd), which has none, or write out what it does",
+      );
+  }
+}
+
+/** `FusionDefinition()`, and the type of a parameter. */
+export function isFusionPath(path: string): boolean {
+  return /(?:^|\.)FusionDefinition$/u.test(path);
+}
+
+function assign(
+  definition: Definition,
+  scope: Scope,
+  { targets, value, position }: Extract<Statement, { readonly kind: "assign" }>,
+): void {
+  const made = evaluate(definition, scope, value);
+  const all = targets.length === 1 ? [made] : made.kind === "list" ? made.items : [made];
+  if (all.length !== targets.length)
+    invalidAt(
+      definition.source,
+      position,
+      "another number of values than names",
+      kindText(made),
+      `${targets.length} values`,
+    );
+  for (const [i, name] of targets.entries()) {
+    const each = at(all, i);
+    scope.values.set(name, each);
+    if (each.kind === "tensor" && !definition.names.has(each.tensor.id)) definition.names.set(each.tensor.id, name);
+  }
+}
+
+function evaluate(definition: Definition, scope: Scope, expression: Expression): Value {
+  const { source } = definition;
+  const { position } = expression;
+  switch (expression.kind) {
+    case "number":
+      return { kind: "number", value: expression.value };
+    case "text":
+      return { kind: "text", value: expression.value };
+    case "list":
+      return { kind: "list", items: expression.items.map((each) => evaluate(definition, scope, each)) };
+    case "name":
+      return named(scope, expression.name) ?? { kind: "path", path: expression.name };
+    case "attribute": {
+      const of = evaluate(definition, scope, expression.of);
+      if (of.kind === "path") return { kind: "path", path: `${of.path}.${expression.name}` };
+      if (of.kind === "mesh" && expression.name === "size") return { kind: "number", value: of.mesh.devices.length };
+      if (of.kind === "tensor" && expression.name === "ndim") return { kind: "number", value: of.tensor.rank };
+      return unsupportedAt(
+        source,
+        position,
+        `${kindText(of)} has no ${expression.name} that Braid reads`,
+        "size of a mesh, ndim of a tensor, or a method",
+        "leave it out",
+      );
+    }
+    case "index": {
+      const of = evaluate(definition, scope, expression.of);
+      const place = evaluate(definition, scope, expression.at);
+      const found = of.kind === "list" && place.kind === "number" ? of.items.at(place.value) : undefined;
+      return (
+        found ??
+        invalidAt(source, position, "there is no such item", `${kindText(of)}[${kindText(place)}]`, "an item of a list")
+      );
+    }
+    case "negative": {
+      const of = evaluate(definition, scope, expression.of);
+      if (of.kind === "number") return { kind: "number", value: -of.value };
+      return invalidAt(source, position, "there is no negative of this", kindText(of), "a number");
+    }
+    case "binary":
+      return arithmetic(definition, scope, expression);
+    case "call":
+      return called(definition, scope, expression);
+  }
+}
+
+function named(scope: Scope, name: string): Value | null {
+  if (name === "None") return none;
+  if (name === "True" || name === "False") return { kind: "bool", value: name === "True" };
+  return scope.values.get(name) ?? (scope.outer === null ? null : named(scope.outer, name));
+}
+
+function arithmetic(
+  definition: Definition,
+  scope: Scope,
+  expression: Extract<Expression, { readonly kind: "binary" }>,
+): Value {
+  const [left, right] = [evaluate(definition, scope, expression.left), evaluate(definition, scope, expression.right)];
+  const { operator, position } = expression;
+  if (left.kind !== "number" || right.kind !== "number") {
+    const other = left.kind === "number" ? right : left;
+    const found = other.kind === "path" ? `${other.path}, which has no value` : kindText(other);
+    const expected = other.kind === "path" ? `a line before it such as ${other.path} = 4` : "two numbers";
+    return invalidAt(definition.source, position, `${operator} is of numbers only`, found, expected);
+  }
+  const [a, b] = [left.value, right.value];
+  const value = {
+    "+": a + b,
+    "-": a - b,
+    "*": a * b,
+    "/": a / b,
+    "//": Math.floor(a / b),
+    "%": a - b * Math.floor(a / b),
+  }[operator];
+  return { kind: "number", value: value ?? Number.NaN };
+}
+
+/** What files call beside `fd.ops` and methods, by the end of its path. */
+const functionRows: Readonly<Record<string, OpRow>> = {
+  "fd.define_tensor": {
+    parameters: ["shape", "contiguity", "dtype", "is_cpu", "stride_order"],
+    make: (call) => {
+      if (flagIn(call, "is_cpu", false))
+        unsupportedAt(
+          call.definition.source,
+          call.position,
+          "a tensor of the CPU",
+          "is_cpu=False",
+          "pass its value as a number",
+        );
+      const shape = numbersIn(call, "shape").map((size) => (size === -1 ? null : size));
+      const tensor = call.definition.fusion.input(shape, dtypeIn(call, "dtype") ?? "float");
+      return { kind: "tensor", tensor: isGiven(call, "stride_order") ? inStrideOrder(call, tensor) : tensor };
+    },
+  },
+  "fd.define_scalar": {
+    parameters: ["value", "dtype"],
+    make: (call) => {
+      const value = argument(call, "value");
+      if (value.kind === "bool") return { kind: "number", value: Number(value.value) };
+      if (value.kind === "number" || value.kind === "extent") return value;
+      return unsupportedAt(
+        call.definition.source,
+        call.position,
+        "a scalar without a value",
+        "a number",
+        "write the number of this run",
+      );
+    },
+  },
+  "fd.define_vector": {
+    parameters: ["values", "dtype"],
+    make: (call) => ({ kind: "list", items: listIn(call, "values") }),
+  },
+  "fd.add_output": {
+    parameters: ["output", "alias_input"],
+    make: (call) => {
+      if (isGiven(call, "alias_input"))
+        unsupportedAt(
+          call.definition.source,
+          call.position,
+          "an output that overwrites an input",
+          "no alias_input",
+          "return it as an output of its own",
+        );
+      call.definition.fusion.output(tensorIn(call, "output"));
+      return none;
+    },
+  },
+  DeviceMesh: { parameters: ["devices"], make: meshOf },
+  range: { parameters: ["end"], make: (call) => rangeOf(call, numberIn(call, "end")) },
+  arange: { parameters: ["end"], make: (call) => rangeOf(call, numberIn(call, "end")) },
+  len: { parameters: ["of"], make: (call) => ({ kind: "number", value: listIn(call, "of").length }) },
+};
+
+/** Of a list of numbers, as of the tensor that torch.arange makes. */
+const reshapeOfList: OpRow = {
+  parameters: ["self", "rows", "columns"],
+  make: (call) => {
+    const [items, columns] = [listIn(call, "self"), numberIn(call, "columns")];
+    if (!(columns >= 1))
+      return invalidAt(
+        call.definition.source,
+        call.position,
+        "another number of columns",
+        String(columns),
+        "1 or more",
+      );
+    return {
+      kind: "list",
+      items: items.flatMap((_, i): readonly Value[] =>
+        i % columns === 0 ? [{ kind: "list", items: items.slice(i, i + columns) }] : [],
+      ),
+    };
+  },
+};
+
+function rangeOf(call: Call, end: number): Value {
+  if (!(end >= 0 && end <= limits.listItems))
+    invalidAt(call.definition.source, call.position, "a range is too long", String(end), `0 to ${limits.listItems}`);
+  return { kind: "list", items: Array.from({ length: end }, (_, value) => ({ kind: "number", value })) };
+}
+
+function called(
+  definition: Definition,
+  scope: Scope,
+  { callee, args, position }: Extract<Expression, { readonly kind: "call" }>,
+): Value {
+  const { source } = definition;
+  const values = args.map(({ name, value }) => ({ name, value: evaluate(definition, scope, value) }));
+  if (callee.kind === "attribute") {
+    const self = evaluate(definition, scope, callee.of);
+    if (self.kind !== "path") {
+      const row = self.kind === "list" && callee.name === "reshape" ? reshapeOfList : methodRow(self.kind, callee.name);
+      if (row !== undefined)
+        return made(definition, position, callee.name, row, [{ name: null, value: self }, ...values]);
+      return unsupportedAt(
+        source,
+        position,
+        `${kindText(self)} has no method ${callee.name} that Braid reads`,
+        methodNames.join(", "),
+        "leave it out, or place the tensor with these",
+      );
+    }
+  }
+  const target = evaluate(definition, scope, callee);
+  if (target.kind === "function") {
+    if (scope.depth >= limits.depth)
+      return unsupportedAt(
+        source,
+        position,
+        "too many calls inside one another",
+        String(limits.depth),
+        "call fewer functions",
+      );
+    const inner = functionScope(definition, scope, target.definition, values, position);
+    runBlock(definition, inner, target.definition.body);
+    return none;
+  }
+  const path = target.kind === "path" ? target.path : "";
+  if (isFusionPath(path)) return target;
+  const row = rowOf(path);
+  if (row !== undefined) return made(definition, position, path, row, values);
+  const isOp = path.startsWith("fd.ops.");
+  return unsupportedAt(
+    source,
+    position,
+    isOp ? `nvFuser's ${path} is not supported` : `the call of ${path === "" ? kindText(target) : path} is not read`,
+    isOp ? opNames.join(", ") : "calls of fd, of tensors and axes, DeviceMesh, range and torch.arange",
+    isOp ? "write it with these ops" : "leave it out, or write its value",
+  );
+}
+
+function rowOf(path: string): OpRow | undefined {
+  if (path.startsWith("fd.ops.")) return opRow(path.slice("fd.ops.".length));
+  if (path.startsWith("fd.sched.")) return scheduleRow(path.slice("fd.sched.".length));
+  const name = path.startsWith("fd.") ? path : path.slice(path.lastIndexOf(".") + 1);
+  return Object.hasOwn(functionRows, name) ? functionRows[name] : undefined;
+}
+
+function made(
+  definition: Definition,
+  position: number,
+  name: string,
+  { parameters, make }: OpRow,
+  given: readonly { readonly name: string | null; readonly value: Value }[],
+): Value {
+  const args = new Map<string, Value>();
+  for (const [i, { name: keyword, value }] of given.entries()) {
+    // The first operands of nvFuser's ops have no names.
+    const parameter = keyword ?? parameters[i];
+    if (parameter === undefined || (keyword !== null && !parameters.includes(keyword)))
+      return unsupportedAt(
+        definition.source,
+        position,
+        `${name} takes no ${keyword ?? `argument ${i + 1}`} that Braid reads`,
+        parameters.filter((each) => each !== "self").join(", "),
+        "leave it out",
+      );
+    args.set(parameter, value);
+  }
+  return madeAt(definition, position, () => make({ definition, position, name, args }));
+}
+
+/** The parameters of a function with their values. Throws `model-invalid` for one without. */
+export function functionScope(
+  definition: Definition,
+  outer: Scope,
+  { parameters, name }: Extract<Statement, { readonly kind: "def" }>,
+  given: readonly { readonly name: string | null; readonly value: Value }[],
+  position: number,
+): Scope {
+  const values = new Map<string, Value>();
+  for (const [i, parameter] of parameters.entries()) {
+    const value =
+      given.find((each) => each.name === parameter.name)?.value ??
+      (given[i]?.name === null ? given[i]?.value : undefined) ??
+      (parameter.value === null ? null : evaluate(definition, outer, parameter.value)) ??
+      (isDefinition(parameter) ? ({ kind: "path", path: "fd" } as const) : null) ??
+      invalidAt(
+        definition.source,
+        position,
+        `${parameter.name} of ${name} has no value`,
+        `def ${name}(.., ${parameter.name}, ..)`,
+        `a default: ${parameter.name}=4`,
+      );
+    values.set(parameter.name, value);
+  }
+  return { values, outer, depth: outer.depth + 1 };
+}
+
+/** `fd : FusionDefinition`. */
+export function isDefinition({
+  name,
+  annotation,
+}: {
+  readonly name: string;
+  readonly annotation: Expression | null;
+}): boolean {
+  return annotation === null ? name === "fd" : annotation.kind === "name" && isFusionPath(annotation.name);
+}

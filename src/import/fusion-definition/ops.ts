@@ -1,0 +1,405 @@
+/** The ops of nvFuser's FusionDefinition, one row each: the names of its parameters and what it makes. */
+import * as ops from "../../ir/api/ops.ts";
+import type { TensorView } from "../../ir/api/tensor-view.ts";
+import { at } from "../../support/invariant.ts";
+import {
+  argument,
+  type Call,
+  dtypeIn,
+  extentsIn,
+  flagIn,
+  invalidAt,
+  isGiven,
+  none,
+  numberIn,
+  numbersIn,
+  operandIn,
+  tensorIn,
+  tensorsIn,
+  unsupportedAt,
+  type Value,
+} from "./value.ts";
+
+export interface OpRow {
+  readonly parameters: readonly string[];
+  readonly make: (call: Call) => Value;
+}
+
+function valueOf(tensor: TensorView): Value {
+  return { kind: "tensor", tensor };
+}
+
+function unary(make: (tensor: TensorView) => TensorView): OpRow {
+  return { parameters: ["x"], make: (call) => valueOf(make(tensorIn(call, "x"))) };
+}
+
+function binary(make: (a: TensorView | number, b: TensorView | number) => TensorView): OpRow {
+  return { parameters: ["a", "b"], make: (call) => valueOf(make(operandIn(call, "a"), operandIn(call, "b"))) };
+}
+
+function logical(make: (a: TensorView, b: TensorView) => TensorView): OpRow {
+  return { parameters: ["a", "b"], make: (call) => valueOf(make(tensorIn(call, "a"), tensorIn(call, "b"))) };
+}
+
+function reduction(make: (tensor: TensorView, axes: readonly number[]) => TensorView): OpRow {
+  return {
+    parameters: ["arg", "dims", "keepdim", "dtype"],
+    make: (call) => {
+      const given = tensorIn(call, "arg");
+      const dtype = dtypeIn(call, "dtype");
+      const tensor = dtype === null || dtype === given.dtype ? given : ops.cast(given, dtype);
+      return valueOf(kept(call, tensor, make(tensor, axesIn(call, "dims", tensor))));
+    },
+  };
+}
+
+/** From 0 on. Where there are none, all. */
+function axesIn(call: Call, parameter: string, { rank }: TensorView): readonly number[] {
+  if (!isGiven(call, parameter)) return Array.from({ length: rank }, (_, axis) => axis);
+  return numbersIn(call, parameter).map((axis) => (axis < 0 ? axis + rank : axis));
+}
+
+/** With axes of extent 1 where `keepdim` asks for them. */
+function kept(call: Call, from: TensorView, reduced: TensorView): TensorView {
+  if (!flagIn(call, "keepdim", false)) return reduced;
+  const axes = new Set(axesIn(call, "dims", from));
+  return ops.broadcast(
+    reduced,
+    Array.from({ length: from.rank }, (_, axis) => axes.has(axis)),
+  );
+}
+
+/** `shape` may keep an extent with -1, or repeat that of the tensor. */
+function expanded(tensor: TensorView, shape: readonly (number | TensorView["extents"][number])[]): TensorView {
+  const target = tensor.extents.map((own, axis) => {
+    const extent = at(shape, axis);
+    const isOne = own.kind === "constant" && own.value === 1;
+    return isOne && extent !== -1 ? extent : own;
+  });
+  const isSame = target.every((extent, axis) => extent === tensor.extents[axis] || extent === 1);
+  return isSame ? tensor : ops.expand(tensor, target);
+}
+
+function requireRank(call: Call, found: number, expected: number): void {
+  if (found === expected) return;
+  invalidAt(
+    call.definition.source,
+    call.position,
+    `${call.name} has another rank`,
+    `${found} axes`,
+    `${expected} axes`,
+  );
+}
+
+function refuseGiven(call: Call, parameter: string, help: string): void {
+  if (!isGiven(call, parameter)) return;
+  const { definition, position, name } = call;
+  unsupportedAt(definition.source, position, `${name} with ${parameter} is not supported`, `no ${parameter}`, help);
+}
+
+/** Element numbers below 0 stand for what is left. */
+function shapeOf(
+  call: Call,
+  tensor: TensorView,
+  parameter: string,
+): readonly (number | TensorView["extents"][number])[] {
+  const shape = extentsIn(call, parameter);
+  if (!shape.includes(-1)) return shape;
+  const sizes = tensor.extents.map((extent) => (extent.kind === "constant" ? extent.value : Number.NaN));
+  const rest = shape.reduce<number>(
+    (left, each) => (typeof each === "number" ? left / Math.abs(each) : Number.NaN),
+    sizes.reduce((a, b) => a * b, 1),
+  );
+  if (Number.isInteger(rest)) return shape.map((each) => (each === -1 ? rest : each));
+  return unsupportedAt(
+    call.definition.source,
+    call.position,
+    "the size that -1 stands for is not known",
+    "constant sizes beside it",
+    "write the size, or take it from fd.ops.size",
+  );
+}
+
+const opRows: Readonly<Record<string, OpRow>> = {
+  abs: unary(ops.abs),
+  ceil: unary(ops.ceil),
+  cos: unary(ops.cos),
+  erf: unary(ops.erf),
+  exp: unary(ops.exp),
+  exp2: unary(ops.exp2),
+  expm1: unary(ops.expm1),
+  floor: unary(ops.floor),
+  isfinite: unary(ops.isfinite),
+  isinf: unary(ops.isinf),
+  isnan: unary(ops.isnan),
+  log: unary(ops.log),
+  log1p: unary(ops.log1p),
+  log2: unary(ops.log2),
+  logical_not: unary(ops.logicalNot),
+  neg: unary(ops.neg),
+  reciprocal: unary(ops.reciprocal),
+  relu: unary(ops.relu),
+  round: unary(ops.round),
+  rsqrt: unary(ops.rsqrt),
+  set: unary(ops.set),
+  segment_set: unary(ops.set),
+  sigmoid: unary(ops.sigmoid),
+  sign: unary(ops.sign),
+  silu: unary(ops.silu),
+  sin: unary(ops.sin),
+  sqrt: unary(ops.sqrt),
+  tanh: unary(ops.tanh),
+  trunc: unary(ops.trunc),
+
+  add: binary(ops.add),
+  sub: binary(ops.sub),
+  mul: binary(ops.mul),
+  div: binary(ops.div),
+  truediv: binary(ops.div),
+  pow: binary(ops.pow),
+  remainder: binary(ops.remainder),
+  maximum: binary(ops.maximum),
+  minimum: binary(ops.minimum),
+  eq: binary(ops.eq),
+  ne: binary(ops.ne),
+  lt: binary(ops.lt),
+  le: binary(ops.le),
+  gt: binary(ops.gt),
+  ge: binary(ops.ge),
+  bitwise_and: binary(ops.bitAnd),
+  bitwise_or: binary(ops.bitOr),
+  bitwise_xor: binary(ops.bitXor),
+  logical_and: logical(ops.logicalAnd),
+  logical_or: logical(ops.logicalOr),
+  logical_xor: logical(ops.logicalXor),
+  where: {
+    parameters: ["condition", "a", "b"],
+    make: (call) => valueOf(ops.where(tensorIn(call, "condition"), operandIn(call, "a"), operandIn(call, "b"))),
+  },
+  cast: {
+    parameters: ["arg", "dtype"],
+    make: (call) => {
+      const tensor = tensorIn(call, "arg");
+      return valueOf(ops.cast(tensor, dtypeIn(call, "dtype") ?? tensor.dtype));
+    },
+  },
+
+  sum: reduction(ops.sum),
+  prod: reduction(ops.prod),
+  max: reduction(ops.amax),
+  min: reduction(ops.amin),
+  var: {
+    parameters: ["arg", "dims", "correction", "keepdim"],
+    make: (call) => {
+      const tensor = tensorIn(call, "arg");
+      const { variance } = ops.varMean(tensor, axesIn(call, "dims", tensor), numberIn(call, "correction", 1));
+      return valueOf(kept(call, tensor, variance));
+    },
+  },
+  var_mean: {
+    parameters: ["arg", "dims", "correction", "keepdim"],
+    make: (call) => {
+      const tensor = tensorIn(call, "arg");
+      const { variance, mean } = ops.varMean(tensor, axesIn(call, "dims", tensor), numberIn(call, "correction", 1));
+      return { kind: "list", items: [variance, mean].map((each) => valueOf(kept(call, tensor, each))) };
+    },
+  },
+
+  broadcast: {
+    parameters: ["arg", "is_broadcast_dim"],
+    make: (call) => {
+      const flags = argument(call, "is_broadcast_dim");
+      const items = flags.kind === "list" ? flags.items : [];
+      return valueOf(
+        ops.broadcast(
+          tensorIn(call, "arg"),
+          items.map((each) => each.kind === "bool" && each.value),
+        ),
+      );
+    },
+  },
+  broadcast_in_dim: {
+    parameters: ["arg", "shape", "broadcast_dims"],
+    make: (call) => {
+      const tensor = tensorIn(call, "arg");
+      const [shape, axes] = [extentsIn(call, "shape"), numbersIn(call, "broadcast_dims")];
+      requireRank(call, axes.length, tensor.rank);
+      const wide = ops.broadcast(
+        tensor,
+        shape.map((_, axis) => !axes.includes(axis)),
+      );
+      return valueOf(expanded(wide, shape));
+    },
+  },
+  expand: {
+    parameters: ["arg", "shape"],
+    make: (call) => {
+      const [tensor, shape] = [tensorIn(call, "arg"), extentsIn(call, "shape")];
+      requireRank(call, shape.length, tensor.rank);
+      return valueOf(expanded(tensor, shape));
+    },
+  },
+  squeeze: {
+    parameters: ["arg", "dims", "squeeze_expanded"],
+    make: (call) => valueOf(ops.squeeze(tensorIn(call, "arg"), numbersIn(call, "dims"))),
+  },
+  reshape: {
+    parameters: ["arg", "new_shape"],
+    make: (call) => {
+      const tensor = tensorIn(call, "arg");
+      return valueOf(ops.reshape(tensor, shapeOf(call, tensor, "new_shape")));
+    },
+  },
+  permute: {
+    parameters: ["arg", "dims"],
+    make: (call) => valueOf(ops.permute(tensorIn(call, "arg"), numbersIn(call, "dims"))),
+  },
+  slice: {
+    parameters: ["arg", "start_indices", "end_indices", "strides", "manual_normalization"],
+    make: (call) =>
+      valueOf(
+        ops.slice(
+          tensorIn(call, "arg"),
+          extentsIn(call, "start_indices"),
+          extentsIn(call, "end_indices"),
+          isGiven(call, "strides") ? numbersIn(call, "strides") : undefined,
+        ),
+      ),
+  },
+  cat: {
+    parameters: ["tensors", "dim", "manual_padding"],
+    make: (call) => valueOf(ops.cat(tensorsIn(call, "tensors"), numberIn(call, "dim", 0))),
+  },
+  pad: {
+    parameters: ["arg", "pad_widths", "value"],
+    make: (call) => {
+      const tensor = tensorIn(call, "arg");
+      const widths = numbersIn(call, "pad_widths");
+      // As torch.nn.functional.pad: the last axis comes first.
+      const pairs = tensor.extents.map((_, axis) => {
+        const place = 2 * (tensor.rank - 1 - axis);
+        return [widths[place] ?? 0, widths[place + 1] ?? 0] as const;
+      });
+      return valueOf(ops.pad(tensor, pairs, numberIn(call, "value", 0)));
+    },
+  },
+  stride_order: {
+    parameters: ["arg", "stride_order"],
+    make: (call) => valueOf(inStrideOrder(call, ops.set(tensorIn(call, "arg")))),
+  },
+
+  matmul: {
+    parameters: ["a", "b"],
+    make: (call) => valueOf(ops.matmul(tensorIn(call, "a"), tensorIn(call, "b"))),
+  },
+  linear: {
+    parameters: ["arg", "weight", "bias"],
+    make: (call) =>
+      valueOf(
+        ops.linear(
+          tensorIn(call, "arg"),
+          tensorIn(call, "weight"),
+          isGiven(call, "bias") ? tensorIn(call, "bias") : undefined,
+        ),
+      ),
+  },
+  sdpfa_fwd: {
+    parameters: ["query", "key", "value", "bias", "mask", "dropout_p", "is_causal", "scale"],
+    make: (call) => {
+      refuseGiven(call, "bias", "add the bias to the scores before a softmax of its own");
+      refuseGiven(call, "mask", "write the mask as a where before a softmax of its own");
+      if (numberIn(call, "dropout_p", 0) !== 0) refuseGiven(call, "dropout_p", "leave out the dropout");
+      const { output, logsumexp } = ops.sdpa(tensorIn(call, "query"), tensorIn(call, "key"), tensorIn(call, "value"), {
+        ...(flagIn(call, "is_causal", false) ? { causal: "topLeft" } : {}),
+        ...(isGiven(call, "scale") ? { scale: numberIn(call, "scale") } : {}),
+      });
+      // A seed and an offset follow, which are of dropout.
+      return { kind: "list", items: [valueOf(output), valueOf(logsumexp), none, none] };
+    },
+  },
+
+  full: {
+    parameters: ["shape", "fill_value", "dtype"],
+    make: (call) =>
+      valueOf(
+        ops.full(
+          call.definition.fusion,
+          extentsIn(call, "shape"),
+          numberIn(call, "fill_value"),
+          dtypeIn(call, "dtype") ?? "float",
+        ),
+      ),
+  },
+  iota: {
+    parameters: ["length", "start", "step", "dtype"],
+    make: (call) => {
+      const dtype = dtypeIn(call, "dtype") ?? "int64";
+      const [start, step] = [numberIn(call, "start", 0), numberIn(call, "step", 1)];
+      return valueOf(ops.iota(call.definition.fusion, numberIn(call, "length"), { start, step, dtype }));
+    },
+  },
+  select: {
+    parameters: ["arg", "index", "dim"],
+    make: (call) => valueOf(ops.select(tensorIn(call, "arg"), numberIn(call, "dim"), numberIn(call, "index"))),
+  },
+  index_select: {
+    parameters: ["arg", "index", "dim"],
+    make: (call) => valueOf(ops.indexSelect(tensorIn(call, "arg"), numberIn(call, "dim"), tensorIn(call, "index"))),
+  },
+  gather: {
+    parameters: ["arg", "index", "dim"],
+    make: (call) => valueOf(ops.gather(tensorIn(call, "arg"), numberIn(call, "dim"), tensorIn(call, "index"))),
+  },
+  take_along_axis: {
+    parameters: ["arg", "index", "dim"],
+    make: (call) => valueOf(ops.gather(tensorIn(call, "arg"), numberIn(call, "dim"), tensorIn(call, "index"))),
+  },
+  embedding_fwd: {
+    parameters: ["input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"],
+    make: (call) => {
+      refuseGiven(call, "max_norm", "leave max_norm out");
+      return valueOf(ops.embedding(tensorIn(call, "weight"), tensorIn(call, "input")));
+    },
+  },
+  size: {
+    parameters: ["arg", "dim"],
+    make: (call) => {
+      const { extents } = tensorIn(call, "arg");
+      const axis = numberIn(call, "dim");
+      const extent = extents.at(axis);
+      if (extent !== undefined)
+        return extent.kind === "constant" ? { kind: "number", value: extent.value } : { kind: "extent", extent };
+      return invalidAt(
+        call.definition.source,
+        call.position,
+        "the tensor has no such axis",
+        String(axis),
+        `an axis of ${extents.length}`,
+      );
+    },
+  },
+  shape: {
+    parameters: ["arg"],
+    make: (call) => ({
+      kind: "list",
+      items: tensorIn(call, "arg").extents.map((extent) =>
+        extent.kind === "constant" ? { kind: "number", value: extent.value } : { kind: "extent", extent },
+      ),
+    }),
+  },
+};
+
+/** By name: `add` of `fd.ops.add`. */
+export function opRow(name: string): OpRow | undefined {
+  return Object.hasOwn(opRows, name) ? opRows[name] : undefined;
+}
+
+export const opNames: readonly string[] = Object.keys(opRows).toSorted();
+
+/** `stride_order[i]` says how many axes are inside of axis i in memory. */
+export function inStrideOrder(call: Call, tensor: TensorView): TensorView {
+  const order = numbersIn(call, "stride_order");
+  requireRank(call, order.length, tensor.rank);
+  const outermostFirst = order.map((_, axis) => axis).toSorted((a, b) => at(order, b) - at(order, a));
+  return outermostFirst.every((axis, i) => axis === i) ? tensor : tensor.setAllocationDomain(outermostFirst);
+}

@@ -1,0 +1,173 @@
+/** The values that a definition computes with, and how its calls read them. */
+import { failAt, type Source } from "../../host/syntax/text/source.ts";
+import type { DeviceMesh } from "../../ir/device-mesh.ts";
+import type { IterDomain } from "../../ir/api/iter-domain.ts";
+import type { TensorView } from "../../ir/api/tensor-view.ts";
+import type { Scalar } from "../../ir/scalar/scalar.ts";
+import type { DType } from "../../numerics/dtype.ts";
+import type { Marked } from "../origins.ts";
+import type { Statement } from "./python.ts";
+
+export type Value =
+  | { readonly kind: "none" }
+  | { readonly kind: "number"; readonly value: number }
+  | { readonly kind: "bool"; readonly value: boolean }
+  | { readonly kind: "text"; readonly value: string }
+  | { readonly kind: "list"; readonly items: readonly Value[] }
+  | { readonly kind: "tensor"; readonly tensor: TensorView }
+  | { readonly kind: "axis"; readonly axis: IterDomain }
+  /** That of an axis, which a run decides. */
+  | { readonly kind: "extent"; readonly extent: Scalar }
+  | { readonly kind: "mesh"; readonly mesh: DeviceMesh }
+  | { readonly kind: "function"; readonly definition: Extract<Statement, { readonly kind: "def" }> }
+  /** `DataType.Float`, `fd.ops.add`: a name that the definition does not give a value. */
+  | { readonly kind: "path"; readonly path: string };
+
+export const none: Value = { kind: "none" };
+
+/** What all of a definition share. */
+export interface Definition extends Marked {
+  /** The names of inputs and outputs, by tensor. */
+  readonly names: Map<number, string>;
+  statements: number;
+}
+
+/** A call, with its arguments by name. */
+export interface Call {
+  readonly definition: Definition;
+  readonly position: number;
+  readonly name: string;
+  readonly args: ReadonlyMap<string, Value>;
+}
+
+export function unsupportedAt(
+  source: Source,
+  position: number,
+  message: string,
+  expected: string,
+  help: string,
+): never {
+  return failAt(source, position, { code: "model-unsupported", message, expected, help });
+}
+
+export function invalidAt(source: Source, position: number, message: string, found: string, expected: string): never {
+  const help = "correct the definition";
+  return failAt(source, position, { code: "model-invalid", message, found, expected, help });
+}
+
+export function kindText(value: Value): string {
+  switch (value.kind) {
+    case "none":
+      return "None";
+    case "number":
+    case "bool":
+      return String(value.value);
+    case "text":
+      return JSON.stringify(value.value);
+    case "list":
+      return `a list of ${value.items.length}`;
+    case "tensor":
+      return "a tensor";
+    case "axis":
+      return "an axis";
+    case "extent":
+      return "the size of an axis";
+    case "mesh":
+      return "a mesh";
+    case "function":
+      return `the function ${value.definition.name}`;
+    case "path":
+      return value.path;
+  }
+}
+
+function wrong({ definition, position, name }: Call, parameter: string, value: Value, expected: string): never {
+  return invalidAt(definition.source, position, `${name} takes another ${parameter}`, kindText(value), expected);
+}
+
+export function argument(call: Call, parameter: string): Value {
+  return call.args.get(parameter) ?? none;
+}
+
+export function isGiven(call: Call, parameter: string): boolean {
+  return argument(call, parameter).kind !== "none";
+}
+
+export function tensorIn(call: Call, parameter: string): TensorView {
+  const value = argument(call, parameter);
+  return value.kind === "tensor" ? value.tensor : wrong(call, parameter, value, "a tensor");
+}
+
+export function tensorsIn(call: Call, parameter: string): readonly TensorView[] {
+  return listIn(call, parameter).map((each) =>
+    each.kind === "tensor" ? each.tensor : wrong(call, parameter, each, "a list of tensors"),
+  );
+}
+
+export function listIn(call: Call, parameter: string): readonly Value[] {
+  const value = argument(call, parameter);
+  return value.kind === "list" ? value.items : wrong(call, parameter, value, "a list");
+}
+
+export function numberIn(call: Call, parameter: string, otherwise?: number): number {
+  const value = argument(call, parameter);
+  if (value.kind === "number") return value.value;
+  if (value.kind === "none" && otherwise !== undefined) return otherwise;
+  return wrong(call, parameter, value, "a number");
+}
+
+export function flagIn(call: Call, parameter: string, otherwise: boolean): boolean {
+  const value = argument(call, parameter);
+  if (value.kind === "bool") return value.value;
+  return value.kind === "none" ? otherwise : wrong(call, parameter, value, "True or False");
+}
+
+export function numbersIn(call: Call, parameter: string): readonly number[] {
+  const value = argument(call, parameter);
+  // One axis may stand for a list of it.
+  if (value.kind === "number") return [value.value];
+  return listIn(call, parameter).map((each) =>
+    each.kind === "number" ? each.value : wrong(call, parameter, each, "a list of numbers"),
+  );
+}
+
+export function extentsIn(call: Call, parameter: string): readonly (number | Scalar)[] {
+  return listIn(call, parameter).map((each) => {
+    if (each.kind === "number") return each.value;
+    return each.kind === "extent" ? each.extent : wrong(call, parameter, each, "a list of sizes");
+  });
+}
+
+export function operandIn(call: Call, parameter: string): TensorView | number {
+  const value = argument(call, parameter);
+  if (value.kind === "tensor") return value.tensor;
+  return value.kind === "number" ? value.value : wrong(call, parameter, value, "a tensor or a number");
+}
+
+const dtypeNames: ReadonlyMap<string, DType> = new Map([
+  ["Double", "double"],
+  ["Float", "float"],
+  ["Half", "half"],
+  ["BFloat16", "bfloat16"],
+  ["Int", "int64"],
+  ["Int32", "int"],
+  ["Bool", "bool"],
+]);
+
+/** Null for none, and for `DataType.Null`. */
+export function dtypeIn(call: Call, parameter: string): DType | null {
+  const value = argument(call, parameter);
+  if (value.kind === "none") return null;
+  const name = value.kind === "path" ? (/DataType\.(\w+)$/u.exec(value.path)?.[1] ?? "") : "";
+  if (name === "Null") return null;
+  return (
+    dtypeNames.get(name) ??
+    unsupportedAt(
+      call.definition.source,
+      call.position,
+      `Braid has no dtype ${name === "" ? kindText(value) : name}`,
+      [...dtypeNames.keys()].map((each) => `DataType.${each}`).join(", "),
+      "use one of these",
+    )
+  );
+}
