@@ -63,17 +63,27 @@ export function isCostly(run: ExplainedRun, cause: Cause): boolean {
   return timeOf(run, cause) >= worthIt * run.milliseconds;
 }
 
+/** Whether communication outside of loops costs so much, for whatever cause. */
+export function isAloneCostly(run: ExplainedRun): boolean {
+  const isCostlyRegion = run.regions.some(({ isLoop, exposed }) => !isLoop && exposed >= worthIt * run.milliseconds);
+  return isCostly(run, "notInLoop") || isCostlyRegion;
+}
+
 export interface AlternativesOf {
   readonly source: ProgramSource;
   readonly compilation: AnyCompilation;
   readonly run: ExplainedRun;
   /** Those to find edits for. */
   readonly refusals: readonly LoopRefusal[];
+  readonly isChosen: boolean;
 }
 
-/** The fastest first, refused ones last; without those that make the same commands, and edits that gain nothing. */
+/**
+ * The fastest first, refused ones last; without those that make the same commands, and edits that gain nothing.
+ * `isChosen`: the options are those of a chosen schedule, and only edits are tried with it.
+ */
 export function alternatives(
-  { source, compilation, run, refusals }: AlternativesOf,
+  { source, compilation, run, refusals, isChosen }: AlternativesOf,
   { graph = true, onProgress, ...options }: CompileOptions & { readonly graph?: boolean },
   profile: MachineProfile,
 ): readonly Alternative[] {
@@ -84,7 +94,7 @@ export function alternatives(
     seen.add(text);
     return simulate(compiled.program, profile, { graph }).milliseconds;
   };
-  const changes = optionChanges(source, options, run);
+  const changes = isChosen ? [] : optionChanges(source, options, run);
   const ofOptions = changes.flatMap((change, i): readonly Alternative[] => {
     onProgress?.("predicting other options", i, changes.length);
     const changed = withChange(options, change);
@@ -97,17 +107,23 @@ export function alternatives(
     const milliseconds = predicted(compiled);
     return milliseconds === null ? [] : [{ ...found, milliseconds, refused: null }];
   });
-  const ofEdits = isFusionSource(source)
-    ? refusals.flatMap((refusal) =>
-        editsFor(refusal, source.data(), chunksOf(run)).flatMap(({ text, apply }): readonly Alternative[] => {
-          const compiled = editedOrNull(source, apply, options);
-          const milliseconds = compiled === null ? null : predicted(compiled);
-          const gains = milliseconds !== null && milliseconds < (1 - worthIt) * run.milliseconds;
-          return gains ? [{ change: text, options: null, milliseconds, refused: null }] : [];
-        }),
-      )
-    : [];
-  return [...ofOptions, ...ofEdits].toSorted((a, b) => (a.milliseconds ?? Infinity) - (b.milliseconds ?? Infinity));
+  if (!isFusionSource(source)) return ofOptions.toSorted(sooner);
+  const lists = refusals.flatMap((refusal) => editsFor(refusal, source.data(), chunksOf(run)));
+  const ofEdits = lists.flatMap((edits, i): readonly Alternative[] => {
+    onProgress?.("predicting edits of the program", i, lists.length);
+    const gaining = edits.flatMap(({ text, apply }): readonly Alternative[] => {
+      const compiled = editedOrNull(source, apply, options);
+      const milliseconds = compiled === null ? null : predicted(compiled);
+      const gains = milliseconds !== null && milliseconds < (1 - worthIt) * run.milliseconds;
+      return gains ? [{ change: text, options: null, milliseconds, refused: null }] : [];
+    });
+    return gaining.toSorted(sooner).slice(0, 1);
+  });
+  return [...ofOptions, ...ofEdits].toSorted(sooner);
+}
+
+function sooner(a: Alternative, b: Alternative): number {
+  return (a.milliseconds ?? Infinity) - (b.milliseconds ?? Infinity);
 }
 
 function optionChanges(source: ProgramSource, options: CompileOptions, run: ExplainedRun): readonly ChangedOptions[] {

@@ -1,10 +1,14 @@
 /**
- * Edits of a program's annotations that may give communication a loop: Stream on an axis of an op beside it, or no
- * annotation where one keeps the chunks out. They are applied to the Fusion, so that each can be predicted.
+ * Edits of a program's annotations that may shorten communication. It may get a loop, by Stream on an axis of an op
+ * beside it, or by no annotation where one keeps the chunks out. Or less moves, because a tensor without a mesh gets the
+ * mesh of a tensor beside it and is cut along one axis: heads of an attention whose rows would be gathered. They are
+ * applied to the Fusion, so that each can be predicted.
  */
 import type { FusionData } from "../ir/fusion-data.ts";
-import { plainDomain, type Tensor } from "../ir/domain.ts";
+import { type ParallelType, plainDomain, type Tensor, type TensorId } from "../ir/domain.ts";
 import { editableName } from "../ir/tensor-names.ts";
+import { outputsOf } from "../ir/ops/op.ts";
+import { shardsOf } from "../ir/shards.ts";
 import { call } from "../ir/ops/call.ts";
 import { constantValue } from "../ir/scalar/fold.ts";
 import { parallelizeAxis, splitAxis } from "../ir/transforms.ts";
@@ -18,24 +22,31 @@ export interface AnnotationEdit {
   readonly apply: (data: FusionData) => FusionData;
 }
 
-/** The edits that may mend a refusal, of tensors that the user's code can name. */
+/** Lists of edits that may mend a refusal, of tensors that the user's code can name. Of each, the fastest is worth advice. */
 export function editsFor(
-  { tensor, made, rule }: LoopRefusal,
+  { from, tensor, made, rule }: LoopRefusal,
   data: FusionData,
   chunks: number,
-): readonly AnnotationEdit[] {
+): readonly (readonly AnnotationEdit[])[] {
   // Without overlap no edit makes a loop.
-  if (rule === "overlap") return [];
-  return [made, tensor].flatMap((id): readonly AnnotationEdit[] => {
-    const own = data.tensors[id];
-    const name = own === undefined ? null : editableName(own);
-    if (own === undefined || name === null) return [];
-    const without: AnnotationEdit = {
-      text: `leave out the annotation of ${name}`,
-      apply: (before) => withTensor(before, { ...own, mesh: null, domain: plainDomain(serial(own)) }),
-    };
-    return [...(rule === "annotated" && id === tensor ? [without] : []), ...streamEdits(own, chunks, name)];
-  });
+  const looped =
+    rule === "overlap"
+      ? []
+      : [made, tensor].flatMap((id) => loopEdits(data, id, chunks, rule === "annotated" && id === tensor));
+  const beside = data.ops.flatMap(({ inputs }) => (inputs.includes(from) ? inputs : []));
+  const placed = [...new Set([made, from, ...beside])].map((id) => placements(data, id, chunks));
+  return [...looped.map((each) => [each]), ...placed];
+}
+
+function loopEdits(data: FusionData, id: TensorId, chunks: number, isInTheWay: boolean): readonly AnnotationEdit[] {
+  const own = data.tensors[id];
+  const name = own === undefined ? null : editableName(own);
+  if (own === undefined || name === null) return [];
+  const without: AnnotationEdit = {
+    text: `leave out the annotation of ${name}`,
+    apply: (before) => withTensor(before, { ...own, mesh: null, domain: plainDomain(serial(own)) }),
+  };
+  return [...(isInTheWay ? [without] : []), ...streamEdits(own, chunks, name)];
 }
 
 function serial({ domain }: Tensor): Tensor["domain"]["logical"] {
@@ -46,30 +57,90 @@ function serial({ domain }: Tensor): Tensor["domain"]["logical"] {
 function streamEdits(tensor: Tensor, chunks: number, name: string): readonly AnnotationEdit[] {
   const { loop } = tensor.domain;
   const stream = loop.findIndex(({ parallelType }) => parallelType === "Stream");
-  return loop.flatMap((axis, position): readonly AnnotationEdit[] => {
-    const extent = constantValue(axis.extent) ?? Infinity;
-    if (axis.parallelType !== "Serial" || axis.iterType !== "iteration" || extent < 2 * chunks) return [];
-    const split = `${name}.outerSplit(${position}, ${chunks}).parallelize("Stream")`;
-    const text = stream < 0 ? split : `${split}, instead of its Stream on axis ${stream}`;
-    return [{ text, apply: (data) => streamed(data, tensor, { stream, position, chunks }) }];
+  const unset: AnnotationEdit["apply"] = (data) =>
+    withTensor(data, parallelizeAxis(tensor, at(loop, stream).id, "Serial", call("parallelize")));
+  return loop.flatMap((_, position): readonly AnnotationEdit[] => {
+    const cut = cutEdit(tensor, name, position, "Stream", chunks);
+    if (cut === null || stream < 0) return cut ?? [];
+    const text = `${cut.text}, instead of its Stream on axis ${stream}`;
+    return [{ text, apply: (data) => cut.apply(unset(data)) }];
   });
 }
 
-interface Streamed {
-  /** The axis that has Stream; -1 without one. */
-  readonly stream: number;
-  readonly position: number;
-  readonly chunks: number;
+/**
+ * Of a tensor without annotations: the mesh of a neighbour, with a DID type of it on each axis, alone and beside chunks
+ * of another axis.
+ */
+function placements(data: FusionData, id: TensorId, chunks: number): readonly AnnotationEdit[] {
+  const own = data.tensors[id];
+  const name = own === undefined || own.mesh !== null ? null : editableName(own);
+  if (own === undefined || name === null) return [];
+  const positions = [...own.domain.loop.keys()];
+  const seen = new Set<string>();
+  return neighbours(data, id).flatMap((neighbour) => {
+    const { mesh } = neighbour;
+    const neighbourName = editableName(neighbour);
+    if (mesh === null || neighbourName === null) return [];
+    const onMesh: AnnotationEdit = {
+      text: `${name}.setDeviceMesh(${neighbourName}.mesh!)`,
+      apply: (before) => withTensor(before, { ...at(before.tensors, id), mesh }),
+    };
+    return shardsOf(neighbour).flatMap(({ type }) => {
+      const key = `${String(mesh)} ${type}`;
+      if (seen.has(key)) return [];
+      seen.add(key);
+      return positions.flatMap((position): readonly AnnotationEdit[] => {
+        const cut = cutEdit(own, name, position, type, mesh.size(type));
+        if (cut === null) return [];
+        const other = positions.find(
+          (each) => each !== position && cutEdit(own, name, each, "Stream", chunks) !== null,
+        );
+        const streamed = other === undefined ? null : cutEdit(own, name, other, "Stream", chunks);
+        const placed = joined(onMesh, cut);
+        if (other === undefined || streamed === null) return [placed];
+        // The later axis first: a split moves those after it.
+        const [first, second] = other > position ? [streamed, cut] : [cut, streamed];
+        return [placed, joined(joined(onMesh, first), second)];
+      });
+    });
+  });
 }
 
-function streamed(data: FusionData, tensor: Tensor, { stream, position, chunks }: Streamed): FusionData {
-  const { loop } = tensor.domain;
-  const unset = stream < 0 ? tensor : parallelizeAxis(tensor, at(loop, stream).id, "Serial", call("parallelize"));
-  const place = call("outerSplit", position, chunks);
-  const outer = data.iterDomainCount;
-  const split = splitAxis(unset, position, chunks, false, outer, place);
-  const edited = parallelizeAxis(split, at(split.domain.loop, position).id, "Stream", place);
-  return { ...withTensor(data, edited), iterDomainCount: outer + 2 };
+/** Those with a mesh that an op reads or makes beside the tensor, in the order of the ops. */
+function neighbours({ ops, tensors }: FusionData, id: TensorId): readonly Tensor[] {
+  const beside = ops.flatMap((op) => {
+    const all = [...op.inputs, ...outputsOf(op)];
+    return all.includes(id) ? all : [];
+  });
+  return [...new Set(beside)].map((each) => at(tensors, each)).filter(({ mesh }) => mesh !== null);
+}
+
+function joined(first: AnnotationEdit, second: AnnotationEdit): AnnotationEdit {
+  return { text: `${first.text}; ${second.text}`, apply: (data) => second.apply(first.apply(data)) };
+}
+
+/** Null for an axis that has a type, or too few indices: chunks of one index are too small. */
+function cutEdit(
+  { id, domain }: Tensor,
+  name: string,
+  position: number,
+  type: ParallelType,
+  parts: number,
+): AnnotationEdit | null {
+  const axis = at(domain.loop, position);
+  const extent = constantValue(axis.extent) ?? Infinity;
+  if (axis.parallelType !== "Serial" || axis.iterType !== "iteration") return null;
+  if (extent < (type === "Stream" ? 2 : 1) * parts) return null;
+  return {
+    text: `${name}.outerSplit(${position}, ${parts}).parallelize("${type}")`,
+    apply: (data) => {
+      const place = call("outerSplit", position, parts);
+      const outer = data.iterDomainCount;
+      const split = splitAxis(at(data.tensors, id), position, parts, false, outer, place);
+      const edited = parallelizeAxis(split, at(split.domain.loop, position).id, type, place);
+      return { ...withTensor(data, edited), iterDomainCount: outer + 2 };
+    },
+  };
 }
 
 function withTensor(data: FusionData, tensor: Tensor): FusionData {

@@ -3,7 +3,7 @@
  * whole collective, then a whole GEMM). Predicted on the machine of a profile, without running it, or measured.
  */
 import type { Program } from "../commands/program.ts";
-import { type AnyCompilation, compile, loweringOf, verified } from "../compile/compile.ts";
+import { type AnyCompilation, compile, type CompileOptions, loweringOf, verified } from "../compile/compile.ts";
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
 import { rewritesOf, type Schedule } from "../compile/options/schedule.ts";
 import { loopRefusals, reshardingsOfLowered } from "../compile/reshardings.ts";
@@ -15,11 +15,11 @@ import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { simulate } from "../simulate/simulate.ts";
 import { at, invariant } from "../support/invariant.ts";
 import type { TraceEvent } from "../trace/event.ts";
-import { serial as serialForm } from "../tune/choose/candidates.ts";
+import { candidateStreams, type ScheduleCandidate, serial as serialForm } from "../tune/choose/candidates.ts";
 import { chooseFor } from "../tune/choose/choose.ts";
 import type { ChooseOptions } from "../tune/choose/consider.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
-import { type Alternative, alternatives, isCostly, leftOut, type LeftOutForm } from "./alternatives.ts";
+import { type Alternative, alternatives, isAloneCostly, leftOut, type LeftOutForm } from "./alternatives.ts";
 import { type ExplainedRun, explainRun, type TracedRun } from "./explain-run.ts";
 import { intervalOf, type PredictedInterval } from "./interval.ts";
 import { withEndlessRates } from "./what-if.ts";
@@ -53,7 +53,10 @@ export interface Explanation {
   readonly reshardings: readonly Resharding[] | null;
   /** Why communication is in no loop with a kernel that could hide it; empty for host programs. */
   readonly refusals: readonly LoopRefusal[];
-  /** What changes would gain; null if they were not predicted: of a chosen schedule, or of a large program. */
+  /**
+   * What changes would gain: of a chosen schedule, edits of the program. Null if they were not predicted: of a large
+   * program, or of one whose regions have schedules of their own.
+   */
   readonly alternatives: readonly Alternative[] | null;
   /** Forms that the choice of a schedule left out. */
   readonly leftOut: readonly LeftOutForm[];
@@ -144,16 +147,17 @@ export function explainCompiled(
     reshardings: isFusionSource(source) ? reshardingsOfLowered(source, { ...lowering, sizes }) : null,
     refusals,
     alternatives:
-      profile === null || choice !== null || (!all && commandCount(program) > fewCommands)
+      profile === null || (choice?.regions.length ?? 0) > 0 || (!all && commandCount(program) > fewCommands)
         ? null
         : alternatives(
             {
               source,
               compilation,
               run: predicted ?? run,
-              refusals: all ? refusals : isCostly(run, "notInLoop") ? refusals.slice(0, fewRefusals) : [],
+              refusals: all ? refusals : isAloneCostly(run) ? refusals.slice(0, fewRefusals) : [],
+              isChosen: choice !== null,
             },
-            { ...options, graph },
+            { ...options, ...(choice === null ? {} : optionsOf(choice.chosen)), graph },
             profile,
           ),
     leftOut: choice === null ? [] : leftOut(source, choice, options),
@@ -165,6 +169,10 @@ function namesIn(source: ProgramSource, { hosts }: AnyCompilation): Explanation[
   if (!isFusionSource(source)) return (text) => text;
   const { tensors } = at(hosts, 0);
   return (text) => withNames(text, tensors);
+}
+
+function optionsOf({ lowering, schedule }: ScheduleCandidate): CompileOptions {
+  return { ...lowering, schedule, streams: candidateStreams };
 }
 
 /** Those that the text shows without --print all, and for which edits are tried. */

@@ -32,3 +32,31 @@ it.each(["lower", "run", "verify"])(
     expect(err).toMatch(/\d+ bytes to a device/u);
   },
 );
+
+it("what moves has the program's names of tensors and of mesh dimensions, and the op at the end of its route", async () => {
+  const file = folder.write(
+    "route.ts",
+    `import { DeviceMesh, Fusion, linear, program, relu } from "braid";
+export default program({}, () => {
+  const f = new Fusion();
+  const x = f.input([8, 8]), w = f.input([8, 8]), v = f.input([8, 8]);
+  const h = relu(linear(x, w)), y = linear(h, v);
+  f.output(y);
+  for (const tensor of [x, w, h, v]) {
+    tensor.setDeviceMesh(DeviceMesh.of({ dp: 1, tp: 2 }));
+    tensor.outerSplit(0, 2).parallelize("tp");
+  }
+  return f;
+});
+`,
+  );
+  const { out } = await cli("lower", file, "--devices", "2", "--print", "reshardings");
+  const rows = out.split("\n").map((line) => line.trim().split(/ {2,}/u));
+  expect(
+    rows.slice(1, 4).map(([tensor, collective, along, , , reason]) => [tensor, collective, along, reason]),
+  ).toEqual([
+    ["x", "Allgather", "tp", expect.stringMatching(/^T\d+ = linear\(x, w\) needs it to follow w$/u)],
+    ["h", "AllToAll", "tp", "y = linear(h, v) needs it to follow v"],
+    ["copy of h", "Allgather", "tp", "y = linear(h, v) needs it to follow v"],
+  ]);
+});

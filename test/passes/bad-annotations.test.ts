@@ -1,7 +1,16 @@
 /** Each program with a bad annotation has one diagnostic, at the user's line, with a fix that works. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { annotationWarnings, compile, DeviceMesh, type Diagnostic, embedding, Fusion, type TensorView } from "braid";
+import {
+  annotationWarnings,
+  compile,
+  DeviceMesh,
+  type Diagnostic,
+  embedding,
+  Fusion,
+  sdpa,
+  type TensorView,
+} from "braid";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -48,6 +57,17 @@ describe.each(badAnnotations)("$what", (bad) => {
     expect(annotationWarnings(fixed, options)).toEqual([]);
     await expectOracle(fixed, { devices: bad.devices, ...options });
   });
+});
+
+it("keys that an attention needs whole are no contradiction", () => {
+  const f = new Fusion();
+  const operands = [f.input([2, 8, 4]), f.input([2, 8, 4]), f.input([2, 8, 4])] as const;
+  f.output(sdpa(...operands).output);
+  for (const tensor of operands) {
+    tensor.setDeviceMesh(DeviceMesh.range(2));
+    tensor.outerSplit(1, 2).parallelize("DIDx");
+  }
+  expect(annotationWarnings(f)).toEqual([]);
 });
 
 describe("a table that is gathered", () => {

@@ -43,12 +43,13 @@ function alternativesText({ flags: { all }, explanation, chunks }: ExplainResult
     return choice === null && predicted !== null && !all ? ["to change: --print all predicts other options"] : [];
   }
   if (isTooSmall(explanation) && !all) {
-    return [`to change: ${otherSizes} (--print all has what they gain here)`];
+    return choice !== null ? [] : [`to change: ${otherSizes} (--print all has what they gain here)`];
   }
   const toBeat = timeToBeat(explanation);
   const changes = changesOf(explanation, chunks.map(chunkChange));
   const shown = all ? changes : changes.filter((change) => isWorthIt(change, toBeat)).slice(0, mostAlternatives);
-  if (shown.length === 0) return [`to change: ${noChange}`];
+  // A choice has tried all but edits.
+  if (shown.length === 0) return choice !== null ? [] : [`to change: ${noChange}`];
   return [
     "to change:",
     ...shown.map(({ change, milliseconds, refused }) =>

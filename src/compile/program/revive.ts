@@ -35,7 +35,7 @@ function revivedHost(host: HostProgram): HostProgram {
 function revivedTensors(tensors: readonly Tensor[]): readonly Tensor[] {
   const meshes = new Map<DeviceMesh, DeviceMesh>();
   const revivedMesh = (clone: DeviceMesh): DeviceMesh => {
-    const mesh = meshes.get(clone) ?? new DeviceMesh(nested(clone.devices, clone.shape));
+    const mesh = meshes.get(clone) ?? new DeviceMesh(nested(clone.devices, clone.shape), clone.names);
     meshes.set(clone, mesh);
     return mesh;
   };

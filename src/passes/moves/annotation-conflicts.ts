@@ -6,6 +6,7 @@
 import type { Diagnostic, MentionedTensor } from "../../diagnostics/diagnostic.ts";
 import { isDID, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
+import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { originated, withNames } from "../../ir/origin.ts";
 import { readsIndices } from "../../ir/runs.ts";
@@ -40,6 +41,7 @@ export function annotationConflicts(
     const op = isAfter ? made : reader;
     const tensor = isAfter || !reader.inputs.includes(own) ? op.inputs.find(isUsers) : own;
     const leader = isUsers(op.output) ? op.output : moved.leader;
+    if (tensor !== undefined && isNeededWhole(op, at(before.tensors, tensor), before.tensors)) return [];
     if (tensor === undefined || !isUsers(tensor) || op.kind === "Set" || isActivation(op, tensor)) return [];
     // A result that asks for another cut of both factors is meant so.
     const isRecut = all.some(
@@ -70,6 +72,13 @@ function isActivation(op: Op, id: TensorId): boolean {
 /** One that leaves its mesh takes the op away from the devices that the user gave it. */
 function isWeight(op: Op, id: TensorId): boolean {
   return isContraction(op) && op.inputs[1] === id;
+}
+
+/** Whether the op indexes, or otherwise needs whole, each axis along which the tensor is cut: keys of an attention. */
+function isNeededWhole(op: Op, tensor: Tensor, tensors: readonly Tensor[]): boolean {
+  const pairs = axisMap(op, tensors).filter(({ operand }) => op.inputs[operand] === tensor.id);
+  const cuts = shardsOf(tensor);
+  return cuts.length > 0 && cuts.every(({ axis }) => pairs.every(({ producer }) => producer.id !== axis.id));
 }
 
 function isContraction({ kind }: Op): boolean {

@@ -85,6 +85,12 @@ export function movedTensors(
   const readers = firstReaders(fusion.ops);
   /** The op of the program of which `op` makes partial sums. */
   const summedAs = (op: Op): Op | null => written.get(readers.get(op.output)?.output ?? op.output) ?? null;
+  /** The op that needs a tensor after all steps of its route, and the operand that it reads. */
+  const afterSets = (operand: TensorId): Needing => {
+    const reader = readers.get(operand) ?? null;
+    const isStep = reader?.kind === "Set" && !written.has(reader.output);
+    return reader !== null && isStep && readers.has(reader.output) ? afterSets(reader.output) : { reader, operand };
+  };
   return fusion.ops.flatMap((op): readonly Moved[] => {
     const own = opStep(op, tensors, nvfuserLimits);
     if (own === null || isOnOneDevice(own.step, own)) return [];
@@ -97,7 +103,7 @@ export function movedTensors(
       along: alongOf(step, own),
       chunked: streamAxis(at(tensors, op.output)) !== null,
       bytes: bytesOf(receivedFraction(step, own.from, own.to), at(tensors, op.output), sizeOf),
-      reason: reasonFor(op, step, reader, tensors, before, written),
+      reason: reasonFor(op, step, afterSets(op.output), tensors, before, written),
     };
     const moved = {
       resharding,
@@ -163,10 +169,15 @@ function firstReaders(ops: readonly Op[]): ReadonlyMap<TensorId, Op> {
 }
 
 /** `written` has the ops of `before` by their output. */
+interface Needing {
+  readonly reader: Op | null;
+  readonly operand: TensorId;
+}
+
 function reasonFor(
   op: Op,
   { type }: ReshardingStep,
-  reader: Op | null,
+  { reader, operand }: Needing,
   tensors: readonly Tensor[],
   before: FusionData,
   written: ReadonlyMap<TensorId, Op>,
@@ -182,7 +193,7 @@ function reasonFor(
   }
   const needs = `${opText(written.get(reader.output) ?? reader)} needs it`;
   if ((before.tensors[reader.output]?.mesh ?? null) !== null) return `${needs} as T${reader.output} is annotated`;
-  const leader = leaderOf(reader, op.output, type, tensors);
+  const leader = leaderOf(reader, operand, type, tensors);
   return leader === null ? needs : `${needs} to follow T${leader}`;
 }
 

@@ -22,7 +22,8 @@ import { loopMembers } from "./stream-parallel-type.ts";
 export interface LoopRefusal {
   /** The op that moves a tensor, as text. */
   readonly op: string;
-  /** The tensor that it makes. */
+  /** The tensor that it moves, and the one that it makes. */
+  readonly from: TensorId;
   readonly tensor: TensorId;
   /** The op beside it, which could hide the communication. */
   readonly beside: string;
@@ -84,6 +85,7 @@ export function loopRefusals(
     return [
       {
         op: opText(statement),
+        from: at(statement.inputs, 0),
         tensor: statement.output,
         beside: isOp(other) ? opText(other) : `the kernel of ${tensorList(other.outputs)}`,
         made,

@@ -160,7 +160,9 @@ function changeTables(explanation: Explanation): readonly LinkedTable[] {
   const refusals = costlyRefusals(explanation);
   return [
     ...(refusals.length === 0 ? [] : [refusalsTable(refusals)]),
-    ...(alternatives === null ? [] : [alternativesTable(explanation)]),
+    ...(alternatives === null || (choice !== null && alternatives.length === 0)
+      ? []
+      : [alternativesTable(explanation)]),
     ...(choice === null ? [] : [choiceTable(choice)]),
   ];
 }
