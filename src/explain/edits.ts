@@ -61,7 +61,8 @@ function streamEdits(tensor: Tensor, chunks: number, name: string): readonly Ann
     withTensor(data, parallelizeAxis(tensor, at(loop, stream).id, "Serial", call("parallelize")));
   return loop.flatMap((_, position): readonly AnnotationEdit[] => {
     const cut = cutEdit(tensor, name, position, "Stream", chunks);
-    if (cut === null || stream < 0) return cut ?? [];
+    if (cut === null) return [];
+    if (stream < 0) return [cut];
     const text = `${cut.text}, instead of its Stream on axis ${stream}`;
     return [{ text, apply: (data) => cut.apply(unset(data)) }];
   });

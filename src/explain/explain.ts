@@ -171,7 +171,7 @@ function namesIn(source: ProgramSource, { hosts }: AnyCompilation): Explanation[
   return (text) => withNames(text, tensors);
 }
 
-function optionsOf({ lowering, schedule }: ScheduleCandidate): CompileOptions {
+function optionsOf({ lowering, schedule }: ScheduleCandidate): Partial<CompileOptions> {
   return { ...lowering, schedule, streams: candidateStreams };
 }
 

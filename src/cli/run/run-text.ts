@@ -67,8 +67,8 @@ function headline({ file, flags, choice, milliseconds, copyMilliseconds }: RunRe
   const streams = `${flags.streams} ${flags.streams === 1 ? "stream" : "streams"}`;
   // A chosen schedule sets its own streams.
   const on = choice === null ? `(${flags.on}), ${streams}` : `(${flags.on})`;
-  const copying = `copying ${median(copyMilliseconds)} ms`;
-  return `${file}: ${devices} ${on}, seed ${flags.seed}, ${timeText(milliseconds)}, ${copying}`;
+  const copying = `${median(copyMilliseconds)} ms copying`;
+  return `${file}: ${devices} ${on}, seed ${flags.seed}, ${timeText(milliseconds)} + ${copying}`;
 }
 
 /** One run's time, or the least, median and greatest of several. */
