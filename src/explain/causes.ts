@@ -1,5 +1,7 @@
 /** Why a run takes longer than its kernels alone: the causes of exposed time, each with the words that users read. */
 
+import { timeText } from "../support/wording.ts";
+
 export type Cause =
   | "firstChunk"
   | "lastChunk"
@@ -99,8 +101,11 @@ export const causes: { readonly [C in Cause]: CauseWords } = {
   },
 };
 
-/** What the times of a cause mean: a cost, or a gain where they are negative. */
-export function causeSentence(cause: Cause, milliseconds: number): string {
+/** What the times of a cause mean: a cost, or a gain where they are negative. `also`: second causes of parts of it. */
+export function causeSentence(cause: Cause, milliseconds: number, also: ReadonlyMap<Cause, number>): string {
   const { sentence, gain } = causes[cause];
-  return milliseconds < 0 ? (gain ?? sentence) : sentence;
+  const others = [...also].map(
+    ([other, time]) => ` For ${timeText(time)} of it, ${causes[other].label} holds it as long: both have to change.`,
+  );
+  return milliseconds < 0 ? (gain ?? sentence) : sentence + others.join("");
 }

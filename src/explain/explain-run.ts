@@ -95,7 +95,13 @@ export function explainRun(
   const overlap = overlapOf(program, trace);
   const times = new Map<Cause, number>();
   const add = (cause: Cause, time: number): void => void times.set(cause, (times.get(cause) ?? 0) + time);
-  for (const { cause, start, end } of idle.parts) add(cause, end - start);
+  const also = new Map<Cause, Map<Cause, number>>();
+  for (const { cause, also: other, start, end } of idle.parts) {
+    add(cause, end - start);
+    if (other === undefined) continue;
+    const others = also.get(cause) ?? new Map<Cause, number>();
+    also.set(cause, others.set(other, (others.get(other) ?? 0) + end - start));
+  }
   const launch = profile === null ? 0 : Math.min(milliseconds - idle.end, runCost(program, profile) / 1000);
   add("host", launch);
   // The last signals and events on the way, or the host, which still issues commands.
@@ -127,7 +133,12 @@ export function explainRun(
     causes: keysOf(causes)
       .map((cause): ExplainedCause => {
         const time = times.get(cause) ?? 0;
-        return { cause, label: causes[cause].label, sentence: causeSentence(cause, time), milliseconds: time };
+        return {
+          cause,
+          label: causes[cause].label,
+          sentence: causeSentence(cause, time, also.get(cause) ?? new Map()),
+          milliseconds: time,
+        };
       })
       .filter(({ milliseconds: time }) => Math.abs(time) > 1e-9)
       .sort((a, b) => b.milliseconds - a.milliseconds),

@@ -266,6 +266,19 @@ describe("a cause planted alone", () => {
     expect(timeOf(run, "order")).toBeCloseTo(gemm * 1000, 6);
   });
 
+  it("buffer reuse that stream order holds as long says that both have to change", () => {
+    const reuse = (copyStream: string) => {
+      const implementation = `braid;backend=cuda;streams=1;copyStream=${copyStream}`;
+      const run = explained({ cause: "reuse", primitive: gather, implementation, slow: copies(50) });
+      return run.causes.find(({ cause }) => cause === "reuse");
+    };
+    expect(reuse("inline")?.sentence).toMatch(
+      / For [\d.]+ us of it, stream order holds it as long: both have to change\.$/u,
+    );
+    expect(reuse("dedicated")?.milliseconds).toBeGreaterThan(0);
+    expect(reuse("dedicated")?.sentence).toBe(causes.reuse.sentence);
+  });
+
   it("has a test for each cause", () => {
     const tested = new Set<Cause>([...planted, ...shaped].map(({ cause }) => cause)).add("latePeer");
     expect(keysOf(causes).filter((cause) => !tested.has(cause))).toEqual([]);

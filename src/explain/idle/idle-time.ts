@@ -22,6 +22,8 @@ import type { Timing } from "./timing.ts";
 /** Part of a gap, in milliseconds. */
 export interface IdlePart {
   readonly cause: Cause;
+  /** A second cause that holds the command as long: without the first alone, it would start no earlier. */
+  readonly also?: Cause;
   readonly start: number;
   readonly end: number;
   /** The command that the rank waited for; -1 for the host. */
@@ -83,12 +85,22 @@ export function idleTimeOf(
     return isLinkBound && (data.command < 0 || !isKernel(data.command)) ? "linkBound" : "dependent";
   };
 
+  /** Whether the command before it on its stream ended when it was ready, and made none of its data. */
+  const isHeldByStream = (number: number): boolean => {
+    let before = at(dependences.previous, number);
+    while (before >= 0 && timing.isWork[before] !== 1) before = at(dependences.previous, before);
+    const isData = needs.of(number).data.command === before;
+    return before >= 0 && !isData && at(end, before) >= at(ready, number) - epsilon;
+  };
+
   /** A wait that ended when the command was ready, and that its data does not need; null if there is none. */
-  const needlessWait = (number: number): (Needed & { readonly cause: Cause }) | null => {
+  const needlessWait = (number: number): (Needed & { readonly cause: Cause; readonly also?: Cause }) | null => {
     const before = at(after, number);
     const { data, buffer } = needs.of(number);
     if (before < 0 || at(ready, number) - data.time <= epsilon) return null;
-    if (buffer.time >= at(ready, number) - epsilon) return { ...data, cause: "reuse" };
+    if (buffer.time >= at(ready, number) - epsilon) {
+      return { ...data, cause: "reuse", ...(isHeldByStream(number) ? { also: "order" } : {}) };
+    }
     return isKernel(number) || isKernel(before) ? { ...data, cause: "order" } : null;
   };
 
@@ -164,9 +176,11 @@ export function idleTimeOf(
   /** Adds the parts of [from, to], in which the rank waits for the start of `number`; -1 for the end of the run. */
   const walk = (number: number, last: number, from: number, to: number, position: number): void => {
     let time = to;
-    const add = (cause: Cause, until: number, command: number): void => {
+    const add = (cause: Cause, until: number, command: number, also?: Cause): void => {
       const begin = Math.max(from, until);
-      if (begin < time) parts.push({ cause, start: begin, end: time, command });
+      if (begin < time) {
+        parts.push({ cause, ...(also === undefined ? {} : { also }), start: begin, end: time, command });
+      }
       time = Math.min(time, begin);
     };
     /** Of a delay until `until`, what is not idle time already: without the delay, what follows would end earlier. */
@@ -187,7 +201,7 @@ export function idleTimeOf(
       if (holder >= 0) return holder;
       const needless = needlessWait(waiting);
       if (needless === null) return at(after, waiting);
-      add(needless.cause, needless.time, at(after, waiting));
+      add(needless.cause, needless.time, at(after, waiting), needless.also);
       return needless.command;
     };
 
@@ -204,7 +218,8 @@ export function idleTimeOf(
       }
       const needless = needlessWait(moving);
       if (needless !== null) {
-        add(needless.cause, Math.max(begin, time - rest(needless.time, at(ready, moving))), moving);
+        const since = time - rest(needless.time, at(ready, moving));
+        add(needless.cause, Math.max(begin, since), moving, needless.also);
       }
       const isOther = (other: number): boolean =>
         isOfOtherChunk(other, moving) && !(isNeeded(other) && isNeeded(moving));
