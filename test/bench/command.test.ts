@@ -1,7 +1,7 @@
 /** `braid bench` on the CPU, as a user calls it: its measurements, validation, output and files. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { readBenchConfig } from "../../bench/compare/bench-config.ts";
 import { sizeText } from "../../bench/compare/bench-problem.ts";
 import { labelOf } from "../../bench/compare/implementation-label.ts";
@@ -10,15 +10,10 @@ import { braidOptionNames } from "../../bench/compare/braid/braid-options.ts";
 import type { Primitive } from "../../bench/compare/primitives.ts";
 import { implementationNames } from "../../bench/compare/implementation.ts";
 import { roundProfile } from "../simulate/profile.ts";
-import { cli, type ProgramFolder, programFolder } from "../cli/captured-cli.ts";
+import { cli } from "../cli/captured-cli.ts";
+import { ownFolder } from "../cli/own-folder.ts";
 
-let folder: ProgramFolder;
-beforeAll(() => {
-  folder = programFolder();
-});
-afterAll(() => {
-  folder.remove();
-});
+const folder = ownFolder();
 
 const small = ["--set", "m=64,n=12,k=16", "--repeat", "2", "--check"] as const;
 

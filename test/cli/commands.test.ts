@@ -2,18 +2,13 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { lower, print } from "braid";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
+import { describe, expect, it } from "vitest";
+import { cli } from "./captured-cli.ts";
+import { ownFolder } from "./own-folder.ts";
 
 const dump = path.resolve(import.meta.dirname, "../fixtures/dumps/e2-allgather.hir");
 const example = path.resolve(import.meta.dirname, "../../examples/nvfuser/allgather-matmul.ts");
-let folder: ProgramFolder;
-beforeAll(() => {
-  folder = programFolder();
-});
-afterAll(() => {
-  folder.remove();
-});
+const folder = ownFolder();
 
 describe("braid", () => {
   it("says its version", async () => {

@@ -2,16 +2,11 @@
  * What a program file throws, exports or sends that is no error, no program and no message of Braid's. Three of them
  * are in program-apart.test.ts, too.
  */
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
+import { expect, it } from "vitest";
+import { cli } from "./captured-cli.ts";
+import { ownFolder } from "./own-folder.ts";
 
-let folder: ProgramFolder;
-beforeAll(() => {
-  folder = programFolder();
-});
-afterAll(() => {
-  folder.remove();
-});
+const folder = ownFolder();
 
 /** A program without inputs of note, with code at the top of the file and in the function that builds it. */
 const program = (top: string, inside = ""): string => `import { Fusion, program, set } from "braid";

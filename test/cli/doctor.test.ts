@@ -1,16 +1,11 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { findLibrary } from "../../src/cli/doctor/native.ts";
-import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
+import { cli } from "./captured-cli.ts";
+import { ownFolder } from "./own-folder.ts";
 
-let folder: ProgramFolder;
-beforeAll(() => {
-  folder = programFolder();
-});
-afterAll(() => {
-  folder.remove();
-});
+const folder = ownFolder();
 
 describe("findLibrary", () => {
   it("finds the files of a library, in the order of the folders, once each", () => {

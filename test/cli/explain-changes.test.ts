@@ -1,14 +1,9 @@
 /** Every edit that `explain` advises is typed, and gives the time that was predicted for it. */
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
+import { expect, it } from "vitest";
+import { cli } from "./captured-cli.ts";
+import { ownFolder } from "./own-folder.ts";
 
-let folder: ProgramFolder;
-beforeAll(() => {
-  folder = programFolder();
-});
-afterAll(() => {
-  folder.remove();
-});
+const folder = ownFolder();
 
 interface Explained {
   readonly milliseconds: number;

@@ -1,8 +1,9 @@
 /** Output and exit status of `braid explain`. */
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
+import { describe, expect, it } from "vitest";
+import { cli, programFolder } from "./captured-cli.ts";
+import { ownFolder } from "./own-folder.ts";
 
 const example = path.resolve(import.meta.dirname, "../../examples/matmul-reduce-scatter.ts");
 const dump = path.resolve(import.meta.dirname, "../fixtures/dumps");
@@ -190,13 +191,7 @@ it("explains a dump, against its own kernels", async () => {
 });
 
 describe("a measured run", () => {
-  let folder: ProgramFolder;
-  beforeAll(() => {
-    folder = programFolder();
-  });
-  afterAll(() => {
-    folder.remove();
-  });
+  const folder = ownFolder();
 
   const asked = [example, "--devices", "2", "--set", "M=64"];
 

@@ -1,16 +1,13 @@
 /** `braid run --flight` and `braid verify --flight`. */
 import { existsSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { cli, programFolder, type ProgramFolder } from "./captured-cli.ts";
+import { describe, expect, it } from "vitest";
+import { cli } from "./captured-cli.ts";
+import { ownFolder } from "./own-folder.ts";
 
 const fixture = (name: string): string => path.resolve(import.meta.dirname, `../fixtures/findings/${name}.hir`);
 
-let folder: ProgramFolder;
-beforeAll(() => {
-  folder = programFolder();
-});
-afterAll(() => folder.remove());
+const folder = ownFolder();
 
 describe("the record of a failed run", () => {
   it("is written where --flight says, and compared", async () => {

@@ -1,5 +1,5 @@
 /** What `--check` compares of gradients: every way to ask for them, corners of functions, and what has no slope. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import {
   add,
   cast,
@@ -28,8 +28,9 @@ import * as ops from "../../src/ir/api/ops.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import type { FusionData } from "../../src/ir/fusion-data.ts";
 import { type NestedValues, Tensor } from "../../src/numerics/tensor/host-tensor.ts";
-import { cli, programFolder, type ProgramFolder } from "./captured-cli.ts";
+import { cli } from "./captured-cli.ts";
 import { derived, verdictsOf } from "./derived.ts";
+import { ownFolder } from "./own-folder.ts";
 
 const { abs, amax, amin, clamp, gt, maximum, minimum, prod, pow } = ops;
 
@@ -185,13 +186,7 @@ describe("what has no slope", () => {
 });
 
 describe("braid run --check", () => {
-  let folder: ProgramFolder;
-  beforeAll(() => {
-    folder = programFolder();
-  });
-  afterAll(() => {
-    folder.remove();
-  });
+  const folder = ownFolder();
   const program = (result: string): string =>
     folder.write(
       "program.ts",

@@ -2,17 +2,11 @@
 import { spawnSync } from "node:child_process";
 import path from "node:path";
 import process from "node:process";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { type ProgramFolder, programFolder } from "./captured-cli.ts";
+import { expect, it } from "vitest";
+import { ownFolder } from "./own-folder.ts";
 
 const main = path.resolve(import.meta.dirname, "../../dist/cli/main.js");
-let folder: ProgramFolder;
-beforeAll(() => {
-  folder = programFolder();
-});
-afterAll(() => {
-  folder.remove();
-});
+const folder = ownFolder();
 
 const echo = (word: string): string => `[${JSON.stringify("-e")}, ${JSON.stringify(`console.log("${word}")`)}]`;
 

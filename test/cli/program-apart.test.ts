@@ -1,16 +1,11 @@
 /** What a program file can do to the command that loads it: nothing but a message. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import * as braid from "../../src/index.ts";
 import { builders } from "../../src/cli/program/running-braid.ts";
-import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
+import { cli } from "./captured-cli.ts";
+import { ownFolder } from "./own-folder.ts";
 
-let folder: ProgramFolder;
-beforeAll(() => {
-  folder = programFolder();
-});
-afterAll(() => {
-  folder.remove();
-});
+const folder = ownFolder();
 
 /** A program of one copy, with code at the top of the file and in the function that builds it. */
 const program = (top: string, inside = ""): string => `import { DeviceMesh, Fusion, program, set } from "braid";

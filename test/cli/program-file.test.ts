@@ -1,17 +1,12 @@
 /** Program files: which ones load, from where, and the messages for bad ones. */
 import path from "node:path";
 import process from "node:process";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { exampleFiles, loadExample } from "../support/example-program.ts";
-import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
+import { cli } from "./captured-cli.ts";
+import { ownFolder } from "./own-folder.ts";
 
-let folder: ProgramFolder;
-beforeAll(() => {
-  folder = programFolder();
-});
-afterAll(() => {
-  folder.remove();
-});
+const folder = ownFolder();
 
 const copyProgram = `
 import { DeviceMesh, Fusion, program, set } from "braid";

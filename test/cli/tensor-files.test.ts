@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { statusOf } from "../../src/cli/exit-status.ts";
 import {
   findInputFiles,
@@ -25,17 +25,12 @@ import { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { randomTensor } from "../../src/oracle/random-inputs.ts";
 import { keysOf } from "../../src/support/is-one-of.ts";
 import { createRandom } from "../../src/support/random.ts";
-import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
+import { cli } from "./captured-cli.ts";
+import { ownFolder } from "./own-folder.ts";
 
 const fixture = (name: string): string => path.resolve(import.meta.dirname, "../fixtures/tensor-files", name);
 
-let folder: ProgramFolder;
-beforeAll(() => {
-  folder = programFolder();
-});
-afterAll(() => {
-  folder.remove();
-});
+const folder = ownFolder();
 
 type Extents = readonly (number | null)[];
 

@@ -3,14 +3,15 @@ import { mkdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import Table from "cli-table3";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { reportPage } from "../../src/cli/report/report-page.ts";
 import { plainBorders } from "../../src/cli/terminal/table-style.ts";
 import { writers } from "../../src/cli/terminal/terminal.ts";
 import { renderDiagnostic } from "../../src/diagnostics/diagnostic.ts";
 import { decodeColumns, encodeColumns } from "../../src/support/columns.ts";
 import { escapeControls, escapeLine } from "../../src/support/wording.ts";
-import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
+import { cli } from "./captured-cli.ts";
+import { ownFolder } from "./own-folder.ts";
 
 /** Clears the screen, hides text, renames the window, in two forms, and reverses what follows. */
 const evil = "\u001b[2J\u001b[8m\u001b]0;title\u0007\u009b31m\u007f\u202e";
@@ -81,13 +82,7 @@ it("a diagnostic's parts stay on their lines", () => {
 });
 
 describe("braid", () => {
-  let folder: ProgramFolder;
-  beforeAll(() => {
-    folder = programFolder();
-  });
-  afterAll(() => {
-    folder.remove();
-  });
+  const folder = ownFolder();
 
   it("shows control characters of messages, files, prints and names as text", async () => {
     const file = folder.write(

@@ -1,21 +1,16 @@
 /** `braid run --trace` and the overlap that `--print timeline` prints, on worker threads and on the machine. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import { writeTraceFile } from "../../src/cli/run/run-repeatedly.ts";
 import { checkChromeTrace, type CheckedTrace, type RawTrace } from "../trace/check-chrome-trace.ts";
-import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
+import { cli } from "./captured-cli.ts";
+import { ownFolder } from "./own-folder.ts";
 
 const examples = path.resolve(import.meta.dirname, "../../examples");
 const example = path.join(examples, "allgather-matmul.ts");
-let folder: ProgramFolder;
-beforeAll(() => {
-  folder = programFolder();
-});
-afterAll(() => {
-  folder.remove();
-});
+const folder = ownFolder();
 
 /** Within a run of that many milliseconds, and one more: threads read their clocks a little apart. */
 function check(file: string, milliseconds: number): CheckedTrace {

@@ -1,18 +1,13 @@
 /** Fixes of diagnostics about files, typed: the file is mended or another one named, and the diagnostic is gone. */
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
+import { expect, it } from "vitest";
+import { cli } from "./captured-cli.ts";
+import { ownFolder } from "./own-folder.ts";
 
 const example = path.resolve(import.meta.dirname, "../../examples/set.ts");
 
-let folder: ProgramFolder;
-beforeAll(() => {
-  folder = programFolder();
-});
-afterAll(() => {
-  folder.remove();
-});
+const folder = ownFolder();
 
 const named = (name: string): string => path.join(folder.path, name);
 

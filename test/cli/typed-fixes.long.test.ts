@@ -3,20 +3,15 @@
  * gone.
  */
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { cli, type ProgramFolder, programFolder } from "./captured-cli.ts";
+import { describe, expect, it } from "vitest";
+import { cli } from "./captured-cli.ts";
+import { ownFolder } from "./own-folder.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const mlp = path.join(root, "examples/mlp.ts");
 const dump = path.join(root, "test/fixtures/dumps/e2-allgather.hir");
 
-let folder: ProgramFolder;
-beforeAll(() => {
-  folder = programFolder();
-});
-afterAll(() => {
-  folder.remove();
-});
+const folder = ownFolder();
 
 /** Command lines that are refused with a fix that names a flag. */
 const refused: readonly (readonly [what: string, asked: readonly string[]])[] = [

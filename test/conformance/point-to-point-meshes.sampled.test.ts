@@ -125,7 +125,7 @@ function cases(devices: NestedDevices): readonly (readonly [Type, Type | null])[
 
 const onMeshes = combinations({ pattern: patterns, schedule: Object.keys(schedules), mesh: meshes });
 
-it.each(sample(onMeshes, 9, 2))(
+it.each(sample(onMeshes, 29, 2))(
   "$pattern.name, $schedule, on mesh $mesh",
   async ({ pattern, schedule, mesh: nested }) => {
     const mesh = new DeviceMesh(nested);
@@ -142,7 +142,7 @@ const reductions = { sum, prod, amax, amin };
 const dtypes: readonly DType[] = ["float", "double", "half", "bfloat16", "int", "int64"];
 const overDevices = combinations({ name: keysOf(reductions), dtype: dtypes, schedule: Object.keys(schedules) });
 
-it.each(sample(overDevices, 11, 2))("$name over the devices, $dtype, $schedule", async ({ name, dtype, schedule }) => {
+it.each(sample(overDevices, 37, 2))("$name over the devices, $dtype, $schedule", async ({ name, dtype, schedule }) => {
   const f = new Fusion();
   const x = f.input([3, 3, 4], dtype);
   const y = reductions[name](x, [0]);

@@ -119,7 +119,7 @@ const suites: readonly (readonly [string, readonly Stages[]])[] = [
 
 const cases = suites.flatMap(([suite, rows]) => rows.map((stages) => ({ suite, ...stages })));
 
-it.each(sample(cases, 7))("two stages, $suite, $from to $to, axis $dim", async (stages) => {
+it.each(sample(cases, 23))("two stages, $suite, $from to $to, axis $dim", async (stages) => {
   const devices = Math.max(...stages.from, ...stages.to) + 1;
   expect(collectivesOf(twoStages(stages), devices)).toBe(expected(stages));
   await expectOracle(twoStages(stages), { devices });

@@ -2,19 +2,14 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { deflateRawSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { cli, type ProgramFolder, programFolder } from "../cli/captured-cli.ts";
+import { describe, expect, it } from "vitest";
+import { cli } from "../cli/captured-cli.ts";
+import { ownFolder } from "../cli/own-folder.ts";
 
 const models = path.join(import.meta.dirname, "jax");
 const [mlp, arrays] = [path.join(models, "mlp-tp.mlir"), path.join(models, "mlp-tp.npz")];
 
-let folder: ProgramFolder;
-beforeAll(() => {
-  folder = programFolder();
-});
-afterAll(() => {
-  folder.remove();
-});
+const folder = ownFolder();
 
 /** The archive with the members that `change` answers with; null leaves a member out. */
 function repacked(change: (name: string, bytes: Buffer) => Buffer | null, deflate = false): Buffer {

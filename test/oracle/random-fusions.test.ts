@@ -149,7 +149,7 @@ describe("random fusions", () => {
           expect(Tensor.values(at(expected.outputs, 0))).toHaveLength(count(constant.result));
         },
       ),
-      { numRuns: 300 },
+      { numRuns: 120 },
     );
   });
 });

@@ -15,7 +15,7 @@ function dumps(fusion: Fusion, { devices }: Recipe): readonly string[] | string 
 }
 
 it("lowers or refuses with a diagnostic, always to the same text", () => {
-  const programs = { quick: 60, long: 500 };
+  const programs = { quick: 30, long: 500 };
   const counts = { lowered: 0, refused: new Map<string, number>() };
   fc.assert(
     fc.property(recipes, (recipe) => {

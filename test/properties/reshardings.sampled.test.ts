@@ -9,7 +9,7 @@ import { expectOracle } from "../support/expect-oracle.ts";
 import { buildResharding, reshardingDevices, reshardingRecipes } from "../support/random-resharding.ts";
 import { draws, runs } from "../support/suite.ts";
 
-const counts = { quick: 30, long: 300 };
+const counts = { quick: 15, long: 300 };
 
 it("gives the oracle's result on every pair of meshes", { timeout: 240_000 }, async () => {
   const refused = new Map<string, number>();

@@ -120,7 +120,7 @@ const allDTypes = keysOf(dtypes);
 const types = keysOf(collectives).filter((type) => type !== "SendRecv");
 const onTeams = combinations({ type: types, team: teams, dtype: allDTypes });
 
-it.each(sample(onTeams, 11, 2))("$type of $dtype by team $team", async ({ type, team, dtype }) => {
+it.each(sample(onTeams, 37, 2))("$type of $dtype by team $team", async ({ type, team, dtype }) => {
   const ops = collectives[type].reduces ? reduceOps : [undefined];
   for (const [i, reduceOp] of ops.entries()) {
     const root = (i + 1) % team.length;

@@ -3,21 +3,15 @@
  * an edit of an example's text. Its results are those of the faulty program, one rounding per op.
  */
 import * as braid from "braid";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { loadProgram } from "../../src/cli/program/load-program.ts";
 import { checkOutputs } from "../../src/cli/run/outputs.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
-import { type ProgramFolder, programFolder } from "../cli/captured-cli.ts";
 import { blockData, drawnInputs, editedBlock } from "./blocks.ts";
+import { ownFolder } from "../cli/own-folder.ts";
 
-let folder: ProgramFolder;
-beforeAll(() => {
-  folder = programFolder();
-});
-afterAll(() => {
-  folder.remove();
-});
+const folder = ownFolder();
 
 interface Fault {
   readonly name: string;

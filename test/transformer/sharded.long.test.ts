@@ -5,25 +5,19 @@
  */
 import * as braid from "braid";
 import { Fusion, type FusionData, MultiDeviceExecutor, type Tensor } from "braid";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { loadProgram } from "../../src/cli/program/load-program.ts";
 import { checkOutputs } from "../../src/cli/run/outputs.ts";
 import { placedData } from "../../src/compile/lower.ts";
 import { shardsOf } from "../../src/ir/shards.ts";
 import { type DType, dtypes } from "../../src/numerics/dtype.ts";
 import { at } from "../../src/support/invariant.ts";
-import { type ProgramFolder, programFolder } from "../cli/captured-cli.ts";
 import { cpuBackends } from "../support/cpu-backends.ts";
 import { combinations } from "../support/split-cases.ts";
 import { blockData, drawnInputs, editedBlock } from "./blocks.ts";
+import { ownFolder } from "../cli/own-folder.ts";
 
-let folder: ProgramFolder;
-beforeAll(() => {
-  folder = programFolder();
-});
-afterAll(() => {
-  folder.remove();
-});
+const folder = ownFolder();
 
 /** Dropout in attention makes the causal mask and the random numbers ops of the program. */
 const blocks = {

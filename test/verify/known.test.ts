@@ -40,7 +40,7 @@ it("are as plain arrays", () => {
       a.differs(b, (chain) => seen.push(chain) < 0);
       expect(seen).toEqual(Array.from(at(plain, 0).keys()).filter((i) => plain[0]?.[i] !== plain[1]?.[i]));
     }),
-    { numRuns: 300 },
+    { numRuns: 120 },
   );
 });
 

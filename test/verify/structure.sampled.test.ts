@@ -12,7 +12,7 @@ import { at } from "../../src/support/invariant.ts";
 import { runs } from "../support/suite.ts";
 import { fuzzPrograms, startingPrograms as programs } from "./fuzz-programs.ts";
 
-const count = runs({ quick: 200, long: 2000 });
+const count = runs({ quick: 80, long: 2000 });
 
 it(`${count} mutants of fields are judged`, () => {
   for (const program of programs) {

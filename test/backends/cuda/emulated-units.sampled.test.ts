@@ -15,7 +15,7 @@ if (obstacle !== null) console.log(`test/backends/cuda/emulated-units is skipped
 
 describe.skipIf(obstacle !== null)("generated kernels", () => {
   it("compute random units as their steps say, at addresses of every alignment", () => {
-    const many = runs({ quick: 50, long: 250 });
+    const many = runs({ quick: 20, long: 250 });
     const choices = fc.sample(unitChoices, { numRuns: many, seed: 5 });
     const random = createRandom(3);
     const cases = choices.flatMap((choice, i): readonly Expected[] => {

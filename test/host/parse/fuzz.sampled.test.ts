@@ -7,7 +7,7 @@ import { mutatedDump } from "./mutate-dump.ts";
 import { runs } from "../../support/suite.ts";
 
 const limit = 50;
-const dumps = runs({ quick: 2_000, long: 20_000 });
+const dumps = runs({ quick: 800, long: 20_000 });
 
 it("damaged dumps are read or refused, in time", () => {
   const refused = new Map<string, number>();

@@ -16,7 +16,7 @@ function lowered(fusion: Fusion, options: LowerOptions): HostProgram | null {
 }
 
 it("random fusions", () => {
-  const counts = { quick: 40, long: 400 };
+  const counts = { quick: 20, long: 400 };
   let read = 0;
   const options = fc.record({
     backend: fc.constantFrom("nccl", "cuda"),

@@ -1,17 +1,12 @@
 /** `braid calibrate` on the CPU: the written profile can be read and used to choose a schedule; bad values. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { parseProfile } from "../../../src/simulate/parse-profile.ts";
-import { cli, type ProgramFolder, programFolder } from "../../cli/captured-cli.ts";
+import { cli } from "../../cli/captured-cli.ts";
+import { ownFolder } from "../../cli/own-folder.ts";
 
-let folder: ProgramFolder;
-beforeAll(() => {
-  folder = programFolder();
-});
-afterAll(() => {
-  folder.remove();
-});
+const folder = ownFolder();
 
 it("writes a profile of this machine, by which a schedule is chosen", async () => {
   const file = path.join(folder.path, "machine.json");

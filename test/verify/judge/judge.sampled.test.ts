@@ -6,7 +6,7 @@ import { judge } from "./judge.ts";
 import { randomProgram } from "./random-program.ts";
 import { runs } from "../../support/suite.ts";
 
-const programs = runs({ quick: 100, long: 400 });
+const programs = runs({ quick: 40, long: 400 });
 const mostStates = 20_000;
 
 describe("the judge", () => {

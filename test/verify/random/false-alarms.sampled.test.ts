@@ -7,7 +7,7 @@ import { expect, it } from "vitest";
 import { checkPrograms } from "./false-alarms.ts";
 import { runs } from "../../support/suite.ts";
 
-const count = runs({ quick: 60, long: 500 });
+const count = runs({ quick: 25, long: 500 });
 
 it(`${count} random programs without a false alarm`, () => {
   const { programs, withStreams, withCommunication } = checkPrograms(count);
