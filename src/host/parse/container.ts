@@ -2,9 +2,10 @@
  * Parses one container: inputs and outputs, statements, host units, and the sections after it that define its names and
  * axes.
  */
-import type { Tensor, TensorId } from "../../ir/domain.ts";
+import { allocationSize, type Tensor, type TensorId } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
-import type { HirAliasSelect, HostProgram, Statement } from "../nodes.ts";
+import type { Allocate, HirAliasSelect, HostProgram, Statement } from "../nodes.ts";
+import { walk, writesOf } from "../traverse.ts";
 import type { ReadContext } from "../syntax/context.ts";
 import {
   createScanner,
@@ -49,7 +50,8 @@ export interface ParsedContainer {
   readonly lines: ReadonlyMap<Statement, number>;
 }
 
-export function parseContainer(source: Source, roots: RootMeaning): ParsedContainer {
+export function parseContainer(given: Source, roots: RootMeaning): ParsedContainer {
+  const source = inLaterWords(given);
   const scanner = createScanner(source);
   const { definitions, notes } = readSections(source);
   const found = source.text.indexOf(containerEnd);
@@ -99,7 +101,47 @@ export function parseContainer(source: Source, roots: RootMeaning): ParsedContai
     scalarCount: scalarCountOf([...tensors.symbols, ...definitions.known.keys(), ...context.loopNames]),
     exprCount: context.exprCount,
   };
-  return { program, line: source.lines?.[0] ?? source.firstLine, lines: context.lines };
+  return {
+    program: source === given ? program : withUnprinted(program),
+    line: source.lines?.[0] ?? source.firstLine,
+    lines: context.lines,
+  };
+}
+
+/** Before September 2024 (#2889) tensors have no dtype, and communications say `Input=` and `Output=`. */
+function inLaterWords(source: Source): Source {
+  if (!/\bT\d+_[lg]\[/u.test(source.text)) return source;
+  const text = source.text.replaceAll(/\b(?:Input|Output)=(?=T\d)/gu, (word) => word.toLowerCase());
+  return { ...source, text };
+}
+
+/**
+ * What goes without saying in such a dump: tensors without a mesh are on all devices that the others name, and
+ * communications allocate their outputs.
+ */
+function withUnprinted({ tensors, inputs, body, ...program }: HostProgram): HostProgram {
+  const [mesh = null] = tensors
+    .flatMap((tensor) => tensor.mesh ?? [])
+    .toSorted((a, b) => b.devices.length - a.devices.length);
+  const placed = tensors.map((tensor) => ({ ...tensor, mesh: tensor.mesh ?? mesh }));
+  const bound = new Set(inputs);
+  const allocations: Allocate[] = [];
+  for (const statement of walk(body)) {
+    const writes = writesOf(statement);
+    const isPosted = statement.kind === "Communication";
+    for (const tensor of isPosted ? writes.filter((each) => !bound.has(each)) : []) {
+      const size = allocationSize(at(placed, tensor));
+      allocations.push({ kind: "Allocate", tensor, memory: "global", size, zeroInit: false, fresh: false });
+    }
+    for (const tensor of writes) bound.add(tensor);
+  }
+  const allocated = new Set(allocations.map(({ tensor }) => tensor));
+  return {
+    ...program,
+    tensors: placed.map((tensor) => (allocated.has(tensor.id) ? { ...tensor, memory: "global" } : tensor)),
+    inputs,
+    body: [...allocations, ...body],
+  };
 }
 
 /** Drafts of 2024 have a line `HOST IRS: (...) -> (...)` after the title. */

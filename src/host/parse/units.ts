@@ -87,6 +87,8 @@ function parseUnit({ scanner, tensors: { meshes } }: ReadContext, number: number
     names: { definitions: noDefinitions, symbols: tensors.symbols, loops: [] },
   };
   expect(scanner, ":");
+  if (/^ *\[\.\.\.\]/u.test(scanner.text.slice(scanner.position, scanner.position + 16)))
+    failAbridged(scanner, start, number);
   expect(scanner, "Inputs={");
   const inputs = parseTensorList(scanner, tensors);
   expect(scanner, "}");
@@ -164,6 +166,16 @@ function parseOps(context: OpContext): readonly Op[] {
 
 function parseOp(context: OpContext): Op {
   return parseComputed(context, parseOutputs(context), (name, start) => failUnknownOp(context.scanner, start, name));
+}
+
+function failAbridged({ source }: Scanner, position: number, number: number): never {
+  failAt(source, position, {
+    code: "dump-incomplete",
+    message: `the body of HostUnit${number} is left out`,
+    found: "[...]",
+    expected: "its inputs, outputs and %kernel",
+    help: "pass what nvFuser printed, not an abridged copy of it",
+  });
 }
 
 function failTwice({ source }: Scanner, position: number, number: number): never {

@@ -74,7 +74,6 @@ const unsupported: readonly Case[] = [
     "a view of peers' memory",
     () => container("(T0_g_float[iS0{8}]) -> ()", "T1_g_float[iS1{8}] = SymmetricContiguousView(T0_sym_float[iS0{8}])"),
   ],
-  ["tensors without dtypes", () => dumpText("e0-matmul-reduce-scatter.hir")],
   ["a header of before the dump option", () => dumpText("draft-gather.hir")],
   ["a dtype", changed(sets, "T0_g_float", "T0_g___e4m3")],
   ["memory of kernels", changed(sets, "T0_g_float", "T0_s_float")],

@@ -130,7 +130,11 @@ function printedDomain(
 function parseMemory(scanner: Scanner): MemoryType {
   const found = memories.find(([text]) => take(scanner, text));
   if (found !== undefined) return found[1];
-  if (/^[lg]\[/u.test(scanner.text.slice(scanner.position, scanner.position + 2))) failEra(scanner);
+  const undated = memories.find(([text]) => scanner.text.startsWith(`${text.slice(0, -1)}[`, scanner.position));
+  if (undated !== undefined) {
+    scanner.position += undated[0].length - 1;
+    return undated[1];
+  }
   const foreign = take(scanner, "s_") ? "shared" : take(scanner, "t_") ? "tensor core" : null;
   if (foreign === null) failExpected(scanner, "the memory of the tensor: l, g or sym");
   return failAt(scanner.source, scanner.position - 2, {
@@ -141,19 +145,23 @@ function parseMemory(scanner: Scanner): MemoryType {
   });
 }
 
-/** nvFuser prints dtypes from 2024-09 on (#2889); before, its containers and communications differ in more. */
+/** A container of another form, of a branch before September 2024. */
 export function failEra(scanner: Scanner): never {
   return failAt(scanner.source, scanner.position, {
     code: "dump-unsupported",
-    message: "the dump is of before September 2024, when nvFuser printed no dtypes",
-    expected: "a tensor with its dtype, such as T0_g_float[iS0{i0}]",
+    message: "the dump is a draft of before September 2024",
+    expected: "%HostIrContainer { (inputs) -> (outputs) :",
     help: "print the program with nvFuser from 2024-09 on",
   });
 }
 
+/** That of dumps which print none. */
+const unprinted: DType = "float";
+
 function parseDType(scanner: Scanner): DType {
   const { text, position } = scanner;
   const bracket = text.indexOf("[", position);
+  if (bracket === position) return unprinted;
   const name = bracket < 0 ? "" : text.slice(position, bracket);
   const dtype = dtypeByText.get(name);
   if (dtype !== undefined) {
