@@ -59,10 +59,27 @@ function requireContainers(text: string, file: string): ReturnType<typeof findCo
     code: "dump-container",
     message: "the text has no container",
     place: { kind: "file", path: file },
-    found: text.trim() === "" ? "no text" : `${text.length} characters without "%HostIrContainer {"`,
+    ...otherFormat(text),
     expected: "the output of a program that ran with NVFUSER_DUMP=host_ir, or of braid lower",
-    help: "pass the dump from the line that begins with %HostIrContainer",
   });
+}
+
+/** What the text is instead, if it is another of nvFuser's prints. */
+function otherFormat(text: string): { readonly found: string; readonly help: string } {
+  if (/^\s*def \w+\(\s*fd\s*:\s*FusionDefinition/mu.test(text))
+    return {
+      found: "a FusionDefinition of nvFuser",
+      help: "save the definition as a file that ends in .py: docs/import-nvfuser.md",
+    };
+  if (text.includes("%kernel {"))
+    return {
+      found: "nvFuser's Fusion IR, which has no host program (%kernel)",
+      help: "print the definition with NVFUSER_DUMP=python_definition: docs/import-nvfuser.md",
+    };
+  return {
+    found: text.trim() === "" ? "no text" : `${text.length} characters without "%HostIrContainer {"`,
+    help: "pass the dump from the line that begins with %HostIrContainer",
+  };
 }
 
 function checked(container: ParsedContainer, file: string): ParsedContainer {

@@ -34,6 +34,7 @@ import { extentOf, modelInput, refuseInput, type Symbols } from "./model-input.t
 import { described, locate, withName } from "./naming.ts";
 import { braidDType, type Building, moduleText, operandsOf, unsupportedNode, type Value } from "./operands.ts";
 import type { ExportedProgram } from "./read.ts";
+import { placeText } from "../json.ts";
 import { computeRows } from "./rows/compute.ts";
 import { elementwiseRows } from "./rows/elementwise.ts";
 import { expertRows } from "./rows/experts.ts";
@@ -227,6 +228,7 @@ function valueIn(facts: Facts, space: Space, name: string): Value {
 function buildNode(facts: Facts, space: Space, node: GraphNode): void {
   const row = rows.get(node.target);
   if (row === undefined) {
+    if (node.target.startsWith("torch.ops._c10d_functional.")) refuseCollective(node);
     unsupportedNode(node, `Braid has no op for ${node.target}`, node.target, "the ops of docs/import-pytorch.md");
   }
   const building: Building = {
@@ -255,6 +257,19 @@ function buildNode(facts: Facts, space: Space, node: GraphNode): void {
     if (made.kind === "tensor") described(made.view, node, output);
   });
   locate(space.fusion, before, node);
+}
+
+/** A graph of one rank's parts: rows of ops read whole tensors. */
+function refuseCollective(node: GraphNode): never {
+  return fail({
+    code: "model-unsupported",
+    message: `the model was exported with its collectives: ${node.target}`,
+    place: { kind: "file", path: placeText(node.json) },
+    ...(node.source === null ? {} : { source: siteText(node.source) }),
+    found: `one rank's part of the model, ${moduleText(node)}`,
+    expected: "the whole model, without parallelize_module or functional collectives",
+    help: "export the model of one device and say with --plan how it lies on several: Braid inserts the collectives",
+  });
 }
 
 /** A row that only arranges elements does so for each part of a complex tensor. */

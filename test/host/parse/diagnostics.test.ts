@@ -31,6 +31,11 @@ const container = (signature: string, ...lines: readonly string[]): string =>
 
 const syntax: readonly Case[] = [
   ["a text without a container", () => "NCCL version 2.21.5\nrank 0 is ready\n"],
+  [
+    "a definition",
+    () => "def nvfuser_fusion(fd : FusionDefinition) -> None :\n    tv0 = fd.define_tensor(shape=[8])\n",
+  ],
+  ["Fusion IR", () => "Inputs:\n  T0_g_float[iS0{8}]\n%kernel {\n}\n"],
   ["an empty text", () => " \n"],
   ["a text that is cut off in a line", () => dumpText(matmul).slice(0, 1500)],
   ["a text that is cut off after a line", () => dumpText(sets).split("\n").slice(0, 6).join("\n")],
