@@ -4,7 +4,7 @@
  */
 export type * from "./host/nodes.ts";
 export type { ByteSource } from "./import/byte-source.ts";
-export type { ImportedInput, ImportedModel, ImportedSize, ImportOptions } from "./import/model.ts";
+export type { ImportedGradients, ImportedInput, ImportedModel, ImportedSize, ImportOptions } from "./import/model.ts";
 export type {
   CollectiveType,
   CommunicationType,

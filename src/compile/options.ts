@@ -8,7 +8,17 @@ import { mostDevices } from "../host/most-devices.ts";
 import { keysOf } from "../support/is-one-of.ts";
 import { fidelity } from "./options/as.ts";
 import type { KindInfo, OptionKind } from "./options/kind.ts";
-import { assignments, parameterValues, sizeValues, text, toggle, wholeNumber, wholeValues } from "./options/kinds.ts";
+import {
+  assignments,
+  gradientsOf,
+  halfOf,
+  parameterValues,
+  sizeValues,
+  text,
+  toggle,
+  wholeNumber,
+  wholeValues,
+} from "./options/kinds.ts";
 import { loweringRows, recordingRows } from "./options/lowering.ts";
 import { type CommandName, onMachines, onPrograms, type OptionRow } from "./options/row.ts";
 import { runRows } from "./options/run.ts";
@@ -64,8 +74,14 @@ const programRows = {
   },
   gradients: {
     ...program,
-    kind: text("name", "dy"),
-    help: "for a .pt2 model: add the gradients of its parameters; the cotangent of its outputs is an input of this name",
+    kind: gradientsOf,
+    help: "for a .pt2 model: add the gradients of its parameters, or of these parameters and arguments; the cotangent of its outputs is an input of this name",
+  },
+  half: {
+    ...program,
+    kind: halfOf,
+    otherwise: "both",
+    help: "with --gradients: only this pass; what the backward pass reads is an output of the forward pass: all of it, results of matmuls (minimal), or what is best in N bytes of whole tensors",
   },
   as: {
     ...program,

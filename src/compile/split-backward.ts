@@ -39,6 +39,8 @@ export interface SplitPrograms {
    */
   readonly backward: Fusion;
   readonly saved: readonly SavedTensor[];
+  /** Whether there is a gradient, for each tensor of `wrt`. */
+  readonly gradients: readonly boolean[];
 }
 
 /**
@@ -55,10 +57,14 @@ export function splitBackward(fusion: Fusion, request: GradientRequest, policy: 
     ...data,
     outputs: [...data.outputs, ...part.saved.filter((id) => !data.outputs.includes(id))],
   };
-  const programs = {
-    forward: new Fusion(forward),
-    backward: new Fusion(backwardData(joint, part, placedData({ data: () => forward }, {}))),
+  const placed = placedData({ data: () => forward }, {});
+  // A cotangent without a mesh lies like the tensor that it is the cotangent of, as `gradients` places it.
+  const primals = new Map(request.cotangents?.map(({ id }, i) => [id, at(request.of, i).id]));
+  const placeOf = (id: TensorId): Tensor => {
+    const own = at(placed.tensors, id);
+    return own.mesh === null ? at(placed.tensors, primals.get(id) ?? id) : own;
   };
+  const programs = { forward: new Fusion(forward), backward: new Fusion(backwardData(joint, part, placeOf)) };
   const viewOf = (views: readonly TensorView[], id: TensorId): TensorView =>
     at(
       views,
@@ -68,17 +74,21 @@ export function splitBackward(fusion: Fusion, request: GradientRequest, policy: 
     forward: viewOf(programs.forward.outputs, id),
     backward: viewOf(programs.backward.inputs, id),
   }));
-  return { ...programs, saved };
+  return { ...programs, saved, gradients: gradients.map((id) => id !== null) };
 }
 
-function backwardData({ data, known, gradients }: Joint, part: BackwardPart, placed: FusionData): FusionData {
+function backwardData(
+  { data, known, gradients }: Joint,
+  part: BackwardPart,
+  placeOf: (id: TensorId) => Tensor,
+): FusionData {
   const inputs = [...part.inputs, ...part.saved];
   const edit: TensorEdit = { tensors: [], iterDomainCount: data.iterDomainCount };
   const tensors = data.tensors.map((tensor, id): Tensor => {
     if (id >= known) return tensor;
     const isInput = inputs.includes(tensor.id);
-    const like = isInput ? at(placed.tensors, id) : tensor;
-    return hasStream(like) || part.saved.includes(tensor.id) ? withoutStream(edit, tensor, like, isInput) : like;
+    const like = isInput ? placeOf(tensor.id) : tensor;
+    return hasStream(like) || like !== tensor ? withoutStream(edit, tensor, like, isInput) : tensor;
   });
   const whole = { ops: data.ops, inputs: data.inputs };
   const derivations = (data.derivations ?? []).slice(-1).map((derivation) => ({ ...derivation, whole }));

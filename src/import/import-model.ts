@@ -40,7 +40,7 @@ export async function importModel(
 /** Throws `bad-option` for an option of another format. */
 function requireOptions(loader: Loader, options: ImportOptions): void {
   const { file = "model" } = options;
-  for (const name of ["entry", "plan", "gradients"] as const) {
+  for (const name of ["entry", "plan", "gradients", "wrt", "apart"] as const) {
     if (options[name] === undefined || loader.options.includes(name)) continue;
     const others = loaders.filter((each) => each.options.includes(name)).map((each) => each.name);
     fail({

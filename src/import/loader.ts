@@ -39,7 +39,7 @@ export const loaders: readonly Loader[] = [
     magic: /^PK\W{2}/u,
     content: "bytes",
     reader: async () => (await import("./torch-export/import-torch-export.ts")).importTorchExport,
-    options: ["plan", "devices", "gradients"],
+    options: ["plan", "devices", "gradients", "wrt", "apart"],
   },
   {
     name: "nvFuser's FusionDefinition",

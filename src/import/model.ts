@@ -1,5 +1,7 @@
 /** What every format of model files becomes. */
 import type { Fusion } from "../ir/api/fusion.ts";
+import type { GradientRequest } from "../ir/api/gradients.ts";
+import type { TensorView } from "../ir/api/tensor-view.ts";
 import type { Tensor } from "../numerics/tensor/host-tensor.ts";
 
 export interface ImportedModel {
@@ -12,6 +14,15 @@ export interface ImportedModel {
   readonly outputs: readonly string[];
   /** The extents that the file leaves open, by their names in the Fusion (`i0`). Absent if there are none. */
   readonly sizes?: ReadonlyMap<string, ImportedSize>;
+  /** The gradients that the Fusion has not: absent unless they are asked for apart. */
+  readonly apart?: ImportedGradients;
+}
+
+/** What is to be differentiated. The cotangents are the last inputs of the Fusion. */
+export interface ImportedGradients {
+  readonly request: GradientRequest & { readonly cotangents: readonly TensorView[] };
+  /** Of the gradients, in the order of `wrt`: `grad.up.weight`. */
+  readonly names: readonly string[];
 }
 
 /** A size that a run gives. */
@@ -42,4 +53,10 @@ export interface ImportOptions {
   readonly devices?: number;
   /** Adds the gradients of the outputs; this is the name of the input that is their cotangent. */
   readonly gradients?: string;
+  /** The parameters and arguments whose gradients are added, by name; every parameter if not given. */
+  readonly wrt?: readonly string[];
+  /** Leaves the gradients out of the Fusion: the model says what they are of, for `splitBackward`. */
+  readonly apart?: boolean;
+  /** Whether what depends on constants alone is evaluated while the file is read, and is an input then; true if not given. */
+  readonly fold?: boolean;
 }

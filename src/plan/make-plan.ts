@@ -38,6 +38,8 @@ export interface PlanOptions {
   readonly target: PlanDocument["target"];
   /** By position of an input of indices: the extent of the axis that they index. */
   readonly limits: ReadonlyMap<number, number>;
+  /** What a model file calls the inputs and outputs, in their order; null for the names of the program. */
+  readonly names: { readonly inputs: readonly string[]; readonly outputs: readonly string[] } | null;
 }
 
 /** By path in the plan's folder, plan.json last. */
@@ -52,7 +54,7 @@ export interface MadePlan {
 /** Throws `plan-unsupported` for a Program that a plan cannot hold, and `plan-unverified`. */
 export function makePlan(
   compilation: Compilation,
-  { braid, program: hash, options, target, limits }: PlanOptions,
+  { braid, program: hash, options, target, limits, names }: PlanOptions,
 ): MadePlan {
   const { program, report, reported } = compilation;
   if (!report.ok || reported !== program) unverified(report.findings.length);
@@ -72,8 +74,8 @@ export function makePlan(
     verified: { ok: true, verifier: braid, commands, streams, regions },
     world: program.ranks.length,
     target,
-    inputs: signature(compilation, compilation.signature.inputs, limits),
-    outputs: signature(compilation, compilation.signature.outputs, new Map()),
+    inputs: signature(compilation, compilation.signature.inputs, limits, names?.inputs),
+    outputs: signature(compilation, compilation.signature.outputs, new Map(), names?.outputs),
     kernels: [...kernels.values()].map((number) => ({
       file: kernelFile(number),
       entry: kernelName,
@@ -103,13 +105,14 @@ function signature(
   { signature: { tensors }, sizes }: Compilation,
   ids: readonly TensorId[],
   limits: ReadonlyMap<number, number>,
+  names: readonly string[] | undefined,
 ): PlanDocument["inputs"] {
   return ids.map((id, position) => {
     const tensor = at(tensors, id);
     const limit = limits.get(position);
     return {
       name: `T${id}`,
-      named: nameOf(tensor),
+      named: names?.[position] ?? nameOf(tensor),
       dtype: tensor.dtype,
       shape: [...shapeOf(tensor, sizes)],
       ...(limit === undefined ? {} : { limit }),

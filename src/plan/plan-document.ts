@@ -16,7 +16,7 @@ const flag = v.pipe(v.string(), v.regex(/^--/));
 /** An input or output of the program, over all ranks. */
 const signature = v.object({
   name: v.string(),
-  /** The name that the program gave it. */
+  /** The name that the program or the model file gave it. */
   named: v.nullable(v.string()),
   dtype,
   /** Of the whole tensor. */

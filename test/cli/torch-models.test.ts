@@ -53,6 +53,15 @@ describe("run", () => {
     expect(out).toMatch(/grad\.m\.w2\.weight: as in/u);
   });
 
+  it("runs the forward pass alone, which also gives what it saves", async () => {
+    const values = fixture("own-block-grads.io.safetensors");
+    const files = ["--input", values, "--expect", values, "--devices", "1"];
+    const half = ["--gradients", "dy=x,m.w2.weight", "--half", "forward:minimal"];
+    const out = succeeded(await cli("run", fixture("own-block-grads.pt2"), ...half, ...files));
+    expect(out).toMatch(/y: as in/u);
+    expect(out).toContain("saved.0");
+  });
+
   it.each([["s27=16"], ["i2=16"]])("takes a size by either name: --sizes %s", async (size) => {
     succeeded(await cli("run", fixture("mlp-dynamic.pt2"), "--devices", "2", "--sizes", size, ...recorded));
   });
@@ -84,6 +93,10 @@ describe("refusals end with 2 and one message", () => {
     ],
     ["fewer devices than the plan has", () => [mlp, "--plan", plan, "--devices", "2"], /mesh-too-large/u],
     ["no family for auto", () => [mlp, "--plan", "auto"], /no family/u],
+    ["a half without gradients", () => [mlp, "--half", "forward"], /no halves.*add --gradients dy/u],
+    ["another half", () => [mlp, "--gradients", "dy", "--half", "middle"], /bad value.*forward or backward/u],
+    ["more than a half", () => [mlp, "--gradients", "dy", "--half", "forward:all:2"], /bad value.*a number of bytes/u],
+    ["the gradient of nothing", () => [mlp, "--gradients", "dy=dwon.weight"], /did you mean down\.weight\?/u],
     ["a size outside of the range", () => [dynamic, "--sizes", "s27=513"], /s27=513.*2 to 512/u],
     ["the half of a file", () => [folder.write("half.pt2", "PK\u0003\u0004"), "--plan", "auto"], /model-syntax/u],
   ])("%s", async (_, args, message) => {

@@ -49,7 +49,7 @@ export function adding(): Compilation {
 
 export function planOf(compilation: Compilation): PlanFiles {
   const options = { braid: "0.1.0", program: "0".repeat(16), options: { "--schedule streams": "2" } };
-  return makePlan(compilation, { ...options, target, limits: new Map() }).files;
+  return makePlan(compilation, { ...options, target, limits: new Map(), names: null }).files;
 }
 
 export function read(files: PlanFiles): Promise<Plan> {

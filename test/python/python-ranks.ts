@@ -27,7 +27,7 @@ export function ended(command: readonly string[], variables: Readonly<Record<str
   return new Promise((resolve) => {
     const [file = "", ...args] = command;
     // oxlint-disable-next-line node/no-process-env -- what the command inherits
-    const child = spawn(file, args, { env: { ...process.env, ...variables }, timeout: 60_000 });
+    const child = spawn(file, args, { env: { ...process.env, ...variables }, timeout: 200_000 });
     const said = { out: "", err: "" };
     child.stdout.on("data", (text) => void (said.out += String(text)));
     child.stderr.on("data", (text) => void (said.err += String(text)));

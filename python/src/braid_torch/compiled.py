@@ -1,4 +1,7 @@
-"""Plans of Braid's own programs: those in a folder that was shipped, in the cache, or compiled when first needed."""
+"""
+Plans of Braid's own programs and of modules: those in a folder that was shipped, in the cache, or compiled when first
+needed.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,14 +52,53 @@ def plan_folder(problem: Problem, gpu: Gpu, group: Group) -> Path:
         if group.rank != 0:
             return ""
         profile = _profile(gpu, group.size)
-        name = f"{problem}-{group.size}x-sm{gpu.capability}-{gpu.multiprocessors}-{_version(problem, profile)}"
-        shipped, cached = os.environ.get("BRAID_PLANS", ""), Path(_cache()) / name
-        if shipped and (Path(shipped) / name / "plan.json").exists():
-            return str(Path(shipped) / name)
-        return str(cached if _is_whole(cached) else _compile(problem, gpu, group.size, profile, cached))
+        settings = [f"--set={name}={value}" for name, value in problem.parameters]
+        given = [*settings, *PROGRAMS[problem.program]]
+        return str(_plan(str(problem), _version(problem, profile), _source(problem), given, gpu, group.size, profile))
 
     found = agree(group, f"compiling {problem}", find)
     return Path(group.all_gather(found.encode())[0].decode())
+
+
+@dataclass(frozen=True)
+class Model:
+    """A file of torch.export, and how it lies on devices."""
+
+    file: Path
+    # Of what the file computes.
+    digest: str
+    # A sharding plan of Braid, as JSON.
+    sharding: str
+
+
+def model_plans(name: str, model: Model, halves: Sequence[Sequence[str]], gpu: Gpu, devices: int) -> list[Path]:
+    """
+    A plan for each list of flags, compiled side by side on this rank alone. Raises Refusal.
+    """
+    profile = _profile(gpu, devices)
+    sharding = model.file.with_suffix(".plan.json")
+    sharding.write_text(model.sharding)
+
+    def made(flags: Sequence[str]) -> Path:
+        parts = (model.digest.encode(), model.sharding.encode(), " ".join(flags).encode(), _measured(profile))
+        version = hashlib.sha256(b"\0".join(parts)).hexdigest()[:20]
+        return _plan(name, version, model.file, [f"--plan={sharding}", *flags], gpu, devices, profile)
+
+    with ThreadPoolExecutor(len(halves)) as threads:
+        return list(threads.map(made, halves))
+
+
+def _plan(name: str, version: str, source: Path, flags: Sequence[str], gpu: Gpu, devices: int, profile: str) -> Path:
+    """One that was shipped or is in the cache, or a new one."""
+    folder = f"{name}-{devices}x-sm{gpu.capability}-{gpu.multiprocessors}-{version}"
+    shipped, cached = os.environ.get("BRAID_PLANS", ""), Path(cache_folder()) / folder
+    if shipped and (Path(shipped) / folder / "plan.json").exists():
+        return Path(shipped) / folder
+    if _is_whole(cached):
+        return cached
+    size = [f"--gpu=capability={gpu.capability},multiprocessors={gpu.multiprocessors}"]
+    schedule = ["--schedule=auto", f"--profile={profile}"]
+    return _compile(name, source, [f"--devices={devices}", *flags, *size, *schedule], cached)
 
 
 def _is_whole(folder: Path) -> bool:
@@ -71,28 +115,26 @@ def _source(problem: Problem) -> Path:
 
 def _version(problem: Problem, profile: str) -> str:
     """Of all that a plan is made of besides the problem and the GPU. A profile is a name or a file."""
-    measured = Path(profile).read_bytes() if Path(profile).is_file() else profile.encode()
-    parts = (_source(problem).read_bytes(), " ".join(PROGRAMS[problem.program]).encode(), measured)
+    parts = (_source(problem).read_bytes(), " ".join(PROGRAMS[problem.program]).encode(), _measured(profile))
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
 
 
-def _compile(problem: Problem, gpu: Gpu, devices: int, profile: str, target: Path) -> Path:
-    compiler = shlex.split(os.environ.get("BRAID_COMPILER", "npx --no-install braid"))
+def _measured(profile: str) -> bytes:
+    return Path(profile).read_bytes() if Path(profile).is_file() else profile.encode()
+
+
+def _compile(name: str, source: Path, flags: Sequence[str], target: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     # Beside the target, so that it can be renamed.
     unfinished = Path(tempfile.mkdtemp(prefix=".plan-", dir=target.parent))
-    settings = [f"--set={name}={value}" for name, value in problem.parameters]
-    size = [f"--gpu=capability={gpu.capability},multiprocessors={gpu.multiprocessors}"]
-    schedule = ["--schedule=auto", f"--profile={profile}"]
-    flags = [f"--devices={devices}", *settings, *PROGRAMS[problem.program], *size, *schedule]
     try:
-        command = [*compiler, "compile", str(_source(problem)), *flags, "-o", str(unfinished)]
+        command = [*compiler(), "compile", str(source), *flags, "-o", str(unfinished)]
         try:
             ended = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise _no_compiler(problem, str(error)) from None
+            raise _no_compiler(name, str(error)) from None
         if ended.returncode:
-            raise _no_compiler(problem, ended.stderr.strip() or f"status {ended.returncode}")
+            raise _no_compiler(name, ended.stderr.strip() or f"status {ended.returncode}")
         _put(unfinished, target)
         return target
     finally:
@@ -110,9 +152,9 @@ def _put(unfinished: Path, target: Path) -> None:
             raise
 
 
-def _no_compiler(problem: Problem, found: str) -> Refusal:
+def _no_compiler(name: str, found: str) -> Refusal:
     fix = "install Node and Braid, name the command in BRAID_COMPILER, or a folder of plans in BRAID_PLANS"
-    return Refusal("compiler-failed", str(problem), found, "a plan from braid compile", fix)
+    return Refusal("compiler-failed", name, found, "a plan from braid compile", fix)
 
 
 def _profile(gpu: Gpu, devices: int) -> str:
@@ -126,6 +168,10 @@ def _profile(gpu: Gpu, devices: int) -> str:
     return by_count.get(devices, max(by_count.values()))
 
 
-def _cache() -> str:
+def compiler() -> list[str]:
+    return shlex.split(os.environ.get("BRAID_COMPILER", "npx --no-install braid"))
+
+
+def cache_folder() -> str:
     home = os.environ.get("XDG_CACHE_HOME")
     return str((Path(home) if home else Path.home() / ".cache") / "braid/plans")

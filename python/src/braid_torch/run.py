@@ -5,6 +5,9 @@ graph of them from the second time on. Runs are queued on the caller's stream; n
 
 from __future__ import annotations
 
+import ctypes
+import json
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,10 @@ class Counts:
     one_by_one: int = 0
     captured: int = 0
     refused: int = 0
+
+
+# Set to find the operation that fails: each is waited for, and no graphs are used.
+SLOWLY = os.environ.get("BRAID_SYNC", "") not in ("", "0")
 
 
 class Runner:
@@ -141,7 +148,7 @@ class Runner:
             self._order_after_last(stream)
         self.counts.runs += 1
         entry = self._entries.get(addresses)
-        if entry is None:
+        if entry is None or SLOWLY:
             self._first(addresses, stream)
         else:
             if not entry.graph:
@@ -201,8 +208,21 @@ class Runner:
 
     def _issue(self, actions: list[Action], stream: int) -> None:
         streams = [stream, *self._streams[1:]]
+        if SLOWLY:
+            return self._issue_slowly(actions, streams)
         for action in actions:
             action(streams)
+
+    def _issue_slowly(self, actions: list[Action], streams: list[int]) -> None:
+        """Waits after each operation, and names the one that failed."""
+        texts = [json.dumps(op) for op in self.own["ops"]]
+        for number, action in enumerate(actions):
+            action(streams)
+            for stream in streams:
+                status = self.session.gpu.raw.cuStreamSynchronize(ctypes.c_void_p(stream))
+                if status:
+                    known = f"operation {number} of {len(actions)}: {texts[min(number, len(texts) - 1)]}"
+                    self.session.gpu.check(status, f"cuStreamSynchronize after {known}")
 
     def _bound(self, addresses: Addresses) -> Entry:
         memory, gpu = self.own["memory"], self.session.gpu

@@ -18,8 +18,10 @@ MARGINS = {"braid": 0.0, TORCHS_OP: 0.05}
 OTHER_MARGIN = 0.03
 
 
-def fastest(candidates: dict[str, Callable[[], Any]], group: Any) -> str:
-    """The name of the fastest, by its slowest rank. Collective."""
+def fastest(
+    candidates: dict[str, Callable[[], Any]], group: Any, measured: dict[str, float] | None = None
+) -> str:
+    """The name of the fastest, by its slowest rank. Collective. `measured` gets the seconds of a call of each."""
     runs = dict(candidates)
     for name, run in candidates.items():
         try:
@@ -47,5 +49,7 @@ def fastest(candidates: dict[str, Callable[[], Any]], group: Any) -> str:
                 times[position] = min(float(times[position]), time.perf_counter() - start)
     slowest = times.cuda()
     dist.all_reduce(slowest, op=dist.ReduceOp.MAX, group=group)
+    if measured is not None:
+        measured.update({name: float(time) / CALLS for name, time in zip(names, slowest.cpu())})
     weights = [1 + MARGINS.get(name, OTHER_MARGIN) for name in names]
     return names[int((slowest.cpu() * torch.tensor(weights, dtype=torch.float64)).argmin())]

@@ -55,7 +55,12 @@ export async function compilePlan(
   step(`loading ${file}`);
   const { backend: _, ...others } = lowering;
   requireNotLowered(file, others);
-  const { source, signature, reference, model } = await buildProgram(file, flags, lowering, building);
+  const { source, signature, reference, model } = await buildProgram(
+    file,
+    { ...flags, fold: false },
+    lowering,
+    building,
+  );
   const sizes = inputSizes(signature, modelSizes(model, flags.sizes));
   step(`compiling for ${flags.devices} devices`);
   const all = { ...flags, on: "cuda" } as const;
@@ -68,6 +73,8 @@ export async function compilePlan(
     options: printedGiven(given),
     target: { capability, multiprocessors },
     limits: reference === null ? new Map() : indexLimits(reference.data(), sizes),
+    names:
+      model === null ? null : { inputs: model.inputs.map(({ names: [name = ""] }) => name), outputs: model.outputs },
   });
   step(`writing ${folder}`);
   const bytes = await writePlanFolder(folder, plan.files);

@@ -10,7 +10,10 @@ import type { FusionData } from "../../ir/fusion-data.ts";
 import type { LineOf } from "../../host/print/statement-lines.ts";
 
 /** What the reader of a model file takes. */
-export type ModelFlags = Options<"devices" | "entry" | "plan" | "gradients">;
+export type ModelFlags = Options<"devices" | "entry" | "plan" | "gradients" | "half"> & {
+  /** Whether constants of a model are evaluated now: a plan of the program takes all inputs from its caller. */
+  readonly fold?: boolean;
+};
 
 export type BuildFlags = ModelFlags & Options<"set" | "scalar" | "as">;
 

@@ -9,12 +9,14 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import { importModel } from "../../import/import-model.ts";
 import { loaderOf, loaders } from "../../import/loader.ts";
 import type { ImportedModel } from "../../import/model.ts";
+import { halfOfModel } from "./half-of-model.ts";
 import { systemReason } from "../../support/system-reason.ts";
 import type { BuildFlags, BuiltProgram, ModelFlags } from "./built-program.ts";
 
 /** Throws `file-unreadable` and what `importModel` throws. */
 export async function loadModel(file: string, flags: ModelFlags): Promise<ImportedModel> {
-  const { entry, gradients, devices } = flags;
+  const { entry, gradients, devices, half, fold } = flags;
+  requireGradients(flags);
   const model = await (loaderOf(file)?.content === "text" ? readRegularText(file) : regularSource(file)).catch(
     (error: unknown) => unreadable(file, error),
   );
@@ -24,7 +26,23 @@ export async function loadModel(file: string, flags: ModelFlags): Promise<Import
     devices,
     ...(entry === undefined ? {} : { entry }),
     ...(plan === undefined ? {} : { plan }),
-    ...(gradients === undefined ? {} : { gradients }),
+    ...(gradients === undefined ? {} : { gradients: gradients.cotangent }),
+    ...(gradients?.wrt ? { wrt: gradients.wrt } : {}),
+    ...(half === undefined ? {} : { apart: true }),
+    ...(fold === undefined ? {} : { fold }),
+  });
+}
+
+/** Throws `option-value`. */
+function requireGradients({ gradients, half }: ModelFlags): void {
+  if (half === undefined || gradients !== undefined) return;
+  fail({
+    code: "option-value",
+    message: "there are no gradients, so the program has no halves",
+    place: { kind: "option", text: `--half ${half.pass}` },
+    found: "no --gradients",
+    expected: "--gradients with the name of the cotangent",
+    help: "add --gradients dy, or leave out --half",
   });
 }
 
@@ -61,7 +79,8 @@ export async function programOfModel(
   lowering: GivenOptions<LoweringName>,
 ): Promise<BuiltProgram> {
   requireKnownParameters(file, {}, flags.set);
-  const model = await loadModel(file, flags);
+  const whole = await loadModel(file, flags);
+  const model = flags.half === undefined ? whole : halfOfModel(whole, flags.half.pass, flags.half.save);
   const data = model.fusion.data();
   requireMeshDevices(data.tensors, flags.devices);
   const source = { data: () => data };

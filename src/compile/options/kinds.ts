@@ -81,6 +81,48 @@ export function text(argument: string, example: string): OptionKind<string> {
   return kindOf({ schema: v.pipe(v.string(), v.nonEmpty()), expected: "a text", argument, example });
 }
 
+/** The name of a cotangent, and the inputs whose gradients are wanted; null for every parameter. */
+export interface GivenGradients {
+  readonly cotangent: string;
+  readonly wrt: readonly string[] | null;
+}
+
+export const gradientsOf = kindOf<GivenGradients>({
+  schema: v.object({
+    cotangent: v.pipe(v.string(), v.regex(/^[^=]+$/)),
+    wrt: v.nullable(v.pipe(v.array(v.pipe(v.string(), v.nonEmpty())), v.minLength(1))),
+  }),
+  expected: "a name, and = with the names of inputs to have gradients of these alone",
+  argument: "name=input,..",
+  example: "dy",
+  parse: (given) => {
+    const [, cotangent, wrt] = /^([^=]*)(?:=(.*))?$/s.exec(given) ?? [];
+    return { cotangent, wrt: wrt?.split(",") ?? null };
+  },
+  print: ({ cotangent, wrt }) => (wrt === null ? cotangent : `${cotangent}=${wrt.join(",")}`),
+});
+
+/** A pass of a model, and what `splitBackward` is to save: bytes, or a policy's name. */
+export interface GivenHalf {
+  readonly pass: "forward" | "backward";
+  readonly save: "all" | "minimal" | number;
+}
+
+export const halfOf = kindOf<GivenHalf>({
+  schema: v.object({
+    pass: v.picklist(["forward", "backward"]),
+    save: v.union([v.picklist(["all", "minimal"]), v.pipe(v.number(), v.safeInteger(), v.minValue(0))]),
+  }),
+  expected: "forward or backward, and what is saved after a colon: all, minimal or a number of bytes",
+  argument: "pass:saved",
+  example: "forward:minimal",
+  parse: (given) => {
+    const [pass, save = "all", ...others] = given.split(":");
+    return others.length > 0 ? undefined : { pass, save: /^\d+$/.test(save) ? Number(save) : save };
+  },
+  print: ({ pass, save }) => `${pass}:${save}`,
+});
+
 /** Several values with commas between them. */
 export function listOf<T>(kind: OptionKind<T>, argument: string): OptionKind<readonly T[]> {
   return kindOf<readonly T[]>({

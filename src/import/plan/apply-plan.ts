@@ -20,8 +20,8 @@ type Layouts = Map<
 >;
 
 /** The model of a program on the devices of a plan. Throws `sharding-plan-invalid`, and what `buildModel` throws. */
-export function shardedModel(program: ExportedProgram, plan: ShardingPlan): ExportedModel {
-  const model = buildModel({ ...program, graph: withCopies(program.graph, plan) });
+export function shardedModel(program: ExportedProgram, plan: ShardingPlan, fold = true): ExportedModel {
+  const model = buildModel({ ...program, graph: withCopies(program.graph, plan) }, fold);
   applyPlan(model, plan);
   return model;
 }

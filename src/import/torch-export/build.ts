@@ -98,8 +98,8 @@ interface Space {
   readonly constant: ((value: string) => TensorView | null) | null;
 }
 
-/** Throws `model-invalid`, `model-unsupported`. */
-export function buildModel({ graph, payloads, path }: ExportedProgram): ExportedModel {
+/** `fold`: evaluates constants here, as inputs with values. Throws `model-invalid`, `model-unsupported`. */
+export function buildModel({ graph, payloads, path }: ExportedProgram, fold = true): ExportedModel {
   const facts = factsOf(graph, payloads, path);
   const fusion = new Fusion();
   const inputs: ModelInput[] = [];
@@ -119,7 +119,7 @@ export function buildModel({ graph, payloads, path }: ExportedProgram): Exported
       if (formed !== null) return formed;
       // Several views of one constant are views of one input.
       const isView = views.test(facts.producers.get(value)?.target ?? "");
-      const tensor = isView ? null : evaluated(facts, value);
+      const tensor = isView || !fold ? null : evaluated(facts, value);
       if (tensor === null) return null;
       const view = withName(fusion.input(tensor.shape, tensor.dtype), `folded/${value}`);
       inputs.push({ name: `folded/${value}`, kind: "folded", tensor: view, read: () => tensor });

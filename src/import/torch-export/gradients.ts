@@ -1,17 +1,36 @@
-/** The gradients of a model's parameters, as outputs of its program. */
+/** The gradients of a model's parameters and arguments, as outputs of its program. */
+import { fail } from "../../diagnostics/diagnostic.ts";
 import { gradients } from "../../ir/api/gradients.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
-import type { ExportedModel, ModelOutput } from "./model.ts";
+import { suggestion } from "../../support/wording.ts";
+import type { ImportedGradients } from "../model.ts";
+import type { ExportedModel, ModelInput, ModelOutput } from "./model.ts";
 
 /**
  * Adds the cotangents of the outputs as inputs (`dy`, or `dy0`, `dy1` of several outputs), and the gradient of each
- * parameter `w` that an output depends on as the output `grad.w`.
+ * input `w` of `wrt` that an output depends on as the output `grad.w`. Throws `bad-option`.
  */
-export function withGradients(model: ExportedModel, cotangent: string): ExportedModel {
+export function withGradients(model: ExportedModel, cotangent: string, wrt?: readonly string[]): ExportedModel {
+  const { model: differentiable, apart } = gradientsApart(model, cotangent, wrt);
+  const { fusion, inputs, outputs } = differentiable;
+  const added = gradients(fusion, apart.request).flatMap((tensor, i): ModelOutput[] => {
+    if (tensor === null) return [];
+    fusion.output(tensor);
+    return [{ name: at(apart.names, i), tensor }];
+  });
+  return { ...differentiable, inputs, outputs: [...outputs, ...added] };
+}
+
+/** The model with the cotangents as its last inputs, and what is to be differentiated. Throws `bad-option`. */
+export function gradientsApart(
+  model: ExportedModel,
+  cotangent: string,
+  wrt?: readonly string[],
+): { readonly model: ExportedModel; readonly apart: ImportedGradients } {
   const { fusion, inputs, outputs } = model;
   const of = outputs.map(({ tensor }) => tensor);
-  const cotangents = of.map((tensor, i) => {
+  const cotangents = of.map((tensor, i): ModelInput => {
     const name = of.length === 1 ? cotangent : `${cotangent}${i}`;
     return {
       name,
@@ -20,18 +39,34 @@ export function withGradients(model: ExportedModel, cotangent: string): Exported
       read: () => null,
     };
   });
-  const parameters = inputs.filter(
-    ({ kind, tensor }) => kind === "parameter" && dtypes[tensor.dtype].family === "float",
-  );
-  const found = gradients(fusion, {
+  const chosen = wrt === undefined ? floats(inputs.filter(({ kind }) => kind === "parameter")) : named(model, wrt);
+  const request = {
     of,
     cotangents: cotangents.map(({ tensor }) => tensor),
-    wrt: parameters.map(({ tensor }) => tensor),
+    wrt: chosen.map(({ tensor }) => tensor),
+  };
+  const names = chosen.map(({ name }) => `grad.${name}`);
+  return { model: { ...model, inputs: [...inputs, ...cotangents] }, apart: { request, names } };
+}
+
+function floats(inputs: readonly ModelInput[]): readonly ModelInput[] {
+  return inputs.filter(({ tensor }) => dtypes[tensor.dtype].family === "float");
+}
+
+/** Throws `bad-option`. */
+function named({ path, inputs }: ExportedModel, names: readonly string[]): readonly ModelInput[] {
+  const known = floats(inputs.filter(({ kind }) => kind === "parameter" || kind === "user"));
+  return names.map((name) => {
+    const found = known.find((each) => each.name === name);
+    if (found !== undefined) return found;
+    const all = known.map((each) => each.name);
+    return fail({
+      code: "bad-option",
+      message: `the model has no parameter or argument ${name}`,
+      place: { kind: "file", path },
+      found: name,
+      expected: `floating-point inputs that an output depends on, such as ${all.slice(0, 3).join(", ")}`,
+      help: suggestion(name, all, "leave it out, or name it as the model does"),
+    });
   });
-  const added = found.flatMap((tensor, i): ModelOutput[] => {
-    if (tensor === null) return [];
-    fusion.output(tensor);
-    return [{ name: `grad.${at(parameters, i).name}`, tensor }];
-  });
-  return { ...model, inputs: [...inputs, ...cotangents], outputs: [...outputs, ...added] };
 }

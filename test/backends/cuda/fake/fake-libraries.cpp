@@ -346,7 +346,7 @@ API nvrtcCompileProgram(U64 program, int count, const char **options) {
   replaceLine(text, "asm(\"cvt.rn.bf16.f32 ", "y = emulate_float_to_bfloat16(x);");
   replaceLine(text, "asm volatile(\"st.release.sys.global.u32 ", "__atomic_store_n(word, 1u, __ATOMIC_RELEASE);");
   replaceLine(text, "asm volatile(\"ld.acquire.sys.global.u32 ", "x = emulate_look(word);");
-  bool barriers = text.find("__syncthreads") != std::string::npos;
+  bool barriers = text.find("__syncthreads") != std::string::npos || text.find("__shfl") != std::string::npos;
   size_t open = text.find("braid_kernel(") + 13;
   std::string list = text.substr(open, text.find(") {", open) - open);
   size_t parameters = list.empty() ? 0 : 1;
