@@ -38,6 +38,7 @@ def parallelize(
     `save`: what the forward pass keeps for the backward pass: "minimal" (results of matmuls and attention), "all", or
     the most bytes of whole tensors for each block. What is not kept is computed again.
 
+    Plans run only with BRAID_PARALLELIZE=on (or always, without timing them): without it the model is only sharded.
     Call it before fully_shard, checkpoint_wrapper and torch.compile. Raises Refusal, a ValueError.
     """
     _require_save(save)
@@ -46,7 +47,7 @@ def parallelize(
     if plan is not None or not given:
         for module, style in styles_of(model, plan_of(model) if plan is None else plan).values():
             parallelize_module(module, own, style)
-    if os.environ.get(SWITCH) == "off":
+    if os.environ.get(SWITCH, "off") == "off":
         return model
     settings = Settings(own, save)
     for path, module in _blocks(model, blocks):
