@@ -27,8 +27,9 @@ def parallelize(
     save: str | int = "minimal",
 ) -> nn.Module:
     """
-    Shards the model's parameters in place, as torch's parallelize_module does, and makes its repeated blocks call
-    Braid's plans for the forward and the backward pass, where these are right and faster. Returns the model.
+    Shards the model's parameters in place, as torch's parallelize_module does. With BRAID_PARALLELIZE=on, its repeated
+    blocks call Braid's plans for the forward and the backward pass, where these are right and faster: unfinished, see
+    docs/pytorch.md. Returns the model.
 
     `mesh`: of one dimension, or with a dimension "tp"; that of the parameters if they are DTensors already.
     `plan`: by path of a module, a style of torch.distributed.tensor.parallel or a word of Hugging Face's tp_plan. The
@@ -38,7 +39,6 @@ def parallelize(
     `save`: what the forward pass keeps for the backward pass: "minimal" (results of matmuls and attention), "all", or
     the most bytes of whole tensors for each block. What is not kept is computed again.
 
-    Plans run only with BRAID_PARALLELIZE=on (or always, without timing them): without it the model is only sharded.
     Call it before fully_shard, checkpoint_wrapper and torch.compile. Raises Refusal, a ValueError.
     """
     _require_save(save)
