@@ -46,6 +46,20 @@ class DTensor(Tensor):
         self._local_tensor, self.placements, self.device_mesh, self._spec = part, placements, "mesh", placements
 
 
+class Async(Tensor):
+    """The result of a collective before anybody waits for it."""
+
+    def __init__(self, result):
+        super().__init__(result.shape)
+        self.result = result
+
+    def data_ptr(self):
+        return 0
+
+    def trigger_wait(self):
+        return self.result
+
+
 class Replicate:
     pass
 
@@ -123,10 +137,12 @@ TORCH.nn = SimpleNamespace(
     Module=Module, Parameter=Parameter, ModuleList=ModuleList, ModuleDict=ModuleDict, Sequential=Sequential
 )
 TORCH.autograd.Function, TORCH.compiler.disable, TORCH.once_differentiable = object, lambda f: f, lambda f: f
+TORCH.AsyncCollectiveTensor = Async
 TORCH.DTensor, TORCH.Replicate, TORCH.Shard = DTensor, Replicate, Shard
 TORCH.ColwiseParallel, TORCH.RowwiseParallel, TORCH.SequenceParallel, TORCH.ParallelStyle = Colwise, Rowwise, Sequence, Style
 NAMES = (
-    "torch", "torch.autograd.function", "torch.distributed", "torch.distributed._symmetric_memory",
+    "torch", "torch.autograd.function", "torch.distributed", "torch.distributed._functional_collectives",
+    "torch.distributed._symmetric_memory",
     "torch.distributed.device_mesh", "torch.distributed.tensor", "torch.distributed.tensor.parallel",
     "torch.distributed.tensor.parallel.style", "torch.nn",
 )  # fmt: skip
@@ -298,6 +314,17 @@ class Calls(unittest.TestCase):
         self.assertIsNone(up)
         self.assertEqual((dx.label, type(dx)), ("grad.x of run 1", Tensor))
         self.assertEqual((down._local_tensor.label, type(down)), ("grad.module.down of run 1", DTensor))
+
+    def test_wait_for_results_of_collectives(self) -> None:
+        forward, backward, given, plan = planned()
+        given[0] = Async(given[0])
+        given[2]._local_tensor = Async(given[2]._local_tensor)
+        context = Context(needs_input_grad=(False, True, True, True))
+        torch_planned._Call.forward(context, plan, *given)
+        torch_planned._Call.backward(context, Async(Tensor(label="dy")))
+        self.assertEqual((forward.runs, backward.runs), (
+            [["x", "up", "down"]], [["down", "dy", "saved.0 of run 1", "x"]],
+        ))  # fmt: skip
 
     def test_add_to_main_grad(self) -> None:
         _, _, given, plan = planned()

@@ -103,7 +103,7 @@ class Block:
         gradients = torch.is_grad_enabled()
         key = (
             form,
-            tuple([(each.shape, each.dtype, gradients and each.requires_grad, type(each)) for each in tensors]),
+            tuple([(each.shape, each.dtype, gradients and each.requires_grad, isinstance(each, DTensor)) for each in tensors]),
             self.module.training,
             tuple([(each.dtype, each.requires_grad) for each in own]) if gradients else own and own[0].dtype,
         )

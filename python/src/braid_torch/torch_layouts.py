@@ -35,7 +35,7 @@ class Seen:
 
     def note(self, value: Any) -> None:
         if isinstance(value, DTensor):
-            part = value._local_tensor
+            part = local(value)
             self._placements.setdefault((part.data_ptr(), tuple(part.shape)), value.placements)
         elif isinstance(value, (tuple, list)):
             for each in value:
@@ -47,7 +47,7 @@ class Seen:
     def of(self, tensor: Tensor, what: str) -> str:
         if isinstance(tensor, DTensor):
             return placement_text(tensor.placements, what)
-        found = self._placements.get((tensor.data_ptr(), tuple(tensor.shape)))
+        found = self._placements.get((local(tensor).data_ptr(), tuple(tensor.shape)))
         return WHOLE if found is None else placement_text(found, what)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.distributed._functional_collectives import AsyncCollectiveTensor
 from torch.distributed.tensor import DTensor
 
 from .refusal import Refusal
@@ -95,8 +96,9 @@ def _tuple(results: Any) -> tuple[Tensor, ...]:
 
 
 def local(tensor: Tensor) -> Tensor:
-    """This rank's part."""
-    return tensor._local_tensor if isinstance(tensor, DTensor) else tensor
+    """This rank's part. A collective's result that nobody has waited for has no address of its own."""
+    part = tensor._local_tensor if isinstance(tensor, DTensor) else tensor
+    return part.trigger_wait() if isinstance(part, AsyncCollectiveTensor) else part
 
 
 def _operand(tensor: Tensor) -> Tensor:
