@@ -3,7 +3,7 @@
  * those, and joins them again. What regions have in common is settled in the joined Program: streams of one role and
  * name are one stream, rewrites of different regions share temporary memory, and events order only what must be.
  */
-import type { BufferId } from "../commands/buffer.ts";
+import type { BufferId, BufferRef } from "../commands/buffer.ts";
 import type {
   Command,
   CommandStreamId,
@@ -18,6 +18,7 @@ import type { LinkedTransfer, Participant, Program, RankProgram } from "../comma
 import type { View } from "../commands/view.ts";
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
+import { createDraftReader } from "./draft/draft-reader.ts";
 import { rewriteAnew } from "./draft/edit-ranks.ts";
 import { type ProgramPart, splitProgram } from "./regions/split-program.ts";
 import { useInPlace } from "./rewrites/use-in-place.ts";
@@ -32,16 +33,26 @@ export interface RegionSchedule {
 
 /** The regions are in order, and the last one has all remaining commands. */
 export function applyByRegion(program: Program, regions: readonly RegionSchedule[]): Program {
+  const reader = createDraftReader();
+  const group = reader.symmetry(program);
+  const isAlike = (part: Program): boolean => group !== null && reader.symmetry(part) === group;
   const parts = splitProgram(
     program,
     regions.map(({ ends }) => ends),
   );
+  // What maps the whole to itself maps each part, if regions end at the same statements.
+  if (
+    group !== null &&
+    regions.every(({ ends }) => ends.every((end, rank) => end === ends[at(group.representative, rank)]))
+  )
+    for (const part of parts) reader.keepSymmetry(part.program, group);
   const rewritten = parts.map((part, region) => ({
     ...part,
-    program: applySchedule(part.program, regions[region]?.schedule ?? {}),
+    program: applySchedule(part.program, regions[region]?.schedule ?? {}, reader),
   }));
   const joined = joinParts(program, rewritten);
-  return inPlaceEverywhere(regions) ? useInPlace.run(joined, true) : rewriteAnew(joined);
+  if (group !== null && rewritten.every((part) => isAlike(part.program))) reader.keepSymmetry(joined, group);
+  return inPlaceEverywhere(regions) ? useInPlace.run(joined, true, reader) : rewriteAnew(joined, reader);
 }
 
 /** Whether copies between regions may go, too: all regions whose GEMMs have streams of their own do without copies. */
@@ -180,11 +191,19 @@ interface Ids {
 
 function renumbered(command: Command, ids: Ids): Command {
   const stream = ids.stream(command.stream);
-  const moved = <T extends { readonly buffer: BufferId }>(ref: T): T => ({ ...ref, buffer: ids.buffer(ref.buffer) });
+  // What stays is the same object, by which its accesses are known.
+  const moved = <T extends { readonly buffer: BufferId }>(ref: T): T => {
+    const buffer = ids.buffer(ref.buffer);
+    return buffer === ref.buffer ? ref : { ...ref, buffer };
+  };
+  const allMoved = (refs: readonly BufferRef[]): readonly BufferRef[] => {
+    const all = refs.map(moved);
+    return all.every((ref, i) => ref === refs[i]) ? refs : all;
+  };
   switch (command.kind) {
     case "launch": {
       const { kernel, inputs, outputs } = command;
-      return { ...command, stream, kernel: ids.kernel(kernel), inputs: inputs.map(moved), outputs: outputs.map(moved) };
+      return { ...command, stream, kernel: ids.kernel(kernel), inputs: allMoved(inputs), outputs: allMoved(outputs) };
     }
     case "copy":
       return { ...command, stream, source: moved<View>(command.source), destination: moved<View>(command.destination) };

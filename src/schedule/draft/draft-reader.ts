@@ -6,7 +6,7 @@ import { type Command, isBlocking, isSignalling, type SlotId } from "../../comma
 import type { Program, RankProgram } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import { symmetryOf } from "../../verify/classes/prove-classes.ts";
-import type { RankGroup } from "../../verify/classes/rank-group.ts";
+import { identityGroup, type RankGroup, representativesOf } from "../../verify/classes/rank-group.ts";
 import type { Draft, DraftNode } from "./draft.ts";
 import { type Foreign, foreignTouches } from "./memory/foreign.ts";
 import { createMemory, type Memory } from "./memory/memory.ts";
@@ -15,11 +15,13 @@ import { type Touch, touchesMeet } from "./memory/touch.ts";
 import type { ReadDependences } from "./order/known-dependences.ts";
 import { listOrder, type ListOrder } from "./order/list-order.ts";
 import { createPasts, type Past, type Pasts } from "./order/pasts.ts";
-import { type Done, doneByOthers, type Guarantee, signalGuarantees } from "./order/signal-guarantees.ts";
+import { type Done, type Guarantee, type Guarantees, signalGuarantees } from "./order/signal-guarantees.ts";
 
 export interface ReadProgram {
-  /** Of all ranks, read when they are asked for. */
-  readonly drafts: readonly Draft[];
+  /** One rank of each class. Where the ranks are not alike, all of them. */
+  readonly representatives: readonly number[];
+  readonly representativeOf: (rank: number) => number;
+  /** Of any rank, read when it is asked for. */
   readonly draftOf: (rank: number) => Draft;
   readonly foreign: Foreign;
   readonly dependences: ReadDependences;
@@ -47,17 +49,19 @@ export function createDraftReader(byClass = true): DraftReader {
   const kept = new Map<Program, ReadProgram>();
   const groups = new WeakMap<Program, RankGroup>();
   const unlike = new WeakSet<Program>();
+  const symmetry = (program: Program): RankGroup | null => {
+    if (!byClass || program.ranks.length < fewestRanks || unlike.has(program)) return null;
+    const group = groups.get(program) ?? symmetryOf(program);
+    if (group === null) unlike.add(program);
+    else groups.set(program, group);
+    return group;
+  };
   return {
-    symmetry: (program) => {
-      if (!byClass || program.ranks.length < fewestRanks || unlike.has(program)) return null;
-      const group = groups.get(program) ?? symmetryOf(program);
-      if (group === null) unlike.add(program);
-      else groups.set(program, group);
-      return group;
-    },
+    symmetry,
     keepSymmetry: (made, group) => void groups.set(made, group),
     read: (program) => {
-      const found = kept.get(program) ?? readProgram(program, cache);
+      const found =
+        kept.get(program) ?? readProgram(program, symmetry(program) ?? identityGroup(program.ranks.length), cache);
       kept.delete(program);
       kept.set(program, found);
       for (const oldest of kept.keys()) {
@@ -69,18 +73,22 @@ export function createDraftReader(byClass = true): DraftReader {
   };
 }
 
-function readProgram(program: Program, cache: TouchCache): ReadProgram {
+function readProgram(program: Program, group: RankGroup, cache: TouchCache): ReadProgram {
   const touched = new Map<Command, readonly Touch[]>();
   const newMemory = (): Memory => createMemory(program, cache, touched);
   const memory = newMemory();
-  const foreign = foreignTouches(program, memory);
-  const orders = program.ranks.map(listOrder);
-  const guarantee = signalGuarantees(program, orders, memory, foreign);
+  const foreign = foreignTouches(program, group, memory);
+  const orders = new Map<number, ListOrder>();
+  const orderOf = (rank: number): ListOrder => {
+    const order = orders.get(rank) ?? listOrder(at(program.ranks, rank));
+    orders.set(rank, order);
+    return order;
+  };
+  const guarantee = signalGuarantees(program, group, orderOf, memory, foreign);
   const known = new Map<number, Draft>();
   const dependences: ReadDependences = new Map();
   const draftOf = (rank: number): Draft => {
-    const draft =
-      known.get(rank) ?? readDraft(at(program.ranks, rank), at(orders, rank), memory, { foreign, guarantee });
+    const draft = known.get(rank) ?? readDraft(at(program.ranks, rank), orderOf(rank), memory, { foreign, guarantee });
     if (!known.has(rank)) {
       known.set(rank, draft);
       dependences.set(draft.nodes, null);
@@ -88,9 +96,8 @@ function readProgram(program: Program, cache: TouchCache): ReadProgram {
     return draft;
   };
   return {
-    get drafts() {
-      return program.ranks.map(({ rank }) => draftOf(rank));
-    },
+    representatives: representativesOf(group),
+    representativeOf: (rank) => at(group.representative, rank),
     draftOf,
     foreign,
     dependences,
@@ -108,8 +115,7 @@ function readProgram(program: Program, cache: TouchCache): ReadProgram {
 /** Facts about other ranks that reading a rank's list requires. */
 interface Others {
   readonly foreign: Foreign;
-  /** The guarantee of the n-th signal of a slot. */
-  readonly guarantee: (slot: SlotId, n: number) => Guarantee | null;
+  readonly guarantee: Guarantees;
 }
 
 function readDraft(list: RankProgram, order: ListOrder, memory: Memory, { foreign, guarantee }: Others): Draft {
@@ -117,8 +123,7 @@ function readDraft(list: RankProgram, order: ListOrder, memory: Memory, { foreig
   const next = (slot: SlotId): Guarantee | null => {
     const n = waits.get(slot) ?? 0;
     waits.set(slot, n + 1);
-    const history = guarantee(slot, n);
-    return history === null ? null : doneByOthers(history, list.rank);
+    return guarantee(slot, n, list.rank);
   };
   const nodes: DraftNode[] = [];
   /** Whatever other ranks observe, and what waits for them: a signal reports all of it. */

@@ -8,9 +8,9 @@ import type { LinkedTransfer, Program, RankProgram } from "../../commands/progra
 import { commonBox, sameNumbers, type View } from "../../commands/view.ts";
 import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import type { Permutation, RankGroup } from "../../verify/classes/rank-group.ts";
+import { type Permutation, type RankGroup, representativesOf } from "../../verify/classes/rank-group.ts";
 import { imageList } from "./classes/image-list.ts";
-import { createDraftReader, type DraftReader } from "./draft-reader.ts";
+import type { DraftReader } from "./draft-reader.ts";
 import type { Draft, DraftCommand } from "./draft.ts";
 import type { Foreign } from "./memory/foreign.ts";
 import type { Memory } from "./memory/memory.ts";
@@ -21,8 +21,10 @@ import { writeDraft, type WrittenList } from "./write-draft.ts";
 export interface EditContext {
   readonly program: Program;
   readonly memory: Memory;
-  /** The drafts of all ranks, as they were read. */
-  readonly drafts: readonly Draft[];
+  /** One rank of each class. What holds at a position of its list holds there for the whole class. */
+  readonly representatives: readonly number[];
+  readonly representativeOf: (rank: number) => number;
+  /** As it was read. */
   readonly draftOf: (rank: number) => Draft;
   readonly foreign: Foreign;
   readonly dependences: KnownDependences;
@@ -45,9 +47,11 @@ export function editRanks(program: Program, reader: DraftReader, edit: Edit): Pr
     return byClass;
   }
   const all = program.ranks.map(({ rank }) => rank);
-  const written = writeEdited(context, all, edit);
+  // Without the kernels and buffers of the first attempt.
+  const anew = group === null ? context : contextOf(program, reader);
+  const written = writeEdited(anew, all, edit);
   if (written === null) return program;
-  return joined(program, context, (rank) => ({
+  return joined(program, anew, (rank) => ({
     list: { ...at(program.ranks, rank), ...at(written, rank).list },
     positions: at(written, rank).positions,
   }));
@@ -84,10 +88,6 @@ function editClasses(program: Program, context: EditContext, group: RankGroup, e
   return joined(program, context, (rank) => ({ list: at(lists, rank), positions: writtenOf(rank).positions }));
 }
 
-function representativesOf({ representative }: RankGroup): readonly number[] {
-  return [...new Set(representative)];
-}
-
 /** The buffer of the same number on the rank to which a symmetry takes its rank. */
 function bufferImages({ ranks, buffers }: Program): (buffer: BufferId, element: Permutation) => BufferId {
   const byRank = ranks.map((): BufferId[] => []);
@@ -116,9 +116,7 @@ function joined(
 /** Whether `edit` changes a draft. Edits only ranks up to the first that changes, and writes none. */
 export function changesRanks(program: Program, reader: DraftReader, edit: Edit): boolean {
   const context = contextOf(program, reader);
-  const group = reader.symmetry(program);
-  const ranks = group === null ? program.ranks.map(({ rank }) => rank) : representativesOf(group);
-  return ranks.some((rank) => {
+  return context.representatives.some((rank) => {
     const draft = context.draftOf(rank);
     return edit(draft, context) !== draft;
   });
@@ -131,9 +129,8 @@ function contextOf(program: Program, reader: DraftReader): EditContext {
   return {
     program,
     memory,
-    get drafts() {
-      return read.drafts;
-    },
+    representatives: read.representatives,
+    representativeOf: read.representativeOf,
     draftOf: read.draftOf,
     foreign: read.foreign,
     dependences,
@@ -141,8 +138,8 @@ function contextOf(program: Program, reader: DraftReader): EditContext {
 }
 
 /** Reads and writes all lists. Events then order only what must be. */
-export function rewriteAnew(program: Program): Program {
-  return editRanks(program, createDraftReader(), (draft) => ({ ...draft }));
+export function rewriteAnew(program: Program, reader: DraftReader): Program {
+  return editRanks(program, reader, (draft) => ({ ...draft }));
 }
 
 /** Removes kernels that no command launches any more, because back ends prepare every kernel of a Program. */

@@ -83,12 +83,28 @@ function batchLast(draft: Draft, finals: ReadonlySet<SlotId>, { memory, dependen
 }
 
 /** The slots whose waits unblock only frees, at the end of a run. */
-function finalSlots({ drafts, dependences }: EditContext): ReadonlySet<SlotId> {
+function finalSlots({
+  program,
+  representatives,
+  representativeOf,
+  draftOf,
+  dependences,
+}: EditContext): ReadonlySet<SlotId> {
   const [finals, others] = [new Set<SlotId>(), new Set<SlotId>()];
-  for (const { nodes } of drafts) {
-    const isLast = letsNothingGoOn(nodes, dependences.of(nodes));
-    for (const [position, { command }] of nodes.entries()) {
-      if (command.kind === "waitSignal") (isLast(position) ? finals : others).add(command.slot);
+  const waits = new Map(
+    representatives.map((rank) => {
+      const { nodes } = draftOf(rank);
+      const isLast = letsNothingGoOn(nodes, dependences.of(nodes));
+      const own = nodes.flatMap(({ command, sources }, position) =>
+        command.kind === "waitSignal" ? [{ source: at(sources, 0), isLast: isLast(position) }] : [],
+      );
+      return [rank, own] as const;
+    }),
+  );
+  for (const { rank, commands } of program.ranks) {
+    for (const { source, isLast } of waits.get(representativeOf(rank)) ?? []) {
+      const command = at(commands, source);
+      if (command.kind === "waitSignal") (isLast ? finals : others).add(command.slot);
     }
   }
   return new Set([...finals].filter((slot) => !others.has(slot)));

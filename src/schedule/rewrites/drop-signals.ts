@@ -14,7 +14,7 @@ import { at } from "../../support/invariant.ts";
 import { createDraftReader, type DraftReader, type ReadProgram } from "../draft/draft-reader.ts";
 import { type DraftNode, replaceNodes } from "../draft/draft.ts";
 import { editRanks } from "../draft/edit-ranks.ts";
-import { listOrder } from "../draft/order/list-order.ts";
+import { type ListOrder, listOrder } from "../draft/order/list-order.ts";
 import type { Done } from "../draft/order/signal-guarantees.ts";
 import { conflict } from "../draft/memory/touch.ts";
 import type { Memory } from "../draft/memory/memory.ts";
@@ -37,37 +37,54 @@ function run(program: Program, reader: DraftReader): Program {
     return removed.length === 0 ? draft : { ...draft, nodes: replaceNodes(draft.nodes, new Map(removed)) };
   });
   const dropped = withoutSlots(without, needless);
-  const [orders, left] = [ordersOf(before), ordersOf(reader.read(dropped))];
+  const group = reader.symmetry(program);
+  const isAlike = group !== null && group === reader.symmetry(without);
+  if (isAlike) reader.keepSymmetry(dropped, group);
+  const representativeOf = isAlike ? before.representativeOf : (rank: number): number => rank;
+  const ranks = [...new Set(program.ranks.map(({ rank }) => representativeOf(rank)))];
+  const [orders, left] = [ordersOf(before, ranks), ordersOf(reader.read(dropped), ranks)];
   const isSame = orders.length === left.length && orders.every((order, i) => order === left[i]);
-  return isSame && slotsAreFree(dropped) ? dropped : program;
+  return isSame && slotsAreFree(dropped, representativeOf) ? dropped : program;
 }
 
 /**
  * Slots whose wait neither an access nor the end of a run needs. None if a slot is used more than once in a run, or if a
  * signal guarantees too much to say what.
  */
-function needlessSlots({ ranks, slots }: Program, { drafts }: ReadProgram): ReadonlySet<SlotId> {
+function needlessSlots({ ranks, slots }: Program, read: ReadProgram): ReadonlySet<SlotId> {
+  const { representatives, representativeOf, draftOf } = read;
   const uses = slots.map(() => 0);
   for (const { commands } of ranks)
     for (const command of commands)
       if (command.kind === "signal" || command.kind === "waitSignal") uses[command.slot] = at(uses, command.slot) + 1;
   if (uses.some((count) => count !== 2)) return new Set();
   const isUnknown = ({ command, guarantee }: DraftNode): boolean => command.kind === "waitSignal" && guarantee === null;
-  if (drafts.some(({ nodes }) => nodes.some(isUnknown))) return new Set();
+  if (representatives.some((rank) => draftOf(rank).nodes.some(isUnknown))) return new Set();
+  /** By representative: the positions of waits that are needed. */
+  const needed = new Map(representatives.map((rank) => [rank, neededWaits(draftOf(rank).nodes)]));
   const needless = new Set(slots.map(({ id }) => id));
-  for (const { nodes } of drafts) {
-    const relied = new Set(nodes.flatMap(({ sync }) => sync));
-    const known = new Set<Done>();
-    const keep = ({ command, guarantee }: DraftNode): void => {
+  for (const { rank, commands } of ranks) {
+    for (const position of needed.get(representativeOf(rank)) ?? []) {
+      const command = at(commands, position);
       if (command.kind === "waitSignal") needless.delete(command.slot);
-      for (const each of guarantee?.done ?? []) known.add(each);
-    };
-    const waits = nodes.filter(({ command }) => command.kind === "waitSignal");
-    for (const wait of waits) if (relied.has(wait.id)) keep(wait);
-    for (const wait of waits.toReversed())
-      if (wait.guarantee?.done.some((each) => !known.has(each)) === true) keep(wait);
+    }
   }
   return needless;
+}
+
+/** The positions in the list of waits that an access or the end of a run needs. */
+function neededWaits(nodes: readonly DraftNode[]): ReadonlySet<number> {
+  const needed = new Set<number>();
+  const relied = new Set(nodes.flatMap(({ sync }) => sync));
+  const known = new Set<Done>();
+  const keep = ({ sources, guarantee }: DraftNode): void => {
+    for (const source of sources) needed.add(source);
+    for (const each of guarantee?.done ?? []) known.add(each);
+  };
+  const waits = nodes.filter(({ command }) => command.kind === "waitSignal");
+  for (const wait of waits) if (relied.has(wait.id)) keep(wait);
+  for (const wait of waits.toReversed()) if (wait.guarantee?.done.some((each) => !known.has(each)) === true) keep(wait);
+  return needed;
 }
 
 /** The Program without slots that no command uses any more. */
@@ -89,10 +106,11 @@ function withoutSlots(program: Program, needless: ReadonlySet<SlotId>): Program 
  * What each access of a rank comes after, and what the end of a run does, of what other ranks do: one text each, in
  * ascending order.
  */
-function ordersOf({ drafts, newMemory }: ReadProgram): readonly string[] {
+function ordersOf({ draftOf, newMemory }: ReadProgram, ranks: readonly number[]): readonly string[] {
   const memory = newMemory();
-  return drafts
-    .flatMap(({ rank, nodes }) => {
+  return ranks
+    .flatMap((rank) => {
+      const { nodes } = draftOf(rank);
       const waits = new Map(nodes.flatMap((node) => (node.command.kind === "waitSignal" ? [[node.id, node]] : [])));
       const ends = new Set([...waits.values()].flatMap(({ guarantee }) => guarantee?.done ?? []));
       return [
@@ -133,8 +151,14 @@ function textOf(done: readonly Done[]): string {
  * Whether no rank signals a slot again, in the next run, before the wait of this run has ended: it waits before for a
  * signal that the other rank sends in the same run, or its run ends after a signal that follows the wait.
  */
-function slotsAreFree({ ranks, slots }: Program): boolean {
-  const orders = ranks.map(listOrder);
+function slotsAreFree({ ranks, slots }: Program, representativeOf: (rank: number) => number): boolean {
+  const orders = new Map<number, ListOrder>();
+  const orderOf = (rank: number): ListOrder => {
+    const representative = representativeOf(rank);
+    const order = orders.get(representative) ?? listOrder(at(ranks, representative));
+    orders.set(representative, order);
+    return order;
+  };
   const places = slots.map(() => ({ signal: -1, wait: -1 }));
   for (const { commands } of ranks) {
     for (const [position, command] of commands.entries()) {
@@ -143,11 +167,12 @@ function slotsAreFree({ ranks, slots }: Program): boolean {
     }
   }
   return slots.every(({ signaller, waiter }, slot) => {
+    if (representativeOf(signaller) !== signaller) return true;
     const { signal, wait } = at(places, slot);
     return slots.some((other, answer) => {
       if (other.signaller !== waiter || other.waiter !== signaller) return false;
       const back = at(places, answer);
-      return at(orders, signaller).before(back.wait, signal) || at(orders, waiter).before(wait, back.signal);
+      return orderOf(signaller).before(back.wait, signal) || orderOf(waiter).before(wait, back.signal);
     });
   });
 }

@@ -11,13 +11,7 @@
  * complete in their old order without the others, which then complete in theirs. Transfers are early on all ranks or on
  * none, so communicators see one order.
  */
-import {
-  type CommandStreamId,
-  isBlocking,
-  isSignalling,
-  type SlotId,
-  type TransferId,
-} from "../../commands/command.ts";
+import { type CommandStreamId, isBlocking, isSignalling, type SlotId } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
@@ -29,68 +23,92 @@ import { type Past, pastMapper } from "../draft/order/pasts.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 
 export const earlyGathers: Rewrite<true> = draftRewrite("early-gathers", () => {
-  let early: readonly ReadonlySet<number>[] | null = null;
+  let early: ReadonlyMap<number, ReadonlySet<number>> | null = null;
   return (draft, context) => {
     early ??= earlyNodes(context);
-    return movedFirst(draft, at(early, draft.rank), context);
+    return movedFirst(draft, early.get(context.representativeOf(draft.rank)) ?? new Set(), context);
   };
 });
 
-/** A node of a rank's draft. */
+/** A node of a representative's draft, and those at its position in the drafts of its class. */
 interface Place {
   readonly rank: number;
   readonly position: number;
 }
 
-/** By rank: the positions of nodes that need no kernel of any rank. */
-function earlyNodes({ drafts, memory }: EditContext): readonly ReadonlySet<number>[] {
-  const after = drafts.map(({ nodes }) => dependentsOf(dependencesOf(withoutTransferOrder(nodes), memory).before));
-  const waiting = waitingOf(drafts);
-  const late = drafts.map((draft) => {
+/** By representative: the positions of nodes that need no kernel of any rank. */
+function earlyNodes(context: EditContext): ReadonlyMap<number, ReadonlySet<number>> {
+  const { representatives, draftOf, memory } = context;
+  const ofEach = <T>(make: (draft: Draft) => T): ReadonlyMap<number, T> =>
+    new Map(representatives.map((rank) => [rank, make(draftOf(rank))]));
+  const after = ofEach(({ nodes }) => dependentsOf(dependencesOf(withoutTransferOrder(nodes), memory).before));
+  const waiting = waitingOf(context);
+  const late = ofEach((draft) => {
     const inBarrier = inBarriers(draft, memory);
     return new Set(draft.nodes.flatMap(({ command }, i) => (command.kind === "launch" || at(inBarrier, i) ? i : [])));
   });
-  const left = late.flatMap((own, rank) => Array.from(own, (position): Place => ({ rank, position })));
+  const left = [...late].flatMap(([rank, own]) => Array.from(own, (position): Place => ({ rank, position })));
   for (let place = left.pop(); place !== undefined; place = left.pop()) {
     const { rank, position } = place;
-    const own = at(at(after, rank), position).map((other): Place => ({ rank, position: other }));
-    for (const next of [...own, ...(at(waiting, rank).get(position) ?? [])]) {
-      if (at(late, next.rank).has(next.position)) continue;
-      at(late, next.rank).add(next.position);
+    const own = (after.get(rank)?.[position] ?? []).map((other): Place => ({ rank, position: other }));
+    for (const next of [...own, ...(waiting.get(rank)?.get(position) ?? [])]) {
+      const ofRank = late.get(next.rank);
+      if (ofRank === undefined || ofRank.has(next.position)) continue;
+      ofRank.add(next.position);
       left.push(next);
     }
   }
-  return drafts.map(({ nodes }, rank) => new Set(nodes.flatMap((_, i) => (at(late, rank).has(i) ? [] : [i]))));
+  return ofEach(({ rank, nodes }) => new Set(nodes.flatMap((_, i) => (late.get(rank)?.has(i) === true ? [] : [i]))));
 }
 
-/** By rank and position: the nodes of all ranks that wait for a node. */
-function waitingOf(drafts: readonly Draft[]): readonly ReadonlyMap<number, readonly Place[]>[] {
-  const waits = new Map<SlotId, Place[]>();
-  const transfers = new Map<TransferId, Place[]>();
-  const addTo = <K>(places: Map<K, Place[]>, key: K, place: Place): void => {
-    const known = places.get(key);
-    if (known === undefined) places.set(key, [place]);
-    else known.push(place);
+/** By representative and position: the nodes of all ranks that wait for a node. */
+function waitingOf({
+  program,
+  representatives,
+  representativeOf,
+  draftOf,
+}: EditContext): ReadonlyMap<number, ReadonlyMap<number, readonly Place[]>> {
+  /** By representative: where its commands are among the nodes. */
+  const places = new Map(
+    representatives.map((rank) => [
+      rank,
+      new Map(draftOf(rank).nodes.map(({ sources }, position) => [at(sources, 0), position])),
+    ]),
+  );
+  const placeOf = (rank: number, command: number): Place => {
+    const representative = representativeOf(rank);
+    return { rank: representative, position: places.get(representative)?.get(command) ?? -1 };
   };
-  for (const { rank, nodes } of drafts) {
-    for (const [position, { command, transfer }] of nodes.entries()) {
-      if (command.kind === "waitSignal") addTo(waits, command.slot, { rank, position });
-      if (transfer !== null) addTo(transfers, transfer, { rank, position });
+  const waits = new Map<SlotId, Place[]>();
+  for (const { rank, commands } of program.ranks) {
+    for (const [position, command] of commands.entries()) {
+      if (command.kind !== "waitSignal") continue;
+      const ofSlot = waits.get(command.slot) ?? [];
+      waits.set(command.slot, ofSlot);
+      ofSlot.push(placeOf(rank, position));
     }
   }
-  return drafts.map(({ nodes }) => {
-    const waiting = new Map<number, readonly Place[]>();
-    const signals = new Map<SlotId, number>();
-    for (const [position, { command, transfer }] of nodes.entries()) {
-      if (transfer !== null) waiting.set(position, transfers.get(transfer) ?? []);
-      if (command.kind !== "signal") continue;
-      const n = signals.get(command.slot) ?? 0;
-      signals.set(command.slot, n + 1);
-      const wait = waits.get(command.slot)?.[n];
-      if (wait !== undefined) waiting.set(position, [wait]);
-    }
-    return waiting;
-  });
+  return new Map(
+    representatives.map((rank) => {
+      const waiting = new Map<number, readonly Place[]>();
+      const signals = new Map<SlotId, number>();
+      for (const [position, { command, transfer }] of draftOf(rank).nodes.entries()) {
+        if (transfer !== null) {
+          const { participants } = at(program.transfers, transfer);
+          waiting.set(
+            position,
+            participants.map((participant) => placeOf(participant.rank, participant.command)),
+          );
+        }
+        if (command.kind !== "signal") continue;
+        const n = signals.get(command.slot) ?? 0;
+        signals.set(command.slot, n + 1);
+        const wait = waits.get(command.slot)?.[n];
+        if (wait !== undefined) waiting.set(position, [wait]);
+      }
+      return [rank, waiting];
+    }),
+  );
 }
 
 /** Moves early nodes that communicate to the front, with those that they need. Local copies stay near their GEMMs. */

@@ -20,6 +20,11 @@ export interface RankGroup {
   readonly elementTo: Int32Array;
 }
 
+/** The ranks that stand for their classes. */
+export function representativesOf({ representative }: RankGroup): readonly number[] {
+  return [...new Set(representative)];
+}
+
 export function identityGroup(rankCount: number): RankGroup {
   return groupOf([Uint16Array.from({ length: rankCount }, (_, rank) => rank)], []);
 }

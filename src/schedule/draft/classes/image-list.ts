@@ -94,7 +94,7 @@ function imageCommand(
         const asSource = imageWhere("copy", ({ source }) => source === view);
         if (asSource !== null) return asSource.source;
         const asDestination = imageWhere("copy", ({ destination }) => destination === view);
-        return asDestination === null ? offsets.of(view, view) : asDestination.destination;
+        return asDestination === null ? offsets.of(view, view, sources) : asDestination.destination;
       };
       const whole = imageWhere(
         "copy",
@@ -118,8 +118,8 @@ function imageCommand(
       if (kernel.kind === "combine" || origins === null || !keepsInputs(lists, offsets, sources)) return null;
       const ofInputs = imageWhere("launch", (own) => own.inputs === command.inputs);
       const ofOutputs = imageWhere("launch", (own) => own.outputs === command.outputs);
-      const inputs = ofInputs?.inputs ?? refsOn(offsets, command.inputs, kernel.inputs);
-      const outputs = ofOutputs?.outputs ?? refsOn(offsets, command.outputs, kernel.outputs);
+      const inputs = ofInputs?.inputs ?? refsOn(offsets, command.inputs, kernel.inputs, sources);
+      const outputs = ofOutputs?.outputs ?? refsOn(offsets, command.outputs, kernel.outputs, sources);
       if (inputs === null || outputs === null) return null;
       return { ...command, inputs, outputs, ...(origins.origins === undefined ? {} : { origins: origins.origins }) };
     }
@@ -132,8 +132,9 @@ function refsOn(
   offsets: OffsetImages,
   refs: readonly BufferRef[],
   forms: readonly Form[],
+  sources: readonly number[],
 ): readonly BufferRef[] | null {
-  const images = refs.map((ref, i) => offsets.of(ref, at(forms, i)));
+  const images = refs.map((ref, i) => offsets.of(ref, at(forms, i), sources));
   const found = images.filter((image) => image !== null);
   return found.length === refs.length ? found : null;
 }
@@ -146,7 +147,7 @@ function keepsInputs({ before, image, kernels }: Lists, offsets: OffsetImages, s
     const kernel = at(kernels, own.kernel);
     if (kernel.kind === "combine") return true;
     return own.inputs.every((ref, i) => {
-      const moved = offsets.of(ref, at(kernel.inputs, i));
+      const moved = offsets.of(ref, at(kernel.inputs, i), []);
       const theirs = at(other.inputs, i);
       return moved !== null && moved.buffer === theirs.buffer && moved.offset === theirs.offset;
     });
@@ -178,11 +179,15 @@ interface Lists {
 type Form = Pick<Operand, "dtype" | "shape" | "strides">;
 
 interface OffsetImages {
-  /** The operand on the other rank; null if regions that it is a part of move differently. */
-  readonly of: <Ref extends BufferRef>(ref: Ref, form: Form) => Ref | null;
+  /**
+   * The operand on the other rank. `sources`: positions of the commands that its command was made from, whose operands
+   * it is a part of, or else one of the list's regions. Null if regions that it is a part of move differently.
+   */
+  readonly of: <Ref extends BufferRef>(ref: Ref, form: Form, sources: readonly number[]) => Ref | null;
 }
 
 interface Moved {
+  readonly buffer: BufferId;
   readonly start: number;
   readonly end: number;
   readonly by: number;
@@ -191,50 +196,74 @@ interface Moved {
 function createOffsetImages(lists: Lists): OffsetImages {
   let known: ReadonlyMap<BufferId, readonly Moved[]> | null = null;
   return {
-    of: (ref, form) => {
+    of: (ref, form, sources) => {
+      const [start, end] = [ref.offset, endOf(ref.offset, form)];
+      const isAround = (region: Moved): boolean =>
+        region.buffer === ref.buffer && region.start <= start && end <= region.end;
+      const own = sources.flatMap((source) => operandsMoved(lists, source)).filter(isAround);
       known ??= regionsMoved(lists);
-      const by = distance(known.get(ref.buffer) ?? [], ref.offset, endOf(ref.offset, form));
+      const by = own.length > 0 ? distance(own) : distanceIn(known.get(ref.buffer) ?? [], start, end);
       return by === null ? null : { ...ref, buffer: lists.bufferOn(ref.buffer), offset: ref.offset + by };
     },
   };
 }
 
-/** How far the smallest region moves that has these bytes. */
-function distance(regions: readonly Moved[], start: number, end: number): number | null {
+/** How far a region moves that is one of these, or else a part of some. */
+function distanceIn(regions: readonly Moved[], start: number, end: number): number | null {
   if (regions.every(({ by }) => by === 0)) return 0;
-  const around = regions.filter((region) => region.start <= start && end <= region.end);
-  const least = around.reduce((size, region) => Math.min(size, region.end - region.start), Infinity);
-  const [first, ...others] = around.filter((region) => region.end - region.start === least);
+  const same = regions.filter((region) => region.start === start && end === region.end);
+  return distance(same.length > 0 ? same : regions.filter((region) => region.start <= start && end <= region.end));
+}
+
+/** How far all of them move; null if that differs. */
+function distance([first, ...others]: readonly Moved[]): number | null {
   return first === undefined || others.some(({ by }) => by !== first.by) ? null : first.by;
 }
 
 /** The regions of the list, by buffer. */
-function regionsMoved({ before, image, kernels }: Lists): ReadonlyMap<BufferId, readonly Moved[]> {
+function regionsMoved(lists: Lists): ReadonlyMap<BufferId, readonly Moved[]> {
   const byBuffer = new Map<BufferId, Moved[]>();
-  const add = (own: BufferRef, other: BufferRef, form: Form): void => {
-    const regions = byBuffer.get(own.buffer) ?? [];
-    byBuffer.set(own.buffer, regions);
-    regions.push({ start: own.offset, end: endOf(own.offset, form), by: other.offset - own.offset });
-  };
-  for (const [position, command] of before.commands.entries()) {
-    const other = at(image.commands, position);
-    if (command.kind === "copy" && other.kind === "copy") {
-      add(command.source, other.source, command.source);
-      add(command.destination, other.destination, command.destination);
-    } else if (command.kind === "launch" && other.kind === "launch") {
-      const kernel = at(kernels, command.kernel);
-      for (const [i, ref] of command.outputs.entries()) add(ref, at(other.outputs, i), at(kernel.outputs, i));
-      // Several inputs of one buffer may be in another order.
-      for (const [i, ref] of command.inputs.entries()) {
-        const isAlone = command.inputs.every(({ buffer }, j) => i === j || buffer !== ref.buffer);
-        if (isAlone) add(ref, at(other.inputs, i), at(kernel.inputs, i));
-      }
-    } else if (command.kind === "transfer" && other.kind === "transfer") {
-      const [own, theirs] = [viewsOf(command.operation), viewsOf(other.operation)];
-      for (const [i, view] of own.entries()) add(view, at(theirs, i), view);
+  for (const position of lists.before.commands.keys()) {
+    for (const moved of operandsMoved(lists, position)) {
+      const regions = byBuffer.get(moved.buffer) ?? [];
+      byBuffer.set(moved.buffer, regions);
+      regions.push(moved);
     }
   }
   return byBuffer;
+}
+
+/** The operands of the command at a position. */
+function operandsMoved({ before, image, kernels }: Lists, position: number): readonly Moved[] {
+  const [command, other] = [at(before.commands, position), at(image.commands, position)];
+  const moved = (own: BufferRef, theirs: BufferRef, form: Form): Moved => ({
+    buffer: own.buffer,
+    start: own.offset,
+    end: endOf(own.offset, form),
+    by: theirs.offset - own.offset,
+  });
+  if (command.kind === "copy" && other.kind === "copy") {
+    return [
+      moved(command.source, other.source, command.source),
+      moved(command.destination, other.destination, command.destination),
+    ];
+  }
+  if (command.kind === "launch" && other.kind === "launch") {
+    const kernel = at(kernels, command.kernel);
+    return [
+      ...command.outputs.map((ref, i) => moved(ref, at(other.outputs, i), at(kernel.outputs, i))),
+      ...command.inputs.flatMap((ref, i) => {
+        // Several inputs of one buffer may be in another order.
+        const isAlone = command.inputs.every(({ buffer }, j) => i === j || buffer !== ref.buffer);
+        return isAlone ? [moved(ref, at(other.inputs, i), at(kernel.inputs, i))] : [];
+      }),
+    ];
+  }
+  if (command.kind === "transfer" && other.kind === "transfer") {
+    const [own, theirs] = [viewsOf(command.operation), viewsOf(other.operation)];
+    return own.map((view, i) => moved(view, at(theirs, i), view));
+  }
+  return [];
 }
 
 function viewsOf(operation: Collective | PointToPointGroup): readonly View[] {

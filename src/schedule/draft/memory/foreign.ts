@@ -1,5 +1,10 @@
-/** The accesses of ranks to the memory of others. Accesses to the same bytes count once. */
+/**
+ * The accesses of ranks to the memory of others. Accesses to the same bytes count once. Those to a rank's memory are
+ * found when they are asked for: a symmetry takes what a representative does to other ranks to what is done there.
+ */
 import type { Program } from "../../../commands/program.ts";
+import { at } from "../../../support/invariant.ts";
+import { type RankGroup, representativesOf } from "../../../verify/classes/rank-group.ts";
 import type { Memory } from "./memory.ts";
 import { type Touch, touchesMeet } from "./touch.ts";
 import { createTouchIndex, type TouchIndex } from "./touch-index.ts";
@@ -11,28 +16,56 @@ export interface Foreign {
   readonly meeting: (touch: Touch) => readonly Touch[];
 }
 
-export function foreignTouches({ ranks }: Program, memory: Memory): Foreign {
-  const known = new Set<Touch>();
-  const byPlace = new Map<number, TouchIndex<Touch>>();
-  for (const { rank, commands } of ranks) {
-    for (const command of commands) {
-      for (const touch of memory.touches(command)) {
-        if (touch.rank === rank) continue;
-        if (known.has(touch)) continue;
+/** A command of a representative that accesses the memory of another rank. */
+interface Access {
+  readonly rank: number;
+  readonly position: number;
+  readonly owner: number;
+}
+
+export function foreignTouches({ ranks }: Program, group: RankGroup, memory: Memory): Foreign {
+  const { elements, elementTo, inverse, representative } = group;
+  /** By the representative of the owner. */
+  const accesses = new Map<number, Access[]>();
+  for (const rank of representativesOf(group)) {
+    for (const [position, command] of at(ranks, rank).commands.entries()) {
+      for (const owner of new Set(memory.touches(command).map((touch) => touch.rank))) {
+        if (owner === rank) continue;
+        const own = accesses.get(at(representative, owner)) ?? [];
+        accesses.set(at(representative, owner), own);
+        own.push({ rank, position, owner });
+      }
+    }
+  }
+  const indexOf = (owner: number): ReadonlyMap<number, TouchIndex<Touch>> => {
+    const known = new Set<Touch>();
+    const byPlace = new Map<number, TouchIndex<Touch>>();
+    const fromRepresentative = at(elements, at(elementTo, owner));
+    for (const access of accesses.get(at(representative, owner)) ?? []) {
+      const toRepresentative = at(elements, at(inverse, at(elementTo, access.owner)));
+      const list = at(ranks, at(fromRepresentative, at(toRepresentative, access.rank)));
+      for (const touch of memory.touches(at(list.commands, access.position))) {
+        if (touch.rank !== owner || known.has(touch)) continue;
         known.add(touch);
         const index = byPlace.get(touch.place) ?? createTouchIndex<Touch>();
         byPlace.set(touch.place, index);
         index.add(touch, touch);
       }
     }
-  }
+    return byPlace;
+  };
+  const byOwner = new Map<number, ReadonlyMap<number, TouchIndex<Touch>>>();
+  const indexAt = ({ rank, place }: Touch): TouchIndex<Touch> | undefined => {
+    const known = byOwner.get(rank) ?? indexOf(rank);
+    byOwner.set(rank, known);
+    return known.get(place);
+  };
   const conflicting = new Map<Touch, boolean>();
   const conflicts = (touch: Touch): boolean => {
     const decided = conflicting.get(touch);
     if (decided !== undefined) return decided;
     const decision =
-      byPlace.get(touch.place)?.some(touch, (other) => (touch.writes || other.writes) && touchesMeet(touch, other)) ??
-      false;
+      indexAt(touch)?.some(touch, (other) => (touch.writes || other.writes) && touchesMeet(touch, other)) ?? false;
     conflicting.set(touch, decision);
     return decision;
   };
@@ -40,7 +73,7 @@ export function foreignTouches({ ranks }: Program, memory: Memory): Foreign {
     conflicts: (touches) => touches.some(conflicts),
     meeting: (touch) => {
       const found: Touch[] = [];
-      byPlace.get(touch.place)?.some(touch, (other) => {
+      indexAt(touch)?.some(touch, (other) => {
         if (touchesMeet(touch, other)) found.push(other);
         return false;
       });
