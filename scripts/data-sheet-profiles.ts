@@ -7,7 +7,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import prettier from "prettier";
 import { changed, linkRate, usualLatency } from "../src/explain/what-if.ts";
-import { byClass } from "../src/simulate/command-class.ts";
+import { byCommandClass } from "../src/simulate/command-class.ts";
 import { type MachineProfile, networkOf, type Timing, type TransferTimings } from "../src/simulate/machine-profile.ts";
 import { committedErrors } from "../src/simulate/mean-errors.ts";
 import { parseProfile } from "../src/simulate/parse-profile.ts";
@@ -79,7 +79,7 @@ export function dataSheetProfile(name: string, measured: MachineProfile): Machin
     machine: `${devices} x NVIDIA ${name}, not measured: ${sheet.source}, and what 4 x H200 reach of theirs; between hosts: ${sheet.networkSource}`,
     betweenHosts: networkOf({ rate: reached * sheet.network, latency: usualLatency, nics: devices }),
     transfers: scaled.transfers.map(ofAllDevices),
-    residuals: byClass((of) => Math.max(leastError, 2 * committedErrors.classes[of])),
+    residuals: byCommandClass((of) => Math.max(leastError, 2 * committedErrors.classes[of])),
   };
 }
 

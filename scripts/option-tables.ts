@@ -22,7 +22,7 @@ import {
   type OptionName,
   optionNames,
   type OptionRow,
-  rowOf,
+  optionRow,
   wordOf,
 } from "../src/compile/options.ts";
 import { isOneOf, keysOf } from "../src/support/is-one-of.ts";
@@ -38,7 +38,7 @@ const groups = keysOf(optionGroups);
 const programCommands = ["lower", "run", "verify", "explain"] as const;
 
 function isShared(name: OptionName): boolean {
-  return programCommands.every((command) => rowOf(name).commands.includes(command));
+  return programCommands.every((command) => optionRow(name).commands.includes(command));
 }
 
 function optionTable([subject = "", ...rest]: readonly string[]): string {
@@ -69,11 +69,11 @@ function optionTable([subject = "", ...rest]: readonly string[]): string {
 type NamedRow = readonly [name: string, row: OptionRow];
 
 function schemaRow(name: OptionName): NamedRow {
-  return [name, rowOf(name)];
+  return [name, optionRow(name)];
 }
 
 function ofGroup(group: OptionGroup): readonly OptionName[] {
-  return optionNames.filter((name) => rowOf(name).group === group);
+  return optionNames.filter((name) => optionRow(name).group === group);
 }
 
 /** The flags of the rows; those that assign several options name the values, which have a table of their own. */
@@ -123,7 +123,9 @@ function defaultText(row: OptionRow, command: CommandName | null): string {
 }
 
 function implementationTable(): string {
-  const own = braidOptionNames.filter((name) => !(isOneOf(optionNames, name) && braidOptionRow(name) === rowOf(name)));
+  const own = braidOptionNames.filter(
+    (name) => !(isOneOf(optionNames, name) && braidOptionRow(name) === optionRow(name)),
+  );
   const asFlags = braidOptionNames.filter((name) => !own.includes(name)).map(code);
   return table(
     ["option", "values", "meaning"],

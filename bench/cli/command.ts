@@ -2,7 +2,7 @@
 import { Argument, Command } from "commander";
 import pc from "picocolors";
 import type { FlightRecorder } from "../../src/backends/flight/flight-recorder.ts";
-import { type Machine, machineOf } from "../../src/backends/measured-machine.ts";
+import { type MeasuredMachine, machineOf } from "../../src/backends/measured-machine.ts";
 import { type ExitStatus, exitStatus } from "../../src/cli/exit-status.ts";
 import { measuredTarget } from "../../src/cli/calibrate/command.ts";
 import { addFlags, givenOptions, readValue } from "../../src/cli/flags/option-flags.ts";
@@ -115,7 +115,7 @@ function once(make: () => Promise<PeerStart>): {
   return { get: () => (started ??= make()), made: async () => started };
 }
 
-function reporting(plan: BenchPlan, machine: Machine, terminal: Terminal): Pick<BenchHost, "say" | "onRows"> {
+function reporting(plan: BenchPlan, machine: MeasuredMachine, terminal: Terminal): Pick<BenchHost, "say" | "onRows"> {
   return {
     say: (line) => terminal.err(`${line}\n`),
     onRows: async (rows) => {
@@ -126,13 +126,18 @@ function reporting(plan: BenchPlan, machine: Machine, terminal: Terminal): Pick<
 }
 
 /** The file's extension selects the format. */
-function plotText(file: string, rows: readonly BenchRow[], machine: Machine): string {
+function plotText(file: string, rows: readonly BenchRow[], machine: MeasuredMachine): string {
   return file.endsWith(".html") ? plotHtml(rows, machine, resultsText(rows, noColors)) : plotSvg(rows, machine);
 }
 
 const noColors = pc.createColors(false);
 
-function report(rows: readonly BenchRow[], machine: Machine, { json }: BenchFlags, terminal: Terminal): ExitStatus {
+function report(
+  rows: readonly BenchRow[],
+  machine: MeasuredMachine,
+  { json }: BenchFlags,
+  terminal: Terminal,
+): ExitStatus {
   terminal.out(json ? `${JSON.stringify({ machine, rows }, undefined, 2)}\n` : resultsText(rows, terminal.outColors));
   const wrong = rows.filter(({ partOfBound }) => partOfBound !== null && !(partOfBound <= 1));
   for (const row of wrong) terminal.err(`${labelOf(row)}: a result differs by ${row.partOfBound} times its bound\n`);

@@ -4,7 +4,7 @@
  * as much as any other.
  */
 import { type IntervalRun, meanErrorOf, meanErrorsWithin } from "../../src/explain/interval.ts";
-import { byClass, commandClasses } from "../../src/simulate/command-class.ts";
+import { byCommandClass, commandClasses } from "../../src/simulate/command-class.ts";
 import { inUse, type InUse } from "../../src/simulate/gemm-cost.ts";
 import type { MeanErrors } from "../../src/simulate/mean-errors.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -72,9 +72,11 @@ const differing = ["copies", "reductionsInPeers", "host"] as const;
 /** One error after the other is set to the best of `steps`, until none changes. */
 function fitErrors(runs: readonly PredictedRun[]): MeanErrors {
   const weights = weightsOf(runs);
-  const seen = byClass((of) => Math.max(...runs.map(({ path, milliseconds }) => rounded(path[of] / milliseconds))));
+  const seen = byCommandClass((of) =>
+    Math.max(...runs.map(({ path, milliseconds }) => rounded(path[of] / milliseconds))),
+  );
   const scoreOf = (errors: MeanErrors): number => weightedSum(runs, weights, (run) => scoreIn(run, errors));
-  let found: MeanErrors = { classes: byClass(() => 0.05), hidden: 0.05, besideGemms: 0.1, run: ofRuns, seen };
+  let found: MeanErrors = { classes: byCommandClass(() => 0.05), hidden: 0.05, besideGemms: 0.1, run: ofRuns, seen };
   for (let least = Infinity; scoreOf(found) < least;) {
     least = scoreOf(found);
     for (const of of ["hidden", "besideGemms", ...commandClasses] as const) {

@@ -6,7 +6,7 @@
  *                      "implementations": { "braid": [{ "form": "rotated", "protocol": ["get", "put"] }] } } }
  */
 import { readRegularText } from "../../src/backends/regular-file.ts";
-import { type GivenOptions, rowOf } from "../../src/compile/options.ts";
+import { type GivenOptions, optionRow } from "../../src/compile/options.ts";
 import type { KindInfo } from "../../src/compile/options/kind.ts";
 import { fail } from "../../src/diagnostics/diagnostic.ts";
 import { isOneOf } from "../../src/support/is-one-of.ts";
@@ -30,7 +30,7 @@ const kinds: ReadonlyMap<string, readonly [name: string, kind: KindInfo]> = new 
   ["num_warmups", ["warmup", warmupKind]],
   ["output_csv", ["csv", csvFile]],
   ["plot", ["plot", plotFile]],
-  ["devices", ["devices", rowOf("devices").kind]],
+  ["devices", ["devices", optionRow("devices").kind]],
 ]);
 
 /** Throws `file-unreadable`, `option-unknown` and `option-value`. */

@@ -3,12 +3,12 @@ import { hostname } from "node:os";
 import { type BenchRow, deviation, mean } from "./bench-row.ts";
 import { type BenchProblem, flops, isBlock } from "./bench-problem.ts";
 import { labelOf } from "./implementation-label.ts";
-import type { Machine } from "../../src/backends/measured-machine.ts";
+import type { MeasuredMachine } from "../../src/backends/measured-machine.ts";
 import { exposedText } from "./traced-run.ts";
 
 type Cell = string | number | boolean | null;
 
-const columns: readonly (readonly [name: string, cell: (row: BenchRow, machine: Machine) => Cell])[] = [
+const columns: readonly (readonly [name: string, cell: (row: BenchRow, machine: MeasuredMachine) => Cell])[] = [
   ["implementation", (row) => labelOf(row)],
   ["mean_time (ms)", times(mean)],
   ["std_time", times(deviation)],
@@ -56,7 +56,7 @@ const columns: readonly (readonly [name: string, cell: (row: BenchRow, machine: 
 ];
 
 /** RFC 4180, with a header line. */
-export function csvText(rows: readonly BenchRow[], machine: Machine): string {
+export function csvText(rows: readonly BenchRow[], machine: MeasuredMachine): string {
   const lines = [
     columns.map(([name]) => name),
     ...rows.map((row) => columns.map(([, cell]) => textOf(cell(row, machine)))),

@@ -6,7 +6,7 @@ import { nice, ticks, tickStep } from "d3-array";
 import { type BenchRow, quantile } from "./bench-row.ts";
 import { flops, sizeText } from "./bench-problem.ts";
 import { labelOf } from "./implementation-label.ts";
-import type { Machine } from "../../src/backends/measured-machine.ts";
+import type { MeasuredMachine } from "../../src/backends/measured-machine.ts";
 
 const chartWidth = 490;
 const right = 130;
@@ -23,7 +23,7 @@ const top = 48;
 const inks = { braid: "#2b6cb0", baseline: "#718096", other: "#dd6b20", published: "#d6bcfa" } as const;
 
 /** Draws the rows that have a rate. */
-export function plotSvg(rows: readonly BenchRow[], machine: Machine): string {
+export function plotSvg(rows: readonly BenchRow[], machine: MeasuredMachine): string {
   const problems = [...new Set(rows.map(({ problem }) => problem))];
   const shown = rows.filter(({ figures }) => rateOf(figures) !== null);
   const left = 24 + letterWidth * Math.max(0, ...shown.map((row) => barLabel(row).length));
@@ -50,7 +50,7 @@ export function plotSvg(rows: readonly BenchRow[], machine: Machine): string {
 }
 
 /** A page with the picture and the table below it. */
-export function plotHtml(rows: readonly BenchRow[], machine: Machine, table: string): string {
+export function plotHtml(rows: readonly BenchRow[], machine: MeasuredMachine, table: string): string {
   return [
     "<!doctype html>",
     '<html lang="en"><head><meta charset="utf-8"><title>braid bench</title></head>',

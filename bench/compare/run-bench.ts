@@ -16,13 +16,13 @@ import { blockWorkload } from "./block/block-workload.ts";
 import { measure, type Measured } from "./measure.ts";
 import { prepareOwn } from "./braid/own-contender.ts";
 import { type PeerAbility, peerContender, type PeerImplementation, setUpPeer } from "./torch/peer-contender.ts";
-import type { Places } from "../../src/cli/ranks/places.ts";
+import type { ContenderPlaces } from "../../src/cli/ranks/places.ts";
 import { type BenchProblem, isBlock, sizeText } from "./bench-problem.ts";
 import type { OwnImplementation, Ready, Workload } from "./workload.ts";
 import type { TorchPeer } from "./torch/torch-peer.ts";
 
 export interface BenchHost {
-  readonly places: Places;
+  readonly places: ContenderPlaces;
   readonly exchange: Exchange;
   /** Collective: starts PyTorch's process at the first call; fails if there is no PyTorch. */
   readonly peer: () => Promise<PeerStart>;

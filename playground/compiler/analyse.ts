@@ -13,7 +13,7 @@ import { type AddedStatement, repairHosts } from "../../src/compile/repair/repai
 import { reshardings } from "../../src/compile/reshardings.ts";
 import { inputSizes } from "../../src/compile/program/input-sizes.ts";
 import { lineBefore } from "../../src/compile/repair/line-before.ts";
-import { type LineOf, dumpLines, printedLines } from "../../src/host/print/statement-lines.ts";
+import { type StatementLineOf, dumpLines, printedLines } from "../../src/host/print/statement-lines.ts";
 import { revived } from "../../src/compile/program/revive.ts";
 import { type Diagnostic, DiagnosticError, renderDiagnostic } from "../../src/diagnostics/diagnostic.ts";
 import { serialOf } from "../../src/explain/explain.ts";
@@ -60,7 +60,7 @@ interface Loaded {
   readonly printed: readonly string[];
   readonly isDump: boolean;
   /** Lines of the dump that the user opened; null for a program, and for host programs that the user changed. */
-  readonly openedLines: LineOf | null;
+  readonly openedLines: StatementLineOf | null;
 }
 
 /** Null if the ranks' lists do not link. Throws diagnostics. `repairs`: whether to look for a repair; it takes longest. */
@@ -104,7 +104,7 @@ export function machineOf(text: string, { whatIf }: GivenOptions<OptionName>): M
 /** The texts that are shown lack the empty line with which printed ones begin. */
 const skippedLines = 1;
 
-function linesOf({ containers, hosts }: Loaded): LineOf {
+function linesOf({ containers, hosts }: Loaded): StatementLineOf {
   if (containers !== null) return dumpLines(containers);
   const lines = printedLines(hosts);
   return (rank, path) => shown(lines(rank, path));
@@ -308,8 +308,8 @@ function hostTexts(
 
 function verdictPart(
   checked: Compilation | Unlinked,
-  openedLines: LineOf | null,
-  lineOf: LineOf,
+  openedLines: StatementLineOf | null,
+  lineOf: StatementLineOf,
   milliseconds: number,
 ): VerdictPart {
   const { ok, size, findings } = checked.report;
@@ -350,7 +350,7 @@ function predictedPart(
   { source, fusion, texts }: Loaded,
   compilation: Compilation,
   profile: MachineProfile,
-  lineOf: LineOf,
+  lineOf: StatementLineOf,
 ): PredictedPart {
   const { program, options, recorded } = compilation;
   const simulation = simulate(program, profile, { graph: true });

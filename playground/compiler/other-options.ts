@@ -1,6 +1,6 @@
 /** What changes would gain: the rows that `braid explain` prints as "to change". */
 import { tryCompile } from "../../src/compile/compile.ts";
-import { type OptionName, optionNames, rowOf } from "../../src/compile/options.ts";
+import { type OptionName, optionNames, optionRow } from "../../src/compile/options.ts";
 import { inputSizes } from "../../src/compile/program/input-sizes.ts";
 import { alternatives, type ChangedOptions } from "../../src/explain/alternatives.ts";
 import { gainText, isWorthIt } from "../../src/explain/changes.ts";
@@ -36,7 +36,7 @@ export function otherOptions(request: CompileRequest): readonly OtherOptions[] {
 /** A default is an empty text, which clears the option. */
 function textsOf({ schedule, ...others }: ChangedOptions): OtherOptions["options"] {
   const values: Readonly<Record<string, unknown>> = { ...others, ...schedule };
-  const textOf = (name: OptionName): string => (values[name] === rowOf(name).default ? "" : String(values[name]));
+  const textOf = (name: OptionName): string => (values[name] === optionRow(name).default ? "" : String(values[name]));
   return Object.fromEntries(
     optionNames.flatMap((name) => (values[name] === undefined ? [] : [[name, textOf(name)] as const])),
   );

@@ -7,7 +7,7 @@ import {
   type OptionName,
   optionNames,
   recordingNames,
-  rowOf,
+  optionRow,
   scheduleNames,
 } from "../../src/compile/options.ts";
 import { optionPlace, pickOptions, requireOptions } from "../../src/compile/options/resolve.ts";
@@ -22,7 +22,7 @@ export function readOptions(texts: Readonly<Record<string, string>>, isDump: boo
 }
 
 function readOption(name: OptionName, text: string): unknown {
-  const { kind } = rowOf(name);
+  const { kind } = optionRow(name);
   const value = kind.read(text);
   if (value !== undefined) return value;
   return fail({

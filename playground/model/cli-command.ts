@@ -1,5 +1,5 @@
 /** The command line that does what the page shows. */
-import { flagOf, optionNames, rowOf } from "../../src/compile/options.ts";
+import { flagOf, optionNames, optionRow } from "../../src/compile/options.ts";
 import { usualDevices } from "./inputs.ts";
 import type { State } from "./state.ts";
 
@@ -14,7 +14,7 @@ export function cliCommand(command: ShownCommand, state: State, known: readonly 
   const scheduled: string[] = [];
   for (const name of optionNames) {
     const text = given[name];
-    const row = rowOf(name);
+    const row = optionRow(name);
     const isScheduled = row.within === "schedule";
     if (text === undefined || !(isScheduled || row.commands.includes(command))) continue;
     const usual = row.defaultOf?.[command] ?? row.default;

@@ -1,7 +1,7 @@
 /** Controls of a program's devices, parameters, machine and options, made from the schema of options. */
 import type { JSX } from "preact";
 import { profileNames } from "virtual:profiles";
-import { type OptionGroup, optionGroups, type OptionName, optionNames, rowOf } from "../../src/compile/options.ts";
+import { type OptionGroup, optionGroups, type OptionName, optionNames, optionRow } from "../../src/compile/options.ts";
 import { usualDevices } from "../model/inputs.ts";
 import type { State } from "../model/state.ts";
 import { factorOf, mostSteps, type Rate, rates, stepOf, withStep } from "../model/what-if.ts";
@@ -28,7 +28,7 @@ export function Controls({ store }: { readonly store: Store }): JSX.Element {
   return (
     <div class="controls">
       <div class="fields main">
-        <Field label="devices" help={rowOf("devices").help}>
+        <Field label="devices" help={optionRow("devices").help}>
           <input
             type="number"
             min="1"
@@ -80,7 +80,7 @@ function OptionGroupFields({
   readonly group: OptionGroup;
 }): JSX.Element {
   const names = optionNames.filter((name) => {
-    const { group: own, commands } = rowOf(name);
+    const { group: own, commands } = optionRow(name);
     return (
       (own === group || (group === "program" && name === "on")) && !elsewhere.has(name) && commands.includes("lower")
     );
@@ -109,7 +109,7 @@ interface OptionFieldProps {
 }
 
 function OptionField({ store, name, text }: OptionFieldProps): JSX.Element {
-  const row = rowOf(name);
+  const row = optionRow(name);
   const set = (next: string): void => {
     store.change({ kind: "option", name, text: next });
   };

@@ -3,12 +3,12 @@ import { cpus } from "node:os";
 import { gpuName, loadDriver, out } from "./cuda/gpu.ts";
 import type { Target } from "../compile/compile.ts";
 
-export interface Machine {
+export interface MeasuredMachine {
   /** One device and what drives it: `NVIDIA H200, CUDA 13.0`. */
   readonly device: string;
 }
 
-export function machineOf(on: Target, localRank: number): Machine {
+export function machineOf(on: Target, localRank: number): MeasuredMachine {
   if (on === "cpu") return { device: cpus()[0]?.model.trim() ?? "CPU" };
   const driver = loadDriver();
   driver.cuInit(0);

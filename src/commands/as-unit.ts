@@ -84,6 +84,6 @@ function accumulation({ accumulate }: MatmulKernel | LinearKernel): { readonly a
 }
 
 /** The local sizes of a step's operands and output. */
-export function shapesOf({ values }: Pick<UnitKernel, "values">, { inputs, output }: UnitStep): Shapes {
+export function stepShapes({ values }: Pick<UnitKernel, "values">, { inputs, output }: UnitStep): Shapes {
   return { operands: inputs.map((value) => at(values, value).shape), output: at(values, output).shape };
 }

@@ -103,9 +103,9 @@ export interface Accesses {
 const none: Accesses = { reads: [], writes: [] };
 
 /** The tables that a command's operands refer to. */
-export type Operands = Pick<Program, "kernels" | "buffers">;
+export type OperandTables = Pick<Program, "kernels" | "buffers">;
 
-const table: RuleTable<Command, Accesses, [Operands]> = {
+const table: RuleTable<Command, Accesses, [OperandTables]> = {
   launch: ({ kernel, inputs, outputs }, { kernels }) => {
     const spec = at(kernels, kernel);
     const writes = operandRegions(outputs, spec.outputs);
@@ -135,8 +135,8 @@ export function accesses(program: Program, rank: number, index: number): Accesse
 }
 
 /** The same for a command that is in no list. */
-export function accessesOf(command: Command, operands: Operands): Accesses {
-  return dispatch<Command, Accesses, [Operands]>(table, command, operands);
+export function accessesOf(command: Command, operands: OperandTables): Accesses {
+  return dispatch<Command, Accesses, [OperandTables]>(table, command, operands);
 }
 
 function operandRegions(refs: readonly BufferRef[], operands: readonly Operand[]): readonly Region[] {
@@ -147,6 +147,6 @@ function viewRegions(view: View | null): readonly Region[] {
   return view === null ? [] : [regionOf(view)];
 }
 
-function wholeBuffer(program: Operands, buffer: BufferId): Region {
+function wholeBuffer(program: OperandTables, buffer: BufferId): Region {
   return canonicalRegion(buffer, 0, [], at(program.buffers, buffer).bytes);
 }

@@ -8,7 +8,7 @@
 import { at } from "../support/invariant.ts";
 import { commonBox, narrowView, type View } from "./view.ts";
 
-export interface Slices {
+export interface ShareSlices {
   readonly axis: number;
   /** Slice i is [bounds[i], bounds[i + 1]) of the axis; it may be empty. */
   readonly bounds: readonly number[];
@@ -25,7 +25,7 @@ export function viewsToCut(views: readonly View[]): readonly View[] | null {
 }
 
 /** `shape` is the shape of `viewsToCut`'s result. */
-export function cutIntoSlices(shape: readonly number[], elementBytes: number, count: number): Slices {
+export function cutIntoSlices(shape: readonly number[], elementBytes: number, count: number): ShareSlices {
   const found = shape.findIndex((extent) => extent >= count);
   const axis = found >= 0 ? found : shape.indexOf(Math.max(...shape));
   const extent = at(shape, axis);
@@ -37,12 +37,12 @@ export function cutIntoSlices(shape: readonly number[], elementBytes: number, co
 }
 
 /** Positions whose slice is not empty: all, unless the tensor has fewer elements than the team has ranks. */
-export function positionsWithSlice({ bounds }: Slices): readonly number[] {
+export function positionsWithSlice({ bounds }: ShareSlices): readonly number[] {
   return bounds.slice(1).flatMap((end, position) => (end > at(bounds, position) ? [position] : []));
 }
 
 /** Slice `index` of one of `viewsToCut`. */
-export function sliceOf(view: View, { axis, bounds }: Slices, index: number): View {
+export function sliceOf(view: View, { axis, bounds }: ShareSlices, index: number): View {
   const start = at(bounds, index);
   return narrowView(view, axis, start, at(bounds, index + 1) - start);
 }

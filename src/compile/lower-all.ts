@@ -5,7 +5,7 @@
 import { type Diagnostic, DiagnosticError, fail } from "../diagnostics/diagnostic.ts";
 import { requireWholeNumber } from "../diagnostics/arguments.ts";
 import { mostDevices } from "../host/most-devices.ts";
-import { partsOf } from "../host/alike/classes.ts";
+import { partitionBy } from "../host/alike/classes.ts";
 import { createRankRules } from "../host/alike/rank-rules.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { print } from "../host/print/print.ts";
@@ -37,7 +37,7 @@ export interface Lowered {
 /** The classes of the ranks, in order of the first of each. */
 export function classesOf({ hosts, classes }: Pick<Lowered, "hosts" | "classes">): readonly HostClass[] {
   if (classes !== undefined) return classes;
-  return partsOf([...hosts.keys()], hosts).map((ranks) => ({
+  return partitionBy([...hosts.keys()], hosts).map((ranks) => ({
     ranks,
     host: at(hosts, at(ranks, 0)),
     rules: createRankRules(ranks),

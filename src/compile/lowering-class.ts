@@ -2,7 +2,7 @@
  * The host programs of all ranks, lowered once for each class. Ranks that are in the same meshes are tried as one class.
  * Lowering splits it where ranks have other teams, libraries or parts in a communication.
  */
-import { byClass, partsOf } from "../host/alike/classes.ts";
+import { byClass, partitionBy } from "../host/alike/classes.ts";
 import { createRankRules, hostOn, type RankRules } from "../host/alike/rank-rules.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import type { DeviceMesh } from "../ir/device-mesh.ts";
@@ -67,7 +67,7 @@ function inSameMeshes(tensors: readonly Tensor[], devices: number): readonly (re
   const ranks = Array.from({ length: devices }, (_, rank) => rank);
   const keyOf = (rank: number): string =>
     `${meshes.map((mesh) => Number(mesh.has(rank))).join("")}${hasUnplaced && rank === 0 ? ", first" : ""}`;
-  return partsOf(ranks, ranks.map(keyOf));
+  return partitionBy(ranks, ranks.map(keyOf));
 }
 
 function distinctMeshes(tensors: readonly Tensor[]): readonly DeviceMesh[] {

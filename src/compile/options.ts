@@ -252,10 +252,10 @@ export type NamesOf<C extends CommandName> = {
 }[OptionName];
 
 export function namesOf<C extends CommandName>(command: C): readonly NamesOf<C>[] {
-  return optionNames.filter((name): name is NamesOf<C> => rowOf(name).commands.includes(command));
+  return optionNames.filter((name): name is NamesOf<C> => optionRow(name).commands.includes(command));
 }
 
-export function rowOf(name: OptionName): OptionRow {
+export function optionRow(name: OptionName): OptionRow {
   return options[name];
 }
 

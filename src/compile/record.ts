@@ -8,7 +8,7 @@ import { byClass } from "../host/alike/classes.ts";
 import { hostOn } from "../host/alike/rank-rules.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { recordAlike, recordHost } from "../record/record.ts";
-import type { RecordOptions as HostOptions } from "../record/recorder.ts";
+import type { RecorderOptions as HostOptions } from "../record/recorder.ts";
 import { createCommon } from "../record/common.ts";
 import { at } from "../support/invariant.ts";
 import type { HostClass } from "./lowering-class.ts";

@@ -59,7 +59,7 @@ function listed(
 // Why communication of a Fusion is not in a loop, in which kernels would hide it.
 
 /** In the order of the ops, with the user's names of tensors. Throws what `lower` throws. */
-export function loopRefusals(
+export function refusedLoops(
   fusion: HasFusionData,
   options: Omit<LowerOptions, "rank" | "onPass"> = {},
 ): readonly LoopRefusal[] {

@@ -33,7 +33,7 @@ import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 import { type ExecutorOptions, resolveExecutorOptions, type RunOptions } from "./executor-options.ts";
 import {
   bindTensors,
-  type BoundTensor,
+  type CallerTensor,
   createPreparedEntries,
   type ExecutorMemory,
   preparedBytes,
@@ -233,7 +233,7 @@ export class MultiDeviceExecutor<Output extends TensorArgument = Tensor> {
     this.#entries.makeRoom(bytes);
     const prepared = await this.#group.prepare(program);
     const { tensors, inputs, outputs } = this.#lowered.signature;
-    const bind = (role: "input" | "output", ids: readonly TensorId[]): readonly BoundTensor[] =>
+    const bind = (role: "input" | "output", ids: readonly TensorId[]): readonly CallerTensor[] =>
       bindTensors(
         program,
         role,

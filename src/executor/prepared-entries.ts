@@ -101,13 +101,13 @@ export function preparedBytes({ ranks }: Program, localRanks: readonly number[] 
 export interface PreparedEntry {
   readonly program: Program;
   readonly prepared: Prepared;
-  readonly inputs: readonly BoundTensor[];
-  readonly outputs: readonly BoundTensor[];
+  readonly inputs: readonly CallerTensor[];
+  readonly outputs: readonly CallerTensor[];
   readonly devices: number;
 }
 
 /** An input or output of the program. */
-export interface BoundTensor {
+export interface CallerTensor {
   readonly tensor: IrTensor;
   /** The whole tensor's shape. */
   readonly shape: readonly number[];
@@ -122,7 +122,7 @@ export function bindTensors(
   tensors: readonly IrTensor[],
   sizes: Sizes,
   localRanks?: readonly number[],
-): readonly BoundTensor[] {
+): readonly CallerTensor[] {
   const byPosition: PlacedBuffer[][] = tensors.map(() => []);
   for (const buffer of program.buffers) {
     if (buffer.role !== role || buffer.position === null || localRanks?.includes(buffer.rank) === false) continue;
@@ -178,7 +178,7 @@ export function readOutputs(
 /** null for ranks of other processes and for ranks without a part of the tensor. */
 function readShards(
   { prepared, devices }: PreparedEntry,
-  { tensor, shape, buffers }: BoundTensor,
+  { tensor, shape, buffers }: CallerTensor,
   into: Shards | null,
 ): Shards {
   const shards: (Tensor | null)[] = Array.from({ length: devices }, () => null);
@@ -190,7 +190,7 @@ function readShards(
   return shards;
 }
 
-function readWhole({ prepared }: PreparedEntry, { tensor, shape, buffers }: BoundTensor, into: Tensor | null): Tensor {
+function readWhole({ prepared }: PreparedEntry, { tensor, shape, buffers }: CallerTensor, into: Tensor | null): Tensor {
   const whole = into ?? emptyTensor(tensor.dtype, shape);
   const ranks = holders(tensor);
   for (const { id, rank } of buffers) {

@@ -3,7 +3,7 @@
  * predicted. Nothing else is advised.
  */
 import { type AnyCompilation, compile, type CompileOptions } from "../compile/compile.ts";
-import { changeText, compileNames } from "../compile/options/flags-text.ts";
+import { flagChangeText, compileNames } from "../compile/options/flags-text.ts";
 import { pickOptions, resolveOptions } from "../compile/options/resolve.ts";
 import type { HasFusionData } from "../compile/lower.ts";
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
@@ -18,7 +18,7 @@ import { type ScheduleCandidate, copyLoops, eitherLoop, libraryLoops, serial } f
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 import { type Cause, causes } from "./causes.ts";
 import { editsFor } from "./edits.ts";
-import { type ExplainedRun, timeOf } from "./explain-run.ts";
+import { type ExplainedRun, causeTime } from "./explain-run.ts";
 
 /** Options that differ from those of the explained program; of `schedule`, those of its options. */
 export type ChangedOptions = Pick<
@@ -60,7 +60,7 @@ const changesFor: { readonly [C in Cause]?: readonly ChangedOptions[] } = {
 export const worthIt = 0.01;
 
 export function isCostly(run: ExplainedRun, cause: Cause): boolean {
-  return timeOf(run, cause) >= worthIt * run.milliseconds;
+  return causeTime(run, cause) >= worthIt * run.milliseconds;
 }
 
 /** Whether communication outside of loops costs so much, for whatever cause. */
@@ -99,7 +99,7 @@ export function alternatives(
     onProgress?.("predicting other options", i, changes.length);
     const changed = withChange(options, change);
     const found = {
-      change: changeText(pickOptions(compileNames, options), pickOptions(compileNames, changed)),
+      change: flagChangeText(pickOptions(compileNames, options), pickOptions(compileNames, changed)),
       options: change,
     };
     const compiled = compiledOrRefusal(source, changed);

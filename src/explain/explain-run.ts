@@ -5,7 +5,7 @@
  */
 import type { Program } from "../commands/program.ts";
 import { type Assumption, createAssumptions } from "../simulate/assumption.ts";
-import { type ByClass, byClass, type CommandClass, commandClassOf } from "../simulate/command-class.ts";
+import { type ByClass, byCommandClass, type CommandClass, commandClassOf } from "../simulate/command-class.ts";
 import { commandCosts } from "../simulate/command-cost.ts";
 import { runCost } from "../simulate/gemm-cost.ts";
 import { type MachineProfile, measuredMargin } from "../simulate/machine-profile.ts";
@@ -17,7 +17,7 @@ import { type Cause, causes, causeSentence } from "./causes.ts";
 import { type Dependences, dependencesOf } from "./dependences.ts";
 import { type Floor, floorOf, kernelTimeOf } from "./floor.ts";
 import { type IdlePart, type IdleTime, idleTimeOf } from "./idle/idle-time.ts";
-import { type Timing, timingOf } from "./idle/timing.ts";
+import { type CommandTiming, timingOf } from "./idle/timing.ts";
 import { type CommandTime, measuredCosts } from "./measured-costs.ts";
 import { type RegionRow, regionRows } from "./region-rows.ts";
 import { regionsOf } from "./regions.ts";
@@ -178,7 +178,7 @@ function lastRank({ ranks }: Program, end: Float64Array, first: Int32Array): num
 }
 
 /** Milliseconds of the run with the cause; 0 without it. */
-export function timeOf(run: ExplainedRun, cause: Cause): number {
+export function causeTime(run: ExplainedRun, cause: Cause): number {
   return run.causes.find((each) => each.cause === cause)?.milliseconds ?? 0;
 }
 
@@ -220,7 +220,7 @@ function pathTimesOf(
   share(path, kernelTimes, kernels - slower);
   const rest = milliseconds - [...path.values()].reduce((sum, time) => sum + time, 0);
   addTo(path, "host", rest);
-  return byClass((of) => path.get(of) ?? 0);
+  return byCommandClass((of) => path.get(of) ?? 0);
 }
 
 /** A copy engine takes none. */
@@ -248,7 +248,7 @@ function addTo(times: Map<CommandClass, number>, of: CommandClass, time: number)
 function timeBesideGemms(
   program: Program,
   trace: readonly TraceEvent[],
-  { dependences, ready }: Timing,
+  { dependences, ready }: CommandTiming,
   rank: number,
 ): number {
   const { commands } = at(program.ranks, rank);

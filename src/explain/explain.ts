@@ -6,7 +6,7 @@ import type { Program } from "../commands/program.ts";
 import { type AnyCompilation, compile, type CompileOptions, loweringOf, verified } from "../compile/compile.ts";
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
 import { rewritesOf, type Schedule } from "../compile/options/schedule.ts";
-import { loopRefusals, reshardingsOfLowered } from "../compile/reshardings.ts";
+import { refusedLoops, reshardingsOfLowered } from "../compile/reshardings.ts";
 import { DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { withNames } from "../ir/origin.ts";
 import type { Resharding } from "../passes/moves/list-reshardings.ts";
@@ -132,7 +132,7 @@ export function explainCompiled(
     profile === null ? null : explainRun({ program, ...simulate(program, profile, { graph }) }, profile, explained);
   const run = measured === null ? predicted : explainRun(tracedRun(program, measured), profile, explained);
   invariant(run !== null, "a run is measured, or predicted with a profile");
-  const refusals = isFusionSource(source) ? loopRefusals(source, asked) : [];
+  const refusals = isFusionSource(source) ? refusedLoops(source, asked) : [];
   const bytes = program.ranks.map(({ arenaBytes }) => Object.values(arenaBytes).reduce((sum, each) => sum + each, 0));
   return {
     compilation,

@@ -10,7 +10,7 @@ import type { CommandTime } from "./measured-costs.ts";
 import { at } from "../support/invariant.ts";
 import type { Dependences } from "./dependences.ts";
 import { isLocalCopy } from "../trace/command-work.ts";
-import { type Link, linksOf } from "./idle/links.ts";
+import { type LinkDirection, linksOf } from "./idle/links.ts";
 
 /** Milliseconds. */
 export interface Floor {
@@ -66,8 +66,8 @@ export function floorOf(program: Program, dependences: Dependences, costOf: Comm
 }
 
 /** Milliseconds for which copies occupy each direction of a link. */
-function linkTimes(program: Program, costOf: CommandTime): ReadonlyMap<Link, number> {
-  const times = new Map<Link, number>();
+function linkTimes(program: Program, costOf: CommandTime): ReadonlyMap<LinkDirection, number> {
+  const times = new Map<LinkDirection, number>();
   for (const { rank, commands } of program.ranks) {
     for (const index of commands.keys()) {
       const links = linksOf(program, rank, index);

@@ -5,13 +5,13 @@ import type { Program } from "../commands/program.ts";
 import { shortStatement } from "../commands/command-text.ts";
 import { at } from "../support/invariant.ts";
 import { bytesText, percentText, timeText } from "../support/wording.ts";
-import { bytesOf, isLocalCopy } from "../trace/command-work.ts";
+import { commandBytes, isLocalCopy } from "../trace/command-work.ts";
 import { intersectionOf, type Interval, lengthOf, unionOf } from "../trace/overlap.ts";
 import type { Cause } from "./causes.ts";
 import type { IdlePart } from "./idle/idle-time.ts";
 import { linksOf } from "./idle/links.ts";
 import { type RegionLoad, regionLoads } from "./idle/region-loads.ts";
-import type { Timing } from "./idle/timing.ts";
+import type { CommandTiming } from "./idle/timing.ts";
 import type { CommandTime } from "./measured-costs.ts";
 import type { RegionOf } from "./regions.ts";
 
@@ -106,7 +106,7 @@ interface Gathered {
 /** In the order of the host program. */
 export function regionRows(
   program: Program,
-  timing: Timing,
+  timing: CommandTiming,
   regionOf: RegionOf,
   {
     rank: own,
@@ -130,7 +130,7 @@ export function regionRows(
       const span = { start: at(start, number), end: at(end, number) };
       const isTransfer = command.kind === "transfer" && !isLocalCopy(program, rank, command);
       const moves = isTransfer || out || into;
-      const bytes = bytesOf(program, rank, index) ?? 0;
+      const bytes = commandBytes(program, rank, index) ?? 0;
       if (out) found.sent += bytes;
       if (into) found.received += bytes;
       if (moves) found.spans.push(span);

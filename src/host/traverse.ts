@@ -53,14 +53,14 @@ function accumulates(op: Op): boolean {
 }
 
 /** The statement's own accesses, without those of the statements in it. */
-export function accessesOf(statement: Statement): Access {
+export function statementAccess(statement: Statement): Access {
   if (!isOp(statement)) return dispatch(accesses, statement);
   const { inputs, output } = statement;
   return { reads: accumulates(statement) ? [...inputs, output] : inputs, writes: outputsOf(statement) };
 }
 
 /** The tensors that the statement itself writes or binds. */
-export const writesOf = (statement: Statement): readonly TensorId[] => accessesOf(statement).writes;
+export const writesOf = (statement: Statement): readonly TensorId[] => statementAccess(statement).writes;
 
 /** The statement lists inside a statement; empty for all but loops and branches. */
 export function scopesOf(statement: Statement): readonly (readonly Statement[])[] {

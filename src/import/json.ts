@@ -26,7 +26,7 @@ function pathText({ parent, key }: Json): string {
 }
 
 /** `model.pt2: models/model.json: graph_module.graph.nodes[3]`. */
-export function placeText(json: Json): string {
+export function jsonPlaceText(json: Json): string {
   const { path, entry } = json.document;
   return [path, entry ?? "", pathText(json)].filter((part) => part !== "").join(": ");
 }
@@ -34,7 +34,7 @@ export function placeText(json: Json): string {
 /** Throws the diagnostic of the document. */
 export function wrongValue(json: Json, expected: string): never {
   const { code, message, help } = json.document.invalid;
-  const place = { kind: "file", path: placeText(json) } as const;
+  const place = { kind: "file", path: jsonPlaceText(json) } as const;
   return fail({ code, message, place, found: shown(json.value), expected, help });
 }
 

@@ -1,6 +1,6 @@
 /** Where the tensors of a model come from in its text, for messages, reports and traces. */
 import { DiagnosticError, type Place } from "../diagnostics/diagnostic.ts";
-import { failAt, type Source } from "../host/syntax/text/source.ts";
+import { failAt, type DumpSource } from "../host/syntax/text/source.ts";
 import { Fusion } from "../ir/api/fusion.ts";
 import { fusionState } from "../ir/api/handle.ts";
 import type { TensorView } from "../ir/api/tensor-view.ts";
@@ -9,7 +9,7 @@ import { at } from "../support/invariant.ts";
 
 /** A Fusion that is read from a text. */
 export interface Marked {
-  readonly source: Source;
+  readonly source: DumpSource;
   readonly fusion: Fusion;
   /** From which tensor on the text's position is which; both ascend. */
   readonly marks: { readonly tensor: number; readonly position: number }[];
@@ -38,7 +38,7 @@ function isInText(place: Place | undefined): boolean {
 }
 
 /** The Fusion with the places of its tensors in the text, and the model's names of inputs and outputs. */
-export function withOrigins(
+export function withSourceOrigins(
   { fusion, marks, source }: Marked,
   named: readonly (readonly [TensorView, string])[],
 ): Fusion {

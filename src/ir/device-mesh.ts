@@ -224,7 +224,7 @@ export class DeviceMesh {
       code: "mesh-axis-missing",
       message: `the mesh has no dimension ${dimension}`,
       place: { kind: "call", text: `${this.toString()}.${call}(${JSON.stringify(dimension)})` },
-      found: `a mesh of shape ${shapeText(this)}`,
+      found: `a mesh of shape ${meshShapeText(this)}`,
       expected: [...this.#levels.keys()].join(", "),
       help: "use a dimension of the mesh, or make the mesh with this dimension",
     });
@@ -250,11 +250,11 @@ function devicesFrom(first: number, [size = 0, ...inner]: readonly number[]): Ne
 
 /** `2 devices along tp of a mesh of shape [dp 4, tp 2]`. Not all devices: a mesh may have thousands. */
 export function devicesAlong(mesh: DeviceMesh, type: DIDType): string {
-  return `${counted(mesh.size(type), "device")} along ${mesh.nameOf(type)} of a mesh of shape ${shapeText(mesh)}`;
+  return `${counted(mesh.size(type), "device")} along ${mesh.nameOf(type)} of a mesh of shape ${meshShapeText(mesh)}`;
 }
 
 /** `[dp 4, tp 2]`; without names, `[DIDy 4, DIDx 2]`. */
-export function shapeText(mesh: DeviceMesh): string {
+export function meshShapeText(mesh: DeviceMesh): string {
   const types = didTypes.filter((type) => mesh.hasAxis(type)).toReversed();
   return listText(types.map((type) => `${mesh.nameOf(type)} ${mesh.size(type)}`));
 }

@@ -13,7 +13,7 @@
  */
 import { at, invariant } from "../support/invariant.ts";
 import { type DIDType, isDID, type IterDomain, type ParallelType, type TensorDomain } from "./domain.ts";
-import { joined, type Runs, runsBetween, countIn } from "./runs.ts";
+import { joinedRuns, type Runs, runsBetween, countIn } from "./runs.ts";
 import { constantValue, foldCeilDiv, foldDiv, foldMul, foldProduct, isConstant, sameScalar } from "./scalar/fold.ts";
 import { constant, type Scalar } from "./scalar/scalar.ts";
 
@@ -271,7 +271,7 @@ export function heldRuns({ extent, parts }: CutAxis<number>, coordinateOf: Coord
   // All of the part's indices, so that the inner ones follow each other.
   if (countIn(runs) === part.stride) return runsBetween(start * part.stride, Math.min(stop * part.stride, extent));
   const last = Math.min(stop, Math.ceil(extent / part.stride));
-  return joined(
+  return joinedRuns(
     Array.from({ length: Math.max(0, last - start) }, (_, i) => {
       const from = (start + i) * part.stride;
       return runs.flatMap((run) => runsBetween(from + run.start, Math.min(from + run.stop, extent)));

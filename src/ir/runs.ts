@@ -21,7 +21,7 @@ export function runsBetween(start: number, stop: number): Runs {
 }
 
 /** The runs in ascending order, joined where they touch. */
-export function joined(runs: Runs): Runs {
+export function joinedRuns(runs: Runs): Runs {
   const result: Run[] = [];
   for (const run of runs) {
     const last = result.at(-1);
@@ -87,20 +87,20 @@ export function onPositions(runs: Runs, start: number, stop: number): Runs {
 // these indices.
 
 /** The indices of each axis. Empty if one of them is. */
-export type Region = readonly Runs[];
+export type IndexRegion = readonly Runs[];
 
 /** The number of elements. */
-export function elementsIn(region: Region): number {
+export function elementsIn(region: IndexRegion): number {
   return region.reduce((count, runs) => count * countIn(runs), 1);
 }
 
-export function commonRegion(a: Region, b: Region): Region {
+export function commonRegion(a: IndexRegion, b: IndexRegion): IndexRegion {
   return a.map((runs, axis) => intersection(runs, at(b, axis)));
 }
 
 /** The elements of `a` that are not in `b`, as regions without common elements. */
-function regionsWithout(a: Region, b: Region): readonly Region[] {
-  const found: Region[] = [];
+function regionsWithout(a: IndexRegion, b: IndexRegion): readonly IndexRegion[] {
+  const found: IndexRegion[] = [];
   const common: Runs[] = [];
   for (const [axis, runs] of a.entries()) {
     const rest = [...common, difference(runs, at(b, axis)), ...a.slice(axis + 1)];
@@ -110,18 +110,18 @@ function regionsWithout(a: Region, b: Region): readonly Region[] {
   return found;
 }
 
-function isEmptyRegion(region: Region): boolean {
+function isEmptyRegion(region: IndexRegion): boolean {
   return region.some((runs) => runs.length === 0);
 }
 
 /** A region, and all who hold it. */
 export interface Holding<T> {
-  readonly region: Region;
+  readonly region: IndexRegion;
   readonly holders: readonly T[];
 }
 
-export function holdingsOf<T>(holders: readonly T[], heldBy: (holder: T) => Region): readonly Holding<T>[] {
-  const found = new Map<string, { readonly region: Region; readonly holders: T[] }>();
+export function holdingsOf<T>(holders: readonly T[], heldBy: (holder: T) => IndexRegion): readonly Holding<T>[] {
+  const found = new Map<string, { readonly region: IndexRegion; readonly holders: T[] }>();
   for (const holder of holders) {
     const region = heldBy(holder);
     const key = JSON.stringify(region);
@@ -139,11 +139,11 @@ export function holdingsOf<T>(holders: readonly T[], heldBy: (holder: T) => Regi
 export function givenTo<T>(
   reader: T,
   position: number,
-  wanted: Region,
+  wanted: IndexRegion,
   holdings: readonly Holding<T>[],
-): ReadonlyMap<T, readonly Region[]> {
-  const given = new Map<T, readonly Region[]>();
-  let rest: readonly Region[] = isEmptyRegion(wanted) ? [] : [wanted];
+): ReadonlyMap<T, readonly IndexRegion[]> {
+  const given = new Map<T, readonly IndexRegion[]>();
+  let rest: readonly IndexRegion[] = isEmptyRegion(wanted) ? [] : [wanted];
   const own = holdings.findIndex(({ holders }) => holders.includes(reader));
   const first = Math.max(0, own);
   for (let i = 0; i < holdings.length && rest.length > 0; i++) {

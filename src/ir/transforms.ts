@@ -7,7 +7,7 @@
 import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
 import { type Call, reject } from "./ops/call.ts";
-import { type DeviceMesh, devicesAlong, shapeText } from "./device-mesh.ts";
+import { type DeviceMesh, devicesAlong, meshShapeText } from "./device-mesh.ts";
 import { isDID, type IterDomain, type IterDomainId, type IterType, type ParallelType, type Tensor } from "./domain.ts";
 import { parallelTypes } from "./parallel-type.ts";
 import { printIterDomain, printTensor } from "./print-tensor.ts";
@@ -26,7 +26,7 @@ export function parallelTypeOf(name: string, { id, mesh }: Tensor, place: Call):
   return reject(place, {
     code: "bad-argument",
     message: `${name} is not a parallel type, and T${id} has no mesh${mesh === null ? " yet" : " with such a dimension"}`,
-    found: mesh === null ? `${name}, and no mesh` : `${name}, and a mesh of shape ${shapeText(mesh)}`,
+    found: mesh === null ? `${name}, and no mesh` : `${name}, and a mesh of shape ${meshShapeText(mesh)}`,
     expected: [...parallelTypes, ...names].join(", "),
     help:
       mesh === null
@@ -58,7 +58,7 @@ function requireSameNames({ id, domain, mesh: old }: Tensor, mesh: DeviceMesh, p
     reject(place, {
       code: "mesh-axis-missing",
       message: `an axis of T${id} is parallelized with ${old.nameOf(parallelType)}, which is ${parallelType} only on its old mesh`,
-      found: `the old mesh ${shapeText(old)}, the new mesh ${shapeText(mesh)}`,
+      found: `the old mesh ${meshShapeText(old)}, the new mesh ${meshShapeText(mesh)}`,
       expected: `${old.nameOf(parallelType)} at the same place in both`,
       help: "set the mesh once, before parallelize",
     });

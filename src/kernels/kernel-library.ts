@@ -21,7 +21,7 @@ import { prepareWidenedGemm } from "./gemm/widened-gemm.ts";
 import { planKernel } from "./kernel-plan.ts";
 import type { Instruction, Nest } from "./nests/nest.ts";
 import type { KernelPart } from "./nests/split-kernel.ts";
-import type { Address, ContractionPhase, Phase } from "./phase.ts";
+import type { PhaseAddress, ContractionPhase, Phase } from "./phase.ts";
 import { blockScratchBytes, rowBlocks } from "./row-blocks.ts";
 import { type CompiledNest, compileLaneNests, type SimdUse, usesLanes } from "./simd/compile-lane-nests.ts";
 import { scratchAlignment, type UnitPlan } from "./unit-plan.ts";
@@ -158,11 +158,11 @@ function compilePhases(planned: readonly Phase[], target: PhaseTarget): Prepared
 }
 
 function callText(name: string, { a, b, bias, c }: ContractionPhase, { scratch }: NestAddresses): string {
-  const text = (address: Address): string => addressText(address, scratch);
+  const text = (address: PhaseAddress): string => addressText(address, scratch);
   return `${name}(${[text(a), text(b), bias === null ? "0" : text(bias), text(c)].join(", ")});`;
 }
 
-function addressText({ memory, offset }: Address, scratch: number): string {
+function addressText({ memory, offset }: PhaseAddress, scratch: number): string {
   return memory.kind === "scratch" ? `${scratch + memory.offset + offset}` : `${memoryText(memory)} + ${offset}`;
 }
 

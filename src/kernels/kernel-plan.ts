@@ -13,7 +13,7 @@ import { at, invariant } from "../support/invariant.ts";
 import { dot } from "./nests/affine.ts";
 import { arrangeLoops } from "./nests/arrange-loops.ts";
 import { createIndexSpace, type IndexSpace, unsplit } from "./nests/index-space.ts";
-import type { Access, Instruction, Memory, Nest } from "./nests/nest.ts";
+import type { Access, Instruction, NestMemory, Nest } from "./nests/nest.ts";
 import { type PhasePlan, planUnit, unitPhases, type UnitPlan } from "./unit-plan.ts";
 
 export function planKernel(kernel: Kernel): UnitPlan {
@@ -100,7 +100,7 @@ function copyNest({ outputs }: CombineKernel, position: number): Nest {
   return nestOf(space, [load], accessOf(space, { kind: "output", position }, at(outputs, position)));
 }
 
-function accessOf(space: IndexSpace, memory: Memory, { dtype, strides }: Operand): Access {
+function accessOf(space: IndexSpace, memory: NestMemory, { dtype, strides }: Operand): Access {
   return { memory, dtype, offset: dot(space.axes, strides) };
 }
 

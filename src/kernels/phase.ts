@@ -1,20 +1,20 @@
 /** A phase is one step of a planned kernel: a loop nest or a contraction. Phases run in order. */
 import type { Contraction } from "./gemm/contraction.ts";
-import type { Memory, Nest } from "./nests/nest.ts";
+import type { NestMemory, Nest } from "./nests/nest.ts";
 
 /** An address in memory; `offset` in bytes. */
-export interface Address {
-  readonly memory: Memory;
+export interface PhaseAddress {
+  readonly memory: NestMemory;
   readonly offset: number;
 }
 
 export interface ContractionPhase {
   readonly kind: "contraction";
   readonly contraction: Contraction;
-  readonly a: Address;
-  readonly b: Address;
-  readonly bias: Address | null;
-  readonly c: Address;
+  readonly a: PhaseAddress;
+  readonly b: PhaseAddress;
+  readonly bias: PhaseAddress | null;
+  readonly c: PhaseAddress;
 }
 
 export type Phase = { readonly kind: "nest"; readonly nest: Nest } | ContractionPhase;

@@ -10,7 +10,7 @@ import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import { planKernel } from "./kernel-plan.ts";
 import { accumulatesRows } from "./nests/arrange-loops.ts";
-import { axesByStride, cutsAlong, type KernelPart, partsOf, wholeKernel } from "./nests/split-kernel.ts";
+import { axesByStride, cutsAlong, type KernelPart, kernelParts, wholeKernel } from "./nests/split-kernel.ts";
 import type { Phase } from "./phase.ts";
 import { planUnit, type UnitPlan } from "./unit-plan.ts";
 
@@ -50,7 +50,7 @@ export function rowBlocks(kernel: Kernel): readonly KernelPart[] {
         start: i * length,
         stop: Math.min(extent, (i + 1) * length),
       }));
-      const blocks = partsOf(kernel, axes, ranges);
+      const blocks = kernelParts(kernel, axes, ranges);
       const block = at(blocks, 0).kernel;
       if (block.kind === "unit" && lanesOf(planUnit(block)) >= Math.min(laneRows, lanesOf(plan))) return blocks;
     }

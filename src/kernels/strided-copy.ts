@@ -24,8 +24,8 @@ export function prepareCopy(
   { shape, elementBytes, source, destination }: CopyShape,
 ): PreparedCopy {
   const word = Math.min(elementBytes, 4);
-  const elements = copyAxes(shape, elementBytes, source, destination);
-  const axes = joinAxes([...elements, { extent: elementBytes / word, source: word, destination: word }]);
+  const elements = stridedCopyAxes(shape, elementBytes, source, destination);
+  const axes = joinCopyAxes([...elements, { extent: elementBytes / word, source: word, destination: word }]);
   const inner = axes.at(-1) ?? { extent: 1, source: word, destination: word };
   const run = inner.extent * word;
   if (inner.source === word && inner.destination === word && run >= longRun) {
@@ -87,7 +87,7 @@ export interface CopyAxis {
 }
 
 /** Axes in bytes, of strides in elements. */
-export function copyAxes(
+export function stridedCopyAxes(
   shape: readonly number[],
   elementBytes: number,
   source: readonly number[],
@@ -104,7 +104,7 @@ export function copyAxes(
  * Drops axes of one element, and merges adjacent axes that step evenly on both sides. The axis with the smallest step
  * becomes innermost.
  */
-export function joinAxes(axes: readonly CopyAxis[]): readonly CopyAxis[] {
+export function joinCopyAxes(axes: readonly CopyAxis[]): readonly CopyAxis[] {
   const ordered = axes.filter(({ extent }) => extent > 1).toSorted((a, b) => b.destination - a.destination);
   return ordered.reduce<readonly CopyAxis[]>((joined, axis) => {
     const outer = joined.at(-1);

@@ -12,10 +12,10 @@ import { linearContraction, matmulContraction, type StridedShape } from "./gemm/
 import { contractionScratchBytes } from "./gemm/widened-gemm.ts";
 import { arrangeLoops } from "./nests/arrange-loops.ts";
 import { stridedBox, type UnitGraph } from "./nests/build-nest.ts";
-import type { Memory, Placement } from "./nests/nest.ts";
+import type { NestMemory, ValuePlacement } from "./nests/nest.ts";
 import { shareScratch, storedValues } from "./nests/stored-values.ts";
 import { valueNests, withoutEmptyReduction } from "./nests/value-nests.ts";
-import type { Address, Phase } from "./phase.ts";
+import type { PhaseAddress, Phase } from "./phase.ts";
 
 export interface UnitPlan {
   readonly phases: readonly Phase[];
@@ -96,7 +96,7 @@ function withOwnResults(kernel: UnitKernel): UnitKernel {
 }
 
 interface Layout {
-  readonly placements: readonly (Placement | undefined)[];
+  readonly placements: readonly (ValuePlacement | undefined)[];
   /** Allocates scratch for a value. */
   readonly place: (value: number) => void;
   /** Aligned bytes of the values in the scratch, by offset. */
@@ -104,8 +104,8 @@ interface Layout {
 }
 
 function placeValues(unit: UnitKernel, stored: ReadonlySet<number>): Layout {
-  const placements = unit.values.map((): Placement | undefined => undefined);
-  const bind = (value: number, memory: Memory, { dtype, strides }: Operand): void => {
+  const placements = unit.values.map((): ValuePlacement | undefined => undefined);
+  const bind = (value: number, memory: NestMemory, { dtype, strides }: Operand): void => {
     placements[value] = { memory, dtype, strides };
   };
   for (const [position, operand] of unit.inputs.entries()) bind(position, { kind: "input", position }, operand);
@@ -144,7 +144,7 @@ function contractionPhase(graph: UnitGraph, step: ContractionStep): Phase {
   };
 }
 
-function operandOf(graph: UnitGraph, value: number): { readonly box: StridedShape; readonly address: Address } {
+function operandOf(graph: UnitGraph, value: number): { readonly box: StridedShape; readonly address: PhaseAddress } {
   const found = stridedBox(graph, value);
   invariant(found !== null, "what a contraction reads lies in memory", { value });
   const { memory, dtype, strides } = found.placement;

@@ -7,14 +7,14 @@ import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import {
   encodeFrame,
   exchangeLimit,
-  type Frame,
+  type WireFrame,
   FrameError,
   frameKinds,
   frameReader,
   keepAliveMilliseconds,
 } from "./hub/frames.ts";
 import { encodeHello, hostPort, isWelcome, newNonce, nonceBytes, readRefusal } from "./hub/handshake.ts";
-import { type Connection, decodeText, openWorld, type WorldOptions } from "./world.ts";
+import { type Connection, decodeWorldEnd, openWorld, type WorldOptions } from "./world.ts";
 
 export { type World, worldEnded } from "./world.ts";
 
@@ -76,7 +76,7 @@ function tryToJoin(options: JoinOptions, deadline: number): Promise<Attempt> {
         final: false,
       }),
     );
-    const handle = ({ kind, body }: Frame, rest: readonly Frame[]): boolean => {
+    const handle = ({ kind, body }: WireFrame, rest: readonly WireFrame[]): boolean => {
       if (kind === frameKinds.challenge && hubNonce === null && body.length === nonceBytes) {
         hubNonce = body;
         socket.write(encodeFrame(frameKinds.hello, encodeHello(options.token, body, nonce, options)));
@@ -92,7 +92,7 @@ function tryToJoin(options: JoinOptions, deadline: number): Promise<Attempt> {
       const refusal =
         kind === frameKinds.refusal && hubNonce !== null ? readRefusal(options.token, hubNonce, nonce, body) : null;
       if (refusal !== null) {
-        give({ why: decodeText(refusal)?.reason ?? "the hub refused", answered: true, final: true });
+        give({ why: decodeWorldEnd(refusal)?.reason ?? "the hub refused", answered: true, final: true });
         return true;
       }
       give({ why: "the other side is not Braid, or has another token", answered: true, final: false });

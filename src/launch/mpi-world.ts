@@ -9,7 +9,7 @@ import {
   reasonBytes,
   runEnds,
   type SharedBytes,
-  sharedBytes,
+  createSharedBytes,
   tags,
 } from "../backends/mpi/mpi-messages.ts";
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
@@ -47,7 +47,7 @@ export function mpiWorld(messages: MpiMessages, timeout: number): Connection {
     const pending = new Map<number, MessageNumber>();
     for (const [process, length] of lengths) {
       if (length === 0) continue;
-      const part = sharedBytes(length);
+      const part = createSharedBytes(length);
       received.set(process, part);
       const number = messages.receive(part, process, tag);
       pending.set(process, number);
@@ -64,7 +64,7 @@ export function mpiWorld(messages: MpiMessages, timeout: number): Connection {
     signal: controller.signal,
     allGather: async (bytes) => {
       controller.signal.throwIfAborted();
-      const length = sharedBytes(8);
+      const length = createSharedBytes(8);
       new DataView(length.buffer).setFloat64(0, bytes.length, true);
       const heads = await exchange(length, new Map(others.map((process) => [process, 8])), tags.length);
       const lengths = new Map(
@@ -72,13 +72,13 @@ export function mpiWorld(messages: MpiMessages, timeout: number): Connection {
       );
       for (const [process, each] of lengths) {
         if (each !== givenUp) continue;
-        const text = sharedBytes(reasonBytes);
+        const text = createSharedBytes(reasonBytes);
         await finished(new Set([messages.receive(text, process, tags.reason)]), () => [process]);
         const failure = new DiagnosticError([gaveUp(process, text)]);
         controller.abort(failure);
         throw failure;
       }
-      const data = sharedBytes(bytes.length);
+      const data = createSharedBytes(bytes.length);
       data.set(bytes);
       const parts = await exchange(data, lengths, tags.data);
       return Array.from({ length: size }, (_, process) =>
@@ -94,11 +94,11 @@ export function mpiWorld(messages: MpiMessages, timeout: number): Connection {
     abort: (reason) => {
       if (controller.signal.aborted) return;
       controller.abort(new Error(reason));
-      const text = sharedBytes(reasonBytes);
+      const text = createSharedBytes(reasonBytes);
       text.set(new TextEncoder().encode(words === "" ? reason : words).subarray(0, reasonBytes));
-      const head = sharedBytes(8);
+      const head = createSharedBytes(8);
       new DataView(head.buffer).setFloat64(0, givenUp, true);
-      const end = sharedBytes(1);
+      const end = createSharedBytes(1);
       end[0] = runEnds.failed;
       const left = new Set<MessageNumber>();
       for (const process of others) {

@@ -6,7 +6,7 @@
 import type { Socket } from "node:net";
 import type { Rendezvous } from "../backends/cuda/world.ts";
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
-import { encodeFrame, type Frame, FrameError, frameKinds, type FrameReader } from "./hub/frames.ts";
+import { encodeFrame, type WireFrame, FrameError, frameKinds, type FrameReader } from "./hub/frames.ts";
 
 /** A rank's connection to the other ranks. `allGather` takes at most 64 MiB of each rank. */
 export interface World extends Rendezvous {
@@ -44,7 +44,7 @@ export function openWorld(
   options: WorldOptions,
   socket: Socket,
   reader: FrameReader,
-  early: readonly Frame[],
+  early: readonly WireFrame[],
 ): Connection {
   const { rank, worldSize, timeout, nameOf = (other) => `rank ${other}` } = options;
   const controller = new AbortController();
@@ -63,9 +63,9 @@ export function openWorld(
     controller.abort(failure);
   }
 
-  function handle({ kind, body }: Frame): void {
+  function handle({ kind, body }: WireFrame): void {
     if (kind === frameKinds.abort) {
-      finish(decodeText(body) ?? { rank, reason: "the world was ended" });
+      finish(decodeWorldEnd(body) ?? { rank, reason: "the world was ended" });
     } else if (kind === frameKinds.result) {
       received.push(body);
       if (received.length < worldSize) return;
@@ -113,11 +113,11 @@ export function openWorld(
     },
     abort(reason) {
       if (failure !== null || left) return;
-      socket.write(encodeFrame(frameKinds.abort, encodeText({ rank, reason })));
+      socket.write(encodeFrame(frameKinds.abort, encodeWorldEnd({ rank, reason })));
       finish({ rank, reason });
     },
     lastWords(text) {
-      if (!socket.destroyed) socket.write(encodeFrame(frameKinds.lastWords, encodeText({ rank, reason: text })));
+      if (!socket.destroyed) socket.write(encodeFrame(frameKinds.lastWords, encodeWorldEnd({ rank, reason: text })));
     },
     signal: controller.signal,
     leave() {
@@ -175,7 +175,7 @@ const unprintable = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-
 /** Longer texts are cut: a reason is a message rather than a log. */
 const mostCharacters = 16_384;
 
-export function encodeText(end: WorldEnd): Uint8Array {
+export function encodeWorldEnd(end: WorldEnd): Uint8Array {
   return new TextEncoder().encode(JSON.stringify({ ...end, reason: end.reason.slice(0, mostCharacters) }));
 }
 
@@ -184,7 +184,7 @@ function printable(text: string): string {
 }
 
 /** Null for malformed bytes, because they come from another process. */
-export function decodeText(bytes: Uint8Array): WorldEnd | null {
+export function decodeWorldEnd(bytes: Uint8Array): WorldEnd | null {
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
     if (typeof value !== "object" || value === null) return null;

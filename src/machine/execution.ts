@@ -7,8 +7,8 @@ import type { View } from "../commands/view.ts";
 import type { ReductionOpType } from "../ir/ops/op.ts";
 import { at, invariant } from "../support/invariant.ts";
 import type { Random } from "../support/random.ts";
-import type { Tables } from "./tables.ts";
-import type { Phase } from "./transfers/moves.ts";
+import type { MachineTables } from "./tables.ts";
+import type { MovePhase } from "./transfers/moves.ts";
 
 export interface Observer {
   /** A command begins; its effect comes after this call. For a transfer, its rank has arrived. */
@@ -26,17 +26,17 @@ export interface Observer {
 export interface Sharing {
   /** The launch or copy at a position of a rank's list. */
   command(rank: number, command: number): boolean;
-  phase(phase: Phase): boolean;
+  phase(phase: MovePhase): boolean;
 }
 
 /** The state of a run and the layout of its words. */
-export interface Progress {
-  readonly tables: Tables;
+export interface RunProgress {
+  readonly tables: MachineTables;
   readonly state: Int32Array;
 }
 
 /** What a thread needs to run commands that only synchronise: waits, signals and the recording of events. */
-export interface Synchronisation extends Progress {
+export interface Synchronisation extends RunProgress {
   readonly observer: Observer | null;
   /** Called with a queue that may be able to continue. The queue may also be running, or wait for something else. */
   readonly wake: (queue: number) => void;
@@ -65,7 +65,7 @@ export interface Eager<Saved> {
 }
 
 /** The state before the first run, all zero; `words` is `tables.layout.words`. */
-export function createState({ layout }: Tables): Int32Array {
+export function createState({ layout }: MachineTables): Int32Array {
   return new Int32Array(layout.words);
 }
 
@@ -89,24 +89,24 @@ export function credit<Saved>({ tables, state, observer, wake }: Execution<Saved
 }
 
 /** Adds `ends` to the count of a rendezvous. Returns true for the one call that makes it `full` in this run. */
-export function countArrivals({ tables, state }: Progress, rendezvous: number, ends: number, full: number): boolean {
+export function countArrivals({ tables, state }: RunProgress, rendezvous: number, ends: number, full: number): boolean {
   const before = Atomics.add(state, tables.layout.rendezvous + rendezvous, ends);
   return ((before + ends) | 0) === Math.imul(runNumber(state), full);
 }
 
 /** Whether a participant has arrived in this run. */
-export function hasArrived({ tables, state }: Progress, participant: number): boolean {
+export function hasArrived({ tables, state }: RunProgress, participant: number): boolean {
   return Atomics.load(state, tables.layout.arrivals + participant) === runNumber(state);
 }
 
 /** Whether a participant has all the credits that complete it in this run. */
-export function isComplete({ tables, state }: Progress, participant: number): boolean {
+export function isComplete({ tables, state }: RunProgress, participant: number): boolean {
   const { credits } = at(tables.participants, participant);
   return Atomics.load(state, tables.layout.credits + participant) === Math.imul(runNumber(state), credits);
 }
 
 /** Begins a run: cursors return to the start; events, arrivals and credits of earlier runs no longer count. */
-export function beginRun({ layout, queues }: Tables, state: Int32Array): void {
+export function beginRun({ layout, queues }: MachineTables, state: Int32Array): void {
   Atomics.add(state, 0, 1);
   state.fill(0, layout.cursors, layout.cursors + queues.length);
 }
@@ -117,7 +117,7 @@ export function resetState(state: Int32Array): void {
 }
 
 /** A view to read, of live memory or of the bytes that `save` kept. */
-export interface Source<Saved> {
+export interface SavedSource<Saved> {
   readonly view: View;
   readonly saved: Saved | null;
 }
@@ -128,12 +128,12 @@ export interface Source<Saved> {
  */
 export interface Compute<Saved> {
   launch(rank: number, command: Launch): void;
-  copy(source: Source<Saved>, destination: View): void;
+  copy(source: SavedSource<Saved>, destination: View): void;
   /**
    * Reduces the sources in order, in float32 with one rounding for half and bfloat16. `destination` may be exactly one
    * of the sources; otherwise it overlaps none.
    */
-  combine(op: ReductionOpType, sources: readonly Source<Saved>[], destination: View): void;
+  combine(op: ReductionOpType, sources: readonly SavedSource<Saved>[], destination: View): void;
   /** Keeps the bytes in the range of a view, including gaps, so that any view inside it can be read from them later. */
   save(view: View): Saved;
 }

@@ -20,7 +20,7 @@ import {
 import { type CallerStep, type Chooser, createChooser, type Interleaving } from "./interleaving.ts";
 import { stuck } from "./obstacle.ts";
 import { step } from "./step.ts";
-import { createTables, type QueueMode } from "./tables.ts";
+import { createMachineTables, type QueueMode } from "./tables.ts";
 
 export interface MachineOptions {
   /** Round-robin by default. */
@@ -52,7 +52,7 @@ export function createMachine<Saved>(
   compute: Compute<Saved>,
   { interleaving = { kind: "turns" }, queues = "streams", transfers, observer, caller }: MachineOptions = {},
 ): Machine {
-  const tables = createTables(program, queues);
+  const tables = createMachineTables(program, queues);
   const random = interleaving.kind === "seed" ? createRandom(interleaving.seed) : null;
   const eager = hasEagerTransfers({ interleaving, transfers }) ? createEager<Saved>(random) : null;
   const state = createState(tables);

@@ -4,8 +4,8 @@ import type { RankProgram } from "../commands/program.ts";
 import { type Diagnostic, fail, type Place } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
-import { hasArrived, isComplete, type Progress, runNumber } from "./execution.ts";
-import { commandAt, participantNumber, type Tables } from "./tables.ts";
+import { hasArrived, isComplete, type RunProgress, runNumber } from "./execution.ts";
+import { commandAt, participantNumber, type MachineTables } from "./tables.ts";
 
 /** A command of one rank, by its position in the rank's list. */
 export interface CommandPosition {
@@ -25,7 +25,7 @@ export interface Obstacle {
 }
 
 /** The obstacle of `queue`; null if its next command could run, or if it has finished. */
-export function obstacleOf(execution: Progress, queue: number): Obstacle | null {
+export function obstacleOf(execution: RunProgress, queue: number): Obstacle | null {
   const { tables, state } = execution;
   const { layout } = tables;
   const { rank, commands } = at(tables.queues, queue);
@@ -64,7 +64,7 @@ export function obstacleOf(execution: Progress, queue: number): Obstacle | null 
 }
 
 /** The participants that an arrived participant waits for: all others, or its direct peers in a group. */
-function missingParticipants(execution: Progress, rank: number, command: number): readonly CommandPosition[] {
+function missingParticipants(execution: RunProgress, rank: number, command: number): readonly CommandPosition[] {
   const { tables } = execution;
   const own = participantNumber(tables, rank, command);
   if (!hasArrived(execution, own) || isComplete(execution, own)) return [];
@@ -86,14 +86,14 @@ function missingParticipants(execution: Progress, rank: number, command: number)
     });
 }
 
-function hasRun({ tables, state }: Progress, { rank, command }: CommandPosition): boolean {
+function hasRun({ tables, state }: RunProgress, { rank, command }: CommandPosition): boolean {
   const queue = at(at(tables.queueOf, rank), commandAt(tables, rank, command).stream);
   const next = at(tables.queues, queue).commands[Atomics.load(state, tables.layout.cursors + queue)];
   return next === undefined || command < next;
 }
 
 function positions(
-  { program }: Tables,
+  { program }: MachineTables,
   rank: number,
   matches: (command: RankProgram["commands"][number]) => boolean,
 ): readonly CommandPosition[] {
@@ -109,7 +109,7 @@ const verbs: { readonly [K in Obstacle["kind"]]: string } = {
 };
 
 /** `waits for rank 1, stream 2 to signal at: P2PCommunication 38 (...)`. */
-export function obstacleText({ program }: Tables, { kind, missing }: Obstacle): string {
+export function obstacleText({ program }: MachineTables, { kind, missing }: Obstacle): string {
   if (missing.length === 0)
     return kind === "signal" ? "waits for a signal that nothing sends" : "waits for an event that nothing records";
   const whom = missing.map(({ rank, command }) => {
@@ -122,7 +122,7 @@ export function obstacleText({ program }: Tables, { kind, missing }: Obstacle): 
 // The diagnostics of a run that cannot continue. They name the host programs' statements.
 
 /** A signal found that the previous signal of its slot has not been waited for. */
-export function slotOverrun(tables: Tables, rank: number, index: number, { slot }: Signal): never {
+export function slotOverrun(tables: MachineTables, rank: number, index: number, { slot }: Signal): never {
   const { waiter } = at(tables.program.slots, slot);
   fail({
     code: "slot-overrun",
@@ -138,7 +138,7 @@ export function slotOverrun(tables: Tables, rank: number, index: number, { slot 
  * The `stuck` diagnostic of a state in which no queue can continue. Its notes list what each queue with commands left
  * waits for, and on which ranks.
  */
-export function stuck(progress: Progress): Diagnostic {
+export function stuck(progress: RunProgress): Diagnostic {
   const { obstacles, place, found } = waits(progress);
   return {
     code: "stuck",
@@ -152,13 +152,13 @@ export function stuck(progress: Progress): Diagnostic {
 }
 
 /** The `timed-out` diagnostic of an aborted run. Its notes list the running and waiting commands. */
-export function timedOut(progress: Progress, milliseconds: number): Diagnostic {
+export function timedOutDiagnostic(progress: RunProgress, milliseconds: number): Diagnostic {
   const { obstacles, place, found } = waits(progress);
   const { tables, state } = progress;
   const running = tables.queues.flatMap(({ rank, commands }, queue): string[] => {
     const command = commands[Atomics.load(state, tables.layout.cursors + queue)];
     if (command === undefined || obstacleOf(progress, queue) !== null) return [];
-    return [`${commandText(tables, { rank, command })}: running or ready`];
+    return [`${positionText(tables, { rank, command })}: running or ready`];
   });
   return {
     code: "timed-out",
@@ -176,7 +176,7 @@ export function timedOut(progress: Progress, milliseconds: number): Diagnostic {
  * commands.
  */
 export function commandThrew(
-  tables: Pick<Tables, "program">,
+  tables: Pick<MachineTables, "program">,
   position: CommandPosition | null,
   text: string,
 ): Diagnostic {
@@ -184,7 +184,7 @@ export function commandThrew(
   return {
     code: "command-threw",
     message: "a command threw an error during the run",
-    ...(position === null ? {} : { place: { kind: "statement", text: commandText(tables, position) } }),
+    ...(position === null ? {} : { place: { kind: "statement", text: positionText(tables, position) } }),
     found: lines[0] ?? text,
     expected: "commands that run without an error",
     help: "this is a bug in Braid; please report it with the program that caused it",
@@ -208,7 +208,7 @@ interface Waits {
   readonly found: Pick<Diagnostic, "found">;
 }
 
-function waits(progress: Progress): Waits {
+function waits(progress: RunProgress): Waits {
   const { tables } = progress;
   const obstacles = [...tables.queues.keys()].flatMap((queue) => obstacleOf(progress, queue) ?? []);
   const [first] = obstacles;
@@ -216,17 +216,17 @@ function waits(progress: Progress): Waits {
   return { obstacles, place: { place: placeOf(tables, first.at) }, found: { found: obstacleText(tables, first) } };
 }
 
-function placeOf({ program }: Tables, { rank, command }: CommandPosition): Place {
+function placeOf({ program }: MachineTables, { rank, command }: CommandPosition): Place {
   const { commands, origins } = at(program.ranks, rank);
   return { kind: "command", rank, stream: at(commands, command).stream, text: originText(at(origins, command)) };
 }
 
-function noteOf(tables: Tables, obstacle: Obstacle): string {
-  return `${commandText(tables, obstacle.at)}: ${obstacleText(tables, obstacle)}`;
+function noteOf(tables: MachineTables, obstacle: Obstacle): string {
+  return `${positionText(tables, obstacle.at)}: ${obstacleText(tables, obstacle)}`;
 }
 
 /** `rank 0, stream 5, command 12 (transfer) of: Communication 0 (...)`. */
-export function commandText({ program }: Pick<Tables, "program">, { rank, command }: CommandPosition): string {
+export function positionText({ program }: Pick<MachineTables, "program">, { rank, command }: CommandPosition): string {
   const { commands, origins } = at(program.ranks, rank);
   const { stream, kind } = at(commands, command);
   return `rank ${rank}, stream ${stream}, command ${command} (${kind}) of: ${originText(at(origins, command))}`;

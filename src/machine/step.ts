@@ -7,7 +7,14 @@ import { at, invariant } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { arrive } from "./transfers/arrival.ts";
 import { arriveEagerly } from "./transfers/eager-arrival.ts";
-import { type Execution, hasArrived, isComplete, type Progress, runNumber, type Synchronisation } from "./execution.ts";
+import {
+  type Execution,
+  hasArrived,
+  isComplete,
+  type RunProgress,
+  runNumber,
+  type Synchronisation,
+} from "./execution.ts";
 import { slotOverrun } from "./obstacle.ts";
 import { commandAt, eventNumber, participantNumber } from "./tables.ts";
 
@@ -71,7 +78,7 @@ function stepData<Saved>(execution: Execution<Saved>, queue: number): StepResult
 }
 
 /** The position of the queue's next command in the rank's list; null at the end. */
-function nextOf({ tables, state }: Progress, queue: number): number | null {
+function nextOf({ tables, state }: RunProgress, queue: number): number | null {
   return at(tables.queues, queue).commands[Atomics.load(state, tables.layout.cursors + queue)] ?? null;
 }
 

@@ -37,7 +37,7 @@ interface StateLayout {
   readonly words: number;
 }
 
-export interface Tables extends TransferTables {
+export interface MachineTables extends TransferTables {
   readonly program: Program;
   readonly queues: readonly Queue[];
   /** queueOf[rank][stream]. */
@@ -50,7 +50,7 @@ export interface Tables extends TransferTables {
   readonly layout: StateLayout;
 }
 
-export function createTables(program: Program, mode: QueueMode): Tables {
+export function createMachineTables(program: Program, mode: QueueMode): MachineTables {
   const { queues, queueOf } = createQueues(program, mode);
   const eventBase: number[] = [];
   let eventCount = 0;
@@ -91,23 +91,23 @@ export function createTables(program: Program, mode: QueueMode): Tables {
 const firstWord = 1;
 
 /** The command at position `index` of a rank's list. */
-export function commandAt({ program }: Tables, rank: number, index: number): Command {
+export function commandAt({ program }: MachineTables, rank: number, index: number): Command {
   return at(at(program.ranks, rank).commands, index);
 }
 
 /** The participant of the transfer command at position `index` of a rank's list. */
-export function participantNumber({ participantOf }: Tables, rank: number, index: number): number {
+export function participantNumber({ participantOf }: MachineTables, rank: number, index: number): number {
   const participant = at(participantOf, rank).get(index);
   invariant(participant !== undefined, "a transfer command is a participant of a transfer", { rank, index });
   return participant;
 }
 
 /** The number of a rank's event over all ranks. */
-export function eventNumber({ eventBase }: Tables, rank: number, event: EventId): number {
+export function eventNumber({ eventBase }: MachineTables, rank: number, event: EventId): number {
   return at(eventBase, rank) + event;
 }
 
-function createQueues(program: Program, mode: QueueMode): Pick<Tables, "queues" | "queueOf"> {
+function createQueues(program: Program, mode: QueueMode): Pick<MachineTables, "queues" | "queueOf"> {
   const queues: { readonly rank: number; readonly commands: number[] }[] = [];
   const queueOf = program.ranks.map(({ rank, streams }) => {
     const first = queues.length;

@@ -7,7 +7,7 @@ import { accumulatorOf, dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import { wrap } from "./definitions.ts";
 import { createDots, type DotRow } from "./dots/float-dots.ts";
-import { contiguous, type DotRows, rowsOf, type Runs, runsOf } from "./dots/operand-runs.ts";
+import { contiguousRuns, type DotRows, dotRows, type OperandRuns, operandRunsOf } from "./dots/operand-runs.ts";
 import {
   type Arithmetic,
   accumulationError,
@@ -16,7 +16,15 @@ import {
   gamma,
   storeAccumulated,
 } from "./tolerance.ts";
-import { type Bounded, elementAt, makeValue, overflowThreshold, smallestRounding, store, type Value } from "./value.ts";
+import {
+  type Bounded,
+  elementAt,
+  makeValue,
+  overflowThreshold,
+  smallestRounding,
+  store,
+  type OracleValue,
+} from "./value.ts";
 
 /** How a back end adds the terms of an element. */
 export interface Accumulating {
@@ -26,14 +34,19 @@ export interface Accumulating {
 }
 
 /** a [.., M, K] or [K], b [.., K, N] or [K]; batch axes broadcast. `shape` is the output's. */
-export function matmul(a: Value, b: Value, shape: readonly number[], accumulating: Accumulating): Value {
+export function matmul(
+  a: OracleValue,
+  b: OracleValue,
+  shape: readonly number[],
+  accumulating: Accumulating,
+): OracleValue {
   const rowAxes = a.shape.length > 1 ? 1 : 0;
   const columnAxes = b.shape.length > 1 ? 1 : 0;
   const batchAxes = shape.length - rowAxes - columnAxes;
   const leftK = a.shape.length - 1;
   const rightK = b.shape.length - 1 - columnAxes;
-  const left = runsOf(a, leftK, shape, (position) => batchAxes - (leftK - rowAxes) + position);
-  const right = runsOf(b, rightK, shape, (position) =>
+  const left = operandRunsOf(a, leftK, shape, (position) => batchAxes - (leftK - rowAxes) + position);
+  const right = operandRunsOf(b, rightK, shape, (position) =>
     position > rightK ? shape.length - 1 : batchAxes - rightK + position,
   );
   return contracted(left, right, shape, { columns: columnAxes > 0, accumulating });
@@ -41,15 +54,15 @@ export function matmul(a: Value, b: Value, shape: readonly number[], accumulatin
 
 /** x [.., K], weight [N, K] or [K], bias [N] or []. */
 export function linear(
-  x: Value,
-  weight: Value,
-  bias: Value | null,
+  x: OracleValue,
+  weight: OracleValue,
+  bias: OracleValue | null,
   shape: readonly number[],
   accumulating: Accumulating,
-): Value {
+): OracleValue {
   const columnAxes = weight.shape.length - 1;
-  const left = runsOf(x, x.shape.length - 1, shape, (position) => position);
-  const right = runsOf(weight, columnAxes, shape, () => shape.length - 1);
+  const left = operandRunsOf(x, x.shape.length - 1, shape, (position) => position);
+  const right = operandRunsOf(weight, columnAxes, shape, () => shape.length - 1);
   return contracted(left, right, shape, {
     columns: columnAxes > 0,
     accumulating,
@@ -66,15 +79,15 @@ interface Contracted {
 }
 
 function contracted(
-  left: Runs,
-  right: Runs,
+  left: OperandRuns,
+  right: OperandRuns,
   shape: readonly number[],
   { columns, accumulating, bias }: Contracted,
-): Value {
+): OracleValue {
   const { dtype } = left.value;
   const isFloat = dtypes[dtype].family === "float";
-  const [a, b] = isFloat ? [contiguous(left), contiguous(right)] : [left, right];
-  const rows = rowsOf(a, b, columns ? shape : [...shape, 1]);
+  const [a, b] = isFloat ? [contiguousRuns(left), contiguousRuns(right)] : [left, right];
+  const rows = dotRows(a, b, columns ? shape : [...shape, 1]);
   const element = isFloat ? floatElement(a, b, rows, bias !== undefined, accumulating) : integerElement(a, b, rows);
   return makeValue(dtype, shape, (index, flat) => element(flat, bias?.(index) ?? null));
 }
@@ -83,8 +96,8 @@ function contracted(
 type ElementOf = (flat: number, bias: Bounded | null) => Bounded;
 
 function floatElement(
-  a: Runs,
-  b: Runs,
+  a: OperandRuns,
+  b: OperandRuns,
   rows: DotRows,
   hasBias: boolean,
   { hops, arithmetic }: Accumulating,
@@ -142,7 +155,7 @@ interface SumOfTerms {
 }
 
 /** The sum again, compensated, with the magnitude of its finite terms. */
-function sumOfTerms(a: Runs, b: Runs, x: number, y: number, bias: Bounded | null): SumOfTerms {
+function sumOfTerms(a: OperandRuns, b: OperandRuns, x: number, y: number, bias: Bounded | null): SumOfTerms {
   const terms = new Float64Array(a.count);
   let magnitude = 0;
   let finite = true;
@@ -168,7 +181,7 @@ function sumOfTerms(a: Runs, b: Runs, x: number, y: number, bias: Bounded | null
   return { exact: sum.value(), magnitude, finite, skippable };
 }
 
-function integerElement(a: Runs, b: Runs, { x, y, step, count }: DotRows): ElementOf {
+function integerElement(a: OperandRuns, b: OperandRuns, { x, y, step, count }: DotRows): ElementOf {
   const [left, right] = [a.value, b.value];
   const exactOperands = isExact(left) && isExact(right);
   return (flat, bias) => {
@@ -186,6 +199,6 @@ function integerElement(a: Runs, b: Runs, { x, y, step, count }: DotRows): Eleme
   };
 }
 
-function isExact({ bounds }: Value): boolean {
+function isExact({ bounds }: OracleValue): boolean {
   return bounds.every((bound) => bound === 0);
 }

@@ -18,7 +18,7 @@ import { binary, cast, ternary, unary } from "./pointwise.ts";
 import { broadcast, cat, expand, pad, permute, reshape, select, slice, squeeze } from "./rearrangement.ts";
 import { reduction } from "./reduction.ts";
 import type { Arithmetic } from "./tolerance.ts";
-import { elementAt, makeValue, type Value } from "./value.ts";
+import { elementAt, makeValue, type OracleValue } from "./value.ts";
 
 /** What an op is evaluated in. */
 export interface Setting {
@@ -30,10 +30,10 @@ export interface Setting {
 /** `shape`: of the first result. */
 export function evaluateOp(
   op: Op,
-  operands: readonly Value[],
+  operands: readonly OracleValue[],
   shape: readonly number[],
   setting: Setting,
-): readonly Value[] {
+): readonly OracleValue[] {
   if (op.kind === "Sdpa") return sdpa(op, operands, setting.arithmetic);
   if (op.kind === "SdpaBackward") return sdpaBackward(op, operands, setting.arithmetic);
   return [evaluateSingle(op, operands, shape, setting)];
@@ -41,10 +41,10 @@ export function evaluateOp(
 
 function evaluateSingle(
   op: Exclude<Op, SdpaOp | SdpaBackwardOp>,
-  operands: readonly Value[],
+  operands: readonly OracleValue[],
   shape: readonly number[],
   { tensors, sizes, arithmetic }: Setting,
-): Value {
+): OracleValue {
   const output = at(tensors, op.output);
   if (op.kind === "Full") return full(op.value, output.dtype, shape);
   if (op.kind === "Iota") {
@@ -111,14 +111,14 @@ function evaluateSingle(
 export function twoValues(
   scalar: NumberOperand<number> | undefined,
   firstPosition: number,
-  operands: readonly Value[],
+  operands: readonly OracleValue[],
   shape: readonly number[],
-): [Value, Value] {
+): [OracleValue, OracleValue] {
   const first = at(operands, 0);
   if (scalar === undefined) return [first, at(operands, 1)];
   const { dtype } = first;
   const elements = [numberOf(dtype, scalar.text)];
-  const number: Value = { dtype, shape: shape.map(() => 1), elements, bounds: new Float64Array(1) };
+  const number: OracleValue = { dtype, shape: shape.map(() => 1), elements, bounds: new Float64Array(1) };
   return scalar.position === firstPosition ? [number, first] : [first, number];
 }
 
@@ -156,14 +156,14 @@ function devicesAlong({ mesh }: IrTensor, type: DIDType): number {
 // Ops without operands.
 
 /** `text` is the number as JavaScript writes it. */
-function full(text: string, dtype: DType, shape: readonly number[]): Value {
+function full(text: string, dtype: DType, shape: readonly number[]): OracleValue {
   const number = dtype === "bool" ? Number(text) : numberOf(dtype, text);
   const element = dtypes[dtype].family === "float" ? roundTo(dtype, Number(number)) : number;
   return makeValue(dtype, shape, () => ({ element, bound: 0 }));
 }
 
 /** start + i step, wrapped to the dtype. */
-function iota(start: number, step: number, dtype: DType, shape: readonly number[]): Value {
+function iota(start: number, step: number, dtype: DType, shape: readonly number[]): OracleValue {
   return makeValue(dtype, shape, (_, flat) => ({
     element: wrap(dtype, BigInt(start) + BigInt(flat) * BigInt(step)),
     bound: 0,
@@ -173,10 +173,10 @@ function iota(start: number, step: number, dtype: DType, shape: readonly number[
 /** Philox 4x32-10 as its definition has it; `operands` are the seed, and for each axis a vector of parts of the index. */
 export function randomBits(
   { offset, form }: Pick<RandomBitsOp, "offset" | "form">,
-  operands: readonly Value[],
+  operands: readonly OracleValue[],
   dtype: DType,
   shape: readonly number[],
-): Value {
+): OracleValue {
   return makeValue(dtype, shape, (position) => {
     const [seed = 0n, ...parts] = operands.map((operand, i) =>
       BigInt(elementAt(operand, position.slice(i - 1, i)).element),

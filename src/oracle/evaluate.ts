@@ -18,9 +18,9 @@ import { at, invariant } from "../support/invariant.ts";
 import { evaluateOp } from "./evaluate-op.ts";
 import { outsideCount } from "./indexing.ts";
 import { sampledOp } from "./sample/operands.ts";
-import { isWhole, narrow, type Sample, sampledShape, union, wholeSample } from "./sample/sample.ts";
+import { isWholeSample, narrow, type Sample, sampledShape, union, wholeSample } from "./sample/sample.ts";
 import type { Arithmetic } from "./tolerance.ts";
-import { fromTensor, toTensor, type Value, withoutBounds } from "./value.ts";
+import { fromTensor, toTensor, type OracleValue, withoutBounds } from "./value.ts";
 
 export interface OracleResult {
   /** Whole, or samples of them. */
@@ -87,14 +87,15 @@ function evaluate(
   const sizes = new Map([...(given ?? []), ...sizesFromShapes(inputTensors, shapes)]);
   const shape = (id: TensorId): readonly number[] => shapeOf(at(tensors, id), sizes);
   const plan = planSamples(fusion, sizes, samples ?? fusion.outputs.map((id) => wholeSample(shape(id))));
-  const values = new Map<TensorId, Value>();
+  const values = new Map<TensorId, OracleValue>();
   fusion.inputs.forEach((id, i) => {
     const sample = plan.samples.get(id);
     if (sample === undefined) return;
     const input = fromTensor(at(inputs, i));
     values.set(id, narrow(input, wholeSample(input.shape), sample));
   });
-  const take = (id: TensorId, wanted: Sample): Value => narrow(valueOf(values, id), sampleOf(plan.samples, id), wanted);
+  const take = (id: TensorId, wanted: Sample): OracleValue =>
+    narrow(valueOf(values, id), sampleOf(plan.samples, id), wanted);
   const unbounded = new Map<TensorId, string>();
   const outside = new Map<TensorId, string>();
   let done = 0;
@@ -137,7 +138,7 @@ function sampleOf(samples: ReadonlyMap<TensorId, Sample>, id: TensorId): Sample 
 }
 
 /** `T2 (indexselect of T0, T1): 3 of 8 indices are outside of 0 .. 6`; null if none is. */
-function whyOutside(op: Extract<Op, { readonly axis: number }>, operands: readonly Value[]): string | null {
+function whyOutside(op: Extract<Op, { readonly axis: number }>, operands: readonly OracleValue[]): string | null {
   const extent = at(at(operands, 0).shape, op.axis);
   const { elements } = at(operands, 1);
   const count = outsideCount(at(operands, 1), extent);
@@ -152,7 +153,7 @@ function opText(op: Op): string {
 }
 
 /** `T4 (div of T2, T3): a divisor may be 0`. */
-function whyUnbounded(op: Op, { dtype }: Value): string {
+function whyUnbounded(op: Op, { dtype }: OracleValue): string {
   const name = "op" in op ? op.op : op.kind.toLowerCase();
   const text = opText(op);
   if (dtypes[dtype].family !== "float") return `${text}: integers computed from inexact numbers may wrap`;
@@ -177,7 +178,7 @@ function requireDType(tensor: IrTensor, input: Tensor): void {
   });
 }
 
-function valueOf(values: ReadonlyMap<TensorId, Value>, id: TensorId): Value {
+function valueOf(values: ReadonlyMap<TensorId, OracleValue>, id: TensorId): OracleValue {
   const value = values.get(id);
   invariant(value !== undefined, "ops are in topological order", id);
   return value;
@@ -192,7 +193,7 @@ interface NeededOp {
   /** Of the first result; others are whole. */
   readonly result: Sample;
   /** Null if the op's definition gives the result. */
-  readonly evaluate: ((operands: readonly Value[], arithmetic: Arithmetic) => readonly Value[]) | null;
+  readonly evaluate: ((operands: readonly OracleValue[], arithmetic: Arithmetic) => readonly OracleValue[]) | null;
 }
 
 interface SamplePlan {
@@ -223,7 +224,7 @@ export function planSamples(
     // Further results are whole.
     const needsFurther = op.further?.some((id) => samples.has(id)) === true;
     const sampled =
-      result === undefined || isWhole(result) || needsFurther ? null : sampledOp(op, result, shapes, sizes);
+      result === undefined || isWholeSample(result) || needsFurther ? null : sampledOp(op, result, shapes, sizes);
     const operands = sampled?.operands ?? shapes.operands.map(wholeSample);
     const { evaluate = null } = sampled ?? {};
     needed.set(op, {

@@ -11,7 +11,7 @@ import {
   makeValue,
   overflowThreshold,
   smallestNormal,
-  type Value,
+  type OracleValue,
 } from "./value.ts";
 
 /** The index as a number; null if it is outside of an axis of `extent` elements. */
@@ -20,7 +20,7 @@ function placeOf({ element }: Bounded, extent: number): number | null {
 }
 
 /** How many of the indices are outside of an axis of `extent` elements. */
-export function outsideCount({ elements }: Value, extent: number): number {
+export function outsideCount({ elements }: OracleValue, extent: number): number {
   let count = 0;
   for (let i = 0; i < elements.length; i++)
     if (placeOf({ element: at(elements, i), bound: 0 }, extent) === null) count++;
@@ -28,14 +28,19 @@ export function outsideCount({ elements }: Value, extent: number): number {
 }
 
 /** The element at an index along `axis`. Without a bound if the index is not exact. */
-function readAt(input: Value, axis: number, index: Bounded, position: (place: number) => readonly number[]): Bounded {
+function readAt(
+  input: OracleValue,
+  axis: number,
+  index: Bounded,
+  position: (place: number) => readonly number[],
+): Bounded {
   const place = placeOf(index, at(input.shape, axis));
   const read =
     place === null ? { element: input.dtype === "int64" ? 0n : 0, bound: 0 } : elementAt(input, position(place));
   return index.bound === 0 ? read : { ...read, bound: Infinity };
 }
 
-export function indexSelect(input: Value, axis: number, index: Value): Value {
+export function indexSelect(input: OracleValue, axis: number, index: OracleValue): OracleValue {
   const rank = index.shape.length;
   const shape = input.shape.toSpliced(axis, 1, ...index.shape);
   return makeValue(input.dtype, shape, (own) =>
@@ -43,14 +48,14 @@ export function indexSelect(input: Value, axis: number, index: Value): Value {
   );
 }
 
-export function gather(input: Value, axis: number, index: Value): Value {
+export function gather(input: OracleValue, axis: number, index: OracleValue): OracleValue {
   return makeValue(input.dtype, index.shape, (own, flat) =>
     readAt(input, axis, flatElement(index, flat), (place) => own.with(axis, place)),
   );
 }
 
 /** The elements that are added to each element of the tensor, in order. */
-export function scatterAdd(input: Value, axis: number, index: Value, source: Value): Value {
+export function scatterAdd(input: OracleValue, axis: number, index: OracleValue, source: OracleValue): OracleValue {
   const terms = new Map<number, Bounded[]>();
   const flatOf = (position: readonly number[]): number =>
     position.reduce((flat, i, each) => flat * at(input.shape, each) + i, 0);
@@ -72,7 +77,7 @@ export function scatterAdd(input: Value, axis: number, index: Value, source: Val
   });
 }
 
-function addAll(dtype: Value["dtype"], terms: readonly Bounded[]): Bounded {
+function addAll(dtype: OracleValue["dtype"], terms: readonly Bounded[]): Bounded {
   if (terms.length === 1) return at(terms, 0);
   if (dtypes[dtype].family !== "float") {
     const element = terms.map((term) => term.element).reduce((a, b): Element => combinationOf("sum", dtype, a, b));

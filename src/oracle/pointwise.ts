@@ -4,9 +4,9 @@ import type { BinaryOpType, TernaryOpType, UnaryOpType } from "../ir/ops/op.ts";
 import { binaryDefinitions, binaryOf, castOf, unaryDefinitions, unaryOf } from "./definitions.ts";
 import type { Moved } from "./definitions/binary.ts";
 import { type Arithmetic, gamma } from "./tolerance.ts";
-import { type Bounded, elementAt, flatElement, makeValue, smallestNormal, store, type Value } from "./value.ts";
+import { type Bounded, elementAt, flatElement, makeValue, smallestNormal, store, type OracleValue } from "./value.ts";
 
-export function unary(op: UnaryOpType, input: Value): Value {
+export function unary(op: UnaryOpType, input: OracleValue): OracleValue {
   const { dtype } = input;
   const { float, error } = unaryDefinitions[op];
   const own = gamma(error.roundings, accumulatorOf[dtype]);
@@ -27,11 +27,11 @@ export function unary(op: UnaryOpType, input: Value): Value {
 
 export function binary(
   op: BinaryOpType,
-  a: Value,
-  b: Value,
+  a: OracleValue,
+  b: OracleValue,
   shape: readonly number[],
   { skipsZeros = false }: Pick<Arithmetic, "skipsZeros"> = {},
-): Value {
+): OracleValue {
   const { dtype } = a;
   const { float, spread, compares, roundings = 0 } = binaryDefinitions[op];
   const isFloat = dtypes[dtype].family === "float";
@@ -58,7 +58,13 @@ export function binary(
 }
 
 /** The taken value. A condition that may be the other one may take either. */
-export function ternary(_: TernaryOpType, condition: Value, a: Value, b: Value, shape: readonly number[]): Value {
+export function ternary(
+  _: TernaryOpType,
+  condition: OracleValue,
+  a: OracleValue,
+  b: OracleValue,
+  shape: readonly number[],
+): OracleValue {
   const [readC, readA, readB] = [condition, a, b].map((operand) => broadcastReader(operand, shape));
   return makeValue(a.dtype, shape, (index, flat) => {
     const [c, x, y] = [readC, readA, readB].map((read) => read?.(index, flat) ?? { element: NaN, bound: Infinity });
@@ -72,7 +78,7 @@ export function ternary(_: TernaryOpType, condition: Value, a: Value, b: Value, 
 
 /** Reads the element that an operand has at each place of the result. */
 export function broadcastReader(
-  value: Value,
+  value: OracleValue,
   shape: readonly number[],
 ): (index: readonly number[], flat: number) => Bounded {
   const isWhole = value.shape.every((extent, axis) => extent === shape[axis]);
@@ -101,7 +107,7 @@ function finite(error: number): number {
   return Number.isNaN(error) ? Infinity : error;
 }
 
-export function cast(input: Value, to: DType): Value {
+export function cast(input: OracleValue, to: DType): OracleValue {
   const from = input.dtype;
   return makeValue(to, input.shape, (_, flat) => {
     const { element, bound } = flatElement(input, flat);

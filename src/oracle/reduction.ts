@@ -19,21 +19,21 @@ import {
   type Bounded,
   type Element,
   makeValue,
-  numbersOf,
+  oracleNumbers,
   overflowThreshold,
   smallestNormal,
   smallestRounding,
-  type Value,
+  type OracleValue,
 } from "./value.ts";
 
 /** `hops` is the number of link hops on which the axes may be reduced; 0 if none is a device axis. */
 export function reduction(
   op: ReductionOpType,
-  input: Value,
+  input: OracleValue,
   axes: readonly number[],
   hops: number,
   arithmetic: Arithmetic,
-): Value {
+): OracleValue {
   const axesOfInput = input.shape.map((extent, axis) => ({
     extent,
     stride: input.shape.slice(axis + 1).reduce((product, inner) => product * inner, 1),
@@ -41,7 +41,7 @@ export function reduction(
   const kept = axesOfInput.filter((_, axis) => !axes.includes(axis));
   const reduced = axesOfInput.filter((_, axis) => axes.includes(axis));
   const isFloat = dtypes[input.dtype].family === "float";
-  const numbers = isFloat ? numbersOf(input) : new Float64Array();
+  const numbers = isFloat ? oracleNumbers(input) : new Float64Array();
   return makeValue(
     input.dtype,
     kept.map(({ extent }) => extent),
@@ -70,7 +70,7 @@ function forEachRun({ start, axes: [axis, ...rest] }: Box, visit: Visit): void {
 
 function reduceAll(
   op: ReductionOpType,
-  { dtype, elements, numbers, bounds }: Value & { readonly numbers: Float64Array },
+  { dtype, elements, numbers, bounds }: OracleValue & { readonly numbers: Float64Array },
   box: Box,
   hops: number,
   { keepsNaN }: Arithmetic,

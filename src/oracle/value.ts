@@ -12,7 +12,7 @@ import { roundTo } from "./definitions.ts";
 
 export type { Element };
 
-export interface Value {
+export interface OracleValue {
   readonly dtype: DType;
   readonly shape: readonly number[];
   /** A typed array: generic arrays of millions of elements take several times the memory and time. */
@@ -30,7 +30,7 @@ export function makeValue(
   dtype: DType,
   shape: readonly number[],
   element: (index: readonly number[], flat: number) => Bounded,
-): Value {
+): OracleValue {
   const count = shape.reduce((product, extent) => product * extent, 1);
   const { elements, set } = emptyElements(dtype, count);
   const bounds = new Float64Array(count);
@@ -74,7 +74,7 @@ export function advance(index: number[], shape: readonly number[]): void {
 }
 
 /** The element at `index`. An axis of extent 1 ignores the index. */
-export function elementAt(value: Value, index: readonly number[]): Bounded {
+export function elementAt(value: OracleValue, index: readonly number[]): Bounded {
   let flat = 0;
   for (let axis = 0; axis < value.shape.length; axis++) {
     const extent = at(value.shape, axis);
@@ -84,16 +84,16 @@ export function elementAt(value: Value, index: readonly number[]): Bounded {
 }
 
 /** All elements as numbers. */
-export function numbersOf({ elements }: Value): Float64Array {
+export function oracleNumbers({ elements }: OracleValue): Float64Array {
   return elements instanceof Float64Array ? elements : Float64Array.from(elements, Number);
 }
 
-export function withoutBounds(value: Value): Value {
+export function withoutBounds(value: OracleValue): OracleValue {
   return { ...value, bounds: new Float64Array(value.bounds.length) };
 }
 
 /** The element at a position in row-major order. */
-export function flatElement({ elements, bounds }: Value, flat: number): Bounded {
+export function flatElement({ elements, bounds }: OracleValue, flat: number): Bounded {
   return { element: at(elements, flat), bound: at(bounds, flat) };
 }
 
@@ -149,14 +149,14 @@ export function store(dtype: DType, exact: number, error: number): Bounded {
 }
 
 /** An input, which is exact. */
-export function fromTensor({ dtype, shape, data }: Tensor): Value {
+export function fromTensor({ dtype, shape, data }: Tensor): OracleValue {
   const storage = elementsOf(dtype, data);
   const { elements, set } = emptyElements(dtype, storage.length);
   for (let i = 0; i < storage.length; i++) set(i, storage.get(i));
   return { dtype, shape, elements, bounds: new Float64Array(storage.length) };
 }
 
-export function toTensor({ dtype, shape, elements }: Value): Tensor {
+export function toTensor({ dtype, shape, elements }: OracleValue): Tensor {
   const tensor = emptyTensor(dtype, shape);
   const storage = elementsOf(tensor.dtype, tensor.data);
   for (let i = 0; i < elements.length; i++) storage.set(i, at(elements, i));

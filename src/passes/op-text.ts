@@ -8,7 +8,7 @@ import { type Op, outputsOf } from "../ir/ops/op.ts";
 
 /** `T2 = matmul(T0, T1)`. */
 export function opText(op: Op): string {
-  return `${tensorList(outputsOf(op))} = ${"op" in op ? op.op : op.kind.toLowerCase()}(${op.inputs.map((input) => `T${input}`).join(", ")})`;
+  return `${tensorListText(outputsOf(op))} = ${"op" in op ? op.op : op.kind.toLowerCase()}(${op.inputs.map((input) => `T${input}`).join(", ")})`;
 }
 
 /** The op as the place of a diagnostic. */
@@ -17,7 +17,7 @@ export function opPlace(op: Op): Place {
 }
 
 /** `T0, T1`. */
-export function tensorList(ids: readonly TensorId[]): string {
+export function tensorListText(ids: readonly TensorId[]): string {
   return ids.map((id) => `T${id}`).join(", ");
 }
 

@@ -15,7 +15,7 @@ interface Extent {
   readonly bytes: number;
 }
 
-export function checkRank(own: RankDocument, plan: PlanDocument, rank: number, refuse: Refuse): void {
+export function checkRankDocument(own: RankDocument, plan: PlanDocument, rank: number, refuse: Refuse): void {
   const { world, memory, streams, ops, commands, statements } = own;
   if (own.rank !== rank || world !== plan.world) {
     refuse(`rank ${own.rank} of ${world}`, `rank ${rank} of ${plan.world}`);

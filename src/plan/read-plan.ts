@@ -8,7 +8,7 @@ import type { ListNotes } from "../backends/cuda/ops/list-notes.ts";
 import { fail } from "../diagnostics/diagnostic.ts";
 import { at } from "../support/invariant.ts";
 import { parseJson } from "../support/json-document.ts";
-import { checkRank, checkSignals } from "./check-rank.ts";
+import { checkRankDocument, checkSignals } from "./check-rank.ts";
 import { rankFile } from "./make-plan.ts";
 import {
   type PlanDocument,
@@ -67,7 +67,7 @@ export async function readPlan(folder: string, read: ReadFile): Promise<Plan> {
   const documents = Array.from({ length: document.world }, (_, rank) => {
     const file = rankFile(rank);
     const own = rankOf(folder, file, parsed(folder, file, hashed(file)));
-    checkRank(own, document, rank, (found, expected) => planInvalid(folder, file, found, expected));
+    checkRankDocument(own, document, rank, (found, expected) => planInvalid(folder, file, found, expected));
     return own;
   });
   checkSignals(documents, (found, expected) => planInvalid(folder, "plan.json", found, expected));

@@ -5,7 +5,7 @@ import { at } from "../support/invariant.ts";
 import type { PlanTensor } from "./rank-document.ts";
 
 /** The bytes of the rank's buffer. */
-export function partOf(tensor: PlanTensor, wholeShape: readonly number[], whole: Uint8Array): Uint8Array {
+export function planShard(tensor: PlanTensor, wholeShape: readonly number[], whole: Uint8Array): Uint8Array {
   const part = new Uint8Array(tensor.bytes);
   eachElement(tensor, wholeShape, (inPart, inWhole, bytes) => {
     part.set(whole.subarray(inWhole, inWhole + bytes), inPart);

@@ -40,11 +40,11 @@ export interface Chunk extends ChunkNumber {
 
 /** How the elements of a communication with unequal slices move: statements/exchange-plan.ts. */
 export interface ExchangePlan {
-  readonly pairs: readonly AxisPair[];
+  readonly pairs: readonly ActualAxisPair[];
 }
 
 /** An axis of the input and its counterpart in the output, and which of their indices each rank holds. */
-export interface AxisPair {
+export interface ActualAxisPair {
   readonly input: number;
   readonly output: number;
   readonly on: { readonly [S in "input" | "output"]: (rank: number) => Runs };

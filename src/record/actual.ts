@@ -12,7 +12,7 @@ import { type Op, outputsOf } from "../ir/ops/op.ts";
 import { at } from "../support/invariant.ts";
 import type { Actual } from "./actual-sizes.ts";
 import type { Recorder } from "./recorder.ts";
-import { extentsOf, localLayoutOf, tensorOf } from "./tensors.ts";
+import { localExtents, localLayoutOf, tensorOf } from "./tensors.ts";
 import { didTypesOf } from "../ir/shards.ts";
 
 /** The sizes of output `which` of the op, if an input's differ from the declared ones; else null. */
@@ -27,7 +27,7 @@ export function actualOutput(recorder: Recorder, op: Op, which = 0): Actual | nu
       if (broadcast || outermost || actual?.differs !== true) return [];
       const source = tensorOf(recorder, id);
       // Of one element that every device has, each takes what its share of the output's axis has.
-      if (isUnitAxis(producer) && isShared(output, consumer) && !isShared(source, producer)) return [];
+      if (isUnitAxis(producer) && isSharedAxis(output, consumer) && !isSharedAxis(source, producer)) return [];
       const from = positionOf(source, producer.id);
       return [
         {
@@ -54,7 +54,7 @@ export interface AxisSize {
 /** The declared sizes of the tensor but for the given ones; null if there are none. */
 export function withSizes(recorder: Recorder, tensor: Tensor, sizes: readonly AxisSize[]): Actual | null {
   if (sizes.length === 0) return null;
-  const declared = { extents: extentsOf(recorder, tensor), local: localLayoutOf(recorder, tensor).shape };
+  const declared = { extents: localExtents(recorder, tensor), local: localLayoutOf(recorder, tensor).shape };
   const [extents, local] = [[...declared.extents], [...declared.local]];
   const existing = new Map<number, (rank: number) => Runs>();
   for (const { axis, extent, local: own, exists } of sizes) {
@@ -68,7 +68,7 @@ export function withSizes(recorder: Recorder, tensor: Tensor, sizes: readonly Ax
 }
 
 /** Whether a DID type cuts the axis. */
-export function isShared({ domain }: Tensor, axis: IterDomain): boolean {
+export function isSharedAxis({ domain }: Tensor, axis: IterDomain): boolean {
   return didTypesOf(cutOf(domain, axis)).length > 0;
 }
 

@@ -8,7 +8,7 @@ import type { Op, SliceOp } from "../ir/ops/op.ts";
 import { printIterDomain, printTensor } from "../ir/print-tensor.ts";
 import type { Scalar } from "../ir/scalar/scalar.ts";
 import { at } from "../support/invariant.ts";
-import { fail, type Recorder } from "./recorder.ts";
+import { failRecording, type Recorder } from "./recorder.ts";
 import { localLayoutOf, tensorOf } from "./tensors.ts";
 
 /** Throws `size-mismatch` if `shape` is not the local shape of tensor `id`. */
@@ -24,16 +24,16 @@ export function requireShape(
   expected: readonly number[],
 ): void {
   if (sameNumbers(shape, expected)) return;
-  fail(recorder, {
+  failRecording(recorder, {
     code: "size-mismatch",
     message: `${what} and the value written to it differ in size`,
-    found: shapeText(shape),
-    expected: shapeText(expected),
+    found: localShapeText(shape),
+    expected: localShapeText(expected),
     help: "give equal sizes, or correct the shapes; a sharded axis has size 1 on each device",
   });
 }
 
-export function shapeText(shape: readonly number[]): string {
+export function localShapeText(shape: readonly number[]): string {
   return `[${shape.join(", ")}]`;
 }
 
@@ -62,7 +62,7 @@ export function rangeInto(
 }
 
 export function outOfRange(recorder: Recorder, found: string, position: number, size: number): never {
-  return fail(recorder, {
+  return failRecording(recorder, {
     code: "index-out-of-range",
     message: `a slice is outside axis ${position}`,
     found,
@@ -83,7 +83,7 @@ export function requireWholeAxes(recorder: Recorder, op: Op, tensors: readonly T
     const shard = shardsOf(tensor).find((cut) => cut.axis.id === axis.id && (tensor.mesh?.size(cut.type) ?? 1) > 1);
     // Each device's partial result is a separate element: the output has an axis with an index per device.
     if (shard === undefined || partial.some(({ parallelType }) => parallelType === shard.type)) continue;
-    fail(recorder, {
+    failRecording(recorder, {
       code: "resharding-unsupported",
       message: "an op needs all of an axis that is sharded over devices",
       found: `${printIterDomain(axis)} of ${printTensor(tensor)}`,

@@ -34,7 +34,7 @@ interface BufferState {
   freedBy: TensorId | null;
 }
 
-export interface Binding {
+export interface TensorBinding {
   readonly view: View;
   /** The memory that the tensor has, of which `view` may be a part; absent if `view` is all of it. */
   readonly room?: View;
@@ -43,19 +43,19 @@ export interface Binding {
   readonly aliasedBy: Statement | null;
 }
 
-export interface Memory {
+export interface RankMemory {
   readonly tape: Tape;
   readonly allocator: Allocator;
   readonly buffers: BufferState[];
-  readonly bindings: Map<TensorId, Binding>;
+  readonly bindings: Map<TensorId, TensorBinding>;
 }
 
-export function createMemory(tape: Tape, allocator: Allocator): Memory {
+export function createRankMemory(tape: Tape, allocator: Allocator): RankMemory {
   return { tape, allocator, buffers: [], bindings: new Map() };
 }
 
 /** Whether slices own their memory. */
-export function slicesOwn({ allocator }: Memory): boolean {
+export function slicesOwn({ allocator }: RankMemory): boolean {
   return allocator === "pytorch";
 }
 
@@ -70,7 +70,7 @@ export interface BufferRequest {
 
 /** Adds a buffer and returns a view of all of it. `position` is the index of an input or output. */
 export function addBuffer(
-  { buffers }: Memory,
+  { buffers }: RankMemory,
   { name, dtype, symmetric, layout }: BufferRequest,
   role: BufferRole,
   position: number | null,
@@ -90,21 +90,21 @@ export function addBuffer(
 }
 
 /** Adds a temporary with undefined contents and returns a view of it. */
-export function addTemporary(memory: Memory, request: BufferRequest, stream: CommandStreamId): View {
+export function addTemporary(memory: RankMemory, request: BufferRequest, stream: CommandStreamId): View {
   const view = addBuffer(memory, request, "temporary", null, stream);
   emit(memory.tape, { kind: "alloc", stream, buffer: view.buffer });
   return view;
 }
 
 /** Binds the tensor. Its previous memory loses an owner. */
-export function bind(memory: Memory, tensor: TensorId, binding: Binding, stream: CommandStreamId): void {
+export function bind(memory: RankMemory, tensor: TensorId, binding: TensorBinding, stream: CommandStreamId): void {
   if (binding.owns) stateOf(memory, binding.view).owners++;
   unbind(memory, tensor, stream);
   memory.bindings.set(tensor, binding);
 }
 
 /** Removes the tensor's binding, and frees a temporary without other owners. */
-export function unbind(memory: Memory, tensor: TensorId, stream: CommandStreamId): void {
+export function unbind(memory: RankMemory, tensor: TensorId, stream: CommandStreamId): void {
   const binding = memory.bindings.get(tensor);
   if (binding === undefined) return;
   memory.bindings.delete(tensor);
@@ -113,12 +113,12 @@ export function unbind(memory: Memory, tensor: TensorId, stream: CommandStreamId
 }
 
 /** The buffer loses an owner; without any it is free. `tensor` is the one whose binding went last. */
-function release(memory: Memory, state: BufferState, tensor: TensorId, current: CommandStreamId): void {
+function release(memory: RankMemory, state: BufferState, tensor: TensorId, current: CommandStreamId): void {
   const stream = memory.allocator === "pytorch" ? (state.stream ?? current) : current;
   releaseOn(memory, state, tensor, stream);
 }
 
-function releaseOn({ tape }: Memory, state: BufferState, tensor: TensorId, stream: CommandStreamId): void {
+function releaseOn({ tape }: RankMemory, state: BufferState, tensor: TensorId, stream: CommandStreamId): void {
   state.owners--;
   if (state.owners > 0 || state.buffer.role !== "temporary") return;
   state.freedBy = tensor;
@@ -126,7 +126,7 @@ function releaseOn({ tape }: Memory, state: BufferState, tensor: TensorId, strea
 }
 
 /** Drops all tensors at the end of a run, as nvFuser does. */
-export function dropAll(memory: Memory, caller: CommandStreamId): void {
+export function dropAll(memory: RankMemory, caller: CommandStreamId): void {
   for (const [tensor, { owns, view }] of memory.bindings) {
     if (owns) releaseOn(memory, stateOf(memory, view), tensor, caller);
   }
@@ -134,7 +134,7 @@ export function dropAll(memory: Memory, caller: CommandStreamId): void {
 }
 
 /** Frees what the tensor has on the stream that allocated it, as PyTorch does when a tensor's last owner goes. */
-export function dropMemory(memory: Memory, tensor: TensorId, current: CommandStreamId): void {
+export function dropMemory(memory: RankMemory, tensor: TensorId, current: CommandStreamId): void {
   const binding = memory.bindings.get(tensor);
   if (binding !== undefined) unbind(memory, tensor, stateOf(memory, binding.view).stream ?? current);
 }
@@ -143,7 +143,7 @@ export function dropMemory(memory: Memory, tensor: TensorId, current: CommandStr
 export type Held = readonly (readonly [tensor: TensorId, view: View])[];
 
 /** Adds an owner to the temporaries among the tensors. */
-export function hold(memory: Memory, tensors: readonly TensorId[]): Held {
+export function hold(memory: RankMemory, tensors: readonly TensorId[]): Held {
   const held = tensors.flatMap((tensor): Held => {
     const view = memory.bindings.get(tensor)?.view;
     return view === undefined || stateOf(memory, view).buffer.role !== "temporary" ? [] : [[tensor, view]];
@@ -152,16 +152,16 @@ export function hold(memory: Memory, tensors: readonly TensorId[]): Held {
   return held;
 }
 
-export function letGo(memory: Memory, held: Held, stream: CommandStreamId): void {
+export function letGo(memory: RankMemory, held: Held, stream: CommandStreamId): void {
   for (const [tensor, view] of held) release(memory, stateOf(memory, view), tensor, stream);
 }
 
-export function stateOf(memory: Memory, view: View): BufferState {
+export function stateOf(memory: RankMemory, view: View): BufferState {
   return at(memory.buffers, view.buffer);
 }
 
 /** The buffers in the form of a command list. */
-export function finishedBuffers({ buffers }: Memory): readonly Buffer[] {
+export function finishedBuffers({ buffers }: RankMemory): readonly Buffer[] {
   return buffers.map(({ buffer, symmetric }) => {
     const arena: Arena = symmetric ? "symmetric" : buffer.role;
     return { ...buffer, arena };

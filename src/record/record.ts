@@ -17,7 +17,7 @@ import { alikeLists } from "./alike/alike-lists.ts";
 import { contiguousTemporary, emitCopy, release } from "./launch.ts";
 import { addBuffer, bind, dropAll, dropMemory, finishedBuffers } from "./memory.ts";
 import { recordScope } from "./statements/statement.ts";
-import { createRecorder, type Recorder, type RecordOptions } from "./recorder.ts";
+import { createRecorder, type Recorder, type RecorderOptions } from "./recorder.ts";
 import { bufferRequest, findView, isHere, tensorOf } from "./tensors.ts";
 import { createCommon, type Common } from "./common.ts";
 import { sameElements } from "./views.ts";
@@ -26,7 +26,7 @@ import { sameElements } from "./views.ts";
  * The commands of one rank. Throws a DiagnosticError if the program is invalid, in general or for these sizes. Pass
  * the same `common` for all ranks.
  */
-export function recordHost(program: HostProgram, options: RecordOptions, common = createCommon()): CommandList {
+export function recordHost(program: HostProgram, options: RecorderOptions, common = createCommon()): CommandList {
   const list = withOrigins(program.tensors, () => recorded(program, options, common, null));
   return { ...list, rank: options.rank };
 }
@@ -39,7 +39,7 @@ export function recordAlike(
   program: HostProgram,
   rules: RankRules,
   ranks: readonly number[],
-  options: Omit<RecordOptions, "rank">,
+  options: Omit<RecorderOptions, "rank">,
   common: Common,
 ): readonly CommandList[] | null {
   const alike = createAlike(ranks, differs(rules) ? rules : null);
@@ -64,7 +64,7 @@ export function recordAlike(
 
 function recorded(
   program: HostProgram,
-  options: RecordOptions,
+  options: RecorderOptions,
   common: Common,
   alike: Alike | null,
 ): Omit<CommandList, "rank"> {

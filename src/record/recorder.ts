@@ -17,12 +17,12 @@ import type { Actual, ExchangePlan } from "./actual-sizes.ts";
 import { type Alike, rankNames, type RankPointToPoint, valuesOn } from "./alike/alike.ts";
 import type { Common } from "./common.ts";
 import type { LocalLayout, SizeOf } from "./local-layout.ts";
-import { type Allocator, createMemory, type Held, hold, letGo, type Memory } from "./memory.ts";
+import { type Allocator, createRankMemory, type Held, hold, letGo, type RankMemory } from "./memory.ts";
 import { type Communicator, type CommunicatorModel, createStreams, type Streams } from "./streams.ts";
 import { createTape, failHere, type Tape } from "./tape.ts";
 
 /** The inputs of a recording besides the host program. src/compile sets defaults and checks them. */
-export interface RecordOptions {
+export interface RecorderOptions {
   /** The device whose commands are recorded. */
   readonly rank: number;
   /** Sizes of symbolic extents by printed name (`i0`). A sharded axis takes its size from the mesh if none is given. */
@@ -43,13 +43,13 @@ export interface RecordOptions {
 
 export interface Recorder {
   readonly program: HostProgram;
-  readonly options: RecordOptions;
+  readonly options: RecorderOptions;
   /** The ranks that are recorded at once, without knowing which; null if it is one. */
   readonly alike: Alike | null;
   readonly common: Common;
   readonly tape: Tape;
   readonly streams: Streams;
-  readonly memory: Memory;
+  readonly memory: RankMemory;
   /** Sizes of extents, which never change. */
   readonly sizeOf: SizeOf;
   /** The current indices of the enclosing loops. */
@@ -101,7 +101,7 @@ export interface LastKernel {
 
 export function createRecorder(
   program: HostProgram,
-  options: RecordOptions,
+  options: RecorderOptions,
   common: Common,
   alike: Alike | null,
 ): Recorder {
@@ -120,7 +120,7 @@ export function createRecorder(
     common,
     tape,
     streams: createStreams(tape, alike),
-    memory: createMemory(tape, options.allocator),
+    memory: createRankMemory(tape, options.allocator),
     sizeOf: (name) => (rankNames.has(name) ? options.rank : values.get(name)),
     indices: new Map(),
     layouts: new Map(),
@@ -144,7 +144,7 @@ export function currentProtocol({ tape, options }: Recorder): OneSidedProtocol {
   return options.protocolAt?.(at(tape.path, 0)) ?? options.protocol;
 }
 
-export function fail({ tape, options }: Recorder, diagnostic: Parameters<typeof failHere>[2]): never {
+export function failRecording({ tape, options }: Recorder, diagnostic: Parameters<typeof failHere>[2]): never {
   return failHere(tape, options.rank, diagnostic);
 }
 
@@ -160,7 +160,7 @@ export function evaluate(recorder: Recorder, scalar: Scalar, sizeOf = recorder.s
   });
   if (value === undefined) {
     const names = [...new Set(missing)].join(", ");
-    return fail(recorder, {
+    return failRecording(recorder, {
       code: "scalar-missing",
       message: `${names} has no value`,
       found: `${printScalar(scalar)} with no value for ${names}`,
@@ -170,7 +170,7 @@ export function evaluate(recorder: Recorder, scalar: Scalar, sizeOf = recorder.s
   }
   // In JavaScript 0 * -1 is -0. It prints as 0 but is a different key.
   if (Number.isSafeInteger(value)) return value === 0 ? 0 : value;
-  return fail(recorder, {
+  return failRecording(recorder, {
     code: "scalar-invalid",
     message: "the value of a scalar expression is not a whole number",
     found: `${printScalar(scalar)} is ${value}`,
@@ -227,7 +227,7 @@ export function ranksOf({ alike, options }: Pick<Recorder, "alike" | "options">)
 }
 
 /** The team of a statement on each rank that is recorded. */
-export function teamsOf(
+export function recordedTeams(
   { alike }: Pick<Recorder, "alike">,
   { team }: Pick<TeamCommunication, "team">,
 ): readonly (readonly number[])[] {

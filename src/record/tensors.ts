@@ -7,7 +7,7 @@ import type { Actual } from "./actual-sizes.ts";
 import { agreed } from "../host/alike/classes.ts";
 import { hasEqualParts, type LocalLayout, layoutOfShape, wholeExtents } from "./local-layout.ts";
 import { addTemporary, bind, type BufferRequest, stateOf } from "./memory.ts";
-import { fail, type Recorder } from "./recorder.ts";
+import { failRecording, type Recorder } from "./recorder.ts";
 
 export function tensorOf({ program }: Recorder, id: TensorId): Tensor {
   return at(program.tensors, id);
@@ -17,7 +17,7 @@ export function tensorOf({ program }: Recorder, id: TensorId): Tensor {
 export function localLayoutOf(recorder: Recorder, tensor: Tensor): LocalLayout {
   const known = recorder.layouts.get(tensor);
   if (known !== undefined) return known;
-  const layout = localLayout(recorder, tensor, extentsOf(recorder, tensor));
+  const layout = localLayout(recorder, tensor, localExtents(recorder, tensor));
   recorder.layouts.set(tensor, layout);
   return layout;
 }
@@ -44,7 +44,7 @@ function isSharded({ domain }: Tensor): boolean {
 }
 
 /** The extents over all devices that the tensor is declared with. */
-export function extentsOf(recorder: Recorder, tensor: Tensor): readonly number[] {
+export function localExtents(recorder: Recorder, tensor: Tensor): readonly number[] {
   const known = recorder.extents.get(tensor);
   if (known !== undefined) return known;
   const inputs = recorder.program.inputs.map((id) => tensorOf(recorder, id));
@@ -57,7 +57,7 @@ export function extentsOf(recorder: Recorder, tensor: Tensor): readonly number[]
 export function longestLayout(recorder: Recorder, tensor: Tensor): LocalLayout {
   const own = localLayoutOf(recorder, tensor);
   if (!isSharded(tensor)) return own;
-  return layoutOfShape(tensor, extentsOf(recorder, tensor), null);
+  return layoutOfShape(tensor, localExtents(recorder, tensor), null);
 }
 
 /** Whether this rank holds data of the tensor. A tensor without a mesh is on device 0. */
@@ -72,7 +72,7 @@ export function findView(recorder: Recorder, id: TensorId): View | null {
   if (binding === undefined) return null;
   const { freedBy } = stateOf(recorder.memory, binding.view);
   if (freedBy === null) return binding.view;
-  return fail(recorder, {
+  return failRecording(recorder, {
     code: "not-bound",
     message: `T${id} is a slice of memory that was deallocated`,
     found: `an earlier Deallocate of T${freedBy}`,
@@ -89,7 +89,7 @@ export function viewOf(recorder: Recorder, id: TensorId): View {
 function notBound(recorder: Recorder, id: TensorId): never {
   const tensor = tensorOf(recorder, id);
   const elsewhere = !isHere(recorder, tensor);
-  return fail(recorder, {
+  return failRecording(recorder, {
     code: "not-bound",
     message: `T${id} is used on rank ${recorder.options.rank}, where it is not bound`,
     found: elsewhere

@@ -10,11 +10,11 @@ import { didTypesOf, outermostTypes } from "../ir/shards.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import type { Chunk, ChunkNumber } from "./actual-sizes.ts";
-import { isShared } from "./actual.ts";
+import { isSharedAxis } from "./actual.ts";
 import { movedView, requireSameDistance } from "./alike/alike.ts";
 import { coordinateOn } from "./local-layout.ts";
 import type { Recorder } from "./recorder.ts";
-import { extentsOf, tensorOf } from "./tensors.ts";
+import { localExtents, tensorOf } from "./tensors.ts";
 
 /** The view at one valid index of `axis`, without that axis. */
 export function selectView(view: View, axis: number, index: number): View {
@@ -175,7 +175,7 @@ function endOf({ offset, dtype, shape, strides }: View): number {
 /** The indices of an axis of the declared tensor that exist for `rank`: all, but for chunks and what comes from them. */
 export function existing(recorder: Recorder, tensor: Tensor, axis: number, rank: number): Runs {
   const actual = recorder.actuals.get(tensor.id);
-  const size = at(extentsOf(recorder, tensor), axis);
+  const size = at(localExtents(recorder, tensor), axis);
   return actual?.exists.get(axis)?.(rank) ?? runsBetween(0, Math.min(size, actual?.extents[axis] ?? size));
 }
 
@@ -186,13 +186,13 @@ export function runsOn(recorder: Recorder, tensor: Tensor, axis: number, rank: n
 
 /** The indices of an axis of the declared tensor that `rank` holds, if they exist. */
 export function declaredRuns(recorder: Recorder, tensor: Tensor, axis: number, rank: number): Runs {
-  return recorder.common.shares(tensor, axisOf(tensor, axis), at(extentsOf(recorder, tensor), axis), rank);
+  return recorder.common.shares(tensor, axisOf(tensor, axis), at(localExtents(recorder, tensor), axis), rank);
 }
 
 /** The chunk of the tensor's axis as it is now. */
 export function chunkOf(recorder: Recorder, tensor: Tensor, number: ChunkNumber): Chunk {
   const { axis, parts, indexOn } = number;
-  const size = at(extentsOf(recorder, tensor), axis);
+  const size = at(localExtents(recorder, tensor), axis);
   const own = axisOf(tensor, axis);
   const cut = sizedCut(tensor.domain, own, size);
   const types = outermostTypes(cut);
@@ -209,7 +209,7 @@ export function chunkOf(recorder: Recorder, tensor: Tensor, number: ChunkNumber)
   };
   const runs = (rank: number): Runs => intersection(share(rank), inBlock(rank));
   // Where no DID type cuts the axis, all ranks have the same indices of a chunk.
-  const isWhole = number.isSameOnAll && exists === undefined && !isShared(tensor, own);
+  const isWhole = number.isSameOnAll && exists === undefined && !isSharedAxis(tensor, own);
   const whole = isWhole ? runs(0) : null;
   return {
     ...number,

@@ -20,7 +20,7 @@ import { makeId } from "../support/ids.ts";
 import { at } from "../support/invariant.ts";
 import { createDraftReader } from "./draft/draft-reader.ts";
 import { rewriteAnew } from "./draft/edit-ranks.ts";
-import { type ProgramPart, splitProgram } from "./regions/split-program.ts";
+import { type ProgramPart, splitByRegion } from "./regions/split-program.ts";
 import { useInPlace } from "./rewrites/use-in-place.ts";
 import { applySchedule, type ScheduleOptions } from "./schedule.ts";
 
@@ -36,7 +36,7 @@ export function applyByRegion(program: Program, regions: readonly RegionSchedule
   const reader = createDraftReader();
   const group = reader.symmetry(program);
   const isAlike = (part: Program): boolean => group !== null && reader.symmetry(part) === group;
-  const parts = splitProgram(
+  const parts = splitByRegion(
     program,
     regions.map(({ ends }) => ends),
   );

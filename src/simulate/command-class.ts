@@ -26,7 +26,7 @@ export interface ByClass {
 
 export type CommandClass = keyof ByClass;
 
-export function byClass(valueOf: (of: CommandClass) => number): ByClass {
+export function byCommandClass(valueOf: (of: CommandClass) => number): ByClass {
   return {
     gemms: valueOf("gemms"),
     kernels: valueOf("kernels"),
@@ -37,7 +37,7 @@ export function byClass(valueOf: (of: CommandClass) => number): ByClass {
   };
 }
 
-export const commandClasses: readonly CommandClass[] = keysOf(byClass(() => 0));
+export const commandClasses: readonly CommandClass[] = keysOf(byCommandClass(() => 0));
 
 /** The class of the command at `index` of `rank`'s list. */
 export function commandClassOf(program: Program, rank: number, index: number): CommandClass {

@@ -7,11 +7,11 @@ import type { Program } from "../commands/program.ts";
 import { accesses, type Region } from "../commands/region.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
-import { bytesOf, isLocalCopy, peerOf, regionBytes } from "../trace/command-work.ts";
+import { commandBytes, isLocalCopy, commandPeer, regionBytes } from "../trace/command-work.ts";
 import { type Assume, assumedErrors, doublings } from "./assumption.ts";
 import type { CommandClass } from "./command-class.ts";
 import { type GemmCost, gemmCosts, inUse } from "./gemm-cost.ts";
-import { commandsOf, nearestTo, rateAlong, timed, timeOf } from "./interpolate.ts";
+import { commandsOf, nearestTo, rateAlong, timed, interpolatedTime } from "./interpolate.ts";
 import {
   type AttentionRates,
   type MachineProfile,
@@ -58,7 +58,7 @@ export function commandCosts(program: Program, profile: MachineProfile, assume: 
     if (known !== undefined) return known;
     const kernel = at(program.kernels, command.kernel);
     const timings = memoryTimings(kernel, profile, assume);
-    const ofBytes = inUse(profile).memory * timed(timings, bytesOf(program, rank, index) ?? 0, "kernels", assume);
+    const ofBytes = inUse(profile).memory * timed(timings, commandBytes(program, rank, index) ?? 0, "kernels", assume);
     const time = isAttention(kernel) ? Math.max(ofBytes, attentionTime(kernel, profile, assume)) : ofBytes;
     otherTimes.set(command.kernel, time);
     return time;
@@ -142,7 +142,7 @@ function peerKernelCost(
   const timings = profile.reductionsInPeers ?? profile.peerCopies;
   const time = timed(timings, peerBytesOf(program, rank, index), "reductionsInPeers", assume);
   const isSlow = profile.reductionsInPeers !== undefined && profile.on === "cuda" && readsOnePeer(program, rank, index);
-  const busy = isSlow ? time + (ofOnePeer - 1) * (time - timeOf(timings, 0)) : time;
+  const busy = isSlow ? time + (ofOnePeer - 1) * (time - interpolatedTime(timings, 0)) : time;
   return { ...kernelCost([own.out, own.in], busy, profile), needsSms: true, deviceUse: "beside" };
 }
 
@@ -179,7 +179,7 @@ function localCopyCost(
   const { reads, writes } = accesses(program, rank, index);
   const [from, to] = [at(reads, 0), at(writes, 0)];
   if (from.buffer === to.buffer && from.offset === to.offset) return nothing;
-  const bytes = bytesOf(program, rank, index) ?? 0;
+  const bytes = commandBytes(program, rank, index) ?? 0;
   return {
     ...nothing,
     resources: local,
@@ -197,8 +197,8 @@ function copyCost(
   assume: Assume,
   onDevices: (of: CommandClass) => void,
 ): Cost {
-  const bytes = bytesOf(program, rank, index) ?? 0;
-  const peer = peerOf(program, rank, command);
+  const bytes = commandBytes(program, rank, index) ?? 0;
+  const peer = commandPeer(program, rank, command);
   if (peer === null) return localCopyCost(program, rank, index, at(resources, rank), profile, assume);
   onDevices("copies");
   const [from, to] = peer.direction === "from" ? [peer.rank, rank] : [rank, peer.rank];

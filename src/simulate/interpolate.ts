@@ -9,7 +9,7 @@ import type { GemmGrid, MarginGrid, Sustained, Timing } from "./machine-profile.
  * Microseconds for this many bytes, linear between neighbours. Below the smallest measurement the time is constant.
  * Above the largest, the slope of the last two continues.
  */
-export function timeOf(timings: readonly Timing[], bytes: number): number {
+export function interpolatedTime(timings: readonly Timing[], bytes: number): number {
   const above = timings.findIndex((timing) => timing.bytes >= bytes);
   const next = above === -1 ? timings.length - 1 : above;
   const high = at(timings, next);
@@ -125,7 +125,7 @@ export function timed(timings: readonly Timing[], bytes: number, of: CommandClas
     const text = `${commandsOf[of]} of more than ${most} bytes are timed at the rate of the largest that were measured`;
     assume({ text, of, error: assumedErrors.moreBytes * doublings(bytes, most) });
   }
-  return timeOf(timings, bytes);
+  return interpolatedTime(timings, bytes);
 }
 
 /** The commands of a class, in a sentence. */

@@ -39,7 +39,7 @@ export function resourcesOfRanks(count: number): readonly RankResources[] {
 /** How a command uses its rank's device: as a GEMM; beside GEMMs, which slows both; or without affecting others. */
 export type DeviceUse = "gemm" | "beside" | "none";
 
-export interface Work<Q> {
+export interface WaitingWork<Q> {
   readonly queue: Q;
   readonly rank: number;
   readonly deviceUse: DeviceUse;
@@ -50,7 +50,7 @@ export interface Work<Q> {
   readonly end: number;
 }
 
-interface Running<Q> extends Work<Q> {
+interface Running<Q> extends WaitingWork<Q> {
   end: number;
   /** Microseconds that it would still take alone, at time `since`. */
   left: number;
@@ -63,19 +63,22 @@ export interface Occupancy<Q> {
   readonly held: (resources: readonly Resource[]) => Resource | null;
   /** `queue` is called when the resource is free; `isFirst` puts it before queues that have waited longer. */
   readonly wait: (queue: Q, resource: Resource, isFirst?: boolean) => void;
-  readonly begin: (work: Omit<Work<Q>, "start" | "end">, start: number, busy: number) => void;
+  readonly begin: (work: Omit<WaitingWork<Q>, "start" | "end">, start: number, busy: number) => void;
   /**
    * Called at an announced end. Returns the queues that waited for the freed resources; null if the end has moved or is
    * past.
    */
-  readonly finish: (work: Work<Q>, time: number) => readonly Q[] | null;
+  readonly finish: (work: WaitingWork<Q>, time: number) => readonly Q[] | null;
 }
 
 /**
  * `announce` receives each end, and again each end that has moved. `slowdown`: how many times longer commands take
  * beside each other.
  */
-export function createOccupancy<Q>(slowdown: number, announce: (end: number, work: Work<Q>) => void): Occupancy<Q> {
+export function createOccupancy<Q>(
+  slowdown: number,
+  announce: (end: number, work: WaitingWork<Q>) => void,
+): Occupancy<Q> {
   const holders = new Set<Resource>();
   const waiting = new Map<Resource, Q[]>();
   const sharing = new Map<number, Running<Q>[]>();

@@ -25,7 +25,7 @@ import {
   type Occupancy,
   type RankResources,
   resourcesOfRanks,
-  type Work,
+  type WaitingWork,
 } from "./occupancy.ts";
 import type { NetworkUse } from "./transfer-cost.ts";
 
@@ -64,7 +64,7 @@ interface Raised {
 }
 
 /** A queue continues, or its current command ends. */
-type Due = Queue | Work<Queue>;
+type Due = Queue | WaitingWork<Queue>;
 
 interface State {
   readonly program: Program;
@@ -240,7 +240,7 @@ function useNetwork({ nics }: State, { nic, latency, busy }: NetworkUse, time: n
 }
 
 /** Queues that waited for a resource go before the stream that held it. */
-function finish(state: State, work: Work<Queue>, time: number): void {
+function finish(state: State, work: WaitingWork<Queue>, time: number): void {
   const waiting = state.occupancy.finish(work, time);
   if (waiting === null) return;
   for (const queue of waiting) comeBack(state, queue, time);

@@ -9,7 +9,7 @@
 import type { Transfer } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
-import { bytesOf, groupBytes } from "../trace/command-work.ts";
+import { commandBytes, groupBytes } from "../trace/command-work.ts";
 import { type Assume, assumedErrors } from "./assumption.ts";
 import type { BetweenHosts, MachineProfile, Timing, TransferTimings } from "./machine-profile.ts";
 import { timed } from "./interpolate.ts";
@@ -46,7 +46,7 @@ export function transferCosts(
     const type = operation.kind === "group" ? "group" : operation.type;
     const team = operation.kind === "group" ? [rank, ...operation.ops.map(({ peer }) => peer)] : operation.team;
     const hosts = new Set(team.map(hostOf)).size;
-    const bytes = bytesOf(program, rank, index) ?? 0;
+    const bytes = commandBytes(program, rank, index) ?? 0;
     const ranks = type === "group" ? 2 : team.length;
     if (hosts === 1 || betweenHosts === undefined) {
       if (hosts > 1) assume(noNetwork);

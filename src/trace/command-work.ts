@@ -1,5 +1,5 @@
 /** How much a command does: the bytes it reads, writes or moves and the floating-point operations it counts for. */
-import { asUnit, shapesOf } from "../commands/as-unit.ts";
+import { asUnit, stepShapes } from "../commands/as-unit.ts";
 import { attentionFlops, isAttention } from "../commands/attention.ts";
 import type { Command, PointToPoint } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
@@ -15,7 +15,7 @@ import { at } from "../support/invariant.ts";
  * bytes; of a collective, the larger of the rank's two sides, as nccl-tests counts; of a group, the bytes sent and
  * received. Null for commands that only order streams, and for marks.
  */
-export function bytesOf(program: Program, rank: number, index: number): number | null {
+export function commandBytes(program: Program, rank: number, index: number): number | null {
   const command = at(at(program.ranks, rank).commands, index);
   switch (command.kind) {
     case "launch": {
@@ -42,11 +42,11 @@ export function bytesOf(program: Program, rank: number, index: number): number |
 export function isLocalCopy(program: Program, rank: number, command: Command): boolean {
   if (command.kind === "transfer")
     return command.operation.kind === "collective" && command.operation.team.length === 1;
-  return command.kind === "copy" && peerOf(program, rank, command) === null;
+  return command.kind === "copy" && commandPeer(program, rank, command) === null;
 }
 
 /** The other rank of a copy from or to a peer's buffer, and the direction; null for other commands. */
-export function peerOf(
+export function commandPeer(
   { buffers }: Program,
   rank: number,
   command: Command,
@@ -70,7 +70,7 @@ export function flopsOf(kernel: Kernel): number {
   if (kernel.kind === "combine") return kernel.inputs.slice(1).reduce((sum, { shape }) => sum + elementCount(shape), 0);
   if (isAttention(kernel)) return attentionFlops(kernel);
   const unit = asUnit(kernel);
-  return unit.steps.reduce((sum, step) => sum + rowOf(step).flops(step, shapesOf(unit, step)), 0);
+  return unit.steps.reduce((sum, step) => sum + rowOf(step).flops(step, stepShapes(unit, step)), 0);
 }
 
 /** The bytes that sends and receives move. */

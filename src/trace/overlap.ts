@@ -15,7 +15,7 @@ import { isWork, type WorkKind } from "../commands/command.ts";
 import type { Program } from "../commands/program.ts";
 import { touchesPeers } from "../commands/barriers.ts";
 import { at } from "../support/invariant.ts";
-import { isLocalCopy, peerOf } from "./command-work.ts";
+import { isLocalCopy, commandPeer } from "./command-work.ts";
 import type { TraceEvent } from "./event.ts";
 import { eventTable, movingSince } from "./event-table.ts";
 
@@ -61,7 +61,7 @@ export function overlapOf(program: Program, events: readonly TraceEvent[]): read
     const span = { start, end: event.end };
     own[state].push(span);
     if (state === "transfers") own.waiting.push({ start: event.start, end: start });
-    if (state === "transfers" || peerOf(program, event.rank, command) !== null) own.communication.push(span);
+    if (state === "transfers" || commandPeer(program, event.rank, command) !== null) own.communication.push(span);
   }
   return spans.map((own, rank) => {
     const kernels = unionOf(own.kernels);

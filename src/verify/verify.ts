@@ -12,7 +12,7 @@ import { allocatedBuffers } from "./check/blocks.ts";
 import { findProblems, isWarning } from "./check/find-problems.ts";
 import { createRegionTable } from "./check/region-table.ts";
 import { checkRank } from "./check/structure/commands.ts";
-import { invalid } from "./check/structure/demand.ts";
+import { malformedAt } from "./check/structure/demand.ts";
 import { checkApart, checkTables } from "./check/structure/tables.ts";
 import { checkTransfer } from "./check/structure/transfers.ts";
 import { proveByClasses } from "./classes/prove-classes.ts";
@@ -182,7 +182,7 @@ function structureProblem(program: Program): Diagnostic | null {
     if (error instanceof DiagnosticError) return at(error.diagnostics, 0);
     // A value of another type than Program declares may fail anywhere that it is read.
     if (error instanceof TypeError || error instanceof RangeError || error instanceof InvariantError) {
-      return invalid("a field", "a value of another type, or none", "a value of type Program");
+      return malformedAt("a field", "a value of another type, or none", "a value of type Program");
     }
     throw error;
   }

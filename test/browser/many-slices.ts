@@ -1,13 +1,13 @@
 /** The data of a long run, without a program: streams whose slices follow each other. */
 import type { ReportData } from "../../src/report/data/report-data.ts";
-import type { Slices, TimelineData, Track } from "../../src/report/data/timeline-data.ts";
+import type { SliceColumns, TimelineData, Track } from "../../src/report/data/timeline-data.ts";
 
 const streams = ["caller", "worker 0", "worker 1", "copies"];
 
 export function manySlices(ranks: number, perRank: number): ReportData {
   const count = ranks * perRank;
   const each = perRank / streams.length;
-  const slices: Slices = {
+  const slices: SliceColumns = {
     start: new Float64Array(count),
     duration: new Float64Array(count),
     command: new Int32Array(count),

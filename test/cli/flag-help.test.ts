@@ -1,14 +1,14 @@
 /** The help of a command speaks of its own flags, or of those of a command that it names; its defaults follow one rule. */
 import { describe, expect, it } from "vitest";
 import { compileRows } from "../../src/cli/compile/compile-plan.ts";
-import { flagOfRow, namesOf, type OptionRow, rowOf } from "../../src/compile/options.ts";
+import { flagOfRow, namesOf, type OptionRow, optionRow } from "../../src/compile/options.ts";
 import { cli } from "./captured-cli.ts";
 
 const commands = ["lower", "run", "verify", "explain", "compile", "bench", "calibrate"] as const;
 
 function rowsOf(command: (typeof commands)[number]): readonly (readonly [string, OptionRow])[] {
   const own: readonly (readonly [string, OptionRow])[] = command === "compile" ? Object.entries(compileRows) : [];
-  return [...own, ...namesOf(command).map((name) => [name, rowOf(name)] as const)];
+  return [...own, ...namesOf(command).map((name) => [name, optionRow(name)] as const)];
 }
 
 describe.each(commands)("braid %s", (command) => {

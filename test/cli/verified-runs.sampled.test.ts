@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest";
 import type { Backend } from "../../src/backends/backend.ts";
 import { programCommand } from "../../src/cli/flags/option-flags.ts";
 import type { CompileGiven } from "../../src/compile/options/flags-text.ts";
-import { type Building, whileBuilding } from "../../src/cli/program/apart/build-apart.ts";
+import { type ApartBuilding, whileBuilding } from "../../src/cli/program/apart/build-apart.ts";
 import { inputSizes } from "../../src/compile/program/input-sizes.ts";
 import { buildProgram } from "../../src/cli/program/build-program.ts";
 import { drawInputs } from "../../src/compile/program/inputs.ts";
@@ -43,7 +43,7 @@ function commandsOf(program: Program | null | undefined): unknown {
   return program?.ranks.map(({ streams, commands }) => ({ streams, commands }));
 }
 
-function building<T>(file: string, own: RunFlags, work: (of: Building | null) => Promise<T>): Promise<T> {
+function building<T>(file: string, own: RunFlags, work: (of: ApartBuilding | null) => Promise<T>): Promise<T> {
   return whileBuilding(file, own, () => {}, work);
 }
 

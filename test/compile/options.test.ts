@@ -18,7 +18,7 @@ import {
   scheduleNames,
 } from "../../src/compile/options.ts";
 import { fidelity, optionsOf } from "../../src/compile/options/as.ts";
-import { changeText, flagsText } from "../../src/compile/options/flags-text.ts";
+import { flagChangeText, flagsText } from "../../src/compile/options/flags-text.ts";
 import { resolveOptions } from "../../src/compile/options/resolve.ts";
 import { addFlags, givenOptions } from "../../src/cli/flags/option-flags.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
@@ -137,10 +137,10 @@ describe("options as text", () => {
 
   it("change by the values that differ", () => {
     const then = { p2p: "linear", schedule: { inPlace: true, computeStreams: 2, ownLast: true } } as const;
-    expect(changeText(now, then)).toBe(
+    expect(flagChangeText(now, then)).toBe(
       "--schedule computeStreams=2,ownLast,p2p=linear, without --backend cuda --schedule overlap=false",
     );
-    expect(changeText(now, now)).toBe("");
+    expect(flagChangeText(now, now)).toBe("");
   });
 });
 

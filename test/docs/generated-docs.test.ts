@@ -8,7 +8,7 @@ import { generatedDocs } from "../../scripts/generated-docs.ts";
 import { withOptionTables } from "../../scripts/option-tables.ts";
 import { compileRows } from "../../src/cli/compile/compile-plan.ts";
 import { benchRows } from "../../bench/compare/bench-options.ts";
-import { flagOfRow, namesOf, type OptionRow, rowOf, wordOf } from "../../src/compile/options.ts";
+import { flagOfRow, namesOf, type OptionRow, optionRow, wordOf } from "../../src/compile/options.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 
@@ -31,7 +31,7 @@ it.each(["lower", "run", "verify", "explain", "calibrate"] as const)(
   "every option of braid %s has its row",
   (command) => {
     const flags = flagsIn("docs/command-line.md");
-    expect(namesOf(command).filter((name) => !flags.has(calledIn(name, rowOf(name))))).toEqual([]);
+    expect(namesOf(command).filter((name) => !flags.has(calledIn(name, optionRow(name))))).toEqual([]);
   },
 );
 
@@ -41,7 +41,7 @@ it.each([
 ] as const)("every option of braid %s has its row", (command, page, own) => {
   const flags = flagsIn(page);
   const all = [
-    ...namesOf(command).map((name) => calledIn(name, rowOf(name))),
+    ...namesOf(command).map((name) => calledIn(name, optionRow(name))),
     ...Object.entries<OptionRow>(own).map(([name, row]) => calledIn(name, row)),
   ];
   expect(all.filter((flag) => !flags.has(flag))).toEqual([]);

@@ -5,7 +5,7 @@ import { planOwn } from "../../bench/compare/braid/plan-own.ts";
 import { type Implementation, parseImplementations } from "../../bench/compare/implementation.ts";
 import type { Primitive } from "../../bench/compare/primitives.ts";
 import { type Cause, causes } from "../../src/explain/causes.ts";
-import { type ExplainedRun, explainRun, timeOf } from "../../src/explain/explain-run.ts";
+import { type ExplainedRun, explainRun, causeTime } from "../../src/explain/explain-run.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 import { at } from "../../src/support/invariant.ts";
@@ -251,8 +251,8 @@ describe("a cause planted alone", () => {
   it("of two sums that one kernel needs, only the one that was ready before waited for the other", () => {
     const run = predicted(vocabularyParallel(), { memory: perMegabyte(1), transfers: transfersAt(perMegabyte(100)) });
     const each = run.exposed / 3;
-    expect(timeOf(run, "notInLoop")).toBeCloseTo(2 * each, 9);
-    expect(timeOf(run, "queued")).toBeCloseTo(each, 9);
+    expect(causeTime(run, "notInLoop")).toBeCloseTo(2 * each, 9);
+    expect(causeTime(run, "queued")).toBeCloseTo(each, 9);
   });
 
   it("a kernel that could have run in several gaps fills its own time once", () => {
@@ -263,7 +263,7 @@ describe("a cause planted alone", () => {
       { disablePass: ["cover-communications", "sink-waits"] },
     );
     expect(run.exposed).toBeGreaterThan(8 * gemm * 1000);
-    expect(timeOf(run, "order")).toBeCloseTo(gemm * 1000, 6);
+    expect(causeTime(run, "order")).toBeCloseTo(gemm * 1000, 6);
   });
 
   it("buffer reuse that stream order holds as long says that both have to change", () => {

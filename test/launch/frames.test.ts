@@ -1,7 +1,7 @@
 /** Frames are read correctly however their bytes are divided, and no frame above the limit is stored. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { encodeFrame, FrameError, type Frame, frameKinds, frameReader } from "../../src/launch/hub/frames.ts";
+import { encodeFrame, FrameError, type WireFrame, frameKinds, frameReader } from "../../src/launch/hub/frames.ts";
 
 const kinds = Object.values(frameKinds);
 
@@ -14,7 +14,7 @@ describe("frames", () => {
         (wanted, cuts) => {
           const bytes = Buffer.concat(wanted.map(([kind, body]) => encodeFrame(kind, body)));
           const reader = frameReader(64);
-          const got: Frame[] = [];
+          const got: WireFrame[] = [];
           for (let at = 0, i = 0; at < bytes.length; i++) {
             const length = cuts[i % cuts.length] ?? 1;
             got.push(...reader.push(bytes.subarray(at, at + length)));

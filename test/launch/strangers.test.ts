@@ -6,7 +6,7 @@ import { encodeFrame, frameKinds } from "../../src/launch/hub/frames.ts";
 import { encodeHello, newNonce, newToken } from "../../src/launch/hub/handshake.ts";
 import { type Hub, openHub } from "../../src/launch/hub/hub.ts";
 import { joinWorld } from "../../src/launch/join-world.ts";
-import { type Connection, decodeText, encodeText } from "../../src/launch/world.ts";
+import { type Connection, decodeWorldEnd, encodeWorldEnd } from "../../src/launch/world.ts";
 
 const open: { close(): unknown }[] = [];
 afterEach(async () => {
@@ -100,8 +100,8 @@ describe("strangers", () => {
   }, 15_000);
 
   it.each([
-    ["an abort", encodeFrame(frameKinds.abort, encodeText({ rank: 0, reason: "stop" }))],
-    ["a refusal", encodeFrame(frameKinds.refusal, encodeText({ rank: 0, reason: "stop ".repeat(20) }))],
+    ["an abort", encodeFrame(frameKinds.abort, encodeWorldEnd({ rank: 0, reason: "stop" }))],
+    ["a refusal", encodeFrame(frameKinds.refusal, encodeWorldEnd({ rank: 0, reason: "stop ".repeat(20) }))],
   ])("who answers in the place of the hub ends no rank by %s", async (_, last) => {
     const token = newToken();
     const impostor = createServer((socket) => {
@@ -168,10 +168,10 @@ describe("strangers", () => {
 
 describe("a world that ends early", () => {
   it("prints no control characters of another process, and no endless text", () => {
-    const told = decodeText(encodeText({ rank: 1, reason: "line\n\tnext \u001b[2J\r\u202ecod" }));
+    const told = decodeWorldEnd(encodeWorldEnd({ rank: 1, reason: "line\n\tnext \u001b[2J\r\u202ecod" }));
     expect(told?.reason).toBe("line\n\tnext \\u001b[2J\\u000d\\u202ecod");
     const long = new TextEncoder().encode(JSON.stringify({ rank: 1, reason: "x".repeat(100_000) }));
-    expect(decodeText(long)?.reason).toHaveLength(16_384);
+    expect(decodeWorldEnd(long)?.reason).toHaveLength(16_384);
   });
 
   it("names the ranks that never came", async () => {

@@ -7,7 +7,7 @@ import type { BufferId } from "../../src/commands/buffer.ts";
 import { collectives, type CollectiveType, collectiveTypes, isRooted } from "../../src/commands/collectives.ts";
 import type { Collective } from "../../src/commands/command.ts";
 import { contiguousStrides, elementCount, partOf, type View } from "../../src/commands/view.ts";
-import { collectiveChains, type Chain } from "../../src/machine/transfers/moves.ts";
+import { collectiveChains, type MoveChain } from "../../src/machine/transfers/moves.ts";
 import { makeId } from "../../src/support/ids.ts";
 
 const width = 4;
@@ -52,7 +52,7 @@ function places({ buffer, offset, shape, strides }: View): readonly string[] {
   });
 }
 
-function touched(chain: Chain): { readonly read: ReadonlySet<string>; readonly written: ReadonlySet<string> } {
+function touched(chain: MoveChain): { readonly read: ReadonlySet<string>; readonly written: ReadonlySet<string> } {
   return {
     read: new Set(chain.flatMap(({ sources }) => sources.flatMap((source) => places(source.view)))),
     written: new Set(chain.flatMap(({ destination }) => places(destination))),
@@ -96,7 +96,7 @@ describe("chains", () => {
 });
 
 describe("an Allreduce", () => {
-  const allreduce = (inputs: readonly View[], outputs: readonly View[]): readonly (readonly Chain[])[] =>
+  const allreduce = (inputs: readonly View[], outputs: readonly View[]): readonly (readonly MoveChain[])[] =>
     collectiveChains(
       inputs.map((input, i) => ({
         kind: "collective",

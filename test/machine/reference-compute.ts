@@ -7,7 +7,7 @@ import type { Launch } from "../../src/commands/command.ts";
 import type { Program } from "../../src/commands/program.ts";
 import type { View } from "../../src/commands/view.ts";
 import type { BinaryOpType, ReductionOpType } from "../../src/ir/ops/op.ts";
-import type { Compute, Source } from "../../src/machine/execution.ts";
+import type { Compute, SavedSource } from "../../src/machine/execution.ts";
 import { binaryOf } from "../../src/oracle/definitions.ts";
 import { at, invariant } from "../../src/support/invariant.ts";
 
@@ -37,7 +37,7 @@ export function createReferenceCompute(program: Program): ReferenceCompute {
     const { rank, arena, offset, bytes } = at(program.buffers, id);
     return at(arenas, rank)[arena].subarray(offset / floatBytes, (offset + bytes) / floatBytes);
   };
-  const valuesOf = ({ view, saved }: Source<SavedFloats>): readonly number[] => {
+  const valuesOf = ({ view, saved }: SavedSource<SavedFloats>): readonly number[] => {
     const memory = saved ?? memoryOf(view.buffer);
     return indicesOf(view).map((index) => at(memory, index));
   };

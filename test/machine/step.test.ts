@@ -7,7 +7,7 @@ import { beginRun, type Execution } from "../../src/machine/execution.ts";
 import { createMachine } from "../../src/machine/machine.ts";
 import { obstacleOf, obstacleText } from "../../src/machine/obstacle.ts";
 import { step, type StepResult, stepSynchronisation } from "../../src/machine/step.ts";
-import { createTables } from "../../src/machine/tables.ts";
+import { createMachineTables } from "../../src/machine/tables.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { buildLists } from "./list-builder.ts";
 import { randomLists } from "./random-lists.ts";
@@ -24,7 +24,7 @@ interface ByHand {
 }
 
 function byHand(program: Program): ByHand {
-  const tables = createTables(program, "streams");
+  const tables = createMachineTables(program, "streams");
   const state = new Int32Array(new SharedArrayBuffer(4 * tables.layout.words));
   let woken: number[] = [];
   const execution: Execution<unknown> = {

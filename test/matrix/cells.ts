@@ -7,7 +7,7 @@ import { compare } from "../../src/oracle/value.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { lowerAll } from "../../src/compile/lower-all.ts";
-import { flagOf, loweringNames, options as schema, rowOf } from "../../src/compile/options.ts";
+import { flagOf, loweringNames, options as schema, optionRow } from "../../src/compile/options.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
@@ -132,5 +132,5 @@ export function flagsOf(given: Partial<LoweringOptions>): string {
 /** The flag that turns a switch of `switchNames` from its default. */
 export function switchFlag(name: (typeof switchNames)[number]): string {
   if (name === "nvfuserLimits") return "--as nvfuser";
-  return rowOf(name).default === true ? `${flagOf(name)}=false` : flagOf(name);
+  return optionRow(name).default === true ? `${flagOf(name)}=false` : flagOf(name);
 }

@@ -1,7 +1,7 @@
 /** docs/matrix.md holds what this test finds; `npx vitest run test/matrix -u` writes it anew. */
 import { expect, it } from "vitest";
 import { format, resolveConfig } from "prettier";
-import { rowOf } from "../../src/compile/options.ts";
+import { optionRow } from "../../src/compile/options.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 import {
   devices,
@@ -70,7 +70,7 @@ function cellText(cells: readonly Cell[]): string {
   const settings = new Map<string, string>();
   for (const { switched, code } of cells) {
     const flags = relevant
-      .filter((name) => switched[name] !== rowOf(name).default)
+      .filter((name) => switched[name] !== optionRow(name).default)
       .map((name) => `\`${switchFlag(name)}\``);
     settings.set(flags.join(" "), code);
   }

@@ -1,6 +1,6 @@
 /** Programs split over processes have the bits of one process. The processes are groups in this one. */
 import { describe, expect, it } from "vitest";
-import { splitProgram } from "../../src/backends/mpi/split/split-program.ts";
+import { splitOverProcesses } from "../../src/backends/mpi/split/split-program.ts";
 import { compile, type CompileOptions } from "../../src/compile/compile.ts";
 import { exampleFusion } from "../support/example-program.ts";
 import { outputsOf } from "./outputs-of.ts";
@@ -30,7 +30,7 @@ describe("a program split over processes", () => {
 
   it("does not change what stays in one process", async () => {
     const { program } = compile(await exampleFusion("mlp.ts", 2, {}), { devices: 2 });
-    const split = splitProgram(program, [0, 0]);
+    const split = splitOverProcesses(program, [0, 0]);
     expect(split.channels).toEqual([]);
     expect(split.programOf(0).ranks).toEqual(program.ranks);
   });

@@ -1,14 +1,19 @@
 /** Sums of products by lanes against plain loops, bit for bit. */
 import { describe, expect, it } from "vitest";
 import { createDots } from "../../src/oracle/dots/float-dots.ts";
-import { contiguous, rowsOf, runsOf } from "../../src/oracle/dots/operand-runs.ts";
-import type { Value } from "../../src/oracle/value.ts";
+import { contiguousRuns, dotRows, operandRunsOf } from "../../src/oracle/dots/operand-runs.ts";
+import type { OracleValue } from "../../src/oracle/value.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { at } from "../../src/support/invariant.ts";
 
 type Errors = "none" | "left" | "both";
 
-function operand(shape: readonly number[], seed: number, hasErrors: boolean, special: readonly number[] = []): Value {
+function operand(
+  shape: readonly number[],
+  seed: number,
+  hasErrors: boolean,
+  special: readonly number[] = [],
+): OracleValue {
   const random = createRandom(seed);
   const length = shape.reduce((product, extent) => product * extent, 1);
   const elements = Float64Array.from({ length }, () => random.float() - 0.5);
@@ -18,11 +23,11 @@ function operand(shape: readonly number[], seed: number, hasErrors: boolean, spe
 }
 
 /** [.., M, K] by [.., K, N]. */
-function dotsOf(a: Value, b: Value, shape: readonly number[]) {
+function dotsOf(a: OracleValue, b: OracleValue, shape: readonly number[]) {
   const last = a.shape.length - 1;
-  const left = contiguous(runsOf(a, last, shape, (position) => position));
-  const right = contiguous(runsOf(b, last - 1, shape, (position) => (position === last ? last : position)));
-  return { left, right, rows: rowsOf(left, right, shape) };
+  const left = contiguousRuns(operandRunsOf(a, last, shape, (position) => position));
+  const right = contiguousRuns(operandRunsOf(b, last - 1, shape, (position) => (position === last ? last : position)));
+  return { left, right, rows: dotRows(left, right, shape) };
 }
 
 describe("large products", () => {

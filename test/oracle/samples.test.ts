@@ -5,7 +5,7 @@ import type { FusionData } from "../../src/ir/fusion-data.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { planSamples } from "../../src/oracle/evaluate.ts";
-import { rowsOf, sampleRows } from "../../src/oracle/sample/rows.ts";
+import { sampledRows, sampleRows } from "../../src/oracle/sample/rows.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import { loadExample } from "../support/example-program.ts";
@@ -74,7 +74,7 @@ describe("a sample has the bits and bounds of the whole", () => {
 describe("rows of large outputs", () => {
   it("are all rows up to 262,144 elements", () => {
     for (const shape of [[512, 512], [262_144], [], [0, 1_000_000]]) {
-      expect(rowsOf(sampleRows(shape, createRandom(1)), shape)).toBeNull();
+      expect(sampledRows(sampleRows(shape, createRandom(1)), shape)).toBeNull();
     }
   });
 
@@ -86,7 +86,7 @@ describe("rows of large outputs", () => {
     [[4, 1_000_000], 4, 4],
   ] as const)("of %j are %d of %d", (shape, compared, of) => {
     const sample = sampleRows(shape, createRandom(5));
-    expect(rowsOf(sample, shape) ?? { compared: of, of }).toEqual({ compared, of });
+    expect(sampledRows(sample, shape) ?? { compared: of, of }).toEqual({ compared, of });
     expect(sampleRows(shape, createRandom(5))).toEqual(sample);
   });
 

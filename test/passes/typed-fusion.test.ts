@@ -4,12 +4,12 @@
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Edge, typedFusion } from "../../src/passes/stream-loops/group/group-loops.ts";
+import { type FusionEdge, typedFusion } from "../../src/passes/stream-loops/group/group-loops.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";
 
 interface Graph {
-  readonly edges: readonly (readonly Edge[])[];
+  readonly edges: readonly (readonly FusionEdge[])[];
   readonly types: readonly (string | null)[];
 }
 

@@ -5,7 +5,7 @@ import { deviceOps } from "../../src/backends/cuda/ops/device-ops.ts";
 import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import type { PlanFiles } from "../../src/plan/make-plan.ts";
 import { sha256 } from "../../src/plan/plan-document.ts";
-import { partOf, putPart } from "../../src/plan/shards.ts";
+import { planShard, putPart } from "../../src/plan/shards.ts";
 import { at } from "../../src/support/invariant.ts";
 import { adding, attention, breaks, changed, planOf, read, ring, target, total } from "./plans.ts";
 
@@ -64,7 +64,7 @@ describe.each([
         const bytes = shape.reduce((product, extent) => product * extent, at(parts, 0).dtype === "half" ? 2 : 4);
         const whole = Uint8Array.from({ length: bytes }, (_byte, i) => i % 251);
         const again = new Uint8Array(bytes);
-        for (const part of parts) putPart(part, shape, partOf(part, shape, whole), again);
+        for (const part of parts) putPart(part, shape, planShard(part, shape, whole), again);
         expect(again).toEqual(whole);
       }
   });

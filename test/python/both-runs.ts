@@ -8,7 +8,7 @@ import { emptyTensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import type { PlanTensor } from "../../src/plan/rank-document.ts";
 import type { Plan } from "../../src/plan/read-plan.ts";
-import { partOf, putPart } from "../../src/plan/shards.ts";
+import { planShard, putPart } from "../../src/plan/shards.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";
 import type { Fakes } from "../backends/cuda/fake/build-fakes.ts";
@@ -28,7 +28,7 @@ function writeInputs(folder: string, plan: Plan): void {
   for (let rank = 0; rank < plan.document.world; rank++) {
     const parts = boundOf(plan, rank, "input").map((tensor) => {
       const whole = at(inputs, tensor.position);
-      return partOf(tensor, whole.shape, tensorBytes(whole));
+      return planShard(tensor, whole.shape, tensorBytes(whole));
     });
     writeFileSync(path.join(folder, `in-${rank}`), Buffer.concat(parts));
   }

@@ -13,7 +13,7 @@ import { emptyTensor, type Tensor, tensorBytes } from "../../src/numerics/tensor
 import { makePlan } from "../../src/plan/make-plan.ts";
 import type { PlanTensor } from "../../src/plan/rank-document.ts";
 import type { Plan } from "../../src/plan/read-plan.ts";
-import { partOf, putPart } from "../../src/plan/shards.ts";
+import { planShard, putPart } from "../../src/plan/shards.ts";
 import { at, invariant } from "../../src/support/invariant.ts";
 import { emulationObstacle } from "../backends/cuda/emulate/compiler.ts";
 import { buildFakes, type Fakes } from "../backends/cuda/fake/build-fakes.ts";
@@ -106,7 +106,7 @@ describe.skipIf(obstacle !== null)("both plans of a block on fake GPUs", () => {
           const { named, shape } = at(plan.document.inputs, tensor.position);
           const whole = values.get(named ?? "");
           if (whole === undefined || known.has(named ?? "")) continue;
-          known.set(named ?? "", partOf(tensor, shape, tensorBytes(whole)));
+          known.set(named ?? "", planShard(tensor, shape, tensorBytes(whole)));
         }
       });
       await run(folder, plan, parts);

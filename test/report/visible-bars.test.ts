@@ -1,13 +1,13 @@
 /** What is drawn of a track: every slice of a pixel or more, and at most two bars a pixel for the rest. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Slices, Track, Work } from "../../src/report/data/timeline-data.ts";
+import type { SliceColumns, Track, SliceWork } from "../../src/report/data/timeline-data.ts";
 import { firstAfter, sliceAt } from "../../src/report/view/find.ts";
 import { chosenBars, createCoverage, visibleBars } from "../../src/report/view/visible-bars.ts";
 
 /** Slices one after the other, each after a gap. */
 function trackOf(parts: readonly { readonly gap: number; readonly length: number }[]): {
-  readonly slices: Slices;
+  readonly slices: SliceColumns;
   readonly track: Track;
 } {
   let time = 0;
@@ -17,7 +17,7 @@ function trackOf(parts: readonly { readonly gap: number; readonly length: number
     time += gap + length;
   }
   const count = parts.length;
-  const slices: Slices = {
+  const slices: SliceColumns = {
     start: Float64Array.from(start),
     duration: Float64Array.from(parts, ({ length }) => length),
     command: Int32Array.from({ length: count }, (_, i) => i),
@@ -31,7 +31,7 @@ function trackOf(parts: readonly { readonly gap: number; readonly length: number
 }
 
 const parts = fc.array(fc.record({ gap: fc.nat(20), length: fc.nat(60) }), { minLength: 1, maxLength: 400 });
-const works = (["gemm", "wait", "copy"] as const).map((kind): Work => ({
+const works = (["gemm", "wait", "copy"] as const).map((kind): SliceWork => ({
   kind,
   label: "",
   details: "",

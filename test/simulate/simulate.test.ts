@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, Fusion, link, lower, matmul, record, sum } from "braid";
 import { createCalendar } from "../../src/simulate/occupancy.ts";
-import { loadFactor, marginOf, gemmTime, timeOf } from "../../src/simulate/interpolate.ts";
+import { loadFactor, marginOf, gemmTime, interpolatedTime } from "../../src/simulate/interpolate.ts";
 import { applySchedule } from "../../src/schedule/schedule.ts";
 import { simulate } from "../../src/simulate/simulate.ts";
 import { buildLists } from "../machine/list-builder.ts";
@@ -317,10 +317,10 @@ describe("between what was measured", () => {
     [300, 12],
     [800, 37],
   ])("%i bytes take %i us", (bytes, expected) => {
-    expect(timeOf(timings, bytes)).toBeCloseTo(expected);
+    expect(interpolatedTime(timings, bytes)).toBeCloseTo(expected);
   });
   it("has one timing, then bytes in proportion", () => {
-    expect(timeOf([{ bytes: 100, microseconds: 5 }], 200)).toBeCloseTo(10);
+    expect(interpolatedTime([{ bytes: 100, microseconds: 5 }], 200)).toBeCloseTo(10);
   });
 
   const grid = { dtype: "float", m: [10, 1000], n: [10], k: [10], teraflops: [1, 4] } as const;

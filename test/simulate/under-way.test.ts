@@ -3,13 +3,13 @@
  * to the queue that has waited longest.
  */
 import { describe, expect, it } from "vitest";
-import { createOccupancy, type DeviceUse, type Occupancy, type Work } from "../../src/simulate/occupancy.ts";
+import { createOccupancy, type DeviceUse, type Occupancy, type WaitingWork } from "../../src/simulate/occupancy.ts";
 
 /** Begins things at their times and says when each has ended. */
 function endsOf(
   things: readonly (readonly [name: string, use: DeviceUse, start: number, busy: number, rank?: number])[],
 ): unknown {
-  const due: { readonly time: number; readonly what: Work<string> | number }[] = [];
+  const due: { readonly time: number; readonly what: WaitingWork<string> | number }[] = [];
   const ends: Record<string, number> = {};
   const occupancy: Occupancy<string> = createOccupancy<string>(2, (time, what) => {
     due.push({ time, what });
@@ -103,7 +103,7 @@ describe("beside each other, at half their rates", () => {
 
 it("gives what is free to the commands that waited, in order", () => {
   const resources = ["out 0", "in 1"] as const;
-  const announced: Work<string>[] = [];
+  const announced: WaitingWork<string>[] = [];
   const occupancy = createOccupancy<string>(2, (_, work) => announced.push(work));
   occupancy.begin({ queue: "first", rank: 0, deviceUse: "none", resources }, 0, 7);
   expect(occupancy.held(["in 0", "in 1"])).toBe("in 1");

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
 import type { Kernel, Operand, UnitKernel } from "../../src/commands/kernel.ts";
 import { contiguousStrides, partOf } from "../../src/commands/view.ts";
-import { bytesOf, flopsOf, peerOf } from "../../src/trace/command-work.ts";
+import { commandBytes, flopsOf, commandPeer } from "../../src/trace/command-work.ts";
 import { at } from "../../src/support/invariant.ts";
 import { buildLists } from "../machine/list-builder.ts";
 
@@ -86,7 +86,7 @@ describe("bytesOf and peerOf", () => {
     }),
   );
   const bytes = (rank: number): readonly (number | null)[] =>
-    at(program.ranks, rank).commands.map((_, index) => bytesOf(program, rank, index));
+    at(program.ranks, rank).commands.map((_, index) => commandBytes(program, rank, index));
 
   it("counts operands of launches, both sides of collectives by the greater, all ops of groups", () => {
     expect(bytes(0)).toEqual([48, 16, 48, 16, 48, 32, null, null, 16, 16]);
@@ -98,13 +98,13 @@ describe("bytesOf and peerOf", () => {
     f.output(softmax(f.input([64, 256], "bfloat16"), 1));
     const norm = compile(f, { devices: 1, verify: "off" }).program;
     const launches = at(norm.ranks, 0).commands.flatMap(({ kind }, i) => (kind === "launch" ? [i] : []));
-    expect(launches.map((i) => bytesOf(norm, 0, i))).toEqual([2 * 64 * 256 * 2]);
+    expect(launches.map((i) => commandBytes(norm, 0, i))).toEqual([2 * 64 * 256 * 2]);
     // amax and sum, the difference, exp and the quotient
     expect(norm.kernels.map(flopsOf)).toEqual([2 * 64 * 255 + 3 * 64 * 256]);
   });
 
   it("finds the peers of copies", () => {
-    const peers = at(program.ranks, 1).commands.map((command) => peerOf(program, 1, command));
+    const peers = at(program.ranks, 1).commands.map((command) => commandPeer(program, 1, command));
     expect(peers.filter((peer) => peer !== null)).toEqual([
       { direction: "from", rank: 0 },
       { direction: "to", rank: 2 },

@@ -14,7 +14,7 @@ import { unreachable } from "../../../src/support/unreachable.ts";
 import { serial } from "../../../src/tune/choose/candidates.ts";
 import { choose } from "../../../src/tune/choose/choose.ts";
 import { requireNoSchedule } from "../../../src/tune/choose/consider.ts";
-import { timeText } from "../../../src/tune/choose/decide.ts";
+import { predictedTimeText } from "../../../src/tune/choose/decide.ts";
 import type { BraidOptions } from "../braid/braid-options.ts";
 import { noProfile } from "../braid/plan-own.ts";
 import type { OwnImplementation, Setting } from "../workload.ts";
@@ -108,7 +108,9 @@ function chosen(options: BraidOptions, problem: BlockProblem, { on, profile }: S
   const surely = ({ choice }: (typeof found)[number]): number => choice.milliseconds * (1 + choice.margin);
   const ordered = found.toSorted((a, b) => surely(a) - surely(b));
   const { chunked, block, choice } = at(ordered, 0);
-  const others = ordered.slice(1).map((each) => `${chunkedText(each.chunked)}: ${timeText(each.choice.milliseconds)}`);
+  const others = ordered
+    .slice(1)
+    .map((each) => `${chunkedText(each.chunked)}: ${predictedTimeText(each.choice.milliseconds)}`);
   const compared = others.length === 0 ? "" : ` (${others.join(", ")})`;
   const reason = `chunks ${chunkedText(chunked)}${compared}, ${choice.reason}`;
   return { block, compilation: choice.compilation, reason };

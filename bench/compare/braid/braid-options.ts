@@ -2,7 +2,7 @@
  * The options of Braid's implementations, as named in `--impl "braid;NAME=VALUE"`: how a primitive is built, and rows
  * of the schema of options.
  */
-import { type GivenOptions, options, rowOf, scheduleNames, type ValuesOf } from "../../../src/compile/options.ts";
+import { type GivenOptions, options, optionRow, scheduleNames, type ValuesOf } from "../../../src/compile/options.ts";
 import type { KindInfo } from "../../../src/compile/options/kind.ts";
 import { oneOf, wholeNumber } from "../../../src/compile/options/kinds.ts";
 import { isOneOf, keysOf } from "../../../src/support/is-one-of.ts";
@@ -41,5 +41,5 @@ const ownNames = keysOf(ownRows);
 export const braidOptionNames: readonly BraidOption[] = [...ownNames, ...sharedNames];
 
 export function braidOptionRow(name: BraidOption): BraidOptionRow {
-  return isOneOf(ownNames, name) ? ownRows[name] : rowOf(name);
+  return isOneOf(ownNames, name) ? ownRows[name] : optionRow(name);
 }

@@ -1,12 +1,12 @@
 /** Braid's implementations as contenders. Inputs are written once, before the first run. */
 import type { Prepared } from "../../../src/backends/backend.ts";
-import type { Place } from "../../../src/cli/ranks/places.ts";
+import type { ContenderPlace } from "../../../src/cli/ranks/places.ts";
 import type { Contender, Timing } from "../contender.ts";
 import { traceRun } from "../traced-run.ts";
 import type { Ready } from "../workload.ts";
 
 /** Collective: all ranks call it together. */
-export async function prepareOwn(ready: Ready, place: Place): Promise<Contender> {
+export async function prepareOwn(ready: Ready, place: ContenderPlace): Promise<Contender> {
   const { implementation, program, reason } = ready;
   const prepared = await place.group.prepare(program);
   for (const { id, role, rank, position } of program.buffers) {

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { noChange } from "../../../src/explain/changes.ts";
 import type { OtherOptions, PredictedPart } from "../../compiler/parts.ts";
 import type { SliceRef, TimelineData } from "../../../src/report/data/timeline-data.ts";
-import type { Timeline } from "../../../src/report/page/mount-timeline.ts";
+import type { TimelineView } from "../../../src/report/page/mount-timeline.ts";
 import { percent, time } from "../../model/units.ts";
 import { useLinked, useStore } from "../hooks.ts";
 import type { PageProps } from "../props.ts";
@@ -23,7 +23,7 @@ function Run({ store, pointing, predicted }: PageProps & { readonly predicted: P
   const linked = useLinked(pointing);
   const holder = useRef<HTMLDivElement>(null);
   const legendHolder = useRef<HTMLDivElement>(null);
-  const timeline = useRef<Timeline | null>(null);
+  const timeline = useRef<TimelineView | null>(null);
   const { timeline: data } = predicted;
   const shown = useRef(data);
   shown.current = data;

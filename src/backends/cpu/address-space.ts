@@ -56,7 +56,11 @@ export function layOutProgram(program: Program, scratchBytes: number, savedBytes
 }
 
 /** The memory of a Program. Throws `memory-limit` if the system cannot provide it. */
-export function createMemory(program: Program, { bytes }: AddressSpace, { shared }: { shared: boolean }): WasmMemory {
+export function createGroupMemory(
+  program: Program,
+  { bytes }: AddressSpace,
+  { shared }: { shared: boolean },
+): WasmMemory {
   try {
     return createWasmMemory(bytes, { shared });
   } catch (error) {

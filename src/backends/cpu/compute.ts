@@ -8,7 +8,7 @@ import { operandOf, type View } from "../../commands/view.ts";
 import type { ReductionOpType } from "../../ir/ops/op.ts";
 import type { KernelLibrary, PreparedKernel } from "../../kernels/kernel-library.ts";
 import { type PreparedCopy, prepareCopy } from "../../kernels/strided-copy.ts";
-import type { Compute, Source } from "../../machine/execution.ts";
+import type { Compute, SavedSource } from "../../machine/execution.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { AddressSpace } from "./address-space.ts";
@@ -41,7 +41,7 @@ export function createCompute(
   const combinations = new Map<string, PreparedKernel>();
   const addressOf = ({ buffer, offset }: { readonly buffer: View["buffer"]; readonly offset: number }): number =>
     at(space.buffers, buffer) + offset;
-  const sourceAddress = ({ view, saved }: Source<SavedBytes>): number =>
+  const sourceAddress = ({ view, saved }: SavedSource<SavedBytes>): number =>
     addressOf(view) + (saved === null ? 0 : saved.copy - saved.from);
   let nextSaved = space.saved.address;
 

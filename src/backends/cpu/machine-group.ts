@@ -9,14 +9,14 @@ import { createKernelLibrary, type KernelLibraryOptions, scratchBytes } from "..
 import type { Observer } from "../../machine/execution.ts";
 import type { CallerStep, Interleaving } from "../../machine/interleaving.ts";
 import { createMachine, hasEagerTransfers, type MachineOptions } from "../../machine/machine.ts";
-import { type CommandPosition, commandText, commandThrew } from "../../machine/obstacle.ts";
+import { type CommandPosition, positionText, commandThrew } from "../../machine/obstacle.ts";
 import { at } from "../../support/invariant.ts";
 import type { TraceEvent } from "../../trace/event.ts";
 import type { FlightStanding } from "../../trace/flight/flight-record.ts";
 import { type ExecuteOptions, type Group, type Prepared, type RunReport, runsInARow } from "../backend.ts";
 import type { FlightRecorder, Standings } from "../flight/flight-recorder.ts";
 import { programFlights } from "../flight/program-flights.ts";
-import { createMemory, layOutProgram } from "./address-space.ts";
+import { createGroupMemory, layOutProgram } from "./address-space.ts";
 import { createCompute, savedBytes } from "./compute.ts";
 
 export type MachineGroupOptions = Pick<MachineOptions, "interleaving" | "queues" | "transfers">;
@@ -38,7 +38,7 @@ function prepare(
 ): Prepared {
   const scratch = program.kernels.reduce((most, kernel) => Math.max(most, scratchBytes(kernel)), 0);
   const space = layOutProgram(program, scratch, hasEagerTransfers(options) ? savedBytes(program) : 0);
-  const memory = createMemory(program, space, { shared: false });
+  const memory = createGroupMemory(program, space, { shared: false });
   const library = createKernelLibrary({ memory, scratch: space.scratch, ...gemms(memory.buffer) });
   const recorder = createTraceRecorder(program);
   const flight = flights?.open(programFlights(program), [...program.ranks.keys()], recorder.standings) ?? null;
@@ -115,7 +115,7 @@ function createTraceRecorder(program: Program): TraceRecorder {
         current = { rank, command };
         note(rank, command, "begun");
         const now = performance.now();
-        if (now > deadline) timedOut(commandText({ program }, current), timeoutInForce);
+        if (now > deadline) timedOut(positionText({ program }, current), timeoutInForce);
         if (tracing) starts.set(`${rank}.${command}`, now);
       },
       moved: (rank, command) => {

@@ -6,14 +6,14 @@
 import type { Program } from "../../commands/program.ts";
 import { contiguousStrides, elementCount, type View } from "../../commands/view.ts";
 import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
-import type { Progress } from "../../machine/execution.ts";
+import type { RunProgress } from "../../machine/execution.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import type { AddressSpace } from "../cpu/address-space.ts";
 import type { OutsideRun } from "../cpu/threads/outside.ts";
 import { abortSchedule, allDone, isOver, onlyHeld, releaseRun, type Scheduler } from "../cpu/threads/scheduler.ts";
 import type { SynchroniseQueues } from "../cpu/threads/synchronise-queues.ts";
-import { type MessageNumber, runEnds, type SharedBytes, sharedBytes, tags } from "./mpi-messages.ts";
+import { type MessageNumber, runEnds, type SharedBytes, createSharedBytes, tags } from "./mpi-messages.ts";
 import type { Channel } from "./split/growing-program.ts";
 
 /** What the agent needs of MPI (MpiMessages has it). */
@@ -31,7 +31,7 @@ export interface AgentWork {
   readonly channels: readonly Channel[];
   /** The tag of the first channel. */
   readonly firstTag: number;
-  readonly progress: Progress;
+  readonly progress: RunProgress;
   readonly memory: SharedBytes;
   readonly space: AddressSpace;
   readonly synchronise: SynchroniseQueues;
@@ -43,7 +43,7 @@ interface End {
   readonly data: ViewBytes | null;
 }
 
-const nothing = sharedBytes(0);
+const nothing = createSharedBytes(0);
 /** Milliseconds without progress after which the agent leaves the core to its workers for a millisecond at a time. */
 const eager = 1;
 /** Milliseconds of polling before the event loop gets a turn, for time-outs and the replies of workers. */
@@ -189,7 +189,7 @@ function aMillisecond(): Promise<void> {
 }
 
 function word(value: number): SharedBytes {
-  const bytes = sharedBytes(1);
+  const bytes = createSharedBytes(1);
   bytes[0] = value;
   return bytes;
 }
@@ -235,7 +235,7 @@ function viewBytes(memory: SharedBytes, address: number, { dtype, shape, strides
   if (length === 0 || isPacked) {
     return { bytes: memory.subarray(address, address + length), pack: () => {}, unpack: () => {} };
   }
-  const bytes = sharedBytes(length);
+  const bytes = createSharedBytes(length);
   // The innermost axes that lie side by side are one run.
   let inner = shape.length;
   while (inner > 0 && (at(shape, inner - 1) === 1 || strides[inner - 1] === packed[inner - 1])) inner--;

@@ -15,7 +15,7 @@ import type { PoolOptions } from "../cpu/threads/worker-pool.ts";
 import type { FlightRecorder } from "../flight/flight-recorder.ts";
 import { createAgent, type Transport } from "./agent.ts";
 import { firstTag, type MpiMessages, type SharedBytes } from "./mpi-messages.ts";
-import { type SplitProgram, splitProgram } from "./split/split-program.ts";
+import { type SplitProgram, splitOverProcesses } from "./split/split-program.ts";
 
 export interface MpiOptions {
   readonly messages: MpiMessages;
@@ -115,7 +115,7 @@ export function openMpiGroup({ transport, processOf, pool, blas, flight }: MpiGr
   });
   return {
     prepare: async (program) => {
-      const split = splitProgram(program, processOf);
+      const split = splitOverProcesses(program, processOf);
       const own = split.programOf(transport.rank);
       splits.set(own, { split, firstTag: nextTag });
       nextTag += split.channels.length;

@@ -10,7 +10,7 @@ export type MessageNumber = number;
 
 export type SharedBytes = Uint8Array<SharedArrayBuffer>;
 
-export function sharedBytes(length: number): SharedBytes {
+export function createSharedBytes(length: number): SharedBytes {
   return new Uint8Array(new SharedArrayBuffer(length));
 }
 

@@ -7,14 +7,14 @@ import process from "node:process";
 import { at, invariant } from "../../support/invariant.ts";
 import { mpiAbis } from "./abi.ts";
 import { findMpiLibrary, type MpiLibrary } from "./mpi-library.ts";
-import { enterMpi, sharedBytes } from "./mpi-messages.ts";
+import { enterMpi, createSharedBytes } from "./mpi-messages.ts";
 
 const library = findMpiLibrary(at(mpiAbis, Number(process.argv[2])));
 if (library !== null) process.stdout.write(`${JSON.stringify(describe(library))}\n`);
 
 function describe(found: MpiLibrary): object {
   const mpi = enterMpi(found);
-  const [from, to] = [sharedBytes(4096), sharedBytes(4096)];
+  const [from, to] = [createSharedBytes(4096), createSharedBytes(4096)];
   for (let i = 0; i < from.length; i++) from[i] = i % 251;
   mpi.receive(to, mpi.rank, 0);
   mpi.send(from, mpi.rank, 0);

@@ -19,7 +19,7 @@ import { measureProfile } from "../../tune/calibrate/measure-profile.ts";
 import type { ProbeHosts } from "../../tune/calibrate/probe.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { addFlags, givenOptions } from "../flags/option-flags.ts";
-import { type Places, placesOnCpu, placesOnGpus } from "../ranks/places.ts";
+import { type ContenderPlaces, placesOnCpu, placesOnGpus } from "../ranks/places.ts";
 import { runWhere } from "../ranks/run-in-processes.ts";
 import { requireSeveralDevices, whereToRun } from "../ranks/where-to-run.ts";
 import { requireOutput, writeOutput } from "../terminal/output-file.ts";
@@ -76,7 +76,7 @@ async function calibrateAsRank(
 async function calibrate(
   { on, out }: Pick<CalibrateFlags, "on"> & { readonly out: string | null },
   host: CalibrationHost,
-  places: Places,
+  places: ContenderPlaces,
   terminal: Terminal,
 ): Promise<ExitStatus> {
   const { device } = machineOf(on, 0);
@@ -101,7 +101,7 @@ function hostsOf(all: number, devicesPerHost: number | undefined): ProbeHosts {
   return { devices: all / hosts, hosts };
 }
 
-function hostOf(hosts: ProbeHosts, places: Places, exchange: Exchange, terminal: Terminal): CalibrationHost {
+function hostOf(hosts: ProbeHosts, places: ContenderPlaces, exchange: Exchange, terminal: Terminal): CalibrationHost {
   const made = new Map<DType, Matrices>();
   const matricesOf = (dtype: DType): Matrices => {
     const matrices = made.get(dtype) ?? createMatrices(dtype, 0);

@@ -14,12 +14,12 @@ import { makePlan } from "../../plan/make-plan.ts";
 import { printedGiven } from "../flags/compared-options.ts";
 import { profileToChooseWith, withOwnProfile } from "../flags/profile.ts";
 import { requirePlanFolder, writePlanFolder } from "../plan/plan-folder.ts";
-import type { Building } from "../program/apart/build-apart.ts";
+import type { ApartBuilding } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
 import { modelSizes } from "../program/model-sizes.ts";
-import type { Step } from "../terminal/progress.ts";
+import type { ProgressStep } from "../terminal/progress.ts";
 
 export type CompileCommandFlags = Options<NamesOf<"compile">> & CompileOwnFlags;
 
@@ -44,7 +44,7 @@ export async function compilePlan(
   file: string,
   asked: CompileCommandFlags,
   given: CompileGiven,
-  { building, step }: { readonly building: Building | null; readonly step: Step },
+  { building, step }: { readonly building: ApartBuilding | null; readonly step: ProgressStep },
 ): Promise<CompileResult> {
   requireGpus(asked);
   const flags = await withOwnProfile(asked, given);

@@ -16,7 +16,7 @@ import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { processEnvironment } from "../ranks/where-to-run.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
 import type { Colors, Terminal } from "../terminal/terminal.ts";
-import type { Finding } from "./finding.ts";
+import type { DoctorFinding } from "./finding.ts";
 import { nativeFindings } from "./native.ts";
 
 // Findings about the machine and Node, which the CPU back end needs.
@@ -30,7 +30,7 @@ const simdModule = new Uint8Array([
   0x0a, 0x08, 0x01, 0x06, 0x00, 0x41, 0x00, 0xfd, 0x11, 0x0b,
 ]);
 
-function machineFindings(): readonly Finding[] {
+function machineFindings(): readonly DoctorFinding[] {
   const here = { lookedIn: [] } as const;
   const [cpu] = os.cpus();
   const simd = hasSimd();
@@ -102,8 +102,8 @@ export function doctorCommand(terminal: Terminal, finish: (status: ExitStatus) =
     });
 }
 
-function render(findings: readonly Finding[], colors: Colors): string {
-  const marks: { readonly [S in Finding["status"]]: string } = {
+function render(findings: readonly DoctorFinding[], colors: Colors): string {
+  const marks: { readonly [S in DoctorFinding["status"]]: string } = {
     ok: colors.green("ok"),
     missing: colors.yellow("missing"),
     "too-old": colors.red("too old"),
@@ -114,7 +114,7 @@ function render(findings: readonly Finding[], colors: Colors): string {
 }
 
 /** The places searched for missing things: one line for all that have the same places. */
-function searches(findings: readonly Finding[]): readonly string[] {
+function searches(findings: readonly DoctorFinding[]): readonly string[] {
   const names = new Map<string, string[]>();
   for (const { name, lookedIn } of findings) {
     if (lookedIn.length === 0) continue;
@@ -131,7 +131,7 @@ const patience = 10_000;
 
 const answer = v.object({ version: v.string(), file: v.string(), threads: v.string() });
 
-async function mpiFinding(environment: Environment): Promise<Finding> {
+async function mpiFinding(environment: Environment): Promise<DoctorFinding> {
   const row = { name: "MPI", gives: "runs on the CPUs of several processes and hosts (--on mpi)" };
   const found = (await Promise.all(mpiAbis.map((abi, number) => describe(abi, number, environment)))).flat();
   if (found.length > 0) return { ...row, status: "ok", detail: found.join("\n"), lookedIn: [] };

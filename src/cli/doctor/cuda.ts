@@ -26,7 +26,7 @@ import { ncclPrototypes } from "../../backends/cuda/bindings/nccl-api.ts";
 import { nvrtcPrototypes } from "../../backends/cuda/bindings/nvrtc-api.ts";
 import { gpuName, oldestCapability, out } from "../../backends/cuda/gpu.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import type { Finding } from "./finding.ts";
+import type { DoctorFinding } from "./finding.ts";
 
 const gives: { readonly [L in CudaLibrary]: string } = {
   driver: "runs on NVIDIA GPUs (--on cuda)",
@@ -36,7 +36,7 @@ const gives: { readonly [L in CudaLibrary]: string } = {
   nccl: "collectives between GPUs (--on cuda)",
 };
 
-export function cudaFindings(): readonly Finding[] {
+export function cudaFindings(): readonly DoctorFinding[] {
   const driver = tryLoad("driver", driverPrototypes);
   return [
     libraryFinding("driver", driver, (functions) => cudaVersion(out((value) => functions.cuDriverGetVersion(value)))),
@@ -76,7 +76,7 @@ function libraryFinding<F>(
   library: CudaLibrary,
   loaded: LoadedLibrary<F> | DiagnosticError,
   version: (functions: F) => string,
-): Finding {
+): DoctorFinding {
   const { title, files } = cudaLibraries[library];
   const row = { name: title, gives: gives[library] };
   if (!(loaded instanceof DiagnosticError)) {
@@ -89,7 +89,7 @@ function libraryFinding<F>(
   return { ...row, status: tooOld ? "too-old" : "missing", detail, lookedIn };
 }
 
-function gpuFindings(driver: DriverFunctions): readonly Finding[] {
+function gpuFindings(driver: DriverFunctions): readonly DoctorFinding[] {
   const status = driver.cuInit(0);
   if (status !== 0) return [noGpu(`none (the driver does not start: CUDA error ${status})`)];
   const count = out((value) => driver.cuDeviceGetCount(value));
@@ -98,7 +98,7 @@ function gpuFindings(driver: DriverFunctions): readonly Finding[] {
   return [...devices.map((device, ordinal) => gpuFinding(driver, device, ordinal)), ...peerFindings(driver, devices)];
 }
 
-function gpuFinding(driver: DriverFunctions, device: number, ordinal: number): Finding {
+function gpuFinding(driver: DriverFunctions, device: number, ordinal: number): DoctorFinding {
   const attribute = (number: number): number => out((value) => driver.cuDeviceGetAttribute(value, number, device));
   const name = gpuName(driver, device);
   const capability =
@@ -115,7 +115,7 @@ function gpuFinding(driver: DriverFunctions, device: number, ordinal: number): F
 }
 
 /** One row: whether every GPU can map every other's memory, which the one-sided protocols need. */
-function peerFindings(driver: DriverFunctions, devices: readonly number[]): readonly Finding[] {
+function peerFindings(driver: DriverFunctions, devices: readonly number[]): readonly DoctorFinding[] {
   if (devices.length < 2) return [];
   const apart = devices.flatMap((device, i) =>
     devices.flatMap((peer, j) =>
@@ -133,7 +133,7 @@ function peerFindings(driver: DriverFunctions, devices: readonly number[]): read
   ];
 }
 
-function noGpu(detail: string): Finding {
+function noGpu(detail: string): DoctorFinding {
   return { name: "GPU", status: "missing", detail, gives: gives.driver, lookedIn: ["the driver's devices"] };
 }
 

@@ -2,7 +2,7 @@
  * One row of `braid doctor`'s report. For a missing thing it tells what Braid would gain and where it looked, so that
  * the reader can decide whether to install it.
  */
-export interface Finding {
+export interface DoctorFinding {
   readonly name: string;
   readonly status: "ok" | "missing" | "too-old";
   /** A version, a path or a size. */

@@ -7,7 +7,7 @@ import { createRequire } from "node:module";
 import path from "node:path";
 import process from "node:process";
 import { cudaFindings } from "./cuda.ts";
-import type { Finding } from "./finding.ts";
+import type { DoctorFinding } from "./finding.ts";
 
 interface LibraryRow {
   readonly name: string;
@@ -24,12 +24,12 @@ const libraryRows: readonly LibraryRow[] = [
   },
 ];
 
-export function nativeFindings(): readonly Finding[] {
+export function nativeFindings(): readonly DoctorFinding[] {
   const search = createLibrarySearch();
   return [foreignFunctions(), ...libraryRows.map((row) => library(search, row)), ...cudaFindings()];
 }
 
-function foreignFunctions(): Finding {
+function foreignFunctions(): DoctorFinding {
   const gives = "calls into native libraries (--on cuda, --blas auto)";
   const require = createRequire(import.meta.url);
   try {
@@ -40,7 +40,7 @@ function foreignFunctions(): Finding {
   }
 }
 
-function library(search: LibrarySearch, { name, stems, gives }: LibraryRow): Finding {
+function library(search: LibrarySearch, { name, stems, gives }: LibraryRow): DoctorFinding {
   const found = stems.flatMap((stem) => findLibrary(search, stem));
   if (found.length > 0) return { name, status: "ok", detail: found.join("\n"), gives, lookedIn: [] };
   const detail = `no ${stems.join(", ")}`;

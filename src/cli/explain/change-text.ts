@@ -20,7 +20,7 @@ import type { Considered } from "../../tune/choose/decide.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
 import type { ChunkChange, ExplainResult } from "./explain-file.ts";
 
-export function changeText(result: ExplainResult): readonly string[] {
+export function changesText(result: ExplainResult): readonly string[] {
   return [...refusalsText(result), ...alternativesText(result), ...choiceText(result)];
 }
 

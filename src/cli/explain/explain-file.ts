@@ -11,14 +11,14 @@ import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import { programOptions } from "../flags/compared-options.ts";
 import { targetOf } from "../../compile/compile.ts";
 import { profileToPredictWith, requireProfileOf } from "../flags/profile.ts";
-import type { Building } from "../program/apart/build-apart.ts";
+import type { ApartBuilding } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
 import { modelSizes } from "../program/model-sizes.ts";
 import type { ReadTrace } from "../../trace/chrome/read-trace.ts";
 import { measuredRun, scheduleOf } from "./measured-trace.ts";
-import type { Step } from "../terminal/progress.ts";
+import type { ProgressStep } from "../terminal/progress.ts";
 
 export type ExplainFlags = Options<NamesOf<"explain">>;
 
@@ -41,8 +41,8 @@ export interface ExplainSetting {
   readonly measured: ReadTrace | null;
   /** Whether predicted runs are launches of a graph. */
   readonly graph: boolean;
-  readonly building: Building | null;
-  readonly step: Step;
+  readonly building: ApartBuilding | null;
+  readonly step: ProgressStep;
 }
 
 /** The same program with another value of a parameter. */

@@ -2,7 +2,7 @@
 import Table from "cli-table3";
 import { targetOf } from "../../compile/compile.ts";
 import { candidateFlags, tooSmallText } from "../../explain/changes.ts";
-import { type ExplainedRun, timeOf } from "../../explain/explain-run.ts";
+import { type ExplainedRun, causeTime } from "../../explain/explain-run.ts";
 import { type Explanation, isTooSmall } from "../../explain/explain.ts";
 import { regionTable, regionText } from "../../explain/region-rows.ts";
 import { assumedTexts, exposedText, intervalText } from "../../explain/time-texts.ts";
@@ -12,7 +12,7 @@ import { renderTimeline } from "../../trace/timeline.ts";
 import { communicationLines } from "../lower/reshardings-text.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
 import type { Colors, Terminal } from "../terminal/terminal.ts";
-import { changeText } from "./change-text.ts";
+import { changesText } from "./change-text.ts";
 import type { ExplainResult } from "./explain-file.ts";
 
 /** `other`: the same program under `--what-if`. */
@@ -30,7 +30,7 @@ export function explainText(
     ...regionsText(explanation),
     ...communicationText(explanation),
     ...causesText(explanation, outColors),
-    ...changeText(result),
+    ...changesText(result),
     ...(other === null ? [] : ["", ...whatIfText(result, other)]),
     ...assumedTexts([...run.assumptions, ...(other?.explanation.run.assumptions ?? [])]).map(
       (text) => `assumed: ${text}`,
@@ -131,7 +131,7 @@ function causesText({ run, isMeasured, predicted }: Explanation, colors: Colors)
       colors.bold(label),
       timeText(each),
       percentText(each / milliseconds),
-      ...(beside === null ? [] : [timeText(timeOf(beside, cause))]),
+      ...(beside === null ? [] : [timeText(causeTime(beside, cause))]),
       sentence,
     ]);
   }

@@ -6,7 +6,7 @@ import {
   type OptionName,
   type Options,
   type OptionValue,
-  rowOf,
+  optionRow,
 } from "../../compile/options.ts";
 import { type CompileGiven, compileNames } from "../../compile/options/flags-text.ts";
 import { printOption } from "../../compile/options/resolve.ts";
@@ -15,7 +15,7 @@ import { printOption } from "../../compile/options/resolve.ts";
 export function comparedOptions(flags: Options<NamesOf<"run">>): Readonly<Record<string, string>> {
   return Object.fromEntries(
     namesOf("run")
-      .filter((name) => rowOf(name).group !== "output")
+      .filter((name) => optionRow(name).group !== "output")
       .flatMap((name) => textOf(name, flags[name])),
   );
 }
@@ -27,7 +27,7 @@ export function programOptions(flags: Options<NamesOf<"run"> & NamesOf<"explain"
   );
   return Object.fromEntries(
     shared
-      .filter((name) => rowOf(name).group !== "output" && name !== "timeout")
+      .filter((name) => optionRow(name).group !== "output" && name !== "timeout")
       .filter((name) => name !== "profile" || flags.schedule === "auto")
       .flatMap((name) => textOf(name, flags[name])),
   );
@@ -49,6 +49,6 @@ function textOf<K extends OptionName>(
   value: OptionValue<K> | undefined,
 ): readonly (readonly [string, string])[] {
   if (value === undefined) return [];
-  if (rowOf(name).within === "as") return asText(name, value);
+  if (optionRow(name).within === "as") return asText(name, value);
   return [[flagOf(name), printOption(name, value)]];
 }

@@ -9,7 +9,7 @@ import {
   type OptionName,
   type OptionRow,
   options,
-  rowOf,
+  optionRow,
   wordOf,
 } from "../../compile/options.ts";
 import { optionsOf } from "../../compile/options/as.ts";
@@ -33,7 +33,7 @@ export const fileArgument = "program file (.ts, .js, .mjs), model (.mlir, .pt2, 
  * Adds the flags of the options that the command `name` takes, and of `own` rows that are not in the schema, by group.
  */
 export function addFlags(command: Command, name: CommandName, own: Readonly<Record<string, OptionRow>> = {}): Command {
-  const rows: NamedRows = [...Object.entries(own), ...namesOf(name).map((each) => [each, rowOf(each)] as const)];
+  const rows: NamedRows = [...Object.entries(own), ...namesOf(name).map((each) => [each, optionRow(each)] as const)];
   const assigning = assigningFlags(rows);
   for (const group of keysOf(optionGroups)) {
     for (const [flag, each] of assigning) {

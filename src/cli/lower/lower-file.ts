@@ -12,19 +12,19 @@ import { at } from "../../support/invariant.ts";
 import { suggestion } from "../../support/wording.ts";
 import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import { profileToChooseWith, withOwnProfile } from "../flags/profile.ts";
-import type { Building } from "../program/apart/build-apart.ts";
+import type { ApartBuilding } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import type { BuiltProgram } from "../program/built-program.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
 import { modelSizes } from "../program/model-sizes.ts";
 import { requireNotLowered } from "../program/dump-file.ts";
-import type { Step } from "../terminal/progress.ts";
+import type { ProgressStep } from "../terminal/progress.ts";
 
 export type LowerFlags = Options<NamesOf<"lower">>;
 
 export interface LowerSetting {
-  readonly building: Building | null;
-  readonly step: Step;
+  readonly building: ApartBuilding | null;
+  readonly step: ProgressStep;
   /** Takes the lines on what moves between devices. */
   readonly note: (lines: readonly string[]) => void;
   /** Whether a person may be watching them. */

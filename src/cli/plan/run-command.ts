@@ -7,7 +7,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import type { World } from "../../launch/join-world.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
 import { whereToRun } from "../ranks/where-to-run.ts";
-import { timeText } from "../run/run-text.ts";
+import { runTimeText } from "../run/run-text.ts";
 import { withProgress } from "../terminal/progress.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -75,7 +75,7 @@ function planRunText({ plan, devices, seed, milliseconds, outputs, written }: Pl
   for (const { name, named, dtype, shape, fingerprint } of outputs)
     table.push([named === null ? name : `${name} ${named}`, dtype, `[${shape.join(", ")}]`, fingerprint]);
   return [
-    `${plan}: ${devices} ${devices === 1 ? "device" : "devices"} (cuda), seed ${seed}, ${timeText(milliseconds)}`,
+    `${plan}: ${devices} ${devices === 1 ? "device" : "devices"} (cuda), seed ${seed}, ${runTimeText(milliseconds)}`,
     ...trimmedLines(table.toString()),
     ...(written.length === 0 ? [] : [`outputs: ${written.join(", ")}`]),
     "",

@@ -11,7 +11,7 @@ import { requireSameProgram } from "../../launch/checked-backend.ts";
 import type { World } from "../../launch/join-world.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
 import { randomInputs } from "../../oracle/random-inputs.ts";
-import { partOf, putPart } from "../../plan/shards.ts";
+import { planShard, putPart } from "../../plan/shards.ts";
 import type { Plan } from "../../plan/read-plan.ts";
 import type { PlanTensor } from "../../plan/rank-document.ts";
 import { at } from "../../support/invariant.ts";
@@ -19,7 +19,7 @@ import { createRandom } from "../../support/random.ts";
 import { gatherBytes, gatherReports } from "../run/gather.ts";
 import { fingerprint } from "../run/outputs.ts";
 import { requireOutputPlace, writeOutputFiles } from "../tensor-files/output-files.ts";
-import type { Step } from "../terminal/progress.ts";
+import type { ProgressStep } from "../terminal/progress.ts";
 
 export type PlanRunFlags = Pick<
   Options<NamesOf<"run">>,
@@ -49,7 +49,7 @@ export interface PlanSetting {
   /** Null if the plan has one rank. */
   readonly world: World | null;
   readonly flight: FlightRecorder;
-  readonly step: Step;
+  readonly step: ProgressStep;
 }
 
 /** Rank 0 gets the result, and other ranks get null. Throws `plan-mismatch` and what the back end reports. */
@@ -73,7 +73,7 @@ export async function runPlan(
   const inputs = randomInputs(document.inputs, createRandom(seed), "uniform");
   for (const tensor of ofRole(tensors, "input")) {
     const whole = at(inputs, tensor.position);
-    prepared.write(tensor.place, partOf(tensor, whole.shape, tensorBytes(whole)));
+    prepared.write(tensor.place, planShard(tensor, whole.shape, tensorBytes(whole)));
   }
   const reports = [];
   for (let i = 0; i < repeat; i++) {

@@ -13,8 +13,8 @@ import { walk } from "../../host/traverse.ts";
 import { validateHostProgram } from "../../host/validate/validate.ts";
 import { withConstants } from "../../ir/tensor-names.ts";
 import { suggestion } from "../../support/wording.ts";
-import type { Building } from "./apart/build-apart.ts";
-import { type BuildFlags, type BuiltProgram, sourceOf } from "./built-program.ts";
+import type { ApartBuilding } from "./apart/build-apart.ts";
+import { type BuildFlags, type BuiltProgram, fusionSource } from "./built-program.ts";
 import { constantsOf } from "./constants.ts";
 import { isDumpFile, isModelFile } from "./dump-file.ts";
 
@@ -27,7 +27,7 @@ export async function buildProgram(
   file: string,
   flags: BuildFlags,
   lowering: GivenOptions<LoweringName>,
-  building: Building | null,
+  building: ApartBuilding | null,
 ): Promise<BuiltProgram> {
   const built = await builtFrom(file, flags, lowering, building);
   const hosts = "data" in built.source ? [] : built.source;
@@ -39,7 +39,7 @@ async function builtFrom(
   file: string,
   flags: BuildFlags,
   lowering: GivenOptions<LoweringName>,
-  building: Building | null,
+  building: ApartBuilding | null,
 ): Promise<BuiltProgram> {
   if (isModelFile(file)) return (await import("./program-of-model.ts")).programOfModel(file, flags, lowering);
   if (building !== null && !isDumpFile(file)) return fromProgram(file, building, flags, lowering);
@@ -70,7 +70,7 @@ function requireHosts(file: string, hosts: readonly HostProgram[]): void {
 
 async function fromProgram(
   file: string,
-  building: Building,
+  building: ApartBuilding,
   { devices, set }: BuildFlags,
   lowering: GivenOptions<LoweringName>,
 ): Promise<BuiltProgram> {
@@ -78,7 +78,7 @@ async function fromProgram(
   const used = { lineOf: null, containers: null, model: null, params: { ...defaults, ...Object.fromEntries(set) } };
   if ("kind" in source) {
     requireMeshDevices(source.tensors, devices);
-    const fusion = sourceOf(withConstants(source, await constantsOf(source.tensors)));
+    const fusion = fusionSource(withConstants(source, await constantsOf(source.tensors)));
     const { placed, warnings } = placedWithWarnings(fusion, lowering);
     for (const warning of warnings) building.print(`${renderDiagnostic(warning)}\n`);
     return { source: fusion, signature: placed, reference: fusion, ...used };
@@ -87,7 +87,7 @@ async function fromProgram(
   const lowered = source.map((host, rank) => lowerStreams(host, { ...lowering, rank }));
   const { signature } = lowerAll(lowered, { devices });
   requireMeshDevices(signature.tensors, devices);
-  return { source: lowered, signature, reference: reference === null ? null : sourceOf(reference), ...used };
+  return { source: lowered, signature, reference: reference === null ? null : fusionSource(reference), ...used };
 }
 
 // What `--scalar` may name: the scalars that host programs use and do not define.

@@ -1,8 +1,8 @@
 /** Loads a dump as a program. A program file does not load this module. */
 import { lowerAll } from "../../compile/lower-all.ts";
 import type { HasFusionData } from "../../compile/lower.ts";
-import type { Building } from "./apart/build-apart.ts";
-import { type BuildFlags, type BuiltProgram, sourceOf } from "./built-program.ts";
+import type { ApartBuilding } from "./apart/build-apart.ts";
+import { type BuildFlags, type BuiltProgram, fusionSource } from "./built-program.ts";
 import { badReference } from "./dump-file.ts";
 import { requireKnownParameters } from "../../compile/program/known-parameters.ts";
 import { loadDump } from "./load-dump.ts";
@@ -12,7 +12,11 @@ import { dumpLines } from "../../host/print/statement-lines.ts";
 /**
  * `building`: of the reference; null without one. Throws what `loadDump` and `building` throw, and `option-unknown`.
  */
-export async function programOfDump(file: string, flags: BuildFlags, building: Building | null): Promise<BuiltProgram> {
+export async function programOfDump(
+  file: string,
+  flags: BuildFlags,
+  building: ApartBuilding | null,
+): Promise<BuiltProgram> {
   if (building === null) requireKnownParameters(file, {}, flags.set);
   const { hosts, containers } = await loadDump(file, flags.devices, flags);
   const { signature } = lowerAll(hosts, { devices: flags.devices });
@@ -22,7 +26,7 @@ export async function programOfDump(file: string, flags: BuildFlags, building: B
 }
 
 async function referenceFrom(
-  building: Building,
+  building: ApartBuilding,
   { set }: BuildFlags,
 ): Promise<{ readonly reference: HasFusionData } & Pick<BuiltProgram, "params">> {
   const { source, reference, defaults } = revived(await building.result());
@@ -34,5 +38,5 @@ async function referenceFrom(
       "return the Fusion that the dump was made from",
     );
   }
-  return { reference: sourceOf(fusion), params: { ...defaults, ...Object.fromEntries(set) } };
+  return { reference: fusionSource(fusion), params: { ...defaults, ...Object.fromEntries(set) } };
 }

@@ -14,7 +14,7 @@ import type { World } from "../../launch/join-world.ts";
 import { at } from "../../support/invariant.ts";
 import { withProgramCheck } from "../../launch/checked-backend.ts";
 
-export interface Place {
+export interface ContenderPlace {
   readonly group: Group;
   /** The ranks that this process holds. */
   readonly ranks: readonly number[];
@@ -24,14 +24,14 @@ export interface Place {
   readonly timeout: number;
 }
 
-export interface Places {
+export interface ContenderPlaces {
   /** Programs with the same use of graphs share a place. All ranks call it in the same order. */
-  placeFor(graph: GraphUse): Promise<Place>;
+  placeFor(graph: GraphUse): Promise<ContenderPlace>;
   close(): Promise<void>;
 }
 
 /** `timeout`: seconds for one run. */
-export function placesOnCpu(devices: number, timeout: number): Places {
+export function placesOnCpu(devices: number, timeout: number): ContenderPlaces {
   const ranks = Array.from({ length: devices }, (_, rank) => rank);
   let group: Promise<Group> | null = null;
   return {
@@ -52,10 +52,10 @@ export function placesOnGpus(
   timeout: number,
   options: Readonly<Record<string, string>>,
   flight: FlightRecorder,
-): Places {
-  const places = new Map<GraphUse, Promise<Place>>();
+): ContenderPlaces {
+  const places = new Map<GraphUse, Promise<ContenderPlace>>();
   const closing: (() => Promise<void>)[] = [];
-  const open = async (graph: GraphUse): Promise<Place> => {
+  const open = async (graph: GraphUse): Promise<ContenderPlace> => {
     const backend = withProgramCheck(createCudaBackend({ rendezvous: world, graph, timeout, flight }), world, options);
     const { group, gpuBarrier } = await openGpuBarrier(backend, world);
     closing.push(async () => {

@@ -22,7 +22,7 @@ const main = fileURLToPath(packageFile("dist/cli/main.js"));
 async function runInProcesses(
   devices: number,
   flightFolder: string,
-  { args, exchangeTimeout, terminal }: Launch,
+  { args, exchangeTimeout, terminal }: ProcessLaunch,
 ): Promise<ExitStatus> {
   const result = await spawnRanks({
     worldSize: devices,
@@ -59,7 +59,7 @@ interface Work {
   readonly asRank: (world: World, flight: FlightRecorder) => Promise<ExitStatus>;
 }
 
-export interface Launch {
+export interface ProcessLaunch {
   /** The command line that each rank runs. */
   readonly args: readonly string[];
   /** Milliseconds that ranks wait for each other. */
@@ -70,7 +70,7 @@ export interface Launch {
 }
 
 /** Does `here` in this process, starts the command line once per rank, or does `asRank` as one of these ranks. */
-export async function runWhere(where: Whereabouts, { here, asRank }: Work, launch: Launch): Promise<ExitStatus> {
+export async function runWhere(where: Whereabouts, { here, asRank }: Work, launch: ProcessLaunch): Promise<ExitStatus> {
   const { exchangeTimeout, flightDir } = launch;
   if (where.kind === "here") return here();
   if (where.kind === "rank") return runAsRank(where, exchangeTimeout, flightDir, asRank);

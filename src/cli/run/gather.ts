@@ -21,7 +21,7 @@ export interface OneRun {
 }
 
 /** The results of all runs of one command. */
-export interface Runs {
+export interface GatheredRuns {
   /** The outputs of the last run. */
   readonly outputs: readonly TensorArgument[];
   readonly runs: readonly OneRun[];
@@ -32,9 +32,9 @@ export async function gatherRuns(
   world: World,
   { tensors, outputs }: Signature,
   sizes: Sizes,
-  own: Runs,
+  own: GatheredRuns,
   holderOf: (rank: number) => number,
-): Promise<Runs | null> {
+): Promise<GatheredRuns | null> {
   const ownReports = own.runs.map(({ report }) => report);
   const reports = await gatherReports(world, ownReports);
   const copies = await gatherSlowest(

@@ -21,7 +21,7 @@ import {
   toDouble,
 } from "../../oracle/value.ts";
 import { evaluateFusion, evaluateValues, type OnOp } from "../../oracle/evaluate.ts";
-import { rowsOf, sampleRows } from "../../oracle/sample/rows.ts";
+import { sampledRows, sampleRows } from "../../oracle/sample/rows.ts";
 import { type Sample, sampleTensor, wholePosition, wholeSample } from "../../oracle/sample/sample.ts";
 import type { Arithmetic } from "../../oracle/tolerance.ts";
 import { at } from "../../support/invariant.ts";
@@ -205,7 +205,7 @@ export function checkOutputs(
       bad === undefined || bad.firstBad === null
         ? normFailureOf(name, norm, suspect)
         : failureOf(where, bad.shape, inWhole(bad.firstBad, at(samples, i), bad.shape), suspect);
-    const rows = rowsOf(at(samples, i), at(copies, 0).shape);
+    const rows = sampledRows(at(samples, i), at(copies, 0).shape);
     const trivial = trivialOf(at(expected.outputs, i), at(expected.bounds, i), norm);
     return {
       check: {

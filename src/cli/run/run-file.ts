@@ -9,7 +9,7 @@ import type { CompileGiven } from "../../compile/options/flags-text.ts";
 import { pickOptions } from "../../compile/options/resolve.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
 import { drawInputs, drawSpecialInputs, requireInputMemory } from "../../compile/program/inputs.ts";
-import { loopRefusals, reshardingsOfLowered } from "../../compile/reshardings.ts";
+import { refusedLoops, reshardingsOfLowered } from "../../compile/reshardings.ts";
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import { MultiDeviceExecutor } from "../../executor/multi-device-executor.ts";
 import { copiesOf, type OutputCopy } from "../../executor/output-copies.ts";
@@ -30,7 +30,7 @@ import { chromeTraceText } from "../../trace/chrome/chrome-trace.ts";
 import type { ExplainResult } from "../explain/explain-file.ts";
 import { programOptions } from "../flags/compared-options.ts";
 import { profileToChooseWith, requireProfileOf } from "../flags/profile.ts";
-import type { Building } from "../program/apart/build-apart.ts";
+import type { ApartBuilding } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { isDumpFile, requireNotLowered } from "../program/dump-file.ts";
@@ -40,7 +40,7 @@ import { writeExplainReport } from "../report/explained-report.ts";
 import { findInputFiles, readInputFiles, requireFileShapes, sizesWithFiles } from "../tensor-files/input-files.ts";
 import { requireOutputPlace, writeOutputFiles } from "../tensor-files/output-files.ts";
 import { requireOutput } from "../terminal/output-file.ts";
-import type { Step } from "../terminal/progress.ts";
+import type { ProgressStep } from "../terminal/progress.ts";
 import { compareExpected, type Expectation, expectedOutputs, inputsFrom, wholeFiles } from "./expected.ts";
 import { gatherRuns, type OneRun } from "./gather.ts";
 import { checkGradients, type GradientCheck } from "./gradient-check.ts";
@@ -106,8 +106,8 @@ export interface RunPlace {
 
 export interface RunSetting extends RunPlace {
   /** Of a program file; null for a dump and a model file. */
-  readonly building: Building | null;
-  readonly step: Step;
+  readonly building: ApartBuilding | null;
+  readonly step: ProgressStep;
 }
 
 /** In a world, rank 0 gets the result of all ranks, and other ranks get null. */
@@ -269,7 +269,7 @@ export async function runFile(
         })
       : null,
     notInLoop: isFusionSource(source)
-      ? loopRefusals(source, loweringOf(requireLinked(compiled).options)).filter(isAsked)
+      ? refusedLoops(source, loweringOf(requireLinked(compiled).options)).filter(isAsked)
       : [],
     notes,
     explained,
@@ -320,7 +320,12 @@ async function closing<T>(
   }
 }
 
-function writeTrace(file: string, { program, report }: OneRun, flags: RunFlags, step: Step): Promise<TraceFile> {
+function writeTrace(
+  file: string,
+  { program, report }: OneRun,
+  flags: RunFlags,
+  step: ProgressStep,
+): Promise<TraceFile> {
   step(`writing ${file}`);
   const { devices } = flags;
   const on = targetOf(flags.on);

@@ -8,9 +8,9 @@ import type { MultiDeviceExecutor } from "../../executor/multi-device-executor.t
 import type { TensorArgument } from "../../executor/tensor-arguments.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import { systemReason } from "../../support/system-reason.ts";
-import type { Step } from "../terminal/progress.ts";
+import type { ProgressStep } from "../terminal/progress.ts";
 import { replaceFile } from "../terminal/output-file.ts";
-import type { OneRun, Runs } from "./gather.ts";
+import type { OneRun, GatheredRuns } from "./gather.ts";
 import type { RunFlags } from "./run-flags.ts";
 
 /** `isWhole`: this process has all ranks. */
@@ -19,8 +19,8 @@ export async function runRepeatedly(
   inputs: readonly Tensor[],
   { repeat, devices, trace, timeline, explain, check, interleaving }: RunFlags,
   isWhole: boolean,
-  step: Step,
-): Promise<Runs> {
+  step: ProgressStep,
+): Promise<GatheredRuns> {
   const runs: OneRun[] = [];
   let outputs: readonly TensorArgument[] = [];
   if (explain && repeat === 1) {

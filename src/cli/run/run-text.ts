@@ -68,11 +68,11 @@ function headline({ file, flags, choice, milliseconds, copyMilliseconds }: RunRe
   // A chosen schedule sets its own streams.
   const on = choice === null ? `(${flags.on}), ${streams}` : `(${flags.on})`;
   const copying = `${median(copyMilliseconds)} ms copying`;
-  return `${file}: ${devices} ${on}, seed ${flags.seed}, ${timeText(milliseconds)} + ${copying}`;
+  return `${file}: ${devices} ${on}, seed ${flags.seed}, ${runTimeText(milliseconds)} + ${copying}`;
 }
 
 /** One run's time, or the least, median and greatest of several. */
-export function timeText(milliseconds: readonly number[]): string {
+export function runTimeText(milliseconds: readonly number[]): string {
   const count = milliseconds.length;
   if (count === 1) return `${median(milliseconds)} ms`;
   const [least, most] = [Math.min(...milliseconds), Math.max(...milliseconds)];

@@ -2,7 +2,7 @@
 import { writeSync } from "node:fs";
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { invariant } from "../../support/invariant.ts";
-import { isProgress, type Progress, progressLine, stopped, stopRequested } from "./progress.ts";
+import { isProgress, type ShownProgress, progressLine, stopped, stopRequested } from "./progress.ts";
 
 const stderr = 2;
 const interval = 100;
@@ -14,7 +14,7 @@ const flags: unknown = workerData;
 invariant(flags instanceof Int32Array && parentPort !== null, "the worker is started by progress.ts");
 
 const start = performance.now();
-let progress: Progress = { label: "working", done: 0, of: 0 };
+let progress: ShownProgress = { label: "working", done: 0, of: 0 };
 let drawn = false;
 for (let tick = 0; Atomics.wait(flags, stopRequested, 0, interval) === "timed-out"; tick++) {
   for (let next = receiveMessageOnPort(parentPort); next !== undefined; next = receiveMessageOnPort(parentPort)) {

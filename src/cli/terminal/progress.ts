@@ -8,13 +8,13 @@ import type { OnProgress } from "../../support/progress.ts";
 import { escapeLine } from "../../support/wording.ts";
 import type { Terminal } from "./terminal.ts";
 
-export type Step = OnProgress;
+export type ProgressStep = OnProgress;
 
 /** Milliseconds for the worker to clear its line. */
 const patience = 500;
 
 /** Returns the result of `work`. The line is cleared by then, so that the caller may print. */
-export async function withProgress<T>(terminal: Terminal, work: (step: Step) => Promise<T>): Promise<T> {
+export async function withProgress<T>(terminal: Terminal, work: (step: ProgressStep) => Promise<T>): Promise<T> {
   if (!terminal.interactive) return work(() => {});
   const flags = new Int32Array(new SharedArrayBuffer(8));
   const worker = new Worker(packageFile("dist/cli/terminal/progress-worker.js"), {
@@ -26,7 +26,7 @@ export async function withProgress<T>(terminal: Terminal, work: (step: Step) => 
   worker.on("error", () => {});
   try {
     return await work((label, done = 0, of = 0) => {
-      worker.postMessage({ label: escapeLine(label), done, of } satisfies Progress);
+      worker.postMessage({ label: escapeLine(label), done, of } satisfies ShownProgress);
     });
   } finally {
     Atomics.store(flags, stopRequested, 1);
@@ -38,7 +38,7 @@ export async function withProgress<T>(terminal: Terminal, work: (step: Step) => 
 // The line of a command in progress.
 
 /** `of` is 0 for what cannot be counted. */
-export interface Progress {
+export interface ShownProgress {
   readonly label: string;
   readonly done: number;
   readonly of: number;
@@ -48,7 +48,7 @@ export interface Progress {
 export const stopRequested = 0;
 export const stopped = 1;
 
-export function isProgress(message: unknown): message is Progress {
+export function isProgress(message: unknown): message is ShownProgress {
   return typeof message === "object" && message !== null && "label" in message && "done" in message && "of" in message;
 }
 
@@ -56,7 +56,7 @@ const frames = ["|", "/", "-", "\\"] as const;
 const width = 20;
 
 /** `tick` turns the mark in front. */
-export function progressLine({ label, done, of }: Progress, tick: number, seconds: number): string {
+export function progressLine({ label, done, of }: ShownProgress, tick: number, seconds: number): string {
   const mark = frames[tick % frames.length] ?? "";
   const time = `(${Math.floor(seconds)} s)`;
   if (of === 0) return `${mark} ${label} ${time}`;

@@ -11,14 +11,14 @@ import {
   type Options,
   recordingNames,
 } from "../../compile/options.ts";
-import { type CompileGiven, flagTexts, quoted } from "../../compile/options/flags-text.ts";
+import { type CompileGiven, flagTexts, shellQuoted } from "../../compile/options/flags-text.ts";
 import { loweringOn, pickOptions } from "../../compile/options/resolve.ts";
 import { inputSizes } from "../../compile/program/input-sizes.ts";
 import { lineBefore } from "../../compile/repair/line-before.ts";
 import { type AddedStatement, type HostRepair, repairHosts } from "../../compile/repair/repair-hosts.ts";
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { print } from "../../host/print/print.ts";
-import { type LineOf, printedLines } from "../../host/print/statement-lines.ts";
+import { type StatementLineOf, printedLines } from "../../host/print/statement-lines.ts";
 import type { Parameters } from "../../host/program-file.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
@@ -26,14 +26,14 @@ import { verifyReport } from "../../report/build/verify-report.ts";
 import { systemReason } from "../../support/system-reason.ts";
 import type { VerifyReport } from "../../verify/verify.ts";
 import { profileToChooseWith, withOwnProfile } from "../flags/profile.ts";
-import type { Building } from "../program/apart/build-apart.ts";
+import type { ApartBuilding } from "../program/apart/build-apart.ts";
 import { buildProgram } from "../program/build-program.ts";
 import { compileFile } from "../program/compile-file.ts";
 import { isDumpFile, memoryModelOf, requireNotLowered } from "../program/dump-file.ts";
 import { requireMatchingReference } from "../program/matching-reference.ts";
 import { modelSizes } from "../program/model-sizes.ts";
 import { reportPage } from "../report/report-page.ts";
-import type { Step } from "../terminal/progress.ts";
+import type { ProgressStep } from "../terminal/progress.ts";
 
 export type VerifyFlags = Options<NamesOf<"verify">>;
 
@@ -65,7 +65,7 @@ export async function verifyFile(
   file: string,
   asked: VerifyFlags,
   given: CompileGiven,
-  { building, step }: { readonly building: Building | null; readonly step: Step },
+  { building, step }: { readonly building: ApartBuilding | null; readonly step: ProgressStep },
 ): Promise<VerifyResult> {
   const flags = await withOwnProfile(asked, given);
   const profile = await profileToChooseWith(flags);
@@ -153,7 +153,10 @@ export async function verifyFile(
 
 function withReport(
   compiled: AnyCompilation,
-  { lineOf, ...options }: { readonly lineOf: LineOf | null; readonly full: boolean; readonly onProgress: Step },
+  {
+    lineOf,
+    ...options
+  }: { readonly lineOf: StatementLineOf | null; readonly full: boolean; readonly onProgress: ProgressStep },
 ): Compilation {
   return verified(compiled, { ...options, lineOf: lineOf ?? printedLines(compiled.hosts) });
 }
@@ -211,7 +214,7 @@ function replayCommand({ file, flags, compilation, hasReference }: Replayed, ord
   const texts = flagTexts(names, given, memoryModelOf(file));
   // Without the flag, a dump runs on the devices that it names.
   const devices = isDumpFile(file) ? [`${flagOf("devices")} ${flags.devices}`] : flagTexts(["devices"], flags).values();
-  return ["braid run", quoted(file), ...devices, ...texts.values()].join(" ");
+  return ["braid run", shellQuoted(file), ...devices, ...texts.values()].join(" ");
 }
 
 /** A statement that a host program lacks, in words. */

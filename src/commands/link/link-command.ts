@@ -40,7 +40,7 @@ export interface RankLinks {
 }
 
 /** `kernel` counts over the Program. */
-export type LinkedCombination = Omit<Combination, "kernel"> & { readonly kernel: KernelId };
+export type LinkedCombination = Omit<PeerCombination, "kernel"> & { readonly kernel: KernelId };
 
 const table: RuleTable<UnlinkedCommand, Command, [RankLinks]> = {
   launch: (command, { bufferBase, kernelOf }) => ({
@@ -147,7 +147,7 @@ function alignedViews(pair: ReturnType<RankPairs["viewsOf"]>): { readonly source
 // The copies and combinations of a rank in a collective in peer memory. The table of collectives determines their
 // slices, in the rank's own and its peers' memory.
 
-export interface Combination {
+export interface PeerCombination {
   readonly kernel: CombineKernel;
   readonly inputs: readonly BufferRef[];
   readonly outputs: readonly BufferRef[];
@@ -167,7 +167,7 @@ function sliceCopy(
 }
 
 /** The combination of the rank at `position`: its whole result, or its slice of all inputs into all outputs. */
-export function combinationOf({ operations, sharing }: LinkedCollective, position: number): Combination {
+export function combinationOf({ operations, sharing }: LinkedCollective, position: number): PeerCombination {
   const { reduceOp } = at(operations, position);
   invariant(reduceOp !== null, "only a reduction combines", { position });
   if (sharing === null) {
@@ -183,7 +183,7 @@ export function combinationOf({ operations, sharing }: LinkedCollective, positio
   return combination(reduceOp, sliced(inputs), sliced(around));
 }
 
-function combination(op: CombineKernel["op"], inputs: readonly View[], outputs: readonly View[]): Combination {
+function combination(op: CombineKernel["op"], inputs: readonly View[], outputs: readonly View[]): PeerCombination {
   return {
     kernel: { kind: "combine", op, inputs: inputs.map(operandOf), outputs: outputs.map(operandOf) },
     inputs: inputs.map(refOf),

@@ -12,7 +12,7 @@ import type { Command, KernelId } from "../command.ts";
 import type { Kernel } from "../kernel.ts";
 import type { Program, RankProgram } from "../program.ts";
 import {
-  type Combination,
+  type PeerCombination,
   combinationOf,
   linkCommand,
   type LinkedCombination,
@@ -149,8 +149,8 @@ function bufferBases(lists: readonly CommandList[]): readonly number[] {
 function combinationsOf(
   { rank, commands, peerCollectives }: CommandList,
   collectiveOf: readonly (LinkedCollective | undefined)[],
-): ReadonlyMap<number, Combination> {
-  const combinations = new Map<number, Combination>();
+): ReadonlyMap<number, PeerCombination> {
+  const combinations = new Map<number, PeerCombination>();
   if (peerCollectives.length === 0) return combinations;
   for (const command of commands) {
     if (command.kind !== "combineRanks") continue;

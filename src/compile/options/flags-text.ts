@@ -8,7 +8,7 @@ import {
   type OptionValue,
   type RecordingName,
   recordingNames,
-  rowOf,
+  optionRow,
   wordOf,
 } from "../options.ts";
 import { nvfuserLowering } from "./as.ts";
@@ -30,7 +30,7 @@ export function flagsText(given: CompileGiven): string {
  * What to add to a command line, or to take from it, to get other options: `--schedule p2p=linear, without --backend
  * cuda`. A value of --schedule that is added takes the place of an earlier one.
  */
-export function changeText(now: CompileGiven, then: CompileGiven): string {
+export function flagChangeText(now: CompileGiven, then: CompileGiven): string {
   const [before, after] = [flagParts(compileNames, now), flagParts(compileNames, then)];
   const added = difference(after, before, (part, others) => others.includes(part));
   const removed = difference(before, after, (part, others) => others.some((each) => wordIn(each) === wordIn(part)));
@@ -81,9 +81,9 @@ function flagParts<K extends OptionName>(
   const expected: Readonly<Record<string, unknown>> = { ...usual, ...(nvfuserLimits ? nvfuserLowering : {}) };
   // The words of --schedule come first: they say what its values change.
   for (const name of names.toSorted((a, b) => Number(b === "schedule") - Number(a === "schedule"))) {
-    const part = partOf(name, picked[name], expected[name] ?? rowOf(name).default);
+    const part = partOf(name, picked[name], expected[name] ?? optionRow(name).default);
     if (part === null) continue;
-    const flag = name === "schedule" ? name : rowOf(name).within;
+    const flag = name === "schedule" ? name : optionRow(name).within;
     if (flag === undefined) own.set(flagOf(name), [part]);
     else if (flag !== "as") {
       const parts = name === "schedule" ? part.split(",") : [part];
@@ -95,22 +95,22 @@ function flagParts<K extends OptionName>(
 }
 
 function textOf(flag: string, parts: readonly string[]): string {
-  return parts[0]?.startsWith("-") === true ? parts.join(" ") : `${flag} ${quoted(parts.join(","))}`;
+  return parts[0]?.startsWith("-") === true ? parts.join(" ") : `${flag} ${shellQuoted(parts.join(","))}`;
 }
 
 /** A flag with its value, or the part of the flag that assigns it; null if it goes without saying. */
 function partOf<K extends OptionName>(name: K, value: OptionValue<K> | undefined, usual: unknown): string | null {
-  const row = rowOf(name);
+  const row = optionRow(name);
   const { alone = row.kind.argument === null ? "true" : undefined } = row.kind;
   const text = value === undefined ? "" : printOption(name, value);
   if (text === "" || value === usual || text === String(usual)) return null;
   if (name === "schedule") return text;
   const word = row.within === undefined ? flagOf(name) : wordOf(name, row);
   if (text === alone) return word;
-  return `${word}${row.within === undefined && alone === undefined ? " " : "="}${quoted(text)}`;
+  return `${word}${row.within === undefined && alone === undefined ? " " : "="}${shellQuoted(text)}`;
 }
 
 /** As a shell takes it. */
-export function quoted(text: string): string {
+export function shellQuoted(text: string): string {
   return /^[\w./:=,@+-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -11,7 +11,7 @@ import {
   type OptionValue,
   type Options,
   options,
-  rowOf,
+  optionRow,
   scheduleNames,
 } from "../options.ts";
 
@@ -21,7 +21,7 @@ import {
  */
 export function resolveOptions<K extends OptionName>(names: readonly K[], given: GivenOptions<K>): Options<K> {
   const values = Object.fromEntries([
-    ...names.map((name): [string, unknown] => [name, rowOf(name).default]),
+    ...names.map((name): [string, unknown] => [name, optionRow(name).default]),
     ...givenEntries(given),
   ]);
   requireResolved(names, values);
@@ -45,7 +45,7 @@ function requireResolved<K extends OptionName>(
   for (const [name, value] of givenEntries(given)) {
     const known = names.find((each) => each === name);
     if (known !== undefined) {
-      if (!rowOf(known).kind.accepts(value)) badValue(known, value);
+      if (!optionRow(known).kind.accepts(value)) badValue(known, value);
     } else if (!others.includes(name)) unknownOption(name, [...others, ...names]);
   }
 }
@@ -82,7 +82,7 @@ function givenEntries(given: object): readonly (readonly [string, unknown])[] {
 }
 
 function badValue(name: OptionName, value: unknown): never {
-  const row = rowOf(name);
+  const row = optionRow(name);
   return fail({
     code: "bad-option",
     message: `option ${name} has a bad value`,
@@ -99,7 +99,7 @@ export function optionPlace(name: OptionName): NonNullable<Diagnostic["place"]> 
 }
 
 export function optionText(name: OptionName): string {
-  const { within, commands } = rowOf(name);
+  const { within, commands } = optionRow(name);
   return commands.length === 0 && within === undefined ? name : `${name} (${flagOf(name)})`;
 }
 

@@ -5,10 +5,10 @@ import { scopesOf, walk } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import type { Finding } from "../../verify/finding.ts";
-import { bodyOf, type Insertion, type Place } from "./insertion.ts";
+import { bodyOf, type StatementInsertion, type InsertionPlace } from "./insertion.ts";
 
 /** Nearest to the missing orders first. */
-export function candidates(hosts: readonly HostProgram[], findings: readonly Finding[]): readonly Insertion[] {
+export function candidates(hosts: readonly HostProgram[], findings: readonly Finding[]): readonly StatementInsertion[] {
   const rated = alike(hosts).flatMap((ranks) => {
     const host = at(hosts, at(ranks, 0));
     const near = nearby(host, ranks, findings);
@@ -35,10 +35,10 @@ function alike(hosts: readonly HostProgram[]): readonly (readonly number[])[] {
   return [...groups.values()];
 }
 
-function placesOf(host: HostProgram): readonly Place[] {
-  const places: Place[] = [];
+function placesOf(host: HostProgram): readonly InsertionPlace[] {
+  const places: InsertionPlace[] = [];
   let order = 0;
-  const visit = (body: readonly Statement[], scopes: Place["scopes"]): void => {
+  const visit = (body: readonly Statement[], scopes: InsertionPlace["scopes"]): void => {
     for (const [index, statement] of body.entries()) {
       places.push({ scopes, index, order });
       order++;
@@ -73,7 +73,7 @@ function statementsFor({ body, streams }: HostProgram): readonly Statement[] {
 }
 
 /** Whether the same statement is already the one before or after the place. */
-function isBeside(host: HostProgram, place: Place, statement: Statement): boolean {
+function isBeside(host: HostProgram, place: InsertionPlace, statement: Statement): boolean {
   const body = bodyOf(host, place);
   return [body[place.index - 1], body[place.index]].some((other) => other !== undefined && isSame(other, statement));
 }
@@ -91,7 +91,7 @@ function nearby(
   host: HostProgram,
   ranks: readonly number[],
   findings: readonly Finding[],
-): (place: Place, statement: Statement) => number {
+): (place: InsertionPlace, statement: Statement) => number {
   const statements = walk(host.body);
   const orderOf = ordersByPath(host);
   const ends = findings.flatMap(({ commands }) => commands.filter(({ rank }) => ranks.includes(rank)));
@@ -129,7 +129,7 @@ function ordersByPath({ body }: HostProgram): ReadonlyMap<string, readonly numbe
 }
 
 /** People choose a stream and synchronize it at once. */
-export function awkward(hosts: readonly HostProgram[], { ranks, place, statement }: Insertion): number {
+export function awkward(hosts: readonly HostProgram[], { ranks, place, statement }: StatementInsertion): number {
   const before = bodyOf(at(hosts, at(ranks, 0)), place)[place.index - 1]?.kind;
   return statement.kind === "Synchronize" && before !== "SetCurrentStream" && before !== "Synchronize" ? 1 : 0;
 }

@@ -4,23 +4,23 @@ import { scopesOf } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
 
 /** A position in a host program: through these scopes, before statement `index`. */
-export interface Place {
+export interface InsertionPlace {
   readonly scopes: readonly { readonly index: number; readonly scope: number }[];
   readonly index: number;
   /** How many statements precede it, as `walk` counts. */
   readonly order: number;
 }
 
-export interface Insertion {
+export interface StatementInsertion {
   readonly ranks: readonly number[];
-  readonly place: Place;
+  readonly place: InsertionPlace;
   readonly statement: Statement;
 }
 
 /** Ranks that share a program still do. */
 export function withInsertion(
   hosts: readonly HostProgram[],
-  { ranks, place, statement }: Insertion,
+  { ranks, place, statement }: StatementInsertion,
 ): readonly HostProgram[] {
   const edited = new Map<HostProgram, HostProgram>();
   for (const rank of ranks) {
@@ -33,7 +33,7 @@ export function withInsertion(
 
 function insertedIn(
   body: readonly Statement[],
-  [step, ...inner]: Place["scopes"],
+  [step, ...inner]: InsertionPlace["scopes"],
   index: number,
   statement: Statement,
 ): readonly Statement[] {
@@ -67,6 +67,6 @@ export function without(hosts: readonly HostProgram[], statement: Statement): re
 }
 
 /** The scope that the place is in. */
-export function bodyOf(host: HostProgram, { scopes }: Place): readonly Statement[] {
+export function bodyOf(host: HostProgram, { scopes }: InsertionPlace): readonly Statement[] {
   return scopes.reduce((outer, step) => at(scopesOf(at(outer, step.index)), step.scope), host.body);
 }

@@ -19,7 +19,7 @@ import type { AnyCompilation, Compilation } from "../compile.ts";
 import { pickOptions } from "../options/resolve.ts";
 import { record, recordNames } from "../record.ts";
 import { awkward, candidates, depthOf } from "./candidates.ts";
-import { type Insertion, withInsertion, without } from "./insertion.ts";
+import { type StatementInsertion, withInsertion, without } from "./insertion.ts";
 
 export interface HostRepair {
   /** The host program of each rank with the statements; together they verify. */
@@ -54,7 +54,7 @@ const manyStreams = 64;
 
 interface Trial {
   readonly hosts: readonly HostProgram[];
-  readonly insertion: Insertion;
+  readonly insertion: StatementInsertion;
   /** Smaller is better, the first number first. */
   readonly score: readonly number[];
 }
@@ -77,7 +77,7 @@ export function repairHosts(compilation: Compilation): HostRepair | null {
   if (given === null || given.errors === 0) return null;
   const size = recorded.ranks.reduce((sum, { commands }) => sum + commands.length, 0);
   const budget = Math.min(mostTried, Math.floor(mostCommandsTried / Math.max(1, size)));
-  const insertions: Insertion[] = [];
+  const insertions: StatementInsertion[] = [];
   let now = { hosts, ...given };
   while (now.errors > 0) {
     const best = insertions.length < mostAdded ? bestOf(now.hosts, now.findings, now.errors, check, budget) : null;
@@ -150,8 +150,8 @@ function isLess(a: readonly number[], b: readonly number[]): boolean {
 
 function addedOf(
   hosts: readonly HostProgram[],
-  insertions: readonly Insertion[],
-  { ranks, statement }: Insertion,
+  insertions: readonly StatementInsertion[],
+  { ranks, statement }: StatementInsertion,
 ): AddedStatement {
   const host = at(hosts, at(ranks, 0));
   const added = new Set(insertions.map((each) => each.statement));
@@ -178,7 +178,7 @@ type FindingsOf = (hosts: readonly HostProgram[]) => readonly Finding[] | null;
 function byCause(
   findings: readonly Finding[],
   hosts: readonly HostProgram[],
-  insertions: readonly Insertion[],
+  insertions: readonly StatementInsertion[],
   findingsOf: FindingsOf,
 ): readonly Finding[] {
   const comesBack =

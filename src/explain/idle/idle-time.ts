@@ -17,7 +17,7 @@ import type { RegionKey, RegionOf } from "../regions.ts";
 import { createKernelHolders, createLinkHolders, isKernel, isKernel as isKernelOf } from "./links.ts";
 import { createNeeds, type Needed } from "./needs.ts";
 import { regionLoads } from "./region-loads.ts";
-import type { Timing } from "./timing.ts";
+import type { CommandTiming } from "./timing.ts";
 
 /** Part of a gap, in milliseconds. */
 export interface IdlePart {
@@ -46,7 +46,7 @@ const epsilon = 1e-9;
 /** `issued`: when the host has issued a command, if it issues one after the other. */
 export function idleTimeOf(
   program: Program,
-  timing: Timing,
+  timing: CommandTiming,
   regionOf: RegionOf,
   rank: number,
   issued: ((index: number) => number) | null = null,
@@ -273,7 +273,7 @@ interface ChunkSpan {
 /** By region: when the first kernel of each chunk ends, and when its last one starts. */
 function chunkSpans(
   kernels: readonly number[],
-  { start, end }: Timing,
+  { start, end }: CommandTiming,
   placeOf: (number: number) => { readonly region: number; readonly chunk: number },
 ): ReadonlyMap<number, readonly ChunkSpan[]> {
   const regions = new Map<number, Map<number, ChunkSpan>>();
@@ -307,7 +307,7 @@ interface Queues {
   readonly following: (number: number) => readonly number[];
 }
 
-function createQueues(program: Program, { dependences, start, end, ready }: Timing): Queues {
+function createQueues(program: Program, { dependences, start, end, ready }: CommandTiming): Queues {
   const { first, rankOf, indexOf } = dependences;
   const queues = new Map<string, readonly number[]>();
   const queueOf = (number: number): readonly number[] => {

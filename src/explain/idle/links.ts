@@ -3,17 +3,17 @@ import { touchesPeers } from "../../commands/barriers.ts";
 import type { Command } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
-import { peerOf } from "../../trace/command-work.ts";
-import { lastEnded, type Timing, workByEnd } from "./timing.ts";
+import { commandPeer } from "../../trace/command-work.ts";
+import { lastEnded, type CommandTiming, workByEnd } from "./timing.ts";
 
 /** `out 0`: what rank 0 sends. */
-export type Link = `${"out" | "in"} ${number}`;
+export type LinkDirection = `${"out" | "in"} ${number}`;
 
 /** The directions that the command at `index` of `rank`'s list moves data over; none for a library's transfers. */
-export function linksOf(program: Program, rank: number, index: number): readonly Link[] {
+export function linksOf(program: Program, rank: number, index: number): readonly LinkDirection[] {
   const command = at(at(program.ranks, rank).commands, index);
   if (touchesPeers(program, rank, command)) return [`out ${rank}`, `in ${rank}`];
-  const peer = peerOf(program, rank, command);
+  const peer = commandPeer(program, rank, command);
   if (peer === null) return [];
   const [from, to] = peer.direction === "from" ? [peer.rank, rank] : [rank, peer.rank];
   return [`out ${from}`, `in ${to}`];
@@ -22,10 +22,10 @@ export function linksOf(program: Program, rank: number, index: number): readonly
 /**
  * The command that left a link just before `number` started on it; -1 if all its links were free when it was ready.
  */
-export function createLinkHolders(program: Program, timing: Timing): (number: number) => number {
+export function createLinkHolders(program: Program, timing: CommandTiming): (number: number) => number {
   const { dependences, start, end, ready } = timing;
   const { rankOf, indexOf } = dependences;
-  let users: ReadonlyMap<Link, readonly number[]> | null = null;
+  let users: ReadonlyMap<LinkDirection, readonly number[]> | null = null;
 
   return (number) => {
     const begin = at(start, number) + 1e-9;
@@ -56,7 +56,7 @@ export function isKernel(program: Program, rank: number, command: Command): bool
  * The kernel that ended last before a command began, after the command was ready, on its rank or those of its peers;
  * -1 without one. Copy engines do not wait for kernels.
  */
-export function createKernelHolders(program: Program, timing: Timing): (number: number) => number {
+export function createKernelHolders(program: Program, timing: CommandTiming): (number: number) => number {
   const { dependences, start, end, ready } = timing;
   const { rankOf, indexOf, first, peers } = dependences;
   const commandOf = (number: number): Command => at(at(program.ranks, rankOf(number)).commands, indexOf(number));

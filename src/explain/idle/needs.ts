@@ -7,7 +7,7 @@ import type { Program } from "../../commands/program.ts";
 import { accesses, type Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
 import { type Extent, sharedBytes, sizeOf } from "../../verify/check/shared-bytes.ts";
-import { type Timing, workByEnd } from "./timing.ts";
+import { type CommandTiming, workByEnd } from "./timing.ts";
 
 /** The command that ended last among some that another needs, and its end in milliseconds; -1 and 0 without one. */
 export interface Needed {
@@ -37,7 +37,7 @@ interface CommandNeeds {
   readonly since: (number: number, time: number) => ReadonlySet<number>;
 }
 
-export function createNeeds(program: Program, timing: Timing): CommandNeeds {
+export function createNeeds(program: Program, timing: CommandTiming): CommandNeeds {
   const { dependences, start, end } = timing;
   const { rankOf, indexOf, peers } = dependences;
   /** By arena of a rank, in order of end. */

@@ -5,7 +5,7 @@ import { at } from "../../support/invariant.ts";
 import { isLocalCopy } from "../../trace/command-work.ts";
 import type { RegionOf } from "../regions.ts";
 import { isKernel, linksOf } from "./links.ts";
-import type { Timing } from "./timing.ts";
+import type { CommandTiming } from "./timing.ts";
 
 /** Milliseconds. */
 export interface RegionLoad {
@@ -17,7 +17,7 @@ export interface RegionLoad {
 /** By region. */
 export function regionLoads(
   program: Program,
-  { dependences, start, end }: Timing,
+  { dependences, start, end }: CommandTiming,
   regionOf: RegionOf,
   own: number,
 ): ReadonlyMap<number, RegionLoad> {

@@ -10,7 +10,7 @@ import { eventTable, movingSince } from "../../trace/event-table.ts";
 import type { Dependences } from "../dependences.ts";
 
 /** By number of the command. Times are milliseconds. */
-export interface Timing {
+export interface CommandTiming {
   readonly dependences: Dependences;
   /** Of a transfer: when its data started to move, because all participants that it needs had arrived. */
   readonly start: Float64Array;
@@ -23,7 +23,7 @@ export interface Timing {
 }
 
 /** Work without an event (a rank of another process) takes no time. */
-export function timingOf(program: Program, dependences: Dependences, events: readonly TraceEvent[]): Timing {
+export function timingOf(program: Program, dependences: Dependences, events: readonly TraceEvent[]): CommandTiming {
   const { order, previous, source, peers, rankOf, indexOf } = dependences;
   const count = order.length;
   const start = new Float64Array(count);
@@ -76,7 +76,7 @@ export function timingOf(program: Program, dependences: Dependences, events: rea
 
 /** What `entriesOf` gives for each launch, copy and transfer, by key, in the order in which they end. */
 export function workByEnd<Key, Value>(
-  { isWork, end }: Timing,
+  { isWork, end }: CommandTiming,
   entriesOf: (number: number) => readonly (readonly [Key, Value])[],
 ): ReadonlyMap<Key, readonly Value[]> {
   const numbers = [...isWork.keys()].filter((number) => isWork[number] === 1);

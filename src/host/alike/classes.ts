@@ -55,12 +55,12 @@ export function byClass<T>(
     if (!(error instanceof UnlikeError)) throw error;
     const { parts } = error;
     if (parts === null || splits === mostSplits) return alone();
-    return partsOf(ranks, parts).flatMap((part) => byClass(part, attempt, splits + 1));
+    return partitionBy(ranks, parts).flatMap((part) => byClass(part, attempt, splits + 1));
   }
 }
 
 /** The ranks with equal numbers, in order of the first of each. */
-export function partsOf(ranks: readonly number[], numbers: readonly unknown[]): readonly (readonly number[])[] {
+export function partitionBy(ranks: readonly number[], numbers: readonly unknown[]): readonly (readonly number[])[] {
   const parts = new Map<unknown, number[]>();
   for (const [position, rank] of ranks.entries()) {
     const number = at(numbers, position);

@@ -45,7 +45,7 @@ import type {
   TensorOptions,
 } from "./options.ts";
 import { createScalarArithmetic, type ScalarArithmetic } from "./scalars.ts";
-import { addTensor, append, collect, nextName, ownId, requireBuildable, requireRow, toScalar } from "./state.ts";
+import { addBuiltTensor, append, collect, nextName, ownId, requireBuildable, requireRow, toScalar } from "./state.ts";
 
 /** Builds one rank's HostProgram, statement by statement; `build` validates the whole. */
 export class HostProgramBuilder extends HostComputations {
@@ -54,14 +54,14 @@ export class HostProgramBuilder extends HostComputations {
 
   /** The next input of the program. Throws `bad-extent`, `bad-argument`, and any error of the annotations. */
   input(extents: readonly AxisSpec[], options: TensorOptions = {}): TensorView {
-    const tensor = addTensor(this.state, "input", extents, options);
+    const tensor = addBuiltTensor(this.state, "input", extents, options);
     this.state.tensors.inputs.push(tensor.id);
     return tensor;
   }
 
   /** Declares a tensor that the program allocates, computes, binds, or makes an output. Throws the same as `input`. */
   tensor(extents: readonly AxisSpec[], options: TensorOptions = {}): TensorView {
-    return addTensor(this.state, "tensor", extents, options);
+    return addBuiltTensor(this.state, "tensor", extents, options);
   }
 
   /** Makes `tensor` the next output. It may be an input, too. Throws `foreign-tensor`. */

@@ -118,7 +118,7 @@ export function requireBuildable({ scopes, tensors: { ops } }: BuilderState): vo
 // New tensors of a HostProgramBuilder: axes from extents, annotations from options.
 
 /** Throws `bad-extent`, `bad-argument`, and any error of the annotations. */
-export function addTensor(
+export function addBuiltTensor(
   state: BuilderState,
   method: "input" | "tensor",
   extents: readonly AxisSpec[],

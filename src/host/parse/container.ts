@@ -8,24 +8,30 @@ import type { Allocate, HirAliasSelect, HostProgram, Statement } from "../nodes.
 import { walk, writesOf } from "../traverse.ts";
 import type { ReadContext } from "../syntax/context.ts";
 import {
-  createScanner,
+  createDumpScanner,
   expect,
   expectAcrossLines,
   failExpected,
   readWord,
-  type Scanner,
+  type DumpScanner,
   skipBlanks,
   skipLine,
   skipSpace,
   take,
 } from "../syntax/text/scanner.ts";
-import { containerEnd, containerTitle, definitionsTitle, type Source, transformsTitle } from "../syntax/text/source.ts";
+import {
+  containerEnd,
+  containerTitle,
+  definitionsTitle,
+  type DumpSource,
+  transformsTitle,
+} from "../syntax/text/source.ts";
 import { parseTransforms } from "../syntax/transforms.ts";
 import type { DomainNotes } from "../syntax/values/domain-notes.ts";
 import {
   collectDefinitions,
   createStreamTable,
-  type Definitions,
+  type IndexDefinitions,
   noDefinitions,
   streamsOf,
 } from "../syntax/values/names.ts";
@@ -50,9 +56,9 @@ export interface ParsedContainer {
   readonly lines: ReadonlyMap<Statement, number>;
 }
 
-export function parseContainer(given: Source, roots: RootMeaning): ParsedContainer {
+export function parseContainer(given: DumpSource, roots: RootMeaning): ParsedContainer {
   const source = inLaterWords(given);
-  const scanner = createScanner(source);
+  const scanner = createDumpScanner(source);
   const { definitions, notes } = readSections(source);
   const found = source.text.indexOf(containerEnd);
   const printed = found < 0 ? source.text : source.text.slice(0, found);
@@ -109,7 +115,7 @@ export function parseContainer(given: Source, roots: RootMeaning): ParsedContain
 }
 
 /** Before September 2024 (#2889) tensors have no dtype, and communications say `Input=` and `Output=`. */
-function inLaterWords(source: Source): Source {
+function inLaterWords(source: DumpSource): DumpSource {
   if (!/\bT\d+_[lg]\[/u.test(source.text)) return source;
   const text = source.text.replaceAll(/\b(?:Input|Output)=(?=T\d)/gu, (word) => word.toLowerCase());
   return { ...source, text };
@@ -145,7 +151,7 @@ function withUnprinted({ tensors, inputs, body, ...program }: HostProgram): Host
 }
 
 /** Drafts of 2024 have a line `HOST IRS: (...) -> (...)` after the title. */
-function atDraft({ text, position }: Scanner): boolean {
+function atDraft({ text, position }: DumpScanner): boolean {
   return /^\s*HOST (?:IRS|FUSION)\b/u.test(text.slice(position, position + 40));
 }
 
@@ -171,10 +177,10 @@ function inheritMeshes(tensors: readonly Tensor[], statements: Iterable<Statemen
 }
 
 /** The sections after the container, with blank lines between. */
-function readSections(source: Source): { readonly definitions: Definitions; readonly notes: DomainNotes } {
+function readSections(source: DumpSource): { readonly definitions: IndexDefinitions; readonly notes: DomainNotes } {
   const { text } = source;
   const found = text.indexOf(containerEnd);
-  const scanner = createScanner(source);
+  const scanner = createDumpScanner(source);
   scanner.position = found < 0 ? text.length : found + containerEnd.length;
   let definitions = noDefinitions;
   let notes: DomainNotes = new Map();

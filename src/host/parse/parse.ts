@@ -5,7 +5,7 @@
  */
 import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram, Statement } from "../nodes.ts";
-import { containerTitle, type Source } from "../syntax/text/source.ts";
+import { containerTitle, type DumpSource } from "../syntax/text/source.ts";
 import { validateHostProgram } from "../validate/validate.ts";
 import { parseContainer, type ParsedContainer, type RootMeaning } from "./container.ts";
 
@@ -118,8 +118,8 @@ const byteOrderMark = 0xfeff;
  * before the title (a launcher's, or a mail's `> `) is cut off all of its lines. Blanks of an indented copy stay, since
  * they do no harm.
  */
-function findContainers(text: string, file: string): readonly Source[] {
-  const sources: Source[] = [];
+function findContainers(text: string, file: string): readonly DumpSource[] {
+  const sources: DumpSource[] = [];
   let line = 1;
   let counted = 0;
   for (let found = text.indexOf(containerTitle); found >= 0;) {
@@ -166,7 +166,7 @@ function countLines(text: string, from: number, to: number): number {
 }
 
 /** A line without the prefix is other output, unless it is blank or only the last blanks of its prefix are missing. */
-function withoutPrefix(text: string, prefix: string, file: string, firstLine: number): Source {
+function withoutPrefix(text: string, prefix: string, file: string, firstLine: number): DumpSource {
   const kept: string[] = [];
   const lines: number[] = [];
   const bare = prefix.trimEnd();

@@ -10,9 +10,9 @@ import {
   expect,
   expectLineEnd,
   failExpected,
-  quoted,
+  quotedLiteral,
   readWord,
-  type Scanner,
+  type DumpScanner,
   skipBlanks,
   take,
 } from "../syntax/text/scanner.ts";
@@ -67,7 +67,7 @@ export function parseScope(context: ScopeContext, column: number, depth: number)
  * The column of the body of a container whose header begins in `column`: the first statement's, if the header was
  * copied without the blanks before it.
  */
-export function bodyColumn({ text, position }: Scanner, column: number): number {
+export function bodyColumn({ text, position }: DumpScanner, column: number): number {
   const [, blanks = "", sign] = /^\s*?\n([^\S\n]*)(\S)/u.exec(text.slice(position, position + 400)) ?? [];
   return Math.max(column + indentation.length, sign === "}" ? 0 : blanks.length);
 }
@@ -87,7 +87,7 @@ function currentLine({ scanner, counted }: ScopeContext): number {
  * Whether the next line with text belongs to the scope. If so, the scanner moves to its first word, otherwise to its
  * beginning.
  */
-function enterLine(scanner: Scanner, column: number): boolean {
+function enterLine(scanner: DumpScanner, column: number): boolean {
   const { text } = scanner;
   let lineStart = scanner.position;
   if (text.charCodeAt(lineStart) === 10) lineStart++;
@@ -112,7 +112,7 @@ function enterLine(scanner: Scanner, column: number): boolean {
   return false;
 }
 
-function failDepth({ source }: Scanner, position: number): never {
+function failDepth({ source }: DumpScanner, position: number): never {
   failAt(source, position, {
     code: "dump-unsupported",
     message: "loops and branches are nested too deeply",
@@ -140,7 +140,7 @@ function withBodies(context: ScopeContext, header: Op | Header, column: number, 
 }
 
 /** Skips `ELSE:` if it is in the column of the branch's first line. */
-function takeElse(scanner: Scanner, column: number): boolean {
+function takeElse(scanner: DumpScanner, column: number): boolean {
   const lineStart = scanner.position;
   skipBlanks(scanner);
   if (scanner.position - lineStart === column - indentation.length && take(scanner, elseWord)) {
@@ -180,11 +180,11 @@ interface ForeignStatement {
 }
 
 /** Its output is computed by nothing else, so the advice is never to omit it. */
-function failForeign(scanner: Scanner, start: number, word: string, { reason, help }: ForeignStatement): never {
+function failForeign(scanner: DumpScanner, start: number, word: string, { reason, help }: ForeignStatement): never {
   return failAt(scanner.source, start, {
     code: "dump-unsupported",
     message: `${word} ${reason}`,
-    found: quoted(word),
+    found: quotedLiteral(word),
     expected: "statements that Braid has",
     help,
   });

@@ -25,11 +25,11 @@ import {
   expectNumber,
   failExpected,
   isDigit,
-  type Scanner,
+  type DumpScanner,
   skipSpace,
   take,
 } from "../syntax/text/scanner.ts";
-import { failAt, kernelEnd, type Source, transformsTitle } from "../syntax/text/source.ts";
+import { failAt, kernelEnd, type DumpSource, transformsTitle } from "../syntax/text/source.ts";
 import { parseTransforms } from "../syntax/transforms.ts";
 import { noDefinitions } from "../syntax/values/names.ts";
 import {
@@ -69,7 +69,7 @@ export function unitTable(
 }
 
 /** Skips blanks, line breaks and the list of aliases. Returns whether a unit follows. */
-function atUnit(scanner: Scanner): boolean {
+function atUnit(scanner: DumpScanner): boolean {
   for (;;) {
     skipSpace(scanner);
     const { text, position } = scanner;
@@ -132,7 +132,7 @@ function opAt(kernel: string, position: number): string {
 }
 
 /** The transforms are at the end of the kernel, and are read first. */
-function unitNotes(scanner: Scanner): ReturnType<typeof parseTransforms> {
+function unitNotes(scanner: DumpScanner): ReturnType<typeof parseTransforms> {
   const { text, position } = scanner;
   const close = text.indexOf(kernelEnd, position);
   const title = text.slice(position, close < 0 ? text.length : close).indexOf(`\n${transformsTitle}`);
@@ -141,7 +141,7 @@ function unitNotes(scanner: Scanner): ReturnType<typeof parseTransforms> {
 }
 
 /** Skips the second list of the inputs or outputs, one per line. */
-function skipListed(scanner: Scanner, tensors: TensorTable): void {
+function skipListed(scanner: DumpScanner, tensors: TensorTable): void {
   for (;;) {
     skipSpace(scanner);
     if (!atTensor(scanner)) return;
@@ -168,7 +168,7 @@ function parseOp(context: OpContext): Op {
   return parseComputed(context, parseOutputs(context), (name, start) => failUnknownOp(context.scanner, start, name));
 }
 
-function failAbridged({ source }: Scanner, position: number, number: number): never {
+function failAbridged({ source }: DumpScanner, position: number, number: number): never {
   failAt(source, position, {
     code: "dump-incomplete",
     message: `the body of HostUnit${number} is left out`,
@@ -178,7 +178,7 @@ function failAbridged({ source }: Scanner, position: number, number: number): ne
   });
 }
 
-function failTwice({ source }: Scanner, position: number, number: number): never {
+function failTwice({ source }: DumpScanner, position: number, number: number): never {
   failAt(source, position, {
     code: "dump-contradiction",
     message: `HostUnit${number} has two bodies`,
@@ -187,7 +187,7 @@ function failTwice({ source }: Scanner, position: number, number: number): never
   });
 }
 
-function failMissing({ source }: Scanner, position: number, number: number): never {
+function failMissing({ source }: DumpScanner, position: number, number: number): never {
   failAt(source, position, {
     code: "dump-incomplete",
     message: `HostUnit${number} is posted, and the dump does not print its body`,
@@ -215,7 +215,7 @@ interface ParsedUnit {
 const mostUnused = 1_000_000;
 
 /** The units by number. A number that the dump does not show gets an empty unit, which nothing posts. */
-function finishUnits(source: Source, units: readonly ParsedUnit[]): readonly HostUnit[] {
+function finishUnits(source: DumpSource, units: readonly ParsedUnit[]): readonly HostUnit[] {
   const shared = new Map<number, { readonly tensor: Tensor; readonly text: string }>();
   const sharing = new Set<ParsedUnit>();
   for (const unit of units) {
@@ -255,7 +255,7 @@ function unusedUnit(number: number): HostUnit {
   return { id: makeId<UnitId>(number), fusion: { kind: "Fusion", ...nothing } };
 }
 
-function failUnused(source: Source, { id, position }: ParsedUnit): never {
+function failUnused(source: DumpSource, { id, position }: ParsedUnit): never {
   failAt(source, position, {
     code: "dump-unsupported",
     message: `the tensors of HostUnit${id} and of earlier units have numbers that are too large`,
@@ -276,7 +276,7 @@ const section = /^[^\S\n]*Aliases:\s*\{(?:\s*\}|(?<list>(?:\n[^\S\n]*(?:T\d[^\n]
 const pair = /T(?<alias>\d{1,9})(?!\d)[^\n]*? -> T(?<tensor>\d{1,9})(?!\d)/gu;
 
 /** For each alias the number of the tensor whose memory it has. */
-export function readAliases(source: Source): ReadonlyMap<number, number> {
+export function readAliases(source: DumpSource): ReadonlyMap<number, number> {
   const aliases = new Map<number, number>();
   const found = section.exec(source.text);
   for (const { index, groups = {} } of (found?.groups?.["list"] ?? "").matchAll(pair)) {
@@ -291,7 +291,7 @@ export function readAliases(source: Source): ReadonlyMap<number, number> {
 }
 
 /** Steps over the section if it stands here. */
-function skipAliases(scanner: Scanner): boolean {
+function skipAliases(scanner: DumpScanner): boolean {
   const { text, position } = scanner;
   if (!text.startsWith("Aliases:", position)) return false;
   const found = section.exec(text.slice(position));
@@ -300,7 +300,7 @@ function skipAliases(scanner: Scanner): boolean {
   return true;
 }
 
-function failCircle(source: Source, position: number, alias: number): never {
+function failCircle(source: DumpSource, position: number, alias: number): never {
   failAt(source, position, {
     code: "dump-contradiction",
     message: `T${alias} has the memory of itself`,

@@ -12,10 +12,10 @@ import type { HostProgram, HostUnit, Statement } from "../nodes.ts";
 import { plainContext, type PrintContext } from "../syntax/context.ts";
 import { printOp } from "../syntax/ops/ops.ts";
 import { printTensorOf } from "../syntax/statements/fields.ts";
-import { elseWord, indentation, rowOf } from "../syntax/statements/statements.ts";
+import { elseWord, indentation, statementRowOf } from "../syntax/statements/statements.ts";
 import { containerEnd, containerTitle, definitionsTitle, kernelEnd, kernelTitle } from "../syntax/text/source.ts";
 import { transformLines } from "../syntax/transforms.ts";
-import { accessesOf, isOp, walk } from "../traverse.ts";
+import { statementAccess, isOp, walk } from "../traverse.ts";
 
 export interface PrintOptions {
   /** "2025-10" if not given. */
@@ -98,7 +98,7 @@ function computedTensors(body: readonly Statement[]): ReadonlySet<TensorId> {
   const computed = new Set<TensorId>();
   const visit = (scope: readonly Statement[]): void => {
     for (const statement of scope) {
-      const { reads, writes } = accessesOf(statement);
+      const { reads, writes } = statementAccess(statement);
       if (statement.kind === "HirAliasSelect" || statement.kind === "Select") {
         for (const id of reads) viewed.set(at(writes, 0), id);
       } else if (isOp(statement) || statement.kind === "PostOnStream") {
@@ -223,7 +223,7 @@ function addScope(lines: string[], body: readonly Statement[], context: PrintCon
 function printHeader(statement: Statement, context: PrintContext, indent: string): string {
   return isOp(statement)
     ? printOp(statement, context, indent)
-    : rowOf(statement.kind).print(statement, context, indent);
+    : statementRowOf(statement.kind).print(statement, context, indent);
 }
 
 /**

@@ -4,13 +4,13 @@ import type { HostProgram, Statement } from "../nodes.ts";
 import { parseContainers, type ParsedContainer } from "../parse/parse.ts";
 import { print } from "./print.ts";
 
-export type LineOf = (rank: number, path: readonly number[]) => number | null;
+export type StatementLineOf = (rank: number, path: readonly number[]) => number | null;
 
 /**
  * Lines in the dumps that `print` makes of the ranks' programs. A dump is printed and parsed when its first line is
  * needed.
  */
-export function printedLines(hosts: readonly HostProgram[]): LineOf {
+export function printedLines(hosts: readonly HostProgram[]): StatementLineOf {
   return lazily(hosts, (host) => {
     const container = readBack(host);
     return container === null ? new Map<string, number>() : pathLines(container);
@@ -18,13 +18,13 @@ export function printedLines(hosts: readonly HostProgram[]): LineOf {
 }
 
 /** Lines in the file of the ranks' containers. */
-export function dumpLines(containers: readonly ParsedContainer[]): LineOf {
+export function dumpLines(containers: readonly ParsedContainer[]): StatementLineOf {
   return lazily(containers, pathLines);
 }
 
 type PathLines = ReadonlyMap<string, number>;
 
-function lazily<T>(ranks: readonly T[], linesOf: (own: T) => PathLines): LineOf {
+function lazily<T>(ranks: readonly T[], linesOf: (own: T) => PathLines): StatementLineOf {
   // Ranks often share one program.
   const known = new Map<T, PathLines>();
   return (rank, path) => {

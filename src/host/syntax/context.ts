@@ -3,7 +3,7 @@ import type { TensorId } from "../../ir/domain.ts";
 import { type DumpStyle, type IrSpelling, irSpellings } from "../../ir/print-style.ts";
 import { printScalarName, type Scalar } from "../../ir/scalar/scalar.ts";
 import type { HostProgram } from "../nodes.ts";
-import type { Scanner } from "./text/scanner.ts";
+import type { DumpScanner } from "./text/scanner.ts";
 import type { Names, StreamTable } from "./values/names.ts";
 import type { TensorTable } from "./values/tensor-table.ts";
 
@@ -34,7 +34,7 @@ export function plainContext(program: PrintContext["program"], style: DumpStyle)
 
 /** A container during one call of `parse`. */
 export interface ReadContext {
-  readonly scanner: Scanner;
+  readonly scanner: DumpScanner;
   readonly tensors: TensorTable;
   readonly streams: StreamTable;
   readonly names: Names;

@@ -26,13 +26,13 @@ import { constant } from "../../ir/scalar/scalar.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { keysOf } from "../../support/is-one-of.ts";
 import type { Statement } from "../nodes.ts";
-import { accessesOf } from "../traverse.ts";
+import { statementAccess } from "../traverse.ts";
 import {
   expect,
   expectNumber,
   failExpected,
   isDigit,
-  type Scanner,
+  type DumpScanner,
   skipBlanks,
   skipLine,
   skipSpace,
@@ -60,7 +60,7 @@ export function transformLines(
   const mentioned = new Set(arguments_);
   const roots = new Map<TensorId, readonly IterDomain[]>();
   for (const statement of statements) {
-    const { reads, writes } = accessesOf(statement);
+    const { reads, writes } = statementAccess(statement);
     for (const id of [...reads, ...writes]) mentioned.add(id);
     if (statement.kind === "Permute") addRoot(roots, statement, tensors);
   }
@@ -148,7 +148,7 @@ function axisOf(axes: ReadonlyMap<number, IterDomain>, id: number): IterDomain {
 }
 
 /** Reads the section after its title. The scanner stops at the first line that does not describe a tensor. */
-export function parseTransforms(scanner: Scanner): DomainNotes {
+export function parseTransforms(scanner: DumpScanner): DomainNotes {
   const notes = new Map<number, DomainNote>();
   for (;;) {
     skipSpace(scanner);
@@ -161,7 +161,7 @@ export function parseTransforms(scanner: Scanner): DomainNotes {
   }
 }
 
-function parseNote(scanner: Scanner): DomainNote {
+function parseNote(scanner: DumpScanner): DomainNote {
   let root: readonly IterDomainId[] | null = null;
   let logical: readonly IterDomain[] | null = null;
   let allocation: readonly IterDomain[] | null = null;
@@ -185,7 +185,7 @@ function parseNote(scanner: Scanner): DomainNote {
 }
 
 /** ` : (iS0{8}, iS1{4})` */
-function parseDomain(scanner: Scanner): readonly IterDomain[] {
+function parseDomain(scanner: DumpScanner): readonly IterDomain[] {
   expect(scanner, ":");
   expect(scanner, "(");
   const axes: IterDomain[] = [];
@@ -198,7 +198,7 @@ function parseDomain(scanner: Scanner): readonly IterDomain[] {
   }
 }
 
-function parseTransform(scanner: Scanner): Transform {
+function parseTransform(scanner: DumpScanner): Transform {
   const titles = keysOf(signsOf);
   const title = titles.find((each) => take(scanner, each));
   if (title === undefined) {
@@ -222,7 +222,7 @@ function parseTransform(scanner: Scanner): Transform {
   return { kind: "split", input: first, outer: second, inner: third, factor, innerSplit: title === "Split:" };
 }
 
-function parseFactor(scanner: Scanner): number {
+function parseFactor(scanner: DumpScanner): number {
   const start = scanner.position;
   const factor = expectNumber(scanner, "a constant factor");
   return factor === 0 ? failExpected(scanner, "a factor of at least 1", start) : factor;

@@ -6,7 +6,7 @@
 import type { TensorId } from "../../ir/domain.ts";
 import { at } from "../../support/invariant.ts";
 import type { ExprId, HostProgram, Statement, StatementKind } from "../nodes.ts";
-import { accessesOf, isOp, scopesOf, walk } from "../traverse.ts";
+import { statementAccess, isOp, scopesOf, walk } from "../traverse.ts";
 import type { Fault, Report } from "./ids.ts";
 
 /** Reports every use of a tensor that no path has bound. */
@@ -27,7 +27,7 @@ export function checkBindings(program: HostProgram, report: Report): void {
         bound.add(tensor);
       }
       if (statement.kind === "Deallocate") bound.delete(statement.tensor);
-      else for (const tensor of accessesOf(statement).writes) bound.add(tensor);
+      else for (const tensor of statementAccess(statement).writes) bound.add(tensor);
       if (statement.kind === "ForLoop") {
         visit(
           statement.body,
@@ -56,7 +56,7 @@ function once<T>(make: () => T): () => T {
 }
 
 function writtenIn(scope: readonly Statement[]): readonly TensorId[] {
-  return walk(scope).flatMap((statement) => accessesOf(statement).writes);
+  return walk(scope).flatMap((statement) => statementAccess(statement).writes);
 }
 
 /** Excludes buffers of communications: a rank's role determines which of them it needs, and `record` knows the role. */
@@ -67,7 +67,7 @@ function needsBound(statement: Statement): readonly TensorId[] {
     statement.kind === "ShardByStream" ||
     statement.kind === "PostOnStream" ||
     statement.kind === "LaunchKernel";
-  return bindsOutput || statement.kind === "Deallocate" ? accessesOf(statement).reads : [];
+  return bindsOutput || statement.kind === "Deallocate" ? statementAccess(statement).reads : [];
 }
 
 function unboundFault(tensor: TensorId, kind: StatementKind, later: boolean): Fault {

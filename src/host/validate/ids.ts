@@ -9,7 +9,7 @@ import { type IterDomain, type Tensor, type TensorId, withoutReductions } from "
 import type { Op } from "../../ir/ops/op.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import type { ExprId, HostProgram, Statement } from "../nodes.ts";
-import { accessesOf, isOp, pathOf } from "../traverse.ts";
+import { statementAccess, isOp, pathOf } from "../traverse.ts";
 
 /** The findings about the ids of a program; empty if every id is valid. */
 export function checkIds(program: HostProgram, statements: readonly Statement[]): readonly Diagnostic[] {
@@ -92,7 +92,7 @@ function statementFindings(program: HostProgram, statements: readonly Statement[
 /** Every id is a row of its table. */
 function checkRows(check: Check, statement: Statement): void {
   const { tensors, streams, units } = check.program;
-  const { reads, writes } = accessesOf(statement);
+  const { reads, writes } = statementAccess(statement);
   for (const id of reads) requireRow(check, statement, tensors, id, `T`, "tensors");
   for (const id of writes) requireRow(check, statement, tensors, id, `T`, "tensors");
   switch (statement.kind) {

@@ -53,6 +53,6 @@ export function needsAll(entry: TorchEntry): boolean {
   return rowOfOp(entry).needsAll;
 }
 
-export function elementsOf(entry: TorchEntry, side: "inputs" | "outputs"): number {
+export function recordedElements(entry: TorchEntry, side: "inputs" | "outputs"): number {
   return entry[side].reduce((sum, { sizes }) => sum + sizes.reduce((product, size) => product * size, 1), 0);
 }

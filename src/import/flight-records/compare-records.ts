@@ -2,11 +2,11 @@
 import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import { type Disagreement, firstDisagreements, pairMismatches } from "./disagreements.ts";
 import { causeFinding, cycleFinding, disagreementFinding, limitFindings, pairFinding } from "./findings.ts";
-import { groupsOf, type Issued, rankOfRecord, type TorchGroup, type TorchRank } from "./issued.ts";
+import { groupsByRank, type Issued, rankOfRecord, type TorchGroup, type TorchRank } from "./issued.ts";
 import { collectivesOf, type GroupCollectives, sidesOf, transfersOf } from "./peers.ts";
-import { contentText, groupText, ranksText, standingText, transferText } from "./texts.ts";
+import { contentText, groupText, ranksText, issuedStandingText, transferText } from "./texts.ts";
 import type { TorchRecord } from "./torch-record.ts";
-import { waitsOf } from "./waits.ts";
+import { flightWaits } from "./waits.ts";
 
 export interface TorchReport {
   readonly findings: readonly Diagnostic[];
@@ -35,7 +35,7 @@ export interface TorchRankLine {
 
 /** Throws `record-invalid` for two records of one rank. */
 export function compareTorchRecords(records: readonly TorchRecord[]): TorchReport {
-  const groupOf = groupsOf(records);
+  const groupOf = groupsByRank(records);
   const ranks = new Map<number, TorchRank>();
   for (const record of records.toSorted((a, b) => a.rank - b.rank)) {
     const other = ranks.get(record.rank);
@@ -53,7 +53,7 @@ export function compareTorchRecords(records: readonly TorchRecord[]): TorchRepor
   const pairs = new Set(mismatched.flatMap(({ send, recv }) => [send.issued.queue, recv.issued.queue]));
   const disagreed = (issued: Issued): boolean =>
     issued.isPointToPoint ? pairs.has(issued.queue) : issued.number >= alikeUpTo(issued.group);
-  const { causes, cycles } = waitsOf(transfers, disagreed);
+  const { causes, cycles } = flightWaits(transfers, disagreed);
   const errors = [
     ...groups.flatMap((each) =>
       (differing.get(each.group) ?? []).map((found) => disagreementFinding(each, found, issuedBefore(each, found))),
@@ -99,7 +99,7 @@ function rankLine({ record, issued, open }: TorchRank): TorchRankLine {
     rank: record.rank,
     file: record.path,
     transfers: issued.length,
-    waits: open.map((each) => `${transferText(each)}, which ${standingText(each)}`),
+    waits: open.map((each) => `${transferText(each)}, which ${issuedStandingText(each)}`),
   };
 }
 

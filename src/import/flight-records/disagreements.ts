@@ -1,9 +1,9 @@
 /** Where the ranks of a group first issue different collectives under one number, or a send meets another recv. */
 import { at } from "../../support/invariant.ts";
-import { elementsOf, rowOfOp } from "./collective-rows.ts";
+import { recordedElements, rowOfOp } from "./collective-rows.ts";
 import type { Issued, TorchRank } from "./issued.ts";
 import { type GroupCollectives, sidesOf, type Transfers } from "./peers.ts";
-import type { TensorShape, TorchEntry } from "./torch-record.ts";
+import type { RecordedShape, TorchEntry } from "./torch-record.ts";
 
 /** What ranks may disagree on, in the order of looking. */
 export type Aspect = "op" | "dtype" | "elements" | "shape";
@@ -68,9 +68,9 @@ function signature(op: TorchEntry, aspect: Aspect): string {
     case "dtype":
       return sides.map((side) => [...new Set(op[side].map(({ dtype }) => dtype))].join(" ")).join("|");
     case "elements":
-      return sides.map((side) => elementsOf(op, side)).join("|");
+      return sides.map((side) => recordedElements(op, side)).join("|");
     case "shape":
-      return sides.map((side) => op[side].map(shapeText).join(" ")).join("|");
+      return sides.map((side) => op[side].map(recordedShapeText).join(" ")).join("|");
   }
 }
 
@@ -80,8 +80,8 @@ function wrongTotals(all: readonly Issued[], members: number): Disagreement["tot
     const { whole, isExchange } = rowOfOp(op);
     const totals = { inputs: 0, outputs: 0 };
     for (const { ops } of isExchange === true ? all : all.slice(0, 1)) {
-      totals.inputs += elementsOf(at(ops, i), "inputs");
-      totals.outputs += elementsOf(at(ops, i), "outputs");
+      totals.inputs += recordedElements(at(ops, i), "inputs");
+      totals.outputs += recordedElements(at(ops, i), "outputs");
     }
     if (isExchange === true && all.length === members && totals.inputs !== totals.outputs) return totals;
     if (whole === "outputs" && totals.outputs !== members * totals.inputs) return totals;
@@ -136,10 +136,10 @@ export function pairMismatches(ranks: ReadonlyMap<number, TorchRank>, { peersOf 
   return [...found.values()];
 }
 
-function countsText(tensors: readonly TensorShape[]): string {
+function countsText(tensors: readonly RecordedShape[]): string {
   return tensors.map(({ dtype, sizes }) => `${dtype} ${sizes.reduce((product, size) => product * size, 1)}`).join(" ");
 }
 
-export function shapeText({ dtype, sizes }: TensorShape): string {
+export function recordedShapeText({ dtype, sizes }: RecordedShape): string {
   return `${dtype === "" ? "" : `${dtype} `}[${sizes.join(", ")}]`;
 }

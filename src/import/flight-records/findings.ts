@@ -1,11 +1,11 @@
 /** Disagreements, causes of waits and cycles as findings, in the form of the verifier's. */
 import type { Diagnostic, Place } from "../../diagnostics/diagnostic.ts";
 import { at } from "../../support/invariant.ts";
-import { type Aspect, type Disagreement, type PairMismatch, type Shift, shapeText } from "./disagreements.ts";
+import { type Aspect, type Disagreement, type PairMismatch, type Shift, recordedShapeText } from "./disagreements.ts";
 import type { Issued } from "./issued.ts";
 import type { GroupCollectives, Transfers } from "./peers.ts";
-import { contentText, groupText, placeIn, ranksText, stackText, standingText, transferText } from "./texts.ts";
-import type { Edge, WaitCause } from "./waits.ts";
+import { contentText, groupText, placeIn, ranksText, stackText, issuedStandingText, transferText } from "./texts.ts";
+import type { WaitEdge, WaitCause } from "./waits.ts";
 
 const mostNotes = 8;
 
@@ -91,7 +91,7 @@ function beforeNotes(before: Issued | null): readonly string[] {
 
 export function pairFinding({ send, recv }: PairMismatch): Diagnostic {
   const shapes = (side: "inputs" | "outputs", { op }: PairMismatch["send"]): string =>
-    op[side].map(shapeText).join(" ");
+    op[side].map(recordedShapeText).join(" ");
   return {
     code: "transfer-mismatch",
     severity: "error",
@@ -152,7 +152,7 @@ export function causeFinding({ obstacles, waiters }: WaitCause, transfers: Trans
         place: placeOf(first.issued),
         found: obstacles
           .flatMap((each) =>
-            "issued" in each ? [`rank ${each.issued.record.rank}: ${standingText(each.issued)}`] : [],
+            "issued" in each ? [`rank ${each.issued.record.rank}: ${issuedStandingText(each.issued)}`] : [],
           )
           .slice(0, mostNotes)
           .join("; "),
@@ -178,7 +178,7 @@ export function causeFinding({ obstacles, waiters }: WaitCause, transfers: Trans
 }
 
 function waitNote(issued: Issued): string {
-  return `rank ${issued.record.rank} waits in ${transferText(issued)}, which ${standingText(issued)}`;
+  return `rank ${issued.record.rank} waits in ${transferText(issued)}, which ${issuedStandingText(issued)}`;
 }
 
 function lastText(rank: number, { ranks }: Transfers): string {
@@ -186,7 +186,7 @@ function lastText(rank: number, { ranks }: Transfers): string {
   if (last === undefined) return `rank ${rank} has issued nothing`;
   const where = placeIn(last.last.frames);
   const place = where === null ? "" : ` at ${where.file}:${where.line}`;
-  return `the last of rank ${rank} is ${transferText(last)}${place}, which ${standingText(last)}`;
+  return `the last of rank ${rank} is ${transferText(last)}${place}, which ${issuedStandingText(last)}`;
 }
 
 /** The last collective of the group that all of its ranks have issued. */
@@ -197,13 +197,13 @@ function commonNote(awaited: Issued, { groups }: Transfers): readonly string[] {
   return beforeNotes(before);
 }
 
-const assumed: Readonly<Record<Edge["by"], string | null>> = {
+const assumed: Readonly<Record<WaitEdge["by"], string | null>> = {
   queue: null,
   host: "if its host waits for that before it goes on",
   device: "if the GPU runs them in the order of their issue",
 };
 
-export function cycleFinding(cycle: readonly Edge[]): Diagnostic {
+export function cycleFinding(cycle: readonly WaitEdge[]): Diagnostic {
   const steps = cycle.map(({ from, to, by }) => {
     const held = `rank ${to.record.rank} is held up by ${transferText(to)}`;
     const assumption = assumed[by];

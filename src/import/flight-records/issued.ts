@@ -83,7 +83,7 @@ export function rankOfRecord(record: TorchRecord, groupOf: GroupsByRank): TorchR
 }
 
 /** The process groups of a run, by the rank that uses one and its name. */
-export function groupsOf(records: readonly TorchRecord[]): GroupsByRank {
+export function groupsByRank(records: readonly TorchRecord[]): GroupsByRank {
   const known = new Map<string, TorchGroup>();
   const shared = (name: string, { description, ranks }: GroupConfig): TorchGroup => {
     const key = `${name} ${ranks.join(" ")}`;

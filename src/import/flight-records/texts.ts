@@ -1,8 +1,8 @@
 /** Transfers, groups, ranks and stack frames in words. */
 import type { Issued, TorchGroup } from "./issued.ts";
 import { rowOfOp } from "./collective-rows.ts";
-import { shapeText } from "./disagreements.ts";
-import type { Frame, TorchEntry } from "./torch-record.ts";
+import { recordedShapeText } from "./disagreements.ts";
+import type { StackFrame, TorchEntry } from "./torch-record.ts";
 
 /** More would hide the pattern. */
 const most = 8;
@@ -42,7 +42,7 @@ function listText(texts: readonly string[]): string {
 export function contentText({ ops, last }: Issued): string {
   const each = ops.map((op) => {
     const side = rowOfOp(op).alike[0] ?? "inputs";
-    const tensors = (op.op === "recv" ? op.outputs : op[side]).map(shapeText);
+    const tensors = (op.op === "recv" ? op.outputs : op[side]).map(recordedShapeText);
     return tensors.length === 0 ? op.op : `${op.op} of ${listText(tensors)}`;
   });
   const where = placeIn(last.frames);
@@ -50,15 +50,15 @@ export function contentText({ ops, last }: Issued): string {
 }
 
 /** The innermost frame outside of PyTorch; the innermost if there is none. */
-export function placeIn(frames: readonly Frame[]): Frame | null {
+export function placeIn(frames: readonly StackFrame[]): StackFrame | null {
   return frames.find(isUsers) ?? frames[0] ?? null;
 }
 
-function isUsers({ file }: Frame): boolean {
+function isUsers({ file }: StackFrame): boolean {
   return !/(?:^|[/\\])torch[/\\]/u.test(file);
 }
 
-function frameText({ name, file, line }: Frame): string {
+function frameText({ name, file, line }: StackFrame): string {
   return `${file}:${line} (${name})`;
 }
 
@@ -70,7 +70,7 @@ export function stackText({ last }: Issued): string | null {
 }
 
 /** `has started`, `timed out after 600 s`. */
-export function standingText({ last: { state, isRetired, timeoutMilliseconds } }: Issued): string {
+export function issuedStandingText({ last: { state, isRetired, timeoutMilliseconds } }: Issued): string {
   if (state === "completed") return "has completed";
   if (isRetired) return timeoutMilliseconds === null ? "timed out" : `timed out after ${timeoutMilliseconds / 1000} s`;
   return state === "started" ? "has started" : "is issued";

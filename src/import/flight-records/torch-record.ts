@@ -14,7 +14,7 @@ import {
   type Json,
   listIn,
   numberIn,
-  placeText,
+  jsonPlaceText,
   textIn,
   wholeIn,
   wrongValue,
@@ -48,8 +48,8 @@ export interface TorchEntry {
   readonly isPointToPoint: boolean;
   /** Of its group: counted on each rank, over collectives, or over sends, recvs and batches of them. */
   readonly number: number;
-  readonly inputs: readonly TensorShape[];
-  readonly outputs: readonly TensorShape[];
+  readonly inputs: readonly RecordedShape[];
+  readonly outputs: readonly RecordedShape[];
   /** `scheduled` may have started, unless the record has times of starts. */
   readonly state: "scheduled" | "started" | "completed";
   /** Whether its start was seen apart from its end: records without events of starts have none. */
@@ -58,15 +58,15 @@ export interface TorchEntry {
   readonly isRetired: boolean;
   readonly timeoutMilliseconds: number | null;
   /** The innermost first; empty if the record has none. */
-  readonly frames: readonly Frame[];
+  readonly frames: readonly StackFrame[];
 }
 
-export interface TensorShape {
+export interface RecordedShape {
   readonly dtype: string;
   readonly sizes: readonly number[];
 }
 
-export interface Frame {
+export interface StackFrame {
   readonly name: string;
   readonly file: string;
   readonly line: number;
@@ -116,7 +116,7 @@ function requireVersion(version: Json): void {
   fail({
     code: "record-invalid",
     message: "a flight record has a version that Braid does not read",
-    place: { kind: "file", path: placeText(version) },
+    place: { kind: "file", path: jsonPlaceText(version) },
     found: text,
     expected: "2.0 or a later 2",
     help: "record the run with a newer PyTorch",
@@ -199,7 +199,7 @@ function opOf(json: Json): Pick<TorchEntry, "op" | "peers"> {
 }
 
 /** Early versions have no dtypes. */
-function shapesIn(json: Json, side: "input" | "output"): readonly TensorShape[] {
+function shapesIn(json: Json, side: "input" | "output"): readonly RecordedShape[] {
   const dtypes = field(json, `${side}_dtypes`);
   const names = isAbsent(dtypes) ? null : listIn(dtypes).map(textIn);
   const sizes = listIn(field(json, `${side}_sizes`));
@@ -210,7 +210,7 @@ function shapesIn(json: Json, side: "input" | "output"): readonly TensorShape[] 
   }));
 }
 
-function frameOf(json: Json): Frame {
+function frameOf(json: Json): StackFrame {
   return {
     name: textIn(field(json, "name")),
     file: textIn(field(json, "filename")),

@@ -7,7 +7,7 @@ import type { Issued, TorchRank } from "./issued.ts";
 import type { Peer, Transfers } from "./peers.ts";
 
 /** What a transfer waits for. */
-export type Obstacle =
+export type FlightObstacle =
   /** Another transfer of the peer. By the order of a queue it is certain; else the peer's host or device may wait. */
   | { readonly kind: "transfer"; readonly issued: Issued; readonly by: "queue" | "host" | "device" }
   /** The ranks of a group issue different collectives. */
@@ -23,26 +23,26 @@ export type Obstacle =
 
 /** A cause that waits for nothing, with all transfers that wait for it, directly or not. */
 export interface WaitCause {
-  readonly obstacles: readonly Obstacle[];
+  readonly obstacles: readonly FlightObstacle[];
   readonly waiters: readonly Issued[];
 }
 
-export interface Waits {
+export interface FlightWaits {
   readonly causes: readonly WaitCause[];
-  readonly cycles: readonly (readonly Edge[])[];
+  readonly cycles: readonly (readonly WaitEdge[])[];
 }
 
 /** `from` waits for `to`. */
-export interface Edge {
+export interface WaitEdge {
   readonly from: Issued;
   readonly to: Issued;
   readonly by: "queue" | "host" | "device";
 }
 
 /** `disagreed`: whether the ranks of its group disagree on it or on one before it. */
-export function waitsOf(transfers: Transfers, disagreed: (issued: Issued) => boolean): Waits {
+export function flightWaits(transfers: Transfers, disagreed: (issued: Issued) => boolean): FlightWaits {
   const { ranks } = transfers;
-  const obstaclesOf = new Map<Issued, readonly Obstacle[]>();
+  const obstaclesOf = new Map<Issued, readonly FlightObstacle[]>();
   for (const { open } of ranks.values())
     for (const issued of open) obstaclesOf.set(issued, obstacles(issued, transfers, disagreed));
   const waitersOf = new Map<Issued, Issued[]>();
@@ -56,7 +56,7 @@ export function waitsOf(transfers: Transfers, disagreed: (issued: Issued) => boo
     ),
   );
   const awaitedOf = firstAwaited([...obstaclesOf.values()].flat());
-  const causes = new Map<string, { readonly obstacles: Obstacle[]; readonly waiters: Set<Issued> }>();
+  const causes = new Map<string, { readonly obstacles: FlightObstacle[]; readonly waiters: Set<Issued> }>();
   for (const [issued, all] of obstaclesOf)
     for (const found of all) {
       const each = found.kind === "not issued" ? (awaitedOf.get(found.rank) ?? found) : found;
@@ -76,13 +76,17 @@ export function waitsOf(transfers: Transfers, disagreed: (issued: Issued) => boo
   };
 }
 
-function obstacles(issued: Issued, transfers: Transfers, disagreed: (issued: Issued) => boolean): readonly Obstacle[] {
+function obstacles(
+  issued: Issued,
+  transfers: Transfers,
+  disagreed: (issued: Issued) => boolean,
+): readonly FlightObstacle[] {
   if (disagreed(issued)) return [{ kind: "disagreement", issued }];
   const found = transfers.peersOf(issued).flatMap((peer) => obstacleOf(issued, peer, transfers.ranks));
   return found.length === 0 ? [{ kind: "nothing", issued }] : found;
 }
 
-function obstacleOf(awaited: Issued, peer: Peer, ranks: ReadonlyMap<number, TorchRank>): readonly Obstacle[] {
+function obstacleOf(awaited: Issued, peer: Peer, ranks: ReadonlyMap<number, TorchRank>): readonly FlightObstacle[] {
   switch (peer.kind) {
     case "absent":
     case "unknown":
@@ -105,10 +109,10 @@ function obstacleOf(awaited: Issued, peer: Peer, ranks: ReadonlyMap<number, Torc
   }
 }
 
-type NotIssued = Extract<Obstacle, { readonly kind: "not issued" }>;
+type NotIssued = Extract<FlightObstacle, { readonly kind: "not issued" }>;
 
 /** Of the transfers that others wait for a rank to issue, the one that it probably issues first. */
-function firstAwaited(all: readonly Obstacle[]): ReadonlyMap<number, NotIssued> {
+function firstAwaited(all: readonly FlightObstacle[]): ReadonlyMap<number, NotIssued> {
   const first = new Map<number, NotIssued>();
   for (const each of all) {
     if (each.kind !== "not issued") continue;
@@ -119,7 +123,7 @@ function firstAwaited(all: readonly Obstacle[]): ReadonlyMap<number, NotIssued> 
 }
 
 /** Obstacles with the same key are one cause. */
-function keyOf(obstacle: Exclude<Obstacle, { readonly kind: "transfer" }>): string {
+function keyOf(obstacle: Exclude<FlightObstacle, { readonly kind: "transfer" }>): string {
   switch (obstacle.kind) {
     case "not issued":
       return `not issued ${transferKey(obstacle.awaited)}`;
@@ -135,7 +139,7 @@ function keyOf(obstacle: Exclude<Obstacle, { readonly kind: "transfer" }>): stri
   }
 }
 
-function isSame(a: Obstacle, b: Obstacle): boolean {
+function isSame(a: FlightObstacle, b: FlightObstacle): boolean {
   if ("rank" in a && "rank" in b) return a.rank === b.rank;
   return "issued" in a && "issued" in b && a.issued === b.issued;
 }
@@ -152,12 +156,12 @@ function withWaiters(of: readonly Issued[], waitersOf: ReadonlyMap<Issued, reado
 }
 
 /** Cycles that share no transfer. */
-function cyclesOf(obstaclesOf: ReadonlyMap<Issued, readonly Obstacle[]>): readonly (readonly Edge[])[] {
-  const cycles: (readonly Edge[])[] = [];
+function cyclesOf(obstaclesOf: ReadonlyMap<Issued, readonly FlightObstacle[]>): readonly (readonly WaitEdge[])[] {
+  const cycles: (readonly WaitEdge[])[] = [];
   const done = new Set<Issued>();
   for (const start of obstaclesOf.keys()) {
     if (done.has(start)) continue;
-    const path: Edge[] = [];
+    const path: WaitEdge[] = [];
     const onPath = new Map<Issued, number>([[start, 0]]);
     const rest = [edgesOf(start, obstaclesOf)];
     while (rest.length > 0) {
@@ -185,7 +189,7 @@ function cyclesOf(obstaclesOf: ReadonlyMap<Issued, readonly Obstacle[]>): readon
   return cycles;
 }
 
-function edgesOf(from: Issued, obstaclesOf: ReadonlyMap<Issued, readonly Obstacle[]>): Edge[] {
+function edgesOf(from: Issued, obstaclesOf: ReadonlyMap<Issued, readonly FlightObstacle[]>): WaitEdge[] {
   return (obstaclesOf.get(from) ?? []).flatMap((each) =>
     each.kind === "transfer" ? [{ from, to: each.issued, by: each.by }] : [],
   );

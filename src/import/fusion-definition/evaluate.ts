@@ -1,30 +1,30 @@
 /** Runs the statements of a definition: each call makes ops of a Fusion, or places tensors. */
 import { at } from "../../support/invariant.ts";
 import { madeAt } from "../origins.ts";
-import { inStrideOrder, opNames, type OpRow, opRow } from "./ops.ts";
-import type { Expression, Statement } from "./python.ts";
+import { inStrideOrder, opNames, type FusionOpRow, opRow } from "./ops.ts";
+import type { Expression, PythonStatement } from "./python.ts";
 import { meshOf, methodNames, methodRow, scheduleRow } from "./schedule.ts";
 import {
   argument,
-  type Call,
+  type FusionCall,
   type Definition,
-  dtypeIn,
+  fusionDType,
   flagIn,
   invalidAt,
   isGiven,
   kindText,
-  listIn,
+  fusionList,
   none,
-  numberIn,
-  numbersIn,
+  fusionNumber,
+  fusionNumbers,
   tensorIn,
   unsupportedAt,
-  type Value,
+  type FusionValue,
 } from "./value.ts";
 
 /** Values by name; those of the file are around those of a function. */
 export interface Scope {
-  readonly values: Map<string, Value>;
+  readonly values: Map<string, FusionValue>;
   readonly outer: Scope | null;
   readonly depth: number;
 }
@@ -32,11 +32,11 @@ export interface Scope {
 /** A loop or a call may go on without an end. */
 const limits = { statements: 200_000, depth: 64, listItems: 65_536 } as const;
 
-export function runBlock(definition: Definition, scope: Scope, statements: readonly Statement[]): void {
+export function runBlock(definition: Definition, scope: Scope, statements: readonly PythonStatement[]): void {
   for (const statement of statements) run(definition, scope, statement);
 }
 
-function run(definition: Definition, scope: Scope, statement: Statement): void {
+function run(definition: Definition, scope: Scope, statement: PythonStatement): void {
   const { position } = statement;
   if (++definition.statements > limits.statements)
     unsupportedAt(
@@ -95,7 +95,7 @@ export function isFusionPath(path: string): boolean {
 function assign(
   definition: Definition,
   scope: Scope,
-  { targets, value, position }: Extract<Statement, { readonly kind: "assign" }>,
+  { targets, value, position }: Extract<PythonStatement, { readonly kind: "assign" }>,
 ): void {
   const made = evaluate(definition, scope, value);
   const all = targets.length === 1 ? [made] : made.kind === "list" ? made.items : [made];
@@ -114,7 +114,7 @@ function assign(
   }
 }
 
-function evaluate(definition: Definition, scope: Scope, expression: Expression): Value {
+function evaluate(definition: Definition, scope: Scope, expression: Expression): FusionValue {
   const { source } = definition;
   const { position } = expression;
   switch (expression.kind) {
@@ -160,7 +160,7 @@ function evaluate(definition: Definition, scope: Scope, expression: Expression):
   }
 }
 
-function named(scope: Scope, name: string): Value | null {
+function named(scope: Scope, name: string): FusionValue | null {
   if (name === "None") return none;
   if (name === "True" || name === "False") return { kind: "bool", value: name === "True" };
   return scope.values.get(name) ?? (scope.outer === null ? null : named(scope.outer, name));
@@ -170,7 +170,7 @@ function arithmetic(
   definition: Definition,
   scope: Scope,
   expression: Extract<Expression, { readonly kind: "binary" }>,
-): Value {
+): FusionValue {
   const [left, right] = [evaluate(definition, scope, expression.left), evaluate(definition, scope, expression.right)];
   const { operator, position } = expression;
   if (left.kind !== "number" || right.kind !== "number") {
@@ -192,7 +192,7 @@ function arithmetic(
 }
 
 /** What files call beside `fd.ops` and methods, by the end of its path. */
-const functionRows: Readonly<Record<string, OpRow>> = {
+const functionRows: Readonly<Record<string, FusionOpRow>> = {
   "fd.define_tensor": {
     parameters: ["shape", "contiguity", "dtype", "is_cpu", "stride_order"],
     make: (call) => {
@@ -204,8 +204,8 @@ const functionRows: Readonly<Record<string, OpRow>> = {
           "is_cpu=False",
           "pass its value as a number",
         );
-      const shape = numbersIn(call, "shape").map((size) => (size === -1 ? null : size));
-      const tensor = call.definition.fusion.input(shape, dtypeIn(call, "dtype") ?? "float");
+      const shape = fusionNumbers(call, "shape").map((size) => (size === -1 ? null : size));
+      const tensor = call.definition.fusion.input(shape, fusionDType(call, "dtype") ?? "float");
       return { kind: "tensor", tensor: isGiven(call, "stride_order") ? inStrideOrder(call, tensor) : tensor };
     },
   },
@@ -226,7 +226,7 @@ const functionRows: Readonly<Record<string, OpRow>> = {
   },
   "fd.define_vector": {
     parameters: ["values", "dtype"],
-    make: (call) => ({ kind: "list", items: listIn(call, "values") }),
+    make: (call) => ({ kind: "list", items: fusionList(call, "values") }),
   },
   "fd.add_output": {
     parameters: ["output", "alias_input"],
@@ -244,16 +244,16 @@ const functionRows: Readonly<Record<string, OpRow>> = {
     },
   },
   DeviceMesh: { parameters: ["devices"], make: meshOf },
-  range: { parameters: ["end"], make: (call) => rangeOf(call, numberIn(call, "end")) },
-  arange: { parameters: ["end"], make: (call) => rangeOf(call, numberIn(call, "end")) },
-  len: { parameters: ["of"], make: (call) => ({ kind: "number", value: listIn(call, "of").length }) },
+  range: { parameters: ["end"], make: (call) => rangeOf(call, fusionNumber(call, "end")) },
+  arange: { parameters: ["end"], make: (call) => rangeOf(call, fusionNumber(call, "end")) },
+  len: { parameters: ["of"], make: (call) => ({ kind: "number", value: fusionList(call, "of").length }) },
 };
 
 /** Of a list of numbers, as of the tensor that torch.arange makes. */
-const reshapeOfList: OpRow = {
+const reshapeOfList: FusionOpRow = {
   parameters: ["self", "rows", "columns"],
   make: (call) => {
-    const [items, columns] = [listIn(call, "self"), numberIn(call, "columns")];
+    const [items, columns] = [fusionList(call, "self"), fusionNumber(call, "columns")];
     if (!(columns >= 1))
       return invalidAt(
         call.definition.source,
@@ -264,14 +264,14 @@ const reshapeOfList: OpRow = {
       );
     return {
       kind: "list",
-      items: items.flatMap((_, i): readonly Value[] =>
+      items: items.flatMap((_, i): readonly FusionValue[] =>
         i % columns === 0 ? [{ kind: "list", items: items.slice(i, i + columns) }] : [],
       ),
     };
   },
 };
 
-function rangeOf(call: Call, end: number): Value {
+function rangeOf(call: FusionCall, end: number): FusionValue {
   if (!(end >= 0 && end <= limits.listItems))
     invalidAt(call.definition.source, call.position, "a range is too long", String(end), `0 to ${limits.listItems}`);
   return { kind: "list", items: Array.from({ length: end }, (_, value) => ({ kind: "number", value })) };
@@ -281,7 +281,7 @@ function called(
   definition: Definition,
   scope: Scope,
   { callee, args, position }: Extract<Expression, { readonly kind: "call" }>,
-): Value {
+): FusionValue {
   const { source } = definition;
   const values = args.map(({ name, value }) => ({ name, value: evaluate(definition, scope, value) }));
   if (callee.kind === "attribute") {
@@ -327,7 +327,7 @@ function called(
   );
 }
 
-function rowOf(path: string): OpRow | undefined {
+function rowOf(path: string): FusionOpRow | undefined {
   if (path.startsWith("fd.ops.")) return opRow(path.slice("fd.ops.".length));
   if (path.startsWith("fd.sched.")) return scheduleRow(path.slice("fd.sched.".length));
   const name = path.startsWith("fd.") ? path : path.slice(path.lastIndexOf(".") + 1);
@@ -338,10 +338,10 @@ function made(
   definition: Definition,
   position: number,
   name: string,
-  { parameters, make }: OpRow,
-  given: readonly { readonly name: string | null; readonly value: Value }[],
-): Value {
-  const args = new Map<string, Value>();
+  { parameters, make }: FusionOpRow,
+  given: readonly { readonly name: string | null; readonly value: FusionValue }[],
+): FusionValue {
+  const args = new Map<string, FusionValue>();
   for (const [i, { name: keyword, value }] of given.entries()) {
     // The first operands of nvFuser's ops have no names.
     const parameter = keyword ?? parameters[i];
@@ -362,11 +362,11 @@ function made(
 export function functionScope(
   definition: Definition,
   outer: Scope,
-  { parameters, name }: Extract<Statement, { readonly kind: "def" }>,
-  given: readonly { readonly name: string | null; readonly value: Value }[],
+  { parameters, name }: Extract<PythonStatement, { readonly kind: "def" }>,
+  given: readonly { readonly name: string | null; readonly value: FusionValue }[],
   position: number,
 ): Scope {
-  const values = new Map<string, Value>();
+  const values = new Map<string, FusionValue>();
   for (const [i, parameter] of parameters.entries()) {
     const value =
       given.find((each) => each.name === parameter.name)?.value ??

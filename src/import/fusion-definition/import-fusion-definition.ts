@@ -2,12 +2,12 @@
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { Fusion } from "../../ir/api/fusion.ts";
 import type { ImportedModel, ImportOptions } from "../model.ts";
-import { withOrigins } from "../origins.ts";
+import { withSourceOrigins } from "../origins.ts";
 import { functionScope, isDefinition, isFusionPath, runBlock, type Scope } from "./evaluate.ts";
-import { type Expression, readPython, type Statement } from "./python.ts";
+import { type Expression, readPython, type PythonStatement } from "./python.ts";
 import type { Definition } from "./value.ts";
 
-type FunctionStatement = Extract<Statement, { readonly kind: "def" }>;
+type FunctionStatement = Extract<PythonStatement, { readonly kind: "def" }>;
 
 /** Throws `model-syntax`, `model-unsupported`, `model-invalid`. */
 export function importFusionDefinition(text: string, { file = "model", entry }: ImportOptions = {}): ImportedModel {
@@ -33,7 +33,7 @@ export function importFusionDefinition(text: string, { file = "model", entry }: 
   const outputs = fusion.outputs.map((tensor, i) => ({ tensor, name: nameOf(tensor.id, `out${i}`) }));
   const devices = fusion.data().tensors.flatMap(({ mesh }) => mesh?.devices ?? []);
   return {
-    fusion: withOrigins(
+    fusion: withSourceOrigins(
       definition,
       [...inputs, ...outputs].map(({ tensor, name }) => [tensor, name]),
     ),
@@ -65,10 +65,10 @@ function isConstant(value: Expression): boolean {
 
 /** The function or block of the file that makes a Fusion. Throws `model-invalid` unless there is one of the name. */
 function mainOf(
-  statements: readonly Statement[],
+  statements: readonly PythonStatement[],
   entry: string | undefined,
   file: string,
-): FunctionStatement | Extract<Statement, { readonly kind: "with" }> {
+): FunctionStatement | Extract<PythonStatement, { readonly kind: "with" }> {
   const functions = statements.flatMap((each) => (each.kind === "def" ? [each] : []));
   if (entry === undefined) {
     const blocks = statements.filter(isBlock);
@@ -90,7 +90,7 @@ function mainOf(
   });
 }
 
-function isBlock(statement: Statement): statement is Extract<Statement, { readonly kind: "with" }> {
+function isBlock(statement: PythonStatement): statement is Extract<PythonStatement, { readonly kind: "with" }> {
   if (statement.kind !== "with" || statement.value.kind !== "call") return false;
   const { callee } = statement.value;
   return callee.kind === "name" ? isFusionPath(callee.name) : callee.kind === "attribute" && isFusionPath(callee.name);

@@ -4,49 +4,49 @@ import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { at } from "../../support/invariant.ts";
 import {
   argument,
-  type Call,
-  dtypeIn,
+  type FusionCall,
+  fusionDType,
   extentsIn,
   flagIn,
   invalidAt,
   isGiven,
   none,
-  numberIn,
-  numbersIn,
+  fusionNumber,
+  fusionNumbers,
   operandIn,
   tensorIn,
   tensorsIn,
   unsupportedAt,
-  type Value,
+  type FusionValue,
 } from "./value.ts";
 
-export interface OpRow {
+export interface FusionOpRow {
   readonly parameters: readonly string[];
-  readonly make: (call: Call) => Value;
+  readonly make: (call: FusionCall) => FusionValue;
 }
 
-function valueOf(tensor: TensorView): Value {
+function valueOf(tensor: TensorView): FusionValue {
   return { kind: "tensor", tensor };
 }
 
-function unary(make: (tensor: TensorView) => TensorView): OpRow {
+function unary(make: (tensor: TensorView) => TensorView): FusionOpRow {
   return { parameters: ["x"], make: (call) => valueOf(make(tensorIn(call, "x"))) };
 }
 
-function binary(make: (a: TensorView | number, b: TensorView | number) => TensorView): OpRow {
+function binary(make: (a: TensorView | number, b: TensorView | number) => TensorView): FusionOpRow {
   return { parameters: ["a", "b"], make: (call) => valueOf(make(operandIn(call, "a"), operandIn(call, "b"))) };
 }
 
-function logical(make: (a: TensorView, b: TensorView) => TensorView): OpRow {
+function logical(make: (a: TensorView, b: TensorView) => TensorView): FusionOpRow {
   return { parameters: ["a", "b"], make: (call) => valueOf(make(tensorIn(call, "a"), tensorIn(call, "b"))) };
 }
 
-function reduction(make: (tensor: TensorView, axes: readonly number[]) => TensorView): OpRow {
+function reduction(make: (tensor: TensorView, axes: readonly number[]) => TensorView): FusionOpRow {
   return {
     parameters: ["arg", "dims", "keepdim", "dtype"],
     make: (call) => {
       const given = tensorIn(call, "arg");
-      const dtype = dtypeIn(call, "dtype");
+      const dtype = fusionDType(call, "dtype");
       const tensor = dtype === null || dtype === given.dtype ? given : ops.cast(given, dtype);
       return valueOf(kept(call, tensor, make(tensor, axesIn(call, "dims", tensor))));
     },
@@ -54,13 +54,13 @@ function reduction(make: (tensor: TensorView, axes: readonly number[]) => Tensor
 }
 
 /** From 0 on. Where there are none, all. */
-function axesIn(call: Call, parameter: string, { rank }: TensorView): readonly number[] {
+function axesIn(call: FusionCall, parameter: string, { rank }: TensorView): readonly number[] {
   if (!isGiven(call, parameter)) return Array.from({ length: rank }, (_, axis) => axis);
-  return numbersIn(call, parameter).map((axis) => (axis < 0 ? axis + rank : axis));
+  return fusionNumbers(call, parameter).map((axis) => (axis < 0 ? axis + rank : axis));
 }
 
 /** With axes of extent 1 where `keepdim` asks for them. */
-function kept(call: Call, from: TensorView, reduced: TensorView): TensorView {
+function kept(call: FusionCall, from: TensorView, reduced: TensorView): TensorView {
   if (!flagIn(call, "keepdim", false)) return reduced;
   const axes = new Set(axesIn(call, "dims", from));
   return ops.broadcast(
@@ -80,7 +80,7 @@ function expanded(tensor: TensorView, shape: readonly (number | TensorView["exte
   return isSame ? tensor : ops.expand(tensor, target);
 }
 
-function requireRank(call: Call, found: number, expected: number): void {
+function requireRank(call: FusionCall, found: number, expected: number): void {
   if (found === expected) return;
   invalidAt(
     call.definition.source,
@@ -91,7 +91,7 @@ function requireRank(call: Call, found: number, expected: number): void {
   );
 }
 
-function refuseGiven(call: Call, parameter: string, help: string): void {
+function refuseGiven(call: FusionCall, parameter: string, help: string): void {
   if (!isGiven(call, parameter)) return;
   const { definition, position, name } = call;
   unsupportedAt(definition.source, position, `${name} with ${parameter} is not supported`, `no ${parameter}`, help);
@@ -99,7 +99,7 @@ function refuseGiven(call: Call, parameter: string, help: string): void {
 
 /** Element numbers below 0 stand for what is left. */
 function shapeOf(
-  call: Call,
+  call: FusionCall,
   tensor: TensorView,
   parameter: string,
 ): readonly (number | TensorView["extents"][number])[] {
@@ -120,7 +120,7 @@ function shapeOf(
   );
 }
 
-const opRows: Readonly<Record<string, OpRow>> = {
+const opRows: Readonly<Record<string, FusionOpRow>> = {
   abs: unary(ops.abs),
   ceil: unary(ops.ceil),
   cos: unary(ops.cos),
@@ -180,7 +180,7 @@ const opRows: Readonly<Record<string, OpRow>> = {
     parameters: ["arg", "dtype"],
     make: (call) => {
       const tensor = tensorIn(call, "arg");
-      return valueOf(ops.cast(tensor, dtypeIn(call, "dtype") ?? tensor.dtype));
+      return valueOf(ops.cast(tensor, fusionDType(call, "dtype") ?? tensor.dtype));
     },
   },
 
@@ -192,7 +192,7 @@ const opRows: Readonly<Record<string, OpRow>> = {
     parameters: ["arg", "dims", "correction", "keepdim"],
     make: (call) => {
       const tensor = tensorIn(call, "arg");
-      const { variance } = ops.varMean(tensor, axesIn(call, "dims", tensor), numberIn(call, "correction", 1));
+      const { variance } = ops.varMean(tensor, axesIn(call, "dims", tensor), fusionNumber(call, "correction", 1));
       return valueOf(kept(call, tensor, variance));
     },
   },
@@ -200,7 +200,7 @@ const opRows: Readonly<Record<string, OpRow>> = {
     parameters: ["arg", "dims", "correction", "keepdim"],
     make: (call) => {
       const tensor = tensorIn(call, "arg");
-      const { variance, mean } = ops.varMean(tensor, axesIn(call, "dims", tensor), numberIn(call, "correction", 1));
+      const { variance, mean } = ops.varMean(tensor, axesIn(call, "dims", tensor), fusionNumber(call, "correction", 1));
       return { kind: "list", items: [variance, mean].map((each) => valueOf(kept(call, tensor, each))) };
     },
   },
@@ -222,7 +222,7 @@ const opRows: Readonly<Record<string, OpRow>> = {
     parameters: ["arg", "shape", "broadcast_dims"],
     make: (call) => {
       const tensor = tensorIn(call, "arg");
-      const [shape, axes] = [extentsIn(call, "shape"), numbersIn(call, "broadcast_dims")];
+      const [shape, axes] = [extentsIn(call, "shape"), fusionNumbers(call, "broadcast_dims")];
       requireRank(call, axes.length, tensor.rank);
       const wide = ops.broadcast(
         tensor,
@@ -241,7 +241,7 @@ const opRows: Readonly<Record<string, OpRow>> = {
   },
   squeeze: {
     parameters: ["arg", "dims", "squeeze_expanded"],
-    make: (call) => valueOf(ops.squeeze(tensorIn(call, "arg"), numbersIn(call, "dims"))),
+    make: (call) => valueOf(ops.squeeze(tensorIn(call, "arg"), fusionNumbers(call, "dims"))),
   },
   reshape: {
     parameters: ["arg", "new_shape"],
@@ -252,7 +252,7 @@ const opRows: Readonly<Record<string, OpRow>> = {
   },
   permute: {
     parameters: ["arg", "dims"],
-    make: (call) => valueOf(ops.permute(tensorIn(call, "arg"), numbersIn(call, "dims"))),
+    make: (call) => valueOf(ops.permute(tensorIn(call, "arg"), fusionNumbers(call, "dims"))),
   },
   slice: {
     parameters: ["arg", "start_indices", "end_indices", "strides", "manual_normalization"],
@@ -262,25 +262,25 @@ const opRows: Readonly<Record<string, OpRow>> = {
           tensorIn(call, "arg"),
           extentsIn(call, "start_indices"),
           extentsIn(call, "end_indices"),
-          isGiven(call, "strides") ? numbersIn(call, "strides") : undefined,
+          isGiven(call, "strides") ? fusionNumbers(call, "strides") : undefined,
         ),
       ),
   },
   cat: {
     parameters: ["tensors", "dim", "manual_padding"],
-    make: (call) => valueOf(ops.cat(tensorsIn(call, "tensors"), numberIn(call, "dim", 0))),
+    make: (call) => valueOf(ops.cat(tensorsIn(call, "tensors"), fusionNumber(call, "dim", 0))),
   },
   pad: {
     parameters: ["arg", "pad_widths", "value"],
     make: (call) => {
       const tensor = tensorIn(call, "arg");
-      const widths = numbersIn(call, "pad_widths");
+      const widths = fusionNumbers(call, "pad_widths");
       // As torch.nn.functional.pad: the last axis comes first.
       const pairs = tensor.extents.map((_, axis) => {
         const place = 2 * (tensor.rank - 1 - axis);
         return [widths[place] ?? 0, widths[place + 1] ?? 0] as const;
       });
-      return valueOf(ops.pad(tensor, pairs, numberIn(call, "value", 0)));
+      return valueOf(ops.pad(tensor, pairs, fusionNumber(call, "value", 0)));
     },
   },
   stride_order: {
@@ -308,10 +308,10 @@ const opRows: Readonly<Record<string, OpRow>> = {
     make: (call) => {
       refuseGiven(call, "bias", "add the bias to the scores before a softmax of its own");
       refuseGiven(call, "mask", "write the mask as a where before a softmax of its own");
-      if (numberIn(call, "dropout_p", 0) !== 0) refuseGiven(call, "dropout_p", "leave out the dropout");
+      if (fusionNumber(call, "dropout_p", 0) !== 0) refuseGiven(call, "dropout_p", "leave out the dropout");
       const { output, logsumexp } = ops.sdpa(tensorIn(call, "query"), tensorIn(call, "key"), tensorIn(call, "value"), {
         ...(flagIn(call, "is_causal", false) ? { causal: "topLeft" } : {}),
-        ...(isGiven(call, "scale") ? { scale: numberIn(call, "scale") } : {}),
+        ...(isGiven(call, "scale") ? { scale: fusionNumber(call, "scale") } : {}),
       });
       // A seed and an offset follow, which are of dropout.
       return { kind: "list", items: [valueOf(output), valueOf(logsumexp), none, none] };
@@ -325,34 +325,34 @@ const opRows: Readonly<Record<string, OpRow>> = {
         ops.full(
           call.definition.fusion,
           extentsIn(call, "shape"),
-          numberIn(call, "fill_value"),
-          dtypeIn(call, "dtype") ?? "float",
+          fusionNumber(call, "fill_value"),
+          fusionDType(call, "dtype") ?? "float",
         ),
       ),
   },
   iota: {
     parameters: ["length", "start", "step", "dtype"],
     make: (call) => {
-      const dtype = dtypeIn(call, "dtype") ?? "int64";
-      const [start, step] = [numberIn(call, "start", 0), numberIn(call, "step", 1)];
-      return valueOf(ops.iota(call.definition.fusion, numberIn(call, "length"), { start, step, dtype }));
+      const dtype = fusionDType(call, "dtype") ?? "int64";
+      const [start, step] = [fusionNumber(call, "start", 0), fusionNumber(call, "step", 1)];
+      return valueOf(ops.iota(call.definition.fusion, fusionNumber(call, "length"), { start, step, dtype }));
     },
   },
   select: {
     parameters: ["arg", "index", "dim"],
-    make: (call) => valueOf(ops.select(tensorIn(call, "arg"), numberIn(call, "dim"), numberIn(call, "index"))),
+    make: (call) => valueOf(ops.select(tensorIn(call, "arg"), fusionNumber(call, "dim"), fusionNumber(call, "index"))),
   },
   index_select: {
     parameters: ["arg", "index", "dim"],
-    make: (call) => valueOf(ops.indexSelect(tensorIn(call, "arg"), numberIn(call, "dim"), tensorIn(call, "index"))),
+    make: (call) => valueOf(ops.indexSelect(tensorIn(call, "arg"), fusionNumber(call, "dim"), tensorIn(call, "index"))),
   },
   gather: {
     parameters: ["arg", "index", "dim"],
-    make: (call) => valueOf(ops.gather(tensorIn(call, "arg"), numberIn(call, "dim"), tensorIn(call, "index"))),
+    make: (call) => valueOf(ops.gather(tensorIn(call, "arg"), fusionNumber(call, "dim"), tensorIn(call, "index"))),
   },
   take_along_axis: {
     parameters: ["arg", "index", "dim"],
-    make: (call) => valueOf(ops.gather(tensorIn(call, "arg"), numberIn(call, "dim"), tensorIn(call, "index"))),
+    make: (call) => valueOf(ops.gather(tensorIn(call, "arg"), fusionNumber(call, "dim"), tensorIn(call, "index"))),
   },
   embedding_fwd: {
     parameters: ["input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"],
@@ -365,7 +365,7 @@ const opRows: Readonly<Record<string, OpRow>> = {
     parameters: ["arg", "dim"],
     make: (call) => {
       const { extents } = tensorIn(call, "arg");
-      const axis = numberIn(call, "dim");
+      const axis = fusionNumber(call, "dim");
       const extent = extents.at(axis);
       if (extent !== undefined)
         return extent.kind === "constant" ? { kind: "number", value: extent.value } : { kind: "extent", extent };
@@ -390,15 +390,15 @@ const opRows: Readonly<Record<string, OpRow>> = {
 };
 
 /** By name: `add` of `fd.ops.add`. */
-export function opRow(name: string): OpRow | undefined {
+export function opRow(name: string): FusionOpRow | undefined {
   return Object.hasOwn(opRows, name) ? opRows[name] : undefined;
 }
 
 export const opNames: readonly string[] = Object.keys(opRows).toSorted();
 
 /** `stride_order[i]` says how many axes are inside of axis i in memory. */
-export function inStrideOrder(call: Call, tensor: TensorView): TensorView {
-  const order = numbersIn(call, "stride_order");
+export function inStrideOrder(call: FusionCall, tensor: TensorView): TensorView {
+  const order = fusionNumbers(call, "stride_order");
   requireRank(call, order.length, tensor.rank);
   const outermostFirst = order.map((_, axis) => axis).toSorted((a, b) => at(order, b) - at(order, a));
   return outermostFirst.every((axis, i) => axis === i) ? tensor : tensor.setAllocationDomain(outermostFirst);

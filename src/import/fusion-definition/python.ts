@@ -2,7 +2,7 @@
  * The part of Python that definitions are written in: assignments, calls, `for` over lists, `def` and `with` blocks,
  * numbers, texts and lists. A statement of another kind is kept by its first word, and refused where it is reached.
  */
-import { failAt, type Source } from "../../host/syntax/text/source.ts";
+import { failAt, type DumpSource } from "../../host/syntax/text/source.ts";
 
 export type Expression = { readonly position: number } & (
   | { readonly kind: "name"; readonly name: string }
@@ -11,39 +11,44 @@ export type Expression = { readonly position: number } & (
   | { readonly kind: "list"; readonly items: readonly Expression[] }
   | { readonly kind: "attribute"; readonly of: Expression; readonly name: string }
   | { readonly kind: "index"; readonly of: Expression; readonly at: Expression }
-  | { readonly kind: "call"; readonly callee: Expression; readonly args: readonly Argument[] }
+  | { readonly kind: "call"; readonly callee: Expression; readonly args: readonly PythonArgument[] }
   | { readonly kind: "negative"; readonly of: Expression }
   | { readonly kind: "binary"; readonly operator: string; readonly left: Expression; readonly right: Expression }
 );
 
-export interface Argument {
+export interface PythonArgument {
   /** Of a keyword argument. */
   readonly name: string | null;
   readonly value: Expression;
 }
 
-export interface Parameter {
+export interface PythonParameter {
   readonly name: string;
   /** `FusionDefinition`; null without one. */
   readonly annotation: Expression | null;
   readonly value: Expression | null;
 }
 
-export type Statement = { readonly position: number } & (
+export type PythonStatement = { readonly position: number } & (
   | { readonly kind: "assign"; readonly targets: readonly string[]; readonly value: Expression }
   | { readonly kind: "expression"; readonly value: Expression }
-  | { readonly kind: "for"; readonly target: string; readonly over: Expression; readonly body: readonly Statement[] }
+  | {
+      readonly kind: "for";
+      readonly target: string;
+      readonly over: Expression;
+      readonly body: readonly PythonStatement[];
+    }
   | {
       readonly kind: "def";
       readonly name: string;
-      readonly parameters: readonly Parameter[];
-      readonly body: readonly Statement[];
+      readonly parameters: readonly PythonParameter[];
+      readonly body: readonly PythonStatement[];
     }
   | {
       readonly kind: "with";
       readonly value: Expression;
       readonly name: string | null;
-      readonly body: readonly Statement[];
+      readonly body: readonly PythonStatement[];
     }
   | { readonly kind: "other"; readonly word: string }
 );
@@ -64,14 +69,14 @@ const tokenPattern =
 const mostNesting = 100;
 
 /** Throws `model-syntax`. */
-export function readPython(source: Source): readonly Statement[] {
+export function readPython(source: DumpSource): readonly PythonStatement[] {
   const reader = createReader(source, tokensOf(source));
   const statements = reader.block(0);
   if (reader.peek().kind !== "end") syntaxError(source, reader.peek().position, "a statement that is not indented");
   return statements;
 }
 
-function syntaxError(source: Source, position: number, expected: string): never {
+function syntaxError(source: DumpSource, position: number, expected: string): never {
   return failAt(source, position, {
     code: "model-syntax",
     message: "the definition has a syntax error",
@@ -81,7 +86,7 @@ function syntaxError(source: Source, position: number, expected: string): never 
 }
 
 /** The end of each logical line is a token; those inside of brackets are none. */
-function tokensOf(source: Source): readonly Token[] {
+function tokensOf(source: DumpSource): readonly Token[] {
   const { text } = source;
   const tokens: Token[] = [];
   let depth = 0;
@@ -130,10 +135,10 @@ function kindOf(group: string | undefined): Token["kind"] {
 interface PythonReader {
   readonly peek: () => Token;
   /** The statements that are indented by at least `least` columns. */
-  readonly block: (least: number) => readonly Statement[];
+  readonly block: (least: number) => readonly PythonStatement[];
 }
 
-function createReader(source: Source, tokens: readonly Token[]): PythonReader {
+function createReader(source: DumpSource, tokens: readonly Token[]): PythonReader {
   let next = 0;
   const end: Token = { kind: "end", text: "", position: source.text.length };
   const peek = (): Token => tokens[next] ?? end;
@@ -167,8 +172,8 @@ function createReader(source: Source, tokens: readonly Token[]): PythonReader {
     if (length > mostNesting) syntaxError(source, position, `a chain of at most ${mostNesting}`);
   };
 
-  const block = (least: number): readonly Statement[] => {
-    const statements: Statement[] = [];
+  const block = (least: number): readonly PythonStatement[] => {
+    const statements: PythonStatement[] = [];
     while (peek().kind === "line") next++;
     const column = columnOf(peek());
     while (peek().kind !== "end" && columnOf(peek()) >= least) {
@@ -179,14 +184,14 @@ function createReader(source: Source, tokens: readonly Token[]): PythonReader {
     }
     return statements;
   };
-  const bodyOf = (column: number): readonly Statement[] => {
+  const bodyOf = (column: number): readonly PythonStatement[] => {
     expect(":");
     if (peek().kind === "line") return block(column + 1);
     const statement = statementHere(column);
     return statement === null ? [] : [statement];
   };
 
-  const statementHere = (column: number): Statement | null => {
+  const statementHere = (column: number): PythonStatement | null => {
     const { text: word, position, kind } = peek();
     if (ignored.has(word)) {
       skipLine();
@@ -232,8 +237,8 @@ function createReader(source: Source, tokens: readonly Token[]): PythonReader {
     return { kind: "assign", position, targets, value: assigned };
   };
 
-  const parametersHere = (): readonly Parameter[] => {
-    const parameters: Parameter[] = [];
+  const parametersHere = (): readonly PythonParameter[] => {
+    const parameters: PythonParameter[] = [];
     expect("(");
     while (!is(")")) {
       const name = nameHere();
@@ -288,8 +293,8 @@ function createReader(source: Source, tokens: readonly Token[]): PythonReader {
     }
   };
 
-  const argumentsHere = (): readonly Argument[] => {
-    const args: Argument[] = [];
+  const argumentsHere = (): readonly PythonArgument[] => {
+    const args: PythonArgument[] = [];
     while (!is(")")) {
       const value = expressionHere();
       if (value.kind === "name" && accept("=")) args.push({ name: value.name, value: expressionHere() });

@@ -1,19 +1,19 @@
 /** How a definition places its tensors: meshes, splits of axes, parallel types, the order in memory. */
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { ParallelType } from "../../ir/domain.ts";
-import type { OpRow } from "./ops.ts";
+import type { FusionOpRow } from "./ops.ts";
 import {
   argument,
-  type Call,
+  type FusionCall,
   flagIn,
   invalidAt,
   kindText,
-  listIn,
+  fusionList,
   none,
-  numberIn,
+  fusionNumber,
   tensorIn,
   unsupportedAt,
-  type Value,
+  type FusionValue,
 } from "./value.ts";
 
 const parallelTypes: ReadonlyMap<string, ParallelType> = new Map([
@@ -24,7 +24,7 @@ const parallelTypes: ReadonlyMap<string, ParallelType> = new Map([
   ["serial", "Serial"],
 ]);
 
-function parallelTypeIn(call: Call, parameter: string): ParallelType {
+function parallelTypeIn(call: FusionCall, parameter: string): ParallelType {
   const value = argument(call, parameter);
   const name = value.kind === "path" ? (/ParallelType\.(\w+)$/u.exec(value.path)?.[1] ?? "") : "";
   return (
@@ -39,16 +39,16 @@ function parallelTypeIn(call: Call, parameter: string): ParallelType {
   );
 }
 
-function meshIn(call: Call, parameter: string): DeviceMesh {
+function meshIn(call: FusionCall, parameter: string): DeviceMesh {
   const value = argument(call, parameter);
   if (value.kind === "mesh") return value.mesh;
   return invalidAt(call.definition.source, call.position, `${call.name} takes a mesh`, kindText(value), "a DeviceMesh");
 }
 
 /** A mesh of one list, or of a list of lists. */
-export function meshOf(call: Call): Value {
-  const rows = listIn(call, "devices");
-  const numbers = (items: readonly Value[]): readonly number[] =>
+export function meshOf(call: FusionCall): FusionValue {
+  const rows = fusionList(call, "devices");
+  const numbers = (items: readonly FusionValue[]): readonly number[] =>
     items.map((each) =>
       each.kind === "number"
         ? each.value
@@ -61,13 +61,13 @@ export function meshOf(call: Call): Value {
   return { kind: "mesh", mesh };
 }
 
-function split(call: Call, isInner: boolean): Value {
-  tensorIn(call, "self").split(numberIn(call, "axis"), numberIn(call, "factor"), { inner: isInner });
+function split(call: FusionCall, isInner: boolean): FusionValue {
+  tensorIn(call, "self").split(fusionNumber(call, "axis"), fusionNumber(call, "factor"), { inner: isInner });
   return none;
 }
 
 /** Methods of tensors; `self` is the tensor. */
-const methods: Readonly<Record<string, OpRow>> = {
+const methods: Readonly<Record<string, FusionOpRow>> = {
   set_device_mesh: {
     parameters: ["self", "mesh"],
     make: (call) => {
@@ -84,19 +84,19 @@ const methods: Readonly<Record<string, OpRow>> = {
   merge: {
     parameters: ["self", "axis", "inner_axis"],
     make: (call) => {
-      tensorIn(call, "self").merge(numberIn(call, "axis"));
+      tensorIn(call, "self").merge(fusionNumber(call, "axis"));
       return none;
     },
   },
   axis: {
     parameters: ["self", "axis"],
-    make: (call) => ({ kind: "axis", axis: tensorIn(call, "self").axis(numberIn(call, "axis")) }),
+    make: (call) => ({ kind: "axis", axis: tensorIn(call, "self").axis(fusionNumber(call, "axis")) }),
   },
   get_loop_domain: { parameters: ["self"], make: loopDomain },
   set_allocation_domain: {
     parameters: ["self", "allocation_domain", "contiguity"],
     make: (call) => {
-      const axes = listIn(call, "allocation_domain").map((each) =>
+      const axes = fusionList(call, "allocation_domain").map((each) =>
         each.kind === "axis"
           ? each.axis
           : invalidAt(
@@ -113,7 +113,7 @@ const methods: Readonly<Record<string, OpRow>> = {
   },
 };
 
-function loopDomain(call: Call): Value {
+function loopDomain(call: FusionCall): FusionValue {
   const tensor = tensorIn(call, "self");
   return {
     kind: "list",
@@ -122,7 +122,7 @@ function loopDomain(call: Call): Value {
 }
 
 /** What an older nvFuser has as functions: `fd.sched.parallelize(T0, 0, ParallelType.mesh_x)`. */
-const scheduleRows: Readonly<Record<string, OpRow>> = {
+const scheduleRows: Readonly<Record<string, FusionOpRow>> = {
   _set_device_mesh: methods["set_device_mesh"] ?? { parameters: [], make: () => none },
   _create_device_mesh: { parameters: ["devices"], make: meshOf },
   split: {
@@ -132,7 +132,7 @@ const scheduleRows: Readonly<Record<string, OpRow>> = {
   parallelize: {
     parameters: ["self", "axis", "parallel_type"],
     make: (call) => {
-      tensorIn(call, "self").axis(numberIn(call, "axis")).parallelize(parallelTypeIn(call, "parallel_type"));
+      tensorIn(call, "self").axis(fusionNumber(call, "axis")).parallelize(parallelTypeIn(call, "parallel_type"));
       return none;
     },
   },
@@ -147,7 +147,7 @@ const scheduleRows: Readonly<Record<string, OpRow>> = {
 };
 
 /** Of an axis; `self` is the axis. */
-const parallelize: OpRow = {
+const parallelize: FusionOpRow = {
   parameters: ["self", "parallel_type"],
   make: (call) => {
     const self = argument(call, "self");
@@ -156,12 +156,12 @@ const parallelize: OpRow = {
   },
 };
 
-export function methodRow(of: Value["kind"], name: string): OpRow | undefined {
+export function methodRow(of: FusionValue["kind"], name: string): FusionOpRow | undefined {
   if (of === "axis") return name === "parallelize" ? parallelize : undefined;
   return of === "tensor" && Object.hasOwn(methods, name) ? methods[name] : undefined;
 }
 
-export function scheduleRow(name: string): OpRow | undefined {
+export function scheduleRow(name: string): FusionOpRow | undefined {
   return Object.hasOwn(scheduleRows, name) ? scheduleRows[name] : undefined;
 }
 

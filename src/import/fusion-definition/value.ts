@@ -1,29 +1,29 @@
 /** The values that a definition computes with, and how its calls read them. */
-import { failAt, type Source } from "../../host/syntax/text/source.ts";
+import { failAt, type DumpSource } from "../../host/syntax/text/source.ts";
 import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { IterDomain } from "../../ir/api/iter-domain.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import type { Marked } from "../origins.ts";
-import type { Statement } from "./python.ts";
+import type { PythonStatement } from "./python.ts";
 
-export type Value =
+export type FusionValue =
   | { readonly kind: "none" }
   | { readonly kind: "number"; readonly value: number }
   | { readonly kind: "bool"; readonly value: boolean }
   | { readonly kind: "text"; readonly value: string }
-  | { readonly kind: "list"; readonly items: readonly Value[] }
+  | { readonly kind: "list"; readonly items: readonly FusionValue[] }
   | { readonly kind: "tensor"; readonly tensor: TensorView }
   | { readonly kind: "axis"; readonly axis: IterDomain }
   /** That of an axis, which a run decides. */
   | { readonly kind: "extent"; readonly extent: Scalar }
   | { readonly kind: "mesh"; readonly mesh: DeviceMesh }
-  | { readonly kind: "function"; readonly definition: Extract<Statement, { readonly kind: "def" }> }
+  | { readonly kind: "function"; readonly definition: Extract<PythonStatement, { readonly kind: "def" }> }
   /** `DataType.Float`, `fd.ops.add`: a name that the definition does not give a value. */
   | { readonly kind: "path"; readonly path: string };
 
-export const none: Value = { kind: "none" };
+export const none: FusionValue = { kind: "none" };
 
 /** What all of a definition share. */
 export interface Definition extends Marked {
@@ -33,15 +33,15 @@ export interface Definition extends Marked {
 }
 
 /** A call, with its arguments by name. */
-export interface Call {
+export interface FusionCall {
   readonly definition: Definition;
   readonly position: number;
   readonly name: string;
-  readonly args: ReadonlyMap<string, Value>;
+  readonly args: ReadonlyMap<string, FusionValue>;
 }
 
 export function unsupportedAt(
-  source: Source,
+  source: DumpSource,
   position: number,
   message: string,
   expected: string,
@@ -50,12 +50,18 @@ export function unsupportedAt(
   return failAt(source, position, { code: "model-unsupported", message, expected, help });
 }
 
-export function invalidAt(source: Source, position: number, message: string, found: string, expected: string): never {
+export function invalidAt(
+  source: DumpSource,
+  position: number,
+  message: string,
+  found: string,
+  expected: string,
+): never {
   const help = "correct the definition";
   return failAt(source, position, { code: "model-invalid", message, found, expected, help });
 }
 
-export function kindText(value: Value): string {
+export function kindText(value: FusionValue): string {
   switch (value.kind) {
     case "none":
       return "None";
@@ -81,64 +87,69 @@ export function kindText(value: Value): string {
   }
 }
 
-function wrong({ definition, position, name }: Call, parameter: string, value: Value, expected: string): never {
+function wrong(
+  { definition, position, name }: FusionCall,
+  parameter: string,
+  value: FusionValue,
+  expected: string,
+): never {
   return invalidAt(definition.source, position, `${name} takes another ${parameter}`, kindText(value), expected);
 }
 
-export function argument(call: Call, parameter: string): Value {
+export function argument(call: FusionCall, parameter: string): FusionValue {
   return call.args.get(parameter) ?? none;
 }
 
-export function isGiven(call: Call, parameter: string): boolean {
+export function isGiven(call: FusionCall, parameter: string): boolean {
   return argument(call, parameter).kind !== "none";
 }
 
-export function tensorIn(call: Call, parameter: string): TensorView {
+export function tensorIn(call: FusionCall, parameter: string): TensorView {
   const value = argument(call, parameter);
   return value.kind === "tensor" ? value.tensor : wrong(call, parameter, value, "a tensor");
 }
 
-export function tensorsIn(call: Call, parameter: string): readonly TensorView[] {
-  return listIn(call, parameter).map((each) =>
+export function tensorsIn(call: FusionCall, parameter: string): readonly TensorView[] {
+  return fusionList(call, parameter).map((each) =>
     each.kind === "tensor" ? each.tensor : wrong(call, parameter, each, "a list of tensors"),
   );
 }
 
-export function listIn(call: Call, parameter: string): readonly Value[] {
+export function fusionList(call: FusionCall, parameter: string): readonly FusionValue[] {
   const value = argument(call, parameter);
   return value.kind === "list" ? value.items : wrong(call, parameter, value, "a list");
 }
 
-export function numberIn(call: Call, parameter: string, otherwise?: number): number {
+export function fusionNumber(call: FusionCall, parameter: string, otherwise?: number): number {
   const value = argument(call, parameter);
   if (value.kind === "number") return value.value;
   if (value.kind === "none" && otherwise !== undefined) return otherwise;
   return wrong(call, parameter, value, "a number");
 }
 
-export function flagIn(call: Call, parameter: string, otherwise: boolean): boolean {
+export function flagIn(call: FusionCall, parameter: string, otherwise: boolean): boolean {
   const value = argument(call, parameter);
   if (value.kind === "bool") return value.value;
   return value.kind === "none" ? otherwise : wrong(call, parameter, value, "True or False");
 }
 
-export function numbersIn(call: Call, parameter: string): readonly number[] {
+export function fusionNumbers(call: FusionCall, parameter: string): readonly number[] {
   const value = argument(call, parameter);
   // One axis may stand for a list of it.
   if (value.kind === "number") return [value.value];
-  return listIn(call, parameter).map((each) =>
+  return fusionList(call, parameter).map((each) =>
     each.kind === "number" ? each.value : wrong(call, parameter, each, "a list of numbers"),
   );
 }
 
-export function extentsIn(call: Call, parameter: string): readonly (number | Scalar)[] {
-  return listIn(call, parameter).map((each) => {
+export function extentsIn(call: FusionCall, parameter: string): readonly (number | Scalar)[] {
+  return fusionList(call, parameter).map((each) => {
     if (each.kind === "number") return each.value;
     return each.kind === "extent" ? each.extent : wrong(call, parameter, each, "a list of sizes");
   });
 }
 
-export function operandIn(call: Call, parameter: string): TensorView | number {
+export function operandIn(call: FusionCall, parameter: string): TensorView | number {
   const value = argument(call, parameter);
   if (value.kind === "tensor") return value.tensor;
   return value.kind === "number" ? value.value : wrong(call, parameter, value, "a tensor or a number");
@@ -155,7 +166,7 @@ const dtypeNames: ReadonlyMap<string, DType> = new Map([
 ]);
 
 /** Null for none, and for `DataType.Null`. */
-export function dtypeIn(call: Call, parameter: string): DType | null {
+export function fusionDType(call: FusionCall, parameter: string): DType | null {
   const value = argument(call, parameter);
   if (value.kind === "none") return null;
   const name = value.kind === "path" ? (/DataType\.(\w+)$/u.exec(value.path)?.[1] ?? "") : "";

@@ -10,7 +10,7 @@ import type { ExportedProgram } from "../torch-export/read.ts";
 import { families } from "./families.ts";
 import { factsOf, graphFacts, type ModelFacts, packedParts } from "./model-facts.ts";
 import { invalidPlan, type PlanLine, type ShardingPlan, type StyleLine } from "./parse-plan.ts";
-import { place, type Placement, placementText, replicate, resolved, shard } from "./placement.ts";
+import { placeTensor, type Placement, placementText, replicate, resolved, shard } from "./placement.ts";
 import { type StyleFacts, styles } from "./styles.ts";
 
 /** The layouts that lines of a plan give, by tensor, and the line of each. */
@@ -88,7 +88,7 @@ function applyPlan(model: ExportedModel, plan: ShardingPlan): void {
   for (const { tensor } of model.inputs) if (!layouts.has(tensor.id)) tensor.setDeviceMesh(mesh);
   for (const { tensor, placements } of layouts.values()) {
     // Braid decides where sums are added, unless the layout of the sum is given.
-    if (placements.every(({ kind }) => kind !== "partial")) place(tensor, mesh, placements);
+    if (placements.every(({ kind }) => kind !== "partial")) placeTensor(tensor, mesh, placements);
   }
   for (const line of plan.stream) {
     for (const path of matching(plan, line, facts.modules, "module")) {

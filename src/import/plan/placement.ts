@@ -44,7 +44,7 @@ export function resolved(placements: readonly Placement[], rank: number): readon
 }
 
 /** Puts the tensor on the mesh. An axis that several dimensions cut is cut by the outermost one first, as in DTensor. */
-export function place(tensor: TensorView, mesh: DeviceMesh, placements: readonly Placement[]): void {
+export function placeTensor(tensor: TensorView, mesh: DeviceMesh, placements: readonly Placement[]): void {
   tensor.setDeviceMesh(mesh);
   // From the last axis on, so that splits do not move the axes that are still to be cut.
   for (let axis = tensor.rank - 1; axis >= 0; axis--) {

@@ -6,11 +6,11 @@ import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { emptyTensor } from "../../numerics/tensor/host-tensor.ts";
 import { elementsOf, storageView } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
-import { invalid, type Reader, unsupported } from "./reader.ts";
+import { invalidText, type Reader, unsupported } from "./reader.ts";
 import type { Attribute, Operation } from "./syntax/nodes.ts";
-import { countOf, dtypeIn, type Element, once, sizesOf, splat, type Value, type ValueType } from "./value.ts";
+import { mlirElements, dtypeIn, type Element, once, sizesOf, splat, type MlirValue, type ValueType } from "./value.ts";
 
-export function readConstant(reader: Reader, op: Operation, type: ValueType, attribute: Attribute | null): Value {
+export function readConstant(reader: Reader, op: Operation, type: ValueType, attribute: Attribute | null): MlirValue {
   const elements = denseElements(reader, op, type, attribute);
   return knownValue(reader, type, [], elements);
 }
@@ -23,7 +23,7 @@ function denseElements(
 ): readonly Element[] {
   const body = attribute?.kind === "named" && attribute.name === "dense" ? attribute.body : null;
   const items = body?.kind === "group" ? body.items : [];
-  const count = countOf(type.shape);
+  const count = mlirElements(type.shape);
   const dtype = dtypeIn(type);
   if (body === null) {
     return unsupported(reader, op.position, {
@@ -39,7 +39,7 @@ function denseElements(
       ? fromHex(only.text, dtype, type.element)
       : flattened(items).map((each) => elementOf(each, dtype));
   if (elements.includes(null) || (elements.length !== count && elements.length !== 1)) {
-    return invalid(reader, op.position, {
+    return invalidText(reader, op.position, {
       message: "the elements of a constant do not fit its type",
       found: elements.includes(null) ? `an element that is not ${type.element}` : `${elements.length} elements`,
       expected: `${count} elements of ${type.element}, or one for all`,
@@ -113,18 +113,18 @@ export function knownValue(
   type: ValueType,
   axes: readonly string[],
   elements: readonly Element[],
-): Value {
+): MlirValue {
   const [first] = elements;
   if (first !== undefined && elements.every((element) => Object.is(element, first))) return splat(reader, type, first);
-  const inner = countOf(type.shape);
+  const inner = mlirElements(type.shape);
   const sizes = sizesOf(reader, axes);
   const repeats = axes.findIndex((_, i) => {
-    const span = inner * countOf(sizes.slice(i + 1));
+    const span = inner * mlirElements(sizes.slice(i + 1));
     const size = at(sizes, i);
     return elements.every((element, j) => Object.is(element, elements[j - (Math.floor(j / span) % size) * span]));
   });
   if (repeats >= 0) {
-    const span = inner * countOf(sizes.slice(repeats + 1));
+    const span = inner * mlirElements(sizes.slice(repeats + 1));
     const kept = elements.filter((_, j) => Math.floor(j / span) % at(sizes, repeats) === 0);
     return knownValue(reader, type, axes.toSpliced(repeats, 1), kept);
   }

@@ -2,16 +2,16 @@
 import { at } from "../../support/invariant.ts";
 import { suggestion } from "../../support/wording.ts";
 import type { Manual } from "./groups.ts";
-import { isSameType, type OpRow, typeText, valueType } from "./ops/reading.ts";
-import { opRows } from "./ops/rows.ts";
+import { isSameType, type ReadRow, typeText, valueType } from "./ops/reading.ts";
+import { stablehloRows } from "./ops/rows.ts";
 import { withOwnShardings, withSharding } from "./place.ts";
-import { invalid, mostOperations, type Reader, unsupported } from "./reader.ts";
+import { invalidText, mostOperations, type Reader, unsupported } from "./reader.ts";
 import type { BlockArgument, MlirFunction, Operation } from "./syntax/nodes.ts";
-import type { Value } from "./value.ts";
+import type { MlirValue } from "./value.ts";
 
 /** The values that ops may name. A region sees those around it. */
 interface Scope {
-  readonly values: Map<string, Value>;
+  readonly values: Map<string, MlirValue>;
   readonly around: Scope | null;
   readonly manual: Manual | null;
 }
@@ -22,9 +22,9 @@ const mostCalls = 256;
 export function evaluateFunction(
   reader: Reader,
   called: MlirFunction,
-  given: readonly Value[],
+  given: readonly MlirValue[],
   manual: Manual | null,
-): readonly Value[] {
+): readonly MlirValue[] {
   const { calls } = reader;
   const { name, position, body } = called;
   if (body === null) {
@@ -36,7 +36,7 @@ export function evaluateFunction(
     });
   }
   if (calls.includes(name) || calls.length === mostCalls) {
-    invalid(reader, position, {
+    invalidText(reader, position, {
       message: calls.includes(name) ? `function @${name} calls itself` : "functions call one another too deeply",
       found: calls.includes(name)
         ? [...calls.slice(calls.indexOf(name)), name].map((each) => `@${each}`).join(" calls ")
@@ -58,7 +58,7 @@ export function evaluateFunction(
   );
   calls.pop();
   if (results.length !== called.resultTypes.length) {
-    invalid(reader, position, {
+    invalidText(reader, position, {
       message: `function @${name} returns another number of values than it declares`,
       found: `${results.length}`,
       expected: `${called.resultTypes.length}`,
@@ -73,12 +73,12 @@ function evaluateBody(
   reader: Reader,
   operations: readonly Operation[],
   names: readonly BlockArgument[],
-  given: readonly Value[],
+  given: readonly MlirValue[],
   scope: Scope,
   position: number,
-): readonly Value[] {
+): readonly MlirValue[] {
   if (names.length !== given.length) {
-    invalid(reader, position, {
+    invalidText(reader, position, {
       message: "a function or region is given another number of values than it takes",
       found: `${given.length}`,
       expected: `${names.length}`,
@@ -107,7 +107,7 @@ function evaluateOperation(reader: Reader, op: Operation, scope: Scope): void {
       help: "lower a part of the function, or shorten its loops",
     });
   }
-  const { read } = opRows.get(op.name) ?? unknownOp(reader, op);
+  const { read } = stablehloRows.get(op.name) ?? unknownOp(reader, op);
   const results = read({
     reader,
     op,
@@ -126,7 +126,7 @@ function evaluateOperation(reader: Reader, op: Operation, scope: Scope): void {
   });
   const placed = withOwnShardings(reader, op, results);
   if (op.results.length !== placed.length) {
-    invalid(reader, op.position, {
+    invalidText(reader, op.position, {
       message: `${op.name} has another number of results`,
       found: `${op.results.length} names`,
       expected: `${placed.length}`,
@@ -140,11 +140,11 @@ function evaluateOperation(reader: Reader, op: Operation, scope: Scope): void {
   });
 }
 
-function operandsOf(reader: Reader, scope: Scope, op: Operation): readonly Value[] {
+function operandsOf(reader: Reader, scope: Scope, op: Operation): readonly MlirValue[] {
   return op.operands.map((name, i) => {
     const value = valueNamed(scope, name);
     if (value === null) {
-      return invalid(reader, op.position, {
+      return invalidText(reader, op.position, {
         message: `${op.name} reads a value that no op before it gives`,
         found: name,
         expected: "an argument, or the result of an op before",
@@ -158,7 +158,7 @@ function operandsOf(reader: Reader, scope: Scope, op: Operation): readonly Value
   });
 }
 
-function valueNamed(scope: Scope, name: string): Value | null {
+function valueNamed(scope: Scope, name: string): MlirValue | null {
   for (let each: Scope | null = scope; each !== null; each = each.around) {
     const value = each.values.get(name) ?? (name.endsWith("#0") ? each.values.get(name.slice(0, -2)) : undefined);
     if (value !== undefined) return value;
@@ -170,12 +170,12 @@ function requireType(
   reader: Reader,
   position: number,
   name: string,
-  value: Value,
+  value: MlirValue,
   type: Operation["resultTypes"][number],
 ): void {
   const declared = valueType(reader, position, type);
   if (isSameType(value.type, declared)) return;
-  invalid(reader, position, {
+  invalidText(reader, position, {
     message: `${name} has another type than it is said to have`,
     found: typeText(declared),
     expected: typeText(value.type),
@@ -186,7 +186,7 @@ function functionNamed(reader: Reader, op: Operation, name: string): MlirFunctio
   const { functions } = reader.module;
   const found = functions.get(name);
   if (found !== undefined) return found;
-  return invalid(reader, op.position, {
+  return invalidText(reader, op.position, {
     message: `there is no function @${name}`,
     found: `@${name}`,
     expected: [...functions.keys()]
@@ -206,13 +206,13 @@ const whyRefused: ReadonlyMap<string, string> = new Map([
   ["stablehlo.rng", "pass random numbers as arguments"],
 ]);
 
-function unknownOp(reader: Reader, op: Operation): OpRow {
+function unknownOp(reader: Reader, op: Operation): ReadRow {
   const [target] = op.items;
   const isCustom = op.name === "stablehlo.custom_call";
   const callee = op.attributes.get("call_target_name") ?? target;
   const named = callee?.kind === "symbol" ? ` @${callee.name}` : callee?.kind === "string" ? ` @${callee.text}` : "";
   const dialect = op.name.split(".", 1)[0] ?? "";
-  const same = [...opRows.keys()].filter((name) => name.startsWith(`${dialect}.`));
+  const same = [...stablehloRows.keys()].filter((name) => name.startsWith(`${dialect}.`));
   return unsupported(reader, op.position, {
     message: `${op.name}${isCustom ? named : ""} is not supported`,
     found: op.name,

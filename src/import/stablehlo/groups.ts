@@ -89,14 +89,17 @@ function groupsAlong({ devices }: Mesh, names: readonly string[]): readonly (rea
 }
 
 /** A permutation of the positions along some dimensions, the same wherever the others are. */
-export interface Permutation {
+export interface DevicePermutation {
   readonly names: readonly string[];
   /** For each position along the dimensions, the one that sends to it; null if none does. */
   readonly sources: readonly (number | null)[];
 }
 
 /** Null if the pairs of devices are no such permutation. */
-export function permutationAlong({ mesh, names }: Manual, pairs: readonly (readonly number[])[]): Permutation | null {
+export function permutationAlong(
+  { mesh, names }: Manual,
+  pairs: readonly (readonly number[])[],
+): DevicePermutation | null {
   const { devices } = mesh;
   if (devices === null) return null;
   const isKnown = pairs.every((pair) => pair.length === 2 && pair.every((device) => devices.has(device)));

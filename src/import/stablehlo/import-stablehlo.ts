@@ -1,6 +1,6 @@
 /** StableHLO text, as JAX prints it, with Shardy's shardings, to a Fusion. */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import type { Source } from "../../host/syntax/text/source.ts";
+import type { DumpSource } from "../../host/syntax/text/source.ts";
 import { Fusion } from "../../ir/api/fusion.ts";
 import { set } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
@@ -8,18 +8,18 @@ import { at } from "../../support/invariant.ts";
 import type { ImportedModel, ImportOptions } from "../model.ts";
 import { evaluateFunction } from "./evaluate-body.ts";
 import { valueType } from "./ops/reading.ts";
-import { madeAt, withOrigins } from "../origins.ts";
+import { madeAt, withSourceOrigins } from "../origins.ts";
 import type { Reader } from "./reader.ts";
 import { devicesOf, placeRest } from "./place-rest.ts";
 import { readMeshes } from "./sharding.ts";
 import type { Attribute, MlirFunction, MlirModule } from "./syntax/nodes.ts";
 import { readModules } from "./syntax/module.ts";
 import { usedMeshes } from "./used-meshes.ts";
-import { computed, dtypeIn, type Value, wholeOn } from "./value.ts";
+import { computed, dtypeIn, type MlirValue, wholeOn } from "./value.ts";
 
 /** Throws `model-syntax`, `model-unsupported`, `model-invalid`. */
 export function importStablehlo(text: string, { file = "model", entry }: ImportOptions = {}): ImportedModel {
-  const source: Source = { file, text, firstLine: 1, prefixLength: 0, lines: null };
+  const source: DumpSource = { file, text, firstLine: 1, prefixLength: 0, lines: null };
   const { module, main } = entryOf(readModules(text, file), entry, file);
   const meshes = readMeshes({ source }, module.operations, usedMeshes(module, main));
   const reader: Reader = {
@@ -52,7 +52,7 @@ export function importStablehlo(text: string, { file = "model", entry }: ImportO
   const { fusion } = reader;
   placeRest(reader);
   return {
-    fusion: withOrigins(reader, [
+    fusion: withSourceOrigins(reader, [
       ...inputs.map((value, i): readonly [TensorView, string] => [value.tensor(), at(at(inputNames, i), 0)]),
       ...outputs.map((tensor, i): readonly [TensorView, string] => [tensor, at(outputNames, i)]),
     ]),
@@ -95,7 +95,7 @@ function entryOf(
 }
 
 /** An input, a constant, and what is returned twice need a tensor of their own. */
-function outputOf(reader: Reader, position: number, value: Value): TensorView {
+function outputOf(reader: Reader, position: number, value: MlirValue): TensorView {
   return madeAt(reader, position, () => {
     const { fusion, placed } = reader;
     const tensor = wholeOn(reader, value, [], true);

@@ -2,16 +2,16 @@
 import { set } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { madeAt } from "../origins.ts";
-import { invalid, type Reader } from "./reader.ts";
-import { place, readSharding, type Sharding, shardingText } from "./sharding.ts";
+import { invalidText, type Reader } from "./reader.ts";
+import { placeByAxes, readSharding, type Sharding, shardingText } from "./sharding.ts";
 import type { Attribute, Operation } from "./syntax/nodes.ts";
-import { computed, type Value, wholeOn } from "./value.ts";
+import { computed, type MlirValue, wholeOn } from "./value.ts";
 
 /**
  * The value with a sharding: its tensor is placed, or a copy if another annotation has placed it. Elements that the file
  * gives need no place.
  */
-export function constrained(reader: Reader, position: number, value: Value, sharding: Sharding): Value {
+export function constrained(reader: Reader, position: number, value: MlirValue, sharding: Sharding): MlirValue {
   if (sharding.isOpen || sharding.mesh.devices === null || value.known !== null) return value;
   requireRank(reader, position, sharding, value.type.shape.length);
   return madeAt(reader, position, () => {
@@ -26,14 +26,14 @@ export function constrained(reader: Reader, position: number, value: Value, shar
 }
 
 export function placeOnce(reader: Reader, tensor: TensorView, sharding: Sharding, leading: readonly string[]): void {
-  place(tensor, sharding, leading);
+  placeByAxes(tensor, sharding, leading);
   reader.placed.set(tensor.id, shardingText(sharding, leading));
 }
 
 export function requireRank(reader: Reader, position: number, { mesh, axes }: Sharding, rank: number): void {
   // A sharding to one device names no axes.
   if (axes.length === rank || (axes.length === 0 && mesh.axes.size === 0)) return;
-  invalid(reader, position, {
+  invalidText(reader, position, {
     message: "a sharding is for a tensor of another rank",
     found: `${axes.length} axes`,
     expected: `${rank}, as many as the tensor has`,
@@ -41,13 +41,18 @@ export function requireRank(reader: Reader, position: number, { mesh, axes }: Sh
 }
 
 /** The value with the sharding that an attribute gives; the value itself without one. */
-export function withSharding(reader: Reader, position: number, value: Value, attribute: Attribute | undefined): Value {
+export function withSharding(
+  reader: Reader,
+  position: number,
+  value: MlirValue,
+  attribute: Attribute | undefined,
+): MlirValue {
   if (attribute === undefined) return value;
   return constrained(reader, position, value, readSharding(reader, position, attribute));
 }
 
 /** The results of an op with what `sdy.sharding = #sdy.sharding_per_value<[..]>` says of them. */
-export function withOwnShardings(reader: Reader, op: Operation, values: readonly Value[]): readonly Value[] {
+export function withOwnShardings(reader: Reader, op: Operation, values: readonly MlirValue[]): readonly MlirValue[] {
   const attribute = op.attributes.get("sdy.sharding");
   if (attribute?.kind !== "named" || attribute.body.kind !== "group") return values;
   const [list] = attribute.body.items;

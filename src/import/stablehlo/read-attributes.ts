@@ -1,6 +1,6 @@
 /** What attributes of an op hold: numbers, words, names. Pretty and generic forms spell some of them differently. */
 import { at } from "../../support/invariant.ts";
-import { invalid, type Reader } from "./reader.ts";
+import { invalidText, type Reader } from "./reader.ts";
 import type { Attribute, Operation } from "./syntax/nodes.ts";
 
 /** The first attribute that the op has of these names. */
@@ -49,7 +49,7 @@ export function numbers(
   const attribute = attributeOf(op, ...names);
   const found = attribute === null ? otherwise : numbersIn(attribute);
   if (found !== null) return found;
-  return invalid(reader, op.position, {
+  return invalidText(reader, op.position, {
     message: `${op.name} has no list of numbers ${at(names, 0)}`,
     found: attribute === null ? "no such attribute" : `an attribute of another form`,
     expected: `${at(names, 0)} = [0, 1]`,
@@ -64,7 +64,7 @@ export function number(
 ): number {
   const [found, ...others] = numbers(reader, op, names, otherwise === null ? null : [otherwise]);
   if (found !== undefined && others.length === 0) return found;
-  return invalid(reader, op.position, {
+  return invalidText(reader, op.position, {
     message: `${op.name} has no number ${at(names, 0)}`,
     found: `${found === undefined ? 0 : others.length + 1} numbers`,
     expected: "one number",
@@ -74,7 +74,7 @@ export function number(
 /** The axes of an op must exist and differ. */
 export function requireAxes(reader: Reader, op: Operation, axes: readonly number[], rank: number): readonly number[] {
   if (axes.every((axis, i) => axis >= 0 && axis < rank && axes.indexOf(axis) === i)) return axes;
-  return invalid(reader, op.position, {
+  return invalidText(reader, op.position, {
     message: `${op.name} names axes that its operand does not have`,
     found: `[${axes.join(", ")}] of ${rank} axes`,
     expected: `distinct axes from 0 to ${rank - 1}`,

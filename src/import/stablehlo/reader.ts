@@ -39,7 +39,7 @@ const printed = "pass the text as the framework printed it";
 export type InText = Pick<Marked, "source">;
 
 /** `help`: the text was edited or cut off, where nothing else is said. */
-export function invalid(
+export function invalidText(
   { source }: InText,
   position: number,
   { help = printed, ...fault }: Omit<Fault, "help"> & Partial<Pick<Fault, "help">>,
@@ -52,6 +52,6 @@ export function unsupported({ source }: InText, position: number, fault: Fault):
 }
 
 /** The extents of a tensor of the Fusion, which are all constant. */
-export function extentsOf(tensor: TensorView): readonly number[] {
+export function readExtents(tensor: TensorView): readonly number[] {
   return tensor.extents.map((extent) => (extent.kind === "constant" ? extent.value : Number.NaN));
 }

@@ -7,11 +7,11 @@ import { didTypes } from "../../ir/domain.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { at } from "../../support/invariant.ts";
 import { numbersIn } from "./read-attributes.ts";
-import { type InText, invalid, type Reader, unsupported } from "./reader.ts";
+import { type InText, invalidText, type Reader, unsupported } from "./reader.ts";
 import type { Dimension, Mesh, Meshes } from "./mesh.ts";
 import type { Attribute, Operation } from "./syntax/nodes.ts";
 import type { UsedMeshes } from "./used-meshes.ts";
-import { countOf } from "./value.ts";
+import { mlirElements } from "./value.ts";
 
 /** A sharding by dimensions of a mesh. */
 export interface Sharding {
@@ -46,7 +46,7 @@ function readMesh(
   const list = body.kind === "group" ? body.items[0] : undefined;
   const ids = body.kind === "group" ? body.entries.get("device_ids") : undefined;
   if (list?.kind !== "group") {
-    return invalid(reader, position, {
+    return invalidText(reader, position, {
       message: "a mesh has another form",
       found: "no list of axes",
       expected: '<["dp"=2, "tp"=4]>',
@@ -58,10 +58,10 @@ function readMesh(
   }
   const every = [...axes.values()].flat();
   const dimensions = every.length > didTypes.length ? withoutUnused(axes, cuts) : every;
-  const count = countOf(dimensions.map(({ size }) => size));
+  const count = mlirElements(dimensions.map(({ size }) => size));
   const devices = ids === undefined ? null : numbersIn(ids);
   if (devices !== null && devices.length !== count) {
-    invalid(reader, position, {
+    invalidText(reader, position, {
       message: "a mesh lists another number of devices than its axes have",
       found: `${devices.length} device ids for ${count} devices`,
       expected: `${count} device ids`,
@@ -110,7 +110,7 @@ function withoutUnused(
 
 function nestedIn(devices: readonly number[], [, ...inner]: readonly number[]): NestedDevices {
   if (inner.length === 0) return devices;
-  const span = countOf(inner);
+  const span = mlirElements(inner);
   return Array.from({ length: devices.length / span }, (_, i) =>
     nestedIn(devices.slice(i * span, (i + 1) * span), inner),
   );
@@ -158,7 +158,7 @@ export function readSharding(reader: Reader, position: number, attribute: Attrib
   const [meshName, list] = group.kind === "group" ? group.items : [];
   const mesh = meshName === undefined ? null : meshOf(reader, position, meshName);
   if (mesh === null || list?.kind !== "group") {
-    return invalid(reader, position, {
+    return invalidText(reader, position, {
       message: "a sharding has another form",
       found: "no mesh, or no list of axes",
       expected: '#sdy.sharding<@mesh, [{"x"}, {}]>',
@@ -182,7 +182,7 @@ function meshOf(reader: Reader, position: number, attribute: Attribute): Mesh | 
   if (attribute.kind !== "symbol") return null;
   const known = reader.meshes.byName.get(attribute.name);
   if (known !== undefined) return known;
-  return invalid(reader, position, {
+  return invalidText(reader, position, {
     message: `there is no mesh @${attribute.name}`,
     found: `@${attribute.name}`,
     expected: [...reader.meshes.byName.keys()].map((name) => `@${name}`).join(", ") || "an sdy.mesh in the module",
@@ -195,7 +195,7 @@ export function dimensionsIn(reader: Reader, position: number, mesh: Mesh, ref: 
   const [name, , before, size] = ref.kind === "sequence" ? ref.parts : [ref];
   const all = name?.kind === "string" ? mesh.axes.get(name.text) : undefined;
   if (all === undefined) {
-    return invalid(reader, position, {
+    return invalidText(reader, position, {
       message: "a sharding names an axis that its mesh does not have",
       found: name?.kind === "string" ? `"${name.text}"` : "an axis of another form",
       expected: [...mesh.axes.keys()].map((axis) => `"${axis}"`).join(", ") || "no axis: the mesh has none",
@@ -211,7 +211,7 @@ export function dimensionsIn(reader: Reader, position: number, mesh: Mesh, ref: 
  * Places a tensor whose first axes, as many as `leading` names, are one per device along these dimensions. The tensor
  * has its whole shape.
  */
-export function place(tensor: TensorView, { mesh, axes }: Sharding, leading: readonly string[] = []): void {
+export function placeByAxes(tensor: TensorView, { mesh, axes }: Sharding, leading: readonly string[] = []): void {
   const { devices } = mesh;
   if (devices === null) return;
   tensor.setDeviceMesh(devices);

@@ -10,11 +10,11 @@ import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import type { Value as Element } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
-import { extentsOf, type Reader, type ValueType } from "./reader.ts";
+import { readExtents, type Reader, type ValueType } from "./reader.ts";
 
 export type { Element, ValueType };
 
-export interface Value {
+export interface MlirValue {
   readonly type: ValueType;
   readonly axes: readonly string[];
   /** Its elements, row-major after the axes; one if all are equal. Null if only a run knows them, or they are many. */
@@ -42,7 +42,7 @@ export function dtypeIn({ element }: ValueType): DType {
   return dtypeOf.get(element) ?? "float";
 }
 
-export function countOf(shape: readonly number[]): number {
+export function mlirElements(shape: readonly number[]): number {
   return shape.reduce((product, extent) => product * extent, 1);
 }
 
@@ -52,12 +52,12 @@ export function once<T>(make: () => T): () => T {
 }
 
 /** A value that a run computes. */
-export function computed(type: ValueType, axes: readonly string[], tensor: TensorView): Value {
+export function computed(type: ValueType, axes: readonly string[], tensor: TensorView): MlirValue {
   return { type, axes, known: null, tensor: () => tensor };
 }
 
 /** A value whose elements are all equal. */
-export function splat(reader: Reader, type: ValueType, element: Element): Value {
+export function splat(reader: Reader, type: ValueType, element: Element): MlirValue {
   const shape = type.shape.map(() => 1);
   return {
     type,
@@ -68,14 +68,14 @@ export function splat(reader: Reader, type: ValueType, element: Element): Value 
 }
 
 /** The one element of a value that has no others; null if a run gives it. */
-export function splatOf({ known }: Value): Element | null {
+export function splatOf({ known }: MlirValue): Element | null {
   return known?.length === 1 ? at(known, 0) : null;
 }
 
 /** All elements, over axes and shape; null if a run gives them. */
-export function elementsOf(reader: Reader, { known, type, axes }: Value): readonly Element[] | null {
+export function knownElements(reader: Reader, { known, type, axes }: MlirValue): readonly Element[] | null {
   if (known === null || known.length !== 1) return known;
-  const count = countOf([...sizesOf(reader, axes), ...type.shape]);
+  const count = mlirElements([...sizesOf(reader, axes), ...type.shape]);
   return Array.from({ length: count }, () => at(known, 0));
 }
 
@@ -84,7 +84,7 @@ export function sizesOf({ meshes }: Reader, axes: readonly string[]): readonly n
 }
 
 /** The axes of any of the values, in the order in which tensors have them. */
-export function axesOf({ meshes }: Reader, values: readonly Value[]): readonly string[] {
+export function manualAxes({ meshes }: Reader, values: readonly MlirValue[]): readonly string[] {
   const [first] = values;
   if (values.every(({ axes }) => axes.length === 0) || first === undefined) return [];
   const all = new Set(values.flatMap(({ axes }) => axes));
@@ -92,7 +92,7 @@ export function axesOf({ meshes }: Reader, values: readonly Value[]): readonly s
 }
 
 /** The tensor with a leading axis for each of `axes`; those along which it only repeats have the extent 1. */
-export function tensorOn(value: Value, axes: readonly string[]): TensorView {
+export function tensorOn(value: MlirValue, axes: readonly string[]): TensorView {
   const tensor = value.tensor();
   if (axes.length === value.axes.length) return tensor;
   const flags = axes.map((axis) => !value.axes.includes(axis));
@@ -100,9 +100,9 @@ export function tensorOn(value: Value, axes: readonly string[]): TensorView {
 }
 
 /** The same with the whole shape; `wide`: also along the leading axes. */
-export function wholeOn(reader: Reader, value: Value, axes: readonly string[], wide = false): TensorView {
+export function wholeOn(reader: Reader, value: MlirValue, axes: readonly string[], wide = false): TensorView {
   const tensor = tensorOn(value, axes);
-  const own = extentsOf(tensor);
+  const own = readExtents(tensor);
   const leading = wide ? sizesOf(reader, axes) : own.slice(0, axes.length);
   const whole = [...leading, ...value.type.shape];
   return own.every((extent, i) => extent === whole[i]) ? tensor : expand(tensor, whole);

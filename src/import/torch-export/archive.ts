@@ -7,7 +7,7 @@ import { utf8Text } from "../../support/json-document.ts";
 import type { ByteSource } from "../byte-source.ts";
 import type { Json } from "../json.ts";
 
-export interface Entry {
+export interface ArchiveEntry {
   /** In bytes. */
   readonly size: number;
   /** Throws `model-syntax` for an entry that is not where the directory says. */
@@ -18,7 +18,7 @@ export interface Archive {
   /** Of the file, for messages. */
   readonly path: string;
   /** By name, without the folder that holds all entries. */
-  readonly entries: ReadonlyMap<string, Entry>;
+  readonly entries: ReadonlyMap<string, ArchiveEntry>;
 }
 
 interface File {
@@ -47,7 +47,7 @@ export function openArchive(source: ByteSource, path: string): Archive {
   }
   const directory = directoryOf(file);
   const view = viewOf(directory.bytes);
-  const entries = new Map<string, Entry>();
+  const entries = new Map<string, ArchiveEntry>();
   let position = 0;
   for (let i = 0; i < directory.count; i++) {
     if (position + central.bytes > view.byteLength || view.getUint32(position, true) !== central.signature) {
@@ -66,7 +66,7 @@ export function openArchive(source: ByteSource, path: string): Archive {
 }
 
 /** The text of an entry. Throws `model-syntax`, and a URIError for bytes that are no text. */
-export function entryText({ read }: Entry): string {
+export function entryText({ read }: ArchiveEntry): string {
   return utf8Text(read());
 }
 
@@ -102,7 +102,7 @@ function directoryAt(
   return { count, bytes: source.read(start, length) };
 }
 
-function entryOf({ path, source }: File, view: DataView, position: number, name: string): Entry {
+function entryOf({ path, source }: File, view: DataView, position: number, name: string): ArchiveEntry {
   const [flags, method] = [view.getUint16(position + 8, true), view.getUint16(position + 10, true)];
   if (method !== 0 || (flags & 1) !== 0) {
     fail({
@@ -165,7 +165,7 @@ function nameOf(bytes: Uint8Array, path: string): string {
 }
 
 /** The entries without their common first folder, which PyTorch names after the file. */
-function withoutFolder(entries: ReadonlyMap<string, Entry>, path: string): ReadonlyMap<string, Entry> {
+function withoutFolder(entries: ReadonlyMap<string, ArchiveEntry>, path: string): ReadonlyMap<string, ArchiveEntry> {
   const folders = new Set([...entries.keys()].map((name) => name.slice(0, name.indexOf("/") + 1)));
   const [folder = ""] = folders;
   if (folders.size !== 1 || folder === "") damaged(path, `${folders.size} folders`, "one folder with all entries");
@@ -188,7 +188,7 @@ function damaged(path: string, found: string, expected = "a whole zip archive"):
 }
 
 /** The document of an entry. Throws `model-syntax` for text that is no JSON. */
-export function parseDocument(entry: Entry, path: string, name: string): Json {
+export function parseDocument(entry: ArchiveEntry, path: string, name: string): Json {
   const help = "write the file again with torch.export.save(exported_program, path)";
   const invalid = { code: "model-invalid", message: "a document of a model's file has another form", help } as const;
   try {

@@ -32,30 +32,30 @@ import { type IndexForm, indexForms, isUniform, maskIn } from "./index-forms.ts"
 import type { ExportedModel, ModelInput, ModelOutput } from "./model.ts";
 import { extentOf, modelInput, refuseInput, type Symbols } from "./model-input.ts";
 import { described, locate, withName } from "./naming.ts";
-import { braidDType, type Building, moduleText, operandsOf, unsupportedNode, type Value } from "./operands.ts";
+import { braidDType, type Building, moduleText, nodeOperands, unsupportedNode, type NodeValue } from "./operands.ts";
 import type { ExportedProgram } from "./read.ts";
-import { placeText } from "../json.ts";
+import { jsonPlaceText } from "../json.ts";
 import { computeRows } from "./rows/compute.ts";
-import { elementwiseRows } from "./rows/elementwise.ts";
+import { atenElementwiseRows } from "./rows/elementwise.ts";
 import { expertRows } from "./rows/experts.ts";
-import { indexingRows, sizeRows } from "./rows/indexing.ts";
-import type { Row, RowResult, Rows } from "./rows/row.ts";
-import { shapeRows } from "./rows/shape.ts";
-import { isComplex, type Payload } from "./weights.ts";
+import { atenIndexingRows, sizeRows } from "./rows/indexing.ts";
+import type { AtenRow, RowResult, AtenRows } from "./rows/row.ts";
+import { atenShapeRows } from "./rows/shape.ts";
+import { isComplex, type WeightPayload } from "./weights.ts";
 
 /** A copy, which may lie on devices in another way: plans add such nodes. */
 export const copyTarget = "braid.copy";
 
-const groups: Readonly<Record<string, Rows>> = {
-  Elementwise: elementwiseRows,
-  Shapes: shapeRows,
-  "Creation, indices, complex numbers": indexingRows,
+const groups: Readonly<Record<string, AtenRows>> = {
+  Elementwise: atenElementwiseRows,
+  Shapes: atenShapeRows,
+  "Creation, indices, complex numbers": atenIndexingRows,
   "Contractions, norms, reductions, attention": computeRows,
   "Mixtures of experts": expertRows,
   Sizes: sizeRows,
 };
 
-const rows: ReadonlyMap<string, Row> = new Map([
+const rows: ReadonlyMap<string, AtenRow> = new Map([
   ...Object.values(groups).flatMap((group) => [...group]),
   [copyTarget, (o) => set(o.tensor("self"))],
 ]);
@@ -76,7 +76,7 @@ type Source = Exclude<GraphInput, { readonly kind: "fixed" }>;
 /** What is known of the graph before anything is built. */
 interface Facts {
   readonly graph: ExportedGraph;
-  readonly payloads: ReadonlyMap<string, Payload>;
+  readonly payloads: ReadonlyMap<string, WeightPayload>;
   readonly path: string;
   /** The node that makes a value. */
   readonly producers: ReadonlyMap<string, GraphNode>;
@@ -92,7 +92,7 @@ interface Facts {
 interface Space {
   readonly fusion: Fusion;
   readonly provenance: Building["provenance"];
-  readonly values: Map<string, Value>;
+  readonly values: Map<string, NodeValue>;
   readonly input: (source: Source) => TensorView;
   /** A value of constants alone, unless the space builds it as any other. */
   readonly constant: ((value: string) => TensorView | null) | null;
@@ -147,7 +147,7 @@ export function buildModel({ graph, payloads, path }: ExportedProgram, fold = tr
   return { path, fusion, inputs, outputs, sizes: symbols.sizes, graph, tensorOf };
 }
 
-function factsOf(graph: ExportedGraph, payloads: ReadonlyMap<string, Payload>, path: string): Facts {
+function factsOf(graph: ExportedGraph, payloads: ReadonlyMap<string, WeightPayload>, path: string): Facts {
   const sources = new Map(
     graph.inputs.flatMap((input): [string, Source][] => (input.kind === "fixed" ? [] : [[input.value, input]])),
   );
@@ -191,7 +191,7 @@ function liveNodes({ graph }: Facts): ReadonlySet<GraphNode> {
   return live;
 }
 
-function valueIn(facts: Facts, space: Space, name: string): Value {
+function valueIn(facts: Facts, space: Space, name: string): NodeValue {
   const known = space.values.get(name);
   if (known !== undefined) return known;
   const source = facts.sources.get(name);
@@ -199,7 +199,7 @@ function valueIn(facts: Facts, space: Space, name: string): Value {
     const view = space.input(source);
     const { dtype } = facts.graph.tensors.get(name) ?? {};
     const isPair = dtype !== undefined && isComplex(dtype);
-    const made: Value = isPair
+    const made: NodeValue = isPair
       ? { kind: "complex", re: select(view, -1, 0), im: select(view, -1, 1) }
       : { kind: "tensor", view };
     space.values.set(name, made);
@@ -214,7 +214,7 @@ function valueIn(facts: Facts, space: Space, name: string): Value {
   }
   const folded = facts.constants.has(name) && meta !== undefined ? (space.constant?.(name) ?? null) : null;
   if (folded !== null) {
-    const made: Value = { kind: "tensor", view: described(folded, node, name) };
+    const made: NodeValue = { kind: "tensor", view: described(folded, node, name) };
     space.values.set(name, made);
     return made;
   }
@@ -264,7 +264,7 @@ function refuseCollective(node: GraphNode): never {
   return fail({
     code: "model-unsupported",
     message: `the model was exported with its collectives: ${node.target}`,
-    place: { kind: "file", path: placeText(node.json) },
+    place: { kind: "file", path: jsonPlaceText(node.json) },
     ...(node.source === null ? {} : { source: siteText(node.source) }),
     found: `one rank's part of the model, ${moduleText(node)}`,
     expected: "the whole model, without parallelize_module or functional collectives",
@@ -274,26 +274,27 @@ function refuseCollective(node: GraphNode): never {
 
 /** A row that only arranges elements does so for each part of a complex tensor. */
 function resultsOf(
-  row: Row,
+  row: AtenRow,
   node: GraphNode,
   building: Building,
   meta: TensorMeta | undefined,
-): readonly (Value | null)[] {
+): readonly (NodeValue | null)[] {
   const self = node.inputs.get("self") ?? null;
   const value = isValue(self) && views.test(node.target) ? building.valueOf(self.name) : null;
   if (!isValue(self) || value?.kind !== "complex" || /\.(?:view_as_real|to)\./u.test(node.target)) {
-    return listOf(row(operandsOf(node, building, meta)));
+    return listOf(row(nodeOperands(node, building, meta)));
   }
   const [re, im] = [value.re, value.im].map((view) => {
-    const valueOf = (name: string): Value => (name === self.name ? { kind: "tensor", view } : building.valueOf(name));
-    return listOf(row(operandsOf(node, { ...building, valueOf }, meta)))[0];
+    const valueOf = (name: string): NodeValue =>
+      name === self.name ? { kind: "tensor", view } : building.valueOf(name);
+    return listOf(row(nodeOperands(node, { ...building, valueOf }, meta)))[0];
   });
   const isPair = re?.kind === "tensor" && im?.kind === "tensor";
   return isPair ? [{ kind: "complex", re: re.view, im: im.view }] : [value];
 }
 
-function listOf(result: RowResult): readonly (Value | null)[] {
-  const valueOf = (each: TensorView | Value): Value => ("kind" in each ? each : { kind: "tensor", view: each });
+function listOf(result: RowResult): readonly (NodeValue | null)[] {
+  const valueOf = (each: TensorView | NodeValue): NodeValue => ("kind" in each ? each : { kind: "tensor", view: each });
   if (!isResults(result)) return [valueOf(result)];
   return result.map((each) => (each === null ? null : valueOf(each)));
 }

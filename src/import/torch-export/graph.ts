@@ -12,7 +12,7 @@ import {
   type Json,
   listIn,
   numberIn,
-  placeText,
+  jsonPlaceText,
   textIn,
   variantIn,
   wholeIn,
@@ -143,7 +143,7 @@ function requireVersion(document: Json): void {
   fail({
     code: "model-unsupported",
     message: `the file of a model was written by ${found > major ? "a newer" : "an older"} PyTorch`,
-    place: { kind: "file", path: placeText(field(document, "schema_version")) },
+    place: { kind: "file", path: jsonPlaceText(field(document, "schema_version")) },
     found: `version ${found} of the schema, of PyTorch ${isAbsent(version) ? "2.4 or earlier" : textIn(version)}`,
     expected: `version ${major}, of PyTorch 2.6 to 2.11`,
     help:
@@ -194,7 +194,7 @@ function unsupportedPart(json: Json, found: string, expected: string): never {
   return fail({
     code: "model-unsupported",
     message: "the signature of a model has something that Braid does not have",
-    place: { kind: "file", path: placeText(json) },
+    place: { kind: "file", path: jsonPlaceText(json) },
     found,
     expected,
     help: "export a module whose forward takes and returns tensors",

@@ -11,10 +11,10 @@ import type { DType } from "../../numerics/dtype.ts";
 import { siteText } from "../../support/call-site.ts";
 import { at } from "../../support/invariant.ts";
 import { type Argument, type GraphNode, isList, isValue, type TensorMeta, type TorchDType } from "./graph.ts";
-import { placeText } from "../json.ts";
+import { jsonPlaceText } from "../json.ts";
 
 /** What a name of the graph stands for. A complex tensor is two real ones. */
-export type Value =
+export type NodeValue =
   | { readonly kind: "tensor"; readonly view: TensorView }
   | { readonly kind: "complex"; readonly re: TensorView; readonly im: TensorView }
   | { readonly kind: "size"; readonly size: Scalar }
@@ -31,21 +31,21 @@ export type Provenance =
 export interface Building {
   readonly fusion: Fusion;
   readonly provenance: Map<TensorId, Provenance>;
-  readonly valueOf: (name: string) => Value;
+  readonly valueOf: (name: string) => NodeValue;
   /** What a mask lets queries see, where it is known: every key, or those of a triangle. */
   readonly maskOf: (name: string) => KnownMask | null;
 }
 
 export type KnownMask = "all" | CausalMask;
 
-export interface Operands {
+export interface NodeOperands {
   readonly node: GraphNode;
   readonly building: Building;
   readonly fusion: Fusion;
   /** The dtype of the first result. */
   readonly resultDType: DType | null;
   readonly has: (name: string) => boolean;
-  readonly value: (name: string) => Value;
+  readonly value: (name: string) => NodeValue;
   readonly tensor: (name: string) => TensorView;
   readonly tensorOr: (name: string) => TensorView | null;
   /** Those of a list that have elements. */
@@ -73,7 +73,7 @@ export function unsupportedNode(node: GraphNode, message: string, found: string,
   return fail({
     code: "model-unsupported",
     message,
-    place: { kind: "file", path: placeText(node.json) },
+    place: { kind: "file", path: jsonPlaceText(node.json) },
     ...(node.source === null ? {} : { source: siteText(node.source) }),
     found: `${found}, ${moduleText(node)}`,
     expected,
@@ -94,7 +94,7 @@ export function braidDType({ name, braid }: TorchDType, node: GraphNode): DType 
 }
 
 /** `meta`: of the first result. */
-export function operandsOf(node: GraphNode, building: Building, meta: TensorMeta | undefined): Operands {
+export function nodeOperands(node: GraphNode, building: Building, meta: TensorMeta | undefined): NodeOperands {
   const given = (name: string): Argument => node.inputs.get(name) ?? null;
   const refuse = (found: string, expected: string): never =>
     unsupportedNode(node, `Braid has no such form of ${node.target}`, found, expected);

@@ -1,10 +1,10 @@
 /** Reads a file of torch.export. */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { ByteSource } from "../byte-source.ts";
-import { type Archive, type Entry, openArchive, parseDocument } from "./archive.ts";
+import { type Archive, type ArchiveEntry, openArchive, parseDocument } from "./archive.ts";
 import { type ExportedGraph, readGraph } from "./graph.ts";
 import { withoutInPlace } from "./in-place.ts";
-import { type Payload, readPayloads } from "./weights.ts";
+import { type WeightPayload, readPayloads } from "./weights.ts";
 
 /** What a .pt2 file holds. */
 export interface ExportedProgram {
@@ -12,7 +12,7 @@ export interface ExportedProgram {
   readonly path: string;
   /** Without in-place ops. */
   readonly graph: ExportedGraph;
-  readonly payloads: ReadonlyMap<string, Payload>;
+  readonly payloads: ReadonlyMap<string, WeightPayload>;
 }
 
 /**
@@ -32,9 +32,9 @@ export function readExportedProgram(source: ByteSource, path = "model.pt2"): Exp
 }
 
 /** The name of the one model, and its document. Throws `model-unsupported`. */
-function modelIn({ path, entries }: Archive): readonly [name: string, document: Entry] {
+function modelIn({ path, entries }: Archive): readonly [name: string, document: ArchiveEntry] {
   const names = [...entries.keys()];
-  const models = [...entries].flatMap(([name, entry]): (readonly [string, Entry])[] => {
+  const models = [...entries].flatMap(([name, entry]): (readonly [string, ArchiveEntry])[] => {
     const [, model] = /^models\/([^/]+)\.json$/u.exec(name) ?? [];
     return model === undefined ? [] : [[model, entry]];
   });

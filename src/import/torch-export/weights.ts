@@ -6,11 +6,11 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
 import { at } from "../../support/invariant.ts";
-import { field, fieldsIn, type Json, placeText, textIn, wrongValue } from "../json.ts";
+import { field, fieldsIn, type Json, jsonPlaceText, textIn, wrongValue } from "../json.ts";
 import { type Archive, parseDocument } from "./archive.ts";
 import { readMeta, type Size, type TensorMeta, type TorchDType } from "./graph.ts";
 
-export interface Payload {
+export interface WeightPayload {
   readonly meta: TensorMeta;
   /** The values; null of a model that was exported without them (fake tensors). */
   readonly read: () => Tensor | null;
@@ -21,7 +21,7 @@ export function readPayloads(
   archive: Archive,
   kind: "weights" | "constants",
   model: string,
-): ReadonlyMap<string, Payload> {
+): ReadonlyMap<string, WeightPayload> {
   const entry = `data/${kind}/${model}_${kind}_config.json`;
   const document = archive.entries.get(entry);
   if (document === undefined) return new Map();
@@ -29,12 +29,12 @@ export function readPayloads(
   return new Map(fieldsIn(config).map(([name, json]) => [name, payloadOf(archive, kind, name, json)]));
 }
 
-function payloadOf(archive: Archive, kind: string, name: string, json: Json): Payload {
+function payloadOf(archive: Archive, kind: string, name: string, json: Json): WeightPayload {
   if (field(json, "use_pickle").value === true) {
     fail({
       code: "model-unsupported",
       message: `${name} is pickled`,
-      place: { kind: "file", path: placeText(json) },
+      place: { kind: "file", path: jsonPlaceText(json) },
       found: "a payload in Python's pickle format, which only Python reads safely",
       expected: "raw bytes, as torch.export.save writes plain tensors",
       help: `make ${name} a plain torch.Tensor: tensor subclasses and custom objects are pickled`,
@@ -109,7 +109,7 @@ function unreadDType(name: string, dtype: string, json: Json): never {
   return fail({
     code: "model-unsupported",
     message: `${name} has a dtype that Braid does not have`,
-    place: { kind: "file", path: placeText(json) },
+    place: { kind: "file", path: jsonPlaceText(json) },
     found: dtype,
     expected: "float64, float32, float16, bfloat16, int32, int64 or bool",
     help: "convert the model before it is exported",

@@ -181,7 +181,7 @@ function normCotangents(
 
 // The ops between the inputs and outputs of compositions.
 
-export interface Region {
+export interface MarkedRegion {
   readonly marker: Marker;
   /** The tensors that the composition made. */
   readonly made: readonly TensorId[];
@@ -191,9 +191,9 @@ export interface Region {
  * The compositions by the tensor that each made last, where the sweep has all cotangents from outside. Of those that
  * share it, the outermost comes first.
  */
-export function regionsOf({ ops, markers = [] }: FusionData): ReadonlyMap<TensorId, readonly Region[]> {
+export function markedRegions({ ops, markers = [] }: FusionData): ReadonlyMap<TensorId, readonly MarkedRegion[]> {
   const producers = new Map(ops.flatMap((op) => outputsOf(op).map((id) => [id, op.inputs] as const)));
-  const regions = new Map<TensorId, Region[]>();
+  const regions = new Map<TensorId, MarkedRegion[]>();
   for (const marker of markers.toReversed()) {
     const made: TensorId[] = [];
     const open = [...marker.outputs];

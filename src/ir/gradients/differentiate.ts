@@ -16,9 +16,9 @@ import { type Call, reject } from "../ops/call.ts";
 import { isWholeRange } from "../ops/kinds/views/slice.ts";
 import { type Op, outputsOf, type SliceOp } from "../ops/op.ts";
 import { constantValue } from "../scalar/fold.ts";
-import { type CompositionVjp, compositionVjps, type Region, regionsOf } from "./compositions.ts";
-import { freeDimension, partsOf, rejectParts } from "./partial.ts";
-import { activeTensors, requireFloat, requireIndependent } from "./reach.ts";
+import { type CompositionVjp, compositionVjps, type MarkedRegion, markedRegions } from "./compositions.ts";
+import { freeDimension, gradientParts, rejectParts } from "./partial.ts";
+import { activeTensors, requireFloatTensor, requireIndependent } from "./reach.ts";
 import { vjps } from "./rules.ts";
 import { type Cotangent, filled, type Vjp } from "./vjp.ts";
 
@@ -36,7 +36,7 @@ export interface Differentiated {
 
 /** The caller has checked the cotangents. Throws `not-differentiable`. */
 export function differentiate(data: FusionData, request: Differentiation, place: Call): Differentiated {
-  for (const id of [...request.of, ...request.wrt]) requireFloat(at(data.tensors, id), place);
+  for (const id of [...request.of, ...request.wrt]) requireFloatTensor(at(data.tensors, id), place);
   const active = activeTensors(data, request.wrt);
   const sweep: Sweep = {
     builder: builderFrom(data),
@@ -51,7 +51,7 @@ export function differentiate(data: FusionData, request: Differentiation, place:
     const given = at(request.cotangents, i);
     if (active.has(id)) contribute(sweep, id, given === null ? filled(view(sweep, id), [], 1) : view(sweep, given));
   });
-  const regions = regionsOf(data);
+  const regions = markedRegions(data);
   const tiles = tilesOf(data, regions);
   const done = new Set<TensorId>();
   for (const op of data.ops.toReversed()) {
@@ -181,7 +181,7 @@ function reverseTiles(sweep: Sweep, { axis, slices }: Tiles, active: ReadonlySet
 }
 
 /** Whether a tensor within the composition has a cotangent from elsewhere, or is one of `wrt`. */
-function isReadInside({ cotangents, wrt }: Sweep, { marker, made }: Region): boolean {
+function isReadInside({ cotangents, wrt }: Sweep, { marker, made }: MarkedRegion): boolean {
   return made.some((id) => !marker.outputs.includes(id) && (cotangents.has(id) || wrt.has(id)));
 }
 
@@ -223,7 +223,7 @@ function isNew({ known }: Sweep, { id }: TensorView): boolean {
 /** The parts of a gradient, one for each device of a dimension of the mesh. Throws `bad-argument`. */
 function partsOfGradient({ builder, place }: Sweep, g: TensorView, primal: TensorId): TensorView {
   const tensor = at(builder.tensors, primal);
-  return partsOf(builder, g, freeDimension(tensor, place).size) ?? rejectParts(tensor, g, place);
+  return gradientParts(builder, g, freeDimension(tensor, place).size) ?? rejectParts(tensor, g, place);
 }
 
 // Slices that cut a tensor in parts, as `split` makes them: its cotangent is the cotangents of the parts, one after the
@@ -241,7 +241,7 @@ interface Tiles {
 /** The tiles of each slice that is one of them. Slices of compositions, which have closed forms, are none. */
 function tilesOf(
   { ops, tensors }: FusionData,
-  regions: ReadonlyMap<TensorId, readonly Region[]>,
+  regions: ReadonlyMap<TensorId, readonly MarkedRegion[]>,
 ): ReadonlyMap<Op, Tiles> {
   const composed = new Set([...regions.values()].flatMap((own) => own.flatMap(({ made }) => made)));
   const byInput = new Map<number, SliceOp[]>();

@@ -87,10 +87,10 @@ function slopeOfGeluTanh(x: TensorView): TensorView {
   return add(mul(0.5, add(1, t)), mul(mul(x, sub(1, mul(t, t))), slope));
 }
 
-export type Operand = TensorView | number;
+export type FunctionOperand = TensorView | number;
 
 /** The cotangent of one operand of y = f(a, b), in the shape of y. Null as in `UnaryVjp`. */
-export type BinaryVjp = ((g: TensorView, a: Operand, b: Operand, y: TensorView) => TensorView) | null;
+export type BinaryVjp = ((g: TensorView, a: FunctionOperand, b: FunctionOperand, y: TensorView) => TensorView) | null;
 
 const noRules = [null, null] as const;
 
@@ -127,12 +127,12 @@ export const binaryVjps: { readonly [K in BinaryOpType]: readonly [BinaryVjp, Bi
   remainder: noRules,
 };
 
-function slopeOfPower(a: Operand, b: number): Operand {
+function slopeOfPower(a: FunctionOperand, b: number): FunctionOperand {
   return b === 0 ? 0 : mul(pow(a, b - 1), b);
 }
 
 /** Half of g where both operands are equal. */
-function shared(g: TensorView, a: Operand, b: Operand): TensorView {
+function shared(g: TensorView, a: FunctionOperand, b: FunctionOperand): TensorView {
   return where(eq(a, b), mul(g, 0.5), g);
 }
 

@@ -42,11 +42,11 @@ export function rejectParts({ id }: Tensor, gradient: TensorView, place: Call): 
 }
 
 /** The parts of `gradient`, with an axis of `devices` in front; null if it is no sum over rows. */
-export function partsOf(builder: FusionBuilder, gradient: TensorView, devices: number): TensorView | null {
+export function gradientParts(builder: FusionBuilder, gradient: TensorView, devices: number): TensorView | null {
   const op = builder.ops.find(({ output }) => output === gradient.id);
   const operands = (op?.inputs ?? []).map((id) => new TensorView({ builder, id }));
   const parts = (): readonly TensorView[] | null => {
-    const each = operands.map((operand) => partsOf(builder, operand, devices));
+    const each = operands.map((operand) => gradientParts(builder, operand, devices));
     return each.some((part) => part === null) ? null : each.filter((part) => part !== null);
   };
   switch (op?.kind) {

@@ -7,7 +7,7 @@ import type { FusionData } from "../fusion-data.ts";
 import { type Call, reject } from "../ops/call.ts";
 import { type Op, outputsOf } from "../ops/op.ts";
 import { originated } from "../origin.ts";
-import { compositionVjps, regionsOf } from "./compositions.ts";
+import { compositionVjps, markedRegions } from "./compositions.ts";
 import { unaryVjps } from "./functions.ts";
 import { vjps } from "./rules.ts";
 
@@ -39,7 +39,7 @@ function dependents(
 }
 
 /** Throws `not-differentiable`. */
-export function requireFloat(tensor: Tensor, place: Call): void {
+export function requireFloatTensor(tensor: Tensor, place: Call): void {
   if (isFloat(tensor)) return;
   reject(place, {
     code: "not-differentiable",
@@ -86,7 +86,7 @@ function asWritten(
   data: FusionData,
   op: Op,
 ): { readonly name: string; readonly inputs: readonly TensorId[]; readonly output: TensorId } {
-  const region = [...regionsOf(data).values()]
+  const region = [...markedRegions(data).values()]
     .flat()
     .find(({ marker, made }) => compositionVjps[marker.name] === null && made.includes(op.output));
   if (region === undefined) return { name: opName(op), inputs: op.inputs, output: op.output };

@@ -26,8 +26,8 @@ import { type NumberOperand, numberValue } from "../ops/number-operand.ts";
 import type { BinaryOp, LinearOp, MatmulOp, Op, OpKind, SdpaOp, SliceOp } from "../ops/op.ts";
 import { constantValue, foldAdd, foldMul, foldProduct, foldSub, isConstant, sameScalar } from "../scalar/fold.ts";
 import { constant, type Scalar } from "../scalar/scalar.ts";
-import { binaryVjps, type Operand, reductionVjps, unaryVjps } from "./functions.ts";
-import { type Cotangent, filled, isStretched, type Step, sumTo, type Vjp } from "./vjp.ts";
+import { binaryVjps, type FunctionOperand, reductionVjps, unaryVjps } from "./functions.ts";
+import { type Cotangent, filled, isStretched, type ReverseStep, sumTo, type Vjp } from "./vjp.ts";
 
 // The rules of matmul and linear. Batch and row axes along which an operand is stretched are merged into the
 // contraction, instead of a sum over the results of a batch. The sums of 16-bit operands accumulate in float32, as in
@@ -209,7 +209,7 @@ export const vjps: { readonly [K in OpKind]: Vjp<Extract<Op, { readonly kind: K 
   SdpaBackward: null,
 };
 
-function sdpaVjp({ causal, scale }: SdpaOp, { g, operands, outputs }: Step): readonly Cotangent[] {
+function sdpaVjp({ causal, scale }: SdpaOp, { g, operands, outputs }: ReverseStep): readonly Cotangent[] {
   const [q, k, v] = [at(operands, 0), at(operands, 1), at(operands, 2)];
   const results = { output: at(outputs, 0), logsumexp: at(outputs, 1) };
   const options = { causal, ...(scale === null ? {} : { scale: Number(scale) }) };
@@ -218,7 +218,7 @@ function sdpaVjp({ causal, scale }: SdpaOp, { g, operands, outputs }: Step): rea
   return [() => gradients().dq, () => gradients().dk, () => gradients().dv];
 }
 
-function binaryVjp({ op, scalar }: BinaryOp, { g, operands, output }: Step): readonly Cotangent[] {
+function binaryVjp({ op, scalar }: BinaryOp, { g, operands, output }: ReverseStep): readonly Cotangent[] {
   const [a, b] = withNumber(operands, scalar);
   return operands.map((operand, i): Cotangent => {
     const rule = at(binaryVjps[op], scalar === undefined ? i : 1 - scalar.position);
@@ -227,7 +227,10 @@ function binaryVjp({ op, scalar }: BinaryOp, { g, operands, output }: Step): rea
 }
 
 /** Both operands, of which one may be a number. */
-function withNumber(operands: readonly TensorView[], number?: NumberOperand): readonly [Operand, Operand] {
+function withNumber(
+  operands: readonly TensorView[],
+  number?: NumberOperand,
+): readonly [FunctionOperand, FunctionOperand] {
   const first = at(operands, 0);
   if (number === undefined) return [first, at(operands, 1)];
   const value = Number(numberValue(number, "f64"));

@@ -13,7 +13,7 @@ import type { Op } from "../ops/op.ts";
 import type { Scalar } from "../scalar/scalar.ts";
 
 /** An op of the sweep. */
-export interface Step {
+export interface ReverseStep {
   /** The cotangent of the output, of its dtype and shape. */
   readonly g: TensorView;
   readonly operands: readonly TensorView[];
@@ -27,7 +27,7 @@ export type Cotangent = (() => TensorView) | null;
 
 interface Rule<O extends Op> {
   /** A method, so that the rule of one kind is assignable to a rule of any op. */
-  cotangents(op: O, step: Step): readonly Cotangent[];
+  cotangents(op: O, step: ReverseStep): readonly Cotangent[];
 }
 
 /** One cotangent per operand. The sweep calls those that it needs. */

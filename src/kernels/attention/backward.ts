@@ -13,7 +13,7 @@ import {
   denseOperand,
   gradientRows,
   headsOf,
-  isEmpty,
+  isEmptyContraction,
   isWide,
   product,
   readStrides,
@@ -23,7 +23,7 @@ import {
   scoreRows,
   scratchLayout,
   shapeKey,
-  shapeOf,
+  attentionShape,
   transposed,
   visibleKeys,
 } from "./blocks.ts";
@@ -32,7 +32,7 @@ import { type AttentionTools, headAddresses, loadedMatrix, storedMatrix } from "
 type Part = "p" | "ds" | "dq" | "dk" | "dv" | "g" | "q" | "k" | "v" | "o";
 
 export function backwardScratch(kernel: SdpaBackwardKernel): ReturnType<typeof layoutOf> {
-  return layoutOf(kernel, shapeOf(kernel));
+  return layoutOf(kernel, attentionShape(kernel));
 }
 
 function layoutOf(
@@ -80,13 +80,13 @@ function products(kernel: SdpaBackwardKernel, shape: AttentionShape, { rows, key
 }
 
 export function backwardProducts(kernel: SdpaBackwardKernel): readonly Contraction[] {
-  const shape = shapeOf(kernel);
+  const shape = attentionShape(kernel);
   return shape.blocks
     .flatMap((block) => {
       const { scores, dp, dq, dk, dv } = products(kernel, shape, block);
       return [scores, dp, dq, dk, dv];
     })
-    .filter((each) => !isEmpty(each));
+    .filter((each) => !isEmptyContraction(each));
 }
 
 function gradientUnit(
@@ -104,7 +104,7 @@ function gradientUnit(
 }
 
 export function backwardRows(kernel: SdpaBackwardKernel): readonly Kernel[] {
-  const shape = shapeOf(kernel);
+  const shape = attentionShape(kernel);
   return blockShapes(shape.blocks).map((block) => gradientUnit(kernel, shape, block));
 }
 
@@ -114,7 +114,7 @@ export function prepareBackward(
   tools: AttentionTools,
   scratch: number,
 ): (inputs: readonly number[], outputs: readonly number[]) => void {
-  const shape = shapeOf(kernel);
+  const shape = attentionShape(kernel);
   const { dtype, d, e, keys, rows, blocks } = shape;
   const { offsets } = layoutOf(kernel, shape);
   const { floats } = tools;
@@ -129,7 +129,7 @@ export function prepareBackward(
   );
   const [storeQ, storeK, storeV] = [at(stores, 0), at(stores, 1), at(stores, 2)];
   const gemm = (contraction: Contraction): ReturnType<AttentionTools["gemm"]> | null =>
-    isEmpty(contraction) ? null : tools.gemm(contraction);
+    isEmptyContraction(contraction) ? null : tools.gemm(contraction);
   const units = new Map(
     blockShapes(blocks).map((block) => [shapeKey(block), tools.prepare(gradientUnit(kernel, shape, block))] as const),
   );

@@ -64,7 +64,7 @@ export interface AttentionShape {
   readonly blocks: readonly RowBlock[];
 }
 
-export function shapeOf(kernel: AttentionKernel): AttentionShape {
+export function attentionShape(kernel: AttentionKernel): AttentionShape {
   const { causal, inputs } = kernel;
   const first = queriesOf(kernel);
   const [q, k, v] = [matrixOf(at(inputs, first)), matrixOf(at(inputs, first + 1)), matrixOf(at(inputs, first + 2))];
@@ -111,7 +111,7 @@ export function readStrides(operand: Operand): MatrixStrides {
 }
 
 /** Whether a GEMM has nothing to add: no GEMM is made for it. */
-export function isEmpty({ m, n, k }: Contraction): boolean {
+export function isEmptyContraction({ m, n, k }: Contraction): boolean {
   return m === 0 || n === 0 || k === 0;
 }
 

@@ -11,7 +11,7 @@ import {
   divideRows,
   exponentialRows,
   headsOf,
-  isEmpty,
+  isEmptyContraction,
   isWide,
   product,
   readStrides,
@@ -20,14 +20,14 @@ import {
   scoreRows,
   scratchLayout,
   shapeKey,
-  shapeOf,
+  attentionShape,
   transposed,
   visibleKeys,
 } from "./blocks.ts";
 import { type AttentionTools, headAddresses, loadedMatrix, storedMatrix } from "./tools.ts";
 
 export function forwardScratch(kernel: SdpaKernel): ReturnType<typeof layoutOf> {
-  return layoutOf(kernel, shapeOf(kernel));
+  return layoutOf(kernel, attentionShape(kernel));
 }
 
 function layoutOf(
@@ -62,8 +62,8 @@ function products(
 }
 
 export function forwardProducts(kernel: SdpaKernel): readonly Contraction[] {
-  const shape = shapeOf(kernel);
-  return shape.blocks.flatMap((block) => products(kernel, shape, block)).filter((each) => !isEmpty(each));
+  const shape = attentionShape(kernel);
+  return shape.blocks.flatMap((block) => products(kernel, shape, block)).filter((each) => !isEmptyContraction(each));
 }
 
 function exponentialsOf(
@@ -86,7 +86,7 @@ function rowCounts(blocks: readonly RowBlock[]): readonly number[] {
 }
 
 export function forwardRows(kernel: SdpaKernel): readonly Kernel[] {
-  const shape = shapeOf(kernel);
+  const shape = attentionShape(kernel);
   const divisions = shape.e > 0 ? rowCounts(shape.blocks).map((rows) => divisionOf(shape, rows)) : [];
   const units = blockShapes(shape.blocks).map((block) => exponentialsOf(kernel, shape, block));
   return [...units, ...divisions];
@@ -98,7 +98,7 @@ export function prepareForward(
   tools: AttentionTools,
   scratch: number,
 ): (inputs: readonly number[], outputs: readonly number[]) => void {
-  const shape = shapeOf(kernel);
+  const shape = attentionShape(kernel);
   const { dtype, e, keys, rows, blocks } = shape;
   const { offsets } = layoutOf(kernel, shape);
   const { floats } = tools;
@@ -120,8 +120,8 @@ export function prepareForward(
     const [first, second] = products(kernel, shape, block);
     return {
       block,
-      scores: isEmpty(first) ? null : tools.gemm(first),
-      results: isEmpty(second) ? null : tools.gemm(second),
+      scores: isEmptyContraction(first) ? null : tools.gemm(first),
+      results: isEmptyContraction(second) ? null : tools.gemm(second),
       exponentials: units.get(shapeKey(block)),
       divide: divisions.get(block.rows),
     };

@@ -13,7 +13,14 @@ import { keysOf } from "../../support/is-one-of.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { type Affine, type Atom, coefficientOf, lastNeeded } from "../nests/affine.ts";
 import { accumulatesRows } from "../nests/arrange-loops.ts";
-import { type Access, accumulatorLevels, type Instruction, type Loop, type Memory, type Nest } from "../nests/nest.ts";
+import {
+  type Access,
+  accumulatorLevels,
+  type Instruction,
+  type Loop,
+  type NestMemory,
+  type Nest,
+} from "../nests/nest.ts";
 
 /** Byte addresses that are fixed when the kernel is prepared. */
 export interface NestAddresses {
@@ -157,7 +164,7 @@ function baseText(access: Access, addresses: NestAddresses): string {
 }
 
 /** The byte address of an operand. */
-export function memoryText(memory: Exclude<Memory, { kind: "scratch" }>): string {
+export function memoryText(memory: Exclude<NestMemory, { kind: "scratch" }>): string {
   return `${memory.kind}s[${memory.position}]`;
 }
 

@@ -28,7 +28,7 @@ import {
   placeExpression,
   unsplit,
 } from "./index-space.ts";
-import type { Access, Instruction, Loop, Nest, Placement } from "./nest.ts";
+import type { Access, Instruction, Loop, Nest, ValuePlacement } from "./nest.ts";
 import { isViewStep, viewIndex } from "./view-index.ts";
 
 export interface UnitGraph {
@@ -36,7 +36,7 @@ export interface UnitGraph {
   /** The step that computes each value; undefined for inputs. */
   readonly producers: readonly (UnitStep | undefined)[];
   /** The memory of each stored value; undefined for inlined values. */
-  readonly placements: readonly (Placement | undefined)[];
+  readonly placements: readonly (ValuePlacement | undefined)[];
 }
 
 type ReductionStep = Extract<UnitStep, { kind: "Reduction" }>;
@@ -49,12 +49,12 @@ export function buildNest(graph: UnitGraph, value: number): Nest {
 
 function buildElementwise(graph: UnitGraph, value: number): Nest {
   const { shape } = at(graph.unit.values, value);
-  return settle(unsplit(shape), (space) => {
+  return settleLoops(unsplit(shape), (space) => {
     const body = createBody(graph, space);
     body.compute(value, space.axes);
     return {
       atoms: space.atoms,
-      loops: loopsOf(space, 0, space.loopCount),
+      loops: spaceLoops(space, 0, space.loopCount),
       reducedLoops: [],
       reduction: null,
       body: body.instructions,
@@ -69,7 +69,7 @@ function buildReduction(graph: UnitGraph, value: number, step: ReductionStep): N
   const kept = shape.map((_, axis) => axis).filter((axis) => !step.axes.includes(axis));
   const reduced = step.axes.toSorted((a, b) => a - b);
   const order = [...kept, ...reduced];
-  return settle(unsplit(order.map((axis) => at(shape, axis))), (space, loops) => {
+  return settleLoops(unsplit(order.map((axis) => at(shape, axis))), (space, loops) => {
     const body = createBody(graph, space);
     body.read(
       operand,
@@ -78,8 +78,8 @@ function buildReduction(graph: UnitGraph, value: number, step: ReductionStep): N
     const keptLoops = loops.slice(0, kept.length).flat().length;
     return {
       atoms: space.atoms,
-      loops: loopsOf(space, 0, keptLoops),
-      reducedLoops: loopsOf(space, keptLoops, space.loopCount),
+      loops: spaceLoops(space, 0, keptLoops),
+      reducedLoops: spaceLoops(space, keptLoops, space.loopCount),
       reduction: reductionSemantics(step.op, dtype),
       body: body.instructions,
       target: accessTo(placementOf(graph, value), space.axes.slice(0, kept.length)),
@@ -88,7 +88,7 @@ function buildReduction(graph: UnitGraph, value: number, step: ReductionStep): N
 }
 
 /** Rebuilds while divisions request splits. It ends, because each split makes a loop shorter. */
-export function settle<T>(start: AxisLoops, build: (space: IndexSpace, loops: AxisLoops) => T): T {
+export function settleLoops<T>(start: AxisLoops, build: (space: IndexSpace, loops: AxisLoops) => T): T {
   let loops = start;
   for (;;) {
     const space = createIndexSpace(loops);
@@ -101,14 +101,14 @@ export function settle<T>(start: AxisLoops, build: (space: IndexSpace, loops: Ax
 
 /** `offset` in elements. */
 interface StridedBox {
-  readonly placement: Placement;
+  readonly placement: ValuePlacement;
   readonly offset: number;
 }
 
 /** The strided box of memory of a stored value, or of a view of one. Null if the value must be computed or gathered. */
 export function stridedBox(graph: UnitGraph, value: number): StridedBox | null {
   const { shape } = at(graph.unit.values, value);
-  return settle(unsplit(shape), (space, loops) => {
+  return settleLoops(unsplit(shape), (space, loops) => {
     const body = createBody(graph, space);
     body.read(value, space.axes);
     const [first, ...others] = body.instructions;
@@ -259,16 +259,16 @@ function stretched(shape: readonly number[], index: readonly Affine[]): readonly
   return index.map((axis, i) => (shape[i] === 1 ? constantIndex(0) : axis));
 }
 
-export function accessTo(placement: Placement, index: readonly Affine[]): Access {
+export function accessTo(placement: ValuePlacement, index: readonly Affine[]): Access {
   return { memory: placement.memory, dtype: placement.dtype, offset: dot(index, placement.strides) };
 }
 
-export function placementOf(graph: UnitGraph, value: number): Placement {
+export function placementOf(graph: UnitGraph, value: number): ValuePlacement {
   const placement = graph.placements[value];
   invariant(placement !== undefined, "a nest's value is stored", { value });
   return placement;
 }
 
-export function loopsOf(space: IndexSpace, from: number, to: number): readonly Loop[] {
+export function spaceLoops(space: IndexSpace, from: number, to: number): readonly Loop[] {
   return space.atoms.slice(from, to).map(({ extent }, i) => ({ atom: from + i, extent }));
 }

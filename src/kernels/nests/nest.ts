@@ -10,14 +10,14 @@ import type { ReductionSemantics } from "../../ir/ops/functions/expressions.ts";
 import type { Affine, Atom } from "./affine.ts";
 
 /** The memory of a value: an operand of the kernel, or the library's scratch. */
-export type Memory =
+export type NestMemory =
   | { readonly kind: "input" | "output"; readonly position: number }
   /** In bytes from the start of the scratch. */
   | { readonly kind: "scratch"; readonly offset: number };
 
 /** A stored value. */
-export interface Placement {
-  readonly memory: Memory;
+export interface ValuePlacement {
+  readonly memory: NestMemory;
   readonly dtype: DType;
   /** In elements. */
   readonly strides: readonly number[];
@@ -25,7 +25,7 @@ export interface Placement {
 
 /** Reads or writes one element at a time; `offset` in elements. */
 export interface Access {
-  readonly memory: Memory;
+  readonly memory: NestMemory;
   readonly dtype: DType;
   readonly offset: Affine;
 }

@@ -2,7 +2,7 @@
  * Divides a kernel into parts that may run in any order and concurrently. Each part computes a range of the outputs
  * along one axis that is not reduced. Every element is computed as in the whole kernel, so the bits are the same.
  */
-import { asUnit, shapesOf } from "../../commands/as-unit.ts";
+import { asUnit, stepShapes } from "../../commands/as-unit.ts";
 import { attentionCut, attentionWork, isAttention } from "../../commands/attention.ts";
 import { type Kernel, type Operand, originsOf, type UnitKernel, type UnitStep } from "../../commands/kernel.ts";
 import { elementCount } from "../../commands/view.ts";
@@ -42,7 +42,7 @@ const lineBytes = 64;
  */
 export function splitKernel(kernel: Kernel, parts: number): readonly KernelPart[] {
   const cut = chooseCut(kernel, parts);
-  return cut === null ? [wholeKernel(kernel)] : partsOf(kernel, cut.axes, cut.ranges);
+  return cut === null ? [wholeKernel(kernel)] : kernelParts(kernel, cut.axes, cut.ranges);
 }
 
 /** The kernel as its only part. */
@@ -51,7 +51,7 @@ export function wholeKernel(kernel: Kernel): KernelPart {
 }
 
 /** A part for each range of the axes that `cutsAlong` returns. */
-export function partsOf(kernel: Kernel, axes: CutAxes, ranges: readonly Range[]): readonly KernelPart[] {
+export function kernelParts(kernel: Kernel, axes: CutAxes, ranges: readonly Range[]): readonly KernelPart[] {
   const ofLength = new Map<number, Kernel>();
   return ranges.map(({ start, stop }) => {
     const length = stop - start;
@@ -175,7 +175,10 @@ export function kernelWork(kernel: Kernel): number {
   if (isAttention(kernel)) return attentionWork(kernel);
   const unit = asUnit(kernel);
   const written = unit.outputs.reduce((count, { shape }) => count + elementCount(shape), 0);
-  return unit.steps.reduce((work, step) => work + rowOf(step).work(step, shapesOf(unit, step)), elementWork * written);
+  return unit.steps.reduce(
+    (work, step) => work + rowOf(step).work(step, stepShapes(unit, step)),
+    elementWork * written,
+  );
 }
 
 // The axis along which each value of a unit is cut if its first result is cut along a given axis. The constraints of
@@ -196,7 +199,7 @@ function cutAxes(unit: Pick<UnitKernel, "values" | "steps" | "results">, axis: n
     } else if (known !== cut) torn = true;
   };
   const visit = (step: UnitStep): void => {
-    const shapes = shapesOf(unit, step);
+    const shapes = stepShapes(unit, step);
     const cut = cuts.get(step.output);
     if (cut === undefined) {
       const found = outputCut(step, shapes, cuts);

@@ -9,7 +9,7 @@ import { elementCount } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import type { Phase } from "../phase.ts";
-import type { Instruction, Memory, Nest } from "./nest.ts";
+import type { Instruction, NestMemory, Nest } from "./nest.ts";
 import { isViewStep } from "./view-index.ts";
 
 /** With more computations in one nest, JavaScript engines no longer optimize the function well. */
@@ -155,12 +155,15 @@ export function shareScratch(phases: readonly Phase[], sizes: ReadonlyMap<number
 
 interface ScratchPlaces {
   /** Where memory lies; other memory than scratch stays. */
-  readonly move: (memory: Memory) => Memory;
+  readonly move: (memory: NestMemory) => NestMemory;
   readonly bytes: number;
 }
 
 /** `uses` has the memory that each step uses, in order. Values that one step uses do not overlap. */
-export function placeScratch(uses: readonly (readonly Memory[])[], sizes: ReadonlyMap<number, number>): ScratchPlaces {
+export function placeScratch(
+  uses: readonly (readonly NestMemory[])[],
+  sizes: ReadonlyMap<number, number>,
+): ScratchPlaces {
   const lifetimes = lifetimesOf(uses);
   const offsets = new Map<number, number>();
   let live: readonly Place[] = [];
@@ -173,13 +176,13 @@ export function placeScratch(uses: readonly (readonly Memory[])[], sizes: Readon
     bytes = Math.max(bytes, offset + size);
     offsets.set(name, offset);
   }
-  const move = (memory: Memory): Memory =>
+  const move = (memory: NestMemory): NestMemory =>
     memory.kind === "scratch" ? { kind: "scratch", offset: offsets.get(memory.offset) ?? 0 } : memory;
   return { move, bytes };
 }
 
 /** In order of first use. */
-function lifetimesOf(uses: readonly (readonly Memory[])[]): ReadonlyMap<number, Lifetime> {
+function lifetimesOf(uses: readonly (readonly NestMemory[])[]): ReadonlyMap<number, Lifetime> {
   const lifetimes = new Map<number, Lifetime>();
   for (const [i, memories] of uses.entries()) {
     for (const memory of memories) {
@@ -200,7 +203,7 @@ function firstGap(live: readonly Place[], size: number): number {
   return offset;
 }
 
-export function memoriesOf(phase: Phase): readonly Memory[] {
+export function memoriesOf(phase: Phase): readonly NestMemory[] {
   if (phase.kind === "contraction") {
     const { a, b, bias, c } = phase;
     return [a, b, ...(bias === null ? [] : [bias]), c].map(({ memory }) => memory);
@@ -212,7 +215,7 @@ export function memoriesOf(phase: Phase): readonly Memory[] {
 
 export function movedPhase<P extends Phase>(phase: P, move: ScratchPlaces["move"]): P;
 export function movedPhase(phase: Phase, move: ScratchPlaces["move"]): Phase {
-  const inMemory = <T extends { readonly memory: Memory }>(item: T): T => ({ ...item, memory: move(item.memory) });
+  const inMemory = <T extends { readonly memory: NestMemory }>(item: T): T => ({ ...item, memory: move(item.memory) });
   if (phase.kind === "nest") return { ...phase, nest: movedNest(phase.nest, move) };
   const { a, b, bias, c } = phase;
   return { ...phase, a: inMemory(a), b: inMemory(b), bias: bias && inMemory(bias), c: inMemory(c) };

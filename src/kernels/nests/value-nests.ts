@@ -20,13 +20,13 @@ import {
   type Body,
   buildNest,
   createBody,
-  loopsOf,
+  spaceLoops,
   placementOf,
-  settle,
+  settleLoops,
   type UnitGraph,
 } from "./build-nest.ts";
 import { createIndexSpace, insideExpression, unsplit } from "./index-space.ts";
-import type { Nest, Placement } from "./nest.ts";
+import type { Nest, ValuePlacement } from "./nest.ts";
 import { joinsThrough } from "./stored-values.ts";
 
 type PadStep = Extract<UnitStep, { kind: "Pad" }>;
@@ -85,12 +85,12 @@ function boxesOf(graph: UnitGraph, value: number): readonly Box[] | null {
 }
 
 function boxNest(graph: UnitGraph, value: number, { start, shape, element }: Box): Nest {
-  return settle(unsplit(shape), (space) => {
+  return settleLoops(unsplit(shape), (space) => {
     const body = createBody(graph, space);
     element(body, space.axes);
     return {
       atoms: space.atoms,
-      loops: loopsOf(space, 0, space.loopCount),
+      loops: spaceLoops(space, 0, space.loopCount),
       reducedLoops: [],
       reduction: null,
       body: body.instructions,
@@ -155,7 +155,7 @@ function scatterNests(graph: UnitGraph, step: Extract<UnitStep, { kind: "Scatter
   if (elementCount(shape) === 0 || elementCount(added) === 0) return copied;
   const order = [...added.keys()].filter((axis) => axis !== step.axis);
   const { type, identity, combine } = reductionSemantics("sum", dtype);
-  const nest = settle(unsplit([...order, step.axis].map((axis) => at(added, axis))), (space, loops): Nest => {
+  const nest = settleLoops(unsplit([...order, step.axis].map((axis) => at(added, axis))), (space, loops): Nest => {
     const body = createBody(graph, space);
     const index = added.map((_, axis) => at(space.axes, axis === step.axis ? order.length : order.indexOf(axis)));
     const loaded = body.read(indices, index);
@@ -166,8 +166,8 @@ function scatterNests(graph: UnitGraph, step: Extract<UnitStep, { kind: "Scatter
     const outer = loops.slice(0, -1).flat().length;
     return {
       atoms: space.atoms,
-      loops: loopsOf(space, 0, outer),
-      reducedLoops: loopsOf(space, outer, space.loopCount),
+      loops: spaceLoops(space, 0, outer),
+      reducedLoops: spaceLoops(space, outer, space.loopCount),
       reduction: null,
       scatter: combine,
       body: body.instructions,
@@ -183,7 +183,7 @@ function scatterNests(graph: UnitGraph, step: Extract<UnitStep, { kind: "Scatter
 export function withoutEmptyReduction(
   nest: Nest,
   shape: readonly number[],
-  { memory, dtype, strides }: Placement,
+  { memory, dtype, strides }: ValuePlacement,
 ): Nest {
   const { reduction, reducedLoops } = nest;
   if (reduction === null || !reducedLoops.some(({ extent }) => extent === 0)) return nest;

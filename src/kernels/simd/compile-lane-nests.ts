@@ -7,7 +7,7 @@ import { createFunctionWriter } from "../../support/wasm/function-writer.ts";
 import { advance, get, number, set, whenZero } from "../../support/wasm/instructions.ts";
 import { instantiateWasm, isShared, type WasmMemory } from "../../support/webassembly.ts";
 import { coefficientOf } from "../nests/affine.ts";
-import { type Access, accumulatorLevels, type Loop, type Memory, type Nest } from "../nests/nest.ts";
+import { type Access, accumulatorLevels, type Loop, type NestMemory, type Nest } from "../nests/nest.ts";
 import {
   evaluateLanes,
   groupElements,
@@ -17,11 +17,11 @@ import {
   splatConstant,
 } from "./lane-expressions.ts";
 import {
-  place,
-  type RowGroup,
+  placeGroup,
+  type LaneRows,
   storeExpression,
-  type Target,
-  valueOf,
+  type LaneTarget,
+  laneValue,
   writeElements,
   writeInvariant,
   writeStep,
@@ -87,7 +87,7 @@ export function compileLaneNests(
 interface LaneNest {
   readonly code: WasmFunction;
   /** The operands whose byte addresses are the function's parameters. */
-  readonly operands: readonly Exclude<Memory, { kind: "scratch" }>[];
+  readonly operands: readonly Exclude<NestMemory, { kind: "scratch" }>[];
 }
 
 /**
@@ -114,8 +114,8 @@ const longBody = 8;
 
 /** `scratch` is the address of the scratch. `hasLanes(nest)` must be true. */
 function writeLaneNest(nest: Nest, name: string, scratch: number): LaneNest {
-  const operands: Exclude<Memory, { kind: "scratch" }>[] = [];
-  const parameterOf = (memory: Exclude<Memory, { kind: "scratch" }>): number => {
+  const operands: Exclude<NestMemory, { kind: "scratch" }>[] = [];
+  const parameterOf = (memory: Exclude<NestMemory, { kind: "scratch" }>): number => {
     const known = operands.findIndex(({ kind, position }) => kind === memory.kind && position === memory.position);
     return known >= 0 ? known : operands.push(memory) - 1;
   };
@@ -145,7 +145,7 @@ const tileRows = 16;
 /** A loop of one iteration, for a value of one element. No access moves along it. */
 const noLoop: Loop = { atom: -1, extent: 1 };
 
-function writeNest(target: Target): void {
+function writeNest(target: LaneTarget): void {
   const { nest, writer, pointers } = target;
   const row = nest.loops.at(-1) ?? noLoop;
   const column = nest.loops.at(-2);
@@ -180,7 +180,7 @@ function crosses(nest: Nest, row: Loop, column: Loop): boolean {
 }
 
 /** Runs the row once for every index of `column`, block by block. */
-function writeRow(target: Target, row: Loop, column: Loop): void {
+function writeRow(target: LaneTarget, row: Loop, column: Loop): void {
   const { nest, writer, pointers } = target;
   const hoists = nest.reduction === null && column.extent === 1;
   const hoisted = hoists ? writeInvariant(target, row) : new Map<number, Lanes>();
@@ -213,7 +213,11 @@ function groupsPerBlock(nest: Nest, row: Loop): number {
 // Reductions for groups of neighbours, each element in the order of numerics/sum-order.ts, with one accumulator per
 // level and group. A counter per level holds the number of terms that its block still lacks.
 
-function writeReduction(target: Target, reduction: NonNullable<Nest["reduction"]>, groups: readonly RowGroup[]): void {
+function writeReduction(
+  target: LaneTarget,
+  reduction: NonNullable<Nest["reduction"]>,
+  groups: readonly LaneRows[],
+): void {
   const { nest, writer, pointers } = target;
   const { type, identity, combine, finish } = reduction;
   const levels = Array.from({ length: accumulatorLevels(nest) }, (_, level) => level);
@@ -265,7 +269,7 @@ function writeReduction(target: Target, reduction: NonNullable<Nest["reduction"]
       writer.block(() => {
         const values = new Map<number, Lanes>();
         for (const i of nest.body.keys()) writeStep(target, values, i, group);
-        const next = evaluateLanes(writer, combine, [at(sum, 0), valueOf(values, nest.body.length - 1)]);
+        const next = evaluateLanes(writer, combine, [at(sum, 0), laneValue(values, nest.body.length - 1)]);
         assign(at(sum, 0), next);
       });
     }
@@ -297,6 +301,6 @@ function writeReduction(target: Target, reduction: NonNullable<Nest["reduction"]
   for (const level of levels.slice(1)) add(level - 1);
   for (const { group, sum } of sums) {
     const last = at(sum, sum.length - 1);
-    writer.block(() => storeExpression(writer, place(target, nest.target, group), finish, [last]));
+    writer.block(() => storeExpression(writer, placeGroup(target, nest.target, group), finish, [last]));
   }
 }

@@ -23,20 +23,20 @@ import { type Pointers, stepBytes } from "./lane-loops.ts";
 import { wordCodings } from "./lane-words.ts";
 
 /** The nest under construction, and the pointers of its accesses. */
-export interface Target {
+export interface LaneTarget {
   readonly nest: Nest;
   readonly writer: FunctionWriter;
   readonly pointers: Pointers;
 }
 
 /** Up to four neighbours along the row. `first` is relative to the pointers. */
-export interface RowGroup {
+export interface LaneRows {
   readonly row: Loop;
   readonly first: number;
   readonly count: number;
 }
 
-export function place({ pointers }: Target, access: Access, { row, first, count }: RowGroup): Group {
+export function placeGroup({ pointers }: LaneTarget, access: Access, { row, first, count }: LaneRows): Group {
   const step = coefficientOf(access.offset, row.atom);
   const pointer = pointers.get(access);
   invariant(pointer !== undefined, "every access has a pointer");
@@ -44,7 +44,7 @@ export function place({ pointers }: Target, access: Access, { row, first, count 
 }
 
 /** Computes the instructions that are constant along the row, once, before it. */
-export function writeInvariant(target: Target, row: Loop): ReadonlyMap<number, Lanes> {
+export function writeInvariant(target: LaneTarget, row: Loop): ReadonlyMap<number, Lanes> {
   const { nest } = target;
   const last = nest.body.length - 1;
   const known = new Map<number, Lanes>();
@@ -60,12 +60,12 @@ export function writeInvariant(target: Target, row: Loop): ReadonlyMap<number, L
 }
 
 /** Computes instruction `i` into `values`. */
-export function writeStep(target: Target, values: Map<number, Lanes>, i: number, group: RowGroup): void {
+export function writeStep(target: LaneTarget, values: Map<number, Lanes>, i: number, group: LaneRows): void {
   const { nest, writer } = target;
   const step = at(nest.body, i);
   switch (step.kind) {
     case "load":
-      values.set(i, loadGroup(writer, place(target, step.access, group)));
+      values.set(i, loadGroup(writer, placeGroup(target, step.access, group)));
       break;
     case "apply":
       values.set(i, evaluateLanes(writer, step.expression, operandsOf(values, step.operands)));
@@ -82,17 +82,21 @@ function failIndex(step: IndexInstruction): never {
   invariant(false, "indices of whole tensors are computed in JavaScript", step);
 }
 
-export function valueOf(values: ReadonlyMap<number, Lanes>, instruction: number): Lanes {
+export function laneValue(values: ReadonlyMap<number, Lanes>, instruction: number): Lanes {
   const value = values.get(instruction);
   invariant(value !== undefined, "operands come before what uses them", { instruction });
   return value;
 }
 
 function operandsOf(values: ReadonlyMap<number, Lanes>, operands: readonly number[]): readonly Lanes[] {
-  return operands.map((operand) => valueOf(values, operand));
+  return operands.map((operand) => laneValue(values, operand));
 }
 
-export function writeElements(target: Target, groups: readonly RowGroup[], hoisted: ReadonlyMap<number, Lanes>): void {
+export function writeElements(
+  target: LaneTarget,
+  groups: readonly LaneRows[],
+  hoisted: ReadonlyMap<number, Lanes>,
+): void {
   const { nest, writer } = target;
   const last = nest.body.length - 1;
   for (const group of groups) {
@@ -100,11 +104,11 @@ export function writeElements(target: Target, groups: readonly RowGroup[], hoist
       const values = new Map(hoisted);
       for (let i = 0; i < last; i++) if (!values.has(i)) writeStep(target, values, i, group);
       const step = at(nest.body, last);
-      const stored = place(target, nest.target, group);
+      const stored = placeGroup(target, nest.target, group);
       switch (step.kind) {
         case "load":
           // A plain copy moves the stored bits unchanged.
-          storeStored(writer, stored, loadStored(writer, place(target, step.access, group)));
+          storeStored(writer, stored, loadStored(writer, placeGroup(target, step.access, group)));
           break;
         case "apply":
           storeExpression(writer, stored, step.expression, operandsOf(values, step.operands));

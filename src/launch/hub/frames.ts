@@ -28,7 +28,7 @@ export const frameKinds = {
 
 export type FrameKind = (typeof frameKinds)[keyof typeof frameKinds];
 
-export interface Frame {
+export interface WireFrame {
   readonly kind: number;
   readonly body: Uint8Array;
 }
@@ -55,7 +55,7 @@ export function encodeFrame(kind: FrameKind, body: Uint8Array): Uint8Array {
 
 export interface FrameReader {
   /** The frames that these bytes complete. Throws FrameError for an empty frame or one above the limit. */
-  push(bytes: Uint8Array): Frame[];
+  push(bytes: Uint8Array): WireFrame[];
   setLimit(limit: number): void;
 }
 
@@ -76,7 +76,7 @@ export function frameReader(limit: number): FrameReader {
       most = next;
     },
     push(bytes) {
-      const frames: Frame[] = [];
+      const frames: WireFrame[] = [];
       let at = 0;
       while (at < bytes.length) {
         if (content === null) {

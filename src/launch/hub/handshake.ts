@@ -10,7 +10,7 @@ const proofBytes = 32;
 const version = 1;
 
 /** What a rank claims to be. */
-export interface Claim {
+export interface JoinClaim {
   readonly rank: number;
   readonly worldSize: number;
 }
@@ -25,7 +25,7 @@ export function newToken(): string {
 }
 
 /** The body of a hello: version, rank, worldSize, nonce, proof. */
-export function encodeHello(token: string, hubNonce: Uint8Array, rankNonce: Uint8Array, claim: Claim): Uint8Array {
+export function encodeHello(token: string, hubNonce: Uint8Array, rankNonce: Uint8Array, claim: JoinClaim): Uint8Array {
   const head = helloHead(claim);
   return Buffer.concat([head, rankNonce, proof(token, "rank", [head, hubNonce, rankNonce])]);
 }
@@ -35,7 +35,7 @@ export function readHello(
   token: string,
   hubNonce: Uint8Array,
   body: Uint8Array,
-): { readonly claim: Claim; readonly nonce: Uint8Array } | null {
+): { readonly claim: JoinClaim; readonly nonce: Uint8Array } | null {
   if (body.length !== 12 + nonceBytes + proofBytes) return null;
   const head = body.subarray(0, 12);
   const nonce = body.subarray(12, 12 + nonceBytes);
@@ -76,7 +76,7 @@ export function readRefusal(
   return timingSafeEqual(body.subarray(0, proofBytes), expected) ? text : null;
 }
 
-function helloHead({ rank, worldSize }: Claim): Uint8Array {
+function helloHead({ rank, worldSize }: JoinClaim): Uint8Array {
   const head = new Uint8Array(12);
   const view = new DataView(head.buffer);
   view.setUint32(0, version, true);

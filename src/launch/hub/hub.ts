@@ -8,11 +8,11 @@
  */
 import { createServer, type Server, type Socket } from "node:net";
 import { type Diagnostic, DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import { decodeText, encodeText, type LastWords, type WorldEnd } from "../world.ts";
+import { decodeWorldEnd, encodeWorldEnd, type LastWords, type WorldEnd } from "../world.ts";
 import {
   encodeFrame,
   exchangeLimit,
-  type Frame,
+  type WireFrame,
   FrameError,
   frameKinds,
   frameReader,
@@ -79,7 +79,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     if (end !== null) return;
     end = reason;
     deadlines.clear();
-    const frame = encodeFrame(frameKinds.abort, encodeText(reason));
+    const frame = encodeFrame(frameKinds.abort, encodeWorldEnd(reason));
     for (const { socket, gone } of connections.values()) if (!gone) socket.write(frame);
     tell(reason);
   }
@@ -114,7 +114,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
       const reason = connections.has(rank)
         ? `rank ${rank} has already joined`
         : `rank ${rank} of ${claimed} cannot join a world of ${worldSize} ranks`;
-      const text = encodeText({ rank, reason });
+      const text = encodeWorldEnd({ rank, reason });
       socket.end(encodeFrame(frameKinds.refusal, encodeRefusal(token, nonce, hello.nonce, text)));
       return "refused";
     }
@@ -122,23 +122,23 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     connections.set(rank, connection);
     options.onJoin?.(rank);
     socket.write(encodeFrame(frameKinds.welcome, encodeWelcome(token, nonce, hello.nonce)));
-    if (end !== null) socket.write(encodeFrame(frameKinds.abort, encodeText(end)));
+    if (end !== null) socket.write(encodeFrame(frameKinds.abort, encodeWorldEnd(end)));
     else if (connections.size === worldSize) joining?.settle();
     else joining ??= deadlines.expect("the rendezvous", () => connections.keys());
     return connection;
   }
 
   /** Whether the frame is one that a rank may send. */
-  function hear(connection: Connection, { kind, body }: Frame): boolean {
+  function hear(connection: Connection, { kind, body }: WireFrame): boolean {
     switch (kind) {
       case frameKinds.part:
         exchanges.take(connection.rank, body, end === null);
         return true;
       case frameKinds.abort:
-        finish({ rank: connection.rank, reason: decodeText(body)?.reason ?? "it gave up" });
+        finish({ rank: connection.rank, reason: decodeWorldEnd(body)?.reason ?? "it gave up" });
         return true;
       case frameKinds.lastWords:
-        words.push({ rank: connection.rank, text: decodeText(body)?.reason ?? "" });
+        words.push({ rank: connection.rank, text: decodeWorldEnd(body)?.reason ?? "" });
         return true;
       case frameKinds.farewell:
         connection.gone = true;
@@ -165,7 +165,7 @@ export async function openHub(options: HubOptions): Promise<Hub> {
     const nonce = newNonce();
     const reader = frameReader(handshakeLimit);
     let connection: Connection | null = null;
-    const handle = (frame: Frame): boolean => {
+    const handle = (frame: WireFrame): boolean => {
       if (connection !== null) return hear(connection, frame);
       const joined = frame.kind === frameKinds.hello ? welcome(socket, nonce, frame.body) : null;
       if (joined === null) return false;

@@ -5,10 +5,10 @@
  */
 import { at } from "../../support/invariant.ts";
 import { countArrivals, credit, type Execution } from "../execution.ts";
-import type { Move, Phase } from "./moves.ts";
-import type { CollectiveTable, GroupTable, Participant } from "./transfer-tables.ts";
+import type { Move, MovePhase } from "./moves.ts";
+import type { CollectiveTable, GroupTable, NumberedParticipant } from "./transfer-tables.ts";
 
-export function arrive<Saved>(execution: Execution<Saved>, participant: Participant): void {
+export function arrive<Saved>(execution: Execution<Saved>, participant: NumberedParticipant): void {
   const table = at(execution.tables.transfers, participant.transfer);
   if (table.kind === "collective") arriveAtCollective(execution, table);
   else arriveAtGroup(execution, table, participant.position);
@@ -31,7 +31,7 @@ function arriveAtGroup<Saved>(execution: Execution<Saved>, table: GroupTable, po
   }
 }
 
-function performPhases<Saved>(execution: Execution<Saved>, phases: readonly Phase[]): void {
+function performPhases<Saved>(execution: Execution<Saved>, phases: readonly MovePhase[]): void {
   for (const phase of phases) {
     if (execution.sharing?.phase(phase) ?? false) continue;
     for (const chain of phase.chains) performMoves(execution, chain, () => null);

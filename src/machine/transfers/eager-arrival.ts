@@ -9,9 +9,13 @@ import { at } from "../../support/invariant.ts";
 import { performMoves } from "./arrival.ts";
 import { countArrivals, credit, type Eager, type Execution, hasArrived, isComplete } from "../execution.ts";
 import { movesTo } from "./moves.ts";
-import type { CollectiveTable, GroupTable, Participant } from "./transfer-tables.ts";
+import type { CollectiveTable, GroupTable, NumberedParticipant } from "./transfer-tables.ts";
 
-export function arriveEagerly<Saved>(execution: Execution<Saved>, eager: Eager<Saved>, participant: Participant): void {
+export function arriveEagerly<Saved>(
+  execution: Execution<Saved>,
+  eager: Eager<Saved>,
+  participant: NumberedParticipant,
+): void {
   const table = at(execution.tables.transfers, participant.transfer);
   if (table.kind === "collective") arriveAtCollective(execution, eager, table, participant.position);
   else arriveAtGroup(execution, eager, table, participant.position);

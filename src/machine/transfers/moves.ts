@@ -25,13 +25,13 @@ export interface Move {
  * Moves that depend on each other, in order. All have one shape, so that a chain may be cut into slices that run
  * independently.
  */
-export type Chain = readonly Move[];
+export type MoveChain = readonly Move[];
 
 /** Chains that may run in any order and concurrently: none writes bytes that another reads or writes. */
-export interface Phase {
+export interface MovePhase {
   /** The number among the phases of all transfers of a Program. */
   readonly number: number;
-  readonly chains: readonly Chain[];
+  readonly chains: readonly MoveChain[];
 }
 
 /**
@@ -51,7 +51,7 @@ export function movesTo(participants: readonly Collective[], position: number): 
  * The shared result of an Allreduce is reduced once and then copied, slice by slice if one shape can index all views.
  * Otherwise the copies are a separate phase.
  */
-export function collectiveChains(participants: readonly Collective[]): readonly (readonly Chain[])[] {
+export function collectiveChains(participants: readonly Collective[]): readonly (readonly MoveChain[])[] {
   const first = at(participants, 0);
   if (!sharesResult(first.type) || first.output === null)
     return [participants.flatMap((_, position) => apart(movesTo(participants, position)))];
@@ -66,16 +66,16 @@ export function collectiveChains(participants: readonly Collective[]): readonly 
 }
 
 /** The copy from a send's view to its receive's. */
-export function copyChains(from: number, source: View, destination: View): readonly Chain[] {
+export function copyChains(from: number, source: View, destination: View): readonly MoveChain[] {
   return apart(moveOf({ output: destination, sources: [{ from, view: source }] }, null));
 }
 
-function apart(moves: readonly Move[]): readonly Chain[] {
+function apart(moves: readonly Move[]): readonly MoveChain[] {
   return moves.map((move) => [move]);
 }
 
 /** The moves under one common shape; null if there is none. */
-function chained(moves: readonly Move[]): Chain | null {
+function chained(moves: readonly Move[]): MoveChain | null {
   const views = moves.map(({ sources, destination }) => [destination, ...sources.map(({ view }) => view)]);
   const box = sharedShape(views.flat());
   if (box === null) return null;

@@ -6,10 +6,10 @@
 import type { Collective, PointToPointGroup, TransferId } from "../../commands/command.ts";
 import type { LinkedTransfer, Program, TransferEdge } from "../../commands/program.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { type Chain, collectiveChains, copyChains, type Phase } from "./moves.ts";
+import { type MoveChain, collectiveChains, copyChains, type MovePhase } from "./moves.ts";
 
 /** One participant of one transfer. */
-export interface Participant {
+export interface NumberedParticipant {
   readonly rank: number;
   /** Position of the transfer in the rank's list. */
   readonly command: number;
@@ -28,7 +28,7 @@ export interface CollectiveTable {
   /** In team order. */
   readonly operations: readonly Collective[];
   /** Run in order, once all participants have arrived. */
-  readonly phases: readonly Phase[];
+  readonly phases: readonly MovePhase[];
   readonly rendezvous: number;
 }
 
@@ -42,21 +42,21 @@ export interface GroupTable {
 }
 
 interface EdgeTable extends TransferEdge {
-  readonly phases: readonly Phase[];
+  readonly phases: readonly MovePhase[];
   readonly rendezvous: number;
 }
 
 export type TransferTable = CollectiveTable | GroupTable;
 
 export interface TransferTables {
-  readonly participants: readonly Participant[];
+  readonly participants: readonly NumberedParticipant[];
   /** participantOf[rank].get(command): the participant of a transfer command. */
   readonly participantOf: readonly ReadonlyMap<number, number>[];
   /** Indexed by TransferId. */
   readonly transfers: readonly TransferTable[];
   readonly rendezvousCount: number;
   /** In order of their numbers. */
-  readonly phases: readonly Phase[];
+  readonly phases: readonly MovePhase[];
 }
 
 /** `queueOf(rank, stream)` is the queue that runs a stream's commands. */
@@ -64,11 +64,11 @@ export function createTransferTables(
   program: Program,
   queueOf: (rank: number, stream: number) => number,
 ): TransferTables {
-  const participants: Participant[] = [];
+  const participants: NumberedParticipant[] = [];
   const participantOf = program.ranks.map(() => new Map<number, number>());
   let rendezvousCount = 0;
-  const phases: Phase[] = [];
-  const numbered = (chains: readonly Chain[]): readonly Phase[] => {
+  const phases: MovePhase[] = [];
+  const numbered = (chains: readonly MoveChain[]): readonly MovePhase[] => {
     if (chains.length === 0) return [];
     const phase = { number: phases.length, chains };
     phases.push(phase);
@@ -98,7 +98,7 @@ function tableOf(
   transfer: LinkedTransfer,
   firstParticipant: number,
   firstRendezvous: number,
-  numbered: (chains: readonly Chain[]) => readonly Phase[],
+  numbered: (chains: readonly MoveChain[]) => readonly MovePhase[],
 ): TransferTable {
   if (transfer.kind === "collective") {
     const operations = transfer.participants.map(({ operation }) => {

@@ -9,7 +9,7 @@ import type { SdpaBackwardOp, SdpaOp } from "../../ir/ops/op.ts";
 import { accumulatorOf, type DType, dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import { accumulationError, type Arithmetic } from "../tolerance.ts";
-import { numbersOf, overflowThreshold, smallestRounding, store, type Value } from "../value.ts";
+import { oracleNumbers, overflowThreshold, smallestRounding, store, type OracleValue } from "../value.ts";
 
 /** Rows of one head of an operand: `numbers[start + row * columns + column]`. */
 export interface Rows {
@@ -26,8 +26,8 @@ export function isFinite({ finite }: Rows, row: number): boolean {
 }
 
 /** The rows of every head of q's axes in front; a tensor of extent 1 on an axis is read again. */
-export function headsOf(value: Value, front: readonly number[], columns: number): readonly Rows[] {
-  const numbers = numbersOf(value);
+export function headsOf(value: OracleValue, front: readonly number[], columns: number): readonly Rows[] {
+  const numbers = oracleNumbers(value);
   const own = value.shape.slice(0, front.length);
   const size = value.shape.slice(front.length).reduce((product, extent) => product * extent, 1);
   const count = front.reduce((product, extent) => product * extent, 1);
@@ -81,7 +81,7 @@ export interface Setting {
 /** `rows`: the number of queries, of which q may be a sample. */
 export function settingOf(
   { causal, scale }: SdpaOp | SdpaBackwardOp,
-  [q, k, v]: readonly [Value, Value, Value],
+  [q, k, v]: readonly [OracleValue, OracleValue, OracleValue],
   arithmetic: Arithmetic,
   rows = at(q.shape, q.shape.length - 2),
 ): Setting {
@@ -208,7 +208,7 @@ export function emptyValue(shape: readonly number[]): MutableValue {
   return { numbers: new Float64Array(count), bounds: new Float64Array(count) };
 }
 
-export function finished(dtype: DType, shape: readonly number[], { numbers, bounds }: MutableValue): Value {
+export function finished(dtype: DType, shape: readonly number[], { numbers, bounds }: MutableValue): OracleValue {
   numbers.forEach((exact, i) => {
     const { element, bound } = store(dtype, exact, bounds[i] ?? NaN);
     numbers[i] = Number(element);

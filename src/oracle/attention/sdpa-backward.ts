@@ -2,7 +2,7 @@
 import type { SdpaBackwardOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import type { Arithmetic } from "../tolerance.ts";
-import { overflowThreshold, type Value } from "../value.ts";
+import { overflowThreshold, type OracleValue } from "../value.ts";
 import {
   dot,
   emptyValue,
@@ -22,7 +22,11 @@ import {
   times,
 } from "./rows.ts";
 
-export function sdpaBackward(op: SdpaBackwardOp, operands: readonly Value[], arithmetic: Arithmetic): readonly Value[] {
+export function sdpaBackward(
+  op: SdpaBackwardOp,
+  operands: readonly OracleValue[],
+  arithmetic: Arithmetic,
+): readonly OracleValue[] {
   const [g, q, k] = [at(operands, 0), at(operands, 1), at(operands, 2)];
   const [v, o, lse] = [at(operands, 3), at(operands, 4), at(operands, 5)];
   const setting = settingOf(op, [q, k, v], arithmetic);
@@ -50,7 +54,7 @@ export function sdpaBackward(op: SdpaBackwardOp, operands: readonly Value[], ari
   // Rows of all heads that share keys are added to each other.
   const terms = rows * (front.reduce((product, extent) => product * extent, 1) || 1);
   const add = setting.gamma(terms + setting.keys + 8);
-  const result = ({ numbers, bounds, sizes }: Sums, shape: readonly number[]): Value => {
+  const result = ({ numbers, bounds, sizes }: Sums, shape: readonly number[]): OracleValue => {
     sizes.forEach((size, i) => {
       const error = (bounds[i] ?? NaN) + add * size;
       const isDecided = Number.isNaN(numbers[i]) || size + error < setting.overflow;

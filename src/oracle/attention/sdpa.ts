@@ -7,7 +7,7 @@ import type { SdpaOp } from "../../ir/ops/op.ts";
 import { accumulatorOf } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import type { Arithmetic } from "../tolerance.ts";
-import type { Value } from "../value.ts";
+import type { OracleValue } from "../value.ts";
 import {
   emptyValue,
   finished,
@@ -25,11 +25,11 @@ import {
 /** Of all queries, or of a sample of them: `whole` is the number of queries, and `sampled` has their positions. */
 export function sdpa(
   op: SdpaOp,
-  operands: readonly Value[],
+  operands: readonly OracleValue[],
   arithmetic: Arithmetic,
   whole = at(at(operands, 0).shape, at(operands, 0).shape.length - 2),
   sampled: readonly number[] | null = null,
-): readonly Value[] {
+): readonly OracleValue[] {
   const [q, k, v] = [at(operands, 0), at(operands, 1), at(operands, 2)];
   const setting = settingOf(op, [q, k, v], arithmetic, whole);
   const { dtype, front, d, e } = setting;

@@ -5,7 +5,7 @@
  */
 import { at } from "../../support/invariant.ts";
 import { tileInLanes } from "./lane-tile.ts";
-import { type DotRows, type Runs, type Tile, tileRows } from "./operand-runs.ts";
+import { type DotRows, type OperandRuns, type Tile, dotTileRows } from "./operand-runs.ts";
 
 /** Element `start + column` of each of a tile's arrays is a column's. */
 export interface DotRow extends Tile {
@@ -24,10 +24,10 @@ const tileColumns = 16;
 const fewProducts = 2 ** 17;
 
 /** Rows are asked for in order. Runs are contiguous. */
-export function createDots(a: Runs, b: Runs, { x, y, step, count }: DotRows): Dots {
+export function createDots(a: OperandRuns, b: OperandRuns, { x, y, step, count }: DotRows): Dots {
   const [isLeftExact, isRightExact] = [a, b].map(({ value }) => value.bounds.every((bound) => bound === 0));
   const isExact = isLeftExact === true && isRightExact === true;
-  const size = Math.min(tileRows, x.length) * count;
+  const size = Math.min(dotTileRows, x.length) * count;
   const tile = { sums: new Float64Array(size), magnitudes: new Float64Array(size), spreads: new Float64Array(size) };
   const errors = isExact ? "none" : isRightExact === true ? "left" : "both";
   const isLarge = x.length * count * a.count >= fewProducts;
@@ -67,8 +67,8 @@ export function createDots(a: Runs, b: Runs, { x, y, step, count }: DotRows): Do
   };
   return {
     row: (row) => {
-      if (row % tileRows === 0) fill(row, Math.min(row + tileRows, x.length));
-      return { ...tile, start: (row % tileRows) * count };
+      if (row % dotTileRows === 0) fill(row, Math.min(row + dotTileRows, x.length));
+      return { ...tile, start: (row % dotTileRows) * count };
     },
   };
 }
@@ -76,7 +76,13 @@ export function createDots(a: Runs, b: Runs, { x, y, step, count }: DotRows): Do
 type Starts = readonly [x: number, y: number, z: number];
 type Places = readonly [number, number];
 
-function fillExact(a: Runs, b: Runs, [x, y, z]: Starts, [first, second]: Places, { sums, magnitudes }: Tile): void {
+function fillExact(
+  a: OperandRuns,
+  b: OperandRuns,
+  [x, y, z]: Starts,
+  [first, second]: Places,
+  { sums, magnitudes }: Tile,
+): void {
   const [left, right, count] = [a.numbers, b.numbers, a.count];
   let sum = 0;
   let size = 0;
@@ -98,7 +104,7 @@ function fillExact(a: Runs, b: Runs, [x, y, z]: Starts, [first, second]: Places,
 }
 
 /** Of operands of which the right ones are exact: those of the weights of a model. */
-function fillLeftBounded(a: Runs, b: Runs, [x, y, z]: Starts, [first, second]: Places, tile: Tile): void {
+function fillLeftBounded(a: OperandRuns, b: OperandRuns, [x, y, z]: Starts, [first, second]: Places, tile: Tile): void {
   const [left, right, count] = [a.numbers, b.numbers, a.count];
   const leftBounds = a.value.bounds;
   let sum = 0;
@@ -129,7 +135,7 @@ function fillLeftBounded(a: Runs, b: Runs, [x, y, z]: Starts, [first, second]: P
   tile.spreads[second] = otherSpread;
 }
 
-function fillBounded(a: Runs, b: Runs, [x, y, z]: Starts, [first, second]: Places, tile: Tile): void {
+function fillBounded(a: OperandRuns, b: OperandRuns, [x, y, z]: Starts, [first, second]: Places, tile: Tile): void {
   const [left, right, count] = [a.numbers, b.numbers, a.count];
   const [leftBounds, rightBounds] = [a.value.bounds, b.value.bounds];
   let sum = 0;
@@ -166,16 +172,16 @@ function fillBounded(a: Runs, b: Runs, [x, y, z]: Starts, [first, second]: Place
 const fillPairs = { none: fillExact, left: fillLeftBounded, both: fillBounded } as const;
 
 /** Whether an element of two runs may be 0 though it is not, or has no bound. */
-function openRuns(a: Runs, b: Runs): (x: number, y: number) => boolean {
+function openRuns(a: OperandRuns, b: OperandRuns): (x: number, y: number) => boolean {
   const [left, right] = [new Map<number, boolean>(), new Map<number, boolean>()];
-  const isOpen = ({ numbers, value, count }: Runs, start: number): boolean => {
+  const isOpen = ({ numbers, value, count }: OperandRuns, start: number): boolean => {
     for (let i = start; i < start + count; i++) {
       const bound = value.bounds[i] ?? NaN;
       if (bound > 0 && (bound === Infinity || Math.abs(numbers[i] ?? NaN) <= bound)) return true;
     }
     return false;
   };
-  const known = (runs: Runs, start: number, found: Map<number, boolean>): boolean => {
+  const known = (runs: OperandRuns, start: number, found: Map<number, boolean>): boolean => {
     const open = found.get(start) ?? isOpen(runs, start);
     found.set(start, open);
     return open;
@@ -184,7 +190,7 @@ function openRuns(a: Runs, b: Runs): (x: number, y: number) => boolean {
 }
 
 /** The largest change of the sum of products when their operands change, some of which are infinite or NaN. */
-function spreadOfRuns(a: Runs, b: Runs, x: number, y: number): number {
+function spreadOfRuns(a: OperandRuns, b: OperandRuns, x: number, y: number): number {
   const [left, right, count] = [a.numbers, b.numbers, a.count];
   const [leftBounds, rightBounds] = [a.value.bounds, b.value.bounds];
   let spread = 0;

@@ -4,18 +4,18 @@ import { type Code, encodeModule, type WasmFunction } from "../../support/wasm/e
 import { createFunctionWriter } from "../../support/wasm/function-writer.ts";
 import { advance, countDown, get, load, set, store, vector } from "../../support/wasm/instructions.ts";
 import { createWasmMemory, instantiateWasm } from "../../support/webassembly.ts";
-import { type DotRows, type Runs, type Tile, tileRows } from "./operand-runs.ts";
+import { type DotRows, type OperandRuns, type Tile, dotTileRows } from "./operand-runs.ts";
 
 /** Fills the rows `first` to `last` of a tile. */
 export function tileInLanes(
-  a: Runs,
-  b: Runs,
+  a: OperandRuns,
+  b: OperandRuns,
   { x, y, step, count }: DotRows,
   errors: ErrorsOf,
   { sums, magnitudes, spreads }: Tile,
 ): (first: number, last: number) => void {
   const products = a.count;
-  const rows = tileRows * products;
+  const rows = dotTileRows * products;
   const columns = packedColumns * products;
   const memory = createWasmMemory(8 * (2 * rows + 2 * columns + callResults));
   const dots = instantiateWasm(laneModule(), memory)[errors];

@@ -1,9 +1,9 @@
 /** The runs of an operand of a contraction along K, one for each index of the output. */
 import { at } from "../../support/invariant.ts";
-import { advance, numbersOf, type Value } from "../value.ts";
+import { advance, oracleNumbers, type OracleValue } from "../value.ts";
 
-export interface Runs {
-  readonly value: Value;
+export interface OperandRuns {
+  readonly value: OracleValue;
   /** Its elements. Typed arrays and plain indexing: the oracle spends nearly all of its time in loops over them. */
   readonly numbers: Float64Array;
   readonly count: number;
@@ -14,12 +14,12 @@ export interface Runs {
 }
 
 /** `outputAxis` gives the axis of the output for an axis of the operand other than `k`. A batch axis may be 1. */
-export function runsOf(
-  value: Value,
+export function operandRunsOf(
+  value: OracleValue,
   k: number,
   output: readonly number[],
   outputAxis: (position: number) => number,
-): Runs {
+): OperandRuns {
   const steps = output.map(() => 0);
   let [stride, distance] = [1, 1];
   for (let position = value.shape.length - 1; position >= 0; position--) {
@@ -28,11 +28,11 @@ export function runsOf(
     else if (extent > 1) steps[outputAxis(position)] = distance;
     distance *= extent;
   }
-  return { value, numbers: numbersOf(value), count: at(value.shape, k), stride, steps };
+  return { value, numbers: oracleNumbers(value), count: at(value.shape, k), stride, steps };
 }
 
 /** Runs of which each is contiguous: floats of an operand with K as its last axis. */
-export function contiguous(runs: Runs): Runs {
+export function contiguousRuns(runs: OperandRuns): OperandRuns {
   const { value, numbers, count, stride, steps } = runs;
   if (stride === 1) return runs;
   const [own, bounds] = [new Float64Array(numbers.length), new Float64Array(numbers.length)];
@@ -49,7 +49,7 @@ export function contiguous(runs: Runs): Runs {
   return { value: { ...value, elements: own, bounds }, numbers: own, count, stride: 1, steps: moved };
 }
 
-function startOf({ steps }: Runs, index: readonly number[]): number {
+function startOf({ steps }: OperandRuns, index: readonly number[]): number {
   let start = 0;
   for (let axis = 0; axis < steps.length; axis++) start += at(steps, axis) * at(index, axis);
   return start;
@@ -64,7 +64,7 @@ export interface DotRows {
 }
 
 /** Of the rows of a result, whose last axis is one of `b`. */
-export function rowsOf(a: Runs, b: Runs, shape: readonly number[]): DotRows {
+export function dotRows(a: OperandRuns, b: OperandRuns, shape: readonly number[]): DotRows {
   const axes = shape.with(-1, 1);
   const length = axes.reduce((product, extent) => product * extent, 1);
   const [x, y] = [new Int32Array(length), new Int32Array(length)];
@@ -80,7 +80,7 @@ export function rowsOf(a: Runs, b: Runs, shape: readonly number[]): DotRows {
 // Sums of products of some rows of a result, in row-major order.
 
 /** Rows that are computed together, so that what they read stays in the cache. */
-export const tileRows = 64;
+export const dotTileRows = 64;
 
 export interface Tile {
   readonly sums: Float64Array;

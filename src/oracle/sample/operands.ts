@@ -10,11 +10,11 @@ import { unreachable } from "../../support/unreachable.ts";
 import { sdpa } from "../attention/sdpa.ts";
 import { numberOf } from "../definitions.ts";
 import { pad } from "../rearrangement.ts";
-import { makeValue, type Value } from "../value.ts";
+import { makeValue, type OracleValue } from "../value.ts";
 import {
   type Indices,
   indicesOf,
-  isWhole,
+  isWholeSample,
   narrow,
   type Sample,
   type Sampled,
@@ -67,7 +67,7 @@ export function sampledOp(op: Op, sample: Sample, shapes: OpShapes, sizes: Sizes
     }
     case "Select": {
       const position = indicesOf([evaluateExtent(op.index, sizes)], at(shape, op.axis));
-      const evaluate = (values: readonly Value[]): Value => ({
+      const evaluate = (values: readonly OracleValue[]): OracleValue => ({
         ...at(values, 0),
         shape: sampledShape(sample, shapes.result),
       });
@@ -164,7 +164,7 @@ function sampledPad(op: Extract<Op, { readonly kind: "Pad" }>, sample: Sample, s
     return indicesOf(inside, extent);
   });
   const widths = op.widths.map(({ before }, axis) => ({ before: at(wanted, axis).filter((i) => i < before).length }));
-  const evaluate = (values: readonly Value[]): Value => {
+  const evaluate = (values: readonly OracleValue[]): OracleValue => {
     const input = at(values, 0);
     const filled = { element: numberOf(input.dtype, op.value), bound: 0 };
     return pad(input, widths, filled, sampledShape(sample, shapes.result));
@@ -182,7 +182,7 @@ interface Group {
 function sampledReshape(sample: Sample, from: readonly number[], to: readonly number[]): Sampled {
   const found: (readonly number[] | null)[] = [...wholeSample(from)];
   for (const { operand, result } of groupsOf(from, to)) {
-    if (isWhole(result.map((axis) => at(sample, axis)))) continue;
+    if (isWholeSample(result.map((axis) => at(sample, axis)))) continue;
     const needed = operand.map(() => new Set<number>());
     for (const flat of flatIndices(result, sample, to)) {
       const index = positionOf(
@@ -207,9 +207,9 @@ interface Reshaped {
   readonly to: readonly number[];
 }
 
-function reshapeSample(input: Value, { operand, sample, from, to }: Reshaped): Value {
+function reshapeSample(input: OracleValue, { operand, sample, from, to }: Reshaped): OracleValue {
   const shape = sampledShape(sample, to);
-  if (isWhole(operand) && isWhole(sample)) return { ...input, shape };
+  if (isWholeSample(operand) && isWholeSample(sample)) return { ...input, shape };
   const places = operand.map((indices) => indices && new Map(indices.map((index, place) => [index, place])));
   return makeValue(input.dtype, shape, (index) => {
     const flat = index.reduce((sum, i, axis) => sum * at(to, axis) + (sample[axis]?.[i] ?? i), 0);

@@ -1,7 +1,7 @@
 /** Which rows of large outputs are compared. */
 import { at } from "../../support/invariant.ts";
 import type { Random } from "../../support/random.ts";
-import { isWhole, type Sample, wholeSample } from "./sample.ts";
+import { isWholeSample, type Sample, wholeSample } from "./sample.ts";
 
 /** Outputs of up to so many elements are compared whole. */
 const wholeElements = 2 ** 18;
@@ -35,11 +35,11 @@ export function sampleRows(shape: readonly number[], random: Random): Sample {
 }
 
 /** How many rows of how many are in a sample; null if all are. */
-export function rowsOf(
+export function sampledRows(
   sample: Sample,
   shape: readonly number[],
 ): { readonly compared: number; readonly of: number } | null {
-  if (isWhole(sample)) return null;
+  if (isWholeSample(sample)) return null;
   const rows = shape.length === 1 ? shape : shape.slice(0, -1);
   const product = (counts: readonly number[]): number => counts.reduce((all, count) => all * count, 1);
   return { compared: product(rows.map((extent, axis) => at(sample, axis)?.length ?? extent)), of: product(rows) };

@@ -6,7 +6,7 @@ import { emptyTensor, type Tensor } from "../../numerics/tensor/host-tensor.ts";
 import { elementsOf } from "../../numerics/tensor/storage.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Arithmetic } from "../tolerance.ts";
-import { elementAt, makeValue, type Value } from "../value.ts";
+import { elementAt, makeValue, type OracleValue } from "../value.ts";
 
 /** Of an axis: ascending indices; null for all. */
 export type Indices = readonly number[] | null;
@@ -19,14 +19,14 @@ export interface Sampled {
   /** Of each operand. */
   readonly operands: readonly Sample[];
   /** The sample of the result, of samples of the operands; null if the op's definition gives it. */
-  readonly evaluate: ((operands: readonly Value[], arithmetic: Arithmetic) => Value) | null;
+  readonly evaluate: ((operands: readonly OracleValue[], arithmetic: Arithmetic) => OracleValue) | null;
 }
 
 export function wholeSample(shape: readonly number[]): Sample {
   return shape.map(() => null);
 }
 
-export function isWhole(sample: Sample): boolean {
+export function isWholeSample(sample: Sample): boolean {
   return sample.every((indices) => indices === null);
 }
 
@@ -70,11 +70,11 @@ function positions(have: Sample, wanted: Sample): readonly (readonly number[] | 
       own.length,
     );
   });
-  return isWhole(found) ? null : found;
+  return isWholeSample(found) ? null : found;
 }
 
 /** The sample `wanted` of a value of which there is the sample `have`. */
-export function narrow(value: Value, have: Sample, wanted: Sample): Value {
+export function narrow(value: OracleValue, have: Sample, wanted: Sample): OracleValue {
   const places = positions(have, wanted);
   if (places === null) return value;
   const shape = sampledShape(places, value.shape);
@@ -87,7 +87,7 @@ export function narrow(value: Value, have: Sample, wanted: Sample): Value {
 }
 
 export function sampleTensor(tensor: Tensor, sample: Sample): Tensor {
-  if (isWhole(sample)) return tensor;
+  if (isWholeSample(sample)) return tensor;
   const shape = sampledShape(sample, tensor.shape);
   const sampled = emptyTensor(tensor.dtype, shape);
   const [from, to] = [elementsOf(tensor.dtype, tensor.data), elementsOf(sampled.dtype, sampled.data)];

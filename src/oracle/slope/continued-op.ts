@@ -10,12 +10,12 @@ import { at, invariant } from "../../support/invariant.ts";
 import { evaluateOp, type Setting, twoValues } from "../evaluate-op.ts";
 import { broadcastReader } from "../pointwise.ts";
 import { reduction } from "../reduction.ts";
-import { elementAt, makeValue, type Value } from "../value.ts";
+import { elementAt, makeValue, type OracleValue } from "../value.ts";
 
 /** What an op was evaluated with. */
 export interface Evaluated {
-  readonly operands: readonly Value[];
-  readonly results: readonly Value[];
+  readonly operands: readonly OracleValue[];
+  readonly results: readonly OracleValue[];
 }
 
 export interface Continuing extends Setting {
@@ -29,10 +29,10 @@ const steps: ReadonlySet<string> = new Set(["sign", "floor", "ceil", "trunc", "r
 /** The results for `operands`, which are near those of `evaluated`. */
 export function continuedOp(
   op: Op,
-  operands: readonly Value[],
+  operands: readonly OracleValue[],
   evaluated: Evaluated,
   setting: Continuing,
-): readonly Value[] {
+): readonly OracleValue[] {
   const [result, x, then] = [at(evaluated.results, 0), at(operands, 0), at(evaluated.operands, 0)];
   // Integers and bools are steps of floats.
   if (dtypes[result.dtype].family !== "float") return evaluated.results;
@@ -50,7 +50,7 @@ export function continuedOp(
   return evaluateOp(op, operands, result.shape, setting);
 }
 
-function zipped(a: Value, b: Value, combine: (a: number, b: number) => number): Value {
+function zipped(a: OracleValue, b: OracleValue, combine: (a: number, b: number) => number): OracleValue {
   const element = (flat: number): number => combine(Number(a.elements[flat]), Number(b.elements[flat]));
   return makeValue(a.dtype, a.shape, (_, flat) => ({ element: element(flat), bound: 0 }));
 }
@@ -58,12 +58,12 @@ function zipped(a: Value, b: Value, combine: (a: number, b: number) => number): 
 /** The operand that was the extreme one. */
 function extremeOperand(
   { op, scalar }: BinaryOp,
-  operands: readonly Value[],
+  operands: readonly OracleValue[],
   { operands: before, results }: Evaluated,
   takesFirst: boolean,
-): Value {
+): OracleValue {
   const { dtype, shape } = at(results, 0);
-  const readersOf = (values: readonly Value[]): readonly ((index: readonly number[], flat: number) => number)[] =>
+  const readersOf = (values: readonly OracleValue[]): readonly ((index: readonly number[], flat: number) => number)[] =>
     twoValues(scalar, 0, values, shape).map((value) => {
       const read = broadcastReader(value, shape);
       return (index, flat) => Number(read(index, flat).element);
@@ -81,14 +81,14 @@ function extremeOperand(
 
 /** Of the elements that were extreme: all of them move the result. */
 function meanOfExtremes(
-  now: Value,
-  then: Value,
-  result: Value,
+  now: OracleValue,
+  then: OracleValue,
+  result: OracleValue,
   axes: readonly number[],
   { arithmetic }: Setting,
-): Value {
+): OracleValue {
   const extremes = { ...result, shape: then.shape.map((extent, axis) => (axes.includes(axis) ? 1 : extent)) };
-  const sumOf = (term: (flat: number) => number): Value => {
+  const sumOf = (term: (flat: number) => number): OracleValue => {
     const terms = makeValue(then.dtype, then.shape, (index, flat) => {
       const isExtreme = then.elements[flat] === elementAt(extremes, index).element;
       return { element: isExtreme ? term(flat) : 0, bound: 0 };

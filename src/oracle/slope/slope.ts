@@ -11,7 +11,7 @@ import { at, invariant } from "../../support/invariant.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { evaluateOp, type Setting } from "../evaluate-op.ts";
 import { valuesOnly } from "../evaluate.ts";
-import { fromTensor, inDouble, makeValue, numbersOf, toDouble, type Value, withoutBounds } from "../value.ts";
+import { fromTensor, inDouble, makeValue, oracleNumbers, toDouble, type OracleValue, withoutBounds } from "../value.ts";
 import { continuedOp, type Continuing } from "./continued-op.ts";
 
 /** A function of a tensor: the sum of tensors, each times its cotangent. */
@@ -20,7 +20,7 @@ export interface Weighted {
   readonly ops: readonly Op[];
   readonly of: readonly TensorId[];
   /** One per `of`. */
-  readonly weights: readonly Value[];
+  readonly weights: readonly OracleValue[];
 }
 
 export interface Slope {
@@ -48,9 +48,9 @@ const wideSteps: Steps = [2 ** -14, 2 ** -16, 2 ** -18];
 const narrowSteps: Steps = [2 ** -21, 2 ** -23, 2 ** -25];
 
 /** A tensor, and the gradient of `Weighted` for it. */
-export interface Claim {
+export interface SlopeClaim {
   readonly wrt: TensorId;
-  readonly gradient: Value;
+  readonly gradient: OracleValue;
 }
 
 interface OwnClaim extends Pick<Slope, "leftOut" | "of"> {
@@ -63,19 +63,19 @@ interface OwnClaim extends Pick<Slope, "leftOut" | "of"> {
 /** The slope of `weighted` along a random direction of all claimed tensors, from `values`. */
 function compareSlope(
   weighted: Weighted,
-  values: ReadonlyMap<TensorId, Value>,
-  claims: readonly Claim[],
+  values: ReadonlyMap<TensorId, OracleValue>,
+  claims: readonly SlopeClaim[],
   random: Random,
   setting: Continuing,
 ): Slope {
-  const own = claims.map(({ wrt, gradient }) => ({ wrt, ...claimOf(gradient, valueOf(values, wrt), random) }));
+  const own = claims.map(({ wrt, gradient }) => ({ wrt, ...claimOf(gradient, valueAt(values, wrt), random) }));
   const directions = new Map(own.map(({ wrt, direction }) => [wrt, direction]));
   const total = (part: "slope" | "leftOut" | "of"): number => own.reduce((sum, claim) => sum + claim[part], 0);
   const [claimed, leftOut, of] = [total("slope"), total("leftOut"), total("of")];
   const size = Math.hypot(...own.map((claim) => claim.size));
   const least = Math.min(...own.map((claim) => claim.size));
   const height = weighted.of.reduce((sum, id, i) => {
-    const [y, c] = [numbersOf(valueOf(values, id)), numbersOf(at(weighted.weights, i))];
+    const [y, c] = [oracleNumbers(valueAt(values, id)), oracleNumbers(at(weighted.weights, i))];
     return y.reduce((total, element, k) => total + Math.abs(times(at(c, k), element)), sum);
   }, 0);
   const slope = (step: number): number => {
@@ -83,7 +83,7 @@ function compareSlope(
       movedOutputs(weighted, values, directions, distance, setting),
     );
     const rise = weighted.weights.reduce((sum, weight, i) => {
-      const [c, low, high] = [weight, before?.[i], after?.[i]].map((value) => value && numbersOf(value));
+      const [c, low, high] = [weight, before?.[i], after?.[i]].map((value) => value && oracleNumbers(value));
       invariant(c && low && high, "all outputs are evaluated", i);
       return c.reduce((total, factor, k) => total + times(factor, at(high, k) - at(low, k)), sum);
     }, 0);
@@ -113,8 +113,8 @@ function times(weight: number, x: number): number {
   return weight === 0 ? 0 : weight * x;
 }
 
-function moved(start: Value, direction: Float64Array, distance: number): Value {
-  const elements = numbersOf(start);
+function moved(start: OracleValue, direction: Float64Array, distance: number): OracleValue {
+  const elements = oracleNumbers(start);
   return makeValue(start.dtype, start.shape, (_, flat) => ({
     element: at(elements, flat) + distance * at(direction, flat),
     bound: 0,
@@ -125,8 +125,8 @@ function moved(start: Value, direction: Float64Array, distance: number): Value {
  * A direction, along which each element moves by about its own size, so that none crosses a pole at 0, and the slope by
  * the gradient. A gradient in parts has them one after the other.
  */
-function claimOf(gradient: Value, start: Value, random: Random): OwnClaim {
-  const [elements, from] = [numbersOf(gradient), numbersOf(start)];
+function claimOf(gradient: OracleValue, start: OracleValue, random: Random): OwnClaim {
+  const [elements, from] = [oracleNumbers(gradient), oracleNumbers(start)];
   const usual = Math.sqrt(from.reduce((sum, x) => sum + x * x, 0) / from.length);
   let [slope, squares, leftOut] = [0, 0, 0];
   const direction = from.map((x, i) => {
@@ -148,18 +148,18 @@ function claimOf(gradient: Value, start: Value, random: Random): OwnClaim {
 /** The values of `of` where the tensors have moved along their directions. */
 function movedOutputs(
   { ops, of }: Weighted,
-  values: ReadonlyMap<TensorId, Value>,
+  values: ReadonlyMap<TensorId, OracleValue>,
   directions: ReadonlyMap<TensorId, Float64Array>,
   distance: number,
   setting: Continuing,
-): readonly Value[] {
-  const changed = new Map([...directions].map(([id, by]) => [id, moved(valueOf(values, id), by, distance)]));
-  const now = (id: TensorId): Value => changed.get(id) ?? valueOf(values, id);
+): readonly OracleValue[] {
+  const changed = new Map([...directions].map(([id, by]) => [id, moved(valueAt(values, id), by, distance)]));
+  const now = (id: TensorId): OracleValue => changed.get(id) ?? valueAt(values, id);
   for (const op of ops) {
     if (!op.inputs.some((id) => changed.has(id))) continue;
     const evaluated = {
-      operands: op.inputs.map((id) => valueOf(values, id)),
-      results: outputsOf(op).map((id) => valueOf(values, id)),
+      operands: op.inputs.map((id) => valueAt(values, id)),
+      results: outputsOf(op).map((id) => valueAt(values, id)),
     };
     const results = continuedOp(op, op.inputs.map(now), evaluated, setting);
     outputsOf(op).forEach((id, i) => {
@@ -199,9 +199,9 @@ export function canMake(ops: readonly Op[], tensors: readonly TensorId[], inputs
 }
 
 /** Adds what the ops make to `values`. */
-function evaluateOps(ops: readonly Op[], values: Map<TensorId, Value>, setting: Setting): void {
+function evaluateOps(ops: readonly Op[], values: Map<TensorId, OracleValue>, setting: Setting): void {
   for (const op of ops) {
-    const operands = op.inputs.map((id) => valueOf(values, id));
+    const operands = op.inputs.map((id) => valueAt(values, id));
     const results = evaluateOp(op, operands, shapeOf(at(setting.tensors, op.output), setting.sizes), setting);
     outputsOf(op).forEach((id, i) => {
       if (i < results.length) values.set(id, withoutBounds(at(results, i)));
@@ -209,7 +209,7 @@ function evaluateOps(ops: readonly Op[], values: Map<TensorId, Value>, setting: 
   }
 }
 
-export function valueOf(values: ReadonlyMap<TensorId, Value>, id: TensorId): Value {
+export function valueAt(values: ReadonlyMap<TensorId, OracleValue>, id: TensorId): OracleValue {
   const value = values.get(id);
   invariant(value !== undefined, "ops are in topological order", id);
   return value;
@@ -242,20 +242,20 @@ export function slopesAt(
     // The backward pass alone starts from tensors that the forward pass has saved.
     const wanted = [...of, ...present(cotangents), ...fusion.inputs];
     evaluateOps(opsBefore(joint.ops, wanted, values), values, setting);
-    const derived = whole === undefined ? values : new Map(fusion.inputs.map((id) => [id, valueOf(values, id)]));
+    const derived = whole === undefined ? values : new Map(fusion.inputs.map((id) => [id, valueAt(values, id)]));
     evaluateOps(opsBefore(inDouble(fusion).ops, gradients, derived), derived, setting);
-    const weights = cotangents.map((id) => (id === null ? one : valueOf(values, id)));
+    const weights = cotangents.map((id) => (id === null ? one : valueAt(values, id)));
     return { weighted: { ops: opsBefore(joint.ops, of), of, weights }, values, derived };
   };
   return (asked, seed) => {
     point ??= evaluate();
     const { weighted, values, derived } = point;
-    const claims = asked.map(({ wrt, gradient }) => ({ wrt, gradient: valueOf(derived, gradient) }));
+    const claims = asked.map(({ wrt, gradient }) => ({ wrt, gradient: valueAt(derived, gradient) }));
     return compareSlope(weighted, values, claims, createRandom(seed), setting);
   };
 }
 
-type Values = ReadonlyMap<TensorId, Value>;
+type Values = ReadonlyMap<TensorId, OracleValue>;
 
 const one = makeValue("double", [], () => ({ element: 1, bound: 0 }));
 

@@ -12,14 +12,14 @@
  */
 import { collectives } from "../../host/collectives.ts";
 import type { ExprId, ForLoop, HostProgram, Statement, StreamId } from "../../host/nodes.ts";
-import { accessesOf, isOp, isTeamCommunication } from "../../host/traverse.ts";
+import { statementAccess, isOp, isTeamCommunication } from "../../host/traverse.ts";
 import type { TensorId } from "../../ir/domain.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
 import { sameScalar } from "../../ir/scalar/fold.ts";
 import { binary, named, type Scalar } from "../../ir/scalar/scalar.ts";
 import { typeOfWhole } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
-import { isSlicing, knowsLengths, slicedAxis, type Slicing } from "./slices.ts";
+import { isSlicing, knowsLengths, slicedAxisOf, type Slicing } from "./slices.ts";
 
 export interface IterationBuffer {
   readonly tensor: TensorId;
@@ -102,9 +102,9 @@ export function iterationBuffers(
   return [...views.slicesOf].flatMap(([tensor, slicesOfTensor]) => {
     const [first] = slicesOfTensor;
     if (first === undefined || unfit.has(tensor)) return [];
-    const { axis, chunks } = slicedAxis(program, first);
+    const { axis, chunks } = slicedAxisOf(program, first);
     const alike = slicesOfTensor.every((other) => {
-      const own = slicedAxis(program, other);
+      const own = slicedAxisOf(program, other);
       const sameCuts = chunks === null || own.chunks === null ? chunks === own.chunks : sameScalar(chunks, own.chunks);
       return own.axis === axis && sameCuts && sameScalar(other.index, first.index);
     });
@@ -120,7 +120,7 @@ interface GroupUse {
 const none = { reads: [], writes: [] };
 
 /** The tensors whose elements a statement uses. Tensors that it only binds or declares are excluded. */
-function dataAccesses(statement: Statement): ReturnType<typeof accessesOf> {
+function dataAccesses(statement: Statement): ReturnType<typeof statementAccess> {
   switch (statement.kind) {
     case "HirAliasSelect":
     case "ShardByStream":
@@ -128,7 +128,7 @@ function dataAccesses(statement: Statement): ReturnType<typeof accessesOf> {
     case "Allocate":
       return none;
     default:
-      return accessesOf(statement);
+      return statementAccess(statement);
   }
 }
 
@@ -202,7 +202,7 @@ function namedIn(body: readonly Statement[]): readonly TensorId[] {
   return body.flatMap((statement): readonly TensorId[] => {
     if (statement.kind === "ForLoop") return namedIn(statement.body);
     if (statement.kind === "IfThenElse") return [...namedIn(statement.then), ...namedIn(statement.else)];
-    const { reads, writes } = accessesOf(statement);
+    const { reads, writes } = statementAccess(statement);
     return [...reads, ...writes];
   });
 }

@@ -13,7 +13,7 @@
  * iteration-buffers.ts finds these buffers and explains why no Wait is needed. nvFuser has no such pass (#5525).
  */
 import type { Allocate, ForLoop, HostProgram, ShardByStream, Statement } from "../../host/nodes.ts";
-import { accessesOf, scopesOf, walk } from "../../host/traverse.ts";
+import { statementAccess, scopesOf, walk } from "../../host/traverse.ts";
 import {
   allocationSize,
   type IterDomain,
@@ -101,7 +101,7 @@ function candidatesOf(program: HostProgram): ReadonlyMap<ForLoop, ReadonlySet<Te
     };
     for (const inner of walk([statement])) {
       if (isSlicing(inner)) sliceOf.set(inner.output, inner.input);
-      const { reads, writes } = accessesOf(inner);
+      const { reads, writes } = statementAccess(inner);
       reads.forEach(use);
       writes.forEach(use);
     }

@@ -25,7 +25,7 @@ export function ownersOf(body: readonly Statement[]): (tensor: TensorId) => Tens
 }
 
 /** The logical position of the sliced axis, and how many chunks the slices are. A chunk of one index is an index. */
-export function slicedAxis(
+export function slicedAxisOf(
   { tensors }: HostProgram,
   statement: Slicing,
 ): { readonly axis: number; readonly chunks: Scalar | null } {

@@ -1,7 +1,7 @@
 /** Uses of tensors in the scopes of a host program, and Deallocates after the last of them. */
 import type { TensorId } from "../../ir/domain.ts";
 import type { ExprId, HostProgram, Statement } from "../../host/nodes.ts";
-import { accessesOf, scopesOf, walk } from "../../host/traverse.ts";
+import { statementAccess, scopesOf, walk } from "../../host/traverse.ts";
 import { ownersOf } from "./slices.ts";
 
 /** Uses of tensors, directly or in inner scopes. A use of a view counts for the tensor that owns the memory. */
@@ -48,7 +48,7 @@ export function collectUses(program: HostProgram): Uses {
     if (statement.kind === "Wait") return (operands.get(statement.target) ?? []).map(ownerOf);
     if (statement.kind === "ForLoop") return inScope(statement.body);
     if (statement.kind === "IfThenElse") return [...inScope(statement.then), ...inScope(statement.else)];
-    const { reads, writes } = accessesOf(statement);
+    const { reads, writes } = statementAccess(statement);
     return [...reads, ...writes].map(ownerOf);
   };
   return { of, inScope };

@@ -23,8 +23,8 @@ import type { Pass, PassContext } from "../pass.ts";
 import { backendOfTeam, decided, numberOfRank, teamOfRank } from "../rank-class.ts";
 import { layoutsOf, type OpLayouts } from "../routes/layouts.ts";
 import { isCommunicable, isOnDevice, isResharding } from "../routes/sharding.ts";
-import { peerOf, type ReshardingStep, reshardingStep } from "../routes/steps/step.ts";
-import { teamsOf } from "../routes/steps/teams.ts";
+import { permutationPeer, type ReshardingStep, reshardingStep } from "../routes/steps/step.ts";
+import { stepTeams } from "../routes/steps/teams.ts";
 
 export const convertOpToCommunication: Pass<"looped", "communicating"> = {
   name: "convert-op-to-communication",
@@ -71,7 +71,7 @@ function communications(
     zeroInit: false,
     fresh: false,
   };
-  const teamsOn = teamsOf(step, from.mesh, to.mesh);
+  const teamsOn = stepTeams(step, from.mesh, to.mesh);
   const teams = Array.from({ length: decided(context, (rank) => teamsOn(rank).length) }, (_, i) => ({
     team: teamOfRank(context, (rank) => at(teamsOn(rank), i).team),
     root: decided(context, (rank) => at(teamsOn(rank), i).root),
@@ -88,8 +88,8 @@ function communications(
         ? {
             kind: "CollectivePermute",
             ...common,
-            sendPeer: positionOf((rank) => peerOf(to, from, rank)),
-            recvPeer: positionOf((rank) => peerOf(from, to, rank)),
+            sendPeer: positionOf((rank) => permutationPeer(to, from, rank)),
+            recvPeer: positionOf((rank) => permutationPeer(from, to, rank)),
           }
         : {
             kind: "Communication",

@@ -24,7 +24,7 @@ import { knownBytes } from "../../ir/sizes.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
 import { sameMesh } from "../routes/sharding.ts";
-import { blocksOf, both, conflict, mostUnderWay, runsBeside, type Uses, usesIn } from "./statement-blocks.ts";
+import { blocksOf, both, usesConflict, mostUnderWay, runsBeside, type BlockUses, usesIn } from "./statement-blocks.ts";
 
 /** Blocks above a communication that are looked at: as many as a layer has, and the time stays linear. */
 const reach = 64;
@@ -51,7 +51,7 @@ interface Block {
   readonly kind: "post" | "wait" | "cover" | "light" | "fixed";
   readonly statements: readonly Statement[];
   /** Those of a Wait are its communication's. */
-  readonly uses: Uses;
+  readonly uses: BlockUses;
   /** The communication of a post or a Wait. */
   readonly of: TeamCommunication | null;
 }
@@ -140,7 +140,7 @@ function soonestFirst(blocks: readonly Block[]): readonly Block[] {
     for (let j = place - 1; block.kind === "post" && j >= Math.max(0, ordered.length - reach); j--) {
       const next = at(ordered, j);
       const isSooner = next.kind === "post" && waitOf(next) < waitOf(block);
-      if ((!isSooner && at(next.statements, 0).kind !== "Allocate") || conflict(block.uses, next.uses)) break;
+      if ((!isSooner && at(next.statements, 0).kind !== "Allocate") || usesConflict(block.uses, next.uses)) break;
       if (isSooner && teamOf(next) === teamOf(block)) place = j;
     }
     ordered.splice(place, 0, block);
@@ -167,7 +167,7 @@ function hoist(placed: Block[], others: number, reorders: boolean): boolean {
   let besides = others;
   for (let j = placed.length - 2; j >= Math.max(0, placed.length - reach) && besides < mostUnderWay; j--) {
     const block = at(placed, j);
-    const isNeeded = conflict(block.uses, uses);
+    const isNeeded = usesConflict(block.uses, uses);
     if (block.kind === "fixed" || (isNeeded && block.kind !== "light")) return false;
     if (isNeeded) {
       moving.unshift(block);
@@ -201,7 +201,7 @@ function defer(placed: Block[], covers: Map<ExprId, number>, isWorth: (op: Block
     const losing = [...awaited].filter((id) => !begun.has(id));
     if (
       block.kind === "cover" &&
-      !conflict(block.uses, passed) &&
+      !usesConflict(block.uses, passed) &&
       isWorth(block) &&
       losing.every((id) => (covers.get(id) ?? 0) > 1)
     ) {

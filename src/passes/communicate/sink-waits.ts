@@ -14,10 +14,10 @@
  * streams, which wait for the caller's stream in the first.
  */
 import type { TeamCommunication, ExprId, HostProgram, Statement } from "../../host/nodes.ts";
-import { accessesOf, isOp, isTeamCommunication, walk } from "../../host/traverse.ts";
+import { statementAccess, isOp, isTeamCommunication, walk } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
-import { blocksOf, both, conflict, mostUnderWay, runsBeside, type Uses, usesIn } from "./statement-blocks.ts";
+import { blocksOf, both, usesConflict, mostUnderWay, runsBeside, type BlockUses, usesIn } from "./statement-blocks.ts";
 
 export const sinkWaits: Pass<"communicating", "communicating"> = {
   name: "sink-waits",
@@ -31,7 +31,7 @@ export const sinkWaits: Pass<"communicating", "communicating"> = {
 };
 
 /** A Wait on its way, with the statements that sink with it. The uses are theirs and the communication's. */
-interface Sinking extends Uses {
+interface Sinking extends BlockUses {
   readonly team: string;
   readonly statements: readonly Statement[];
 }
@@ -54,7 +54,7 @@ function sunk(program: HostProgram): readonly Statement[] {
       return [];
     }
     const uses = usesOf(block);
-    const needed = ordersStreams(block) ? sinking : sinking.filter((each) => conflict(each, uses));
+    const needed = ordersStreams(block) ? sinking : sinking.filter((each) => usesConflict(each, uses));
     const [only] = needed;
     if (only !== undefined && needed.length === 1 && isLast(first)) {
       const joined = { team: only.team, statements: [...only.statements, first], ...both(only, uses) };
@@ -83,8 +83,8 @@ const startOfWorkers = "SetCurrentStream Synchronize";
 /** Whether only the caller reads the results of an op or a unit. */
 function lastStatements({ body, outputs }: HostProgram): (statement: Statement) => boolean {
   const results = new Set(outputs);
-  for (const statement of walk(body)) for (const tensor of accessesOf(statement).reads) results.delete(tensor);
+  for (const statement of walk(body)) for (const tensor of statementAccess(statement).reads) results.delete(tensor);
   return (statement) =>
     (isOp(statement) || statement.kind === "PostOnStream") &&
-    accessesOf(statement).writes.every((tensor) => results.has(tensor));
+    statementAccess(statement).writes.every((tensor) => results.has(tensor));
 }

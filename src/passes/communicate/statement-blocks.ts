@@ -1,11 +1,11 @@
 /** What moves as one among the top-level statements of a host program, and the memory that it uses. */
 import type { TensorId } from "../../ir/domain.ts";
 import type { TeamCommunication, HostProgram, Statement } from "../../host/nodes.ts";
-import { accessesOf, walk } from "../../host/traverse.ts";
+import { statementAccess, walk } from "../../host/traverse.ts";
 import { isSlicing, ownersOf } from "../buffers/slices.ts";
 
 /** The owners of the memory that statements use. */
-export interface Uses {
+export interface BlockUses {
   readonly reads: ReadonlySet<TensorId>;
   readonly writes: ReadonlySet<TensorId>;
 }
@@ -30,13 +30,13 @@ export function blocksOf(body: readonly Statement[]): readonly (readonly Stateme
 }
 
 /** The uses of statements and those inside of them. Binding a slice is none. */
-export function usesIn({ body }: HostProgram): (statements: readonly Statement[]) => Uses {
+export function usesIn({ body }: HostProgram): (statements: readonly Statement[]) => BlockUses {
   const ownerOf = ownersOf(body);
   return (statements) => {
     const [reads, writes] = [new Set<TensorId>(), new Set<TensorId>()];
     for (const statement of walk(statements)) {
       if (isSlicing(statement)) continue;
-      const accesses = accessesOf(statement);
+      const accesses = statementAccess(statement);
       const changed = statement.kind === "Deallocate" ? accesses.reads : accesses.writes;
       for (const tensor of accesses.reads) reads.add(ownerOf(tensor));
       for (const tensor of changed) writes.add(ownerOf(tensor));
@@ -46,11 +46,11 @@ export function usesIn({ body }: HostProgram): (statements: readonly Statement[]
 }
 
 /** Whether the later one has to stay after the earlier one. */
-export function conflict(earlier: Uses, later: Uses): boolean {
+export function usesConflict(earlier: BlockUses, later: BlockUses): boolean {
   const isChanged = [...earlier.reads, ...earlier.writes].some((tensor) => later.writes.has(tensor));
   return isChanged || [...earlier.writes].some((tensor) => later.reads.has(tensor));
 }
 
-export function both(a: Uses, b: Uses): Uses {
+export function both(a: BlockUses, b: BlockUses): BlockUses {
   return { reads: new Set([...a.reads, ...b.reads]), writes: new Set([...a.writes, ...b.writes]) };
 }

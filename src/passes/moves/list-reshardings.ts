@@ -19,7 +19,7 @@ import { sameMesh } from "../routes/sharding.ts";
 import { bytesOf, receivedFraction } from "../routes/steps/bytes.ts";
 import { exchangedFraction } from "../routes/steps/exchange.ts";
 import { collectiveStep, opStep, type ReshardingStep } from "../routes/steps/step.ts";
-import { teamsOf } from "../routes/steps/teams.ts";
+import { stepTeams } from "../routes/steps/teams.ts";
 
 export interface Resharding {
   /** The tensor that moves. */
@@ -158,7 +158,7 @@ function boundsOf(
 
 /** Whether no device receives from another: along a mesh dimension of one device, a collective is a local copy. */
 function isOnOneDevice(step: ReshardingStep, { from, to }: OpLayouts): boolean {
-  const teamsOn = teamsOf(step, from.mesh, to.mesh);
+  const teamsOn = stepTeams(step, from.mesh, to.mesh);
   return to.mesh.devices.every((device) => teamsOn(device).every(({ team }) => team.length === 1));
 }
 

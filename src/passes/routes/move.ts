@@ -26,12 +26,12 @@ import { addSerialTensor } from "../edit/tensor-edit.ts";
 import type { LoweringOptions } from "../options.ts";
 import { addCopy, allowsStream, layoutsOf, moveTo, streamOn } from "./layouts.ts";
 import { type AllowedSteps, reshardingRoute } from "./route.ts";
-import { endOf, made, read, reading, type Routing } from "./routing.ts";
+import { endOf, madeTensor, read, reading, type Routing } from "./routing.ts";
 import { isResharding, sameMesh } from "./sharding.ts";
 import { collectiveStep, reshardingStep } from "./steps/step.ts";
 
 /** Where a tensor is to lie. `like` is what it is for, by default itself. */
-export interface Target {
+export interface MoveTarget {
   readonly place: Layout;
   readonly stream: Streamed | null;
   readonly memory?: MemoryType;
@@ -45,7 +45,7 @@ interface Streamed {
 }
 
 /** The tensor that has what `id` has, and lies as given. */
-export function movedTo(routing: Routing, id: TensorId, target: Target): TensorId {
+export function movedTo(routing: Routing, id: TensorId, target: MoveTarget): TensorId {
   const moved = stopAt(routing, endOf(routing, id), target, (set) => {
     moveInto(routing, set);
   });
@@ -55,7 +55,7 @@ export function movedTo(routing: Routing, id: TensorId, target: Target): TensorI
 /** Moves the operand of a Set, as it lies, into its output. */
 export function moveInto(routing: Routing, set: SetOp): void {
   const { tensors, outputs, ops } = routing;
-  const moved = (): SetOp => reading(set, (id) => made(routing, id, set));
+  const moved = (): SetOp => reading(set, (id) => madeTensor(routing, id, set));
   if (!isResharding(set, tensors)) return void ops.push(moved());
   const [text, whole] = placeTexts(set, at(tensors, set.output));
   const known = movedAlready(routing, text);
@@ -75,7 +75,7 @@ export function moveInto(routing: Routing, set: SetOp): void {
 }
 
 /** A tensor that `id` was moved to already, or a new one that `make` moves it to. */
-function stopAt(routing: Routing, id: TensorId, target: Target, make: (set: SetOp) => void): TensorId {
+function stopAt(routing: Routing, id: TensorId, target: MoveTarget, make: (set: SetOp) => void): TensorId {
   const { place, stream, memory = "global", like = at(routing.tensors, id) } = target;
   const cuts = place.axes.map((cut, i) => (stream?.number === i ? (withStream(cut, stream.part) ?? cut) : cut));
   const [text, whole] = textsOf([id, place.mesh.toString(), memory, null], cuts);
@@ -88,7 +88,7 @@ function stopAt(routing: Routing, id: TensorId, target: Target, make: (set: SetO
 }
 
 /** A new tensor like `like` that lies as given. */
-export function addMoved(routing: Routing, like: Tensor, { place, stream, memory = "global" }: Target): TensorId {
+export function addMoved(routing: Routing, like: Tensor, { place, stream, memory = "global" }: MoveTarget): TensorId {
   const end = addSerialTensor(routing, like, withoutReductions(like.domain.logical), place.mesh);
   const axes = end.domain.logical;
   moveTo(routing, end, axes, place, stream === null ? null : streamOn(stream.part, at(axes, stream.number)));

@@ -44,11 +44,11 @@ export function endOf(routing: Routing, id: TensorId, reader: Pick<Op, "output">
 
 /** As `endOf`, once the op that makes the tensor is routed. */
 export function read(routing: Routing, id: TensorId, reader: Pick<Op, "output"> | null = null): TensorId {
-  return made(routing, endOf(routing, id, reader), reader);
+  return madeTensor(routing, endOf(routing, id, reader), reader);
 }
 
 /** The tensor, or what `reader` reads in place of it if the op that makes it has waited until now. */
-export function made(routing: Routing, id: TensorId, reader: Pick<Op, "output"> | null = null): TensorId {
+export function madeTensor(routing: Routing, id: TensorId, reader: Pick<Op, "output"> | null = null): TensorId {
   const waiting = routing.waiting.get(id);
   if (waiting === undefined) return id;
   const { ops, position } = routing;

@@ -6,7 +6,7 @@ import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { DIDType, IterDomain, Tensor, TensorId } from "../../ir/domain.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import type { PostOnStream } from "../../host/nodes.ts";
-import { accessesOf, isOp } from "../../host/traverse.ts";
+import { statementAccess, isOp } from "../../host/traverse.ts";
 import { at } from "../../support/invariant.ts";
 import { reshardedOperands, sameMesh } from "../routes/sharding.ts";
 import type { PointToPointForm } from "./forms.ts";
@@ -105,7 +105,7 @@ export function canRunBeside(
   if (form !== null) {
     return peers?.type === team.type && peers.pieces === team.pieces && peers.mesh.equals(team.mesh);
   }
-  const { reads, writes } = accessesOf(statement);
+  const { reads, writes } = statementAccess(statement);
   const onMesh = [...reads, ...writes].every((id) => sameMesh(at(tensors, id).mesh, team.mesh));
   if (!onMesh) return false;
   return !isOp(statement) || reshardedOperands(statement, tensors).every(({ types }) => !types.includes(team.type));

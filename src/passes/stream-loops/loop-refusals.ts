@@ -4,14 +4,14 @@
  * which stream-parallel-type decides.
  */
 import type { HostProgram, PostOnStream, Statement } from "../../host/nodes.ts";
-import { accessesOf, isOp } from "../../host/traverse.ts";
+import { statementAccess, isOp } from "../../host/traverse.ts";
 import type { Tensor, TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import { siteText } from "../../support/call-site.ts";
 import { at } from "../../support/invariant.ts";
-import { axisText, opText, tensorList } from "../op-text.ts";
+import { axisText, opText, tensorListText } from "../op-text.ts";
 import type { LoweringOptions } from "../options.ts";
 import { isResharding } from "../routes/sharding.ts";
 import { axisClasses } from "./group/axis-classes.ts";
@@ -87,7 +87,7 @@ export function loopRefusals(
         op: opText(statement),
         from: at(statement.inputs, 0),
         tensor: statement.output,
-        beside: isOp(other) ? opText(other) : `the kernel of ${tensorList(other.outputs)}`,
+        beside: isOp(other) ? opText(other) : `the kernel of ${tensorListText(other.outputs)}`,
         made,
         rule,
         because: loopRules[rule]({ op: statement, made, isReader, tensors }),
@@ -109,10 +109,10 @@ function neighbour(
   moves: (statement: Statement) => boolean,
 ): { readonly node: number; readonly isReader: boolean } | null {
   const readers = body.flatMap((other, node) =>
-    other !== op && accessesOf(other).reads.includes(op.output) ? [{ node, isReader: true }] : [],
+    other !== op && statementAccess(other).reads.includes(op.output) ? [{ node, isReader: true }] : [],
   );
   const makers = body.flatMap((other, node) =>
-    accessesOf(other).writes.some((id) => op.inputs.includes(id)) ? [{ node, isReader: false }] : [],
+    statementAccess(other).writes.some((id) => op.inputs.includes(id)) ? [{ node, isReader: false }] : [],
   );
   const all = [...readers, ...makers];
   const computing = all.filter(({ node }) => !moves(at(body, node)));

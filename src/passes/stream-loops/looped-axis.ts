@@ -12,7 +12,7 @@ import { typeOfWhole } from "../../ir/shards.ts";
 import { chunkFit, type Chunks, sameChunks, streamPart, type StreamPart } from "../../ir/stream.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { keysOf } from "../../support/is-one-of.ts";
-import { axisText, opPlace, tensorList } from "../op-text.ts";
+import { axisText, opPlace, tensorListText } from "../op-text.ts";
 import type { LoweringOptions } from "../options.ts";
 import type { LoopMember, SlicedAxes } from "./loop-member.ts";
 
@@ -30,7 +30,7 @@ export function loopedAxis(
   if (tensor === undefined) return null;
   const place = isOp(statement)
     ? opPlace(statement)
-    : ({ kind: "statement", text: `PostOnStream of a fused unit with outputs ${tensorList(outputs)}` } as const);
+    : ({ kind: "statement", text: `PostOnStream of a fused unit with outputs ${tensorListText(outputs)}` } as const);
   const [first, second] = streamAxes(tensor);
   invariant(first !== undefined, "the tensor has a Stream axis", tensor);
   const found = axisText(tensor, first);
@@ -291,7 +291,7 @@ function madeAxis(post: PostOnStream, output: Tensor, looped: StreamPart): IterD
   return fail({
     code: "stream-on-host-unit",
     message: "the outputs of a unit have different Stream axes",
-    place: { kind: "statement", text: `PostOnStream of a fused unit with outputs ${tensorList(post.outputs)}` },
+    place: { kind: "statement", text: `PostOnStream of a fused unit with outputs ${tensorListText(post.outputs)}` },
     found: own === null ? `no Stream axis that a loop can count on T${output.id}` : axisText(output, own.part),
     expected: "as many chunks of one axis on all outputs",
     help: "give all outputs the same Stream axis, or put set() after the op and parallelize the set's output with Stream",

@@ -19,7 +19,7 @@
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import type { HostProgram, PostOnStream, Statement, UnitId } from "../../host/nodes.ts";
-import { accessesOf, isOp, walk } from "../../host/traverse.ts";
+import { statementAccess, isOp, walk } from "../../host/traverse.ts";
 import type { IterDomain, Tensor } from "../../ir/domain.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
@@ -41,7 +41,7 @@ export const streamParallelType: Pass<"segmented", "looped"> = {
   to: "looped",
   run: (program, context) => {
     const { options } = context;
-    const groups = loopsOf(program, options).flatMap((group) => ofRank(group, program.tensors, context) ?? []);
+    const groups = streamLoopsOf(program, options).flatMap((group) => ofRank(group, program.tensors, context) ?? []);
     if (groups.length === program.body.length && groups.every((group, i) => group === program.body[i])) {
       return program;
     }
@@ -61,7 +61,7 @@ export const streamParallelType: Pass<"segmented", "looped"> = {
 };
 
 /** The statements of a segmented program, of which those with Stream axes form loops. */
-export function loopsOf(program: HostProgram, options: LoweringOptions): readonly (Statement | StreamLoop)[] {
+export function streamLoopsOf(program: HostProgram, options: LoweringOptions): readonly (Statement | StreamLoop)[] {
   const members = loopMembers(program, options);
   requireSlicedInputs(program, members);
   return groupIntoLoops(program, members);
@@ -141,7 +141,7 @@ function ofRank(
 
 /** A unit runs where its results are; an op that reshards also where its operands are. */
 function runsOn(statement: Op | PostOnStream, tensors: readonly Tensor[], context: PassContext): boolean {
-  const { reads, writes } = accessesOf(statement);
+  const { reads, writes } = statementAccess(statement);
   const meshes = new Set((isOp(statement) ? [...reads, ...writes] : writes).map((id) => at(tensors, id).mesh));
   return meshes.has(null) || decided(context, (rank) => [...meshes].some((mesh) => mesh?.has(rank) === true));
 }

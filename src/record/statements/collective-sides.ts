@@ -14,8 +14,8 @@ import { type DIDType, isDID, type IterDomain, type Tensor, withoutReductions } 
 import { sizedCut } from "../../ir/parts.ts";
 import { isWhole, sameShare, type Shard, shardsOf } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
-import { shapeText } from "../checks.ts";
-import { evaluate, fail, type Recorder } from "../recorder.ts";
+import { localShapeText } from "../checks.ts";
+import { evaluate, failRecording, type Recorder } from "../recorder.ts";
 import { tensorOf, viewOf } from "../tensors.ts";
 import { cutAxis, splitView, squeezeView } from "../views.ts";
 
@@ -139,7 +139,7 @@ function partsFirst(recorder: Recorder, { statement, type }: PostedCollective, s
     .reduce((product, part) => (isDID(part.type) ? product : product * part.extent), 1);
   const devices = other.mesh.size(shard.type);
   if (at(view.shape, axis) % (outer * devices) !== 0) {
-    return fail(recorder, {
+    return failRecording(recorder, {
       code: "size-mismatch",
       message: "a communication does not divide an axis evenly among its ranks",
       found: `${at(view.shape, axis)} elements for ${devices} devices`,
@@ -152,10 +152,10 @@ function partsFirst(recorder: Recorder, { statement, type }: PostedCollective, s
 
 function requireParts(recorder: Recorder, side: Side, view: View, parts: number): View {
   if (view.shape[0] === parts) return view;
-  return fail(recorder, {
+  return failRecording(recorder, {
     code: "size-mismatch",
     message: `the ${side} of a communication does not have one slice per rank of its team`,
-    found: `${view.shape[0] ?? 1} slices of ${shapeText(view.shape.slice(1))}`,
+    found: `${view.shape[0] ?? 1} slices of ${localShapeText(view.shape.slice(1))}`,
     expected: `${parts} parts`,
     help: "give the axis that is gathered or scattered the size of the team",
   });
@@ -168,7 +168,7 @@ function partSize({ shape }: View, splits: boolean): number {
 
 function requireEqualParts(recorder: Recorder, input: number, output: number): void {
   if (input === output) return;
-  fail(recorder, {
+  failRecording(recorder, {
     code: "size-mismatch",
     message: "the input and output of a communication have different numbers of elements per rank",
     found: `${input} elements per rank in the input, ${output} in the output`,

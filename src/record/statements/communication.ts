@@ -15,21 +15,21 @@ import { isWhole, shardsOf } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
 import { type AxisSize, withSizes } from "../actual.ts";
 import { type RankPointToPoint, viewOn } from "../alike/alike.ts";
-import { shapeText } from "../checks.ts";
+import { localShapeText } from "../checks.ts";
 import { emitCopy } from "../launch.ts";
 import {
   currentProtocol,
   evaluate,
   evaluateEach,
-  fail,
+  failRecording,
   type Post,
   ranksOf,
   type Recorder,
   setPost,
-  teamsOf,
+  recordedTeams,
 } from "../recorder.ts";
 import { communicatorOf, communicatorStream, order, recordOn, sendRecvOf } from "../streams.ts";
-import { extentsOf, findView, outputView, tensorOf, viewOf } from "../tensors.ts";
+import { localExtents, findView, outputView, tensorOf, viewOf } from "../tensors.ts";
 import { groupOf, postTransfer } from "../transfers.ts";
 import { declaredRuns, runsOn, squeezeView } from "../views.ts";
 import { alignAxes, collectiveSides, hasEmptySide, positionsWith, type PostedCollective } from "./collective-sides.ts";
@@ -44,7 +44,7 @@ export function recordCommunication(recorder: Recorder, statement: Communication
 
 function postOf(recorder: Recorder, statement: Communication): Post {
   const { type } = statement;
-  const teams = teamsOf(recorder, statement);
+  const teams = recordedTeams(recorder, statement);
   const positions = positionsOf(recorder, teams);
   if (positions === null) return { kind: "nothing" };
   return type === "SendRecv"
@@ -92,8 +92,8 @@ function collective(recorder: Recorder, posted: PostedCollective, positions: rea
 }
 
 function unlikeSides(recorder: Recorder, { input, output }: Communication): never {
-  const [before, after] = [input, output].map((id) => shapeText(extentsOf(recorder, tensorOf(recorder, id))));
-  return fail(recorder, {
+  const [before, after] = [input, output].map((id) => localShapeText(localExtents(recorder, tensorOf(recorder, id))));
+  return failRecording(recorder, {
     code: "size-mismatch",
     message: "the input and output of an AllToAllV have different axes",
     found: `${before} and ${after}`,
@@ -107,7 +107,7 @@ function rootOf(recorder: Recorder, { root, team }: Communication): number | nul
   if (root === null) return null;
   const position = evaluate(recorder, root);
   if (position >= 0 && position < team.length) return position;
-  return fail(recorder, {
+  return failRecording(recorder, {
     code: "index-out-of-range",
     message: "the root is not a position in the team",
     found: `root ${position} of team (${team.join(" ")})`,
@@ -146,7 +146,7 @@ export function recordPermute(recorder: Recorder, statement: CollectivePermute):
 
 function permute(recorder: Recorder, statement: CollectivePermute): Post {
   const { sendPeer, recvPeer, input, output, backend } = statement;
-  const teams = teamsOf(recorder, statement);
+  const teams = recordedTeams(recorder, statement);
   const own = positionsOf(recorder, teams);
   if (own === null) return { kind: "nothing" };
   const [to, from] = [peersIn(recorder, teams, sendPeer), peersIn(recorder, teams, recvPeer)];
@@ -181,7 +181,7 @@ function peersIn(recorder: Recorder, teams: readonly (readonly number[])[], peer
 }
 
 function badPosition(recorder: Recorder, team: readonly number[], position: number): never {
-  return fail(recorder, {
+  return failRecording(recorder, {
     code: "bad-peer",
     message: "a peer of a CollectivePermute is not a position in its team",
     found: `${position} of team (${team.join(" ")})`,

@@ -8,8 +8,8 @@ import { isEmpty, type View } from "../../commands/view.ts";
 import type { LinearOp, MatmulOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import { contiguousTemporary, emitCopy, launch, ordinaryOutput, release } from "../launch.ts";
-import { requireShape, shapeText } from "../checks.ts";
-import { fail, type Recorder } from "../recorder.ts";
+import { requireShape, localShapeText } from "../checks.ts";
+import { failRecording, type Recorder } from "../recorder.ts";
 import { viewOf } from "../tensors.ts";
 import { insertAxis, mayOverlap, permuteView, stretchView } from "../views.ts";
 
@@ -116,10 +116,10 @@ function lastTwo({ shape }: View): readonly [number, number] {
 
 function requireContraction(recorder: Recorder, a: View, b: View, fits: boolean): void {
   if (fits) return;
-  fail(recorder, {
+  failRecording(recorder, {
     code: "size-mismatch",
     message: "the contracted axes have different sizes",
-    found: `${shapeText(a.shape)} and ${shapeText(b.shape)}`,
+    found: `${localShapeText(a.shape)} and ${localShapeText(b.shape)}`,
     expected: "the last axis of the first operand and the contracted axis of the second with equal extents",
     help: "give equal sizes; a sharded axis has size 1 on each device",
   });
@@ -128,11 +128,11 @@ function requireContraction(recorder: Recorder, a: View, b: View, fits: boolean)
 function stretched(recorder: Recorder, view: View, shape: readonly number[]): View {
   return (
     stretchView(view, shape) ??
-    fail(recorder, {
+    failRecording(recorder, {
       code: "size-mismatch",
       message: "an operand does not broadcast to the result's shape",
-      found: shapeText(view.shape),
-      expected: `${shapeText(shape)}, or 1 on broadcast axes`,
+      found: localShapeText(view.shape),
+      expected: `${localShapeText(shape)}, or 1 on broadcast axes`,
       help: "give equal sizes; a sharded axis has size 1 on each device",
     })
   );

@@ -24,15 +24,15 @@ import {
   sameRuns,
 } from "../../ir/runs.ts";
 import { at } from "../../support/invariant.ts";
-import type { AxisCut, AxisPair, Chunk, ExchangePlan } from "../actual-sizes.ts";
+import type { AxisCut, ActualAxisPair, Chunk, ExchangePlan } from "../actual-sizes.ts";
 import { hasEqualParts } from "../local-layout.ts";
 import type { Recorder } from "../recorder.ts";
-import { extentsOf, tensorOf } from "../tensors.ts";
+import { localExtents, tensorOf } from "../tensors.ts";
 import { declaredRuns, existing, narrowOnEach, permuteView, runsOn } from "../views.ts";
 import { alignAxes, type PostedCollective, type Side } from "./collective-sides.ts";
 
 /** A box of elements: a run of indices for every pair of axes. */
-export type Box = readonly Run[];
+export type RunBox = readonly Run[];
 
 /** The plan of a communication that moves unequal slices; null if a collective does it. */
 export function exchangePlan(recorder: Recorder, posted: PostedCollective): ExchangePlan | null {
@@ -51,7 +51,7 @@ export function exchangePlan(recorder: Recorder, posted: PostedCollective): Exch
 function makePlan(recorder: Recorder, { statement, type, teams }: PostedCollective): ExchangePlan | null {
   const [input, output] = [tensorOf(recorder, statement.input), tensorOf(recorder, statement.output)];
   const outputs = withoutReductions(output.domain.logical);
-  const pairs: AxisPair[] = [];
+  const pairs: ActualAxisPair[] = [];
   let isEqual = true;
   const counterparts = alignAxes(input, output, type);
   // Sides of other shapes, in programs written by hand, have slices of equal counts.
@@ -74,7 +74,7 @@ export function pairOf(
   axis: number,
   output: Tensor,
   other: number,
-): { readonly axes: AxisPair; readonly isEven: boolean; readonly isAsLong: boolean } | null {
+): { readonly axes: ActualAxisPair; readonly isEven: boolean; readonly isAsLong: boolean } | null {
   const [before, after] = [sizeOf(recorder, input, axis), sizeOf(recorder, output, other)];
   const axes = { input: axis, output: other };
   if (before.size === after.size) {
@@ -96,7 +96,8 @@ export function pairOf(
   }
   const [whole, part] = before.size > after.size ? [before, after] : [after, before];
   const { chunk } = part;
-  if (chunk === null || at(extentsOf(recorder, tensorOf(recorder, chunk.of)), chunk.axis) !== whole.size) return null;
+  if (chunk === null || at(localExtents(recorder, tensorOf(recorder, chunk.of)), chunk.axis) !== whole.size)
+    return null;
   const onWhole = once((rank) => runsOn(recorder, whole.tensor, whole.axis, rank));
   const onPart = once(chunk.runs);
   const [ofWhole, ofPart] = [
@@ -130,7 +131,7 @@ interface AxisSide {
 
 function sizeOf(recorder: Recorder, tensor: Tensor, axis: number): AxisSide {
   const actual = recorder.actuals.get(tensor.id);
-  const size = at(extentsOf(recorder, tensor), axis);
+  const size = at(localExtents(recorder, tensor), axis);
   const chunk = actual?.chunk?.axis === axis ? actual.chunk : null;
   return { tensor, axis, size, extent: actual?.extents[axis] ?? size, chunk };
 }
@@ -141,7 +142,7 @@ function isEven({ domain }: Tensor, axis: number, size: number, extent: number):
 }
 
 /** Whether all ranks hold the same indices on both sides. One rank alone may still lack parts that a split counts. */
-function allSame({ on }: AxisPair, team: readonly number[]): boolean {
+function allSame({ on }: ActualAxisPair, team: readonly number[]): boolean {
   if (team.length === 1) return false;
   const first = on.input(at(team, 0));
   return team.every((rank) => sameRuns(on.input(rank), first) && sameRuns(on.output(rank), first));
@@ -169,8 +170,8 @@ function cutOf({ tensor: { domain, mesh }, axis, size }: Pick<AxisSide, "tensor"
 }
 
 /** All combinations of runs, the last axis varying fastest; none if an axis has none. */
-export function boxes(axes: readonly Runs[]): readonly Box[] {
-  return axes.reduce<readonly Box[]>((made, runs) => made.flatMap((box) => runs.map((run) => [...box, run])), [[]]);
+export function boxes(axes: readonly Runs[]): readonly RunBox[] {
+  return axes.reduce<readonly RunBox[]>((made, runs) => made.flatMap((box) => runs.map((run) => [...box, run])), [[]]);
 }
 
 /** One side's view on a rank, with an axis for every pair. Axes without a pair have one element. */
@@ -190,7 +191,7 @@ export function heldBy({ pairs }: ExchangePlan, side: Side, rank: number): reado
  * The elements of each rank's box in `view`, which has one axis per pair and the indices `held` of each on the rank. The
  * boxes have one shape.
  */
-export function viewOfBox(view: View, held: readonly (readonly Runs[])[], box: readonly Box[]): View {
+export function viewOfBox(view: View, held: readonly (readonly Runs[])[], box: readonly RunBox[]): View {
   return at(held, 0).reduce((narrowed, _, axis) => {
     const lengths = box.map((runs) => at(runs, axis).stop - at(runs, axis).start);
     const starts = box.map((runs, k) => countBelow(at(at(held, k), axis), at(runs, axis).start));
@@ -203,9 +204,9 @@ export function viewOfBox(view: View, held: readonly (readonly Runs[])[], box: r
 
 export interface RankPieces {
   /** What other ranks get from this one, in team order. Those that get the same share one list of boxes. */
-  readonly sends: readonly { readonly to: number; readonly boxes: readonly Box[] }[];
+  readonly sends: readonly { readonly to: number; readonly boxes: readonly RunBox[] }[];
   /** What this rank gets, in team order, also from itself. A reduction lists all sources, unless it has no elements. */
-  readonly receipts: readonly { readonly from: number; readonly boxes: readonly Box[] }[];
+  readonly receipts: readonly { readonly from: number; readonly boxes: readonly RunBox[] }[];
 }
 
 /** The ranks on the sides of a communication, in team order. */
@@ -218,13 +219,13 @@ interface Ends {
 
 /** Boxes by their source, for the indices that a rank wants. Ranks that want the same share them. */
 export interface WantedBoxes {
-  latest: { readonly wanted: readonly Runs[]; readonly boxes: Map<number, readonly Box[]> } | null;
+  latest: { readonly wanted: readonly Runs[]; readonly boxes: Map<number, readonly RunBox[]> } | null;
 }
 
-function boxesBySource(known: WantedBoxes, wanted: readonly Runs[]): Map<number, readonly Box[]> {
+function boxesBySource(known: WantedBoxes, wanted: readonly Runs[]): Map<number, readonly RunBox[]> {
   const { latest } = known;
   if (latest?.wanted.every((runs, i) => sameRuns(runs, at(wanted, i))) === true) return latest.boxes;
-  const boxes = new Map<number, readonly Box[]>();
+  const boxes = new Map<number, readonly RunBox[]>();
   known.latest = { wanted, boxes };
   return boxes;
 }
@@ -267,7 +268,7 @@ export function rankPieces(
 }
 
 /** Whether the ranks are the devices along the one DID type that cuts the axis: no two share an index. */
-function isCutAmong({ cut }: AxisPair, side: Side, ranks: readonly number[]): boolean {
+function isCutAmong({ cut }: ActualAxisPair, side: Side, ranks: readonly number[]): boolean {
   const [first] = ranks;
   const own = cut[side];
   if (own === null || first === undefined || !own.mesh.has(first)) return false;
@@ -276,13 +277,13 @@ function isCutAmong({ cut }: AxisPair, side: Side, ranks: readonly number[]): bo
 }
 
 /** Those of `ranks`, which the axis is cut among, that may hold some of the indices. */
-function ranksWith({ cut }: AxisPair, side: Side, ranks: readonly number[], runs: Runs): readonly number[] {
+function ranksWith({ cut }: ActualAxisPair, side: Side, ranks: readonly number[], runs: Runs): readonly number[] {
   return (cut[side]?.coordinatesOf(runs) ?? []).flatMap((coordinate) => ranks[coordinate] ?? []);
 }
 
 /** The readers that may want some of the indices `own` of a source. */
 function possibleReaders(
-  pairs: readonly AxisPair[],
+  pairs: readonly ActualAxisPair[],
   own: readonly Runs[],
   readers: readonly number[],
 ): readonly number[] {
@@ -292,8 +293,8 @@ function possibleReaders(
 }
 
 /** The boxes that a reader wants of a source that has `own`. Often it wants what the reader before it did. */
-function sharedBoxes(pairs: readonly AxisPair[], own: readonly Runs[]): (reader: number) => readonly Box[] {
-  let last: { readonly wanted: readonly Runs[]; readonly made: readonly Box[] } | null = null;
+function sharedBoxes(pairs: readonly ActualAxisPair[], own: readonly Runs[]): (reader: number) => readonly RunBox[] {
+  let last: { readonly wanted: readonly Runs[]; readonly made: readonly RunBox[] } | null = null;
   return (reader) => {
     const wanted = pairs.map(({ on }) => on.output(reader));
     if (last?.wanted.every((runs, i) => sameRuns(runs, at(wanted, i))) !== true) {
@@ -305,11 +306,11 @@ function sharedBoxes(pairs: readonly AxisPair[], own: readonly Runs[]): (reader:
 
 /** What `reader` gets from each source, where several may have the same elements. */
 function piecesInTurn(
-  pairs: readonly AxisPair[],
+  pairs: readonly ActualAxisPair[],
   reader: number,
   readers: readonly number[],
   holdings: readonly Holding<number>[],
-): ReadonlyMap<number, readonly Box[]> {
+): ReadonlyMap<number, readonly RunBox[]> {
   const wanted = pairs.map(({ on }) => on.output(reader));
   const given = givenTo(reader, readers.indexOf(reader), wanted, holdings);
   return new Map([...given].map(([source, regions]) => [source, regions.flatMap(boxes)]));

@@ -13,7 +13,7 @@ import { at } from "../../support/invariant.ts";
 import type { ExchangePlan } from "../actual-sizes.ts";
 import { viewOn, viewOnEach } from "../alike/alike.ts";
 import { contiguousTemporary, emitCopy, launch, release } from "../launch.ts";
-import { currentProtocol, fail, type Post, ranksOf, type Recorder } from "../recorder.ts";
+import { currentProtocol, failRecording, type Post, ranksOf, type Recorder } from "../recorder.ts";
 import { type Communicator, communicatorStream, order, recordOn } from "../streams.ts";
 import { viewOf } from "../tensors.ts";
 import { emitTransfer, emitWait } from "../transfers.ts";
@@ -147,7 +147,7 @@ const mostPieces = 2 ** 21;
 function countPieces(recorder: Recorder, { statement: { team } }: PostedCollective, pieces: number): void {
   recorder.pieces += pieces;
   if (recorder.pieces <= mostPieces) return;
-  fail(recorder, {
+  failRecording(recorder, {
     code: "recording-too-long",
     message: "too many pieces of uneven shares move between devices",
     found: `over ${mostPieces} pieces among ${team.length} devices, whose shares of this communication are not equal`,

@@ -49,9 +49,9 @@ import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Actual } from "../actual-sizes.ts";
 import { actualOutput } from "../actual.ts";
-import { indexInto, rangeInto, requireShape, requireWholeAxes, shapeText } from "../checks.ts";
+import { indexInto, rangeInto, requireShape, requireWholeAxes, localShapeText } from "../checks.ts";
 import { alias, contiguousTemporary, copyView, launch, type MakeKernel, ordinaryOutput, release } from "../launch.ts";
-import { evaluate, fail, ranksOf, type Recorder } from "../recorder.ts";
+import { evaluate, failRecording, ranksOf, type Recorder } from "../recorder.ts";
 import { findView, localLayoutOf, outputView, tensorOf, viewOf } from "../tensors.ts";
 import { declaredRuns, insertAxis, permuteView, reshapeView, selectView, stretchView, strideView } from "../views.ts";
 import { recordLinear, recordMatmul } from "./contraction.ts";
@@ -170,11 +170,11 @@ function launchPointwise(
 }
 
 function unfit(recorder: Recorder, op: Op, view: View, output: View): never {
-  return fail(recorder, {
+  return failRecording(recorder, {
     code: "size-mismatch",
     message: `an operand does not have the size of T${op.output}`,
-    found: shapeText(view.shape),
-    expected: `${shapeText(output.shape)}, or 1 on broadcast axes`,
+    found: localShapeText(view.shape),
+    expected: `${localShapeText(output.shape)}, or 1 on broadcast axes`,
     help: "give equal sizes; a sharded axis has size 1 on each device",
   });
 }

@@ -14,7 +14,15 @@ import { isEmpty, sameNumbers, sameView, type View } from "../../commands/view.t
 import type { EndCoalescing, P2PCommunication, ShareMemHandles } from "../../host/nodes.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { type RankPointToPoint, requireSameDistance } from "../alike/alike.ts";
-import { currentProtocol, evaluateEach, fail, type Post, ranksOf, type Recorder, setPost } from "../recorder.ts";
+import {
+  currentProtocol,
+  evaluateEach,
+  failRecording,
+  type Post,
+  ranksOf,
+  type Recorder,
+  setPost,
+} from "../recorder.ts";
 import { singleOf, worldOf } from "../streams.ts";
 import { emit } from "../tape.ts";
 import { viewOf } from "../tensors.ts";
@@ -80,7 +88,7 @@ function peersOf(recorder: Recorder, { type, peer, backend }: P2PCommunication):
   const { rank } = recorder.options;
   const value = at(values, 0);
   const toItself = isItself(value, 0);
-  return fail(recorder, {
+  return failRecording(recorder, {
     code: "bad-peer",
     message: toItself ? `the peer of a one-sided ${type} is the rank itself` : `the peer of a ${type} is not a rank`,
     found: `peer ${value} on rank ${rank}`,
@@ -101,7 +109,7 @@ function requireShared(
 ): void {
   const shared = recorder.shared.get(id);
   if (shared === undefined) {
-    return fail(recorder, {
+    return failRecording(recorder, {
       code: "not-shared",
       message: `a one-sided ${type} is posted before its handle is shared`,
       found: `no earlier ShareMemHandles of P2PCommunication ${id}`,
@@ -112,7 +120,7 @@ function requireShared(
   const samePeer = sameNumbers(shared.peers, peers);
   requireSameDistance(shared.view, view);
   if (samePeer && sameView(shared.view, view)) return;
-  return fail(recorder, {
+  return failRecording(recorder, {
     code: "not-shared",
     message: `a one-sided ${type} is posted with a different ${samePeer ? "buffer" : "peer"} than its shared handle`,
     found: samePeer

@@ -7,14 +7,14 @@ import type { SetOp } from "../../ir/ops/op.ts";
 import { countBelow, countIn, intersection, runsBetween } from "../../ir/runs.ts";
 import { evaluateScalar, leavesOf } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
-import type { Actual, AxisPair, ChunkNumber } from "../actual-sizes.ts";
-import { isShared, withSizes } from "../actual.ts";
+import type { Actual, ActualAxisPair, ChunkNumber } from "../actual-sizes.ts";
+import { isSharedAxis, withSizes } from "../actual.ts";
 import { rankNames } from "../alike/alike.ts";
-import { outOfRange, requireShape, shapeText } from "../checks.ts";
+import { outOfRange, requireShape, localShapeText } from "../checks.ts";
 import { emitCopy } from "../launch.ts";
 import { bind, slicesOwn, unbind } from "../memory.ts";
-import { evaluate, evaluateEach, fail, ranksOf, type Recorder } from "../recorder.ts";
-import { extentsOf, isHere, localLayoutOf, longestLayout, outputView, tensorOf, viewOf } from "../tensors.ts";
+import { evaluate, evaluateEach, failRecording, ranksOf, type Recorder } from "../recorder.ts";
+import { localExtents, isHere, localLayoutOf, longestLayout, outputView, tensorOf, viewOf } from "../tensors.ts";
 import { chunkExtent, chunkOf, narrowOnEach, sameElements } from "../views.ts";
 import type { Side } from "./collective-sides.ts";
 import { boxes, heldBy, pairOf, viewOfBox } from "./exchange-plan.ts";
@@ -28,12 +28,12 @@ export function recordShard(recorder: Recorder, statement: ShardByStream): void 
   const number = cutOf(recorder, statement);
   if (number.isByRank) requireEqualChunks(recorder, source, number);
   const chunk = chunkOf(recorder, source, number);
-  const declared = extentsOf(recorder, made);
+  const declared = localExtents(recorder, made);
   const known = actuals.get(input);
   const own = agreed(ranks.map((rank) => countIn(chunk.runs(rank))));
-  const isSpread = isShared(made, at(withoutReductions(made.domain.logical), axis));
+  const isSpread = isSharedAxis(made, at(withoutReductions(made.domain.logical), axis));
   // A piece of a device's share may be the whole axis of another tensor.
-  const extents = (known?.extents ?? extentsOf(recorder, source)).with(
+  const extents = (known?.extents ?? localExtents(recorder, source)).with(
     axis,
     isSpread ? chunkExtent(recorder, chunk) : own,
   );
@@ -69,7 +69,7 @@ function cutOf(
 ): ChunkNumber & { readonly isByRank: boolean } {
   const count = evaluate(recorder, parts);
   if (count < 1) {
-    fail(recorder, {
+    failRecording(recorder, {
       code: "index-out-of-range",
       message: "a ShardByStream has no chunks",
       found: `${count} chunks`,
@@ -185,7 +185,7 @@ export function recordLocalSet(recorder: Recorder, op: SetOp, bind: (view: View,
   }
 }
 
-function pairsOf(recorder: Recorder, input: Tensor, output: Tensor): readonly AxisPair[] {
+function pairsOf(recorder: Recorder, input: Tensor, output: Tensor): readonly ActualAxisPair[] {
   return withoutReductions(input.domain.logical).map((_, axis) => {
     const pair = pairOf(recorder, input, axis, output, axis);
     return pair === null ? reject(recorder, [], []) : pair.axes;
@@ -193,11 +193,11 @@ function pairsOf(recorder: Recorder, input: Tensor, output: Tensor): readonly Ax
 }
 
 function reject(recorder: Recorder, found: readonly number[], expected: readonly number[]): never {
-  return fail(recorder, {
+  return failRecording(recorder, {
     code: "size-mismatch",
     message: "a local Set needs elements that the device does not have",
-    found: shapeText(found),
-    expected: shapeText(expected),
+    found: localShapeText(found),
+    expected: localShapeText(expected),
     help: "remove local=true: then the Set is a communication",
   });
 }

@@ -16,7 +16,7 @@ import { recordShard } from "./shard.ts";
 import { recordOp } from "./op.ts";
 import { recordGroup, recordHandles, recordPointToPoint } from "./point-to-point.ts";
 import { recordLaunch, recordPost } from "./unit.ts";
-import { evaluate, evaluateEach, fail, type Recorder } from "../recorder.ts";
+import { evaluate, evaluateEach, failRecording, type Recorder } from "../recorder.ts";
 import { allocate, findView, isHere, tensorOf, viewOf } from "../tensors.ts";
 import { indexedStream, nodeStream, order, waitFor } from "../streams.ts";
 import { emitWait } from "../transfers.ts";
@@ -125,7 +125,7 @@ const mostIterations = 2 ** 20;
 function countIterations(recorder: Recorder, iterations: number): void {
   recorder.iterations += iterations;
   if (recorder.iterations <= mostIterations) return;
-  fail(recorder, {
+  failRecording(recorder, {
     code: "recording-too-long",
     message: "the loops of a host program have too many iterations to record",
     found: `more than ${mostIterations} iterations in all`,
@@ -139,7 +139,7 @@ const mostStreams = 1024;
 
 function requireFewStreams(recorder: Recorder): void {
   if (recorder.streams.infos.length <= mostStreams) return;
-  fail(recorder, {
+  failRecording(recorder, {
     code: "recording-too-long",
     message: "a host program uses too many streams",
     found: `more than ${mostStreams} streams on one rank`,
@@ -213,7 +213,7 @@ function recordWait(recorder: Recorder, { target }: Wait): void {
   const { posts, held, streams, tape } = recorder;
   const post = posts.get(target);
   if (post === undefined) {
-    return fail(recorder, {
+    return failRecording(recorder, {
       code: "not-posted",
       message: `communication ${target} has not been posted`,
       found: `Wait before any post of ${target} in this run`,
@@ -224,7 +224,7 @@ function recordWait(recorder: Recorder, { target }: Wait): void {
   const { current } = streams;
   switch (post.kind) {
     case "awaited":
-      return fail(recorder, {
+      return failRecording(recorder, {
         code: "already-waited",
         message: `communication ${target} is waited for twice`,
         found: `a second Wait since the latest post of ${target}`,

@@ -12,11 +12,11 @@ import type { Scalar } from "../../ir/scalar/scalar.ts";
 import { shardsOf } from "../../ir/shards.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Actual } from "../actual-sizes.ts";
-import { indexInto, rangeInto, requireShape, requireWholeAxes, shapeText } from "../checks.ts";
+import { indexInto, rangeInto, requireShape, requireWholeAxes, localShapeText } from "../checks.ts";
 import { launch } from "../launch.ts";
 import { wholeExtents } from "../local-layout.ts";
-import { evaluate, fail, type Recorder } from "../recorder.ts";
-import { extentsOf, localLayout, localLayoutOf, outputView, tensorOf, viewOf } from "../tensors.ts";
+import { evaluate, failRecording, type Recorder } from "../recorder.ts";
+import { localExtents, localLayout, localLayoutOf, outputView, tensorOf, viewOf } from "../tensors.ts";
 import { requireStepFits } from "./step-sizes.ts";
 
 export function recordPost(recorder: Recorder, statement: PostOnStream): void {
@@ -166,7 +166,7 @@ function stepOf(
     return { ...op, inputs, output, ranges };
   }
   if (op.kind === "Sdpa" || op.kind === "SdpaBackward") {
-    return fail(recorder, {
+    return failRecording(recorder, {
       code: "kernel-opaque",
       message: "attention is in a host unit, and has a kernel of its own",
       found: `T${op.output} = ${op.kind}(...) in a HostUnit`,
@@ -175,7 +175,7 @@ function stepOf(
     });
   }
   if (op.kind === "Iota") {
-    return fail(recorder, {
+    return failRecording(recorder, {
       code: "kernel-opaque",
       message: "iota is in a host unit, which does not know where its chunk or share begins",
       found: `T${op.output} = iota(...) in a HostUnit`,
@@ -210,11 +210,11 @@ function unitShapes(
     const isChunk = recorder.actuals.has(at(statement.inputs, i));
     const expected = local(input);
     if (isChunk ? shape.length === expected.length : sameNumbers(shape, expected)) return;
-    fail(recorder, {
+    failRecording(recorder, {
       code: "size-mismatch",
       message: `input ${i} of HostUnit${unit.id} does not have the unit's size`,
-      found: shapeText(shape),
-      expected: shapeText(expected),
+      found: localShapeText(shape),
+      expected: localShapeText(expected),
       help: "pass a tensor of the unit's shape; a sharded axis has size 1 on each device",
     });
   });
@@ -234,7 +234,7 @@ function outputSizes(recorder: Recorder, statement: PostOnStream, unit: HostUnit
     if (inputless.has(output)) return null;
     const sizes = { extents: whole(output), local: local(output) };
     const differs =
-      !sameNumbers(sizes.extents, extentsOf(recorder, tensor)) ||
+      !sameNumbers(sizes.extents, localExtents(recorder, tensor)) ||
       !sameNumbers(sizes.local, localLayoutOf(recorder, tensor).shape);
     return { ...sizes, differs, exists: new Map(), chunk: null };
   });
@@ -247,7 +247,7 @@ function unitSizes(recorder: Recorder, statement: PostOnStream, { fusion }: Host
   const tensors = fusion.inputs.map((input) => at(fusion.tensors, input));
   const sizes = new Map(recorder.common.meshSizes(fusion.tensors));
   const given = statement.inputs.map(
-    (id) => recorder.actuals.get(id)?.extents ?? extentsOf(recorder, tensorOf(recorder, id)),
+    (id) => recorder.actuals.get(id)?.extents ?? localExtents(recorder, tensorOf(recorder, id)),
   );
   tensors.forEach((tensor, i) => {
     // The first axis with an extent determines its size. The shapes of all inputs are checked afterwards.
@@ -357,7 +357,7 @@ function outputShape(
     // A device whose share of a one-element axis is empty may have the whole axis of an operand.
     const isEmpty = size + at(shape, axis) === 1 && (known.has(axis) || (size === 1 && isUnitAxis(producer)));
     if (known.has(axis) && !isEmpty && size !== shape[axis]) {
-      fail(recorder, {
+      failRecording(recorder, {
         code: "size-mismatch",
         message: `the operands of ${op.kind} in a host unit differ in size`,
         found: `${size} and ${at(shape, axis)} along axis ${axis}`,

@@ -17,14 +17,14 @@ import { dependencesOf } from "../../explain/dependences.ts";
 import type { ExplainedRun, TracedRun } from "../../explain/explain-run.ts";
 import { type Explanation, isTooSmall } from "../../explain/explain.ts";
 import { createKernelHolders, createLinkHolders } from "../../explain/idle/links.ts";
-import { type Timing, timingOf } from "../../explain/idle/timing.ts";
+import { type CommandTiming, timingOf } from "../../explain/idle/timing.ts";
 import { regionTable, regionText } from "../../explain/region-rows.ts";
 import { assumedTexts, exposedText, intervalText } from "../../explain/time-texts.ts";
 import { reshardingCells, reshardingColumns } from "../../passes/moves/list-reshardings.ts";
 import type { LoopRefusal } from "../../passes/stream-loops/loop-refusals.ts";
 import { at } from "../../support/invariant.ts";
 import { bytesText, counted, percentText, timeText } from "../../support/wording.ts";
-import type { Fact, LinkedTable, ReportData, Row } from "../data/report-data.ts";
+import type { Fact, LinkedTable, ReportData, ReportRow } from "../data/report-data.ts";
 import type { TimelineRun } from "../data/timeline-data.ts";
 import { memoryCurves } from "./memory.ts";
 import { createEdges, slicesOfRun, timelineRanks } from "./run.ts";
@@ -138,7 +138,7 @@ function causesTable({ run, isMeasured, predicted }: Explanation): LinkedTable {
     ],
     rows: found
       .filter(({ milliseconds: each }) => Math.abs(each) >= 0.001 * milliseconds)
-      .map(({ cause, label, sentence, milliseconds: each }): Row => {
+      .map(({ cause, label, sentence, milliseconds: each }): ReportRow => {
         const expected = beside?.causes.find((other) => other.cause === cause)?.milliseconds ?? 0;
         return {
           cells: [
@@ -242,7 +242,7 @@ function communicationTable({ reshardings }: Explanation): readonly LinkedTable[
 /** More would hide what follows. */
 const fewReshardings = 12;
 
-function plainRow(cells: readonly string[], note = ""): Row {
+function plainRow(cells: readonly string[], note = ""): ReportRow {
   return { cells, note, link: { kind: "nothing" } };
 }
 
@@ -257,7 +257,7 @@ function regionsTable({ regions }: ExplainedRun, named: Explanation["named"]): L
     isWide: true,
     note: "Statements of the host program that communicate, mostly loops.",
     columns: [{ label: "region", numeric: false }, ...columns.map((label) => ({ label, numeric: true }))],
-    rows: regions.map((row): Row => ({
+    rows: regions.map((row): ReportRow => ({
       cells: [regionText(row, named), ...cellsOf(row)],
       note: "",
       link: { kind: "region", region: row.region },
@@ -313,7 +313,7 @@ export function timelineRun({ program, trace, milliseconds, name, explained }: T
 // command waits for others' results, for the link that another copy holds, or for its rank's kernels that run.
 
 /** The numbers of its launches, copies and transfers, in order of time. */
-function criticalPath(program: Program, timing: Timing): readonly number[] {
+function criticalPath(program: Program, timing: CommandTiming): readonly number[] {
   const { end, isWork, after } = timing;
   const holderBefore = createLinkHolders(program, timing);
   const kernelBefore = createKernelHolders(program, timing);

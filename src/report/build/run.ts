@@ -5,7 +5,13 @@ import type { Waits } from "../../explain/dependences.ts";
 import { at } from "../../support/invariant.ts";
 import { inTrackOrder } from "../../trace/timeline.ts";
 import { sharedBytes, spanOf } from "../../verify/check/shared-bytes.ts";
-import { type OrderReason, orderReasons, type Slices, type TimelineRank, type Track } from "../data/timeline-data.ts";
+import {
+  type OrderReason,
+  orderReasons,
+  type SliceColumns,
+  type TimelineRank,
+  type Track,
+} from "../data/timeline-data.ts";
 import type { Works } from "./works.ts";
 
 /** When the commands of a run started and ended, by their number. */
@@ -18,7 +24,7 @@ export interface Placed {
 
 export interface RunSlices {
   readonly tracks: readonly Track[];
-  readonly slices: Slices;
+  readonly slices: SliceColumns;
   /** The slice of a command, by its number; -1 for one that has none. */
   readonly sliceOf: Int32Array;
 }
@@ -107,7 +113,7 @@ function edgeColumns(
   sliceOf: Int32Array,
   edgesOf: EdgesOf,
   reasonOf: ReasonOf,
-): Pick<Slices, "edgeStart" | "edges" | "reasons"> {
+): Pick<SliceColumns, "edgeStart" | "edges" | "reasons"> {
   const edgeStart = new Int32Array(numbers.length + 1);
   const [edges, reasons]: readonly [number[], number[]] = [[], []];
   for (const [slice, number] of numbers.entries()) {

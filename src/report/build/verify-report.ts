@@ -9,12 +9,20 @@ import { at } from "../../support/invariant.ts";
 import { counted } from "../../support/wording.ts";
 import type { Finding, OrderEdge } from "../../verify/finding.ts";
 import type { VerifyReport as Verified } from "../../verify/verify.ts";
-import type { CommandRef, Fact, FindingData, LinkedTable, ReportData, Row, View } from "../data/report-data.ts";
+import type {
+  ReportCommand,
+  Fact,
+  FindingData,
+  LinkedTable,
+  ReportData,
+  ReportRow,
+  ReportView,
+} from "../data/report-data.ts";
 import { timelineRanks } from "./run.ts";
 import { stepRun } from "./step-run.ts";
 import { createWorks, type HostTexts, hostTexts } from "./works.ts";
 
-export interface VerifyReport {
+export interface VerifyReportPage {
   /** The program file. */
   readonly title: string;
   readonly hosts: readonly HostProgram[];
@@ -30,7 +38,7 @@ export interface VerifyReport {
 /** Each counterexample is a timeline of its own. */
 const mostCounterexamples = 8;
 
-export function verifyReport(request: VerifyReport): ReportData {
+export function verifyReport(request: VerifyReportPage): ReportData {
   const { title, program, hosts, report, repair } = request;
   const { ok, findings, size } = report;
   const texts = hostTexts(hosts);
@@ -66,7 +74,7 @@ function viewsOf(
   { lines }: HostTexts,
   findings: readonly Finding[],
   shown: readonly Finding[],
-): readonly View[] {
+): readonly ReportView[] {
   const works = createWorks(program, lines);
   const edgesOf = (all: readonly Finding[]): readonly OrderEdge[] =>
     all.flatMap(({ missingEdge }) => missingEdge ?? []);
@@ -79,18 +87,18 @@ function viewsOf(
     }),
   ];
   const common = { unit: "steps", ranks: timelineRanks(program), ...works.rows() } as const;
-  return runs.map((run, i): View => {
+  return runs.map((run, i): ReportView => {
     const about = i === 0 ? findings.filter(({ severity }) => severity === "error") : [at(shown, i - 1)];
     const name = i === 0 ? "every command as early as it can run" : `counterexample ${i}: ${at(shown, i - 1).code}`;
     return { name, timeline: { ...common, runs: [run] }, marked: about.flatMap(refsOf) };
   });
 }
 
-function refsOf({ commands }: Finding): readonly CommandRef[] {
+function refsOf({ commands }: Finding): readonly ReportCommand[] {
   return commands.flatMap(({ rank, command }) => (command === null ? [] : [{ rank, command }]));
 }
 
-function findingData(finding: Finding, counterexample: number | null, { replay }: VerifyReport): FindingData {
+function findingData(finding: Finding, counterexample: number | null, { replay }: VerifyReportPage): FindingData {
   const { help, ...others } = finding;
   const { severity, code, message, interleaving } = finding;
   const commands = refsOf(finding);
@@ -149,7 +157,7 @@ function repairTable(repair: readonly string[]): LinkedTable {
     title: "Repair",
     note: `With ${repair.length === 1 ? "this" : "these"} it verifies.`,
     columns: [{ label: "change", numeric: false }],
-    rows: repair.map((text): Row => ({ cells: [text], note: "", link: { kind: "nothing" } })),
+    rows: repair.map((text): ReportRow => ({ cells: [text], note: "", link: { kind: "nothing" } })),
   };
 }
 
@@ -157,7 +165,7 @@ function proofTable(program: Program): LinkedTable {
   const kinds = (wanted: readonly Command["kind"][]): number =>
     program.ranks.reduce((sum, { commands }) => sum + commands.filter(({ kind }) => wanted.includes(kind)).length, 0);
   const transfers = program.transfers.length;
-  const row = (property: string, note: string, what: string): Row => ({
+  const row = (property: string, note: string, what: string): ReportRow => ({
     cells: [property, what],
     note,
     link: { kind: "nothing" },
@@ -209,7 +217,7 @@ const fewStreams = 8;
 
 function streamsTable({ ranks }: Program): LinkedTable {
   const all = ranks.flatMap(({ rank, streams, commands }) =>
-    streams.flatMap(({ id, name }): readonly Row[] => {
+    streams.flatMap(({ id, name }): readonly ReportRow[] => {
       const own = commands.filter(({ stream }) => stream === id);
       if (own.length === 0) return [];
       const count = (...kinds: readonly Command["kind"][]): string =>

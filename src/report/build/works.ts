@@ -10,9 +10,9 @@ import { containerEnd } from "../../host/syntax/text/source.ts";
 import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { operationName } from "../../trace/chrome/slices.ts";
-import { bytesOf, flopsOf, peerOf } from "../../trace/command-work.ts";
+import { commandBytes, flopsOf, commandPeer } from "../../trace/command-work.ts";
 import type { HostText } from "../data/report-data.ts";
-import type { Statement, TimelineData, Work } from "../data/timeline-data.ts";
+import type { ReportStatement, TimelineData, SliceWork } from "../data/timeline-data.ts";
 
 /** The rows that slices refer to, in the order in which they were first asked for. */
 export interface Works {
@@ -29,8 +29,8 @@ export interface HostLines {
 }
 
 export function createWorks(program: Program, { hostOf, lineOf }: HostLines): Works {
-  const works: Work[] = [];
-  const statements: Statement[] = [];
+  const works: SliceWork[] = [];
+  const statements: ReportStatement[] = [];
   const iterations = new Map<string, number>([["", 0]]);
   const known = new Map<string, number>();
   const statementsByPath = new Map<string, number>();
@@ -48,11 +48,11 @@ export function createWorks(program: Program, { hostOf, lineOf }: HostLines): Wo
     return statements.push({ text: shortStatement(statement), region: path[0] ?? 0, host, line }) - 1;
   };
 
-  const amountOf = (rank: number, index: number, command: Command): Pick<Work, "bytes" | "flops"> => {
-    if (command.kind !== "launch") return { bytes: bytesOf(program, rank, index), flops: 0 };
+  const amountOf = (rank: number, index: number, command: Command): Pick<SliceWork, "bytes" | "flops"> => {
+    if (command.kind !== "launch") return { bytes: commandBytes(program, rank, index), flops: 0 };
     const before = kernelWork.get(command.kernel);
     if (before !== undefined) return before;
-    const amount = { bytes: bytesOf(program, rank, index), flops: flopsOf(at(program.kernels, command.kernel)) };
+    const amount = { bytes: commandBytes(program, rank, index), flops: flopsOf(at(program.kernels, command.kernel)) };
     kernelWork.set(command.kernel, amount);
     return amount;
   };
@@ -87,7 +87,7 @@ function detailsOf(list: Program["ranks"][number], index: number): string {
   return `${at(list.commands, index).kind} ${commandDetails(list, index)}`;
 }
 
-function waitingFor(command: Command): Pick<Work, "kind" | "label"> {
+function waitingFor(command: Command): Pick<SliceWork, "kind" | "label"> {
   if (command.kind === "transfer") return { kind: "wait", label: "wait for peers" };
   return { kind: "wait", label: command.kind === "waitSignal" ? "wait for a signal" : "wait for an event" };
 }
@@ -97,7 +97,7 @@ export function labelOf(program: Program, rank: number, command: Command): strin
   return runs(program, rank, command).label;
 }
 
-function runs(program: Program, rank: number, command: Command): Pick<Work, "kind" | "label"> {
+function runs(program: Program, rank: number, command: Command): Pick<SliceWork, "kind" | "label"> {
   switch (command.kind) {
     case "launch": {
       const kernel = at(program.kernels, command.kernel);
@@ -106,7 +106,7 @@ function runs(program: Program, rank: number, command: Command): Pick<Work, "kin
       return { kind: kernel.kind === "matmul" || kernel.kind === "linear" ? "gemm" : "kernel", label };
     }
     case "copy": {
-      const peer = peerOf(program, rank, command);
+      const peer = commandPeer(program, rank, command);
       if (peer === null) return { kind: "localCopy", label: "copy" };
       return { kind: "copy", label: `${peer.direction} rank ${peer.rank}` };
     }

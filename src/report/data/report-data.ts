@@ -8,7 +8,7 @@ export interface ReportData {
   /** The figures under the verdict. */
   readonly facts: readonly Fact[];
   /** One of them is shown at a time. */
-  readonly views: readonly View[];
+  readonly views: readonly ReportView[];
   readonly tables: readonly LinkedTable[];
   /** What the verifier says is wrong, or notes. */
   readonly findings: readonly FindingData[];
@@ -34,14 +34,14 @@ export interface Fact {
 }
 
 /** A timeline to look at. */
-export interface View {
+export interface ReportView {
   readonly name: string;
   readonly timeline: TimelineData;
   /** The commands that it is about. */
-  readonly marked: readonly CommandRef[];
+  readonly marked: readonly ReportCommand[];
 }
 
-export interface CommandRef {
+export interface ReportCommand {
   readonly rank: number;
   /** The position in its rank's command list. */
   readonly command: number;
@@ -58,7 +58,7 @@ export interface LinkedTable {
   /** One sentence: what its rows are. */
   readonly note: string;
   readonly columns: readonly Column[];
-  readonly rows: readonly Row[];
+  readonly rows: readonly ReportRow[];
 }
 
 export interface Column {
@@ -69,20 +69,20 @@ export interface Column {
   readonly isCode?: boolean;
 }
 
-export interface Row {
+export interface ReportRow {
   readonly cells: readonly string[];
   /** More about it, in a sentence; empty if there is nothing to say. */
   readonly note: string;
   /** What a click selects in the timeline. */
-  readonly link: Link;
+  readonly link: ReportLink;
 }
 
 /** What a row or line stands for in a timeline. */
-export type Link =
+export type ReportLink =
   | { readonly kind: "region"; readonly region: number }
   | { readonly kind: "cause"; readonly cause: string }
   | { readonly kind: "stream"; readonly rank: number; readonly stream: number }
-  | { readonly kind: "commands"; readonly view: number; readonly commands: readonly CommandRef[] }
+  | { readonly kind: "commands"; readonly view: number; readonly commands: readonly ReportCommand[] }
   | { readonly kind: "nothing" };
 
 export interface FindingData {
@@ -93,7 +93,7 @@ export interface FindingData {
   readonly fix: string | null;
   /** The rest of the diagnostic, as the command line prints it. */
   readonly text: string;
-  readonly link: Link;
+  readonly link: ReportLink;
   /** The interleaving that shows it, and the command that replays it; null if one run cannot show it. */
   readonly replay: { readonly interleaving: string; readonly command: string } | null;
 }

@@ -13,9 +13,9 @@ export interface TimelineData {
   /** Predicted and measured, for example: the tracks of one are above those of the next. */
   readonly runs: readonly TimelineRun[];
   /** What slices are; many slices share a row. */
-  readonly works: readonly Work[];
+  readonly works: readonly SliceWork[];
   /** What works are issued by. */
-  readonly statements: readonly Statement[];
+  readonly statements: readonly ReportStatement[];
   /** The values of the loops around a command: `3`, `3, 1`; the first is empty. */
   readonly iterations: readonly string[];
 }
@@ -28,7 +28,7 @@ export interface TimelineRank {
   readonly streams: readonly { readonly id: number; readonly name: string }[];
 }
 
-export interface Work {
+export interface SliceWork {
   readonly kind: SliceKind;
   /** Short, for inside the slice: `matmul`, `from rank 1`. */
   readonly label: string;
@@ -42,7 +42,7 @@ export interface Work {
   readonly flops: number;
 }
 
-export interface Statement {
+export interface ReportStatement {
   /** In one line, tensors by name. */
   readonly text: string;
   /** The region of `explain` that it belongs to: the position of its outermost statement in the body. */
@@ -58,7 +58,7 @@ export interface TimelineRun {
   /** In the unit of the timeline. */
   readonly end: number;
   readonly tracks: readonly Track[];
-  readonly slices: Slices;
+  readonly slices: SliceColumns;
   /** Indices of the slices of the critical path, in order of time. */
   readonly critical: Int32Array;
   /** Time of ranks in which no kernel of them runs, by cause: rank after rank, in order of time. */
@@ -92,7 +92,7 @@ export const orderReasons = [
 export type OrderReason = (typeof orderReasons)[number];
 
 /** One row per slice. */
-export interface Slices {
+export interface SliceColumns {
   readonly start: Float64Array;
   readonly duration: Float64Array;
   /** The position in its rank's command list. */

@@ -1,11 +1,11 @@
 /** Draws the visible part of a timeline on a canvas. */
 import { at } from "../../support/invariant.ts";
 import type { IdleSpan, SliceRef } from "../data/timeline-data.ts";
-import { type Arrow, lowerBound } from "../view/find.ts";
+import { type SliceArrow, lowerBound } from "../view/find.ts";
 import type { TimelineRow } from "../view/rows.ts";
 import { fittedLabel } from "../view/describe.ts";
 import { chosenBars, visibleBars } from "../view/visible-bars.ts";
-import { type Box, boxOf, characterWidth, font, type Scene, type TrackRow } from "./scene.ts";
+import { type ScreenBox, boxOf, characterWidth, font, type Scene, type TrackRow } from "./scene.ts";
 
 export function drawScene(context: CanvasRenderingContext2D, scene: Scene): void {
   const { rows, pixels, scrolled, height, theme } = scene;
@@ -160,7 +160,7 @@ function drawArrow(
   context: CanvasRenderingContext2D,
   scene: Scene,
   run: number,
-  [from, to]: Arrow,
+  [from, to]: SliceArrow,
   color: string,
 ): void {
   const [a, b] = [boxOf(scene, { run, slice: from }), boxOf(scene, { run, slice: to })];
@@ -266,7 +266,7 @@ function drawSlice(
   { data, theme, pixels }: Scene,
   run: number,
   slice: number,
-  { x0, x1, top, tall, named }: Box,
+  { x0, x1, top, tall, named }: ScreenBox,
 ): void {
   const { slices } = at(data.runs, run);
   const work = at(data.works, at(slices.work, slice));

@@ -1,6 +1,6 @@
 /** The report page: verdict, timeline, tables, findings and host programs, linked with each other. */
 import { at } from "../../support/invariant.ts";
-import type { FindingData, Link, LinkedTable, ReportData } from "../data/report-data.ts";
+import type { FindingData, ReportLink, LinkedTable, ReportData } from "../data/report-data.ts";
 import type { SliceRef, TimelineData } from "../data/timeline-data.ts";
 import { sliceKinds } from "../view/visible-bars.ts";
 import { kindLabels } from "../view/describe.ts";
@@ -116,7 +116,7 @@ export function mountReport(element: HTMLElement, data: ReportData): void {
   }
 
   function renderTables(): void {
-    const onLink = (link: Link): void => {
+    const onLink = (link: ReportLink): void => {
       choose(link, true);
     };
     if (data.findings.length > 0) findings.append(findingList(data.findings, onLink));
@@ -193,7 +193,7 @@ export function legend(timelines: readonly TimelineData[]): HTMLElement {
 
 // Tables and findings, whose rows select what they are about in the timeline.
 
-type OnLink = (link: Link) => void;
+type OnLink = (link: ReportLink) => void;
 
 function linkedTable({ title, note, isFolded, columns, rows }: LinkedTable, onLink: OnLink): HTMLElement {
   const head = make(
@@ -234,7 +234,7 @@ function linkedTable({ title, note, isFolded, columns, rows }: LinkedTable, onLi
 }
 
 /** A button with the link, or plain text where there is nothing to select. */
-function linked(link: Link, text: string, onLink: OnLink): HTMLElement {
+function linked(link: ReportLink, text: string, onLink: OnLink): HTMLElement {
   if (link.kind === "nothing") return make("span", { text });
   const button = make("button", {
     type: "button",

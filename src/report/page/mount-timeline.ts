@@ -9,8 +9,8 @@ import { zoom, zoomIdentity, zoomTransform } from "d3-zoom";
 import { at } from "../../support/invariant.ts";
 import type { SliceRef, TimelineData } from "../data/timeline-data.ts";
 import { describeSlice, idleText } from "../view/describe.ts";
-import { type Arrow, sliceAt } from "../view/find.ts";
-import { rowAt, rowsOf, tickText } from "../view/rows.ts";
+import { type SliceArrow, sliceAt } from "../view/find.ts";
+import { rowAt, timelineRows, tickText } from "../view/rows.ts";
 import { type Selected, type Selection, selectionOf } from "../view/selection.ts";
 import type { PixelScale } from "../view/visible-bars.ts";
 import { addStyle, make } from "./dom.ts";
@@ -34,7 +34,7 @@ export interface TimelineOptions {
   readonly onClear?: () => void;
 }
 
-export interface Timeline {
+export interface TimelineView {
   /** Shows other data, from its start to its end and without a highlight. */
   readonly setData: (data: TimelineData) => void;
   /** Highlights what a link stands for, and zooms to it if `zooms`. Null ends the highlight. */
@@ -55,7 +55,7 @@ const closest = { milliseconds: 1e-5, steps: 4 } as const;
 const label =
   "Timeline of the streams of every rank. W and S zoom, A and D or the arrow keys move, comma and period go from slice to slice, F fits the highlight, 0 shows everything.";
 
-export function mountTimeline(element: HTMLElement, given: TimelineData, options: TimelineOptions = {}): Timeline {
+export function mountTimeline(element: HTMLElement, given: TimelineData, options: TimelineOptions = {}): TimelineView {
   addStyle("timeline", style);
   const root = make("div", { class: "br-timeline" });
   const axis = make("div", { class: "br-axis", "aria-hidden": "true" });
@@ -81,12 +81,12 @@ export function mountTimeline(element: HTMLElement, given: TimelineData, options
 
   let collapsed = new Set<number>();
   let shown = prepare(given);
-  let rows = rowsOf(given, collapsed);
+  let rows = timelineRows(given, collapsed);
   let look = lookOf();
   let selection: Selection | null = null;
   let hovered: SliceRef | null = null;
   let picked: SliceRef | null = null;
-  let arrows: readonly Arrow[] = [];
+  let arrows: readonly SliceArrow[] = [];
   let width = 1;
   let frame = 0;
 
@@ -196,7 +196,7 @@ export function mountTimeline(element: HTMLElement, given: TimelineData, options
   }
 
   function layOut(): void {
-    rows = rowsOf(shown.data, collapsed);
+    rows = timelineRows(shown.data, collapsed);
     content.style.height = `${rows.height}px`;
     gutter.update(shown.data, rows, collapsed);
     resize();

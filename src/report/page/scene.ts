@@ -1,7 +1,7 @@
 /** What is drawn of a timeline, and where. */
 import { at } from "../../support/invariant.ts";
 import type { SliceRef, TimelineData } from "../data/timeline-data.ts";
-import { type Arrow, createArrows } from "../view/find.ts";
+import { type SliceArrow, createArrows } from "../view/find.ts";
 import type { TimelineRow, TimelineRows } from "../view/rows.ts";
 import type { Selection } from "../view/selection.ts";
 import { type Coverage, createCoverage, type PixelScale } from "../view/visible-bars.ts";
@@ -22,7 +22,7 @@ export interface Scene {
   readonly hovered: SliceRef | null;
   readonly picked: SliceRef | null;
   /** Pairs of slices of the hovered one's run: what waited for what. */
-  readonly arrows: readonly Arrow[];
+  readonly arrows: readonly SliceArrow[];
   /** The causes of idle time, and a hatching for each. */
   readonly causes: readonly string[];
   readonly patterns: readonly (CanvasPattern | string)[];
@@ -41,7 +41,7 @@ export const characterWidth = 6;
 /** A row of the slices of one track. */
 export type TrackRow = Extract<TimelineRow, { readonly kind: "track" }>;
 
-export interface Box {
+export interface ScreenBox {
   readonly x0: number;
   readonly x1: number;
   readonly top: number;
@@ -50,7 +50,7 @@ export interface Box {
 }
 
 /** Where a slice is drawn; in the head of its rank if that is collapsed. */
-export function boxOf({ data, rows, pixels }: Scene, { run, slice }: SliceRef): Omit<Box, "named"> | null {
+export function boxOf({ data, rows, pixels }: Scene, { run, slice }: SliceRef): Omit<ScreenBox, "named"> | null {
   const { slices, tracks } = at(data.runs, run);
   const track = tracks.find(({ first, count }) => slice >= first && slice < first + count);
   if (track === undefined) return null;

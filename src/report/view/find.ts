@@ -1,6 +1,6 @@
 /** Finds slices of a track by time. */
 import { at } from "../../support/invariant.ts";
-import type { Slices, Track } from "../data/timeline-data.ts";
+import type { SliceColumns, Track } from "../data/timeline-data.ts";
 
 /** The first of the sorted values, from `low` to before `high`, that is at least `value`; `high` without one. */
 export function lowerBound(values: ArrayLike<number>, value: number, low: number, high: number): number {
@@ -15,13 +15,13 @@ export function lowerBound(values: ArrayLike<number>, value: number, low: number
 }
 
 /** The first slice of a track that may reach beyond `time`; the track's end without one. */
-export function firstAfter({ start, duration }: Slices, { first, count }: Track, time: number): number {
+export function firstAfter({ start, duration }: SliceColumns, { first, count }: Track, time: number): number {
   const found = lowerBound(start, time, first, first + count);
   return found > first && at(start, found - 1) + at(duration, found - 1) > time ? found - 1 : found;
 }
 
 /** The slice of a track at a time, or the nearest within `slack` of it; -1 without one. */
-export function sliceAt(slices: Slices, track: Track, time: number, slack: number): number {
+export function sliceAt(slices: SliceColumns, track: Track, time: number, slack: number): number {
   const { start, duration } = slices;
   const end = track.first + track.count;
   let [best, distance] = [-1, slack];
@@ -36,19 +36,22 @@ export function sliceAt(slices: Slices, track: Track, time: number, slack: numbe
 
 // The arrows at a slice: what it waited for, and what waited for it.
 
-export type Arrow = readonly [from: number, to: number];
+export type SliceArrow = readonly [from: number, to: number];
 
 /** More arrows at one slice would hide the picture. */
 const most = 64;
 
 /** What waited for each slice is sorted when it is first asked for. */
-export function createArrows({ edgeStart, edges }: Slices): (slice: number) => readonly Arrow[] {
+export function createArrows({ edgeStart, edges }: SliceColumns): (slice: number) => readonly SliceArrow[] {
   let reverse: { readonly start: Int32Array; readonly to: Int32Array } | null = null;
   return (slice) => {
     reverse ??= reversed(edgeStart, edges);
     const into = [...edges.subarray(at(edgeStart, slice), at(edgeStart, slice + 1))];
     const out = [...reverse.to.subarray(at(reverse.start, slice), at(reverse.start, slice + 1))];
-    return [...into.map((from): Arrow => [from, slice]), ...out.map((to): Arrow => [slice, to])].slice(0, most);
+    return [...into.map((from): SliceArrow => [from, slice]), ...out.map((to): SliceArrow => [slice, to])].slice(
+      0,
+      most,
+    );
   };
 }
 

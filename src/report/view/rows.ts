@@ -24,7 +24,7 @@ export interface TimelineRows {
 const heights = { rank: 24, track: 20, shared: 15, memory: 36, gap: 6 } as const;
 
 /** `collapsed`: ranks of which only the head is shown. */
-export function rowsOf({ ranks, runs }: TimelineData, collapsed: ReadonlySet<number>): TimelineRows {
+export function timelineRows({ ranks, runs }: TimelineData, collapsed: ReadonlySet<number>): TimelineRows {
   const rows: TimelineRow[] = [];
   let y = 0;
   const add = (row: TimelineRow): void => {

@@ -1,6 +1,6 @@
 /** Which slices a link stands for, and the stretch of time in which they are. */
 import { at } from "../../support/invariant.ts";
-import type { Link } from "../data/report-data.ts";
+import type { ReportLink } from "../data/report-data.ts";
 import type { TimelineData } from "../data/timeline-data.ts";
 
 /** What is highlighted: slices by run, in ascending order, and idle time of a cause, with what was waited for. */
@@ -12,7 +12,7 @@ export interface Selection {
 }
 
 /** A line of a host program stands for all slices of the statement that begins on it. */
-export type Selected = Link | { readonly kind: "line"; readonly host: number; readonly line: number };
+export type Selected = ReportLink | { readonly kind: "line"; readonly host: number; readonly line: number };
 
 export function selectionOf({ runs, statements, works }: TimelineData, selected: Selected): Selection {
   const wanted = (test: (statement: number) => boolean): ((run: number, slice: number) => boolean) => {

@@ -3,7 +3,7 @@
  * the same pixel. A view therefore costs at most two bars a pixel, however many slices it covers.
  */
 import { at } from "../../support/invariant.ts";
-import type { SliceKind, Slices, Track, Work } from "../data/timeline-data.ts";
+import type { SliceKind, SliceColumns, Track, SliceWork } from "../data/timeline-data.ts";
 import { firstAfter, lowerBound } from "./find.ts";
 
 /** Pixels of a view: `scale` pixels per unit of time, from `from`. */
@@ -19,7 +19,12 @@ export interface BarSink {
   readonly many: (first: number, last: number, x: number) => void;
 }
 
-export function visibleBars(slices: Slices, track: Track, { from, scale, width }: PixelScale, sink: BarSink): void {
+export function visibleBars(
+  slices: SliceColumns,
+  track: Track,
+  { from, scale, width }: PixelScale,
+  sink: BarSink,
+): void {
   const { start, duration } = slices;
   const end = track.first + track.count;
   const until = from + width / scale;
@@ -44,7 +49,7 @@ export function visibleBars(slices: Slices, track: Track, { from, scale, width }
 
 /** Calls `draw` for the chosen slices of a track in view; of those within a pixel, for one. `chosen` ascends. */
 export function chosenBars(
-  slices: Slices,
+  slices: SliceColumns,
   track: Track,
   { from, scale, width }: PixelScale,
   chosen: Int32Array,
@@ -93,7 +98,7 @@ interface Covered {
   readonly busy: number;
 }
 
-export function createCoverage({ duration, work }: Slices, works: readonly Work[]): Coverage {
+export function createCoverage({ duration, work }: SliceColumns, works: readonly SliceWork[]): Coverage {
   const kindOf = Uint8Array.from(works, ({ kind }) => sliceKinds.indexOf(kind));
   const kinds = sliceKinds.length;
   const blocks = Math.floor(duration.length / block);

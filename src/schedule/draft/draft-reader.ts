@@ -9,7 +9,7 @@ import { symmetryOf } from "../../verify/classes/prove-classes.ts";
 import { identityGroup, type RankGroup, representativesOf } from "../../verify/classes/rank-group.ts";
 import type { Draft, DraftNode } from "./draft.ts";
 import { type Foreign, foreignTouches } from "./memory/foreign.ts";
-import { createMemory, type Memory } from "./memory/memory.ts";
+import { createDraftMemory, type DraftMemory } from "./memory/memory.ts";
 import { createTouchCache, createTouchIndex, type TouchCache, type TouchIndex } from "./memory/touch-index.ts";
 import { type Touch, touchesMeet } from "./memory/touch.ts";
 import type { ReadDependences } from "./order/known-dependences.ts";
@@ -26,7 +26,7 @@ export interface ReadProgram {
   readonly foreign: Foreign;
   readonly dependences: ReadDependences;
   /** For one edit, which may add kernels and buffers. */
-  readonly newMemory: () => Memory;
+  readonly newMemory: () => DraftMemory;
 }
 
 export interface DraftReader {
@@ -75,7 +75,7 @@ export function createDraftReader(byClass = true): DraftReader {
 
 function readProgram(program: Program, group: RankGroup, cache: TouchCache): ReadProgram {
   const touched = new Map<Command, readonly Touch[]>();
-  const newMemory = (): Memory => createMemory(program, cache, touched);
+  const newMemory = (): DraftMemory => createDraftMemory(program, cache, touched);
   const memory = newMemory();
   const foreign = foreignTouches(program, group, memory);
   const orders = new Map<number, ListOrder>();
@@ -118,7 +118,7 @@ interface Others {
   readonly guarantee: Guarantees;
 }
 
-function readDraft(list: RankProgram, order: ListOrder, memory: Memory, { foreign, guarantee }: Others): Draft {
+function readDraft(list: RankProgram, order: ListOrder, memory: DraftMemory, { foreign, guarantee }: Others): Draft {
   const waits = new Map<SlotId, number>();
   const next = (slot: SlotId): Guarantee | null => {
     const n = waits.get(slot) ?? 0;

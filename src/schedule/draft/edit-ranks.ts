@@ -8,19 +8,19 @@ import type { LinkedTransfer, Program, RankProgram } from "../../commands/progra
 import { commonBox, sameNumbers, type View } from "../../commands/view.ts";
 import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { type Permutation, type RankGroup, representativesOf } from "../../verify/classes/rank-group.ts";
+import { type RankPermutation, type RankGroup, representativesOf } from "../../verify/classes/rank-group.ts";
 import { imageList } from "./classes/image-list.ts";
 import type { DraftReader } from "./draft-reader.ts";
 import type { Draft, DraftCommand } from "./draft.ts";
 import type { Foreign } from "./memory/foreign.ts";
-import type { Memory } from "./memory/memory.ts";
+import type { DraftMemory } from "./memory/memory.ts";
 import { sameBytes, type Touch } from "./memory/touch.ts";
 import { createKnownDependences, type KnownDependences } from "./order/known-dependences.ts";
 import { writeDraft, type WrittenList } from "./write-draft.ts";
 
 export interface EditContext {
   readonly program: Program;
-  readonly memory: Memory;
+  readonly memory: DraftMemory;
   /** One rank of each class. What holds at a position of its list holds there for the whole class. */
   readonly representatives: readonly number[];
   readonly representativeOf: (rank: number) => number;
@@ -89,7 +89,7 @@ function editClasses(program: Program, context: EditContext, group: RankGroup, e
 }
 
 /** The buffer of the same number on the rank to which a symmetry takes its rank. */
-function bufferImages({ ranks, buffers }: Program): (buffer: BufferId, element: Permutation) => BufferId {
+function bufferImages({ ranks, buffers }: Program): (buffer: BufferId, element: RankPermutation) => BufferId {
   const byRank = ranks.map((): BufferId[] => []);
   const numbers = buffers.map(({ id, rank }) => at(byRank, rank).push(id) - 1);
   return (buffer, element) => at(at(byRank, at(element, at(buffers, buffer).rank)), at(numbers, buffer));
@@ -162,10 +162,10 @@ function usedKernels(program: Program): Program {
 
 // Redirects commands from one side of a copy to the other. Both sides hold the same elements at the same distances.
 
-export type Copy = Extract<DraftCommand, { readonly kind: "copy" }>;
+export type DraftCopy = Extract<DraftCommand, { readonly kind: "copy" }>;
 
 /** Whether the two sides differ only in where they begin. */
-export function isEven({ source, destination }: Copy): boolean {
+export function isEvenCopy({ source, destination }: DraftCopy): boolean {
   const box = commonBox([source, destination]);
   return box !== null && sameNumbers(at(box.strides, 0), at(box.strides, 1));
 }
@@ -175,7 +175,7 @@ export function moveInputs(
   command: DraftCommand,
   touches: readonly Touch[],
   destination: Touch,
-  { source, destination: from }: Copy,
+  { source, destination: from }: DraftCopy,
 ): DraftCommand | null {
   if (command.kind !== "launch" && command.kind !== "copy") return null;
   const inputs = command.kind === "launch" ? command.inputs : [command.source];
@@ -190,7 +190,7 @@ export function moveOutput(
   command: DraftCommand,
   touches: readonly Touch[],
   source: Touch,
-  { source: from, destination }: Copy,
+  { source: from, destination }: DraftCopy,
 ): DraftCommand | null {
   if (command.kind !== "launch" || command.outputs.length !== 1) return null;
   const output = at(touches, touches.length - 1);

@@ -8,9 +8,9 @@ import type { RankProgram } from "../../commands/program.ts";
 import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Draft, DraftNode } from "./draft.ts";
-import type { Memory } from "./memory/memory.ts";
+import type { DraftMemory } from "./memory/memory.ts";
 import type { KnownDependences } from "./order/known-dependences.ts";
-import { groupDependences, groupsOf, issueOrder } from "./order/order-nodes.ts";
+import { groupDependences, nodeGroups, issueOrder } from "./order/order-nodes.ts";
 import { planEdges } from "./order/plan-edges.ts";
 
 export interface WrittenList {
@@ -21,9 +21,9 @@ export interface WrittenList {
   readonly positions: ReadonlyMap<number, number>;
 }
 
-export function writeDraft(draft: Draft, memory: Memory, known: KnownDependences): WrittenList {
+export function writeDraft(draft: Draft, memory: DraftMemory, known: KnownDependences): WrittenList {
   const { nodes, streams } = usedStreams(draft);
-  const groups = groupsOf({ ...draft, nodes }, memory);
+  const groups = nodeGroups({ ...draft, nodes }, memory);
   const dependences = groupDependences(groups, known.of(draft.nodes));
   const grouped = groups.map((positions) => positions.map((position) => at(nodes, position)));
   const order = issueOrder(grouped, dependences);

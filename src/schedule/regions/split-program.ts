@@ -20,7 +20,7 @@ export interface ProgramPart {
 /** By region and rank: the number of top-level statements up to the region's end. The last region has all the rest. */
 export type RegionEnds = readonly (readonly number[])[];
 
-export function splitProgram(program: Program, ends: RegionEnds): readonly ProgramPart[] {
+export function splitByRegion(program: Program, ends: RegionEnds): readonly ProgramPart[] {
   const bounds = program.ranks.map((list) => boundsOf(list, ends));
   const shared = sharedTemporaries(program, bounds);
   const buffers = program.buffers.map((buffer) =>

@@ -11,7 +11,7 @@
  */
 import { type CommandStreamId, isSignalling, type SlotId } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
-import { type Dependences, dependentsOf } from "../draft/order/known-dependences.ts";
+import { type DraftDependences, dependentsOf } from "../draft/order/known-dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
 import { inBarriers } from "../draft/order/order-nodes.ts";
@@ -113,7 +113,7 @@ function finalSlots({
 /** By position: whether nothing depends on the node except frees that nothing depends on. */
 function letsNothingGoOn(
   nodes: readonly DraftNode[],
-  { before, sequence }: Dependences,
+  { before, sequence }: DraftDependences,
 ): (position: number) => boolean {
   const after = dependentsOf(before);
   /** Frees that nothing depends on, and joins that only such frees depend on. */

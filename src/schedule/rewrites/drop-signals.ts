@@ -16,8 +16,8 @@ import { type DraftNode, replaceNodes } from "../draft/draft.ts";
 import { editRanks } from "../draft/edit-ranks.ts";
 import { type ListOrder, listOrder } from "../draft/order/list-order.ts";
 import type { Done } from "../draft/order/signal-guarantees.ts";
-import { conflict } from "../draft/memory/touch.ts";
-import type { Memory } from "../draft/memory/memory.ts";
+import { touchesConflict } from "../draft/memory/touch.ts";
+import type { DraftMemory } from "../draft/memory/memory.ts";
 import type { Rewrite } from "../rewrite.ts";
 
 export const dropSignals: Rewrite<true> = {
@@ -125,11 +125,11 @@ function orderOf(
   { command, sync }: DraftNode,
   rank: number,
   waits: ReadonlyMap<number, DraftNode>,
-  memory: Memory,
+  memory: DraftMemory,
 ): string {
   const touches = memory.touches(command);
   const guarantees = sync.flatMap((id) => waits.get(id)?.guarantee ?? []);
-  const done = new Set(guarantees.flatMap((each) => each.done.filter((other) => conflict([other], touches))));
+  const done = new Set(guarantees.flatMap((each) => each.done.filter((other) => touchesConflict([other], touches))));
   const ready = new Set(
     guarantees.flatMap(({ senders }) =>
       touches.flatMap((touch) => (touch.rank !== rank && senders.has(touch.rank) ? touch.rank : [])),

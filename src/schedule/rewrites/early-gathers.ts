@@ -15,7 +15,7 @@ import { type CommandStreamId, isBlocking, isSignalling, type SlotId } from "../
 import type { Program } from "../../commands/program.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
-import { dependencesOf, dependentsOf } from "../draft/order/known-dependences.ts";
+import { draftDependences, dependentsOf } from "../draft/order/known-dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
 import { inBarriers } from "../draft/order/order-nodes.ts";
@@ -41,7 +41,7 @@ function earlyNodes(context: EditContext): ReadonlyMap<number, ReadonlySet<numbe
   const { representatives, draftOf, memory } = context;
   const ofEach = <T>(make: (draft: Draft) => T): ReadonlyMap<number, T> =>
     new Map(representatives.map((rank) => [rank, make(draftOf(rank))]));
-  const after = ofEach(({ nodes }) => dependentsOf(dependencesOf(withoutTransferOrder(nodes), memory).before));
+  const after = ofEach(({ nodes }) => dependentsOf(draftDependences(withoutTransferOrder(nodes), memory).before));
   const waiting = waitingOf(context);
   const late = ofEach((draft) => {
     const inBarrier = inBarriers(draft, memory);
@@ -114,7 +114,7 @@ function waitingOf({
 /** Moves early nodes that communicate to the front, with those that they need. Local copies stay near their GEMMs. */
 function movedFirst(draft: Draft, early: ReadonlySet<number>, { memory }: EditContext): Draft {
   const { nodes, rank } = draft;
-  const { before, sequence } = dependencesOf(withoutTransferOrder(nodes), memory);
+  const { before, sequence } = draftDependences(withoutTransferOrder(nodes), memory);
   const moved = new Set<number>();
   for (const vertex of sequence.toReversed()) {
     const node = nodes[vertex];

@@ -16,8 +16,8 @@ import { at } from "../../support/invariant.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
 import { type GemmKernel, isGemm } from "../draft/gemm-axes.ts";
-import type { Memory } from "../draft/memory/memory.ts";
-import { createTimeline, type Timeline } from "../draft/memory/timeline.ts";
+import type { DraftMemory } from "../draft/memory/memory.ts";
+import { createTimeline, type AccessTimeline } from "../draft/memory/timeline.ts";
 import { covers, sameBytes, type Touch, touchesMeet } from "../draft/memory/touch.ts";
 import { idsRelied } from "../draft/order/pasts.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
@@ -70,7 +70,7 @@ function editDraft(draft: Draft, context: EditContext): Draft {
 function gemmOf(
   nodes: readonly DraftNode[],
   { own, position }: { readonly own: Touch; readonly position: number },
-  { timeline, memory }: { readonly timeline: Timeline; readonly memory: Memory },
+  { timeline, memory }: { readonly timeline: AccessTimeline; readonly memory: DraftMemory },
 ): number | null {
   const touchesAt = (other: number): readonly Touch[] => memory.touches(at(nodes, other).command);
   let gemm = -1;
@@ -97,7 +97,7 @@ function gemmOf(
   return gemm;
 }
 
-function isPlain({ kernels }: Memory, { kernel: id }: Launch): boolean {
+function isPlain({ kernels }: DraftMemory, { kernel: id }: Launch): boolean {
   const kernel = at(kernels, id);
   return isGemm(kernel) && kernel.accumulate !== true && kernel.addend !== true;
 }
@@ -110,7 +110,7 @@ function adding(
   { command }: DraftNode,
   sum: Sum,
   { own, other }: { readonly own: Part; readonly other: Part },
-  memory: Memory,
+  memory: DraftMemory,
 ): Launch | null {
   if (command.kind !== "launch") return null;
   const gemm = at(memory.kernels, command.kernel);
@@ -161,7 +161,7 @@ interface Sum {
   readonly kernel: ReductionKernel;
 }
 
-function asSum(node: DraftNode, { kernels }: Memory): Sum | null {
+function asSum(node: DraftNode, { kernels }: DraftMemory): Sum | null {
   const { command } = node;
   if (command.kind !== "launch") return null;
   const kernel = at(kernels, command.kernel);
@@ -169,7 +169,7 @@ function asSum(node: DraftNode, { kernels }: Memory): Sum | null {
 }
 
 /** The access of a command that reads the part. */
-function touchOf({ ref, operand }: Part, memory: Memory): Touch {
+function touchOf({ ref, operand }: Part, memory: DraftMemory): Touch {
   const view = { ...ref, ...operand };
   const stream = makeId<CommandStreamId>(0);
   return at(memory.touches({ kind: "copy", stream, source: view, destination: view }), 0);

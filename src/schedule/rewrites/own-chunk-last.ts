@@ -6,7 +6,7 @@
  */
 import { isBlocking, isSignalling } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
-import { type Dependences, dependentsOf } from "../draft/order/known-dependences.ts";
+import { type DraftDependences, dependentsOf } from "../draft/order/known-dependences.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
 import type { EditContext } from "../draft/edit-ranks.ts";
 import { isGemm } from "../draft/gemm-axes.ts";
@@ -89,7 +89,7 @@ function firstWhere<T>(items: readonly T[], holds: (item: T) => boolean): number
  */
 function firstSignals(
   nodes: readonly DraftNode[],
-  { before, sequence }: Dependences,
+  { before, sequence }: DraftDependences,
   hides: (vertex: number) => boolean,
 ): readonly number[] {
   const first = before.map((): number => Infinity);
@@ -105,7 +105,7 @@ function firstSignals(
 /** For each node the position of the last wait or transfer that it depends on, other than through a GEMM; or -1. */
 function lastWaits(
   nodes: readonly DraftNode[],
-  { before, sequence }: Dependences,
+  { before, sequence }: DraftDependences,
   isGemmAt: (vertex: number) => boolean,
 ): readonly number[] {
   const last = before.map((): number => -1);

@@ -10,11 +10,11 @@
 import type { Launch } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
 import { type Draft, type DraftNode, freshId, replaceNodes } from "../draft/draft.ts";
-import type { Memory } from "../draft/memory/memory.ts";
+import type { DraftMemory } from "../draft/memory/memory.ts";
 import { sameBytes, type Touch, touchesMeet } from "../draft/memory/touch.ts";
-import type { Copy } from "../draft/edit-ranks.ts";
+import type { DraftCopy } from "../draft/edit-ranks.ts";
 import { gemmAxes, type GemmAxis, type GemmKernel, isGemm } from "../draft/gemm-axes.ts";
-import { createTimeline, type Timeline } from "../draft/memory/timeline.ts";
+import { createTimeline, type AccessTimeline } from "../draft/memory/timeline.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 import type { BufferRef } from "../../commands/buffer.ts";
 import type { Operand } from "../../commands/kernel.ts";
@@ -29,7 +29,7 @@ export const splitChunks: Rewrite<number> = draftRewrite(
       splitInDraft(draft, memory, parts),
 );
 
-function splitInDraft(draft: Draft, memory: Memory, parts: number): Draft {
+function splitInDraft(draft: Draft, memory: DraftMemory, parts: number): Draft {
   let next = freshId(draft.nodes);
   const timeline = createTimeline();
   for (const [position, { command }] of draft.nodes.entries()) timeline.add(position, memory.touches(command));
@@ -63,7 +63,12 @@ interface CopiedGemm {
  * The only GEMM that reads the copy's destination, or the GEMM that writes all of its source. Null if other commands
  * read the destination or there is no such GEMM.
  */
-function gemmOf(nodes: readonly DraftNode[], position: number, timeline: Timeline, memory: Memory): CopiedGemm | null {
+function gemmOf(
+  nodes: readonly DraftNode[],
+  position: number,
+  timeline: AccessTimeline,
+  memory: DraftMemory,
+): CopiedGemm | null {
   const [source, destination] = memory.touches(at(nodes, position).command);
   if (source === undefined || destination === undefined) return null;
   const readers: DraftNode[] = [];
@@ -85,7 +90,7 @@ function gemmOf(nodes: readonly DraftNode[], position: number, timeline: Timelin
   return maker === undefined || readers.length > 1 ? null : asCopiedGemm(maker, source, memory);
 }
 
-function asCopiedGemm(node: DraftNode, copied: Touch, memory: Memory): CopiedGemm | null {
+function asCopiedGemm(node: DraftNode, copied: Touch, memory: DraftMemory): CopiedGemm | null {
   const { command } = node;
   if (command.kind !== "launch" || !isGemm(at(memory.kernels, command.kernel))) return null;
   const operand = memory.touches(command).findIndex((touch) => sameBytes(touch, copied));
@@ -93,7 +98,7 @@ function asCopiedGemm(node: DraftNode, copied: Touch, memory: Memory): CopiedGem
 }
 
 interface Chunks {
-  readonly copies: readonly Copy[];
+  readonly copies: readonly DraftCopy[];
   readonly gemms: readonly Launch[];
 }
 
@@ -101,7 +106,12 @@ interface Chunks {
  * Splits along the first result axis for which the copy's chunks equal those of the GEMM's operand; null if there is
  * none.
  */
-function cutTogether(copy: Copy, { command, operand }: CopiedGemm, memory: Memory, parts: number): Chunks | null {
+function cutTogether(
+  copy: DraftCopy,
+  { command, operand }: CopiedGemm,
+  memory: DraftMemory,
+  parts: number,
+): Chunks | null {
   const kernel = at(memory.kernels, command.kernel);
   if (!isGemm(kernel)) return null;
   const side = operand < command.inputs.length ? 1 : 0;
@@ -127,7 +137,7 @@ function cutGemm(
   kernel: GemmKernel,
   axis: GemmAxis,
   bounds: readonly number[],
-  memory: Memory,
+  memory: DraftMemory,
 ): readonly Launch[] {
   return bounds.slice(1).map((end, i) => {
     const start = at(bounds, i);
@@ -153,7 +163,7 @@ function cutGemm(
  * The copy split into parts of its elements in row-major order, in the proportions of `bounds`; null if its outermost
  * axis does not divide that way. The caller checks that these are the intended parts.
  */
-function cutCopy(copy: Copy, bounds: readonly number[]): readonly Copy[] | null {
+function cutCopy(copy: DraftCopy, bounds: readonly number[]): readonly DraftCopy[] | null {
   const box = commonBox([copy.source, copy.destination]);
   const outer = box?.shape[0];
   if (box === null || outer === undefined || elementCount(box.shape) === 0) return null;

@@ -8,9 +8,9 @@
  */
 import { at, invariant } from "../../support/invariant.ts";
 import type { Draft, DraftNode } from "../draft/draft.ts";
-import { type Copy, type EditContext, isEven, moveInputs, moveOutput } from "../draft/edit-ranks.ts";
-import type { Memory } from "../draft/memory/memory.ts";
-import { createTimeline, type Timeline } from "../draft/memory/timeline.ts";
+import { type DraftCopy, type EditContext, isEvenCopy, moveInputs, moveOutput } from "../draft/edit-ranks.ts";
+import type { DraftMemory } from "../draft/memory/memory.ts";
+import { createTimeline, type AccessTimeline } from "../draft/memory/timeline.ts";
 import { covers, type Touch, touchesMeet } from "../draft/memory/touch.ts";
 import { idsRelied } from "../draft/order/pasts.ts";
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
@@ -31,14 +31,14 @@ function editDraft(draft: Draft, context: EditContext): Draft {
 /** The nodes, edited in place: those that were removed are null. */
 interface Editing {
   readonly nodes: (DraftNode | null)[];
-  readonly memory: Memory;
+  readonly memory: DraftMemory;
   /** Accesses that a node no longer has may be among them. */
-  readonly timeline: Timeline;
+  readonly timeline: AccessTimeline;
   /** The ids of the nodes that others rely on. */
   readonly relied: ReadonlySet<number>;
 }
 
-function createEditing(nodes: readonly DraftNode[], memory: Memory): Editing {
+function createEditing(nodes: readonly DraftNode[], memory: DraftMemory): Editing {
   const timeline = createTimeline();
   for (const [position, { command }] of nodes.entries()) timeline.add(position, memory.touches(command));
   return { nodes: [...nodes], memory, timeline, relied: idsRelied(nodes) };
@@ -47,7 +47,7 @@ function createEditing(nodes: readonly DraftNode[], memory: Memory): Editing {
 /** A copy within this rank whose destination no peer touches. */
 interface LocalCopy {
   readonly position: number;
-  readonly copy: Copy;
+  readonly copy: DraftCopy;
   readonly source: Touch;
   readonly destination: Touch;
   readonly isTemporary: { readonly source: boolean; readonly destination: boolean };
@@ -63,7 +63,7 @@ function asLocalCopy(
 ): LocalCopy | null {
   if (node === null) return null;
   const { command } = node;
-  if (command.kind !== "copy" || !isEven(command)) return null;
+  if (command.kind !== "copy" || !isEvenCopy(command)) return null;
   const [source, destination] = [at(memory.touches(command), 0), at(memory.touches(command), 1)];
   if (source.rank !== rank || destination.rank !== rank) return null;
   const onSource = foreign.meeting(source);
@@ -120,7 +120,7 @@ function writeAtOnce(editing: Editing, place: LocalCopy): boolean {
   const command = moveOutput(maker.command, memory.touches(maker.command), source, copy);
   if (command === null) return false;
   const changed = new Map([[writer, { ...maker, command }]]);
-  const back: Copy = { ...copy, source: copy.destination, destination: copy.source };
+  const back: DraftCopy = { ...copy, source: copy.destination, destination: copy.source };
   let isStale = false;
   for (const other of timeline.after(writer, [source, destination])) {
     if (other === position) continue;

@@ -10,17 +10,17 @@
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import { microsecondsText, precisionOf } from "../align-traces.ts";
-import { bytesOf, flopsOf } from "../command-work.ts";
+import { commandBytes, flopsOf } from "../command-work.ts";
 import { eventTable, movingSince } from "../event-table.ts";
 import type { TraceEvent, TraceOrigin } from "../event.ts";
 import { inTrackOrder, trackLabel } from "../timeline.ts";
 import {
-  type Arrow,
+  type TraceArrow,
   arrowsOf,
-  type CommandPlace,
+  type TracePlace,
   type PlacedTimes,
   placeSlices,
-  type Slice,
+  type TraceSlice,
   type SliceCategory,
   slicesOf,
 } from "./slices.ts";
@@ -98,7 +98,7 @@ function* chromeEvents(
   const arrows = arrowsOf(program);
   const slices = drawnSlices(program, events, arrows);
   const tracks = trackNumbers(program);
-  const trackOf = ({ rank, stream }: Slice): number => at(at(tracks, rank), stream);
+  const trackOf = ({ rank, stream }: TraceSlice): number => at(at(tracks, rank), stream);
   const drawn = arrowsBetween(program, slices, arrows);
   const times = placeSlices(
     slices.map((slice) => ({ track: trackOf(slice), start: slice.start, end: slice.end })),
@@ -130,21 +130,25 @@ function* chromeEvents(
   yield* counters(program, slices, times);
 }
 
-function drawnSlices(program: Program, events: readonly TraceEvent[], arrows: readonly Arrow[]): readonly Slice[] {
+function drawnSlices(
+  program: Program,
+  events: readonly TraceEvent[],
+  arrows: readonly TraceArrow[],
+): readonly TraceSlice[] {
   const eventOf = eventTable(program, events);
   const moving = movingSince(program, eventOf);
-  const causes = program.ranks.map((): CommandPlace[] => []);
+  const causes = program.ranks.map((): TracePlace[] => []);
   for (const { kind, from, to } of arrows) if (kind !== "transfer") at(causes, to.rank)[to.command] = from;
-  const causeOf = ({ rank, command }: CommandPlace): CommandPlace | null => at(causes, rank)[command] ?? null;
+  const causeOf = ({ rank, command }: TracePlace): TracePlace | null => at(causes, rank)[command] ?? null;
   return program.ranks.flatMap((rank) => slicesOf(program, rank, eventOf, moving, causeOf));
 }
 
 /** Arrows as pairs of slices: from the first of a command (a transfer's arrival) to the last of another. */
 function arrowsBetween(
   { ranks }: Program,
-  slices: readonly Slice[],
-  arrows: readonly Arrow[],
-): readonly { readonly kind: Arrow["kind"]; readonly from: number; readonly to: number }[] {
+  slices: readonly TraceSlice[],
+  arrows: readonly TraceArrow[],
+): readonly { readonly kind: TraceArrow["kind"]; readonly from: number; readonly to: number }[] {
   const first = ranks.map((): number[] => []);
   const last = ranks.map((): number[] => []);
   for (const [i, { rank, command }] of slices.entries()) {
@@ -157,12 +161,12 @@ function arrowsBetween(
   });
 }
 
-function argumentsOf(program: Program, { rank, command: index, category }: Slice): Arguments {
+function argumentsOf(program: Program, { rank, command: index, category }: TraceSlice): Arguments {
   const { commands, origins } = at(program.ranks, rank);
   const command = at(commands, index);
   const { statement, iteration } = at(origins, index);
   const origin = { command: index, statement, ...(iteration.length === 0 ? {} : { iteration: iteration.join(", ") }) };
-  const bytes = category === "wait" ? null : bytesOf(program, rank, index);
+  const bytes = category === "wait" ? null : commandBytes(program, rank, index);
   return {
     ...origin,
     ...(bytes === null ? {} : { bytes }),
@@ -171,7 +175,7 @@ function argumentsOf(program: Program, { rank, command: index, category }: Slice
 }
 
 /** Per rank in order of time; the counter begins at 0. */
-function* counters(program: Program, slices: readonly Slice[], { ends }: PlacedTimes): Generator<Counter> {
+function* counters(program: Program, slices: readonly TraceSlice[], { ends }: PlacedTimes): Generator<Counter> {
   const movements = program.ranks.map((): number[] => []);
   for (const [i, { rank, category }] of slices.entries()) {
     if (category === "copy" || category === "transfer") at(movements, rank).push(i);
@@ -182,7 +186,7 @@ function* counters(program: Program, slices: readonly Slice[], { ends }: PlacedT
     let bytes = 0;
     yield { ph: "C", name: "moved", pid, ts: 0, args: { bytes } };
     for (const i of indices.toSorted((a, b) => at(ends, a) - at(ends, b))) {
-      bytes += bytesOf(program, rank, at(slices, i).command) ?? 0;
+      bytes += commandBytes(program, rank, at(slices, i).command) ?? 0;
       yield { ph: "C", name: "moved", pid, ts: microseconds(at(ends, i)), args: { bytes } };
     }
   }
@@ -213,7 +217,7 @@ function trackNumbers({ ranks }: Program): readonly (readonly number[])[] {
 /** Names and order of the processes and tracks that have slices, and the precision of each rank's clock. */
 function* metadata(
   { ranks }: Program,
-  slices: readonly Slice[],
+  slices: readonly TraceSlice[],
   tracks: readonly (readonly number[])[],
   { origins, on }: { readonly origins: readonly TraceOrigin[]; readonly on: "cpu" | "cuda" },
 ): Generator<Metadata> {
@@ -260,7 +264,7 @@ export interface Complete {
 }
 export interface FlowStart {
   readonly ph: "s";
-  readonly name: Arrow["kind"];
+  readonly name: TraceArrow["kind"];
   readonly cat: "order";
   readonly id: number;
   readonly pid: number;

@@ -9,7 +9,7 @@ import type { LinkedTransfer, Program, RankProgram } from "../../commands/progra
 import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { counted } from "../../support/wording.ts";
-import { bytesOf, peerOf } from "../command-work.ts";
+import { commandBytes, commandPeer } from "../command-work.ts";
 import type { EventOf, MovingSince } from "../event-table.ts";
 import type { TraceEvent } from "../event.ts";
 
@@ -19,7 +19,7 @@ import type { TraceEvent } from "../event.ts";
  */
 export type SliceCategory = "kernel" | "copy" | "transfer" | "wait" | "order";
 
-export interface Slice extends CommandPlace {
+export interface TraceSlice extends TracePlace {
   readonly stream: number;
   readonly category: SliceCategory;
   readonly name: string;
@@ -50,8 +50,8 @@ export function slicesOf(
   rank: RankProgram,
   eventOf: EventOf,
   moving: MovingSince,
-  causeOf: (place: CommandPlace) => CommandPlace | null,
-): readonly Slice[] {
+  causeOf: (place: TracePlace) => TracePlace | null,
+): readonly TraceSlice[] {
   const ends = new Map<number, number>();
   return rank.commands.flatMap((command, index) => {
     const event = eventOf(rank.rank, index);
@@ -61,14 +61,14 @@ export function slicesOf(
     const cause = causeOf({ rank: rank.rank, command: index });
     const causeEnd = cause === null ? null : (eventOf(cause.rank, cause.command)?.end ?? null);
     const context: Context = { program, rank, index, event, reached, moving: moving(event), causeEnd };
-    return dispatch<Command, readonly Slice[], [Context]>(rules, command, context);
+    return dispatch<Command, readonly TraceSlice[], [Context]>(rules, command, context);
   });
 }
 
-const rules: RuleTable<Command, readonly Slice[], [Context]> = {
+const rules: RuleTable<Command, readonly TraceSlice[], [Context]> = {
   launch: ({ kernel }, context) => [run(context, "kernel", kernelText(at(context.program.kernels, kernel)))],
   copy: (command, context) => {
-    const peer = peerOf(context.program, context.rank.rank, command);
+    const peer = commandPeer(context.program, context.rank.rank, command);
     const name = peer === null ? "copy" : `copy ${peer.direction} rank ${peer.rank}`;
     return [run(context, "copy", `${name}, ${bytesText(context)}`)];
   },
@@ -88,17 +88,17 @@ const rules: RuleTable<Command, readonly Slice[], [Context]> = {
   free: () => [],
 };
 
-function run({ rank, index, event }: Context, category: SliceCategory, name: string, start = event.start): Slice {
+function run({ rank, index, event }: Context, category: SliceCategory, name: string, start = event.start): TraceSlice {
   return { rank: rank.rank, command: index, stream: event.stream, category, name, start, end: event.end };
 }
 
-function order(context: Context): Slice {
+function order(context: Context): TraceSlice {
   const { kind } = at(context.rank.commands, context.index);
   return run(context, "order", `${kind} ${commandDetails(context.rank, context.index)}`);
 }
 
 /** Between the end of the wait and the taking, the stream is ready but has no worker, which shows as a gap. */
-function waitAndTake(context: Context, name: string): readonly Slice[] {
+function waitAndTake(context: Context, name: string): readonly TraceSlice[] {
   const { event, reached, causeEnd } = context;
   const end = Math.min(event.start, causeEnd ?? event.start);
   const taken = order(context);
@@ -111,7 +111,7 @@ function meetsOthers({ program, rank, index }: Context): boolean {
 }
 
 function bytesText({ program, rank, index }: Context): string {
-  return `${bytesOf(program, rank.rank, index) ?? 0} B`;
+  return `${commandBytes(program, rank.rank, index) ?? 0} B`;
 }
 
 /** `Allgather`, `Reduce sum to rank 2`, `send to 1, recv from 3`, `4 sends, 4 recvs`. */
@@ -204,7 +204,7 @@ function nanoseconds(milliseconds: number): number {
 // those of docs/commands.md.
 
 /** A command of a rank. */
-export interface CommandPlace {
+export interface TracePlace {
   readonly rank: number;
   readonly command: number;
 }
@@ -213,20 +213,20 @@ export interface CommandPlace {
  * event: from a recordEvent to a waitEvent. signal: from the n-th signal of a slot to its n-th wait. transfer: from the
  * start of one rank to the completion of another that needs its data.
  */
-export interface Arrow {
+export interface TraceArrow {
   readonly kind: "event" | "signal" | "transfer";
-  readonly from: CommandPlace;
-  readonly to: CommandPlace;
+  readonly from: TracePlace;
+  readonly to: TracePlace;
 }
 
-export function arrowsOf(program: Program): readonly Arrow[] {
+export function arrowsOf(program: Program): readonly TraceArrow[] {
   return [...eventArrows(program), ...signalArrows(program), ...program.transfers.flatMap(transferArrows)];
 }
 
-function eventArrows({ ranks }: Program): readonly Arrow[] {
+function eventArrows({ ranks }: Program): readonly TraceArrow[] {
   return ranks.flatMap(({ rank, commands }) => {
     const recorded: number[] = [];
-    const arrows: Arrow[] = [];
+    const arrows: TraceArrow[] = [];
     for (const [index, command] of commands.entries()) {
       if (command.kind === "recordEvent") recorded[command.event] = index;
       if (command.kind !== "waitEvent") continue;
@@ -238,9 +238,9 @@ function eventArrows({ ranks }: Program): readonly Arrow[] {
 }
 
 /** The signals of a slot are ordered among themselves, and list order is one of the possible orders of a run. */
-function signalArrows({ ranks, slots }: Program): readonly Arrow[] {
-  const signals = slots.map((): CommandPlace[] => []);
-  const waits = slots.map((): CommandPlace[] => []);
+function signalArrows({ ranks, slots }: Program): readonly TraceArrow[] {
+  const signals = slots.map((): TracePlace[] => []);
+  const waits = slots.map((): TracePlace[] => []);
   for (const { rank, commands } of ranks) {
     for (const [index, command] of commands.entries()) {
       if (command.kind === "signal") at(signals, command.slot).push({ rank, command: index });
@@ -248,13 +248,17 @@ function signalArrows({ ranks, slots }: Program): readonly Arrow[] {
     }
   }
   return waits.flatMap((list, slot) =>
-    list.map((to, n): Arrow => ({ kind: "signal", from: at(at(signals, slot), n, "as many signals as waits"), to })),
+    list.map((to, n): TraceArrow => ({
+      kind: "signal",
+      from: at(at(signals, slot), n, "as many signals as waits"),
+      to,
+    })),
   );
 }
 
-function transferArrows(transfer: LinkedTransfer): readonly Arrow[] {
+function transferArrows(transfer: LinkedTransfer): readonly TraceArrow[] {
   const { participants } = transfer;
-  const arrow = (from: number, to: number): readonly Arrow[] =>
+  const arrow = (from: number, to: number): readonly TraceArrow[] =>
     from === to ? [] : [{ kind: "transfer", from: placeOf(at(participants, from)), to: placeOf(at(participants, to)) }];
   if (transfer.kind === "group") return transfer.edges.flatMap(({ from, to }) => arrow(from, to));
   const { operation } = at(participants, 0);
@@ -266,6 +270,6 @@ function transferArrows(transfer: LinkedTransfer): readonly Arrow[] {
   );
 }
 
-function placeOf({ rank, command }: CommandPlace): CommandPlace {
+function placeOf({ rank, command }: TracePlace): TracePlace {
   return { rank, command };
 }

@@ -3,7 +3,7 @@ import type { Diagnostic, Place } from "../../diagnostics/diagnostic.ts";
 import { at } from "../../support/invariant.ts";
 import { counted } from "../../support/wording.ts";
 import {
-  commandText,
+  recordedCommandText,
   flightPositions,
   type FlightPositions,
   type FlightStream,
@@ -174,7 +174,7 @@ function noteOf(stream: FlightStream): string {
 }
 
 function sideOf({ record, next }: FlightStream): string {
-  return `the other side of ${commandText(record, next)} on rank ${record.rank}`;
+  return `the other side of ${recordedCommandText(record, next)} on rank ${record.rank}`;
 }
 
 function ranksText(ranks: readonly number[]): string {

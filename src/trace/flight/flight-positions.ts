@@ -57,7 +57,7 @@ export function flightPositions(records: readonly FlightRecord[]): FlightPositio
     targets: (stream) => targetsOf.get(stream) ?? [],
     waitText: (stream) => {
       const whom = (missing.get(stream) ?? []).map((place) => placeText(stream, place, byRank.get(place[0])));
-      return `waits at ${commandText(stream.record, stream.next)} for ${[...new Set(whom)].join("; ")}${sinceText(stream)}`;
+      return `waits at ${recordedCommandText(stream.record, stream.next)} for ${[...new Set(whom)].join("; ")}${sinceText(stream)}`;
     },
   };
 }
@@ -114,7 +114,7 @@ export function streamText({ record, stream }: FlightStream): string {
 }
 
 /** `command 12 (transfer) of: Communication 0 (...)`. */
-export function commandText({ commands, statements }: FlightRecord, command: number): string {
+export function recordedCommandText({ commands, statements }: FlightRecord, command: number): string {
   const { kind, statement } = at(commands, command);
   return `command ${command} (${kind}) of: ${at(statements, statement)}`;
 }
@@ -123,11 +123,11 @@ export function commandText({ commands, statements }: FlightRecord, command: num
 export function standingText({ record, stream, next }: FlightStream): string {
   const { begun, ended, orLater, ago: seconds } = at(record.reached, stream);
   const ago = seconds === null ? "" : `, ${seconds} s ago`;
-  const text = commandText(record, next);
+  const text = recordedCommandText(record, next);
   if (begun > ended) return orLater ? `has reported ${text} last` : `has begun ${text}${ago}`;
   if (next >= record.posted) return `has not been given ${text}`;
   if (ended < 0) return orLater ? `has reported no command yet` : `has not begun ${text}`;
-  if (orLater) return `has reported ${commandText(record, ended)} last`;
+  if (orLater) return `has reported ${recordedCommandText(record, ended)} last`;
   return `is before ${text}, and ended the command before${ago}`;
 }
 
@@ -139,5 +139,5 @@ function sinceText({ record, stream }: FlightStream): string {
 
 /** The last commands that a stream has begun or ended, oldest first. */
 export function lastSteps(record: FlightRecord, stream: number): readonly string[] {
-  return at(record.last, stream).map(({ step, command }) => `${step} ${commandText(record, command)}`);
+  return at(record.last, stream).map(({ step, command }) => `${step} ${recordedCommandText(record, command)}`);
 }

@@ -23,13 +23,13 @@ export interface Calibration extends CalibrationHost {
 }
 
 /** The least time in microseconds: clocks are no finer. */
-export const leastTime = 0.01;
+export const leastMeasuredTime = 0.01;
 
 /** `run`: microseconds of an empty run. */
 export function tookBeyond(host: ProbeHost, run: number): Took {
   return async (fusion, options = {}, statistic = "least") => {
     const times = await probe(host, fusion, options);
-    return Math.max(leastTime, times[statistic] - run);
+    return Math.max(leastMeasuredTime, times[statistic] - run);
   };
 }
 
@@ -44,7 +44,7 @@ export async function timingsOf(
   const measured: Timing[] = [];
   for (const bytes of sizes.bytes) {
     say(`${what}, ${bytes} bytes`);
-    measured.push({ bytes, microseconds: Math.max(leastTime, timeOf(await took(fusionOf(bytes), options))) });
+    measured.push({ bytes, microseconds: Math.max(leastMeasuredTime, timeOf(await took(fusionOf(bytes), options))) });
   }
   return measured;
 }

@@ -4,7 +4,7 @@
  */
 import type { Program } from "../../commands/program.ts";
 import { dtypes, type DType } from "../../numerics/dtype.ts";
-import { type GemmShape, timeOf } from "../../simulate/interpolate.ts";
+import { type GemmShape, interpolatedTime } from "../../simulate/interpolate.ts";
 import {
   type MarginGrid,
   measuredMargin,
@@ -110,7 +110,7 @@ export async function gemmsBesideKernels(
         const whole = await took(alone, oneStream, "median");
         const less = await took(alone, { ...oneStream, rewrite: withMargin }, "median");
         const reduced = await took(multiplyAndReduce(devices, shape, dtype, 2), inPeers, "median");
-        const reduction = timeOf(reductions, bytesInPeers(devices, rows * columns * dtypes[dtype].bytes));
+        const reduction = interpolatedTime(reductions, bytesInPeers(devices, rows * columns * dtypes[dtype].bytes));
         factors.push(Math.max(1, less / whole));
         const hidden = (whole + 2 * reduction - reduced) / Math.min(whole / 2, reduction);
         room.push(Math.min(1, Math.max(0, hidden)));

@@ -25,7 +25,7 @@ import {
   type Calibration,
   type CalibrationHost,
   type CalibrationSizes,
-  leastTime,
+  leastMeasuredTime,
   timingsOf,
   tookBeyond,
 } from "./calibration-host.ts";
@@ -59,7 +59,7 @@ export async function measureProfile(
   await probe(host, chain(devices, chainLength));
   const short = await probe(host, chain(devices, 1));
   const long = await probe(host, chain(devices, chainLength));
-  const launch = Math.max(leastTime, (long.least - short.least) / (chainLength - 1));
+  const launch = Math.max(leastMeasuredTime, (long.least - short.least) / (chainLength - 1));
   const run = Math.max(0, short.least - launch);
   const calibration: Calibration = { ...host, sizes, took: tookBeyond(host, run) };
   const event = Math.max(0, ((await calibration.took(fork(devices), { streams: 2 })) - launch) / 2);
@@ -184,7 +184,7 @@ export async function attentionRates(
     // Two products for each score that the mask leaves, and five in the backward pass.
     const ofProduct = (2 * heads * headSize * length ** 2) / 2;
     forward.push((2 * ofProduct) / alone / 1e6);
-    backward.push((5 * ofProduct) / Math.max(leastTime, both - alone) / 1e6);
+    backward.push((5 * ofProduct) / Math.max(leastMeasuredTime, both - alone) / 1e6);
   }
   return { dtype, lengths, forward, backward };
 }

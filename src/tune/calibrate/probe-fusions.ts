@@ -22,7 +22,7 @@ export function gemms(devices: number, { m, n, k }: GemmShape, of: DType, count 
   return f;
 }
 
-export interface AttentionShape {
+export interface AttentionProbe {
   readonly heads: number;
   /** Of a sequence. */
   readonly length: number;
@@ -32,7 +32,7 @@ export interface AttentionShape {
 /** Every rank computes causal attention of one sequence, and its gradients too if `passes` is both. */
 export function attention(
   devices: number,
-  { heads, length, headSize }: AttentionShape,
+  { heads, length, headSize }: AttentionProbe,
   of: DType,
   passes: "forward" | "both",
 ): Fusion {

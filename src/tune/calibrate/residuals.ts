@@ -3,7 +3,7 @@
  * the profile interpolates there. The means are the profile's `residuals`, which widen intervals (docs/simulation.md).
  */
 import type { CommandClass } from "../../simulate/command-class.ts";
-import { gemmTime, timeOf } from "../../simulate/interpolate.ts";
+import { gemmTime, interpolatedTime } from "../../simulate/interpolate.ts";
 import type { GemmGrid, MachineProfile, Residuals, Timing } from "../../simulate/machine-profile.ts";
 import { committedErrors } from "../../simulate/mean-errors.ts";
 import { at } from "../../support/invariant.ts";
@@ -43,7 +43,7 @@ function middles(sizes: readonly number[], unit: number): readonly number[] {
 export function residualsOf(tables: MeasuredTables, between: MeasuredTables, run: number): Residuals {
   const errorOf = (found: number, expected: number): number => Math.abs(Math.log((run + found) / (run + expected)));
   const errors = (table: readonly Timing[], found: readonly Timing[]): readonly number[] =>
-    found.map(({ bytes, microseconds }) => errorOf(microseconds, timeOf(table, bytes)));
+    found.map(({ bytes, microseconds }) => errorOf(microseconds, interpolatedTime(table, bytes)));
   return {
     gemms: meanError(
       "gemms",

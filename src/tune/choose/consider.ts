@@ -26,7 +26,7 @@ import {
 import { candidateCompiler } from "./compile-candidates.ts";
 import { type Considered, correction, isSerial, type LeftOut, marginToSerial } from "./decide.ts";
 import { communicates, leastTime } from "./least-time.ts";
-import { type Combination, type Root, searchSchedules } from "./search.ts";
+import { type ChoiceCombination, type Root, searchSchedules } from "./search.ts";
 
 /**
  * Given lowering options restrict the choice. `streams` and `schedule` are chosen, so giving them is a `bad-option`.
@@ -185,7 +185,7 @@ function searched(
   roots: readonly Root<CopyLoop>[],
   timeOf: (program: Program) => Predicted | null,
 ): readonly CompiledCandidate[] {
-  const compiled = ({ name, lowering, under }: CopyLoop, combination: Combination): CompiledCandidate | null => {
+  const compiled = ({ name, lowering, under }: CopyLoop, combination: ChoiceCombination): CompiledCandidate | null => {
     const schedule: ScheduleOptions = { ...combination.schedule, copyStream: "dedicated" };
     const { program } = under(schedule);
     const predicted = timeOf(program);
@@ -198,7 +198,8 @@ function searched(
       margin: marginToSerial(program, lowering.overlap !== false || predicted.hides()),
     };
   };
-  const all: { readonly loop: CopyLoop; readonly combination: Combination; readonly found: CompiledCandidate }[] = [];
+  const all: { readonly loop: CopyLoop; readonly combination: ChoiceCombination; readonly found: CompiledCandidate }[] =
+    [];
   searchSchedules(roots, (loop, combination) => {
     const found = compiled(loop, combination);
     if (found !== null) all.push({ loop, combination, found });

@@ -6,10 +6,10 @@ import { touchesPeers } from "../../commands/barriers.ts";
 import type { Kernel } from "../../commands/kernel.ts";
 import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
-import { peerOf } from "../../trace/command-work.ts";
+import { commandPeer } from "../../trace/command-work.ts";
 import type { ScheduleCandidate } from "./candidates.ts";
 import { peerTraffic } from "./least-time.ts";
-import type { Combination } from "./search.ts";
+import type { ChoiceCombination } from "./search.ts";
 
 /** A schedule as it was simulated. */
 export interface Considered {
@@ -66,7 +66,7 @@ export function isSerial({ lowering }: ScheduleCandidate): boolean {
 function reasonFor(picked: ScheduleCandidate, ordered: readonly Considered[], leftOut: readonly LeftOut[]): string {
   const timeOf = (candidate: ScheduleCandidate): string => {
     const found = ordered.find((each) => each.candidate === candidate);
-    return timeText(found?.milliseconds ?? NaN);
+    return predictedTimeText(found?.milliseconds ?? NaN);
   };
   const candidates = ordered.map(({ candidate }) => candidate);
   const serial = candidates.find(isSerial);
@@ -81,12 +81,12 @@ function reasonFor(picked: ScheduleCandidate, ordered: readonly Considered[], le
   return [
     text,
     ...(against.length === 0 ? [] : [against.join(", ")]),
-    ...leftOut.map(({ name, least }) => `${name} left out, at least ${timeText(least)}`),
+    ...leftOut.map(({ name, least }) => `${name} left out, at least ${predictedTimeText(least)}`),
     ...(assumed.length === 0 ? [] : [`assumed: ${assumed.join(", ")}`]),
   ].join("; ");
 }
 
-export function timeText(milliseconds: number): string {
+export function predictedTimeText(milliseconds: number): string {
   return `${milliseconds.toPrecision(3)} ms`;
 }
 
@@ -146,7 +146,7 @@ export function marginOfRegions(chosen: readonly Pick<ScheduleCandidate, "loweri
 }
 
 /** The factor on a candidate's predicted time. */
-export function correction(program: Program, { names, schedule }: Combination): number {
+export function correction(program: Program, { names, schedule }: ChoiceCombination): number {
   const { splitChunks = 1 } = schedule;
   const kernels = Math.max(0, ...program.ranks.map((_, rank) => kernelsInPeers(program, rank)));
   return (
@@ -196,7 +196,7 @@ function relaysSums(program: Program): boolean {
   return program.ranks.some(({ rank, commands }) =>
     commands.some(
       (command) =>
-        command.kind === "copy" && peerOf(program, rank, command) !== null && made.has(command.source.buffer),
+        command.kind === "copy" && commandPeer(program, rank, command) !== null && made.has(command.source.buffer),
     ),
   );
 }

@@ -8,10 +8,10 @@ import type { Command, CommandStreamId, SlotId } from "../../commands/command.ts
 import type { Program, RankProgram } from "../../commands/program.ts";
 import { isGemmLaunch } from "../../schedule/draft/gemm-axes.ts";
 import { listOrder } from "../../schedule/draft/order/list-order.ts";
-import { timeOf } from "../../simulate/interpolate.ts";
+import { interpolatedTime } from "../../simulate/interpolate.ts";
 import type { MachineProfile, Timing } from "../../simulate/machine-profile.ts";
 import { at } from "../../support/invariant.ts";
-import { bytesOf, peerOf } from "../../trace/command-work.ts";
+import { commandBytes, commandPeer } from "../../trace/command-work.ts";
 
 /** Milliseconds; 0 if nothing is known, such as for programs with kernels in peers' memory. */
 export function leastTime(recorded: Program, { peerCopies, costs }: MachineProfile): number {
@@ -23,9 +23,9 @@ export function leastTime(recorded: Program, { peerCopies, costs }: MachineProfi
   for (const list of recorded.ranks) {
     const isBetween = betweenSignals(recorded, list, answered);
     for (const [position, command] of list.commands.entries()) {
-      const peer = command.kind === "copy" ? peerOf(recorded, list.rank, command) : null;
+      const peer = command.kind === "copy" ? commandPeer(recorded, list.rank, command) : null;
       if (peer === null || !isBetween(position, peer.rank)) continue;
-      const bytes = bytesOf(recorded, list.rank, position) ?? 0;
+      const bytes = commandBytes(recorded, list.rank, position) ?? 0;
       const [from, to] = peer.direction === "from" ? [peer.rank, list.rank] : [list.rank, peer.rank];
       const least = leastInParts(peerCopies, bytes);
       out[from] = at(out, from) + least;
@@ -40,7 +40,7 @@ export function leastTime(recorded: Program, { peerCopies, costs }: MachineProfi
 function leastInParts(timings: readonly Timing[], bytes: number): number {
   if (bytes === 0) return 0;
   const sizes = [bytes, ...timings.map((timing) => timing.bytes).filter((size) => size > 0 && size < bytes)];
-  return Math.min(...sizes.map((size) => timeOf(timings, size) * (bytes / size)));
+  return Math.min(...sizes.map((size) => interpolatedTime(timings, size) * (bytes / size)));
 }
 
 /** Slots each of whose signals a wait takes. */
@@ -94,7 +94,7 @@ export function peerTraffic(program: Program): PeerTraffic {
   for (const { rank, commands } of program.ranks) {
     const exchanged = new Set<CommandStreamId>();
     for (const command of commands) {
-      if (command.kind === "copy" && peerOf(program, rank, command) !== null) {
+      if (command.kind === "copy" && commandPeer(program, rank, command) !== null) {
         found.copies = true;
         arrived.add(command.destination.buffer);
       }

@@ -7,7 +7,7 @@ import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import type { Choice, ChoiceRow } from "./candidates.ts";
 
 /** One choice of each row. */
-export interface Combination {
+export interface ChoiceCombination {
   /** Names of the choices that are not the usual ones. */
   readonly names: readonly string[];
   readonly schedule: ScheduleOptions;
@@ -33,7 +33,7 @@ const beamWidth = 5;
 /** `tryOut` returns the time of a combination; null for one that makes the same Program as an earlier one. */
 export function searchSchedules<T>(
   roots: readonly Root<T>[],
-  tryOut: (of: T, combination: Combination) => number | null,
+  tryOut: (of: T, combination: ChoiceCombination) => number | null,
 ): void {
   const tried = (root: Root<T>, choices: readonly Choice[]): readonly Tried<T>[] => {
     const time = tryOut(root.of, combine(choices));
@@ -63,7 +63,7 @@ function best<T>(beam: readonly Tried<T>[]): readonly Tried<T>[] {
   return distinct.sort((a, b) => a.time - b.time).slice(0, beamWidth);
 }
 
-function combine(choices: readonly Choice[]): Combination {
+function combine(choices: readonly Choice[]): ChoiceCombination {
   return {
     names: choices.flatMap(({ name }) => (name === "" ? [] : [name])),
     schedule: choices.reduce<ScheduleOptions>((joined, { schedule }) => ({ ...joined, ...schedule }), {}),

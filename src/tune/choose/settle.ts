@@ -15,7 +15,7 @@ import { compileRegions } from "../regions/region-fusion.ts";
 import { cutRegions, type FoundRegions } from "../regions/split-regions.ts";
 import { candidateStreams, type ScheduleCandidate, serial } from "./candidates.ts";
 import type { ChooseOptions } from "./consider.ts";
-import { type Considered, decide, isSerial, marginOfRegions, timeText } from "./decide.ts";
+import { type Considered, decide, isSerial, marginOfRegions, predictedTimeText } from "./decide.ts";
 import type { RegionChoice, ScheduleChoice } from "./schedule-choice.ts";
 
 export interface DistinctRegion {
@@ -107,7 +107,7 @@ function inSerial(region: DistinctRegion): DistinctRegion {
   const { choice } = region;
   if (own === undefined || isSerial(choice.chosen)) return region;
   const { candidate: chosen, milliseconds } = own;
-  const reason = `serial, as all that is no loop: ${timeText(milliseconds)}; by itself ${choice.reason}`;
+  const reason = `serial, as all that is no loop: ${predictedTimeText(milliseconds)}; by itself ${choice.reason}`;
   return { ...region, choice: { ...choice, chosen, milliseconds, reason } };
 }
 
@@ -161,8 +161,8 @@ function headline(
   const sentences = [...new Set(assumed)].toSorted();
   const rank = others.some((other) => other.milliseconds < milliseconds) ? "nearly the fastest, " : "";
   return [
-    `${candidate.name}: ${timeText(milliseconds)}, ${rank}${count} regions of which ${distinct} are distinct`,
-    ...others.map((other) => `${other.candidate.name} ${timeText(other.milliseconds)}`),
+    `${candidate.name}: ${predictedTimeText(milliseconds)}, ${rank}${count} regions of which ${distinct} are distinct`,
+    ...others.map((other) => `${other.candidate.name} ${predictedTimeText(other.milliseconds)}`),
     ...(sentences.length === 0 ? [] : [`assumed: ${sentences.join(", ")}`]),
   ].join("; ");
 }

@@ -10,7 +10,7 @@ import type { FusionRegion } from "../../compile/lower-regions.ts";
 import { decomposedData, type HasFusionData, resolveLoweringOptions } from "../../compile/lower.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { Statement } from "../../host/nodes.ts";
-import { accessesOf } from "../../host/traverse.ts";
+import { statementAccess } from "../../host/traverse.ts";
 import type { TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
@@ -20,7 +20,7 @@ import { isResharding } from "../../passes/routes/sharding.ts";
 import { segment } from "../../passes/segment/segment.ts";
 import { exchangeReductions } from "../../passes/stream-loops/exchange-reductions.ts";
 import type { StreamLoop } from "../../passes/stream-loops/group/group-loops.ts";
-import { loopsOf } from "../../passes/stream-loops/stream-parallel-type.ts";
+import { streamLoopsOf } from "../../passes/stream-loops/stream-parallel-type.ts";
 import { at } from "../../support/invariant.ts";
 import { createUnionFind, type UnionFind } from "../../support/union-find.ts";
 import { withLoopGathers } from "./loop-gathers.ts";
@@ -48,7 +48,7 @@ function splitRegions({ placed, decomposed, groups }: Grouped): readonly FusionR
   for (const group of groups) {
     const isLoop = group.kind === "StreamLoop";
     const statements = isLoop ? group.members.map(({ statement }) => statement) : [group];
-    const owners = ownersOfAll(statements.flatMap((statement) => accessesOf(statement).writes));
+    const owners = ownersOfAll(statements.flatMap((statement) => statementAccess(statement).writes));
     join(classes, owners);
     if (isLoop) for (const owner of owners) anchors.add(owner);
   }
@@ -208,7 +208,7 @@ function groupsOf(decomposed: FusionData, given: Partial<LoweringOptions>): read
   const context = { rank: 0, options: resolveLoweringOptions(given) };
   const segmented = exchangeReductions.run(segment.run(decomposed, context), context);
   try {
-    return loopsOf(segmented, context.options);
+    return streamLoopsOf(segmented, context.options);
   } catch (error) {
     if (error instanceof DiagnosticError) return [];
     throw error;

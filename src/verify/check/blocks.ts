@@ -6,7 +6,7 @@ import type { PlacedBuffer } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import type { Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
-import { createFloatList, createIntList, type Rows } from "../order/known.ts";
+import { createFloatList, createIntList, type ClockRows } from "../order/known.ts";
 import { type Extent, sharedBytes, sizeOf, spanOf } from "./shared-bytes.ts";
 
 /** By buffer: whether another buffer shares some of its bytes. */
@@ -71,7 +71,7 @@ export function boundBuffers(
 
 export interface Overlaps {
   /** By region: the regions that share bytes with it, itself first. */
-  readonly overlaps: Rows;
+  readonly overlaps: ClockRows;
   /** For each value of `overlaps`: the number of shared bytes. */
   readonly shared: Float64Array;
 }

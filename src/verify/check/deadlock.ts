@@ -10,19 +10,19 @@ import { type Graph, nodeKinds } from "../order/graph.ts";
 import type { Stuck } from "../order/stuck.ts";
 
 /** A queue's head, and the node of another queue that it waits for. */
-export interface Wait {
+export interface QueueWait {
   readonly node: number;
   readonly awaits: number;
 }
 
 /** Null if there is no cycle: all queues wait, directly or indirectly, for something that never happens. */
-export function shortestCycle(graph: Graph, stuck: Stuck): readonly Wait[] | null {
+export function shortestCycle(graph: Graph, stuck: Stuck): readonly QueueWait[] | null {
   const { queues, queueOf, cursor } = stuck;
-  const waitsOf = queues.map((nodes, queue): readonly Wait[] => {
+  const waitsOf = queues.map((nodes, queue): readonly QueueWait[] => {
     const node = nodes[at(cursor, queue)];
     return node === undefined ? [] : awaited(graph, stuck, node).map((awaits) => ({ node, awaits }));
   });
-  let shortest: readonly Wait[] | null = null;
+  let shortest: readonly QueueWait[] | null = null;
   for (const start of queues.keys()) {
     if (at(waitsOf, start).length === 0) continue;
     const cycle = cycleThrough(waitsOf, queueOf, start, shortest?.length ?? Infinity);
@@ -33,12 +33,12 @@ export function shortestCycle(graph: Graph, stuck: Stuck): readonly Wait[] | nul
 
 /** Breadth-first search from `start` back to it; null if no path is shorter than `limit`. */
 function cycleThrough(
-  waitsOf: readonly (readonly Wait[])[],
+  waitsOf: readonly (readonly QueueWait[])[],
   queueOf: Int32Array,
   start: number,
   limit: number,
-): readonly Wait[] | null {
-  const reachedBy = new Map<number, { readonly wait: Wait; readonly from: number }>();
+): readonly QueueWait[] | null {
+  const reachedBy = new Map<number, { readonly wait: QueueWait; readonly from: number }>();
   let front = [start];
   for (let length = 1; length < limit && front.length > 0; length++) {
     const next: number[] = [];
@@ -57,10 +57,10 @@ function cycleThrough(
 }
 
 function backFrom(
-  reachedBy: ReadonlyMap<number, { readonly wait: Wait; readonly from: number }>,
+  reachedBy: ReadonlyMap<number, { readonly wait: QueueWait; readonly from: number }>,
   start: number,
-): readonly Wait[] {
-  const cycle: Wait[] = [];
+): readonly QueueWait[] {
+  const cycle: QueueWait[] = [];
   let queue = start;
   do {
     const step = reachedBy.get(queue);

@@ -6,11 +6,11 @@ import { at } from "../../support/invariant.ts";
 import { countingSteps, type OnProgress } from "../../support/progress.ts";
 import { type Graph, nodeKinds } from "../order/graph.ts";
 import type { SlotMisuse } from "../order/slots.ts";
-import { findStuck, pairChains, type QueueMode } from "../order/stuck.ts";
+import { findStuck, pairChains, type StuckMode } from "../order/stuck.ts";
 import { sweep } from "../order/sweep.ts";
 import { allocatedBuffers } from "./blocks.ts";
 import { type ContentsProblem, createContents, createTenants } from "./contents.ts";
-import { shortestCycle, type Wait } from "./deadlock.ts";
+import { shortestCycle, type QueueWait } from "./deadlock.ts";
 import { type Conflict, createRaces } from "./races.ts";
 import type { RegionTable } from "./region-table.ts";
 import { type StaticProblem, staticProblems } from "./static-checks.ts";
@@ -47,7 +47,7 @@ export function findProblems(graph: Graph, table: RegionTable, onProgress?: OnPr
 /** A run that is stuck without a cycle has an empty one. */
 function progressProblems(graph: Graph, isStuck: boolean): readonly Problem[] {
   const hasPairs = pairChains(graph).length > 0;
-  const modes: readonly QueueMode[] = isStuck ? ["streams"] : hasPairs ? ["pairs", "ranks"] : ["ranks"];
+  const modes: readonly StuckMode[] = isStuck ? ["streams"] : hasPairs ? ["pairs", "ranks"] : ["ranks"];
   for (const mode of modes) {
     const stuck = findStuck(graph, mode);
     if (stuck === null) continue;
@@ -177,9 +177,9 @@ function allocatedOver({ nodeCount, kind, argument }: Graph, { first, second }: 
 export type Problem =
   | ({ readonly kind: "conflict" } & Conflict)
   | ({ readonly kind: "slotMisuse" } & Omit<SlotMisuse, "kind"> & { readonly nextIs: SlotMisuse["kind"] })
-  | { readonly kind: "deadlock"; readonly cycle: readonly Wait[] }
+  | { readonly kind: "deadlock"; readonly cycle: readonly QueueWait[] }
   /** `ofPairs`: only streams of pairs must run at once, which PyTorch counts on. */
-  | { readonly kind: "needsConcurrency"; readonly cycle: readonly Wait[]; readonly ofPairs: boolean }
+  | { readonly kind: "needsConcurrency"; readonly cycle: readonly QueueWait[]; readonly ofPairs: boolean }
   | ContentsProblem
   | StaticProblem;
 

@@ -10,7 +10,7 @@ import type { RegionTable } from "./region-table.ts";
 type Known = Pick<KnownRow, "of">;
 
 /** A node of a run, and how it touched a region. */
-export interface Access {
+export interface MemoryAccess {
   /** The node's number, plus the node count in the second run. */
   readonly visit: number;
   readonly region: number;
@@ -19,8 +19,8 @@ export interface Access {
 
 /** The sweep reached `first` earlier, but neither is ordered before the other. */
 export interface Conflict {
-  readonly first: Access;
-  readonly second: Access;
+  readonly first: MemoryAccess;
+  readonly second: MemoryAccess;
 }
 
 export interface Races {
@@ -51,7 +51,7 @@ export function createRaces({ regions, overlaps, reads, writes }: RegionTable): 
     lasts: Lasts,
     writes: boolean,
     place: number,
-    second: Access,
+    second: MemoryAccess,
     chain: number,
     known: Known,
   ): void => {

@@ -8,7 +8,7 @@ import type { Program } from "../../commands/program.ts";
 import { accesses, canonicalRegion, type Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
 import type { Graph } from "../order/graph.ts";
-import { createRows, type Rows } from "../order/known.ts";
+import { createRows, type ClockRows } from "../order/known.ts";
 import { boundBuffers, type Overlaps, overlapsOf, sharingBuffers } from "./blocks.ts";
 import { sizeOf } from "./shared-bytes.ts";
 
@@ -19,8 +19,8 @@ export interface RegionTable extends Overlaps {
   /** By region. */
   readonly buffer: Int32Array;
   /** By node. */
-  readonly reads: Rows;
-  readonly writes: Rows;
+  readonly reads: ClockRows;
+  readonly writes: ClockRows;
   /**
    * By buffer: the region of all its bytes; -1 if it shares no bytes with another buffer and no node touches all of it.
    */
@@ -132,14 +132,14 @@ function createNumbering(bufferCount: number): Numbering {
         places.set(region.offset, [regions.length]);
         return regions.push(region) - 1;
       }
-      for (const id of candidates) if (sameRuns(at(regions, id), region)) return id;
+      for (const id of candidates) if (sameRegionRuns(at(regions, id), region)) return id;
       candidates.push(regions.length);
       return regions.push(region) - 1;
     },
   };
 }
 
-export function sameRuns(a: Region, b: Region): boolean {
+export function sameRegionRuns(a: Region, b: Region): boolean {
   if (a.bytes !== b.bytes || a.dims.length !== b.dims.length) return false;
   for (let i = 0; i < a.dims.length; i++) {
     const [x, y] = [at(a.dims, i), at(b.dims, i)];

@@ -21,14 +21,14 @@ import {
   sameForm,
   sameSlot,
 } from "./moved-regions.ts";
-import type { Permutation } from "./rank-group.ts";
+import type { RankPermutation } from "./rank-group.ts";
 
 /** Commands that may still be compared. */
 export interface Budget {
   left: number;
 }
 
-export function mapsToItself(mapped: Mapped, to: Permutation, budget: Budget): boolean {
+export function mapsToItself(mapped: Mapped, to: RankPermutation, budget: Budget): boolean {
   const { program, buffers } = mapped;
   if (!program.ranks.every(({ rank }) => buffers.areAlike(rank, at(to, rank)))) return false;
   const regions = createMovedRegions(program);

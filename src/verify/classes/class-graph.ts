@@ -7,7 +7,7 @@ import { accesses, type Accesses, type Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
 import { boundBuffers } from "../check/blocks.ts";
 import { createTableRows, type RegionTable, touchesMemory, wholeBuffer } from "../check/region-table.ts";
-import { kindOf, nodeKinds } from "../order/graph.ts";
+import { commandKinds, nodeKinds } from "../order/graph.ts";
 import { createIntList } from "../order/known.ts";
 import type { Participants } from "../order/slots.ts";
 import type { RankGroup } from "./rank-group.ts";
@@ -82,7 +82,7 @@ export function createClassGraph(
     place(base, rank, 0, nodeKinds.callerWrites);
     for (const [index, command] of commands.entries()) {
       const node = base + 1 + index;
-      place(node, rank, command.stream, kindOf[command.kind]);
+      place(node, rank, command.stream, commandKinds[command.kind]);
       switch (command.kind) {
         case "recordEvent":
           argument[node] = at(eventBase, rank) + command.event;

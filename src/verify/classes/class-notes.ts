@@ -6,7 +6,7 @@ import type { Origin } from "../../commands/command.ts";
 import { at } from "../../support/invariant.ts";
 import { ends, isSynchronization, type Iteration, neighboursOnOtherStreams, statementKey } from "../explain/notes.ts";
 import { nodeKinds } from "../order/graph.ts";
-import type { Rows } from "../order/known.ts";
+import type { ClockRows } from "../order/known.ts";
 import type { ClassGraph } from "./class-graph.ts";
 import type { ClassObserver } from "./class-sweep.ts";
 
@@ -100,7 +100,7 @@ function seriesOf(graph: ClassGraph): ReadonlyMap<number, readonly number[]> {
 function shareData({ parts: { start, element, table } }: ClassGraph, a: Iteration, b: Iteration): boolean {
   const { reads, writes, overlaps, regions } = table;
   // A region of the representative, on behalf of the rank that has it.
-  const touches = (nodes: readonly number[], rows: readonly Rows[]): readonly number[] =>
+  const touches = (nodes: readonly number[], rows: readonly ClockRows[]): readonly number[] =>
     nodes.flatMap((node) => {
       const found: number[] = [];
       for (let part = at(start, node); part < at(start, node + 1); part++) {

@@ -15,7 +15,7 @@ import { overlapsOf } from "../check/blocks.ts";
 import { spanOf } from "../check/shared-bytes.ts";
 import type { Participants } from "../order/slots.ts";
 import type { RankBuffers } from "./rank-buffers.ts";
-import type { Permutation } from "./rank-group.ts";
+import type { RankPermutation } from "./rank-group.ts";
 
 /** What is the same in a region and its image. */
 type Form = Pick<Operand, "dtype" | "shape" | "strides">;
@@ -135,7 +135,7 @@ export interface Mapped {
 }
 
 export interface Mapping extends Mapped {
-  readonly to: Permutation;
+  readonly to: RankPermutation;
   readonly regions: MovedRegions;
   readonly slots: OneToOne;
   readonly transfers: OneToOne;

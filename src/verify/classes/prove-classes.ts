@@ -26,7 +26,7 @@ import {
   contains,
   identityGroup,
   meshRotations,
-  type Permutation,
+  type RankPermutation,
   type RankGroup,
   rotations,
   withGenerator,
@@ -117,7 +117,7 @@ function groupOf(mapped: Mapped): RankGroup {
 }
 
 /** Of consecutive ranks first: those need no look at the lists. */
-function* candidates(program: Program): Generator<Permutation> {
+function* candidates(program: Program): Generator<RankPermutation> {
   yield* rotations(program.ranks.length);
   yield* meshRotations(program);
 }

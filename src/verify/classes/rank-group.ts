@@ -7,12 +7,12 @@ import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 
 /** By rank: the rank to which it goes. */
-export type Permutation = Uint16Array;
+export type RankPermutation = Uint16Array;
 
 export interface RankGroup {
-  readonly generators: readonly Permutation[];
+  readonly generators: readonly RankPermutation[];
   /** The identity first. */
-  readonly elements: readonly Permutation[];
+  readonly elements: readonly RankPermutation[];
   /** By element: its inverse. */
   readonly inverse: readonly number[];
   /** By rank: the representative of its class, and the element that takes the representative to it. */
@@ -30,7 +30,7 @@ export function identityGroup(rankCount: number): RankGroup {
 }
 
 /** The group that these generate together with `group`; null if it does not act freely. */
-export function withGenerator(group: RankGroup, generator: Permutation): RankGroup | null {
+export function withGenerator(group: RankGroup, generator: RankPermutation): RankGroup | null {
   const rankCount = generator.length;
   const generators = [...group.generators, generator];
   const all = [...group.elements];
@@ -52,11 +52,11 @@ export function withGenerator(group: RankGroup, generator: Permutation): RankGro
 }
 
 /** Whether an element takes every rank where `permutation` takes it. */
-export function contains({ elements }: RankGroup, permutation: Permutation): boolean {
+export function contains({ elements }: RankGroup, permutation: RankPermutation): boolean {
   return elements.some((element) => element.every((to, from) => to === permutation[from]));
 }
 
-function groupOf(elements: readonly Permutation[], generators: readonly Permutation[]): RankGroup {
+function groupOf(elements: readonly RankPermutation[], generators: readonly RankPermutation[]): RankGroup {
   const rankCount = at(elements, 0).length;
   const representative = new Int32Array(rankCount).fill(-1);
   const elementTo = new Int32Array(rankCount);
@@ -76,7 +76,7 @@ function groupOf(elements: readonly Permutation[], generators: readonly Permutat
  * Rotations along one dimension of a mesh of consecutive ranks: within blocks of `block` ranks, each goes `step` ranks
  * on. The rotation of all ranks by one comes first.
  */
-export function* rotations(rankCount: number): Generator<Permutation> {
+export function* rotations(rankCount: number): Generator<RankPermutation> {
   const divisors = Array.from({ length: rankCount }, (_, i) => i + 1).filter((n) => rankCount % n === 0);
   for (const step of divisors) {
     for (const block of divisors.toReversed()) {
@@ -96,7 +96,7 @@ export function* rotations(rankCount: number): Generator<Permutation> {
 /** Further partners are sums of the first ones in all programs that lowering makes. */
 const mostPartners = 4;
 
-export function* meshRotations(program: Program): Generator<Permutation> {
+export function* meshRotations(program: Program): Generator<RankPermutation> {
   const partners = program.ranks.map(({ rank, commands }) => partnersOf(program, rank, commands));
   for (let number = 0; number < mostPartners; number++) {
     const to = partners.map((own) => own[number] ?? -1);

@@ -13,13 +13,13 @@ import type { Graph } from "../order/graph.ts";
 import { type Extent, sharedBytes } from "../check/shared-bytes.ts";
 import { placeOf, placeText, programOrder, statementText } from "./places.ts";
 import type { RegionTable } from "../check/region-table.ts";
-import type { Access, Conflict } from "../check/races.ts";
+import type { MemoryAccess, Conflict } from "../check/races.ts";
 import { sliceText } from "./slice-text.ts";
 import type { Command, Origin, SlotId } from "../../commands/command.ts";
 import type { Program } from "../../commands/program.ts";
 
 interface Side {
-  readonly access: Access;
+  readonly access: MemoryAccess;
   readonly place: CommandPlace;
 }
 

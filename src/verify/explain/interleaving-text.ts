@@ -4,7 +4,7 @@
  * (src/machine/interleaving.ts); transfers are eager.
  */
 import { at } from "../../support/invariant.ts";
-import type { Past } from "../order/sweep.ts";
+import type { PastRow } from "../order/sweep.ts";
 import { chainLength, type Graph, nodeKinds } from "../order/graph.ts";
 import type { Participants } from "../order/slots.ts";
 import { placeOf, placeText } from "./places.ts";
@@ -14,7 +14,7 @@ export interface InterleavingRequest {
   readonly first: number;
   readonly second: number;
   /** The past of each visit: of `second` and, if it is a transfer, of the participants whose data it needs. */
-  readonly pasts: ReadonlyMap<number, Past>;
+  readonly pasts: ReadonlyMap<number, PastRow>;
 }
 
 /** The visits whose pasts an interleaving needs; none if it cannot contain the second one. */
@@ -62,7 +62,7 @@ function callerActionOf({ kind, rankOf, nodeCount }: Graph, visit: number): stri
   return kind[node] === nodeKinds.callerWrites ? `overwrites:${at(rankOf, node)}` : null;
 }
 
-function joined(pasts: readonly Past[]): Past {
+function joined(pasts: readonly PastRow[]): PastRow {
   const [first, ...rest] = pasts;
   const past = Int32Array.from(first ?? []);
   for (const other of rest)
@@ -82,7 +82,7 @@ function sourcesOf(participants: Participants, participant: number): readonly nu
  * Steps that complete as many nodes of every chain as `past` says, then `last`; null if they wait for each other. If
  * `held` is given, then everything that can run without it.
  */
-function stepsThrough(graph: Graph, past: Past, last: number | null, held: number | null): readonly string[] | null {
+function stepsThrough(graph: Graph, past: PastRow, last: number | null, held: number | null): readonly string[] | null {
   const { chains, chainOf, chainStart, chainNodes, kind, argument, participants, position: positionOf } = graph;
   const limits = past.map((count, chain) => Math.min(count, chainLength(graph, chain)));
   if (last !== null) limits[at(chainOf, last)] = Math.max(at(limits, at(chainOf, last)), at(positionOf, last));

@@ -4,7 +4,7 @@ import { dispatch, type RuleTable } from "../../support/dispatch.ts";
 import { counted } from "../../support/wording.ts";
 import { conflictFinding } from "./conflict-finding.ts";
 import type { RawFinding } from "./to-findings.ts";
-import type { Wait } from "../check/deadlock.ts";
+import type { QueueWait } from "../check/deadlock.ts";
 import type { SharedMemory } from "../finding.ts";
 import { type Graph, nodeOf } from "../order/graph.ts";
 import { placeOf, placeText, statementText } from "./places.ts";
@@ -201,7 +201,7 @@ function error(
   return { code, severity: "error", visits, memory: null, notes: [], edge: null };
 }
 
-function cycleFinding(graph: Graph, cycle: readonly Wait[]): Pick<RawFinding, "found" | "notes"> {
+function cycleFinding(graph: Graph, cycle: readonly QueueWait[]): Pick<RawFinding, "found" | "notes"> {
   const [first] = cycle;
   const steps = cycle.map(
     ({ node, awaits }) => `${placeText(placeOf(graph, node))} waits for ${placeText(placeOf(graph, awaits))}`,

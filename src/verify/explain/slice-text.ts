@@ -9,7 +9,7 @@ import { canonicalRegion, type Region } from "../../commands/region.ts";
 import { contiguousStrides, elementCount, type View } from "../../commands/view.ts";
 import { at } from "../../support/invariant.ts";
 import { spanOf } from "../check/shared-bytes.ts";
-import { sameRuns } from "../check/region-table.ts";
+import { sameRegionRuns } from "../check/region-table.ts";
 
 /** Index ranges per axis, the end not included. */
 type Box = readonly { readonly start: number; readonly end: number }[];
@@ -83,7 +83,7 @@ function boxOf({ id, shape, dtype }: PlacedBuffer, strides: readonly number[], r
   const box = first.map((start, axis) => ({ start, end: at(last, axis) + 1 }));
   if (box.some(({ start, end }) => end <= start)) return null;
   const dims = box.map(({ start, end }, axis) => ({ count: end - start, stride: at(strides, axis) * bytes }));
-  return sameRuns(canonicalRegion(id, region.offset, dims, bytes), region) ? box : null;
+  return sameRegionRuns(canonicalRegion(id, region.offset, dims, bytes), region) ? box : null;
 }
 
 /** The index of an element; null if there is none. */

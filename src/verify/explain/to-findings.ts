@@ -6,7 +6,7 @@
 import type { DiagnosticCode } from "../../diagnostics/codes.ts";
 import { at } from "../../support/invariant.ts";
 import type { Finding, SharedMemory } from "../finding.ts";
-import { capturePasts, type Past, visitAt } from "../order/sweep.ts";
+import { capturePasts, type PastRow, visitAt } from "../order/sweep.ts";
 import { type Graph, nodeKinds } from "../order/graph.ts";
 import { interleavingText, visitsFor } from "./interleaving-text.ts";
 import { diagnosticPlace, placeOf, placeText } from "./places.ts";
@@ -116,7 +116,7 @@ function commonAncestors(graph: Graph, pairs: readonly Pair[]): readonly (number
   return pairs.map((pair, i) => nearest(graph, at(candidates, i), theirs, pair));
 }
 
-function candidatesOf(graph: Graph, pasts: ReadonlyMap<number, Past>, [a, b]: Pair): readonly number[] {
+function candidatesOf(graph: Graph, pasts: ReadonlyMap<number, PastRow>, [a, b]: Pair): readonly number[] {
   const [one, other] = [pasts.get(a), pasts.get(b)];
   if (one === undefined || other === undefined) return [];
   return graph.chains.flatMap((_, chain) => {
@@ -128,7 +128,7 @@ function candidatesOf(graph: Graph, pasts: ReadonlyMap<number, Past>, [a, b]: Pa
 function nearest(
   { chainOf, position, chainStart, rankOf, nodeCount }: Graph,
   candidates: readonly number[],
-  pasts: ReadonlyMap<number, Past>,
+  pasts: ReadonlyMap<number, PastRow>,
   pair: Pair,
 ): number | null {
   const comesBefore = (visit: number, other: number): boolean => {

@@ -23,7 +23,7 @@ export const nodeKinds = {
   callerReads: 9,
 } as const;
 
-export const kindOf: { readonly [K in Command["kind"]]: number } = {
+export const commandKinds: { readonly [K in Command["kind"]]: number } = {
   launch: nodeKinds.work,
   copy: nodeKinds.work,
   transfer: nodeKinds.transfer,
@@ -35,7 +35,7 @@ export const kindOf: { readonly [K in Command["kind"]]: number } = {
   free: nodeKinds.free,
 };
 
-export interface Chain {
+export interface NodeChain {
   readonly rank: number;
   readonly stream: number;
 }
@@ -58,7 +58,7 @@ export interface Graph {
   readonly chainOf: Int32Array;
   /** The position in its chain, from 1: the number of completed nodes of the chain after it completes. */
   readonly position: Int32Array;
-  readonly chains: readonly Chain[];
+  readonly chains: readonly NodeChain[];
   /** chainNodes[chainStart[c] .. chainStart[c + 1]) are the nodes of chain c. */
   readonly chainStart: Int32Array;
   readonly chainNodes: Int32Array;
@@ -80,7 +80,7 @@ export function createGraph(program: Program, lineOf: LineOf = () => null): Grap
   const rankOf = new Int32Array(nodeCount);
   const chainOf = new Int32Array(nodeCount);
   const eventWaits = new Int32Array(at(eventBase, ranks.length));
-  const chains: Chain[] = [];
+  const chains: NodeChain[] = [];
   for (const [rank, { commands }] of ranks.entries()) {
     const base = at(nodeBase, rank);
     const byStream = new Map<number, number>();
@@ -99,7 +99,7 @@ export function createGraph(program: Program, lineOf: LineOf = () => null): Grap
     chainOf[last] = caller;
     for (const [index, command] of commands.entries()) {
       const node = base + 1 + index;
-      kind[node] = kindOf[command.kind];
+      kind[node] = commandKinds[command.kind];
       chainOf[node] = chainOn(command.stream);
       switch (command.kind) {
         case "recordEvent":

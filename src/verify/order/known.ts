@@ -290,7 +290,7 @@ export function createFloatList(): FloatList {
 }
 
 /** Of row r: values[start[r]] to values[start[r + 1] - 1]. */
-export interface Rows {
+export interface ClockRows {
   readonly start: Int32Array;
   readonly values: Int32Array;
 }
@@ -300,7 +300,7 @@ interface RowsBuilder {
   add(value: number): void;
   /** Ends the open row. */
   close(): void;
-  finish(): Rows;
+  finish(): ClockRows;
 }
 
 export function createRows(rowCount: number): RowsBuilder {

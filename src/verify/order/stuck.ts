@@ -6,11 +6,11 @@
 import { at } from "../../support/invariant.ts";
 import { type Graph, nodeKinds } from "./graph.ts";
 
-export type QueueMode = "streams" | "pairs" | "ranks";
+export type StuckMode = "streams" | "pairs" | "ranks";
 
 /** A run that stopped. */
 export interface Stuck {
-  readonly mode: QueueMode;
+  readonly mode: StuckMode;
   /** Nodes of each queue, in its order. */
   readonly queues: readonly Int32Array[];
   readonly queueOf: Int32Array;
@@ -21,7 +21,7 @@ export interface Stuck {
 }
 
 /** Null if all queues finish. Transfers are synchronous. */
-export function findStuck(graph: Graph, mode: QueueMode): Stuck | null {
+export function findStuck(graph: Graph, mode: StuckMode): Stuck | null {
   const { kind, argument, eventWaits, participants, program } = graph;
   const { queues, queueOf } = queuesOf(graph, mode);
   const cursor = new Int32Array(queues.length);
@@ -94,7 +94,7 @@ export function findStuck(graph: Graph, mode: QueueMode): Stuck | null {
   return { mode, queues, queueOf, cursor, recorded, arrived };
 }
 
-function queuesOf(graph: Graph, mode: QueueMode): Pick<Stuck, "queues" | "queueOf"> {
+function queuesOf(graph: Graph, mode: StuckMode): Pick<Stuck, "queues" | "queueOf"> {
   const { chains, chainOf, chainStart, chainNodes, nodeBase, rankOf, program } = graph;
   const nodesOf = (chain: number): Int32Array => chainNodes.subarray(at(chainStart, chain), at(chainStart, chain + 1));
   if (mode === "streams") return { queues: chains.map((_, chain) => nodesOf(chain)), queueOf: chainOf };

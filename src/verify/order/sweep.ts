@@ -199,10 +199,10 @@ function readersOf(sources: readonly (readonly number[] | null)[], count: number
 // never pays for it.
 
 /** By chain, including its own: the number of nodes that have completed before the visit starts. */
-export type Past = Int32Array;
+export type PastRow = Int32Array;
 
-export function capturePasts(graph: Graph, visits: ReadonlySet<number>): ReadonlyMap<number, Past> {
-  const pasts = new Map<number, Past>();
+export function capturePasts(graph: Graph, visits: ReadonlySet<number>): ReadonlyMap<number, PastRow> {
+  const pasts = new Map<number, PastRow>();
   sweep(graph, 2, {
     every: true,
     starts: (_node, visit, chain, position, known) => {

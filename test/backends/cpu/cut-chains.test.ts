@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import { cutChains } from "../../../src/backends/cpu/threads/shared-works.ts";
 import type { BufferId } from "../../../src/commands/buffer.ts";
 import { elementCount, stridesInOrder, type View } from "../../../src/commands/view.ts";
-import type { Chain } from "../../../src/machine/transfers/moves.ts";
+import type { MoveChain } from "../../../src/machine/transfers/moves.ts";
 import { dtypes } from "../../../src/numerics/dtype.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { makeId } from "../../../src/support/ids.ts";
@@ -27,7 +27,7 @@ const chains = fc.array(
   { minLength: 1, maxLength: 5 },
 );
 
-function chainOf(shape: readonly number[], orders: readonly (readonly number[])[], firstBuffer: number): Chain {
+function chainOf(shape: readonly number[], orders: readonly (readonly number[])[], firstBuffer: number): MoveChain {
   const [a, b, sum, copy] = orders.map((order, i): View => ({
     buffer: makeId<BufferId>(firstBuffer + i),
     offset: 0,
@@ -61,7 +61,7 @@ function addresses({ offset, shape, strides, dtype }: View): readonly number[] {
 }
 
 /** What a chain does to each element: its moves' operations with the places that they read and write. */
-function elements(chain: Chain): readonly string[] {
+function elements(chain: MoveChain): readonly string[] {
   const moves = chain.map(({ op, sources, destination }) => {
     const [target, ...read] = [destination, ...sources.map(({ view }) => view)].map((view) =>
       addresses(view).map((address) => `${view.buffer}:${address}`),
@@ -90,7 +90,7 @@ describe("cutChains", () => {
     shape,
     strides: stridesInOrder(shape, [...shape.keys()]),
   });
-  const copy = (shape: readonly number[]): Chain => [
+  const copy = (shape: readonly number[]): MoveChain => [
     { op: null, sources: [{ from: 0, view: row(0, shape) }], destination: row(1, shape) },
   ];
 

@@ -10,7 +10,7 @@ import { shareWorks } from "../../../src/backends/cpu/threads/shared-works.ts";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
 import { collectives, type CollectiveType, collectiveTypes, isRooted } from "../../../src/commands/collectives.ts";
 import { partOf, type View } from "../../../src/commands/view.ts";
-import { createTables } from "../../../src/machine/tables.ts";
+import { createMachineTables } from "../../../src/machine/tables.ts";
 import { buildLists, type ListBuilder } from "../../machine/list-builder.ts";
 import { sample } from "../../support/suite.ts";
 import { digestOfOutputs } from "./inputs-and-outputs.ts";
@@ -31,7 +31,7 @@ function fill(program: Program, prepared: Prepared): void {
 
 /** Runs on the machine and four times on two workers, always from the same inputs, which in-place forms overwrite. */
 async function expectMachinesBits(program: Program): Promise<void> {
-  const tables = createTables(program, "streams");
+  const tables = createMachineTables(program, "streams");
   expect(shareWorks(tables, numberCommands(program), 2).works.size).toBeGreaterThan(0);
   const onMachine = await openMachineGroup({}).prepare(program);
   fill(program, onMachine);

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { type AlgorithmChoice, createChooser } from "../../../src/backends/cuda/matmul/choose-algorithm.ts";
+import { type AlgorithmChoice, createAlgorithmChooser } from "../../../src/backends/cuda/matmul/choose-algorithm.ts";
 import { fastestAlgorithm } from "../../../src/backends/cuda/matmul/fastest-algorithm.ts";
 import type { TrialTools } from "../../../src/backends/cuda/matmul/gemm-trial.ts";
 
@@ -92,7 +92,7 @@ function chooserWithout(cacheFolder: string): (given: AlgorithmChoice) => number
   const gpu = { name: "NVIDIA H200", smCount: 132, raw: { cuMemAlloc_v2: () => 2, cuMemFree_v2: () => 0 } };
   // oxlint-disable-next-line typescript/consistent-type-assertions -- what a trial without memory uses
   const tools = { gpu, staging: null, stream: 0 } as unknown as TrialTools;
-  return createChooser({ ...tools, version: 130_100, cacheFolder });
+  return createAlgorithmChooser({ ...tools, version: 130_100, cacheFolder });
 }
 
 describe("the algorithm of an earlier process", () => {

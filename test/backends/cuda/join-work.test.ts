@@ -7,18 +7,18 @@ import {
   passedWord,
   type StreamOperation,
 } from "../../../src/backends/cuda/ops/memory-operations.ts";
-import type { Work } from "../../../src/backends/cuda/ops/planning.ts";
+import type { QueuedWork } from "../../../src/backends/cuda/ops/planning.ts";
 import type { CommandStreamId } from "../../../src/commands/command.ts";
 import { makeId } from "../../../src/support/ids.ts";
 
-const call: Work = { kind: "op", op: { kind: "record", stream: 0, command: 0, event: 0 } };
+const call: QueuedWork = { kind: "op", op: { kind: "record", stream: 0, command: 0, event: 0 } };
 const wordAt = (index: number) => ({ space: "word", rank: 0, index }) as const;
 const progress = { space: "progress", stream: 0 } as const;
 const signal = (index: number): StreamOperation => ({ kind: "signal", word: wordAt(index) });
 const wait = (index: number): StreamOperation => ({ kind: "wait", word: wordAt(index), progress, says: index + 1 });
-const raise = (word: number): Work => ({ kind: "memory", operations: [signal(word)] });
-const take = (word: number): Work => ({ kind: "memory", operations: [wait(word)] });
-const linkWorkOf = (blocks: number): Work => ({
+const raise = (word: number): QueuedWork => ({ kind: "memory", operations: [signal(word)] });
+const take = (word: number): QueuedWork => ({ kind: "memory", operations: [wait(word)] });
+const linkWorkOf = (blocks: number): QueuedWork => ({
   kind: "linkKernel",
   operations: noOperations,
   blocks,
@@ -35,7 +35,7 @@ const linkWorkOf = (blocks: number): Work => ({
 const linkWork = linkWorkOf(8);
 const joined = (pieces: readonly ListedWork[]): readonly StreamWork[] => joinWork(pieces, 132);
 
-function list(...pieces: readonly (readonly [stream: number, work: Work])[]): readonly ListedWork[] {
+function list(...pieces: readonly (readonly [stream: number, work: QueuedWork])[]): readonly ListedWork[] {
   return pieces.map(([stream, work], index) => {
     const isBlocking = work.kind === "memory" && work.operations.some(({ kind }) => kind === "wait");
     return { stream: makeId<CommandStreamId>(stream), index, work, isBlocking };
@@ -47,7 +47,7 @@ function shape(pieces: readonly StreamWork[]): readonly (readonly [number, numbe
   return pieces.map(({ index, stream, work }) => [index, stream, sizeOf(work)]);
 }
 
-function sizeOf(work: Work): number | string {
+function sizeOf(work: QueuedWork): number | string {
   if (work.kind === "op") return "call";
   if (work.kind === "memory") return work.operations.length;
   return `${work.operations.before.length} kernel ${work.operations.after.length}`;

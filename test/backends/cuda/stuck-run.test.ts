@@ -8,7 +8,7 @@ import { programNotes } from "../../../src/backends/cuda/ops/list-notes.ts";
 import { passedWord, progressWord } from "../../../src/backends/cuda/ops/memory-operations.ts";
 import { createProgress } from "../../../src/backends/cuda/run/stuck/progress.ts";
 import { createSlotReader, type ReadingGpu } from "../../../src/backends/cuda/run/stuck/slot-reader.ts";
-import { type StuckRun, stuckStreams, timedOut } from "../../../src/backends/cuda/run/stuck/stuck-run.ts";
+import { type StuckRun, stuckStreams, failTimedOut } from "../../../src/backends/cuda/run/stuck/stuck-run.ts";
 import { buildLists } from "../../machine/list-builder.ts";
 
 /** Each rank sends to the other on a stream of its own, and has one more that meets nobody. */
@@ -101,7 +101,7 @@ describe("streams of runs that do not end", () => {
   });
 
   it("are told with the number of runs", () => {
-    const late = (runs: number) => () => timedOut(stuckRun([], { eager: false, runs }), 5);
+    const late = (runs: number) => () => failTimedOut(stuckRun([], { eager: false, runs }), 5);
     expect(late(1)).toThrow(DiagnosticError);
     expect(late(1)).toThrow("rank 0 did not finish its run within 5 ms");
     expect(late(3)).toThrow("rank 0 did not finish its 3 runs within 5 ms");
@@ -135,7 +135,7 @@ describe("a run of waits that does not end", () => {
       /^rank 0 on host a, copies: reached .*; it waits for ranks 2 on host b and 3 on host b /,
     );
     expect(lines([0, 1])[0]).toContain("; it waits for rank 3 on host b (");
-    const late = () => timedOut(stuckRun([], { hosts, eager: false, runs: 1 }), 5);
+    const late = () => failTimedOut(stuckRun([], { hosts, eager: false, runs: 1 }), 5);
     expect(late).toThrow("rank 0 on host a did not finish its run within 5 ms");
   });
 

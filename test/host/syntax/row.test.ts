@@ -2,8 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { plainContext, type PrintContext, type ReadContext } from "../../../src/host/syntax/context.ts";
 import { flag, scalar, word } from "../../../src/host/syntax/statements/fields.ts";
-import { row } from "../../../src/host/syntax/statements/row.ts";
-import { createScanner } from "../../../src/host/syntax/text/scanner.ts";
+import { statementRow } from "../../../src/host/syntax/statements/row.ts";
+import { createDumpScanner } from "../../../src/host/syntax/text/scanner.ts";
 import { createStreamTable, noDefinitions } from "../../../src/host/syntax/values/names.ts";
 import { createTensorTable } from "../../../src/host/syntax/values/tensor-table.ts";
 import { defaultDumpStyle } from "../../../src/ir/print-style.ts";
@@ -23,7 +23,7 @@ const blocks = {
   absent: () => null,
 };
 
-const launch = row<Launch>("Launch", {
+const launch = statementRow<Launch>("Launch", {
   forms: [
     "Launch <mode> on <blocks>[, again=<again>]",
     "Launch {\n  <mode>[, again=<again>]\n}",
@@ -47,7 +47,7 @@ function read(text: string): Launch | undefined {
   const source = { file: "dump", text, firstLine: 1, prefixLength: 0, lines: null };
   const tensors = createTensorTable(new Map());
   const context: ReadContext = {
-    scanner: createScanner(source),
+    scanner: createDumpScanner(source),
     tensors,
     streams: createStreamTable("", false),
     names: { definitions: noDefinitions, symbols: tensors.symbols, loops: [] },
@@ -82,8 +82,12 @@ describe("a row", () => {
 
   it("has every field in every form, or a value without it", () => {
     const fields = { mode: word(["fast", "exact"]), blocks, again: flag };
-    expect(() => row<Launch>("Launch", { forms: ["Launch <mode> <again>"], fields })).not.toThrow();
-    expect(() => row<Launch>("Launch", { forms: ["Launch <mode> <blocks>"], fields })).toThrow('"lost":["again"]');
-    expect(() => row<Launch>("Launch", { forms: ["Launch <mode> <agian>"], fields })).toThrow('"name":"agian"');
+    expect(() => statementRow<Launch>("Launch", { forms: ["Launch <mode> <again>"], fields })).not.toThrow();
+    expect(() => statementRow<Launch>("Launch", { forms: ["Launch <mode> <blocks>"], fields })).toThrow(
+      '"lost":["again"]',
+    );
+    expect(() => statementRow<Launch>("Launch", { forms: ["Launch <mode> <agian>"], fields })).toThrow(
+      '"name":"agian"',
+    );
   });
 });

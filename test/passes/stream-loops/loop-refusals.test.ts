@@ -1,7 +1,7 @@
 /** Each rule that keeps communication out of a loop, planted alone, is the one that is reported. */
 import { describe, expect, it } from "vitest";
 import { add, broadcast, DeviceMesh, Fusion, linear, lower, type LowerOptions, set, sum, type TensorView } from "braid";
-import { loopRefusals } from "../../../src/compile/reshardings.ts";
+import { refusedLoops } from "../../../src/compile/reshardings.ts";
 import { resolveLoweringOptions } from "../../../src/compile/lower.ts";
 import type { HostProgram } from "../../../src/host/nodes.ts";
 import { axisClasses } from "../../../src/passes/stream-loops/group/axis-classes.ts";
@@ -192,15 +192,15 @@ const planted: readonly Planted[] = [
 
 describe("a rule that keeps communication out of a loop", () => {
   it.each(planted)("$rule", ({ rule, ops: [op, beside], fusion, options = {} }) => {
-    const found = loopRefusals(fusion(), options);
+    const found = refusedLoops(fusion(), options);
     const own = found.find((each) => each.op === op);
     expect(own, JSON.stringify(found)).toMatchObject({ rule, beside });
     expect(own?.source).toContain("loop-refusals.test.ts:");
   });
 
   it("does not report what shares a loop", () => {
-    expect(loopRefusals(gathering(4, streamed))).toEqual([]);
-    expect(loopRefusals(setBefore((f, z) => linearOf(f, z, streamed), streamed))).toEqual([]);
+    expect(refusedLoops(gathering(4, streamed))).toEqual([]);
+    expect(refusedLoops(setBefore((f, z) => linearOf(f, z, streamed), streamed))).toEqual([]);
   });
 
   it("overwrites, in a program built by hand", () => {

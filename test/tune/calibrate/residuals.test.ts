@@ -1,6 +1,6 @@
 /** Residuals of a calibration: what differs between tables and the sizes in between, by class of commands. */
 import { expect, it } from "vitest";
-import { timeOf } from "../../../src/simulate/interpolate.ts";
+import { interpolatedTime } from "../../../src/simulate/interpolate.ts";
 import type { Timing } from "../../../src/simulate/machine-profile.ts";
 import { committedErrors } from "../../../src/simulate/mean-errors.ts";
 import { calibrationSizes } from "../../../src/tune/calibrate/calibration-host.ts";
@@ -26,7 +26,7 @@ function tables(list: readonly Timing[], teraflops: readonly number[], m: readon
 
 const measured = tables(timings, [1, 4], [64, 256]);
 const bytes = 2048;
-const asInterpolated = [{ bytes, microseconds: timeOf(timings, bytes) }];
+const asInterpolated = [{ bytes, microseconds: interpolatedTime(timings, bytes) }];
 // In the middle, in logarithms, of 1 and 4.
 const between = tables(asInterpolated, [2], [128]);
 
@@ -41,7 +41,9 @@ it("are less than those of other machines where all times are those in between",
 });
 
 it("are the mean error of a class, whatever its sign, and of four sizes with the usual one", () => {
-  const off = (factor: number): readonly Timing[] => [{ bytes, microseconds: factor * timeOf(timings, bytes) }];
+  const off = (factor: number): readonly Timing[] => [
+    { bytes, microseconds: factor * interpolatedTime(timings, bytes) },
+  ];
   const other = {
     ...between,
     products: [{ dtype: "float", m: [128], n: [64], k: [64], teraflops: [1] }],

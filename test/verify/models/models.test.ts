@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "vitest";
 import { DiagnosticError, type HostProgram, link, type Program, record, verify } from "braid";
-import { teamsOf } from "../../../src/backends/cuda/nccl/communicators.ts";
+import { communicatorTeams } from "../../../src/backends/cuda/nccl/communicators.ts";
 import { type MemoryModel, memoryModels } from "../../../src/compile/memory-models.ts";
 import { createCpuBackend } from "../../../src/cpu.ts";
 import { at } from "../../../src/support/invariant.ts";
@@ -150,10 +150,10 @@ describe("single sends and groups", () => {
       name: `NCCL pair (${pair})`,
       ranks: pair.split(" ").map(Number),
     }));
-    expect(teamsOf(programOf(3, () => ring(3, false), nvfuser))).toEqual(pairs);
+    expect(communicatorTeams(programOf(3, () => ring(3, false), nvfuser))).toEqual(pairs);
     const all = [{ name: "NCCL (0 1)", ranks: [0, 1] }];
-    expect(teamsOf(programOf(2, () => groupThenAllreduce(), nvfuser))).toEqual(all);
-    expect(teamsOf(programOf(2, () => groupThenAllreduce(), braid))).toEqual([
+    expect(communicatorTeams(programOf(2, () => groupThenAllreduce(), nvfuser))).toEqual(all);
+    expect(communicatorTeams(programOf(2, () => groupThenAllreduce(), braid))).toEqual([
       ...all,
       { name: "NCCL world", ranks: [0, 1] },
     ]);

@@ -3,7 +3,7 @@
  * provides. Streams that wait for another process are parked, so the run is held open until `run` releases it.
  */
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
-import type { Progress } from "../../../machine/execution.ts";
+import type { RunProgress } from "../../../machine/execution.ts";
 import type { SharedProgram } from "./messages.ts";
 import type { Scheduler } from "./scheduler.ts";
 
@@ -15,4 +15,4 @@ export interface OutsideRun {
   readonly run: (scheduler: Scheduler) => Promise<Diagnostic | null>;
 }
 
-export type Outside = (shared: SharedProgram, progress: Progress) => OutsideRun;
+export type Outside = (shared: SharedProgram, progress: RunProgress) => OutsideRun;

@@ -7,8 +7,8 @@ import type { Program } from "../../../commands/program.ts";
 import { elementCount, type View } from "../../../commands/view.ts";
 import { scratchBytes } from "../../../kernels/kernel-library.ts";
 import { type KernelPart, kernelWork, splitKernel } from "../../../kernels/nests/split-kernel.ts";
-import type { Tables } from "../../../machine/tables.ts";
-import type { Chain, Move } from "../../../machine/transfers/moves.ts";
+import type { MachineTables } from "../../../machine/tables.ts";
+import type { MoveChain, Move } from "../../../machine/transfers/moves.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import type { CommandNumbers } from "./command-numbers.ts";
@@ -17,7 +17,7 @@ import { mostParts } from "./part-board.ts";
 /** The parts of one work, two or more. */
 export type SharedWork =
   | { readonly kind: "launch"; readonly launch: Launch; readonly parts: readonly KernelPart[] }
-  | { readonly kind: "chains"; readonly parts: readonly (readonly Chain[])[] };
+  | { readonly kind: "chains"; readonly parts: readonly (readonly MoveChain[])[] };
 
 export interface SharedWorks {
   /** By number. One worker does the works that are missing here. */
@@ -29,12 +29,12 @@ export interface SharedWorks {
 const leastBytes = 2 ** 21;
 
 /** The work of a launch or copy has its command's number; phases of transfers follow. */
-export function shareWorks(tables: Tables, numbers: CommandNumbers, workers: number): SharedWorks {
+export function shareWorks(tables: MachineTables, numbers: CommandNumbers, workers: number): SharedWorks {
   const ofPhase = (phase: number): number => numbers.count + phase;
   const works = new Map<number, SharedWork>();
   const { program, phases } = tables;
   if (workers === 1) return { works, ofPhase };
-  const share = (number: number, chains: readonly Chain[]): void => {
+  const share = (number: number, chains: readonly MoveChain[]): void => {
     const parts = partsOf(chains, workers);
     invariant(parts.length <= mostParts, "the parts of a work fit its ticket", { parts: parts.length });
     if (parts.length > 1) works.set(number, { kind: "chains", parts });
@@ -56,7 +56,7 @@ export function shareWorks(tables: Tables, numbers: CommandNumbers, workers: num
   return { works, ofPhase };
 }
 
-function partsOf(chains: readonly Chain[], workers: number): readonly (readonly Chain[])[] {
+function partsOf(chains: readonly MoveChain[], workers: number): readonly (readonly MoveChain[])[] {
   const size = chains.reduce((sum, chain) => sum + chainBytes(chain), 0) / leastBytes;
   return size < 1 ? [] : cutChains(chains, partCount(size, workers));
 }
@@ -100,7 +100,7 @@ export function mostScratch({ kernels }: Program, partition: Partition): number 
 const lineBytes = 64;
 
 /** Bytes that a chain reads and writes. */
-function chainBytes(chain: Chain): number {
+function chainBytes(chain: MoveChain): number {
   return chain.reduce(
     (sum, { sources, destination: { dtype, shape } }) =>
       sum + elementCount(shape) * dtypes[dtype].bytes * (sources.length + 1),
@@ -109,9 +109,9 @@ function chainBytes(chain: Chain): number {
 }
 
 /** At most `count` parts of about equal bytes; each part is a sequence of chains. */
-export function cutChains(chains: readonly Chain[], count: number): readonly (readonly Chain[])[] {
+export function cutChains(chains: readonly MoveChain[], count: number): readonly (readonly MoveChain[])[] {
   const share = chains.reduce((sum, chain) => sum + chainBytes(chain), 0) / count;
-  const parts = Array.from({ length: count }, (): Chain[] => []);
+  const parts = Array.from({ length: count }, (): MoveChain[] => []);
   let before = 0;
   for (const slice of chains.flatMap((chain) => slicesOf(chain, Math.ceil(chainBytes(chain) / share)))) {
     const bytes = chainBytes(slice);
@@ -123,7 +123,7 @@ export function cutChains(chains: readonly Chain[], count: number): readonly (re
 }
 
 /** At most `count` slices along the outermost axis of the result that has enough elements, or else the longest axis. */
-function slicesOf(chain: Chain, count: number): readonly Chain[] {
+function slicesOf(chain: MoveChain, count: number): readonly MoveChain[] {
   const { shape, strides, dtype } = at(chain, 0).destination;
   if (count < 2 || shape.length === 0) return [chain];
   const outermost = [...shape.keys()].toSorted((a, b) => at(strides, b) - at(strides, a));

@@ -5,7 +5,7 @@
 import { stepSynchronisation } from "../../../machine/step.ts";
 import { now, numberCommands } from "./command-numbers.ts";
 import type { SharedProgram } from "./messages.ts";
-import type { Progress } from "../../../machine/execution.ts";
+import type { RunProgress } from "../../../machine/execution.ts";
 import { finishQueue, parkQueue, requeue, type Scheduler, takeParked } from "./scheduler.ts";
 
 /** Continues the queues if they are parked, and all queues that they unblock. Throws what a step throws. */
@@ -13,7 +13,7 @@ export type SynchroniseQueues = (scheduler: Scheduler, queues: readonly number[]
 
 export function createSynchroniseQueues(
   { program, times, turns }: Pick<SharedProgram, "program" | "times" | "turns">,
-  progress: Progress,
+  progress: RunProgress,
 ): SynchroniseQueues {
   const { numberOf } = numberCommands(program);
   const woken: number[] = [];

@@ -6,16 +6,16 @@ import { availableParallelism } from "node:os";
 import type { BufferId } from "../../../commands/buffer.ts";
 import type { Program } from "../../../commands/program.ts";
 import { type Diagnostic, DiagnosticError } from "../../../diagnostics/diagnostic.ts";
-import { beginRun, hasArrived, type Progress, resetState } from "../../../machine/execution.ts";
-import { commandText, commandThrew, stuck, timedOut } from "../../../machine/obstacle.ts";
-import { commandAt, createTables, participantNumber, type Tables } from "../../../machine/tables.ts";
+import { beginRun, hasArrived, type RunProgress, resetState } from "../../../machine/execution.ts";
+import { positionText, commandThrew, stuck, timedOutDiagnostic } from "../../../machine/obstacle.ts";
+import { commandAt, createMachineTables, participantNumber, type MachineTables } from "../../../machine/tables.ts";
 import { at } from "../../../support/invariant.ts";
 import { growWasmMemory, type WasmMemory } from "../../../support/webassembly.ts";
 import type { FlightStanding } from "../../../trace/flight/flight-record.ts";
 import { type ExecuteOptions, type Group, type Prepared, type RunReport, runsInARow } from "../../backend.ts";
 import { createFlightRecorder, type Flight, type FlightRecorder } from "../../flight/flight-recorder.ts";
 import { programFlights } from "../../flight/program-flights.ts";
-import { type AddressSpace, createMemory, layOutProgram } from "../address-space.ts";
+import { type AddressSpace, createGroupMemory, layOutProgram } from "../address-space.ts";
 import { currentCommand, now, numberCommands, runningWords, traceOf } from "./command-numbers.ts";
 import type { SharedProgram, WorkerFailure } from "./messages.ts";
 import type { Outside, OutsideRun } from "./outside.ts";
@@ -75,7 +75,7 @@ async function prepare(
   const space = layOutProgram(program, scratch, 0, pool.size);
   const memory = memories.take(program, space);
   let released = false;
-  const tables = createTables(program, "streams");
+  const tables = createMachineTables(program, "streams");
   const shared: SharedProgram = {
     program,
     memory,
@@ -121,7 +121,7 @@ interface Run {
 }
 
 async function execute(
-  progress: Progress,
+  progress: RunProgress,
   { program, schedule, board, running, times, turns }: SharedProgram,
   { pool, id, flight, recorder, others }: Run,
   options: ExecuteOptions,
@@ -136,7 +136,7 @@ async function execute(
   let expired: Diagnostic | null = null;
   let lastResort: NodeJS.Timeout | undefined;
   const giveUp = (): void => {
-    expired = timedOut(progress, timeout);
+    expired = timedOutDiagnostic(progress, timeout);
     abortSchedule(scheduler);
     lastResort = setTimeout(() => void pool.end(), grace);
   };
@@ -174,17 +174,17 @@ async function execute(
 }
 
 /** The failure of a command: its diagnostic unchanged, or any other error with the command it came from. */
-function firstFailure([failure]: readonly WorkerFailure[], { tables }: Progress): Diagnostic | null {
+function firstFailure([failure]: readonly WorkerFailure[], { tables }: RunProgress): Diagnostic | null {
   if (failure === undefined) return null;
   const { at: position, diagnostics, text } = failure;
   return diagnostics?.[0] ?? commandThrew(tables, position, text);
 }
 
 /** The command that a worker was running when it died, as text; null if it was running none. */
-function commandOf(reason: unknown, tables: Tables, running: Int32Array): string | null {
+function commandOf(reason: unknown, tables: MachineTables, running: Int32Array): string | null {
   if (!(reason instanceof WorkerDeath) || reason.worker === null) return null;
   const { command } = currentCommand(running, reason.worker);
-  return command === -1 ? null : commandText(tables, numberCommands(tables.program).placeOf(command));
+  return command === -1 ? null : positionText(tables, numberCommands(tables.program).placeOf(command));
 }
 
 function workerDied(reason: unknown, command: string | null): Diagnostic {
@@ -213,7 +213,7 @@ function tick(turns: Int32Array): void {
 
 /** The streams of a rank, with `workers` workers. */
 function standingsOf(
-  progress: Progress,
+  progress: RunProgress,
   { program, running, turns }: Pick<SharedProgram, "program" | "running" | "turns">,
   workers: number,
   rank: number,
@@ -257,7 +257,7 @@ export function createMemoryPool(): MemoryPool {
   return {
     take: (program, space) => {
       const memory = reuse(space.bytes);
-      if (memory === undefined) return createMemory(program, space, { shared: true });
+      if (memory === undefined) return createGroupMemory(program, space, { shared: true });
       new Uint8Array(memory.buffer, 0, space.bytes).fill(0);
       return memory;
     },

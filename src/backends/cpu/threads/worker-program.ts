@@ -9,7 +9,7 @@ import { createKernelLibrary, type KernelLibrary, type PreparedKernel } from "..
 import type { KernelPart } from "../../../kernels/nests/split-kernel.ts";
 import type { Compute, Execution, Observer, Sharing } from "../../../machine/execution.ts";
 import { step } from "../../../machine/step.ts";
-import { createTables } from "../../../machine/tables.ts";
+import { createMachineTables } from "../../../machine/tables.ts";
 import { performMoves } from "../../../machine/transfers/arrival.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { createRandom } from "../../../support/random.ts";
@@ -47,7 +47,7 @@ export function createWorkerProgram(
   { number: worker, workers, jitter }: WorkerIdentity,
 ): WorkerProgram {
   const { program, memory, space, state, schedule, board, running, times, turns } = shared;
-  const tables = createTables(program, "streams");
+  const tables = createMachineTables(program, "streams");
   const numbers = numberCommands(program);
   const scheduler = createScheduler(schedule, tables.queues.length);
   const { address, bytes } = space.scratch;

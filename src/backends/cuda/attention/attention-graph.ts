@@ -10,10 +10,10 @@ import { fail } from "../../../diagnostics/diagnostic.ts";
 import { cudnnObstacle } from "../../../ir/ops/kinds/attention/cudnn-obstacle.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import {
-  contiguous,
-  createGraph,
+  rowMajorStrides,
+  createCudnnGraph,
   exchanged,
-  type Graph,
+  type CudnnGraph,
   type GraphBuilder,
   type GraphTensor,
   type GraphType,
@@ -40,8 +40,8 @@ export function attentionType(kernel: AttentionKernel): "half" | "bfloat16" {
   return dtype;
 }
 
-export function attentionGraph(kernel: AttentionKernel, type: GraphType, layout: AttentionLayout): Graph {
-  const graph = createGraph();
+export function attentionGraph(kernel: AttentionKernel, type: GraphType, layout: AttentionLayout): CudnnGraph {
+  const graph = createCudnnGraph();
   const build = kernel.kind === "sdpa" ? buildForward : buildBackward;
   build({ graph, kernel, type, layout });
   return graph.graph();
@@ -115,7 +115,7 @@ function overHeads(graph: GraphBuilder, name: string, a: GraphTensor, b: GraphTe
     return;
   }
   const dims: Four = [a.dims[0], a.dims[1], a.dims[2], b.dims[3]];
-  const all = graph.matmul(`${name} of all heads`, a, b, { type: to.type, dims, strides: contiguous(dims) });
+  const all = graph.matmul(`${name} of all heads`, a, b, { type: to.type, dims, strides: rowMajorStrides(dims) });
   graph.reduction(name, "ADD", all, { to });
 }
 

@@ -22,15 +22,15 @@ import type { HostBlocks } from "../memory/host-blocks.ts";
 import type { DeviceAttention } from "../ops/device-op.ts";
 import { createResources, type Resources } from "../resources.ts";
 import {
-  type Attribute,
+  type DescriptorAttribute,
   createDescriptors,
   type Descriptors,
   isRefusal,
   lastError,
   type Refusal,
 } from "./descriptors.ts";
-import { type Graph, type GraphOp, type GraphTensor, type GraphType, scratchPlaces } from "./graph.ts";
-import { tensorAlignment } from "./layout.ts";
+import { type CudnnGraph, type GraphOp, type GraphTensor, type GraphType, scratchPlaces } from "./graph.ts";
+import { cudnnAlignment } from "./layout.ts";
 
 export interface PlannedAttention {
   readonly workspaceBytes: number;
@@ -170,7 +170,7 @@ const typeNumbers: { readonly [T in GraphType]: number } = {
 const mostConfigs = 8;
 
 /** Returns what cuDNN refused if it has no kernel for the graph. Throws `gpu-call-failed`. */
-function buildPlan(graph: Graph, handle: number, descriptors: Descriptors): Plan | Refusal {
+function buildPlan(graph: CudnnGraph, handle: number, descriptors: Descriptors): Plan | Refusal {
   const tensors = graph.tensors.map((tensor) => tensorDescriptor(tensor, descriptors));
   const of = (id: number): number => at(tensors, id - 1);
   const ops = graph.ops.map((op) => opDescriptor(op, of, descriptors));
@@ -211,13 +211,13 @@ function tensorDescriptor(tensor: GraphTensor, descriptors: Descriptors): number
     number: [["CUDNN_ATTR_TENSOR_IS_BY_VALUE", "CUDNN_TYPE_BOOLEAN", [1]]],
     operand: [],
     scratch: [],
-  } as const satisfies { readonly [K in GraphTensor["memory"]["kind"]]: readonly Attribute[] };
+  } as const satisfies { readonly [K in GraphTensor["memory"]["kind"]]: readonly DescriptorAttribute[] };
   return descriptors.make("CUDNN_BACKEND_TENSOR_DESCRIPTOR", `tensor ${name}`, [
     ["CUDNN_ATTR_TENSOR_DATA_TYPE", "CUDNN_TYPE_DATA_TYPE", [typeNumbers[type]]],
     ["CUDNN_ATTR_TENSOR_DIMENSIONS", "CUDNN_TYPE_INT64", dims],
     ["CUDNN_ATTR_TENSOR_STRIDES", "CUDNN_TYPE_INT64", strides],
     ["CUDNN_ATTR_TENSOR_UNIQUE_ID", "CUDNN_TYPE_INT64", [id]],
-    ["CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT", "CUDNN_TYPE_INT64", [tensorAlignment]],
+    ["CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT", "CUDNN_TYPE_INT64", [cudnnAlignment]],
     ...flags[memory.kind],
   ]);
 }
@@ -226,7 +226,7 @@ function opDescriptor(op: GraphOp, of: (id: number) => number, descriptors: Desc
   const { name, inputs, to } = op;
   const result = of(to);
   const [x = 0, ...others] = inputs.map(of);
-  const refer = (attribute: Attribute[0], descriptor: number): Attribute => [
+  const refer = (attribute: DescriptorAttribute[0], descriptor: number): DescriptorAttribute => [
     attribute,
     "CUDNN_TYPE_BACKEND_DESCRIPTOR",
     [descriptor],
@@ -249,7 +249,7 @@ function opDescriptor(op: GraphOp, of: (id: number) => number, descriptors: Desc
       const pointwise = descriptors.make("CUDNN_BACKEND_POINTWISE_DESCRIPTOR", what, [
         ["CUDNN_ATTR_POINTWISE_MODE", "CUDNN_TYPE_POINTWISE_MODE", [pointwiseModes[`CUDNN_POINTWISE_${op.mode}`]]],
         ["CUDNN_ATTR_POINTWISE_MATH_PREC", "CUDNN_TYPE_DATA_TYPE", [typeNumbers[op.compute]]],
-        ...optional(op.axis, (axis): Attribute => ["CUDNN_ATTR_POINTWISE_AXIS", "CUDNN_TYPE_INT64", [axis]]),
+        ...optional(op.axis, (axis): DescriptorAttribute => ["CUDNN_ATTR_POINTWISE_AXIS", "CUDNN_TYPE_INT64", [axis]]),
       ]);
       return descriptors.make("CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR", what, [
         refer("CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR", pointwise),
@@ -283,6 +283,9 @@ function opDescriptor(op: GraphOp, of: (id: number) => number, descriptors: Desc
   }
 }
 
-function optional<T>(value: T | null | undefined, make: (value: T) => Attribute): readonly Attribute[] {
+function optional<T>(
+  value: T | null | undefined,
+  make: (value: T) => DescriptorAttribute,
+): readonly DescriptorAttribute[] {
   return value === null || value === undefined ? [] : [make(value)];
 }

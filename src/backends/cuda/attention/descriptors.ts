@@ -39,7 +39,7 @@ function bytesOf({ buffer }: Int32Array | BigInt64Array | Float32Array): Uint8Ar
 }
 
 /** Name, type and elements. Numbers of enumerations, 1 and 0 for booleans. */
-export type Attribute = readonly [AttributeName, keyof typeof encodings, readonly number[]];
+export type DescriptorAttribute = readonly [AttributeName, keyof typeof encodings, readonly number[]];
 
 /** A call that cuDNN refused. */
 export interface Refusal {
@@ -53,9 +53,13 @@ export interface Refusal {
 
 export interface Descriptors extends Disposable {
   /** A finalized descriptor, or why there is none. `what` names it in messages. */
-  readonly attempt: (type: DescriptorType, what: string, attributes: readonly Attribute[]) => number | Refusal;
+  readonly attempt: (
+    type: DescriptorType,
+    what: string,
+    attributes: readonly DescriptorAttribute[],
+  ) => number | Refusal;
   /** Throws `gpu-call-failed`. */
-  readonly make: (type: DescriptorType, what: string, attributes: readonly Attribute[]) => number;
+  readonly make: (type: DescriptorType, what: string, attributes: readonly DescriptorAttribute[]) => number;
   /** Up to `most` descriptors of an attribute. Throws `gpu-call-failed`. */
   readonly descriptorsIn: (
     descriptor: number,

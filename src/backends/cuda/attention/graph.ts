@@ -59,7 +59,7 @@ export type GraphOp =
       readonly to: number;
     };
 
-export interface Graph {
+export interface CudnnGraph {
   readonly tensors: readonly GraphTensor[];
   readonly ops: readonly GraphOp[];
 }
@@ -94,10 +94,10 @@ export interface GraphBuilder {
   readonly reduction: (name: string, operator: "ADD" | "MAX", x: GraphTensor, result: Result) => GraphTensor;
   /** The same elements with other axes. */
   readonly reshape: (name: string, x: GraphTensor, result: Result) => GraphTensor;
-  readonly graph: () => Graph;
+  readonly graph: () => CudnnGraph;
 }
 
-export function createGraph(): GraphBuilder {
+export function createCudnnGraph(): GraphBuilder {
   const tensors: GraphTensor[] = [];
   const ops: GraphOp[] = [];
   const add = (described: Omit<GraphTensor, "id">): GraphTensor => {
@@ -108,7 +108,7 @@ export function createGraph(): GraphBuilder {
   const resultOf = (name: string, dims: Four, result: Result): GraphTensor => {
     if (result.to !== undefined) return result.to;
     const own = result.dims ?? dims;
-    const strides = result.strides ?? contiguous(own);
+    const strides = result.strides ?? rowMajorStrides(own);
     return add({ name, type: result.type ?? "float", dims: own, strides, memory: { kind: "virtual" } });
   };
   return {
@@ -116,7 +116,8 @@ export function createGraph(): GraphBuilder {
       add({ name, type, dims, strides, memory: { kind: "operand", position } }),
     number: (name, type, value) =>
       add({ name, type, dims: [1, 1, 1, 1], strides: [1, 1, 1, 1], memory: { kind: "number", value } }),
-    scratch: (name, dims) => add({ name, type: "float", dims, strides: contiguous(dims), memory: { kind: "scratch" } }),
+    scratch: (name, dims) =>
+      add({ name, type: "float", dims, strides: rowMajorStrides(dims), memory: { kind: "scratch" } }),
     matmul: (name, a, b, result = {}) => {
       const to = resultOf(name, [a.dims[0], Math.max(a.dims[1], b.dims[1]), a.dims[2], b.dims[3]], result);
       ops.push({ kind: "matmul", name, inputs: [a.id, b.id], to: to.id });
@@ -159,17 +160,17 @@ export function exchanged<T extends Pick<GraphTensor, "dims" | "strides">>({
   return { dims: swap(dims), strides: swap(strides) };
 }
 
-export function contiguous([, heads, rows, columns]: Four): Four {
+export function rowMajorStrides([, heads, rows, columns]: Four): Four {
   return [heads * rows * columns, rows * columns, columns, 1];
 }
 
 /** All tensors in the scratch are float. */
-export function scratchBytesOf({ tensors }: Graph): number {
+export function scratchBytesOf({ tensors }: CudnnGraph): number {
   return tensors.reduce((sum, tensor) => sum + scratchBytes(tensor), 0);
 }
 
 /** By id: the places of the graph's tensors in the scratch. */
-export function scratchPlaces({ tensors }: Graph): ReadonlyMap<number, number> {
+export function scratchPlaces({ tensors }: CudnnGraph): ReadonlyMap<number, number> {
   const places = new Map<number, number>();
   let next = 0;
   for (const tensor of tensors) {

@@ -30,7 +30,7 @@ export interface AttentionLayout {
 }
 
 /** Bytes to which cuDNN's tensors, and the rows of matrices, are aligned. */
-export const tensorAlignment = 16;
+export const cudnnAlignment = 16;
 const scratchAlignment = 256;
 
 /** `alignments` of the operands' addresses, inputs first. */
@@ -98,13 +98,13 @@ function placedInMemory(
   alignment: number,
 ): Pick<PlacedOperand, "dims" | "strides"> | null {
   const [batch, heads] = [mergedAxes(operand, split.batch), mergedAxes(operand, split.heads)];
-  if (batch === null || heads === null || alignment < tensorAlignment) return null;
+  if (batch === null || heads === null || alignment < cudnnAlignment) return null;
   const [row, column] = split.matrix(operand);
   const rows = axisOf(operand, row);
   const columns = axisOf(operand, column);
   const isMatrix = column !== undefined;
   const inner = isMatrix ? columns : rows;
-  const step = isMatrix ? tensorAlignment / dtypes[operand.dtype].bytes : 1;
+  const step = isMatrix ? cudnnAlignment / dtypes[operand.dtype].bytes : 1;
   const outer = isMatrix ? [batch, heads, rows] : [batch, heads];
   const fits = (axis: Axis): boolean => axis.extent === 1 || (axis.stride > 0 && axis.stride % step === 0);
   if ((inner.extent !== 1 && inner.stride !== 1) || !outer.every(fits)) return null;

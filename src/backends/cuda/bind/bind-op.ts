@@ -15,7 +15,7 @@ import {
   CUDA_MEMCPY2D_SIZE,
 } from "../bindings/driver-api.ts";
 import type { HostBlocks } from "../memory/host-blocks.ts";
-import type { Communicator } from "../nccl/communicators.ts";
+import type { NcclCommunicator } from "../nccl/communicators.ts";
 import { transferAction } from "../nccl/transfer-actions.ts";
 import type { DeviceAttention, DeviceOp, DeviceOps, KernelLaunch } from "../ops/device-op.ts";
 import type { MemoryOperation } from "../ops/memory-operations.ts";
@@ -38,9 +38,9 @@ export interface Binding {
   readonly streams: readonly number[];
   readonly events: readonly number[];
   readonly attentionOf: (attention: DeviceAttention, stream: number) => PlannedAttention;
-  readonly communicators: ReadonlyMap<string, Communicator>;
+  readonly communicators: ReadonlyMap<string, NcclCommunicator>;
   /** Called when NCCL continues a call in the background. The next action must wait for it. */
-  readonly inProgress: (communicator: Communicator) => void;
+  readonly inProgress: (communicator: NcclCommunicator) => void;
 }
 
 const table: RuleTable<DeviceOp, Action, [Binding]> = {

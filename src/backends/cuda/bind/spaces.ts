@@ -10,7 +10,7 @@ import type { PeerHeap } from "../memory/peer-memory.ts";
 import type { Address } from "../ops/address.ts";
 import type { BoundTensor, DeviceOps } from "../ops/device-op.ts";
 import type { Resources } from "../resources.ts";
-import type { Progress } from "../run/stuck/progress.ts";
+import type { StreamProgress } from "../run/stuck/progress.ts";
 
 export type AddressOf = (address: Address) => number;
 
@@ -83,11 +83,11 @@ function aligned(bytes: number): number {
 }
 
 /** Adds the memory that belongs to streams. `workspaceBytes` by stream. Throws `gpu-memory`. */
-export function placeStreams(
+export function bindStreams(
   { scratchBytes }: DeviceOps["memory"],
   workspaceBytes: readonly number[],
   arenas: Arenas,
-  progress: Progress,
+  progress: StreamProgress,
   memory: DeviceMemory,
   resources: Resources,
 ): AddressOf {

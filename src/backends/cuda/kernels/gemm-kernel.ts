@@ -4,10 +4,10 @@
  * type in the order of numerics/sum-order.ts, as the CPU does.
  */
 import type { Contraction } from "../../../kernels/gemm/contraction.ts";
-import type { Memory } from "../../../kernels/nests/nest.ts";
+import type { NestMemory } from "../../../kernels/nests/nest.ts";
 import { apply, computeType, operand, roundTo } from "../../../numerics/scalar/expression.ts";
 import { contractionBlock, sumBlock, sumLevels } from "../../../numerics/sum-order.ts";
-import { decodeText, encodeText, storageTypes } from "./text/element-text.ts";
+import { decodeElementText, encodeElementText, storageTypes } from "./text/element-text.ts";
 import { indented } from "./kernel-source.ts";
 import { constantText, expressionText, scalarTypes } from "./text/expression-text.ts";
 import { kernelName, type KernelSource } from "./kernel-source.ts";
@@ -20,7 +20,11 @@ const rowsPerThread = 4;
  * The kernel's parameters are a, b, the bias if there is one, what it adds to if `hasAddend`, then c. What it adds to
  * has the strides of c.
  */
-export function gemmKernel(contraction: Contraction, operands: readonly Memory[], hasAddend: boolean): KernelSource {
+export function gemmKernel(
+  contraction: Contraction,
+  operands: readonly NestMemory[],
+  hasAddend: boolean,
+): KernelSource {
   const { dtype, m, n, k, a, b, c, bias, batch, accumulate = false } = contraction;
   const type = computeType[dtype];
   const stored = storageTypes[dtype];
@@ -76,7 +80,7 @@ export function gemmKernel(contraction: Contraction, operands: readonly Memory[]
           "#pragma unroll",
           `for (int i = 0; i < ${rowsPerThread}; i++) {`,
           "const unsigned long long x = firstRow + row + i, y = firstColumn + column;",
-          `if (x < ${m}u && y < ${n}u) ${sumsOf(levels - 1)}[i] = ${decodeText(dtype, before)};`,
+          `if (x < ${m}u && y < ${n}u) ${sumsOf(levels - 1)}[i] = ${decodeElementText(dtype, before)};`,
           "}",
         ]
       : []),
@@ -86,8 +90,8 @@ export function gemmKernel(contraction: Contraction, operands: readonly Memory[]
     "const unsigned line = row + i;",
     "const unsigned long long x = firstRow + line, y = firstColumn + column;",
     "const unsigned long long across = depth + column, down = depth + line;",
-    `left[line][column] = x < ${m}u && across < ${k}u ? ${decodeText(dtype, `a[offsetA + x * ${a.row}ull + across * ${a.column}ull]`)} : ${zero};`,
-    `right[line][column] = down < ${k}u && y < ${n}u ? ${decodeText(dtype, `b[offsetB + down * ${b.row}ull + y * ${b.column}ull]`)} : ${zero};`,
+    `left[line][column] = x < ${m}u && across < ${k}u ? ${decodeElementText(dtype, `a[offsetA + x * ${a.row}ull + across * ${a.column}ull]`)} : ${zero};`,
+    `right[line][column] = down < ${k}u && y < ${n}u ? ${decodeElementText(dtype, `b[offsetB + down * ${b.row}ull + y * ${b.column}ull]`)} : ${zero};`,
     "}",
     "__syncthreads();",
     `for (int z = 0; z < ${tile}; z++) {`,
@@ -113,9 +117,9 @@ export function gemmKernel(contraction: Contraction, operands: readonly Memory[]
     `for (int i = 0; i < ${rowsPerThread}; i++) {`,
     "const unsigned long long x = firstRow + row + i, y = firstColumn + column;",
     `if (x < ${m}u && y < ${n}u) {`,
-    ...(bias === null ? [] : [`const ${scalar} offset = ${decodeText(dtype, `bias[y * ${bias}ull]`)};`]),
-    ...(accumulate && !startsFromOutput ? [`const ${scalar} before = ${decodeText(dtype, before)};`] : []),
-    `${target} = ${encodeText(dtype, roundTo(dtype, result), [`${sumsOf(levels - 1)}[i]`, ...added])};`,
+    ...(bias === null ? [] : [`const ${scalar} offset = ${decodeElementText(dtype, `bias[y * ${bias}ull]`)};`]),
+    ...(accumulate && !startsFromOutput ? [`const ${scalar} before = ${decodeElementText(dtype, before)};`] : []),
+    `${target} = ${encodeElementText(dtype, roundTo(dtype, result), [`${sumsOf(levels - 1)}[i]`, ...added])};`,
     "}",
     "}",
     "}",

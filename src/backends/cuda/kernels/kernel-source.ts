@@ -2,7 +2,7 @@
  * The result of a generator: the text of one kernel, how it is launched, and the memory that each of its pointer
  * parameters takes.
  */
-import type { Memory } from "../../../kernels/nests/nest.ts";
+import type { NestMemory } from "../../../kernels/nests/nest.ts";
 
 export interface KernelSource {
   /** The complete source; the kernel is `extern "C"` and named `kernelName`. */
@@ -14,7 +14,7 @@ export interface KernelSource {
 }
 
 /** A parameter of a kernel: memory, or the launch's origin at a position. */
-export type Parameter = Memory | OriginParameter;
+export type Parameter = NestMemory | OriginParameter;
 
 export interface OriginParameter {
   readonly kind: "origin";

@@ -6,12 +6,12 @@
  * part in more additions than on the CPU (numerics/sum-order.ts).
  */
 import type { Affine } from "../../../kernels/nests/affine.ts";
-import type { Access, Memory, Nest } from "../../../kernels/nests/nest.ts";
+import type { Access, NestMemory, Nest } from "../../../kernels/nests/nest.ts";
 import type { ReductionSemantics } from "../../../ir/ops/functions/expressions.ts";
 import { operand } from "../../../numerics/scalar/expression.ts";
 import { invariant } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, moveLines, registerLines, resultName, valueLines } from "./text/body-text.ts";
-import { accumulatorDTypes, elementBytes, encodeText, storageTypes } from "./text/element-text.ts";
+import { accumulatorDTypes, elementBytes, encodeElementText, storageTypes } from "./text/element-text.ts";
 import { indented } from "./kernel-source.ts";
 import { constantText, expressionText, scalarTypes } from "./text/expression-text.ts";
 import {
@@ -27,7 +27,7 @@ import { distinctParameters, kernelName, type KernelSource, type Parameter, para
 import { withPrelude } from "./text/prelude.ts";
 import {
   blockThreads,
-  count,
+  iterationCount,
   loadsOf,
   partCount,
   type ReductionShape,
@@ -45,7 +45,7 @@ export function partBytes(nest: Nest): number {
 export function reductionKernels(
   nest: Nest,
   alignmentOf: AlignmentOf,
-  partsAt: Extract<Memory, { kind: "scratch" }>,
+  partsAt: Extract<NestMemory, { kind: "scratch" }>,
 ): readonly KernelSource[] {
   const cut = cutReduction(nest, partsAt);
   if (cut === null) return [reductionKernel(nest, alignmentOf, 1, nest.target, true)];
@@ -67,13 +67,13 @@ interface CutReduction {
 }
 
 /** Null if one part is all. */
-function cutReduction(nest: Nest, partsAt: Memory): CutReduction | null {
+function cutReduction(nest: Nest, partsAt: NestMemory): CutReduction | null {
   const parts = partCount(nest);
   if (parts === 1) return null;
   const whole: Nest = { ...nest, atoms: [...nest.atoms, { kind: "loop", extent: parts }] };
   const dtype = accumulatorDType(nest);
   const partial: Access = { memory: partsAt, dtype, offset: partialOffset(whole) };
-  const bytes = Math.ceil((parts * count(nest.loops) * elementBytes(dtype)) / partAlignment) * partAlignment;
+  const bytes = Math.ceil((parts * iterationCount(nest.loops) * elementBytes(dtype)) / partAlignment) * partAlignment;
   return { parts, whole, partial, bytes, rest: sumOfParts(whole, partial, parts) };
 }
 
@@ -82,8 +82,8 @@ const partAlignment = 64;
 
 /** Row-major by part (the last atom), then by the kept loops, so that neighbours stay neighbours. */
 function partialOffset({ loops, atoms }: Nest): Affine {
-  const terms = loops.map(({ atom }, i) => ({ atom, coefficient: count(loops.slice(i + 1)) }));
-  const part = { atom: atoms.length - 1, coefficient: count(loops) };
+  const terms = loops.map(({ atom }, i) => ({ atom, coefficient: iterationCount(loops.slice(i + 1)) }));
+  const part = { atom: atoms.length - 1, coefficient: iterationCount(loops) };
   return { constant: 0, terms: [...terms.toSorted((a, b) => a.atom - b.atom), part] };
 }
 
@@ -197,7 +197,7 @@ function storeText(
   reduction: ReductionSemantics,
   finishes: boolean,
   { keptWidth, lanes }: ReductionShape,
-  nameOf: (memory: Memory) => string,
+  nameOf: (memory: NestMemory) => string,
 ): readonly string[] {
   const to = `${nameOf(target.memory)} + (${affineText(target.offset, "ni")})`;
   const finish = finishes ? reduction.finish : operand(reduction.type, 0);
@@ -206,7 +206,7 @@ function storeText(
     "#pragma unroll",
     `for (int v = 0; v < ${keptWidth}; v++) {`,
     `const ${scalarTypes[reduction.type]} total = ${lanes === 1 ? "sum[v]" : "shared[threadIdx.x][v]"};`,
-    `stored[v] = ${encodeText(target.dtype, finish, ["total"])};`,
+    `stored[v] = ${encodeElementText(target.dtype, finish, ["total"])};`,
     "}",
     ...moveLines(target, to, "stored", keptWidth),
   ];
@@ -215,8 +215,8 @@ function storeText(
 function parametersText(
   nest: Nest,
   target: Access,
-  parameters: readonly Memory[],
-  nameOf: (memory: Memory) => string,
+  parameters: readonly NestMemory[],
+  nameOf: (memory: NestMemory) => string,
 ): string {
   return parameters
     .map((memory) => {

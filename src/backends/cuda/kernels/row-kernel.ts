@@ -11,10 +11,10 @@ import { indented, kernelName, type KernelSource, type Parameter, parameterName 
 import type { RowGroup, RowNest } from "./plan/row-group.ts";
 import { accessForm, type AlignmentOf, indexForm, vectorWidth, widest } from "./plan/vector-width.ts";
 import { type BodyContext, registerName } from "./text/body-text.ts";
-import { decodeText, elementBytes } from "./text/element-text.ts";
+import { decodeElementText, elementBytes } from "./text/element-text.ts";
 import { indexType, offsetType, widerType } from "./text/index-text.ts";
 import { withPrelude } from "./text/prelude.ts";
-import { accessesOf, parametersOf, parametersText } from "./text/result-text.ts";
+import { resultAccesses, parametersOf, parametersText } from "./text/result-text.ts";
 import { type RowForm, rowNestLines } from "./text/row-text.ts";
 
 export function rowKernel(group: RowGroup, alignmentOf: AlignmentOf): KernelSource {
@@ -30,7 +30,7 @@ export function rowKernel(group: RowGroup, alignmentOf: AlignmentOf): KernelSour
   const type = widerType([
     indexType(blocks * rowsPerBlock),
     indexType(vectors + lanes),
-    ...nests.map(({ nest }) => offsetType(accessesOf(nest), nest.atoms)),
+    ...nests.map(({ nest }) => offsetType(resultAccesses(nest), nest.atoms)),
   ]);
   const form: RowForm = {
     group,
@@ -74,11 +74,11 @@ function widthsOf(nests: readonly RowNest[], alignmentOf: AlignmentOf): readonly
   });
 }
 
-function ownLoads({ nest, given }: RowNest): ReturnType<typeof accessesOf> {
+function ownLoads({ nest, given }: RowNest): ReturnType<typeof resultAccesses> {
   return nest.body.flatMap((step, i) => (step.kind === "load" && !given.has(i) ? [step.access] : []));
 }
 
-function storesOf({ form, nest, stores }: RowNest): ReturnType<typeof accessesOf> {
+function storesOf({ form, nest, stores }: RowNest): ReturnType<typeof resultAccesses> {
   return form === "elements" && stores ? [nest.target] : [];
 }
 
@@ -98,7 +98,7 @@ function contextOf(
     invariant(step?.kind === "load", "a value that a nest shares is loaded", { source, load });
     const loop = at(from.loops, from.loops.length - 1);
     const element = accessForm(step.access, from.atoms, loop) === "same" ? "0" : "v";
-    return decodeText(step.access.dtype, `${registerName({ prefix: `n${source}` }, load)}[u][${element}]`);
+    return decodeElementText(step.access.dtype, `${registerName({ prefix: `n${source}` }, load)}[u][${element}]`);
   };
   return {
     nest,

@@ -7,9 +7,9 @@ import { lastNeeded } from "../../../kernels/nests/affine.ts";
 import type { Nest } from "../../../kernels/nests/nest.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { indented, kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
-import { count } from "./plan/reduction-shape.ts";
-import { type BodyContext, indicesOf, loadsBetween, registerLines, resultName, valueLines } from "./text/body-text.ts";
-import { decodeText, encodeText } from "./text/element-text.ts";
+import { iterationCount } from "./plan/reduction-shape.ts";
+import { type BodyContext, indexTexts, loadsBetween, registerLines, resultName, valueLines } from "./text/body-text.ts";
+import { decodeElementText, encodeElementText } from "./text/element-text.ts";
 import {
   affineText,
   divisionVariables,
@@ -20,7 +20,7 @@ import {
   widerType,
 } from "./text/index-text.ts";
 import { withPrelude } from "./text/prelude.ts";
-import { accessesOf, parametersOf, parametersText } from "./text/result-text.ts";
+import { resultAccesses, parametersOf, parametersText } from "./text/result-text.ts";
 
 const blockThreads = 256;
 /** Threads that keep memory busy. Each range of places costs a look at all indices. */
@@ -33,11 +33,11 @@ export function scatterKernel(nest: Nest): KernelSource {
   const group = [{ nest, given: new Map<number, number>(), stores: true }];
   const parameters = parametersOf(group);
   const nameOf = (parameter: Parameter): string => parameterName(parameters, parameter);
-  const [columns, added] = [count(nest.loops), count(nest.reducedLoops)];
+  const [columns, added] = [iterationCount(nest.loops), iterationCount(nest.reducedLoops)];
   const type = widerType([
     indexType(columns + blockThreads),
     indexType(added),
-    offsetType(accessesOf(nest), nest.atoms),
+    offsetType(resultAccesses(nest), nest.atoms),
   ]);
   const context: BodyContext = {
     nest,
@@ -64,14 +64,14 @@ export function scatterKernel(nest: Nest): KernelSource {
     ...divisionVariables(nest.atoms, type, "ni"),
     ...registerLines(context, 1),
     ...loadsBetween(context, "0", 0, loaded, declared),
-    ...indicesOf(context, target, "0", declared),
+    ...indexTexts(context, target, "0", declared),
     ...(ranges === 1
       ? []
       : [`if (${loopName("ni", scattered ?? 0)} - (${type})blockIdx.y * ${places}u >= ${places}u) continue;`]),
     ...loadsBetween(context, "0", loaded, nest.body.length, declared),
     ...valueLines(context, "0", "0"),
-    `const auto sum = ${decodeText(target.dtype, to)};`,
-    `${to} = ${encodeText(target.dtype, scatter, ["sum", resultName(context)])};`,
+    `const auto sum = ${decodeElementText(target.dtype, to)};`,
+    `${to} = ${encodeElementText(target.dtype, scatter, ["sum", resultName(context)])};`,
     "}",
     "}",
   ];

@@ -11,7 +11,7 @@ import { affineText, indexType, loopName, offsetType, widerType } from "./text/i
 import { kernelName, type KernelSource, parameterName } from "./kernel-source.ts";
 import type { GroupedNest } from "./plan/nest-groups.ts";
 import { withPrelude } from "./text/prelude.ts";
-import { accessesOf, parametersOf, parametersText, resultLines } from "./text/result-text.ts";
+import { resultAccesses, parametersOf, parametersText, resultLines } from "./text/result-text.ts";
 import type { StagedLoad, TilePlan } from "./plan/tile-plan.ts";
 
 const blockThreads = 256;
@@ -27,7 +27,7 @@ export function tiledKernel(group: readonly GroupedNest[], plan: TilePlan): Kern
   const parameters = parametersOf(group);
   const type = widerType([
     indexType(Math.max(blocks, ...extents) + side),
-    ...group.map(({ nest }) => offsetType(accessesOf(nest), nest.atoms)),
+    ...group.map(({ nest }) => offsetType(resultAccesses(nest), nest.atoms)),
   ]);
   const contexts = group.map(({ nest, given }, i): BodyContext => ({
     nest,

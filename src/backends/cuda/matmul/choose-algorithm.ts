@@ -29,7 +29,7 @@ export interface ChoosingTools extends TrialTools {
   readonly cacheFolder: string | null;
 }
 
-export function createChooser({ version, cacheFolder, ...tools }: ChoosingTools): ChooseAlgorithm {
+export function createAlgorithmChooser({ version, cacheFolder, ...tools }: ChoosingTools): ChooseAlgorithm {
   const { name, smCount: allSms } = tools.gpu;
   return ({ layout, alignments, smCount, algorithms, queueOf }) => {
     if (algorithms.length === 1) return 0;

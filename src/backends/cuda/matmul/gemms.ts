@@ -8,10 +8,10 @@ import { cublasLtPrototypes } from "../bindings/cublaslt-api.ts";
 import { loadLibrary } from "../bindings/native-library.ts";
 import { type Gpu, out } from "../gpu.ts";
 import type { HostBlocks } from "../memory/host-blocks.ts";
-import { alignmentOf } from "../memory/device-memory.ts";
+import { addressAlignment } from "../memory/device-memory.ts";
 import { createResources } from "../resources.ts";
 import { type GemmLayout, workspaceBytes } from "./gemm-layout.ts";
-import { createChooser } from "./choose-algorithm.ts";
+import { createAlgorithmChooser } from "./choose-algorithm.ts";
 import { createRecipes, type GemmOperands, type Recipe } from "./recipes.ts";
 import type { TrialTools } from "./gemm-trial.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
@@ -61,7 +61,7 @@ export function createGemms(gpu: Gpu, blocks: HostBlocks, tools: GemmTools): Gem
   const handle = out((value) => call.cublasLtCreate(value));
   resources.defer(() => call.cublasLtDestroy(handle));
   const scalars = scalarBlock(blocks);
-  const choose = createChooser({ gpu, version: Number(raw.cublasLtGetVersion()), ...tools });
+  const choose = createAlgorithmChooser({ gpu, version: Number(raw.cublasLtGetVersion()), ...tools });
   const queue = (
     layout: GemmLayout,
     recipe: Recipe,
@@ -100,7 +100,11 @@ export function createGemms(gpu: Gpu, blocks: HostBlocks, tools: GemmTools): Gem
         const c = addresses.c + offset.c * bytes;
         const [left, right] = layout.swapped ? [b, a] : [a, b];
         const addend = addresses.addend + offset.c * bytes;
-        const alignments = [alignmentOf(left), alignmentOf(right), Math.min(alignmentOf(addend), alignmentOf(c))];
+        const alignments = [
+          addressAlignment(left),
+          addressAlignment(right),
+          Math.min(addressAlignment(addend), addressAlignment(c)),
+        ];
         const recipe = recipeOf(layout, { bias: addresses.bias, alignments, smCount });
         if (recipe === null) return null;
         const operands = { left, right, addend, result: c, workspace, stream };

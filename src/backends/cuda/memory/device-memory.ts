@@ -64,7 +64,7 @@ function outOfMemory(gpu: MemoryCalls, asked: number, held: number, what: string
 }
 
 /** The largest power of two, at most 256, that divides the address. */
-export function alignmentOf(address: number): number {
+export function addressAlignment(address: number): number {
   let alignment = 256;
   while (address % alignment !== 0) alignment /= 2;
   return alignment;

@@ -20,7 +20,7 @@ import type { Gpu } from "../gpu.ts";
 import { pause } from "../run/stuck/wait.ts";
 import type { Rendezvous } from "../world.ts";
 
-export interface Communicator {
+export interface NcclCommunicator {
   readonly name: string;
   readonly handle: number;
   /** Ranks by their number in the communicator. */
@@ -33,11 +33,11 @@ export interface Communicators {
    * Opens the communicators of `teams` that are not open yet. All ranks call it with the same teams. Throws
    * `timed-out`, `gpu-call-failed`.
    */
-  readonly open: (teams: readonly Team[], timeout: number) => Promise<ReadonlyMap<string, Communicator>>;
+  readonly open: (teams: readonly Team[], timeout: number) => Promise<ReadonlyMap<string, NcclCommunicator>>;
   /** Whether a call is in progress. Throws `gpu-call-failed` for any other status than success. */
-  readonly check: (status: number, call: string, communicator: Communicator | null) => boolean;
+  readonly check: (status: number, call: string, communicator: NcclCommunicator | null) => boolean;
   /** Whether the communicator still works on an earlier call. Throws `gpu-call-failed`. */
-  readonly isBusy: (communicator: Communicator) => boolean;
+  readonly isBusy: (communicator: NcclCommunicator) => boolean;
   /** Ends all communication under way, here and on the peers, and closes the communicators. */
   readonly abort: () => void;
   /** Finalizes and destroys the communicators. */
@@ -47,29 +47,29 @@ export interface Communicators {
 /** Loads the library. Throws `backend-unavailable`. */
 export function createCommunicators(gpu: Gpu, rendezvous: Rendezvous): Communicators {
   const { functions } = loadLibrary("nccl", ncclPrototypes);
-  const opened = new Map<string, Communicator>();
+  const opened = new Map<string, NcclCommunicator>();
   // Includes teams without this rank, so that all ranks agree on which are missing.
   const known = new Set<string>();
 
-  const check = (status: number, call: string, communicator: Communicator | null): boolean => {
+  const check = (status: number, call: string, communicator: NcclCommunicator | null): boolean => {
     if (status === ncclSuccess) return false;
     if (status === ncclInProgress) return true;
     const last = functions.ncclGetLastError(communicator?.handle ?? 0);
     const name = functions.ncclGetErrorString(status);
     return callFailed({ rank: gpu.rank, call, status, name, text: last });
   };
-  const isBusy = (communicator: Communicator): boolean => {
+  const isBusy = (communicator: NcclCommunicator): boolean => {
     const status: Out = [0];
     check(functions.ncclCommGetAsyncError(communicator.handle, status), "ncclCommGetAsyncError", communicator);
     return check(status[0], "an NCCL call in progress has a communicator", communicator);
   };
 
-  const join = async (team: Team, id: Uint8Array, deadline: number): Promise<Communicator> => {
+  const join = async (team: Team, id: Uint8Array, deadline: number): Promise<NcclCommunicator> => {
     const position = team.ranks.indexOf(gpu.rank);
     const handle: Out = [0];
     const call = "ncclCommInitRankConfig";
     check(functions.ncclCommInitRankConfig(handle, team.ranks.length, { bytes: id }, position, config()), call, null);
-    const communicator: Communicator = { name: team.name, ranks: team.ranks, handle: Number(handle[0]) };
+    const communicator: NcclCommunicator = { name: team.name, ranks: team.ranks, handle: Number(handle[0]) };
     opened.set(team.name, communicator);
     while (isBusy(communicator)) {
       rendezvous.signal.throwIfAborted();
@@ -172,7 +172,7 @@ export interface Team {
 }
 
 /** In order of their names, so that every rank opens them in the same order. */
-export function teamsOf({ transfers }: Program): readonly Team[] {
+export function communicatorTeams({ transfers }: Program): readonly Team[] {
   const ordered = new Map<string, readonly number[]>();
   const users = new Map<string, Set<number>>();
   for (const { communicator, participants } of transfers) {

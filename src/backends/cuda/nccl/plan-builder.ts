@@ -35,7 +35,7 @@ export interface Reduced<P = Piece> extends Sides<P> {
 
 export interface TransferPlan {
   /** Strided views to scratch, before the calls. */
-  readonly packs: readonly Move[];
+  readonly packs: readonly PackMove[];
   /** Scratch to fill with neutral elements, the contribution of a root without an input. */
   readonly identities: readonly {
     readonly offset: number;
@@ -46,11 +46,11 @@ export interface TransferPlan {
   /** More than one: within ncclGroupStart and ncclGroupEnd. */
   readonly calls: readonly NcclCall[];
   /** Scratch to strided views, after the calls. */
-  readonly unpacks: readonly Move[];
+  readonly unpacks: readonly PackMove[];
   readonly scratchBytes: number;
 }
 
-export interface Move {
+export interface PackMove {
   readonly view: View;
   readonly offset: number;
 }
@@ -74,8 +74,8 @@ export interface PlanBuilder {
 const scratchAlignment = 256;
 
 export function createPlan(): PlanBuilder {
-  const packs: Move[] = [];
-  const unpacks: Move[] = [];
+  const packs: PackMove[] = [];
+  const unpacks: PackMove[] = [];
   const identities: TransferPlan["identities"][number][] = [];
   const calls: NcclCall[] = [];
   let scratchBytes = 0;
@@ -84,9 +84,9 @@ export function createPlan(): PlanBuilder {
     scratchBytes += Math.ceil(bytes / scratchAlignment) * scratchAlignment;
     return offset;
   };
-  const through = (view: View, moves: Move[]): Piece => {
+  const through = (view: View, moves: PackMove[]): Piece => {
     if (isContiguous(view)) return { kind: "view", view };
-    const offset = take(bytesOf(view));
+    const offset = take(viewBytes(view));
     moves.push({ view, offset });
     return { kind: "scratch", offset };
   };
@@ -99,10 +99,10 @@ export function createPlan(): PlanBuilder {
       return { kind: "scratch", offset };
     },
     send: ({ view, peer }) => {
-      calls.push({ kind: "send", piece: builder.source(view), bytes: bytesOf(view), peer });
+      calls.push({ kind: "send", piece: builder.source(view), bytes: viewBytes(view), peer });
     },
     receive: ({ view, peer }) => {
-      calls.push({ kind: "recv", piece: builder.destination(view), bytes: bytesOf(view), peer });
+      calls.push({ kind: "recv", piece: builder.destination(view), bytes: viewBytes(view), peer });
     },
     call: (made) => {
       calls.push(made);
@@ -118,6 +118,6 @@ function isContiguous({ shape, strides }: View): boolean {
   return shape.every((extent, axis) => extent === 1 || strides[axis] === dense[axis]);
 }
 
-export function bytesOf({ shape, dtype }: View): number {
+export function viewBytes({ shape, dtype }: View): number {
   return elementCount(shape) * dtypes[dtype].bytes;
 }

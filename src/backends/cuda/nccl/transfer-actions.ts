@@ -3,17 +3,17 @@ import type { ReductionOpType } from "../../../ir/ops/op.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
 import type { DType } from "../../../numerics/dtype.ts";
 import { unreachable } from "../../../support/unreachable.ts";
-import type { Communicator, Communicators } from "./communicators.ts";
+import type { NcclCommunicator, Communicators } from "./communicators.ts";
 import type { Address } from "../ops/address.ts";
 import type { NcclCall } from "./plan-builder.ts";
 
 export interface TransferTarget {
-  readonly communicator: Communicator;
+  readonly communicator: NcclCommunicator;
   readonly communicators: Communicators;
   readonly stream: number;
   readonly addressOf: (address: Address) => number;
   /** Called when NCCL continues a call in the background. */
-  readonly inProgress: (communicator: Communicator) => void;
+  readonly inProgress: (communicator: NcclCommunicator) => void;
 }
 
 /** ncclDataType_t. */

@@ -12,12 +12,12 @@ import { contiguousStrides, elementCount, partOf, type View } from "../../../com
 import { at, invariant } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";
 import { identityKernel } from "../kernels/plan/kernel-steps.ts";
-import { type Address, alignmentOf, type Place } from "../ops/address.ts";
+import { type Address, alignmentOf, type AddressPlace } from "../ops/address.ts";
 import { copyLaunch, type PlacedBox } from "../ops/copy-ops.ts";
 import type { DeviceOp } from "../ops/device-op.ts";
 import { launchOf, type Planning } from "../ops/planning.ts";
 import {
-  bytesOf,
+  viewBytes,
   createPlan,
   type NcclCall,
   type PeerView,
@@ -52,7 +52,7 @@ function planCall(plan: PlanBuilder, { type, input, output, reduceOp, root }: Co
   const to = output === null ? source : plan.destination(output);
   const from = source ?? to;
   if (from === null || to === null) return;
-  const moved = { from, to, bytes: bytesOf(counted) };
+  const moved = { from, to, bytes: viewBytes(counted) };
   const reduced = (): Reduced => ({ from, to, count, dtype, op: required(reduceOp) });
   switch (kind) {
     case "allGather":
@@ -121,7 +121,7 @@ export function transferOps(
   planning.tables.needScratch(stream, plan.scratchBytes);
   if (plan.calls.length === 0) return [];
   const base = { stream, command: index };
-  const scratch = (offset: number): Place => ({ space: "scratch", stream, offset });
+  const scratch = (offset: number): AddressPlace => ({ space: "scratch", stream, offset });
   const inMemory = (view: View): PlacedBox => [view, planning.places.addressOf(view)];
   const inScratch = (view: View, offset: number): PlacedBox => [
     { ...view, strides: contiguousStrides(view.shape) },

@@ -31,21 +31,21 @@ export interface ProgressWord {
 }
 
 /** An address that bytes can be added to. */
-export type Place = Extract<Address, { readonly offset: number }>;
+export type AddressPlace = Extract<Address, { readonly offset: number }>;
 /** Where a tensor lies. */
-export type TensorPlace = Exclude<Place, { readonly space: "scratch" }>;
+export type TensorPlace = Exclude<AddressPlace, { readonly space: "scratch" }>;
 
 /** No access of a kernel is wider, so a higher alignment means nothing to a plan. */
 export const tensorAlignment = 16;
 
 /** The largest power of two, at most `tensorAlignment`, that divides the address. */
-export function alignmentOf({ offset }: Place): number {
+export function alignmentOf({ offset }: AddressPlace): number {
   let alignment = tensorAlignment;
   while (offset % alignment !== 0) alignment /= 2;
   return alignment;
 }
 
-export function plus<P extends Place>(place: P, bytes: number): P {
+export function plus<P extends AddressPlace>(place: P, bytes: number): P {
   return bytes === 0 ? place : { ...place, offset: place.offset + bytes };
 }
 

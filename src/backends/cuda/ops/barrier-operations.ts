@@ -32,7 +32,7 @@ export function isInOrder(operations: readonly StreamOperation[]): boolean {
   );
 }
 
-export function shapesOf({ before, after }: BarrierOperations): Barriers {
+export function barrierShapes({ before, after }: BarrierOperations): Barriers {
   return { before: shapeOf(before), after: shapeOf(after) };
 }
 

@@ -11,15 +11,15 @@ import type { Parameter } from "../kernels/kernel-source.ts";
 import { linkKernel } from "../kernels/link-kernel.ts";
 import { noBarriers } from "../kernels/text/barrier-text.ts";
 import { type Address, alignmentOf, type ProgressWord } from "./address.ts";
-import { barrierValues, noOperations, shapesOf } from "./barrier-operations.ts";
+import { barrierValues, noOperations, barrierShapes } from "./barrier-operations.ts";
 import { copyOps } from "./copy-ops.ts";
 import type { DeviceOp } from "./device-op.ts";
-import { kernelOps, operandsOf } from "./launch-ops.ts";
+import { kernelOps, launchOperands } from "./launch-ops.ts";
 import { progressWord, type StreamOperation } from "./memory-operations.ts";
-import { launchOf, type LinkLaunch, type Planning, type Work } from "./planning.ts";
+import { launchOf, type LinkLaunch, type Planning, type QueuedWork } from "./planning.ts";
 import { transferOps } from "../nccl/transfer-plan.ts";
 
-const table: RuleTable<Command, readonly Work[], [number, Planning]> = {
+const table: RuleTable<Command, readonly QueuedWork[], [number, Planning]> = {
   launch: (command, index, planning) => {
     const launch = linkLaunch(command, index, planning);
     if (launch !== null) return [{ kind: "linkKernel", operations: noOperations, ...launch }];
@@ -50,12 +50,12 @@ const table: RuleTable<Command, readonly Work[], [number, Planning]> = {
 };
 
 /** The work of the command at `index` of the rank's list; none for lifetime marks. */
-export function commandWork(index: number, planning: Planning): readonly Work[] {
+export function commandWork(index: number, planning: Planning): readonly QueuedWork[] {
   const command = at(at(planning.program.ranks, planning.rank).commands, index);
-  return dispatch<Command, readonly Work[], [number, Planning]>(table, command, index, planning);
+  return dispatch<Command, readonly QueuedWork[], [number, Planning]>(table, command, index, planning);
 }
 
-function each(ops: readonly DeviceOp[]): readonly Work[] {
+function each(ops: readonly DeviceOp[]): readonly QueuedWork[] {
   return ops.map((op) => ({ kind: "op", op }));
 }
 
@@ -73,7 +73,7 @@ function linkLaunch(command: Launch, index: number, planning: Planning): LinkLau
   if (!touchesPeers(program, rank, command)) return null;
   const kernel = at(program.kernels, command.kernel);
   if (isAttention(kernel)) return null;
-  const operand = operandsOf(command, planning);
+  const operand = launchOperands(command, planning);
   const alignment = (memory: Parameters<typeof operand>[0]): number => alignmentOf(operand(memory));
   const alone = linkKernel(kernel, alignment, noBarriers);
   if (alone === null) return null;
@@ -82,7 +82,7 @@ function linkLaunch(command: Launch, index: number, planning: Planning): LinkLau
   return {
     blocks: alone.grid[0],
     launch: (operations) => {
-      const source = linkKernel(kernel, alignment, shapesOf(operations));
+      const source = linkKernel(kernel, alignment, barrierShapes(operations));
       invariant(source !== null, "barriers do not change what a kernel can be", { index });
       const parameters = [...source.parameters.map(valueOf), ...barrierValues(operations, places.gateOf(index))];
       return launchOf(planning, { stream: command.stream, command: index }, source, parameters);

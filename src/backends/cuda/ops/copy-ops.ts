@@ -2,11 +2,11 @@
 import type { Copy } from "../../../commands/command.ts";
 import type { Operand } from "../../../commands/kernel.ts";
 import type { View } from "../../../commands/view.ts";
-import { copyAxes, type CopyAxis, joinAxes } from "../../../kernels/strided-copy.ts";
+import { stridedCopyAxes, type CopyAxis, joinCopyAxes } from "../../../kernels/strided-copy.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { copyKernel } from "../kernels/plan/kernel-steps.ts";
-import { alignmentOf, type Place, plus } from "./address.ts";
+import { alignmentOf, type AddressPlace, plus } from "./address.ts";
 import type { DeviceOp, LaunchOp } from "./device-op.ts";
 import { launchOf, type Planning } from "./planning.ts";
 
@@ -44,7 +44,7 @@ export function copyOps(
 }
 
 /** A box of elements, and where it begins. */
-export type PlacedBox = readonly [Operand, Place];
+export type PlacedBox = readonly [Operand, AddressPlace];
 
 /** The launch of a kernel that copies one box to another of its shape. */
 export function copyLaunch(
@@ -92,7 +92,7 @@ const largestPitch = 2 ** 31 - 1;
 export function planCopy(source: View, destination: View, crossesLink: boolean): CopyPlan {
   if (destination.shape.includes(0)) return { kind: "none" };
   const element = dtypes[source.dtype].bytes;
-  const axes = joinAxes(copyAxes(destination.shape, element, source.strides, destination.strides));
+  const axes = joinCopyAxes(stridedCopyAxes(destination.shape, element, source.strides, destination.strides));
   const inner = axes.at(-1);
   if (inner === undefined) return { kind: "run", bytes: element };
   const dense = inner.source === element && inner.destination === element;

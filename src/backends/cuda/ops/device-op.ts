@@ -8,7 +8,7 @@
 import type { AttentionKernel } from "../../../commands/attention.ts";
 import type { StreamInfo } from "../../../commands/command.ts";
 import type { DType } from "../../../numerics/dtype.ts";
-import type { Graph } from "../attention/graph.ts";
+import type { CudnnGraph } from "../attention/graph.ts";
 import type { GemmLayout } from "../matmul/gemm-layout.ts";
 import type { NcclCall } from "../nccl/plan-builder.ts";
 import type { Team } from "../nccl/communicators.ts";
@@ -109,7 +109,7 @@ export interface DeviceGemm {
 
 export interface DeviceAttention {
   readonly kernel: AttentionKernel;
-  readonly graph: Graph;
+  readonly graph: CudnnGraph;
   /** Bytes of the graph's tensors in scratch. */
   readonly scratchBytes: number;
 }

@@ -15,13 +15,13 @@ import {
 import type { Program } from "../../../commands/program.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
-import { teamsOf } from "../nccl/communicators.ts";
+import { communicatorTeams } from "../nccl/communicators.ts";
 import { commandWork } from "./command-work.ts";
 import type { DeviceOp, DeviceOps, PeerWait } from "./device-op.ts";
 import { joinWork, type ListedWork, type StreamWork, workOp } from "./join-work.ts";
 import { commandOf, waitRuns } from "./memory-operations.ts";
 import { placesOf } from "./places.ts";
-import { createTables } from "./planning.ts";
+import { createPlanningTables } from "./planning.ts";
 
 /** The GPU that a list is planned for. */
 export interface DeviceTarget {
@@ -43,7 +43,7 @@ export function deviceOps(
 ): DeviceOps {
   const own = at(program.ranks, rank);
   const places = placesOf(program, rank);
-  const tables = createTables(own.streams.length);
+  const tables = createPlanningTables(own.streams.length);
   const planning = { program, rank, places, tables };
   const works = own.commands.flatMap((command, index) =>
     commandWork(index, planning).map((work): ListedWork => ({
@@ -81,7 +81,7 @@ export function deviceOps(
     kernels,
     gemms,
     attentions,
-    teams: teamsOf(program),
+    teams: communicatorTeams(program),
     ops,
     waitRuns: issued.flatMap(longRuns),
   };

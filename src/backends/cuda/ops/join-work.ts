@@ -16,13 +16,13 @@ import { unreachable } from "../../../support/unreachable.ts";
 import { isInOrder, takenBefore } from "./barrier-operations.ts";
 import type { DeviceOp } from "./device-op.ts";
 import { memoryOperations } from "./memory-operations.ts";
-import type { Work } from "./planning.ts";
+import type { QueuedWork } from "./planning.ts";
 
 export interface StreamWork {
   readonly stream: CommandStreamId;
   /** The command it belongs to; -1 for none. */
   readonly index: number;
-  readonly work: Work;
+  readonly work: QueuedWork;
 }
 
 /** Work as the list has it. */
@@ -77,7 +77,7 @@ function signalsWithNext(list: readonly ListedWork[]): readonly StreamWork[] {
   return list.flatMap((_, position) => (moved.has(position) ? [] : from(position)));
 }
 
-function isSignals(work: Work | undefined): boolean {
+function isSignals(work: QueuedWork | undefined): boolean {
   return work?.kind === "memory" && work.operations.every(({ kind }) => kind === "signal");
 }
 
@@ -97,7 +97,11 @@ function leavesHalfOfGpu(list: readonly StreamWork[], smCount: number): boolean 
  * Joins two neighbours of one stream into one, or into two if the second absorbs part of the first. Null if they stay
  * as they are.
  */
-function joinPair(first: Work, second: Work, mayAbsorb: boolean): readonly [Work, Work?] | null {
+function joinPair(
+  first: QueuedWork,
+  second: QueuedWork,
+  mayAbsorb: boolean,
+): readonly [QueuedWork, QueuedWork?] | null {
   if (first.kind === "op" || second.kind === "op") return null;
   if (second.kind === "memory") {
     const operations = [...(first.kind === "memory" ? first.operations : first.operations.after), ...second.operations];
@@ -110,7 +114,7 @@ function joinPair(first: Work, second: Work, mayAbsorb: boolean): readonly [Work
   if (first.kind === "linkKernel" || !mayAbsorb) return null;
   const before = takenBefore(first.operations);
   if (before.length === 0) return null;
-  const linkWork: Work = { ...second, operations: { ...second.operations, before } };
+  const linkWork: QueuedWork = { ...second, operations: { ...second.operations, before } };
   const left = first.operations.slice(0, first.operations.length - before.length);
   return left.length === 0 ? [linkWork] : [{ kind: "memory", operations: left }, linkWork];
 }

@@ -1,8 +1,8 @@
 /** Kernels of a Program: generated kernels, cuBLASLt for matmuls that it supports, and cuDNN for attention. */
 import { type AttentionKernel, isAttention } from "../../../commands/attention.ts";
 import type { Launch } from "../../../commands/command.ts";
-import type { Memory } from "../../../kernels/nests/nest.ts";
-import type { Address as KernelAddress } from "../../../kernels/phase.ts";
+import type { NestMemory } from "../../../kernels/nests/nest.ts";
+import type { PhaseAddress as KernelAddress } from "../../../kernels/phase.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { attentionGraph, attentionType } from "../attention/attention-graph.ts";
 import { scratchBytesOf } from "../attention/graph.ts";
@@ -11,7 +11,7 @@ import { gemmKernel } from "../kernels/gemm-kernel.ts";
 import type { Parameter } from "../kernels/kernel-source.ts";
 import { type KernelStep, kernelSteps } from "../kernels/plan/kernel-steps.ts";
 import { gemmLayout, workspaceBytes } from "../matmul/gemm-layout.ts";
-import { type Address, alignmentOf, type Place, plus, tensorAlignment } from "./address.ts";
+import { type Address, alignmentOf, type AddressPlace, plus, tensorAlignment } from "./address.ts";
 import { copyLaunch, type PlacedBox } from "./copy-ops.ts";
 import type { DeviceOp, LaunchOp } from "./device-op.ts";
 import { launchOf, type Planning } from "./planning.ts";
@@ -21,7 +21,7 @@ export function kernelOps(command: Launch, index: number, planning: Planning): r
   const { program, tables, places } = planning;
   const kernel = at(program.kernels, command.kernel);
   if (isAttention(kernel)) return attentionOps(kernel, command, index, planning);
-  const operand = operandsOf(command, planning, 0);
+  const operand = launchOperands(command, planning, 0);
   // Launches of one kernel at addresses of equal alignment share their sources.
   const alignments = [command.inputs, command.outputs].map((refs) =>
     refs.map((ref) => alignmentOf(places.addressOf(ref))),
@@ -35,7 +35,7 @@ export function kernelOps(command: Launch, index: number, planning: Planning): r
 
 function stepOp(
   step: KernelStep,
-  operand: (memory: Memory) => Place,
+  operand: (memory: NestMemory) => AddressPlace,
   { stream, origins = [], smMargin: margin = 0 }: Launch,
   command: number,
   planning: Planning,
@@ -48,7 +48,7 @@ function stepOp(
     return launchOf(planning, base, step.source, step.source.parameters.map(valueOf));
   }
   const { contraction, a, b, bias, addend, c } = step;
-  const addressOf = ({ memory, offset }: KernelAddress): Place => plus(operand(memory), offset);
+  const addressOf = ({ memory, offset }: KernelAddress): AddressPlace => plus(operand(memory), offset);
   const operands = [a, b, bias, addend, c].filter((operand) => operand !== null);
   const source = () =>
     gemmKernel(
@@ -96,7 +96,7 @@ function attentionOps(
     const graph = attentionGraph(kernel, type, layout);
     return { kernel, graph, scratchBytes: scratchBytesOf(graph) };
   });
-  const inScratch = (offset: number): Place => ({ space: "scratch", stream, offset });
+  const inScratch = (offset: number): AddressPlace => ({ space: "scratch", stream, offset });
   tables.needScratch(stream, layout.copyBytes + at(tables.attentions, attention).scratchBytes);
   const placed = [...layout.inputs, ...layout.outputs];
   const addresses = placed.map(({ copy }, i) => (copy === null ? at(own, i) : inScratch(copy.offset)));
@@ -115,11 +115,11 @@ function attentionOps(
 // The addresses of a launch's operands.
 
 /** Scratch begins at `scratch`; there is none if it is omitted. */
-export function operandsOf(
+export function launchOperands(
   { inputs, outputs, stream }: Launch,
   { places }: Planning,
   scratch = -1,
-): (memory: Memory) => Place {
+): (memory: NestMemory) => AddressPlace {
   const [read, written] = [inputs.map(places.addressOf), outputs.map(places.addressOf)];
   return (memory) => {
     if (memory.kind !== "scratch") return at(memory.kind === "input" ? read : written, memory.position);

@@ -26,7 +26,7 @@ export type MemoryOperation<A = Word | ProgressWord> =
   /** Holds the stream until the word has the value. */
   | { readonly kind: "wait"; readonly address: A; readonly value: number };
 
-export type Wait = Extract<StreamOperation, { readonly kind: "wait" }>;
+export type WaitOperation = Extract<StreamOperation, { readonly kind: "wait" }>;
 
 /**
  * The operations of one stream, in order. A run of waits resets its words after all signals have arrived. A peer raises
@@ -56,16 +56,17 @@ export function memoryOperations(operations: readonly StreamOperation[]): readon
 }
 
 /** The runs of waits among a stream's operations. */
-export function waitRuns(operations: readonly StreamOperation[]): readonly (readonly Wait[])[] {
+export function waitRuns(operations: readonly StreamOperation[]): readonly (readonly WaitOperation[])[] {
   return piecesOf(operations).flatMap((piece) => (piece.kind === "waits" ? [piece.waits] : []));
 }
 
-type Piece = Exclude<StreamOperation, Wait> | { readonly kind: "waits"; readonly waits: readonly Wait[] };
+type Piece =
+  Exclude<StreamOperation, WaitOperation> | { readonly kind: "waits"; readonly waits: readonly WaitOperation[] };
 
 /** A second wait for a word starts a new run, because the first wait must reset the word. */
 function piecesOf(operations: readonly StreamOperation[]): readonly Piece[] {
   const pieces: Piece[] = [];
-  let run: Wait[] | null = null;
+  let run: WaitOperation[] | null = null;
   for (const operation of operations) {
     if (operation.kind !== "wait") {
       run = null;

@@ -10,7 +10,7 @@ import { at, invariant } from "../../../support/invariant.ts";
 import { type Address, plus, type TensorPlace, type Word } from "./address.ts";
 import type { BoundTensor, DeviceMemoryNeeds } from "./device-op.ts";
 
-export interface Places {
+export interface AddressPlaces {
   /** Of the rank's own buffers and all symmetric ones. */
   readonly addressOf: (ref: BufferRef) => TensorPlace;
   /** The slot's word, in the memory of the rank that waits. */
@@ -24,7 +24,7 @@ export interface Places {
 
 const symmetricAlignment = 256;
 
-export function placesOf(program: Program, rank: number): Places {
+export function placesOf(program: Program, rank: number): AddressPlaces {
   const bound = boundTensors(program, rank);
   const numbers = new Map([...bound.in, ...bound.out].map(({ id, number }) => [id, number]));
   const startOf = (buffer: PlacedBuffer): TensorPlace => {

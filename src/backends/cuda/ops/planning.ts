@@ -5,13 +5,13 @@ import type { KernelStep, KernelSteps } from "../kernels/plan/kernel-steps.ts";
 import type { BarrierOperations } from "./barrier-operations.ts";
 import type { DeviceAttention, DeviceGemm, DeviceOp, LaunchOp } from "./device-op.ts";
 import type { StreamOperation } from "./memory-operations.ts";
-import type { Places } from "./places.ts";
+import type { AddressPlaces } from "./places.ts";
 
 /**
  * The work that a command puts on its stream. op: an operation as it is. memory: memory operations, which can join
  * their neighbours' into one batch. linkKernel: a kernel that can absorb the signals and waits around it.
  */
-export type Work =
+export type QueuedWork =
   | { readonly kind: "op"; readonly op: DeviceOp }
   | { readonly kind: "memory"; readonly operations: readonly StreamOperation[] }
   | ({ readonly kind: "linkKernel"; readonly operations: BarrierOperations } & LinkLaunch);
@@ -26,12 +26,12 @@ export interface LinkLaunch {
 export interface Planning {
   readonly program: Program;
   readonly rank: number;
-  readonly places: Places;
-  readonly tables: Tables;
+  readonly places: AddressPlaces;
+  readonly tables: PlanningTables;
 }
 
 /** What operations refer to by number, and the memory of streams. */
-export interface Tables {
+export interface PlanningTables {
   readonly kernels: string[];
   readonly gemms: DeviceGemm[];
   readonly attentions: DeviceAttention[];
@@ -48,7 +48,7 @@ export interface Tables {
   readonly needWorkspace: (stream: number, bytes: number) => void;
 }
 
-export function createTables(streams: number): Tables {
+export function createPlanningTables(streams: number): PlanningTables {
   const kernels: string[] = [];
   const numbers = new Map<string, number>();
   const gemms: DeviceGemm[] = [];

@@ -9,15 +9,15 @@ import type { Flight } from "../../flight/flight-recorder.ts";
 import type { Flights } from "../../flight/program-flights.ts";
 import type { PlannedAttention } from "../attention/attentions.ts";
 import { type Action, type Binding, bindOp } from "../bind/bind-op.ts";
-import { type Arenas, placeStreams } from "../bind/spaces.ts";
+import { type Arenas, bindStreams } from "../bind/spaces.ts";
 import { failedAt } from "../bindings/call-error.ts";
 import { createHostBlocks } from "../memory/host-blocks.ts";
-import type { Communicator } from "../nccl/communicators.ts";
+import type { NcclCommunicator } from "../nccl/communicators.ts";
 import type { DeviceAttention, DeviceOp, DeviceOps } from "../ops/device-op.ts";
 import { commandPlace, type ListNotes } from "../ops/list-notes.ts";
 import type { Resources } from "../resources.ts";
 import type { Session } from "../session.ts";
-import { createProgress, type Progress } from "./stuck/progress.ts";
+import { createProgress, type StreamProgress } from "./stuck/progress.ts";
 import { createSlotReader, type SlotReader } from "./stuck/slot-reader.ts";
 import { type Deadline, waitUntil } from "./stuck/wait.ts";
 
@@ -55,7 +55,7 @@ export interface PreparedList {
   /** The operations of a traced run; bound when they are asked for. */
   readonly unjoined: () => readonly BoundOp[];
   readonly records: readonly PreparedRecord[];
-  readonly progress: Progress;
+  readonly progress: StreamProgress;
   /** Runs of several waits that form one batch, keyed by the first command of each, which the stream reports. */
   readonly waitRuns: ReadonlyMap<number, readonly PreparedWait[]>;
   readonly slots: SlotReader;
@@ -63,14 +63,14 @@ export interface PreparedList {
   readonly streams: readonly number[];
   readonly flight: Flight;
   /** Set by an action that NCCL continues in the background. The next action must wait for it. */
-  readonly busy: { communicator: Communicator | null };
+  readonly busy: { communicator: NcclCommunicator | null };
 }
 
 export function prepareList(
   session: Session,
   { ops: list, unjoined, notes }: DeviceList,
   arenas: Arenas,
-  communicators: ReadonlyMap<string, Communicator>,
+  communicators: ReadonlyMap<string, NcclCommunicator>,
   resources: Resources,
 ): PreparedList {
   const { gpu, pool } = session;
@@ -84,7 +84,7 @@ export function prepareList(
   const busy: PreparedList["busy"] = { communicator: null };
   const attentionOf = (attention: DeviceAttention, stream: number): PlannedAttention =>
     session.attentions().plan(attention, at(streams, stream));
-  const addressOf = placeStreams(
+  const addressOf = bindStreams(
     list.memory,
     workspaceBytes(list, attentionOf),
     arenas,
@@ -159,7 +159,7 @@ export interface Enqueued {
   readonly commandOf: Int32Array;
   readonly flight: Pick<Flight, "words">;
   /** Whether the last action left NCCL working in the background; checked after each action. */
-  readonly busy: { communicator: Communicator | null };
+  readonly busy: { communicator: NcclCommunicator | null };
 }
 
 /** Resolves when everything is with the driver. Waits only where NCCL continues a call in the background. */

@@ -18,7 +18,7 @@ import type { Resources } from "../resources.ts";
 import type { Session } from "../session.ts";
 import type { EndOfWorld } from "../world.ts";
 import { enqueueList, type PreparedList } from "./prepared-list.ts";
-import { type StuckRun, stuckStreams, timedOut, withNotes } from "./stuck/stuck-run.ts";
+import { type StuckRun, stuckStreams, failTimedOut, withNotes } from "./stuck/stuck-run.ts";
 import { type Deadline, pause, streamIsIdle, waitUntil } from "./stuck/wait.ts";
 import { type TracedList, traceList } from "./trace-run.ts";
 import type { WorldClock } from "./world-clock.ts";
@@ -118,7 +118,7 @@ export function createRunner(
     const deadline: Deadline = {
       at: start + timeout,
       signal: rendezvous.signal,
-      expired: () => timedOut(state(), timeout),
+      expired: () => failTimedOut(state(), timeout),
     };
     try {
       gpu.makeCurrent();

@@ -72,7 +72,7 @@ export interface Channel {
   /** Messages in a run. */
   readonly count: number;
   /** Read by the sender, and written by the receiver: of one shape and dtype. Null for a message without data. */
-  readonly payload: Payload | null;
+  readonly payload: ChannelPayload | null;
   /** Signalled in the sending process when a message has left, so that its source may change; null for none. */
   readonly sent: SlotId | null;
   /** The slot whose signal lets a message arrive, because its destination is in use before; null for any time. */
@@ -83,7 +83,7 @@ export interface Channel {
   readonly reply: number | null;
 }
 
-export interface Payload {
+export interface ChannelPayload {
   readonly source: View;
   readonly destination: View;
 }

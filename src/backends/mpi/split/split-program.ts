@@ -10,7 +10,7 @@ import type { Participant, Program, RankProgram } from "../../../commands/progra
 import { isEmpty, refOf, type View } from "../../../commands/view.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at, invariant } from "../../../support/invariant.ts";
-import { type Channel, type GrowingProgram, growingProgram, type Payload } from "./growing-program.ts";
+import { type Channel, type GrowingProgram, growingProgram, type ChannelPayload } from "./growing-program.ts";
 import { splitTransfer } from "./split-transfer.ts";
 
 export interface SplitProgram {
@@ -22,7 +22,7 @@ export interface SplitProgram {
 }
 
 /** `processOf`: by rank, the process that holds it. */
-export function splitProgram(program: Program, processOf: readonly number[]): SplitProgram {
+export function splitOverProcesses(program: Program, processOf: readonly number[]): SplitProgram {
   const growing = growingProgram(program, processOf);
   const staysWith = program.transfers.map(({ participants }) => {
     const processes = new Set(participants.map(({ rank }) => at(processOf, rank)));
@@ -141,8 +141,8 @@ function splitLaunch(growing: GrowingProgram, rank: number, launch: Launch): rea
     peers.flatMap((peer, i) => (peer === own[i] || isEmpty(peer) ? [] : [{ peer, own: at(own, i) }]));
   const after = pairs(outputs, made);
   const before = [...pairs(inputs, read), ...(accumulates(kernel) ? after : [])];
-  const fetched = before.map(({ peer, own }): Payload => ({ source: peer, destination: own }));
-  const sent = after.map(({ peer, own }): Payload => ({ source: own, destination: peer }));
+  const fetched = before.map(({ peer, own }): ChannelPayload => ({ source: peer, destination: own }));
+  const sent = after.map(({ peer, own }): ChannelPayload => ({ source: own, destination: peer }));
   return [
     ...exchange(growing, rank, launch.stream, "fetch", fetched),
     { ...launch, inputs: read.map(refOf), outputs: made.map(refOf) },
@@ -165,7 +165,7 @@ function exchange(
   rank: number,
   stream: Command["stream"],
   kind: "fetch" | "put",
-  payloads: readonly Payload[],
+  payloads: readonly ChannelPayload[],
 ): readonly Command[] {
   const { processOf, bufferRank, addSlot, addChannel } = growing;
   const slots = payloads.map((payload): readonly [message: SlotId, answer: SlotId] => {

@@ -9,14 +9,14 @@ import { hostCount } from "../../../compile/host-count.ts";
 import type { Options } from "../../../compile/options.ts";
 import { type Diagnostic, DiagnosticError, type Place } from "../../../diagnostics/diagnostic.ts";
 import type { BuiltData } from "../../../compile/program/revive.ts";
-import type { BuildAnswer, BuildMessage, BuildRequest, BuildStart } from "./build-request.ts";
+import type { BuildAnswer, BuildMessage, ThreadRequest, BuildStart } from "./build-request.ts";
 import { fileToBuild } from "../dump-file.ts";
 
 const threadFile = "dist/cli/program/apart/build-thread.js";
 
 type ThreadFlags = Options<"devices" | "devicesPerHost" | "set" | "timeout" | "reference">;
 
-export interface Building {
+export interface ApartBuilding {
   /** As structured clone leaves it. Throws what `buildHere` throws, and `program-threw` if the file does not finish. */
   readonly result: () => Promise<BuiltData>;
   /** Prints beside the command's output. */
@@ -31,7 +31,7 @@ export async function whileBuilding<T>(
   given: string,
   flags: ThreadFlags,
   print: (text: string) => void,
-  work: (building: Building | null) => Promise<T>,
+  work: (building: ApartBuilding | null) => Promise<T>,
 ): Promise<T> {
   const file = fileToBuild(given, flags);
   if (file === null) return work(null);
@@ -63,7 +63,7 @@ interface BuildThread {
   readonly end: (answer: BuildAnswer) => void;
 }
 
-function startThread(request: BuildRequest, print: (text: string) => void): BuildThread {
+function startThread(request: ThreadRequest, print: (text: string) => void): BuildThread {
   const token = randomUUID();
   const worker = new Worker(packageFile(threadFile), {
     workerData: { ...request, token } satisfies BuildStart,

@@ -13,10 +13,10 @@ import { type CallSite, siteText } from "../../../support/call-site.ts";
 import { loadProgram } from "../load-program.ts";
 import type { SourceMaps } from "../source-maps.ts";
 import { displayPath, inUserCode } from "../user-code.ts";
-import type { BuildRequest } from "./build-request.ts";
+import type { ThreadRequest } from "./build-request.ts";
 
 /** Throws what `loadProgram` throws, `option-unknown`, `option-value`, and diagnostics of the program's own calls. */
-export async function buildHere({ file, devices, hosts, set }: BuildRequest): Promise<BuiltData> {
+export async function buildHere({ file, devices, hosts, set }: ThreadRequest): Promise<BuiltData> {
   const { program, maps } = await loadProgram(file);
   const { defaults } = program;
   const sources = mappedSources(maps);

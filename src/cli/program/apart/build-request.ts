@@ -3,7 +3,7 @@ import type { BuiltData } from "../../../compile/program/revive.ts";
 import type { Diagnostic } from "../../../diagnostics/diagnostic.ts";
 import type { ParameterValue } from "../../../host/program-file.ts";
 
-export interface BuildRequest {
+export interface ThreadRequest {
   readonly file: string;
   readonly devices: number;
   readonly hosts: number;
@@ -12,7 +12,7 @@ export interface BuildRequest {
 }
 
 /** The token tells the thread's answer from messages that the file sends. */
-export interface BuildStart extends BuildRequest {
+export interface BuildStart extends ThreadRequest {
   readonly token: string;
 }
 

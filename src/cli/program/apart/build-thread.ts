@@ -10,7 +10,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { DiagnosticError } from "../../../diagnostics/diagnostic.ts";
 import { invariant } from "../../../support/invariant.ts";
 import { buildHere } from "./build-here.ts";
-import { type BuildAnswer, type BuildMessage, type BuildRequest, isBuildStart } from "./build-request.ts";
+import { type BuildAnswer, type BuildMessage, type ThreadRequest, isBuildStart } from "./build-request.ts";
 
 // Sends to standard error what a program file writes to standard output past Node's streams: to the descriptor, its
 // device file, or by a child process that inherits it. The command's output is its result. A thread shares descriptors
@@ -110,7 +110,7 @@ function keepMethods(owner: object): void {
   }
 }
 
-async function answerTo(request: BuildRequest): Promise<BuildAnswer> {
+async function answerTo(request: ThreadRequest): Promise<BuildAnswer> {
   try {
     return { kind: "built", built: await buildHere(request) };
   } catch (error) {

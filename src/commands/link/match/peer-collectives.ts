@@ -14,7 +14,7 @@ import { collectives } from "../../collectives.ts";
 import type { CommandList, PeerCollective, SlotRole } from "../../command-list.ts";
 import type { Collective, SlotId } from "../../command.ts";
 import type { Slot } from "../../program.ts";
-import { cutIntoSlices, positionsWithSlice, type Slices, viewsToCut } from "../../slices.ts";
+import { cutIntoSlices, positionsWithSlice, type ShareSlices, viewsToCut } from "../../slices.ts";
 import { sameNumbers, type View } from "../../view.ts";
 import { relocateCollective } from "../relocate.ts";
 import type { CollectiveUse } from "./check-collective.ts";
@@ -141,7 +141,7 @@ function slotKey(role: SlotRole, from: number, to: number): string {
 // decisions are compared.
 
 interface Sharing {
-  readonly slices: Slices;
+  readonly slices: ShareSlices;
   /** In team order, under one box. */
   readonly inputs: readonly View[];
   readonly outputs: readonly View[];

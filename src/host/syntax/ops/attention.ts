@@ -13,7 +13,14 @@ import type { Tensor } from "../../../ir/domain.ts";
 import type { Op, SdpaBackwardOp, SdpaOp } from "../../../ir/ops/op.ts";
 import type { PrintContext } from "../context.ts";
 import { expect, expectAcrossLines, expectField, failExpected, skipSpace, take } from "../text/scanner.ts";
-import { type OpContext, operand, type OpSyntax, printNumber, printOperand, readNumber } from "./op-syntax.ts";
+import {
+  type OpContext,
+  readTensorOperand,
+  type OpSyntax,
+  printNumber,
+  printOperand,
+  readNumber,
+} from "./op-syntax.ts";
 
 export const sdpaSyntax: OpSyntax<SdpaOp> = {
   print: (op, context, indent) => `sdpa(${printArguments(op, context, `${indent}          `)})`,
@@ -42,7 +49,7 @@ function attention(context: OpContext, output: Tensor, count: number): Omit<Extr
   const { scanner, further = [] } = context;
   expect(scanner, "(");
   const inputs = Array.from({ length: count }, () => {
-    const { id } = operand(context);
+    const { id } = readTensorOperand(context);
     expectAcrossLines(scanner, ",");
     return id;
   });

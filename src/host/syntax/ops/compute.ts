@@ -13,12 +13,20 @@ import {
   expectField,
   failExpected,
   readWord,
-  type Scanner,
+  type DumpScanner,
   skipBlanks,
   take,
 } from "../text/scanner.ts";
 import { reducedAxes } from "./views.ts";
-import { ofOne, opened, operand, type OpContext, type OpReader, type OpSyntax, printOperand } from "./op-syntax.ts";
+import {
+  ofOne,
+  opened,
+  readTensorOperand,
+  type OpContext,
+  type OpReader,
+  type OpSyntax,
+  printOperand,
+} from "./op-syntax.ts";
 
 export const unarySyntax: OpSyntax<UnaryOp> = {
   print: (op, context) => `${printedName(op.op)}(${printOperand(op, 0, context)});`,
@@ -42,7 +50,7 @@ function unary(op: UnaryOpType): OpReader {
 
 /** `-T0;` and `!T0;`: nvFuser's spellings of neg and logicalNot. The scanner is after the sign. */
 export function readPrefixed(op: UnaryOpType, context: OpContext, output: Tensor): Op {
-  const input = operand(context);
+  const input = readTensorOperand(context);
   expectAcrossLines(context.scanner, ";");
   return { kind: "Unary", op, inputs: [input.id], output: output.id };
 }
@@ -141,7 +149,7 @@ const reductions: ReadonlyMap<string, ReductionOpType> = new Map([
 ]);
 
 /** The neutral element follows from the op: `float(0)`, `-inf`, `-2147483648`, `true`. */
-function skipInitialValue(scanner: Scanner): void {
+function skipInitialValue(scanner: DumpScanner): void {
   take(scanner, "-");
   if (readWord(scanner) === "") failExpected(scanner, "a value");
   if (!take(scanner, "(")) return;

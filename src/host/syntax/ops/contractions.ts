@@ -10,7 +10,7 @@ import {
   skipSpace,
   take,
 } from "../text/scanner.ts";
-import { operand, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
+import { readTensorOperand, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
 
 export const matmulSyntax: OpSyntax<MatmulOp> = {
   print: (op, context, indent) => {
@@ -54,7 +54,7 @@ function linear(context: OpContext, output: Tensor): Op {
     skipSpace(scanner);
     if (operands.length > 2 || scanner.text.startsWith("accumulate", scanner.position)) {
       accumulate = accumulation(context);
-    } else operands.push({ id: operand(context).id, order: null });
+    } else operands.push({ id: readTensorOperand(context).id, order: null });
     skipSpace(scanner);
   }
   expectAcrossLines(scanner, ")");
@@ -74,8 +74,8 @@ interface ReadOperand {
 function readOperand(context: OpContext): ReadOperand {
   const { scanner } = context;
   skipSpace(scanner);
-  if (!take(scanner, "permute(")) return { id: operand(context).id, order: null };
-  const { id } = operand(context);
+  if (!take(scanner, "permute(")) return { id: readTensorOperand(context).id, order: null };
+  const { id } = readTensorOperand(context);
   expect(scanner, ",");
   expectField(scanner, "order");
   expect(scanner, "{");

@@ -21,7 +21,7 @@ import { atTensor } from "../values/tensor.ts";
 import {
   type OpContext,
   opened,
-  operand,
+  readTensorOperand,
   type OpReader,
   type OpSyntax,
   printNumber,
@@ -131,7 +131,7 @@ function random(readForm: (context: OpContext) => RandomForm): OpReader {
     const inputs = [opened(context).id];
     expect(scanner, ",");
     for (skipSpace(scanner); atTensor(scanner); skipSpace(scanner)) {
-      inputs.push(operand(context).id);
+      inputs.push(readTensorOperand(context).id);
       expect(scanner, ",");
     }
     expectField(scanner, "offset");

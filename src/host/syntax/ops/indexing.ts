@@ -1,7 +1,7 @@
 /** Ops that read or add at indices. */
 import type { GatherOp, IndexSelectOp, Op, ScatterAddOp } from "../../../ir/ops/op.ts";
 import { expect, expectField, expectNumber } from "../text/scanner.ts";
-import { operand, opened, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
+import { readTensorOperand, opened, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
 
 /** `index_select( T0, dim = 0, T1 )` */
 export const indexSelectSyntax: OpSyntax<IndexSelectOp> = {
@@ -12,7 +12,7 @@ export const indexSelectSyntax: OpSyntax<IndexSelectOp> = {
       const table = opened(context).id;
       const axis = dimension(context);
       expect(context.scanner, ",");
-      const index = operand(context).id;
+      const index = readTensorOperand(context).id;
       expect(context.scanner, ")");
       return { kind: "IndexSelect", axis, inputs: [table, index], output: output.id };
     },
@@ -27,7 +27,7 @@ export const gatherSyntax: OpSyntax<GatherOp> = {
     take_along_axis: (context, output) => {
       const inputs = [opened(context).id];
       expect(context.scanner, ",");
-      inputs.push(operand(context).id);
+      inputs.push(readTensorOperand(context).id);
       const axis = dimension(context);
       expect(context.scanner, ")");
       return { kind: "Gather", axis, inputs, output: output.id };
@@ -47,7 +47,7 @@ export const scatterAddSyntax: OpSyntax<ScatterAddOp> = {
       const axis = dimension(context);
       for (let i = 0; i < 2; i++) {
         expect(context.scanner, ",");
-        inputs.push(operand(context).id);
+        inputs.push(readTensorOperand(context).id);
       }
       expect(context.scanner, ")");
       return { kind: "ScatterAdd", axis, inputs, output: output.id };

@@ -7,7 +7,7 @@ import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import type { PrintContext, ReadContext } from "../context.ts";
 import { printTensorOf } from "../statements/fields.ts";
-import { expect, failExpected, type Scanner, skipSpace } from "../text/scanner.ts";
+import { expect, failExpected, type DumpScanner, skipSpace } from "../text/scanner.ts";
 import { failAt } from "../text/source.ts";
 import { atTensor, parseTensor } from "../values/tensor.ts";
 
@@ -34,13 +34,13 @@ export function printOperand(op: Op, position: number, context: PrintContext): s
 }
 
 /** A tensor, after white space and line ends. */
-export function operand({ scanner, tensors }: OpContext): Tensor {
+export function readTensorOperand({ scanner, tensors }: OpContext): Tensor {
   skipSpace(scanner);
   if (!atTensor(scanner)) failOperand(scanner);
   return parseTensor(scanner, tensors);
 }
 
-function failOperand(scanner: Scanner): never {
+function failOperand(scanner: DumpScanner): never {
   const { text, position, source } = scanner;
   if (!/^(?:[a-z]+\(|[bdfi]?\d|-\d|true|false)/u.test(text.slice(position, position + 40))) {
     failExpected(scanner, "a tensor, such as T0_g_float[iS0{i0}]");
@@ -56,7 +56,7 @@ function failOperand(scanner: Scanner): never {
 /** `( <operand>`; the caller parses the fields that follow. */
 export function opened(context: OpContext): Tensor {
   expect(context.scanner, "(");
-  return operand(context);
+  return readTensorOperand(context);
 }
 
 /** Parses an op of one operand. `rest` parses the fields after the operand, to the end of the op. */
@@ -81,12 +81,12 @@ const inType = new RegExp(String.raw`(?:double|float|__half|__bfloat)\(\s*(${dig
 const whole = /-?\d+(?![\w.])/uy;
 
 /** Whether a number comes next. */
-export function atNumber(scanner: Scanner): boolean {
+export function atNumber(scanner: DumpScanner): boolean {
   return match(scanner) !== null;
 }
 
 /** Parses a number. Null, at the same position, if none comes next. */
-export function readNumber(scanner: Scanner): string | null {
+export function readNumber(scanner: DumpScanner): string | null {
   const found = match(scanner);
   if (found === null) return null;
   scanner.position += found[0].length;
@@ -95,7 +95,7 @@ export function readNumber(scanner: Scanner): string | null {
   return numberText(Number(inner.replace("inf", "Infinity").replace("nan", "NaN")));
 }
 
-function match({ text, position }: Scanner): RegExpExecArray | null {
+function match({ text, position }: DumpScanner): RegExpExecArray | null {
   for (const pattern of [inType, whole]) {
     pattern.lastIndex = position;
     const found = pattern.exec(text);

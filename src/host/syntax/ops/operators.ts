@@ -11,7 +11,7 @@ import { failAt } from "../text/source.ts";
 import {
   type OpContext,
   opened,
-  operand,
+  readTensorOperand,
   type OpReader,
   type OpSyntax,
   printNumber,
@@ -53,7 +53,7 @@ function named(op: BinaryOpType): OpReader {
     expect(scanner, "(");
     const lhs = tensorOrNumber(context);
     expectAcrossLines(scanner, ",");
-    const rhs = typeof lhs === "string" ? operand(context) : tensorOrNumber(context);
+    const rhs = typeof lhs === "string" ? readTensorOperand(context) : tensorOrNumber(context);
     expectAcrossLines(scanner, ")");
     take(scanner, ";");
     return binaryOp(op, lhs, rhs, output);
@@ -76,7 +76,7 @@ function ternary(op: TernaryOpType): OpReader {
     expectAcrossLines(scanner, ",");
     const first = tensorOrNumber(context);
     expectAcrossLines(scanner, ",");
-    const second = typeof first === "string" ? operand(context) : tensorOrNumber(context);
+    const second = typeof first === "string" ? readTensorOperand(context) : tensorOrNumber(context);
     expectAcrossLines(scanner, ")");
     take(scanner, ";");
     const inputs = [condition.id, ...[first, second].flatMap((side) => (typeof side === "string" ? [] : [side.id]))];
@@ -108,7 +108,7 @@ export function readBinary(context: OpContext, output: Tensor): Op {
       help: "write the program with these operators",
     });
   }
-  const rhs = typeof lhs === "string" ? operand(context) : tensorOrNumber(context);
+  const rhs = typeof lhs === "string" ? readTensorOperand(context) : tensorOrNumber(context);
   expectAcrossLines(scanner, ";");
   return binaryOp(op[1], lhs, rhs, output);
 }
@@ -122,5 +122,5 @@ function binaryOp(op: BinaryOpType, lhs: Tensor | string, rhs: Tensor | string, 
 
 function tensorOrNumber(context: OpContext): Tensor | string {
   skipSpace(context.scanner);
-  return readNumber(context.scanner) ?? operand(context);
+  return readNumber(context.scanner) ?? readTensorOperand(context);
 }

@@ -7,7 +7,15 @@ import type { Tensor } from "../../../ir/domain.ts";
 import { type Op, type OpKind, outputsOf } from "../../../ir/ops/op.ts";
 import type { PrintContext } from "../context.ts";
 import { printTensorOf } from "../statements/fields.ts";
-import { expectAcrossLines, failExpected, quoted, readWord, type Scanner, skipSpace, take } from "../text/scanner.ts";
+import {
+  expectAcrossLines,
+  failExpected,
+  quotedLiteral,
+  readWord,
+  type DumpScanner,
+  skipSpace,
+  take,
+} from "../text/scanner.ts";
 import { failAt } from "../text/source.ts";
 import { atTensor, parseTensor } from "../values/tensor.ts";
 import { sdpaBackwardSyntax, sdpaSyntax } from "./attention.ts";
@@ -103,11 +111,11 @@ export function parseComputed<T>(
   });
 }
 
-export function failUnknownOp(scanner: Scanner, start: number, name: string): never {
+export function failUnknownOp(scanner: DumpScanner, start: number, name: string): never {
   failAt(scanner.source, start, {
     code: "dump-unsupported",
     message: `there is no op ${name}`,
-    found: quoted(name),
+    found: quotedLiteral(name),
     expected: `one of ${[...readers.keys()].filter((known) => !known.startsWith("__")).join(", ")}`,
     help: "write the op with these; or post it in a HostUnit, which braid verify takes for any kernel",
   });

@@ -4,7 +4,7 @@ import type { CatOp, ExpandOp, PadOp, SliceOp } from "../../../ir/ops/op.ts";
 import { constantValue, sameScalar } from "../../../ir/scalar/fold.ts";
 import { printScalar, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { at } from "../../../support/invariant.ts";
-import { expect, expectNumber, failExpected, type Scanner, skipBlanks, skipSpace, take } from "../text/scanner.ts";
+import { expect, expectNumber, failExpected, type DumpScanner, skipBlanks, skipSpace, take } from "../text/scanner.ts";
 import { failAt } from "../text/source.ts";
 import { parseNamed } from "../values/names.ts";
 import { atTensor } from "../values/tensor.ts";
@@ -12,7 +12,7 @@ import {
   ofOne,
   type OpContext,
   opened,
-  operand,
+  readTensorOperand,
   type OpSyntax,
   printNumber,
   printOperand,
@@ -84,7 +84,7 @@ export const sliceSyntax: OpSyntax<SliceOp> = {
   },
 };
 
-function failStep(scanner: Scanner, position: number): never {
+function failStep(scanner: DumpScanner, position: number): never {
   failAt(scanner.source, position, {
     code: "dump-unsupported",
     message: "a slice has a step that is not a number of at least 1",
@@ -103,7 +103,7 @@ export const catSyntax: OpSyntax<CatOp> = {
       expect(scanner, ",");
       skipSpace(scanner);
       while (atTensor(scanner)) {
-        inputs.push(operand(context).id);
+        inputs.push(readTensorOperand(context).id);
         expect(scanner, ",");
         skipSpace(scanner);
       }
@@ -143,7 +143,7 @@ export const padSyntax: OpSyntax<PadOp> = {
 };
 
 /** `{0, -1}` */
-function wholeNumbers(scanner: Scanner): readonly number[] {
+function wholeNumbers(scanner: DumpScanner): readonly number[] {
   const values: number[] = [];
   expect(scanner, "{");
   while (!take(scanner, "}")) {
@@ -157,7 +157,7 @@ function wholeNumbers(scanner: Scanner): readonly number[] {
   return values;
 }
 
-function failWidths(scanner: Scanner, position: number): never {
+function failWidths(scanner: DumpScanner, position: number): never {
   failAt(scanner.source, position, {
     code: "dump-unsupported",
     message: "the widths of a pad are not two numbers for every axis",

@@ -5,7 +5,7 @@ import { printIterDomain } from "../../../ir/print-tensor.ts";
 import { sameScalar } from "../../../ir/scalar/fold.ts";
 import { at } from "../../../support/invariant.ts";
 import type { PrintContext } from "../context.ts";
-import { expect, expectField, failExpected, readWord, type Scanner, skipBlanks, take } from "../text/scanner.ts";
+import { expect, expectField, failExpected, readWord, type DumpScanner, skipBlanks, take } from "../text/scanner.ts";
 import { failAt } from "../text/source.ts";
 import { axisPosition, leadingParallel, parseAxis } from "../values/axis.ts";
 import { domainsHelp } from "../values/domain-notes.ts";
@@ -35,13 +35,13 @@ export const setSyntax: OpSyntax<SetOp> = {
   },
 };
 
-function closeSet(scanner: Scanner): void {
+function closeSet(scanner: DumpScanner): void {
   expectCache(scanner);
   expect(scanner, ")");
 }
 
 /** `, cache_op=Streaming`: nvFuser's cache hint of a copy, which does not affect its meaning. */
-function expectCache(scanner: Scanner): void {
+function expectCache(scanner: DumpScanner): void {
   expect(scanner, ",");
   expectField(scanner, "cache_op");
   if (readWord(scanner) === "") failExpected(scanner, "a cache operation");
@@ -161,7 +161,7 @@ function axesOf({ inputs }: Op, { program }: PrintContext): readonly IterDomain[
  * Reduced axes stay in the output's domain, at their positions in the operand. If there are more axes than in the
  * operand, the axes with DID types before a reduced one number the devices' partial results.
  */
-export function reducedAxes(scanner: Scanner, start: number, input: Tensor, output: Tensor): readonly number[] {
+export function reducedAxes(scanner: DumpScanner, start: number, input: Tensor, output: Tensor): readonly number[] {
   const rank = withoutReductions(input.domain.logical).length;
   const logical = withoutPartialAxes(output.domain.logical, output.domain.logical.length - rank);
   const axes = logical.flatMap((axis, i) => (axis.iterType === "reduction" ? [i] : []));
@@ -192,7 +192,7 @@ function withoutPartialAxes(logical: readonly IterDomain[], count: number): read
  * nvFuser may have moved them, a root domain does.
  */
 function permuteOrder(
-  scanner: Scanner,
+  scanner: DumpScanner,
   start: number,
   input: Tensor,
   output: Tensor,

@@ -100,7 +100,7 @@ export function word<W extends string>(words: readonly W[], expected: string = w
 }
 
 /** One of the keys of a table, printed by the table's name for it. */
-export function named<V extends string>(names: Readonly<Record<V, string>>, what: string): Field<V> {
+export function namedField<V extends string>(names: Readonly<Record<V, string>>, what: string): Field<V> {
   const values = new Map(keysOf(names).map((value) => [names[value], value]));
   return {
     print: (value) => names[value],
@@ -119,6 +119,6 @@ export function implied<V, S>(value: NonNullable<Field<V, S>["absent"]>): Field<
 
 /** Dumps before 2025-02 print none: communications were NCCL's by default. */
 export const backend: Field<CommunicatorBackend> = {
-  ...named(backendNames, "a communicator backend"),
+  ...namedField(backendNames, "a communicator backend"),
   absent: () => "nccl",
 };

@@ -7,15 +7,23 @@
  * accepts any blanks, or none, between its words and signs. Lines after the first are indented with the statement.
  */
 import type { TensorId } from "../../../ir/domain.ts";
-import type { Draft } from "../../../support/draft.ts";
+import type { Unfinished } from "../../../support/draft.ts";
 import { invariant } from "../../../support/invariant.ts";
 import type { PrintContext, ReadContext } from "../context.ts";
-import { failExpected, isBlank, quoted, type Scanner, skipBlanks, skipSpace, take } from "../text/scanner.ts";
+import {
+  failExpected,
+  isBlank,
+  quotedLiteral,
+  type DumpScanner,
+  skipBlanks,
+  skipSpace,
+  take,
+} from "../text/scanner.ts";
 
 /** Whether a part begins at a position of the text. */
 export type Begins = (text: string, position: number) => boolean;
 
-export type Part<S> = Literal | Hole<S> | Choice<S>;
+export type FormPart<S> = Literal | Hole<S> | Choice<S>;
 
 interface Literal {
   readonly kind: "literal";
@@ -33,11 +41,11 @@ export interface Hole<S> {
   readonly name: string;
   /** Null if the statement has no text for the field. */
   readonly print: (context: PrintContext, statement: S) => string | null;
-  readonly read: (context: ReadContext, draft: Draft<S>) => void;
+  readonly read: (context: ReadContext, draft: Unfinished<S>) => void;
   /** Sets the field of a statement that defines `tensor`. */
-  readonly define: (draft: Draft<S>, tensor: TensorId) => void;
+  readonly define: (draft: Unfinished<S>, tensor: TensorId) => void;
   /** Sets the field if the text did not; null for a field that needs a text. */
-  readonly fillIn: ((context: ReadContext, draft: Draft<S>) => void) | null;
+  readonly fillIn: ((context: ReadContext, draft: Unfinished<S>) => void) | null;
   readonly begins: Begins;
 }
 
@@ -48,7 +56,7 @@ interface Choice<S> {
 }
 
 interface Alternative<S> {
-  readonly parts: readonly Part<S>[];
+  readonly parts: readonly FormPart<S>[];
   readonly begins: Begins;
   /** The word or sign at its beginning; "" for a field. */
   readonly word: string;
@@ -58,20 +66,20 @@ interface Alternative<S> {
  * A form with the word that identifies it to the parser: the first word, or in `<head> = word...` the word after the
  * sign.
  */
-export interface Entry<S> {
+export interface HoleEntry<S> {
   readonly word: string;
   readonly head: Hole<S> | null;
   /** The parts after the word. */
-  readonly parts: readonly Part<S>[];
+  readonly parts: readonly FormPart<S>[];
 }
 
 const pattern = /<(?<name>\w+)>|\[(?<group>[^\]]*)\]|\s*(?:[=,()]|[^\s=,()<[]+)\s*|\s+/gu;
 
 /** The parts of a form, with one literal per word or sign. */
-export function partsOf<S>(text: string, holes: ReadonlyMap<string, Hole<S>>): readonly Part<S>[] {
-  return [...text.matchAll(pattern)].map((match): Part<S> => {
+export function formParts<S>(text: string, holes: ReadonlyMap<string, Hole<S>>): readonly FormPart<S>[] {
+  return [...text.matchAll(pattern)].map((match): FormPart<S> => {
     const { name, group } = match.groups ?? {};
-    if (group !== undefined) return choice([partsOf(group, holes), []]);
+    if (group !== undefined) return choice([formParts(group, holes), []]);
     if (name === undefined) return literal(match[0]);
     const hole = holes.get(name);
     invariant(hole !== undefined, "a form names fields of its statement", { text, name });
@@ -87,7 +95,7 @@ function literal(text: string): Literal {
   return { kind: "literal", text, hasBreaks: text.includes("\n"), tokens, breaksAfter: /\n\s*$/u.test(text) };
 }
 
-function choice<S>(alternatives: readonly (readonly Part<S>[])[]): Choice<S> {
+function choice<S>(alternatives: readonly (readonly FormPart<S>[])[]): Choice<S> {
   return {
     kind: "choice",
     alternatives: alternatives.map((own) => {
@@ -102,8 +110,8 @@ function choice<S>(alternatives: readonly (readonly Part<S>[])[]): Choice<S> {
 }
 
 /** Joins adjacent literals, so that text with exactly the same blanks is parsed in one comparison. */
-export function merged<S>(parts: readonly Part<S>[]): readonly Part<S>[] {
-  const all: Part<S>[] = [];
+export function merged<S>(parts: readonly FormPart<S>[]): readonly FormPart<S>[] {
+  const all: FormPart<S>[] = [];
   for (const part of parts) {
     const last = all.at(-1);
     if (part.kind === "literal" && last?.kind === "literal") all[all.length - 1] = literal(last.text + part.text);
@@ -112,7 +120,7 @@ export function merged<S>(parts: readonly Part<S>[]): readonly Part<S>[] {
   return all;
 }
 
-export function entryOf<S>(parts: readonly Part<S>[]): Entry<S> {
+export function entryOf<S>(parts: readonly FormPart<S>[]): HoleEntry<S> {
   const [first, sign] = parts;
   const head = first?.kind === "hole" && wordOf(sign) === "=" ? first : null;
   const [own, ...rest] = head === null ? parts : parts.slice(2);
@@ -121,25 +129,25 @@ export function entryOf<S>(parts: readonly Part<S>[]): Entry<S> {
   return { word, head, parts: [literal(own.text.slice(word.length)), ...rest] };
 }
 
-function wordOf<S>(part: Part<S> | undefined): string {
+function wordOf<S>(part: FormPart<S> | undefined): string {
   return part?.kind === "literal" ? (part.tokens[0]?.text ?? "") : "";
 }
 
 /** One list of parts for several forms: their common prefix, then a choice between the rests. */
-export function joined<S>(forms: readonly (readonly Part<S>[])[]): readonly Part<S>[] {
+export function joinedForms<S>(forms: readonly (readonly FormPart<S>[])[]): readonly FormPart<S>[] {
   const [first = [], ...others] = forms;
   if (others.length === 0) return merged(first);
   const differs = first.findIndex((part, i) => others.some((parts) => !samePart(part, parts[i])));
   return [...merged(first.slice(0, differs)), choice(forms.map((parts) => parts.slice(differs)))];
 }
 
-function samePart<S>(a: Part<S>, b: Part<S> | undefined): boolean {
+function samePart<S>(a: FormPart<S>, b: FormPart<S> | undefined): boolean {
   return a === b || (a.kind === "literal" && wordOf(a) === wordOf(b));
 }
 
 /** Null if a field outside `[...]` has no text. */
 export function printParts<S>(
-  parts: readonly Part<S>[],
+  parts: readonly FormPart<S>[],
   context: PrintContext,
   statement: S,
   indent: string,
@@ -160,7 +168,7 @@ export function printParts<S>(
   return text;
 }
 
-export function readParts<S>(parts: readonly Part<S>[], context: ReadContext, draft: Draft<S>): void {
+export function readParts<S>(parts: readonly FormPart<S>[], context: ReadContext, draft: Unfinished<S>): void {
   for (const part of parts) {
     if (part.kind === "literal") readLiteral(context.scanner, part);
     else if (part.kind === "hole") part.read(context, draft);
@@ -168,12 +176,13 @@ export function readParts<S>(parts: readonly Part<S>[], context: ReadContext, dr
   }
 }
 
-function readLiteral(scanner: Scanner, { text, tokens, breaksAfter }: Literal): void {
+function readLiteral(scanner: DumpScanner, { text, tokens, breaksAfter }: Literal): void {
   if (!take(scanner, text)) {
     for (const token of tokens) {
       if (token.afterBreak) skipSpace(scanner);
       else skipBlanks(scanner);
-      if (!take(scanner, token.text) && !takeOnNextLine(scanner, token.text)) failExpected(scanner, quoted(token.text));
+      if (!take(scanner, token.text) && !takeOnNextLine(scanner, token.text))
+        failExpected(scanner, quotedLiteral(token.text));
     }
   }
   if (breaksAfter) skipSpace(scanner);
@@ -181,7 +190,7 @@ function readLiteral(scanner: Scanner, { text, tokens, breaksAfter }: Literal): 
 }
 
 /** Some dumps of 2025-06 break the line before a parenthesis that closes a statement. */
-function takeOnNextLine(scanner: Scanner, sign: string): boolean {
+function takeOnNextLine(scanner: DumpScanner, sign: string): boolean {
   const { position } = scanner;
   if (sign !== ")") return false;
   skipSpace(scanner);
@@ -190,12 +199,12 @@ function takeOnNextLine(scanner: Scanner, sign: string): boolean {
   return false;
 }
 
-function chosen<S>(scanner: Scanner, { alternatives }: Choice<S>): readonly Part<S>[] {
+function chosen<S>(scanner: DumpScanner, { alternatives }: Choice<S>): readonly FormPart<S>[] {
   const { text } = scanner;
   let { position } = scanner;
   while (isBlank(text.charCodeAt(position))) position++;
   for (const { begins, parts } of alternatives) if (begins(text, position)) return parts;
   skipBlanks(scanner);
   const words = alternatives.filter(({ word }) => word !== "");
-  return failExpected(scanner, words.map(({ word }) => quoted(word)).join(" or "));
+  return failExpected(scanner, words.map(({ word }) => quotedLiteral(word)).join(" or "));
 }

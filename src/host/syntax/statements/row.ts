@@ -1,20 +1,30 @@
 /** A row defines the text of one kind of statement (parts.ts), and how each of its fields prints and parses. */
 import type { TensorId } from "../../../ir/domain.ts";
 import { type DumpStyle, dumpStyles } from "../../../ir/print-style.ts";
-import { type Draft, finished } from "../../../support/draft.ts";
+import { type Unfinished, finished } from "../../../support/draft.ts";
 import { at, invariant, InvariantError } from "../../../support/invariant.ts";
 import { keysOf } from "../../../support/is-one-of.ts";
 import type { PrintContext, ReadContext } from "../context.ts";
-import { type Begins, entryOf, type Hole, joined, merged, type Part, partsOf, printParts, readParts } from "./parts.ts";
+import {
+  type Begins,
+  entryOf,
+  type Hole,
+  joinedForms,
+  merged,
+  type FormPart,
+  formParts,
+  printParts,
+  readParts,
+} from "./parts.ts";
 
 /** Prints and parses one field. */
 export interface Field<V, S = object> {
   /** Null if the statement prints without the field: its `[...]` is omitted, or the next form is tried. */
   readonly print: (value: V, context: PrintContext, statement: S) => string | null;
   /** `draft` has the fields that precede this one. */
-  readonly read: (context: ReadContext, draft: Draft<S>) => V;
+  readonly read: (context: ReadContext, draft: Unfinished<S>) => V;
   /** The value if the text omits the field. */
-  readonly absent?: (context: ReadContext, draft: Draft<S>) => V;
+  readonly absent?: (context: ReadContext, draft: Unfinished<S>) => V;
   /** The value in a statement `<field> = ...` that defines `tensor`. */
   readonly defining?: (tensor: TensorId) => V;
   /** Selects a `[...]` or form that starts with the field; always true by default. */
@@ -24,7 +34,7 @@ export interface Field<V, S = object> {
 /** A part of the text that repeats or implies fields: printed from them, and checked against them when read. */
 export interface Mark<S> {
   readonly print: (context: PrintContext, statement: S) => string;
-  readonly read: (context: ReadContext, draft: Draft<S>) => void;
+  readonly read: (context: ReadContext, draft: Unfinished<S>) => void;
   readonly begins?: Begins;
 }
 
@@ -46,7 +56,7 @@ interface RowSpec<S> {
   readonly marks?: Readonly<Record<string, Mark<S>>>;
 }
 
-export interface Row<S> {
+export interface StatementRow<S> {
   readonly print: (statement: S, context: PrintContext, indent: string) => string;
   /** By the first word: parses the text after it. */
   readonly words: ReadonlyMap<string, (context: ReadContext) => S>;
@@ -54,20 +64,20 @@ export interface Row<S> {
   readonly definitions: ReadonlyMap<string, (context: ReadContext, tensor: TensorId) => S>;
 }
 
-export function row<S extends { readonly kind: string }>(kind: S["kind"], spec: RowSpec<S>): Row<S> {
+export function statementRow<S extends { readonly kind: string }>(kind: S["kind"], spec: RowSpec<S>): StatementRow<S> {
   const { forms, fields, marks = {} } = spec;
   const names = keysOf<FieldName<S>>(fields);
   const own = names.map((name) => holeOf<S, typeof name>(name, fields[name]));
   const holes = new Map([...own, ...Object.entries(marks).map(holeOfMark)].map((hole) => [hole.name, hole]));
-  const parsed = forms.map((form) => partsOf(typeof form === "string" ? form : form.text, holes));
+  const parsed = forms.map((form) => formParts(typeof form === "string" ? form : form.text, holes));
   for (const parts of parsed) requireComplete(kind, parts, own);
 
   // Copies of one object share a hidden class in JavaScript engines.
-  const blank: Draft<S> = {};
+  const blank: Unfinished<S> = {};
   blank.kind = kind;
   for (const name of names) blank[name] = undefined;
   const fillIns = own.flatMap(({ fillIn }) => fillIn ?? []);
-  const readRest = (parts: readonly Part<S>[], context: ReadContext, draft: Draft<S>): S => {
+  const readRest = (parts: readonly FormPart<S>[], context: ReadContext, draft: Unfinished<S>): S => {
     readParts(parts, context, draft);
     for (const fillIn of fillIns) fillIn(context, draft);
     return finished(draft);
@@ -76,7 +86,7 @@ export function row<S extends { readonly kind: string }>(kind: S["kind"], spec: 
   const definitions = new Map<string, (context: ReadContext, tensor: TensorId) => S>();
   const entries = parsed.map(entryOf);
   for (const { word, head } of entries) {
-    const parts = joined(entries.filter((entry) => entry.word === word).map((entry) => entry.parts));
+    const parts = joinedForms(entries.filter((entry) => entry.word === word).map((entry) => entry.parts));
     if (head === null) words.set(word, (context) => readRest(parts, context, { ...blank }));
     else {
       definitions.set(word, (context, tensor) => {
@@ -132,7 +142,7 @@ function holeOfMark<S>([name, mark]: readonly [string, Mark<S>]): Hole<S> {
 }
 
 /** Checks that every form has a text for each field, or the field a value without one. */
-function requireComplete<S>(kind: string, parts: readonly Part<S>[], fields: readonly Hole<S>[]): void {
+function requireComplete<S>(kind: string, parts: readonly FormPart<S>[], fields: readonly Hole<S>[]): void {
   const lost = fields.filter((field) => field.fillIn === null && !parts.includes(field));
   invariant(lost.length === 0, "a form has every field that needs a text", {
     kind,
@@ -141,7 +151,7 @@ function requireComplete<S>(kind: string, parts: readonly Part<S>[], fields: rea
 }
 
 function printFirst<S extends { readonly kind: string }>(
-  forms: readonly (readonly Part<S>[])[],
+  forms: readonly (readonly FormPart<S>[])[],
   statement: S,
   context: PrintContext,
   indent: string,

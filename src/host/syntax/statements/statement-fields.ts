@@ -28,14 +28,24 @@ import type {
 } from "../../nodes.ts";
 import type { ReadContext } from "../context.ts";
 import { expectField, expectNumber, failExpected, readWord, skipBlanks, take } from "../text/scanner.ts";
-import { failAt, type Source } from "../text/source.ts";
+import { failAt, type DumpSource } from "../text/source.ts";
 import { axisPosition, parseAxis, showsLogicalOrder } from "../values/axis.ts";
 import { parseNamed } from "../values/names.ts";
 import { leafOf, parseScalar } from "../values/scalar.ts";
 import { splitAxes, type SplitAxis } from "../values/split-axes.ts";
 import { largestNumber } from "../values/tensor-table.ts";
 import { atTensor, failNumber, parseTensor } from "../values/tensor.ts";
-import { callStyle, exprId, flag, implied, named, numbered, printedTensor, printTensorOf, scalar } from "./fields.ts";
+import {
+  callStyle,
+  exprId,
+  flag,
+  implied,
+  namedField,
+  numbered,
+  printedTensor,
+  printTensorOf,
+  scalar,
+} from "./fields.ts";
 import type { Field, Mark } from "./row.ts";
 
 // The numbers of coalesced groups in dumps before 2025-06, which print none at EndCoalescing. A Wait still names the
@@ -45,7 +55,7 @@ const mention =
   /\b(?<verb>Wait\b[ (]*)?(?<kind>P2PCommunication|Communication|EndCoalescing)\b(?: (?<number>\d{1,15})\b)?/gu;
 
 /** The number for each EndCoalescing without one, by the position after the word. */
-function numberGroups(source: Source): ReadonlyMap<number, number> {
+function numberGroups(source: DumpSource): ReadonlyMap<number, number> {
   const numbers = new Map<number, number>();
   const posted = new Set<number>();
   const unnumbered: number[] = [];
@@ -76,7 +86,7 @@ function numberGroups(source: Source): ReadonlyMap<number, number> {
   return numbers;
 }
 
-function failAmbiguous(source: Source, position: number, number: number): never {
+function failAmbiguous(source: DumpSource, position: number, number: number): never {
   failAt(source, position - String(number).length, {
     code: "dump-incomplete",
     message: `the dump does not say which coalesced group has the number ${number}`,
@@ -254,7 +264,7 @@ export const root: Field<Communication["root"], Communication> = {
   absent: () => null,
 };
 
-const anyReduceOp = named(reduceOpNames, "a reduction");
+const anyReduceOp = namedField(reduceOpNames, "a reduction");
 
 /** nvFuser prints no reduction op. Braid prints every op except the default, sum, because the dump would lose it. */
 export const reduceOp: Field<Communication["reduceOp"], Communication> = {

@@ -28,7 +28,7 @@ import {
   tensorList,
   word,
 } from "./fields.ts";
-import { type Field, type Row, row } from "./row.ts";
+import { type Field, type StatementRow, statementRow } from "./row.ts";
 import {
   allocatedSize,
   awaited,
@@ -52,7 +52,7 @@ type HeaderOf<K extends HostStatement["kind"]> = Omit<Extract<HostStatement, { k
 /** A statement without its bodies. */
 export type Header = { readonly [K in HostStatement["kind"]]: HeaderOf<K> }[HostStatement["kind"]];
 
-const peerRow = row<P2PCommunication>("P2PCommunication", {
+const peerRow = statementRow<P2PCommunication>("P2PCommunication", {
   forms: ["P2PCommunication <id> (type=<type>, buffer=<buffer>, peer=<peer>[, backend=<backend>])"],
   fields: { id: exprId, type: word(["send", "recv"]), buffer: tensor, peer: namedScalar("a peer"), backend },
 });
@@ -80,7 +80,7 @@ const peers: Field<readonly P2PCommunication[]> = {
 const types = keysOf(collectives);
 
 /** It begins with the name that it defines, which no reader finds by a first word (parse/scope.ts). */
-const defineRow: Row<HeaderOf<"Define">> = {
+const defineRow: StatementRow<HeaderOf<"Define">> = {
   print: ({ name, value }, { spelling }, indent) => {
     const text = (operand: Scalar): string => printScalar(operand, spelling);
     return `${indent}${name} = ${value.kind === "binary" ? printOperation(value, text) : text(value)};`;
@@ -89,8 +89,8 @@ const defineRow: Row<HeaderOf<"Define">> = {
   definitions: new Map(),
 };
 
-const rows: { readonly [K in HostStatement["kind"]]: Row<HeaderOf<K>> } = {
-  Allocate: row("Allocate", {
+const rows: { readonly [K in HostStatement["kind"]]: StatementRow<HeaderOf<K>> } = {
+  Allocate: statementRow("Allocate", {
     forms: [
       "<tensor> = ALLOCATE(<buffer>, mem_type=<memory>, size=<size>, zero_init=<zeroInit>, resets_to_zero=<resetsToZero>)",
       "<tensor> = ALLOCATE(mem_type=<memory>, zero_init=<zeroInit>)",
@@ -104,23 +104,23 @@ const rows: { readonly [K in HostStatement["kind"]]: Row<HeaderOf<K>> } = {
     },
     marks: { buffer, resetsToZero },
   }),
-  Deallocate: row("Deallocate", { forms: ["Deallocate {\n  <tensor>\n}"], fields: { tensor } }),
-  GetCurrentStream: row("GetCurrentStream", {
+  Deallocate: statementRow("Deallocate", { forms: ["Deallocate {\n  <tensor>\n}"], fields: { tensor } }),
+  GetCurrentStream: statementRow("GetCurrentStream", {
     forms: [
       "GetCurrentStream into Stream <stream>",
       { since: "2026-01", text: "Stream <stream> = GetCurrentStream()" },
     ],
     fields: { stream },
   }),
-  SetCurrentStream: row("SetCurrentStream", {
+  SetCurrentStream: statementRow("SetCurrentStream", {
     forms: ["SetCurrentStream to Stream <stream>", { since: "2026-01", text: "SetCurrentStream(Stream <stream>)" }],
     fields: { stream },
   }),
-  Synchronize: row("Synchronize", {
+  Synchronize: statementRow("Synchronize", {
     forms: ["Synchronize Stream <stream>", { since: "2026-01", text: "Synchronize(Stream <stream>)" }],
     fields: { stream },
   }),
-  ForLoop: row("ForLoop", {
+  ForLoop: statementRow("ForLoop", {
     forms: ["FOR <index> in <iterDomain>:", "FOR <index> from <start> to <stop>[ step <step>]:"],
     fields: {
       iterDomain: loopAxis,
@@ -140,23 +140,23 @@ const rows: { readonly [K in HostStatement["kind"]]: Row<HeaderOf<K>> } = {
       },
     },
   }),
-  IfThenElse: row("IfThenElse", { forms: ["IF Manual <predicate>:"], fields: { predicate: scalar } }),
-  HirAliasSelect: row("HirAliasSelect", {
+  IfThenElse: statementRow("IfThenElse", { forms: ["IF Manual <predicate>:"], fields: { predicate: scalar } }),
+  HirAliasSelect: statementRow("HirAliasSelect", {
     forms: ["<output>\n   = HirAliasSelect( <input>, axis = <axis>, index = <index> )"],
     fields: { output: tensor, input: tensor, axis: slicedAxis, index: namedScalar("a slice index") },
   }),
-  ShardByStream: row("ShardByStream", {
+  ShardByStream: statementRow("ShardByStream", {
     forms: ["<output> = ShardByStream(<input>, stream_index = <index>)"],
     fields: { output: tensor, input: tensor, index: namedScalar("a stream index"), ...shardFields },
   }),
   Define: defineRow,
-  CollectivePermute: row("CollectivePermute", {
+  CollectivePermute: statementRow("CollectivePermute", {
     forms: [
       "CollectivePermute <id> (team=<team>, send_peer=<sendPeer>, recv_peer=<recvPeer>, input=<input>, output=<output>, backend=<backend>)",
     ],
     fields: { id: exprId, team, sendPeer: scalar, recvPeer: scalar, input: tensor, output: tensor, backend },
   }),
-  Communication: row("Communication", {
+  Communication: statementRow("Communication", {
     forms: [
       "Communication <id> (type=<type>, team=<team>, [root=<root>, ][op=<reduceOp>, ]input=<input>, output=<output>[, backend=<backend>])",
     ],
@@ -172,21 +172,21 @@ const rows: { readonly [K in HostStatement["kind"]]: Row<HeaderOf<K>> } = {
     },
   }),
   P2PCommunication: peerRow,
-  StartCoalescing: row("StartCoalescing", { forms: ["StartCoalescing"], fields: {} }),
-  EndCoalescing: row("EndCoalescing", { forms: ["EndCoalescing[ <id>]"], fields: { id: groupId } }),
-  ShareMemHandles: row("ShareMemHandles", {
+  StartCoalescing: statementRow("StartCoalescing", { forms: ["StartCoalescing"], fields: {} }),
+  EndCoalescing: statementRow("EndCoalescing", { forms: ["EndCoalescing[ <id>]"], fields: { id: groupId } }),
+  ShareMemHandles: statementRow("ShareMemHandles", {
     forms: ["ShareMemHandles(<communications>"],
     fields: { communications: peers },
   }),
-  Wait: row("Wait", {
+  Wait: statementRow("Wait", {
     forms: ["Wait <target>", { since: "2026-01", text: "Wait(<target>)" }],
     fields: { target: awaited },
   }),
-  PostOnStream: row("PostOnStream", {
+  PostOnStream: statementRow("PostOnStream", {
     forms: ["PostOnStream (<unit>, Inputs:{<inputs>}, Outputs:{<outputs>})"],
     fields: { unit: postedUnit, inputs: tensorList, outputs: tensorList },
   }),
-  LaunchKernel: row("LaunchKernel", {
+  LaunchKernel: statementRow("LaunchKernel", {
     forms: ["LaunchKernel(\n  Group ID: <group>,\n  Inputs: {<inputs>},\n  Outputs: {<outputs>},\n)"],
     fields: {
       group: { print: String, read: ({ scanner }) => expectNumber(scanner, "the number of a kernel") },
@@ -196,7 +196,7 @@ const rows: { readonly [K in HostStatement["kind"]]: Row<HeaderOf<K>> } = {
   }),
 };
 
-export function rowOf<K extends HostStatement["kind"]>(kind: K): Row<HeaderOf<K>> {
+export function statementRowOf<K extends HostStatement["kind"]>(kind: K): StatementRow<HeaderOf<K>> {
   return rows[kind];
 }
 

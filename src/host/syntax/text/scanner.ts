@@ -3,28 +3,28 @@
  * first mismatch ends parsing with a diagnostic.
  */
 import { failAt } from "./source.ts";
-import type { Source } from "./source.ts";
+import type { DumpSource } from "./source.ts";
 
-export interface Scanner {
-  readonly source: Source;
+export interface DumpScanner {
+  readonly source: DumpSource;
   /** The text of the source. */
   readonly text: string;
   position: number;
 }
 
-export function createScanner(source: Source): Scanner {
+export function createDumpScanner(source: DumpSource): DumpScanner {
   return { source, text: source.text, position: 0 };
 }
 
 const newline = 10;
 
 /** The character code at the position; NaN at the end. */
-export function peek({ text, position }: Scanner): number {
+export function peek({ text, position }: DumpScanner): number {
   return text.charCodeAt(position);
 }
 
 /** Skips blanks within the line. */
-export function skipBlanks(scanner: Scanner): void {
+export function skipBlanks(scanner: DumpScanner): void {
   const { text } = scanner;
   let position = scanner.position;
   while (isBlank(text.charCodeAt(position))) position++;
@@ -32,7 +32,7 @@ export function skipBlanks(scanner: Scanner): void {
 }
 
 /** Skips blanks and line breaks. */
-export function skipSpace(scanner: Scanner): void {
+export function skipSpace(scanner: DumpScanner): void {
   const { text } = scanner;
   let position = scanner.position;
   for (;;) {
@@ -44,33 +44,33 @@ export function skipSpace(scanner: Scanner): void {
 }
 
 /** Steps over `literal` if it comes next. */
-export function take(scanner: Scanner, literal: string): boolean {
+export function take(scanner: DumpScanner, literal: string): boolean {
   if (!scanner.text.startsWith(literal, scanner.position)) return false;
   scanner.position += literal.length;
   return true;
 }
 
 /** Steps over blanks, `literal` and blanks. */
-export function expect(scanner: Scanner, literal: string): void {
+export function expect(scanner: DumpScanner, literal: string): void {
   skipBlanks(scanner);
-  if (!take(scanner, literal)) failExpected(scanner, quoted(literal));
+  if (!take(scanner, literal)) failExpected(scanner, quotedLiteral(literal));
   skipBlanks(scanner);
 }
 
 /** Steps over blanks, line breaks and `literal`. */
-export function expectAcrossLines(scanner: Scanner, literal: string): void {
+export function expectAcrossLines(scanner: DumpScanner, literal: string): void {
   skipSpace(scanner);
-  if (!take(scanner, literal)) failExpected(scanner, quoted(literal));
+  if (!take(scanner, literal)) failExpected(scanner, quotedLiteral(literal));
 }
 
 /** `name=` or `name =`, as eras write it. */
-export function expectField(scanner: Scanner, name: string): void {
+export function expectField(scanner: DumpScanner, name: string): void {
   expect(scanner, name);
   expect(scanner, "=");
 }
 
 /** A whole number without a sign. */
-export function expectNumber(scanner: Scanner, what: string): number {
+export function expectNumber(scanner: DumpScanner, what: string): number {
   const start = scanner.position;
   const { text } = scanner;
   let position = start;
@@ -88,7 +88,7 @@ export function expectNumber(scanner: Scanner, what: string): number {
 }
 
 /** A word of letters, digits, `_` and dots: `deviceIdx.x`, `Set.Permute`. Empty if there is none. */
-export function readWord(scanner: Scanner): string {
+export function readWord(scanner: DumpScanner): string {
   const { text, position: start } = scanner;
   let position = start;
   while (isWordPart(text.charCodeAt(position))) position++;
@@ -97,21 +97,21 @@ export function readWord(scanner: Scanner): string {
 }
 
 /** Steps over blanks to the end of the line. */
-export function expectLineEnd(scanner: Scanner): void {
+export function expectLineEnd(scanner: DumpScanner): void {
   skipBlanks(scanner);
   if (!atLineEnd(scanner)) failExpected(scanner, "the end of the line");
 }
 
-export function atLineEnd({ text, position }: Scanner): boolean {
+export function atLineEnd({ text, position }: DumpScanner): boolean {
   return position >= text.length || text.charCodeAt(position) === newline;
 }
 
-export function skipLine(scanner: Scanner): void {
+export function skipLine(scanner: DumpScanner): void {
   const end = scanner.text.indexOf("\n", scanner.position);
   scanner.position = end < 0 ? scanner.text.length : end + 1;
 }
 
-export function failExpected(scanner: Scanner, expected: string, position: number = scanner.position): never {
+export function failExpected(scanner: DumpScanner, expected: string, position: number = scanner.position): never {
   return failAt(scanner.source, position, {
     code: "dump-syntax",
     message: "the dump cannot be read",
@@ -120,7 +120,7 @@ export function failExpected(scanner: Scanner, expected: string, position: numbe
   });
 }
 
-export function quoted(literal: string): string {
+export function quotedLiteral(literal: string): string {
   return `"${literal}"`;
 }
 

@@ -5,7 +5,7 @@ import { type Diagnostic, fail } from "../../../diagnostics/diagnostic.ts";
  * Copies of dumps may be indented, and launchers put a prefix before every line (`[1,0]<stdout>:`). `text` has neither
  * the prefix nor lines of other ranks.
  */
-export interface Source {
+export interface DumpSource {
   /** As the user names it. */
   readonly file: string;
   readonly text: string;
@@ -26,7 +26,7 @@ export type DumpFault = Omit<Diagnostic, "place" | "excerpt" | "found" | "expect
 /** Lines of dumps have hundreds of characters; this many are shown on each side. */
 const reach = 48;
 
-export function failAt(source: Source, position: number, fault: DumpFault): never {
+export function failAt(source: DumpSource, position: number, fault: DumpFault): never {
   const { line, column, lineText, offset } = placeOf(source, position);
   const from = Math.max(0, offset - reach);
   const to = Math.min(lineText.length, offset + reach);
@@ -53,7 +53,7 @@ interface SourcePlace {
   readonly offset: number;
 }
 
-function placeOf({ text, firstLine, prefixLength, lines }: Source, position: number): SourcePlace {
+function placeOf({ text, firstLine, prefixLength, lines }: DumpSource, position: number): SourcePlace {
   let index = 0;
   let start = 0;
   for (let end = text.indexOf("\n"); end >= 0 && end < position; end = text.indexOf("\n", start)) {

@@ -12,7 +12,7 @@ import { irSpellings } from "../../../ir/print-style.ts";
 import { iterLetters } from "../../../ir/print-tensor.ts";
 import { makeId } from "../../../support/ids.ts";
 import { keysOf } from "../../../support/is-one-of.ts";
-import { expectNumber, failExpected, isDigit, peek, type Scanner, skipBlanks, take } from "../text/scanner.ts";
+import { expectNumber, failExpected, isDigit, peek, type DumpScanner, skipBlanks, take } from "../text/scanner.ts";
 import { failAt } from "../text/source.ts";
 import { domainsHelp } from "./domain-notes.ts";
 import { parseScalar } from "./scalar.ts";
@@ -41,7 +41,7 @@ const parallelTypes: readonly (readonly [text: string, type: ParallelType])[] = 
 
 const otherOp = "write the op that makes such an axis with ops of docs/ops.md";
 
-export function parseAxis(scanner: Scanner): IterDomain {
+export function parseAxis(scanner: DumpScanner): IterDomain {
   const start = scanner.position;
   const iterType = parseIterType(scanner);
   const parallelType = parseParallelType(scanner, start);
@@ -58,7 +58,7 @@ export function parseAxis(scanner: Scanner): IterDomain {
   return { id, extent, iterType: isExpanded ? "iteration" : iterType, parallelType };
 }
 
-function parseIterType(scanner: Scanner): IterType {
+function parseIterType(scanner: DumpScanner): IterType {
   const letter = scanner.text[scanner.position] ?? "";
   const iterType = iterTypes.get(letter);
   if (iterType === undefined) {
@@ -75,7 +75,7 @@ function parseIterType(scanner: Scanner): IterType {
   return iterType;
 }
 
-function parseParallelType(scanner: Scanner, start: number): ParallelType {
+function parseParallelType(scanner: DumpScanner, start: number): ParallelType {
   const { text, position } = scanner;
   for (const [name, type] of parallelTypes) {
     if (!text.startsWith(name, position) || !isDigit(text.charCodeAt(position + name.length))) continue;
@@ -94,7 +94,7 @@ function parseParallelType(scanner: Scanner, start: number): ParallelType {
 }
 
 /** nvFuser also has `{start : stop : extent}`, for axes that Braid does not have. */
-function failExtent(scanner: Scanner): never {
+function failExtent(scanner: DumpScanner): never {
   if (peek(scanner) !== 58) failExpected(scanner, '"}" after the extent');
   return failAt(scanner.source, scanner.position, {
     code: "dump-unsupported",
@@ -106,7 +106,7 @@ function failExtent(scanner: Scanner): never {
 
 /** The position of the printed axis among `axes`, which are the tensor's. */
 export function axisPosition(
-  scanner: Scanner,
+  scanner: DumpScanner,
   start: number,
   tensor: Tensor,
   id: IterDomainId,

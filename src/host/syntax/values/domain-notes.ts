@@ -4,7 +4,7 @@
  */
 import type { IterDomain, IterDomainId, TensorDomain, Transform } from "../../../ir/domain.ts";
 import type { Scalar } from "../../../ir/scalar/scalar.ts";
-import type { Scanner } from "../text/scanner.ts";
+import type { DumpScanner } from "../text/scanner.ts";
 import { failAt } from "../text/source.ts";
 
 export interface DomainNote {
@@ -39,7 +39,7 @@ export function notedDomain(
 }
 
 /** Rejects extents that round up: they belong to split axes, and a container does not print the axis that was split. */
-export function requireWhole(scanner: Scanner, start: number, number: number, loop: readonly IterDomain[]): void {
+export function requireWhole(scanner: DumpScanner, start: number, number: number, loop: readonly IterDomain[]): void {
   const split = loop.find(({ extent }) => rounds(extent));
   if (split === undefined) return;
   failAt(scanner.source, start, {

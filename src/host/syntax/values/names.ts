@@ -17,7 +17,7 @@ import {
   isWordStart,
   peek,
   readWord,
-  type Scanner,
+  type DumpScanner,
   skipBlanks,
 } from "../text/scanner.ts";
 import { failAt } from "../text/source.ts";
@@ -70,7 +70,7 @@ function smallAddresses(text: string): ReadonlySet<number> {
 }
 
 /** The text after `Stream `: `0`, `( streamIdx % numberOfStreams )` or `0x174e5c80`. */
-export function parseStream(scanner: Scanner, table: StreamTable): StreamId {
+export function parseStream(scanner: DumpScanner, table: StreamTable): StreamId {
   const start = scanner.position;
   const address = scanner.text.startsWith("0x", start)
     ? /^0x[0-9a-fA-F]+/u.exec(scanner.text.slice(start, start + 24))?.[0]
@@ -111,7 +111,7 @@ export function streamsOf({ streams }: StreamTable): readonly HostStream[] {
 }
 
 export interface Names {
-  readonly definitions: Definitions;
+  readonly definitions: IndexDefinitions;
   /** Extents and scalar inputs. */
   readonly symbols: ReadonlySet<string>;
   /** Indices of the loops around the statement. */
@@ -119,7 +119,7 @@ export interface Names {
 }
 
 /** The index definitions of a dump. */
-export interface Definitions {
+export interface IndexDefinitions {
   /** Where the right-hand side of a name starts. */
   readonly starts: ReadonlyMap<string, number>;
   /** The values of names that were used. */
@@ -137,7 +137,7 @@ interface Defined {
 /** Names may refer to names many times over. Index arithmetic of nvFuser has a handful of leaves. */
 const mostLeaves = 1024;
 
-export const noDefinitions: Definitions = { starts: new Map(), known: new Map(), open: new Set() };
+export const noDefinitions: IndexDefinitions = { starts: new Map(), known: new Map(), open: new Set() };
 
 const definitionLine = /^[^\S\n]*(?<name>[A-Za-z_]\w*) = (?<value>[^;\n]*);[^\S\n]*\r?$/u;
 
@@ -145,7 +145,7 @@ const definitionLine = /^[^\S\n]*(?<name>[A-Za-z_]\w*) = (?<value>[^;\n]*);[^\S\
 export function collectDefinitions(
   text: string,
   position: number,
-): { readonly definitions: Definitions; readonly end: number } {
+): { readonly definitions: IndexDefinitions; readonly end: number } {
   const starts = new Map<string, number>();
   let start = position;
   while (start < text.length) {
@@ -165,7 +165,7 @@ export function collectDefinitions(
  * A value at a position where dumps print names. An expression without a name prints in full. `what` is for
  * diagnostics: "a slice index".
  */
-export function parseNamed(scanner: Scanner, names: Names, what: string): Scalar {
+export function parseNamed(scanner: DumpScanner, names: Names, what: string): Scalar {
   const start = scanner.position;
   const word = isWordStart(peek(scanner)) ? readWord(scanner) : "";
   if (word === "" || scanner.text[scanner.position] === "(") {
@@ -176,7 +176,7 @@ export function parseNamed(scanner: Scanner, names: Names, what: string): Scalar
   return lookUp(scanner, names.definitions, word, leafAt)?.scalar ?? leafAt(word, start);
 }
 
-export function knownLeaf(scanner: Scanner, names: Names, word: string, position: number, what: string): Scalar {
+export function knownLeaf(scanner: DumpScanner, names: Names, word: string, position: number, what: string): Scalar {
   const leaf = leafOf(word);
   if (leaf.kind === "named" || names.loops.includes(word) || names.symbols.has(word)) return leaf;
   return failAt(scanner.source, position, {
@@ -189,7 +189,7 @@ export function knownLeaf(scanner: Scanner, names: Names, word: string, position
 }
 
 /** The value of a defined name in full, with the leaves of `leafAt`; null for a name without a definition. */
-function lookUp(scanner: Scanner, definitions: Definitions, name: string, leafAt: LookupName): Defined | null {
+function lookUp(scanner: DumpScanner, definitions: IndexDefinitions, name: string, leafAt: LookupName): Defined | null {
   const { starts, known, open } = definitions;
   const ready = known.get(name);
   if (ready !== undefined) return ready;
@@ -198,7 +198,7 @@ function lookUp(scanner: Scanner, definitions: Definitions, name: string, leafAt
   if (open.has(name)) failCircle(scanner, start, name);
   open.add(name);
   let leaves = 0;
-  const inner: Scanner = { ...scanner, position: start };
+  const inner: DumpScanner = { ...scanner, position: start };
   const value = parseDefinition(inner, (part, position) => {
     const defined = lookUp(scanner, definitions, part, leafAt);
     leaves += defined?.leaves ?? 1;
@@ -214,7 +214,7 @@ function lookUp(scanner: Scanner, definitions: Definitions, name: string, leafAt
   return defined;
 }
 
-function failCircle(scanner: Scanner, position: number, name: string): never {
+function failCircle(scanner: DumpScanner, position: number, name: string): never {
   failAt(scanner.source, position, {
     code: "dump-contradiction",
     message: `the index definition of ${name} leads back to ${name}`,
@@ -223,7 +223,7 @@ function failCircle(scanner: Scanner, position: number, name: string): never {
   });
 }
 
-function failSize(scanner: Scanner, position: number, name: string): never {
+function failSize(scanner: DumpScanner, position: number, name: string): never {
   failAt(scanner.source, position, {
     code: "dump-unsupported",
     message: `the index definition of ${name} is too large`,

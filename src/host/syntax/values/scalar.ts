@@ -11,7 +11,7 @@ import {
   isDigit,
   peek,
   readWord,
-  type Scanner,
+  type DumpScanner,
   skipBlanks,
   take,
 } from "../text/scanner.ts";
@@ -52,7 +52,7 @@ export function leafOf(name: string): Extract<Scalar, { kind: "named" | "symbol"
 }
 
 /** A scalar in full. `lookup` returns the values of names, which are leaves by default. */
-export function parseScalar(scanner: Scanner, lookup: LookupName = leafOf, depth = 0): Scalar {
+export function parseScalar(scanner: DumpScanner, lookup: LookupName = leafOf, depth = 0): Scalar {
   const code = peek(scanner);
   if (isDigit(code)) return constant(parseInteger(scanner));
   if (code === minus) {
@@ -69,7 +69,7 @@ export function parseScalar(scanner: Scanner, lookup: LookupName = leafOf, depth
 }
 
 /** `lhs op rhs` or `ceilDiv(lhs, rhs)` without enclosing parentheses: the right-hand side of a definition. */
-export function parseDefinition(scanner: Scanner, lookup: LookupName): Scalar {
+export function parseDefinition(scanner: DumpScanner, lookup: LookupName): Scalar {
   const lhs = parseScalar(scanner, lookup);
   skipBlanks(scanner);
   const op = takeOperator(scanner);
@@ -82,7 +82,7 @@ const minus = 45;
 const openParenthesis = 40;
 
 /** `( lhs op rhs )`, or a call in parentheses. */
-function parseParenthesis(scanner: Scanner, lookup: LookupName, depth: number): Scalar {
+function parseParenthesis(scanner: DumpScanner, lookup: LookupName, depth: number): Scalar {
   if (depth >= deepest) failDepth(scanner);
   expect(scanner, "(");
   const lhs = parseScalar(scanner, lookup, depth + 1);
@@ -97,7 +97,7 @@ function parseParenthesis(scanner: Scanner, lookup: LookupName, depth: number): 
   return binary(op, lhs, rhs);
 }
 
-function parseCall(scanner: Scanner, word: string, position: number, lookup: LookupName, depth: number): Scalar {
+function parseCall(scanner: DumpScanner, word: string, position: number, lookup: LookupName, depth: number): Scalar {
   const op = calls.get(word);
   if (op === undefined) {
     failAt(scanner.source, position, {
@@ -117,18 +117,18 @@ function parseCall(scanner: Scanner, word: string, position: number, lookup: Loo
   return binary(op, lhs, rhs);
 }
 
-function takeOperator(scanner: Scanner): ScalarOp | null {
+function takeOperator(scanner: DumpScanner): ScalarOp | null {
   return infix.find(({ text }) => take(scanner, text))?.op ?? null;
 }
 
 /** Rejects floats, which are neither sizes nor indices. */
-function parseInteger(scanner: Scanner): number {
+function parseInteger(scanner: DumpScanner): number {
   const value = expectNumber(scanner, "a whole number");
   if (scanner.text[scanner.position] === ".") failExpected(scanner, "a whole number, without a fraction");
   return value;
 }
 
-function failDepth(scanner: Scanner): never {
+function failDepth(scanner: DumpScanner): never {
   failAt(scanner.source, scanner.position, {
     code: "dump-unsupported",
     message: "a scalar expression is nested too deeply",

@@ -8,7 +8,7 @@ import type { Scalar } from "../../../ir/scalar/scalar.ts";
 import { makeId } from "../../../support/ids.ts";
 import type { SplitReading } from "./split-axes.ts";
 import type { DomainNotes } from "./domain-notes.ts";
-import { failAt, type Source } from "../text/source.ts";
+import { failAt, type DumpSource } from "../text/source.ts";
 
 export interface TensorTable {
   readonly byText: Map<string, Tensor>;
@@ -56,7 +56,13 @@ export function createTensorTable(
  * Adds a tensor that was read at `position`. Throws `dump-contradiction` if another tensor has its number or one of its
  * axes.
  */
-export function addTensor(table: TensorTable, source: Source, position: number, text: string, tensor: Tensor): Tensor {
+export function addPrintedTensor(
+  table: TensorTable,
+  source: DumpSource,
+  position: number,
+  text: string,
+  tensor: Tensor,
+): Tensor {
   const other = table.byNumber.get(tensor.id);
   if (other !== undefined) {
     failAt(source, position, {

@@ -20,24 +20,33 @@ import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
 import { keysOf } from "../../../support/is-one-of.ts";
-import { expect, expectNumber, failExpected, isDigit, peek, type Scanner, skipBlanks, take } from "../text/scanner.ts";
+import {
+  expect,
+  expectNumber,
+  failExpected,
+  isDigit,
+  peek,
+  type DumpScanner,
+  skipBlanks,
+  take,
+} from "../text/scanner.ts";
 import { failAt } from "../text/source.ts";
 import { logicalOrder, parseAxis } from "./axis.ts";
 import { domainsHelp, notedDomain, requireWhole } from "./domain-notes.ts";
 import { splitDomain } from "./split-axes.ts";
-import { addTensor, largestNumber, type TensorTable } from "./tensor-table.ts";
+import { addPrintedTensor, largestNumber, type TensorTable } from "./tensor-table.ts";
 
 const dtypeByText: ReadonlyMap<string, DType> = new Map(keysOf(dtypes).map((name) => [dtypes[name].printed, name]));
 
 const memories = keysOf(memoryLetters).map((memory) => [`${memoryLetters[memory]}_`, memory] as const);
 
 /** Whether a tensor begins here, with `T` and a number. */
-export function atTensor(scanner: Scanner): boolean {
+export function atTensor(scanner: DumpScanner): boolean {
   return peek(scanner) === 84 && isDigit(scanner.text.charCodeAt(scanner.position + 1));
 }
 
 /** The tensor that is printed here, or the one whose memory it has. */
-export function parseTensor(scanner: Scanner, table: TensorTable): Tensor {
+export function parseTensor(scanner: DumpScanner, table: TensorTable): Tensor {
   const { position } = scanner;
   const tensor = parsePrinted(scanner, table);
   const owner = table.aliases.get(tensor.id);
@@ -52,7 +61,7 @@ function isAlike(alias: Tensor, owner: Tensor): boolean {
   return a.every(({ extent }, i) => !extentsDiffer(extent, at(b, i).extent));
 }
 
-function failAlias({ source }: Scanner, position: number, { id }: Tensor, owner: number): never {
+function failAlias({ source }: DumpScanner, position: number, { id }: Tensor, owner: number): never {
   failAt(source, position, {
     code: "dump-unsupported",
     message: `T${id} has the memory of T${owner}, which has another dtype or shape or is not printed before`,
@@ -61,7 +70,7 @@ function failAlias({ source }: Scanner, position: number, { id }: Tensor, owner:
   });
 }
 
-function parsePrinted(scanner: Scanner, table: TensorTable): Tensor {
+function parsePrinted(scanner: DumpScanner, table: TensorTable): Tensor {
   const { text, position: start } = scanner;
   if (!atTensor(scanner)) failExpected(scanner, "a tensor, such as T0_g_float[iS0{i0}]");
   const end = tensorEnd(text, start);
@@ -82,7 +91,7 @@ function tensorEnd(text: string, start: number): number {
   return close === 0 ? -1 : close;
 }
 
-function readTensor(scanner: Scanner, table: TensorTable): Tensor {
+function readTensor(scanner: DumpScanner, table: TensorTable): Tensor {
   const start = scanner.position;
   scanner.position++;
   const number = expectNumber(scanner, "the number of a tensor");
@@ -102,12 +111,12 @@ function readTensor(scanner: Scanner, table: TensorTable): Tensor {
   const note = table.notes.get(number);
   const domain = note === undefined ? printedDomain(scanner, start, number, loop, table) : notedDomain(note, loop);
   const tensor: Tensor = { id: makeId<TensorId>(number), dtype, memory, domain, mesh };
-  return addTensor(table, scanner.source, start, text, tensor);
+  return addPrintedTensor(table, scanner.source, start, text, tensor);
 }
 
 /** The domain of a tensor of which the dump shows no more than the printed axes. */
 function printedDomain(
-  scanner: Scanner,
+  scanner: DumpScanner,
   start: number,
   number: number,
   loop: readonly IterDomain[],
@@ -127,7 +136,7 @@ function printedDomain(
   });
 }
 
-function parseMemory(scanner: Scanner): MemoryType {
+function parseMemory(scanner: DumpScanner): MemoryType {
   const found = memories.find(([text]) => take(scanner, text));
   if (found !== undefined) return found[1];
   const undated = memories.find(([text]) => scanner.text.startsWith(`${text.slice(0, -1)}[`, scanner.position));
@@ -146,7 +155,7 @@ function parseMemory(scanner: Scanner): MemoryType {
 }
 
 /** A container of another form, of a branch before September 2024. */
-export function failEra(scanner: Scanner): never {
+export function failEra(scanner: DumpScanner): never {
   return failAt(scanner.source, scanner.position, {
     code: "dump-unsupported",
     message: "the dump is a draft of before September 2024",
@@ -158,7 +167,7 @@ export function failEra(scanner: Scanner): never {
 /** That of dumps which print none. */
 const unprinted: DType = "float";
 
-function parseDType(scanner: Scanner): DType {
+function parseDType(scanner: DumpScanner): DType {
   const { text, position } = scanner;
   const bracket = text.indexOf("[", position);
   if (bracket === position) return unprinted;
@@ -178,7 +187,7 @@ function parseDType(scanner: Scanner): DType {
   });
 }
 
-function parseAxes(scanner: Scanner): readonly IterDomain[] {
+function parseAxes(scanner: DumpScanner): readonly IterDomain[] {
   if (!take(scanner, "[")) failExpected(scanner, '"[" and the axes');
   skipBlanks(scanner);
   if (take(scanner, "]")) return [];
@@ -203,7 +212,7 @@ function parseAxes(scanner: Scanner): readonly IterDomain[] {
 }
 
 /** `ca_pos( 1 )` and `produce_pos( 2 )` tell where nvFuser's kernels inline a tensor. Host programs do not inline. */
-function skipPositions(scanner: Scanner): void {
+function skipPositions(scanner: DumpScanner): void {
   while (take(scanner, " ca_pos(") || take(scanner, " produce_pos(")) {
     skipBlanks(scanner);
     expectNumber(scanner, "a position");
@@ -212,7 +221,7 @@ function skipPositions(scanner: Scanner): void {
   }
 }
 
-export function failNumber(scanner: Scanner, position: number, name: string): never {
+export function failNumber(scanner: DumpScanner, position: number, name: string): never {
   return failAt(scanner.source, position, {
     code: "dump-unsupported",
     message: `the number of ${name} is too large`,
@@ -222,7 +231,7 @@ export function failNumber(scanner: Scanner, position: number, name: string): ne
 }
 
 /** Tensors separated by commas, up to a brace. A comma may also precede the brace. */
-export function parseTensorList(scanner: Scanner, table: TensorTable): readonly TensorId[] {
+export function parseTensorList(scanner: DumpScanner, table: TensorTable): readonly TensorId[] {
   const ids: TensorId[] = [];
   for (;;) {
     skipBlanks(scanner);
@@ -235,7 +244,7 @@ export function parseTensorList(scanner: Scanner, table: TensorTable): readonly 
 }
 
 /** ` (DeviceMesh{0 1})` or ` (DeviceMesh{{0 1}{2 3}})`; null if neither follows. */
-function parseMesh(scanner: Scanner, { meshes }: TensorTable): DeviceMesh | null {
+function parseMesh(scanner: DumpScanner, { meshes }: TensorTable): DeviceMesh | null {
   if (!take(scanner, " (DeviceMesh")) return null;
   const start = scanner.position;
   const close = scanner.text.indexOf(")", start) + 1;
@@ -257,7 +266,7 @@ function parseMesh(scanner: Scanner, { meshes }: TensorTable): DeviceMesh | null
   }
 }
 
-function parseDevices(scanner: Scanner, depth: number): NestedDevices {
+function parseDevices(scanner: DumpScanner, depth: number): NestedDevices {
   if (!take(scanner, "{")) failExpected(scanner, '"{" and device ids');
   const devices: (number | NestedDevices)[] = [];
   for (;;) {

@@ -5,11 +5,11 @@ import { at } from "../../../support/invariant.ts";
 import { knownValue } from "../constants.ts";
 import { groupAxes, type Manual, permutationAlong, rowsIn } from "../groups.ts";
 import { attributeOf, number, requireAxes } from "../read-attributes.ts";
-import { extentsOf } from "../reader.ts";
-import { axesOf, countOf, sizesOf, type Value, wholeOn } from "../value.ts";
+import { readExtents } from "../reader.ts";
+import { manualAxes, mlirElements, sizesOf, type MlirValue, wholeOn } from "../value.ts";
 import { placePart } from "./manual.ts";
 import { combinerOf, reduceWith } from "./reductions.ts";
-import { contradicted, made, type OpRow, type Reading, refuse, resultType } from "./reading.ts";
+import { contradicted, madeValue, type ReadRow, type Reading, refuse, resultType } from "./reading.ts";
 
 function manualOf(reading: Reading): Manual {
   return (
@@ -35,11 +35,11 @@ function axesOfGroups(reading: Reading): readonly string[] {
 /** The part as a tensor with a leading axis for each dimension of the groups, and the names of all leading axes. */
 function spread(
   reading: Reading,
-  value: Value,
+  value: MlirValue,
   groups: readonly string[],
 ): { readonly tensor: TensorView; readonly axes: readonly string[] } {
   const { reader } = reading;
-  const axes = axesOf(reader, [{ ...value, axes: [...new Set([...value.axes, ...groups])] }]);
+  const axes = manualAxes(reader, [{ ...value, axes: [...new Set([...value.axes, ...groups])] }]);
   return { tensor: wholeOn(reader, value, axes, true), axes };
 }
 
@@ -52,15 +52,15 @@ function moved(
 ): TensorView {
   const order = to.map((label) => from.indexOf(label));
   const permuted = order.every((axis, i) => axis === i) ? tensor : permute(tensor, order);
-  return extentsOf(permuted).length === shape.length ? permuted : reshape(permuted, shape);
+  return readExtents(permuted).length === shape.length ? permuted : reshape(permuted, shape);
 }
 
 const labelsOf = (shape: readonly number[]): readonly string[] => shape.map((_, i) => String(i));
 
 /** The result with the leading axes `axes`, where it is known to lie. */
-function placed(reading: Reading, axes: readonly string[], make: () => TensorView, result = 0): Value {
+function placed(reading: Reading, axes: readonly string[], make: () => TensorView, result = 0): MlirValue {
   const { length: rank } = resultType(reading, result).shape;
-  return made(
+  return madeValue(
     reading,
     axes,
     () => {
@@ -73,11 +73,11 @@ function placed(reading: Reading, axes: readonly string[], make: () => TensorVie
   );
 }
 
-function perOperand(read: (reading: Reading, value: Value, result: number) => Value): OpRow["read"] {
+function perOperand(read: (reading: Reading, value: MlirValue, result: number) => MlirValue): ReadRow["read"] {
   return (reading) => reading.operands.map((value, i) => read(reading, value, i));
 }
 
-function allGather(reading: Reading, value: Value, result: number): Value {
+function allGather(reading: Reading, value: MlirValue, result: number): MlirValue {
   const { reader, op } = reading;
   const groups = axesOfGroups(reading);
   const dim = number(reader, op, ["all_gather_dim"]);
@@ -86,16 +86,16 @@ function allGather(reading: Reading, value: Value, result: number): Value {
   const { tensor, axes } = spread(reading, value, groups);
   const rest = axes.filter((name) => !groups.includes(name));
   const to = [...rest, ...labelsOf(shape).flatMap((label, i) => (i === dim ? [...groups, label] : [label]))];
-  const size = countOf(sizesOf(reader, groups));
+  const size = mlirElements(sizesOf(reader, groups));
   const whole = [...sizesOf(reader, rest), ...shape.with(dim, at(shape, dim) * size)];
   return placed(reading, rest, () => moved(tensor, [...axes, ...labelsOf(shape)], to, whole), result);
 }
 
-function allReduce(reading: Reading, value: Value, result: number): Value {
+function allReduce(reading: Reading, value: MlirValue, result: number): MlirValue {
   const groups = axesOfGroups(reading);
   const combiner = combinerOf(reading, value.type);
   const own = value.axes.filter((name) => groups.includes(name));
-  const same = countOf(
+  const same = mlirElements(
     sizesOf(
       reading.reader,
       groups.filter((name) => !own.includes(name)),
@@ -122,7 +122,7 @@ function allReduce(reading: Reading, value: Value, result: number): Value {
   );
 }
 
-function reduceScatter(reading: Reading, value: Value, result: number): Value {
+function reduceScatter(reading: Reading, value: MlirValue, result: number): MlirValue {
   const { reader, op } = reading;
   const groups = axesOfGroups(reading);
   const dim = number(reader, op, ["scatter_dimension"]);
@@ -130,9 +130,9 @@ function reduceScatter(reading: Reading, value: Value, result: number): Value {
   requireAxes(reader, op, [dim], shape.length);
   const combiner = combinerOf(reading, value.type);
   const sizes = sizesOf(reader, groups);
-  const part = at(shape, dim) / countOf(sizes);
+  const part = at(shape, dim) / mlirElements(sizes);
   if (!Number.isInteger(part))
-    contradicted(reading, `an axis of ${at(shape, dim)} for ${countOf(sizes)} devices`, "equal parts");
+    contradicted(reading, `an axis of ${at(shape, dim)} for ${mlirElements(sizes)} devices`, "equal parts");
   const { tensor, axes } = spread(reading, value, groups);
   return placed(
     reading,
@@ -147,14 +147,14 @@ function reduceScatter(reading: Reading, value: Value, result: number): Value {
       );
       const rest = axes.filter((name) => !groups.includes(name));
       const from = [...rest, ...labelsOf(shape).flatMap((label, i) => (i === dim ? [...groups, label] : [label]))];
-      return moved(reduced, from, [...axes, ...labelsOf(shape)], extentsOf(reduced));
+      return moved(reduced, from, [...axes, ...labelsOf(shape)], readExtents(reduced));
     },
     result,
   );
 }
 
 /** The parts along the split axis go to the devices of the group, which join what they get along the other axis. */
-function allToAll(reading: Reading, value: Value, result: number): Value {
+function allToAll(reading: Reading, value: MlirValue, result: number): MlirValue {
   const { reader, op } = reading;
   const groups = axesOfGroups(reading);
   const [splitDim, joinDim] = [number(reader, op, ["split_dimension"]), number(reader, op, ["concat_dimension"])];
@@ -162,7 +162,7 @@ function allToAll(reading: Reading, value: Value, result: number): Value {
   requireAxes(reader, op, [splitDim], shape.length);
   requireAxes(reader, op, [joinDim], shape.length);
   const sizes = sizesOf(reader, groups);
-  const size = countOf(sizes);
+  const size = mlirElements(sizes);
   const part = at(shape, splitDim) / size;
   if (!Number.isInteger(part))
     contradicted(reading, `an axis of ${at(shape, splitDim)} for ${size} devices`, "equal parts");
@@ -188,7 +188,7 @@ function allToAll(reading: Reading, value: Value, result: number): Value {
 }
 
 /** Who gets nothing has zeros. */
-function collectivePermute(reading: Reading, value: Value, result: number): Value {
+function collectivePermute(reading: Reading, value: MlirValue, result: number): MlirValue {
   const { reader, op } = reading;
   const attribute = attributeOf(op, "source_target_pairs");
   const pairs = attribute?.kind === "named" ? rowsIn(attribute.body) : [];
@@ -236,15 +236,15 @@ function follows(next: number | null, first: number | null, distance: number): b
 }
 
 /** The position of the device in the mesh, which the file knows for each of them. */
-function partitionId(reading: Reading): readonly Value[] {
+function partitionId(reading: Reading): readonly MlirValue[] {
   const { mesh } = manualOf(reading);
   const axes = mesh.devices?.names ?? [];
   const sizes = sizesOf(reading.reader, axes);
-  const known = Array.from({ length: countOf(sizes) }, (_, i) => BigInt(mesh.devices?.devices[i] ?? i));
+  const known = Array.from({ length: mlirElements(sizes) }, (_, i) => BigInt(mesh.devices?.devices[i] ?? i));
   return [knownValue(reading.reader, resultType(reading), axes, known)];
 }
 
-export const collectiveRows: Readonly<Record<string, OpRow>> = {
+export const collectiveRows: Readonly<Record<string, ReadRow>> = {
   "stablehlo.all_gather": { read: perOperand(allGather) },
   "stablehlo.all_reduce": { read: perOperand(allReduce) },
   "stablehlo.reduce_scatter": { read: perOperand(reduceScatter) },

@@ -3,10 +3,20 @@ import { broadcast, cast, matmul, permute, reshape, squeeze } from "../../../ir/
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, numbersIn, requireAxes } from "../read-attributes.ts";
-import { extentsOf } from "../reader.ts";
+import { readExtents } from "../reader.ts";
 import type { Attribute } from "../syntax/nodes.ts";
-import { countOf, dtypeIn, type Value, wholeOn } from "../value.ts";
-import { contradicted, made, operand, type OpRow, type Reading, refuse, resultType, row, shifted } from "./reading.ts";
+import { mlirElements, dtypeIn, type MlirValue, wholeOn } from "../value.ts";
+import {
+  contradicted,
+  madeValue,
+  operandAt,
+  type ReadRow,
+  type Reading,
+  refuse,
+  resultType,
+  readRow,
+  shiftedAxes,
+} from "./reading.ts";
 
 /** Axes of both operands, in pairs. */
 interface Pairs {
@@ -38,7 +48,7 @@ function numbersOfEntry(attribute: Attribute | undefined): readonly number[] {
 
 function checkedPairs(reading: Reading, pairs: Pairs): Pairs {
   const { reader, op } = reading;
-  const [left, right] = [operand(reading), operand(reading, 1)];
+  const [left, right] = [operandAt(reading), operandAt(reading, 1)];
   requireAxes(reader, op, pairs.left, left.type.shape.length);
   requireAxes(reader, op, pairs.right, right.type.shape.length);
   const fits = pairs.left.every((axis, i) => left.type.shape[axis] === right.type.shape[pairs.right[i] ?? -1]);
@@ -48,43 +58,43 @@ function checkedPairs(reading: Reading, pairs: Pairs): Pairs {
   return pairs;
 }
 
-function dotGeneral(reading: Reading, axes: readonly string[]): Value {
+function dotGeneral(reading: Reading, axes: readonly string[]): MlirValue {
   const batch = pairsOf(reading, "batching_dims", "batching_dimensions");
   const contracted = pairsOf(reading, "contracting_dims", "contracting_dimensions");
   return contraction(reading, axes, batch, contracted);
 }
 
 /** `dot` contracts the last axis of the first operand with the first axis of the second. */
-function dot(reading: Reading, axes: readonly string[]): Value {
-  const left = operand(reading).type.shape.length - 1;
+function dot(reading: Reading, axes: readonly string[]): MlirValue {
+  const left = operandAt(reading).type.shape.length - 1;
   return contraction(reading, axes, noPairs, checkedPairs(reading, { left: [left], right: [0] }));
 }
 
 /** [batch, free of the left, contracted] x [batch, contracted, free of the right]. */
-function contraction(reading: Reading, axes: readonly string[], batch: Pairs, contracted: Pairs): Value {
+function contraction(reading: Reading, axes: readonly string[], batch: Pairs, contracted: Pairs): MlirValue {
   const { reader } = reading;
-  const [left, right] = [operand(reading), operand(reading, 1)];
+  const [left, right] = [operandAt(reading), operandAt(reading, 1)];
   const [freeLeft, freeRight] = [
     freeAxes(left, [...batch.left, ...contracted.left]),
     freeAxes(right, [...batch.right, ...contracted.right]),
   ];
   const { shape } = resultType(reading);
   const dtype = dtypeIn(resultType(reading));
-  const extents = (value: Value, own: readonly number[]): readonly number[] =>
+  const extents = (value: MlirValue, own: readonly number[]): readonly number[] =>
     own.map((axis) => at(value.type.shape, axis));
-  return made(reading, axes, () => {
+  return madeValue(reading, axes, () => {
     // A wider result is computed in its dtype, of the same products.
-    const wide = (value: Value): TensorView => {
+    const wide = (value: MlirValue): TensorView => {
       const tensor = wholeOn(reader, value, axes);
       return tensor.dtype === dtype ? tensor : cast(tensor, dtype);
     };
-    const ordered = (value: Value, order: readonly number[]): TensorView => {
+    const ordered = (value: MlirValue, order: readonly number[]): TensorView => {
       const tensor = wide(value);
-      const all = [...axes.keys(), ...shifted(order, axes)];
+      const all = [...axes.keys(), ...shiftedAxes(order, axes)];
       return all.every((axis, i) => axis === i) ? tensor : permute(tensor, all);
     };
-    const leading = (tensor: TensorView): readonly number[] => extentsOf(tensor).slice(0, axes.length);
-    const depth = countOf(extents(left, contracted.left));
+    const leading = (tensor: TensorView): readonly number[] => readExtents(tensor).slice(0, axes.length);
+    const depth = mlirElements(extents(left, contracted.left));
     let a = ordered(left, [...batch.left, ...freeLeft, ...contracted.left]);
     let b = ordered(right, [...batch.right, ...contracted.right, ...freeRight]);
     const batches = extents(left, batch.left);
@@ -92,12 +102,12 @@ function contraction(reading: Reading, axes: readonly string[], batch: Pairs, co
     const isMatrix = batches.length === 0 && axes.length === 0;
     if (contracted.left.length !== 1) a = reshape(a, [...leading(a), ...batches, ...extents(left, freeLeft), depth]);
     if (contracted.right.length !== 1 || freeRight.length !== 1) {
-      b = reshape(b, [...leading(b), ...batches, depth, countOf(extents(right, freeRight))]);
+      b = reshape(b, [...leading(b), ...batches, depth, mlirElements(extents(right, freeRight))]);
     }
     const firstFree = axes.length + batches.length;
     if (freeLeft.length === 0)
       a = broadcast(a, [
-        ...extentsOf(a)
+        ...readExtents(a)
           .slice(0, firstFree)
           .map(() => false),
         true,
@@ -107,7 +117,7 @@ function contraction(reading: Reading, axes: readonly string[], batch: Pairs, co
       // All free axes but the last are batch axes, along which the right operand repeats.
       const added = freeLeft.slice(1).map(() => true);
       b = broadcast(b, [
-        ...extentsOf(b)
+        ...readExtents(b)
           .slice(0, firstFree)
           .map(() => false),
         ...added,
@@ -117,7 +127,7 @@ function contraction(reading: Reading, axes: readonly string[], batch: Pairs, co
     }
     const product = matmul(a, b);
     if (freeLeft.length > 0 && freeRight.length === 1) return product;
-    const found = extentsOf(product);
+    const found = readExtents(product);
     const rest = freeLeft.length === 0 ? [firstFree] : [];
     const dropped = freeRight.length === 0 ? [...rest, found.length - 1] : rest;
     if (freeRight.length < 2) return squeeze(product, dropped);
@@ -125,11 +135,11 @@ function contraction(reading: Reading, axes: readonly string[], batch: Pairs, co
   });
 }
 
-function freeAxes({ type }: Value, used: readonly number[]): readonly number[] {
+function freeAxes({ type }: MlirValue, used: readonly number[]): readonly number[] {
   return type.shape.flatMap((_, axis) => (used.includes(axis) ? [] : [axis]));
 }
 
-export const contractionRows: Readonly<Record<string, OpRow>> = {
-  "stablehlo.dot_general": row(dotGeneral),
-  "stablehlo.dot": row(dot),
+export const contractionRows: Readonly<Record<string, ReadRow>> = {
+  "stablehlo.dot_general": readRow(dotGeneral),
+  "stablehlo.dot": readRow(dot),
 };

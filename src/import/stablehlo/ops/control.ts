@@ -2,17 +2,17 @@
 import { cast, eq, where } from "../../../ir/api/ops.ts";
 import { at } from "../../../support/invariant.ts";
 import { wordIn, attributeOf } from "../read-attributes.ts";
-import { axesOf, splatOf, tensorOn, type Value } from "../value.ts";
-import { contradicted, firstRegion, made, operand, type OpRow, type Reading, refuse } from "./reading.ts";
+import { manualAxes, splatOf, tensorOn, type MlirValue } from "../value.ts";
+import { contradicted, firstRegion, madeValue, operandAt, type ReadRow, type Reading, refuse } from "./reading.ts";
 
-function callFunction(reading: Reading): readonly Value[] {
+function callFunction(reading: Reading): readonly MlirValue[] {
   const { op, operands } = reading;
   const name = wordIn(attributeOf(op, "callee") ?? op.items[0] ?? null);
   return name === null ? refuse(reading, "no name of a function", "@name") : reading.call(name, operands);
 }
 
 /** The op as its decomposition, a function of the module. */
-function composite(reading: Reading): readonly Value[] {
+function composite(reading: Reading): readonly MlirValue[] {
   const name = wordIn(attributeOf(reading.op, "decomposition"));
   return name === null
     ? refuse(reading, "no decomposition", "decomposition = @name")
@@ -21,7 +21,7 @@ function composite(reading: Reading): readonly Value[] {
 
 const mostIterations = 10_000;
 
-function whileLoop(reading: Reading): readonly Value[] {
+function whileLoop(reading: Reading): readonly MlirValue[] {
   const [condition, body] = [firstRegion(reading), firstRegion(reading, 1)];
   let values = reading.operands;
   for (let iteration = 0; ; iteration++) {
@@ -46,9 +46,9 @@ function whileLoop(reading: Reading): readonly Value[] {
 }
 
 /** `case` and `if`: the branch of a known index, or a choice among the results of all. */
-function choice(reading: Reading, branchOf: (index: number) => number): readonly Value[] {
+function choice(reading: Reading, branchOf: (index: number) => number): readonly MlirValue[] {
   const { op, reader } = reading;
-  const index = operand(reading);
+  const index = operandAt(reading);
   const known = splatOf(index);
   const last = op.regions.length - 1;
   if (last < 0) contradicted(reading, "no branch", "at least one branch");
@@ -62,8 +62,8 @@ function choice(reading: Reading, branchOf: (index: number) => number): readonly
   }
   return op.results.map((_, i) => {
     const results = branches.map((values) => at(values, i));
-    const axes = axesOf(reader, [index, ...results]);
-    return made(
+    const axes = manualAxes(reader, [index, ...results]);
+    return madeValue(
       reading,
       axes,
       () => {
@@ -86,7 +86,7 @@ function choice(reading: Reading, branchOf: (index: number) => number): readonly
   });
 }
 
-export const controlRows: Readonly<Record<string, OpRow>> = {
+export const controlRows: Readonly<Record<string, ReadRow>> = {
   "func.call": { read: callFunction, note: "inlined" },
   call: { read: callFunction, note: "inlined" },
   "stablehlo.composite": { read: composite, note: "as its decomposition" },

@@ -2,10 +2,20 @@
 import { matmul, permute, reshape } from "../../../ir/api/ops.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, number, numbersIn } from "../read-attributes.ts";
-import { extentsOf } from "../reader.ts";
+import { readExtents } from "../reader.ts";
 import type { Attribute } from "../syntax/nodes.ts";
-import { countOf, dtypeIn, type Value, wholeOn } from "../value.ts";
-import { contradicted, made, operand, type OpRow, type Reading, refuse, resultType, row, shifted } from "./reading.ts";
+import { mlirElements, dtypeIn, type MlirValue, wholeOn } from "../value.ts";
+import {
+  contradicted,
+  madeValue,
+  operandAt,
+  type ReadRow,
+  type Reading,
+  refuse,
+  resultType,
+  readRow,
+  shiftedAxes,
+} from "./reading.ts";
 
 /** `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`: what each axis of the operand, the kernel and the result is. */
 function labelsOf(reading: Reading): readonly (readonly string[])[] {
@@ -15,7 +25,7 @@ function labelsOf(reading: Reading): readonly (readonly string[])[] {
   const labels = groups.map(({ items }) =>
     items.map((item) => (item.kind === "word" || item.kind === "number" ? item.text : "")),
   );
-  const shapes = [operand(reading).type, operand(reading, 1).type, resultType(reading)].map(
+  const shapes = [operandAt(reading).type, operandAt(reading, 1).type, resultType(reading)].map(
     ({ shape }) => shape.length,
   );
   if (labels.length === 3 && labels.every((each, i) => new Set(each).size === shapes[i])) return labels;
@@ -31,9 +41,9 @@ function isAll(reading: Reading, pretty: string, generic: string, value: number)
   return found?.every((each) => each === value) ?? false;
 }
 
-function convolution(reading: Reading, axes: readonly string[]): Value {
+function convolution(reading: Reading, axes: readonly string[]): MlirValue {
   const { reader, op } = reading;
-  const [value, kernel] = [operand(reading), operand(reading, 1)];
+  const [value, kernel] = [operandAt(reading), operandAt(reading, 1)];
   const [own = [], weights = [], result = []] = labelsOf(reading);
   const spatial = own.filter((label) => /^\d+$/u.test(label));
   const window = attributeOf(op, "window");
@@ -59,33 +69,33 @@ function convolution(reading: Reading, axes: readonly string[]): Value {
   const outputs = at(kernel.type.shape, weights.indexOf("o"));
   if (features !== kernel.type.shape[weights.indexOf("i")])
     contradicted(reading, `${features} features`, "as many as the kernel has");
-  return made(reading, axes, () => {
+  return madeValue(reading, axes, () => {
     const dtype = dtypeIn(resultType(reading));
     const [x, w] = [wholeOn(reader, value, axes), wholeOn(reader, kernel, axes)];
     if (x.dtype !== dtype || w.dtype !== dtype) refuse(reading, `${x.dtype} and ${w.dtype} to ${dtype}`, "one dtype");
     const leading = (extents: readonly number[]): readonly number[] => extents.slice(0, axes.length);
     const ordered = ["b", ...spatial, "f"].map((label) => own.indexOf(label));
-    const moved = permute(x, [...axes.keys(), ...shifted(ordered, axes)]);
+    const moved = permute(x, [...axes.keys(), ...shiftedAxes(ordered, axes)]);
     const apart = counts.flatMap((count, i) => [count, at(sizes, i)]);
-    const split = reshape(moved, [...leading(extentsOf(moved)), batch ?? 1, ...apart, features ?? 1]);
+    const split = reshape(moved, [...leading(readExtents(moved)), batch ?? 1, ...apart, features ?? 1]);
     const places = spatial.map((_, i) => 1 + 2 * i);
     const order = [0, ...places, ...places.map((place) => place + 1), 1 + 2 * spatial.length];
-    const windows = permute(split, [...axes.keys(), ...shifted(order, axes)]);
-    const depth = countOf(sizes) * (features ?? 1);
-    const rows = reshape(windows, [...leading(extentsOf(windows)), (batch ?? 1) * countOf(counts), depth]);
+    const windows = permute(split, [...axes.keys(), ...shiftedAxes(order, axes)]);
+    const depth = mlirElements(sizes) * (features ?? 1);
+    const rows = reshape(windows, [...leading(readExtents(windows)), (batch ?? 1) * mlirElements(counts), depth]);
     const columns = permute(w, [
       ...axes.keys(),
-      ...shifted(
+      ...shiftedAxes(
         [...spatial, "i", "o"].map((label) => weights.indexOf(label)),
         axes,
       ),
     ]);
-    const product = matmul(rows, reshape(columns, [...leading(extentsOf(columns)), depth, outputs]));
-    const whole = reshape(product, [...leading(extentsOf(product)), batch ?? 1, ...counts, outputs]);
+    const product = matmul(rows, reshape(columns, [...leading(readExtents(columns)), depth, outputs]));
+    const whole = reshape(product, [...leading(readExtents(product)), batch ?? 1, ...counts, outputs]);
     const labels = ["b", ...spatial, "f"];
     return permute(whole, [
       ...axes.keys(),
-      ...shifted(
+      ...shiftedAxes(
         result.map((label) => labels.indexOf(label)),
         axes,
       ),
@@ -93,6 +103,6 @@ function convolution(reading: Reading, axes: readonly string[]): Value {
   });
 }
 
-export const convolutionRows: Readonly<Record<string, OpRow>> = {
-  "stablehlo.convolution": row(convolution, "as a patch embedding: windows side by side"),
+export const convolutionRows: Readonly<Record<string, ReadRow>> = {
+  "stablehlo.convolution": readRow(convolution, "as a patch embedding: windows side by side"),
 };

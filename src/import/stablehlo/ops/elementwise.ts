@@ -37,18 +37,18 @@ import { subexpressions } from "../../../numerics/scalar/split-shared.ts";
 import { binaryOf, castOf, unaryOf } from "../../../oracle/definitions.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, wordIn } from "../read-attributes.ts";
-import { countOf, dtypeIn, type Element, sizesOf, splatOf, tensorOn, type Value } from "../value.ts";
+import { mlirElements, dtypeIn, type Element, sizesOf, splatOf, tensorOn, type MlirValue } from "../value.ts";
 import {
   contradicted,
   isSameType,
-  made,
+  madeValue,
   mostKnown,
-  operand,
-  type OpRow,
+  operandAt,
+  type ReadRow,
   type Reading,
   refuse,
   resultType,
-  row,
+  readRow,
   typeText,
 } from "./reading.ts";
 
@@ -56,7 +56,7 @@ import {
 function knownOf(
   { reader }: Reading,
   axes: readonly string[],
-  values: readonly Value[],
+  values: readonly MlirValue[],
   resultOf: (...operands: readonly Element[]) => Element | null,
   cut = false,
 ): readonly Element[] | null {
@@ -67,7 +67,7 @@ function knownOf(
   if (lengths.includes(0) || length > mostKnown(axes)) return null;
   // Lists of other axes would need to be repeated.
   const isAligned = values.every((value, i) => lengths[i] === 1 || value.axes.length === axes.length);
-  if (!isAligned || (length > 1 && length !== countOf([...sizesOf(reader, axes), ...at(values, 0).type.shape])))
+  if (!isAligned || (length > 1 && length !== mlirElements([...sizesOf(reader, axes), ...at(values, 0).type.shape])))
     return null;
   const results: Element[] = [];
   for (let i = 0; i < length; i++) {
@@ -99,12 +99,12 @@ function isExact(expression: Expression): boolean {
 }
 
 /** A value as an operand: a number where all of its elements are equal. */
-function operandOf(value: Value, axes: readonly string[]): TensorView | number | bigint {
+function operandOf(value: MlirValue, axes: readonly string[]): TensorView | number | bigint {
   const element = splatOf(value);
   return element !== null && value.type.element !== "i1" ? element : tensorOn(value, axes);
 }
 
-function requireAlike(reading: Reading, values: readonly Value[]): void {
+function requireAlike(reading: Reading, values: readonly MlirValue[]): void {
   const [first, ...others] = values;
   const odd = others.find(({ type }) => first !== undefined && !isSameType(type, first.type));
   if (first === undefined || odd === undefined) return;
@@ -112,23 +112,23 @@ function requireAlike(reading: Reading, values: readonly Value[]): void {
 }
 
 /** `ui32` is computed in 64 bits, of which the upper ones are cut off. */
-function wraps({ type }: Value): boolean {
+function wraps({ type }: MlirValue): boolean {
   return type.element === "ui32";
 }
 
 function binaryRow(
   op: BinaryOpType,
   { cuts = false, note }: { readonly cuts?: boolean; readonly note?: string } = {},
-): OpRow {
-  return row((reading, axes) => {
-    const values = [operand(reading), operand(reading, 1)] as const;
+): ReadRow {
+  return readRow((reading, axes) => {
+    const values = [operandAt(reading), operandAt(reading, 1)] as const;
     requireAlike(reading, values);
     const [a, b] = values;
     const same = neutral(op, a, b);
     if (same !== null && isSameType(same.type, resultType(reading)) && same.axes.length === axes.length) return same;
     const cut = cuts && wraps(a);
     const known = knownOf(reading, axes, values, binaryResult(op, dtypeIn(a.type)), cut);
-    return made(
+    return madeValue(
       reading,
       axes,
       () => {
@@ -144,19 +144,19 @@ function binaryRow(
 }
 
 /** The operand that an op with the other one does not change: `maximum(-inf, x)`, as frameworks write for reductions. */
-function neutral(op: BinaryOpType, a: Value, b: Value): Value | null {
-  const isNeutral = (value: Value): boolean => {
+function neutral(op: BinaryOpType, a: MlirValue, b: MlirValue): MlirValue | null {
+  const isNeutral = (value: MlirValue): boolean => {
     const element = splatOf(value);
     return (op === "maximum" && element === -Infinity) || (op === "minimum" && element === Infinity);
   };
   return isNeutral(a) ? b : isNeutral(b) ? a : null;
 }
 
-function unaryRow(op: UnaryOpType): OpRow {
-  return row((reading, axes) => {
-    const value = operand(reading);
+function unaryRow(op: UnaryOpType): ReadRow {
+  return readRow((reading, axes) => {
+    const value = operandAt(reading);
     const known = knownOf(reading, axes, [value], unaryResult(op, dtypeIn(value.type)));
-    return made(
+    return madeValue(
       reading,
       axes,
       () => {
@@ -169,8 +169,8 @@ function unaryRow(op: UnaryOpType): OpRow {
 }
 
 /** A row for an op of one operand that several of Braid's ops express. */
-function composed(make: (tensor: TensorView) => TensorView, note?: string): OpRow {
-  return row((reading, axes) => made(reading, axes, () => make(tensorOn(operand(reading), axes))), note);
+function composed(make: (tensor: TensorView) => TensorView, note?: string): ReadRow {
+  return readRow((reading, axes) => madeValue(reading, axes, () => make(tensorOn(operandAt(reading), axes))), note);
 }
 
 const comparisons: ReadonlyMap<string, BinaryOpType> = new Map<string, BinaryOpType>([
@@ -188,13 +188,13 @@ function directionOf(reading: Reading): BinaryOpType {
   return comparisons.get(word ?? "") ?? refuse(reading, `the direction ${word}`, [...comparisons.keys()].join(", "));
 }
 
-function compareValues(reading: Reading, axes: readonly string[]): Value {
-  const values = [operand(reading), operand(reading, 1)] as const;
+function compareValues(reading: Reading, axes: readonly string[]): MlirValue {
+  const values = [operandAt(reading), operandAt(reading, 1)] as const;
   requireAlike(reading, values);
   const op = directionOf(reading);
   const [a, b] = values;
   const known = knownOf(reading, axes, values, binaryResult(op, dtypeIn(a.type)));
-  return made(
+  return madeValue(
     reading,
     axes,
     () => {
@@ -205,8 +205,8 @@ function compareValues(reading: Reading, axes: readonly string[]): Value {
   );
 }
 
-function selectValues(reading: Reading, axes: readonly string[]): Value {
-  const [condition, a, b] = [operand(reading), operand(reading, 1), operand(reading, 2)];
+function selectValues(reading: Reading, axes: readonly string[]): MlirValue {
+  const [condition, a, b] = [operandAt(reading), operandAt(reading, 1), operandAt(reading, 2)];
   requireAlike(reading, [a, b]);
   const chosen = splatOf(condition);
   const taken = chosen === 0 ? b : a;
@@ -214,7 +214,7 @@ function selectValues(reading: Reading, axes: readonly string[]): Value {
   const { length: rank } = a.type.shape;
   const isOne = condition.type.shape.length < rank;
   const known = isOne ? null : knownOf(reading, axes, [condition, a, b], chosenOf);
-  return made(
+  return madeValue(
     reading,
     axes,
     () => {
@@ -227,28 +227,28 @@ function selectValues(reading: Reading, axes: readonly string[]): Value {
 }
 
 /** `clamp %low, %x, %high`, whose bounds may be scalars. */
-function clampValues(reading: Reading, axes: readonly string[]): Value {
-  const [low, value, high] = [operand(reading), operand(reading, 1), operand(reading, 2)];
+function clampValues(reading: Reading, axes: readonly string[]): MlirValue {
+  const [low, value, high] = [operandAt(reading), operandAt(reading, 1), operandAt(reading, 2)];
   const { length: rank } = value.type.shape;
-  const bound = (of: Value): BinaryOperand => (splatOf(of) === null ? oneOn(of, axes, rank) : operandOf(of, axes));
-  return made(reading, axes, () => clamp(tensorOn(value, axes), bound(low), bound(high)));
+  const bound = (of: MlirValue): BinaryOperand => (splatOf(of) === null ? oneOn(of, axes, rank) : operandOf(of, axes));
+  return madeValue(reading, axes, () => clamp(tensorOn(value, axes), bound(low), bound(high)));
 }
 
 /** The tensor of a value that may be a scalar beside values of `rank` axes. */
-function oneOn(value: Value, axes: readonly string[], rank: number): TensorView {
+function oneOn(value: MlirValue, axes: readonly string[], rank: number): TensorView {
   const tensor = tensorOn(value, axes);
   const missing = rank - value.type.shape.length;
   if (missing === 0 || tensor.rank === 0) return tensor;
   return broadcast(tensor, [...axes.map(() => false), ...Array.from({ length: missing }, () => true)]);
 }
 
-function convertValue(reading: Reading, axes: readonly string[]): Value {
-  const value = operand(reading);
+function convertValue(reading: Reading, axes: readonly string[]): MlirValue {
+  const value = operandAt(reading);
   const type = resultType(reading);
   if (isSameType(type, value.type)) return value;
   const [from, to] = [dtypeIn(value.type), dtypeIn(type)];
   const known = knownOf(reading, axes, [value], (x) => castOf(from, to, x), type.element === "ui32");
-  const converted = made(
+  const converted = madeValue(
     reading,
     axes,
     () => {
@@ -265,13 +265,13 @@ function isFloat({ dtype }: TensorView): boolean {
 }
 
 /** The remainder of XLA has the sign of the dividend. */
-const remainderRow = row((reading, axes) => {
-  const values = [operand(reading), operand(reading, 1)] as const;
+const remainderRow = readRow((reading, axes) => {
+  const values = [operandAt(reading), operandAt(reading, 1)] as const;
   requireAlike(reading, values);
   const [a, b] = values;
   if (dtypes[dtypeIn(a.type)].family === "float") refuse(reading, "floats", "integers");
   const known = knownOf(reading, axes, values, remainderIn(dtypeIn(a.type)));
-  return made(
+  return madeValue(
     reading,
     axes,
     () => {
@@ -287,14 +287,14 @@ function remainderIn(dtype: DType): (x: Element, y: Element) => Element {
 }
 
 /** Bits that move in from the left are 0. */
-const shiftRightLogical = row((reading, axes) => {
-  const [a, b] = [operand(reading), operand(reading, 1)];
+const shiftRightLogical = readRow((reading, axes) => {
+  const [a, b] = [operandAt(reading), operandAt(reading, 1)];
   const by = splatOf(b);
   const bits = a.type.element === "i64" ? 64n : 32n;
   if (by === null || Number(by) < 0 || BigInt(by) >= bits) {
     return refuse(reading, "a distance that is not a constant below the number of bits", "a constant distance");
   }
-  return made(reading, axes, () => {
+  return madeValue(reading, axes, () => {
     const moved = shiftRight(tensorOn(a, axes), by);
     if (by === 0 || by === 0n || wraps(a)) return moved;
     return bitAnd(moved, 2n ** (bits - BigInt(by)) - 1n);
@@ -302,11 +302,11 @@ const shiftRightLogical = row((reading, axes) => {
 }, "by a constant");
 
 /** Integer powers of a small constant exponent are products. */
-const powerRow = row((reading, axes) => {
-  const [a, b] = [operand(reading), operand(reading, 1)];
+const powerRow = readRow((reading, axes) => {
+  const [a, b] = [operandAt(reading), operandAt(reading, 1)];
   requireAlike(reading, [a, b]);
   const element = splatOf(b);
-  return made(reading, axes, () => {
+  return madeValue(reading, axes, () => {
     const x = tensorOn(a, axes);
     const exponent = element === null ? null : Number(element);
     if (exponent !== null && Number.isInteger(exponent) && exponent >= 1 && exponent <= 4) {
@@ -317,27 +317,27 @@ const powerRow = row((reading, axes) => {
   });
 }, "of integers: exponents from 1 to 4");
 
-const notRow = row((reading, axes) => {
-  const value = operand(reading);
+const notRow = readRow((reading, axes) => {
+  const value = operandAt(reading);
   if (value.type.element !== "i1") {
     const all = wraps(value) ? 0xff_ff_ff_ffn : -1n;
-    return made(reading, axes, () => bitXor(tensorOn(value, axes), all));
+    return madeValue(reading, axes, () => bitXor(tensorOn(value, axes), all));
   }
   const known = knownOf(reading, axes, [value], unaryResult("logicalNot", "bool"));
-  return made(reading, axes, () => logicalNot(tensorOn(value, axes)), known);
+  return madeValue(reading, axes, () => logicalNot(tensorOn(value, axes)), known);
 });
 
 /** Of bool and of integers. */
-function bitRow(bool: BinaryOpType, integer: BinaryOpType): OpRow {
+function bitRow(bool: BinaryOpType, integer: BinaryOpType): ReadRow {
   const rows = { bool: binaryRow(bool), integer: binaryRow(integer) };
-  return { read: (reading) => rows[operand(reading).type.element === "i1" ? "bool" : "integer"].read(reading) };
+  return { read: (reading) => rows[operandAt(reading).type.element === "i1" ? "bool" : "integer"].read(reading) };
 }
 
-export const elementwiseRows: Readonly<Record<string, OpRow>> = {
-  "stablehlo.add": { read: (reading) => additionOf(operand(reading)).read(reading) },
+export const elementwiseRows: Readonly<Record<string, ReadRow>> = {
+  "stablehlo.add": { read: (reading) => additionOf(operandAt(reading)).read(reading) },
   "stablehlo.subtract": binaryRow("sub", { cuts: true }),
   "stablehlo.multiply": {
-    read: (reading) => (operand(reading).type.element === "i1" ? conjunction : product).read(reading),
+    read: (reading) => (operandAt(reading).type.element === "i1" ? conjunction : product).read(reading),
   },
   "stablehlo.divide": binaryRow("div"),
   "stablehlo.maximum": binaryRow("maximum"),
@@ -351,16 +351,16 @@ export const elementwiseRows: Readonly<Record<string, OpRow>> = {
   "stablehlo.shift_left": binaryRow("shiftLeft", { cuts: true, note: "by less than the number of bits" }),
   "stablehlo.shift_right_arithmetic": binaryRow("shiftRight", { note: "by less than the number of bits" }),
   "stablehlo.shift_right_logical": shiftRightLogical,
-  "stablehlo.compare": row(compareValues, "TOTALORDER compares as FLOAT"),
-  "stablehlo.select": row(selectValues),
-  "stablehlo.clamp": row(clampValues),
-  "stablehlo.convert": row(convertValue),
+  "stablehlo.compare": readRow(compareValues, "TOTALORDER compares as FLOAT"),
+  "stablehlo.select": readRow(selectValues),
+  "stablehlo.clamp": readRow(clampValues),
+  "stablehlo.convert": readRow(convertValue),
   "stablehlo.abs": unaryRow("abs"),
-  "stablehlo.negate": row((reading, axes) => {
-    const value = operand(reading);
+  "stablehlo.negate": readRow((reading, axes) => {
+    const value = operandAt(reading);
     const known = knownOf(reading, axes, [value], unaryResult("neg", dtypeIn(value.type)), wraps(value));
     const negated = (): TensorView => neg(tensorOn(value, axes));
-    return made(reading, axes, () => (wraps(value) ? bitAnd(negated(), 0xff_ff_ff_ffn) : negated()), known);
+    return madeValue(reading, axes, () => (wraps(value) ? bitAnd(negated(), 0xff_ff_ff_ffn) : negated()), known);
   }),
   "stablehlo.sign": unaryRow("sign"),
   "stablehlo.floor": unaryRow("floor"),
@@ -398,6 +398,6 @@ const [sum, product, conjunction, disjunction] = [
 ];
 
 /** The sum of bools is their disjunction. */
-function additionOf({ type }: Value): OpRow {
+function additionOf({ type }: MlirValue): ReadRow {
   return type.element === "i1" ? disjunction : sum;
 }

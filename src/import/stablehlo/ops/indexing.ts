@@ -29,9 +29,19 @@ import {
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, numbers, numbersIn, requireAxes, wordIn } from "../read-attributes.ts";
-import { extentsOf } from "../reader.ts";
-import { countOf, splatOf, type Value, wholeOn } from "../value.ts";
-import { contradicted, firstRegion, made, operand, type OpRow, type Reading, refuse, row, shifted } from "./reading.ts";
+import { readExtents } from "../reader.ts";
+import { mlirElements, splatOf, type MlirValue, wholeOn } from "../value.ts";
+import {
+  contradicted,
+  firstRegion,
+  madeValue,
+  operandAt,
+  type ReadRow,
+  type Reading,
+  refuse,
+  readRow,
+  shiftedAxes,
+} from "./reading.ts";
 import { combinerOf } from "./reductions.ts";
 import { counter } from "./slices.ts";
 
@@ -88,7 +98,7 @@ function planOf(
   axes: readonly string[],
 ): Plan {
   const { reader, op } = reading;
-  const [{ type }, indices] = [operand(reading), operand(reading, 1)];
+  const [{ type }, indices] = [operandAt(reading), operandAt(reading, 1)];
   const attribute = attributeOf(op, "dimension_numbers", "scatter_dimension_numbers");
   const body = attribute?.kind === "named" ? attribute.body : null;
   if (body?.kind !== "group") return refuse(reading, "no dimension numbers", "dimension numbers");
@@ -133,15 +143,15 @@ function planOf(
 }
 
 /** The operand as [leading, batch, named axes joined, others]. */
-function joinedOperand({ reader }: Reading, value: Value, plan: Plan, wide: boolean): TensorView {
+function joinedOperand({ reader }: Reading, value: MlirValue, plan: Plan, wide: boolean): TensorView {
   const { axes, batch, named, others } = plan;
   const tensor = wholeOn(reader, value, axes, wide);
-  const order = [...axes.keys(), ...shifted([...batch, ...named.map(({ axis }) => axis), ...others], axes)];
+  const order = [...axes.keys(), ...shiftedAxes([...batch, ...named.map(({ axis }) => axis), ...others], axes)];
   const moved = order.every((axis, i) => axis === i) ? tensor : permute(tensor, order);
   if (named.length === 1) return moved;
-  const extents = extentsOf(moved);
+  const extents = readExtents(moved);
   const first = axes.length + batch.length;
-  const joined = countOf(extents.slice(first, first + named.length));
+  const joined = mlirElements(extents.slice(first, first + named.length));
   return reshape(moved, [...extents.slice(0, first), joined, ...extents.slice(first + named.length)]);
 }
 
@@ -149,8 +159,8 @@ function joinedOperand({ reader }: Reading, value: Value, plan: Plan, wide: bool
 function joinedIndex(reading: Reading, plan: Plan, outside: "clamp" | "drop"): TensorView {
   const { reader } = reading;
   const { axes, named, vectors, vectorBatch, vectorAxis } = plan;
-  const value = operand(reading, 1);
-  const { shape } = operand(reading).type;
+  const value = operandAt(reading, 1);
+  const { shape } = operandAt(reading).type;
   const indices = wholeOn(reader, value, axes);
   const wide = named.filter(({ size }) => size > 1);
   const order = [...vectorBatch, ...vectors.flatMap((_, i) => (vectorBatch.includes(i) ? [] : [i]))];
@@ -163,10 +173,10 @@ function joinedIndex(reading: Reading, plan: Plan, outside: "clamp" | "drop"): T
     if (entry !== null) {
       const own = permutedTo(entryOf(indices, entry, axes.length + vectorAxis), [
         ...axes.keys(),
-        ...shifted(order, axes),
+        ...shiftedAxes(order, axes),
       ]);
       const spread =
-        wide.length === 0 ? own : broadcast(own, [...extentsOf(own).map(() => false), ...wide.map(() => true)]);
+        wide.length === 0 ? own : broadcast(own, [...readExtents(own).map(() => false), ...wide.map(() => true)]);
       if (outside === "clamp") place = clamp(spread, 0, extent - size);
       else {
         const fits = logicalAnd(ge(spread, 0), le(spread, extent - size));
@@ -192,7 +202,7 @@ function permutedTo(tensor: TensorView, order: readonly number[]): TensorView {
 
 /** Entry `i` of all index vectors. */
 function entryOf(indices: TensorView, i: number, axis: number): TensorView {
-  const shape = extentsOf(indices);
+  const shape = readExtents(indices);
   if (axis >= shape.length) return indices;
   const part = slice(
     indices,
@@ -204,18 +214,19 @@ function entryOf(indices: TensorView, i: number, axis: number): TensorView {
 
 /** [prefix, any] as [prefix, all of it in one axis]. */
 function flatAfter(tensor: TensorView, prefix: number, count: number): TensorView {
-  const extents = extentsOf(tensor);
+  const extents = readExtents(tensor);
   const joined = extents.slice(prefix, prefix + count);
   return joined.length === 1
     ? tensor
-    : reshape(tensor, [...extents.slice(0, prefix), countOf(joined), ...extents.slice(prefix + count)]);
+    : reshape(tensor, [...extents.slice(0, prefix), mlirElements(joined), ...extents.slice(prefix + count)]);
 }
 
 /** [prefix, n] as [prefix, n, others], repeated along `others`. */
 function repeated(tensor: TensorView, shape: readonly number[]): TensorView {
   const missing = Array.from({ length: shape.length - tensor.rank }, () => true);
-  const ranked = missing.length === 0 ? tensor : broadcast(tensor, [...extentsOf(tensor).map(() => false), ...missing]);
-  return extentsOf(ranked).every((extent, i) => extent === shape[i]) ? ranked : expand(ranked, shape);
+  const ranked =
+    missing.length === 0 ? tensor : broadcast(tensor, [...readExtents(tensor).map(() => false), ...missing]);
+  return readExtents(ranked).every((extent, i) => extent === shape[i]) ? ranked : expand(ranked, shape);
 }
 
 /** The axes of `tensor`, after leading ones, are `from`; the result's are `to`, with extent 1 where `from` lacks one. */
@@ -226,17 +237,17 @@ function relabelled(
   to: readonly string[],
 ): TensorView {
   const order = to.flatMap((label) => (from.includes(label) ? [from.indexOf(label)] : []));
-  const moved = permutedTo(tensor, [...axes.keys(), ...shifted(order, axes)]);
+  const moved = permutedTo(tensor, [...axes.keys(), ...shiftedAxes(order, axes)]);
   const flags = [...axes.map(() => false), ...to.map((label) => !from.includes(label))];
   return flags.includes(true) ? broadcast(moved, flags) : moved;
 }
 
-function gatherValues(reading: Reading, axes: readonly string[]): Value {
+function gatherValues(reading: Reading, axes: readonly string[]): MlirValue {
   const { reader, op } = reading;
-  const value = operand(reading);
+  const value = operandAt(reading);
   const sizes = numbers(reader, op, ["slice_sizes"]);
   const plan = planOf(reading, gatherFields, () => sizes, axes);
-  return made(reading, axes, () => {
+  return madeValue(reading, axes, () => {
     const index = joinedIndex(reading, plan, "clamp");
     const prefix = axes.length + plan.batch.length;
     if (prefix === 0)
@@ -247,10 +258,10 @@ function gatherValues(reading: Reading, axes: readonly string[]): Value {
         plan.outer,
       );
     const tensor = joinedOperand(reading, value, plan, true);
-    const shape = extentsOf(index);
+    const shape = readExtents(index);
     const flat = flatAfter(index, prefix, shape.length - prefix);
-    const own = extentsOf(tensor);
-    const wanted = own.with(prefix, countOf(shape.slice(prefix)));
+    const own = readExtents(tensor);
+    const wanted = own.with(prefix, mlirElements(shape.slice(prefix)));
     const found = gather(tensor, prefix, repeated(flat, wanted));
     const whole = [...own.slice(0, prefix), ...shape.slice(prefix), ...own.slice(prefix + 1)];
     return relabelled(reshape(found, whole), axes, plan.inner, plan.outer);
@@ -260,9 +271,9 @@ function gatherValues(reading: Reading, axes: readonly string[]): Value {
 /** Beyond this many pairs of updates, the last of equal indices is not looked for. */
 const mostPairs = 2 ** 24;
 
-function scatterValues(reading: Reading, axes: readonly string[]): Value {
+function scatterValues(reading: Reading, axes: readonly string[]): MlirValue {
   const { reader, op } = reading;
-  const [value, updates] = [operand(reading), operand(reading, 2)];
+  const [value, updates] = [operandAt(reading), operandAt(reading, 2)];
   const region = firstRegion(reading);
   const [end] = region.operations;
   const sets = region.operations.length === 1 && end?.operands[0] === region.arguments[1]?.name;
@@ -275,20 +286,20 @@ function scatterValues(reading: Reading, axes: readonly string[]): Value {
     );
   const plan = planOf(reading, scatterFields, sizesFor, axes);
   const isUnique = wordIn(attributeOf(op, "unique_indices")) === "true";
-  return made(reading, axes, () => {
+  return madeValue(reading, axes, () => {
     const prefix = axes.length + plan.batch.length;
     const joined = joinedOperand(reading, value, plan, true);
     const index = joinedIndex(reading, plan, "drop");
-    const count = extentsOf(index).length - prefix;
+    const count = readExtents(index).length - prefix;
     const source = updatesOf(reading, updates, plan);
-    const own = extentsOf(joined);
+    const own = readExtents(joined);
     let flat = flatAfter(index, prefix, count);
-    flat = repeated(flat, [...own.slice(0, prefix), at(extentsOf(flat), prefix)]);
+    flat = repeated(flat, [...own.slice(0, prefix), at(readExtents(flat), prefix)]);
     const added = flatAfter(source, prefix, count);
     if (sets && !isUnique) flat = lastOf(reading, flat);
     const target = (shape: readonly number[], dtype: TensorView["dtype"]): TensorView =>
       full(reader.fusion, shape, 0, dtype);
-    const places = repeated(flat, extentsOf(added));
+    const places = repeated(flat, readExtents(added));
     if (!sets) return restored(scatterAdd(joined, prefix, places, added), value, plan);
     const isBool = joined.dtype === "bool";
     const numbersOf = isBool ? cast(added, "int") : added;
@@ -297,7 +308,7 @@ function scatterValues(reading: Reading, axes: readonly string[]): Value {
     const before = splatOf(value);
     if (before !== null && Number(before) === 0) return restored(moved, value, plan);
     const plain = own.slice(0, prefix + 1);
-    const hits = scatterAdd(target(plain, "int"), prefix, flat, full(reader.fusion, extentsOf(flat), 1, "int"));
+    const hits = scatterAdd(target(plain, "int"), prefix, flat, full(reader.fusion, readExtents(flat), 1, "int"));
     const isHit = repeatedFlags(gt(hits, 0), own.length);
     return restored(where(isHit, moved, joined), value, plan);
   });
@@ -305,14 +316,14 @@ function scatterValues(reading: Reading, axes: readonly string[]): Value {
 
 function repeatedFlags(tensor: TensorView, rank: number): TensorView {
   const missing = Array.from({ length: rank - tensor.rank }, () => true);
-  return missing.length === 0 ? tensor : broadcast(tensor, [...extentsOf(tensor).map(() => false), ...missing]);
+  return missing.length === 0 ? tensor : broadcast(tensor, [...readExtents(tensor).map(() => false), ...missing]);
 }
 
 /** The updates as [leading, batch, free vectors, wide axes of the window, others]. */
-function updatesOf({ reader }: Reading, updates: Value, { axes, outer, inner }: Plan): TensorView {
+function updatesOf({ reader }: Reading, updates: MlirValue, { axes, outer, inner }: Plan): TensorView {
   const tensor = wholeOn(reader, updates, axes, true);
   const single = outer.flatMap((label, i) => (inner.includes(label) ? [] : [i]));
-  const bare = single.length === 0 ? tensor : squeeze(tensor, shifted(single, axes));
+  const bare = single.length === 0 ? tensor : squeeze(tensor, shiftedAxes(single, axes));
   return relabelled(
     bare,
     axes,
@@ -322,14 +333,14 @@ function updatesOf({ reader }: Reading, updates: Value, { axes, outer, inner }: 
 }
 
 /** [leading, batch, joined, others] in the order of the operand's axes. */
-function restored(tensor: TensorView, { type }: Value, { axes, batch, named, others }: Plan): TensorView {
+function restored(tensor: TensorView, { type }: MlirValue, { axes, batch, named, others }: Plan): TensorView {
   const order = [...batch, ...named.map(({ axis }) => axis), ...others];
-  const extents = extentsOf(tensor);
+  const extents = readExtents(tensor);
   const split = [...extents.slice(0, axes.length), ...order.map((axis) => at(type.shape, axis))];
   const apart = named.length === 1 ? tensor : reshape(tensor, split);
   return permutedTo(apart, [
     ...axes.keys(),
-    ...shifted(
+    ...shiftedAxes(
       type.shape.map((_, axis) => order.indexOf(axis)),
       axes,
     ),
@@ -338,10 +349,10 @@ function restored(tensor: TensorView, { type }: Value, { axes, batch, named, oth
 
 /** Of equal indices the last one stays, and the others become -1. `index`: [prefix, n]. */
 function lastOf(reading: Reading, index: TensorView): TensorView {
-  const shape = extentsOf(index);
+  const shape = readExtents(index);
   const n = at(shape, shape.length - 1);
   if (n <= 1) return index;
-  if (countOf(shape) * n > mostPairs) {
+  if (mlirElements(shape) * n > mostPairs) {
     refuse(
       reading,
       `${n} updates whose indices may be equal`,
@@ -358,7 +369,7 @@ function lastOf(reading: Reading, index: TensorView): TensorView {
   return where(isLater, -1, index);
 }
 
-export const indexingRows: Readonly<Record<string, OpRow>> = {
-  "stablehlo.gather": row(gatherValues),
-  "stablehlo.scatter": row(scatterValues, "that adds or sets"),
+export const indexingRows: Readonly<Record<string, ReadRow>> = {
+  "stablehlo.gather": readRow(gatherValues),
+  "stablehlo.scatter": readRow(scatterValues, "that adds or sets"),
 };

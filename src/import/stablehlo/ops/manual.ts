@@ -10,14 +10,14 @@ import type { Manual } from "../groups.ts";
 import { constrained, placeOnce, requireRank } from "../place.ts";
 import { attributeOf } from "../read-attributes.ts";
 import { madeAt } from "../../origins.ts";
-import { extentsOf } from "../reader.ts";
+import { readExtents } from "../reader.ts";
 import { dimensionsIn, readSharding, type Sharding } from "../sharding.ts";
-import { axesOf, computed, sizesOf, splat, splatOf, type Value, type ValueType, wholeOn } from "../value.ts";
+import { manualAxes, computed, sizesOf, splat, splatOf, type MlirValue, type ValueType, wholeOn } from "../value.ts";
 import {
   contradicted,
   firstRegion,
   isSameType,
-  type OpRow,
+  type ReadRow,
   type Reading,
   refuse,
   resultType,
@@ -25,7 +25,7 @@ import {
   valueType,
 } from "./reading.ts";
 
-function manualComputation(reading: Reading): readonly Value[] {
+function manualComputation(reading: Reading): readonly MlirValue[] {
   const { reader, op, operands } = reading;
   const region = firstRegion(reading);
   const [into, out] = ["in_shardings", "out_shardings"].map((name) => shardingsOf(reading, name));
@@ -73,7 +73,7 @@ function manualNames({ reader, op }: Reading, sharding: Sharding | undefined): r
 }
 
 /** One device's part of a whole tensor. */
-function partOf(reading: Reading, value: Value, sharding: Sharding, manual: readonly string[]): Value {
+function partOf(reading: Reading, value: MlirValue, sharding: Sharding, manual: readonly string[]): MlirValue {
   const { reader, op } = reading;
   requireRank(reader, op.position, sharding, value.type.shape.length);
   const inner = sharding.axes.map((names) => names.filter((name) => manual.includes(name)));
@@ -89,7 +89,7 @@ function partOf(reading: Reading, value: Value, sharding: Sharding, manual: read
   if (element !== null) return splat(reader, type, element);
   const placed = constrained(reader, op.position, value, sharding);
   if (inner.every((names) => names.length === 0)) return { ...placed, type };
-  const axes = axesOf(reader, [placed, { ...placed, axes: [...placed.axes, ...inner.flat()] }]);
+  const axes = manualAxes(reader, [placed, { ...placed, axes: [...placed.axes, ...inner.flat()] }]);
   return madeAt(reader, op.position, () => {
     const tensor = wholeOn(reader, placed, placed.axes, true);
     const split = shape.flatMap((extent, i) => [...sizesOf(reader, at(inner, i)), extent]);
@@ -106,11 +106,11 @@ function partOf(reading: Reading, value: Value, sharding: Sharding, manual: read
 /** The whole tensor of which the value is one device's part. */
 function wholeOf(
   reading: Reading,
-  value: Value,
+  value: MlirValue,
   sharding: Sharding,
   manual: readonly string[],
   type: ValueType,
-): Value {
+): MlirValue {
   const { reader, op } = reading;
   requireRank(reader, op.position, sharding, type.shape.length);
   const inner = sharding.axes.map((names) => names.filter((name) => manual.includes(name)));
@@ -123,7 +123,7 @@ function wholeOf(
     // Devices that hold the same part by the sharding hold the same elements: the first one's are taken.
     const outer = value.axes.filter((name) => !manual.includes(name));
     const dropped = value.axes.filter((name) => manual.includes(name) && !inner.flat().includes(name));
-    const chosen = dropped.reduce<Value>((each, name) => {
+    const chosen = dropped.reduce<MlirValue>((each, name) => {
       const position = each.axes.indexOf(name);
       return computed(
         each.type,
@@ -131,7 +131,7 @@ function wholeOf(
         select(wholeOn(reader, each, each.axes, true), position, 0),
       );
     }, value);
-    const axes = axesOf(reader, [{ ...chosen, axes: [...outer, ...inner.flat()] }]);
+    const axes = manualAxes(reader, [{ ...chosen, axes: [...outer, ...inner.flat()] }]);
     const tensor = wholeOn(reader, chosen, axes, true);
     const labels = [...axes, ...type.shape.map((_, i) => String(i))];
     const order = [...outer, ...inner.flatMap((names, i) => [...names, String(i)])].map((label) =>
@@ -139,7 +139,7 @@ function wholeOf(
     );
     const moved = order.every((axis, i) => axis === i) ? tensor : permute(tensor, order);
     const shape = [...sizesOf(reader, outer), ...type.shape];
-    const joined = extentsOf(moved).length === shape.length ? moved : reshape(moved, shape);
+    const joined = readExtents(moved).length === shape.length ? moved : reshape(moved, shape);
     return computed(type, outer, joined);
   });
   return constrained(reader, op.position, whole, sharding);
@@ -158,6 +158,6 @@ export function placePart(reading: Reading, tensor: TensorView, axes: readonly s
   if (!reader.placed.has(tensor.id)) placeOnce(reader, tensor, sharding, axes);
 }
 
-export const manualRows: Readonly<Record<string, OpRow>> = {
+export const manualRows: Readonly<Record<string, ReadRow>> = {
   "sdy.manual_computation": { read: manualComputation, note: "of equal parts" },
 };

@@ -4,24 +4,24 @@ import { at } from "../../../support/invariant.ts";
 import { knownValue } from "../constants.ts";
 import type { Manual } from "../groups.ts";
 import { madeAt } from "../../origins.ts";
-import { extentsOf, invalid, type Reader, unsupported } from "../reader.ts";
-import type { Operation, Region, Type } from "../syntax/nodes.ts";
-import { axesOf, dtypeIn, dtypeOf, type Element, once, type Value, type ValueType } from "../value.ts";
+import { readExtents, invalidText, type Reader, unsupported } from "../reader.ts";
+import type { Operation, OpRegion, Type } from "../syntax/nodes.ts";
+import { manualAxes, dtypeIn, dtypeOf, type Element, once, type MlirValue, type ValueType } from "../value.ts";
 
 export interface Reading {
   readonly reader: Reader;
   readonly op: Operation;
-  readonly operands: readonly Value[];
+  readonly operands: readonly MlirValue[];
   /** The results of a region of the op on values, in the scope of the op; `manual`: as a manual computation. */
-  readonly region: (region: Region, values: readonly Value[], manual?: Manual | null) => readonly Value[];
+  readonly region: (region: OpRegion, values: readonly MlirValue[], manual?: Manual | null) => readonly MlirValue[];
   /** The results of a function of the module on values. */
-  readonly call: (name: string, values: readonly Value[]) => readonly Value[];
+  readonly call: (name: string, values: readonly MlirValue[]) => readonly MlirValue[];
   /** The manual computation that the op is in; null outside. */
   readonly manual: Manual | null;
 }
 
-export interface OpRow {
-  readonly read: (reading: Reading) => readonly Value[];
+export interface ReadRow {
+  readonly read: (reading: Reading) => readonly MlirValue[];
   /** For the table of docs/import.md: what is not taken, or how the op is expressed. */
   readonly note?: string;
 }
@@ -71,17 +71,17 @@ function failDynamic(reader: Reader, position: number): never {
 export function resultType({ reader, op }: Reading, result = 0): ValueType {
   const type = op.resultTypes[result];
   if (type !== undefined) return valueType(reader, op.position, type);
-  return invalid(reader, op.position, {
+  return invalidText(reader, op.position, {
     message: `${op.name} has no type for its result`,
     found: `${op.resultTypes.length} types`,
     expected: `a type for result ${result}`,
   });
 }
 
-export function operand({ reader, op, operands }: Reading, position = 0): Value {
+export function operandAt({ reader, op, operands }: Reading, position = 0): MlirValue {
   const value = operands[position];
   if (value !== undefined) return value;
-  return invalid(reader, op.position, {
+  return invalidText(reader, op.position, {
     message: `${op.name} has too few operands`,
     found: `${operands.length}`,
     expected: `at least ${position + 1}`,
@@ -110,7 +110,7 @@ export function refuse({ reader, op }: Reading, found: string, expected: string,
 }
 
 export function contradicted({ reader, op }: Reading, found: string, expected: string): never {
-  return invalid(reader, op.position, {
+  return invalidText(reader, op.position, {
     message: `${op.name} contradicts its types`,
     found,
     expected,
@@ -118,13 +118,13 @@ export function contradicted({ reader, op }: Reading, found: string, expected: s
 }
 
 /** The result of the op as the tensor that `make` gives, which must have the result's type. */
-export function made(
+export function madeValue(
   reading: Reading,
   axes: readonly string[],
   make: () => TensorView,
   known: readonly Element[] | null = null,
   result = 0,
-): Value {
+): MlirValue {
   const { reader, op } = reading;
   const type = resultType(reading, result);
   const checked = (): TensorView =>
@@ -141,7 +141,7 @@ export function made(
 
 /** An axis of extent 1 stands for one along which the tensor repeats. */
 function requireTyped(reading: Reading, tensor: TensorView, type: ValueType, leading: number): void {
-  const found = extentsOf(tensor).slice(leading);
+  const found = readExtents(tensor).slice(leading);
   const fits =
     found.length === type.shape.length && found.every((extent, i) => extent === 1 || extent === type.shape[i]);
   if (fits && tensor.dtype === dtypeIn(type)) return;
@@ -149,22 +149,22 @@ function requireTyped(reading: Reading, tensor: TensorView, type: ValueType, lea
 }
 
 /** A row of an op with one result, which differs over the dimensions of any of its operands. */
-export function row(read: (reading: Reading, axes: readonly string[]) => Value, note?: string): OpRow {
+export function readRow(read: (reading: Reading, axes: readonly string[]) => MlirValue, note?: string): ReadRow {
   return {
-    read: (reading) => [read(reading, axesOf(reading.reader, reading.operands))],
+    read: (reading) => [read(reading, manualAxes(reading.reader, reading.operands))],
     ...(note === undefined ? {} : { note }),
   };
 }
 
 /** The axes of a value's tensor that stand for its own axes. */
-export function shifted(axes: readonly number[], leading: readonly string[]): readonly number[] {
+export function shiftedAxes(axes: readonly number[], leading: readonly string[]): readonly number[] {
   return axes.map((axis) => axis + leading.length);
 }
 
-export function firstRegion({ reader, op }: Reading, position = 0): Region {
+export function firstRegion({ reader, op }: Reading, position = 0): OpRegion {
   const region = op.regions[position];
   if (region !== undefined) return region;
-  return invalid(reader, op.position, {
+  return invalidText(reader, op.position, {
     message: `${op.name} lacks a region`,
     found: `${op.regions.length}`,
     expected: `at least ${position + 1}`,
@@ -172,7 +172,7 @@ export function firstRegion({ reader, op }: Reading, position = 0): Region {
 }
 
 /** The name of the one op of a region on two scalars, `stablehlo.add`; null for another region. */
-export function soleOpOf({ arguments: given, operations }: Region): string | null {
+export function soleOpOf({ arguments: given, operations }: OpRegion): string | null {
   const [op, end] = operations;
   if (op === undefined || end === undefined || operations.length !== 2 || given.length !== 2) return null;
   const names = new Set(given.map(({ name }) => name));

@@ -6,30 +6,30 @@ import { reductionFunctions, type ReductionOpType } from "../../../ir/ops/functi
 import type { BinaryOpType } from "../../../ir/ops/op.ts";
 import { at } from "../../../support/invariant.ts";
 import { numbers, requireAxes, wordIn } from "../read-attributes.ts";
-import { extentsOf } from "../reader.ts";
-import type { Region } from "../syntax/nodes.ts";
+import { readExtents } from "../reader.ts";
+import type { OpRegion } from "../syntax/nodes.ts";
 import {
-  axesOf,
+  manualAxes,
   dtypeIn,
   type Element,
   splat,
   splatOf,
   tensorOn,
-  type Value,
+  type MlirValue,
   type ValueType,
   wholeOn,
 } from "../value.ts";
 import {
   contradicted,
   firstRegion,
-  made,
-  operand,
-  type OpRow,
+  madeValue,
+  operandAt,
+  type ReadRow,
   type Reading,
   refuse,
   resultType,
-  row,
-  shifted,
+  readRow,
+  shiftedAxes,
   soleOpOf,
   valueType,
 } from "./reading.ts";
@@ -93,10 +93,10 @@ const pairs = [
   [1, 1],
 ] as const;
 
-function triedCombiner(reading: Reading, region: Region, { element }: ValueType, result: number): Combiner | null {
+function triedCombiner(reading: Reading, region: OpRegion, { element }: ValueType, result: number): Combiner | null {
   const { reader, op } = reading;
   const count = region.arguments.length / 2;
-  const scalar = (value: number, argument: number): Value => {
+  const scalar = (value: number, argument: number): MlirValue => {
     const type = valueType(reader, op.position, at(region.arguments, argument).type);
     return splat(reader, type, type.element === "i64" || type.element === "ui32" ? BigInt(value) : value);
   };
@@ -127,30 +127,30 @@ export function reduceWith(tensor: TensorView, { reduction }: Combiner, axes: re
   return axes.length === 0 ? tensor : reductions[reduction](tensor, axes);
 }
 
-function reduce(reading: Reading): readonly Value[] {
+function reduce(reading: Reading): readonly MlirValue[] {
   const { reader, op, operands } = reading;
-  const axes = axesOf(reader, operands);
-  const over = requireAxes(reader, op, numbers(reader, op, ["dimensions"]), operand(reading).type.shape.length);
+  const axes = manualAxes(reader, operands);
+  const over = requireAxes(reader, op, numbers(reader, op, ["dimensions"]), operandAt(reading).type.shape.length);
   const count = operands.length / 2;
   if (!Number.isInteger(count))
     contradicted(reading, `${operands.length} operands`, "an initial value for each operand");
   const [axis] = over;
-  if (count === 2 && over.length === 1 && axis !== undefined && operand(reading, 1).counts === axis) {
+  if (count === 2 && over.length === 1 && axis !== undefined && operandAt(reading, 1).counts === axis) {
     return argumentOfExtremum(reading, axes, axis);
   }
   const word = wordIn(op.items[op.items.findIndex((item) => wordIn(item) === "applies") + 1] ?? null);
   return Array.from({ length: count }, (_, i) => {
-    const [value, initial] = [operand(reading, i), operand(reading, count + i)];
+    const [value, initial] = [operandAt(reading, i), operandAt(reading, count + i)];
     const combiner =
       op.regions.length > 0 || word === null
         ? combinerOf(reading, value.type, i)
         : (combinerNamed(value.type, word) ??
           refuse(reading, `a combination by ${word}`, "add, multiply, maximum or minimum"));
-    return made(
+    return madeValue(
       reading,
       axes,
       () => {
-        const reduced = reduceWith(wholeOn(reader, value, axes), combiner, shifted(over, axes));
+        const reduced = reduceWith(wholeOn(reader, value, axes), combiner, shiftedAxes(over, axes));
         const dtype = dtypeIn(value.type);
         const element = splatOf(initial);
         if (element !== null && Number(element) === Number(reductionFunctions[combiner.reduction].identity[dtype])) {
@@ -165,7 +165,7 @@ function reduce(reading: Reading): readonly Value[] {
   });
 }
 
-function startOn(initial: Value, axes: readonly string[], reduced: TensorView): TensorView {
+function startOn(initial: MlirValue, axes: readonly string[], reduced: TensorView): TensorView {
   const start = tensorOn(initial, axes);
   const missing = Array.from({ length: start.rank === 0 ? 0 : reduced.rank - start.rank }, () => true);
   return missing.length === 0 ? start : broadcast(start, [...axes.map(() => false), ...missing]);
@@ -175,9 +175,9 @@ function startOn(initial: Value, axes: readonly string[], reduced: TensorView): 
  * `reduce (x, iota)` whose region keeps the larger value and its index. The region is tried on pairs that tell argmax
  * from argmin and from all else: which of two wins, also of equal ones in either order.
  */
-function argumentOfExtremum(reading: Reading, axes: readonly string[], axis: number): readonly Value[] {
+function argumentOfExtremum(reading: Reading, axes: readonly string[], axis: number): readonly MlirValue[] {
   const { reader } = reading;
-  const [value, index] = [operand(reading), operand(reading, 1)];
+  const [value, index] = [operandAt(reading), operandAt(reading, 1)];
   const region = firstRegion(reading);
   const pick = ([x, i]: readonly [number, number], [y, j]: readonly [number, number]): number | null => {
     const scalars = [x, i, y, j].map((element, k) => {
@@ -204,15 +204,15 @@ function argumentOfExtremum(reading: Reading, axes: readonly string[], axis: num
   const position = axis + axes.length;
   const whole = (): TensorView => wholeOn(reader, value, axes);
   return [
-    made(reading, axes, () => (isMost ? amax : amin)(whole(), [position])),
-    made(reading, axes, () => cast(argmax(isMost ? whole() : neg(whole()), position), dtypeIn(type)), null, 1),
+    madeValue(reading, axes, () => (isMost ? amax : amin)(whole(), [position])),
+    madeValue(reading, axes, () => cast(argmax(isMost ? whole() : neg(whole()), position), dtypeIn(type)), null, 1),
   ];
 }
 
 /** A window that covers everything up to each index: `padding = [[n - 1, 0]]`, `window_dimensions = [n]`. */
-function reduceWindow(reading: Reading, axes: readonly string[]): Value {
+function reduceWindow(reading: Reading, axes: readonly string[]): MlirValue {
   const { reader, op } = reading;
-  const value = operand(reading);
+  const value = operandAt(reading);
   const { shape } = value.type;
   const ones = shape.map(() => 1);
   const window = numbers(reader, op, ["window_dimensions"]);
@@ -235,7 +235,7 @@ function reduceWindow(reading: Reading, axes: readonly string[]): Value {
     return refuse(reading, "a window of another form", "the windows of a cumulative sum, product, maximum or minimum");
   }
   const combiner = combinerOf(reading, value.type);
-  return made(reading, axes, () => {
+  return madeValue(reading, axes, () => {
     const tensor = wholeOn(reader, value, axes);
     if (axis === undefined) return tensor;
     const identity = reductionFunctions[combiner.reduction].identity[tensor.dtype];
@@ -254,7 +254,7 @@ function cumulative(
 ): TensorView {
   let result = tensor;
   for (let step = 1; step < extent; step *= 2) {
-    const widths = extentsOf(tensor).map((_, i): readonly [number, number] => {
+    const widths = readExtents(tensor).map((_, i): readonly [number, number] => {
       if (i !== axis) return [0, 0];
       return forward ? [step, -step] : [-step, step];
     });
@@ -263,10 +263,10 @@ function cumulative(
   return result;
 }
 
-export const reductionRows: Readonly<Record<string, OpRow>> = {
+export const reductionRows: Readonly<Record<string, ReadRow>> = {
   "stablehlo.reduce": {
     read: reduce,
     note: "by add, multiply, maximum, minimum, and, or; of a value and its index as argmax and argmin",
   },
-  "stablehlo.reduce_window": row(reduceWindow, "as a cumulative sum, product, maximum or minimum"),
+  "stablehlo.reduce_window": readRow(reduceWindow, "as a cumulative sum, product, maximum or minimum"),
 };

@@ -6,7 +6,7 @@ import { convolutionRows } from "./convolution.ts";
 import { elementwiseRows } from "./elementwise.ts";
 import { indexingRows } from "./indexing.ts";
 import { manualRows } from "./manual.ts";
-import type { OpRow } from "./reading.ts";
+import type { ReadRow } from "./reading.ts";
 import { reductionRows } from "./reductions.ts";
 import { shapeRows } from "./shape.ts";
 import { shardyRows } from "./shardy.ts";
@@ -14,7 +14,7 @@ import { sliceRows } from "./slices.ts";
 import { sortingRows } from "./sorting.ts";
 
 /** @public The table of docs/import.md is made of it. */
-export const opGroups: Readonly<Record<string, Readonly<Record<string, OpRow>>>> = {
+export const opGroups: Readonly<Record<string, Readonly<Record<string, ReadRow>>>> = {
   Elementwise: elementwiseRows,
   Shapes: shapeRows,
   Contractions: { ...contractionRows, ...convolutionRows },
@@ -25,6 +25,6 @@ export const opGroups: Readonly<Record<string, Readonly<Record<string, OpRow>>>>
   "Collectives of manual computations": collectiveRows,
 };
 
-export const opRows: ReadonlyMap<string, OpRow> = new Map(
+export const stablehloRows: ReadonlyMap<string, ReadRow> = new Map(
   Object.values(opGroups).flatMap((rows) => Object.entries(rows)),
 );

@@ -5,31 +5,31 @@ import { positionOf } from "../../../numerics/tensor/storage.ts";
 import { at } from "../../../support/invariant.ts";
 import { readConstant } from "../constants.ts";
 import { attributeOf, number, numbers, requireAxes } from "../read-attributes.ts";
-import { extentsOf } from "../reader.ts";
+import { readExtents } from "../reader.ts";
 import type { Attribute } from "../syntax/nodes.ts";
 import {
-  countOf,
+  mlirElements,
   dtypeIn,
   type Element,
-  elementsOf,
+  knownElements,
   sizesOf,
   splatOf,
   tensorOn,
-  type Value,
+  type MlirValue,
   type ValueType,
   wholeOn,
 } from "../value.ts";
 import {
   contradicted,
-  made,
+  madeValue,
   mostKnown,
-  operand,
-  type OpRow,
+  operandAt,
+  type ReadRow,
   type Reading,
   refuse,
   resultType,
-  row,
-  shifted,
+  readRow,
+  shiftedAxes,
 } from "./reading.ts";
 
 const keep = (axes: readonly unknown[]): readonly boolean[] => axes.map(() => false);
@@ -37,15 +37,15 @@ const keep = (axes: readonly unknown[]): readonly boolean[] => axes.map(() => fa
 /** The elements of a result, whose element `i` is element `from(i)` of the operand, if they are known. */
 function movedElements(
   { reader }: Reading,
-  value: Value,
+  value: MlirValue,
   shape: readonly number[],
   from: (index: readonly number[]) => readonly number[],
 ): readonly Element[] | null {
   if (value.known === null || value.known.length === 1) return value.known;
   const leading = sizesOf(reader, value.axes);
   const whole = [...leading, ...shape];
-  const count = countOf(whole);
-  const elements = elementsOf(reader, value);
+  const count = mlirElements(whole);
+  const elements = knownElements(reader, value);
   if (elements === null || count > mostKnown(value.axes)) return null;
   const own = [...leading, ...value.type.shape];
   return Array.from({ length: count }, (_, i) => {
@@ -58,8 +58,8 @@ function movedElements(
   });
 }
 
-function broadcastInDim(reading: Reading, axes: readonly string[]): Value {
-  const value = operand(reading);
+function broadcastInDim(reading: Reading, axes: readonly string[]): MlirValue {
+  const value = operandAt(reading);
   const type = resultType(reading);
   const { length: rank } = type.shape;
   const dims = requireAxes(
@@ -83,13 +83,13 @@ function broadcastInDim(reading: Reading, axes: readonly string[]): Value {
   const known = movedElements(reading, value, type.shape, (index) =>
     dims.map((dim, i) => (at(value.type.shape, i) === 1 ? 0 : at(index, dim))),
   );
-  const result = made(
+  const result = madeValue(
     reading,
     axes,
     () => {
       const tensor = tensorOn(value, axes);
       const order = dims.map((_, i) => i).toSorted((a, b) => at(dims, a) - at(dims, b));
-      const sorted = isAscending(order) ? tensor : permute(tensor, [...axes.keys(), ...shifted(order, axes)]);
+      const sorted = isAscending(order) ? tensor : permute(tensor, [...axes.keys(), ...shiftedAxes(order, axes)]);
       if (rank === dims.length) return sorted;
       return broadcast(sorted, [...keep(axes), ...type.shape.map((_, i) => !dims.includes(i))]);
     },
@@ -104,51 +104,51 @@ function isAscending(order: readonly number[]): boolean {
   return order.every((each, i) => each === i);
 }
 
-function reshapeValue(reading: Reading, axes: readonly string[]): Value {
-  const value = operand(reading);
+function reshapeValue(reading: Reading, axes: readonly string[]): MlirValue {
+  const value = operandAt(reading);
   const { shape } = resultType(reading);
-  if (countOf(shape) !== countOf(value.type.shape)) {
+  if (mlirElements(shape) !== mlirElements(value.type.shape)) {
     contradicted(reading, `[${value.type.shape.join(", ")}]`, `as many elements as [${shape.join(", ")}]`);
   }
-  return made(reading, axes, () => reshaped(reading, value, axes, shape), value.known);
+  return madeValue(reading, axes, () => reshaped(reading, value, axes, shape), value.known);
 }
 
 /** Axes of extent 1 come and go without a reshape, and an axis that only repeats stays one. */
-function reshaped(reading: Reading, value: Value, axes: readonly string[], shape: readonly number[]): TensorView {
+function reshaped(reading: Reading, value: MlirValue, axes: readonly string[], shape: readonly number[]): TensorView {
   const own = value.type.shape;
   const [kept, wanted] = [own.filter((extent) => extent !== 1), shape.filter((extent) => extent !== 1)];
   if (kept.length === wanted.length && kept.every((extent, i) => extent === wanted[i])) {
     const tensor = tensorOn(value, axes);
     const dropped = own.flatMap((extent, i) => (extent === 1 ? [i] : []));
-    const bare = dropped.length === 0 ? tensor : squeeze(tensor, shifted(dropped, axes));
+    const bare = dropped.length === 0 ? tensor : squeeze(tensor, shiftedAxes(dropped, axes));
     return shape.includes(1) ? broadcast(bare, [...keep(axes), ...shape.map((extent) => extent === 1)]) : bare;
   }
   const tensor = wholeOn(reading.reader, value, axes);
-  return reshape(tensor, [...extentsOf(tensor).slice(0, axes.length), ...shape]);
+  return reshape(tensor, [...readExtents(tensor).slice(0, axes.length), ...shape]);
 }
 
-function transposeValue(reading: Reading, axes: readonly string[]): Value {
-  const value = operand(reading);
+function transposeValue(reading: Reading, axes: readonly string[]): MlirValue {
+  const value = operandAt(reading);
   const { reader, op } = reading;
   const { length: rank } = value.type.shape;
   const order = requireAxes(reader, op, numbers(reader, op, ["dims", "permutation"]), rank);
   if (order.length !== rank) contradicted(reading, `dims [${order.join(", ")}]`, `a place for each of ${rank} axes`);
   const { shape } = resultType(reading);
   const known = movedElements(reading, value, shape, (index) => order.map((_, axis) => at(index, order.indexOf(axis))));
-  return made(
+  return madeValue(
     reading,
     axes,
     () => {
       const tensor = tensorOn(value, axes);
-      return isAscending(order) ? tensor : permute(tensor, [...axes.keys(), ...shifted(order, axes)]);
+      return isAscending(order) ? tensor : permute(tensor, [...axes.keys(), ...shiftedAxes(order, axes)]);
     },
     known,
   );
 }
 
 /** `slice %x [0:2, 4:8:2]`, and `start_indices`, `limit_indices`, `strides`. */
-function sliceValue(reading: Reading, axes: readonly string[]): Value {
-  const value = operand(reading);
+function sliceValue(reading: Reading, axes: readonly string[]): MlirValue {
+  const value = operandAt(reading);
   const { reader, op } = reading;
   const { shape } = value.type;
   const [list] = op.items;
@@ -175,7 +175,7 @@ function sliceValue(reading: Reading, axes: readonly string[]): Value {
   const known = movedElements(reading, value, resultType(reading).shape, (index) =>
     index.map((each, i) => at(starts, i) + each * at(steps, i)),
   );
-  return made(reading, axes, () => sliced(tensorOn(value, axes), axes, shape, { starts, stops, steps }), known);
+  return madeValue(reading, axes, () => sliced(tensorOn(value, axes), axes, shape, { starts, stops, steps }), known);
 }
 
 interface Cut {
@@ -186,7 +186,7 @@ interface Cut {
 
 /** A slice of a tensor that may only repeat along some axes of `shape`. */
 export function sliced(tensor: TensorView, axes: readonly string[], shape: readonly number[], cut: Cut): TensorView {
-  const own = extentsOf(tensor);
+  const own = readExtents(tensor);
   const all = own.map((extent, i) => {
     const axis = i - axes.length;
     const repeats = axis < 0 || extent !== at(shape, axis);
@@ -205,9 +205,9 @@ function boundsOf(attribute: Attribute): readonly [number, number, number] {
   return [start, stop, step];
 }
 
-function padValue(reading: Reading, axes: readonly string[]): Value {
+function padValue(reading: Reading, axes: readonly string[]): MlirValue {
   const { reader, op } = reading;
-  const [value, filler] = [operand(reading), operand(reading, 1)];
+  const [value, filler] = [operandAt(reading), operandAt(reading, 1)];
   const { shape } = value.type;
   const [low, high, interior] = ["low", "high", "interior"].map((name) =>
     numbers(reader, op, [name, `edge_padding_${name}`, `${name}_padding`]),
@@ -217,18 +217,18 @@ function padValue(reading: Reading, axes: readonly string[]): Value {
   if ([low, high, interior].some((list) => list?.length !== shape.length)) {
     contradicted(reading, "widths of another number of axes", `low, high and interior for ${shape.length} axes`);
   }
-  return made(reading, axes, () => {
+  return madeValue(reading, axes, () => {
     let tensor = wholeOn(reader, value, axes);
     const leading = axes.map(() => [0, 0] as const);
     // Gaps: each element becomes the first of a row of its own, whose last gap is cut off.
     interior?.forEach((gap, axis) => {
       if (gap <= 0) return;
       const at0 = axis + axes.length;
-      const extents = extentsOf(tensor);
+      const extents = readExtents(tensor);
       const rows = broadcast(tensor, [...keep(extents.slice(0, at0 + 1)), true, ...keep(extents.slice(at0 + 1))]);
       const padded = pad(
         rows,
-        extentsOf(rows).map((_, i) => (i === at0 + 1 ? [0, gap] : [0, 0])),
+        readExtents(rows).map((_, i) => (i === at0 + 1 ? [0, gap] : [0, 0])),
         element,
       );
       const extent = at(extents, at0);
@@ -243,24 +243,24 @@ function padValue(reading: Reading, axes: readonly string[]): Value {
   });
 }
 
-function concatenate(reading: Reading, axes: readonly string[]): Value {
+function concatenate(reading: Reading, axes: readonly string[]): MlirValue {
   const { reader, op, operands } = reading;
-  const { shape } = operand(reading).type;
+  const { shape } = operandAt(reading).type;
   const axis = number(reader, op, ["dim", "dimension"]);
   requireAxes(reader, op, [axis], shape.length);
-  return made(reading, axes, () => {
+  return madeValue(reading, axes, () => {
     const tensors = operands.map((value) => wholeOn(reader, value, axes, true));
     return tensors.length === 1 ? at(tensors, 0) : cat(tensors, axis + axes.length);
   });
 }
 
-function iotaValue(reading: Reading): Value {
+function iotaValue(reading: Reading): MlirValue {
   const { reader, op } = reading;
   const type = resultType(reading);
   const axis = number(reader, op, ["dim", "iota_dimension"]);
   requireAxes(reader, op, [axis], type.shape.length);
   const extent = at(type.shape, axis);
-  const count = countOf(type.shape);
+  const count = mlirElements(type.shape);
   const isWide = type.element === "i64" || type.element === "ui32";
   const isFloat = type.element.includes("f");
   const known =
@@ -270,7 +270,7 @@ function iotaValue(reading: Reading): Value {
           return isWide ? BigInt(index) : index;
         })
       : null;
-  return { ...made(reading, [], () => counting(reading, type, axis, extent), known), counts: axis };
+  return { ...madeValue(reading, [], () => counting(reading, type, axis, extent), known), counts: axis };
 }
 
 function counting({ reader }: Reading, type: ValueType, axis: number, extent: number): TensorView {
@@ -286,21 +286,21 @@ function counting({ reader }: Reading, type: ValueType, axis: number, extent: nu
 }
 
 /** From the last index to the first. */
-function reverseValue(reading: Reading, axes: readonly string[]): Value {
+function reverseValue(reading: Reading, axes: readonly string[]): MlirValue {
   const { reader, op } = reading;
-  const value = operand(reading);
+  const value = operandAt(reading);
   const { shape } = value.type;
   const reversed = requireAxes(reader, op, numbers(reader, op, ["dims", "dimensions"]), shape.length);
   const known = movedElements(reading, value, shape, (index) =>
     index.map((each, i) => (reversed.includes(i) ? at(shape, i) - 1 - each : each)),
   );
-  return made(
+  return madeValue(
     reading,
     axes,
     () =>
       reversed.reduce(
         (tensor, axis) => {
-          const extent = at(extentsOf(tensor), axis + axes.length);
+          const extent = at(readExtents(tensor), axis + axes.length);
           if (extent === 1) return tensor;
           return indexSelect(tensor, axis + axes.length, iota(reader.fusion, extent, { start: extent - 1, step: -1 }));
         },
@@ -311,31 +311,31 @@ function reverseValue(reading: Reading, axes: readonly string[]): Value {
 }
 
 /** The same value under another name. */
-export const identityRow: OpRow = { read: ({ operands }) => operands };
+export const identityRow: ReadRow = { read: ({ operands }) => operands };
 
-export const shapeRows: Readonly<Record<string, OpRow>> = {
+export const shapeRows: Readonly<Record<string, ReadRow>> = {
   "stablehlo.constant": constantRow(),
   "sdy.constant": constantRow(),
-  "stablehlo.iota": row(iotaValue),
-  "stablehlo.broadcast_in_dim": row(broadcastInDim),
-  "stablehlo.broadcast": row((reading, axes) => {
-    const value = operand(reading);
+  "stablehlo.iota": readRow(iotaValue),
+  "stablehlo.broadcast_in_dim": readRow(broadcastInDim),
+  "stablehlo.broadcast": readRow((reading, axes) => {
+    const value = operandAt(reading);
     const sizes = numbers(reading.reader, reading.op, ["sizes", "broadcast_sizes"]);
-    return made(reading, axes, () =>
+    return madeValue(reading, axes, () =>
       broadcast(tensorOn(value, axes), [...keep(axes), ...sizes.map(() => true), ...keep(value.type.shape)]),
     );
   }),
-  "stablehlo.reshape": row(reshapeValue),
-  "stablehlo.transpose": row(transposeValue),
-  "stablehlo.slice": row(sliceValue),
-  "stablehlo.pad": row(padValue, "with a constant"),
-  "stablehlo.concatenate": row(concatenate),
-  "stablehlo.reverse": row(reverseValue),
+  "stablehlo.reshape": readRow(reshapeValue),
+  "stablehlo.transpose": readRow(transposeValue),
+  "stablehlo.slice": readRow(sliceValue),
+  "stablehlo.pad": readRow(padValue, "with a constant"),
+  "stablehlo.concatenate": readRow(concatenate),
+  "stablehlo.reverse": readRow(reverseValue),
   "stablehlo.optimization_barrier": { ...identityRow, note: "has no effect" },
 };
 
-function constantRow(): OpRow {
-  return row((reading) => {
+function constantRow(): ReadRow {
+  return readRow((reading) => {
     const { reader, op } = reading;
     const attribute = attributeOf(op, "value") ?? op.items[0] ?? null;
     return readConstant(reader, op, resultType(reading), attribute);

@@ -2,15 +2,15 @@
 import { constrained, withSharding } from "../place.ts";
 import { attributeOf } from "../read-attributes.ts";
 import { readSharding } from "../sharding.ts";
-import type { Value } from "../value.ts";
-import { firstRegion, operand, type OpRow, type Reading } from "./reading.ts";
+import type { MlirValue } from "../value.ts";
+import { firstRegion, operandAt, type ReadRow, type Reading } from "./reading.ts";
 import { identityRow } from "./shape.ts";
 
 /** `sdy.sharding_constraint %0 <@mesh, [..]> : t`, and `sharding = #sdy.sharding<..>` in the generic form. */
-function constraint(reading: Reading): readonly Value[] {
+function constraint(reading: Reading): readonly MlirValue[] {
   const { reader, op } = reading;
   const attribute = attributeOf(op, "sharding", "out_sharding") ?? op.items.find(isSharding);
-  return [withSharding(reader, op.position, operand(reading), attribute ?? undefined)];
+  return [withSharding(reader, op.position, operandAt(reading), attribute ?? undefined)];
 }
 
 function isSharding(item: Reading["op"]["items"][number]): boolean {
@@ -18,9 +18,9 @@ function isSharding(item: Reading["op"]["items"][number]): boolean {
 }
 
 /** A region of its own, with shardings of what goes in and out. */
-function namedComputation(reading: Reading): readonly Value[] {
+function namedComputation(reading: Reading): readonly MlirValue[] {
   const { reader, op } = reading;
-  const sharded = (values: readonly Value[], name: string): readonly Value[] => {
+  const sharded = (values: readonly MlirValue[], name: string): readonly MlirValue[] => {
     const attribute = attributeOf(op, name);
     const list = attribute?.kind === "named" && attribute.body.kind === "group" ? attribute.body.items[0] : attribute;
     if (list?.kind !== "group") return values;
@@ -36,7 +36,7 @@ function namedComputation(reading: Reading): readonly Value[] {
 
 const note = "as the sharding of its result";
 
-export const shardyRows: Readonly<Record<string, OpRow>> = {
+export const shardyRows: Readonly<Record<string, ReadRow>> = {
   "sdy.sharding_constraint": { read: constraint, note },
   "sdy.reshard": { read: constraint, note },
   "sdy.data_flow_edge": { read: constraint, note },

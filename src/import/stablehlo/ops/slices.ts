@@ -20,15 +20,15 @@ import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import type { DType } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { numbers } from "../read-attributes.ts";
-import { extentsOf, type Reader } from "../reader.ts";
-import { splatOf, tensorOn, type Value, wholeOn } from "../value.ts";
-import { contradicted, made, operand, type OpRow, type Reading, row } from "./reading.ts";
+import { readExtents, type Reader } from "../reader.ts";
+import { splatOf, tensorOn, type MlirValue, wholeOn } from "../value.ts";
+import { contradicted, madeValue, operandAt, type ReadRow, type Reading, readRow } from "./reading.ts";
 import { sliced } from "./shape.ts";
 
 /** Where a slice begins along one axis: clamped, as a number if the file says it. */
-type Start = { readonly kind: "known"; readonly index: number } | { readonly kind: "run"; readonly value: Value };
+type Start = { readonly kind: "known"; readonly index: number } | { readonly kind: "run"; readonly value: MlirValue };
 
-function startsOf(reading: Reading, values: readonly Value[], room: readonly number[]): readonly Start[] {
+function startsOf(reading: Reading, values: readonly MlirValue[], room: readonly number[]): readonly Start[] {
   if (values.length !== room.length) {
     contradicted(reading, `${values.length} positions`, `one for each of ${room.length} axes`);
   }
@@ -45,7 +45,7 @@ function startsOf(reading: Reading, values: readonly Value[], room: readonly num
 }
 
 /** A scalar position, at most `most`, as a tensor whose axes after the leading ones have the extent 1. */
-function startOn(value: Value, axes: readonly string[], rank: number, most: number): TensorView {
+function startOn(value: MlirValue, axes: readonly string[], rank: number, most: number): TensorView {
   const tensor = clamp(tensorOn(value, axes), 0, most);
   return broadcast(tensor, [...axes.map(() => false), ...Array.from({ length: rank }, () => true)]);
 }
@@ -61,7 +61,7 @@ export function counter({ fusion }: Reader, extent: number, axis: number, rank: 
 
 /** The elements at `index` along an axis; `index` has the extent 1 on other axes, but perhaps on leading ones. */
 function selectAlong(tensor: TensorView, index: TensorView, axis: number): TensorView {
-  const [own, wanted] = [extentsOf(tensor), extentsOf(index)];
+  const [own, wanted] = [readExtents(tensor), readExtents(index)];
   const others = wanted.flatMap((_, i) => (i === axis ? [] : [i]));
   if (others.every((i) => wanted[i] === 1)) return indexSelect(tensor, axis, squeeze(index, others));
   const wide = own.map((extent, i) => Math.max(extent, at(wanted, i)));
@@ -73,17 +73,17 @@ function selectAlong(tensor: TensorView, index: TensorView, axis: number): Tenso
 }
 
 function stretched(tensor: TensorView, shape: readonly number[]): TensorView {
-  return extentsOf(tensor).every((extent, i) => extent === shape[i]) ? tensor : expand(tensor, shape);
+  return readExtents(tensor).every((extent, i) => extent === shape[i]) ? tensor : expand(tensor, shape);
 }
 
-function dynamicSlice(reading: Reading, axes: readonly string[]): Value {
+function dynamicSlice(reading: Reading, axes: readonly string[]): MlirValue {
   const { reader, op, operands } = reading;
-  const value = operand(reading);
+  const value = operandAt(reading);
   const { shape } = value.type;
   const sizes = numbers(reader, op, ["sizes", "slice_sizes"]);
   const room = shape.map((extent, i) => extent - (sizes[i] ?? Number.NaN));
   const starts = startsOf(reading, operands.slice(1), room);
-  return made(reading, axes, () => {
+  return madeValue(reading, axes, () => {
     const isAtRun = starts.some(({ kind }) => kind === "run");
     const part = sliced(isAtRun ? wholeOn(reader, value, axes) : tensorOn(value, axes), axes, shape, {
       starts: starts.map((start) => (start.kind === "known" ? start.index : 0)),
@@ -105,13 +105,13 @@ function dynamicSlice(reading: Reading, axes: readonly string[]): Value {
 }
 
 /** Elements in the slice are the update's, which is first moved to where the slice lies. */
-function dynamicUpdateSlice(reading: Reading, axes: readonly string[]): Value {
+function dynamicUpdateSlice(reading: Reading, axes: readonly string[]): MlirValue {
   const { reader, operands } = reading;
-  const [value, update] = [operand(reading), operand(reading, 1)];
+  const [value, update] = [operandAt(reading), operandAt(reading, 1)];
   const { shape } = value.type;
   const room = shape.map((extent, i) => extent - (update.type.shape[i] ?? Number.NaN));
   const starts = startsOf(reading, operands.slice(2), room);
-  return made(reading, axes, () => {
+  return madeValue(reading, axes, () => {
     const rank = axes.length + shape.length;
     let moved = wholeOn(reader, update, axes);
     let inside: TensorView | null = null;
@@ -125,7 +125,7 @@ function dynamicUpdateSlice(reading: Reading, axes: readonly string[]): Value {
         here = logicalAnd(ge(places, from), lt(places, to));
         moved = pad(
           moved,
-          extentsOf(moved).map((_, each) => (each === axis ? [from, extent - to] : [0, 0])),
+          readExtents(moved).map((_, each) => (each === axis ? [from, extent - to] : [0, 0])),
         );
       } else {
         const first = startOn(start.value, axes, shape.length, at(room, i));
@@ -147,7 +147,7 @@ function flagsBut(rank: number, axis: number): readonly boolean[] {
   return Array.from({ length: rank }, (_, i) => i !== axis);
 }
 
-export const sliceRows: Readonly<Record<string, OpRow>> = {
-  "stablehlo.dynamic_slice": row(dynamicSlice),
-  "stablehlo.dynamic_update_slice": row(dynamicUpdateSlice),
+export const sliceRows: Readonly<Record<string, ReadRow>> = {
+  "stablehlo.dynamic_slice": readRow(dynamicSlice),
+  "stablehlo.dynamic_update_slice": readRow(dynamicUpdateSlice),
 };

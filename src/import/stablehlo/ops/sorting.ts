@@ -25,19 +25,19 @@ import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { number, requireAxes } from "../read-attributes.ts";
 import { madeAt } from "../../origins.ts";
-import { extentsOf } from "../reader.ts";
-import { axesOf, dtypeIn, splat, splatOf, type Value, wholeOn } from "../value.ts";
-import { firstRegion, made, operand, type OpRow, type Reading, refuse, resultType } from "./reading.ts";
+import { readExtents } from "../reader.ts";
+import { manualAxes, dtypeIn, splat, splatOf, type MlirValue, wholeOn } from "../value.ts";
+import { firstRegion, madeValue, operandAt, type ReadRow, type Reading, refuse, resultType } from "./reading.ts";
 import { counter } from "./slices.ts";
 
 /** Pairs grow with the square of the extent. */
 const mostSorted = 4096;
 const mostTaken = 64;
 
-function sortValues(reading: Reading): readonly Value[] {
+function sortValues(reading: Reading): readonly MlirValue[] {
   const { reader, op, operands } = reading;
-  const axes = axesOf(reader, operands);
-  const { shape } = operand(reading).type;
+  const axes = manualAxes(reader, operands);
+  const { shape } = operandAt(reading).type;
   const dimension = number(reader, op, ["dimension"], -1);
   const axis = dimension < 0 ? dimension + shape.length : dimension;
   requireAxes(reader, op, [axis], shape.length);
@@ -50,7 +50,7 @@ function sortValues(reading: Reading): readonly Value[] {
     const whole = operands.map((value) => wholeOn(reader, value, axes, true));
     return { tensors: whole, ranks: ranksOf(reading, at(whole, 0), place, direction) };
   });
-  return tensors.map((tensor, i) => made(reading, axes, () => scattered(reading, tensor, ranks, place), null, i));
+  return tensors.map((tensor, i) => madeValue(reading, axes, () => scattered(reading, tensor, ranks, place), null, i));
 }
 
 /** Whether the region puts smaller elements first, tried on two pairs. */
@@ -81,7 +81,7 @@ function ranksOf(
   axis: number,
   direction: "ascending" | "descending",
 ): TensorView {
-  const shape = extentsOf(tensor);
+  const shape = readExtents(tensor);
   const extent = at(shape, axis);
   const flags = (own: number): readonly boolean[] => Array.from({ length: shape.length + 1 }, (_, i) => i === own);
   const [mine, other] = [broadcast(tensor, flags(axis + 1)), broadcast(tensor, flags(axis))];
@@ -95,15 +95,15 @@ function ranksOf(
 function scattered({ reader }: Reading, tensor: TensorView, ranks: TensorView, axis: number): TensorView {
   const isBool = tensor.dtype === "bool";
   const numbers = isBool ? cast(tensor, "int") : tensor;
-  const sorted = scatterAdd(zeros(reader.fusion, extentsOf(tensor), numbers.dtype), axis, ranks, numbers);
+  const sorted = scatterAdd(zeros(reader.fusion, readExtents(tensor), numbers.dtype), axis, ranks, numbers);
   return isBool ? cast(sorted, "bool") : sorted;
 }
 
 /** `%values, %indices = chlo.top_k(%x, k = 2)`, along the last axis. */
-function topK(reading: Reading): readonly Value[] {
+function topK(reading: Reading): readonly MlirValue[] {
   const { reader, op, operands } = reading;
-  const axes = axesOf(reader, operands);
-  const value = operand(reading);
+  const axes = manualAxes(reader, operands);
+  const value = operandAt(reading);
   const k = number(reader, op, ["k"]);
   const axis = axes.length + value.type.shape.length - 1;
   if (k > mostTaken) refuse(reading, `k = ${k}`, `at most ${mostTaken}`);
@@ -114,8 +114,8 @@ function topK(reading: Reading): readonly Value[] {
   );
   const joined = (list: readonly TensorView[]): TensorView => (list.length === 1 ? at(list, 0) : cat(list, axis));
   return [
-    made(reading, axes, () => joined(values)),
-    made(reading, axes, () => cast(joined(indices), dtypeIn(resultType(reading, 1))), null, 1),
+    madeValue(reading, axes, () => joined(values)),
+    madeValue(reading, axes, () => cast(joined(indices), dtypeIn(resultType(reading, 1))), null, 1),
   ];
 }
 
@@ -128,7 +128,7 @@ function largest(
 ): { readonly values: readonly TensorView[]; readonly indices: readonly TensorView[] } {
   const [values, indices]: [TensorView[], TensorView[]] = [[], []];
   const keep = [...Array.from({ length: tensor.rank - 1 }, () => false), true];
-  const places = counter(reader, at(extentsOf(tensor), axis), axis, tensor.rank, "int");
+  const places = counter(reader, at(readExtents(tensor), axis), axis, tensor.rank, "int");
   let taken: TensorView | null = null;
   for (let i = 0; i < k; i++) {
     const most = broadcast(amax(taken === null ? tensor : where(taken, -Infinity, tensor), [axis]), keep);
@@ -143,7 +143,7 @@ function largest(
   return { values, indices };
 }
 
-export const sortingRows: Readonly<Record<string, OpRow>> = {
+export const sortingRows: Readonly<Record<string, ReadRow>> = {
   "stablehlo.sort": { read: sortValues, note: `by one operand, of at most ${mostSorted} elements along the axis` },
   "chlo.top_k": { read: topK, note: `of floats, k up to ${mostTaken}` },
 };

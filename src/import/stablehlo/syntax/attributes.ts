@@ -1,15 +1,15 @@
 /** Reads types and attributes. An attribute has no meaning here: groups, words and numbers as they stand. */
 import type { Attribute, GroupOpen, TensorType, Type } from "./nodes.ts";
 import {
-  expect,
+  expectMlir,
   expectForm,
-  failExpected,
+  failExpectedMlir,
   isNext,
   nested,
-  peek,
-  type Scanner,
+  peekMlir,
+  type MlirScanner,
   skipGroup,
-  take,
+  takeMlir,
   takeForm,
   unquoted,
 } from "./scanner.ts";
@@ -17,12 +17,12 @@ import {
 export const noAttributes: ReadonlyMap<string, Attribute> = new Map();
 
 /** What a text defines once for all of its ops. */
-export interface Definitions {
+export interface AttributeAliases {
   /** `#name = ..`, by name. */
   readonly aliases: Map<string, Attribute>;
   /** Types that were read, by their text, and the types of whole ops: a program has few of either. */
   readonly types: Map<string, Type>;
-  readonly signatures: Map<string, Signature>;
+  readonly signatures: Map<string, OpSignature>;
   /** Groups without others in them, by their text. */
   readonly groups: Map<string, Attribute>;
 }
@@ -30,10 +30,10 @@ export interface Definitions {
 const closing: { readonly [O in GroupOpen]: string } = { "[": "]", "{": "}", "<": ">", "(": ")" };
 
 /** The types of an op: of operands and results, or as many as a short form names. */
-export type Signature = { readonly operands: readonly Type[]; readonly results: readonly Type[] } | readonly Type[];
+export type OpSignature = { readonly operands: readonly Type[]; readonly results: readonly Type[] } | readonly Type[];
 
-export function readType(scanner: Scanner, definitions: Definitions): Type {
-  peek(scanner);
+export function readType(scanner: MlirScanner, definitions: AttributeAliases): Type {
+  peekMlir(scanner);
   const start = scanner.position;
   if (isNext(scanner, "(")) {
     readFunctionType(scanner, definitions);
@@ -47,7 +47,7 @@ export function readType(scanner: Scanner, definitions: Definitions): Type {
   return { kind: "other", text: scanner.text.slice(start, scanner.position) };
 }
 
-function readTensorType(scanner: Scanner, { types }: Definitions, start: number): Type {
+function readTensorType(scanner: MlirScanner, { types }: AttributeAliases, start: number): Type {
   skipGroup(scanner, "<", ">");
   const text = scanner.text.slice(start, scanner.position);
   const known = types.get(text);
@@ -58,7 +58,7 @@ function readTensorType(scanner: Scanner, { types }: Definitions, start: number)
     .slice(0, -1)
     .map((size) => (size === "?" ? null : Number(size)));
   if (element === "" || shape.some((size) => size !== null && !Number.isSafeInteger(size))) {
-    failExpected(scanner, "a ranked tensor type such as tensor<4x8xf32>", start);
+    failExpectedMlir(scanner, "a ranked tensor type such as tensor<4x8xf32>", start);
   }
   const type: TensorType = { kind: "tensor", shape, element };
   types.set(text, type);
@@ -67,21 +67,21 @@ function readTensorType(scanner: Scanner, { types }: Definitions, start: number)
 
 /** `(t, t) -> t`, `(t) -> (t, t)` */
 export function readFunctionType(
-  scanner: Scanner,
-  definitions: Definitions,
+  scanner: MlirScanner,
+  definitions: AttributeAliases,
 ): { readonly operands: readonly Type[]; readonly results: readonly Type[] } {
   const operands = readTypeList(scanner, definitions);
-  expect(scanner, "->");
+  expectMlir(scanner, "->");
   const results = isNext(scanner, "(") ? readTypeList(scanner, definitions) : [readType(scanner, definitions)];
   return { operands, results };
 }
 
-function readTypeList(scanner: Scanner, definitions: Definitions): readonly Type[] {
-  expect(scanner, "(");
+function readTypeList(scanner: MlirScanner, definitions: AttributeAliases): readonly Type[] {
+  expectMlir(scanner, "(");
   return nested(scanner, () => {
     const types: Type[] = [];
-    while (!take(scanner, ")")) {
-      if (types.length > 0) expect(scanner, ",");
+    while (!takeMlir(scanner, ")")) {
+      if (types.length > 0) expectMlir(scanner, ",");
       types.push(readType(scanner, definitions));
     }
     return types;
@@ -89,8 +89,8 @@ function readTypeList(scanner: Scanner, definitions: Definitions): readonly Type
 }
 
 /** One attribute without a sign after it. */
-export function readAtom(scanner: Scanner, definitions: Definitions): Attribute {
-  const code = peek(scanner);
+export function readAtom(scanner: MlirScanner, definitions: AttributeAliases): Attribute {
+  const code = peekMlir(scanner);
   const start = scanner.position;
   switch (String.fromCharCode(code)) {
     case "[":
@@ -105,7 +105,7 @@ export function readAtom(scanner: Scanner, definitions: Definitions): Attribute 
       return { kind: "string", text: unquoted(expectForm(scanner, "string", "the end of the string")) };
     case "@": {
       let name = unquoted(expectForm(scanner, "symbol", "a symbol name"));
-      while (take(scanner, "::")) name += `::${unquoted(expectForm(scanner, "symbol", "a symbol name"))}`;
+      while (takeMlir(scanner, "::")) name += `::${unquoted(expectForm(scanner, "symbol", "a symbol name"))}`;
       return { kind: "symbol", name };
     }
     case "%":
@@ -119,11 +119,11 @@ export function readAtom(scanner: Scanner, definitions: Definitions): Attribute 
     case "!":
       return { kind: "type", type: readType(scanner, definitions) };
     default: {
-      for (const sign of ["->", ":", "?", "*", "+"]) if (take(scanner, sign)) return { kind: "word", text: sign };
+      for (const sign of ["->", ":", "?", "*", "+"]) if (takeMlir(scanner, sign)) return { kind: "word", text: sign };
       const number = takeForm(scanner, "number");
       if (number !== "") return { kind: "number", text: number };
       const word = takeForm(scanner, "word");
-      if (word === "") return failExpected(scanner, "an attribute");
+      if (word === "") return failExpectedMlir(scanner, "an attribute");
       if (scanner.text[scanner.position] !== "<") return { kind: "word", text: word };
       if (word !== "tensor") return readNamed(scanner, definitions, word);
       scanner.position = start;
@@ -133,7 +133,7 @@ export function readAtom(scanner: Scanner, definitions: Definitions): Attribute 
 }
 
 /** `[0, 1]`, of which the ops of a program have few. */
-function readList(scanner: Scanner, definitions: Definitions): Attribute {
+function readList(scanner: MlirScanner, definitions: AttributeAliases): Attribute {
   const { text, position } = scanner;
   const end = text.indexOf("]", position) + 1;
   const key = end - position > mostInterned ? "" : text.slice(position, end);
@@ -152,31 +152,33 @@ const mostInterned = 64;
 const emptyGroup: Attribute = { kind: "group", open: "<", items: [], entries: noAttributes };
 
 /** `dense<"0x..">` is the largest text of a file and holds nothing but a string. */
-function readNamed(scanner: Scanner, definitions: Definitions, name: string): Attribute {
+function readNamed(scanner: MlirScanner, definitions: AttributeAliases, name: string): Attribute {
   return { kind: "named", name, body: readGroup(scanner, definitions, "<") };
 }
 
-function readGroup(scanner: Scanner, definitions: Definitions, open: GroupOpen): Attribute {
+function readGroup(scanner: MlirScanner, definitions: AttributeAliases, open: GroupOpen): Attribute {
   const start = scanner.position;
-  expect(scanner, open);
+  expectMlir(scanner, open);
   const close = closing[open];
   return nested(scanner, () => {
     const items: Attribute[] = [];
     let entries: Map<string, Attribute> | null = null;
-    while (!take(scanner, close)) {
-      if (Number.isNaN(peek(scanner))) failExpected(scanner, `"${close}" for the "${open}"`, start);
+    while (!takeMlir(scanner, close)) {
+      if (Number.isNaN(peekMlir(scanner))) failExpectedMlir(scanner, `"${close}" for the "${open}"`, start);
       let key: string | null = null;
       let parts = readParts(scanner, definitions, close);
       for (;;) {
         // Some keys follow the part before them without a comma.
-        const next = take(scanner, "=") ? (keyOf(parts.pop()) ?? failExpected(scanner, `"," or "${close}"`)) : null;
+        const next = takeMlir(scanner, "=")
+          ? (keyOf(parts.pop()) ?? failExpectedMlir(scanner, `"," or "${close}"`))
+          : null;
         if (key !== null) (entries ??= new Map()).set(key, joined(parts));
         else if (parts.length > 0) items.push(joined(parts));
         if (next === null) break;
         key = next;
         parts = readParts(scanner, definitions, close);
       }
-      if (!take(scanner, ",") && !isNext(scanner, close)) failExpected(scanner, `"," or "${close}"`);
+      if (!takeMlir(scanner, ",") && !isNext(scanner, close)) failExpectedMlir(scanner, `"," or "${close}"`);
     }
     return { kind: "group", open, items, entries: entries ?? noAttributes };
   });
@@ -187,11 +189,16 @@ function keyOf(attribute: Attribute | undefined): string | null {
 }
 
 /** Up to the next comma, `=` or the end of the group. */
-function readParts(scanner: Scanner, definitions: Definitions, close: string): Attribute[] {
+function readParts(scanner: MlirScanner, definitions: AttributeAliases, close: string): Attribute[] {
   const parts: Attribute[] = [];
   do {
     parts.push(readAtom(scanner, definitions));
-  } while (!isNext(scanner, ",") && !isNext(scanner, close) && !isNext(scanner, "=") && !Number.isNaN(peek(scanner)));
+  } while (
+    !isNext(scanner, ",") &&
+    !isNext(scanner, close) &&
+    !isNext(scanner, "=") &&
+    !Number.isNaN(peekMlir(scanner))
+  );
   return parts;
 }
 
@@ -209,7 +216,7 @@ function isType(attribute: Attribute): boolean {
 }
 
 /** A `{..}` after an op or an argument. */
-export function readDictionary(scanner: Scanner, definitions: Definitions): ReadonlyMap<string, Attribute> {
+export function readDictionary(scanner: MlirScanner, definitions: AttributeAliases): ReadonlyMap<string, Attribute> {
   const group = readGroup(scanner, definitions, "{");
   if (group.kind !== "group") return noAttributes;
   const flags = group.items.flatMap((item): [string, Attribute][] => {
@@ -220,14 +227,14 @@ export function readDictionary(scanner: Scanner, definitions: Definitions): Read
 }
 
 /** An attribute after `key =` outside of a group: also `[1] x [0]`, `[b, f]x[i, o]->[b, f]`, and a type after `:`. */
-export function readValue(scanner: Scanner, definitions: Definitions): Attribute {
+export function readAttributeValue(scanner: MlirScanner, definitions: AttributeAliases): Attribute {
   const first = readAtom(scanner, definitions);
   const parts = [first];
   for (;;) {
-    peek(scanner);
+    peekMlir(scanner);
     const isCross = /^x(?=[\s[])/u.test(scanner.text.slice(scanner.position, scanner.position + 2));
     if (isCross) scanner.position++;
-    else if (first.kind !== "group" || !take(scanner, "->")) break;
+    else if (first.kind !== "group" || !takeMlir(scanner, "->")) break;
     parts.push({ kind: "word", text: isCross ? "x" : "->" }, readAtom(scanner, definitions));
   }
   return parts.length === 1 ? first : { kind: "sequence", parts };

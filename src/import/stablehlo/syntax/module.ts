@@ -1,17 +1,17 @@
 /** Reads a text of one or more modules, which `// -----` separates, with their functions. */
-import { type Definitions, noAttributes, readAtom, readDictionary, readType } from "./attributes.ts";
+import { type AttributeAliases, noAttributes, readAtom, readDictionary, readType } from "./attributes.ts";
 import type { Attribute, BlockArgument, MlirFunction, MlirModule, Operation, Type } from "./nodes.ts";
 import { readArgumentRest, readArguments, readOperation, readRegion, skipLocation } from "./operations.ts";
 import {
-  createScanner,
-  expect,
+  createMlirScanner,
+  expectMlir,
   expectForm,
-  failExpected,
+  failExpectedMlir,
   isNext,
-  peek,
+  peekMlir,
   peekWord,
-  type Scanner,
-  take,
+  type MlirScanner,
+  takeMlir,
   takeForm,
   unquoted,
 } from "./scanner.ts";
@@ -24,8 +24,8 @@ export function readModules(text: string, file: string): readonly MlirModule[] {
     const found = separator.exec(text);
     const end = found?.index ?? text.length;
     // Positions stay those of the whole text.
-    const scanner = createScanner(file, end === text.length ? text : text.slice(0, end), start);
-    const definitions: Definitions = {
+    const scanner = createMlirScanner(file, end === text.length ? text : text.slice(0, end), start);
+    const definitions: AttributeAliases = {
       aliases: new Map(),
       types: new Map(),
       signatures: new Map(),
@@ -46,14 +46,14 @@ interface OpenModule {
 }
 
 /** What stands in a module, or beside modules: `#alias = ..`, `module`, functions, ops. */
-function readTop(scanner: Scanner, definitions: Definitions, module: OpenModule, opened: number | null): void {
+function readTop(scanner: MlirScanner, definitions: AttributeAliases, module: OpenModule, opened: number | null): void {
   for (;;) {
-    const code = peek(scanner);
+    const code = peekMlir(scanner);
     if (Number.isNaN(code)) {
       if (opened === null) return;
-      failExpected(scanner, '"}" for the "{" of the module', opened);
+      failExpectedMlir(scanner, '"}" for the "{" of the module', opened);
     }
-    if (opened !== null && take(scanner, "}")) return;
+    if (opened !== null && takeMlir(scanner, "}")) return;
     if (code === hash || code === bang) readAlias(scanner, definitions);
     else readTopLevel(scanner, definitions, module);
   }
@@ -62,15 +62,15 @@ function readTop(scanner: Scanner, definitions: Definitions, module: OpenModule,
 const [hash, bang] = [35, 33];
 
 /** `#loc1 = loc("x")` and `#map = affine_map<..>`; types with a name are only skipped. */
-function readAlias(scanner: Scanner, definitions: Definitions): void {
+function readAlias(scanner: MlirScanner, definitions: AttributeAliases): void {
   const name = expectForm(scanner, "alias", "a definition");
-  expect(scanner, "=");
+  expectMlir(scanner, "=");
   if (name.startsWith("!")) return void readType(scanner, definitions);
   if (peekWord(scanner) === "loc") return skipLocation(scanner);
   definitions.aliases.set(name.slice(1), readAtom(scanner, definitions));
 }
 
-function readTopLevel(scanner: Scanner, definitions: Definitions, module: OpenModule): void {
+function readTopLevel(scanner: MlirScanner, definitions: AttributeAliases, module: OpenModule): void {
   const { position } = scanner;
   const word = peekWord(scanner);
   if (word === "module" || word === "builtin.module") {
@@ -78,7 +78,7 @@ function readTopLevel(scanner: Scanner, definitions: Definitions, module: OpenMo
     takeForm(scanner, "symbol");
     if (takeWord(scanner, "attributes")) module.attributes = readDictionary(scanner, definitions);
     const opened = scanner.position;
-    expect(scanner, "{");
+    expectMlir(scanner, "{");
     readTop(scanner, definitions, module, opened);
     return skipLocation(scanner);
   }
@@ -93,30 +93,30 @@ function readTopLevel(scanner: Scanner, definitions: Definitions, module: OpenMo
   } else addOperation(scanner, module, operation);
 }
 
-function addOperation(scanner: Scanner, module: OpenModule, operation: Operation): void {
+function addOperation(scanner: MlirScanner, module: OpenModule, operation: Operation): void {
   if (operation.name === "func.func") addFunction(scanner, module, genericFunction(scanner, operation));
   else module.operations.push(operation);
 }
 
-function addFunction(scanner: Scanner, { functions }: OpenModule, made: MlirFunction): void {
-  if (functions.has(made.name)) failExpected(scanner, `one function @${made.name}`, made.position);
+function addFunction(scanner: MlirScanner, { functions }: OpenModule, made: MlirFunction): void {
+  if (functions.has(made.name)) failExpectedMlir(scanner, `one function @${made.name}`, made.position);
   functions.set(made.name, made);
 }
 
-function takeWord(scanner: Scanner, word: string): boolean {
+function takeWord(scanner: MlirScanner, word: string): boolean {
   if (peekWord(scanner) !== word) return false;
   takeForm(scanner, "word");
   return true;
 }
 
 /** `public @main(%arg0: t {..}) -> (t {..}) attributes {..} { ops }`, after `func.func`. */
-function readFunction(scanner: Scanner, definitions: Definitions, position: number): MlirFunction {
+function readFunction(scanner: MlirScanner, definitions: AttributeAliases, position: number): MlirFunction {
   const visibility = ["public", "private", "nested"].find((word) => takeWord(scanner, word)) ?? "public";
   const name = unquoted(expectForm(scanner, "symbol", "the name of a function"));
-  expect(scanner, "(");
-  const isDeclared = peek(scanner) !== percent;
+  expectMlir(scanner, "(");
+  const isDeclared = peekMlir(scanner) !== percent;
   const given = isDeclared ? readUnnamed(scanner, definitions) : readArguments(scanner, definitions);
-  const results = take(scanner, "->") ? readResultTypes(scanner, definitions) : [];
+  const results = takeMlir(scanner, "->") ? readResultTypes(scanner, definitions) : [];
   if (takeWord(scanner, "attributes")) readDictionary(scanner, definitions);
   const body = isNext(scanner, "{") ? readRegion(scanner, definitions, []).operations : null;
   skipLocation(scanner);
@@ -134,29 +134,29 @@ function readFunction(scanner: Scanner, definitions: Definitions, position: numb
 const percent = 37;
 
 /** The arguments of a declaration have no names. */
-function readUnnamed(scanner: Scanner, definitions: Definitions): readonly BlockArgument[] {
+function readUnnamed(scanner: MlirScanner, definitions: AttributeAliases): readonly BlockArgument[] {
   const list: BlockArgument[] = [];
-  while (!take(scanner, ")")) {
-    if (list.length > 0) expect(scanner, ",");
+  while (!takeMlir(scanner, ")")) {
+    if (list.length > 0) expectMlir(scanner, ",");
     list.push(readArgumentRest(scanner, definitions, `%arg${list.length}`, scanner.position));
   }
   return list;
 }
 
 function readResultTypes(
-  scanner: Scanner,
-  definitions: Definitions,
+  scanner: MlirScanner,
+  definitions: AttributeAliases,
 ): readonly { readonly type: Type; readonly attributes: ReadonlyMap<string, Attribute> }[] {
-  if (!take(scanner, "(")) return [{ type: readType(scanner, definitions), attributes: noAttributes }];
+  if (!takeMlir(scanner, "(")) return [{ type: readType(scanner, definitions), attributes: noAttributes }];
   return readUnnamed(scanner, definitions);
 }
 
 /** `"func.func"() <{sym_name = "main", function_type = (t) -> t, ..}> ({ ^bb0(%arg0: t): ops }) : () -> ()` */
-function genericFunction(scanner: Scanner, { attributes, regions, position }: Operation): MlirFunction {
+function genericFunction(scanner: MlirScanner, { attributes, regions, position }: Operation): MlirFunction {
   const name = attributes.get("sym_name");
   const [region] = regions;
   if (name?.kind !== "string" || region === undefined) {
-    return failExpected(scanner, "a function with sym_name and one region", position);
+    return failExpectedMlir(scanner, "a function with sym_name and one region", position);
   }
   const visibility = attributes.get("sym_visibility");
   const listed = (key: string): readonly ReadonlyMap<string, Attribute>[] => {

@@ -43,7 +43,7 @@ export interface BlockArgument {
   readonly position: number;
 }
 
-export interface Region {
+export interface OpRegion {
   readonly arguments: readonly BlockArgument[];
   readonly operations: readonly Operation[];
 }
@@ -57,7 +57,7 @@ export interface Operation {
   readonly attributes: ReadonlyMap<string, Attribute>;
   /** What a pretty form has between its commas beside operands and `key = value`. */
   readonly items: readonly Attribute[];
-  readonly regions: readonly Region[];
+  readonly regions: readonly OpRegion[];
   readonly operandTypes: readonly Type[];
   readonly resultTypes: readonly Type[];
   /** Of the op's name in the text. */

@@ -3,36 +3,36 @@
  * types. What they mean, the row of the op knows.
  */
 import {
-  type Definitions,
+  type AttributeAliases,
   noAttributes,
   readAtom,
   readDictionary,
   readFunctionType,
   readType,
-  readValue,
-  type Signature,
+  readAttributeValue,
+  type OpSignature,
 } from "./attributes.ts";
-import type { Attribute, BlockArgument, Operation, Region } from "./nodes.ts";
+import type { Attribute, BlockArgument, Operation, OpRegion } from "./nodes.ts";
 import {
-  expect,
+  expectMlir,
   expectForm,
-  failExpected,
+  failExpectedMlir,
   isNext,
   nested,
-  peek,
+  peekMlir,
   peekWord,
-  type Scanner,
+  type MlirScanner,
   skipGroup,
-  take,
+  takeMlir,
   takeForm,
   unquoted,
 } from "./scanner.ts";
 
 const none: readonly never[] = [];
 
-export function readOperation(scanner: Scanner, definitions: Definitions): Operation {
+export function readOperation(scanner: MlirScanner, definitions: AttributeAliases): Operation {
   const results = readResults(scanner);
-  peek(scanner);
+  peekMlir(scanner);
   const { position } = scanner;
   const quoted = takeForm(scanner, "string");
   const operation =
@@ -44,35 +44,35 @@ export function readOperation(scanner: Scanner, definitions: Definitions): Opera
   return { ...rest, results, ...sides(types, results.length), position };
 }
 
-export function skipLocation(scanner: Scanner): void {
+export function skipLocation(scanner: MlirScanner): void {
   if (peekWord(scanner) !== "loc") return;
   takeForm(scanner, "word");
   skipGroup(scanner, "(", ")");
 }
 
 /** `%0 = `, `%31:2 = `, `%values, %indices = `; none for an op without results. */
-function readResults(scanner: Scanner): readonly string[] {
-  if (peek(scanner) !== percent) return none;
+function readResults(scanner: MlirScanner): readonly string[] {
+  if (peekMlir(scanner) !== percent) return none;
   const results: string[] = [];
   do {
     const name = expectForm(scanner, "value", "a value such as %0");
-    if (take(scanner, ":")) {
+    if (takeMlir(scanner, ":")) {
       const count = Number(expectForm(scanner, "number", "the number of results"));
-      if (!(count >= 1 && count <= mostResults)) failExpected(scanner, `1 to ${mostResults} results`);
+      if (!(count >= 1 && count <= mostResults)) failExpectedMlir(scanner, `1 to ${mostResults} results`);
       for (let i = 0; i < count; i++) results.push(count === 1 ? name : `${name}#${i}`);
     } else results.push(name);
-  } while (take(scanner, ","));
-  expect(scanner, "=");
+  } while (takeMlir(scanner, ","));
+  expectMlir(scanner, "=");
   return results;
 }
 
 const percent = 37;
 const mostResults = 65_536;
 
-type Body = Pick<Operation, "name" | "operands" | "attributes" | "items" | "regions"> & { readonly types: Signature };
+type Body = Pick<Operation, "name" | "operands" | "attributes" | "items" | "regions"> & { readonly types: OpSignature };
 
 /** A short form names the type of all operands and results once, or those of operands, the last of which is the result's. */
-function sides(types: Signature, results: number): Pick<Operation, "operandTypes" | "resultTypes"> {
+function sides(types: OpSignature, results: number): Pick<Operation, "operandTypes" | "resultTypes"> {
   if ("operands" in types) return { operandTypes: types.operands, resultTypes: types.results };
   const last = types.at(-1);
   if (results === 0 || last === undefined) return { operandTypes: types, resultTypes: none };
@@ -82,7 +82,7 @@ function sides(types: Signature, results: number): Pick<Operation, "operandTypes
   };
 }
 
-function readTypes(scanner: Scanner, definitions: Definitions): Signature {
+function readTypes(scanner: MlirScanner, definitions: AttributeAliases): OpSignature {
   const { text, position } = scanner;
   const end = text.indexOf("\n", position);
   const line = text.slice(position, end < 0 ? text.length : end);
@@ -96,42 +96,42 @@ function readTypes(scanner: Scanner, definitions: Definitions): Signature {
   return signature;
 }
 
-function readSignature(scanner: Scanner, definitions: Definitions): Signature {
+function readSignature(scanner: MlirScanner, definitions: AttributeAliases): OpSignature {
   if (isNext(scanner, "(")) return readFunctionType(scanner, definitions);
   const types = [readType(scanner, definitions)];
-  while (take(scanner, ",")) types.push(readType(scanner, definitions));
-  if (!take(scanner, "->")) return types;
+  while (takeMlir(scanner, ",")) types.push(readType(scanner, definitions));
+  if (!takeMlir(scanner, "->")) return types;
   if (!isNext(scanner, "(")) return { operands: types, results: [readType(scanner, definitions)] };
-  expect(scanner, "(");
+  expectMlir(scanner, "(");
   const results = [readType(scanner, definitions)];
-  while (take(scanner, ",")) results.push(readType(scanner, definitions));
-  expect(scanner, ")");
+  while (takeMlir(scanner, ",")) results.push(readType(scanner, definitions));
+  expectMlir(scanner, ")");
   return { operands: types, results };
 }
 
 /** `"name"(%0, %1) <{properties}> ({regions}) {attributes} : (t, t) -> t` */
-function readGeneric(scanner: Scanner, definitions: Definitions, name: string): Body {
-  expect(scanner, "(");
+function readGeneric(scanner: MlirScanner, definitions: AttributeAliases, name: string): Body {
+  expectMlir(scanner, "(");
   const operands: string[] = [];
-  while (!take(scanner, ")")) {
-    if (operands.length > 0) expect(scanner, ",");
+  while (!takeMlir(scanner, ")")) {
+    if (operands.length > 0) expectMlir(scanner, ",");
     operands.push(expectForm(scanner, "value", "a value such as %0"));
   }
   let attributes = noAttributes;
-  if (take(scanner, "<{")) {
+  if (takeMlir(scanner, "<{")) {
     scanner.position -= 1;
     attributes = readDictionary(scanner, definitions);
-    expect(scanner, ">");
+    expectMlir(scanner, ">");
   }
-  const regions: Region[] = [];
-  if (take(scanner, "(")) {
+  const regions: OpRegion[] = [];
+  if (takeMlir(scanner, "(")) {
     do {
       regions.push(readRegion(scanner, definitions, none));
-    } while (take(scanner, ","));
-    expect(scanner, ")");
+    } while (takeMlir(scanner, ","));
+    expectMlir(scanner, ")");
   }
   if (isNext(scanner, "{")) attributes = new Map([...attributes, ...readDictionary(scanner, definitions)]);
-  expect(scanner, ":");
+  expectMlir(scanner, ":");
   return { name, operands, attributes, items: none, regions, types: readFunctionType(scanner, definitions) };
 }
 
@@ -141,25 +141,25 @@ interface Parts {
   /** The initial values of a `reduce`, which follow its operands. */
   readonly initial: string[];
   readonly items: Attribute[];
-  readonly regions: Region[];
+  readonly regions: OpRegion[];
   /** The block arguments of the region that follows, in the groups of the text. */
   blocks: (readonly BlockArgument[])[];
   attributes: Map<string, Attribute> | null;
 }
 
-function readPretty(scanner: Scanner, definitions: Definitions, name: string): Body {
+function readPretty(scanner: MlirScanner, definitions: AttributeAliases, name: string): Body {
   const parts: Parts = { operands: [], initial: [], items: [], regions: [], blocks: [], attributes: null };
   // The one op without types whose end no sign shows.
   if (name === "sdy.mesh") {
     parts.items.push(readAtom(scanner, definitions));
-    expect(scanner, "=");
+    expectMlir(scanner, "=");
     parts.items.push(readAtom(scanner, definitions));
     if (isNext(scanner, "{")) readDictionary(scanner, definitions);
     return { name, operands: none, items: parts.items, regions: none, attributes: noAttributes, types: none };
   }
   while (readPart(scanner, definitions, parts));
-  let types: Signature = none;
-  if (take(scanner, ":")) {
+  let types: OpSignature = none;
+  if (takeMlir(scanner, ":")) {
     types = readTypes(scanner, definitions);
     for (;;) {
       const word = peekWord(scanner);
@@ -176,8 +176,8 @@ function readPretty(scanner: Scanner, definitions: Definitions, name: string): B
 }
 
 /** Whether there was one more part before the types. */
-function readPart(scanner: Scanner, definitions: Definitions, parts: Parts): boolean {
-  const code = peek(scanner);
+function readPart(scanner: MlirScanner, definitions: AttributeAliases, parts: Parts): boolean {
+  const code = peekMlir(scanner);
   switch (String.fromCharCode(code)) {
     case ",":
       scanner.position++;
@@ -207,8 +207,8 @@ function readPart(scanner: Scanner, definitions: Definitions, parts: Parts): boo
         scanner.position = start;
         return false;
       }
-      if (take(scanner, "=")) {
-        addEntries(parts, [[word, readValue(scanner, definitions)]]);
+      if (takeMlir(scanner, "=")) {
+        addEntries(parts, [[word, readAttributeValue(scanner, definitions)]]);
       } else {
         scanner.position = start;
         parts.items.push(readAtom(scanner, definitions));
@@ -219,7 +219,7 @@ function readPart(scanner: Scanner, definitions: Definitions, parts: Parts): boo
 }
 
 /** A dictionary of attributes, or a set such as the axes of `sdy.all_reduce {"x"} %0`. */
-function readBraces(scanner: Scanner, definitions: Definitions, parts: Parts): void {
+function readBraces(scanner: MlirScanner, definitions: AttributeAliases, parts: Parts): void {
   const group = readAtom(scanner, definitions);
   if (group.kind !== "group" || group.items.length > 0) parts.items.push(group);
   else addEntries(parts, group.entries);
@@ -231,10 +231,10 @@ function addEntries(parts: Parts, entries: Iterable<readonly [string, Attribute]
 }
 
 /** Whether a `{` opens a region: an op follows, or the region is empty and the block is not. */
-function isRegionNext(scanner: Scanner): boolean {
+function isRegionNext(scanner: MlirScanner): boolean {
   const { position } = scanner;
   scanner.position++;
-  const code = peek(scanner);
+  const code = peekMlir(scanner);
   const word = takeForm(scanner, "word");
   const isRegion =
     code === percent || code === caret || word === "return" || (word.includes(".") && !isNext(scanner, "="));
@@ -245,37 +245,37 @@ function isRegionNext(scanner: Scanner): boolean {
 const caret = 94;
 
 /** `(%0, %1)`, `(%1 init: %cst)`, `(%i = %0, %x = %1)`, `(%0, k = 2)`, and arguments of a block `(%a: t, %b: t)`. */
-function readParentheses(scanner: Scanner, definitions: Definitions, parts: Parts): void {
-  expect(scanner, "(");
+function readParentheses(scanner: MlirScanner, definitions: AttributeAliases, parts: Parts): void {
+  expectMlir(scanner, "(");
   const block: BlockArgument[] = [];
   let isBlock = false;
-  while (!take(scanner, ")")) {
-    peek(scanner);
+  while (!takeMlir(scanner, ")")) {
+    peekMlir(scanner);
     const { position } = scanner;
     const name = takeForm(scanner, "value");
     if (name === "") {
       const key = expectForm(scanner, "word", "a value such as %0");
-      expect(scanner, "=");
-      addEntries(parts, [[key, readValue(scanner, definitions)]]);
-    } else if (take(scanner, ":")) {
+      expectMlir(scanner, "=");
+      addEntries(parts, [[key, readAttributeValue(scanner, definitions)]]);
+    } else if (takeMlir(scanner, ":")) {
       isBlock = true;
       block.push(readArgumentRest(scanner, definitions, name, position));
-    } else if (take(scanner, "=")) {
+    } else if (takeMlir(scanner, "=")) {
       parts.operands.push(expectForm(scanner, "value", "a value such as %0"));
       block.push({ name, type: { kind: "other", text: "" }, attributes: noAttributes, position });
       isBlock = true;
     } else {
       parts.operands.push(name);
-      if (take(scanner, "init:")) parts.initial.push(expectForm(scanner, "value", "an initial value"));
+      if (takeMlir(scanner, "init:")) parts.initial.push(expectForm(scanner, "value", "an initial value"));
     }
-    if (!take(scanner, ",") && !isNext(scanner, ")")) failExpected(scanner, '"," or ")"');
+    if (!takeMlir(scanner, ",") && !isNext(scanner, ")")) failExpectedMlir(scanner, '"," or ")"');
   }
   if (isBlock) parts.blocks.push(block);
 }
 
 export function readArgumentRest(
-  scanner: Scanner,
-  definitions: Definitions,
+  scanner: MlirScanner,
+  definitions: AttributeAliases,
   name: string,
   position: number,
 ): BlockArgument {
@@ -286,7 +286,7 @@ export function readArgumentRest(
 }
 
 /** `reducer(%a: t, %b: t) (%c: t, %d: t)` gives the pairs of each operand; the block takes all first ones first. */
-function readBlock(scanner: Scanner, definitions: Definitions, parts: Parts): Region {
+function readBlock(scanner: MlirScanner, definitions: AttributeAliases, parts: Parts): OpRegion {
   const { blocks } = parts;
   const [first] = blocks;
   const argumentsOf =
@@ -298,37 +298,42 @@ function readBlock(scanner: Scanner, definitions: Definitions, parts: Parts): Re
 }
 
 /** `{ ^bb0(%a: t): ops }` */
-export function readRegion(scanner: Scanner, definitions: Definitions, given: readonly BlockArgument[]): Region {
+export function readRegion(
+  scanner: MlirScanner,
+  definitions: AttributeAliases,
+  given: readonly BlockArgument[],
+): OpRegion {
   const start = scanner.position;
-  expect(scanner, "{");
+  expectMlir(scanner, "{");
   return nested(scanner, () => {
     let own = given;
     const operations: Operation[] = [];
-    while (!take(scanner, "}")) {
-      const code = peek(scanner);
-      if (Number.isNaN(code)) failExpected(scanner, '"}" for the "{"', start);
+    while (!takeMlir(scanner, "}")) {
+      const code = peekMlir(scanner);
+      if (Number.isNaN(code)) failExpectedMlir(scanner, '"}" for the "{"', start);
       if (code !== caret) {
         operations.push(readOperation(scanner, definitions));
         continue;
       }
-      if (operations.length > 0) failExpected(scanner, "a region of one block: branches between blocks are not read");
+      if (operations.length > 0)
+        failExpectedMlir(scanner, "a region of one block: branches between blocks are not read");
       takeForm(scanner, "alias");
-      if (take(scanner, "(")) own = readArguments(scanner, definitions);
-      expect(scanner, ":");
+      if (takeMlir(scanner, "(")) own = readArguments(scanner, definitions);
+      expectMlir(scanner, ":");
     }
     return { arguments: own, operations };
   });
 }
 
 /** The rest of `(%a: t, %b: t)`, after the parenthesis. */
-export function readArguments(scanner: Scanner, definitions: Definitions): readonly BlockArgument[] {
+export function readArguments(scanner: MlirScanner, definitions: AttributeAliases): readonly BlockArgument[] {
   const list: BlockArgument[] = [];
-  while (!take(scanner, ")")) {
-    if (list.length > 0) expect(scanner, ",");
-    peek(scanner);
+  while (!takeMlir(scanner, ")")) {
+    if (list.length > 0) expectMlir(scanner, ",");
+    peekMlir(scanner);
     const { position } = scanner;
     const name = expectForm(scanner, "value", "an argument such as %arg0");
-    expect(scanner, ":");
+    expectMlir(scanner, ":");
     list.push(readArgumentRest(scanner, definitions, name, position));
   }
   return list;

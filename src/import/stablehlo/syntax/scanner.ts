@@ -2,11 +2,11 @@
  * Scans MLIR text from left to right, each character once. The first mismatch ends reading with a diagnostic that shows
  * the line.
  */
-import type { Source } from "../../../host/syntax/text/source.ts";
+import type { DumpSource } from "../../../host/syntax/text/source.ts";
 import { failAt } from "../../../host/syntax/text/source.ts";
 
-export interface Scanner {
-  readonly source: Source;
+export interface MlirScanner {
+  readonly source: DumpSource;
   readonly text: string;
   position: number;
   /** How many groups and regions are open. */
@@ -16,12 +16,12 @@ export interface Scanner {
 /** Deeper text is no program. Reading recurses once per level. */
 const mostDepth = 128;
 
-export function createScanner(file: string, text: string, position = 0): Scanner {
+export function createMlirScanner(file: string, text: string, position = 0): MlirScanner {
   return { source: { file, text, firstLine: 1, prefixLength: 0, lines: null }, text, position, depth: 0 };
 }
 
 /** The code of the next character after blanks and comments; NaN at the end. */
-export function peek(scanner: Scanner): number {
+export function peekMlir(scanner: MlirScanner): number {
   const { text } = scanner;
   let { position } = scanner;
   for (;;) {
@@ -37,20 +37,20 @@ export function peek(scanner: Scanner): number {
   }
 }
 
-export function isNext(scanner: Scanner, literal: string): boolean {
-  peek(scanner);
+export function isNext(scanner: MlirScanner, literal: string): boolean {
+  peekMlir(scanner);
   return scanner.text.startsWith(literal, scanner.position);
 }
 
 /** Steps over `literal` if it comes next. */
-export function take(scanner: Scanner, literal: string): boolean {
+export function takeMlir(scanner: MlirScanner, literal: string): boolean {
   if (!isNext(scanner, literal)) return false;
   scanner.position += literal.length;
   return true;
 }
 
-export function expect(scanner: Scanner, literal: string): void {
-  if (!take(scanner, literal)) failExpected(scanner, `"${literal}"`);
+export function expectMlir(scanner: MlirScanner, literal: string): void {
+  if (!takeMlir(scanner, literal)) failExpectedMlir(scanner, `"${literal}"`);
 }
 
 const forms = {
@@ -64,8 +64,8 @@ const forms = {
 } as const;
 
 /** The text of this form if it comes next; empty otherwise. */
-export function takeForm(scanner: Scanner, form: keyof typeof forms): string {
-  peek(scanner);
+export function takeForm(scanner: MlirScanner, form: keyof typeof forms): string {
+  peekMlir(scanner);
   const pattern = forms[form];
   pattern.lastIndex = scanner.position;
   const found = pattern.exec(scanner.text)?.[0] ?? "";
@@ -73,13 +73,13 @@ export function takeForm(scanner: Scanner, form: keyof typeof forms): string {
   return found;
 }
 
-export function expectForm(scanner: Scanner, form: keyof typeof forms, what: string): string {
+export function expectForm(scanner: MlirScanner, form: keyof typeof forms, what: string): string {
   const found = takeForm(scanner, form);
-  return found === "" ? failExpected(scanner, what) : found;
+  return found === "" ? failExpectedMlir(scanner, what) : found;
 }
 
 /** The next word, which is not stepped over. */
-export function peekWord(scanner: Scanner): string {
+export function peekWord(scanner: MlirScanner): string {
   const { position } = scanner;
   const word = takeForm(scanner, "word");
   scanner.position = position;
@@ -103,12 +103,12 @@ export function unquoted(text: string): string {
 }
 
 /** Steps over a group that needs no reading, such as a location: from its `(` or `<` to the matching end. */
-export function skipGroup(scanner: Scanner, open: string, close: string): void {
+export function skipGroup(scanner: MlirScanner, open: string, close: string): void {
   const start = scanner.position;
-  expect(scanner, open);
+  expectMlir(scanner, open);
   for (let depth = 1; depth > 0;) {
-    const code = peek(scanner);
-    if (Number.isNaN(code)) failExpected(scanner, `"${close}" for the "${open}"`, start);
+    const code = peekMlir(scanner);
+    if (Number.isNaN(code)) failExpectedMlir(scanner, `"${close}" for the "${open}"`, start);
     if (code === 34) {
       expectForm(scanner, "string", "the end of the string");
       continue;
@@ -121,7 +121,7 @@ export function skipGroup(scanner: Scanner, open: string, close: string): void {
 }
 
 /** The result of `read`, one level deeper. */
-export function nested<T>(scanner: Scanner, read: () => T): T {
+export function nested<T>(scanner: MlirScanner, read: () => T): T {
   scanner.depth++;
   if (scanner.depth > mostDepth) {
     failAt(scanner.source, scanner.position, {
@@ -137,8 +137,8 @@ export function nested<T>(scanner: Scanner, read: () => T): T {
   return result;
 }
 
-export function failExpected(scanner: Scanner, expected: string, position?: number): never {
-  peek(scanner);
+export function failExpectedMlir(scanner: MlirScanner, expected: string, position?: number): never {
+  peekMlir(scanner);
   return failAt(scanner.source, position ?? scanner.position, {
     code: "model-syntax",
     message: "the file cannot be read",

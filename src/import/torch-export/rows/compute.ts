@@ -1,5 +1,5 @@
 /** Rows of ATen ops that contract, normalize, reduce and attend. */
-import { axisIn, type Operands, swapped } from "../operands.ts";
+import { axisIn, type NodeOperands, swapped } from "../operands.ts";
 import type { CausalMask } from "../../../ir/ops/kinds/attention/attention.ts";
 import { sdpa } from "../../../ir/api/ops/attention.ts";
 import { eq, le, ne, where } from "../../../ir/api/ops/choices.ts";
@@ -18,11 +18,11 @@ import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { constantValue, extentsDiffer, foldProduct } from "../../../ir/scalar/fold.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
-import { counted, raised } from "./elementwise.ts";
-import { type Row, type Rows, rowsOf } from "./row.ts";
+import { asCount, raised } from "./elementwise.ts";
+import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 import { reshaped } from "./shape.ts";
 
-const linearRow: Row = (o) => {
+const linearRow: AtenRow = (o) => {
   const bias = o.tensorOr("bias");
   const [x, weight] = [o.tensor("input"), o.tensor("weight")];
   return bias === null ? linear(x, weight) : linear(x, weight, bias);
@@ -32,7 +32,11 @@ const linearRow: Row = (o) => {
  * x @ w of a matrix x. Where x is a batch of rows that was merged for this op alone, the op runs on the batch: a
  * sharding of either axis then stays one of an axis.
  */
-function rowsTimes(o: Operands, x: TensorView, w: TensorView): { readonly y: TensorView; readonly merged: boolean } {
+function rowsTimes(
+  o: NodeOperands,
+  x: TensorView,
+  w: TensorView,
+): { readonly y: TensorView; readonly merged: boolean } {
   const made = o.building.provenance.get(x.id);
   const base = made?.kind === "reshape" ? made.of : x;
   const keepsLast = base.rank > 2 && !extentsDiffer(at(base.extents, base.rank - 1), at(x.extents, 1));
@@ -40,16 +44,16 @@ function rowsTimes(o: Operands, x: TensorView, w: TensorView): { readonly y: Ten
 }
 
 /** The rows of a batch as the matrix that PyTorch's op returns. */
-function asMatrix(o: Operands, y: TensorView, merged: boolean): TensorView {
+function asMatrix(o: NodeOperands, y: TensorView, merged: boolean): TensorView {
   return merged ? reshaped(o, y, [foldProduct(y.extents.slice(0, -1)), at(y.extents, y.rank - 1)]) : y;
 }
 
-const mm: Row = (o) => {
+const mm: AtenRow = (o) => {
   const { y, merged } = rowsTimes(o, o.tensor("self"), o.tensor("mat2"));
   return asMatrix(o, y, merged);
 };
 
-const addmm: Row = (o) => {
+const addmm: AtenRow = (o) => {
   const [alpha, beta, bias] = [o.number("alpha", 1), o.number("beta", 1), o.tensor("self")];
   const isVector = bias.rank === 1;
   const product = isVector
@@ -60,7 +64,7 @@ const addmm: Row = (o) => {
   return asMatrix(o, add(scaled, added), product.merged);
 };
 
-const baddbmm: Row = (o) => {
+const baddbmm: AtenRow = (o) => {
   const y = matmul(o.tensor("batch1"), o.tensor("batch2"));
   const [alpha, beta] = [o.number("alpha", 1), o.number("beta", 1)];
   const scaled = alpha === 1 ? y : mul(y, alpha);
@@ -72,7 +76,7 @@ const baddbmm: Row = (o) => {
 /**
  * A convolution whose kernel is its stride: patches of the image times the kernel, as vision transformers embed them.
  */
-const convolution: Row = (o) => {
+const convolution: AtenRow = (o) => {
   const [x, weight, bias] = [o.tensor("input"), o.tensor("weight"), o.tensorOr("bias")];
   const axes = weight.rank - 2;
   const every = (name: string, fallback: number): readonly number[] => {
@@ -105,25 +109,25 @@ const convolution: Row = (o) => {
 };
 
 /** The norms of Braid are over the last axis. */
-function requireLastAxis(o: Operands): void {
+function requireLastAxis(o: NodeOperands): void {
   if (o.sizes("normalized_shape").length !== 1) o.refuse("a norm over several axes", "a norm over the last axis");
 }
 
-const layerNormRow: Row = (o) => {
+const layerNormRow: AtenRow = (o) => {
   requireLastAxis(o);
   const y = layerNorm(o.tensor("input"), o.tensorOr("weight"), o.tensorOr("bias"), o.number("eps", 1e-5));
   return o.node.outputs.length === 1 ? y : [y, null, null];
 };
 
 /** Without eps it is the spacing of the dtype at 1, as in PyTorch. */
-const rmsNormRow: Row = (o) => {
+const rmsNormRow: AtenRow = (o) => {
   requireLastAxis(o);
   const x = o.tensor("input");
   return rmsNorm(x, o.tensorOr("weight"), o.number("eps", 2 * dtypes[x.dtype].epsilon));
 };
 
 const softmaxOf =
-  (apply: (x: TensorView, axis: number) => TensorView): Row =>
+  (apply: (x: TensorView, axis: number) => TensorView): AtenRow =>
   (o) => {
     const x = o.tensor("self");
     const dtype = o.dtype();
@@ -131,13 +135,13 @@ const softmaxOf =
   };
 
 /** The axes of a reduction: all where none are named. */
-function axesOf(o: Operands, x: TensorView): readonly number[] {
+function axesOf(o: NodeOperands, x: TensorView): readonly number[] {
   const named = o.has("dim") ? o.wholes("dim").map((axis) => axisIn(axis, x.rank)) : [];
   return named.length > 0 ? named : [...x.extents.keys()];
 }
 
 const reduction =
-  (apply: (x: TensorView, axes: readonly number[], o: Operands) => TensorView): Row =>
+  (apply: (x: TensorView, axes: readonly number[], o: NodeOperands) => TensorView): AtenRow =>
   (o) => {
     const given = o.tensor("self");
     const axes = axesOf(o, given);
@@ -148,7 +152,7 @@ const reduction =
   };
 
 /** var(x), and the mean. */
-function moments(o: Operands): readonly [variance: TensorView, mean: TensorView] {
+function moments(o: NodeOperands): readonly [variance: TensorView, mean: TensorView] {
   const x = o.tensor("self");
   const axes = axesOf(o, x);
   const unbiased = o.flag("unbiased", true) ? 1 : 0;
@@ -157,7 +161,7 @@ function moments(o: Operands): readonly [variance: TensorView, mean: TensorView]
   return [keepAxes(found.variance, axes, x), keepAxes(found.mean, axes, x)];
 }
 
-const argmaxRow: Row = (o) => {
+const argmaxRow: AtenRow = (o) => {
   const x = o.tensor("self");
   if (!o.has("dim")) return o.refuse("argmax over all axes", "argmax over one axis");
   const axis = axisIn(o.whole("dim"), x.rank);
@@ -166,7 +170,7 @@ const argmaxRow: Row = (o) => {
 };
 
 /** The largest along an axis, and its index. */
-const maxRow: Row = (o) => {
+const maxRow: AtenRow = (o) => {
   const x = o.tensor("self");
   const axis = axisIn(o.whole("dim"), x.rank);
   const found = [amax(x, [axis]), argmax(x, axis)];
@@ -174,8 +178,8 @@ const maxRow: Row = (o) => {
 };
 
 /** Sums of the elements up to each: of those whose index along a second axis is not larger. */
-const cumsum: Row = (o) => {
-  const given = counted(o.tensor("self"));
+const cumsum: AtenRow = (o) => {
+  const given = asCount(o.tensor("self"));
   const x = inDType(given, o.dtype() ?? given.dtype);
   const axis = axisIn(o.whole("dim"), x.rank);
   const flags = (own: number): readonly boolean[] => Array.from({ length: x.rank + 1 }, (_, i) => i !== own);
@@ -188,7 +192,7 @@ const cumsum: Row = (o) => {
 };
 
 /** Attention of [.., L, d]. Heads of q that share one of k and v have an axis for the group. */
-const attention: Row = (o) => {
+const attention: AtenRow = (o) => {
   const [q, k, v] = [o.tensor("query"), o.tensor("key"), o.tensor("value")];
   if (o.number("dropout_p", 0) !== 0) o.refuse("attention with dropout", "a model in eval mode");
   const scale = o.numberOr("scale");
@@ -207,7 +211,7 @@ const attention: Row = (o) => {
 type Heads = readonly [q: TensorView, k: TensorView, v: TensorView];
 
 /** Runs attention with an axis for each group of heads of q that share one of k and v. */
-function grouped(o: Operands, [q, key, value]: Heads, run: (...heads: Heads) => TensorView): TensorView {
+function grouped(o: NodeOperands, [q, key, value]: Heads, run: (...heads: Heads) => TensorView): TensorView {
   const [k, v] = [unrepeated(o, key), unrepeated(o, value)];
   if (q.rank < 3) return run(q, key, value);
   const headsOf = (x: TensorView): number | null => constantValue(at(x.extents, x.rank - 3));
@@ -225,7 +229,7 @@ function grouped(o: Operands, [q, key, value]: Heads, run: (...heads: Heads) => 
 }
 
 /** Heads before they were repeated: [B, G, L, d] of a reshape of [B, G, r, L, d], which expands [B, G, 1, L, d]. */
-function unrepeated(o: Operands, x: TensorView): TensorView {
+function unrepeated(o: NodeOperands, x: TensorView): TensorView {
   const { provenance } = o.building;
   const merged = provenance.get(x.id);
   const expanded = merged?.kind === "reshape" ? provenance.get(merged.of.id) : undefined;
@@ -238,7 +242,7 @@ function unrepeated(o: Operands, x: TensorView): TensorView {
 
 /** softmax(scale q k^T + mask) v, where the mask is no triangle. A bool mask says what a query sees. */
 function masked(
-  o: Operands,
+  o: NodeOperands,
   [q, k, v]: Heads,
   scale: number | null,
   isCausal: boolean,
@@ -262,7 +266,7 @@ function masked(
   return inDType(matmul(div(powers, where(eq(total, 0), 1, total)), wide(v)), q.dtype);
 }
 
-function groupedMask(o: Operands, mask: TensorView, scores: TensorView): TensorView {
+function groupedMask(o: NodeOperands, mask: TensorView, scores: TensorView): TensorView {
   const heads = mask.rank - 3;
   const flags = Array.from({ length: scores.rank }, (_, axis) => axis === heads + 1);
   const count = constantValue(at(mask.extents, heads));
@@ -272,7 +276,7 @@ function groupedMask(o: Operands, mask: TensorView, scores: TensorView): TensorV
   return reshape(mask, [...mask.extents.slice(0, heads), groups, count / groups, ...mask.extents.slice(-2)]);
 }
 
-export const computeRows: Rows = rowsOf({
+export const computeRows: AtenRows = atenRows({
   "linear.default": linearRow,
   "matmul.default": (o) => matmul(o.tensor("self"), o.tensor("other")),
   "mm.default": mm,
@@ -286,9 +290,9 @@ export const computeRows: Rows = rowsOf({
   "softmax.int _softmax.default _safe_softmax.default": softmaxOf(softmax),
   "log_softmax.int _log_softmax.default": softmaxOf(logSoftmax),
   "logsumexp.default": reduction((x, axes) => logsumexp(x, axes)),
-  "sum.default sum.dim_IntList": reduction((x, axes) => sum(counted(x), axes)),
+  "sum.default sum.dim_IntList": reduction((x, axes) => sum(asCount(x), axes)),
   "mean.default mean.dim": reduction((x, axes) => mean(x, axes)),
-  "prod.default prod.dim_int": reduction((x, axes) => prod(counted(x), axes)),
+  "prod.default prod.dim_int": reduction((x, axes) => prod(asCount(x), axes)),
   "amax.default max.default": reduction((x, axes) => amax(x, axes)),
   "amin.default min.default": reduction((x, axes) => amin(x, axes)),
   "any.default any.dim any.dims": reduction((x, axes) => amax(x.dtype === "bool" ? x : ne(x, 0), axes)),

@@ -30,8 +30,8 @@ import { inDType } from "../../../ir/api/ops/compositions/compose.ts";
 import { broadcast } from "../../../ir/api/ops/views.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
-import type { Operands } from "../operands.ts";
-import { type Row, type Rows, rowsOf } from "./row.ts";
+import type { NodeOperands } from "../operands.ts";
+import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 
 type Unary = (x: TensorView) => TensorView;
 type Binary = (a: BinaryOperand, b: BinaryOperand) => TensorView;
@@ -54,7 +54,7 @@ function mostAxes(...operands: readonly BinaryOperand[]): number {
 }
 
 /** PyTorch counts with bool as with integers. */
-export function counted(x: TensorView): TensorView {
+export function asCount(x: TensorView): TensorView {
   return x.dtype === "bool" ? inDType(x, "int64") : x;
 }
 
@@ -63,39 +63,39 @@ function isFloat(dtype: DType | null): boolean {
 }
 
 /** `self` and `other`, each a tensor or a number, of one rank. */
-function pairOf(o: Operands, first = "self", second = "other"): readonly [BinaryOperand, BinaryOperand] {
+function pairOf(o: NodeOperands, first = "self", second = "other"): readonly [BinaryOperand, BinaryOperand] {
   const [a, b] = [o.operand(first), o.operand(second)];
   const rank = mostAxes(a, b);
   return [raisedOperand(a, rank), raisedOperand(b, rank)];
 }
 
 /** Numbers to count with. */
-function countedPair(o: Operands): readonly [BinaryOperand, BinaryOperand] {
+function countedPair(o: NodeOperands): readonly [BinaryOperand, BinaryOperand] {
   const [a, b] = pairOf(o);
-  return [typeof a === "object" ? counted(a) : a, typeof b === "object" ? counted(b) : b];
+  return [typeof a === "object" ? asCount(a) : a, typeof b === "object" ? asCount(b) : b];
 }
 
 const unary =
-  (apply: Unary): Row =>
+  (apply: Unary): AtenRow =>
   (o) => {
-    const x = counted(o.tensor("self"));
+    const x = asCount(o.tensor("self"));
     return apply(isFloat(o.resultDType) ? inDType(x, isFloat(x.dtype) ? x.dtype : "float") : x);
   };
 
 const predicate =
-  (apply: Unary): Row =>
+  (apply: Unary): AtenRow =>
   (o) =>
     apply(o.tensor("self"));
 
 const binary =
-  (apply: Binary): Row =>
+  (apply: Binary): AtenRow =>
   (o) => {
     const [a, b] = pairOf(o);
     return apply(a, b);
   };
 
 const arithmetic =
-  (apply: Binary): Row =>
+  (apply: Binary): AtenRow =>
   (o) => {
     const [a, b] = countedPair(o);
     return apply(a, b);
@@ -103,7 +103,7 @@ const arithmetic =
 
 /** a + alpha b */
 const scaled =
-  (apply: Binary, swap = false): Row =>
+  (apply: Binary, swap = false): AtenRow =>
   (o) => {
     const alpha = o.number("alpha", 1);
     return arithmetic((a, b) => {
@@ -116,23 +116,23 @@ const scaled =
   };
 
 /** Of bool as a logical op, of integers bit by bit. */
-const bits = (logical: (a: TensorView, b: TensorView) => TensorView, bitwise: Binary): Row =>
+const bits = (logical: (a: TensorView, b: TensorView) => TensorView, bitwise: Binary): AtenRow =>
   binary((a, b) => {
     if (typeof a !== "object" || typeof b !== "object") return bitwise(a, b);
-    return a.dtype === "bool" && b.dtype === "bool" ? logical(a, b) : bitwise(counted(a), counted(b));
+    return a.dtype === "bool" && b.dtype === "bool" ? logical(a, b) : bitwise(asCount(a), asCount(b));
   });
 
 const toBool: Unary = (x) => (x.dtype === "bool" ? x : ne(x, 0));
 
 const logical =
-  (apply: (a: TensorView, b: TensorView) => TensorView): Row =>
+  (apply: (a: TensorView, b: TensorView) => TensorView): AtenRow =>
   (o) => {
     const [a, b] = [o.tensor("self"), o.tensor("other")];
     const rank = mostAxes(a, b);
     return apply(toBool(raised(a, rank)), toBool(raised(b, rank)));
   };
 
-const divide: Row = (o) => {
+const divide: AtenRow = (o) => {
   const mode = o.text("rounding_mode", "");
   const [a, b] = countedPair(o);
   if (mode === "floor") return floorDivide(a, b);
@@ -148,23 +148,23 @@ function floorDivide(a: BinaryOperand, b: BinaryOperand): TensorView {
   return areFloat ? functions.floor(div(a, b)) : div(sub(a, remainder(a, b)), b);
 }
 
-const power: Row = (o) => {
+const power: AtenRow = (o) => {
   const [base, exponent] = pairOf(o, o.has("self") ? "self" : "base", "exponent");
   return pow(base, exponent);
 };
 
-const clampRow: Row = (o) => {
+const clampRow: AtenRow = (o) => {
   const bound = (name: string): BinaryOperand | null => (o.has(name) ? o.operand(name) : null);
   return clamp(o.tensor("self"), bound("min"), bound("max"));
 };
 
-const whereRow: Row = (o) => {
+const whereRow: AtenRow = (o) => {
   const [condition, a, b] = [o.tensor("condition"), o.operand("self"), o.operand("other")];
   const rank = mostAxes(condition, a, b);
   return where(toBool(raised(condition, rank)), raisedOperand(a, rank), raisedOperand(b, rank));
 };
 
-const maskedFill: Row = (o) => {
+const maskedFill: AtenRow = (o) => {
   const [x, mask, value] = [o.tensor("self"), o.tensor("mask"), o.operand("value")];
   const rank = mostAxes(x, mask);
   const filling = typeof value === "number" ? value : inDType(value, x.dtype);
@@ -172,9 +172,9 @@ const maskedFill: Row = (o) => {
 };
 
 /** The same tensor. */
-const copy: Row = (o) => o.value(o.has("self") ? "self" : "input");
+const copy: AtenRow = (o) => o.value(o.has("self") ? "self" : "input");
 
-const convert: Row = (o) => {
+const convert: AtenRow = (o) => {
   const from = o.value("self");
   if (from.kind === "complex") return from;
   const x = o.tensor("self");
@@ -183,31 +183,32 @@ const convert: Row = (o) => {
   return to === "bool" ? toBool(x) : inDType(x, to);
 };
 
-const dropout: Row = (o) =>
+const dropout: AtenRow = (o) =>
   o.flag("train", true) && o.number("p", 0.5) > 0
     ? o.refuse("dropout in training", "a model in eval mode: call model.eval() before torch.export")
     : o.value("input");
 
-const gelu: Row = (o) => functions.gelu(o.tensor("self"), o.text("approximate", "none") === "tanh" ? "tanh" : "none");
+const gelu: AtenRow = (o) =>
+  functions.gelu(o.tensor("self"), o.text("approximate", "none") === "tanh" ? "tanh" : "none");
 
-const softplus: Row = (o) => {
+const softplus: AtenRow = (o) => {
   const [beta, x] = [o.number("beta", 1), o.tensor("self")];
   return beta === 1 ? functions.softplus(x) : div(functions.softplus(mul(x, beta)), beta);
 };
 
-const addcmul: Row = (o) => {
+const addcmul: AtenRow = (o) => {
   const [x, a, b] = [o.tensor("self"), o.tensor("tensor1"), o.tensor("tensor2")];
   const rank = mostAxes(x, a, b);
   return add(raised(x, rank), mul(mul(raised(a, rank), raised(b, rank)), o.number("value", 1)));
 };
 
-const not: Row = (o) => {
+const not: AtenRow = (o) => {
   const x = o.tensor("self");
   return x.dtype === "bool" ? functions.logicalNot(x) : sub(-1, x);
 };
 
 /** Of complex tensors as of pairs of real ones. */
-const multiply: Row = (o) => {
+const multiply: AtenRow = (o) => {
   const isTensor = typeof o.node.inputs.get("other") === "object";
   const [a, b] = [o.value("self"), isTensor ? o.value("other") : null];
   if (a.kind !== "complex" || b?.kind !== "complex") return arithmetic(mul)(o);
@@ -221,7 +222,7 @@ function modulo(a: BinaryOperand, b: BinaryOperand): TensorView {
   return areFloat ? sub(a, mul(b, functions.floor(div(a, b)))) : remainder(a, b);
 }
 
-export const elementwiseRows: Rows = rowsOf({
+export const atenElementwiseRows: AtenRows = atenRows({
   "abs.default": unary(functions.abs),
   "neg.default": unary(functions.neg),
   "relu.default": unary(functions.relu),

@@ -16,15 +16,15 @@ import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { constantValue } from "../../../ir/scalar/fold.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
-import { axisIn, type Operands } from "../operands.ts";
-import { type Row, type Rows, rowsOf } from "./row.ts";
+import { axisIn, type NodeOperands } from "../operands.ts";
+import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 
 /** Pairs are compared, and their number grows with the square. */
 const mostSorted = 4096;
 const mostTaken = 64;
 
 /** Indices along an axis of a tensor of `rank` axes. */
-function along(o: Operands, x: TensorView, axis: number, rank = x.rank, own = axis): TensorView {
+function along(o: NodeOperands, x: TensorView, axis: number, rank = x.rank, own = axis): TensorView {
   return broadcast(
     iota(o.fusion, at(x.extents, axis)),
     Array.from({ length: rank }, (_, i) => i !== own),
@@ -32,7 +32,7 @@ function along(o: Operands, x: TensorView, axis: number, rank = x.rank, own = ax
 }
 
 /** Takes the largest element k times; NaN is the largest, and the first of equal ones comes first. */
-const topK: Row = (o) => {
+const topK: AtenRow = (o) => {
   const given = o.tensor("self");
   const [k, axis] = [o.whole("k"), axisIn(o.whole("dim", -1), given.rank)];
   if (k > mostTaken || dtypes[given.dtype].family !== "float") {
@@ -58,7 +58,7 @@ const topK: Row = (o) => {
 };
 
 /** The place of an element is the number of those before it; equal ones keep their order. */
-const sort: Row = (o) => {
+const sort: AtenRow = (o) => {
   const x = o.tensor("self");
   const axis = axisIn(o.whole("dim", -1), x.rank);
   const extent = constantValue(at(x.extents, axis));
@@ -75,7 +75,7 @@ const sort: Row = (o) => {
 };
 
 /** How many elements are in each of `bins` equal parts from `min` to `max`, which is in the last one. */
-const histogram: Row = (o) => {
+const histogram: AtenRow = (o) => {
   const x = reshape(o.tensor("self"), [-1]);
   const [bins, least, most] = [o.whole("bins", 100), o.number("min", 0), o.number("max", 0)];
   if (most <= least) return o.refuse(`bins from ${least} to ${most}`, "bounds of which the second is larger");
@@ -87,7 +87,7 @@ const histogram: Row = (o) => {
 };
 
 /** Rows of [M, K] times the matrix [E, K, N] of their group, where group e ends before row `offs[e]`. */
-const groupedMatmul: Row = (o) => {
+const groupedMatmul: AtenRow = (o) => {
   const [x, weights] = [o.tensor(o.has("input") ? "input" : "self"), o.tensor(o.has("weight") ? "weight" : "mat2")];
   const ends = inDType(o.tensor("offs"), "int64");
   if (x.rank !== 2 || weights.rank !== 3 || o.has("bias")) {
@@ -100,7 +100,7 @@ const groupedMatmul: Row = (o) => {
 };
 
 /** self[index] = values along the first axis. PyTorch leaves open which value an index that is there twice gives. */
-const indexPut: Row = (o) => {
+const indexPut: AtenRow = (o) => {
   const [x, values, indices] = [o.tensor("self"), o.tensor("values"), o.tensorsOrNull("indices")];
   const [index] = indices;
   if (index === undefined || index === null || indices.length > 1 || index.rank !== 1 || x.rank !== 1) {
@@ -112,8 +112,8 @@ const indexPut: Row = (o) => {
   return where(gt(hits, 0), scatterAdd(none, 0, index, values), x);
 };
 
-export const expertRows: Rows = new Map([
-  ...rowsOf({
+export const expertRows: AtenRows = new Map([
+  ...atenRows({
     "topk.default": topK,
     "sort.default sort.stable": sort,
     "histc.default": histogram,
@@ -123,5 +123,5 @@ export const expertRows: Rows = new Map([
     "empty.memory_format empty_like.default": (o) =>
       zeros(o.fusion, o.has("size") ? o.sizes("size") : o.tensor("self").extents, o.resultDType ?? "float"),
   }),
-  ...rowsOf({ "grouped_mm_fallback.default": groupedMatmul }, "torch.ops.transformers."),
+  ...atenRows({ "grouped_mm_fallback.default": groupedMatmul }, "torch.ops.transformers."),
 ]);

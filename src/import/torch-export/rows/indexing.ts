@@ -13,13 +13,13 @@ import { constantValue, extentsDiffer, foldAdd, foldMul, foldProduct } from "../
 import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
-import { axisIn, type Operands } from "../operands.ts";
+import { axisIn, type NodeOperands } from "../operands.ts";
 import { raised } from "./elementwise.ts";
-import { type Row, type Rows, rowsOf } from "./row.ts";
+import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 import { scalarIn, stacked } from "./shape.ts";
 
 /** `end` after `start`; numbers with a fraction count by a step that is scaled. */
-const arange: Row = (o) => {
+const arange: AtenRow = (o) => {
   const [start, step] = [o.number("start", 0), o.number("step", 1)];
   const end = o.size("end");
   const dtype = o.resultDType ?? "int64";
@@ -39,7 +39,7 @@ const arange: Row = (o) => {
 
 /** `shape` of the argument, or of the tensor that it is like. */
 const filled =
-  (value: (o: Operands) => number): Row =>
+  (value: (o: NodeOperands) => number): AtenRow =>
   (o) => {
     const like = o.has("size") ? null : o.tensorOr("self");
     const shape = o.has("size") ? o.sizes("size") : (like?.extents ?? []);
@@ -49,7 +49,7 @@ const filled =
 
 /** Keeps the elements on one side of a diagonal. */
 const triangle =
-  (lower: boolean): Row =>
+  (lower: boolean): AtenRow =>
   (o) => {
     const x = o.tensor("self");
     const along = (axis: number, start: number): TensorView =>
@@ -62,12 +62,12 @@ const triangle =
     return x.dtype === "bool" ? where(kept, x, full(o.fusion, [], false, "bool")) : where(kept, x, 0);
   };
 
-const embeddingRow: Row = (o) => embedding(o.tensor("weight"), o.tensor("indices"));
+const embeddingRow: AtenRow = (o) => embedding(o.tensor("weight"), o.tensor("indices"));
 
-const indexSelectRow: Row = (o) => indexSelect(o.tensor("self"), o.whole("dim"), o.tensor("index"));
+const indexSelectRow: AtenRow = (o) => indexSelect(o.tensor("self"), o.whole("dim"), o.tensor("index"));
 
 /** PyTorch's index may be shorter than the tensor along other axes; Braid's has the same extents. */
-const gatherRow: Row = (o) => {
+const gatherRow: AtenRow = (o) => {
   const [x, index] = [o.tensor("self"), o.tensor("index")];
   const axis = axisIn(o.whole("dim"), x.rank);
   const stops = x.extents.map((extent, i) => (i === axis ? extent : at(index.extents, i)));
@@ -86,7 +86,7 @@ const gatherRow: Row = (o) => {
 };
 
 /** x[i, j, ..]: index tensors of leading axes, which broadcast to one shape, are one index into the merged axes. */
-const indexRow: Row = (o) => {
+const indexRow: AtenRow = (o) => {
   const x = o.tensor("self");
   const given = o.tensorsOrNull("indices");
   const first = given.findIndex((each) => each !== null);
@@ -121,7 +121,7 @@ function fromEnd(index: TensorView, size: Scalar): TensorView {
 }
 
 /** x[i] - x[i - 1] along an axis, with the tensors before and after it. */
-const diff: Row = (o) => {
+const diff: AtenRow = (o) => {
   const parts = [o.tensorOr("prepend"), o.tensor("self"), o.tensorOr("append")].flatMap((x) => x ?? []);
   let x = parts.length === 1 ? at(parts, 0) : cat(parts, o.whole("dim", -1));
   const axis = axisIn(o.whole("dim", -1), x.rank);
@@ -134,23 +134,23 @@ const diff: Row = (o) => {
   return x;
 };
 
-const asComplex: Row = (o) => {
+const asComplex: AtenRow = (o) => {
   const x = o.tensor("self");
   return { kind: "complex", re: select(x, -1, 0), im: select(x, -1, 1) };
 };
 
-const asReal: Row = (o) => {
+const asReal: AtenRow = (o) => {
   const value = o.value("self");
   if (value.kind !== "complex") return o.refuse("view_as_real of a real tensor", "a complex tensor");
   return stacked([value.re, value.im], -1);
 };
 
-const polar: Row = (o) => {
+const polar: AtenRow = (o) => {
   const [abs, angle] = [o.tensor("abs"), o.tensor("angle")];
   return { kind: "complex", re: mul(abs, cos(angle)), im: mul(abs, sin(angle)) };
 };
 
-export const indexingRows: Rows = rowsOf({
+export const atenIndexingRows: AtenRows = atenRows({
   "arange.default arange.start arange.start_step": arange,
   "full.default new_full.default full_like.default": filled((o) => o.number("fill_value")),
   "ones.default new_ones.default ones_like.default": filled(() => 1),
@@ -170,14 +170,14 @@ export const indexingRows: Rows = rowsOf({
 });
 
 /** The size of an axis, and Python's arithmetic on sizes. */
-export const sizeRows: Rows = new Map([
-  ...rowsOf({
+export const sizeRows: AtenRows = new Map([
+  ...atenRows({
     "sym_size.int": (o) => ({
       kind: "size",
       size: at(o.tensor("self").extents, axisIn(o.whole("dim"), o.tensor("self").rank)),
     }),
   }),
-  ...rowsOf(
+  ...atenRows(
     {
       add: (o) => ({ kind: "size", size: foldAdd(scalarIn(o.size("a")), scalarIn(o.size("b"))) }),
       sub: (o) => ({

@@ -6,12 +6,12 @@ import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { constantValue, extentsDiffer, foldAdd, foldProduct } from "../../../ir/scalar/fold.ts";
 import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { at } from "../../../support/invariant.ts";
-import { axisIn, type Operands, swapped } from "../operands.ts";
+import { axisIn, type NodeOperands, swapped } from "../operands.ts";
 import { raised } from "./elementwise.ts";
-import { type Row, type Rows, rowsOf } from "./row.ts";
+import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 
 /** Reshapes in a row are one, and a reshape back is none: a batch that is merged for one op stays whole for others. */
-export function reshaped(o: Operands, x: TensorView, shape: readonly Extent[]): TensorView {
+export function reshaped(o: NodeOperands, x: TensorView, shape: readonly Extent[]): TensorView {
   const { provenance } = o.building;
   const made = provenance.get(x.id);
   const base = made?.kind === "reshape" ? made.of : x;
@@ -48,9 +48,9 @@ export function scalarIn(extent: Extent): Scalar {
   return "kind" in extent ? extent : extent.extent;
 }
 
-const view: Row = (o) => reshaped(o, o.tensor("self"), o.sizes(o.has("size") ? "size" : "shape"));
+const view: AtenRow = (o) => reshaped(o, o.tensor("self"), o.sizes(o.has("size") ? "size" : "shape"));
 
-const flatten: Row = (o) => {
+const flatten: AtenRow = (o) => {
   const x = o.tensor("self");
   if (x.rank === 0) return reshaped(o, x, [1]);
   const [first, last] = [axisIn(o.whole("start_dim", 0), x.rank), axisIn(o.whole("end_dim", -1), x.rank)];
@@ -58,27 +58,27 @@ const flatten: Row = (o) => {
   return reshaped(o, x, [...x.extents.slice(0, first), merged, ...x.extents.slice(last + 1)]);
 };
 
-const unflatten: Row = (o) => {
+const unflatten: AtenRow = (o) => {
   const x = o.tensor("self");
   const axis = axisIn(o.whole("dim"), x.rank);
   return reshaped(o, x, [...x.extents.slice(0, axis), ...o.sizes("sizes"), ...x.extents.slice(axis + 1)]);
 };
 
-const permuteRow: Row = (o) => {
+const permuteRow: AtenRow = (o) => {
   const x = o.tensor("self");
   const order = o.wholes("dims").map((axis) => axisIn(axis, x.rank));
   return order.every((axis, i) => axis === i) ? x : permute(x, order);
 };
 
-const transpose: Row = (o) => swapped(o.tensor("self"), o.whole("dim0"), o.whole("dim1"));
+const transpose: AtenRow = (o) => swapped(o.tensor("self"), o.whole("dim0"), o.whole("dim1"));
 
-const lastTwo: Row = (o) => {
+const lastTwo: AtenRow = (o) => {
   const x = o.tensor("self");
   return x.rank < 2 ? x : swapped(x, -2, -1);
 };
 
 /** Adds leading axes of extent 1 for those that the tensor lacks. */
-function expanded(o: Operands, x: TensorView, shape: readonly Extent[]): TensorView {
+function expanded(o: NodeOperands, x: TensorView, shape: readonly Extent[]): TensorView {
   const whole =
     x.rank === 0
       ? broadcast(
@@ -93,7 +93,7 @@ function expanded(o: Operands, x: TensorView, shape: readonly Extent[]): TensorV
   return y;
 }
 
-const unsqueezeRow: Row = (o) => {
+const unsqueezeRow: AtenRow = (o) => {
   const x = o.tensor("self");
   const axis = o.whole("dim");
   const y = unsqueeze(x, axis);
@@ -101,7 +101,7 @@ const unsqueezeRow: Row = (o) => {
   return y;
 };
 
-const squeezeRow: Row = (o) => {
+const squeezeRow: AtenRow = (o) => {
   const x = o.tensor("self");
   const given = o.has("dim") ? o.wholes("dim").map((axis) => axisIn(axis, x.rank)) : [...x.extents.keys()];
   const axes = given.filter((axis) => constantValue(at(x.extents, axis)) === 1);
@@ -109,7 +109,7 @@ const squeezeRow: Row = (o) => {
 };
 
 /** Bounds as in Python: negative ones count from the end, and all are cut at the ends. */
-const sliceRow: Row = (o) => {
+const sliceRow: AtenRow = (o) => {
   const x = o.tensor("self");
   const axis = axisIn(o.whole("dim", 0), x.rank);
   const extent = at(x.extents, axis);
@@ -136,7 +136,7 @@ const sliceRow: Row = (o) => {
   );
 };
 
-const narrow: Row = (o) => {
+const narrow: AtenRow = (o) => {
   const x = o.tensor("self");
   const axis = axisIn(o.whole("dim"), x.rank);
   const [start, length] = [o.size("start"), o.size("length")];
@@ -148,9 +148,9 @@ const narrow: Row = (o) => {
   );
 };
 
-const selectRow: Row = (o) => select(o.tensor("self"), o.whole("dim"), o.size("index"));
+const selectRow: AtenRow = (o) => select(o.tensor("self"), o.whole("dim"), o.size("index"));
 
-const catRow: Row = (o) => {
+const catRow: AtenRow = (o) => {
   const [first, ...more] = o.tensors("tensors");
   return first === undefined || more.length > 0 ? cat(o.tensors("tensors"), o.whole("dim", 0)) : first;
 };
@@ -174,7 +174,7 @@ function equalParts(x: TensorView, axis: number, count: number): readonly Tensor
   return Array.from({ length: count }, (_, i) => select(packed, own, i));
 }
 
-const splitRow: Row = (o) => {
+const splitRow: AtenRow = (o) => {
   const [x, axis] = [o.tensor("self"), o.whole("dim", 0)];
   const extent = constantValue(at(x.extents, axisIn(axis, x.rank)));
   const size = o.has("split_size") ? o.size("split_size") : null;
@@ -187,12 +187,12 @@ const splitRow: Row = (o) => {
   return split(x, typeof size === "number" ? size : sizes, axis);
 };
 
-const chunkRow: Row = (o) => {
+const chunkRow: AtenRow = (o) => {
   const [x, count, axis] = [o.tensor("self"), o.whole("chunks"), o.whole("dim", 0)];
   return equalParts(x, axis, count) ?? chunk(x, count, axis);
 };
 
-const unbind: Row = (o) => {
+const unbind: AtenRow = (o) => {
   const x = o.tensor("self");
   const axis = axisIn(o.whole("dim", 0), x.rank);
   const count = constantValue(at(x.extents, axis));
@@ -200,7 +200,7 @@ const unbind: Row = (o) => {
   return Array.from({ length: count }, (_, i) => select(x, axis, i));
 };
 
-const repeat: Row = (o) => {
+const repeat: AtenRow = (o) => {
   const times = o.wholes("repeats");
   let x = raised(o.tensor("self"), times.length);
   times.forEach((count, axis) => {
@@ -213,7 +213,7 @@ const repeat: Row = (o) => {
   return x;
 };
 
-const padRow: Row = (o) => {
+const padRow: AtenRow = (o) => {
   const x = o.tensor("self");
   if (o.text("mode", "constant") !== "constant") return o.refuse(`${o.text("mode", "")} padding`, "constant padding");
   const given = o.wholes("pad");
@@ -224,7 +224,7 @@ const padRow: Row = (o) => {
   return pad(x, widths, o.number("value", 0));
 };
 
-export const shapeRows: Rows = rowsOf({
+export const atenShapeRows: AtenRows = atenRows({
   "view.default reshape.default _unsafe_view.default": view,
   "flatten.using_ints": flatten,
   "unflatten.int": unflatten,

@@ -4,7 +4,7 @@
  */
 import type { Layout } from "../../../ir/layout.ts";
 import { type CutAxis, heldRuns, isEven, numbersOf, onDevice, rescaled } from "../../../ir/parts.ts";
-import { commonRegion, elementsIn, type Region } from "../../../ir/runs.ts";
+import { commonRegion, elementsIn, type IndexRegion } from "../../../ir/runs.ts";
 import { constantValue } from "../../../ir/scalar/fold.ts";
 import { constant } from "../../../ir/scalar/scalar.ts";
 import { at } from "../../../support/invariant.ts";
@@ -41,7 +41,7 @@ function sizeOf(axes: readonly CutAxis[]): number {
   return known[0] ?? factors.reduce((product, factor) => product * factor, 1);
 }
 
-function regionOn({ mesh }: Layout, axes: readonly CutAxis<number>[], device: number): Region {
+function regionOn({ mesh }: Layout, axes: readonly CutAxis<number>[], device: number): IndexRegion {
   return axes.map((axis) =>
     heldRuns(
       axis,

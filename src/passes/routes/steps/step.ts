@@ -158,7 +158,7 @@ export function isPermutation(from: Layout, to: Layout): boolean {
  * The device of `from` whose share `device` of `to` gets. It has the same coordinates along dimensions that cut neither
  * layout; those that cut one of them alone number the copies on both sides.
  */
-export function peerOf(from: Layout, to: Layout, device: number): number {
+export function permutationPeer(from: Layout, to: Layout, device: number): number {
   const wanted = new Map<DIDType, number>();
   from.axes.forEach(({ parts }, axis) => {
     parts.forEach(({ type }, i) => {

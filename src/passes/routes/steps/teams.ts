@@ -27,7 +27,7 @@ interface Team {
 }
 
 /** The teams of one step that have a rank. */
-export function teamsOf(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh): (rank: number) => readonly Team[] {
+export function stepTeams(step: ReshardingStep, from: DeviceMesh, to: DeviceMesh): (rank: number) => readonly Team[] {
   const { kind, type, kept } = step;
   if (from.equals(to)) {
     if (kind === "AllToAllV" || kind === "CollectivePermute") return teamsBeside(from, [...kept.keys()]);

@@ -22,12 +22,12 @@ import { addAxis, addTensor, copyAxes, reparallelize, type TensorEdit } from "..
 import { withoutBias } from "../../routes/split-over-devices.ts";
 import type { LoopMember } from "../loop-member.ts";
 import { addStream, type LoopContext, type LoopEdit } from "./loop-context.ts";
-import { selectAt, type Slice, withoutLoopedAxis } from "./slicer.ts";
+import { selectAt, type LoopSlice, withoutLoopedAxis } from "./slicer.ts";
 
 type Contraction = MatmulOp | LinearOp;
 
 /** Whether an iteration adds to the results of earlier ones. */
-export function accumulates(op: Op, { stream }: LoopMember): op is Contraction {
+export function accumulatesChunks(op: Op, { stream }: LoopMember): op is Contraction {
   return isContraction(op) && stream.iterType === "reduction";
 }
 
@@ -196,7 +196,7 @@ function partOf(edit: TensorEdit, output: Tensor, counted: IterDomain, parts: Sc
 }
 
 /** A view of the tensor without its reduced axes. */
-function withoutReduced(edit: TensorEdit, id: TensorId): Slice {
+function withoutReduced(edit: TensorEdit, id: TensorId): LoopSlice {
   const binding: (HirAliasSelect | ShardByStream)[] = [];
   let slice = id;
   for (;;) {

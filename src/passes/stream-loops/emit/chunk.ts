@@ -22,13 +22,19 @@ import { type ModelledAxis, splitLike } from "../../edit/split-axes.ts";
 import { addAxis, addTensor, copyAxes, type TensorEdit } from "../../edit/tensor-edit.ts";
 import { chunkFit, type Chunks } from "../../../ir/stream.ts";
 
-export interface Chunk {
+export interface ChunkStatement {
   readonly slice: TensorId;
   readonly binding: readonly [ShardByStream];
 }
 
 /** Chunk `index` of `tensor` along `axis`. */
-export function chunkAt(edit: TensorEdit, id: TensorId, axis: IterDomain, chunks: Chunks, index: Scalar): Chunk {
+export function chunkAt(
+  edit: TensorEdit,
+  id: TensorId,
+  axis: IterDomain,
+  chunks: Chunks,
+  index: Scalar,
+): ChunkStatement {
   const tensor = at(edit.tensors, id);
   return bindChunk(edit, tensor, axis, chunks.parts, index, chunkModel(tensor, axis, chunks));
 }
@@ -40,7 +46,7 @@ export function shareAt(
   axis: IterDomain,
   share: { readonly pieces: Scalar; readonly extent: Scalar },
   index: Scalar,
-): Chunk {
+): ChunkStatement {
   const tensor = at(edit.tensors, id);
   const whole: IterDomain = { ...axis, extent: share.extent, parallelType: "Serial" };
   return bindChunk(edit, tensor, axis, share.pieces, index, { axis: whole, model: null });
@@ -53,7 +59,7 @@ function bindChunk(
   parts: Scalar,
   index: Scalar,
   chunk: ModelledAxis,
-): Chunk {
+): ChunkStatement {
   const kept = tensor.domain.logical;
   let stream: IterDomain | null = null;
   const axes = kept.map((own): ModelledAxis => {

@@ -27,7 +27,7 @@ import { shardedAxis } from "../../routes/sharding.ts";
 import type { GatherForm, PeerForm, ScatteredAxis } from "../forms.ts";
 import { chunkAt, shareAt } from "./chunk.ts";
 import type { LoopContext, TeamPositions } from "./loop-context.ts";
-import { selectAt, type Slice } from "./slicer.ts";
+import { selectAt, type LoopSlice } from "./slicer.ts";
 
 export interface Peers {
   readonly sends: { readonly buffer: TensorId; readonly peer: Scalar };
@@ -101,7 +101,7 @@ function partAt(
   id: TensorId,
   { axis, chunks }: { readonly axis: IterDomain; readonly chunks: Chunks | null },
   position: Scalar,
-): Slice {
+): LoopSlice {
   return chunks === null ? selectAt(edit, id, axis, position) : chunkAt(edit, id, axis, chunks, position);
 }
 
@@ -115,7 +115,7 @@ export function pieceOf(
   shard: TensorId,
   { sharded, parts, pieces, type }: GatherForm,
   { edit, iteration }: LoopContext,
-): Slice {
+): LoopSlice {
   const share = { pieces: constant(pieces), extent: foldCeilDiv(sharded.extent, parts) };
   const index = pieces === 1 ? constant(0) : binary("mod", iteration, constant(pieces));
   return shareAt(edit, shard, cutAxisOf(shard, edit, type), share, index);
@@ -133,7 +133,7 @@ export function ownShare(
   { edit }: LoopContext,
   { chunks }: Pick<ScatteredAxis, "chunks">,
   type: DIDType,
-): Slice {
+): LoopSlice {
   const axis = cutAxisOf(slice, edit, type);
   if (chunks === null) return selectAt(edit, slice, axis, constant(0));
   const share = { pieces: constant(1), extent: foldCeilDiv(axis.extent, chunks.parts) };

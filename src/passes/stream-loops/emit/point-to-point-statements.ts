@@ -21,7 +21,7 @@ import {
   type TeamPositions,
   teamPositions,
 } from "./loop-context.ts";
-import { selectAt, type Slice } from "./slicer.ts";
+import { selectAt, type LoopSlice } from "./slicer.ts";
 
 export function pointToPointStatements(op: Op, form: PeerForm, context: LoopContext): IterationStatements {
   const positions = teamPositions(form.mesh, form.type, context);
@@ -87,7 +87,7 @@ function rootedOperands(
   op: Op,
   form: PeerForm,
   context: LoopContext,
-): { readonly input: Slice; readonly output: Slice } {
+): { readonly input: LoopSlice; readonly output: LoopSlice } {
   const { edit, slicer, index } = context;
   const operand = at(op.inputs, 0);
   switch (form.kind) {

@@ -18,7 +18,7 @@ import { addTensor, copyAxes, type TensorEdit } from "../../edit/tensor-edit.ts"
 import { axisText, opPlace } from "../../op-text.ts";
 import { chunkAt } from "./chunk.ts";
 
-export interface Slice {
+export interface LoopSlice {
   readonly slice: TensorId;
   /** The statement that binds the slice; empty if an earlier statement of the iteration has bound it. */
   readonly binding: readonly (HirAliasSelect | ShardByStream)[];
@@ -29,15 +29,15 @@ export interface Slicer {
    * The slice of `tensor` along `axis` at the loop's chunk. Ops of one iteration share it: a consumer reads the
    * producer's slice.
    */
-  readonly slice: (tensor: TensorId, axis: IterDomain) => Slice;
+  readonly slice: (tensor: TensorId, axis: IterDomain) => LoopSlice;
   /** The same slice with the axis, which has one index if the loop counts a whole axis. */
-  readonly chunk: (tensor: TensorId, axis: IterDomain) => Slice;
+  readonly chunk: (tensor: TensorId, axis: IterDomain) => LoopSlice;
 }
 
 /** `index` is the chunk that an iteration works on, of an axis of `counted` indices. */
 export function createSlicer(edit: TensorEdit, index: Scalar, chunks: Chunks | null, counted: Scalar): Slicer {
   const made = new Map<string, TensorId>();
-  const once = (key: string, make: () => Slice): Slice => {
+  const once = (key: string, make: () => LoopSlice): LoopSlice => {
     const known = made.get(key);
     if (known !== undefined) return { slice: known, binding: [] };
     const created = make();
@@ -62,7 +62,7 @@ export function countedAs(axis: IterDomain, extent: Scalar): IterDomain {
 }
 
 /** A new slice of `tensor` at any index. A remaining Stream axis becomes Serial. */
-export function selectAt(edit: TensorEdit, id: TensorId, axis: IterDomain, index: Scalar): Slice {
+export function selectAt(edit: TensorEdit, id: TensorId, axis: IterDomain, index: Scalar): LoopSlice {
   const tensor = at(edit.tensors, id);
   const position = tensor.domain.logical.findIndex((candidate) => candidate.id === axis.id);
   const kept = tensor.domain.logical.filter((candidate) => candidate.id !== axis.id);

@@ -15,7 +15,7 @@ import { isOnDevice } from "../../routes/sharding.ts";
 import type { PointToPointForm } from "../forms.ts";
 import type { StreamLoop } from "../group/group-loops.ts";
 import type { LoopMember } from "../loop-member.ts";
-import { accumulates, accumulationStatements, sumsChunks, sumStatements } from "./accumulate-chunks.ts";
+import { accumulatesChunks, accumulationStatements, sumsChunks, sumStatements } from "./accumulate-chunks.ts";
 import {
   addStream,
   type IterationStatements,
@@ -98,7 +98,7 @@ function allocations({ outputs, form }: LoopMember, edit: LoopEdit, context: Pas
 /** Whether iterations of the member must follow each other. */
 function isOrdered(member: LoopMember): boolean {
   const { statement } = member;
-  return isOp(statement) && (accumulates(statement, member) || sumsChunks(statement, member));
+  return isOp(statement) && (accumulatesChunks(statement, member) || sumsChunks(statement, member));
 }
 
 function memberStatements(member: LoopMember, context: LoopContext, waits: boolean): IterationStatements {
@@ -106,7 +106,7 @@ function memberStatements(member: LoopMember, context: LoopContext, waits: boole
   if (!isOp(statement)) return { body: unitStatements(statement, member, context), epilogue: [] };
   if (form?.kind === "ranges") return { body: rangesStatements(statement, member, form, context), epilogue: [] };
   if (form !== null) return pointToPointStatements(statement, form, context);
-  if (accumulates(statement, member))
+  if (accumulatesChunks(statement, member))
     return { body: accumulationStatements(statement, member, context, waits), epilogue: [] };
   if (sumsChunks(statement, member)) {
     return { body: sumStatements(statement, member, context, waits), epilogue: [] };

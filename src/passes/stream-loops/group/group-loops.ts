@@ -8,7 +8,7 @@
  * Statements that are neither ops nor posts keep their places, and no op moves past them.
  */
 import type { HostProgram, Statement } from "../../../host/nodes.ts";
-import { accessesOf, isOp, walk } from "../../../host/traverse.ts";
+import { statementAccess, isOp, walk } from "../../../host/traverse.ts";
 import type { IterDomain, Tensor, TensorId } from "../../../ir/domain.ts";
 import { sameScalar } from "../../../ir/scalar/fold.ts";
 import { printScalar } from "../../../ir/scalar/scalar.ts";
@@ -60,7 +60,10 @@ function groupStretch(
   const members = allMembers.slice(start, end);
   if (members.every((member) => member === null)) return statements;
   const edges = dependences(statements, ownerOf).map((before, node) =>
-    before.map((from): Edge => ({ from, fusible: areFusible(members[from] ?? null, members[node] ?? null, classes) })),
+    before.map((from): FusionEdge => ({
+      from,
+      fusible: areFusible(members[from] ?? null, members[node] ?? null, classes),
+    })),
   );
   const teams = spreadTeams(members, edges, tensors);
   const types = members.map((member, node) => {
@@ -116,7 +119,7 @@ export function fusionObstacle(
  */
 function spreadTeams(
   members: readonly (LoopMember | null)[],
-  edges: readonly (readonly Edge[])[],
+  edges: readonly (readonly FusionEdge[])[],
   tensors: readonly Tensor[],
 ): readonly (PeerTeam | null)[] {
   const teams = members.map((member) => member?.peers ?? null);
@@ -169,7 +172,7 @@ function dependences(
   const readers = new Map<TensorId, number[]>();
   return statements.map((statement, position) => {
     const before = new Set<number>();
-    const { reads, writes } = accessesOf(statement);
+    const { reads, writes } = statementAccess(statement);
     for (const tensor of reads.map(ownerOf)) {
       const written = writer.get(tensor);
       if (written !== undefined) before.add(written);
@@ -200,7 +203,7 @@ function dependences(
 // it by a path that must not be fused. Here all types are fused in turn, each within the stretch of the order that
 // holds its nodes. Types in different stretches therefore cost one walk in all.
 
-export interface Edge {
+export interface FusionEdge {
   readonly from: number;
   /** Whether the two ends may be in one group, if they are of one type. */
   readonly fusible: boolean;
@@ -211,7 +214,7 @@ export interface Edge {
  * the result all edges lead forward, and the order is close to that of the nodes.
  */
 export function typedFusion(
-  edges: readonly (readonly Edge[])[],
+  edges: readonly (readonly FusionEdge[])[],
   typeOf: readonly (string | null)[],
 ): readonly (readonly number[])[] {
   const nodesOf = new Map<string, number[]>();
@@ -246,7 +249,7 @@ export function typedFusion(
  */
 function byPlace(
   types: readonly (readonly number[])[],
-  edges: readonly (readonly Edge[])[],
+  edges: readonly (readonly FusionEdge[])[],
 ): readonly (readonly number[])[] {
   if (types.length < 2) return types;
   const count = edges.length;
@@ -277,7 +280,7 @@ function levels(
   stretch: readonly (readonly number[])[],
   first: number,
   members: ReadonlySet<number>,
-  edges: readonly (readonly Edge[])[],
+  edges: readonly (readonly FusionEdge[])[],
   positionOf: Int32Array,
 ): readonly number[] {
   const own: number[] = [];
@@ -323,7 +326,7 @@ function contract(stretch: readonly (readonly number[])[], level: readonly numbe
 /** The groups in an order as close to the given one as the edges allow: each follows its predecessors. */
 function sorted(
   groups: readonly (readonly number[])[],
-  edges: readonly (readonly Edge[])[],
+  edges: readonly (readonly FusionEdge[])[],
 ): readonly (readonly number[])[] {
   const groupOf = new Map<number, number>();
   groups.forEach((nodes, group) => {

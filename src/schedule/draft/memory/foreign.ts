@@ -5,7 +5,7 @@
 import type { Program } from "../../../commands/program.ts";
 import { at } from "../../../support/invariant.ts";
 import { type RankGroup, representativesOf } from "../../../verify/classes/rank-group.ts";
-import type { Memory } from "./memory.ts";
+import type { DraftMemory } from "./memory.ts";
 import { type Touch, touchesMeet } from "./touch.ts";
 import { createTouchIndex, type TouchIndex } from "./touch-index.ts";
 
@@ -23,7 +23,7 @@ interface Access {
   readonly owner: number;
 }
 
-export function foreignTouches({ ranks }: Program, group: RankGroup, memory: Memory): Foreign {
+export function foreignTouches({ ranks }: Program, group: RankGroup, memory: DraftMemory): Foreign {
   const { elements, elementTo, inverse, representative } = group;
   /** By the representative of the owner. */
   const accesses = new Map<number, Access[]>();

@@ -9,12 +9,16 @@ import type { Program } from "../../../commands/program.ts";
 import type { Touch } from "./touch.ts";
 import type { TouchCache } from "./touch-index.ts";
 
-export interface Memory extends Pick<Additions, "buffers" | "kernels" | "kernelId"> {
+export interface DraftMemory extends Pick<Additions, "buffers" | "kernels" | "kernelId"> {
   readonly touches: (command: Command) => readonly Touch[];
 }
 
 /** `touched`: the accesses of commands that are known, shared by all memories of one Program. */
-export function createMemory(program: Program, cache: TouchCache, touched: Map<Command, readonly Touch[]>): Memory {
+export function createDraftMemory(
+  program: Program,
+  cache: TouchCache,
+  touched: Map<Command, readonly Touch[]>,
+): DraftMemory {
   const additions = createAdditions(program, cache.textOf);
   return {
     ...additions,

@@ -3,7 +3,7 @@ import { at } from "../../../support/invariant.ts";
 import type { Touch } from "./touch.ts";
 import { type Bins, createBins } from "./touch-index.ts";
 
-export interface Timeline {
+export interface AccessTimeline {
   readonly add: (position: number, touches: readonly Touch[]) => void;
   /** Positions after, ascending, of nodes that may share bytes with one of the accesses. May repeat one. */
   readonly after: (position: number, touches: readonly Touch[]) => Iterable<number>;
@@ -11,7 +11,7 @@ export interface Timeline {
   readonly before: (position: number, touches: readonly Touch[]) => Iterable<number>;
 }
 
-export function createTimeline(): Timeline {
+export function createTimeline(): AccessTimeline {
   const byPlace = new Map<number, Bins<number[]>>();
   const listsOf = (touches: readonly Touch[]): readonly (readonly number[])[] => {
     const lists: (readonly number[])[] = [];

@@ -5,11 +5,11 @@
 import type { Arena } from "../../../commands/buffer.ts";
 import type { Command } from "../../../commands/command.ts";
 import type { Kernel } from "../../../commands/kernel.ts";
-import { accessesOf, type Operands, type Region } from "../../../commands/region.ts";
+import { accessesOf, type OperandTables, type Region } from "../../../commands/region.ts";
 import { at } from "../../../support/invariant.ts";
-import { type Runs, runsOf, type Touch } from "./touch.ts";
+import { type ByteRuns, byteRunsOf, type Touch } from "./touch.ts";
 
-type Bytes = Pick<Runs, "start" | "end">;
+type Bytes = Pick<ByteRuns, "start" | "end">;
 
 /** Bins by the aligned range that they stand for; `Bin` is what one holds. */
 export interface Bins<Bin> {
@@ -87,7 +87,7 @@ export function createTouchIndex<T>(): TouchIndex<T> {
 
 export interface TouchCache {
   /** Equal accesses are the same object. */
-  readonly touchesOf: (command: Command, operands: Operands) => readonly Touch[];
+  readonly touchesOf: (command: Command, operands: OperandTables) => readonly Touch[];
   /** Equal for equal kernels. */
   readonly textOf: (kernel: Kernel) => string;
 }
@@ -106,17 +106,17 @@ export function createTouchCache(): TouchCache {
   const ofOperands = new Map<object, Known[]>();
   const texts = new Map<Kernel, string>();
   const distinct = new Map<string, Touch>();
-  const touchIn = ({ buffers }: Operands, region: Region, writes: boolean): Touch => {
+  const touchIn = ({ buffers }: OperandTables, region: Region, writes: boolean): Touch => {
     const { rank, arena, offset } = at(buffers, region.buffer);
     const place = rank * arenas.length + arenas.indexOf(arena);
-    const touch = { ...runsOf(offset + region.offset, region.dims, region.bytes), rank, place, writes };
+    const touch = { ...byteRunsOf(offset + region.offset, region.dims, region.bytes), rank, place, writes };
     const dims = region.dims.map(({ count, stride }) => `${count} ${stride}`);
     const key = [place, writes, touch.start, touch.bytes, ...dims].join(" ");
     const known = distinct.get(key) ?? touch;
     distinct.set(key, known);
     return known;
   };
-  const touchesIn = (command: Command, operands: Operands): readonly Touch[] => {
+  const touchesIn = (command: Command, operands: OperandTables): readonly Touch[] => {
     const { reads, writes } = accessesOf(command, operands);
     return [
       ...reads.map((region) => touchIn(operands, region, false)),
@@ -125,7 +125,7 @@ export function createTouchCache(): TouchCache {
   };
   const withOperands = (
     command: Command,
-    operands: Operands,
+    operands: OperandTables,
     first: object,
     second: object | null = null,
     third: object | null = null,

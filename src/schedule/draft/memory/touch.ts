@@ -2,7 +2,7 @@
 import type { RegionDim } from "../../../commands/region.ts";
 import { at } from "../../../support/invariant.ts";
 
-export interface Touch extends Runs {
+export interface Touch extends ByteRuns {
   /** The rank that owns the memory. */
   readonly rank: number;
   /** A number for each arena of each rank. */
@@ -26,7 +26,7 @@ export function sameBytes(a: Touch, b: Touch): boolean {
 }
 
 /** Whether two commands share a byte that one of them writes, so that their order matters. */
-export function conflict(a: readonly Touch[], b: readonly Touch[]): boolean {
+export function touchesConflict(a: readonly Touch[], b: readonly Touch[]): boolean {
   return a.some((one) => b.some((other) => (one.writes || other.writes) && touchesMeet(one, other)));
 }
 
@@ -36,7 +36,7 @@ export function conflict(a: readonly Touch[], b: readonly Touch[]): boolean {
 //   columns 0-3 and 4-7 of a row-major [1000, 8] tensor: their intervals overlap, but they share no byte
 
 /** Strided runs in the bytes [start, end). Dims as in a Region, in descending order of stride. */
-export interface Runs {
+export interface ByteRuns {
   readonly start: number;
   readonly end: number;
   readonly dims: readonly RegionDim[];
@@ -44,11 +44,11 @@ export interface Runs {
   readonly bytes: number;
 }
 
-export function runsOf(start: number, dims: readonly RegionDim[], bytes: number): Runs {
+export function byteRunsOf(start: number, dims: readonly RegionDim[], bytes: number): ByteRuns {
   return { start, end: start + reach(dims, 0, bytes), dims, bytes };
 }
 
-function regionsMeet(a: Runs, b: Runs): boolean {
+function regionsMeet(a: ByteRuns, b: ByteRuns): boolean {
   if (a.end <= b.start || b.end <= a.start) return false;
   if (a.dims.length === 0 && b.dims.length === 0) return a.bytes > 0 && b.bytes > 0;
   return blocksMeet(b.start - a.start, a, 0, b, 0);
@@ -62,7 +62,7 @@ function reach(dims: readonly RegionDim[], from: number, bytes: number): number 
 }
 
 /** Compares `a` from dim `i` on with `b` from dim `j` on, where b starts `distance` bytes after a. */
-function blocksMeet(distance: number, a: Runs, i: number, b: Runs, j: number): boolean {
+function blocksMeet(distance: number, a: ByteRuns, i: number, b: ByteRuns, j: number): boolean {
   const outerA = a.dims[i];
   const outerB = b.dims[j];
   if (outerA === undefined && outerB === undefined) return distance < a.bytes && -distance < b.bytes;

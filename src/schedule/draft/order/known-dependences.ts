@@ -1,7 +1,7 @@
 /** The dependences of node lists, computed once for each. */
 import { at, invariant } from "../../../support/invariant.ts";
 import type { DraftNode } from "../draft.ts";
-import type { Memory } from "../memory/memory.ts";
+import type { DraftMemory } from "../memory/memory.ts";
 import { createTouchIndex, type TouchIndex } from "../memory/touch-index.ts";
 import { type Touch, touchesMeet } from "../memory/touch.ts";
 import { type Past, unknownOf } from "./pasts.ts";
@@ -9,20 +9,20 @@ import { type Past, unknownOf } from "./pasts.ts";
 type Nodes = readonly DraftNode[];
 
 /** Of drafts as they were read, which several edits start from. */
-export type ReadDependences = Map<Nodes, Dependences | null>;
+export type ReadDependences = Map<Nodes, DraftDependences | null>;
 
 export interface KnownDependences {
-  readonly of: (nodes: Nodes) => Dependences;
+  readonly of: (nodes: Nodes) => DraftDependences;
   /** `nodes` are `like` others, on other streams, which dependences do not depend on. */
   readonly equate: (nodes: Nodes, like: Nodes) => void;
 }
 
 /** For one edit. */
-export function createKnownDependences(read: ReadDependences, memory: Memory): KnownDependences {
+export function createKnownDependences(read: ReadDependences, memory: DraftMemory): KnownDependences {
   const edited: ReadDependences = new Map();
   return {
     of: (nodes) => {
-      const known = read.get(nodes) ?? edited.get(nodes) ?? dependencesOf(nodes, memory);
+      const known = read.get(nodes) ?? edited.get(nodes) ?? draftDependences(nodes, memory);
       (read.has(nodes) ? read : edited).set(nodes, known);
       return known;
     },
@@ -39,7 +39,7 @@ export function createKnownDependences(read: ReadDependences, memory: Memory): K
  * A graph of vertices: the nodes by position, then a _join_ for each past. A join stands for the nodes of the past and
  * is no command: whatever depends on it depends on all of them.
  */
-export interface Dependences {
+export interface DraftDependences {
   /** By vertex: the vertices that must come before it, ascending. All direct dependences, not all transitive ones. */
   readonly before: readonly (readonly number[])[];
   /** All vertices, each after those that must come before it. Nodes are in order of position. */
@@ -61,7 +61,7 @@ interface Access {
   readonly position: number;
 }
 
-export function dependencesOf(nodes: readonly DraftNode[], memory: Memory): Dependences {
+export function draftDependences(nodes: readonly DraftNode[], memory: DraftMemory): DraftDependences {
   const positionOf = new Map(nodes.map(({ id }, position) => [id, position]));
   const earlier = (id: number, position: number): number => {
     const other = positionOf.get(id);

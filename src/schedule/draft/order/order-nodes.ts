@@ -15,12 +15,12 @@ import { isBlocking } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import type { Draft, DraftNode } from "../draft.ts";
-import { type Dependences, dependentsOf } from "./known-dependences.ts";
+import { type DraftDependences, dependentsOf } from "./known-dependences.ts";
 
 /** Indices into `groups`, in issue order. `dependences` are those of `groupDependences`. */
 export function issueOrder(
   groups: readonly (readonly DraftNode[])[],
-  dependences: Pick<Dependences, "before" | "sequence">,
+  dependences: Pick<DraftDependences, "before" | "sequence">,
 ): readonly number[] {
   const dependents = dependentsOf(dependences.before);
   const keys = issueKeys(groups, dependences, dependents);
@@ -55,7 +55,7 @@ export function issueOrder(
  */
 function issueKeys(
   groups: readonly (readonly DraftNode[])[],
-  { before, sequence }: Pick<Dependences, "before" | "sequence">,
+  { before, sequence }: Pick<DraftDependences, "before" | "sequence">,
   dependents: readonly (readonly number[])[],
 ): readonly number[] {
   const keys = before.map((_, vertex) => vertex);
@@ -134,7 +134,7 @@ export function inBarriers({ nodes, rank }: Draft, memory: Pick<Program, "buffer
 }
 
 /** The positions of all nodes, by group. */
-export function groupsOf({ nodes, rank }: Draft, memory: Pick<Program, "buffers">): readonly (readonly number[])[] {
+export function nodeGroups({ nodes, rank }: Draft, memory: Pick<Program, "buffers">): readonly (readonly number[])[] {
   const lastOf = new Map(barriersOf(nodes, rank, memory).map(({ first, last }) => [first, last]));
   const groups: number[][] = [];
   for (let position = 0; position < nodes.length;) {
@@ -160,8 +160,8 @@ function barriersOf(
 /** Dependences between groups. Vertices are the groups by index, then the joins. */
 export function groupDependences(
   groups: readonly (readonly number[])[],
-  dependences: Dependences,
-): Pick<Dependences, "before" | "sequence" | "nodes"> {
+  dependences: DraftDependences,
+): Pick<DraftDependences, "before" | "sequence" | "nodes"> {
   const { before, sequence, nodes, lastOf } = dependences;
   if (groups.length === nodes) return dependences;
   const groupOf = new Int32Array(nodes);

@@ -4,9 +4,9 @@
  * latest first, because the latest event of a stream covers all earlier ones.
  */
 import { at, invariant } from "../../../support/invariant.ts";
-import type { Dependences } from "./known-dependences.ts";
+import type { DraftDependences } from "./known-dependences.ts";
 
-export interface Step {
+export interface EdgeStep {
   /** The index in the dependences: of a command, or of a barrier, whose events come before and after it as a whole. */
   readonly group: number;
   readonly stream: number;
@@ -27,8 +27,8 @@ export interface EdgePlan {
 }
 
 export function planEdges(
-  steps: readonly Step[],
-  dependences: Pick<Dependences, "before" | "sequence" | "nodes">,
+  steps: readonly EdgeStep[],
+  dependences: Pick<DraftDependences, "before" | "sequence" | "nodes">,
   streamCount: number,
 ): EdgePlan {
   const stepAt = new Int32Array(steps.length);
@@ -92,9 +92,9 @@ export function planEdges(
 
 /** The steps from `least` that a group comes after. Of a join's steps, the last on each stream covers the others. */
 function candidatesOf(
-  steps: readonly Step[],
+  steps: readonly EdgeStep[],
   stepAt: Int32Array,
-  { before, sequence, nodes }: Pick<Dependences, "before" | "sequence" | "nodes">,
+  { before, sequence, nodes }: Pick<DraftDependences, "before" | "sequence" | "nodes">,
   streamCount: number,
   least: number,
 ): (group: number) => readonly number[] {

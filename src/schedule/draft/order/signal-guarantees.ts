@@ -7,10 +7,10 @@
 import type { Command, SlotId } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
 import { at } from "../../../support/invariant.ts";
-import { type Permutation, type RankGroup, representativesOf } from "../../../verify/classes/rank-group.ts";
+import { type RankPermutation, type RankGroup, representativesOf } from "../../../verify/classes/rank-group.ts";
 import type { Foreign } from "../memory/foreign.ts";
 import type { ListOrder } from "./list-order.ts";
-import type { Memory } from "../memory/memory.ts";
+import type { DraftMemory } from "../memory/memory.ts";
 import type { Touch } from "../memory/touch.ts";
 import { createPasts, type Past, unknownOf } from "./pasts.ts";
 
@@ -59,7 +59,7 @@ export function signalGuarantees(
   program: Program,
   group: RankGroup,
   orderOf: (rank: number) => ListOrder,
-  memory: Memory,
+  memory: DraftMemory,
   foreign: Foreign,
 ): Guarantees {
   const { ranks } = program;
@@ -133,7 +133,7 @@ function nothing(rank: number): History {
   return { senders: new Set([rank]), done: new Map(), count: 0 };
 }
 
-function imagePlace(place: number, stride: number, image: Permutation): number {
+function imagePlace(place: number, stride: number, image: RankPermutation): number {
   const position = place % stride;
   return at(image, (place - position) / stride) * stride + position;
 }
@@ -195,7 +195,7 @@ interface SeenAccesses {
 function seenAccesses(
   { ranks }: Program,
   { representative }: RankGroup,
-  memory: Memory,
+  memory: DraftMemory,
   foreign: Foreign,
 ): SeenAccesses {
   const commandAt = (rank: number, position: number): Command => at(at(ranks, rank).commands, position);
@@ -227,7 +227,7 @@ function seenAccesses(
 }
 
 /** Whether the inputs of the command's images are in its order (src/verify/classes/mapped-operands.ts). */
-function keepsInputs(command: Command, { kernels }: Memory): boolean {
+function keepsInputs(command: Command, { kernels }: DraftMemory): boolean {
   if (command.kind !== "launch") return true;
   const buffers = new Set(command.inputs.map(({ buffer }) => buffer));
   return at(kernels, command.kernel).kind !== "combine" && buffers.size === command.inputs.length;

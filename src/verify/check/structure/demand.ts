@@ -1,7 +1,7 @@
 /** How the checks of a Program's structure refuse: a `program-malformed` with the field that is wrong. */
 import { type Diagnostic, DiagnosticError } from "../../../diagnostics/diagnostic.ts";
 
-export function invalid(where: string, found: string, expected: string): Diagnostic {
+export function malformedAt(where: string, found: string, expected: string): Diagnostic {
   return {
     code: "program-malformed",
     message: `${where} is not as a Program needs it`,
@@ -14,7 +14,7 @@ export function invalid(where: string, found: string, expected: string): Diagnos
 
 export function demand(condition: boolean, where: string, found: unknown, expected: string): asserts condition {
   if (condition) return;
-  throw new DiagnosticError([invalid(where, JSON.stringify(found) ?? String(found), expected)]);
+  throw new DiagnosticError([malformedAt(where, JSON.stringify(found) ?? String(found), expected)]);
 }
 
 /** Larger numbers are no count of anything, and their products not exact. */

@@ -10,7 +10,7 @@ import { kernelName, type KernelSource } from "../../../../src/backends/cuda/ker
 import { kernelSteps } from "../../../../src/backends/cuda/kernels/plan/kernel-steps.ts";
 import { gemmKernel } from "../../../../src/backends/cuda/kernels/gemm-kernel.ts";
 import type { Kernel, Operand } from "../../../../src/commands/kernel.ts";
-import type { Memory } from "../../../../src/kernels/nests/nest.ts";
+import type { NestMemory } from "../../../../src/kernels/nests/nest.ts";
 import { elementsOf, storageView } from "../../../../src/numerics/tensor/storage.ts";
 import { at } from "../../../../src/support/invariant.ts";
 import { offsetsOf, spanBytes, type Values } from "../../../kernels/run-kernel.ts";
@@ -78,7 +78,7 @@ function layOut({ kernel, inputs, held = [], origins = [] }: EmulatedCase, align
   };
   const operands = [...kernel.inputs, ...kernel.outputs];
   const addresses = operands.map((operand) => place(spanBytes(operand)));
-  const operandAddress = (memory: Memory): number | null =>
+  const operandAddress = (memory: NestMemory): number | null =>
     memory.kind === "scratch"
       ? null
       : at(addresses, memory.position + (memory.kind === "output" ? kernel.inputs.length : 0));
@@ -86,7 +86,7 @@ function layOut({ kernel, inputs, held = [], origins = [] }: EmulatedCase, align
   next += 64;
   const scratch = { start: next, end: next + scratchBytes };
   next = Math.ceil(scratch.end / 256) * 256 + 256;
-  const addressOf = (memory: Memory): number =>
+  const addressOf = (memory: NestMemory): number =>
     operandAddress(memory) ?? scratch.start + (memory.kind === "scratch" ? memory.offset : 0);
   const launches = steps.map((step): Launch => {
     if (step.kind === "kernel") {

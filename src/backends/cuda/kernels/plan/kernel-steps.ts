@@ -11,9 +11,9 @@ import { kernelPhases } from "../../../../kernels/kernel-plan.ts";
 import { constantIndex, dot } from "../../../../kernels/nests/affine.ts";
 import { arrangeLoops } from "../../../../kernels/nests/arrange-loops.ts";
 import { createIndexSpace, unsplit } from "../../../../kernels/nests/index-space.ts";
-import type { Memory, Nest } from "../../../../kernels/nests/nest.ts";
+import type { NestMemory, Nest } from "../../../../kernels/nests/nest.ts";
 import { memoriesOf, movedNest, movedPhase, placeScratch } from "../../../../kernels/nests/stored-values.ts";
-import type { Address } from "../../../../kernels/phase.ts";
+import type { PhaseAddress } from "../../../../kernels/phase.ts";
 import { computeType, constant } from "../../../../numerics/scalar/expression.ts";
 import { at } from "../../../../support/invariant.ts";
 import { unreachable } from "../../../../support/unreachable.ts";
@@ -32,12 +32,12 @@ export type KernelStep =
   | {
       readonly kind: "gemm";
       readonly contraction: Contraction;
-      readonly a: Address;
-      readonly b: Address;
-      readonly bias: Address | null;
+      readonly a: PhaseAddress;
+      readonly b: PhaseAddress;
+      readonly bias: PhaseAddress | null;
       /** What the GEMM adds to, with the strides of c; null for c itself, or for nothing. */
-      readonly addend: Address | null;
-      readonly c: Address;
+      readonly addend: PhaseAddress | null;
+      readonly c: PhaseAddress;
     };
 
 export interface KernelSteps {
@@ -55,7 +55,7 @@ export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSte
     const { steps, scratchBytes } = kernelSteps(sum.product, alignmentOf);
     const [step] = steps;
     if (steps.length === 1 && step?.kind === "gemm") {
-      const addend: Address = { memory: { kind: "input", position: kernel.inputs.length - 1 }, offset: 0 };
+      const addend: PhaseAddress = { memory: { kind: "input", position: kernel.inputs.length - 1 }, offset: 0 };
       const contraction = { ...step.contraction, accumulate: true };
       return { steps: [{ ...step, contraction, addend }], scratchBytes };
     }
@@ -153,11 +153,11 @@ function placeGroups(groups: readonly PhaseGroup[], sizes: ReadonlyMap<number, n
   return { groups: groups.map((group) => moved(group, move)), valueBytes: bytes };
 }
 
-function usedBy(group: PhaseGroup): readonly Memory[] {
+function usedBy(group: PhaseGroup): readonly NestMemory[] {
   switch (group.kind) {
     case "nests":
     case "rows":
-      return group.nests.flatMap(({ nest, given, stores }): readonly Memory[] => [
+      return group.nests.flatMap(({ nest, given, stores }): readonly NestMemory[] => [
         ...nest.body.flatMap((step, i) => (step.kind === "load" && !given.has(i) ? [step.access.memory] : [])),
         ...(stores ? [nest.target.memory] : []),
       ]);
@@ -171,7 +171,7 @@ function usedBy(group: PhaseGroup): readonly Memory[] {
   }
 }
 
-function moved(group: PhaseGroup, move: (memory: Memory) => Memory): PhaseGroup {
+function moved(group: PhaseGroup, move: (memory: NestMemory) => NestMemory): PhaseGroup {
   switch (group.kind) {
     case "nests":
       return { ...group, nests: group.nests.map((each) => ({ ...each, nest: movedNest(each.nest, move) })) };

@@ -6,7 +6,7 @@
 import type { Nest } from "../../../../kernels/nests/nest.ts";
 import type { Phase } from "../../../../kernels/phase.ts";
 import { at } from "../../../../support/invariant.ts";
-import { isStored, mayFollow, sourceOf } from "./nest-reads.ts";
+import { isStored, mayFollow, nestSource } from "./nest-reads.ts";
 import { refineLoops } from "./refine-loops.ts";
 import { type RowGroup, rowGroupAt } from "./row-group.ts";
 
@@ -72,7 +72,7 @@ function grouped(
   return nests.map((nest, index) => {
     const given = new Map<number, number>();
     for (const [i, instruction] of nest.body.entries()) {
-      const source = instruction.kind === "load" ? sourceOf(nests, index, instruction.access) : -1;
+      const source = instruction.kind === "load" ? nestSource(nests, index, instruction.access) : -1;
       if (source >= 0) given.set(i, source);
     }
     return { nest, given, stores: isStored(nest, later) };

@@ -1,6 +1,6 @@
 /** What the nests of one kernel read of each other, and which of their results stay in registers. */
 import { affineKey } from "../../../../kernels/nests/affine.ts";
-import type { Access, Memory, Nest } from "../../../../kernels/nests/nest.ts";
+import type { Access, NestMemory, Nest } from "../../../../kernels/nests/nest.ts";
 import type { Phase } from "../../../../kernels/phase.ts";
 import { memoryKey } from "../kernel-source.ts";
 
@@ -11,8 +11,8 @@ import { memoryKey } from "../kernel-source.ts";
  */
 export function mayFollow(earlier: readonly Nest[], nest: Nest): boolean {
   return earlier.every((each) => {
-    const reads = loadsOf(nest).filter((access) => sameMemory(access.memory, each.target.memory));
-    const overwrites = loadsOf(each).some(({ memory }) => sameMemory(memory, nest.target.memory));
+    const reads = nestLoads(nest).filter((access) => sameMemory(access.memory, each.target.memory));
+    const overwrites = nestLoads(each).some(({ memory }) => sameMemory(memory, nest.target.memory));
     // An index is known before the nests of the group are computed.
     if (reads.length > 0 && nest.atoms.some(({ kind }) => kind === "loaded")) return false;
     return !overwrites && reads.every((access) => sameElement(each, each.target, nest, access));
@@ -20,7 +20,7 @@ export function mayFollow(earlier: readonly Nest[], nest: Nest): boolean {
 }
 
 /** The position of the last nest before `index` that wrote what the load reads; -1 if none did. */
-export function sourceOf(nests: readonly Nest[], index: number, access: Access): number {
+export function nestSource(nests: readonly Nest[], index: number, access: Access): number {
   return nests.findLastIndex((earlier, k) => k < index && sameMemory(earlier.target.memory, access.memory));
 }
 
@@ -29,10 +29,10 @@ export function isStored({ target }: Nest, later: readonly Phase[]): boolean {
   return target.memory.kind !== "scratch" || later.some((phase) => readsMemory(phase, target.memory));
 }
 
-function readsMemory(phase: Phase, memory: Memory): boolean {
+function readsMemory(phase: Phase, memory: NestMemory): boolean {
   if (phase.kind === "nest") {
     const { scatter, target } = phase.nest;
-    const reads = scatter === undefined ? loadsOf(phase.nest) : [...loadsOf(phase.nest), target];
+    const reads = scatter === undefined ? nestLoads(phase.nest) : [...nestLoads(phase.nest), target];
     return reads.some((access) => sameMemory(access.memory, memory));
   }
   const { a, b, bias } = phase;
@@ -54,10 +54,10 @@ export function positionKey({ loops, atoms }: Nest, { offset }: Access): string 
   return affineKey({ constant: offset.constant, terms: terms.toSorted((a, b) => a.atom - b.atom) });
 }
 
-export function loadsOf(nest: Nest): readonly Access[] {
+export function nestLoads(nest: Nest): readonly Access[] {
   return nest.body.flatMap((instruction) => (instruction.kind === "load" ? [instruction.access] : []));
 }
 
-function sameMemory(a: Memory, b: Memory): boolean {
+function sameMemory(a: NestMemory, b: NestMemory): boolean {
   return memoryKey(a) === memoryKey(b);
 }

@@ -17,7 +17,7 @@ const columnPart = 1 << 9;
 
 /** The number of parts of a long reduction. It depends only on the reduced extents and the layout. */
 export function partCount(nest: Nest): number {
-  const reduced = count(nest.reducedLoops);
+  const reduced = iterationCount(nest.reducedLoops);
   return Math.ceil(reduced / (accumulatesRows(nest) ? columnPart : rowPart));
 }
 
@@ -45,10 +45,10 @@ export function reductionShape(nest: Nest, alignmentOf: AlignmentOf, target: Acc
 function rowShape(nest: Nest, alignmentOf: AlignmentOf, parts: number): ReductionShape {
   const vectorLoop = nest.reducedLoops.at(-1);
   const width = vectorWidth(loadsOf(nest), [], nest.atoms, vectorLoop, alignmentOf);
-  const reducedVectors = count(nest.reducedLoops) / width;
-  const keptVectors = count(nest.loops);
+  const reducedVectors = iterationCount(nest.reducedLoops) / width;
+  const keptVectors = iterationCount(nest.loops);
   // Widths depend on alignment, which may differ between chunks; lanes do not.
-  const lanes = Math.min(blockThreads, powerOfTwoAtLeast(Math.ceil(count(nest.reducedLoops) / parts / 32)));
+  const lanes = Math.min(blockThreads, powerOfTwoAtLeast(Math.ceil(iterationCount(nest.reducedLoops) / parts / 32)));
   const rows = blockThreads / lanes;
   return {
     width,
@@ -68,8 +68,8 @@ function rowShape(nest: Nest, alignmentOf: AlignmentOf, parts: number): Reductio
 function columnShape(nest: Nest, alignmentOf: AlignmentOf, target: Access, parts: number): ReductionShape {
   const vectorLoop = nest.loops.at(-1);
   const width = vectorWidth(loadsOf(nest), [target], nest.atoms, vectorLoop, alignmentOf);
-  const keptVectors = count(nest.loops) / width;
-  const reducedVectors = count(nest.reducedLoops);
+  const keptVectors = iterationCount(nest.loops) / width;
+  const reducedVectors = iterationCount(nest.reducedLoops);
   const lanes = Math.min(mostColumnLanes, powerOfTwoAtLeast(Math.ceil(reducedVectors / parts / columnShare)));
   const columns = blockThreads / lanes;
   return {
@@ -92,7 +92,7 @@ export function loadsOf(nest: Nest): readonly Access[] {
 }
 
 /** Iterations of the loops. */
-export function count(loops: readonly Loop[]): number {
+export function iterationCount(loops: readonly Loop[]): number {
   return loops.reduce((product, { extent }) => product * extent, 1);
 }
 

@@ -11,8 +11,8 @@ import { computeType, type Expression } from "../../../../numerics/scalar/expres
 import { at } from "../../../../support/invariant.ts";
 import { memoryKey } from "../kernel-source.ts";
 import { accumulatorDTypes, elementBytes } from "../text/element-text.ts";
-import { isStored, loadsOf, mayFollow, positionKey, sourceOf } from "./nest-reads.ts";
-import { blockThreads, count, powerOfTwoAtLeast } from "./reduction-shape.ts";
+import { isStored, nestLoads, mayFollow, positionKey, nestSource } from "./nest-reads.ts";
+import { blockThreads, iterationCount, powerOfTwoAtLeast } from "./reduction-shape.ts";
 import { refineLoops } from "./refine-loops.ts";
 import { accessForm } from "./vector-width.ts";
 
@@ -65,7 +65,7 @@ export function rowGroupAt(phases: readonly Phase[], start: number): RowGroup | 
     const refined = refineLoops([...nests, overElements(phase.nest, form, elements)]);
     const last = refined?.at(-1);
     if (refined === null || last === undefined || !mayFollow(refined.slice(0, -1), last)) break;
-    if (form !== "row" && loadsOf(last).some((access) => !isSmooth(last, access))) break;
+    if (form !== "row" && nestLoads(last).some((access) => !isSmooth(last, access))) break;
     nests = refined;
     forms.push(form);
   }
@@ -105,7 +105,7 @@ function extentsAt(phases: readonly Phase[], start: number): Extents | null {
   const first = phases.slice(start).findIndex((phase) => phase.kind !== "nest" || phase.nest.reduction !== null);
   const phase = phases[start + first];
   if (first < 0 || phase?.kind !== "nest") return null;
-  const [rows, elements] = [count(phase.nest.loops), count(phase.nest.reducedLoops)];
+  const [rows, elements] = [iterationCount(phase.nest.loops), iterationCount(phase.nest.reducedLoops)];
   return elements < 2 || elements > mostElements ? null : { rows, elements };
 }
 
@@ -115,11 +115,11 @@ function formOf(phase: Phase, rows: number, elements: number): RowNest["form"] |
   const { nest } = phase;
   if (nest.scatter !== undefined || nest.atoms.some(({ kind }) => kind === "loaded")) return null;
   if (nest.reduction !== null) {
-    const fits = count(nest.loops) === rows && count(nest.reducedLoops) === elements;
+    const fits = iterationCount(nest.loops) === rows && iterationCount(nest.reducedLoops) === elements;
     return fits && !accumulatesRows(nest) ? "reduction" : null;
   }
-  if (count(nest.loops) === rows * elements) return "elements";
-  return count(nest.loops) === rows ? "row" : null;
+  if (iterationCount(nest.loops) === rows * elements) return "elements";
+  return iterationCount(nest.loops) === rows ? "row" : null;
 }
 
 /** The nest with loops over rows and elements. No access of a nest over rows moves along the loop over elements. */
@@ -142,7 +142,7 @@ function givenTo(nests: readonly Nest[], forms: readonly RowNest["form"][], inde
   for (const [i, instruction] of nest.body.entries()) {
     if (instruction.kind !== "load") continue;
     const { access } = instruction;
-    const source = sourceOf(nests, index, access);
+    const source = nestSource(nests, index, access);
     const loaded = source < 0 && forms[index] !== "row" ? loadedBefore(nests, forms, index, access) : null;
     if (source >= 0) given.set(i, { nest: source, load: null });
     else if (loaded !== null) given.set(i, loaded);

@@ -4,11 +4,11 @@
  * its bytes.
  */
 import { type Affine, type Atom, coefficientOf, loopsBehind } from "../../../../kernels/nests/affine.ts";
-import type { Access, Loop, Memory } from "../../../../kernels/nests/nest.ts";
+import type { Access, Loop, NestMemory } from "../../../../kernels/nests/nest.ts";
 import { elementBytes } from "../text/element-text.ts";
 
 /** The alignment of the memory's address in bytes, a power of two. */
-export type AlignmentOf = (memory: Memory) => number;
+export type AlignmentOf = (memory: NestMemory) => number;
 
 /** How an access moves along the vectorised loop; `divided` moves unevenly, through a quotient, a
  * remainder or a loaded index. */

@@ -7,7 +7,7 @@ import type { Access, Instruction, Loop, Nest } from "../../../../kernels/nests/
 import { computeType, type ScalarType } from "../../../../numerics/scalar/expression.ts";
 import { at } from "../../../../support/invariant.ts";
 import { unreachable } from "../../../../support/unreachable.ts";
-import { accessType, decodeText, elementBytes, storageTypes } from "./element-text.ts";
+import { accessType, decodeElementText, elementBytes, storageTypes } from "./element-text.ts";
 import { expressionText, scalarTypes } from "./expression-text.ts";
 import { affineText, divisionVariables, loopName } from "./index-text.ts";
 import type { Parameter } from "../kernel-source.ts";
@@ -30,14 +30,14 @@ export interface BodyContext {
 /** Declares the registers that `loadLines` fills. `copies` is the first dimension. */
 export function registerLines(context: BodyContext, copies: number): readonly string[] {
   return loadsOf(context).map(({ access, position }) => {
-    const count = elementsOf(context, access);
+    const count = accessWidth(context, access);
     const type = storageTypes[access.dtype];
     return `alignas(16) ${type} ${registerName(context, position)}[${copies}][${count}];`;
   });
 }
 
 /** Elements of a load that a copy has in registers. */
-export function elementsOf(context: BodyContext, access: Access): number {
+export function accessWidth(context: BodyContext, access: Access): number {
   return formOf(context, access) === "same" ? 1 : context.width;
 }
 
@@ -57,12 +57,12 @@ export function loadsBetween(
   return loadsOf(context).flatMap(({ access, position }) =>
     position < first || position >= end
       ? []
-      : [...indicesOf(context, access, copy, declared), ...registerOf(context, access, position, copy)],
+      : [...indexTexts(context, access, copy, declared), ...registerOf(context, access, position, copy)],
   );
 }
 
 /** Declares the indices in an access, of registers that are filled. */
-export function indicesOf(
+export function indexTexts(
   context: BodyContext,
   access: Access,
   copy: string,
@@ -177,7 +177,10 @@ function valueText(
 ): string {
   switch (instruction.kind) {
     case "load":
-      return decodeText(instruction.access.dtype, elementOf(context, instruction.access, position, copy, element));
+      return decodeElementText(
+        instruction.access.dtype,
+        elementOf(context, instruction.access, position, copy, element),
+      );
     case "index": {
       const { index, origin } = instruction;
       const step = context.loop === undefined ? 0 : coefficientOf(index, context.loop.atom);

@@ -23,7 +23,7 @@ export const accumulatorDTypes: { readonly [T in ScalarType]: DType } = {
 };
 
 /** The stored `element` as a value. */
-export function decodeText(dtype: DType, element: string): string {
+export function decodeElementText(dtype: DType, element: string): string {
   switch (dtype) {
     case "half":
     case "bfloat16":
@@ -39,7 +39,7 @@ export function decodeText(dtype: DType, element: string): string {
 }
 
 /** The element to store for `value`. Its last rounding and the packing into 16 bits are one step. */
-export function encodeText(dtype: DType, value: Expression, operands: readonly string[]): string {
+export function encodeElementText(dtype: DType, value: Expression, operands: readonly string[]): string {
   switch (dtype) {
     case "half":
     case "bfloat16": {

@@ -6,7 +6,7 @@ import type { Access, IndexInstruction, Nest } from "../../../../kernels/nests/n
 import { computeType, operand } from "../../../../numerics/scalar/expression.ts";
 import { at } from "../../../../support/invariant.ts";
 import { type BodyContext, loadedElement, moveLines, operandNames, resultName, valueLines } from "./body-text.ts";
-import { encodeText, storageTypes } from "./element-text.ts";
+import { encodeElementText, storageTypes } from "./element-text.ts";
 import { affineText } from "./index-text.ts";
 import { distinctParameters, type OriginParameter, type Parameter } from "../kernel-source.ts";
 import type { GroupedNest } from "../plan/nest-groups.ts";
@@ -49,8 +49,9 @@ function storedText(context: BodyContext, copy: string): string {
   const copied = loadedElement(context, copy, "v");
   if (copied !== null) return copied;
   const last = at(body, body.length - 1);
-  if (last.kind === "apply") return encodeText(target.dtype, last.expression, operandNames(context, last.operands));
-  return encodeText(target.dtype, operand(computeType[target.dtype], 0), [resultName(context)]);
+  if (last.kind === "apply")
+    return encodeElementText(target.dtype, last.expression, operandNames(context, last.operands));
+  return encodeElementText(target.dtype, operand(computeType[target.dtype], 0), [resultName(context)]);
 }
 
 /** Moves the `width` encoded elements to memory. */
@@ -92,13 +93,13 @@ export function parametersText(
     .map((memory) => {
       if (memory.kind === "origin") return `const long long ${nameOf(memory)}`;
       const written = group.some(({ nest, stores }) => stores && nameOf(nest.target.memory) === nameOf(memory));
-      const accesses = group.flatMap(({ nest }) => accessesOf(nest));
+      const accesses = group.flatMap(({ nest }) => resultAccesses(nest));
       const dtype = accesses.find((access) => nameOf(access.memory) === nameOf(memory))?.dtype ?? "bool";
       return `${written ? "" : "const "}${storageTypes[dtype]} *${nameOf(memory)}`;
     })
     .join(", ");
 }
 
-export function accessesOf(nest: Nest): readonly Access[] {
+export function resultAccesses(nest: Nest): readonly Access[] {
   return [...nest.body.flatMap((step) => (step.kind === "load" ? [step.access] : [])), nest.target];
 }

@@ -8,14 +8,14 @@ import { at, invariant } from "../../../../support/invariant.ts";
 import { registersReadBy, type RowGroup, type RowNest } from "../plan/row-group.ts";
 import {
   type BodyContext,
-  elementsOf,
+  accessWidth,
   loadLines,
   registerLines,
   registerName,
   resultName,
   valueLines,
 } from "./body-text.ts";
-import { elementBytes, encodeText } from "./element-text.ts";
+import { elementBytes, encodeElementText } from "./element-text.ts";
 import { constantText, expressionText, scalarTypes } from "./expression-text.ts";
 import { affineText, divisionVariables, loopVariables } from "./index-text.ts";
 import { elementLines, storedLines, storeLines } from "./result-text.ts";
@@ -111,7 +111,7 @@ function forgetLines({ group: { nests }, copies, contexts }: RowForm, index: num
     .flatMap((nest) => registersReadBy(nests, nest))
     .filter(({ nest }) => nest <= index)
     .flatMap(({ nest, load, access }) => {
-      const bytes = elementsOf(at(contexts, nest), access) * elementBytes(access.dtype);
+      const bytes = accessWidth(at(contexts, nest), access) * elementBytes(access.dtype);
       const name = registerName(at(contexts, nest), load);
       // A few bytes are not worth it.
       return bytes % 4 === 0
@@ -190,7 +190,7 @@ function addingLanes(
 function storeTotal({ nest: { target }, nameOf, prefix }: BodyContext, index: number): readonly string[] {
   const value = operand(computeType[target.dtype], 0);
   const to = `${nameOf(target.memory)}[${affineText(target.offset, `${prefix}i`)}]`;
-  return [`if (lane == 0) ${to} = ${encodeText(target.dtype, value, [`n${index}total`])};`];
+  return [`if (lane == 0) ${to} = ${encodeElementText(target.dtype, value, [`n${index}total`])};`];
 }
 
 /** Loads all vectors of the lane before any is used. */

@@ -9,7 +9,7 @@ import type { GpuWords } from "../../../flight/flight-files.ts";
 import type { HostBlocks } from "../../memory/host-blocks.ts";
 import { reportedBy } from "../../ops/memory-operations.ts";
 
-export interface Progress {
+export interface StreamProgress {
   /** The address of a stream's word. */
   readonly address: (stream: number) => number;
   readonly words: GpuWords;
@@ -19,7 +19,7 @@ export interface Progress {
   readonly last: (stream: number) => Reported;
 }
 
-export function createProgress(streams: number, blocks: Pick<HostBlocks, "take">): Progress {
+export function createProgress(streams: number, blocks: Pick<HostBlocks, "take">): StreamProgress {
   const { address, view } = blocks.take(Math.max(4, 4 * streams));
   return {
     address: (stream) => address + 4 * stream,

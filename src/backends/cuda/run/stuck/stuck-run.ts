@@ -22,7 +22,7 @@ export interface StuckRun {
 }
 
 /** Throws `timed-out` with a line for every stream that has not finished. `timeout` is in milliseconds. */
-export function timedOut(run: StuckRun, timeout: number): never {
+export function failTimedOut(run: StuckRun, timeout: number): never {
   const { runs, hosts } = run;
   const { rank, world, commandCount } = run.notes;
   const notes = stuckStreams(run);

@@ -31,7 +31,7 @@ export function leading(axes: Axes): Axes {
 }
 
 /** Whether several query heads share a head of keys and values along an axis in front. */
-export function isShared(axis: number, q: Axes, k: Axes): boolean {
+export function isSharedHeadAxis(axis: number, q: Axes, k: Axes): boolean {
   return !isUnitAxis(at(q, axis)) && isUnitAxis(at(k, axis));
 }
 

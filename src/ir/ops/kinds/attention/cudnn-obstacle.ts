@@ -11,7 +11,7 @@ import type { DType } from "../../../../numerics/dtype.ts";
 import { at } from "../../../../support/invariant.ts";
 
 /** Shapes [.., Lq, d], [.., Lk, d] and [.., Lk, e]; null for an extent that is not known yet. */
-export interface AttentionShape {
+export interface CudnnAttentionShape {
   readonly dtype: DType;
   readonly causal: CausalMask | null;
   readonly isBackward: boolean;
@@ -22,7 +22,7 @@ export interface AttentionShape {
   readonly v: readonly (number | null)[];
 }
 
-export interface Obstacle {
+export interface CudnnObstacle {
   readonly found: string;
   readonly expected: string;
 }
@@ -31,7 +31,15 @@ const mostHeadSize = 128;
 const headStep = 8;
 
 /** Null if cuDNN takes it, or may take it: rows and keys of unknown number are checked again when it is launched. */
-export function cudnnObstacle({ dtype, causal, isBackward, scale, q, k, v }: AttentionShape): Obstacle | null {
+export function cudnnObstacle({
+  dtype,
+  causal,
+  isBackward,
+  scale,
+  q,
+  k,
+  v,
+}: CudnnAttentionShape): CudnnObstacle | null {
   if (dtype !== "half" && dtype !== "bfloat16") return { found: dtype, expected: "half or bfloat16" };
   // cuDNN takes the largest of the products before it scales them (measured with 9.19: infinities, and NaN).
   if (scale !== null && !(Math.fround(scale) > 0)) return { found: `a scale of ${scale}`, expected: "a scale above 0" };
@@ -63,7 +71,10 @@ export function isAttentionOp(op: Op): op is SdpaOp | SdpaBackwardOp {
 }
 
 /** Of an op of a Fusion. */
-export function obstacleOfOp({ tensors }: Pick<FusionData, "tensors">, op: SdpaOp | SdpaBackwardOp): Obstacle | null {
+export function obstacleOfOp(
+  { tensors }: Pick<FusionData, "tensors">,
+  op: SdpaOp | SdpaBackwardOp,
+): CudnnObstacle | null {
   const isBackward = op.kind === "SdpaBackward";
   const [q, k, v] = op.inputs.slice(isBackward ? 1 : 0).map((id) => at(tensors, id));
   const shape = (tensor: typeof q): readonly (number | null)[] =>

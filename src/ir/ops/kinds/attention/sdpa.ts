@@ -14,7 +14,7 @@ import {
   attentionMisfit,
   axesOf,
   headSizes,
-  isShared,
+  isSharedHeadAxis,
   leading,
   requireAttention,
   scoreCount,
@@ -120,12 +120,12 @@ export const sdpaBackwardRow: OpRow<SdpaBackwardOp> = {
     const [q, k] = [at(operands, 1), at(operands, 2)];
     const axes = withoutReductions(output);
     return operands.flatMap((own, operand): readonly AxisPair[] =>
-      leading(q).flatMap((_axis, i) => (isShared(i, q, k) ? [] : [pair(operand, at(own, i), at(axes, i))])),
+      leading(q).flatMap((_axis, i) => (isSharedHeadAxis(i, q, k) ? [] : [pair(operand, at(own, i), at(axes, i))])),
     );
   },
   whole: (_, operands) => {
     const [q, k] = [at(operands, 1), at(operands, 2)];
-    const isWhole = (axis: number): boolean => axis >= q.length - 2 || isShared(axis, q, k);
+    const isWhole = (axis: number): boolean => axis >= q.length - 2 || isSharedHeadAxis(axis, q, k);
     return operands.flatMap((axes: Axes, operand) =>
       axes.flatMap((axis, i) => (isWhole(i) ? [{ operand, axis }] : [])),
     );
