@@ -4,8 +4,8 @@ Trains a Llama of random weights by tensor parallelism: blocks as torchtitan wri
     torchrun --nproc-per-node 2 python/examples/train_llama.py [--layers 4] [--rows 4096] [--steps 20]
     torchrun --nproc-per-node 2 python/examples/train_llama.py --hugging-face
 
-Prints the loss of each step, the milliseconds of the last ten, and what runs for each block: plans with
-BRAID_PARALLELIZE=on, and what torch's parallelize_module made without it.
+Prints the loss of each step, the milliseconds of the last ten, and what runs for each block. BRAID_PARALLELIZE=off
+trains the same model as torch's parallelize_module alone does.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ from .torch_plan import is_capturing, load, session_of
 from .torch_planned import COTANGENT, Planned, bind, local
 from .torch_twin import Exported, Whole, export
 
-# "off", the default: everything stays as it is; "on": plans run where they are right and faster; "always": plans run
-# unless their values are wrong, without being timed.
+# "off": everything stays as it is; "always": plans run unless their values are wrong, without being timed; otherwise
+# they run where they are right and faster.
 SWITCH = "BRAID_PARALLELIZE"
 # Calls of a module for which plans are made: a loop with a new length in every step would compile in every step.
 MOST_CALLS = 64

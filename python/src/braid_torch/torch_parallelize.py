@@ -27,9 +27,9 @@ def parallelize(
     save: str | int = "minimal",
 ) -> nn.Module:
     """
-    Shards the model's parameters in place, as torch's parallelize_module does. With BRAID_PARALLELIZE=on, its repeated
-    blocks call Braid's plans for the forward and the backward pass, where these are right and faster: unfinished, see
-    docs/pytorch.md. Returns the model.
+    Shards the model's parameters in place, as torch's parallelize_module does, and makes its repeated blocks call
+    Braid's plans for the forward and the backward pass, where these are right and faster. Returns the model.
+    BRAID_PARALLELIZE=off only shards.
 
     `mesh`: of one dimension, or with a dimension "tp"; that of the parameters if they are DTensors already.
     `plan`: by path of a module, a style of torch.distributed.tensor.parallel or a word of Hugging Face's tp_plan. The
@@ -47,7 +47,7 @@ def parallelize(
     if plan is not None or not given:
         for module, style in styles_of(model, plan_of(model) if plan is None else plan).values():
             parallelize_module(module, own, style)
-    if os.environ.get(SWITCH, "off") == "off":
+    if os.environ.get(SWITCH) == "off":
         return model
     settings = Settings(own, save)
     for path, module in _blocks(model, blocks):
