@@ -34,11 +34,11 @@ it("lower has the hints beside the program, and at a terminal the table", async 
   const file = folder.write("gathered.ts", program("y.setDeviceMesh(DeviceMesh.range(2));"));
   const { out, err } = await cli("lower", file, "--devices", "2");
   expect(out).toMatch(/^\s*%HostIrContainer/u);
-  expect(err).toMatch(/^hint: T1 is a weight that every device gathers/mu);
+  expect(err).toMatch(/^hint: w is a weight that every device gathers/mu);
   expect(err).not.toMatch(/Allgather +DIDx/u);
   const watched = await cliAt({ interactive: true }, "lower", file, "--devices", "2");
   expect(watched.out).toBe(out);
-  expect(watched.err).toMatch(/^T1 +Allgather +DIDx +no +64 .*\nhint: T1/mu);
+  expect(watched.err).toMatch(/^w \(T1\) +Allgather +DIDx +no +64 .*\nhint: w/mu);
   expect((await cli("lower", file, "--devices", "2", "--json")).err).not.toContain("hint:");
   expect((await cli("lower", folder.write("still.ts", program("")), "--devices", "2")).err).toBe("");
 });

@@ -52,7 +52,9 @@ const axesOfThree = [[0], [1], [2], [0, 1], [0, 2], [1, 2], [2, 0], [0, 1, 2]];
 describe.each(ops)("%s", (op) => {
   it.each(op === "sum" || op === "prod" ? arithmeticDTypes : everyDType)("of %s over any axes", (dtype) => {
     for (const shape of [
+      [3, 4, 5],
       [1, 7, 2],
+      [6, 1, 1],
       [2, 40, 3],
     ]) {
       const values = randomValues(dtype, count(shape), random);

@@ -29,7 +29,7 @@ function inputsOf(kernel: Kernel, seed: number): readonly Values[] {
 
 const dtypes = ["double", "float", "half", "bfloat16", "int", "int64", "bool"] as const;
 /** Around groups of 4, blocks of 16 and 32, and pairs of vectors. */
-const lengths = [1, 7, 33, 131] as const;
+const lengths = [1, 3, 4, 7, 16, 33, 66, 131] as const;
 
 describe.each(dtypes)("in %s", (dtype) => {
   it.each(lengths)("casts %i elements to every dtype", (length) => {

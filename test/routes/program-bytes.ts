@@ -5,7 +5,7 @@ import { compile, DiagnosticError, type Fusion, type LowerOptions } from "braid"
 import type { Built } from "../../src/host/program-file.ts";
 import { sizesFromMeshes } from "../../src/ir/sizes.ts";
 import { exampleFiles, loadExample, loadPattern, patternFiles } from "../support/example-program.ts";
-import type { Fixture } from "../support/fixture.ts";
+import type { Fixtures } from "../support/fixture.ts";
 import type { Picture } from "../support/shard-picture.ts";
 import { mostReceived } from "./received-bytes.ts";
 
@@ -58,16 +58,22 @@ async function fixtures(): Promise<readonly ProgramSource[]> {
       (file) => file.endsWith(".ts") && !/^(?:programs|findings|tensor-files)/u.test(file) && !/error-/u.test(file),
     )
     .sort();
-  return Promise.all(
-    files.map(async (file): Promise<ProgramSource> => {
-      const { default: held } = (await import(path.join(fixturesFolder, file))) as {
-        readonly default: Fixture | Picture;
-      };
-      const name = file.slice(0, -".ts".length);
-      if ("shows" in held) return { name, build: async () => held.build(), options: held.options ?? {} };
-      return { name, build: async () => held.build().f, options: {} };
-    }),
-  );
+  const sources = files.map(async (file): Promise<readonly ProgramSource[]> => {
+    const module: unknown = await import(path.join(fixturesFolder, file));
+    if (path.basename(file) !== "fixtures.ts") {
+      const { default: picture } = module as { readonly default: Picture };
+      return [{ name: file.slice(0, -".ts".length), build: async () => picture.build().f, options: {} }];
+    }
+    const { default: table } = module as { readonly default: Fixtures };
+    return Object.entries(table)
+      .filter(([name]) => !name.startsWith("error-"))
+      .map(([name, { build, options = {} }]) => ({
+        name: `${path.posix.dirname(file)}/${name}`,
+        build: async () => build(),
+        options,
+      }));
+  });
+  return (await Promise.all(sources)).flat();
 }
 
 /** By name, of those that compile. */

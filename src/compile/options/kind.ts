@@ -31,3 +31,15 @@ export interface OptionKind<Value> extends KindInfo {
 export interface ChoiceKind<T extends string> extends OptionKind<T> {
   readonly choices: readonly T[];
 }
+
+/** The name of a cotangent, and the inputs whose gradients are wanted; null for every parameter. */
+export interface GivenGradients {
+  readonly cotangent: string;
+  readonly wrt: readonly string[] | null;
+}
+
+/** A pass of a model, and what `splitBackward` is to save: bytes, or a policy's name. */
+export interface GivenHalf {
+  readonly pass: "forward" | "backward";
+  readonly save: "all" | "minimal" | number;
+}

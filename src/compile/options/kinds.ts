@@ -5,7 +5,7 @@
 import * as v from "valibot";
 import { type DType, dtypes, isDType } from "../../numerics/dtype.ts";
 import { keysOf } from "../../support/is-one-of.ts";
-import type { ChoiceKind, OptionKind } from "./kind.ts";
+import type { ChoiceKind, GivenGradients, GivenHalf, OptionKind } from "./kind.ts";
 
 interface KindParts<Value> extends Pick<OptionKind<Value>, "expected" | "argument" | "example" | "corrected"> {
   readonly schema: v.GenericSchema<Value>;
@@ -81,12 +81,6 @@ export function text(argument: string, example: string): OptionKind<string> {
   return kindOf({ schema: v.pipe(v.string(), v.nonEmpty()), expected: "a text", argument, example });
 }
 
-/** The name of a cotangent, and the inputs whose gradients are wanted; null for every parameter. */
-export interface GivenGradients {
-  readonly cotangent: string;
-  readonly wrt: readonly string[] | null;
-}
-
 export const gradientsOf = kindOf<GivenGradients>({
   schema: v.object({
     cotangent: v.pipe(v.string(), v.regex(/^[^=]+$/)),
@@ -101,12 +95,6 @@ export const gradientsOf = kindOf<GivenGradients>({
   },
   print: ({ cotangent, wrt }) => (wrt === null ? cotangent : `${cotangent}=${wrt.join(",")}`),
 });
-
-/** A pass of a model, and what `splitBackward` is to save: bytes, or a policy's name. */
-export interface GivenHalf {
-  readonly pass: "forward" | "backward";
-  readonly save: "all" | "minimal" | number;
-}
 
 export const halfOf = kindOf<GivenHalf>({
   schema: v.object({

@@ -209,7 +209,7 @@ function evaluateOps(ops: readonly Op[], values: Map<TensorId, OracleValue>, set
   }
 }
 
-export function valueAt(values: ReadonlyMap<TensorId, OracleValue>, id: TensorId): OracleValue {
+function valueAt(values: ReadonlyMap<TensorId, OracleValue>, id: TensorId): OracleValue {
   const value = values.get(id);
   invariant(value !== undefined, "ops are in topological order", id);
   return value;
