@@ -1,7 +1,7 @@
 /**
- * What a tensor is to the user: the name that `tensor.named` gave it, the constant that holds it, and for a tensor that a pass made, how it relates
- * to one of the user's. Ops do not read it. Messages name tensors by number (`T3`); `withOrigins` adds what the numbers
- * stand for.
+ * What a tensor is to the user: the name that `tensor.named` gave it, the constant that holds it, and for a tensor that
+ * a pass made, how it relates to one of the user's. Ops do not read it. Messages name tensors by number (`T3`);
+ * `withOrigins` adds what the numbers stand for.
  */
 import { type Diagnostic, DiagnosticError, type MentionedTensor } from "../diagnostics/diagnostic.ts";
 import { siteText } from "../support/call-site.ts";

@@ -24,7 +24,7 @@ import {
 
 /** Byte addresses that are fixed when the kernel is prepared. */
 export interface NestAddresses {
-  /** The start of `Memory` of kind scratch. */
+  /** The start of `NestMemory` of kind scratch. */
   readonly scratch: number;
   /** The start of the row accumulators, of `rowAccumulatorBytes` bytes. */
   readonly accumulators: number;

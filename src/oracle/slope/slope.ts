@@ -222,7 +222,10 @@ export interface Pair {
   readonly wrt: TensorId;
 }
 
-/** `pairs`: those that will be asked for. `inputs`: of what was differentiated. All is evaluated in double, when the first slope is asked for. */
+/**
+ * `pairs`: those that will be asked for. `inputs`: of what was differentiated. All is evaluated in double, when the first
+ * slope is asked for.
+ */
 export function slopesAt(
   fusion: FusionData,
   derivation: Derivation,

@@ -124,9 +124,9 @@ function neighbour(
 /**
  * overlap: Stream axes are ignored. stream: neither op has one. neighbour: only the communication has one. annotated:
  * the user placed the moved tensor without one. whole: the loop beside it reads the tensor whole. inserted: the
- * compiler moves the tensor without one, as where a chunk is no run of what a device has. axis, extent, chunks, overwrites, otherChunk: both have one, and do not fit. peers: an exchange
- in the loop has devices at different chunks. alone: they share a loop in which nothing computes. path: an op outside of
- * the loop is between the two.
+ * compiler moves the tensor without one, as where a chunk is no run of what a device has. axis, extent, chunks,
+ * overwrites, otherChunk: both have one, and do not fit. peers: an exchange in the loop has devices at different chunks.
+ * alone: they share a loop in which nothing computes. path: an op outside of the loop is between the two.
  */
 export type LoopRule =
   "overlap" | "stream" | "neighbour" | "annotated" | "whole" | "inserted" | FusionObstacle | "peers" | "alone" | "path";
