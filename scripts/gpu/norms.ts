@@ -15,7 +15,6 @@ import { pinnedBlock } from "../../src/backends/cuda/memory/host-blocks.ts";
 import { createResources, type Resources } from "../../src/backends/cuda/resources.ts";
 import { streamIsIdle } from "../../src/backends/cuda/run/stuck/wait.ts";
 import type { Operand } from "../../src/commands/kernel.ts";
-import { elementCount } from "../../src/commands/view.ts";
 import { compile } from "../../src/compile/compile.ts";
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
@@ -25,6 +24,7 @@ import { median } from "../../bench/harness/figures.ts";
 import { onGpus, type RankWork } from "../../bench/harness/on-gpus.ts";
 import { useGpu } from "./one-gpu.ts";
 import { type Norm, norms } from "./speed-cases.ts";
+import { elementCount } from "../../src/numerics/tensor/storage.ts";
 
 const shapes = [
   [2048, 12_288],

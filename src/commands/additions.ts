@@ -7,7 +7,7 @@ import type { KernelId } from "./command.ts";
 import type { Kernel } from "./kernel.ts";
 import { bufferAlignment } from "./link/memory/memory-layout.ts";
 import type { Program } from "./program.ts";
-import { elementCount } from "./view.ts";
+import { elementCount } from "../numerics/tensor/storage.ts";
 
 export interface Additions {
   /** The Program's buffers and those that were added. */

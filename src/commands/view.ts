@@ -3,6 +3,7 @@ import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import type { BufferId, BufferRef } from "./buffer.ts";
 import type { Operand } from "./kernel.ts";
+import { elementCount } from "../numerics/tensor/storage.ts";
 
 /** A strided box of elements in a buffer. Copies and transfers read and write their operands in place. */
 export interface View {
@@ -21,10 +22,6 @@ export function operandOf({ dtype, shape, strides }: View): Operand {
 
 export function refOf({ buffer, offset }: View): BufferRef {
   return { buffer, offset };
-}
-
-export function elementCount(shape: readonly number[]): number {
-  return shape.reduce((count, extent) => count * extent, 1);
 }
 
 /** Whether the view has no elements. */

@@ -5,7 +5,6 @@
  * that a block would not stay in the cache; every nest then reads memory.
  */
 import type { Kernel, Operand } from "../commands/kernel.ts";
-import { elementCount } from "../commands/view.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import { planKernel } from "./kernel-plan.ts";
@@ -13,6 +12,7 @@ import { accumulatesRows } from "./nests/arrange-loops.ts";
 import { axesByStride, cutsAlong, type KernelPart, kernelParts, wholeKernel } from "./nests/split-kernel.ts";
 import type { Phase } from "./phase.ts";
 import { planUnit, type UnitPlan } from "./unit-plan.ts";
+import { elementCount } from "../numerics/tensor/storage.ts";
 
 /** Bytes of all values of a block: a share of a core's second-level cache, and the most where rows are long. */
 const blockBytes = 2 ** 19;

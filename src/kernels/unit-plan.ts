@@ -4,7 +4,7 @@
  * run.
  */
 import type { Operand, UnitKernel, UnitStep } from "../commands/kernel.ts";
-import { contiguousStrides, elementCount } from "../commands/view.ts";
+import { contiguousStrides } from "../commands/view.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { rowAccumulatorBytes } from "./emit/emit-nest.ts";
@@ -16,6 +16,7 @@ import type { NestMemory, ValuePlacement } from "./nests/nest.ts";
 import { shareScratch, storedValues } from "./nests/stored-values.ts";
 import { valueNests, withoutEmptyReduction } from "./nests/value-nests.ts";
 import type { PhaseAddress, Phase } from "./phase.ts";
+import { elementCount } from "../numerics/tensor/storage.ts";
 
 export interface UnitPlan {
   readonly phases: readonly Phase[];

@@ -27,7 +27,7 @@ export function actualOutput(recorder: Recorder, op: Op, which = 0): Actual | nu
       if (broadcast || outermost || actual?.differs !== true) return [];
       const source = tensorOf(recorder, id);
       // Of one element that every device has, each takes what its share of the output's axis has.
-      if (isUnitAxis(producer) && isSharedAxis(output, consumer) && !isSharedAxis(source, producer)) return [];
+      if (isUnitAxis(producer) && isCutByDevices(output, consumer) && !isCutByDevices(source, producer)) return [];
       const from = positionOf(source, producer.id);
       return [
         {
@@ -68,7 +68,7 @@ export function withSizes(recorder: Recorder, tensor: Tensor, sizes: readonly Ax
 }
 
 /** Whether a DID type cuts the axis. */
-export function isSharedAxis({ domain }: Tensor, axis: IterDomain): boolean {
+export function isCutByDevices({ domain }: Tensor, axis: IterDomain): boolean {
   return didTypesOf(cutOf(domain, axis)).length > 0;
 }
 

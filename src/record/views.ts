@@ -10,7 +10,7 @@ import { didTypesOf, outermostTypes } from "../ir/shards.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import type { Chunk, ChunkNumber } from "./actual-sizes.ts";
-import { isSharedAxis } from "./actual.ts";
+import { isCutByDevices } from "./actual.ts";
 import { movedView, requireSameDistance } from "./alike/alike.ts";
 import { coordinateOn } from "./local-layout.ts";
 import type { Recorder } from "./recorder.ts";
@@ -209,7 +209,7 @@ export function chunkOf(recorder: Recorder, tensor: Tensor, number: ChunkNumber)
   };
   const runs = (rank: number): Runs => intersection(share(rank), inBlock(rank));
   // Where no DID type cuts the axis, all ranks have the same indices of a chunk.
-  const isWhole = number.isSameOnAll && exists === undefined && !isSharedAxis(tensor, own);
+  const isWhole = number.isSameOnAll && exists === undefined && !isCutByDevices(tensor, own);
   const whole = isWhole ? runs(0) : null;
   return {
     ...number,

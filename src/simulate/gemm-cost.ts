@@ -5,13 +5,13 @@
 import type { KernelId } from "../commands/command.ts";
 import { type Kernel, type LinearKernel, type MatmulKernel, withoutAddend } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
-import { elementCount } from "../commands/view.ts";
 import { type Contraction, linearContraction, matmulContraction } from "../kernels/gemm/contraction.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { type Assume, assumedErrors, doublings } from "./assumption.ts";
 import { type GemmShape, gemmTime, loadFactor, marginOf, nearestTo } from "./interpolate.ts";
 import { type GemmGrid, type MachineProfile, type Timing, usualMarginFactor } from "./machine-profile.ts";
+import { elementCount } from "../numerics/tensor/storage.ts";
 
 export interface GemmCost {
   /** Microseconds of a launch. */

@@ -5,10 +5,11 @@ import type { Command, PointToPoint } from "../commands/command.ts";
 import type { Kernel } from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
 import { accesses, type Region } from "../commands/region.ts";
-import { elementCount, type View } from "../commands/view.ts";
+import { type View } from "../commands/view.ts";
 import { rowOf } from "../ir/ops/rows.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
+import { elementCount } from "../numerics/tensor/storage.ts";
 
 /**
  * The bytes of the command at `index` of `rank`'s list: of a launch, the bytes of its operands; of a copy, the copied

@@ -1,8 +1,9 @@
 /** The common box of views: one shape that walks all of them in their own row-major order. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { commonBox, contiguousStrides, elementCount, repeatsElements } from "../../src/commands/view.ts";
+import { commonBox, contiguousStrides, repeatsElements } from "../../src/commands/view.ts";
 import { at } from "../../src/support/invariant.ts";
+import { elementCount } from "../../src/numerics/tensor/storage.ts";
 
 /** Positions of the elements in row-major order. */
 function walk(shape: readonly number[], strides: readonly number[]): readonly number[] {

@@ -5,7 +5,6 @@
 import { expect, it } from "vitest";
 import { compile, Fusion, linear, lower, type Program } from "braid";
 import type { HostProgram, Statement } from "../../src/host/nodes.ts";
-import { elementCount } from "../../src/commands/view.ts";
 import { walk } from "../../src/host/traverse.ts";
 import type { Sizes } from "../../src/ir/sizes.ts";
 import { collectivesOf } from "../support/collectives-of.ts";
@@ -14,6 +13,7 @@ import { loopSplitCollectives, shard } from "../support/loop-split-fusions.ts";
 import { onMesh } from "../support/on-mesh.ts";
 import { combinations } from "../support/split-cases.ts";
 import { sample } from "../support/suite.ts";
+import { elementCount } from "../../src/numerics/tensor/storage.ts";
 
 const deviceCounts = [1, 2, 3, 4, 8];
 

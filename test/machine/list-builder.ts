@@ -12,10 +12,11 @@ import type {
   StreamInfo,
 } from "../../src/commands/command.ts";
 import type { BinaryKernel, Kernel, Operand } from "../../src/commands/kernel.ts";
-import { contiguousStrides, elementCount, type View } from "../../src/commands/view.ts";
+import { contiguousStrides, type View } from "../../src/commands/view.ts";
 import type { BinaryOpType, ReductionOpType } from "../../src/ir/ops/op.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
 import { makeId } from "../../src/support/ids.ts";
+import { elementCount } from "../../src/numerics/tensor/storage.ts";
 
 const dtype = "float";
 

@@ -6,9 +6,10 @@ import { describe, expect, it } from "vitest";
 import type { BufferId } from "../../src/commands/buffer.ts";
 import { collectives, type CollectiveType, collectiveTypes, isRooted } from "../../src/commands/collectives.ts";
 import type { Collective } from "../../src/commands/command.ts";
-import { contiguousStrides, elementCount, partOf, type View } from "../../src/commands/view.ts";
+import { contiguousStrides, partOf, type View } from "../../src/commands/view.ts";
 import { collectiveChains, type MoveChain } from "../../src/machine/transfers/moves.ts";
 import { makeId } from "../../src/support/ids.ts";
+import { elementCount } from "../../src/numerics/tensor/storage.ts";
 
 const width = 4;
 

@@ -4,7 +4,7 @@
  * commands, because others may still ask for this one's memory.
  */
 import type { Program } from "../../commands/program.ts";
-import { contiguousStrides, elementCount, type View } from "../../commands/view.ts";
+import { contiguousStrides, type View } from "../../commands/view.ts";
 import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
 import type { RunProgress } from "../../machine/execution.ts";
 import { dtypes } from "../../numerics/dtype.ts";
@@ -15,6 +15,7 @@ import { abortSchedule, allDone, isOver, onlyHeld, releaseRun, type Scheduler } 
 import type { SynchroniseQueues } from "../cpu/threads/synchronise-queues.ts";
 import { type MessageNumber, runEnds, type SharedBytes, createSharedBytes, tags } from "./mpi-messages.ts";
 import type { Channel } from "./split/growing-program.ts";
+import { elementCount } from "../../numerics/tensor/storage.ts";
 
 /** What the agent needs of MPI (MpiMessages has it). */
 export interface Transport {

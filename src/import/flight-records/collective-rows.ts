@@ -1,5 +1,6 @@
 /** What all ranks of a collective of PyTorch must agree on, one row each by the names of its flight recorder. */
 import type { TorchEntry } from "./torch-record.ts";
+import { elementCount } from "../../numerics/tensor/storage.ts";
 
 interface CollectiveRow {
   /** The tensors that have as many elements on every rank. */
@@ -54,5 +55,5 @@ export function needsAll(entry: TorchEntry): boolean {
 }
 
 export function recordedElements(entry: TorchEntry, side: "inputs" | "outputs"): number {
-  return entry[side].reduce((sum, { sizes }) => sum + sizes.reduce((product, size) => product * size, 1), 0);
+  return entry[side].reduce((sum, { sizes }) => sum + elementCount(sizes), 0);
 }

@@ -4,6 +4,7 @@ import { recordedElements, rowOfOp } from "./collective-rows.ts";
 import type { Issued, TorchRank } from "./issued.ts";
 import { type GroupCollectives, sidesOf, type Transfers } from "./peers.ts";
 import type { RecordedShape, TorchEntry } from "./torch-record.ts";
+import { elementCount } from "../../numerics/tensor/storage.ts";
 
 /** What ranks may disagree on, in the order of looking. */
 export type Aspect = "op" | "dtype" | "elements" | "shape";
@@ -137,7 +138,7 @@ export function pairMismatches(ranks: ReadonlyMap<number, TorchRank>, { peersOf 
 }
 
 function countsText(tensors: readonly RecordedShape[]): string {
-  return tensors.map(({ dtype, sizes }) => `${dtype} ${sizes.reduce((product, size) => product * size, 1)}`).join(" ");
+  return tensors.map(({ dtype, sizes }) => `${dtype} ${elementCount(sizes)}`).join(" ");
 }
 
 export function recordedShapeText({ dtype, sizes }: RecordedShape): string {

@@ -19,6 +19,7 @@ import {
   unsupportedAt,
   type FusionValue,
 } from "./value.ts";
+import { elementCount } from "../../numerics/tensor/storage.ts";
 
 export interface FusionOpRow {
   readonly parameters: readonly string[];
@@ -108,7 +109,7 @@ function shapeOf(
   const sizes = tensor.extents.map((extent) => (extent.kind === "constant" ? extent.value : Number.NaN));
   const rest = shape.reduce<number>(
     (left, each) => (typeof each === "number" ? left / Math.abs(each) : Number.NaN),
-    sizes.reduce((a, b) => a * b, 1),
+    elementCount(sizes),
   );
   if (Number.isInteger(rest)) return shape.map((each) => (each === -1 ? rest : each));
   return unsupportedAt(

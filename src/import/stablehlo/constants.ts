@@ -4,11 +4,11 @@ import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { bitsToFloat, roundToBFloat16, roundToHalf } from "../../numerics/convert.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { emptyTensor } from "../../numerics/tensor/host-tensor.ts";
-import { elementsOf, storageView } from "../../numerics/tensor/storage.ts";
+import { elementCount, elementsOf, storageView } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
 import { invalidText, type Reader, unsupported } from "./reader.ts";
 import type { Attribute, Operation } from "./syntax/nodes.ts";
-import { mlirElements, dtypeIn, type Element, once, sizesOf, splat, type MlirValue, type ValueType } from "./value.ts";
+import { dtypeIn, type Element, once, sizesOf, splat, type MlirValue, type ValueType } from "./value.ts";
 
 export function readConstant(reader: Reader, op: Operation, type: ValueType, attribute: Attribute | null): MlirValue {
   const elements = denseElements(reader, op, type, attribute);
@@ -23,7 +23,7 @@ function denseElements(
 ): readonly Element[] {
   const body = attribute?.kind === "named" && attribute.name === "dense" ? attribute.body : null;
   const items = body?.kind === "group" ? body.items : [];
-  const count = mlirElements(type.shape);
+  const count = elementCount(type.shape);
   const dtype = dtypeIn(type);
   if (body === null) {
     return unsupported(reader, op.position, {
@@ -116,15 +116,15 @@ export function knownValue(
 ): MlirValue {
   const [first] = elements;
   if (first !== undefined && elements.every((element) => Object.is(element, first))) return splat(reader, type, first);
-  const inner = mlirElements(type.shape);
+  const inner = elementCount(type.shape);
   const sizes = sizesOf(reader, axes);
   const repeats = axes.findIndex((_, i) => {
-    const span = inner * mlirElements(sizes.slice(i + 1));
+    const span = inner * elementCount(sizes.slice(i + 1));
     const size = at(sizes, i);
     return elements.every((element, j) => Object.is(element, elements[j - (Math.floor(j / span) % size) * span]));
   });
   if (repeats >= 0) {
-    const span = inner * mlirElements(sizes.slice(repeats + 1));
+    const span = inner * elementCount(sizes.slice(repeats + 1));
     const kept = elements.filter((_, j) => Math.floor(j / span) % at(sizes, repeats) === 0);
     return knownValue(reader, type, axes.toSpliced(repeats, 1), kept);
   }

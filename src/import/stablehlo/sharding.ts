@@ -11,7 +11,7 @@ import { type InText, invalidText, type Reader, unsupported } from "./reader.ts"
 import type { Dimension, Mesh, Meshes } from "./mesh.ts";
 import type { Attribute, Operation } from "./syntax/nodes.ts";
 import type { UsedMeshes } from "./used-meshes.ts";
-import { mlirElements } from "./value.ts";
+import { elementCount } from "../../numerics/tensor/storage.ts";
 
 /** A sharding by dimensions of a mesh. */
 export interface Sharding {
@@ -58,7 +58,7 @@ function readMesh(
   }
   const every = [...axes.values()].flat();
   const dimensions = every.length > didTypes.length ? withoutUnused(axes, cuts) : every;
-  const count = mlirElements(dimensions.map(({ size }) => size));
+  const count = elementCount(dimensions.map(({ size }) => size));
   const devices = ids === undefined ? null : numbersIn(ids);
   if (devices !== null && devices.length !== count) {
     invalidText(reader, position, {
@@ -110,7 +110,7 @@ function withoutUnused(
 
 function nestedIn(devices: readonly number[], [, ...inner]: readonly number[]): NestedDevices {
   if (inner.length === 0) return devices;
-  const span = mlirElements(inner);
+  const span = elementCount(inner);
   return Array.from({ length: devices.length / span }, (_, i) =>
     nestedIn(devices.slice(i * span, (i + 1) * span), inner),
   );

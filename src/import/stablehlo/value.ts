@@ -8,7 +8,7 @@
 import { broadcast, expand, full } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { DType } from "../../numerics/dtype.ts";
-import type { Value as Element } from "../../numerics/tensor/storage.ts";
+import { elementCount, type Value as Element } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
 import { readExtents, type Reader, type ValueType } from "./reader.ts";
 
@@ -42,10 +42,6 @@ export function dtypeIn({ element }: ValueType): DType {
   return dtypeOf.get(element) ?? "float";
 }
 
-export function mlirElements(shape: readonly number[]): number {
-  return shape.reduce((product, extent) => product * extent, 1);
-}
-
 export function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | null = null;
   return () => (made ??= { value: make() }).value;
@@ -75,7 +71,7 @@ export function splatOf({ known }: MlirValue): Element | null {
 /** All elements, over axes and shape; null if a run gives them. */
 export function knownElements(reader: Reader, { known, type, axes }: MlirValue): readonly Element[] | null {
   if (known === null || known.length !== 1) return known;
-  const count = mlirElements([...sizesOf(reader, axes), ...type.shape]);
+  const count = elementCount([...sizesOf(reader, axes), ...type.shape]);
   return Array.from({ length: count }, () => at(known, 0));
 }
 

@@ -5,7 +5,7 @@
  */
 import { at } from "../../support/invariant.ts";
 import { type Affine, coefficientOf } from "./affine.ts";
-import type { Access, Loop, Nest } from "./nest.ts";
+import { loadsOf, type Access, type Loop, type Nest } from "./nest.ts";
 
 export function arrangeLoops(nest: Nest): Nest {
   const indices = nest.body.flatMap((step) => (step.kind === "index" ? [step.index] : []));
@@ -58,10 +58,6 @@ export function accumulatesRows(nest: Nest): boolean {
   if (row === undefined || reduced === undefined) return false;
   const cost = (loop: Loop): number => loadsOf(nest).reduce((total, access) => total + stride(access, loop), 0);
   return cost(row) < cost(reduced);
-}
-
-function loadsOf(nest: Nest): readonly Access[] {
-  return nest.body.flatMap((instruction) => (instruction.kind === "load" ? [instruction.access] : []));
 }
 
 function stride(access: Access, loop: Loop): number {

@@ -4,7 +4,6 @@
  * is computed once.
  */
 import type { UnitKernel, UnitStep } from "../../commands/kernel.ts";
-import { elementCount } from "../../commands/view.ts";
 import {
   binaryExpression,
   castExpression,
@@ -30,6 +29,7 @@ import {
 } from "./index-space.ts";
 import type { Access, Instruction, Loop, Nest, ValuePlacement } from "./nest.ts";
 import { isViewStep, viewIndex } from "./view-index.ts";
+import { elementCount } from "../../numerics/tensor/storage.ts";
 
 export interface UnitGraph {
   readonly unit: Pick<UnitKernel, "values" | "steps">;

@@ -70,3 +70,7 @@ export function accumulatorLevels({ reduction, reducedLoops }: Nest): number {
   if (reduction?.inBlocks !== true) return 1;
   return sumLevels(reducedLoops.reduce((product, { extent }) => product * extent, 1));
 }
+
+export function loadsOf({ body }: Pick<Nest, "body">): readonly Access[] {
+  return body.flatMap((instruction) => (instruction.kind === "load" ? [instruction.access] : []));
+}

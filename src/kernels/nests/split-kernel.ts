@@ -5,7 +5,6 @@
 import { asUnit, stepShapes } from "../../commands/as-unit.ts";
 import { attentionCut, attentionWork, isAttention } from "../../commands/attention.ts";
 import { type Kernel, type Operand, originsOf, type UnitKernel, type UnitStep } from "../../commands/kernel.ts";
-import { elementCount } from "../../commands/view.ts";
 import { isKept } from "../../ir/ops/kinds/views/pad.ts";
 import { elementWork, type Shapes } from "../../ir/ops/row.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
@@ -15,6 +14,7 @@ import { unreachable } from "../../support/unreachable.ts";
 import { tileRows } from "../gemm/gemm-wasm.ts";
 import { isFree } from "./stored-values.ts";
 import { isViewStep, viewSources } from "./view-index.ts";
+import { elementCount } from "../../numerics/tensor/storage.ts";
 
 export interface KernelPart {
   /** All parts of one length share this object, so that it is prepared once. */

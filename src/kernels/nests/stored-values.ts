@@ -5,12 +5,12 @@
  * do not have.
  */
 import type { UnitKernel, UnitStep } from "../../commands/kernel.ts";
-import { elementCount } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import type { Phase } from "../phase.ts";
 import type { Instruction, NestMemory, Nest } from "./nest.ts";
 import { isViewStep } from "./view-index.ts";
+import { elementCount } from "../../numerics/tensor/storage.ts";
 
 /** With more computations in one nest, JavaScript engines no longer optimize the function well. */
 const mostInlined = 64;

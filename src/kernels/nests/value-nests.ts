@@ -4,7 +4,6 @@
  * made of a cat which is not stored itself (`joinsThrough`). A scatterAdd copies what it adds to, then adds.
  */
 import type { UnitStep } from "../../commands/kernel.ts";
-import { elementCount } from "../../commands/view.ts";
 import {
   castExpression,
   numberExpression,
@@ -28,6 +27,7 @@ import {
 import { createIndexSpace, insideExpression, unsplit } from "./index-space.ts";
 import type { Nest, ValuePlacement } from "./nest.ts";
 import { joinsThrough } from "./stored-values.ts";
+import { elementCount } from "../../numerics/tensor/storage.ts";
 
 type PadStep = Extract<UnitStep, { kind: "Pad" }>;
 

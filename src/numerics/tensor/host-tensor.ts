@@ -7,7 +7,7 @@ import { fail } from "../../diagnostics/diagnostic.ts";
 import { keysOf } from "../../support/is-one-of.ts";
 import { unreachable } from "../../support/unreachable.ts";
 import { type DType, dtypes, isDType } from "../dtype.ts";
-import { elementsOf, type StorageOf, type Value } from "./storage.ts";
+import { elementCount, elementsOf, type StorageOf, type Value } from "./storage.ts";
 
 export interface TensorOf<D extends DType> {
   readonly dtype: D;
@@ -18,10 +18,6 @@ export interface TensorOf<D extends DType> {
 
 /** A union over the dtypes `D` (all by default). Comparing `dtype` narrows `data` to the typed array of that dtype. */
 export type Tensor<D extends DType = DType> = { [K in D]: TensorOf<K> }[D];
-
-function elementCount(shape: readonly number[]): number {
-  return shape.reduce((product, extent) => product * extent, 1);
-}
 
 type EmptyTensors = { readonly [D in DType]: (shape: readonly number[]) => Tensor<D> };
 

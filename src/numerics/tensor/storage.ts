@@ -125,3 +125,8 @@ export function positionOf(index: number, shape: readonly number[]): readonly nu
     })
     .toReversed();
 }
+
+/** The number of elements of a shape; 1 without axes. */
+export function elementCount(shape: readonly number[]): number {
+  return shape.reduce((product, extent) => product * extent, 1);
+}

@@ -7,7 +7,7 @@
  *   ReduceScatter   [DIDx, D, M] -> [DIDx, M] axis 1 of the input: whole in the input, sharded in the output
  */
 import { collectives, sideOf, type SlicedType } from "../../commands/collectives.ts";
-import { elementCount, isEmpty, type View } from "../../commands/view.ts";
+import { isEmpty, type View } from "../../commands/view.ts";
 import { agreed } from "../../host/alike/classes.ts";
 import type { Communication } from "../../host/nodes.ts";
 import { type DIDType, isDID, type IterDomain, type Tensor, withoutReductions } from "../../ir/domain.ts";
@@ -18,6 +18,7 @@ import { localShapeText } from "../checks.ts";
 import { evaluate, failRecording, type Recorder } from "../recorder.ts";
 import { tensorOf, viewOf } from "../tensors.ts";
 import { cutAxis, splitView, squeezeView } from "../views.ts";
+import { elementCount } from "../../numerics/tensor/storage.ts";
 
 export type Side = "input" | "output";
 

@@ -8,7 +8,7 @@ import { countBelow, countIn, intersection, runsBetween } from "../../ir/runs.ts
 import { evaluateScalar, leavesOf } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
 import type { Actual, ActualAxisPair, ChunkNumber } from "../actual-sizes.ts";
-import { isSharedAxis, withSizes } from "../actual.ts";
+import { isCutByDevices, withSizes } from "../actual.ts";
 import { rankNames } from "../alike/alike.ts";
 import { outOfRange, requireShape, localShapeText } from "../checks.ts";
 import { emitCopy } from "../launch.ts";
@@ -31,7 +31,7 @@ export function recordShard(recorder: Recorder, statement: ShardByStream): void 
   const declared = localExtents(recorder, made);
   const known = actuals.get(input);
   const own = agreed(ranks.map((rank) => countIn(chunk.runs(rank))));
-  const isSpread = isSharedAxis(made, at(withoutReductions(made.domain.logical), axis));
+  const isSpread = isCutByDevices(made, at(withoutReductions(made.domain.logical), axis));
   // A piece of a device's share may be the whole axis of another tensor.
   const extents = (known?.extents ?? localExtents(recorder, source)).with(
     axis,

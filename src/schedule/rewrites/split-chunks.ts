@@ -18,8 +18,9 @@ import { createTimeline, type AccessTimeline } from "../draft/memory/timeline.ts
 import { draftRewrite, type Rewrite } from "../rewrite.ts";
 import type { BufferRef } from "../../commands/buffer.ts";
 import type { Operand } from "../../commands/kernel.ts";
-import { commonBox, elementCount, narrowView } from "../../commands/view.ts";
+import { commonBox, narrowView } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
+import { elementCount } from "../../numerics/tensor/storage.ts";
 
 /** The value is the number of chunks. It is limited to the number of rows (or columns). */
 export const splitChunks: Rewrite<number> = draftRewrite(

@@ -6,10 +6,11 @@ import { dtypes } from "../../numerics/dtype.ts";
 import type { PlacedBuffer } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import { canonicalRegion, type Region } from "../../commands/region.ts";
-import { contiguousStrides, elementCount, type View } from "../../commands/view.ts";
+import { contiguousStrides, type View } from "../../commands/view.ts";
 import { at } from "../../support/invariant.ts";
 import { spanOf } from "../check/shared-bytes.ts";
 import { sameRegionRuns } from "../check/region-table.ts";
+import { elementCount } from "../../numerics/tensor/storage.ts";
 
 /** Index ranges per axis, the end not included. */
 type Box = readonly { readonly start: number; readonly end: number }[];

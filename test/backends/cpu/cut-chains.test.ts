@@ -6,11 +6,12 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { cutChains } from "../../../src/backends/cpu/threads/shared-works.ts";
 import type { BufferId } from "../../../src/commands/buffer.ts";
-import { elementCount, stridesInOrder, type View } from "../../../src/commands/view.ts";
+import { stridesInOrder, type View } from "../../../src/commands/view.ts";
 import type { MoveChain } from "../../../src/machine/transfers/moves.ts";
 import { dtypes } from "../../../src/numerics/dtype.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { makeId } from "../../../src/support/ids.ts";
+import { elementCount } from "../../../src/numerics/tensor/storage.ts";
 
 const extents = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 3 });
 

@@ -4,7 +4,7 @@
  */
 import type { Launch } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
-import { elementCount, type View } from "../../../commands/view.ts";
+import { type View } from "../../../commands/view.ts";
 import { scratchBytes } from "../../../kernels/kernel-library.ts";
 import { type KernelPart, kernelWork, splitKernel } from "../../../kernels/nests/split-kernel.ts";
 import type { MachineTables } from "../../../machine/tables.ts";
@@ -13,6 +13,7 @@ import { dtypes } from "../../../numerics/dtype.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import type { CommandNumbers } from "./command-numbers.ts";
 import { mostParts } from "./part-board.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 /** The parts of one work, two or more. */
 export type SharedWork =

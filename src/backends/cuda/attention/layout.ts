@@ -8,9 +8,10 @@
  */
 import type { AttentionKernel } from "../../../commands/attention.ts";
 import type { Operand } from "../../../commands/kernel.ts";
-import { elementCount, stridesInOrder } from "../../../commands/view.ts";
+import { stridesInOrder } from "../../../commands/view.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at, invariant } from "../../../support/invariant.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 export type Four = readonly [number, number, number, number];
 

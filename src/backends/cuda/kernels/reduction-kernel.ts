@@ -6,7 +6,7 @@
  * part in more additions than on the CPU (numerics/sum-order.ts).
  */
 import type { Affine } from "../../../kernels/nests/affine.ts";
-import type { Access, NestMemory, Nest } from "../../../kernels/nests/nest.ts";
+import { loadsOf, type Access, type NestMemory, type Nest } from "../../../kernels/nests/nest.ts";
 import type { ReductionSemantics } from "../../../ir/ops/functions/expressions.ts";
 import { operand } from "../../../numerics/scalar/expression.ts";
 import { invariant } from "../../../support/invariant.ts";
@@ -28,7 +28,6 @@ import { withPrelude } from "./text/prelude.ts";
 import {
   blockThreads,
   iterationCount,
-  loadsOf,
   partCount,
   type ReductionShape,
   reductionShape,

@@ -8,7 +8,14 @@ import type { Nest } from "../../../kernels/nests/nest.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { indented, kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
 import { iterationCount } from "./plan/reduction-shape.ts";
-import { type BodyContext, indexTexts, loadsBetween, registerLines, resultName, valueLines } from "./text/body-text.ts";
+import {
+  type BodyContext,
+  declaredIndices,
+  loadsBetween,
+  registerLines,
+  resultName,
+  valueLines,
+} from "./text/body-text.ts";
 import { decodeElementText, encodeElementText } from "./text/element-text.ts";
 import {
   affineText,
@@ -64,7 +71,7 @@ export function scatterKernel(nest: Nest): KernelSource {
     ...divisionVariables(nest.atoms, type, "ni"),
     ...registerLines(context, 1),
     ...loadsBetween(context, "0", 0, loaded, declared),
-    ...indexTexts(context, target, "0", declared),
+    ...declaredIndices(context, target, "0", declared),
     ...(ranges === 1
       ? []
       : [`if (${loopName("ni", scattered ?? 0)} - (${type})blockIdx.y * ${places}u >= ${places}u) continue;`]),

@@ -1,7 +1,8 @@
 /** The plan of a transfer, and its builder, which packs strided views into scratch. */
 import type { ReductionOpType } from "../../../ir/ops/op.ts";
-import { contiguousStrides, elementCount, type View } from "../../../commands/view.ts";
+import { contiguousStrides, type View } from "../../../commands/view.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 /** One side of a call: a contiguous view, or scratch that replaces a strided one. */
 export type Piece =

@@ -8,7 +8,7 @@
  */
 import { collectives, type NcclCollective } from "../../../commands/collectives.ts";
 import type { Collective, PointToPointGroup, Transfer } from "../../../commands/command.ts";
-import { contiguousStrides, elementCount, partOf, type View } from "../../../commands/view.ts";
+import { contiguousStrides, partOf, type View } from "../../../commands/view.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";
 import { identityKernel } from "../kernels/plan/kernel-steps.ts";
@@ -26,6 +26,7 @@ import {
   type Reduced,
   type TransferPlan,
 } from "./plan-builder.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 /** The plan of the rank at `position`. `operations` are those of the whole team in team order. */
 export function planCollective(operations: readonly Collective[], position: number): TransferPlan {

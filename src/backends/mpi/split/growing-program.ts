@@ -3,9 +3,10 @@ import { type Additions, createAdditions } from "../../../commands/additions.ts"
 import type { BufferId } from "../../../commands/buffer.ts";
 import type { SlotId } from "../../../commands/command.ts";
 import type { Program, Slot } from "../../../commands/program.ts";
-import { contiguousStrides, elementCount, isEmpty, type View } from "../../../commands/view.ts";
+import { contiguousStrides, isEmpty, type View } from "../../../commands/view.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 export interface GrowingProgram extends Additions {
   readonly program: Program;

@@ -7,8 +7,9 @@ import { at } from "../../../support/invariant.ts";
 import { counted, withArticle } from "../../../support/wording.ts";
 import { assembliesOf, collectives, isRooted, sideOf } from "../../collectives.ts";
 import type { Collective } from "../../command.ts";
-import { commonBox, elementCount, sameNumbers, type View } from "../../view.ts";
+import { commonBox, sameNumbers, type View } from "../../view.ts";
 import { type CommandRef, type Listed, type Mismatch, mismatch } from "./problems.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 export type CollectiveUse = CommandRef & { readonly operation: Collective };
 

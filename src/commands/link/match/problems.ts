@@ -3,7 +3,8 @@ import type { Diagnostic, Place } from "../../../diagnostics/diagnostic.ts";
 import { at } from "../../../support/invariant.ts";
 import { counted } from "../../../support/wording.ts";
 import { type CommandBase, type Origin, originText } from "../../command.ts";
-import { commonBox, elementCount, sameNumbers, type View } from "../../view.ts";
+import { commonBox, sameNumbers, type View } from "../../view.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 /** A command of one rank's list. */
 export interface CommandRef {

@@ -66,7 +66,7 @@ interface Alternative<S> {
  * A form with the word that identifies it to the parser: the first word, or in `<head> = word...` the word after the
  * sign.
  */
-export interface HoleEntry<S> {
+export interface WordForm<S> {
   readonly word: string;
   readonly head: Hole<S> | null;
   /** The parts after the word. */
@@ -120,7 +120,7 @@ export function merged<S>(parts: readonly FormPart<S>[]): readonly FormPart<S>[]
   return all;
 }
 
-export function entryOf<S>(parts: readonly FormPart<S>[]): HoleEntry<S> {
+export function entryOf<S>(parts: readonly FormPart<S>[]): WordForm<S> {
   const [first, sign] = parts;
   const head = first?.kind === "hole" && wordOf(sign) === "=" ? first : null;
   const [own, ...rest] = head === null ? parts : parts.slice(2);

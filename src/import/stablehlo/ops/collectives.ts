@@ -6,10 +6,11 @@ import { knownValue } from "../constants.ts";
 import { groupAxes, type Manual, permutationAlong, rowsIn } from "../groups.ts";
 import { attributeOf, number, requireAxes } from "../read-attributes.ts";
 import { readExtents } from "../reader.ts";
-import { manualAxes, mlirElements, sizesOf, type MlirValue, wholeOn } from "../value.ts";
+import { manualAxes, sizesOf, type MlirValue, wholeOn } from "../value.ts";
 import { placePart } from "./manual.ts";
 import { combinerOf, reduceWith } from "./reductions.ts";
 import { contradicted, madeValue, type ReadRow, type Reading, refuse, resultType } from "./reading.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 function manualOf(reading: Reading): Manual {
   return (
@@ -86,7 +87,7 @@ function allGather(reading: Reading, value: MlirValue, result: number): MlirValu
   const { tensor, axes } = spread(reading, value, groups);
   const rest = axes.filter((name) => !groups.includes(name));
   const to = [...rest, ...labelsOf(shape).flatMap((label, i) => (i === dim ? [...groups, label] : [label]))];
-  const size = mlirElements(sizesOf(reader, groups));
+  const size = elementCount(sizesOf(reader, groups));
   const whole = [...sizesOf(reader, rest), ...shape.with(dim, at(shape, dim) * size)];
   return placed(reading, rest, () => moved(tensor, [...axes, ...labelsOf(shape)], to, whole), result);
 }
@@ -95,7 +96,7 @@ function allReduce(reading: Reading, value: MlirValue, result: number): MlirValu
   const groups = axesOfGroups(reading);
   const combiner = combinerOf(reading, value.type);
   const own = value.axes.filter((name) => groups.includes(name));
-  const same = mlirElements(
+  const same = elementCount(
     sizesOf(
       reading.reader,
       groups.filter((name) => !own.includes(name)),
@@ -130,9 +131,9 @@ function reduceScatter(reading: Reading, value: MlirValue, result: number): Mlir
   requireAxes(reader, op, [dim], shape.length);
   const combiner = combinerOf(reading, value.type);
   const sizes = sizesOf(reader, groups);
-  const part = at(shape, dim) / mlirElements(sizes);
+  const part = at(shape, dim) / elementCount(sizes);
   if (!Number.isInteger(part))
-    contradicted(reading, `an axis of ${at(shape, dim)} for ${mlirElements(sizes)} devices`, "equal parts");
+    contradicted(reading, `an axis of ${at(shape, dim)} for ${elementCount(sizes)} devices`, "equal parts");
   const { tensor, axes } = spread(reading, value, groups);
   return placed(
     reading,
@@ -162,7 +163,7 @@ function allToAll(reading: Reading, value: MlirValue, result: number): MlirValue
   requireAxes(reader, op, [splitDim], shape.length);
   requireAxes(reader, op, [joinDim], shape.length);
   const sizes = sizesOf(reader, groups);
-  const size = mlirElements(sizes);
+  const size = elementCount(sizes);
   const part = at(shape, splitDim) / size;
   if (!Number.isInteger(part))
     contradicted(reading, `an axis of ${at(shape, splitDim)} for ${size} devices`, "equal parts");
@@ -240,7 +241,7 @@ function partitionId(reading: Reading): readonly MlirValue[] {
   const { mesh } = manualOf(reading);
   const axes = mesh.devices?.names ?? [];
   const sizes = sizesOf(reading.reader, axes);
-  const known = Array.from({ length: mlirElements(sizes) }, (_, i) => BigInt(mesh.devices?.devices[i] ?? i));
+  const known = Array.from({ length: elementCount(sizes) }, (_, i) => BigInt(mesh.devices?.devices[i] ?? i));
   return [knownValue(reading.reader, resultType(reading), axes, known)];
 }
 

@@ -5,7 +5,7 @@ import { at } from "../../../support/invariant.ts";
 import { attributeOf, numbersIn, requireAxes } from "../read-attributes.ts";
 import { readExtents } from "../reader.ts";
 import type { Attribute } from "../syntax/nodes.ts";
-import { mlirElements, dtypeIn, type MlirValue, wholeOn } from "../value.ts";
+import { dtypeIn, type MlirValue, wholeOn } from "../value.ts";
 import {
   contradicted,
   madeValue,
@@ -17,6 +17,7 @@ import {
   readRow,
   shiftedAxes,
 } from "./reading.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 /** Axes of both operands, in pairs. */
 interface Pairs {
@@ -94,7 +95,7 @@ function contraction(reading: Reading, axes: readonly string[], batch: Pairs, co
       return all.every((axis, i) => axis === i) ? tensor : permute(tensor, all);
     };
     const leading = (tensor: TensorView): readonly number[] => readExtents(tensor).slice(0, axes.length);
-    const depth = mlirElements(extents(left, contracted.left));
+    const depth = elementCount(extents(left, contracted.left));
     let a = ordered(left, [...batch.left, ...freeLeft, ...contracted.left]);
     let b = ordered(right, [...batch.right, ...contracted.right, ...freeRight]);
     const batches = extents(left, batch.left);
@@ -102,7 +103,7 @@ function contraction(reading: Reading, axes: readonly string[], batch: Pairs, co
     const isMatrix = batches.length === 0 && axes.length === 0;
     if (contracted.left.length !== 1) a = reshape(a, [...leading(a), ...batches, ...extents(left, freeLeft), depth]);
     if (contracted.right.length !== 1 || freeRight.length !== 1) {
-      b = reshape(b, [...leading(b), ...batches, depth, mlirElements(extents(right, freeRight))]);
+      b = reshape(b, [...leading(b), ...batches, depth, elementCount(extents(right, freeRight))]);
     }
     const firstFree = axes.length + batches.length;
     if (freeLeft.length === 0)

@@ -4,7 +4,7 @@ import { at } from "../../../support/invariant.ts";
 import { attributeOf, number, numbersIn } from "../read-attributes.ts";
 import { readExtents } from "../reader.ts";
 import type { Attribute } from "../syntax/nodes.ts";
-import { mlirElements, dtypeIn, type MlirValue, wholeOn } from "../value.ts";
+import { dtypeIn, type MlirValue, wholeOn } from "../value.ts";
 import {
   contradicted,
   madeValue,
@@ -16,6 +16,7 @@ import {
   readRow,
   shiftedAxes,
 } from "./reading.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 /** `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`: what each axis of the operand, the kernel and the result is. */
 function labelsOf(reading: Reading): readonly (readonly string[])[] {
@@ -81,8 +82,8 @@ function convolution(reading: Reading, axes: readonly string[]): MlirValue {
     const places = spatial.map((_, i) => 1 + 2 * i);
     const order = [0, ...places, ...places.map((place) => place + 1), 1 + 2 * spatial.length];
     const windows = permute(split, [...axes.keys(), ...shiftedAxes(order, axes)]);
-    const depth = mlirElements(sizes) * (features ?? 1);
-    const rows = reshape(windows, [...leading(readExtents(windows)), (batch ?? 1) * mlirElements(counts), depth]);
+    const depth = elementCount(sizes) * (features ?? 1);
+    const rows = reshape(windows, [...leading(readExtents(windows)), (batch ?? 1) * elementCount(counts), depth]);
     const columns = permute(w, [
       ...axes.keys(),
       ...shiftedAxes(

@@ -37,7 +37,7 @@ import { subexpressions } from "../../../numerics/scalar/split-shared.ts";
 import { binaryOf, castOf, unaryOf } from "../../../oracle/definitions.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, wordIn } from "../read-attributes.ts";
-import { mlirElements, dtypeIn, type Element, sizesOf, splatOf, tensorOn, type MlirValue } from "../value.ts";
+import { dtypeIn, type Element, sizesOf, splatOf, tensorOn, type MlirValue } from "../value.ts";
 import {
   contradicted,
   isSameType,
@@ -51,6 +51,7 @@ import {
   readRow,
   typeText,
 } from "./reading.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 /** The elements of an elementwise result, if all operands are known; null otherwise. */
 function knownOf(
@@ -67,7 +68,7 @@ function knownOf(
   if (lengths.includes(0) || length > mostKnown(axes)) return null;
   // Lists of other axes would need to be repeated.
   const isAligned = values.every((value, i) => lengths[i] === 1 || value.axes.length === axes.length);
-  if (!isAligned || (length > 1 && length !== mlirElements([...sizesOf(reader, axes), ...at(values, 0).type.shape])))
+  if (!isAligned || (length > 1 && length !== elementCount([...sizesOf(reader, axes), ...at(values, 0).type.shape])))
     return null;
   const results: Element[] = [];
   for (let i = 0; i < length; i++) {

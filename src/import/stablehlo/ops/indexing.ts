@@ -30,7 +30,7 @@ import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { at } from "../../../support/invariant.ts";
 import { attributeOf, numbers, numbersIn, requireAxes, wordIn } from "../read-attributes.ts";
 import { readExtents } from "../reader.ts";
-import { mlirElements, splatOf, type MlirValue, wholeOn } from "../value.ts";
+import { splatOf, type MlirValue, wholeOn } from "../value.ts";
 import {
   contradicted,
   firstRegion,
@@ -44,6 +44,7 @@ import {
 } from "./reading.ts";
 import { combinerOf } from "./reductions.ts";
 import { counter } from "./slices.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 /** The fields of both ops, which spell them differently. */
 interface Fields {
@@ -151,7 +152,7 @@ function joinedOperand({ reader }: Reading, value: MlirValue, plan: Plan, wide: 
   if (named.length === 1) return moved;
   const extents = readExtents(moved);
   const first = axes.length + batch.length;
-  const joined = mlirElements(extents.slice(first, first + named.length));
+  const joined = elementCount(extents.slice(first, first + named.length));
   return reshape(moved, [...extents.slice(0, first), joined, ...extents.slice(first + named.length)]);
 }
 
@@ -218,7 +219,7 @@ function flatAfter(tensor: TensorView, prefix: number, count: number): TensorVie
   const joined = extents.slice(prefix, prefix + count);
   return joined.length === 1
     ? tensor
-    : reshape(tensor, [...extents.slice(0, prefix), mlirElements(joined), ...extents.slice(prefix + count)]);
+    : reshape(tensor, [...extents.slice(0, prefix), elementCount(joined), ...extents.slice(prefix + count)]);
 }
 
 /** [prefix, n] as [prefix, n, others], repeated along `others`. */
@@ -261,7 +262,7 @@ function gatherValues(reading: Reading, axes: readonly string[]): MlirValue {
     const shape = readExtents(index);
     const flat = flatAfter(index, prefix, shape.length - prefix);
     const own = readExtents(tensor);
-    const wanted = own.with(prefix, mlirElements(shape.slice(prefix)));
+    const wanted = own.with(prefix, elementCount(shape.slice(prefix)));
     const found = gather(tensor, prefix, repeated(flat, wanted));
     const whole = [...own.slice(0, prefix), ...shape.slice(prefix), ...own.slice(prefix + 1)];
     return relabelled(reshape(found, whole), axes, plan.inner, plan.outer);
@@ -352,7 +353,7 @@ function lastOf(reading: Reading, index: TensorView): TensorView {
   const shape = readExtents(index);
   const n = at(shape, shape.length - 1);
   if (n <= 1) return index;
-  if (mlirElements(shape) * n > mostPairs) {
+  if (elementCount(shape) * n > mostPairs) {
     refuse(
       reading,
       `${n} updates whose indices may be equal`,

@@ -1,14 +1,13 @@
 /** Ops that move elements without computing. */
 import { broadcast, cast, cat, indexSelect, iota, pad, permute, reshape, slice, squeeze } from "../../../ir/api/ops.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
-import { positionOf } from "../../../numerics/tensor/storage.ts";
+import { elementCount, positionOf } from "../../../numerics/tensor/storage.ts";
 import { at } from "../../../support/invariant.ts";
 import { readConstant } from "../constants.ts";
 import { attributeOf, number, numbers, requireAxes } from "../read-attributes.ts";
 import { readExtents } from "../reader.ts";
 import type { Attribute } from "../syntax/nodes.ts";
 import {
-  mlirElements,
   dtypeIn,
   type Element,
   knownElements,
@@ -44,7 +43,7 @@ function movedElements(
   if (value.known === null || value.known.length === 1) return value.known;
   const leading = sizesOf(reader, value.axes);
   const whole = [...leading, ...shape];
-  const count = mlirElements(whole);
+  const count = elementCount(whole);
   const elements = knownElements(reader, value);
   if (elements === null || count > mostKnown(value.axes)) return null;
   const own = [...leading, ...value.type.shape];
@@ -107,7 +106,7 @@ function isAscending(order: readonly number[]): boolean {
 function reshapeValue(reading: Reading, axes: readonly string[]): MlirValue {
   const value = operandAt(reading);
   const { shape } = resultType(reading);
-  if (mlirElements(shape) !== mlirElements(value.type.shape)) {
+  if (elementCount(shape) !== elementCount(value.type.shape)) {
     contradicted(reading, `[${value.type.shape.join(", ")}]`, `as many elements as [${shape.join(", ")}]`);
   }
   return madeValue(reading, axes, () => reshaped(reading, value, axes, shape), value.known);
@@ -260,7 +259,7 @@ function iotaValue(reading: Reading): MlirValue {
   const axis = number(reader, op, ["dim", "iota_dimension"]);
   requireAxes(reader, op, [axis], type.shape.length);
   const extent = at(type.shape, axis);
-  const count = mlirElements(type.shape);
+  const count = elementCount(type.shape);
   const isWide = type.element === "i64" || type.element === "ui32";
   const isFloat = type.element.includes("f");
   const known =

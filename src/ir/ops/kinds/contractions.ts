@@ -1,6 +1,6 @@
 /**
- * The rows of matmul and linear, and their common base. The contracted axis K is the trailing reduction axis of the output's logical
- * domain.
+ * The rows of matmul and linear, and their common base. The contracted axis K is the trailing reduction axis of the
+ * output's logical domain.
  */
 import { at } from "../../../support/invariant.ts";
 import { type AxisShape, type IterDomain, type Tensor, withoutReductions } from "../../domain.ts";
@@ -9,7 +9,8 @@ import { type Call, reject, shapeText } from "../call.ts";
 import { numberDType } from "../dtype-rules.ts";
 import type { Axes, AxisPair, OpBase, OpRow, Shapes } from "../row.ts";
 import { joinAxes, rejectJoin } from "./elementwise.ts";
-import { countOf, pair, shifted, zip, zipRight } from "./families.ts";
+import { pair, shifted, zip, zipRight } from "./families.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 /** How a contraction reads and writes memory. Only passes and hand-built host programs set these fields. */
 export interface ContractionBase extends OpBase {
@@ -41,8 +42,8 @@ const contraction = {
   },
   // A bias and a previous output each add one operation per element.
   flops: ({ accumulate }: Pick<ContractionBase, "accumulate">, { operands, output }: Shapes) =>
-    countOf(output) * (2 * contractedSize(operands) + operands.length - 2 + (accumulate === true ? 1 : 0)),
-  work: (_: unknown, { operands, output }: Shapes) => countOf(output) * contractedSize(operands),
+    elementCount(output) * (2 * contractedSize(operands) + operands.length - 2 + (accumulate === true ? 1 : 0)),
+  work: (_: unknown, { operands, output }: Shapes) => elementCount(output) * contractedSize(operands),
 } as const satisfies Partial<OpRow<ContractionBase>>;
 
 /** Valid for [.., M, K] and for [K]. */

@@ -15,7 +15,8 @@ import {
   type Shapes,
   type SpecOf,
 } from "../row.ts";
-import { countOf, elementwise, local, pair } from "./families.ts";
+import { elementwise, local, pair } from "./families.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 interface Created {
   readonly extents: readonly Scalar[];
@@ -32,7 +33,7 @@ const created = {
   }),
   pairs: (): readonly AxisPair[] => [],
   flops: () => 0,
-  work: (_: unknown, { output }: Shapes) => elementWork * countOf(output),
+  work: (_: unknown, { output }: Shapes) => elementWork * elementCount(output),
 } as const;
 
 /** The axes and dtype that make `output`. */
@@ -136,7 +137,7 @@ export const randomBitsRow: OpRow<RandomBitsOp> = {
   respec: (op) => op,
   pairs: (_, operands, output) =>
     operands.flatMap((axes, operand) => axes.map((axis) => pair(operand, axis, at(output, operand - 1)))),
-  work: (_, { output }) => blockWork * countOf(output),
+  work: (_, { output }) => blockWork * elementCount(output),
 };
 
 function requireInt64({ id, dtype }: Tensor, place: Call): void {

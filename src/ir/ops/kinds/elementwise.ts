@@ -10,7 +10,8 @@ import type { TernaryOpType } from "../functions/ternary.ts";
 import { unaryFunctions, type UnaryOpType } from "../functions/unary.ts";
 import { type NumberOperand, requireNumberFits } from "../number-operand.ts";
 import { elementWork, type OpBase, type OpRow, type SpecOf } from "../row.ts";
-import { countOf, elementwise } from "./families.ts";
+import { elementwise } from "./families.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 export interface UnaryOp extends OpBase {
   readonly kind: "Unary";
@@ -24,7 +25,7 @@ export const unaryRow: OpRow<UnaryOp> = {
   dtype: ({ op }, operands, place) => functionDType(op, unaryFunctions[op].operand, operands, place),
   shape: (_, operands) => ({ axes: withoutReductions(at(operands, 0).domain.logical) }),
   respec: (op) => op,
-  work: ({ op }, { output }) => unaryFunctions[op].work * countOf(output),
+  work: ({ op }, { output }) => unaryFunctions[op].work * elementCount(output),
 };
 
 // Converts elements to the output's dtype.
@@ -110,7 +111,7 @@ export const binaryRow: OpRow<BinaryOp> = {
         : withoutReductions(at(operands, 0).domain.logical),
   }),
   respec: (op) => op,
-  work: ({ op }, { output }) => (op === "pow" ? powWork : elementWork) * countOf(output),
+  work: ({ op }, { output }) => (op === "pow" ? powWork : elementWork) * elementCount(output),
 };
 
 const powWork = 700;

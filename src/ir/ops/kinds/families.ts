@@ -3,6 +3,7 @@ import { isUnitAxis, type IterDomain, withoutReductions } from "../../domain.ts"
 import { at } from "../../../support/invariant.ts";
 import { operandDType } from "../dtype-rules.ts";
 import { type Axes, type AxisPair, type AxisSource, elementWork, type Shapes } from "../row.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 const none: readonly never[] = [];
 
@@ -73,13 +74,9 @@ export const elementwise = {
   isView: false,
   pairs: (_: unknown, operands: readonly Axes[], output: Axes): readonly AxisPair[] =>
     operands.flatMap((axes, i) => zip(i, axes, withoutReductions(output))),
-  flops: (_: unknown, { output }: Shapes) => countOf(output),
-  work: (_: unknown, { output }: Shapes) => elementWork * countOf(output),
+  flops: (_: unknown, { output }: Shapes) => elementCount(output),
+  work: (_: unknown, { output }: Shapes) => elementWork * elementCount(output),
 } as const;
-
-export function countOf(shape: readonly number[]): number {
-  return shape.reduce((count, extent) => count * extent, 1);
-}
 
 /** Pairs of operand and output axes with the same index, and helpers with which the rows of ops list them. */
 export function pair(operand: number, producer: IterDomain, consumer: IterDomain): AxisPair {

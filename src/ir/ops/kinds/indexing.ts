@@ -6,7 +6,8 @@ import { extentsDiffer } from "../../scalar/fold.ts";
 import { type Call, rankOf, reject, resolveAxis, shapeText } from "../call.ts";
 import { numberDType } from "../dtype-rules.ts";
 import { elementWork, type OpBase, type OpRow, type SpecOf } from "../row.ts";
-import { countOf, moves, shifted, zip } from "./families.ts";
+import { moves, shifted, zip } from "./families.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 /** The dtype of the first operand; the second has the indices. Throws `dtype-mismatch`. */
 function indexedDType(_: unknown, operands: readonly Tensor[], place: Call): DType {
@@ -71,7 +72,7 @@ export const gatherRow: OpRow<GatherOp> = {
   },
   whole: ({ axis }, operands) => [{ operand: 0, axis: at(at(operands, 0), axis) }],
   sliced: (op, [cut]) => ({ ...op, axis: shifted(op.axis, cut) }),
-  work: (_, { output }) => 2 * elementWork * countOf(output),
+  work: (_, { output }) => 2 * elementWork * elementCount(output),
 };
 
 // Replaces an axis by the axes of an index tensor: torch.index_select, and an embedding if the axis is the first one.
@@ -108,7 +109,7 @@ export const indexSelectRow: OpRow<IndexSelectOp> = {
   },
   whole: ({ axis }, operands) => [{ operand: 0, axis: at(at(operands, 0), axis) }],
   sliced: (op, [cut]) => ({ ...op, axis: shifted(op.axis, cut) }),
-  work: (_, { output }) => 2 * elementWork * countOf(output),
+  work: (_, { output }) => 2 * elementWork * elementCount(output),
 };
 
 // Adds each element of a source to the element of a tensor that an index names along one axis, in the order of the
@@ -153,6 +154,6 @@ export const scatterAddRow: OpRow<ScatterAddOp> = {
   },
   whole: ({ axis }, operands) => operands.map((axes, operand) => ({ operand, axis: at(axes, axis) })),
   sliced: (op, [cut]) => ({ ...op, axis: shifted(op.axis, cut) }),
-  flops: (_, { operands }) => countOf(at(operands, 2)),
-  work: (_, { operands, output }) => elementWork * (countOf(output) + 3 * countOf(at(operands, 2))),
+  flops: (_, { operands }) => elementCount(at(operands, 2)),
+  work: (_, { operands, output }) => elementWork * (elementCount(output) + 3 * elementCount(at(operands, 2))),
 };

@@ -4,11 +4,12 @@
  */
 import { at } from "../../../support/invariant.ts";
 import { type IterDomain, type Tensor, withoutReductions } from "../../domain.ts";
-import { countOf, shifted, zip } from "./families.ts";
+import { shifted, zip } from "./families.ts";
 import { type Call, rankOf, reject, resolveAxes } from "../call.ts";
 import { numberDType, operandDType } from "../dtype-rules.ts";
 import { reductionFunctions, type ReductionOpType } from "../functions/reduction.ts";
 import { type Axes, elementWork, type OpBase, type OpRow, type SpecOf } from "../row.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 export interface ReductionOp extends OpBase {
   readonly kind: "Reduction";
@@ -53,8 +54,8 @@ export const reductionRow: OpRow<ReductionOp> = {
   misfit: () => null,
   sources: () => null,
   sliced: (op, [cut]) => ({ ...op, axes: op.axes.map((axis) => shifted(axis, cut)) }),
-  flops: (_, { operands, output }) => countOf(at(operands, 0)) - countOf(output),
-  work: (_, { operands }) => elementWork * countOf(at(operands, 0)),
+  flops: (_, { operands, output }) => elementCount(at(operands, 0)) - elementCount(output),
+  work: (_, { operands }) => elementWork * elementCount(at(operands, 0)),
 };
 
 /** Axes of partial results precede the reduced axis. */

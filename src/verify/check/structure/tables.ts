@@ -4,12 +4,13 @@ import type { StreamInfo } from "../../../commands/command.ts";
 import { type Kernel, type Operand, withoutAddend } from "../../../commands/kernel.ts";
 import type { Program, RankProgram } from "../../../commands/program.ts";
 import { nests } from "../../../commands/region.ts";
-import { elementCount, sameNumbers } from "../../../commands/view.ts";
+import { sameNumbers } from "../../../commands/view.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { keysOf } from "../../../support/is-one-of.ts";
 import { arenaOf } from "../blocks.ts";
 import { demand, demandCounts, isCount } from "./demand.ts";
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 
 const roles: Readonly<Record<BufferRole, true>> = { input: true, output: true, temporary: true };
 const arenas: Readonly<Record<Arena, true>> = { ...roles, symmetric: true };

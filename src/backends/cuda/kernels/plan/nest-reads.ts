@@ -1,6 +1,6 @@
 /** What the nests of one kernel read of each other, and which of their results stay in registers. */
 import { affineKey } from "../../../../kernels/nests/affine.ts";
-import type { Access, NestMemory, Nest } from "../../../../kernels/nests/nest.ts";
+import { loadsOf, type Access, type NestMemory, type Nest } from "../../../../kernels/nests/nest.ts";
 import type { Phase } from "../../../../kernels/phase.ts";
 import { memoryKey } from "../kernel-source.ts";
 
@@ -11,8 +11,8 @@ import { memoryKey } from "../kernel-source.ts";
  */
 export function mayFollow(earlier: readonly Nest[], nest: Nest): boolean {
   return earlier.every((each) => {
-    const reads = nestLoads(nest).filter((access) => sameMemory(access.memory, each.target.memory));
-    const overwrites = nestLoads(each).some(({ memory }) => sameMemory(memory, nest.target.memory));
+    const reads = loadsOf(nest).filter((access) => sameMemory(access.memory, each.target.memory));
+    const overwrites = loadsOf(each).some(({ memory }) => sameMemory(memory, nest.target.memory));
     // An index is known before the nests of the group are computed.
     if (reads.length > 0 && nest.atoms.some(({ kind }) => kind === "loaded")) return false;
     return !overwrites && reads.every((access) => sameElement(each, each.target, nest, access));
@@ -32,7 +32,7 @@ export function isStored({ target }: Nest, later: readonly Phase[]): boolean {
 function readsMemory(phase: Phase, memory: NestMemory): boolean {
   if (phase.kind === "nest") {
     const { scatter, target } = phase.nest;
-    const reads = scatter === undefined ? nestLoads(phase.nest) : [...nestLoads(phase.nest), target];
+    const reads = scatter === undefined ? loadsOf(phase.nest) : [...loadsOf(phase.nest), target];
     return reads.some((access) => sameMemory(access.memory, memory));
   }
   const { a, b, bias } = phase;
@@ -52,10 +52,6 @@ export function positionKey({ loops, atoms }: Nest, { offset }: Access): string 
   const terms = offset.terms.map(({ atom, coefficient }) => ({ atom: positions.get(atom) ?? -1, coefficient }));
   if (terms.some(({ atom }) => atom < 0)) return `divided ${JSON.stringify(atoms)}${affineKey(offset)}`;
   return affineKey({ constant: offset.constant, terms: terms.toSorted((a, b) => a.atom - b.atom) });
-}
-
-export function nestLoads(nest: Nest): readonly Access[] {
-  return nest.body.flatMap((instruction) => (instruction.kind === "load" ? [instruction.access] : []));
 }
 
 function sameMemory(a: NestMemory, b: NestMemory): boolean {

@@ -4,7 +4,7 @@
  * takes 32 vectors of the result, and eight warps take turns over the reduced ones.
  */
 import { accumulatesRows } from "../../../../kernels/nests/arrange-loops.ts";
-import type { Access, Loop, Nest } from "../../../../kernels/nests/nest.ts";
+import { loadsOf, type Access, type Loop, type Nest } from "../../../../kernels/nests/nest.ts";
 import { type AlignmentOf, vectorWidth } from "./vector-width.ts";
 
 export const blockThreads = 256;
@@ -85,10 +85,6 @@ function columnShape(nest: Nest, alignmentOf: AlignmentOf, target: Access, parts
     kept: (type) => `(${type})blockIdx.x * ${columns}u + threadIdx.x % ${columns}u`,
     blocks: Math.ceil(keptVectors / columns),
   };
-}
-
-export function loadsOf(nest: Nest): readonly Access[] {
-  return nest.body.flatMap((instruction) => (instruction.kind === "load" ? [instruction.access] : []));
 }
 
 /** Iterations of the loops. */

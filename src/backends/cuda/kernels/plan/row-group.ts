@@ -5,13 +5,13 @@
  * layouts, never on the number of rows.
  */
 import { accumulatesRows } from "../../../../kernels/nests/arrange-loops.ts";
-import type { Access, Loop, Nest } from "../../../../kernels/nests/nest.ts";
+import { loadsOf, type Access, type Loop, type Nest } from "../../../../kernels/nests/nest.ts";
 import type { Phase } from "../../../../kernels/phase.ts";
 import { computeType, type Expression } from "../../../../numerics/scalar/expression.ts";
 import { at } from "../../../../support/invariant.ts";
 import { memoryKey } from "../kernel-source.ts";
 import { accumulatorDTypes, elementBytes } from "../text/element-text.ts";
-import { isStored, nestLoads, mayFollow, positionKey, nestSource } from "./nest-reads.ts";
+import { isStored, mayFollow, positionKey, nestSource } from "./nest-reads.ts";
 import { blockThreads, iterationCount, powerOfTwoAtLeast } from "./reduction-shape.ts";
 import { refineLoops } from "./refine-loops.ts";
 import { accessForm } from "./vector-width.ts";
@@ -65,7 +65,7 @@ export function rowGroupAt(phases: readonly Phase[], start: number): RowGroup | 
     const refined = refineLoops([...nests, overElements(phase.nest, form, elements)]);
     const last = refined?.at(-1);
     if (refined === null || last === undefined || !mayFollow(refined.slice(0, -1), last)) break;
-    if (form !== "row" && nestLoads(last).some((access) => !isSmooth(last, access))) break;
+    if (form !== "row" && loadsOf(last).some((access) => !isSmooth(last, access))) break;
     nests = refined;
     forms.push(form);
   }

@@ -30,14 +30,14 @@ export interface BodyContext {
 /** Declares the registers that `loadLines` fills. `copies` is the first dimension. */
 export function registerLines(context: BodyContext, copies: number): readonly string[] {
   return loadsOf(context).map(({ access, position }) => {
-    const count = accessWidth(context, access);
+    const count = loadedElements(context, access);
     const type = storageTypes[access.dtype];
     return `alignas(16) ${type} ${registerName(context, position)}[${copies}][${count}];`;
   });
 }
 
 /** Elements of a load that a copy has in registers. */
-export function accessWidth(context: BodyContext, access: Access): number {
+export function loadedElements(context: BodyContext, access: Access): number {
   return formOf(context, access) === "same" ? 1 : context.width;
 }
 
@@ -57,12 +57,12 @@ export function loadsBetween(
   return loadsOf(context).flatMap(({ access, position }) =>
     position < first || position >= end
       ? []
-      : [...indexTexts(context, access, copy, declared), ...registerOf(context, access, position, copy)],
+      : [...declaredIndices(context, access, copy, declared), ...registerOf(context, access, position, copy)],
   );
 }
 
 /** Declares the indices in an access, of registers that are filled. */
-export function indexTexts(
+export function declaredIndices(
   context: BodyContext,
   access: Access,
   copy: string,

@@ -8,7 +8,7 @@ import { at, invariant } from "../../../../support/invariant.ts";
 import { registersReadBy, type RowGroup, type RowNest } from "../plan/row-group.ts";
 import {
   type BodyContext,
-  accessWidth,
+  loadedElements,
   loadLines,
   registerLines,
   registerName,
@@ -111,7 +111,7 @@ function forgetLines({ group: { nests }, copies, contexts }: RowForm, index: num
     .flatMap((nest) => registersReadBy(nests, nest))
     .filter(({ nest }) => nest <= index)
     .flatMap(({ nest, load, access }) => {
-      const bytes = accessWidth(at(contexts, nest), access) * elementBytes(access.dtype);
+      const bytes = loadedElements(at(contexts, nest), access) * elementBytes(access.dtype);
       const name = registerName(at(contexts, nest), load);
       // A few bytes are not worth it.
       return bytes % 4 === 0

@@ -8,7 +8,8 @@ import { type Call, rankOf, reject, resolveAxis, shapeText } from "../../call.ts
 import { commonDType, operandDType } from "../../dtype-rules.ts";
 import { numberText, requireNumberFits } from "../../number-operand.ts";
 import { type Axes, elementWork, type OpBase, type OpRow, type SpecOf } from "../../row.ts";
-import { countOf, moves, shifted, zip } from "../families.ts";
+import { moves, shifted, zip } from "../families.ts";
+import { elementCount } from "../../../../numerics/tensor/storage.ts";
 
 export interface PadOp extends OpBase {
   readonly kind: "Pad";
@@ -114,7 +115,7 @@ export const padRow: OpRow<PadOp> = {
     };
   },
   sliced: (op, [cut]) => ({ ...op, widths: op.widths.filter((_, axis) => axis !== cut) }),
-  work: (_, { output }) => elementWork * countOf(output),
+  work: (_, { output }) => elementWork * elementCount(output),
 };
 
 // Joins tensors along an axis, in order.
@@ -141,7 +142,7 @@ export const catRow: OpRow<CatOp> = {
     operands.flatMap((axes, operand) => zip(operand, axes, withoutReductions(output)).toSpliced(axis, 1)),
   whole: ({ axis }, operands) => operands.map((axes, operand) => ({ operand, axis: at(axes, axis) })),
   sliced: (op, [cut]) => ({ ...op, axis: shifted(op.axis, cut) }),
-  work: (_, { output }) => elementWork * countOf(output),
+  work: (_, { output }) => elementWork * elementCount(output),
 };
 
 function joinedAxes(operands: readonly Tensor[], axis: number, place: Call): readonly AxisShape[] {

@@ -3,9 +3,10 @@ import { at } from "../../../../support/invariant.ts";
 import { isUnitAxis, type IterDomain, type Tensor, withoutReductions } from "../../../domain.ts";
 import { constantValue, foldDiv, foldProduct, sameScalar } from "../../../scalar/fold.ts";
 import { constant, type Scalar } from "../../../scalar/scalar.ts";
-import { countOf, pair, view, zip } from "../families.ts";
+import { pair, view, zip } from "../families.ts";
 import { type Call, reject, requireExtent, shapeText } from "../../call.ts";
 import type { Axes, AxisPair, OpBase, OpRow, SpecOf } from "../../row.ts";
+import { elementCount } from "../../../../numerics/tensor/storage.ts";
 
 export interface ReshapeOp extends OpBase {
   readonly kind: "Reshape";
@@ -62,7 +63,7 @@ export const reshapeRow: OpRow<ReshapeOp> = {
   misfit: (_, { input, output }) => {
     // An inferred extent rounds down, so an uneven division also shows as a different number of elements.
     const to = output();
-    if (countOf(input) === countOf(to)) return null;
+    if (elementCount(input) === elementCount(to)) return null;
     return {
       code: "size-mismatch",
       message: "a reshape would change the number of elements",
