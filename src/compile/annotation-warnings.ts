@@ -48,12 +48,15 @@ function warningsOf(
   { placed, decomposed }: Decomposed,
   fusion: HasFusionData,
   sizes: NamedNumbers,
-  { overlap, nvfuserLimits = false }: Lowering,
+  lowering: Lowering,
 ): readonly Diagnostic[] {
   const before = fusion.data();
+  const { overlap, nvfuserLimits = false } = lowering;
+  const lowered = (changed: FusionData): FusionData | null =>
+    decomposedOrNull({ data: () => changed }, lowering)?.decomposed ?? null;
   return [
     ...(overlap === false ? [] : unfollowedInputs(placed, before)),
-    ...annotationConflicts(decomposed, before, sizeOf(before, sizes), nvfuserLimits),
+    ...annotationConflicts(decomposed, before, sizeOf(before, sizes), nvfuserLimits, lowered),
   ];
 }
 

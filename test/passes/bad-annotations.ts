@@ -616,13 +616,45 @@ export const badAnnotations: readonly BadAnnotation[] = [
     code: "annotations-conflict",
     devices: 2,
     isWarning: true,
-    help: /annotate T1 as T0/u,
+    help: /^annotate T1 as T0 \(0 bytes move in all, now 32 bytes\), or annotate T0 as T1 \(0 bytes/u,
     program: (f, isFixed) => {
       const [a, b] = [f.input([8, 4]), f.input([8, 4])];
       on(two, a, b);
       a.outerSplit(0, 2).parallelize("DIDx");
       b.outerSplit(isFixed ? 0 : 1, 2).parallelize("DIDx"); // here
       return add(a, b);
+    },
+  },
+  {
+    what: "the first operand against two others: the cheapest annotation comes first",
+    code: "annotations-conflict",
+    devices: 2,
+    isWarning: true,
+    help: /^annotate T0 as T1 \(0 bytes move in all, now 64 bytes\), or annotate T1 as T0 \(32 bytes/u,
+    program: (f, isFixed) => {
+      const [a, b, c] = [f.input([8, 4]), f.input([8, 4]), f.input([8, 4])];
+      on(two, a, b, c);
+      b.outerSplit(1, 2).parallelize("DIDx"); // here
+      c.outerSplit(1, 2).parallelize("DIDx");
+      a.outerSplit(isFixed ? 1 : 0, 2).parallelize("DIDx");
+      return add(add(a, b), c);
+    },
+  },
+  {
+    what: "a weight whose rows the result has on every device",
+    code: "annotations-conflict",
+    devices: 2,
+    isWarning: true,
+    help: /^annotate T1 whole on DeviceMesh\{0 1\} \(0 bytes move in all, now 48 bytes\), or put set\(T1\)/u,
+    program: (f, isFixed) => {
+      const [x, w] = [f.input([8, 4]), f.input([6, 4])];
+      on(two, x, w);
+      x.outerSplit(0, 2).parallelize("DIDx");
+      if (!isFixed) w.outerSplit(0, 2).parallelize("DIDx"); // here
+      const y = linear(x, w);
+      on(two, y);
+      y.outerSplit(0, 2).parallelize("DIDx");
+      return y;
     },
   },
   {

@@ -4,30 +4,42 @@
  * and neither is an activation that follows its weight. A gather for indices has its own reason, below.
  */
 import type { Diagnostic, MentionedTensor } from "../../diagnostics/diagnostic.ts";
-import { isDID, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
+import { isDID, plainDomain, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import { originated, withNames } from "../../ir/origin.ts";
+import { cutOf } from "../../ir/parts.ts";
 import { readsIndices } from "../../ir/runs.ts";
 import { constantValue } from "../../ir/scalar/fold.ts";
 import { keepsOneRun, shardsOf } from "../../ir/shards.ts";
 import { at } from "../../support/invariant.ts";
+import { redomain } from "../edit/split-axes.ts";
+import { editFusion } from "../edit/tensor-edit.ts";
 import { opText } from "../op-text.ts";
 import { sameMesh } from "../routes/sharding.ts";
 import { type Moved, movedTensors } from "./list-reshardings.ts";
 
-/** `before` is the Fusion as the user wrote it, `fusion` after insert-routes. */
+/**
+ * `before` is the Fusion as the user wrote it, `fusion` after insert-routes. `lowered` makes the second of the first, of
+ * which it tries other annotations; null if it refuses them.
+ */
 export function annotationConflicts(
   fusion: FusionData,
   before: FusionData,
   sizeOf: (name: string) => number | undefined,
   nvfuserLimits: boolean,
+  lowered: (changed: FusionData) => FusionData | null,
 ): readonly Diagnostic[] {
   if (!before.tensors.some(({ mesh }) => mesh !== null)) return [];
   const isUsers = (id: TensorId): boolean => (before.tensors[id]?.mesh ?? null) !== null;
   const seen = new Set<string>();
   const all = movedTensors(fusion, before, sizeOf, nvfuserLimits);
+  const now = bytesOfAll(all);
+  const bytesOfChanged = (changed: FusionData): number | null => {
+    const made = lowered(changed);
+    return made === null ? null : bytesOfAll(movedTensors(made, changed, sizeOf, nvfuserLimits));
+  };
   return all.flatMap((moved): readonly Diagnostic[] => {
     const { reader, isInserted, resharding } = moved;
     const gathered = gatheredIndices(moved, fusion.tensors);
@@ -56,9 +68,16 @@ export function annotationConflicts(
     if (!leads && (!isWeight(op, tensor) || sameMesh(moving.mesh, leading.mesh))) return [];
     seen.add(key);
     const place = withNames(opText(op), fusion.tensors);
-    return [conflict(resharding, op, place, { tensor: moving, leader: leading, leads })];
+    const needed = at(fusion.tensors, operandOf(op, tensor, fusion));
+    const about = { op, tensor: moving, leader: leading, needed };
+    const isTried = leads && seen.size <= triedConflicts;
+    const changes = isTried ? cheaperAnnotations(before, about, now, bytesOfChanged) : null;
+    return [conflict(resharding, place, about, leads, changes)];
   });
 }
+
+/** So many warnings say what other annotations move: each costs up to three lowerings of the program. */
+const triedConflicts = 3;
 
 function liesOf(tensor: Tensor): string {
   return [tensor.mesh, ...shardsOf(tensor).map(({ type, axis }) => `${type} ${axis.id}`)].join(" ");
@@ -88,12 +107,15 @@ function isContraction({ kind }: Op): boolean {
 /** `leads`: whether the leader's mesh is the user's, too. */
 function conflict(
   { collective, bytes, chunked }: Moved["resharding"],
-  reader: Op,
   place: string,
-  { tensor, leader, leads }: { readonly tensor: Tensor; readonly leader: Tensor; readonly leads: boolean },
+  { op, tensor, leader, needed }: Conflict,
+  leads: boolean,
+  changes: readonly string[] | null,
 ): Diagnostic {
-  const isResult = leader.id === reader.output;
-  const size = bytes === null ? "an unknown number of bytes" : `${bytes.toLocaleString("en-US")} bytes`;
+  const isResult = leader.id === op.output;
+  const lies = liesFor(op, tensor, leader, needed);
+  const own = isResult ? followsOperands(leader) : `annotate T${tensor.id} ${lies}`;
+  const size = bytes === null ? "an unknown number of bytes" : count(bytes);
   const mentions = [tensor, leader].flatMap(({ id }) => mentionOf(id, [tensor, leader]));
   return {
     code: "annotations-conflict",
@@ -106,13 +128,89 @@ function conflict(
     expected: "annotations with which each device has its operands",
     help: !leads
       ? `put set(T${leader.id}) before the op, or take the one that is there, and annotate it on the mesh of T${tensor.id}, cut as the op needs it`
-      : (isResult
-          ? `leave out the mesh of T${leader.id}, which then follows its operands`
-          : `annotate T${tensor.id} as T${leader.id}`) +
-        `, or put set(T${tensor.id}) before the op, annotated as T${leader.id}: ` +
+      : [...(changes ?? [own]), `put set(T${tensor.id}) before the op, annotated ${lies}: `].join(", or ") +
         (chunked ? "chunks of it overlap with other chunks' work" : "nothing overlaps with it unless it has Stream"),
     ...(mentions.length === 0 ? {} : { tensors: mentions }),
   };
+}
+
+function bytesOfAll(all: readonly Moved[]): number | null {
+  return all.reduce<number | null>(
+    (sum, { resharding: { bytes } }) => (sum === null || bytes === null ? null : sum + bytes),
+    0,
+  );
+}
+
+/** What the op reads in place of the tensor, after all steps of its route. */
+function operandOf(op: Op, tensor: TensorId, { ops }: FusionData): TensorId {
+  const routed = ops.find(({ output }) => output === op.output);
+  return routed?.inputs[op.inputs.indexOf(tensor)] ?? tensor;
+}
+
+/** Two tensors of an op that are annotated differently, and the copy of the first that the op reads. */
+interface Conflict {
+  readonly op: Op;
+  readonly tensor: Tensor;
+  readonly leader: Tensor;
+  readonly needed: Tensor;
+}
+
+/**
+ * Other annotations of one of the two tensors, with which the whole program moves fewer bytes: the fewest first. All have
+ * been lowered. Null if sizes are not known.
+ */
+function cheaperAnnotations(
+  before: FusionData,
+  { op, tensor, leader, needed }: Conflict,
+  now: number | null,
+  bytesOfChanged: (changed: FusionData) => number | null,
+): readonly string[] | null {
+  if (now === null) return null;
+  const isResult = leader.id === op.output;
+  const cut = liesAs(before, tensor, needed);
+  const led = isResult || isContraction(op) ? null : liesAs(before, leader, tensor);
+  const left = isResult ? { ...before, tensors: before.tensors.with(leader.id, unplaced(leader)) } : null;
+  const ways = [
+    [left, followsOperands(leader)],
+    [cut, `annotate T${tensor.id} ${liesFor(op, tensor, leader, needed)}`],
+    [led, `annotate T${leader.id} as T${tensor.id}`],
+  ] as const;
+  return ways
+    .flatMap(([changed, text]) => {
+      const bytes = changed === null ? null : bytesOfChanged(changed);
+      return bytes === null || bytes >= now ? [] : [{ text, bytes }];
+    })
+    .toSorted((a, b) => a.bytes - b.bytes)
+    .map(({ text, bytes }) => `${text} (${count(bytes)} move in all, now ${count(now)})`);
+}
+
+function followsOperands({ id }: Tensor): string {
+  return `leave out the mesh of T${id}, which then follows its operands`;
+}
+
+/** How the tensor is to lie: the axes of a weight are others than those of what it is multiplied with. */
+function liesFor(op: Op, tensor: Tensor, leader: Tensor, needed: Tensor): string {
+  const isSame = !isContraction(op) && placementOf(needed) === placementOf(leader);
+  return isSame || needed.id === tensor.id ? `as T${leader.id}` : placementOf(needed);
+}
+
+/** The Fusion with the mesh and cuts of `like`, a copy or an operand of one op, for the tensor; null if it cannot. */
+function liesAs(before: FusionData, tensor: Tensor, like: Tensor): FusionData | null {
+  const [own, copied] = [tensor, like].map(({ domain }) => withoutReductions(domain.logical));
+  if (own === undefined || own.length !== copied?.length || like.id === tensor.id) return null;
+  const edit = editFusion(before);
+  const axes = own.map((axis, i) => ({ axis, model: cutOf(like.domain, at(copied, i)) }));
+  redomain(edit, { ...unplaced(tensor), mesh: like.mesh }, axes);
+  return { ...before, tensors: edit.tensors, iterDomainCount: edit.iterDomainCount };
+}
+
+function unplaced(tensor: Tensor): Tensor {
+  const axes = tensor.domain.logical.map((axis) => ({ ...axis, parallelType: "Serial" as const }));
+  return { ...tensor, mesh: null, domain: plainDomain(axes) };
+}
+
+function count(bytes: number): string {
+  return `${bytes.toLocaleString("en-US")} bytes`;
 }
 
 /** Where the user made and placed the tensor. */
@@ -123,13 +221,17 @@ function mentionOf(id: TensorId, among: readonly Tensor[]): readonly MentionedTe
   return originated(about, byId, true).tensors ?? [];
 }
 
-function placementText({ id, domain, mesh }: Tensor): string {
+function placementText(tensor: Tensor): string {
+  return `T${tensor.id} ${placementOf(tensor)}`;
+}
+
+function placementOf({ domain, mesh }: Tensor): string {
   const types = domain.loop.flatMap(({ parallelType, extent }, axis) =>
     !isDID(parallelType) || extent.kind === "symbol"
       ? []
       : [`${mesh?.nameOf(parallelType) ?? parallelType} on axis ${axis}`],
   );
-  return `T${id} ${types.join(", ") || "whole"} on ${mesh?.toString() ?? "device 0"}`;
+  return `${types.join(", ") || "whole"} on ${mesh?.toString() ?? "device 0"}`;
 }
 
 // Warnings about a sharded axis that an op indexes, where split-indices cannot leave it in shares: it is gathered.
@@ -143,7 +245,7 @@ function gatheredIndices(
   const tensor = at(tensors, id);
   const why = whyGathered(tensor, reader.axis);
   if (why === null || !isIndexed(reader, id)) return null;
-  const size = bytes === null ? "an unknown number of bytes" : `${bytes.toLocaleString("en-US")} bytes`;
+  const size = bytes === null ? "an unknown number of bytes" : count(bytes);
   const about: Diagnostic = { code: "indexed-axis-gathered", message: `T${id}` };
   const { tensors: mentions } = originated(about, tensors, true);
   return {
