@@ -4,8 +4,8 @@ Trains a Llama of random weights by tensor parallelism: blocks as torchtitan wri
     torchrun --nproc-per-node 2 python/examples/train_llama.py [--layers 4] [--rows 4096] [--steps 20]
     torchrun --nproc-per-node 2 python/examples/train_llama.py --hugging-face
 
-Prints the loss of each step, the milliseconds of the last ten, and what runs for each block. BRAID_PARALLELIZE=off
-trains the same model as torch's parallelize_module alone does.
+Prints the loss of each step, the milliseconds of the last ten, and what runs for each block. `--beside` trains the same
+model as torch's parallelize_module alone does, and prints its losses beside Braid's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
@@ -161,15 +161,15 @@ def logits_of(model: nn.Module, tokens: Tensor) -> Tensor:
     return found if isinstance(found, Tensor) else found.logits
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--hugging-face", action="store_true")
-    for name, default in (("layers", 4), ("rows", 4096), ("steps", 20), ("width", 4096), ("hidden", 14336)):
-        arguments.add_argument(f"--{name}", type=int, default=default)
-    given = arguments.parse_args()
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl", device_id=torch.device("cuda", torch.cuda.current_device()))
-    mesh = init_device_mesh("cuda", (dist.get_world_size(),), mesh_dim_names=("tp",))
+@dataclass
+class Trained:
+    losses: list[float]
+    # Of a step, the median of the last ten.
+    milliseconds: float
+    choices: list[dict[str, Any]]
+
+
+def train(given: argparse.Namespace, mesh: DeviceMesh) -> Trained:
     torch.manual_seed(0)
     sizes = Sizes(given.width, given.width // 128, given.width // 512, given.hidden, given.layers)
     with torch.device("cuda"):
@@ -178,8 +178,8 @@ def main() -> None:
     model = braid_torch.parallelize(model, mesh, None if given.hugging_face else torchtitans_plan(True))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     tokens = torch.randint(sizes.words, (1, given.rows + 1), device="cuda")
-    times = []
-    for step in range(given.steps):
+    losses, times = [], []
+    for _ in range(given.steps):
         torch.cuda.synchronize()
         start = time.perf_counter()
         logits = logits_of(model, tokens[:, :-1])
@@ -189,11 +189,31 @@ def main() -> None:
         optimizer.zero_grad()
         torch.cuda.synchronize()
         times.append(time.perf_counter() - start)
-        if dist.get_rank() == 0:
-            print(f"step {step + 1}: loss {loss.item():.6f}")
+        losses.append(loss.item())
+    last = sorted(times[-10:])
+    return Trained(losses, 1000 * last[len(last) // 2], braid_torch.block_choices(model))
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--hugging-face", action="store_true")
+    arguments.add_argument("--beside", action="store_true", help="train it without Braid, too")
+    for name, default in (("layers", 4), ("rows", 4096), ("steps", 20), ("width", 4096), ("hidden", 14336)):
+        arguments.add_argument(f"--{name}", type=int, default=default)
+    given = arguments.parse_args()
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl", device_id=torch.device("cuda", torch.cuda.current_device()))
+    mesh = init_device_mesh("cuda", (dist.get_world_size(),), mesh_dim_names=("tp",))
+    found = {"braid": train(given, mesh)}
+    if given.beside:
+        os.environ["BRAID_PARALLELIZE"] = "off"
+        found["eager"] = train(given, mesh)
     if dist.get_rank() == 0:
-        print(f"{1000 * sorted(times[-10:])[len(times[-10:]) // 2]:.2f} ms a step")
-        for choice in braid_torch.block_choices(model):
+        for step, losses in enumerate(zip(*[each.losses for each in found.values()])):
+            print(f"step {step + 1}: loss {', '.join(f'{loss:.6f} {name}' for loss, name in zip(losses, found))}")
+        for name, each in found.items():
+            print(f"{each.milliseconds:.2f} ms a step, {name}")
+        for choice in found["braid"].choices:
             print(f"{choice['block']}: {choice['runs']} runs for {choice['call']}; {choice['reason']}")
     dist.destroy_process_group()
 

@@ -3,20 +3,27 @@
 
     python3 python/gpu/check_parallelize.py export FOLDER
     torchrun --nproc-per-node 2 python/gpu/check_parallelize.py run FOLDER
+    torchrun --nproc-per-node 2 python/gpu/check_parallelize.py more FOLDER
     torchrun --nproc-per-node 2 python/gpu/check_parallelize.py time FOLDER
+    torchrun --nproc-per-node 2 python/gpu/check_parallelize.py profile FOLDER
+    python3 python/gpu/check_parallelize.py lost FOLDER
 
 `export` needs no GPU: it writes files of torch.export to the folder and compiles them. `run` compares values and
-gradients, and trains. `time` measures whole steps of Llama-3 8B layers. Each goes on after a failure, prints a line for
-each check, and writes them to FOLDER/MODE.json. A name after the folder runs that check alone: an illegal access ends
-the whole process. Ends with status 1 if a check fails.
+gradients, and trains. `more` trains 100 steps, works beside FSDP2, takes over models that others have parallelized, and
+times the host. `time` measures whole steps of Llama-3 8B layers, and `profile` lists the kernels of one. `lost` kills
+one of two ranks. Each goes on after a failure, prints a line for each check, and writes them to FOLDER/MODE.json. A
+name after the folder runs that check alone: an illegal access ends the whole process. Ends with status 1 if a check
+fails.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -238,7 +245,7 @@ def chosen() -> dict[str, Any]:
     return {"runs": what_runs(ours)}
 
 
-def trained(plan: Any, **how: Any) -> dict[str, Any]:
+def trained(plan: Any, steps: int = 10, bound: float = 0.05, **how: Any) -> dict[str, Any]:
     """Losses beside each other, and two runs bit by bit."""
     losses: list[list[float]] = []
     for number in range(3):
@@ -252,7 +259,7 @@ def trained(plan: Any, **how: Any) -> dict[str, Any]:
             for each in model.parameters():
                 each.main_grad = torch.zeros_like(each.detach().to_local() if isinstance(each, DTensor) else each, dtype=torch.float32)
         found = []
-        for step in range(10):
+        for step in range(steps):
             lengths = how.get("lengths", (256,))
             flying = [loss_of(model, tokens_of(SMALL, 1, lengths[step % len(lengths)], 10 * step + i)) for i in range(how.get("micro", 1))]
             for loss in flying:
@@ -268,8 +275,11 @@ def trained(plan: Any, **how: Any) -> dict[str, Any]:
             optimizer.zero_grad()
         losses.append(found)
     worst = max(abs(a - b) for a, b in zip(losses[0], losses[1]))
-    facts = {"first and last": (losses[1][0], losses[1][-1]), "largest difference": round(worst, 4)}
-    return {"ok": losses[1] == losses[2] and worst < 0.05 and all_braid(ours), "equal runs": losses[1] == losses[2], **facts, "runs": what_runs(ours)}
+    facts: dict[str, Any] = {"first and last": (losses[1][0], losses[1][-1]), "largest difference": round(worst, 4)}
+    if steps > 10:
+        every = slice(0, None, steps // 10)
+        facts |= {name: [round(each, 4) for each in losses[i][every]] for i, name in enumerate(("eager", "braid"))}
+    return {"ok": losses[1] == losses[2] and worst < bound and all_braid(ours), "equal runs": losses[1] == losses[2], **facts, "runs": what_runs(ours)}
 
 
 def state_dicts() -> dict[str, Any]:
@@ -320,7 +330,211 @@ def runs() -> None:
     check("main_grad", lambda: trained(plan, main_grad=True))
 
 
-def step_time(model: nn.Module, tokens: Tensor, turns: Tensor, training: bool) -> float:
+# Beside what others do.
+
+
+def around_fsdp() -> dict[str, Any]:
+    """FSDP2 shards over its own dimension of the mesh what is sharded over tp already, and gathers it for each call."""
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    import braid_torch
+
+    both = init_device_mesh("cuda", (WORLD // 2, 2), mesh_dim_names=("dp", "tp"))
+    plan, losses, gathers = torchtitans_plan(True), [], []
+    for switch in ("off", "always"):
+        torch.manual_seed(1)
+        with torch.device("cuda"):
+            model = Llama(SMALL)
+        os.environ["BRAID_PARALLELIZE"] = switch
+        braid_torch.parallelize(model, both["tp"], copy.deepcopy(plan))
+        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+        for layer in model.layers.values():
+            fully_shard(layer, mesh=both["dp"], mp_policy=policy)
+        fully_shard(model, mesh=both["dp"], mp_policy=policy)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, foreach=False)
+        found = []
+        for step in range(10):
+            loss = loss_of(model, tokens_of(SMALL, 1, 256, 10 * step + dist.get_rank(both["dp"].get_group())))
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            found.append(loss.item())
+        losses.append(found)
+        gathers.append({str(each.placements) for each in model.parameters() if isinstance(each, DTensor)})
+    worst = max(abs(a - b) for a, b in zip(*losses))
+    same = gathers[0] == gathers[1]
+    facts = {"mesh": tuple(both.shape), "first and last": (losses[1][0], losses[1][-1]), "largest difference": round(worst, 4)}
+    return {"ok": same and worst < 0.05 and all_braid(model), "equal placements": same, **facts, "runs": what_runs(model)}
+
+
+def taken_over() -> dict[str, Any]:
+    """Parallelized by torch alone before: no plan is given, and the parameters stay the same objects."""
+    import braid_torch
+    from braid_torch.torch_styles import styles_of
+    from torch.distributed.tensor.parallel import parallelize_module
+
+    theirs, _ = pair(SMALL, torchtitans_plan(True))
+    torch.manual_seed(1)
+    with torch.device("cuda"):
+        model = Llama(SMALL).to(torch.bfloat16)
+    for module, style in styles_of(model, torchtitans_plan(True)).values():
+        parallelize_module(module, MESH, style)
+    before = [id(each) for each in model.parameters()]
+    os.environ["BRAID_PARALLELIZE"] = "always"
+    ours = braid_torch.parallelize(model)
+    same = before == [id(each) for each in ours.parameters()]
+    tokens = tokens_of(SMALL, 1, 256)
+    for each in (theirs, ours):
+        loss_of(each, tokens).backward()
+    worst = max(distance(a.grad, b.grad) for a, b in zip(ours.parameters(), theirs.parameters()))
+    return {"ok": same and worst < 0.05 and all_braid(ours), "same parameters": same, "worst gradient": worst, "runs": what_runs(ours)}
+
+
+def of_hugging_face() -> dict[str, Any]:
+    """`from_pretrained(tp_plan="auto")`: taken over where its parameters are DTensors, and refused where they are not."""
+    import braid_torch
+    from transformers import AutoModelForCausalLM
+
+    saved = FOLDER / "pretrained"
+    if RANK == 0:
+        torch.manual_seed(1)
+        hugging_face(SMALL).to(torch.bfloat16).save_pretrained(saved)
+    dist.barrier()
+    models = [AutoModelForCausalLM.from_pretrained(saved, tp_plan="auto", dtype=torch.bfloat16) for _ in range(2)]
+    are_dtensors = any(isinstance(each, DTensor) for each in models[1].parameters())
+    os.environ["BRAID_PARALLELIZE"] = "always"
+    try:
+        ours = braid_torch.parallelize(models[1])
+    except braid_torch.Refusal as refusal:
+        return {"ok": not are_dtensors and "tp_plan" in refusal.fix, "DTensors": are_dtensors, "refused": str(refusal)}
+    tokens = tokens_of(SMALL, 1, 256)
+    for model in (models[0], ours):
+        loss_of(model, tokens).backward()
+    gradients = [
+        distance(a.grad, b.grad) for a, b in zip(ours.parameters(), models[0].parameters()) if b.grad is not None
+    ]
+    facts = {"DTensors": are_dtensors, "worst gradient": max(gradients), "runs": what_runs(ours)}
+    return {"ok": all_braid(ours) and max(gradients) < 0.05, **facts}
+
+
+class Dropped(nn.Module):
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner, self.dropout = inner, nn.Dropout(0.1)
+
+    def forward(self, x: Tensor, turns: Tensor) -> Tensor:
+        return x + self.dropout(self.inner(x, turns))
+
+
+def dropped() -> dict[str, Any]:
+    """In training the block stays as it is, with one line that says why. In eval it runs a plan."""
+    import braid_torch
+
+    torch.manual_seed(1)
+    with torch.device("cuda"):
+        model = Llama(SMALL).to(torch.bfloat16)
+    for name, layer in list(model.layers.items()):
+        model.layers[name] = Dropped(layer)
+    os.environ["BRAID_PARALLELIZE"] = "always"
+    ours = braid_torch.parallelize(model, MESH, {key.replace("layers.*", "layers.*.inner"): each for key, each in torchtitans_plan(False).items()})
+    tokens = tokens_of(SMALL, 1, 256)
+    with warnings.catch_warnings(record=True) as told:
+        loss_of(ours, tokens).backward()
+    lines = [str(each.message) for each in told if "dropout" in str(each.message)]
+    reasons = {each["reason"] for each in braid_torch.block_choices(ours) if each["runs"] == "today"}
+    ours.eval()
+    with torch.no_grad():
+        ours(tokens)
+    in_eval = {each["runs"] for each in braid_torch.block_choices(ours) if "gradients" not in each["call"]}
+    once = len(lines) == (1 if RANK == 0 else 0)
+    return {"ok": once and all("dropout" in each for each in reasons) and in_eval == {"braid"}, "lines": lines, "in eval": in_eval}
+
+
+def host_time() -> dict[str, Any]:
+    """Microseconds of the host for a block's forward, and of the launch of its graph alone."""
+    _, ours = pair(SMALL, torchtitans_plan(False))
+    block, turns = ours.layers["0"], rotations(128, 16, "cuda")
+    x = torch.randn(1, 16, SMALL.width, device="cuda", dtype=torch.bfloat16)
+    dist.broadcast(x, 0)
+    with torch.no_grad():
+        for _ in range(20):
+            y = block(x, turns)
+        runner = next(iter(block.forward.choices.values())).planned.forward.runner
+        entry = next(each for each in runner._entries.values() if each.graph)
+        stream = torch.cuda.current_stream().cuda_stream
+        found: dict[str, list[float]] = {"call": [], "launch": [], "call that requires gradients": []}
+
+        def measure(name: str, run: Callable[[], Any]) -> None:
+            dist.barrier()
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(50):
+                run()
+            found[name].append((time.perf_counter() - start) / 50 * 1e6)
+            torch.cuda.synchronize()
+
+        for _ in range(20):
+            measure("call", lambda: block(x, turns))
+            measure("launch", lambda: runner._launch(entry.graph, stream))
+    own = x.clone().requires_grad_()
+    for _ in range(5):
+        block(own, turns).sum().backward()
+    for _ in range(20):
+        measure("call that requires gradients", lambda: block(own, turns))
+    micros = {name: round(sorted(each)[len(each) // 2], 1) for name, each in found.items()}
+    over = round(micros["call"] - micros["launch"], 1)
+    return {"ok": over <= 15, "over the launch": over, "us": micros, "finite": bool(y.isfinite().all()), "runs": what_runs(ours)}
+
+
+def mores() -> None:
+    check("100 steps", lambda: trained(torchtitans_plan(True), 100, 0.1))
+    check("around FSDP2", around_fsdp)
+    check("taken over from parallelize_module", taken_over)
+    check("taken over from Hugging Face", of_hugging_face)
+    check("dropout", dropped)
+    check("host time", host_time)
+
+
+def lost() -> dict[str, Any]:
+    """Starts two ranks, of which the second kills itself: the first has to end with a message."""
+    port = "29633"
+    made = []
+    for rank in range(2):
+        own = {**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        command = [sys.executable, __file__, "rank", str(FOLDER)]
+        made.append(subprocess.Popen(command, env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+    try:
+        texts = [each.communicate(timeout=150)[0] for each in made]
+    finally:
+        for each in made:
+            each.kill()
+    report = texts[0][texts[0].find("braid: timed-out") :][:1500] if "braid: timed-out" in texts[0] else texts[0][-1500:]
+    ok = made[0].returncode == -signal.SIGABRT and "it waits for rank 1" in report
+    return {"ok": ok, "status": [each.returncode for each in made], "report": report}
+
+
+def rank_of_two() -> None:
+    from braid_torch import torch_block
+
+    torch_block.load = functools.partial(torch_block.load, timeout=3)
+    _, ours = pair(SMALL, torchtitans_plan(True))
+    optimizer = torch.optim.SGD(ours.parameters(), lr=1e-3, foreach=False)
+    for step in range(6):
+        if step == 5 and RANK == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        x = torch.randn(1, 128, SMALL.width, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+        y = x
+        # The blocks alone: torch's own collectives would wait for the rank first.
+        for layer in ours.layers.values():
+            y = layer(y, rotations(128, 256, "cuda"))
+        y.backward(y.detach())
+        torch.cuda.synchronize()
+        optimizer.step()
+        optimizer.zero_grad()
+    print("FAIL: it ended", flush=True)
+
+
+def step_time(model: nn.Module, tokens: Tensor, turns: Tensor, training: bool, rounds: int = 5, steps: int = 5) -> float:
     """Milliseconds of the blocks alone, forward and backward."""
     size = 1 if not isinstance(next(iter(model.layers.values())).attention_norm.weight, DTensor) else WORLD
     x = torch.randn(1, tokens.shape[1] // size, LARGE.width, device="cuda", dtype=torch.bfloat16)
@@ -341,15 +555,15 @@ def step_time(model: nn.Module, tokens: Tensor, turns: Tensor, training: bool) -
     for _ in range(3):
         run()
     best = []
-    for _ in range(5):
+    for _ in range(rounds):
         dist.barrier()
         torch.cuda.synchronize()
         start = time.perf_counter()
-        for _ in range(5):
+        for _ in range(steps):
             run()
         torch.cuda.synchronize()
-        best.append((time.perf_counter() - start) / 5 * 1000)
-    found = torch.tensor([sorted(best)[2]], device="cuda")
+        best.append((time.perf_counter() - start) / steps * 1000)
+    found = torch.tensor([sorted(best)[rounds // 2]], device="cuda")
     dist.all_reduce(found, op=dist.ReduceOp.MAX)
     return round(float(found), 3)
 
@@ -375,6 +589,39 @@ def timed(sequence_parallel: bool, length: int, training: bool, save: Any = "min
     return {**facts, **ratios, "runs": what_runs(ours)}
 
 
+def profiled(sequence_parallel: bool, length: int) -> dict[str, Any]:
+    """Microseconds of each kernel in one step of all layers, by Braid's plans and by torch.compile."""
+    from torch.profiler import ProfilerActivity, profile
+
+    import braid_torch
+
+    theirs, ours = pair(LARGE, torchtitans_plan(sequence_parallel))
+    for layer in theirs.layers.values():
+        layer.compile()
+    tokens, turns = tokens_of(LARGE, 1, length), rotations(128, length, "cuda")
+    facts: dict[str, Any] = {}
+    for name, model in (("braid", ours), ("compiled", theirs)):
+        facts[name] = step_time(model, tokens, turns, True)
+        with profile(activities=[ProfilerActivity.CUDA]) as seen:
+            step_time(model, tokens, turns, True, rounds=1, steps=2)
+        # What was queued before the two steps, three of them, is in it, too.
+        rows = [(each.key, each.count, each.self_device_time_total) for each in seen.key_averages()]
+        rows = sorted((each for each in rows if each[2] > 0), key=lambda each: -each[2])
+        text = "\n".join(f"{micros / 5:10.1f} us {count / 5:7.1f} {key[:150]}" for key, count, micros in rows)
+        if RANK == 0:
+            FOLDER.mkdir(parents=True, exist_ok=True)
+            kind = "sp" if sequence_parallel else "tp"
+            (FOLDER / f"kernels-{kind}-{length}-{name}.txt").write_text(f"of one step of {len(model.layers)} layers\n{text}\n")
+        facts[f"{name} kernels"] = round(sum(each[2] for each in rows) / 5 / 1000, 3)
+    return {**facts, "plans": braid_torch.explain(), "runs": what_runs(ours)}
+
+
+def profiles() -> None:
+    for sequence_parallel in (True, False):
+        name = f"{'TP + SP' if sequence_parallel else 'TP'}, 8192 tokens, kernels of a step"
+        check(name, lambda s=sequence_parallel: profiled(s, 8192))
+
+
 def times() -> None:
     for training in (True, False):
         for length in (4096, 8192) if training else (4096, 512, 16):
@@ -388,11 +635,17 @@ warnings.simplefilter("always", UserWarning)
 if MODE == "export":
     exports()
     finish()
+if MODE == "lost":
+    check("lost rank", lost)
+    finish()
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 dist.init_process_group("nccl", device_id=torch.device("cuda", torch.cuda.current_device()))
 WORLD = dist.get_world_size()
 MESH = init_device_mesh("cuda", (WORLD,), mesh_dim_names=("tp",))
-runs() if MODE == "run" else times()
+if MODE == "rank":
+    rank_of_two()
+    os._exit(1)
+{"run": runs, "more": mores, "time": times, "profile": profiles}[MODE]()
 dist.barrier()
 dist.destroy_process_group()
 finish()

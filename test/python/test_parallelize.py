@@ -1,10 +1,11 @@
 """parallelize without PyTorch: plans of others, what a call is made of, and how two plans share tensors. A stand-in."""
 
 import copy
+import functools
 import sys
 import unittest
 from pathlib import Path
-from types import SimpleNamespace
+from types import MethodType, SimpleNamespace
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "python/src"))
@@ -104,6 +105,9 @@ class Module:
     def modules(self):
         return [each for _, each in self.named_modules()]
 
+    def buffers(self):
+        return []
+
     def parameters(self, recurse=True):
         for each in self.modules() if recurse else [self]:
             yield from each._parameters.values()
@@ -149,7 +153,7 @@ NAMES = (
 sys.modules.update(dict.fromkeys(NAMES, TORCH))
 sys.modules["torch.nn"] = TORCH.nn
 
-from braid_torch import torch_block, torch_parallelize, torch_planned  # noqa: E402
+from braid_torch import torch_block, torch_parallelize, torch_planned, torch_twin  # noqa: E402
 from braid_torch.refusal import Refusal  # noqa: E402
 from braid_torch.torch_arguments import flatten, rebuild  # noqa: E402
 from braid_torch.torch_layouts import Seen, placement_of_part, placement_text, whole_shape  # noqa: E402
@@ -434,6 +438,20 @@ class Blocks(unittest.TestCase):
         self.assertEqual(torch_block._difference([Tensor((2, 4))], [Tensor((4, 2))]), float("inf"))
 
 
+class Twins(unittest.TestCase):
+    def test_have_no_functions_in_place_of_their_methods(self) -> None:
+        model = llama()
+        wrapped, patched = model.children["head"], model.children["embed"]
+        group = mock.Mock(__deepcopy__=mock.Mock(side_effect=TypeError("a process group")))
+        wrapped.forward = functools.partial(lambda *_: "another module's", group)
+        patched.forward = MethodType(lambda self, x: (self, x), patched)
+        with mock.patch.object(torch_twin, "_like", lambda tensor, *_: tensor):
+            twin = torch_twin.twin_of(model)
+        self.assertEqual(twin.children["head"]("x"), ("today", ("x",)))
+        self.assertIs(twin.children["embed"]("x")[0], twin.children["embed"])
+        self.assertIn("forward", wrapped.__dict__)
+
+
 class Whole(unittest.TestCase):
     def parallelized(self, switch: str | None) -> Module:
         model = llama()
@@ -458,6 +476,15 @@ class Whole(unittest.TestCase):
         model = self.parallelized("off")
         self.assertFalse([each for each in model.modules() if "forward" in each.__dict__])
         self.assertTrue(any(isinstance(each, DTensor) for each in model.parameters()))
+
+    def test_of_plain_shards_is_refused(self) -> None:
+        model = llama()
+        model.layers.children["0"].mlp.up_proj._hf_tp_plan = "colwise"
+        found = refusal(lambda: torch_parallelize.parallelize(model, SimpleNamespace(ndim=1)))
+        self.assertEqual(found.found, "layers.0.mlp.up_proj, a plain part of a weight")
+        for each in model.modules():
+            each._parameters = {name: DTensor(part, [Shard(0)]) for name, part in each._parameters.items()}
+        torch_parallelize._require_whole(model)
 
     def test_refuses_other_meshes_and_settings(self) -> None:
         for mesh, options in ((None, {}), (SimpleNamespace(ndim=2, mesh_dim_names=("dp", "ep")), {})):

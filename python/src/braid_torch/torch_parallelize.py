@@ -42,6 +42,7 @@ def parallelize(
     Call it before fully_shard, checkpoint_wrapper and torch.compile. Raises Refusal, a ValueError.
     """
     _require_save(save)
+    _require_whole(model)
     given = [each for each in model.parameters() if isinstance(each, DTensor)]
     own = _mesh(mesh if mesh is not None or not given else given[0].device_mesh)
     if plan is not None or not given:
@@ -72,6 +73,15 @@ def _require_save(save: str | int) -> None:
     if save in ("all", "minimal") or (isinstance(save, int) and not isinstance(save, bool) and save >= 0):
         return
     raise Refusal("plan-mismatch", "parallelize, save", repr(save), '"all", "minimal" or a number of bytes', "choose one")
+
+
+def _require_whole(model: nn.Module) -> None:
+    """Hugging Face's tp_plan leaves plain shards in some of its versions: nothing says of which tensors."""
+    cut = next((path for path, each in model.named_modules() if getattr(each, "_hf_tp_plan", None) is not None), None)
+    if cut is None or any(isinstance(each, DTensor) for each in model.parameters()):
+        return
+    fix = "load it by from_pretrained without tp_plan, and pass the mesh: the plan is that of the model"
+    raise Refusal("plan-mismatch", "parallelize", f"{cut}, a plain part of a weight", "whole tensors or DTensors", fix)
 
 
 def _mesh(mesh: DeviceMesh | None) -> DeviceMesh:

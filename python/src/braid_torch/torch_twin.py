@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import torch
@@ -34,12 +35,25 @@ def twin_of(module: nn.Module) -> nn.Module:
     for tensor in itertools.chain(module.parameters(), module.buffers()):
         memo[id(tensor)] = _like(tensor, tensor.dtype, "meta")
     for each in module.modules():
+        if _is_wrapped(each):
+            memo[id(each.__dict__["forward"])] = object()
         for name in HOOKS:
             # Hooks may hold process groups, which no copy has.
             hooks = each.__dict__.get(name)
             if hooks is not None:
                 memo[id(hooks)] = OrderedDict()
-    return copy.deepcopy(module, memo)
+    twin = copy.deepcopy(module, memo)
+    for own, each in zip(twin.modules(), module.modules()):
+        if _is_wrapped(each):
+            del own.__dict__["forward"]
+    return twin
+
+
+def _is_wrapped(module: nn.Module) -> bool:
+    """
+    By a function in place of its method, as Hugging Face's tp_plan does. A copy would call the module it was made for.
+    """
+    return not isinstance(module.__dict__.get("forward", module.forward), MethodType)
 
 
 def _like(tensor: Tensor, dtype: torch.dtype, device: str) -> Tensor:
