@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
-// Tests run the sources; examples, which import "braid", get the same instance.
+// Tests run the sources; examples, which import "@braid-compiler/braid", get the same instance.
 const source = (file: string): string => fileURLToPath(new URL(`./src/${file}`, import.meta.url));
 
 const long = "test/**/*.long.test.ts";
@@ -11,8 +11,8 @@ const sampled = "test/**/*.sampled.test.ts";
 export default defineConfig({
   resolve: {
     alias: [
-      { find: /^braid$/, replacement: source("index.ts") },
-      { find: /^braid\/(cpu|cuda|mpi)$/, replacement: source("$1.ts") },
+      { find: /^@braid-compiler\/braid$/, replacement: source("index.ts") },
+      { find: /^@braid-compiler\/braid\/(cpu|cuda|mpi|internals)$/, replacement: source("$1.ts") },
     ],
   },
   test: {

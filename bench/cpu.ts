@@ -18,8 +18,8 @@ import {
   type RunReport,
   type Program,
   Tensor,
-} from "braid";
-import { createCpuBackend } from "braid/cpu";
+} from "@braid-compiler/braid";
+import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import { median } from "./harness/figures.ts";
 import { gathered } from "./harness/programs.ts";
 import type { Suite, Task } from "./harness/suite.ts";

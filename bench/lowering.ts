@@ -2,7 +2,7 @@
  * Times lowering, and recording with linking: chains of 1,000 and 10,000 ops, 250 and 2,500 loops over the devices
  * (each with branches), one loop of 1,000 and 10,000 ops, and the AG+matmul pipeline on 8 ranks.
  */
-import { add, DeviceMesh, Fusion, link, lower, record, set } from "braid";
+import { add, DeviceMesh, Fusion, link, lower, record, set } from "@braid-compiler/braid";
 import { gathered, mixedChain } from "./harness/programs.ts";
 import type { Suite } from "./harness/suite.ts";
 

@@ -1,6 +1,7 @@
 /** Times reading dumps: many of nvFuser's in one text, and the dump of a lowered Fusion of a thousand ops. */
 import { readdirSync, readFileSync } from "node:fs";
-import { DeviceMesh, Fusion, lower, parse, parseContainers, print, relu, set, type TensorView } from "braid";
+import { DeviceMesh, Fusion, lower, parse, print, relu, set, type TensorView } from "@braid-compiler/braid";
+import { parseContainers } from "@braid-compiler/braid/internals";
 import type { Suite } from "./harness/suite.ts";
 
 const folder = new URL("../test/fixtures/dumps/", import.meta.url);

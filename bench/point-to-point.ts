@@ -2,8 +2,8 @@
  * Compares the ring of one-sided copies with the collective pipeline on the CPU back end: allgather + matmul, and
  * allgather alone, on 8 ranks with 1 MiB per shard. The ring should take at most 1.1 times as long as the collectives.
  */
-import { link, lower, type LowerOptions, type Program, record } from "braid";
-import { createCpuBackend } from "braid/cpu";
+import { link, lower, type LowerOptions, type Program, record } from "@braid-compiler/braid";
+import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import { gathered } from "./harness/programs.ts";
 import type { Suite, Task } from "./harness/suite.ts";
 

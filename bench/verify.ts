@@ -4,7 +4,7 @@
  * the part that is verification.
  */
 import process from "node:process";
-import { type CommandList, type HostProgram, link, lower, record, verify } from "braid";
+import { type CommandList, type HostProgram, link, lower, record, verify } from "@braid-compiler/braid";
 import { gathered } from "./harness/programs.ts";
 import type { Suite, Task } from "./harness/suite.ts";
 

@@ -7,7 +7,7 @@
  *
  * examples/nvfuser/allgather-matmul.ts is the same program with the chunks and the devices as axes of their own.
  */
-import { DeviceMesh, Fusion, linear, program } from "braid";
+import { DeviceMesh, Fusion, linear, program } from "@braid-compiler/braid";
 
 export default program({ S: 8, M: 1536, K: 256, N: 128, DTYPE: "float" }, ({ devices, params }) => {
   const { S, M, K, N, DTYPE } = params;

@@ -4,7 +4,7 @@
  *
  *   npx braid run examples/allgather.ts --check
  */
-import { DeviceMesh, Fusion, program, set } from "braid";
+import { DeviceMesh, Fusion, program, set } from "@braid-compiler/braid";
 
 export default program({ S: 4, M: 64, N: 512 }, ({ devices, params: { S, M, N } }) => {
   const f = new Fusion();

@@ -4,7 +4,7 @@
  *
  *   npx braid run examples/allreduce.ts --check
  */
-import { DeviceMesh, Fusion, program, sum } from "braid";
+import { DeviceMesh, Fusion, program, sum } from "@braid-compiler/braid";
 
 export default program({ S: 4, M: 1024, N: 64 }, ({ devices, params: { S, M, N } }) => {
   const f = new Fusion();

@@ -7,7 +7,7 @@
  *
  * `braid lower` prints it, `braid verify` proves it free of races and deadlocks.
  */
-import { DeviceMesh, Fusion, HostProgramBuilder, matmul, program } from "braid";
+import { DeviceMesh, Fusion, HostProgramBuilder, matmul, program } from "@braid-compiler/braid";
 
 export default program(
   { M: 1536, K: 256, N: 128 },

@@ -5,7 +5,7 @@
  *
  *   npx braid run examples/matmul-allreduce.ts --check
  */
-import { DeviceMesh, Fusion, linear, program } from "braid";
+import { DeviceMesh, Fusion, linear, program } from "@braid-compiler/braid";
 
 export default program({ S: 8, M: 192, K: 768, N: 64 }, ({ devices, params: { S, M, K, N } }) => {
   const f = new Fusion();

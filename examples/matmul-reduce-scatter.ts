@@ -4,7 +4,7 @@
  *
  *   npx braid run examples/matmul-reduce-scatter.ts --check
  */
-import { add, DeviceMesh, Fusion, linear, program } from "braid";
+import { add, DeviceMesh, Fusion, linear, program } from "@braid-compiler/braid";
 
 export default program({ S: 4, M: 192, K: 768, N: 64 }, ({ devices, params: { S, M, K, N } }) => {
   const f = new Fusion();

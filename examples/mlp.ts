@@ -5,7 +5,7 @@
  *
  *   npx braid run examples/mlp.ts --check
  */
-import { add, DeviceMesh, Fusion, gelu, linear, program } from "braid";
+import { add, DeviceMesh, Fusion, gelu, linear, program } from "@braid-compiler/braid";
 
 export default program({ S: 4, M: 256, K: 64, H: 256 }, ({ devices, params: { S, M, K, H } }) => {
   const f = new Fusion();

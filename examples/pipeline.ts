@@ -7,7 +7,7 @@
  *
  *   npx braid run examples/pipeline.ts --check
  */
-import { DeviceMesh, Fusion, linear, program, set } from "braid";
+import { DeviceMesh, Fusion, linear, program, set } from "@braid-compiler/braid";
 
 export default program({ S: 8, M: 192, K: 64, H: 96, N: 32 }, ({ devices, params: { S, M, K, H, N } }) => {
   const f = new Fusion();

@@ -9,7 +9,7 @@
  * `--schedule p2p=broadcast` broadcasts one shard per iteration, and `--schedule p2p=linear` communicates with device i in
  * iteration i.
  */
-import { DeviceMesh, Fusion, linear, program } from "braid";
+import { DeviceMesh, Fusion, linear, program } from "@braid-compiler/braid";
 
 export default program({ M: 1536, K: 256, N: 128 }, ({ devices, params: { M, K, N } }) => {
   const f = new Fusion();

@@ -5,7 +5,7 @@
  *
  *   npx braid run examples/set.ts --check
  */
-import { DeviceMesh, Fusion, program, set } from "braid";
+import { DeviceMesh, Fusion, program, set } from "@braid-compiler/braid";
 
 export default program({ S: 8, M: 64, N: 512 }, ({ devices, params: { S, M, N } }) => {
   const f = new Fusion();

@@ -20,6 +20,7 @@ const entries = [
   "cpu",
   "cuda",
   "mpi",
+  "internals",
   "cli/main",
   "cli/terminal/progress-worker",
   "cli/program/apart/build-thread",

@@ -69,7 +69,7 @@ function diagnosticsPage(): string {
     "",
     ...wrapped(
       "Look up the code in brackets below; codes are stable. Library calls throw a `DiagnosticError` (exported by " +
-        '`braid`); `error.diagnostics[0].code` is `"bad-extent"` here, and the other fields are `message`, `place`, `source`, ' +
+        '`@braid-compiler/braid`); `error.diagnostics[0].code` is `"bad-extent"` here, and the other fields are `message`, `place`, `source`, ' +
         "`found`, `expected`, `help` and `notes`. The command line prints them and exits with status 1 if a check " +
         "failed or `braid verify` found an error, with 3 if a run failed, and otherwise with 2. " +
         "[gpu.md](gpu.md#trouble-shooting) has more on GPUs and launchers.",

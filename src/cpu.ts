@@ -1,4 +1,4 @@
-/** `braid/cpu`: the CPU back end, with an interleaving of choice. */
+/** `@braid-compiler/braid/cpu`: the CPU back end, with an interleaving of choice. */
 export { type BlasUse, blasUses, type CpuOptions, createCpuBackend } from "./backends/cpu/cpu-backend.ts";
 export type { QueueMode } from "./machine/tables.ts";
 export {

@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-/** `braid/cuda`: the back end for NVIDIA GPUs, one process per GPU. */
+/** `@braid-compiler/braid/cuda`: the back end for NVIDIA GPUs, one process per GPU. */
 export { createCudaBackend, type CudaOptions, graphUses } from "./backends/cuda/cuda-backend.ts";
 export type { GraphUse } from "./backends/cuda/run/runner.ts";
 export {

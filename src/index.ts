@@ -1,46 +1,30 @@
-/** The public API of `braid`: runs in Node and in a browser. */
+/** The public API of `@braid-compiler/braid`, what programs and their users call: runs in Node and in a browser. */
 export { DiagnosticError, renderDiagnostic, type Diagnostic, type Place } from "./diagnostics/diagnostic.ts";
 export { diagnosticCodes, type DiagnosticCode } from "./diagnostics/codes.ts";
 export type { DType } from "./numerics/dtype.ts";
 export { Tensor } from "./numerics/tensor/host-tensor.ts";
 export { DeviceMesh } from "./ir/device-mesh.ts";
 export type { FusionData } from "./ir/fusion-data.ts";
-export { Fusion, isFusion } from "./ir/api/fusion.ts";
+export { Fusion } from "./ir/api/fusion.ts";
 export type { TensorView } from "./ir/api/tensor-view.ts";
 export type { IterDomain } from "./ir/api/iter-domain.ts";
 export * from "./ir/api/ops.ts";
 export { type GradientRequest, gradients } from "./ir/api/gradients.ts";
 export { importModel } from "./import/import-model.ts";
-export { isProgramFile, program } from "./host/program-file.ts";
+export { program } from "./host/program-file.ts";
 export type { HostProgram, Statement } from "./host/nodes.ts";
 export { HostProgramBuilder } from "./host/build/builder.ts";
-export { validateHostProgram } from "./host/validate/validate.ts";
-export { parse, parseContainers, type ParsedContainer, type ParseOptions } from "./host/parse/parse.ts";
-export { print, printFusion, printProgramOfStage, type PrintOptions } from "./host/print/print.ts";
+export { parse, type ParseOptions } from "./host/parse/parse.ts";
+export { print, type PrintOptions } from "./host/print/print.ts";
 export { type SavedTensor, type SavePolicy, splitBackward, type SplitPrograms } from "./compile/split-backward.ts";
-export { lower, type LowerOptions, runPass } from "./compile/lower.ts";
-export { passes } from "./passes/pipeline.ts";
-export { convertOpToCommunication } from "./passes/communicate/convert-op-to-communication.ts";
-export { deallocate } from "./passes/buffers/deallocate.ts";
-export { shrinkStreamBuffers } from "./passes/buffers/shrink-stream-buffers.ts";
-export { streamParallelType } from "./passes/stream-loops/stream-parallel-type.ts";
+export { lower, type LowerOptions } from "./compile/lower.ts";
 export { record } from "./compile/record.ts";
 export type { RecordOptions } from "./compile/record.ts";
 export type { CommandList } from "./commands/command-list.ts";
 export { link } from "./commands/link/link.ts";
 export type { Program } from "./commands/program.ts";
-export {
-  type AnyCompilation,
-  compile,
-  type Compilation,
-  type CompileOptions,
-  requireVerified,
-  type Target,
-} from "./compile/compile.ts";
+export { type AnyCompilation, compile, type Compilation, type CompileOptions, type Target } from "./compile/compile.ts";
 export type { Lowered, ProgramSource, Signature } from "./compile/lower-all.ts";
-export { annotationWarnings } from "./compile/annotation-warnings.ts";
-export { reshardings, type ReshardingsOptions } from "./compile/reshardings.ts";
-export type { Resharding } from "./passes/moves/list-reshardings.ts";
 export { choose } from "./tune/choose/choose.ts";
 export type { ChooseOptions } from "./tune/choose/consider.ts";
 export type { Considered, LeftOut } from "./tune/choose/decide.ts";
@@ -53,7 +37,6 @@ export type { ByClass, CommandClass } from "./simulate/command-class.ts";
 export type { RegionChoice, ScheduleChoice } from "./tune/choose/schedule-choice.ts";
 export { repair, verify, type VerifyOptions, type VerifyReport } from "./verify/verify.ts";
 export type { CommandPlace, Finding, OrderEdge, SharedMemory } from "./verify/finding.ts";
-export { printProgram } from "./commands/print-program.ts";
 export { simulate, type SimulateOptions, type Simulation } from "./simulate/simulate.ts";
 export type {
   FixedCosts,
@@ -70,9 +53,6 @@ export type {
 export { parseProfile } from "./simulate/parse-profile.ts";
 export type { Backend, Group, Prepared, RunReport } from "./backends/backend.ts";
 export type { TraceEvent, TraceOrigin } from "./trace/event.ts";
-export { alignmentError, alignTraces } from "./trace/align-traces.ts";
-export { type ChromeTrace, chromeTrace, chromeTraceText } from "./trace/chrome/chrome-trace.ts";
-export { overlapOf, type RankOverlap } from "./trace/overlap.ts";
 export type { ExecutorOptions, ExecutorReport, RunOptions } from "./executor/executor-options.ts";
 export type { ExecutorMemory } from "./executor/prepared-entries.ts";
 export { MultiDeviceExecutor } from "./executor/multi-device-executor.ts";

@@ -1,5 +1,5 @@
 /** Programs that several benchmarks time. */
-import { add, DeviceMesh, Fusion, matmul, neg, set } from "braid";
+import { add, DeviceMesh, Fusion, matmul, neg, set } from "@braid-compiler/braid";
 
 /** A chain that mixes units, Stream loops and reshardings. `shape`: chunks, devices, and what each holds of a chunk. */
 export function mixedChain(ops: number, shape: readonly [number, number, number]): Fusion {

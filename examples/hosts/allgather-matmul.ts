@@ -6,7 +6,7 @@
  *   npx braid run examples/hosts/allgather-matmul.ts --check
  *   npx braid run examples/hosts/allgather-matmul.ts --check --devices-per-host 4 --backend cuda
  */
-import { DeviceMesh, Fusion, linear, program } from "braid";
+import { DeviceMesh, Fusion, linear, program } from "@braid-compiler/braid";
 
 export default program(
   { S: 4, M: 768, K: 256, N: 128, DTYPE: "float" },

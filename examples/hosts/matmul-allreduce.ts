@@ -6,7 +6,7 @@
  *   npx braid run examples/hosts/matmul-allreduce.ts --check
  *   npx braid run examples/hosts/matmul-allreduce.ts --check --devices-per-host 4 --backend cuda
  */
-import { DeviceMesh, Fusion, linear, program, set } from "braid";
+import { DeviceMesh, Fusion, linear, program, set } from "@braid-compiler/braid";
 
 export default program(
   { S: 4, M: 192, K: 768, N: 64, DTYPE: "float" },

@@ -6,7 +6,7 @@
  *   npx braid run examples/hosts/matmul-reduce-scatter.ts --check
  *   npx braid run examples/hosts/matmul-reduce-scatter.ts --check --devices-per-host 4 --backend cuda
  */
-import { add, DeviceMesh, Fusion, linear, program } from "braid";
+import { add, DeviceMesh, Fusion, linear, program } from "@braid-compiler/braid";
 
 export default program(
   { S: 4, M: 192, K: 768, N: 64, DTYPE: "float" },

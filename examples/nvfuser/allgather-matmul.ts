@@ -6,7 +6,7 @@
  *   npx braid run examples/nvfuser/allgather-matmul.ts --check
  *   npx braid lower examples/nvfuser/allgather-matmul.ts --as nvfuser:2025-05
  */
-import { DeviceMesh, Fusion, matmul, program } from "braid";
+import { DeviceMesh, Fusion, matmul, program } from "@braid-compiler/braid";
 
 export default program({ S: 8, M: 1536, K: 256, N: 128 }, ({ devices, params: { S, M, K, N } }) => {
   const f = new Fusion();

@@ -9,7 +9,7 @@
  *
  * Without `--schedule insertReshardingAfter` A itself is exchanged before the matmul.
  */
-import { DeviceMesh, Fusion, matmul, program, sum } from "braid";
+import { DeviceMesh, Fusion, matmul, program, sum } from "@braid-compiler/braid";
 
 export default program({ M: 768, K: 768, N: 64 }, ({ devices, params: { M, K, N } }) => {
   const f = new Fusion();

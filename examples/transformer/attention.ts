@@ -6,7 +6,7 @@
  *
  *   npx braid run examples/transformer/attention.ts --check
  */
-import { DeviceMesh, Fusion, gradients, linear, permute, program, reshape, sdpa, split } from "braid";
+import { DeviceMesh, Fusion, gradients, linear, permute, program, reshape, sdpa, split } from "@braid-compiler/braid";
 
 export default program(
   { S: 2, B: 2, L: 16, H: 32, HEADS: 8, DTYPE: "float", SP: 1, BACKWARD: 1 },

@@ -5,7 +5,7 @@
  *
  *   npx braid run examples/transformer/data-parallel.ts --check
  */
-import { add, DeviceMesh, Fusion, gelu, gradients, linear, program } from "braid";
+import { add, DeviceMesh, Fusion, gelu, gradients, linear, program } from "@braid-compiler/braid";
 
 export default program(
   { S: 2, DATA: 2, LAYERS: 2, B: 4, L: 8, H: 32, FFN: 64, DTYPE: "float" },

@@ -21,7 +21,7 @@ import {
   reshape,
   sdpa,
   split,
-} from "braid";
+} from "@braid-compiler/braid";
 
 export default program(
   { S: 2, B: 2, L: 16, H: 32, HEADS: 8, FFN: 64, DROPOUT: 0.1, DTYPE: "float", SP: 1, TOKENS: 0, BACKWARD: 1 },

@@ -29,7 +29,7 @@ import {
   swiglu,
   type TensorView,
   unsqueeze,
-} from "braid";
+} from "@braid-compiler/braid";
 
 export default program(
   { S: 2, B: 2, L: 16, H: 32, HEADS: 8, GROUPS: 4, FFN: 64, DTYPE: "float", SP: 1, TOKENS: 0, BACKWARD: 1 },

@@ -5,7 +5,7 @@
  *
  *   npx braid run examples/transformer/mlp.ts --check
  */
-import { add, DeviceMesh, Fusion, gelu, gradients, linear, program } from "braid";
+import { add, DeviceMesh, Fusion, gelu, gradients, linear, program } from "@braid-compiler/braid";
 
 export default program(
   { S: 2, B: 2, L: 16, H: 32, FFN: 64, DTYPE: "float", SP: 1, BACKWARD: 1 },

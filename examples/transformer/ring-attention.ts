@@ -26,7 +26,7 @@ import {
   sum,
   unsqueeze,
   where,
-} from "braid";
+} from "@braid-compiler/braid";
 
 export default program(
   { HEADS: 4, L: 48, D: 8 },

@@ -5,7 +5,7 @@
  *
  *   npx braid run examples/transformer/weight-prefetch.ts --check
  */
-import { DeviceMesh, Fusion, linear, program, set, tanh } from "braid";
+import { DeviceMesh, Fusion, linear, program, set, tanh } from "@braid-compiler/braid";
 
 export default program({ LAYERS: 4, M: 192, H: 48 }, ({ devices, params: { LAYERS, M, H } }) => {
   const f = new Fusion();

@@ -6,7 +6,7 @@ import { requireKnownParameters } from "../../src/compile/program/known-paramete
 import { parameterValues } from "../../src/compile/options/kinds.ts";
 import { DiagnosticError, fail } from "../../src/diagnostics/diagnostic.ts";
 import { type HostProgram, isHostProgram } from "../../src/host/nodes.ts";
-import { isProgramFile, type ParameterValue, type ProgramFile } from "../../src/host/program-file.ts";
+import { isProgramFile, packageName, type ParameterValue, type ProgramFile } from "../../src/host/program-file.ts";
 import { suggestion } from "../../src/support/wording.ts";
 import { isDType } from "../../src/numerics/dtype.ts";
 import type { BuildAnswer, BuildRequest, BuiltVariant, Variant } from "./messages.ts";
@@ -58,13 +58,13 @@ function load(code: string, evaluate: (code: string) => unknown): ProgramFile {
 }
 
 function requireModule(name: string): object {
-  if (name === "braid") return exported;
+  if (name === packageName) return exported;
   return fail({
     code: "program-invalid",
     message: "the program imports a module that the playground does not have",
     place: { kind: "file", path: programFile },
     found: `import from "${name}"`,
-    expected: 'imports from "braid"',
+    expected: `imports from "${packageName}"`,
     help: "remove the import, or run the program with the braid command",
   });
 }
@@ -75,7 +75,7 @@ const exported: object = new Proxy(braid, {
     if (typeof name === "symbol" || name === "__esModule" || name in target) return Reflect.get(target, name);
     return fail({
       code: "program-invalid",
-      message: `"braid" does not export ${name}`,
+      message: `"${packageName}" does not export ${name}`,
       place: { kind: "file", path: programFile },
       found: name,
       expected: "a name of the API",

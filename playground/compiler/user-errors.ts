@@ -1,4 +1,5 @@
 /** Errors of the user's program as diagnostics that name the line in the editor. */
+import { packageName } from "../../src/host/program-file.ts";
 import { type Diagnostic, DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import * as braid from "../../src/index.ts";
 import { nearest } from "../../src/support/wording.ts";
@@ -31,7 +32,7 @@ function spelling(message: string): Pick<Diagnostic, "found" | "help"> {
   const [, name, what] = /([\w$]+) is not (defined|a function)$/u.exec(message) ?? [];
   if (name === undefined) return {};
   if (what === "defined" && Object.hasOwn(braid, name)) {
-    return { found: name, help: `add ${name} to the import from "braid"` };
+    return { found: name, help: `add ${name} to the import from "${packageName}"` };
   }
   const meant = nearest(name, what === "defined" ? Object.keys(braid) : methods());
   return meant === undefined ? {} : { found: name, help: `did you mean ${meant}?` };

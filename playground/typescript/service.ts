@@ -1,4 +1,5 @@
 /** TypeScript's language service for one program, with the types of Braid and of the language. */
+import { packageName } from "../../src/host/program-file.ts";
 import ts from "typescript";
 import type { Explanation, TypedName } from "./messages.ts";
 
@@ -10,7 +11,7 @@ const options: ts.CompilerOptions = {
   moduleResolution: ts.ModuleResolutionKind.Bundler,
   allowImportingTsExtensions: true,
   lib: ["lib.es2023.d.ts"],
-  paths: { braid: ["/braid/index.d.ts"] },
+  paths: { [packageName]: ["/braid/index.d.ts"] },
   types: [],
   strict: true,
   noEmit: true,

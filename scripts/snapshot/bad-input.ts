@@ -8,17 +8,17 @@ export const badFiles: Readonly<Record<string, string>> = {
   "empty.ts": "",
   "number.ts": "export default 3;",
   "named.ts": "export const program = 3;",
-  "fusion.ts": `import { Fusion } from "braid";\nexport default new Fusion();`,
+  "fusion.ts": `import { Fusion } from "@braid-compiler/braid";\nexport default new Fusion();`,
   "throws.ts": `throw new Error("no");`,
-  "throws-inside.ts": `import { program } from "braid";\nexport default program({}, () => {\n  throw new TypeError("no");\n});`,
+  "throws-inside.ts": `import { program } from "@braid-compiler/braid";\nexport default program({}, () => {\n  throw new TypeError("no");\n});`,
   "syntax.ts": "export default (;",
   "absent-import.ts": `import { x } from "./absent.ts";\nexport default x;`,
-  "misspelt.ts": `import { program, Fusoin } from "braid";\nexport default program({}, () => new Fusoin());`,
-  "nothing.ts": `import { program } from "braid";\nexport default program({}, () => undefined);`,
+  "misspelt.ts": `import { program, Fusoin } from "@braid-compiler/braid";\nexport default program({}, () => new Fusoin());`,
+  "nothing.ts": `import { program } from "@braid-compiler/braid";\nexport default program({}, () => undefined);`,
   "forever.ts": `await new Promise(() => {});\nexport default 1;`,
-  "no-output.ts": `import { Fusion, program } from "braid";\nexport default program({}, () => { const f = new Fusion(); f.input([2]); return f; });`,
-  "bad-default.ts": `import { Fusion, program } from "braid";\nexport default program({ M: "x" }, () => new Fusion());`,
-  "four.ts": `import { DeviceMesh, Fusion, program, set } from "braid";
+  "no-output.ts": `import { Fusion, program } from "@braid-compiler/braid";\nexport default program({}, () => { const f = new Fusion(); f.input([2]); return f; });`,
+  "bad-default.ts": `import { Fusion, program } from "@braid-compiler/braid";\nexport default program({ M: "x" }, () => new Fusion());`,
+  "four.ts": `import { DeviceMesh, Fusion, program, set } from "@braid-compiler/braid";
 export default program({}, () => {
   const f = new Fusion();
   const a = f.input([4], "float");
@@ -27,7 +27,7 @@ export default program({}, () => {
   for (const tv of [a, b]) tv.setDeviceMesh(DeviceMesh.range(4));
   return f;
 });`,
-  "symbolic.ts": `import { DeviceMesh, Fusion, program, set } from "braid";
+  "symbolic.ts": `import { DeviceMesh, Fusion, program, set } from "@braid-compiler/braid";
 export default program({}, ({ devices }) => {
   const f = new Fusion();
   const a = f.input([devices, null, null], "float");
@@ -37,7 +37,7 @@ export default program({}, ({ devices }) => {
   a.axis(0).parallelize("DIDx");
   return f;
 });`,
-  "racing.ts": `import { HostProgramBuilder, program } from "braid";
+  "racing.ts": `import { HostProgramBuilder, program } from "@braid-compiler/braid";
 export default program({}, () => {
   const h = new HostProgramBuilder();
   const x = h.input([4, 8]);

@@ -221,7 +221,7 @@ export async function messagePages(): Promise<void> {
   const calls = new Page("diagnostics/calls");
   for (const [i, body] of badCalls.entries()) {
     const file = path.join(scratch, `call-${i}.ts`);
-    const text = `import * as braid from "braid";\nconst { Fusion, DeviceMesh, HostProgramBuilder, Tensor, MultiDeviceExecutor } = braid;
+    const text = `import * as braid from "@braid-compiler/braid";\nconst { Fusion, DeviceMesh, HostProgramBuilder, Tensor, MultiDeviceExecutor } = braid;
 const f = new Fusion();\nconst a = f.input([2, 4, 8], "float");\nconst b = f.input([8, 6], "float");\nconst mesh = DeviceMesh.range(2);
 await (async () => { ${body} })();\nexport default braid.program({}, () => f);`;
     writeFileSync(file, text);

@@ -8,6 +8,7 @@ import { cli, hash, load, Page, textOr } from "./page.ts";
 import {
   apiNames,
   braid,
+  internals,
   copyKernel,
   createKernelLibrary,
   createWasmMemory,
@@ -50,7 +51,7 @@ const catching: braid.Backend = {
 
 async function executorOf(example: string, options: ExecutorOptions, params: Readonly<Record<string, number>> = {}) {
   const { default: program } = await load<Example>(`${folders.examples}/${example}.ts`);
-  if (!braid.isProgramFile(program)) throw new Error(`${example} is no program`);
+  if (!internals.isProgramFile(program)) throw new Error(`${example} is no program`);
   const known = Object.fromEntries(Object.entries(params).filter(([name]) => name in program.defaults));
   const build = (rank: number) => program.build({ devices: options.devices, rank, params: known });
   const built = build(0);
@@ -252,11 +253,11 @@ function simulationText(program: braid.Program): string {
     const rounded = JSON.stringify(trace, (_, value: unknown) =>
       typeof value === "number" ? value.toPrecision(9) : value,
     );
-    const chrome = [...braid.chromeTraceText(program, trace)].join("");
+    const chrome = [...internals.chromeTraceText(program, trace)].join("");
     return `${milliseconds.toFixed(6)} milliseconds, trace ${hash(rounded)}, Chrome trace ${hash(chrome)}`;
   });
-  const overlap = braid.overlapOf(program, braid.simulate(program, profile, { graph: true }).trace);
-  return [...texts, JSON.stringify(overlap), `lists ${hash(braid.printProgram(program))}`].join("\n");
+  const overlap = internals.overlapOf(program, braid.simulate(program, profile, { graph: true }).trace);
+  return [...texts, JSON.stringify(overlap), `lists ${hash(internals.printProgram(program))}`].join("\n");
 }
 
 /** Sizes at which the choice is not obvious. */

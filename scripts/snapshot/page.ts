@@ -105,7 +105,11 @@ export function titleOf(values: FlagValues): string {
 const jiti = createJiti(import.meta.url, {
   fsCache: false,
   interopDefault: false,
-  virtualModules: { braid, "braid/cpu": braidCpu, "braid/cuda": braidCuda },
+  virtualModules: {
+    "@braid-compiler/braid": braid,
+    "@braid-compiler/braid/cpu": braidCpu,
+    "@braid-compiler/braid/cuda": braidCuda,
+  },
 });
 
 /** Loads a module of the repository with the running `braid`. `T` is the type of its exports. */

@@ -2,7 +2,7 @@
 import path from "node:path";
 import fc from "fast-check";
 import { hash, load, Page, textOr } from "./page.ts";
-import { braid, folders, programModules, verifyLists } from "./sources.ts";
+import { braid, internals, folders, programModules, verifyLists } from "./sources.ts";
 
 type Source = braid.Fusion | braid.HostProgram;
 type Options = braid.LowerOptions;
@@ -35,7 +35,7 @@ async function whole(of: SourceOf, options: Options = {}, given?: number): Promi
     );
     const { ok, findings, repair, size } = verifyLists(lists);
     const said = [...findings.map(braid.renderDiagnostic), ...(repair ?? []).map(({ text }) => `repair: ${text}`)];
-    const program = ok ? braid.printProgram(braid.link(lists)) : "";
+    const program = ok ? internals.printProgram(braid.link(lists)) : "";
     return [
       ...texts,
       `lists: ${hash(program)}, ${program.split("\n").length} lines`,
@@ -53,7 +53,7 @@ interface Fixture {
 }
 
 async function fixturePages(): Promise<void> {
-  for (const { name: pass } of Object.values(braid.passes)) {
+  for (const { name: pass } of Object.values(internals.passes)) {
     const folder = path.join(folders.passFixtures, pass);
     const page = new Page(`programs/${pass}`);
     const { default: fixtures } = await load<{ readonly default: Readonly<Record<string, Fixture>> }>(
@@ -64,7 +64,7 @@ async function fixturePages(): Promise<void> {
       const { options = {} } = fixture;
       const stages: string[] = [];
       const onPass: Options["onPass"] = ({ pass: ran, changed, program }) => {
-        stages.push(`after ${ran}${changed ? `\n${braid.printProgramOfStage(program)}` : ": unchanged"}`);
+        stages.push(`after ${ran}${changed ? `\n${internals.printProgramOfStage(program)}` : ": unchanged"}`);
       };
       const failed = await textOr(() => (braid.lower(fixture.build(), { ...options, onPass }), ""));
       page.add(`${file}, stages`, [...stages, failed].join("\n"));
@@ -72,7 +72,7 @@ async function fixturePages(): Promise<void> {
       for (const more of variants) {
         page.add(`${file} ${JSON.stringify(more)}`, await whole(() => fixture.build(), { ...options, ...more }));
       }
-      page.add(`${file}, Fusion`, await textOr(() => braid.printFusion(fixture.build().data())));
+      page.add(`${file}, Fusion`, await textOr(() => internals.printFusion(fixture.build().data())));
     }
     page.save();
   }
@@ -168,7 +168,7 @@ async function randomPages(): Promise<void> {
     for (const [i, recipe] of samples.entries()) {
       const options = idioms[i % idioms.length] ?? {};
       const title = `${i} ${JSON.stringify(options)}`;
-      page.add(`${title}, Fusion`, await textOr(() => braid.printFusion(make(recipe).data())));
+      page.add(`${title}, Fusion`, await textOr(() => internals.printFusion(make(recipe).data())));
       page.add(title, await whole(() => make(recipe), options));
     }
     page.save();

@@ -1,5 +1,6 @@
 /** Everything that the snapshot takes from the code base. If something moves or is renamed, only this file changes. */
 export * as braid from "../../src/index.ts";
+export * as internals from "../../src/internals.ts";
 export * as braidCpu from "../../src/cpu.ts";
 export * as braidCuda from "../../src/cuda.ts";
 export { runCli } from "../../src/cli/cli.ts";

@@ -8,6 +8,9 @@ import { type DType, dtypes, isDType } from "../numerics/dtype.ts";
 import { keysOf } from "../support/is-one-of.ts";
 import { type HostProgram, isHostProgram } from "./nodes.ts";
 
+/** What program files import: the name in package.json. */
+export const packageName = "@braid-compiler/braid";
+
 /** Recognises program files from another copy of the package, where `instanceof` fails. */
 const programMarker: unique symbol = Symbol.for("braid.program");
 

@@ -107,7 +107,7 @@ async function write(text: string): Promise<void> {
 }
 
 const program = (body: string): string =>
-  `import { DeviceMesh, Fusion, program, set } from "braid";\nexport default program({ S: 2 }, ({ devices, params: { S } }) => {\n${body}\n  const f = new Fusion();\n  const x = f.input([8], "float");\n  const y = set(x);\n  f.output(y);\n  x.setDeviceMesh(DeviceMesh.range(devices));\n  y.outerSplit(0, S).parallelize("Stream");\n  return f;\n});\n`;
+  `import { DeviceMesh, Fusion, program, set } from "@braid-compiler/braid";\nexport default program({ S: 2 }, ({ devices, params: { S } }) => {\n${body}\n  const f = new Fusion();\n  const x = f.input([8], "float");\n  const y = set(x);\n  f.output(y);\n  x.setDeviceMesh(DeviceMesh.range(devices));\n  y.outerSplit(0, S).parallelize("Stream");\n  return f;\n});\n`;
 
 describe("the first load", () => {
   it("is below 500 KB and shows a verified program", async () => {
@@ -411,9 +411,9 @@ describe("a program in TypeScript", () => {
     await open();
     await write(
       [
-        'import { DeviceMesh, Fusion, program, set, type TensorView } from "braid";',
-        'import type * as everything from "braid";',
-        "export * as nothing from 'braid';",
+        'import { DeviceMesh, Fusion, program, set, type TensorView } from "@braid-compiler/braid";',
+        'import type * as everything from "@braid-compiler/braid";',
+        "export * as nothing from '@braid-compiler/braid';",
         "interface Sizes<T extends number = number> { readonly rows?: T; [name: string]: T | undefined }",
         "type Pair = readonly [a: TensorView, b?: TensorView]; enum Axis { Rows, Columns } declare const unseen: bigint;",
         "abstract class Names<T> { static #count = 1_0; constructor(protected readonly text: T) {} abstract get(): T; }",

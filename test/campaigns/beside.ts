@@ -8,7 +8,7 @@ import path from "node:path";
 import process from "node:process";
 import { createJiti } from "jiti";
 import fc from "fast-check";
-import { type compile, type CompileOptions, DiagnosticError, parseProfile, type Program } from "braid";
+import { type compile, type CompileOptions, DiagnosticError, parseProfile, type Program } from "@braid-compiler/braid";
 import { link } from "../../src/commands/link/link.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 import type { applySchedule, ScheduleOptions } from "../../src/schedule/schedule.ts";
@@ -58,7 +58,12 @@ interface Checkout {
 
 async function checkoutIn(folder: string): Promise<Checkout> {
   const source = (file: string): string => path.resolve(folder, "src", file);
-  const alias = { "braid/cpu": source("cpu.ts"), "braid/cuda": source("cuda.ts"), braid: source("index.ts") };
+  const alias = {
+    "@braid-compiler/braid/cpu": source("cpu.ts"),
+    "@braid-compiler/braid/cuda": source("cuda.ts"),
+    "@braid-compiler/braid/internals": source("internals.ts"),
+    "@braid-compiler/braid": source("index.ts"),
+  };
   const jiti = createJiti(import.meta.url, { alias });
   const load = async <T>(file: string): Promise<T> => jiti.import<T>(source(file));
   return {

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { DiagnosticError, link } from "braid";
+import { DiagnosticError, link } from "@braid-compiler/braid";
 import { alikePrograms } from "../verify/classes/alike-programs.ts";
 import { compareMutants, compareProofs, type ProofCounts } from "../verify/classes/compare-proofs.ts";
 import { smallPrograms } from "../verify/mutants/programs.ts";

@@ -6,7 +6,7 @@
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
-import { DiagnosticError, link } from "braid";
+import { DiagnosticError, link } from "@braid-compiler/braid";
 import { openThreadedGroup } from "../../src/backends/cpu/threads/threaded-group.ts";
 import { buildLists } from "../machine/list-builder.ts";
 

@@ -5,7 +5,7 @@ import { cli, programFolder } from "./captured-cli.ts";
 const folder = programFolder();
 afterAll(folder.remove);
 
-const text = `import { add, DeviceMesh, Fusion, program } from "braid";
+const text = `import { add, DeviceMesh, Fusion, program } from "@braid-compiler/braid";
 
 export default program({}, () => {
   const f = new Fusion();
@@ -36,7 +36,7 @@ it.each(["lower", "run", "verify"])(
 it("what moves has the program's names of tensors and of mesh dimensions, and the op at the end of its route", async () => {
   const file = folder.write(
     "route.ts",
-    `import { DeviceMesh, Fusion, linear, program, relu } from "braid";
+    `import { DeviceMesh, Fusion, linear, program, relu } from "@braid-compiler/braid";
 export default program({}, () => {
   const f = new Fusion();
   const x = f.input([8, 8]), w = f.input([8, 8]), v = f.input([8, 8]);

@@ -12,7 +12,7 @@ beforeAll(() => {
   folder = programFolder();
   symbolic = folder.write(
     "symbolic.ts",
-    `import { DeviceMesh, Fusion, program, set } from "braid";
+    `import { DeviceMesh, Fusion, program, set } from "@braid-compiler/braid";
 export default program({}, ({ devices }) => {
   const f = new Fusion();
   const a = f.input([devices, null, null], "float");
@@ -117,7 +117,7 @@ describe("bad arguments", () => {
   });
 
   it.each(["lower", "run"])("braid %s: a mesh larger than the device count", async (command) => {
-    const text = `import { DeviceMesh, Fusion, program, set } from "braid";
+    const text = `import { DeviceMesh, Fusion, program, set } from "@braid-compiler/braid";
 export default program({}, () => {
   const f = new Fusion();
   const a = f.input([4], "float");

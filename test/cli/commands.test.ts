@@ -1,7 +1,7 @@
 /** Output and exit status of `braid lower` and `braid run` with valid arguments. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { lower, print } from "braid";
+import { lower, print } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { cli } from "./captured-cli.ts";
 import { ownFolder } from "./own-folder.ts";
@@ -207,7 +207,7 @@ describe("braid run", () => {
   it("takes sizes of symbolic extents", async () => {
     const file = folder.write(
       "symbolic.ts",
-      `import { DeviceMesh, Fusion, program, set } from "braid";
+      `import { DeviceMesh, Fusion, program, set } from "@braid-compiler/braid";
        export default program({}, ({ devices }) => {
          const f = new Fusion();
          const a = f.input([null, null, null], "half");

@@ -5,7 +5,9 @@ import { cli, cliAt, programFolder } from "./captured-cli.ts";
 const folder = programFolder();
 afterAll(folder.remove);
 
-const program = (annotation: string): string => `import { DeviceMesh, Fusion, linear, program } from "braid";
+const program = (
+  annotation: string,
+): string => `import { DeviceMesh, Fusion, linear, program } from "@braid-compiler/braid";
 
 export default program({}, () => {
   const f = new Fusion();

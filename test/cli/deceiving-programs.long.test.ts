@@ -9,7 +9,7 @@ import { ownFolder } from "./own-folder.ts";
 const folder = ownFolder();
 
 /** A program without inputs of note, with code at the top of the file and in the function that builds it. */
-const program = (top: string, inside = ""): string => `import { Fusion, program, set } from "braid";
+const program = (top: string, inside = ""): string => `import { Fusion, program, set } from "@braid-compiler/braid";
 ${top}
 export default program({}, () => {
   ${inside}
@@ -154,14 +154,14 @@ const deceiving: readonly Deceiving[] = [
   },
   {
     name: "own-host-program.ts",
-    text: `import { program } from "braid";
+    text: `import { program } from "@braid-compiler/braid";
 export default program({}, () => ({ kind: "HostProgram", tensors: [], units: [], streams: [], inputs: [], outputs: [], body: [{ kind: "constructor" }] }));`,
     expected: ["error[program-invalid]", "was not made by a builder"],
   },
   {
     name: "imports-inherited.ts",
-    text: 'import { constructor } from "braid";\nconsole.log(constructor);',
-    expected: ['"braid" has no export named constructor'],
+    text: 'import { constructor } from "@braid-compiler/braid";\nconsole.log(constructor);',
+    expected: ['"@braid-compiler/braid" has no export named constructor'],
   },
 ];
 

@@ -1,5 +1,5 @@
 /** Gradients of calls, and what `--check` says of them. */
-import { Fusion, gradients } from "braid";
+import { Fusion, gradients } from "@braid-compiler/braid";
 import { checkGradients } from "../../src/cli/run/gradient-check.ts";
 import { drawInputs } from "../../src/compile/program/inputs.ts";
 import type { FusionData } from "../../src/ir/fusion-data.ts";

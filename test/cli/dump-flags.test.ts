@@ -29,7 +29,7 @@ const onlyIf = "  IF Manual waits:\n    Synchronize Stream ( 0 )\n";
 
 /** Four times its input, whose extents are named otherwise than in the dump. */
 const quadruple = `
-import { add, DeviceMesh, Fusion, program } from "braid";
+import { add, DeviceMesh, Fusion, program } from "@braid-compiler/braid";
 export default program({ factors: 2, columns: 8 }, ({ devices, params: { factors, columns } }) => {
   const f = new Fusion();
   let x = f.input([null, columns]);
@@ -41,7 +41,7 @@ export default program({ factors: 2, columns: 8 }, ({ devices, params: { factors
 `;
 
 const handBuilt = (body: string): string => `
-import { add, Fusion, HostProgramBuilder, matmul, program } from "braid";
+import { add, Fusion, HostProgramBuilder, matmul, program } from "@braid-compiler/braid";
 export default program({}, () => {
   const h = new HostProgramBuilder();
   const x = h.input([4, 8]);

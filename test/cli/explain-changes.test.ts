@@ -29,7 +29,7 @@ async function explained(...asked: readonly string[]): Promise<Explained> {
   return JSON.parse(out) as Explained;
 }
 
-const source = `import { DeviceMesh, Fusion, linear, program } from "braid";
+const source = `import { DeviceMesh, Fusion, linear, program } from "@braid-compiler/braid";
 export default program({ M: 8192 }, ({ devices, params: { M } }) => {
   const f = new Fusion();
   const [xin, w] = [f.input([M, 8192], "bfloat16"), f.input([8192, 8192], "bfloat16")];
@@ -76,7 +76,7 @@ async function typedEdit(text: string, devices: string): Promise<{ readonly chan
 
 it("a causal attention over a cut sequence is cut by heads", async () => {
   const { change, gain } = await typedEdit(
-    `import { DeviceMesh, Fusion, program, sdpa } from "braid";
+    `import { DeviceMesh, Fusion, program, sdpa } from "@braid-compiler/braid";
 export default program({ L: 4096 }, ({ devices, params: { L } }) => {
   const f = new Fusion();
   const [q, k, v] = [
@@ -102,7 +102,7 @@ export default program({ L: 4096 }, ({ devices, params: { L } }) => {
 
 it("what moves between the stages of a pipeline gets the mesh of the next, and chunks", async () => {
   const { change, gain } = await typedEdit(
-    `import { DeviceMesh, Fusion, linear, program, set } from "braid";
+    `import { DeviceMesh, Fusion, linear, program, set } from "@braid-compiler/braid";
 export default program({ M: 8192 }, ({ params: { M } }) => {
   const f = new Fusion();
   const x = f.input([M, 4096], "bfloat16"), w0 = f.input([8192, 4096], "bfloat16");

@@ -23,7 +23,7 @@ import {
   sum,
   tanh,
   where,
-} from "braid";
+} from "@braid-compiler/braid";
 import * as ops from "../../src/ir/api/ops.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import type { FusionData } from "../../src/ir/fusion-data.ts";
@@ -190,7 +190,7 @@ describe("braid run --check", () => {
   const program = (result: string): string =>
     folder.write(
       "program.ts",
-      `import { DeviceMesh, exp, Fusion, gradients, program, sum } from "braid";
+      `import { DeviceMesh, exp, Fusion, gradients, program, sum } from "@braid-compiler/braid";
       export default program({}, () => {
         const f = new Fusion();
         const x = f.input([4]).named("x");
@@ -205,7 +205,7 @@ describe("braid run --check", () => {
   it("says of each output what a pass of it is worth", async () => {
     const file = folder.write(
       "trivial.ts",
-      `import { DeviceMesh, Fusion, log, mul, program, sub } from "braid";
+      `import { DeviceMesh, Fusion, log, mul, program, sub } from "@braid-compiler/braid";
       export default program({}, () => {
         const f = new Fusion();
         const [x, none] = [f.input([4]), f.input([0])];

@@ -17,7 +17,7 @@ import {
   sum,
   type TensorView,
   unsqueeze,
-} from "braid";
+} from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { exitStatus, statusOf } from "../../src/cli/exit-status.ts";
 import { checkOutputs, outputResults, type Suspect, withSpecialChecks } from "../../src/cli/run/outputs.ts";

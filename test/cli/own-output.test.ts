@@ -14,7 +14,7 @@ const text = `import childProcess, { execFileSync, execSync, fork, spawn, spawnS
 import { once } from "node:events";
 import fs, { appendFileSync, createWriteStream, writeFileSync, writeSync, write } from "node:fs";
 import { promisify } from "node:util";
-import { DeviceMesh, Fusion, program, set } from "braid";
+import { DeviceMesh, Fusion, program, set } from "@braid-compiler/braid";
 
 writeSync(1, "to writeSync\\n");
 fs.writeSync(1, Buffer.from("to fs.writeSync\\n"));

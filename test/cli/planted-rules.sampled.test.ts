@@ -1,6 +1,6 @@
 /** A rule of `gradients` that is one percent off, of any op or composition, fails `--check` of a program that uses it. */
 import { describe, expect, it } from "vitest";
-import { mul, type TensorView } from "braid";
+import { mul, type TensorView } from "@braid-compiler/braid";
 import { apply } from "../../src/ir/api/ops/apply.ts";
 import type { FusionData } from "../../src/ir/fusion-data.ts";
 import { compositionVjps } from "../../src/ir/gradients/compositions.ts";

@@ -8,7 +8,10 @@ import { ownFolder } from "./own-folder.ts";
 const folder = ownFolder();
 
 /** A program of one copy, with code at the top of the file and in the function that builds it. */
-const program = (top: string, inside = ""): string => `import { DeviceMesh, Fusion, program, set } from "braid";
+const program = (
+  top: string,
+  inside = "",
+): string => `import { DeviceMesh, Fusion, program, set } from "@braid-compiler/braid";
 ${top}
 export default program({}, ({ devices }) => {
   ${inside}
@@ -95,7 +98,7 @@ const hostile: readonly Hostile[] = [
   },
   {
     name: "more-than-data.ts",
-    text: `import { program } from "braid";
+    text: `import { program } from "@braid-compiler/braid";
 export default program({}, () => ({ kind: "HostProgram", tensors: [], units: [], streams: [], inputs: [], outputs: [], body: [() => {}] }));`,
     expected: ["error[program-invalid]", "the program holds more than data"],
   },
@@ -210,9 +213,9 @@ describe("a program file uses the Braid that runs", () => {
   });
 
   it("beyond what builds programs, by name and as a namespace", async () => {
-    const top = `import * as all from "braid";
-import { compile, verify } from "braid";
-import { cpuBackend } from "braid/cpu";
+    const top = `import * as all from "@braid-compiler/braid";
+import { compile, verify } from "@braid-compiler/braid";
+import { cpuBackend } from "@braid-compiler/braid/cpu";
 console.log(typeof verify, cpuBackend.name, all.Fusion === Fusion, Object.keys(all).includes("simulate"));`;
     const inside = `const f2 = new Fusion(); const x = f2.input([2], "float"); f2.output(set(x));
   for (const tv of [...f2.inputs, ...f2.outputs]) tv.setDeviceMesh(DeviceMesh.range(1));

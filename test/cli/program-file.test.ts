@@ -9,7 +9,7 @@ import { ownFolder } from "./own-folder.ts";
 const folder = ownFolder();
 
 const copyProgram = `
-import { DeviceMesh, Fusion, program, set } from "braid";
+import { DeviceMesh, Fusion, program, set } from "@braid-compiler/braid";
 export default program({ S: 4, N: 8 }, ({ devices, params }) => {
   const f = new Fusion();
   const a = f.input([params.S, params.N], "float");
@@ -50,7 +50,7 @@ describe("a program file loads", () => {
     );
     const file = folder.write(
       "typed.ts",
-      `import { DeviceMesh, Fusion, program, set, type TensorView } from "braid";
+      `import { DeviceMesh, Fusion, program, set, type TensorView } from "@braid-compiler/braid";
        import { shape, type Shape } from "./lib/shape.ts";
        enum Extent { Columns = 8 }
        const rows: Shape = await Promise.resolve(shape(4));
@@ -69,8 +69,11 @@ describe("a program file loads", () => {
   });
 
   it("with the running Braid, whatever lies near it", async () => {
-    folder.write("near/node_modules/braid/package.json", `{"name": "braid", "type": "module", "exports": "./i.js"}`);
-    folder.write("near/node_modules/braid/i.js", `throw new Error("another Braid");`);
+    folder.write(
+      "near/node_modules/@braid-compiler/braid/package.json",
+      `{"name": "@braid-compiler/braid", "type": "module", "exports": "./i.js"}`,
+    );
+    folder.write("near/node_modules/@braid-compiler/braid/i.js", `throw new Error("another Braid");`);
     const { status, err } = await cli("lower", folder.write("near/copy.ts", copyProgram));
     expect(err).toBe("");
     expect(status).toBe(0);
@@ -102,8 +105,12 @@ const badFiles: readonly BadFile[] = [
   { name: "empty.ts", text: "", expected: ["error[program-invalid]", "no default export", "found: no exports"] },
   {
     name: "not-imported.ts",
-    text: `import { program } from "braid";\nexport default program({}, () => new Fusion());`,
-    expected: ["error[program-threw]", "Fusion is not defined", 'fix: add Fusion to the import from "braid"'],
+    text: `import { program } from "@braid-compiler/braid";\nexport default program({}, () => new Fusion());`,
+    expected: [
+      "error[program-threw]",
+      "Fusion is not defined",
+      'fix: add Fusion to the import from "@braid-compiler/braid"',
+    ],
   },
   {
     name: "number.ts",
@@ -117,17 +124,17 @@ const badFiles: readonly BadFile[] = [
   },
   {
     name: "bare-fusion.ts",
-    text: `import { Fusion } from "braid"; export default new Fusion();`,
+    text: `import { Fusion } from "@braid-compiler/braid"; export default new Fusion();`,
     expected: ["error[program-invalid]", "found: a Fusion"],
   },
   {
     name: "returns-nothing.ts",
-    text: `import { program } from "braid";\nexport default program({}, () => {});`,
+    text: `import { program } from "@braid-compiler/braid";\nexport default program({}, () => {});`,
     expected: ["error[program-invalid]", "does not return a Fusion", "found: undefined", "returns-nothing.ts"],
   },
   {
     name: "returns-promise.ts",
-    text: `import { Fusion, program } from "braid";\nexport default program({}, async () => new Fusion());`,
+    text: `import { Fusion, program } from "@braid-compiler/braid";\nexport default program({}, async () => new Fusion());`,
     expected: ["error[program-invalid]", "found: a Promise", "fix: remove `async`", "returns-promise.ts"],
   },
   {
@@ -142,12 +149,12 @@ const badFiles: readonly BadFile[] = [
   },
   {
     name: "throws-in-build.ts",
-    text: `import { program } from "braid";\n\nexport default program({}, () => {\n  throw new Error("bad build");\n});`,
+    text: `import { program } from "@braid-compiler/braid";\n\nexport default program({}, () => {\n  throw new Error("bad build");\n});`,
     expected: ["error[program-threw]", "throws-in-build.ts:4:9", "found: Error: bad build"],
   },
   {
     name: "syntax.ts",
-    text: `import { program } from "braid";\nexport default program({}, () => {\n  const = 3;\n});`,
+    text: `import { program } from "@braid-compiler/braid";\nexport default program({}, () => {\n  const = 3;\n});`,
     expected: ["error[program-threw]", "syntax.ts:3:9", "Unexpected token"],
   },
   {
@@ -162,11 +169,11 @@ const badFiles: readonly BadFile[] = [
   },
   {
     name: "missing-export.ts",
-    text: `import { program, Fusoin } from "braid";\nexport default program({}, () => new Fusoin());`,
+    text: `import { program, Fusoin } from "@braid-compiler/braid";\nexport default program({}, () => new Fusoin());`,
     expected: [
       "error[program-threw]",
       "missing-export.ts:2",
-      `"braid" has no export named Fusoin`,
+      `"@braid-compiler/braid" has no export named Fusoin`,
       "did you mean Fusion?",
     ],
   },
@@ -177,7 +184,7 @@ import {
   Fusion,
   matmul,
   program,
-} from "braid";
+} from "@braid-compiler/braid";
 export default program({}, () => {
   const f = new Fusion();
   const a = f.input([2, 3], "float");
@@ -189,12 +196,12 @@ export default program({}, () => {
   },
   {
     name: "braid-call-in-helper.ts",
-    text: `import { build } from "./helper.ts";\nimport { program } from "braid";\nexport default program({}, build);`,
+    text: `import { build } from "./helper.ts";\nimport { program } from "@braid-compiler/braid";\nexport default program({}, build);`,
     expected: ["error[bad-extent]", "helper.ts:4:5"],
   },
   {
     name: "no-output.ts",
-    text: `import { Fusion, program } from "braid";\nexport default program({}, () => { const f = new Fusion(); f.input([2]); return f; });`,
+    text: `import { Fusion, program } from "@braid-compiler/braid";\nexport default program({}, () => { const f = new Fusion(); f.input([2]); return f; });`,
     expected: ["error[no-output]"],
   },
 ];
@@ -203,7 +210,7 @@ describe("a bad program file gets one message and status 2", () => {
   beforeAll(() => {
     folder.write(
       "helper.ts",
-      `import { Fusion } from "braid";\nexport function build(): Fusion {\n  const f = new Fusion();\n  f.input([-1]);\n  return f;\n}`,
+      `import { Fusion } from "@braid-compiler/braid";\nexport function build(): Fusion {\n  const f = new Fusion();\n  f.input([-1]);\n  return f;\n}`,
     );
   });
 

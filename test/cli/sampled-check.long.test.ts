@@ -7,7 +7,7 @@ describe("braid run --check", () => {
   afterAll(folder.remove);
   const file = folder.write(
     "large.ts",
-    `import { DeviceMesh, Fusion, neg, program } from "braid";
+    `import { DeviceMesh, Fusion, neg, program } from "@braid-compiler/braid";
      export default program({}, ({ devices }) => {
        const f = new Fusion();
        const x = f.input([2048, 256], "float");

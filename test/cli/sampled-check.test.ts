@@ -1,5 +1,5 @@
 /** `--check` of large outputs: a fault in a row that is compared, and in one that is not. */
-import * as braid from "braid";
+import * as braid from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { checkOutputs, type OutputCheck } from "../../src/cli/run/outputs.ts";
 import { emptyTensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";

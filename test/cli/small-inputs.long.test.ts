@@ -32,7 +32,7 @@ function braid(heap: number, ...args: readonly string[]): { readonly status: num
   return { status, text: stdout + stderr };
 }
 
-const strided = `import { HostProgramBuilder, program } from "braid";
+const strided = `import { HostProgramBuilder, program } from "@braid-compiler/braid";
 export default program({ R: 60_000_000 }, ({ params: { R } }) => {
   const h = new HostProgramBuilder();
   const [a, c] = [h.input([R, 2]), h.tensor([R, 2])];

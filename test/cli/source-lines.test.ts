@@ -6,7 +6,7 @@ const folder = programFolder();
 afterAll(folder.remove);
 
 const text = `
-import { DeviceMesh, Fusion, program, slice } from "braid";
+import { DeviceMesh, Fusion, program, slice } from "@braid-compiler/braid";
 
 interface Options {
   readonly rows: number;

@@ -574,7 +574,7 @@ describe("the inputs of a run", () => {
 });
 
 describe("braid run", () => {
-  const program = `import { DeviceMesh, Fusion, matmul, program } from "braid";
+  const program = `import { DeviceMesh, Fusion, matmul, program } from "@braid-compiler/braid";
     export default program({ dtype: "float" }, ({ devices, params: { dtype } }) => {
       const f = new Fusion();
       const a = f.input([devices, null, 4], dtype);

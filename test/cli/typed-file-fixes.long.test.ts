@@ -28,7 +28,7 @@ function ofText(name: string, code: string, fix: RegExp, text: (isFixed: boolean
 }
 
 function program(imported: string, head = "", inside = body): string {
-  return `import { Fusion, program${imported} } from "braid";\n${head}\nexport default program({}, () => {\n  ${inside}\n});\n`;
+  return `import { Fusion, program${imported} } from "@braid-compiler/braid";\n${head}\nexport default program({}, () => {\n  ${inside}\n});\n`;
 }
 
 /** The input that a run of `examples/set.ts` takes, as a file. */

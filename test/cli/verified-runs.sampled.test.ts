@@ -3,7 +3,7 @@
  * for command.
  */
 import path from "node:path";
-import { MultiDeviceExecutor, type Program } from "braid";
+import { MultiDeviceExecutor, type Program } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import type { Backend } from "../../src/backends/backend.ts";
 import { programCommand } from "../../src/cli/flags/option-flags.ts";

@@ -10,7 +10,7 @@ const ring = path.resolve(import.meta.dirname, "../fixtures/programs/ring-allgat
 
 /** y = x + x on one stream, z = y + y on another that waits for it, or does not. */
 const twoStreams = (waits: boolean): string => `
-import { add, Fusion, HostProgramBuilder, program } from "braid";
+import { add, Fusion, HostProgramBuilder, program } from "@braid-compiler/braid";
 export default program({}, () => {
   const h = new HostProgramBuilder();
   const x = h.input([4, 8]);

@@ -2,7 +2,7 @@
  * Ranks that post collectives or sends of equal shapes in different orders: an error if certain, otherwise a warning.
  */
 import { describe, expect, it } from "vitest";
-import { compile, DeviceMesh, type HostProgram, HostProgramBuilder } from "braid";
+import { compile, DeviceMesh, type HostProgram, HostProgramBuilder } from "@braid-compiler/braid";
 import { linkWithWarnings } from "../../src/commands/link/link.ts";
 import { narrowView, partOf } from "../../src/commands/view.ts";
 import { tryCompile } from "../../src/compile/compile.ts";

@@ -1,5 +1,5 @@
 /** Printed Programs, which also show how link transforms one-sided pairs and transfers. */
-import { compile, DeviceMesh, Fusion, iota } from "braid";
+import { compile, DeviceMesh, Fusion, iota } from "@braid-compiler/braid";
 import { describe, expect, test } from "vitest";
 import { kernelText, operandText } from "../../src/commands/command-text.ts";
 import { link } from "../../src/commands/link/link.ts";

@@ -14,10 +14,10 @@ import {
   type Fusion,
   lower,
   type LowerOptions,
-  passes,
   type Program,
   record,
-} from "braid";
+} from "@braid-compiler/braid";
+import { passes } from "@braid-compiler/braid/internals";
 import { link } from "../../src/commands/link/link.ts";
 import { verified } from "../../src/compile/compile.ts";
 import { createDraftReader } from "../../src/schedule/draft/draft-reader.ts";

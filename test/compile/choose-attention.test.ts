@@ -1,5 +1,5 @@
 /** Attention "auto": which attention stays one op on GPUs, and the notes on the others. */
-import { compile, type CompileOptions, DeviceMesh, Fusion, sdpa, type SdpaOptions } from "braid";
+import { compile, type CompileOptions, DeviceMesh, Fusion, sdpa, type SdpaOptions } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { chooseAttention } from "../../src/compile/choose-attention.ts";
 import { gradients } from "../../src/ir/api/gradients.ts";

@@ -3,7 +3,17 @@
  * ep, hidden columns by tp, and weights by fsdp as well.
  */
 import { describe, expect, it } from "vitest";
-import { compile, DeviceMesh, Fusion, lower, matmul, type NestedDevices, print, relu, set } from "braid";
+import {
+  compile,
+  DeviceMesh,
+  Fusion,
+  lower,
+  matmul,
+  type NestedDevices,
+  print,
+  relu,
+  set,
+} from "@braid-compiler/braid";
 import { didTypes } from "../../src/ir/parallel-type.ts";
 import { at } from "../../src/support/invariant.ts";
 import { expectOracle } from "../support/expect-oracle.ts";

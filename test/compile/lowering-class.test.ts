@@ -1,7 +1,7 @@
 /** The host programs of a class, made from that of its first rank, are those that each rank would lower to. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, DiagnosticError, Fusion, lower, type LowerOptions, matmul, set } from "braid";
+import { DeviceMesh, DiagnosticError, Fusion, lower, type LowerOptions, matmul, set } from "@braid-compiler/braid";
 import { lowerRanks } from "../../src/compile/lower.ts";
 import { buildFusion, recipes } from "../support/random-fusion.ts";
 

@@ -1,9 +1,9 @@
 /** The schema of options: every row is complete and agrees with its layer's options. */
 import { isOneOf } from "../../src/support/is-one-of.ts";
 import { Command } from "commander";
-import { compile, Fusion, lower, MultiDeviceExecutor, neg, record } from "braid";
-import { createCpuBackend } from "braid/cpu";
-import { createCudaBackend, soloRendezvous } from "braid/cuda";
+import { compile, Fusion, lower, MultiDeviceExecutor, neg, record } from "@braid-compiler/braid";
+import { createCpuBackend } from "@braid-compiler/braid/cpu";
+import { createCudaBackend, soloRendezvous } from "@braid-compiler/braid/cuda";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import {
   flagOf,

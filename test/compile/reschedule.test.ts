@@ -1,6 +1,6 @@
 /** What the rescheduler keeps saves work, and changes no Program. */
 import { describe, expect, it } from "vitest";
-import { compile } from "braid";
+import { compile } from "@braid-compiler/braid";
 import { rescheduler } from "../../src/compile/reschedule.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";
 import { layeredFusions } from "../support/layered-fusions.ts";

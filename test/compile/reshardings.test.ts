@@ -10,12 +10,12 @@ import {
   lower,
   record,
   relu,
-  reshardings,
   set,
   slice,
   sum,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
+import { reshardings } from "@braid-compiler/braid/internals";
 import { reshardingCells } from "../../src/passes/moves/list-reshardings.ts";
 
 const two = DeviceMesh.range(2);

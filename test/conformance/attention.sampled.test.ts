@@ -14,7 +14,7 @@ import {
   set,
   splitBackward,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { expectRoundTrip } from "../support/round-trip.ts";

@@ -1,5 +1,5 @@
 /** nvFuser's collective pipelines, and the statements that they are lowered to. */
-import type { Fusion } from "braid";
+import type { Fusion } from "@braid-compiler/braid";
 import {
   allgatherChunks,
   allgatherMatmulChunks,

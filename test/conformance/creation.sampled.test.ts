@@ -18,7 +18,7 @@ import {
   relu,
   set,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { placements } from "../support/placements.ts";

@@ -3,8 +3,8 @@
  * lowering, schedule and interleaving. device-loops.test.ts counts the loops.
  */
 import { expect, it } from "vitest";
-import type { ScheduleOptions } from "braid";
-import { createCpuBackend } from "braid/cpu";
+import type { ScheduleOptions } from "@braid-compiler/braid";
+import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import { placedData } from "../../src/compile/lower.ts";
 import { compare } from "../../src/oracle/value.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";

@@ -3,8 +3,17 @@
  * at run time. device-loops.sampled.test.ts compares results.
  */
 import { describe, expect, it } from "vitest";
-import { compile, DeviceMesh, Fusion, linear, lower, MultiDeviceExecutor, set, type TensorView } from "braid";
-import { createCpuBackend } from "braid/cpu";
+import {
+  compile,
+  DeviceMesh,
+  Fusion,
+  linear,
+  lower,
+  MultiDeviceExecutor,
+  set,
+  type TensorView,
+} from "@braid-compiler/braid";
+import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import type { Statement } from "../../src/host/nodes.ts";
 import { walk } from "../../src/host/traverse.ts";
 import { at } from "../../src/support/invariant.ts";

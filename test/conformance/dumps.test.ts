@@ -19,7 +19,7 @@ import {
   set,
   sum,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 import { normaliseDump } from "../support/normalise-dump.ts";
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), "../fixtures/dumps");

@@ -17,7 +17,7 @@ import {
   sub,
   sum,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 
 export interface HostIrProgram {
   readonly name: string;

@@ -3,7 +3,7 @@
  * streams are: test/host/host-irs.test.ts.
  */
 import { describe, expect, it } from "vitest";
-import { link, record, verify } from "braid";
+import { link, record, verify } from "@braid-compiler/braid";
 import { at } from "../../src/support/invariant.ts";
 import { expectReference } from "../support/expect-reference.ts";
 import { referenceOf } from "../support/reference.ts";

@@ -14,7 +14,7 @@ import {
   scatterAdd,
   type TensorView,
   unsqueeze,
-} from "braid";
+} from "@braid-compiler/braid";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { shapeCases } from "../gpu/shape-cases.ts";

@@ -3,7 +3,18 @@
  * adds the product of one index. On one device and with either operand sharded along the axis, against the oracle.
  */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, DiagnosticError, Fusion, linear, lower, matmul, permute, set, sum, type TensorView } from "braid";
+import {
+  DeviceMesh,
+  DiagnosticError,
+  Fusion,
+  linear,
+  lower,
+  matmul,
+  permute,
+  set,
+  sum,
+  type TensorView,
+} from "@braid-compiler/braid";
 import { expectOracle } from "../support/expect-oracle.ts";
 
 type Shape = readonly number[];

@@ -21,7 +21,7 @@ import {
   sum,
   type Tensor,
   verify,
-} from "braid";
+} from "@braid-compiler/braid";
 import type { Statement } from "../../src/host/nodes.ts";
 import { compare } from "../../src/oracle/value.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";

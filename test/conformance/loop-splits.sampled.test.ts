@@ -3,7 +3,7 @@
  * the linears of tests/python/multidevice/test_overlap.py, in chunks that are an axis of their own.
  */
 import { expect, it } from "vitest";
-import { compile, Fusion, linear, lower, type Program } from "braid";
+import { compile, Fusion, linear, lower, type Program } from "@braid-compiler/braid";
 import type { HostProgram, Statement } from "../../src/host/nodes.ts";
 import { walk } from "../../src/host/traverse.ts";
 import type { Sizes } from "../../src/ir/sizes.ts";

@@ -3,7 +3,7 @@
  * the oracle's result.
  */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, squeeze } from "braid";
+import { DeviceMesh, Fusion, squeeze } from "@braid-compiler/braid";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { devicesOf, loweredCommunications, loweredFusion } from "../support/lowered-communications.ts";

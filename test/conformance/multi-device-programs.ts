@@ -2,7 +2,7 @@
  * nvFuser's test_multidevice_host_ir.cpp, items 1 to 5, and CudaComm of test_multidevice_communications.cpp: host
  * programs of several devices, each with what it computes.
  */
-import { add, DeviceMesh, Fusion, HostProgramBuilder, type HostProgram, type TensorView } from "braid";
+import { add, DeviceMesh, Fusion, HostProgramBuilder, type HostProgram, type TensorView } from "@braid-compiler/braid";
 import { at } from "../../src/support/invariant.ts";
 import { emptyTensor, tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import type { ReferenceSetting } from "../support/expect-reference.ts";

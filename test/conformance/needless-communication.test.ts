@@ -1,6 +1,17 @@
 /** What nvFuser sends and Braid does not: local reshapes and slices, merged gathers, exchanges in place of detours. */
 import { describe, expect, it } from "vitest";
-import { add, DeviceMesh, Fusion, linear, mul, permute, relu, reshape, set, type TensorView } from "braid";
+import {
+  add,
+  DeviceMesh,
+  Fusion,
+  linear,
+  mul,
+  permute,
+  relu,
+  reshape,
+  set,
+  type TensorView,
+} from "@braid-compiler/braid";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 

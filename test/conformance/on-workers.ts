@@ -3,7 +3,7 @@
  * without making the caller wait, since they synchronize with the host: such a program is `as written`, and its
  * `joined` twin has both edges.
  */
-import type { HostProgramBuilder } from "braid";
+import type { HostProgramBuilder } from "@braid-compiler/braid";
 import type { HostStream } from "../../src/host/nodes.ts";
 
 export type Ending = "joined" | "as written";

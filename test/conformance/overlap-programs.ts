@@ -2,7 +2,7 @@
  * nvFuser's test_multidevice_host_ir_overlap.cpp without rings, as hand-built programs: matmul and a collective per
  * chunk on alternating streams. Each has the matmul whose result it computes from the same inputs.
  */
-import { DeviceMesh, Fusion, HostProgramBuilder, type HostProgram, matmul, sum } from "braid";
+import { DeviceMesh, Fusion, HostProgramBuilder, type HostProgram, matmul, sum } from "@braid-compiler/braid";
 import { type Ending, onWorkers, workers } from "./on-workers.ts";
 
 /** The sizes of the original: M, K, N, and S chunks. */

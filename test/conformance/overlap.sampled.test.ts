@@ -3,7 +3,7 @@
  * end, over repeated runs. Joined they are proven correct; as written the verifier reports findings.
  */
 import { it } from "vitest";
-import type { HostProgram } from "braid";
+import type { HostProgram } from "@braid-compiler/braid";
 import { expectReference } from "../support/expect-reference.ts";
 import { referenceOf } from "../support/reference.ts";
 import { sample } from "../support/suite.ts";

@@ -1,6 +1,6 @@
 /** nvFuser's test_multidevice_pipeline.cpp: a program over seven meshes. */
 import { describe, expect, it } from "vitest";
-import { add, DeviceMesh, Fusion, set, sum, type TensorView } from "braid";
+import { add, DeviceMesh, Fusion, set, sum, type TensorView } from "@braid-compiler/braid";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 

@@ -1,6 +1,6 @@
 /** No order of commands, schedule, protocol or number of streams changes a bit of a loop over the devices. */
 import { expect, it } from "vitest";
-import type { CpuOptions } from "braid/cpu";
+import type { CpuOptions } from "@braid-compiler/braid/cpu";
 import * as programs from "../support/point-to-point-fusions.ts";
 import { schedules } from "../support/point-to-point-schedules.ts";
 import { bitsOf, differingSeeds, linked } from "../support/seeded-schedules.ts";

@@ -3,7 +3,7 @@
  * before and after.
  */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, lower, matmul, mul, set, sum, type TensorView } from "braid";
+import { DeviceMesh, Fusion, lower, matmul, mul, set, sum, type TensorView } from "@braid-compiler/braid";
 import type { HostProgram, Statement } from "../../src/host/nodes.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { schedules } from "../support/point-to-point-schedules.ts";

@@ -3,7 +3,7 @@
  * with the axis at any position. Peers are positions along the DID type, not device ids.
  */
 import { it } from "vitest";
-import { amax, amin, DeviceMesh, type DType, Fusion, prod, set, sum } from "braid";
+import { amax, amin, DeviceMesh, type DType, Fusion, prod, set, sum } from "@braid-compiler/braid";
 import type { NestedDevices } from "../../src/ir/device-mesh.ts";
 import { keysOf } from "../../src/support/is-one-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";

@@ -2,7 +2,7 @@
  * The programs of nvFuser's tests with a DID axis that becomes the Stream axis, the same in runs, and the statements that
  * they are lowered to.
  */
-import type { Fusion } from "braid";
+import type { Fusion } from "@braid-compiler/braid";
 import {
   allgather,
   allgatherMatmul,

@@ -3,7 +3,7 @@
  * their waits, the chain of streams.
  */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, lower, type Program, set } from "braid";
+import { DeviceMesh, Fusion, lower, type Program, set } from "@braid-compiler/braid";
 import { walk } from "../../src/host/traverse.ts";
 import { at } from "../../src/support/invariant.ts";
 import * as programs from "../support/point-to-point-fusions.ts";

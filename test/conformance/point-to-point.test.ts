@@ -3,7 +3,7 @@
  * before a matmul and after one, on 1 to 8 devices against the oracle; and the linear Allgather of #4515.
  */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, lower, set } from "braid";
+import { DeviceMesh, Fusion, lower, set } from "@braid-compiler/braid";
 import type { HostProgram, Statement } from "../../src/host/nodes.ts";
 import { walk } from "../../src/host/traverse.ts";
 import { allgather, allgatherMatmul } from "../support/point-to-point-fusions.ts";

@@ -4,7 +4,18 @@
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { add, broadcast, cast, DeviceMesh, dropout, Fusion, iota, relu, type TensorView, uniform } from "braid";
+import {
+  add,
+  broadcast,
+  cast,
+  DeviceMesh,
+  dropout,
+  Fusion,
+  iota,
+  relu,
+  type TensorView,
+  uniform,
+} from "@braid-compiler/braid";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { draws } from "../support/suite.ts";

@@ -1,6 +1,17 @@
 /** Random numbers have the oracle's bits under every sharding, in chunks, and on every back end. */
 import { expect, it } from "vitest";
-import { cast, DeviceMesh, dropout, Fusion, linear, lower, randomBits, relu, type TensorView, uniform } from "braid";
+import {
+  cast,
+  DeviceMesh,
+  dropout,
+  Fusion,
+  linear,
+  lower,
+  randomBits,
+  relu,
+  type TensorView,
+  uniform,
+} from "@braid-compiler/braid";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { placements } from "../support/placements.ts";

@@ -2,7 +2,15 @@
  * nvFuser's CommunicationTest of test_multidevice_communications.cpp: every kind of communication, posted by hand eight
  * times in a row, in each back end's idiom. CudaComm: multi-device-programs.ts.
  */
-import { DeviceMesh, Fusion, HostProgramBuilder, type HostProgram, set, sum, type TensorView } from "braid";
+import {
+  DeviceMesh,
+  Fusion,
+  HostProgramBuilder,
+  type HostProgram,
+  set,
+  sum,
+  type TensorView,
+} from "@braid-compiler/braid";
 import type { CommunicationType, CommunicatorBackend } from "../../src/host/collectives.ts";
 import { type Reference, referenceOf } from "../support/reference.ts";
 

@@ -13,7 +13,7 @@ import {
   reshape,
   sum,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 import type { HostStream } from "../../src/host/nodes.ts";
 import { type Ending, type Index, onWorkers } from "./on-workers.ts";
 import { type OverlapProgram, sizes } from "./overlap-programs.ts";

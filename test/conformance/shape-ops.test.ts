@@ -1,6 +1,18 @@
 /** Ops that stretch, join, pad and index on devices and in loops: the oracle's results, and what they communicate. */
 import { describe, expect, it } from "vitest";
-import { cat, DeviceMesh, expand, Fusion, lower, matmul, pad, relu, slice, type TensorView, unsqueeze } from "braid";
+import {
+  cat,
+  DeviceMesh,
+  expand,
+  Fusion,
+  lower,
+  matmul,
+  pad,
+  relu,
+  slice,
+  type TensorView,
+  unsqueeze,
+} from "@braid-compiler/braid";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { expectRoundTrip } from "../support/round-trip.ts";

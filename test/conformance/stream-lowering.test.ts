@@ -4,7 +4,7 @@
  * messages: test/fixtures/stream-parallel-type/error-*.
  */
 import { describe, expect, it } from "vitest";
-import { abs, add, Fusion, lower, matmul, MultiDeviceExecutor, set, sum, type TensorView } from "braid";
+import { abs, add, Fusion, lower, matmul, MultiDeviceExecutor, set, sum, type TensorView } from "@braid-compiler/braid";
 import { expectOracle } from "../support/expect-oracle.ts";
 
 const loop = ["Allocate", "GetCurrentStream", "ForLoop", "ForLoop"];

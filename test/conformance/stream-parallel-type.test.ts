@@ -3,7 +3,7 @@
  * The loops over devices are in point-to-point.test.ts, the forms without Stream in lower-communication.test.ts.
  */
 import { describe, expect, it } from "vitest";
-import { lower } from "braid";
+import { lower } from "@braid-compiler/braid";
 import { pipelines } from "./collective-pipeline-cases.ts";
 
 const deviceCounts = [1, 2, 3, 4, 8];

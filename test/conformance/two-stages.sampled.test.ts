@@ -3,7 +3,7 @@
  * communications is what the decision table says, and the results are the oracle's.
  */
 import { expect, it } from "vitest";
-import { add, DeviceMesh, Fusion, set, sum } from "braid";
+import { add, DeviceMesh, Fusion, set, sum } from "@braid-compiler/braid";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { sample } from "../support/suite.ts";

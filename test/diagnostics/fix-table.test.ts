@@ -12,7 +12,6 @@ import { modelFile } from "../import/torch-export/written-model.ts";
 import {
   add,
   compile,
-  convertOpToCommunication as convertToCommunication,
   DeviceMesh,
   type Diagnostic,
   type DiagnosticCode,
@@ -33,15 +32,18 @@ import {
   type Program,
   record,
   relu,
-  runPass,
   select,
-  streamParallelType as streamLoops,
   sum,
   Tensor,
   type TensorView,
   verify,
-} from "braid";
-import { parseInterleaving } from "braid/cpu";
+} from "@braid-compiler/braid";
+import {
+  convertOpToCommunication as convertToCommunication,
+  runPass,
+  streamParallelType as streamLoops,
+} from "@braid-compiler/braid/internals";
+import { parseInterleaving } from "@braid-compiler/braid/cpu";
 import { requireInputMemory } from "../../src/compile/program/inputs.ts";
 import { badPrograms } from "../host/bad-programs.ts";
 import { dumpAdvice } from "../host/parse/dump-advice.ts";

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import * as braid from "braid";
+import * as braid from "@braid-compiler/braid";
 import { cli } from "../cli/captured-cli.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");

@@ -77,9 +77,10 @@ describe.each(pages)("%s", (page) => {
 
 /** Files that users have, subpaths of the package, and names that stand for several files. */
 const otherPaths: ReadonlySet<string> = new Set([
-  "braid/cpu",
-  "braid/cuda",
-  "braid/mpi",
+  "@braid-compiler/braid/cpu",
+  "@braid-compiler/braid/cuda",
+  "@braid-compiler/braid/internals",
+  "@braid-compiler/braid/mpi",
   "campaigns/results.md",
   "test/fixtures/findings/CODE.hir",
   "test/fixtures/findings/CODE.txt",

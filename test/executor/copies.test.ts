@@ -9,7 +9,7 @@ import {
   MultiDeviceExecutor,
   relu,
   Tensor,
-} from "braid";
+} from "@braid-compiler/braid";
 import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
 import { openThreadedGroup } from "../../src/backends/cpu/threads/threaded-group.ts";
 import { packShard, shardInto, shardOf, unpackShard, unshardInto } from "../../src/executor/shard.ts";

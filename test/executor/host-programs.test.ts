@@ -11,7 +11,7 @@ import {
   MultiDeviceExecutor,
   set,
   type Tensor,
-} from "braid";
+} from "@braid-compiler/braid";
 
 function floats(...values: readonly number[]): Tensor {
   return { dtype: "float", shape: [values.length], data: Float32Array.from(values) };

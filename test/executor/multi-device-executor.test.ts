@@ -1,7 +1,16 @@
 /** MultiDeviceExecutor: sharding and gathering, given outputs, when Programs are prepared, and errors of arguments. */
 import { describe, expect, it } from "vitest";
-import { type Backend, DeviceMesh, Fusion, type Group, MultiDeviceExecutor, set, sum, Tensor } from "braid";
-import { cpuBackend } from "braid/cpu";
+import {
+  type Backend,
+  DeviceMesh,
+  Fusion,
+  type Group,
+  MultiDeviceExecutor,
+  set,
+  sum,
+  Tensor,
+} from "@braid-compiler/braid";
+import { cpuBackend } from "@braid-compiler/braid/cpu";
 
 /** x [devices, n] sharded by DIDx -> y = x gathered, on every device. */
 function allgather(devices: number, n: number | null = 3): Fusion {

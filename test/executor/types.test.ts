@@ -13,7 +13,7 @@ import {
   Tensor,
   type TensorArgument,
   type VerifyReport,
-} from "braid";
+} from "@braid-compiler/braid";
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from "vitest";
 
 function copied(): Fusion {

@@ -3,8 +3,8 @@
  * result, and the same bits on the machine, on threads, by a library's collectives and by copies from peers.
  */
 import { expect, it } from "vitest";
-import { compile, MultiDeviceExecutor, type ScheduleOptions, simulate, Tensor } from "braid";
-import { createCpuBackend } from "braid/cpu";
+import { compile, MultiDeviceExecutor, type ScheduleOptions, simulate, Tensor } from "@braid-compiler/braid";
+import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import { roundProfile } from "../simulate/profile.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { combinations } from "../support/split-cases.ts";

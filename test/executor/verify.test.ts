@@ -1,6 +1,12 @@
 /** The executor verifies a Program before its first run, once per set of sizes, and throws the findings. */
 import { describe, expect, test } from "vitest";
-import { DiagnosticError, type HostProgram, HostProgramBuilder, MultiDeviceExecutor, Tensor } from "braid";
+import {
+  DiagnosticError,
+  type HostProgram,
+  HostProgramBuilder,
+  MultiDeviceExecutor,
+  Tensor,
+} from "@braid-compiler/braid";
 
 /** z = x + x on a stream of its own, which the caller's stream waits for or does not. */
 function sideStream(joined: boolean, extent: number | null = 4): HostProgram {

@@ -1,6 +1,6 @@
 /** What other options gain is what explaining the program with them says. */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, explain, Fusion, linear, set } from "braid";
+import { DeviceMesh, explain, Fusion, linear, set } from "@braid-compiler/braid";
 import streamLoops from "../fixtures/stream-parallel-type/fixtures.ts";
 import { machine, noCosts, perMegabyte, transfersAt } from "./machine.ts";
 

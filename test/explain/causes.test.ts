@@ -1,6 +1,17 @@
 /** Each cause of exposed time, planted alone by a machine on which only one thing is slow: it is named first. */
 import { describe, expect, it } from "vitest";
-import { add, compile, type CompileOptions, crossEntropy, DeviceMesh, explain, Fusion, gelu, linear, set } from "braid";
+import {
+  add,
+  compile,
+  type CompileOptions,
+  crossEntropy,
+  DeviceMesh,
+  explain,
+  Fusion,
+  gelu,
+  linear,
+  set,
+} from "@braid-compiler/braid";
 import { planOwn } from "../../bench/compare/braid/plan-own.ts";
 import { type Implementation, parseImplementations } from "../../bench/compare/implementation.ts";
 import type { Primitive } from "../../bench/compare/primitives.ts";

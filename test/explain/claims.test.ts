@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { compile, type CompileOptions, type Parameters } from "braid";
+import { compile, type CompileOptions, type Parameters } from "@braid-compiler/braid";
 import { touchesPeers } from "../../src/commands/barriers.ts";
 import { type ExplainedRun, explainRun } from "../../src/explain/explain-run.ts";
 import { serialOf } from "../../src/explain/explain.ts";

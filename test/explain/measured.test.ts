@@ -1,6 +1,6 @@
 /** Measured runs are explained by the code that explains predicted ones, with a profile, without one, and from a file. */
 import { describe, expect, it } from "vitest";
-import { compile, DeviceMesh, explain, Fusion, linear } from "braid";
+import { compile, DeviceMesh, explain, Fusion, linear } from "@braid-compiler/braid";
 import type { Program } from "../../src/commands/program.ts";
 import { explainCompiled } from "../../src/explain/explain.ts";
 import { explainRun } from "../../src/explain/explain-run.ts";

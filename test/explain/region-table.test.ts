@@ -1,4 +1,4 @@
-import { DeviceMesh, explain, Fusion, set } from "braid";
+import { DeviceMesh, explain, Fusion, set } from "@braid-compiler/braid";
 import { expect, it } from "vitest";
 import { type RegionRow, regionTable, regionText } from "../../src/explain/region-rows.ts";
 import { machine, perMegabyte, transfersAt } from "./machine.ts";

@@ -1,6 +1,6 @@
 /** The annotated programs of the GPU self-test, on the CPU and its machine. */
 import { describe, it } from "vitest";
-import type { Fusion } from "braid";
+import type { Fusion } from "@braid-compiler/braid";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { annotatedCases } from "./reference/annotated-cases.ts";
 

@@ -1,6 +1,6 @@
 /** The reshardings of the GPU self-test, on the CPU and its machine; test/routes has the other programs. */
 import { describe, it } from "vitest";
-import type { Fusion } from "braid";
+import type { Fusion } from "@braid-compiler/braid";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { moveCases } from "./reference/route-cases.ts";
 

@@ -11,8 +11,8 @@ import {
   type HostProgram,
   HostProgramBuilder,
   MultiDeviceExecutor,
-  requireVerified,
-} from "braid";
+} from "@braid-compiler/braid";
+import { requireVerified } from "@braid-compiler/braid/internals";
 import { badPrograms } from "./bad-programs.ts";
 
 const neverRuns: Backend = {

@@ -1,5 +1,5 @@
 /** Programs with one mistake each, and the complete text of its diagnostic. */
-import { DeviceMesh, type HostProgramBuilder, type TensorView } from "braid";
+import { DeviceMesh, type HostProgramBuilder, type TensorView } from "@braid-compiler/braid";
 import type { SharedPeer } from "../../src/host/build/options.ts";
 
 export interface BadProgram {

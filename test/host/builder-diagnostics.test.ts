@@ -1,6 +1,13 @@
 /** Mistakes that the methods of HostProgramBuilder and `build` reject. */
 import { describe, expect, it } from "vitest";
-import { add, DeviceMesh, Fusion, HostProgramBuilder, type DiagnosticCode, type TensorView } from "braid";
+import {
+  add,
+  DeviceMesh,
+  Fusion,
+  HostProgramBuilder,
+  type DiagnosticCode,
+  type TensorView,
+} from "@braid-compiler/braid";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 
 const mesh = DeviceMesh.range(2);

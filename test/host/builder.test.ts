@@ -1,6 +1,6 @@
 /** The statements that HostProgramBuilder's methods append, as printed. */
 import { describe, expect, it } from "vitest";
-import { abs, add, DeviceMesh, Fusion, HostProgramBuilder, print, relu, type TensorView } from "braid";
+import { abs, add, DeviceMesh, Fusion, HostProgramBuilder, print, relu, type TensorView } from "@braid-compiler/braid";
 
 /** The statements, without the container's lines. */
 function body(h: HostProgramBuilder): readonly string[] {

@@ -1,5 +1,5 @@
 /** The programs of nvFuser's dumps, built by hand with the numbers that the dumps have. */
-import { DeviceMesh, HostProgramBuilder, type HostProgram, type TensorView } from "braid";
+import { DeviceMesh, HostProgramBuilder, type HostProgram, type TensorView } from "@braid-compiler/braid";
 
 const mesh = DeviceMesh.range(8);
 

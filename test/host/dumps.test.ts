@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { print } from "braid";
+import { print } from "@braid-compiler/braid";
 import { normaliseDump } from "../support/normalise-dump.ts";
 import { dumpPrograms } from "./dump-programs.ts";
 

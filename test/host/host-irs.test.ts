@@ -3,7 +3,7 @@
  * that are views when the program ends.
  */
 import { describe, expect, it } from "vitest";
-import { HostProgramBuilder, type HostProgram, record } from "braid";
+import { HostProgramBuilder, type HostProgram, record } from "@braid-compiler/braid";
 import { counted, runPrograms } from "../record/run-programs.ts";
 
 describe("streams", () => {

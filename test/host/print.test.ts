@@ -1,6 +1,7 @@
 /** Printing beyond the dumps: styles, host units, the other statements, index definitions, one-line texts. */
 import { describe, expect, it } from "vitest";
-import { abs, DeviceMesh, Fusion, HostProgramBuilder, print, printFusion, sum } from "braid";
+import { abs, DeviceMesh, Fusion, HostProgramBuilder, print, sum } from "@braid-compiler/braid";
+import { printFusion } from "@braid-compiler/braid/internals";
 import { createStatementText } from "../../src/host/print/print.ts";
 import { walk } from "../../src/host/traverse.ts";
 

@@ -4,7 +4,8 @@
  * streams.
  */
 import { describe, expect, it } from "vitest";
-import { abs, add, Fusion, HostProgramBuilder, type HostProgram, passes, runPass, sum, type TensorView } from "braid";
+import { abs, add, Fusion, HostProgramBuilder, type HostProgram, sum, type TensorView } from "@braid-compiler/braid";
+import { passes, runPass } from "@braid-compiler/braid/internals";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 import { counted, runPrograms } from "../record/run-programs.ts";
 

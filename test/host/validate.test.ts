@@ -6,8 +6,8 @@ import {
   HostProgramBuilder,
   type HostProgram,
   type Statement,
-  validateHostProgram,
-} from "braid";
+} from "@braid-compiler/braid";
+import { validateHostProgram } from "@braid-compiler/braid/internals";
 import { constant, named } from "../../src/ir/scalar/scalar.ts";
 import type { Communication, ExprId, StreamId, UnitId } from "../../src/host/nodes.ts";
 import type { IterDomain, Tensor, TensorId } from "../../src/ir/domain.ts";

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { type Diagnostic, DiagnosticError, importModel } from "braid";
+import { type Diagnostic, DiagnosticError, importModel } from "@braid-compiler/braid";
 import { at } from "../../src/support/invariant.ts";
 
 const text = (name: string): string => readFileSync(path.join(import.meta.dirname, `jax/${name}.mlir`), "utf8");

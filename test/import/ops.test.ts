@@ -1,6 +1,6 @@
 /** Ops whose reading is more than a call: each on numbers, beside the result that StableHLO's specification gives. */
 import { describe, expect, it } from "vitest";
-import { importModel, Tensor } from "braid";
+import { importModel, Tensor } from "@braid-compiler/braid";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { at } from "../../src/support/invariant.ts";
 

@@ -1,5 +1,5 @@
 /** Prints a Fusion of the random graphs as StableHLO with Shardy's shardings of its inputs: the reader's inverse, for tests. */
-import type { FusionData } from "braid";
+import type { FusionData } from "@braid-compiler/braid";
 import { type Tensor, withoutReductions } from "../../src/ir/domain.ts";
 import { cutOf } from "../../src/ir/parts.ts";
 import type { Op } from "../../src/ir/ops/op.ts";

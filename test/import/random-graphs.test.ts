@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { type FusionData, importModel } from "braid";
+import { type FusionData, importModel } from "@braid-compiler/braid";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { printTensor } from "../../src/ir/print-tensor.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";

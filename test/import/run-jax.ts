@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect } from "vitest";
-import { importModel, MultiDeviceExecutor, print } from "braid";
+import { importModel, MultiDeviceExecutor, print } from "@braid-compiler/braid";
 import { compareExpected, expectedOutputs, inputsFrom } from "../../src/cli/run/expected.ts";
 
 const folder = path.join(import.meta.dirname, "jax");

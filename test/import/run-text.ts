@@ -1,7 +1,7 @@
 /** Runs a model's text on the devices of its meshes, beside another text that says the same without them. */
 import { expect } from "vitest";
-import { type ImportedModel, importModel, MultiDeviceExecutor, print, type Tensor } from "braid";
-import { createCpuBackend } from "braid/cpu";
+import { type ImportedModel, importModel, MultiDeviceExecutor, print, type Tensor } from "@braid-compiler/braid";
+import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import { compareExpected } from "../../src/cli/run/expected.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";

@@ -1,6 +1,6 @@
 /** Shardy's constructs: each program beside one without them, and what moves. */
 import { describe, expect, it } from "vitest";
-import { importModel } from "braid";
+import { importModel } from "@braid-compiler/braid";
 import { runText } from "./run-text.ts";
 
 interface Row {

@@ -1,6 +1,6 @@
 /** argmax: ties, NaN, dtypes and shapes on the oracle; and on devices. */
 import { describe, expect, it } from "vitest";
-import { argmax, type DType, Fusion, gradients, type NestedValues, Tensor } from "braid";
+import { argmax, type DType, Fusion, gradients, type NestedValues, Tensor } from "@braid-compiler/braid";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { at } from "../../src/support/invariant.ts";
 import { collectivesOf } from "../support/collectives-of.ts";

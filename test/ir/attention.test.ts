@@ -1,6 +1,16 @@
 /** Calls of sdpa: shapes, dtypes and diagnostics, and dumps. */
 import { describe, expect, it } from "vitest";
-import { Fusion, gradients, lower, parse, print, sdpa, type SdpaOptions, sum, type TensorView } from "braid";
+import {
+  Fusion,
+  gradients,
+  lower,
+  parse,
+  print,
+  sdpa,
+  type SdpaOptions,
+  sum,
+  type TensorView,
+} from "@braid-compiler/braid";
 import { diagnosticOf } from "./expect-diagnostic.ts";
 
 type Shapes = readonly [readonly (number | null)[], readonly (number | null)[], readonly (number | null)[]];

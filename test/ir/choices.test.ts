@@ -1,5 +1,5 @@
 /** Comparisons, choices, bits and powers: dtypes, edges, bounds, dumps and refusals; `where` in every kernel. */
-import { DeviceMesh, Fusion, Tensor, type TensorView } from "braid";
+import { DeviceMesh, Fusion, Tensor, type TensorView } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import * as api from "../../src/ir/api/ops.ts";
 import type { DType } from "../../src/numerics/dtype.ts";

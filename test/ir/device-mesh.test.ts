@@ -1,6 +1,6 @@
 /** Meshes: sizes, slices and coordinates by DID type, text, and rejected meshes. */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, type TensorView } from "braid";
+import { DeviceMesh, Fusion, type TensorView } from "@braid-compiler/braid";
 import { diagnosticOf } from "./expect-diagnostic.ts";
 
 describe("a mesh of two dimensions", () => {

@@ -1,6 +1,6 @@
 /** Numbers as operands of add, sub, mul and div, from the API to kernels, results with bounds, and dumps. */
 import { binaryFunctions } from "../../src/ir/ops/functions/binary.ts";
-import { DeviceMesh, Fusion, HostProgramBuilder, parse, print, Tensor, type TensorView } from "braid";
+import { DeviceMesh, Fusion, HostProgramBuilder, parse, print, Tensor, type TensorView } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import type { BinaryKernel } from "../../src/commands/kernel.ts";
 import { add, div, mul, neg, sub, sum } from "../../src/ir/api/ops.ts";

@@ -1,5 +1,17 @@
 /** Inputs without axes: numbers that are known only at run time, on every device that reads them. */
-import { broadcast, cast, DeviceMesh, Fusion, lower, matmul, mul, parse, print, sub, Tensor } from "braid";
+import {
+  broadcast,
+  cast,
+  DeviceMesh,
+  Fusion,
+  lower,
+  matmul,
+  mul,
+  parse,
+  print,
+  sub,
+  Tensor,
+} from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { add } from "../../src/ir/api/ops.ts";
 import { walk } from "../../src/host/traverse.ts";

@@ -14,7 +14,7 @@ import {
   select,
   slice,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { sizesFromShapes } from "../../src/ir/sizes.ts";
 import { expectOracle } from "../support/expect-oracle.ts";

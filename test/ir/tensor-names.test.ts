@@ -11,13 +11,13 @@ import {
   MultiDeviceExecutor,
   parse,
   print,
-  printFusion,
   record,
   renderDiagnostic,
   slice,
   sum,
   Tensor,
-} from "braid";
+} from "@braid-compiler/braid";
+import { printFusion } from "@braid-compiler/braid/internals";
 import { describe, expect, it } from "vitest";
 import { diagnosticOf } from "./expect-diagnostic.ts";
 

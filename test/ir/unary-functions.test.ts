@@ -3,7 +3,7 @@
  * against exact results nearby, and both directions of dumps. Kernels on the CPU run them in
  * test/kernels/elementwise.test.ts.
  */
-import { Fusion, HostProgramBuilder, parse, print, Tensor } from "braid";
+import { Fusion, HostProgramBuilder, parse, print, Tensor } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { expressionText } from "../../src/backends/cuda/kernels/text/expression-text.ts";
 import { gelu, reciprocal } from "../../src/ir/api/ops.ts";

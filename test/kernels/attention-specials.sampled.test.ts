@@ -2,8 +2,8 @@
  * Attention of special values. The fused kernels and the ops that they stand for give the same results: those of the
  * oracle, which has a bound for almost all of them.
  */
-import { type CausalMask, type DType, Fusion, gradients, MultiDeviceExecutor, sdpa } from "braid";
-import { createCpuBackend } from "braid/cpu";
+import { type CausalMask, type DType, Fusion, gradients, MultiDeviceExecutor, sdpa } from "@braid-compiler/braid";
+import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import { expect, it } from "vitest";
 import type { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { elementsOf } from "../../src/numerics/tensor/storage.ts";

@@ -14,8 +14,8 @@ import {
   swiglu,
   type TensorView,
   varMean,
-} from "braid";
-import { createCpuBackend } from "braid/cpu";
+} from "@braid-compiler/braid";
+import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import { expect, it } from "vitest";
 import { elementsOf } from "../../src/numerics/tensor/storage.ts";
 import { compare } from "../../src/oracle/value.ts";

@@ -1,6 +1,14 @@
 /** Every pattern under every combination of lowering options: what becomes of it. */
-import { DiagnosticError, type Fusion, type HostProgram, link, MultiDeviceExecutor, print, record } from "braid";
-import { createCpuBackend } from "braid/cpu";
+import {
+  DiagnosticError,
+  type Fusion,
+  type HostProgram,
+  link,
+  MultiDeviceExecutor,
+  print,
+  record,
+} from "@braid-compiler/braid";
+import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import { loadPattern, patternFiles } from "../support/example-program.ts";
 import { shapeOf, sizesFromMeshes } from "../../src/ir/sizes.ts";
 import { compare } from "../../src/oracle/value.ts";

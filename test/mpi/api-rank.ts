@@ -1,7 +1,7 @@
 /** One process of a program in code over MPI: prints its ranks, and whether their shards are those of one process. */
 import process from "node:process";
-import { DeviceMesh, DiagnosticError, Fusion, linear, MultiDeviceExecutor } from "braid";
-import { joinMpi } from "braid/mpi";
+import { DeviceMesh, DiagnosticError, Fusion, linear, MultiDeviceExecutor } from "@braid-compiler/braid";
+import { joinMpi } from "@braid-compiler/braid/mpi";
 
 const devices = 4;
 

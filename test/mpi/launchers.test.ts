@@ -3,7 +3,7 @@ import path from "node:path";
 import process from "node:process";
 import { describe, expect, it } from "vitest";
 import { launcherOf, requireConnection, tasksOutsideMpi } from "../../src/backends/mpi/launcher-of.ts";
-import { joinMpi } from "braid/mpi";
+import { joinMpi } from "@braid-compiler/braid/mpi";
 import { endOf, launchers } from "./under-mpi.ts";
 
 const main = path.resolve(import.meta.dirname, "../../dist/cli/main.js");

@@ -3,7 +3,7 @@
  * ranks are divided over processes. What they compute: test/conformance.
  */
 import { describe, expect, it } from "vitest";
-import { type HostProgram, link, type Program, record } from "braid";
+import { type HostProgram, link, type Program, record } from "@braid-compiler/braid";
 import { sizesFromMeshes } from "../../src/ir/sizes.ts";
 import { multiDevicePrograms } from "../conformance/multi-device-programs.ts";
 import { overlapPrograms } from "../conformance/overlap-programs.ts";

@@ -15,7 +15,7 @@ import {
   split,
   type TensorView,
   where,
-} from "braid";
+} from "@braid-compiler/braid";
 import { cut, outputs, place, program, type SuiteProgram } from "./setup.ts";
 
 // Counted on 8 devices: one per team of two.

@@ -2,7 +2,7 @@
  * Runs a Fusion of 16-bit floats, and accepts an output as a whole if it is at most twice as far from the exact result
  * as the oracle's, which has one rounding per op. Where the bounds of elements say enough, they hold.
  */
-import { type Fusion, MultiDeviceExecutor } from "braid";
+import { type Fusion, MultiDeviceExecutor } from "@braid-compiler/braid";
 import { expect } from "vitest";
 import { checkOutputs } from "../../src/cli/run/outputs.ts";
 import { placedData } from "../../src/compile/lower.ts";

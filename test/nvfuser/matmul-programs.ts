@@ -1,5 +1,5 @@
 /** nvFuser's tests/python/multidevice/test_matmul.py: the Fusions, at small sizes. d is the number of devices. */
-import { add, broadcast, cast, DeviceMesh, linear, matmul, mul, permute, relu } from "braid";
+import { add, broadcast, cast, DeviceMesh, linear, matmul, mul, permute, relu } from "@braid-compiler/braid";
 import { cut, outputs, place, program, type SuiteProgram, whole } from "./setup.ts";
 
 export const matmulPrograms: readonly SuiteProgram[] = [

@@ -1,5 +1,5 @@
 /** nvFuser's tests/cpp/test_multidevice_matmul.cpp: the Fusions, at small sizes. D is the number of devices. */
-import { broadcast, cast, linear, matmul, mul, permute, reshape, set, sum } from "braid";
+import { broadcast, cast, linear, matmul, mul, permute, reshape, set, sum } from "@braid-compiler/braid";
 import { cut, outputs, place, program, type SuiteProgram, whole } from "./setup.ts";
 
 const [inner, n, k] = [2, 3, 4];

@@ -1,6 +1,6 @@
 /** nvFuser's tests/cpp/test_multidevice_matmul.cpp: the values, on 1, 2 and 4 devices. */
 import { expect, it } from "vitest";
-import { MultiDeviceExecutor } from "braid";
+import { MultiDeviceExecutor } from "@braid-compiler/braid";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../src/support/random.ts";

@@ -1,6 +1,6 @@
 /** nvFuser's tests/cpp/test_multidevice_matmul.cpp: what is exchanged. The values are in the long suite. */
 import { expect, it } from "vitest";
-import { Fusion } from "braid";
+import { Fusion } from "@braid-compiler/braid";
 import { propagated } from "../support/propagated.ts";
 import { multideviceMatmulPrograms } from "./multidevice-matmul-programs.ts";
 import { expectCommunications } from "./setup.ts";

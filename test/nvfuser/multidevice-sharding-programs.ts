@@ -17,7 +17,7 @@ import {
   sum,
   uniform,
   varMean,
-} from "braid";
+} from "@braid-compiler/braid";
 import { cut, outputs, place, program, type SuiteProgram, whole } from "./setup.ts";
 import { multideviceViewPrograms } from "./multidevice-view-programs.ts";
 

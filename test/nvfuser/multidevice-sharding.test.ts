@@ -1,6 +1,6 @@
 /** nvFuser's tests/cpp/test_multidevice_sharding.cpp: what is exchanged. The values are in the long suite. */
 import { expect, it } from "vitest";
-import { DeviceMesh, Fusion, relu } from "braid";
+import { DeviceMesh, Fusion, relu } from "@braid-compiler/braid";
 import { propagated } from "../support/propagated.ts";
 import { multideviceShardingPrograms } from "./multidevice-sharding-programs.ts";
 import { arange, cut, expectCommunications, localPart, outputs, place, whole } from "./setup.ts";

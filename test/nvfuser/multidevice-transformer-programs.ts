@@ -23,7 +23,7 @@ import {
   splitBackward,
   sum,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 import { cut, outputs, place, type SuiteProgram, whole } from "./setup.ts";
 
 export interface TransformerSizes {

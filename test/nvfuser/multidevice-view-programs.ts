@@ -1,5 +1,5 @@
 /** nvFuser's tests/cpp/test_multidevice_sharding.cpp: the reshapes and layouts, at small sizes. D is the number of devices. */
-import { add, cast, permute, reshape, set, sum, type TensorView } from "braid";
+import { add, cast, permute, reshape, set, sum, type TensorView } from "@braid-compiler/braid";
 import { cut, outputs, place, program, type SuiteProgram } from "./setup.ts";
 
 /** x<d>, and all else from x. */

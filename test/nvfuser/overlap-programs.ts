@@ -2,7 +2,7 @@
  * nvFuser's tests/cpp/test_overlap.cpp: the Fusions, at small sizes.
  * d is the number of devices; `T<s>` has Stream on s parts of T.
  */
-import { DeviceMesh, Fusion, linear, matmul, permute, type TensorView } from "braid";
+import { DeviceMesh, Fusion, linear, matmul, permute, type TensorView } from "@braid-compiler/braid";
 import { cut, outputs, place, type SuiteProgram } from "./setup.ts";
 
 export const h = 2;

@@ -1,5 +1,5 @@
 /** nvFuser's tests/python/multidevice/test_overlap.py: the Fusions, at small sizes. */
-import { linear, matmul, set } from "braid";
+import { linear, matmul, set } from "@braid-compiler/braid";
 import { cut, place, type SuiteProgram } from "./setup.ts";
 import { h, overlap, sharded, streamed } from "./overlap-programs.ts";
 

@@ -3,7 +3,7 @@
  * loops. nvFuser lowers one of the seven C++ programs; Braid runs all of them, in the long suite.
  */
 import { describe, expect, it } from "vitest";
-import { compile, lower } from "braid";
+import { compile, lower } from "@braid-compiler/braid";
 import { walk } from "../../src/host/traverse.ts";
 import { launchesOf } from "../support/launches.ts";
 import { propagated } from "../support/propagated.ts";

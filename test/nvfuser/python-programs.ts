@@ -19,7 +19,7 @@ import {
   sum,
   type TensorView,
   varMean,
-} from "braid";
+} from "@braid-compiler/braid";
 import { cut, outputs, place, program, type SuiteProgram, whole } from "./setup.ts";
 
 /** A mesh of d / 2 rows of two devices. */

@@ -3,7 +3,7 @@
  * exchange.
  */
 import { describe, expect, it } from "vitest";
-import { add, DeviceMesh, Fusion, lower, relu, set, type TensorView } from "braid";
+import { add, DeviceMesh, Fusion, lower, relu, set, type TensorView } from "@braid-compiler/braid";
 import { walk } from "../../src/host/traverse.ts";
 import type { FusionData } from "../../src/ir/fusion-data.ts";
 import { isCommunicable, isResharding } from "../../src/passes/routes/sharding.ts";

@@ -3,7 +3,19 @@
  * devices exchange.
  */
 import { describe, expect, it } from "vitest";
-import { add, broadcast, DeviceMesh, Fusion, matmul, reshape, select, set, squeeze, sum, type TensorView } from "braid";
+import {
+  add,
+  broadcast,
+  DeviceMesh,
+  Fusion,
+  matmul,
+  reshape,
+  select,
+  set,
+  squeeze,
+  sum,
+  type TensorView,
+} from "@braid-compiler/braid";
 import { expectResharding, cut, place, reshards, whole } from "./setup.ts";
 
 const two = DeviceMesh.range(2);

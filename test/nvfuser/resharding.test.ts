@@ -3,7 +3,7 @@
  * devices exchange.
  */
 import { describe, it } from "vitest";
-import { add, broadcast, DeviceMesh, Fusion, set, sum, type TensorView } from "braid";
+import { add, broadcast, DeviceMesh, Fusion, set, sum, type TensorView } from "@braid-compiler/braid";
 import { expectResharding, place, whole } from "./setup.ts";
 
 const one = DeviceMesh.range(1);

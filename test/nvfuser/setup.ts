@@ -1,5 +1,5 @@
 /** The notation of nvFuser's multi-device tests: outer_split and parallelize, meshes, reshardings, tensors of floats. */
-import { DeviceMesh, Fusion, type ParallelType, type TensorView } from "braid";
+import { DeviceMesh, Fusion, type ParallelType, type TensorView } from "@braid-compiler/braid";
 import { expect } from "vitest";
 import { shardOf } from "../../src/executor/shard.ts";
 import { sizesFromShapes } from "../../src/ir/sizes.ts";

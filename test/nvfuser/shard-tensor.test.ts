@@ -3,7 +3,7 @@
  * Elements are numbered in row-major order.
  */
 import { expect, it } from "vitest";
-import { DeviceMesh, expand, Fusion, sum, type Tensor, type TensorView } from "braid";
+import { DeviceMesh, expand, Fusion, sum, type Tensor, type TensorView } from "@braid-compiler/braid";
 import { arange, cut, localPart, place, whole } from "./setup.ts";
 
 /** An input with the elements 0, 1, 2, .. on the devices of `mesh`. */

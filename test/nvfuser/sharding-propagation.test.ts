@@ -1,6 +1,6 @@
 /** nvFuser's tests/cpp/test_sharding.cpp: how shardings spread. */
 import { expect, it } from "vitest";
-import { add, DeviceMesh, Fusion, linear, lower, mul, reshape, set, uniform } from "braid";
+import { add, DeviceMesh, Fusion, linear, lower, mul, reshape, set, uniform } from "@braid-compiler/braid";
 import { walk } from "../../src/host/traverse.ts";
 import { propagated } from "../support/propagated.ts";
 import { cut, expectExchange, outputs, place, whole } from "./setup.ts";

@@ -1,6 +1,6 @@
 /** nvFuser's tests/cpp/test_sharding.cpp: what is sharded, meshes, and what they exchange. */
 import { expect, it } from "vitest";
-import { add, DeviceMesh, Fusion, permute, sum, type TensorView } from "braid";
+import { add, DeviceMesh, Fusion, permute, sum, type TensorView } from "@braid-compiler/braid";
 import { shardsOf } from "../../src/ir/shards.ts";
 import { expectExchange, outputs, place, whole } from "./setup.ts";
 

@@ -1,5 +1,5 @@
 /** nvFuser's tests/cpp/test_stream.cpp and tests/python/direct/test_stream.py: the Fusions, on one device. */
-import { add, div, Fusion, matmul, set, sum, type TensorView } from "braid";
+import { add, div, Fusion, matmul, set, sum, type TensorView } from "@braid-compiler/braid";
 import { cut, outputs } from "./setup.ts";
 
 export interface StreamProgram {

@@ -1,6 +1,6 @@
 /** nvFuser's tests/cpp/test_stream.cpp and tests/python/direct/test_stream.py: loops, chunks and values. */
 import { expect, it } from "vitest";
-import { compile, type Fusion, lower } from "braid";
+import { compile, type Fusion, lower } from "@braid-compiler/braid";
 import type { Statement } from "../../src/host/nodes.ts";
 import { walk } from "../../src/host/traverse.ts";
 import { expectOracle } from "../support/expect-oracle.ts";

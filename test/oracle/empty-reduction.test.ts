@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { amax, amin, Fusion, prod, sum } from "braid";
+import { amax, amin, Fusion, prod, sum } from "@braid-compiler/braid";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { emptyTensor } from "../../src/numerics/tensor/host-tensor.ts";
 

@@ -1,5 +1,5 @@
 /** Samples of large outputs: which rows, what they depend on, and that they have the whole's bits. */
-import * as braid from "braid";
+import * as braid from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import type { FusionData } from "../../src/ir/fusion-data.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";

@@ -1,6 +1,6 @@
 /** A sum of negative zeros is a negative zero, in the oracle as in the kernels: +0 is not the neutral element. */
 import { expect, it } from "vitest";
-import { Fusion, sum } from "braid";
+import { Fusion, sum } from "@braid-compiler/braid";
 import { Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 

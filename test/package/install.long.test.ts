@@ -140,13 +140,13 @@ describe("the package", () => {
 const shippedProfile = `
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { parseProfile } from "braid";
-const file = fileURLToPath(import.meta.resolve("braid/profiles/4xH200.json"));
+import { parseProfile } from "@braid-compiler/braid";
+const file = fileURLToPath(import.meta.resolve("@braid-compiler/braid/profiles/4xH200.json"));
 console.log(parseProfile(readFileSync(file, "utf8"), file).machine);
 `;
 
 const subpaths = `
-import { cpuBackend } from "braid/cpu";
-import { cudaBackend } from "braid/cuda";
+import { cpuBackend } from "@braid-compiler/braid/cpu";
+import { cudaBackend } from "@braid-compiler/braid/cuda";
 console.log(cpuBackend.name, cudaBackend.name);
 `;

@@ -51,7 +51,7 @@ describe("the braid process", () => {
   });
 
   it("names the line of the user's file, not of a built file", async () => {
-    const text = `import { Fusion, matmul, program } from "braid";
+    const text = `import { Fusion, matmul, program } from "@braid-compiler/braid";
 export default program({}, () => {
   const f = new Fusion();
   return matmul(f.input([4, 8]), f.input([9, 4]));

@@ -1,16 +1,8 @@
 /** Each program with a bad annotation has one diagnostic, at the user's line, with a fix that works. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import {
-  annotationWarnings,
-  compile,
-  DeviceMesh,
-  type Diagnostic,
-  embedding,
-  Fusion,
-  sdpa,
-  type TensorView,
-} from "braid";
+import { compile, DeviceMesh, type Diagnostic, embedding, Fusion, sdpa, type TensorView } from "@braid-compiler/braid";
+import { annotationWarnings } from "@braid-compiler/braid/internals";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { at } from "../../src/support/invariant.ts";

@@ -19,7 +19,7 @@ import {
   slice,
   sum,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 
 export interface BadAnnotation {
   readonly what: string;

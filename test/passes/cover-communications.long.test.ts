@@ -1,7 +1,7 @@
 /** What covered communications are worth. docs/passes/host-program.md has the figures. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { parseProfile } from "braid";
+import { parseProfile } from "@braid-compiler/braid";
 import { predicted } from "../support/predicted.ts";
 import { exampleFusion } from "../support/example-program.ts";
 

@@ -3,7 +3,7 @@
  * pass is in test/fixtures/cover-communications, and what it is worth in cover-communications.long.test.ts.
  */
 import { expect, it } from "vitest";
-import { compile } from "braid";
+import { compile } from "@braid-compiler/braid";
 import { at } from "../../src/support/invariant.ts";
 import { exampleFusion } from "../support/example-program.ts";
 

@@ -1,6 +1,6 @@
 /** Every stage of every example and of layered programs keeps its guarantees; lowering itself checks the last one. */
 import { expect, it } from "vitest";
-import { lower, type LowerOptions } from "braid";
+import { lower, type LowerOptions } from "@braid-compiler/braid";
 import type { Stage } from "../../src/passes/pass.ts";
 import { passes, validate } from "../../src/passes/pipeline.ts";
 import { keysOf } from "../../src/support/is-one-of.ts";

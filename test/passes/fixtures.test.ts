@@ -3,7 +3,8 @@ import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { DiagnosticError, lower, passes, printProgramOfStage } from "braid";
+import { DiagnosticError, lower } from "@braid-compiler/braid";
+import { passes, printProgramOfStage } from "@braid-compiler/braid/internals";
 import type { Fixture, Fixtures } from "../support/fixture.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../fixtures");

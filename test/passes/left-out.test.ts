@@ -1,7 +1,8 @@
 /** Disabled passes: the program still lowers, or a diagnostic explains why not. */
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { DiagnosticError, type Fusion, isFusion, lower, type LowerOptions, passes } from "braid";
+import { DiagnosticError, type Fusion, lower, type LowerOptions } from "@braid-compiler/braid";
+import { isFusion, passes } from "@braid-compiler/braid/internals";
 import { loadPattern, patternFiles } from "../support/example-program.ts";
 import type { Fixture, Fixtures } from "../support/fixture.ts";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";

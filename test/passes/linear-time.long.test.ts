@@ -3,8 +3,20 @@
  * branches, several meshes. Steps are counted, not timed. bench/lowering.ts measures times.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { add, cast, DeviceMesh, Fusion, matmul, mul, neg, set, sum, type LowerOptions, type TensorView } from "braid";
-import type * as braid from "braid";
+import {
+  add,
+  cast,
+  DeviceMesh,
+  Fusion,
+  matmul,
+  mul,
+  neg,
+  set,
+  sum,
+  type LowerOptions,
+  type TensorView,
+} from "@braid-compiler/braid";
+import type * as braid from "@braid-compiler/braid";
 import { startCounting, type StepCounter } from "../support/count-steps.ts";
 
 type Family = (ops: number) => Fusion;
@@ -90,7 +102,7 @@ let lower: typeof braid.lower;
 
 beforeAll(async () => {
   steps = await startCounting();
-  ({ lower } = await import("braid"));
+  ({ lower } = await import("@braid-compiler/braid"));
 });
 
 afterAll(async () => {

@@ -8,10 +8,9 @@ import {
   lower,
   matmul,
   type LowerOptions,
-  passes,
-  runPass,
   set,
-} from "braid";
+} from "@braid-compiler/braid";
+import { passes, runPass } from "@braid-compiler/braid/internals";
 
 function messageOf(call: () => unknown): string {
   try {

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { type Fusion, lower, type LowerOptions } from "braid";
+import { type Fusion, lower, type LowerOptions } from "@braid-compiler/braid";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { checked, convertOpToCommunication, streamParallelType } from "./refused-programs.ts";

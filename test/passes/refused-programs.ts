@@ -1,5 +1,17 @@
 /** Programs that the passes reject, each with an accepted program that computes the same: the tables of docs/passes. */
-import { abs, add, DeviceMesh, Fusion, type LowerOptions, matmul, relu, set, slice, sum, type TensorView } from "braid";
+import {
+  abs,
+  add,
+  DeviceMesh,
+  Fusion,
+  type LowerOptions,
+  matmul,
+  relu,
+  set,
+  slice,
+  sum,
+  type TensorView,
+} from "@braid-compiler/braid";
 
 export interface Written {
   readonly fusion: () => Fusion;

@@ -1,6 +1,17 @@
 /** A reshape with no op to fuse with is a view: no kernel and no copy. */
 import { expect, it } from "vitest";
-import { add, compile, DeviceMesh, Fusion, linear, lower, permute, relu, reshape, type TensorView } from "braid";
+import {
+  add,
+  compile,
+  DeviceMesh,
+  Fusion,
+  linear,
+  lower,
+  permute,
+  relu,
+  reshape,
+  type TensorView,
+} from "@braid-compiler/braid";
 
 function fusion(build: (x: TensorView, w: TensorView) => TensorView): Fusion {
   const f = new Fusion();

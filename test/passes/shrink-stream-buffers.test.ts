@@ -1,7 +1,8 @@
 /**
  * Which buffers of hand-built loops get slots. Each program would get them, except for the property in the test's name.
  */
-import { DeviceMesh, type HostProgram, HostProgramBuilder, link, record, runPass, shrinkStreamBuffers } from "braid";
+import { DeviceMesh, type HostProgram, HostProgramBuilder, link, record } from "@braid-compiler/braid";
+import { runPass, shrinkStreamBuffers } from "@braid-compiler/braid/internals";
 import { describe, expect, it } from "vitest";
 import type { HostStream } from "../../src/host/nodes.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";

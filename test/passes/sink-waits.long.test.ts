@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { parseProfile } from "braid";
+import { parseProfile } from "@braid-compiler/braid";
 import { at } from "../../src/support/invariant.ts";
 import { predicted } from "../support/predicted.ts";
 import { exampleFusion } from "../support/example-program.ts";

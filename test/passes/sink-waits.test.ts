@@ -3,7 +3,7 @@
  * test/fixtures/sink-waits, and what it is worth in sink-waits.long.test.ts.
  */
 import { expect, it } from "vitest";
-import { compile, type HostProgram, lower, MultiDeviceExecutor, type Statement } from "braid";
+import { compile, type HostProgram, lower, MultiDeviceExecutor, type Statement } from "@braid-compiler/braid";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";

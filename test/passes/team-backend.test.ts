@@ -1,6 +1,6 @@
 /** With `backend: "cuda"`, devices of one host copy between each other's memories, and hosts communicate by NCCL. */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, linear, lower, type LowerOptions, print, set } from "braid";
+import { DeviceMesh, Fusion, linear, lower, type LowerOptions, print, set } from "@braid-compiler/braid";
 import { compile } from "../../src/compile/compile.ts";
 import { exampleFusion } from "../support/example-program.ts";
 

@@ -1,6 +1,6 @@
 /** The guarantees of each stage: a program that breaks one is rejected, whichever pass made it. */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, type HostProgram, HostProgramBuilder, type TensorView } from "braid";
+import { DeviceMesh, type HostProgram, HostProgramBuilder, type TensorView } from "@braid-compiler/braid";
 import { validate } from "../../src/passes/pipeline.ts";
 import type { Stage } from "../../src/passes/pass.ts";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";

@@ -1,6 +1,7 @@
 /** `overlap: false` (`--schedule overlap=false`): no loop over streams is left of an example, and its result is the same. */
 import { describe, expect, it } from "vitest";
-import { isFusion, lower } from "braid";
+import { lower } from "@braid-compiler/braid";
+import { isFusion } from "@braid-compiler/braid/internals";
 import { walk } from "../../src/host/traverse.ts";
 import { loadPattern, patternFiles } from "../support/example-program.ts";
 import { expectOracle } from "../support/expect-oracle.ts";

@@ -149,7 +149,7 @@ describe("what is refused", () => {
     expect(refusal("const x = 1;\nexport default (;")).toMatchObject({ place: { line: 2 }, code: "program-threw" });
     expect(refusal("\n\nthrow new Error('no');")).toMatchObject({ place: { line: 3 }, message: "Error: no" });
     const text =
-      'import { Fusion, program } from "braid";\nexport default program({}, () => {\n  const f = new Fusion();\n  f.input([1.5], "float");\n  return f;\n});\n';
+      'import { Fusion, program } from "@braid-compiler/braid";\nexport default program({}, () => {\n  const f = new Fusion();\n  f.input([1.5], "float");\n  return f;\n});\n';
     expect(refusal(text)).toMatchObject({
       code: "bad-extent",
       source: expect.stringContaining("/program.ts:4:") as string,
@@ -158,17 +158,17 @@ describe("what is refused", () => {
 
   it("names what was perhaps meant: a function, a method, or a missing import", () => {
     const text = (names: string, line: string): string =>
-      `import { ${names} } from "braid";\nexport default program({}, () => {\n  const f = new Fusion();\n  const x = f.input([8], "float");\n  ${line}\n  return f;\n});\n`;
+      `import { ${names} } from "@braid-compiler/braid";\nexport default program({}, () => {\n  const f = new Fusion();\n  const x = f.input([8], "float");\n  ${line}\n  return f;\n});\n`;
     expect(refusal(text("Fusion, program, relu", "f.output(rleu(x));"))).toMatchObject({
       message: "ReferenceError: rleu is not defined",
       found: "rleu",
       help: "did you mean relu?",
     });
     expect(refusal(text("Fusion, program", "f.output(relu(x));"))).toMatchObject({
-      help: 'add relu to the import from "braid"',
+      help: 'add relu to the import from "@braid-compiler/braid"',
     });
     expect(refusal(text("Fusion, program, rleu", "f.output(rleu(x));"))).toMatchObject({
-      message: '"braid" does not export rleu',
+      message: '"@braid-compiler/braid" does not export rleu',
       source: expect.stringContaining("/program.ts:5:") as string,
       help: "did you mean relu?",
     });

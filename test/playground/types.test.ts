@@ -30,16 +30,20 @@ it("has what its declarations import", () => {
 
 describe("completion", () => {
   it("has the methods of a tensor, and no names of elsewhere", () => {
-    const found = names('import { Fusion } from "braid";\nconst x = new Fusion().input([8], "float");\nx.|');
+    const found = names(
+      'import { Fusion } from "@braid-compiler/braid";\nconst x = new Fusion().input([8], "float");\nx.|',
+    );
     expect(found).toContain("outerSplit");
     expect(found).toContain("setDeviceMesh");
     expect(found).not.toContain("Fusion");
   });
 
   it("has the parallel types of a call, and the exports of braid", () => {
-    const types = names('import { Fusion } from "braid";\nnew Fusion().input([8], "float").axis(0).parallelize("|")');
+    const types = names(
+      'import { Fusion } from "@braid-compiler/braid";\nnew Fusion().input([8], "float").axis(0).parallelize("|")',
+    );
     expect(types).toContain("Stream");
-    expect(names('import { | } from "braid";')).toContain("DeviceMesh");
+    expect(names('import { | } from "@braid-compiler/braid";')).toContain("DeviceMesh");
   });
 
   it("has the language's names and no browser's", () => {
@@ -49,7 +53,7 @@ describe("completion", () => {
 });
 
 it("explains a name with its signature and its comment", () => {
-  const found = service.explain(...at('import { Fusion } from "braid";\nnew |Fusion();'));
+  const found = service.explain(...at('import { Fusion } from "@braid-compiler/braid";\nnew |Fusion();'));
   expect(found?.signature).toContain("new Fusion");
   expect(found?.documentation.length).toBeGreaterThan(10);
   expect(service.explain(...at("  | "))).toBeNull();

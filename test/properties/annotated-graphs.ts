@@ -3,7 +3,7 @@
  * fast-check can shrink it; `buildGraph` reads them modulo what is possible, so that every recipe makes a Fusion.
  */
 import fc from "fast-check";
-import { DeviceMesh, Fusion, type LowerOptions, type ParallelType, type TensorView } from "braid";
+import { DeviceMesh, Fusion, type LowerOptions, type ParallelType, type TensorView } from "@braid-compiler/braid";
 import { type Grown, grow, type GraphStep } from "./graph-ops.ts";
 
 export interface InputAnnotation {

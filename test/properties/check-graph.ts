@@ -12,8 +12,8 @@ import {
   MultiDeviceExecutor,
   type ScheduleOptions,
   type Tensor,
-} from "braid";
-import { createCpuBackend } from "braid/cpu";
+} from "@braid-compiler/braid";
+import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import { loweringOf } from "../../src/compile/compile.ts";
 import { placedData } from "../../src/compile/lower.ts";
 import { sizesFromShapes } from "../../src/ir/sizes.ts";

@@ -5,8 +5,8 @@
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { type Fusion, type LowerOptions, MultiDeviceExecutor, type Tensor } from "braid";
-import { type CpuOptions, createCpuBackend } from "braid/cpu";
+import { type Fusion, type LowerOptions, MultiDeviceExecutor, type Tensor } from "@braid-compiler/braid";
+import { type CpuOptions, createCpuBackend } from "@braid-compiler/braid/cpu";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { createRandom } from "../../src/support/random.ts";

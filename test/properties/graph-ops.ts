@@ -19,7 +19,7 @@ import {
   sum,
   tanh,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 
 export interface GraphStep {
   readonly op: number;

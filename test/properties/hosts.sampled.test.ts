@@ -4,7 +4,7 @@
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { add, compile, DeviceMesh, DiagnosticError, Fusion, linear, set, type TensorView } from "braid";
+import { add, compile, DeviceMesh, DiagnosticError, Fusion, linear, set, type TensorView } from "@braid-compiler/braid";
 import { outputsOf } from "../mpi/outputs-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { draws, runs } from "../support/suite.ts";

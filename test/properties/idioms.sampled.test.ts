@@ -4,8 +4,8 @@
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { DiagnosticError, type Fusion, MultiDeviceExecutor, type Tensor } from "braid";
-import { createCpuBackend, type CpuOptions } from "braid/cpu";
+import { DiagnosticError, type Fusion, MultiDeviceExecutor, type Tensor } from "@braid-compiler/braid";
+import { createCpuBackend, type CpuOptions } from "@braid-compiler/braid/cpu";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../src/support/random.ts";

@@ -1,7 +1,7 @@
 /** Random fusions lower on every rank or are refused with a diagnostic; dumps of the same Fusion are the same text. */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { DiagnosticError, type Fusion, lower, print } from "braid";
+import { DiagnosticError, type Fusion, lower, print } from "@braid-compiler/braid";
 import { buildFusion, type Recipe, recipes } from "../support/random-fusion.ts";
 import { draws, runs } from "../support/suite.ts";
 

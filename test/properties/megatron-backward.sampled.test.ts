@@ -15,7 +15,7 @@ import {
   linear,
   splitBackward,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { at } from "../../src/support/invariant.ts";
 import { collectivesOf } from "../support/collectives-of.ts";

@@ -14,7 +14,7 @@ import {
   sum,
   tanh,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { at } from "../../src/support/invariant.ts";
 import type { GraphSetting } from "./annotated-graphs.ts";

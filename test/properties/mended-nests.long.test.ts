@@ -21,8 +21,8 @@ import {
   slice,
   sub,
   tanh,
-} from "braid";
-import type { ParallelType, TensorView } from "braid";
+} from "@braid-compiler/braid";
+import type { ParallelType, TensorView } from "@braid-compiler/braid";
 import { sizesFromShapes } from "../../src/ir/sizes.ts";
 import { at } from "../../src/support/invariant.ts";
 import { roundProfile } from "../simulate/profile.ts";

@@ -8,7 +8,7 @@ import {
   type LowerOptions,
   type Program,
   record,
-} from "braid";
+} from "@braid-compiler/braid";
 import type { Collective } from "../../src/commands/command.ts";
 import { placedData } from "../../src/compile/lower.ts";
 import { collectives } from "../../src/host/collectives.ts";

@@ -4,8 +4,17 @@
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { Fusion, linear, lower, matmul, MultiDeviceExecutor, permute, relu, type TensorView } from "braid";
-import { createCpuBackend } from "braid/cpu";
+import {
+  Fusion,
+  linear,
+  lower,
+  matmul,
+  MultiDeviceExecutor,
+  permute,
+  relu,
+  type TensorView,
+} from "@braid-compiler/braid";
+import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import { walk } from "../../src/host/traverse.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { compare } from "../../src/oracle/value.ts";

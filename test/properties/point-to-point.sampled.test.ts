@@ -4,8 +4,8 @@
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { MultiDeviceExecutor, type Tensor } from "braid";
-import { createCpuBackend } from "braid/cpu";
+import { MultiDeviceExecutor, type Tensor } from "@braid-compiler/braid";
+import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";

@@ -4,7 +4,7 @@
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { DiagnosticError, lower } from "braid";
+import { DiagnosticError, lower } from "@braid-compiler/braid";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { buildResharding, reshardingDevices, reshardingRecipes } from "../support/random-resharding.ts";
 import { draws, runs } from "../support/suite.ts";

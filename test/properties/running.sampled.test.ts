@@ -5,8 +5,16 @@
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { DiagnosticError, type Fusion, link, lower, MultiDeviceExecutor, record, type Tensor } from "braid";
-import { type CpuOptions, createCpuBackend } from "braid/cpu";
+import {
+  DiagnosticError,
+  type Fusion,
+  link,
+  lower,
+  MultiDeviceExecutor,
+  record,
+  type Tensor,
+} from "@braid-compiler/braid";
+import { type CpuOptions, createCpuBackend } from "@braid-compiler/braid/cpu";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../src/support/random.ts";

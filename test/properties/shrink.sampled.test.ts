@@ -5,8 +5,8 @@
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { DiagnosticError, Fusion, linear, link, lower, neg, type Program, record } from "braid";
-import { type CpuOptions, createCpuBackend } from "braid/cpu";
+import { DiagnosticError, Fusion, linear, link, lower, neg, type Program, record } from "@braid-compiler/braid";
+import { type CpuOptions, createCpuBackend } from "@braid-compiler/braid/cpu";
 import { tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";
 import { randomTensor } from "../../src/oracle/random-inputs.ts";
 import { createRandom } from "../../src/support/random.ts";

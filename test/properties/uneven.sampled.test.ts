@@ -19,7 +19,7 @@ import {
   set,
   sum,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { draws, runs } from "../support/suite.ts";
 

@@ -1,6 +1,6 @@
 /** The wheel is built without a network, holds all that the package needs, and works where it is unpacked. */
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -11,8 +11,9 @@ const python = path.resolve(import.meta.dirname, "../../python");
 const { stdout: version } = spawnSync("python3", ["-c", "import setuptools; print(setuptools.__version__)"], {
   encoding: "utf8",
 });
-const obstacle = Number(version.split(".")[0]) >= 71 ? null : `setuptools is ${version.trim() || "not there"}`;
-if (obstacle !== null) console.log(`test/python/wheel is skipped: ${obstacle}`);
+const found = `setuptools is ${version.trim() || "not there"}`;
+const [setuptools = Number.NaN] = version.split(".").map(Number);
+if (!(setuptools >= 71)) console.log(`test/python/wheel is skipped: ${found}`);
 
 const scratch = mkdtempSync(path.join(tmpdir(), "braid-tests-"));
 afterAll(() => rmSync(scratch, { recursive: true }));
@@ -29,6 +30,10 @@ assert braid_torch.__file__.startswith(sys.argv[1]), braid_torch.__file__
 print(braid_torch.read_plan(sys.argv[2]).document["world"])
 `;
 
+// Building writes beside the sources.
+const copy = path.join(scratch, "python");
+cpSync(python, copy, { recursive: true, filter: (name) => !/__pycache__|\.egg-info|build$/.test(name) });
+
 /** Of the package, without what Python compiles. */
 function sources(folder: string): readonly string[] {
   return readdirSync(folder, { recursive: true, encoding: "utf8" })
@@ -36,11 +41,8 @@ function sources(folder: string): readonly string[] {
     .toSorted();
 }
 
-describe.skipIf(obstacle !== null)("the wheel of braid_torch", () => {
+describe.skipIf(!(setuptools >= 71))("the wheel of braid_torch", () => {
   it("is built offline, with every file of the package, and reads a plan", async () => {
-    // Building writes beside the sources.
-    const copy = path.join(scratch, "python");
-    cpSync(python, copy, { recursive: true, filter: (name) => !/__pycache__|\.egg-info|build$/.test(name) });
     const unpacked = path.join(scratch, "unpacked");
     const proxy = "http://127.0.0.1:9";
     const built = spawnSync("python3", ["-c", unpack, scratch, unpacked], {
@@ -59,5 +61,29 @@ describe.skipIf(obstacle !== null)("the wheel of braid_torch", () => {
     const { out, err } = await ended(["python3", "-B", "-c", use, unpacked, plan], { PYTHONPATH: unpacked });
     expect(err).toBe("");
     expect(out).toBe("2\n");
+  });
+});
+
+// Setuptools writes the same fields beside sources, where older versions can, too.
+describe.skipIf(!(setuptools >= 61))("the metadata of braid_torch", () => {
+  it("is what a registry takes: name, version, one line of summary, and a page of Markdown", () => {
+    const write = "import setuptools; setuptools.setup(script_args=['-q', 'egg_info', '--egg-base', '..'])";
+    const { status, stderr } = spawnSync("python3", ["-c", write], { cwd: copy, encoding: "utf8", timeout: 60_000 });
+    expect([status, stderr]).toEqual([0, expect.not.stringMatching(/error|invalid|unknown/iu)]);
+    const metadata = readFileSync(path.join(scratch, "braid_torch.egg-info/PKG-INFO"), "utf8");
+    const end = metadata.indexOf("\n\n");
+    const fields = Object.fromEntries(
+      [...metadata.slice(0, end).matchAll(/^([\w-]+): (.*)$/gmu)].map(([, name, value]) => [name, value]),
+    );
+    const manifest: unknown = JSON.parse(readFileSync(path.join(python, "../package.json"), "utf8"));
+    expect(fields).toMatchObject({
+      "Metadata-Version": expect.stringMatching(/^2\.\d$/u),
+      Name: expect.stringMatching(/^braid[-_]torch$/u),
+      Version: (manifest as { readonly version: string }).version,
+      Summary: expect.stringMatching(/^.{10,500}$/u),
+      "Requires-Python": ">=3.10",
+      "Description-Content-Type": "text/markdown",
+    });
+    expect(metadata.slice(end).trim()).toBe(readFileSync(path.join(python, "README.md"), "utf8").trim());
   });
 });

@@ -2,7 +2,16 @@
  * Contractions that add to their output or read an operand permuted, in hand-written programs: results, printed text
  * and diagnostics.
  */
-import { DiagnosticError, HostProgramBuilder, link, parse, print, record, type TensorView, verify } from "braid";
+import {
+  DiagnosticError,
+  HostProgramBuilder,
+  link,
+  parse,
+  print,
+  record,
+  type TensorView,
+  verify,
+} from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import type { HostProgram } from "../../src/host/nodes.ts";
 import type { MatmulOp } from "../../src/ir/ops/op.ts";

@@ -16,7 +16,7 @@ import {
   record,
   set,
   sum,
-} from "braid";
+} from "@braid-compiler/braid";
 import { classesOf, type Lowered } from "../../src/compile/lower-all.ts";
 import { recordAll } from "../../src/compile/record.ts";
 import { byClass, UnlikeError } from "../../src/host/alike/classes.ts";

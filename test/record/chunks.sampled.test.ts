@@ -2,7 +2,7 @@
  * Loops over chunks of an axis that is also cut among devices, at any sizes: chunks of ceil(M / S) rows, shares of
  * ceil(M / D), wherever their boundaries lie. Values are small whole numbers, so that results are exact.
  */
-import { DeviceMesh, Fusion, HostProgramBuilder, relu, type TensorView } from "braid";
+import { DeviceMesh, Fusion, HostProgramBuilder, relu, type TensorView } from "@braid-compiler/braid";
 import { expect, it } from "vitest";
 import type { LoopIndex } from "../../src/host/build/options.ts";
 import type { HostProgram, ShardByStream, Statement } from "../../src/host/nodes.ts";

@@ -1,5 +1,5 @@
 /** Communications: the streams and events around them, each rank's sides for every type, and roots outside a mesh. */
-import { DeviceMesh, HostProgramBuilder } from "braid";
+import { DeviceMesh, HostProgramBuilder } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import type { HostProgram } from "../../src/host/nodes.ts";
 import type { CommunicationType } from "../../src/host/collectives.ts";

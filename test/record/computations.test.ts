@@ -1,5 +1,5 @@
 /** Every op as kernels, copies and views. Run-programs and the conformance tests check results. */
-import { broadcast, exp, Fusion, HostProgramBuilder, relu, select, slice, sum } from "braid";
+import { broadcast, exp, Fusion, HostProgramBuilder, relu, select, slice, sum } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { record } from "../../src/compile/record.ts";
 import { dataKinds, listing, type ListingOptions } from "./listing.ts";

@@ -1,5 +1,5 @@
 /** Every mistake that only recording can detect: its code, place and message. */
-import { DeviceMesh, DiagnosticError, Fusion, HostProgramBuilder, relu, sum } from "braid";
+import { DeviceMesh, DiagnosticError, Fusion, HostProgramBuilder, relu, sum } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import type { Communication, HostProgram } from "../../src/host/nodes.ts";
 import type { RecordOptions } from "../../src/compile/record.ts";

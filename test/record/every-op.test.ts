@@ -27,7 +27,7 @@ import {
   sub,
   sum,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import type { AxisSpec, OutputOption } from "../../src/host/build/options.ts";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";

@@ -3,7 +3,7 @@
  * small sizes: built, recorded for every rank, linked, and run under several interleavings. Values are small whole
  * numbers, so that results are exact.
  */
-import { add, DeviceMesh, Fusion, HostProgramBuilder, mul, sum, type TensorView } from "braid";
+import { add, DeviceMesh, Fusion, HostProgramBuilder, mul, sum, type TensorView } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import type { LoopIndex } from "../../src/host/build/options.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";

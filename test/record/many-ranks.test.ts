@@ -3,8 +3,8 @@
  * rank of the team. Steps are counted, not timed.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { DeviceMesh, Fusion, type HostProgram, lower, set } from "braid";
-import type * as braid from "braid";
+import { DeviceMesh, Fusion, type HostProgram, lower, set } from "@braid-compiler/braid";
+import type * as braid from "@braid-compiler/braid";
 import { startCounting, type StepCounter } from "../support/count-steps.ts";
 
 let steps: StepCounter;
@@ -12,7 +12,7 @@ let record: typeof braid.record;
 
 beforeAll(async () => {
   steps = await startCounting();
-  ({ record } = await import("braid"));
+  ({ record } = await import("@braid-compiler/braid"));
 });
 
 afterAll(async () => {

@@ -2,7 +2,7 @@
  * Programs of collectives of the CUDA backend: the commands of each rank, which rank reads from which in each step, the
  * diagnostics for ranks that disagree, and the judge's verdict on every type and team.
  */
-import { DeviceMesh, DiagnosticError, HostProgramBuilder, link, type Program, record } from "braid";
+import { DeviceMesh, DiagnosticError, HostProgramBuilder, link, type Program, record } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { accesses, type Region } from "../../src/commands/region.ts";
 import { collectives, type CommunicationType, isRooted } from "../../src/host/collectives.ts";

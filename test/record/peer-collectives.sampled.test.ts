@@ -2,7 +2,7 @@
  * Collectives of the CUDA backend: the actions of each rank, and the same bits as a library's collectives, on every
  * team, dtype and reduction, over iterations on several streams, and in repeated runs.
  */
-import { DeviceMesh, HostProgramBuilder, link, record } from "braid";
+import { DeviceMesh, HostProgramBuilder, link, record } from "@braid-compiler/braid";
 import { expect, it } from "vitest";
 import type { HostProgram } from "../../src/host/nodes.ts";
 import {

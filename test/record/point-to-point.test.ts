@@ -1,5 +1,5 @@
 /** Sends and receives: coalesced, alone, and one-sided by either protocol. */
-import { DeviceMesh, HostProgramBuilder } from "braid";
+import { DeviceMesh, HostProgramBuilder } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";

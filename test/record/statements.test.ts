@@ -1,5 +1,5 @@
 /** The commands of every kind of statement. Communications and computations have separate files. */
-import { DeviceMesh, HostProgramBuilder } from "braid";
+import { DeviceMesh, HostProgramBuilder } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import type { RecordOptions } from "../../src/compile/record.ts";
 import { record } from "../../src/compile/record.ts";

@@ -1,6 +1,6 @@
 /** Sizes that a dump leaves open, and that its ops do not have. */
 import { expect, it } from "vitest";
-import { parse, record } from "braid";
+import { parse, record } from "@braid-compiler/braid";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 
 const container = (inputs: string, output: string, op: string): string =>

@@ -3,7 +3,7 @@
  * the square of the devices, as the pieces do, and no faster. Work is counted, not timed.
  */
 import { expect, it, vi } from "vitest";
-import { DeviceMesh, DiagnosticError, Fusion, link, type Program, set } from "braid";
+import { DeviceMesh, DiagnosticError, Fusion, link, type Program, set } from "@braid-compiler/braid";
 import type { Transfer } from "../../src/commands/command.ts";
 import { renderDiagnostic } from "../../src/diagnostics/diagnostic.ts";
 import { lowerRanks } from "../../src/compile/lower.ts";

@@ -1,6 +1,6 @@
 /** The data of the report of an explained program. */
 import { beforeAll, describe, expect, it } from "vitest";
-import { DeviceMesh, explain, type Explanation, Fusion, linear } from "braid";
+import { DeviceMesh, explain, type Explanation, Fusion, linear } from "@braid-compiler/braid";
 import { changesOf, isWorthIt } from "../../src/explain/changes.ts";
 import { dependencesOf } from "../../src/explain/dependences.ts";
 import { explainReport } from "../../src/report/build/explain-report.ts";

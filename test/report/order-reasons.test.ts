@@ -1,6 +1,6 @@
 /** Why one slice of a report stands before another: rows of programs in which each reason is known. */
 import { describe, expect, it } from "vitest";
-import { explain, type ExplainOptions, Fusion, DeviceMesh, linear } from "braid";
+import { explain, type ExplainOptions, Fusion, DeviceMesh, linear } from "@braid-compiler/braid";
 import { explainReport } from "../../src/report/build/explain-report.ts";
 import { orderReasons, type TimelineData } from "../../src/report/data/timeline-data.ts";
 import { describeSlice } from "../../src/report/view/describe.ts";

@@ -1,6 +1,6 @@
 /** The data of the report of a verified program, and of one with findings. */
 import { describe, expect, it } from "vitest";
-import { compile, parse } from "braid";
+import { compile, parse } from "@braid-compiler/braid";
 import { readFileSync } from "node:fs";
 import { verifyReport } from "../../src/report/build/verify-report.ts";
 import type { ReportData } from "../../src/report/data/report-data.ts";

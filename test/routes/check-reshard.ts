@@ -1,5 +1,5 @@
 /** One resharding, verified, and run on the machine against the oracle. */
-import { compile } from "braid";
+import { compile } from "@braid-compiler/braid";
 import { expect } from "vitest";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { mostReceived } from "./received-bytes.ts";

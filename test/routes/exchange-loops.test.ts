@@ -3,7 +3,7 @@
  * it: the tokens of experts. Annotated by the user, or by the option `deviceLoops`.
  */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, gelu, lower, matmul, print, set } from "braid";
+import { DeviceMesh, Fusion, gelu, lower, matmul, print, set } from "@braid-compiler/braid";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 

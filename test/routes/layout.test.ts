@@ -1,6 +1,6 @@
 /** The measure itself: what devices lack, and how collectives are counted. */
 import { expect, it } from "vitest";
-import { compile, DeviceMesh, Fusion, linear, set } from "braid";
+import { compile, DeviceMesh, Fusion, linear, set } from "@braid-compiler/braid";
 import { lack, layout } from "./layout.ts";
 import { mostReceived } from "./received-bytes.ts";
 

@@ -1,6 +1,6 @@
 /** Cuts that few programs have: uneven parts of parts, more parts than indices, one type twice, replicated dimensions. */
 import { expect, it } from "vitest";
-import { DeviceMesh, Fusion, linear, lower, relu, set, type TensorView } from "braid";
+import { DeviceMesh, Fusion, linear, lower, relu, set, type TensorView } from "@braid-compiler/braid";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 

@@ -1,7 +1,7 @@
 /** What the busiest device receives in examples, patterns and fixtures of passes: with their own parameters and options. */
 import { readdirSync } from "node:fs";
 import path from "node:path";
-import { compile, DiagnosticError, type Fusion, type LowerOptions } from "braid";
+import { compile, DiagnosticError, type Fusion, type LowerOptions } from "@braid-compiler/braid";
 import type { Built } from "../../src/host/program-file.ts";
 import { sizesFromMeshes } from "../../src/ir/sizes.ts";
 import { exampleFiles, loadExample, loadPattern, patternFiles } from "../support/example-program.ts";

@@ -1,6 +1,6 @@
 /** Bytes and values of the programs of programs.ts. */
 import { describe, expect, it } from "vitest";
-import { compile } from "braid";
+import { compile } from "@braid-compiler/braid";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { fusionOf, routePrograms } from "./programs.ts";
 import { mostReceived } from "./received-bytes.ts";

@@ -17,7 +17,7 @@ import {
   slice,
   sum,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";
 

@@ -1,6 +1,6 @@
 /** Random programs: the oracle's values and a clean verifier, or a refusal of Stream where no loop can run. */
 import { expect, it } from "vitest";
-import { compile, DiagnosticError } from "braid";
+import { compile, DiagnosticError } from "@braid-compiler/braid";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { runs } from "../support/suite.ts";
 import { randomProgram } from "./random-program.ts";

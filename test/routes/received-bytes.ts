@@ -3,7 +3,7 @@
  * the least that a rank receives in a ring; copies and kernels count what they read of, or write to, another rank's
  * memory.
  */
-import type { DType, Program } from "braid";
+import type { DType, Program } from "@braid-compiler/braid";
 import type { Collective, Command } from "../../src/commands/command.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
 import { at } from "../../src/support/invariant.ts";

@@ -1,6 +1,6 @@
 /** What several readers of a tensor need is moved once, also where only the first steps of their routes are the same. */
 import { expect, it } from "vitest";
-import { add, Fusion, linear, set, type TensorView } from "braid";
+import { add, Fusion, linear, set, type TensorView } from "@braid-compiler/braid";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { layout } from "./layout.ts";

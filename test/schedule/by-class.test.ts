@@ -13,7 +13,7 @@ import {
   type Program,
   rmsNorm,
   sum,
-} from "braid";
+} from "@braid-compiler/braid";
 import { link } from "../../src/commands/link/link.ts";
 import { lowerRanks } from "../../src/compile/lower.ts";
 import { recordAll } from "../../src/compile/record.ts";

@@ -1,5 +1,5 @@
 /** Combinations of rewrites verify, and have the same bits under every interleaving. */
-import { verify } from "braid";
+import { verify } from "@braid-compiler/braid";
 import { expect, it } from "vitest";
 import { copyStream } from "../../src/schedule/rewrites/copy-stream.ts";
 import { applySchedule, type ScheduleOptions } from "../../src/schedule/schedule.ts";

@@ -1,5 +1,5 @@
 /** The rewrite copy-stream: the moved commands, the edges around them, and the same bits under every interleaving. */
-import { DeviceMesh, Fusion, lower, matmul, record, type Program } from "braid";
+import { DeviceMesh, Fusion, lower, matmul, record, type Program } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
 import { link } from "../../src/commands/link/link.ts";

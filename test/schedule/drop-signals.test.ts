@@ -1,5 +1,5 @@
 /** Signals that others make needless are left out, and no others. combined-rewrites and random-programs verify more. */
-import { link, type Program, record, verify } from "braid";
+import { link, type Program, record, verify } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import type { SlotId } from "../../src/commands/command.ts";
 import { dropSignals } from "../../src/schedule/rewrites/drop-signals.ts";

@@ -9,7 +9,7 @@ import {
   type Program,
   record,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 import { buildPrimitive, type Primitive } from "../../bench/compare/primitives.ts";
 import type { CompileOptions } from "../../src/compile/compile.ts";
 import type { Kernel } from "../../src/commands/kernel.ts";

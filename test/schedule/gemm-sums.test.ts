@@ -2,7 +2,7 @@
  * GEMMs that add what has arrived to their own result: where they replace a sum of two partial results, with the
  * oracle's results, and where the sum has to stay.
  */
-import { type DType, type Program, verify } from "braid";
+import { type DType, type Program, verify } from "@braid-compiler/braid";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { gemmSums } from "../../src/schedule/rewrites/gemm-sums.ts";

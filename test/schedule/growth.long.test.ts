@@ -3,7 +3,7 @@
  * counted, not timed. bench/growth.ts measures times.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { compile, type CompileOptions, type Program } from "braid";
+import { compile, type CompileOptions, type Program } from "@braid-compiler/braid";
 import type { applySchedule, ScheduleOptions } from "../../src/schedule/schedule.ts";
 import { keysOf } from "../../src/support/is-one-of.ts";
 import { startCounting, type StepCounter } from "../support/count-steps.ts";

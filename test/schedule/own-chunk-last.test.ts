@@ -2,7 +2,17 @@
  * Which GEMMs `ownLast` moves: those whose first signal comes later than that of a later GEMM of the same kernel, unless
  * that one waits for something to arrive.
  */
-import { add, compile, DeviceMesh, Fusion, gelu, linear, type Program, type TensorView, verify } from "braid";
+import {
+  add,
+  compile,
+  DeviceMesh,
+  Fusion,
+  gelu,
+  linear,
+  type Program,
+  type TensorView,
+  verify,
+} from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { isGemmLaunch } from "../../src/schedule/draft/gemm-axes.ts";
 import { ownChunkLast } from "../../src/schedule/rewrites/own-chunk-last.ts";

@@ -1,6 +1,17 @@
 /** Pipelines over few devices for tests of schedule rewrites, and a Program's outputs after a run. */
 import { type CommandKind } from "../../src/commands/command.ts";
-import { add, DeviceMesh, Fusion, linear, lower, matmul, record, sum, type DType, type Program } from "braid";
+import {
+  add,
+  DeviceMesh,
+  Fusion,
+  linear,
+  lower,
+  matmul,
+  record,
+  sum,
+  type DType,
+  type Program,
+} from "@braid-compiler/braid";
 import { type MachineGroupOptions, openMachineGroup } from "../../src/backends/cpu/machine-group.ts";
 import { link } from "../../src/commands/link/link.ts";
 import { parseInterleaving } from "../../src/machine/interleaving.ts";

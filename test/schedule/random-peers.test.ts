@@ -2,7 +2,7 @@
  * Random programs of collectives, sends and GEMMs under random schedules. Collectives in peers' memory verify and have
  * the library's bits, as recorded and as rewritten, under several interleavings and on one queue per rank.
  */
-import { link, type Program, record, verify } from "braid";
+import { link, type Program, record, verify } from "@braid-compiler/braid";
 import { expect, it } from "vitest";
 import { barriersIn } from "../../src/commands/barriers.ts";
 import type { CommunicatorBackend } from "../../src/host/collectives.ts";

@@ -3,7 +3,7 @@
  * same bits under several interleavings and on one queue per rank. Recordings with few streams reuse slots, and have
  * orders that a rewrite must keep.
  */
-import { verify } from "braid";
+import { verify } from "@braid-compiler/braid";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";

@@ -2,7 +2,7 @@
  * Random host programs of GEMMs into the parts of pairs, copies, and sums of a pair, on one device: with sums in GEMMs,
  * and results in place, they verify, with the same integers.
  */
-import { type Program, type TensorView, verify } from "braid";
+import { type Program, type TensorView, verify } from "@braid-compiler/braid";
 import { expect, it } from "vitest";
 import { applySchedule } from "../../src/schedule/schedule.ts";
 import { at } from "../../src/support/invariant.ts";

@@ -1,5 +1,15 @@
 /** The result of each rewrite on a pipeline, and the Programs that it leaves unchanged. */
-import { compile, DeviceMesh, Fusion, lower, MultiDeviceExecutor, type Program, record, set, verify } from "braid";
+import {
+  compile,
+  DeviceMesh,
+  Fusion,
+  lower,
+  MultiDeviceExecutor,
+  type Program,
+  record,
+  set,
+  verify,
+} from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import type { Command, CommandKind } from "../../src/commands/command.ts";
 import { printProgram } from "../../src/commands/print-program.ts";

@@ -2,7 +2,7 @@
  * Combined rewrites give the oracle's results on worker threads and on the machine. combined-rewrites.sampled.test.ts
  * verifies more combinations.
  */
-import type { DType } from "braid";
+import type { DType } from "@braid-compiler/braid";
 import { describe, it } from "vitest";
 import type { ScheduleOptions } from "../../src/schedule/schedule.ts";
 import { expectOracle } from "../support/expect-oracle.ts";

@@ -1,6 +1,16 @@
 /** What a simulation takes instead of figures that the profile lacks is said, and nothing where all are there. */
 import { describe, expect, it } from "vitest";
-import { compile, DeviceMesh, type DType, Fusion, matmul, type MachineProfile, set, simulate, sum } from "braid";
+import {
+  compile,
+  DeviceMesh,
+  type DType,
+  Fusion,
+  matmul,
+  type MachineProfile,
+  set,
+  simulate,
+  sum,
+} from "@braid-compiler/braid";
 import { timingsOfTransfer } from "../../src/simulate/transfer-timings.ts";
 import { choose } from "../../src/tune/choose/choose.ts";
 import { roundProfile } from "./profile.ts";

@@ -1,6 +1,6 @@
 /** Simulated times of attention: by measured rates and the length of a sequence, or by its usual share of a GEMM's. */
 import { describe, expect, it } from "vitest";
-import { compile, type Fusion, type MachineProfile } from "braid";
+import { compile, type Fusion, type MachineProfile } from "@braid-compiler/braid";
 import { calibrationSizes } from "../../src/tune/calibrate/calibration-host.ts";
 import { attentionRates } from "../../src/tune/calibrate/measure-profile.ts";
 import { attention } from "../../src/tune/calibrate/probe-fusions.ts";

@@ -1,6 +1,6 @@
 /** Simulating takes steps in proportion to the commands, however many ranks meet in a collective. Steps are counted. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type * as braid from "braid";
+import type * as braid from "@braid-compiler/braid";
 import { startCounting, type StepCounter } from "../support/count-steps.ts";
 import { roundProfile } from "./profile.ts";
 
@@ -9,7 +9,7 @@ let own: typeof braid;
 
 beforeAll(async () => {
   steps = await startCounting();
-  own = await import("braid");
+  own = await import("@braid-compiler/braid");
 });
 
 afterAll(async () => {

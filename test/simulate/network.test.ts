@@ -1,5 +1,5 @@
 /** Transfers between hosts: their times add up from the profile's network by hand, and network interfaces are shared. */
-import { compile, DeviceMesh, Fusion, type MachineProfile, set, simulate } from "braid";
+import { compile, DeviceMesh, Fusion, type MachineProfile, set, simulate } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { type BetweenHosts, networkOf } from "../../src/simulate/machine-profile.ts";
 import { roundProfile } from "./profile.ts";

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { type Diagnostic, DiagnosticError } from "braid";
+import { type Diagnostic, DiagnosticError } from "@braid-compiler/braid";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";
 import { roundProfile } from "./profile.ts";
 

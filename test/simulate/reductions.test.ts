@@ -3,7 +3,7 @@
  * other kernels.
  */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, type DType, Fusion, link, lower, type Program, record, sum } from "braid";
+import { DeviceMesh, type DType, Fusion, link, lower, type Program, record, sum } from "@braid-compiler/braid";
 import { combinedSlots } from "../../src/tune/calibrate/measure-profile.ts";
 import { slotSum } from "../../src/tune/calibrate/probe-fusions.ts";
 import { commandCosts } from "../../src/simulate/command-cost.ts";

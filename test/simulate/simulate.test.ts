@@ -1,6 +1,6 @@
 /** Simulated times of command lists, compared with times added up by hand. */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, link, lower, matmul, record, sum } from "braid";
+import { DeviceMesh, Fusion, link, lower, matmul, record, sum } from "@braid-compiler/braid";
 import { createCalendar } from "../../src/simulate/occupancy.ts";
 import { loadFactor, marginOf, gemmTime, interpolatedTime } from "../../src/simulate/interpolate.ts";
 import { applySchedule } from "../../src/schedule/schedule.ts";

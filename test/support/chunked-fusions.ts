@@ -12,7 +12,7 @@ import {
   set,
   sum,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 
 export interface ChunkedFusion {
   readonly name: string;

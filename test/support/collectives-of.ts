@@ -2,7 +2,7 @@
  * The communications of a Fusion's host programs over all ranks, each counted once: a rank lists those in which it
  * takes part.
  */
-import { type Fusion, lower, type LowerOptions } from "braid";
+import { type Fusion, lower, type LowerOptions } from "@braid-compiler/braid";
 import { isTeamCommunication, walk } from "../../src/host/traverse.ts";
 
 /**

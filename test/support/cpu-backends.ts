@@ -2,8 +2,8 @@
  * The CPU back end in its three forms, for tests that run everything on each: the machine, one worker and two. Workers
  * are started once and serve all tests of a file.
  */
-import type { Backend, Group } from "braid";
-import { createCpuBackend } from "braid/cpu";
+import type { Backend, Group } from "@braid-compiler/braid";
+import { createCpuBackend } from "@braid-compiler/braid/cpu";
 
 function keptOpen(backend: Backend): Backend {
   let kept: Promise<Group> | null = null;

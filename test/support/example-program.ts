@@ -4,7 +4,7 @@
  */
 import { readdirSync } from "node:fs";
 import path from "node:path";
-import * as braid from "braid";
+import * as braid from "@braid-compiler/braid";
 import { loadProgram } from "../../src/cli/program/load-program.ts";
 import type { HostProgram } from "../../src/host/nodes.ts";
 import type { Built, Parameters, ProgramFile } from "../../src/host/program-file.ts";
@@ -74,5 +74,5 @@ function filesIn(folder: string): readonly string[] {
 }
 
 async function load(file: string): Promise<ProgramFile> {
-  return (await loadProgram(file, { braid })).program;
+  return (await loadProgram(file, { "@braid-compiler/braid": braid })).program;
 }

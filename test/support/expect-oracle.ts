@@ -3,7 +3,7 @@
  * within the bounds for random floats, and bit for bit for small integers (where the sums are exact, unless the setting
  * says that they round). All back ends must give the same bits.
  */
-import { type Backend, type ExecutorOptions, type Fusion, MultiDeviceExecutor } from "braid";
+import { type Backend, type ExecutorOptions, type Fusion, MultiDeviceExecutor } from "@braid-compiler/braid";
 import { expect } from "vitest";
 import type { AnyCompilation } from "../../src/compile/compile.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";

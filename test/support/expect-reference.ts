@@ -4,7 +4,7 @@
  * verifier must find exactly what is expected of it.
  */
 import { expect } from "vitest";
-import { type HostProgram, link, MultiDeviceExecutor, record, type Tensor, verify } from "braid";
+import { type HostProgram, link, MultiDeviceExecutor, record, type Tensor, verify } from "@braid-compiler/braid";
 import { sizesFromMeshes } from "../../src/ir/sizes.ts";
 import { compare } from "../../src/oracle/value.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";

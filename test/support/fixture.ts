@@ -3,7 +3,7 @@
  * `<name>.txt`, which holds the program before and after the pass, or the diagnostic. The folder `checked` has the
  * diagnostics of the checks before the first rewrite. `npx vitest run -u` writes the texts anew.
  */
-import { Fusion, type LowerOptions } from "braid";
+import { Fusion, type LowerOptions } from "@braid-compiler/braid";
 
 export interface Fixture {
   /** What the fixture shows, in one line. */

@@ -1,5 +1,5 @@
 /** The kernels that a rank of a Program launches, with the shapes of what they read and write. */
-import type { Program } from "braid";
+import type { Program } from "@braid-compiler/braid";
 
 export interface Launch {
   readonly kind: string;

@@ -1,5 +1,5 @@
 /** Programs of any number of layers, each of which communicates beside its GEMMs. */
-import { add, DeviceMesh, Fusion, linear, matmul, set, sum, type TensorView } from "braid";
+import { add, DeviceMesh, Fusion, linear, matmul, set, sum, type TensorView } from "@braid-compiler/braid";
 
 /** The width of a layer: the same for all, or another for each. */
 type Width = (layer: number) => number;

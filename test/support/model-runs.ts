@@ -1,5 +1,5 @@
 /** Runs sharded models on the machine, on random inputs. */
-import { type ExecutorOptions, type Fusion, MultiDeviceExecutor, type Tensor } from "braid";
+import { type ExecutorOptions, type Fusion, MultiDeviceExecutor, type Tensor } from "@braid-compiler/braid";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { randomInputs } from "../../src/oracle/random-inputs.ts";
 import { at } from "../../src/support/invariant.ts";

@@ -16,13 +16,14 @@ export async function nodeScript(file: string): Promise<string> {
   const build = await rolldown({
     input: path.join(root, file),
     platform: "node",
-    external: (id) => /^[^./]/.test(id) && !/^braid(\/|$)/.test(id),
+    external: (id) => /^[^./]/.test(id) && !id.startsWith("@braid-compiler/braid"),
     resolve: {
       alias: {
-        "braid/cpu": path.join(root, "src/cpu.ts"),
-        "braid/cuda": path.join(root, "src/cuda.ts"),
-        "braid/mpi": path.join(root, "src/mpi.ts"),
-        braid: path.join(root, "src/index.ts"),
+        "@braid-compiler/braid/cpu": path.join(root, "src/cpu.ts"),
+        "@braid-compiler/braid/cuda": path.join(root, "src/cuda.ts"),
+        "@braid-compiler/braid/internals": path.join(root, "src/internals.ts"),
+        "@braid-compiler/braid/mpi": path.join(root, "src/mpi.ts"),
+        "@braid-compiler/braid": path.join(root, "src/index.ts"),
       },
     },
   });

@@ -1,5 +1,5 @@
 /** Shardings and chunks of a tensor of two axes, for ops whose elements depend on where they lie. */
-import { DeviceMesh, type TensorView } from "braid";
+import { DeviceMesh, type TensorView } from "@braid-compiler/braid";
 
 const grid = new DeviceMesh([
   [0, 1],

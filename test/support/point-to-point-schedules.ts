@@ -2,7 +2,7 @@
  * Every schedule of a loop over the devices, as lowering options: nvFuser's names of its parameters, and those that
  * Braid has beside.
  */
-import type { LowerOptions } from "braid";
+import type { LowerOptions } from "@braid-compiler/braid";
 
 export type ScheduleOptions = Omit<LowerOptions, "rank" | "onPass">;
 

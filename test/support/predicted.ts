@@ -1,6 +1,6 @@
 /** What the simulator says of a program: its time, what it exposes, and its memory. */
 import { expect } from "vitest";
-import { compile, type CompileOptions, type Fusion, type MachineProfile, simulate } from "braid";
+import { compile, type CompileOptions, type Fusion, type MachineProfile, simulate } from "@braid-compiler/braid";
 import { at } from "../../src/support/invariant.ts";
 import { overlapOf } from "../../src/trace/overlap.ts";
 

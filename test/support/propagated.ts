@@ -1,5 +1,5 @@
 /** The shardings that propagation spreads, as short texts: `s3 x2 4 r5`. */
-import { type Fusion, type FusionData, lower, type LowerOptions, type TensorView } from "braid";
+import { type Fusion, type FusionData, lower, type LowerOptions, type TensorView } from "@braid-compiler/braid";
 import { printTensor } from "../../src/ir/print-tensor.ts";
 
 /** The Fusion after pass `pass`. What later passes refuse does not matter. */

@@ -23,7 +23,7 @@ import {
   sub,
   sum,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 
 export interface Step {
   readonly op: number;

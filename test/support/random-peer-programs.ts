@@ -3,7 +3,7 @@
  * up to three branches without shared tensors run concurrently, so that every program is free of races. Their results
  * do not depend on the backend: collectives in peers' memory have the bits of a library's.
  */
-import { DeviceMesh, HostProgramBuilder, type TensorView } from "braid";
+import { DeviceMesh, HostProgramBuilder, type TensorView } from "@braid-compiler/braid";
 import type { HostProgram } from "../../src/host/nodes.ts";
 import type { CommunicationType, CommunicatorBackend, ReduceOpType } from "../../src/host/collectives.ts";
 import type { DType } from "../../src/numerics/dtype.ts";

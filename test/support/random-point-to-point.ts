@@ -4,7 +4,7 @@
  * it.
  */
 import fc from "fast-check";
-import { add, DeviceMesh, Fusion, matmul, type ParallelType, set, sum, type TensorView } from "braid";
+import { add, DeviceMesh, Fusion, matmul, type ParallelType, set, sum, type TensorView } from "@braid-compiler/braid";
 import { at } from "../../src/support/invariant.ts";
 import { schedules } from "./point-to-point-schedules.ts";
 

@@ -17,7 +17,7 @@ import {
   squeeze,
   sum,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 
 /** How to place one tensor: its mesh, and for DIDx and DIDy an axis and how it is split. */
 interface Place {

@@ -3,7 +3,15 @@
  * on every rank for the same sizes.
  */
 import { expect } from "vitest";
-import { type CommandList, DiagnosticError, type HostProgram, parse, print, record, type RecordOptions } from "braid";
+import {
+  type CommandList,
+  DiagnosticError,
+  type HostProgram,
+  parse,
+  print,
+  record,
+  type RecordOptions,
+} from "@braid-compiler/braid";
 
 /** `null` if the program cannot be recorded; its diagnostics must then be the same too. */
 function recorded(program: HostProgram, options: RecordOptions): CommandList | readonly string[] {

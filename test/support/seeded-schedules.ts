@@ -2,8 +2,8 @@
  * Loops over the devices under many seeded interleavings, which must not change a bit. A program is lowered and linked
  * once and runs many times, on the machine.
  */
-import { type Fusion, link, lower, type Program, record } from "braid";
-import { createCpuBackend, type CpuOptions } from "braid/cpu";
+import { type Fusion, link, lower, type Program, record } from "@braid-compiler/braid";
+import { createCpuBackend, type CpuOptions } from "@braid-compiler/braid/cpu";
 import { shardOf } from "../../src/executor/shard.ts";
 import { shapeOf } from "../../src/ir/sizes.ts";
 import { tensorBytes } from "../../src/numerics/tensor/host-tensor.ts";

@@ -8,7 +8,7 @@
  *   b  0 0
  *   b  1 1
  */
-import { type Fusion, type FusionData, lower, type TensorView } from "braid";
+import { type Fusion, type FusionData, lower, type TensorView } from "@braid-compiler/braid";
 import type { HostProgram, Statement } from "../../src/host/nodes.ts";
 import { isOp } from "../../src/host/traverse.ts";
 import { heldRuns, onDevice, sizedCut } from "../../src/ir/parts.ts";

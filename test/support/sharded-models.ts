@@ -17,7 +17,7 @@ import {
   set,
   swiglu,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 
 export interface ModelSizes {
   /** Of each group. */

@@ -13,7 +13,7 @@ import {
   set,
   sum,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 
 /** Puts the tensors on the mesh and cuts the given axes, outermost first. */
 function place(mesh: DeviceMesh, cuts: readonly (readonly [TensorView, number?])[], devices: number): void {

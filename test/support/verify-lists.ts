@@ -1,5 +1,5 @@
 /** The verifier's report on the lists of all ranks. If they do not link, its findings are link's. */
-import { type CommandList, DiagnosticError, link, verify, type VerifyReport } from "braid";
+import { type CommandList, DiagnosticError, link, verify, type VerifyReport } from "@braid-compiler/braid";
 import { unlinkedReport } from "../../src/verify/verify.ts";
 
 export function verifyLists(lists: readonly CommandList[]): VerifyReport {

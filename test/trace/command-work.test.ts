@@ -1,5 +1,5 @@
 /** Bytes and operations of commands: every kind of kernel, every side of a transfer. */
-import { compile, Fusion, softmax } from "braid";
+import { compile, Fusion, softmax } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
 import type { Kernel, Operand, UnitKernel } from "../../src/commands/kernel.ts";

@@ -1,5 +1,5 @@
 /** Flight records of hand-made runs: what the rings keep, and which rank a comparison says is missing where. */
-import { link, type Program } from "braid";
+import { link, type Program } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { renderDiagnostic } from "../../src/diagnostics/diagnostic.ts";
 import { at } from "../../src/support/invariant.ts";

@@ -1,5 +1,5 @@
 /** Times of a rank by state: on a Program of two ranks that compute, exchange, copy from each other and gather. */
-import { DeviceMesh, HostProgramBuilder, record } from "braid";
+import { DeviceMesh, HostProgramBuilder, record } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
 import { at } from "../../src/support/invariant.ts";

@@ -1,5 +1,5 @@
 /** The blocks of examples/transformer at any sizes, and inputs for them. */
-import type { FusionData, Tensor } from "braid";
+import type { FusionData, Tensor } from "@braid-compiler/braid";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import type { Parameters, ProgramFile } from "../../src/host/program-file.ts";

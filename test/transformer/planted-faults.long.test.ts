@@ -2,7 +2,7 @@
  * Faults that a transformer's author, or a compiler, may make are found by --check, in float and in bfloat16. A fault is
  * an edit of an example's text. Its results are those of the faulty program, one rounding per op.
  */
-import * as braid from "braid";
+import * as braid from "@braid-compiler/braid";
 import { expect, it } from "vitest";
 import { loadProgram } from "../../src/cli/program/load-program.ts";
 import { checkOutputs } from "../../src/cli/run/outputs.ts";
@@ -50,7 +50,7 @@ const faults: readonly Fault[] = [
 ];
 
 async function build(name: string, text: string, DTYPE: DType): Promise<braid.FusionData> {
-  const { program } = await loadProgram(folder.write(`${name}.ts`, text), { braid });
+  const { program } = await loadProgram(folder.write(`${name}.ts`, text), { "@braid-compiler/braid": braid });
   return blockData(program, 2, { S: 1, B: 1, L: 8, DTYPE });
 }
 
@@ -58,7 +58,11 @@ it.each(faults.flatMap((fault) => (["float", "bfloat16"] as const).map((dtype) =
   "$name, in $dtype",
   async ({ file, from, to, dtype }) => {
     const right = await build("right", editedBlock(file, from, from), dtype);
-    const wrong = await build("wrong", `import * as braid from "braid";\n${editedBlock(file, from, to)}`, dtype);
+    const wrong = await build(
+      "wrong",
+      `import * as braid from "@braid-compiler/braid";\n${editedBlock(file, from, to)}`,
+      dtype,
+    );
     const inputs = drawnInputs(right);
     const failures = [right, wrong].map((program) => {
       const outputs = evaluateFusion(program, inputs).outputs.map((tensor) => [{ tensor, ranks: [0] }]);

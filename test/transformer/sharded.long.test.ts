@@ -3,8 +3,8 @@
  * with and without sequence parallelism. Floats differ by rounding alone. Masks, indices and random numbers have equal
  * bits: all tensors of integers and bools are outputs, too.
  */
-import * as braid from "braid";
-import { Fusion, type FusionData, MultiDeviceExecutor, type Tensor } from "braid";
+import * as braid from "@braid-compiler/braid";
+import { Fusion, type FusionData, MultiDeviceExecutor, type Tensor } from "@braid-compiler/braid";
 import { expect, it } from "vitest";
 import { loadProgram } from "../../src/cli/program/load-program.ts";
 import { checkOutputs } from "../../src/cli/run/outputs.ts";
@@ -37,7 +37,9 @@ const sizes = { S: 2, B: 2, L: 8, H: 32, HEADS: 8, GROUPS: 4, FFN: 16, DROPOUT: 
 async function build({ block, SP, devices }: Case): Promise<FusionData> {
   const [name, options] = blocks[block];
   const text = editedBlock(name, '{ causal: "topLeft" }', options);
-  const { program } = await loadProgram(folder.write(`${name}-${options.length}.ts`, text), { braid });
+  const { program } = await loadProgram(folder.write(`${name}-${options.length}.ts`, text), {
+    "@braid-compiler/braid": braid,
+  });
   const data = blockData(program, devices, { ...sizes, SP });
   const made = data.ops.flatMap(({ output }) => (isFloat(at(data.tensors, output)) ? [] : [output]));
   return { ...data, outputs: [...data.outputs, ...made] };

@@ -3,7 +3,7 @@
  * wait. Without one of them the list hangs; without a signal and its wait there is a race between the commands that
  * they order.
  */
-import { type CommandList, DeviceMesh, type Finding, HostProgramBuilder, link, record } from "braid";
+import { type CommandList, DeviceMesh, type Finding, HostProgramBuilder, link, record } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import type { SignalRank } from "../../src/commands/command-list.ts";
 import { at, invariant } from "../../src/support/invariant.ts";

@@ -14,7 +14,7 @@ import {
   record,
   repair,
   verify,
-} from "braid";
+} from "@braid-compiler/braid";
 import { createCpuBackend, parseInterleaving } from "../../src/cpu.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom } from "../../src/support/random.ts";

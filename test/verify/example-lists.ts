@@ -2,7 +2,7 @@
  * Mistakes that no host program can make, since building or recording one rules them out, as command lists: what a
  * rewrite of lists, or another recorder, might get wrong. docs/findings.md lists them.
  */
-import { type DiagnosticCode, link, type Program } from "braid";
+import { type DiagnosticCode, link, type Program } from "@braid-compiler/braid";
 import type { EventId } from "../../src/commands/command.ts";
 import { makeId } from "../../src/support/ids.ts";
 import { at } from "../../src/support/invariant.ts";

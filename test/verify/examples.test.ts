@@ -6,7 +6,7 @@
 import { readdirSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { diagnosticCodes, type Finding, renderDiagnostic, verify } from "braid";
+import { diagnosticCodes, type Finding, renderDiagnostic, verify } from "@braid-compiler/braid";
 import { printProgram } from "../../src/commands/print-program.ts";
 import { keysOf } from "../../src/support/is-one-of.ts";
 import { cli } from "../cli/captured-cli.ts";

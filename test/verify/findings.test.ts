@@ -1,6 +1,6 @@
 /** Each finding on hand-made lists: the mistake, and beside it the same lists without it. */
 import { describe, expect, test } from "vitest";
-import { type CommandList, type Finding, link, verify } from "braid";
+import { type CommandList, type Finding, link, verify } from "@braid-compiler/braid";
 import { contiguousStrides } from "../../src/commands/view.ts";
 import { at } from "../../src/support/invariant.ts";
 import { buildLists, type ListBuilder } from "../machine/list-builder.ts";

@@ -2,7 +2,7 @@
  * `verify` and `repair` on Programs with one to three fields changed to anything: never an exception, and what verify
  * says is right is right by the closure, which looks at every byte.
  */
-import { compile, type Program, repair, verify } from "braid";
+import { compile, type Program, repair, verify } from "@braid-compiler/braid";
 import { createRandom } from "../../src/support/random.ts";
 import { allgatherMatmulChunks, allreduceChunks, reduceScatterChunks } from "../support/collective-pipelines.ts";
 import { exchange, inGemms } from "../schedule/exchanges.ts";

@@ -3,7 +3,7 @@
  * ranks.
  */
 import { describe, expect, test } from "vitest";
-import { type Finding, HostProgramBuilder, link, record, verify } from "braid";
+import { type Finding, HostProgramBuilder, link, record, verify } from "@braid-compiler/braid";
 import { buildLists } from "../machine/list-builder.ts";
 import { verifyLists } from "../support/verify-lists.ts";
 

@@ -2,7 +2,7 @@
  * Programs with one field changed by hand: to a value of another size, sign or type, or to what a field of the same
  * name holds elsewhere. Items of lists are also left out and doubled.
  */
-import type { Program } from "braid";
+import type { Program } from "@braid-compiler/braid";
 import { at } from "../../src/support/invariant.ts";
 
 type Node = Record<string, unknown>;

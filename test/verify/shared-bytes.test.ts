@@ -2,7 +2,7 @@
  * Temporaries to which link gave one place: the second tenant may move in when nothing needs the first one any more.
  */
 import { describe, expect, test } from "vitest";
-import { type CommandList, link, type Program, repair, verify } from "braid";
+import { type CommandList, link, type Program, repair, verify } from "@braid-compiler/braid";
 import { createCpuBackend, parseInterleaving } from "../../src/cpu.ts";
 import { at } from "../../src/support/invariant.ts";
 import { buildLists } from "../machine/list-builder.ts";

@@ -3,7 +3,7 @@
  * matters.
  */
 import { describe, expect, it } from "vitest";
-import { compile, Fusion, iota, type Program, verify } from "braid";
+import { compile, Fusion, iota, type Program, verify } from "@braid-compiler/braid";
 import type { PlacedBuffer } from "../../src/commands/buffer.ts";
 import type { Operand } from "../../src/commands/kernel.ts";
 import type { Command } from "../../src/commands/command.ts";

@@ -1,7 +1,7 @@
 /**
  * Loads a program file (`.ts`, `.js`, `.mjs`) from anywhere on disk. jiti evaluates it and the files that it imports
  * by relative paths: it strips types on every Node that Braid supports, maps lines back, writes no cache, and lets
- * `braid` be the running instance.
+ * the package be the running instance.
  */
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";

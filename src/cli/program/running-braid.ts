@@ -1,5 +1,5 @@
 /**
- * The modules that a program file gets for `import "braid"` and its subpaths. They are those of the running Braid, so
+ * The modules that a program file gets for `import "@braid-compiler/braid"` and its subpaths. They are those of the running Braid, so
  * that only one instance exists, whatever is installed near the file. The API that builds programs is loaded here, the
  * rest of Braid when the file first uses it.
  */
@@ -8,8 +8,8 @@ import { fileURLToPath } from "node:url";
 import { packageFile } from "../../backends/package-file.ts";
 import { diagnosticCodes } from "../../diagnostics/codes.ts";
 import { DiagnosticError, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
-import { isProgramFile, program } from "../../host/program-file.ts";
-import { Fusion, isFusion } from "../../ir/api/fusion.ts";
+import { packageName, program } from "../../host/program-file.ts";
+import { Fusion } from "../../ir/api/fusion.ts";
 import * as ops from "../../ir/api/ops.ts";
 import { DeviceMesh } from "../../ir/device-mesh.ts";
 import { suggestion } from "../../support/wording.ts";
@@ -25,8 +25,6 @@ export const builders: Exports = {
   diagnosticCodes,
   DiagnosticError,
   Fusion,
-  isFusion,
-  isProgramFile,
   program,
   renderDiagnostic,
 };
@@ -35,9 +33,13 @@ export const builders: Exports = {
 const parts: ReadonlyMap<string, string> = new Map([["HostProgramBuilder", "dist/host/build/builder.js"]]);
 
 export const runningBraid: Readonly<Record<string, object>> = {
-  braid: moduleOf("braid", "dist/index.js", builders),
-  "braid/cpu": moduleOf("braid/cpu", "dist/cpu.js", {}),
-  "braid/cuda": moduleOf("braid/cuda", "dist/cuda.js", {}),
+  [packageName]: moduleOf(packageName, "dist/index.js", builders),
+  ...Object.fromEntries(
+    ["cpu", "cuda", "internals"].map((part) => {
+      const name = `${packageName}/${part}`;
+      return [name, moduleOf(name, `dist/${part}.js`, {})];
+    }),
+  ),
 };
 
 /** Names that module interop looks for in every module. */

@@ -3,6 +3,7 @@
  * of a Braid call keeps its own place and names the calling line, in the file that the user wrote. Errors of another copy of Braid are
  * recognised by shape.
  */
+import { packageName } from "../../host/program-file.ts";
 import { once } from "node:events";
 import path from "node:path";
 import process from "node:process";
@@ -150,7 +151,7 @@ function diagnosticsOf(file: string, maps: SourceMaps, error: unknown): readonly
 
 function missingImport(error: unknown): string | null {
   const name = error instanceof ReferenceError ? /^(\w+) is not defined$/u.exec(error.message)?.[1] : undefined;
-  return name !== undefined && Object.hasOwn(builders, name) ? `add ${name} to the import from "braid"` : null;
+  return name !== undefined && Object.hasOwn(builders, name) ? `add ${name} to the import from "${packageName}"` : null;
 }
 
 /** With the lines of the tensors that it mentions as the user wrote them. */

@@ -3,8 +3,8 @@
  * system's, if installed. On small integers all sums are exact, so the bits must equal those of the WebAssembly
  * kernels.
  */
-import { add, Fusion, linear, matmul, MultiDeviceExecutor } from "braid";
-import { createCpuBackend } from "braid/cpu";
+import { add, Fusion, linear, matmul, MultiDeviceExecutor } from "@braid-compiler/braid";
+import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import { describe, expect, it } from "vitest";
 import { type Blas, type BlasGemm, findBlas, openBlas } from "../../../src/backends/cpu/blas/blas-library.ts";
 import { blasGemms } from "../../../src/backends/cpu/blas/blas-gemms.ts";

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { DiagnosticError, link, type Group } from "braid";
+import { DiagnosticError, link, type Group } from "@braid-compiler/braid";
 import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
 import { createFlightRecorder, type FlightRecorder } from "../../../src/backends/flight/flight-recorder.ts";

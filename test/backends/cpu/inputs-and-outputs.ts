@@ -1,6 +1,6 @@
 /** Inputs for tests of the CPU back end, and comparable outputs. */
 import { createHash } from "node:crypto";
-import type { Prepared, Program } from "braid";
+import type { Prepared, Program } from "@braid-compiler/braid";
 
 export function fillInputs(program: Program, prepared: Prepared): void {
   for (const { id, role, bytes } of program.buffers) {

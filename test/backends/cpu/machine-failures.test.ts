@@ -3,7 +3,7 @@
  * run works.
  */
 import { describe, expect, it, vi } from "vitest";
-import { DiagnosticError, type Diagnostic, link, type Prepared } from "braid";
+import { DiagnosticError, type Diagnostic, link, type Prepared } from "@braid-compiler/braid";
 import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
 import { buildLists } from "../../machine/list-builder.ts";
 

@@ -2,7 +2,7 @@
  * The memory of a Program near the limit: Programs that just fit run, also above 2 and 3 GiB; larger ones are rejected
  * with their sizes.
  */
-import { type Diagnostic, DiagnosticError, type Group, link, type Program } from "braid";
+import { type Diagnostic, DiagnosticError, type Group, link, type Program } from "@braid-compiler/braid";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { layOutProgram } from "../../../src/backends/cpu/address-space.ts";
 import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";

@@ -1,7 +1,7 @@
 /** Large launches in parts: the board that offers them, and bits that do not depend on which worker runs a part. */
 import { describe, expect, it } from "vitest";
-import { Fusion, gelu, linear, lower, matmul, MultiDeviceExecutor, type TensorView } from "braid";
-import { createCpuBackend } from "braid/cpu";
+import { Fusion, gelu, linear, lower, matmul, MultiDeviceExecutor, type TensorView } from "@braid-compiler/braid";
+import { createCpuBackend } from "@braid-compiler/braid/cpu";
 import {
   allPartsDone,
   boardWords,

@@ -3,7 +3,7 @@
  * deterministic machine.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Group } from "braid";
+import type { Group } from "@braid-compiler/braid";
 import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
 import { patternFiles, patternProgram } from "../../support/example-program.ts";

@@ -3,7 +3,7 @@
  * deterministic machine.
  */
 import { afterAll, expect, it } from "vitest";
-import { link, type Prepared, type Program } from "braid";
+import { link, type Prepared, type Program } from "@braid-compiler/braid";
 import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
 import { numberCommands } from "../../../src/backends/cpu/threads/command-numbers.ts";
 import { shareWorks } from "../../../src/backends/cpu/threads/shared-works.ts";

@@ -1,4 +1,4 @@
-import { link, type Program } from "braid";
+import { link, type Program } from "@braid-compiler/braid";
 import { buildLists, type ListBuilder } from "../../machine/list-builder.ts";
 
 /** Every rank gets its neighbour's input one-sided, on one stream, and adds to it on another. */

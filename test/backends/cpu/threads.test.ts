@@ -3,7 +3,7 @@
  * the same group afterwards. random-pauses.sampled.test.ts runs many programs many times.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { DiagnosticError, type Group, link } from "braid";
+import { DiagnosticError, type Group, link } from "@braid-compiler/braid";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
 import type { KernelId } from "../../../src/commands/command.ts";
 import { makeId } from "../../../src/support/ids.ts";

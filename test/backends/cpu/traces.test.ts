@@ -1,6 +1,6 @@
 /** Traces of worker threads: a transfer ends when its data has moved, however late its streams get a worker. */
 import { describe, expect, it } from "vitest";
-import { link, type Program } from "braid";
+import { link, type Program } from "@braid-compiler/braid";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
 import { openMachineGroup } from "../../../src/backends/cpu/machine-group.ts";
 import { at } from "../../../src/support/invariant.ts";

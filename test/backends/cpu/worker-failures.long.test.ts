@@ -4,7 +4,7 @@
  * lines that run before them make them misbehave.
  */
 import { describe, expect, it } from "vitest";
-import { DiagnosticError, type Group, link, type Prepared, type Program } from "braid";
+import { DiagnosticError, type Group, link, type Prepared, type Program } from "@braid-compiler/braid";
 import { openThreadedGroup } from "../../../src/backends/cpu/threads/threaded-group.ts";
 import { buildLists } from "../../machine/list-builder.ts";
 

@@ -1,6 +1,6 @@
 /** A failed call of a run whose peer has died: the peer is the reason. */
 import { describe, expect, it } from "vitest";
-import { DiagnosticError, type Diagnostic } from "braid";
+import { DiagnosticError, type Diagnostic } from "@braid-compiler/braid";
 import { causeOf } from "../../../src/backends/cuda/run/runner.ts";
 
 const errorOf = (code: Diagnostic["code"]): DiagnosticError =>

@@ -3,7 +3,7 @@
  * whose signals are missing.
  */
 import { describe, expect, it } from "vitest";
-import { DiagnosticError, link, type Program } from "braid";
+import { DiagnosticError, link, type Program } from "@braid-compiler/braid";
 import { programNotes } from "../../../src/backends/cuda/ops/list-notes.ts";
 import { passedWord, progressWord } from "../../../src/backends/cuda/ops/memory-operations.ts";
 import { createProgress } from "../../../src/backends/cuda/run/stuck/progress.ts";

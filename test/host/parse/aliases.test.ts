@@ -1,6 +1,6 @@
 /** `Aliases:` before 2025-05: tensors that are written in the memory of another. */
 import { expect, it } from "vitest";
-import { MultiDeviceExecutor, parse, print, Tensor } from "braid";
+import { MultiDeviceExecutor, parse, print, Tensor } from "@braid-compiler/braid";
 
 const [x, y, z] = ["T0_g_float[iS0{4}]", "T1_g_float[iS1{4}]", "T2_g_float[iS2{4}]"];
 

@@ -4,7 +4,8 @@
  */
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { DiagnosticError, parse, parseContainers, type ParseOptions } from "braid";
+import { DiagnosticError, parse, type ParseOptions } from "@braid-compiler/braid";
+import { parseContainers } from "@braid-compiler/braid/internals";
 import { rankContainers } from "../../../src/host/parse/rank-containers.ts";
 import { dumpText } from "./dump-cases.ts";
 

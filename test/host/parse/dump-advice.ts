@@ -1,5 +1,5 @@
 /** Refused dumps, each with the advice of its diagnostic and the edit that it asks for. */
-import type { ParseOptions } from "braid";
+import type { ParseOptions } from "@braid-compiler/braid";
 import { dumpText } from "./dump-cases.ts";
 
 export interface DumpAdvice {

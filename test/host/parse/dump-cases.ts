@@ -1,7 +1,20 @@
 /** The dumps of the fixtures, each with a Fusion that computes the same and with sizes. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { broadcast, cast, exp, Fusion, linear, matmul, mul, neg, permute, reshape, set, sum } from "braid";
+import {
+  broadcast,
+  cast,
+  exp,
+  Fusion,
+  linear,
+  matmul,
+  mul,
+  neg,
+  permute,
+  reshape,
+  set,
+  sum,
+} from "@braid-compiler/braid";
 
 export interface DumpCase {
   /** Below test/fixtures/dumps. */

@@ -3,7 +3,7 @@
  * computes from a Fusion on whole tensors, which knows nothing of the dump.
  */
 import { describe, expect, it } from "vitest";
-import { compile, Fusion, matmul, parse, print, sum } from "braid";
+import { compile, Fusion, matmul, parse, print, sum } from "@braid-compiler/braid";
 import { normaliseDump } from "../../support/normalise-dump.ts";
 import { type DumpCase, dumpText, realDumps, undefinedDump, writtenDumps } from "./dump-cases.ts";
 import { expectDumpRuns, hostsOf } from "./run-dump.ts";

@@ -3,7 +3,17 @@
  * for what a dump does not say is followed as printed.
  */
 import { describe, expect, it } from "vitest";
-import { broadcast, compile, expand, Fusion, MultiDeviceExecutor, parse, print, sum, Tensor } from "braid";
+import {
+  broadcast,
+  compile,
+  expand,
+  Fusion,
+  MultiDeviceExecutor,
+  parse,
+  print,
+  sum,
+  Tensor,
+} from "@braid-compiler/braid";
 import { walk } from "../../../src/host/traverse.ts";
 import { dumpText } from "./dump-cases.ts";
 

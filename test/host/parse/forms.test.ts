@@ -1,6 +1,7 @@
 /** Forms of single statements and of whole copies that no dump of the fixtures has. */
 import { describe, expect, it } from "vitest";
-import { parse, parseContainers, type ParseOptions, print, type Statement } from "braid";
+import { parse, type ParseOptions, print, type Statement } from "@braid-compiler/braid";
+import { parseContainers } from "@braid-compiler/braid/internals";
 import { walk } from "../../../src/host/traverse.ts";
 import { dumpText, realDumps } from "./dump-cases.ts";
 

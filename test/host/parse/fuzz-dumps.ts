@@ -2,7 +2,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { rankContainers } from "../../../src/host/parse/rank-containers.ts";
-import { DiagnosticError, parseContainers, type ParsedContainer, print } from "braid";
+import { DiagnosticError, print } from "@braid-compiler/braid";
+import { parseContainers, type ParsedContainer } from "@braid-compiler/braid/internals";
 
 const folder = path.resolve(import.meta.dirname, "../../fixtures/dumps");
 

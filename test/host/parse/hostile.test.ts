@@ -2,7 +2,8 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, it } from "vitest";
-import { parse, parseContainers } from "braid";
+import { parse } from "@braid-compiler/braid";
+import { parseContainers } from "@braid-compiler/braid/internals";
 
 const written = path.resolve(import.meta.dirname, "../../fixtures/dumps/written");
 

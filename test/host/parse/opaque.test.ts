@@ -3,7 +3,7 @@
  * They are verified by what they print as inputs and outputs. Only running them is refused.
  */
 import { describe, expect, it } from "vitest";
-import { compile, MultiDeviceExecutor, parse, print, Tensor } from "braid";
+import { compile, MultiDeviceExecutor, parse, print, Tensor } from "@braid-compiler/braid";
 import { dumpText } from "./dump-cases.ts";
 
 const unit = "written/host-unit.hir";

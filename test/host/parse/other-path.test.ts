@@ -3,7 +3,8 @@
  * iteration, CollectivePermute and memory that is allocated and freed in every iteration.
  */
 import { describe, expect, it } from "vitest";
-import { compile, parse, parseContainers, print } from "braid";
+import { compile, parse, print } from "@braid-compiler/braid";
+import { parseContainers } from "@braid-compiler/braid/internals";
 import { walk } from "../../../src/host/traverse.ts";
 import { dumpText, otherPathDumps, otherPathDumpsOf } from "./dump-cases.ts";
 import { expectDumpRuns, hostsOf } from "./run-dump.ts";

@@ -3,7 +3,8 @@
  * devices.
  */
 import { expect, it } from "vitest";
-import { DiagnosticError, type Fusion, type HostProgram, isFusion, lower, type LowerOptions } from "braid";
+import { DiagnosticError, type Fusion, type HostProgram, lower, type LowerOptions } from "@braid-compiler/braid";
+import { isFusion } from "@braid-compiler/braid/internals";
 import { loadPattern, patternFiles } from "../../support/example-program.ts";
 import * as fusions from "../../support/point-to-point-fusions.ts";
 import { schedules } from "../../support/point-to-point-schedules.ts";

@@ -15,9 +15,9 @@ import {
   HostProgramBuilder,
   lower,
   parse,
-  passes,
   print,
-} from "braid";
+} from "@braid-compiler/braid";
+import { passes } from "@braid-compiler/braid/internals";
 import { binaryFunctions } from "../../../src/ir/ops/functions/binary.ts";
 import { unaryFunctions } from "../../../src/ir/ops/functions/unary.ts";
 import { keysOf } from "../../../src/support/is-one-of.ts";

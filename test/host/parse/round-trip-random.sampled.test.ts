@@ -1,7 +1,7 @@
 /** `parse` is the inverse of `print` for lowered random fusions, by all options that change what is printed. */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { DiagnosticError, type Fusion, type HostProgram, lower, type LowerOptions } from "braid";
+import { DiagnosticError, type Fusion, type HostProgram, lower, type LowerOptions } from "@braid-compiler/braid";
 import { buildFusion, recipes } from "../../support/random-fusion.ts";
 import { expectRoundTrip } from "../../support/round-trip.ts";
 import { draws, runs } from "../../support/suite.ts";

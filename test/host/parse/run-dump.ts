@@ -3,7 +3,8 @@
  * Fusion.
  */
 import { expect } from "vitest";
-import { type HostProgram, MultiDeviceExecutor, parseContainers, type Tensor } from "braid";
+import { type HostProgram, MultiDeviceExecutor, type Tensor } from "@braid-compiler/braid";
+import { parseContainers } from "@braid-compiler/braid/internals";
 import { rankContainers } from "../../../src/host/parse/rank-containers.ts";
 import { shapeOf } from "../../../src/ir/sizes.ts";
 import { compare } from "../../../src/oracle/value.ts";

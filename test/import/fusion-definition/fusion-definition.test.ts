@@ -1,6 +1,6 @@
 /** nvFuser's definitions: what each op makes, beside numbers worked out by hand; their schedules; what is refused. */
 import { describe, expect, it } from "vitest";
-import { importModel, type ImportedModel, MultiDeviceExecutor, print, Tensor } from "braid";
+import { importModel, type ImportedModel, MultiDeviceExecutor, print, Tensor } from "@braid-compiler/braid";
 import { type Diagnostic, DiagnosticError } from "../../../src/diagnostics/diagnostic.ts";
 import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
 import { at } from "../../../src/support/invariant.ts";

@@ -11,7 +11,7 @@ import {
   type SavePolicy,
   splitBackward,
   type SplitPrograms,
-} from "braid";
+} from "@braid-compiler/braid";
 import { at } from "../../../src/support/invariant.ts";
 import { exampleFusion } from "../../support/example-program.ts";
 

@@ -7,7 +7,9 @@ import { fusion, text } from "./tour.ts";
 it("docs/gradients.md shows the tour and its output", async () => {
   const page = await readFile(new URL("../../../docs/gradients.md", import.meta.url), "utf8");
   const tour = await readFile(new URL("./tour.ts", import.meta.url), "utf8");
-  expect(page).toContain(["```ts", tour.replace("../../../src/index.ts", "braid") + "```", ""].join("\n"));
+  expect(page).toContain(
+    ["```ts", tour.replace("../../../src/index.ts", "@braid-compiler/braid") + "```", ""].join("\n"),
+  );
   // The outputs after z.
   const [, outputs = ""] = /-> \((?<outputs>.*)\) :/u.exec(text) ?? [];
   const lines = outputs.split(/, (?=T)/u).slice(1);

@@ -16,7 +16,7 @@ import {
   sum,
   tanh,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
 import { randomInputs } from "../../../src/oracle/random-inputs.ts";
 import { at } from "../../../src/support/invariant.ts";

@@ -17,7 +17,7 @@ import {
   sdpa,
   sum,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 import { collectivesOf } from "../../support/collectives-of.ts";
 
 interface Program {

@@ -14,7 +14,7 @@ import {
   splitBackward,
   tanh,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 import { layoutOf } from "../../../src/ir/layout.ts";
 import { shapeOf } from "../../../src/ir/sizes.ts";
 import type { Tensor } from "../../../src/numerics/tensor/host-tensor.ts";

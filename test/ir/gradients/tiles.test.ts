@@ -1,6 +1,6 @@
 /** The cotangent of a tensor that slices cut in parts: its parts joined, where each has one. */
 import { describe, expect, it } from "vitest";
-import { add, Fusion, gradients, mul, slice, split, sum, type TensorView } from "braid";
+import { add, Fusion, gradients, mul, slice, split, sum, type TensorView } from "@braid-compiler/braid";
 import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
 import { Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
 

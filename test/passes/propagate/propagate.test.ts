@@ -17,7 +17,7 @@ import {
   set,
   sum,
   type TensorView,
-} from "braid";
+} from "@braid-compiler/braid";
 import { propagated } from "../../support/propagated.ts";
 
 const on = (mesh: Mesh, ...tensors: readonly TensorView[]): void => {

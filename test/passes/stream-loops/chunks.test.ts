@@ -3,7 +3,7 @@
  * their dumps.
  */
 import { expect, it } from "vitest";
-import { Fusion, lower } from "braid";
+import { Fusion, lower } from "@braid-compiler/braid";
 import { walk } from "../../../src/host/traverse.ts";
 import { chunkedFusions } from "../../support/chunked-fusions.ts";
 import { expectOracle } from "../../support/expect-oracle.ts";

@@ -1,6 +1,17 @@
 /** Each rule that keeps communication out of a loop, planted alone, is the one that is reported. */
 import { describe, expect, it } from "vitest";
-import { add, broadcast, DeviceMesh, Fusion, linear, lower, type LowerOptions, set, sum, type TensorView } from "braid";
+import {
+  add,
+  broadcast,
+  DeviceMesh,
+  Fusion,
+  linear,
+  lower,
+  type LowerOptions,
+  set,
+  sum,
+  type TensorView,
+} from "@braid-compiler/braid";
 import { refusedLoops } from "../../../src/compile/reshardings.ts";
 import { resolveLoweringOptions } from "../../../src/compile/lower.ts";
 import type { HostProgram } from "../../../src/host/nodes.ts";

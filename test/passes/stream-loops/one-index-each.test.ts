@@ -3,7 +3,7 @@
  * whole. A loop over it exchanges data in the same way.
  */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, linear, lower, type LowerOptions, set, sum, type TensorView } from "braid";
+import { DeviceMesh, Fusion, linear, lower, type LowerOptions, set, sum, type TensorView } from "@braid-compiler/braid";
 import { walk } from "../../../src/host/traverse.ts";
 import { expectOracle } from "../../support/expect-oracle.ts";
 

@@ -1,6 +1,6 @@
 /** A slice of other axes than the chunked one runs in the loop of its neighbours. */
 import { expect, it } from "vitest";
-import { Fusion, linear, lower, mul, slice } from "braid";
+import { Fusion, linear, lower, mul, slice } from "@braid-compiler/braid";
 import { walk } from "../../../src/host/traverse.ts";
 
 it.each([true, false])("a gate and its values are one loop (symbolic rows: %s)", (symbolic) => {

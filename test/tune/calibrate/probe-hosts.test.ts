@@ -1,6 +1,6 @@
 /** Probes run among the devices of every host, or among hosts, never across both. */
 import { expect, it } from "vitest";
-import { compile } from "braid";
+import { compile } from "@braid-compiler/braid";
 import { collectiveProbes } from "../../../src/tune/calibrate/probe-fusions.ts";
 import { onHosts, type ProbeScope } from "../../../src/tune/calibrate/probe.ts";
 

@@ -1,6 +1,6 @@
 /** The schedule chosen on machines that favour one form or another. The chosen schedule has the oracle's result. */
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, DiagnosticError, Fusion, linear, matmul, sum } from "braid";
+import { DeviceMesh, DiagnosticError, Fusion, linear, matmul, sum } from "@braid-compiler/braid";
 import { withoutAddend } from "../../../src/commands/kernel.ts";
 import { chooseForm } from "../../../bench/compare/choose-form.ts";
 import { buildPrimitive } from "../../../bench/compare/primitives.ts";

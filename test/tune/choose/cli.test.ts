@@ -1,5 +1,5 @@
 /** `--schedule auto --profile FILE` on the command line: the printed reason, the result, and bad values. */
-import { DeviceMesh, Fusion, linear, MultiDeviceExecutor } from "braid";
+import { DeviceMesh, Fusion, linear, MultiDeviceExecutor } from "@braid-compiler/braid";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { choose } from "../../../src/tune/choose/choose.ts";
 import { cli, type ProgramFolder, programFolder } from "../../cli/captured-cli.ts";

@@ -1,7 +1,7 @@
 /** No simulated schedule is faster than the least time, and what is left out is not chosen. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { compile, type CompileOptions, type Fusion, type MachineProfile, parseProfile } from "braid";
+import { compile, type CompileOptions, type Fusion, type MachineProfile, parseProfile } from "@braid-compiler/braid";
 import { buildPrimitive } from "../../../bench/compare/primitives.ts";
 import { candidateStreams, copyLoops } from "../../../src/tune/choose/candidates.ts";
 import { considerSchedules } from "../../../src/tune/choose/consider.ts";

@@ -1,7 +1,7 @@
 /** The schedule that is chosen for each region of a transformer's block. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import type { MachineProfile } from "braid";
+import type { MachineProfile } from "@braid-compiler/braid";
 import { wholeBlock } from "../../../bench/compare/block/block-fusion.ts";
 import { parseProfile } from "../../../src/simulate/parse-profile.ts";
 import { simulate } from "../../../src/simulate/simulate.ts";

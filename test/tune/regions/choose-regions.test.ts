@@ -1,7 +1,7 @@
 /** Programs of several regions: which they are, and the schedule that is chosen for each. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, linear, type MachineProfile, set } from "braid";
+import { DeviceMesh, Fusion, linear, type MachineProfile, set } from "@braid-compiler/braid";
 import { wholeBlock } from "../../../bench/compare/block/block-fusion.ts";
 import { isFusion } from "../../../src/ir/api/fusion.ts";
 import { parseProfile } from "../../../src/simulate/parse-profile.ts";

@@ -2,7 +2,7 @@
  * Fusions cut into regions anywhere, each region with other lowering options and another schedule: the joined Program
  * verifies and has the oracle's result.
  */
-import { DiagnosticError, type Fusion } from "braid";
+import { DiagnosticError, type Fusion } from "@braid-compiler/braid";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { type AnyCompilation, verified } from "../../../src/compile/compile.ts";

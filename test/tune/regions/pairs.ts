@@ -1,5 +1,16 @@
 /** Programs of several regions. */
-import { DeviceMesh, type DType, Fusion, gradients, linear, matmul, relu, set, sum, type TensorView } from "braid";
+import {
+  DeviceMesh,
+  type DType,
+  Fusion,
+  gradients,
+  linear,
+  matmul,
+  relu,
+  set,
+  sum,
+  type TensorView,
+} from "@braid-compiler/braid";
 import { at } from "../../../src/support/invariant.ts";
 
 /**

@@ -1,5 +1,15 @@
 /** Programs whose ranks are alike, as command lists: every form of communication, on one mesh and on two dimensions. */
-import { type CommandList, DeviceMesh, Fusion, type LowerOptions, lower, matmul, record, set, sum } from "braid";
+import {
+  type CommandList,
+  DeviceMesh,
+  Fusion,
+  type LowerOptions,
+  lower,
+  matmul,
+  record,
+  set,
+  sum,
+} from "@braid-compiler/braid";
 
 export interface AlikeProgram {
   readonly name: string;

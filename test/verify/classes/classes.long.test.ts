@@ -4,7 +4,7 @@
  */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { DiagnosticError, link } from "braid";
+import { DiagnosticError, link } from "@braid-compiler/braid";
 import { createRandom } from "../../../src/support/random.ts";
 import { exampleLists } from "../example-lists.ts";
 import { changes, mutateProgram } from "../mutants/mutate-program.ts";

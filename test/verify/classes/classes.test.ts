@@ -3,7 +3,7 @@
  * all ranks, which keeps the symmetry, or on one.
  */
 import { expect, it } from "vitest";
-import { link } from "braid";
+import { link } from "@braid-compiler/braid";
 import { at } from "../../../src/support/invariant.ts";
 import { proveByClasses } from "../../../src/verify/classes/prove-classes.ts";
 import { verify } from "../../../src/verify/verify.ts";

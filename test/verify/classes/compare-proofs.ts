@@ -1,5 +1,5 @@
 /** Compares the proof by class with that of every rank. */
-import type { CommandList, Program } from "braid";
+import type { CommandList, Program } from "@braid-compiler/braid";
 import { proveByClasses } from "../../../src/verify/classes/prove-classes.ts";
 import { createRandom } from "../../../src/support/random.ts";
 import { verify } from "../../../src/verify/verify.ts";

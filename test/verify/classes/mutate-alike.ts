@@ -2,7 +2,7 @@
  * One change of the command lists of all ranks, or of one: a command left out, moved or put on another stream, or a
  * wait for another event. The same change of all ranks keeps their symmetry.
  */
-import { type CommandList, DiagnosticError, link, type Program } from "braid";
+import { type CommandList, DiagnosticError, link, type Program } from "@braid-compiler/braid";
 import { makeId } from "../../../src/support/ids.ts";
 import { at } from "../../../src/support/invariant.ts";
 import type { Random } from "../../../src/support/random.ts";

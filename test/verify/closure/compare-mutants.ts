@@ -2,7 +2,7 @@
  * The verifier beside the closure on random mutants of small linked Programs, a third of them changed twice, and on
  * half as many Programs made up at random. A quarter of the Programs that are changed has buffers that share bytes.
  */
-import { HostProgramBuilder, link, type Program, record } from "braid";
+import { HostProgramBuilder, link, type Program, record } from "@braid-compiler/braid";
 import { at } from "../../../src/support/invariant.ts";
 import { createRandom, type Random } from "../../../src/support/random.ts";
 import { randomProgram } from "../judge/random-program.ts";

@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { compile, DiagnosticError, type HostProgram, parse, print } from "braid";
+import { compile, DiagnosticError, type HostProgram, parse, print } from "@braid-compiler/braid";
 import type { CompileOptions } from "../../../src/compile/compile.ts";
 import { type MemoryModel, memoryModels } from "../../../src/compile/memory-models.ts";
 import { lowerAll } from "../../../src/compile/lower-all.ts";

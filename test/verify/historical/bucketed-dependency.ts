@@ -3,7 +3,7 @@
  * the last one then depends on itself. Here, the op comes after the bucket, whose second half reads what the op has not
  * written.
  */
-import { link, type Program } from "braid";
+import { link, type Program } from "@braid-compiler/braid";
 import { buildLists } from "../../machine/list-builder.ts";
 import type { HistoricalBug } from "./bug.ts";
 

@@ -1,5 +1,5 @@
 /** A bug that a real project had, rebuilt as a small Program that has it, beside the same Program without it. */
-import { type CommandPlace, type Finding, type HostProgram, link, type Program, record } from "braid";
+import { type CommandPlace, type Finding, type HostProgram, link, type Program, record } from "@braid-compiler/braid";
 
 export interface HistoricalBug {
   /** Where it happened, and what it was. */

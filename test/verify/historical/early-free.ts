@@ -4,7 +4,7 @@
  * was not used. On a device that lagged behind, the op before still read what lay there. Every device alone was right;
  * its own queue kept the free behind the read.
  */
-import { link, type Program } from "braid";
+import { link, type Program } from "@braid-compiler/braid";
 import { buildLists } from "../../machine/list-builder.ts";
 import type { HistoricalBug } from "./bug.ts";
 

@@ -3,7 +3,7 @@
  * the library's hidden stream still sent was freed with no event between the two. Here, an allgather on the
  * communicator's stream, whose input is freed before the Wait.
  */
-import { link, type Program } from "braid";
+import { link, type Program } from "@braid-compiler/braid";
 import { buildLists } from "../../machine/list-builder.ts";
 import type { HistoricalBug } from "./bug.ts";
 

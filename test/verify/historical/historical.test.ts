@@ -3,7 +3,7 @@
  * mended Program pass.
  */
 import { describe, expect, it } from "vitest";
-import { DiagnosticError, link, repair, verify } from "braid";
+import { DiagnosticError, link, repair, verify } from "@braid-compiler/braid";
 import { compareProgram } from "../mutants/compare.ts";
 import type { BugPlace } from "./bug.ts";
 import { historicalBugs } from "./bugs.ts";

@@ -4,7 +4,7 @@
  * captured graph keeps edges alone, and lost it. Here, the second GEMM adds to what the first one wrote, and only the
  * order of the launches says so.
  */
-import { link, type Program } from "braid";
+import { link, type Program } from "@braid-compiler/braid";
 import { buildLists } from "../../machine/list-builder.ts";
 import type { HistoricalBug } from "./bug.ts";
 

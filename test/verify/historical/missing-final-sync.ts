@@ -4,7 +4,7 @@
  * yet; the pull request added it, and with it a synchronization that this program lacked: nothing joined the workers
  * with the caller's stream, which goes on to read the result.
  */
-import { DeviceMesh, type HostProgram, HostProgramBuilder } from "braid";
+import { DeviceMesh, type HostProgram, HostProgramBuilder } from "@braid-compiler/braid";
 import { type HistoricalBug, programOf } from "./bug.ts";
 
 const devices = 2;

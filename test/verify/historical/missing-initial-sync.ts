@@ -4,7 +4,7 @@
  * kernel that makes the matmul's input, might not be done. The fix was a Synchronize at the start of the body; later it
  * moved to a loop of its own (#4217, #4402), which is the loop left out here.
  */
-import { DeviceMesh, Fusion, type HostProgram, lower, matmul } from "braid";
+import { DeviceMesh, Fusion, type HostProgram, lower, matmul } from "@braid-compiler/braid";
 import { type HistoricalBug, programOf } from "./bug.ts";
 
 const devices = 2;

@@ -4,7 +4,7 @@
  * stream's wait for it were lost: main still waited for the compute and send streams, and the kernel that adds up the
  * chunks could start before the last of them had come.
  */
-import { link, type Program } from "braid";
+import { link, type Program } from "@braid-compiler/braid";
 import { buildLists } from "../../machine/list-builder.ts";
 import type { HistoricalBug } from "./bug.ts";
 

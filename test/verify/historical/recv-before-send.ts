@@ -3,7 +3,7 @@
  * gives that signal: ranks that post the recv before the send on one stream wait for each other for ever, so that
  * lowering issues send, recv for get and recv, send for put.
  */
-import { DeviceMesh, type HostProgram, HostProgramBuilder } from "braid";
+import { DeviceMesh, type HostProgram, HostProgramBuilder } from "@braid-compiler/braid";
 import { type HistoricalBug, programOf } from "./bug.ts";
 
 const devices = 2;

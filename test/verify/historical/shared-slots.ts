@@ -5,7 +5,7 @@
  * of the other, and a signal that comes while the last one is not yet taken is lost. Here, two gets on streams of their
  * own.
  */
-import { link, type Program } from "braid";
+import { link, type Program } from "@braid-compiler/braid";
 import type { Command } from "../../../src/commands/command.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { buildLists } from "../../machine/list-builder.ts";

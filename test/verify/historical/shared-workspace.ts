@@ -3,7 +3,7 @@
  * 0. Two ops in flight on two streams then write the same bytes. Here, two products in one workspace, on streams that
  * nothing orders.
  */
-import { link, type Program } from "braid";
+import { link, type Program } from "@braid-compiler/braid";
 import { buildLists } from "../../machine/list-builder.ts";
 import type { HistoricalBug } from "./bug.ts";
 

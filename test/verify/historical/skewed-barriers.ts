@@ -3,7 +3,7 @@
  * stream; from two streams, ranks that are skewed begin with different ones, and each waits for a signal that its peer
  * would send later. Here, both are on one stream, in the order in which each rank takes them.
  */
-import { link, type Program } from "braid";
+import { link, type Program } from "@braid-compiler/braid";
 import { buildLists } from "../../machine/list-builder.ts";
 import type { HistoricalBug } from "./bug.ts";
 

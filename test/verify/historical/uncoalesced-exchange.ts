@@ -4,7 +4,7 @@
  * ends when the other side has come, and both ranks of a pair wait in their recv; issued in the other order, both wait
  * in their send, or pass only where it is buffered.
  */
-import { DeviceMesh, type HostProgram, HostProgramBuilder, link, type Program } from "braid";
+import { DeviceMesh, type HostProgram, HostProgramBuilder, link, type Program } from "@braid-compiler/braid";
 import { buildLists } from "../../machine/list-builder.ts";
 import { type HistoricalBug, programOf } from "./bug.ts";
 

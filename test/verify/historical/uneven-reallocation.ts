@@ -5,7 +5,7 @@
  * Program's buffers stay where they are from run to run, so that here it is one run: two gets, and rank 1 allocates its
  * half anew for the second one.
  */
-import { link, type Program } from "braid";
+import { link, type Program } from "@braid-compiler/braid";
 import { buildLists } from "../../machine/list-builder.ts";
 import type { HistoricalBug } from "./bug.ts";
 

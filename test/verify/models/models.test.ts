@@ -3,7 +3,7 @@
  * counterexample changes the outputs; a program that verifies has the same outputs under every order that was tried.
  */
 import { describe, expect, it } from "vitest";
-import { DiagnosticError, type HostProgram, link, type Program, record, verify } from "braid";
+import { DiagnosticError, type HostProgram, link, type Program, record, verify } from "@braid-compiler/braid";
 import { communicatorTeams } from "../../../src/backends/cuda/nccl/communicators.ts";
 import { type MemoryModel, memoryModels } from "../../../src/compile/memory-models.ts";
 import { createCpuBackend } from "../../../src/cpu.ts";

@@ -2,7 +2,7 @@
  * Host programs that are right under one model of memory or communicators and wrong under the other. Inputs differ, so
  * a value in the wrong place shows.
  */
-import { DeviceMesh, HostProgramBuilder, type HostProgram, type TensorView } from "braid";
+import { DeviceMesh, HostProgramBuilder, type HostProgram, type TensorView } from "@braid-compiler/braid";
 import type { HostStream } from "../../../src/host/nodes.ts";
 
 /** Two worker streams that start after the caller, which waits for both at the end. */

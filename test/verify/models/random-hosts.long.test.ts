@@ -1,6 +1,6 @@
 /** Random host programs under both models: the judge and the machine agree with the verifier. */
 import { describe, expect, it } from "vitest";
-import { link, record, verify } from "braid";
+import { link, record, verify } from "@braid-compiler/braid";
 import { memoryModels } from "../../../src/compile/memory-models.ts";
 import { createRandom } from "../../../src/support/random.ts";
 import { compareProgram } from "../mutants/compare.ts";

@@ -2,7 +2,7 @@
  * Random host programs of three ranks: workers make, read, exchange and deallocate tensors, and wait for each other now
  * and then. Most are wrong under some model.
  */
-import { DeviceMesh, HostProgramBuilder, type HostProgram } from "braid";
+import { DeviceMesh, HostProgramBuilder, type HostProgram } from "@braid-compiler/braid";
 import { at } from "../../../src/support/invariant.ts";
 import type { Random } from "../../../src/support/random.ts";
 

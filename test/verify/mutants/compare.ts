@@ -1,5 +1,5 @@
 /** The verifier's verdict on a mutant beside the judge's, or another one's. */
-import { type CommandList, DiagnosticError, link, type Program } from "braid";
+import { type CommandList, DiagnosticError, link, type Program } from "@braid-compiler/braid";
 import { verify } from "../../../src/verify/verify.ts";
 import { judge, type Verdict } from "../judge/judge.ts";
 import { type Change, type MutatedKind, type Mutant, mutants } from "./mutate.ts";

@@ -3,7 +3,7 @@
  * has all of them.
  */
 import { beforeAll, describe, expect, it } from "vitest";
-import { link } from "braid";
+import { link } from "@braid-compiler/braid";
 import { type MemoryModel, memoryModels } from "../../../src/compile/memory-models.ts";
 import { verify } from "../../../src/verify/verify.ts";
 import { judge } from "../judge/judge.ts";

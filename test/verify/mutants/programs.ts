@@ -2,7 +2,7 @@
  * Small programs of every form of communication, as command lists: every example, under every set of options that
  * changes what it does.
  */
-import { type CommandList, DiagnosticError, record } from "braid";
+import { type CommandList, DiagnosticError, record } from "@braid-compiler/braid";
 import { type MemoryModel, memoryModels } from "../../../src/compile/memory-models.ts";
 import { lowerAll, type ProgramSource } from "../../../src/compile/lower-all.ts";
 import type { HostProgram } from "../../../src/host/nodes.ts";

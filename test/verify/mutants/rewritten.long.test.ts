@@ -3,7 +3,7 @@
  * passes the former, and of the latter its verdict is the judge's. Drawn at random, from seeds that the test names.
  */
 import { beforeAll, describe, expect, it } from "vitest";
-import { link, type Program } from "braid";
+import { link, type Program } from "@braid-compiler/braid";
 import { memoryModels } from "../../../src/compile/memory-models.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { createRandom } from "../../../src/support/random.ts";

@@ -1,5 +1,5 @@
 /** A Program under rewrites of docs/schedules.md that are drawn at random. */
-import type { Program } from "braid";
+import type { Program } from "@braid-compiler/braid";
 import { copyStream } from "../../../src/schedule/rewrites/copy-stream.ts";
 import { applySchedule } from "../../../src/schedule/schedule.ts";
 import type { Random } from "../../../src/support/random.ts";

@@ -3,7 +3,7 @@
  * right by the judge and by the explicit order of all commands.
  */
 import { expect, it } from "vitest";
-import { link } from "braid";
+import { link } from "@braid-compiler/braid";
 import { at } from "../../../src/support/invariant.ts";
 import { createRandom } from "../../../src/support/random.ts";
 import { verify } from "../../../src/verify/verify.ts";

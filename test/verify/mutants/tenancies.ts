@@ -3,7 +3,7 @@
  * between an alloc and a free. Each step waits for the one before it if that is on another stream and the two touch
  * the same bytes; what else is ordered is drawn.
  */
-import { link, type Program } from "braid";
+import { link, type Program } from "@braid-compiler/braid";
 import type { View } from "../../../src/commands/view.ts";
 import { at } from "../../../src/support/invariant.ts";
 import type { Random } from "../../../src/support/random.ts";

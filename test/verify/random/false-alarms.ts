@@ -3,7 +3,7 @@
  * a bug of the lowering.
  */
 import fc from "fast-check";
-import { link, verify } from "braid";
+import { link, verify } from "@braid-compiler/braid";
 import { recordSetting, settings } from "./random-setting.ts";
 
 export interface FalseAlarmTally {

@@ -3,7 +3,7 @@
  * chains of random ops, half loops over the devices, so that every idiom of communication is common.
  */
 import fc from "fast-check";
-import { type CommandList, DiagnosticError, type Fusion, lower, record } from "braid";
+import { type CommandList, DiagnosticError, type Fusion, lower, record } from "@braid-compiler/braid";
 import type { LoweringOptions } from "../../../src/passes/options.ts";
 import { at } from "../../../src/support/invariant.ts";
 import { unreachable } from "../../../src/support/unreachable.ts";

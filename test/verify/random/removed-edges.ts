@@ -3,7 +3,7 @@
  * The intact program is right by both.
  */
 import fc from "fast-check";
-import type { CommandList } from "braid";
+import type { CommandList } from "@braid-compiler/braid";
 import { at } from "../../../src/support/invariant.ts";
 import { compare, type Outcome } from "../mutants/compare.ts";
 import { type Edge, type EdgeKind, edgeKinds, edgesOf, withoutEdge } from "./edges.ts";

@@ -4,7 +4,7 @@
  * rows. N0 to N3 are the weights' columns, 0 for none. With ROWS=1 a weight is [K, N], otherwise [N, K], as in nn.Linear.
  * With RETURN_A=1 the gathered A is an output, too, the first.
  */
-import { DeviceMesh, Fusion, linear, matmul, program, set } from "braid";
+import { DeviceMesh, Fusion, linear, matmul, program, set } from "@braid-compiler/braid";
 
 const widths = { N0: 4096, N1: 0, N2: 0, N3: 0 };
 const defaults = { M: 4096, K: 4096, ...widths, CHUNKS: 0, ROWS: 0, RETURN_A: 0, DTYPE: "bfloat16" } as const;

@@ -3,7 +3,7 @@
  * matmul_all_reduce. The rows are added in CHUNKS parts, each while the next one is multiplied. With ROWS=1 B is [K, N],
  * otherwise [N, K], as in nn.Linear.
  */
-import { DeviceMesh, Fusion, matmul, permute, program, sum } from "braid";
+import { DeviceMesh, Fusion, matmul, permute, program, sum } from "@braid-compiler/braid";
 
 const defaults = { M: 4096, K: 4096, N: 4096, CHUNKS: 4, ROWS: 0, DTYPE: "bfloat16" } as const;
 

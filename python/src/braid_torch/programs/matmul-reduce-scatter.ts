@@ -3,7 +3,7 @@
  * LAST=1 its columns: the program behind braid_torch's matmul_reduce_scatter. With ROWS=1 B is [K, N], otherwise [N, K],
  * as in nn.Linear.
  */
-import { DeviceMesh, Fusion, matmul, permute, program, sum } from "braid";
+import { DeviceMesh, Fusion, matmul, permute, program, sum } from "@braid-compiler/braid";
 
 const defaults = { M: 4096, K: 4096, N: 4096, LAST: 0, ROWS: 0, DTYPE: "bfloat16" } as const;
 

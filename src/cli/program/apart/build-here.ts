@@ -3,7 +3,7 @@ import { requireKnownParameters } from "../../../compile/program/known-parameter
 import type { BuiltData } from "../../../compile/program/revive.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
 import { type HostProgram, isHostProgram } from "../../../host/nodes.ts";
-import type { ProgramFile } from "../../../host/program-file.ts";
+import { packageName, type ProgramFile } from "../../../host/program-file.ts";
 import { snapshotFusion } from "../../../ir/api/fusion-builder.ts";
 import type { Fusion } from "../../../ir/api/fusion.ts";
 import { fusionState } from "../../../ir/api/handle.ts";
@@ -47,7 +47,7 @@ function dataOf(fusion: Fusion, file: string): FusionData {
       message: "the program returns something that only looks like a Fusion",
       place: { kind: "file", path: file },
       found: "an object that new Fusion() did not make, such as a Proxy of one",
-      expected: 'a Fusion of the "braid" that the file imports',
+      expected: `a Fusion of the "${packageName}" that the file imports`,
       help: "return the Fusion itself",
     });
   }
