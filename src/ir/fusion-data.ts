@@ -107,6 +107,8 @@ interface MarkerOf<K extends MarkerName> {
   readonly correction?: number;
   /** The probability and the counter of a dropout. */
   readonly random?: { readonly p: number; readonly offset: number };
+  /** What a rope rotates together. */
+  readonly pairs?: "halves" | "neighbours";
 }
 
 /** A union over the names. */

@@ -16,14 +16,32 @@ import { jsonPlaceText } from "../json.ts";
 /** What a name of the graph stands for. A complex tensor is two real ones. */
 export type NodeValue =
   | { readonly kind: "tensor"; readonly view: TensorView }
-  | { readonly kind: "complex"; readonly re: TensorView; readonly im: TensorView }
+  | {
+      readonly kind: "complex";
+      readonly re: TensorView;
+      readonly im: TensorView;
+      /** The real tensor whose neighbouring elements are the two parts. */
+      readonly pairs?: TensorView;
+      readonly rotated?: Rotated;
+    }
   | { readonly kind: "size"; readonly size: Scalar }
   /** A tensor without elements, which Braid does not have. */
   | { readonly kind: "empty" };
 
+/** The product of pairs and a complex tensor: a rotary embedding. */
+export interface Rotated {
+  readonly x: TensorView;
+  readonly cos: TensorView;
+  readonly sin: TensorView;
+}
+
 /** How a view was made, for rows that look through it. */
 export type Provenance =
   | { readonly kind: "reshape"; readonly of: TensorView }
+  /** To a dtype that has all values of the dtype before. */
+  | { readonly kind: "widened"; readonly of: TensorView }
+  | { readonly kind: "silu"; readonly of: TensorView }
+  | { readonly kind: "rotated"; readonly of: Rotated }
   | { readonly kind: "expand"; readonly of: TensorView }
   | { readonly kind: "unsqueeze"; readonly of: TensorView; readonly axis: number };
 

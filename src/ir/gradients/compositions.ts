@@ -14,7 +14,6 @@ import {
   lt,
   mul,
   neg,
-  rope,
   scatterAdd,
   sigmoid,
   silu,
@@ -24,7 +23,7 @@ import {
   where,
 } from "../api/ops.ts";
 import { alignRight, inDType, keepAxes, wide } from "../api/ops/compositions/compose.ts";
-import { halves } from "../api/ops/compositions/rope.ts";
+import { pairsOf, rotated } from "../api/ops/compositions/rope.ts";
 import { meanOf, perElement } from "../api/ops/compositions/statistics.ts";
 import type { TensorView } from "../api/tensor-view.ts";
 import type { TensorId } from "../domain.ts";
@@ -118,15 +117,16 @@ export const compositionVjps: { readonly [K in MarkerName]: CompositionVjp<K> | 
     seed: null,
   }),
   // The rotation in the other direction.
-  rope: ({ g, operands: { x, cos, sin } }) => {
+  rope: ({ g, operands: { x, cos, sin }, marker: { pairs = "halves" } }) => {
     let cut: readonly (readonly [TensorView, TensorView])[] | null = null;
     const factor = (like: TensorView, combine: typeof add, order: readonly [0 | 1, 0 | 1]) => (): TensorView => {
-      cut ??= [only(g), x].map((each) => halves(wide(each)));
+      cut ??= [only(g), x].map((each) => pairsOf(each, pairs));
       const [gs, xs] = [at(cut, 0), at(cut, 1)];
       const product = combine(mul(gs[order[0]], xs[0]), mul(gs[order[1]], xs[1]));
       return inDType(sumTo(product, like), like.dtype);
     };
-    return { x: () => rope(only(g), cos, neg(sin)), cos: factor(cos, add, [0, 1]), sin: factor(sin, sub, [1, 0]) };
+    const back = (): TensorView => rotated(only(g), cos, neg(sin), { pairs, dtype: x.dtype });
+    return { x: back, cos: factor(cos, add, [0, 1]), sin: factor(sin, sub, [1, 0]) };
   },
   // silu(gate) is computed again, from what its own derivative needs anyway.
   swiglu: ({ g, operands: { gate, up } }) => {

@@ -46,7 +46,7 @@ describe.each([
         return forward.outputs.filter((name) => name.startsWith("saved.")).length;
       }),
     );
-    expect(counts).toEqual([14, 8, 0]);
+    expect(counts).toEqual([13, 8, 0]);
   });
 });
 

@@ -2,7 +2,9 @@
 import { describe, expect, it } from "vitest";
 import { buildModel, readOps } from "../../../src/import/torch-export/build.ts";
 import { sourceOfBytes } from "../../../src/import/byte-source.ts";
+import { withGradients } from "../../../src/import/torch-export/gradients.ts";
 import { readExportedProgram } from "../../../src/import/torch-export/read.ts";
+import { bfloat16ToFloat } from "../../../src/numerics/convert.ts";
 import { Tensor } from "../../../src/numerics/tensor/host-tensor.ts";
 import type { DType } from "../../../src/numerics/dtype.ts";
 import { evaluateFusion } from "../../../src/oracle/evaluate.ts";
@@ -543,5 +545,105 @@ describe("rows", () => {
     expect(ops.filter((op) => !/^(?:torch\.ops\.(?:aten|transformers)\.\w+\.\w+|_operator\.\w+)$/u.test(op))).toEqual(
       [],
     );
+  });
+});
+
+describe("compositions whose gradients are closed forms", () => {
+  const built = (
+    nodes: readonly WrittenNode[],
+    inputs: Readonly<Record<string, readonly [WrittenDType, readonly number[]]>>,
+  ) =>
+    withGradients(
+      buildModel(readExportedProgram(sourceOfBytes(modelFile({ inputs, nodes, outputs: ["y"] })))),
+      "dy",
+      Object.keys(inputs),
+    );
+  const complex = (sizes: readonly number[]): readonly ["complex64", readonly number[]] => ["complex64", sizes];
+
+  it.each(["bfloat16", "float"] as const)("a rotation of %s pairs by complex numbers, and back", (dtype) => {
+    const x = [1, 2, 3, 4, -5, 6, 7, 8];
+    const dy = [2, -1, 0.5, 4, 1, 1, 3, -2];
+    // 3 + 4i and such: exact in bfloat16 products of small numbers.
+    const turns = [3, 4, 0, 1, -1, 2, 2, 0];
+    const model = built(
+      [
+        { op: "view_as_complex.default", inputs: { self: "t" }, outputs: { w: complex([2, 2]) } },
+        { op: "unsqueeze.default", inputs: { self: "w", dim: 1 }, outputs: { w1: complex([2, 1, 2]) } },
+        { op: "to.dtype", inputs: { self: "x", dtype: dtypeArgument("float") }, outputs: { x1: ["float", [2, 1, 4]] } },
+        {
+          op: "reshape.default",
+          inputs: { self: "x1", shape: [2, 1, -1, 2] },
+          outputs: { x2: ["float", [2, 1, 2, 2]] },
+        },
+        { op: "view_as_complex.default", inputs: { self: "x2" }, outputs: { c: complex([2, 1, 2]) } },
+        { op: "mul.Tensor", inputs: { self: "c", other: "w1" }, outputs: { d: complex([2, 1, 2]) } },
+        { op: "view_as_real.default", inputs: { self: "d" }, outputs: { r: ["float", [2, 1, 2, 2]] } },
+        { op: "flatten.using_ints", inputs: { self: "r", start_dim: 2 }, outputs: { f: ["float", [2, 1, 4]] } },
+        { op: "type_as.default", inputs: { self: "f", other: "x" }, outputs: { y: [dtype, [2, 1, 4]] } },
+      ],
+      { x: [dtype, [2, 1, 4]], t: ["float", [2, 2, 2]] },
+    );
+    const turned = (values: readonly number[], sign: number): readonly number[] =>
+      values.map((own, i) => {
+        const other = values[i ^ 1] ?? NaN;
+        const [cos = NaN, sin = NaN] = turns.slice(i - (i % 2));
+        return own * cos + other * sin * (i % 2 === 0 ? -sign : sign);
+      });
+    const data = model.fusion.data();
+    const made = data.markers?.filter(({ name }) => name === "rope") ?? [];
+    const from = (id: unknown): string | undefined => model.inputs.find(({ tensor }) => tensor.id === id)?.name;
+    expect(made.map(({ operands, pairs }) => ["x" in operands && from(operands.x), pairs])).toContainEqual([
+      "x",
+      "neighbours",
+    ]);
+    const given = [
+      tensor([[x.slice(0, 4)], [x.slice(4)]], dtype),
+      tensor([
+        [
+          [3, 4],
+          [0, 1],
+        ],
+        [
+          [-1, 2],
+          [2, 0],
+        ],
+      ]),
+      tensor([[dy.slice(0, 4)], [dy.slice(4)]], dtype),
+    ];
+    const { outputs } = evaluateFusion(
+      data,
+      given.map((each) => Tensor.from(each.values, each.dtype)),
+    );
+    const found = outputs.map(({ dtype: own, data: words }) => {
+      const numbers = Array.from<unknown, number>({ length: words.length }, (_, i) => Number(words[i]));
+      return own === "bfloat16" ? numbers.map(bfloat16ToFloat) : numbers;
+    });
+    // The result is in the dtype at once: a cast after the views would be a kernel.
+    expect(data.ops.find(({ output }) => output === data.outputs[0])?.kind).toBe("Reshape");
+    expect(found[0]).toEqual(turned(x, 1));
+    expect(found[1]).toEqual(turned(dy, -1));
+    // d y / d cos = x, d y / d sin = x turned by a quarter; for each pair.
+    expect(found[2]).toEqual(
+      turns.map((_, i) => {
+        const [a = NaN, b = NaN] = x.slice(i - (i % 2));
+        const [c = NaN, d = NaN] = dy.slice(i - (i % 2));
+        return i % 2 === 0 ? a * c + b * d : a * d - b * c;
+      }),
+    );
+  });
+
+  it.each([
+    ["silu first", "s", "u"],
+    ["silu last", "u", "s"],
+  ])("a gate, %s", (_, self, other) => {
+    const { fusion, inputs } = built(
+      [
+        { op: "silu.default", inputs: { self: "g" }, outputs: { s: ["float", [3]] } },
+        { op: "mul.Tensor", inputs: { self, other }, outputs: { y: ["float", [3]] } },
+      ],
+      { g: ["float", [3]], u: ["float", [3]] },
+    );
+    const [gate, up] = inputs.map(({ tensor }) => tensor.id);
+    expect(fusion.data().markers).toContainEqual(expect.objectContaining({ name: "swiglu", operands: { gate, up } }));
   });
 });

@@ -25,12 +25,15 @@ import {
 } from "../../../ir/api/ops/choices.ts";
 import { add, type BinaryOperand, div, mul, sub } from "../../../ir/api/ops/elementwise.ts";
 import * as functions from "../../../ir/api/ops/functions.ts";
-import { pow } from "../../../ir/api/ops/powers.ts";
+import { pow, swiglu } from "../../../ir/api/ops/powers.ts";
 import { inDType } from "../../../ir/api/ops/compositions/compose.ts";
+import { rotated } from "../../../ir/api/ops/compositions/rope.ts";
 import { broadcast } from "../../../ir/api/ops/views.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
+import { constantValue, extentsDiffer } from "../../../ir/scalar/fold.ts";
 import { type DType, dtypes } from "../../../numerics/dtype.ts";
-import type { NodeOperands } from "../operands.ts";
+import { at } from "../../../support/invariant.ts";
+import type { NodeOperands, Rotated } from "../operands.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 
 type Unary = (x: TensorView) => TensorView;
@@ -180,7 +183,14 @@ const convert: AtenRow = (o) => {
   const x = o.tensor("self");
   const dtype = o.has("other") && !o.has("dtype") ? o.tensor("other").dtype : o.dtype();
   const to = dtype ?? o.resultDType ?? x.dtype;
-  return to === "bool" ? toBool(x) : inDType(x, to);
+  const made = o.building.provenance.get(x.id);
+  // In one step, so that its gradient is one step, too.
+  if (made?.kind === "rotated" && isFloat(to)) return rotatedPairs(made.of, to);
+  const y = to === "bool" ? toBool(x) : inDType(x, to);
+  if (dtypes[x.dtype].bytes === 2 && isFloat(x.dtype) && to === "float") {
+    o.building.provenance.set(y.id, { kind: "widened", of: x });
+  }
+  return y;
 };
 
 const dropout: AtenRow = (o) =>
@@ -207,15 +217,47 @@ const not: AtenRow = (o) => {
   return x.dtype === "bool" ? functions.logicalNot(x) : sub(-1, x);
 };
 
+export function rotatedPairs({ x, cos, sin }: Rotated, dtype: DType): TensorView {
+  return rotated(x, cos, sin, { pairs: "neighbours", dtype });
+}
+
+const siluRow: AtenRow = (o) => {
+  const x = o.tensor("self");
+  const y = functions.silu(x);
+  o.building.provenance.set(y.id, { kind: "silu", of: x });
+  return y;
+};
+
 /** Of complex tensors as of pairs of real ones. */
 const multiply: AtenRow = (o) => {
   const isTensor = typeof o.node.inputs.get("other") === "object";
   const [a, b] = [o.value("self"), isTensor ? o.value("other") : null];
+  if (a.kind === "tensor" && b?.kind === "tensor") {
+    // Its gradients are closed forms.
+    const [gate, other] = [a.view, b.view].map((each) => o.building.provenance.get(each.id));
+    if (gate?.kind === "silu" && sameForm(a.view, b.view)) return swiglu(gate.of, b.view);
+    if (other?.kind === "silu" && sameForm(a.view, b.view)) return swiglu(other.of, a.view);
+  }
   if (a.kind !== "complex" || b?.kind !== "complex") return arithmetic(mul)(o);
   const rank = mostAxes(a.re, b.re);
   const [re, im, re2, im2] = [raised(a.re, rank), raised(a.im, rank), raised(b.re, rank), raised(b.im, rank)];
-  return { kind: "complex", re: sub(mul(re, re2), mul(im, im2)), im: add(mul(re, im2), mul(im, re2)) };
+  const made = { kind: "complex", re: sub(mul(re, re2), mul(im, im2)), im: add(mul(re, im2), mul(im, re2)) } as const;
+  // Unread, the two parts are dead.
+  const isTurned = extentsFit(re2, re) && a.pairs !== undefined;
+  return isTurned ? { ...made, rotated: { x: a.pairs, cos: re2, sin: im2 } } : made;
 };
+
+function sameForm(a: TensorView, b: TensorView): boolean {
+  return a.dtype === b.dtype && a.rank === b.rank && extentsFit(a, b) && extentsFit(b, a);
+}
+
+/** Whether a tensor with as many axes has all of its extents, or 1 in all but the last axis. */
+function extentsFit(small: TensorView, { extents }: TensorView): boolean {
+  return small.extents.every((extent, axis) => {
+    const isOne = constantValue(extent) === 1 && axis < extents.length - 1;
+    return isOne || !extentsDiffer(extent, at(extents, axis));
+  });
+}
 
 function modulo(a: BinaryOperand, b: BinaryOperand): TensorView {
   const areFloat = [a, b].some((each) => typeof each === "object" && isFloat(each.dtype));
@@ -245,7 +287,7 @@ export const atenElementwiseRows: AtenRows = atenRows({
   "tanh.default": unary(functions.tanh),
   "erf.default": unary(functions.erf),
   "sigmoid.default": unary(functions.sigmoid),
-  "silu.default": unary(functions.silu),
+  "silu.default": siluRow,
   "square.default": unary((x) => mul(x, x)),
   "gelu.default": gelu,
   "softplus.default": softplus,

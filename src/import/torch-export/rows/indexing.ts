@@ -14,9 +14,9 @@ import { constant, type Scalar } from "../../../ir/scalar/scalar.ts";
 import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { axisIn, type NodeOperands } from "../operands.ts";
-import { raised } from "./elementwise.ts";
+import { raised, rotatedPairs } from "./elementwise.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
-import { scalarIn, stacked } from "./shape.ts";
+import { reshaped, scalarIn, stacked } from "./shape.ts";
 
 /** `end` after `start`; numbers with a fraction count by a step that is scaled. */
 const arange: AtenRow = (o) => {
@@ -136,13 +136,23 @@ const diff: AtenRow = (o) => {
 
 const asComplex: AtenRow = (o) => {
   const x = o.tensor("self");
-  return { kind: "complex", re: select(x, -1, 0), im: select(x, -1, 1) };
+  const { provenance } = o.building;
+  const made = provenance.get(x.id);
+  const flat = made?.kind === "reshape" && made.of.rank === x.rank - 1 ? made.of : null;
+  const wider = flat === null ? undefined : provenance.get(flat.id);
+  const pairs = wider?.kind === "widened" ? wider.of : flat;
+  const rows = x.extents.slice(0, -2);
+  const isCut = pairs !== null && rows.every((extent, axis) => !extentsDiffer(extent, at(pairs.extents, axis)));
+  return { kind: "complex", re: select(x, -1, 0), im: select(x, -1, 1), ...(isCut ? { pairs } : {}) };
 };
 
 const asReal: AtenRow = (o) => {
   const value = o.value("self");
   if (value.kind !== "complex") return o.refuse("view_as_real of a real tensor", "a complex tensor");
-  return stacked([value.re, value.im], -1);
+  if (value.rotated === undefined) return stacked([value.re, value.im], -1);
+  const y = rotatedPairs(value.rotated, value.re.dtype);
+  o.building.provenance.set(y.id, { kind: "rotated", of: value.rotated });
+  return reshaped(o, y, [...value.re.extents, 2]);
 };
 
 const polar: AtenRow = (o) => {

@@ -1,8 +1,11 @@
 /** Rotary position embedding. */
+import type { DType } from "../../../../numerics/dtype.ts";
 import { at } from "../../../../support/invariant.ts";
 import { type Call, reject, shapeText } from "../../../ops/call.ts";
-import { constantValue } from "../../../scalar/fold.ts";
-import { chunk, cat } from "../shape.ts";
+import { constantValue, foldDiv } from "../../../scalar/fold.ts";
+import { constant } from "../../../scalar/scalar.ts";
+import { cat, chunk, unsqueeze } from "../shape.ts";
+import { reshape, select } from "../views.ts";
 import type { TensorView } from "../../tensor-view.ts";
 import { add, mul, sub } from "../elementwise.ts";
 import { alignRight, floatCall, inDType, mark, wide } from "./compose.ts";
@@ -16,18 +19,38 @@ import { lastAxis } from "./statistics.ts";
  */
 export function rope(tensor: TensorView, cos: TensorView, sin: TensorView): TensorView {
   const place = floatCall("rope", [tensor, cos, sin]);
-  const axis = lastAxis(tensor, place);
+  lastAxis(tensor, place);
   requireHalves(tensor, cos, sin, place);
-  const x = wide(tensor);
-  const [first, second] = halves(x);
-  const [c, s] = [alignRight(cos, x), alignRight(sin, x)];
-  const rotated = [sub(mul(first, c), mul(second, s)), add(mul(second, c), mul(first, s))];
-  const y = cat(
-    rotated.map((half) => inDType(half, tensor.dtype)),
-    axis,
+  return rotated(tensor, cos, sin, { pairs: "halves", dtype: tensor.dtype });
+}
+
+/** Which elements of the last axis rotate together: i and n + i, or 2 i and 2 i + 1. */
+export type RotatedPairs = "halves" | "neighbours";
+
+/** `rope` of operands that fit, with a result of `dtype`. */
+export function rotated(
+  tensor: TensorView,
+  cos: TensorView,
+  sin: TensorView,
+  { pairs, dtype }: { readonly pairs: RotatedPairs; readonly dtype: DType },
+): TensorView {
+  const [first, second] = pairsOf(tensor, pairs);
+  const [c, s] = [alignRight(cos, tensor), alignRight(sin, tensor)];
+  const parts = [sub(mul(first, c), mul(second, s)), add(mul(second, c), mul(first, s))].map((part) =>
+    inDType(part, dtype),
   );
+  const y =
+    pairs === "halves"
+      ? cat(parts, -1)
+      : reshape(
+          cat(
+            parts.map((part) => unsqueeze(part, -1)),
+            -1,
+          ),
+          tensor.extents,
+        );
   const operands = { x: tensor.id, cos: cos.id, sin: sin.id };
-  mark(y, { name: "rope", operands, outputs: [y.id], kept: [], axes: [axis] });
+  mark(y, { name: "rope", operands, outputs: [y.id], kept: [], axes: [tensor.rank - 1], pairs });
   return y;
 }
 
@@ -51,8 +74,14 @@ function requireHalves(tensor: TensorView, cos: TensorView, sin: TensorView, pla
   });
 }
 
-/** The halves of the last axis. */
-export function halves(x: TensorView): readonly [TensorView, TensorView] {
-  const parts = chunk(x, 2, -1);
-  return [at(parts, 0), at(parts, 1)];
+/** The two elements of each pair, in the dtype to compute in. */
+export function pairsOf(x: TensorView, pairs: RotatedPairs): readonly [TensorView, TensorView] {
+  if (pairs === "halves") {
+    const parts = chunk(wide(x), 2, -1);
+    return [at(parts, 0), at(parts, 1)];
+  }
+  // Casts come after the views: a cast before them would be stored.
+  const rows = x.extents.slice(0, -1);
+  const both = reshape(x, [...rows, foldDiv(at(x.extents, rows.length), constant(2)), 2]);
+  return [wide(select(both, -1, 0)), wide(select(both, -1, 1))];
 }
