@@ -14,6 +14,7 @@ import { sdpa } from "./attention/sdpa.ts";
 import { linear, matmul } from "./contraction.ts";
 import { numberOf, roundTo, wrap } from "./definitions.ts";
 import { gather, indexSelect, scatterAdd } from "./indexing.ts";
+import { argsort, scan } from "./ordered.ts";
 import { binary, cast, ternary, unary } from "./pointwise.ts";
 import { broadcast, cat, expand, pad, permute, reshape, select, slice, squeeze } from "./rearrangement.ts";
 import { reduction } from "./reduction.ts";
@@ -80,6 +81,10 @@ function evaluateSingle(
       return gather(first, op.axis, at(operands, 1));
     case "ScatterAdd":
       return scatterAdd(first, op.axis, at(operands, 1), at(operands, 2));
+    case "Scan":
+      return scan(op.op, first, op.axis, op.reverse);
+    case "Argsort":
+      return argsort(first, op.axis, op.descending);
     case "Squeeze":
       return squeeze(first, op.axes);
     case "Permute":

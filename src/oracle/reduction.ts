@@ -93,62 +93,84 @@ function reduceAll(
     return { element, bound: hops > 0 && !keepsNaN && Number.isNaN(element) ? Infinity : bound };
   }
   const terms = box.axes.reduce((product, { extent }) => product * extent, 1);
+  const accumulation = accumulations[accumulates]();
+  forEachRun(box, (start, stride, count) => {
+    accumulation.addRun(numbers, bounds, start, stride, count);
+  });
+  return storeAll(accumulates, dtype, accumulation.value(), { terms, roundings: blockRoundings(terms), hops });
+}
+
+/** The result of `terms` floats, of which the back end rounds `roundings` times. */
+export function storeAll(
+  accumulates: "sum" | "product",
+  dtype: DType,
+  accumulated: Accumulated,
+  { terms, roundings, hops }: { readonly terms: number; readonly roundings: number; readonly hops: number },
+): Bounded {
   const accumulator = accumulatorOf[dtype];
-  const accumulated = (accumulates === "sum" ? sumOf : productOf)(numbers, bounds, box);
   // Sums never underflow. A product may underflow at each step and each hop, and later factors enlarge the loss.
   const smallest = smallestRounding[accumulator] + (hops > 0 ? smallestRounding[dtype] : 0);
   const own = accumulates === "sum" ? 2 : terms;
   return storeAccumulated(dtype, accumulated, {
-    relative: accumulationError(blockRoundings(terms), own, dtype) + gamma(hops, dtype),
+    relative: accumulationError(roundings, own, dtype) + gamma(hops, dtype),
     underflow: accumulates === "sum" ? 0 : (terms - 1) * smallest * accumulated.peak,
     overflow: overflowThreshold[hops > 0 ? dtype : accumulator],
     vanishing: smallestNormal[hops > 0 ? dtype : accumulator],
   });
 }
 
-type Accumulation = (elements: Float64Array, bounds: Float64Array, box: Box) => Accumulated;
+/** What floats that were added so far, with their bounds, come to. */
+interface Accumulation {
+  readonly addRun: (elements: Float64Array, bounds: Float64Array, start: number, stride: number, count: number) => void;
+  readonly value: () => Accumulated;
+}
 
-const sumOf: Accumulation = (elements, bounds, box) => {
-  const sum = exactSum();
-  let magnitude = 0;
-  let spread = 0;
-  let finite = true;
-  forEachRun(box, (start, stride, count) => {
-    sum.addRun(elements, start, stride, count);
-    // Plain indexing: long sums are all of the oracle's time.
-    for (let i = 0; i < count; i++) {
-      const size = Math.abs(elements[start + i * stride] ?? NaN);
-      spread += bounds[start + i * stride] ?? NaN;
-      if (size < Infinity) magnitude += size;
-      else finite = false;
-    }
-  });
-  return { exact: sum.value(), magnitude, spread, peak: magnitude + spread, least: Infinity, finite };
-};
-
-const productOf: Accumulation = (elements, bounds, box) => {
-  let exact = 1;
-  let furthest = 1;
-  let peak = 1;
-  let least = 1;
-  let moves = false;
-  let finite = true;
-  forEachRun(box, (start, stride, count) => {
-    for (let i = 0; i < count; i++) {
-      const [x, by] = [at(elements, start + i * stride), at(bounds, start + i * stride)];
-      exact *= x;
-      if (!Number.isFinite(x)) {
-        finite = false;
-        continue;
-      }
-      const size = Math.abs(x) + by;
-      moves ||= by > 0;
-      furthest *= size;
-      peak *= Math.max(1, size);
-      least *= Math.min(1, size);
-    }
-  });
-  return { exact, magnitude: furthest, spread: moves ? furthest - Math.abs(exact) : 0, peak, least, finite };
+export const accumulations: { readonly [K in "sum" | "product"]: () => Accumulation } = {
+  sum: () => {
+    const sum = exactSum();
+    let [magnitude, spread, finite] = [0, 0, true];
+    return {
+      addRun: (elements, bounds, start, stride, count) => {
+        sum.addRun(elements, start, stride, count);
+        // Plain indexing: long sums are all of the oracle's time.
+        for (let i = 0; i < count; i++) {
+          const size = Math.abs(elements[start + i * stride] ?? NaN);
+          spread += bounds[start + i * stride] ?? NaN;
+          if (size < Infinity) magnitude += size;
+          else finite = false;
+        }
+      },
+      value: () => ({ exact: sum.value(), magnitude, spread, peak: magnitude + spread, least: Infinity, finite }),
+    };
+  },
+  product: () => {
+    let [exact, furthest, peak, least, moves, finite] = [1, 1, 1, 1, false, true];
+    return {
+      addRun: (elements, bounds, start, stride, count) => {
+        for (let i = 0; i < count; i++) {
+          const [x, by] = [at(elements, start + i * stride), at(bounds, start + i * stride)];
+          exact *= x;
+          if (!Number.isFinite(x)) {
+            finite = false;
+            continue;
+          }
+          const size = Math.abs(x) + by;
+          moves ||= by > 0;
+          furthest *= size;
+          peak *= Math.max(1, size);
+          least *= Math.min(1, size);
+        }
+      },
+      value: () => ({
+        exact,
+        magnitude: furthest,
+        spread: moves ? furthest - Math.abs(exact) : 0,
+        peak,
+        least,
+        finite,
+      }),
+    };
+  },
 };
 
 // What a reduction of no elements is: the element that changes no other one.

@@ -2,16 +2,23 @@
 import { Fusion } from "../../src/ir/api/fusion.ts";
 import {
   add,
+  argsort,
   cat,
   chunk,
+  cummax,
+  cumprod,
+  cumsum,
   embedding,
   expand,
   gather,
   indexSelect,
   pad,
   repeatInterleave,
+  reshape,
   scatterAdd,
   slice,
+  sort,
+  topk,
   unsqueeze,
 } from "../../src/ir/api/ops.ts";
 import type { DType } from "../../src/numerics/dtype.ts";
@@ -39,6 +46,12 @@ export const shapeCases: readonly { readonly name: string; readonly build: () =>
       pad(deep, [[1, 2], [0, 0], [-2, 3]], 3), // prettier-ignore
       slice(deep, [1, 0, 0], [6, 5, 10], [2, 1, 3]),
       ...chunk(deep, 2, 2),
+      cumsum(x, 1),
+      cumprod(table, 0),
+      cummax(deep, 1),
+      argsort(x, 1),
+      sort(x, 0, { descending: true }).values,
+      topk(reshape(x, [33 * 64]), 5).values,
     ]) {
       f.output(output);
     }

@@ -8,6 +8,7 @@ import { emulationObstacle } from "../backends/cuda/emulate/compiler.ts";
 import { differences, wholeValues } from "../backends/cuda/emulate/differences.ts";
 import { count, operand, runKernel, type Values } from "./run-kernel.ts";
 import { evaluateUnit } from "./unit-reference.ts";
+import { edges } from "./values.ts";
 
 interface Case {
   readonly unit: UnitKernel;
@@ -84,6 +85,46 @@ const cases: Readonly<Record<string, Case>> = {
       { kind: "Reduction", op: "sum", axes: [0], inputs: [2], output: 3 },
     ],
   ),
+  "scans of rows and of columns of what is computed, forwards and back": unitCase(
+    [table("int", [40, 70]), table("int", [40, 70])],
+    [
+      ...Array.from({ length: 4 }, () => table("int", [40, 70])),
+      table("int", [40, 70]),
+      table("int", [40, 70]),
+      table("int", [40, 70]),
+    ],
+    [
+      { kind: "Binary", op: "add", inputs: [0, 1], output: 2 },
+      { kind: "Scan", op: "sum", axis: 1, reverse: false, inputs: [2], output: 3 },
+      { kind: "Scan", op: "amax", axis: 1, reverse: true, inputs: [2], output: 4 },
+      { kind: "Scan", op: "sum", axis: 0, reverse: true, inputs: [3], output: 5 },
+      { kind: "Scan", op: "prod", axis: 0, reverse: false, inputs: [4], output: 6 },
+      { kind: "Binary", op: "sub", inputs: [5, 6], output: 7 },
+      { kind: "Scan", op: "amin", axis: 1, reverse: false, inputs: [7], output: 8 },
+    ],
+  ),
+  "scan of a reshaped vector, whose axis is two loops": unitCase(
+    [table("float", [6, 35])],
+    [table("float", [35, 6]), table("float", [210]), table("float", [210])],
+    [
+      { kind: "Permute", order: [1, 0], inputs: [0], output: 1 },
+      { kind: "Reshape", inputs: [1], output: 2 },
+      { kind: "Scan", op: "sum", axis: 0, reverse: true, inputs: [2], output: 3 },
+    ],
+  ),
+  "positions of rows with many equal elements, by digits": unitCase(
+    [table("half", [1, 400])],
+    [table("int64", [1, 400])],
+    [{ kind: "Argsort", axis: 1, descending: true, inputs: [0], output: 1 }],
+  ),
+  "positions of columns, of int64 and merged": unitCase(
+    [table("int64", [100, 3])],
+    [table("int64", [3, 100]), table("int64", [3, 100])],
+    [
+      { kind: "Permute", order: [1, 0], inputs: [0], output: 1 },
+      { kind: "Argsort", axis: 1, descending: false, inputs: [1], output: 2 },
+    ],
+  ),
   "of an empty table": unitCase(
     [table("half", [0, 3]), table("int64", [2])],
     [table("half", [2, 3])],
@@ -130,6 +171,22 @@ const cases: Readonly<Record<string, Case>> = {
 describe.each(Object.entries(cases))("%s", (_, { unit, inputs }) => {
   it("on the CPU", () => {
     expect(runKernel(unit, inputs)).toEqual(evaluateUnit(unit, inputs));
+  });
+});
+
+/** NaN, infinities, both zeros, subnormals, and repeats of all, in rows for every way to sort. */
+describe.each(["double", "float", "half", "bfloat16", "int", "int64", "bool"] as const)("the order of %s", (dtype) => {
+  it.each([7, 60, 400])("in rows of %i", (length) => {
+    const random = createRandom(length);
+    const values = Array.from({ length }, () => at(edges[dtype], random.integer(edges[dtype].length)));
+    for (const descending of [false, true]) {
+      const { unit } = unitCase(
+        [table(dtype, [length])],
+        [table("int64", [length])],
+        [{ kind: "Argsort", axis: 0, descending, inputs: [0], output: 1 }],
+      );
+      expect(runKernel(unit, [values])).toEqual(evaluateUnit(unit, [values]));
+    }
   });
 });
 

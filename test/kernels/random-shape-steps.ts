@@ -2,7 +2,7 @@
 import type { UnitValue } from "../../src/commands/kernel.ts";
 import { dtypes } from "../../src/numerics/dtype.ts";
 import { at } from "../../src/support/invariant.ts";
-import { another, firstOf, type Made, type Maker, type StepChoice } from "./random-step.ts";
+import { another, firstOf, type Made, type Maker, pick, type StepChoice } from "./random-step.ts";
 
 export const shapeMakers: readonly Maker[] = [
   makeExpand,
@@ -11,6 +11,8 @@ export const shapeMakers: readonly Maker[] = [
   makeIndexSelect,
   makeGather,
   makeScatterAdd,
+  makeScan,
+  makeArgsort,
 ];
 
 /** Stretches every second axis of one element, the first one among them. */
@@ -84,6 +86,22 @@ function makeGather(values: readonly UnitValue[], choice: StepChoice): Made | nu
   if (index === null) return null;
   const value = { dtype, shape: at(values, index).shape };
   return { step: { kind: "Gather", axis, inputs: [number, index], output }, value };
+}
+
+function makeScan(values: readonly UnitValue[], choice: StepChoice): Made | null {
+  const { number, output, dtype, shape } = firstOf(values, choice);
+  if (shape.length === 0 || dtype === "bool") return null;
+  const axis = choice.detail % shape.length;
+  const op = pick(["sum", "prod", "amax", "amin"] as const, choice.second);
+  const reverse = choice.third % 2 === 1;
+  return { step: { kind: "Scan", op, axis, reverse, inputs: [number], output }, value: { dtype, shape } };
+}
+
+function makeArgsort(values: readonly UnitValue[], choice: StepChoice): Made | null {
+  const { number, output, shape } = firstOf(values, choice);
+  if (shape.length === 0) return null;
+  const [axis, descending] = [choice.detail % shape.length, choice.third % 2 === 1];
+  return { step: { kind: "Argsort", axis, descending, inputs: [number], output }, value: { dtype: "int64", shape } };
 }
 
 function makeScatterAdd(values: readonly UnitValue[], choice: StepChoice): Made | null {

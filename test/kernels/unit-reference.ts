@@ -4,10 +4,11 @@
  */
 import type { UnitKernel, UnitStep } from "../../src/commands/kernel.ts";
 import type { UnaryOpType } from "../../src/ir/ops/op.ts";
-import { type DType, dtypes } from "../../src/numerics/dtype.ts";
+import { accumulatorOf, type DType, dtypes } from "../../src/numerics/dtype.ts";
 import { compileUnary } from "./compiled-expressions.ts";
 import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { randomBits } from "../../src/oracle/evaluate-op.ts";
+import { combinationOf } from "../../src/oracle/definitions.ts";
 import { at } from "../../src/support/invariant.ts";
 import { binary, cast, dot, isInexact, numberOf, reduce, toDType, unary } from "./reference.ts";
 import { rowMajor, type Values } from "./run-kernel.ts";
@@ -154,6 +155,23 @@ function element(
         read(first, index),
       );
     }
+    case "Scan": {
+      const own = at(index, step.axis);
+      const upTo = range(at(first.shape, step.axis)).filter((i) => (step.reverse ? i >= own : i <= own));
+      const accumulator = accumulatorOf[dtype];
+      const values = upTo.map((i) => cast(dtype, accumulator, read(first, index.with(step.axis, i))));
+      const ordered = step.reverse ? values.toReversed() : values;
+      const total = ordered.reduce((sum, x) => combinationOf(step.op, accumulator, sum, x));
+      return cast(accumulator, dtype, total);
+    }
+    case "Argsort": {
+      const row = range(at(first.shape, step.axis)).map((i) => read(first, index.with(step.axis, i)));
+      const sorted = [...row.keys()].sort((i, j) => {
+        const compared = order(at(row, i), at(row, j));
+        return (step.descending ? -compared : compared) || i - j;
+      });
+      return BigInt(at(sorted, at(index, step.axis)));
+    }
     case "Pad": {
       const inside = index.map((i, axis) => i - at(step.widths, axis).before);
       const isInside = inside.every((i, axis) => i >= 0 && i < at(first.shape, axis));
@@ -164,6 +182,12 @@ function element(
     case "Linear":
       return linearElement(first, at(operands, 1), operands[2], index);
   }
+}
+
+/** NaN is the largest. */
+function order(a: Value, b: Value): number {
+  if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
+  return a < b ? -1 : Number(a > b);
 }
 
 /** A number as an element. */

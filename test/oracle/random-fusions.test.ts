@@ -9,8 +9,10 @@ import {
   abs,
   add,
   amax,
+  argsort,
   broadcast,
   cast,
+  cumsum,
   linear,
   matmul,
   mul,
@@ -53,6 +55,11 @@ const steps: readonly Step[] = [
       [order[i], order[j]] = [at(order, j), at(order, i)];
     }
     return { tv: permute(tv, order), shape: order.map((axis) => at(shape, axis)) };
+  },
+  ({ tv, shape }, random) => ({ tv: shape.length === 0 ? tv : cumsum(tv, random.integer(shape.length)), shape }),
+  ({ tv, shape }, random) => {
+    const axis = random.integer(Math.max(1, shape.length));
+    return { tv: shape.length === 0 ? tv : cast(argsort(tv, axis), "float"), shape };
   },
   ({ tv, shape }) => ({ tv: reshape(tv, [-1]), shape: [count(shape)] }),
   ({ tv, shape }) => ({ tv: reshape(tv, [1, ...tv.extents]), shape: [1, ...shape] }),

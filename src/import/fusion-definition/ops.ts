@@ -355,6 +355,25 @@ const opRows: Readonly<Record<string, FusionOpRow>> = {
     parameters: ["arg", "index", "dim"],
     make: (call) => valueOf(ops.gather(tensorIn(call, "arg"), fusionNumber(call, "dim"), tensorIn(call, "index"))),
   },
+  argsort: {
+    parameters: ["arg", "dim", "descending", "stable"],
+    make: (call) => {
+      const options = { descending: flagIn(call, "descending", false) };
+      return valueOf(ops.argsort(tensorIn(call, "arg"), fusionNumber(call, "dim"), options));
+    },
+  },
+  topk: {
+    parameters: ["arg", "k", "dim", "largest", "sorted"],
+    make: (call) => {
+      const [axis, k] = [fusionNumber(call, "dim", -1), fusionNumber(call, "k")];
+      const { values, indices } = ops.topk(tensorIn(call, "arg"), k, axis, { largest: flagIn(call, "largest", true) });
+      return { kind: "list", items: [valueOf(values), valueOf(indices)] };
+    },
+  },
+  cumsum: {
+    parameters: ["arg", "dim"],
+    make: (call) => valueOf(ops.cumsum(tensorIn(call, "arg"), fusionNumber(call, "dim"))),
+  },
   embedding_fwd: {
     parameters: ["input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"],
     make: (call) => {

@@ -17,6 +17,18 @@ export * from "./ops/creation.ts";
 export * from "./ops/elementwise.ts";
 export * from "./ops/functions.ts";
 export * from "./ops/indexing.ts";
+export {
+  argsort,
+  cummax,
+  cummin,
+  cumprod,
+  cumsum,
+  oneHot,
+  sort,
+  type Sorted,
+  type SortOptions,
+  topk,
+} from "./ops/ordered.ts";
 export * from "./ops/powers.ts";
 export { dropout, randomBits, type RandomOptions, uniform } from "./ops/random.ts";
 export * from "./ops/reductions.ts";

@@ -1,12 +1,18 @@
 /** The rules of reverse mode: one row per kind of op. Null if no kind of operand has a cotangent. */
 import { dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
+import { unreachable } from "../../support/unreachable.ts";
 import {
   broadcast,
   cast,
   cat,
+  div,
+  eq,
   expand,
   gather,
+  isnan,
+  logicalAnd,
+  logicalOr,
   matmul,
   mul,
   pad,
@@ -20,10 +26,12 @@ import {
   unsqueeze,
   where,
 } from "../api/ops.ts";
-import { inDType, wide } from "../api/ops/compositions/compose.ts";
+import { callOf } from "../api/ops/apply.ts";
+import { indicesAlong, inDType, wide } from "../api/ops/compositions/compose.ts";
+import { scan } from "../api/ops/ordered.ts";
 import type { TensorView } from "../api/tensor-view.ts";
 import { type NumberOperand, numberValue } from "../ops/number-operand.ts";
-import type { BinaryOp, LinearOp, MatmulOp, Op, OpKind, SdpaOp, SliceOp } from "../ops/op.ts";
+import type { BinaryOp, LinearOp, MatmulOp, Op, OpKind, ScanOp, SdpaOp, SliceOp } from "../ops/op.ts";
 import { constantValue, foldAdd, foldMul, foldProduct, foldSub, isConstant, sameScalar } from "../scalar/fold.ts";
 import { constant, type Scalar } from "../scalar/scalar.ts";
 import { binaryVjps, type FunctionOperand, reductionVjps, unaryVjps } from "./functions.ts";
@@ -200,6 +208,8 @@ export const vjps: { readonly [K in OpKind]: Vjp<Extract<Op, { readonly kind: K 
   IndexSelect: ({ axis }, { g, operands }) => [() => indexCotangent(g, at(operands, 0), axis, at(operands, 1)), null],
   Gather: ({ axis }, { g, operands }) => [() => gatherCotangent(g, at(operands, 0), axis, at(operands, 1)), null],
   ScatterAdd: ({ axis }, { g, operands }) => [() => g, null, () => gather(g, axis, at(operands, 1))],
+  Scan: scanVjp,
+  Argsort: null,
   Matmul: matmulVjp,
   Linear: linearVjp,
   Full: null,
@@ -216,6 +226,44 @@ function sdpaVjp({ causal, scale }: SdpaOp, { g, operands, outputs }: ReverseSte
   let made: SdpaGradients | null = null;
   const gradients = (): SdpaGradients => (made ??= sdpaBackward(g, q, k, v, results, options));
   return [() => gradients().dq, () => gradients().dk, () => gradients().dv];
+}
+
+/** Of a maximum or minimum: g at the last element that is equal to it, or at the last NaN. */
+function scanVjp({ op, axis, reverse }: ScanOp, { g, operands, output }: ReverseStep): readonly Cotangent[] {
+  const x = at(operands, 0);
+  switch (op) {
+    case "sum":
+      return [() => scan("sum", g, axis, !reverse)];
+    case "prod":
+      return [() => productScanCotangent(g, x, output, axis, reverse)];
+    case "amax":
+    case "amin":
+      return [() => gatherCotangent(g, x, axis, extremumPlaces(x, output, axis, reverse))];
+    default:
+      return unreachable(op);
+  }
+}
+
+/**
+ * The sum over later results of g y / x. The first 0 divides nothing: it has the products without it. Elements after it
+ * have factors of 0 alone.
+ */
+function productScanCotangent(g: TensorView, x: TensorView, y: TensorView, axis: number, reverse: boolean): TensorView {
+  const isZero = eq(x, 0);
+  const zeros = scan("sum", cast(isZero, "int64"), axis, reverse);
+  const isFirst = logicalAnd(isZero, eq(zeros, 1));
+  const kept = where(isFirst, 1, x);
+  const before = div(scan("sum", mul(g, y), axis, !reverse), kept);
+  const here = scan("sum", mul(g, scan("prod", kept, axis, reverse)), axis, !reverse);
+  return where(eq(zeros, 0), before, where(isFirst, here, 0));
+}
+
+/** The index of the last element so far that is the extremum. */
+function extremumPlaces(x: TensorView, y: TensorView, axis: number, reverse: boolean): TensorView {
+  const isExtremum = logicalOr(eq(x, y), isnan(x));
+  const indices = indicesAlong(x, axis, callOf("scan", [x], axis));
+  const places = where(isExtremum, indices, reverse ? Number.MAX_SAFE_INTEGER : -1);
+  return scan(reverse ? "amin" : "amax", places, axis, reverse);
 }
 
 function binaryVjp({ op, scalar }: BinaryOp, { g, operands, output }: ReverseStep): readonly Cotangent[] {

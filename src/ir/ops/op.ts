@@ -11,6 +11,7 @@ import type { LinearOp, MatmulOp } from "./kinds/contractions.ts";
 import type { FullOp, IotaOp, RandomBitsOp } from "./kinds/creation.ts";
 import type { BinaryOp, CastOp, TernaryOp, UnaryOp } from "./kinds/elementwise.ts";
 import type { GatherOp, IndexSelectOp, ScatterAddOp } from "./kinds/indexing.ts";
+import type { ArgsortOp, ScanOp } from "./kinds/ordered.ts";
 import type { ReductionOp } from "./kinds/reduction.ts";
 import type { BroadcastOp, ExpandOp, PermuteOp, SetOp, SqueezeOp } from "./kinds/views/broadcast.ts";
 import type { CatOp, PadOp } from "./kinds/views/pad.ts";
@@ -24,6 +25,7 @@ export type { ReductionOpType } from "./functions/reduction.ts";
 export type { TernaryOpType } from "./functions/ternary.ts";
 export type { UnaryOpType } from "./functions/unary.ts";
 export type {
+  ArgsortOp,
   BinaryOp,
   BroadcastOp,
   CastOp,
@@ -40,6 +42,7 @@ export type {
   RandomBitsOp,
   ReductionOp,
   ReshapeOp,
+  ScanOp,
   ScatterAddOp,
   SdpaBackwardOp,
   SdpaOp,
@@ -70,6 +73,8 @@ export type Op =
   | IndexSelectOp
   | GatherOp
   | ScatterAddOp
+  | ScanOp
+  | ArgsortOp
   | MatmulOp
   | LinearOp
   | FullOp

@@ -6,6 +6,7 @@ import { linearRow, matmulRow } from "./kinds/contractions.ts";
 import { fullRow, iotaRow, randomBitsRow } from "./kinds/creation.ts";
 import { binaryRow, castRow, ternaryRow, unaryRow } from "./kinds/elementwise.ts";
 import { gatherRow, indexSelectRow, scatterAddRow } from "./kinds/indexing.ts";
+import { argsortRow, scanRow } from "./kinds/ordered.ts";
 import { reductionRow } from "./kinds/reduction.ts";
 import { broadcastRow, expandRow, permuteRow, setRow, squeezeRow } from "./kinds/views/broadcast.ts";
 import { catRow, padRow } from "./kinds/views/pad.ts";
@@ -37,6 +38,8 @@ export const opRows: { readonly [K in OpKind]: OpRow<Extract<Op, { readonly kind
   IndexSelect: indexSelectRow,
   Gather: gatherRow,
   ScatterAdd: scatterAddRow,
+  Scan: scanRow,
+  Argsort: argsortRow,
   Squeeze: squeezeRow,
   Permute: permuteRow,
   Reshape: reshapeRow,

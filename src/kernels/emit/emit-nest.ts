@@ -5,7 +5,7 @@
 import type { ReductionSemantics } from "../../ir/ops/functions/expressions.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
 import { emitJs, jsConstant } from "../../numerics/scalar/emit-js.ts";
-import { type Expression, operand, type ScalarType } from "../../numerics/scalar/expression.ts";
+import { computeType, type Expression, operand, type ScalarType } from "../../numerics/scalar/expression.ts";
 import { sumBlock } from "../../numerics/sum-order.ts";
 import { storageView } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
@@ -20,7 +20,9 @@ import {
   type Loop,
   type NestMemory,
   type Nest,
+  type Ordered,
 } from "../nests/nest.ts";
+import { sortRow, sortRowBytes } from "./sort-row.ts";
 
 /** Byte addresses that are fixed when the kernel is prepared. */
 export interface NestAddresses {
@@ -32,9 +34,12 @@ export interface NestAddresses {
 
 /** Bytes of the accumulators that the nest keeps in memory; most nests have none. */
 export function rowAccumulatorBytes(nest: Nest): number {
-  if (nest.reduction === null || !accumulatesRows(nest)) return 0;
+  const { ordered } = nest;
+  if (ordered?.kind === "sort") return sortRowBytes(iterations(nest.reducedLoops), bodyType(nest));
+  const semantics = ordered?.kind === "scan" ? ordered.semantics : nest.reduction;
+  if (semantics === null || !accumulatesRows(nest)) return 0;
   const elements = accumulatorLevels(nest) * at(nest.loops, nest.loops.length - 1).extent;
-  return elements * dtypes[accumulatorDType[nest.reduction.type]].bytes;
+  return elements * dtypes[accumulatorDType[semantics.type]].bytes;
 }
 
 /**
@@ -53,8 +58,8 @@ export function emitNest(nest: Nest, addresses: NestAddresses): readonly string[
 }
 
 function loopsText(nest: Nest, start: Cursor, addresses: NestAddresses): readonly string[] {
-  const { reduction, scatter } = nest;
-  if (scatter !== undefined) return scatterText(nest, scatter, start);
+  const { reduction, ordered } = nest;
+  if (ordered !== undefined) return orderedText(nest, ordered, start, addresses);
   if (reduction === null) {
     return emitLoops(nest.loops, start, (cursor) => [...bodyText(nest, cursor), storeBody(nest, cursor)]);
   }
@@ -77,6 +82,106 @@ function loopsText(nest: Nest, start: Cursor, addresses: NestAddresses): readonl
     storeText(nest.target.dtype, indexText(nest, nest.target, outer), reduction.finish, [sum(levels - 1)]),
   ];
   return emitLoops(nest.loops, start, accumulate, { enclosing: true });
+}
+
+function orderedText(nest: Nest, ordered: Ordered, start: Cursor, addresses: NestAddresses): readonly string[] {
+  switch (ordered.kind) {
+    case "scatter":
+      return scatterText(nest, ordered.combine, start);
+    case "scan":
+      return scanText(nest, ordered, start, addresses);
+    case "sort":
+      return sortText(nest, ordered, start, addresses);
+    default:
+      return unreachable(ordered);
+  }
+}
+
+/** One accumulator for each iteration of `loops`, or one in memory for each of the innermost of them. */
+function scanText(
+  nest: Nest,
+  { semantics, reverse }: Extract<Ordered, { kind: "scan" }>,
+  start: Cursor,
+  addresses: NestAddresses,
+): readonly string[] {
+  const row = accumulatesRows(nest) ? nest.loops.at(-1) : undefined;
+  const form = { enclosing: true, around: reverse ? backwardLoop : plainLoop };
+  const identity = jsConstant(semantics.identity);
+  const next = (cursor: Cursor, sum: string): readonly string[] => [
+    ...bodyText(nest, cursor, true),
+    `const next = ${emitJs(semantics.combine, [sum, lastName(nest)])};`,
+    storeText(nest.target.dtype, indexText(nest, nest.target, cursor), semantics.finish, ["next"]),
+  ];
+  if (row === undefined) {
+    return emitLoops(
+      nest.loops,
+      start,
+      (outer) => [
+        `let sum = ${identity};`,
+        ...emitLoops(nest.reducedLoops, outer, (cursor) => [...next(cursor, "sum"), "sum = next;"], form),
+      ],
+      { enclosing: true },
+    );
+  }
+  const dtype = accumulatorDType[semantics.type];
+  const sum = elementText(dtype, `${addresses.accumulators / dtypes[dtype].bytes} + ${loopName(row)}`);
+  const perRow: Inner = (outer) => [
+    ...emitLoops([row], outer, () => [`${sum} = ${identity};`]),
+    ...emitLoops(
+      nest.reducedLoops,
+      outer,
+      (reduced) =>
+        emitLoops([row], reduced, (cursor) => [`const sum = ${sum};`, ...next(cursor, "sum"), `${sum} = next;`]),
+      form,
+    ),
+  ];
+  return emitLoops(nest.loops.slice(0, -1), start, perRow, { enclosing: true });
+}
+
+/** Writes the keys of a row to memory of the accumulators, and sorts it (sort-row.ts). */
+function sortText(
+  nest: Nest,
+  { descending }: Extract<Ordered, { kind: "sort" }>,
+  start: Cursor,
+  { accumulators }: NestAddresses,
+): readonly string[] {
+  const type = bodyType(nest);
+  const dtype = accumulatorDType[type];
+  const count = iterations(nest.reducedLoops);
+  const inner = nest.reducedLoops.at(-1);
+  const stride = inner === undefined ? 1 : coefficientOf(nest.target.offset, inner.atom);
+  const key = elementText(dtype, `${accumulators / dtypes[dtype].bytes} + n++`);
+  return emitLoops(
+    nest.loops,
+    start,
+    (outer) => [
+      "let n = 0;",
+      ...emitLoops(nest.reducedLoops, outer, (cursor) => [
+        ...bodyText(nest, cursor, true),
+        `${key} = ${lastName(nest)};`,
+      ]),
+      `sortRow($words, ${accumulators / 4}, ${count}, "${type}", ${descending}, 2 * (${indexText(nest, nest.target, outer)}), ${2 * stride});`,
+    ],
+    { enclosing: true },
+  );
+}
+
+function iterations(loops: readonly Loop[]): number {
+  return loops.reduce((product, { extent }) => product * extent, 1);
+}
+
+function bodyType({ body }: Nest): ScalarType {
+  const last = at(body, body.length - 1);
+  switch (last.kind) {
+    case "load":
+      return computeType[last.access.dtype];
+    case "index":
+      return "i64";
+    case "apply":
+      return last.expression.type;
+    default:
+      return unreachable(last);
+  }
 }
 
 /** Combines each value with the element at its target, in the order of the loops. */
@@ -259,6 +364,11 @@ const plainLoop: LoopText = (loop, lines) => {
   return [`for (let ${name} = 0; ${name} < ${loop.extent}; ${name}++) {`, ...lines, "}"];
 };
 
+const backwardLoop: LoopText = (loop, lines) => {
+  const name = loopName(loop);
+  return [`for (let ${name} = ${loop.extent - 1}; ${name} >= 0; ${name}--) {`, ...lines, "}"];
+};
+
 /** Runs `carry` after every `sumBlock` elements of the whole reduction. */
 function blockedLoop(carry: readonly string[]): LoopText {
   return (loop, lines) => {
@@ -282,6 +392,8 @@ interface LoopForm {
   /** `inner` emits further loops. */
   readonly enclosing?: boolean;
   readonly innermost?: LoopText;
+  /** All loops but the innermost one; and that too, without `innermost`. */
+  readonly around?: LoopText;
 }
 
 /** Emits `loops` around the text that `inner` makes from the offsets inside them. */
@@ -302,7 +414,8 @@ function emitLoops(loops: readonly Loop[], cursor: Cursor, inner: Inner, form: L
       return [access, { name: base, text: variable }];
     }),
   );
-  const around = rest.length === 0 ? (form.innermost ?? plainLoop) : plainLoop;
+  const { around: each = plainLoop, innermost = each } = form;
+  const around = rest.length === 0 ? innermost : each;
   return around(loop, [...declarations, ...emitLoops(rest, next, inner, form)]);
 }
 
@@ -334,7 +447,8 @@ const codings: { readonly [D in DType]: Coding | null } = {
 
 /** The environment of a generated function: the views that the texts here refer to. */
 export function memoryViews(buffer: ArrayBufferLike): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(keysOf(dtypes).map((dtype) => [viewName(dtype), storageView(dtype, buffer)]));
+  const views = Object.fromEntries(keysOf(dtypes).map((dtype) => [viewName(dtype), storageView(dtype, buffer)]));
+  return { ...views, $words: new Uint32Array(buffer), sortRow };
 }
 
 function viewName(dtype: DType): string {

@@ -244,6 +244,8 @@ export function createBody(graph: UnitGraph, space: IndexSpace): Body {
       case "Cat":
       case "Pad":
       case "ScatterAdd":
+      case "Scan":
+      case "Argsort":
         invariant(false, "reductions, contractions and joined values are stored", { value, kind: step.kind });
         break;
       default:

@@ -55,15 +55,20 @@ export interface Nest {
   /** Run inside `loops`, in the order of accumulation. Empty without a reduction. */
   readonly reducedLoops: readonly Loop[];
   readonly reduction: ReductionSemantics | null;
-  /**
-   * If present, the body's value is combined with the element at the target, which several iterations of `reducedLoops`
-   * may have: in their order, within one iteration of `loops`.
-   */
-  readonly scatter?: Expression;
+  /** If present, an iteration of `loops` goes through `reducedLoops` in order, and writes many elements. */
+  readonly ordered?: Ordered;
   /** The nest stores or accumulates the result of the last instruction. */
   readonly body: readonly Instruction[];
   readonly target: Access;
 }
+
+export type Ordered =
+  /** The body's value is combined with the element at the target, which several iterations may have. */
+  | { readonly kind: "scatter"; readonly combine: Expression }
+  /** The target is the combination of the values of all iterations so far; from the last one on, if `reverse`. */
+  | { readonly kind: "scan"; readonly semantics: ReductionSemantics; readonly reverse: boolean }
+  /** The targets in their order are the iterations, sorted by their values. */
+  | { readonly kind: "sort"; readonly descending: boolean };
 
 /** The number of accumulators per element of a nest with a reduction (numerics/sum-order.ts). */
 export function accumulatorLevels({ reduction, reducedLoops }: Nest): number {

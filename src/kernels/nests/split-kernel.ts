@@ -277,6 +277,8 @@ function operandCut(step: UnitStep, position: number, axis: number, shapes: Shap
     case "Cat":
       return step.axis === axis ? "torn" : axis;
     case "ScatterAdd":
+    case "Scan":
+    case "Argsort":
       return step.axis === axis ? "torn" : axis;
     case "Gather":
       return position === 0 && step.axis === axis ? "whole" : axis;

@@ -16,7 +16,16 @@ import { elementCount } from "../../numerics/tensor/storage.ts";
 const mostInlined = 64;
 
 /** What cannot be computed where another nest reads it. */
-const ownNest: ReadonlySet<UnitStep["kind"]> = new Set(["Reduction", "Matmul", "Linear", "Cat", "Pad", "ScatterAdd"]);
+const ownNest: ReadonlySet<UnitStep["kind"]> = new Set([
+  "Reduction",
+  "Matmul",
+  "Linear",
+  "Cat",
+  "Pad",
+  "ScatterAdd",
+  "Scan",
+  "Argsort",
+]);
 
 /** One read of a value by a nest. */
 interface Use {
@@ -111,10 +120,11 @@ function pathChange(
   input: number,
 ): "view" | "stretched" | "contracted" | null {
   if (step.kind === "Matmul" || step.kind === "Linear") return "contracted";
-  if (step.kind === "RandomBits") return "stretched";
+  // A sort reads an element whenever it compares it.
+  if (step.kind === "RandomBits" || step.kind === "Argsort") return "stretched";
   if (step.kind === "Set") return null;
   if (isViewStep(step) && step.kind !== "Expand") return "view";
-  if (step.kind === "Cat" || step.kind === "Pad" || step.kind === "ScatterAdd") return "view";
+  if (step.kind === "Cat" || step.kind === "Pad" || step.kind === "ScatterAdd" || step.kind === "Scan") return "view";
   if (step.kind === "IndexSelect" || step.kind === "Gather") {
     if (input === 1) return step.kind === "Gather" ? null : "stretched";
     // What is read at most once per element on average is not worth storing.

@@ -1,7 +1,8 @@
 /**
  * The nests that compute one value of a unit. Most values have one. A cat has a nest for each operand, and a pad one
  * for what it keeps and one for each side that it fills; they write boxes that do not overlap. So has a value that is
- * made of a cat which is not stored itself (`joinsThrough`). A scatterAdd copies what it adds to, then adds.
+ * made of a cat which is not stored itself (`joinsThrough`). A scatterAdd copies what it adds to, then adds. Scans and
+ * sorts have one nest, whose reduced loop is the axis.
  */
 import type { UnitStep } from "../../commands/kernel.ts";
 import {
@@ -34,6 +35,7 @@ type PadStep = Extract<UnitStep, { kind: "Pad" }>;
 export function valueNests(graph: UnitGraph, value: number): readonly Nest[] {
   const step = graph.producers[value];
   if (step?.kind === "ScatterAdd") return scatterNests(graph, step);
+  if (step?.kind === "Scan" || step?.kind === "Argsort") return [alongNest(graph, step)];
   const boxes = boxesOf(graph, value);
   if (boxes === null) return [buildNest(graph, value)];
   return boxes.filter(({ shape }) => elementCount(shape) > 0).map((box) => boxNest(graph, value, box));
@@ -169,12 +171,36 @@ function scatterNests(graph: UnitGraph, step: Extract<UnitStep, { kind: "Scatter
       loops: spaceLoops(space, 0, outer),
       reducedLoops: spaceLoops(space, outer, space.loopCount),
       reduction: null,
-      scatter: combine,
+      ordered: { kind: "scatter", combine },
       body: body.instructions,
       target: accessTo(placementOf(graph, step.output), index.with(step.axis, place)),
     };
   });
   return [...copied, nest];
+}
+
+function alongNest(graph: UnitGraph, step: Extract<UnitStep, { kind: "Scan" | "Argsort" }>): Nest {
+  const input = at(step.inputs, 0);
+  const { dtype, shape } = at(graph.unit.values, input);
+  const order = [...[...shape.keys()].filter((axis) => axis !== step.axis), step.axis];
+  return settleLoops(unsplit(order.map((axis) => at(shape, axis))), (space, loops) => {
+    const body = createBody(graph, space);
+    const index = shape.map((_, axis) => at(space.axes, order.indexOf(axis)));
+    body.read(input, index);
+    const outer = loops.slice(0, -1).flat().length;
+    return {
+      atoms: space.atoms,
+      loops: spaceLoops(space, 0, outer),
+      reducedLoops: spaceLoops(space, outer, space.loopCount),
+      reduction: null,
+      ordered:
+        step.kind === "Scan"
+          ? { kind: "scan", semantics: reductionSemantics(step.op, dtype), reverse: step.reverse }
+          : { kind: "sort", descending: step.descending },
+      body: body.instructions,
+      target: accessTo(placementOf(graph, step.output), index),
+    };
+  });
 }
 
 // A reduction over no elements: its result is the neutral element, and the nest has no loop of 0 iterations.

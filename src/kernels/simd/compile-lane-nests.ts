@@ -99,7 +99,9 @@ function hasLanes(nest: Nest): boolean {
   const isStrided = ({ offset }: Access): boolean =>
     offset.terms.every(({ atom }) => at(nest.atoms, atom).kind === "loop");
   const hasIndices = nest.body.some(({ kind }) => kind === "index");
-  return !hasIndices && expressions.every(hasLaneForm) && accessesOf(nest).every(isStrided);
+  return (
+    nest.ordered === undefined && !hasIndices && expressions.every(hasLaneForm) && accessesOf(nest).every(isStrided)
+  );
 }
 
 function accessesOf(nest: Nest): readonly Access[] {

@@ -102,6 +102,10 @@ export function sampledOp(op: Op, sample: Sample, shapes: OpShapes, sizes: Sizes
     case "ScatterAdd":
     case "SdpaBackward":
       return null;
+    case "Scan":
+    case "Argsort":
+      // All of the axis for some rows.
+      return at(sample, op.axis) === null ? plain(sample) : null;
     case "Sdpa":
       return sampledAttention(op, sample, shapes);
     default:

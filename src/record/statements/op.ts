@@ -22,19 +22,12 @@ import { isWholeRange } from "../../ir/ops/kinds/views/slice.ts";
 import {
   type BinaryOp,
   type CastOp,
-  type CatOp,
   type ExpandOp,
-  type FullOp,
-  type GatherOp,
-  type IndexSelectOp,
   type IotaOp,
   type Op,
   outputsOf,
-  type PadOp,
-  type RandomBitsOp,
   type ReductionOp,
   type ReshapeOp,
-  type ScatterAddOp,
   type SdpaBackwardOp,
   type SdpaOp,
   type SelectOp,
@@ -86,6 +79,8 @@ const rules: RuleTable<Op, void, [Recorder]> = {
   IndexSelect: recordStep,
   Gather: recordStep,
   ScatterAdd: recordStep,
+  Scan: recordStep,
+  Argsort: recordStep,
   Squeeze: (op, recorder) => {
     const view = inputView(recorder, op);
     const kept = view.shape.flatMap((_, axis) => (op.axes.includes(axis) ? [] : [axis]));
@@ -290,7 +285,10 @@ function heldRuns(recorder: Recorder, { output }: IotaOp, rank: number): Runs {
 
 // A statement of an op that has no kernel of its own: a unit of one step.
 
-type StepOp = CatOp | FullOp | PadOp | IndexSelectOp | GatherOp | ScatterAddOp | RandomBitsOp;
+type StepOp = Extract<
+  Op,
+  { kind: "Cat" | "Full" | "Pad" | "IndexSelect" | "Gather" | "ScatterAdd" | "Scan" | "Argsort" | "RandomBits" }
+>;
 
 function recordStep(op: StepOp, recorder: Recorder): void {
   launch(recorder, {

@@ -37,6 +37,9 @@ function pairsOf(
         ["the output", output, index],
         ["the indices", index.with(step.axis, at(first, step.axis)), first],
       ];
+    case "Scan":
+    case "Argsort":
+      return [["the output", output, first]];
     case "ScatterAdd":
       return [
         ["the output", output, first],

@@ -220,6 +220,25 @@ describe("an op", () => {
         [4, 5, 7],
       ],
     ],
+    [
+      "fd.ops.argsort(tv0, 1, descending=True)",
+      ["2,3"],
+      [grid],
+      [
+        [2n, 1n, 0n],
+        [2n, 1n, 0n],
+      ],
+    ],
+    ["fd.ops.topk(tv0, 1, 1, False)[0]", ["2,3"], [grid], [[1], [4]]],
+    [
+      "fd.ops.cumsum(tv0, 1)",
+      ["2,3"],
+      [grid],
+      [
+        [1, 3, 6],
+        [4, 9, 16],
+      ],
+    ],
     ["fd.ops.take_along_axis(tv0, tv1, 1)", ["2,3", "2,1 Int"], [grid, [[2n], [0n]]], [[3], [4]]],
     [
       "fd.ops.embedding_fwd(tv0, tv1)",

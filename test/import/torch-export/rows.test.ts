@@ -316,6 +316,8 @@ const cases: readonly Case[] = [
       ["int64", [[0, 3]]],
     ],
   },
+  one("argsort.stable", { x: tensor([[3, 1, 2, 1]]) }, { self: "x", stable: true, dim: 1 }, [[1, 3, 2, 0]], "int64"),
+  one("cumprod.default", { x: tensor([[1, 2], [3, 4]]) }, { self: "x", dim: 0 }, [[1, 2], [3, 8]]), // prettier-ignore
   {
     op: "sort.default",
     given: {

@@ -4,6 +4,10 @@ import {
   broadcast,
   cast,
   cat,
+  cummax,
+  cummin,
+  cumprod,
+  cumsum,
   expand,
   gather,
   gt,
@@ -19,7 +23,9 @@ import {
   select,
   set,
   slice,
+  sort,
   squeeze,
+  topk,
   where,
 } from "../../../src/ir/api/ops.ts";
 import type { TensorView } from "../../../src/ir/api/tensor-view.ts";
@@ -66,6 +72,18 @@ export const kindCases: { readonly [K in OpKind]: readonly Case[] } = {
   ],
   Gather: [[(x) => gather(x, 1, indices(slice(x, [0, 0], [2, 3]))), [2, 4]]],
   ScatterAdd: [[(x, s) => scatterAdd(x, 0, indices(s), s), [4, 3], [6, 3]]],
+  Scan: [
+    [(x) => cumsum(x, 0), [4, 3]],
+    [(x) => cumsum(x, 1), [2, 5]],
+    [(x) => cumprod(x, 1), [2, 5]],
+    [(x) => cumprod(where(gt(x, 0.3), 0, x), 1), [2, 5]],
+    [(x) => cummax(x, 1), [2, 5]],
+    [(x) => cummin(x, 0), [5, 2]],
+  ],
+  Argsort: [
+    [(x) => sort(x, 1).values, [2, 5]],
+    [(x) => topk(x, 2, 0).values, [5, 2]],
+  ],
   Matmul: [
     [matmul, [2, 3], [3, 4]],
     [matmul, [3], [3, 4]],

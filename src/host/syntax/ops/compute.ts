@@ -102,18 +102,7 @@ export const reductionSyntax: OpSyntax<ReductionOp> = {
     reduction: ofOne((context, input, output, start) => {
       const { scanner } = context;
       expect(scanner, ",");
-      expectField(scanner, "op");
-      const opStart = scanner.position;
-      const name = readWord(scanner);
-      const op = reductions.get(name);
-      if (op === undefined) {
-        failAt(scanner.source, opStart, {
-          code: "dump-unsupported",
-          message: `there is no reduction ${name}`,
-          expected: [...reductions.keys()].join(", "),
-          help: "reduce with one of these",
-        });
-      }
+      const op = readReduction(scanner);
       expect(scanner, ",");
       expect(scanner, "initial");
       expectField(scanner, "value");
@@ -130,6 +119,22 @@ export const reductionSyntax: OpSyntax<ReductionOp> = {
     }),
   },
 };
+
+/** `op = add` */
+export function readReduction(scanner: DumpScanner): ReductionOpType {
+  expectField(scanner, "op");
+  const start = scanner.position;
+  const name = readWord(scanner);
+  return (
+    reductions.get(name) ??
+    failAt(scanner.source, start, {
+      code: "dump-unsupported",
+      message: `there is no reduction ${name}`,
+      expected: [...reductions.keys()].join(", "),
+      help: "reduce with one of these",
+    })
+  );
+}
 
 /** The neutral element, in nvFuser's form. */
 function initialValue(op: ReductionOpType, dtype: DType): string {

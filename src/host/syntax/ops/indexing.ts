@@ -1,7 +1,9 @@
-/** Ops that read or add at indices. */
-import type { GatherOp, IndexSelectOp, Op, ScatterAddOp } from "../../../ir/ops/op.ts";
-import { expect, expectField, expectNumber } from "../text/scanner.ts";
-import { readTensorOperand, opened, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
+/** Ops that read or add at indices, and ops that make such. */
+import { reductionFunctions } from "../../../ir/ops/functions/reduction.ts";
+import type { ArgsortOp, GatherOp, IndexSelectOp, Op, ScanOp, ScatterAddOp } from "../../../ir/ops/op.ts";
+import { expect, expectField, expectNumber, failExpected, take } from "../text/scanner.ts";
+import { readReduction } from "./compute.ts";
+import { ofOne, readTensorOperand, opened, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
 
 /** `index_select( T0, dim = 0, T1 )` */
 export const indexSelectSyntax: OpSyntax<IndexSelectOp> = {
@@ -54,6 +56,44 @@ export const scatterAddSyntax: OpSyntax<ScatterAddOp> = {
     },
   },
 };
+
+/** `scan( T0, op = add, dim = 0, reverse = false )` */
+export const scanSyntax: OpSyntax<ScanOp> = {
+  print: (op, context) =>
+    `scan( ${printOperand(op, 0, context)}, op = ${reductionFunctions[op.op].printed}, dim = ${op.axis}, reverse = ${op.reverse} )`,
+  readers: {
+    scan: ofOne((context) => {
+      expect(context.scanner, ",");
+      const op = readReduction(context.scanner);
+      const axis = dimension(context);
+      const reverse = flag(context, "reverse");
+      expect(context.scanner, ")");
+      return { kind: "Scan", op, axis, reverse };
+    }),
+  },
+};
+
+/** `argsort( T0, dim = 0, descending = true )` */
+export const argsortSyntax: OpSyntax<ArgsortOp> = {
+  print: (op, context) => `argsort( ${printOperand(op, 0, context)}, dim = ${op.axis}, descending = ${op.descending} )`,
+  readers: {
+    argsort: ofOne((context) => {
+      const axis = dimension(context);
+      const descending = flag(context, "descending");
+      expect(context.scanner, ")");
+      return { kind: "Argsort", axis, descending };
+    }),
+  },
+};
+
+/** `, name = true` */
+function flag({ scanner }: OpContext, name: string): boolean {
+  expect(scanner, ",");
+  expectField(scanner, name);
+  if (take(scanner, "true")) return true;
+  if (!take(scanner, "false")) failExpected(scanner, "true or false");
+  return false;
+}
 
 /** `, dim = 0` */
 function dimension({ scanner }: OpContext): number {

@@ -22,7 +22,7 @@ import { sdpaBackwardSyntax, sdpaSyntax } from "./attention.ts";
 import { castSyntax, readCastInParentheses, readPrefixed, reductionSyntax, unarySyntax } from "./compute.ts";
 import { linearSyntax, matmulSyntax } from "./contractions.ts";
 import { fullSyntax, iotaSyntax, randomSyntax } from "./creation.ts";
-import { gatherSyntax, indexSelectSyntax, scatterAddSyntax } from "./indexing.ts";
+import { argsortSyntax, gatherSyntax, indexSelectSyntax, scanSyntax, scatterAddSyntax } from "./indexing.ts";
 import { atNumber, type OpContext, type OpReader, type OpSyntax } from "./op-syntax.ts";
 import { binarySyntax, readBinary, ternarySyntax } from "./operators.ts";
 import { catSyntax, expandSyntax, padSyntax, sliceSyntax } from "./shape.ts";
@@ -46,6 +46,8 @@ const rows: { readonly [K in OpKind]: OpSyntax<Extract<Op, { readonly kind: K }>
   IndexSelect: indexSelectSyntax,
   Gather: gatherSyntax,
   ScatterAdd: scatterAddSyntax,
+  Scan: scanSyntax,
+  Argsort: argsortSyntax,
   Squeeze: squeezeSyntax,
   Slice: sliceSyntax,
   Select: selectSyntax,

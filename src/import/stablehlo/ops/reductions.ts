@@ -1,24 +1,14 @@
 /** Reductions by one op, pairs of a value and its index (argmax), and windows that make cumulative results. */
-import { amax, amin, argmax, broadcast, cast, neg, pad, prod, sum } from "../../../ir/api/ops.ts";
+import { amax, amin, argmax, broadcast, cast, neg, prod, sum } from "../../../ir/api/ops.ts";
 import { binary } from "../../../ir/api/ops/operands.ts";
+import { scan } from "../../../ir/api/ops/ordered.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
 import { reductionFunctions, type ReductionOpType } from "../../../ir/ops/functions/reduction.ts";
 import type { BinaryOpType } from "../../../ir/ops/op.ts";
 import { at } from "../../../support/invariant.ts";
 import { numbers, requireAxes, wordIn } from "../read-attributes.ts";
-import { readExtents } from "../reader.ts";
 import type { OpRegion } from "../syntax/nodes.ts";
-import {
-  manualAxes,
-  dtypeIn,
-  type Element,
-  splat,
-  splatOf,
-  tensorOn,
-  type MlirValue,
-  type ValueType,
-  wholeOn,
-} from "../value.ts";
+import { manualAxes, dtypeIn, splat, splatOf, tensorOn, type MlirValue, type ValueType, wholeOn } from "../value.ts";
 import {
   contradicted,
   firstRegion,
@@ -238,29 +228,8 @@ function reduceWindow(reading: Reading, axes: readonly string[]): MlirValue {
   return madeValue(reading, axes, () => {
     const tensor = wholeOn(reader, value, axes);
     if (axis === undefined) return tensor;
-    const identity = reductionFunctions[combiner.reduction].identity[tensor.dtype];
-    return cumulative(tensor, axis + axes.length, extent, combiner.binary, identity, isForward);
+    return scan(combiner.reduction, tensor, axis + axes.length, !isForward);
   });
-}
-
-/** Each element combined with those before it, in steps of 1, 2, 4, ... elements. */
-function cumulative(
-  tensor: TensorView,
-  axis: number,
-  extent: number,
-  op: BinaryOpType,
-  identity: Element,
-  forward: boolean,
-): TensorView {
-  let result = tensor;
-  for (let step = 1; step < extent; step *= 2) {
-    const widths = readExtents(tensor).map((_, i): readonly [number, number] => {
-      if (i !== axis) return [0, 0];
-      return forward ? [step, -step] : [-step, step];
-    });
-    result = binary(op, result, pad(result, widths, identity));
-  }
-  return result;
 }
 
 export const reductionRows: Readonly<Record<string, ReadRow>> = {

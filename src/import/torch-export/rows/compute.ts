@@ -2,16 +2,16 @@
 import { axisIn, type NodeOperands, swapped } from "../operands.ts";
 import type { CausalMask } from "../../../ir/ops/kinds/attention/attention.ts";
 import { sdpa } from "../../../ir/api/ops/attention.ts";
-import { eq, le, ne, where } from "../../../ir/api/ops/choices.ts";
+import { eq, ne, where } from "../../../ir/api/ops/choices.ts";
 import { argmax } from "../../../ir/api/ops/compositions/argmax.ts";
 import { inDType, keepAxes, wide } from "../../../ir/api/ops/compositions/compose.ts";
 import { layerNorm, rmsNorm } from "../../../ir/api/ops/compositions/norms.ts";
 import { logSoftmax, logsumexp, softmax } from "../../../ir/api/ops/compositions/softmax.ts";
 import { mean, varMean } from "../../../ir/api/ops/compositions/statistics.ts";
 import { linear, matmul } from "../../../ir/api/ops/contractions.ts";
-import { iota } from "../../../ir/api/ops/creation.ts";
 import { add, div, mul } from "../../../ir/api/ops/elementwise.ts";
 import { exp, sqrt } from "../../../ir/api/ops/functions.ts";
+import { cumprod, cumsum } from "../../../ir/api/ops/ordered.ts";
 import { amax, amin, prod, sum } from "../../../ir/api/ops/reductions.ts";
 import { broadcast, permute, reshape } from "../../../ir/api/ops/views.ts";
 import type { TensorView } from "../../../ir/api/tensor-view.ts";
@@ -177,19 +177,13 @@ const maxRow: AtenRow = (o) => {
   return o.flag("keepdim", false) ? found.map((y) => keepAxes(y, [axis], x)) : found;
 };
 
-/** Sums of the elements up to each: of those whose index along a second axis is not larger. */
-const cumsum: AtenRow = (o) => {
-  const given = asCount(o.tensor("self"));
-  const x = inDType(given, o.dtype() ?? given.dtype);
-  const axis = axisIn(o.whole("dim"), x.rank);
-  const flags = (own: number): readonly boolean[] => Array.from({ length: x.rank + 1 }, (_, i) => i !== own);
-  const along = (own: number): TensorView => broadcast(iota(o.fusion, at(x.extents, axis)), flags(own));
-  const column = broadcast(
-    x,
-    Array.from({ length: x.rank + 1 }, (_, i) => i === axis + 1),
-  );
-  return sum(where(le(along(axis), along(axis + 1)), column, 0), [axis]);
-};
+const cumulative =
+  (run: (tensor: TensorView, axis: number) => TensorView): AtenRow =>
+  (o) => {
+    const given = asCount(o.tensor("self"));
+    const x = inDType(given, o.dtype() ?? given.dtype);
+    return run(x, axisIn(o.whole("dim"), x.rank));
+  };
 
 /** Attention of [.., L, d]. Heads of q that share one of k and v have an axis for the group. */
 const attention: AtenRow = (o) => {
@@ -302,7 +296,8 @@ export const computeRows: AtenRows = atenRows({
   "var.correction var.dim var.default": (o) => moments(o)[0],
   "std.correction std.dim std.default": (o) => sqrt(moments(o)[0]),
   "var_mean.correction var_mean.dim var_mean.default": (o) => moments(o),
-  "cumsum.default": cumsum,
+  "cumsum.default": cumulative(cumsum),
+  "cumprod.default": cumulative(cumprod),
   "scaled_dot_product_attention.default": attention,
   "_scaled_dot_product_flash_attention.default _scaled_dot_product_flash_attention_for_cpu.default": attention,
   "_scaled_dot_product_efficient_attention.default": attention,

@@ -2,76 +2,32 @@
  * Rows of the ops with which mixtures of experts route tokens: top-k, sorting, counting and grouped matmul. Sizes of the
  * groups are known only to the run, so that every expert multiplies every row, and each row takes its own expert's.
  */
-import { clamp, eq, ge, gt, isnan, logicalAnd, logicalOr, lt, where } from "../../../ir/api/ops/choices.ts";
+import { clamp, eq, ge, gt, logicalAnd, lt, where } from "../../../ir/api/ops/choices.ts";
 import { inDType } from "../../../ir/api/ops/compositions/compose.ts";
 import { matmul } from "../../../ir/api/ops/contractions.ts";
 import { iota, zeros } from "../../../ir/api/ops/creation.ts";
 import { add, mul, sub } from "../../../ir/api/ops/elementwise.ts";
-import { floor, logicalNot, neg } from "../../../ir/api/ops/functions.ts";
+import { floor, logicalNot } from "../../../ir/api/ops/functions.ts";
 import { scatterAdd } from "../../../ir/api/ops/indexing.ts";
-import { amax, amin, sum } from "../../../ir/api/ops/reductions.ts";
-import { cat, expand, pad, unsqueeze } from "../../../ir/api/ops/shape.ts";
-import { broadcast, reshape } from "../../../ir/api/ops/views.ts";
-import type { TensorView } from "../../../ir/api/tensor-view.ts";
-import { constantValue } from "../../../ir/scalar/fold.ts";
-import { dtypes } from "../../../numerics/dtype.ts";
+import { argsort, sort, topk } from "../../../ir/api/ops/ordered.ts";
+import { sum } from "../../../ir/api/ops/reductions.ts";
+import { pad, unsqueeze } from "../../../ir/api/ops/shape.ts";
+import { reshape } from "../../../ir/api/ops/views.ts";
 import { at } from "../../../support/invariant.ts";
-import { axisIn, type NodeOperands } from "../operands.ts";
+import { axisIn } from "../operands.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 
-/** Pairs are compared, and their number grows with the square. */
-const mostSorted = 4096;
-const mostTaken = 64;
-
-/** Indices along an axis of a tensor of `rank` axes. */
-function along(o: NodeOperands, x: TensorView, axis: number, rank = x.rank, own = axis): TensorView {
-  return broadcast(
-    iota(o.fusion, at(x.extents, axis)),
-    Array.from({ length: rank }, (_, i) => i !== own),
-  );
-}
-
-/** Takes the largest element k times; NaN is the largest, and the first of equal ones comes first. */
+/** Sorted or not asked for, the elements come in order. */
 const topK: AtenRow = (o) => {
-  const given = o.tensor("self");
-  const [k, axis] = [o.whole("k"), axisIn(o.whole("dim", -1), given.rank)];
-  if (k > mostTaken || dtypes[given.dtype].family !== "float") {
-    return o.refuse(`${k} of ${given.dtype}`, `at most ${mostTaken} of a float dtype`);
-  }
-  const isLargest = o.flag("largest", true);
-  const x = isLargest ? given : neg(given);
-  const places = along(o, x, axis);
-  const values: TensorView[] = [];
-  const indices: TensorView[] = [];
-  let taken: TensorView | null = null;
-  for (let i = 0; i < k; i++) {
-    const most = unsqueeze(amax(taken === null ? x : where(taken, -Infinity, x), [axis]), axis);
-    const isMost = logicalOr(eq(x, most), isnan(x));
-    const isFree: TensorView = taken === null ? isMost : logicalAnd(isMost, logicalNot(taken));
-    const index = unsqueeze(amin(where(isFree, places, Number.MAX_SAFE_INTEGER), [axis]), axis);
-    values.push(isLargest ? most : neg(most));
-    indices.push(index);
-    const isTaken = eq(places, index);
-    taken = taken === null ? isTaken : logicalOr(taken, isTaken);
-  }
-  return [cat(values, axis), cat(indices, axis)];
+  const x = o.tensor("self");
+  const found = topk(x, o.whole("k"), axisIn(o.whole("dim", -1), x.rank), { largest: o.flag("largest", true) });
+  return [found.values, found.indices];
 };
 
-/** The place of an element is the number of those before it; equal ones keep their order. */
-const sort: AtenRow = (o) => {
+const sorted: AtenRow = (o) => {
   const x = o.tensor("self");
-  const axis = axisIn(o.whole("dim", -1), x.rank);
-  const extent = constantValue(at(x.extents, axis));
-  if (extent === null || extent > mostSorted || x.dtype === "bool") {
-    return o.refuse(`an axis of ${extent ?? "a symbolic size"}`, `numbers, at most ${mostSorted} along the axis`);
-  }
-  const [mine, other] = [unsqueeze(x, axis + 1), unsqueeze(x, axis)];
-  const isBefore = o.flag("descending", false) ? gt(other, mine) : lt(other, mine);
-  const isEarlier = lt(along(o, x, axis, x.rank + 1, axis + 1), along(o, x, axis, x.rank + 1, axis));
-  const places = sum(inDType(logicalOr(isBefore, logicalAnd(eq(other, mine), isEarlier)), "int64"), [axis + 1]);
-  const scattered = (tensor: TensorView): TensorView =>
-    scatterAdd(zeros(o.fusion, x.extents, tensor.dtype), axis, places, tensor);
-  return [scattered(x), scattered(expand(along(o, x, axis), x.extents))];
+  const found = sort(x, axisIn(o.whole("dim", -1), x.rank), { descending: o.flag("descending", false) });
+  return [found.values, found.indices];
 };
 
 /** How many elements are in each of `bins` equal parts from `min` to `max`, which is in the last one. */
@@ -115,7 +71,11 @@ const indexPut: AtenRow = (o) => {
 export const expertRows: AtenRows = new Map([
   ...atenRows({
     "topk.default": topK,
-    "sort.default sort.stable": sort,
+    "sort.default sort.stable": sorted,
+    "argsort.default argsort.stable": (o) => {
+      const x = o.tensor("self");
+      return argsort(x, axisIn(o.whole("dim", -1), x.rank), { descending: o.flag("descending", false) });
+    },
     "histc.default": histogram,
     "_grouped_mm.default": groupedMatmul,
     "index_put.default": indexPut,

@@ -80,7 +80,7 @@ export function iota(
   return applyIn(builder, iotaSpec(length, from ?? constant(0), by ?? constant(1), dtype, place), [], place);
 }
 
-function knownExtent(builder: FusionBuilder, extent: Extent, place: Call): Scalar {
+export function knownExtent(builder: FusionBuilder, extent: Extent, place: Call): Scalar {
   const known = extentIn(builder, extent, place);
   return typeof known === "object" ? known : constant(requireExtent(known, place));
 }

@@ -139,13 +139,22 @@ static void launch(Dim grid, unsigned threads, bool barriers, std::function<void
 
 static void __syncthreads() { swapcontext(&emulation::fibers[emulation::current], &emulation::scheduler); }
 
-// All threads of a block shuffle together, as at a barrier.
-template <class T> static T __shfl_xor_sync(unsigned, T value, unsigned mask) {
+// All threads of a block shuffle together, as at a barrier. `from` is a thread of the block.
+template <class T> static T emulate_shuffle(T value, unsigned from) {
   static T values[1024];
-  const unsigned own = emulation::current;
-  values[own] = value;
+  values[emulation::current] = value;
   __syncthreads();
-  const T other = values[own ^ mask];
+  const T other = values[from];
   __syncthreads();
   return other;
+}
+template <class T> static T __shfl_xor_sync(unsigned, T value, unsigned mask) {
+  return emulate_shuffle(value, emulation::current ^ mask);
+}
+template <class T> static T __shfl_up_sync(unsigned, T value, unsigned by) {
+  const unsigned own = emulation::current;
+  return emulate_shuffle(value, own % 32 < by ? own : own - by);
+}
+template <class T> static T __shfl_sync(unsigned, T value, unsigned lane) {
+  return emulate_shuffle(value, emulation::current / 32 * 32 + lane);
 }

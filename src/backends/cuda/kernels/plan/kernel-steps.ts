@@ -21,7 +21,7 @@ import { elementwiseKernel } from "../elementwise-kernel.ts";
 import type { KernelSource } from "../kernel-source.ts";
 import { partBytes, reductionKernels } from "../reduction-kernel.ts";
 import { rowKernel } from "../row-kernel.ts";
-import { scatterKernel } from "../scatter-kernel.ts";
+import { orderedKernel } from "../ordered-kernel.ts";
 import { tiledKernel } from "../tiled-kernel.ts";
 import { type GroupedNest, groupPhases, type PhaseGroup } from "./nest-groups.ts";
 import { planTiles } from "./tile-plan.ts";
@@ -74,8 +74,8 @@ export function kernelSteps(kernel: Kernel, alignmentOf: AlignmentOf): KernelSte
         const kernels = reductionKernels(group.nest, alignmentOf, { kind: "scratch", offset: partsFrom });
         return kernels.map((source) => ({ kind: "kernel", source }));
       }
-      case "scatter":
-        return [{ kind: "kernel", source: scatterKernel(group.nest) }];
+      case "ordered":
+        return [{ kind: "kernel", source: orderedKernel(group.nest) }];
       case "contraction": {
         const { contraction, a, b, bias, c } = group;
         return [{ kind: "gemm", contraction, a, b, bias, addend: null, c }];
@@ -162,7 +162,7 @@ function usedBy(group: PhaseGroup): readonly NestMemory[] {
         ...(stores ? [nest.target.memory] : []),
       ]);
     case "reduction":
-    case "scatter":
+    case "ordered":
       return memoriesOf({ kind: "nest", nest: group.nest });
     case "contraction":
       return memoriesOf(group);
@@ -178,7 +178,7 @@ function moved(group: PhaseGroup, move: (memory: NestMemory) => NestMemory): Pha
     case "rows":
       return { ...group, nests: group.nests.map((each) => ({ ...each, nest: movedNest(each.nest, move) })) };
     case "reduction":
-    case "scatter":
+    case "ordered":
       return { ...group, nest: movedNest(group.nest, move) };
     case "contraction":
       return movedPhase(group, move);

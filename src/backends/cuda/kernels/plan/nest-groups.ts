@@ -13,7 +13,7 @@ import { type RowGroup, rowGroupAt } from "./row-group.ts";
 export type PhaseGroup =
   | { readonly kind: "nests"; readonly nests: readonly GroupedNest[] }
   | RowGroup
-  | { readonly kind: "reduction" | "scatter"; readonly nest: Nest }
+  | { readonly kind: "reduction" | "ordered"; readonly nest: Nest }
   | Extract<Phase, { readonly kind: "contraction" }>;
 
 export interface GroupedNest {
@@ -44,7 +44,7 @@ export function groupPhases(phases: readonly Phase[]): readonly PhaseGroup[] {
       next = position + rows.nests.length;
       continue;
     }
-    if (phase.kind === "nest" && phase.nest.reduction === null && phase.nest.scatter === undefined) {
+    if (phase.kind === "nest" && phase.nest.reduction === null && phase.nest.ordered === undefined) {
       const refined = refineLoops([...open.map(({ nest }) => nest), phase.nest]);
       const [nests, nest] = [refined?.slice(0, -1), refined?.at(-1)];
       if (nests === undefined || nest === undefined || nests.length === mostNests || !mayFollow(nests, nest)) {
@@ -57,7 +57,7 @@ export function groupPhases(phases: readonly Phase[]): readonly PhaseGroup[] {
     }
     close();
     if (phase.kind !== "nest") groups.push(phase);
-    else groups.push({ kind: phase.nest.scatter === undefined ? "reduction" : "scatter", nest: phase.nest });
+    else groups.push({ kind: phase.nest.ordered === undefined ? "reduction" : "ordered", nest: phase.nest });
   }
   close();
   return groups;

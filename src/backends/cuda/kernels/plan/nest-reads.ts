@@ -31,8 +31,8 @@ export function isStored({ target }: Nest, later: readonly Phase[]): boolean {
 
 function readsMemory(phase: Phase, memory: NestMemory): boolean {
   if (phase.kind === "nest") {
-    const { scatter, target } = phase.nest;
-    const reads = scatter === undefined ? loadsOf(phase.nest) : [...loadsOf(phase.nest), target];
+    const { ordered, target } = phase.nest;
+    const reads = ordered?.kind === "scatter" ? [...loadsOf(phase.nest), target] : loadsOf(phase.nest);
     return reads.some((access) => sameMemory(access.memory, memory));
   }
   const { a, b, bias } = phase;

@@ -113,7 +113,7 @@ function extentsAt(phases: readonly Phase[], start: number): Extents | null {
 function formOf(phase: Phase, rows: number, elements: number): RowNest["form"] | null {
   if (phase.kind !== "nest") return null;
   const { nest } = phase;
-  if (nest.scatter !== undefined || nest.atoms.some(({ kind }) => kind === "loaded")) return null;
+  if (nest.ordered !== undefined || nest.atoms.some(({ kind }) => kind === "loaded")) return null;
   if (nest.reduction !== null) {
     const fits = iterationCount(nest.loops) === rows && iterationCount(nest.reducedLoops) === elements;
     return fits && !accumulatesRows(nest) ? "reduction" : null;

@@ -1,12 +1,15 @@
 /** What compositions share. 16-bit floats are computed in float and rounded once, at the end, as PyTorch does. */
 import { type DType, dtypes } from "../../../../numerics/dtype.ts";
 import type { Marker } from "../../../fusion-data.ts";
-import { type Call, reject, shapeText } from "../../../ops/call.ts";
+import { at } from "../../../../support/invariant.ts";
+import { type Call, reject, resolveAxis, shapeText } from "../../../ops/call.ts";
 import { requireFloat } from "../../../ops/dtype-rules.ts";
+import { iotaSpec } from "../../../ops/kinds/creation.ts";
 import { extentsDiffer } from "../../../scalar/fold.ts";
+import { constant, type Scalar } from "../../../scalar/scalar.ts";
 import { internals } from "../../handle.ts";
 import type { TensorView } from "../../tensor-view.ts";
-import { callOf } from "../apply.ts";
+import { applyIn, callOf } from "../apply.ts";
 import { cast } from "../elementwise.ts";
 import { broadcast } from "../views.ts";
 
@@ -59,6 +62,21 @@ export function requireOfLastAxis(tensor: TensorView, x: TensorView, what: strin
     expected: "one axis, of the extent of the last one",
     help: `give the ${what} one element per index of the last axis`,
   });
+}
+
+/** The indices along `axis` of `tensor`, or of `extent` elements there, as int64 with extent 1 on its other axes. */
+export function indicesAlong(
+  tensor: TensorView,
+  axis: number,
+  place: Call,
+  extent: Scalar = at(tensor.extents, resolveAxis(axis, tensor.rank, place)),
+): TensorView {
+  const own = resolveAxis(axis, tensor.rank, place);
+  const indices = iotaSpec(extent, constant(0), constant(1), "int64", place);
+  return broadcast(
+    applyIn(tensor[internals].builder, indices, [], place),
+    Array.from({ length: tensor.rank }, (_, i) => i !== own),
+  );
 }
 
 /** Remembers the composition that made `output` for `gradients`. */

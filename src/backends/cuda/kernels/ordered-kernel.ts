@@ -1,0 +1,268 @@
+/**
+ * The kernels of nests that go along an axis in order: scatterAdd, scans and sorts. Every run gives the same bits.
+ */
+import { coefficientOf, lastNeeded } from "../../../kernels/nests/affine.ts";
+import { accumulatesRows } from "../../../kernels/nests/arrange-loops.ts";
+import type { Nest, Ordered } from "../../../kernels/nests/nest.ts";
+import type { Expression } from "../../../numerics/scalar/expression.ts";
+import { at, invariant } from "../../../support/invariant.ts";
+import { unreachable } from "../../../support/unreachable.ts";
+import { indented, kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
+import { iterationCount } from "./plan/reduction-shape.ts";
+import {
+  type BodyContext,
+  declaredIndices,
+  loadLines,
+  loadsBetween,
+  registerLines,
+  resultName,
+  valueLines,
+} from "./text/body-text.ts";
+import { decodeElementText, encodeElementText } from "./text/element-text.ts";
+import { constantText, expressionText, scalarTypes } from "./text/expression-text.ts";
+import {
+  affineText,
+  divisionVariables,
+  indexType,
+  loopName,
+  loopVariables,
+  offsetType,
+  widerType,
+} from "./text/index-text.ts";
+import { withPrelude } from "./text/prelude.ts";
+import { resultAccesses, parametersOf, parametersText } from "./text/result-text.ts";
+
+const blockThreads = 256;
+/** Threads that keep memory busy. Each range of places costs a look at all indices. */
+const manyThreads = 1 << 18;
+const mostRanges = 64;
+
+export function orderedKernel(nest: Nest): KernelSource {
+  const { ordered } = nest;
+  invariant(ordered !== undefined, "an ordered kernel is made of an ordered nest");
+  switch (ordered.kind) {
+    case "scatter":
+      return scatterKernel(nest, ordered.combine);
+    case "scan":
+      return scanKernel(nest, ordered);
+    case "sort":
+      return sortKernel(nest, ordered.descending);
+    default:
+      return unreachable(ordered);
+  }
+}
+
+/** What the kernels share: `threads` may count past the last column, or the last iteration along the axis. */
+interface OrderedForm {
+  readonly columns: number;
+  readonly length: number;
+  readonly type: string;
+  readonly context: BodyContext;
+  readonly parameters: readonly Parameter[];
+  /** The element that is written. */
+  readonly to: string;
+  readonly signature: (threads: number) => string;
+}
+
+function formOf(nest: Nest, threads: number): OrderedForm {
+  const group = [{ nest, given: new Map<number, number>(), stores: true }];
+  const parameters = parametersOf(group);
+  const nameOf = (parameter: Parameter): string => parameterName(parameters, parameter);
+  const [columns, length] = [iterationCount(nest.loops), iterationCount(nest.reducedLoops)];
+  const type = widerType([
+    indexType(columns + threads),
+    indexType(length + threads),
+    offsetType(resultAccesses(nest), nest.atoms),
+  ]);
+  const context: BodyContext = {
+    nest,
+    prefix: "n",
+    loop: undefined,
+    width: 1,
+    nameOf,
+    offsetType: type,
+    given: new Map(),
+  };
+  const to = `${nameOf(nest.target.memory)}[${affineText(nest.target.offset, "ni")}]`;
+  const list = parametersText(group, parameters, nameOf);
+  const signature = (bounds: number): string =>
+    `extern "C" __global__ void __launch_bounds__(${bounds}) ${kernelName}(${list}) {`;
+  return { columns, length, type, context, parameters, to, signature };
+}
+
+/** The value of the nest at iteration `r` along the axis, as the last of the lines' variables. */
+function valueAt({ type, context }: OrderedForm, r: string): readonly string[] {
+  const { nest } = context;
+  return [
+    ...loopVariables(nest.reducedLoops, r, type, "ni"),
+    ...divisionVariables(nest.atoms, type, "ni"),
+    ...registerLines(context, 1),
+    ...loadLines(context, "0"),
+    ...valueLines(context, "0", "0"),
+  ];
+}
+
+/**
+ * A warp takes 32 elements of a column at a time, and adds those before each by shuffles. Where memory is contiguous
+ * across columns, a thread takes a column.
+ */
+function scanKernel(nest: Nest, { semantics, reverse }: Extract<Ordered, { kind: "scan" }>): KernelSource {
+  const form = formOf(nest, blockThreads);
+  const { columns, length, type, context, parameters, to, signature } = form;
+  const lanes = accumulatesRows(nest) ? 1 : 32;
+  const accumulator = scalarTypes[semantics.type];
+  const combine = (left: string, right: string): string => expressionText(semantics.combine, [left, right]);
+  const warp = [
+    `${accumulator} part = r < ${length}u ? ${resultName(context)} : ${constantText(semantics.type, semantics.identity)};`,
+    "#pragma unroll",
+    "for (unsigned by = 1; by < 32u; by *= 2) {",
+    `const ${accumulator} other = __shfl_up_sync(0xffffffffu, part, by);`,
+    `if (lane >= by) part = ${combine("other", "part")};`,
+    "}",
+    `part = ${combine("sum", "part")};`,
+    "sum = __shfl_sync(0xffffffffu, part, 31);",
+    `if (r < ${length}u) ${to} = ${encodeElementText(nest.target.dtype, semantics.finish, ["part"])};`,
+  ];
+  const thread = [
+    `sum = ${combine("sum", resultName(context))};`,
+    `${to} = ${encodeElementText(nest.target.dtype, semantics.finish, ["sum"])};`,
+  ];
+  const place = lanes === 1 ? "r" : `min(r, (${type})${length - 1}u)`;
+  const text = [
+    signature(blockThreads),
+    `const ${type} k = (${type})blockIdx.x * ${blockThreads / lanes}u + threadIdx.x / ${lanes}u;`,
+    `if (k >= ${columns}u) return;`,
+    ...(lanes === 1 ? [] : ["const unsigned lane = threadIdx.x % 32u;"]),
+    ...loopVariables(nest.loops, "k", type, "ni"),
+    `${accumulator} sum = ${constantText(semantics.type, semantics.identity)};`,
+    `for (${type} base = 0; base < ${length}u; base += ${lanes}u) {`,
+    `const ${type} r = base${lanes === 1 ? "" : " + lane"};`,
+    `const ${type} i = ${reverse ? `${length - 1}u - ${place}` : place};`,
+    ...valueAt(form, "i"),
+    ...(lanes === 1 ? thread : warp),
+    "}",
+    "}",
+  ];
+  return source(text, [Math.ceil(columns / (blockThreads / lanes)), 1, 1], blockThreads, parameters);
+}
+
+/**
+ * A block sorts the positions of a column where they are written, by a bitonic network whose exchanges all put the
+ * smaller element first: elements past the end would be the largest, and stay. Equal elements compare by position.
+ */
+function sortKernel(nest: Nest, descending: boolean): KernelSource {
+  const { length } = formOf(nest, blockThreads);
+  let threads = 32;
+  while (threads < 1024 && 2 * threads < length) threads *= 2;
+  const form = formOf(nest, 2 * threads);
+  const { columns, type, context, parameters, to, signature } = form;
+  const loops = nest.reducedLoops.map(({ atom }) => `const ${type} ${loopName("ni", atom)} = 0;`);
+  const inner = nest.reducedLoops.at(-1);
+  const stride = inner === undefined ? 1 : coefficientOf(nest.target.offset, inner.atom);
+  const padded = 2 ** Math.ceil(Math.log2(Math.max(2, length)));
+  // Pairs (a, b) with a < b.
+  const exchange = (a: string, b: string): readonly string[] => [
+    `for (${type} i = threadIdx.x; i < ${padded / 2}u; i += ${threads}u) {`,
+    `const ${type} a = ${a};`,
+    `const ${type} b = ${b};`,
+    `if (b < ${length}u) {`,
+    `const long long x = row[a * ${stride}u];`,
+    `const long long y = row[b * ${stride}u];`,
+    `if (isBefore(y, x)) {`,
+    `row[a * ${stride}u] = y;`,
+    `row[b * ${stride}u] = x;`,
+    "}",
+    "}",
+    "}",
+    "__syncthreads();",
+  ];
+  const [first, second] = descending ? ["v", "u"] : ["u", "v"];
+  const text = [
+    signature(threads),
+    `const ${type} k = blockIdx.x;`,
+    ...loopVariables(nest.loops, "k", type, "ni"),
+    "const auto keyOf = [&](long long position) {",
+    ...valueAt(form, `(${type})position`),
+    `return ${resultName(context)};`,
+    "};",
+    // NaN is the only value that differs from itself.
+    "const auto isBefore = [&](long long x, long long y) {",
+    "const auto u = keyOf(x);",
+    "const auto v = keyOf(y);",
+    `if (${first} < ${second} || (${first} == ${first} && ${second} != ${second})) return true;`,
+    `if (${second} < ${first} || (${second} == ${second} && ${first} != ${first})) return false;`,
+    "return x < y;",
+    "};",
+    "{",
+    ...loops,
+    `long long *const row = &${to};`,
+    `for (${type} i = threadIdx.x; i < ${length}u; i += ${threads}u) row[i * ${stride}u] = i;`,
+    "__syncthreads();",
+    `for (${type} size = 2; size <= ${padded}u; size *= 2) {`,
+    ...exchange("i / (size / 2) * size + i % (size / 2)", "i / (size / 2) * size + size - 1 - i % (size / 2)"),
+    `for (${type} half = size / 4; half > 0; half /= 2) {`,
+    ...exchange("i / half * 2 * half + i % half", "a + half"),
+    "}",
+    "}",
+    "}",
+    "}",
+  ];
+  return source(text, [columns, 1, 1], threads, parameters);
+}
+
+function source(
+  text: readonly string[],
+  grid: KernelSource["grid"],
+  threads: number,
+  parameters: readonly Parameter[],
+): KernelSource {
+  return { text: withPrelude(`${indented(text)}\n`), grid, block: [threads, 1, 1], parameters };
+}
+
+/**
+ * A thread has an index of the axes beside the scattered one and a range of places along that. It reads all indices in
+ * order, and adds those in its range. No other thread adds to its elements.
+ */
+function scatterKernel(nest: Nest, combine: Expression): KernelSource {
+  const { target } = nest;
+  const { columns, length, type, context, parameters, to, signature } = formOf(nest, blockThreads);
+  const scattered = target.offset.terms.find(({ atom }) => at(nest.atoms, atom).kind === "loaded")?.atom ?? null;
+  const loaded = scattered === null ? 0 : lastNeeded(nest.atoms, scattered) + 1;
+  const { places, ranges } = rangesOf(nest, scattered, columns);
+  const declared = new Set<number>();
+  const text = [
+    signature(blockThreads),
+    `const ${type} k = (${type})blockIdx.x * ${blockThreads}u + threadIdx.x;`,
+    `if (k >= ${columns}u) return;`,
+    ...loopVariables(nest.loops, "k", type, "ni"),
+    "#pragma unroll 4",
+    `for (${type} r = 0; r < ${length}u; r++) {`,
+    ...loopVariables(nest.reducedLoops, "r", type, "ni"),
+    ...divisionVariables(nest.atoms, type, "ni"),
+    ...registerLines(context, 1),
+    ...loadsBetween(context, "0", 0, loaded, declared),
+    ...declaredIndices(context, target, "0", declared),
+    ...(ranges === 1
+      ? []
+      : [`if (${loopName("ni", scattered ?? 0)} - (${type})blockIdx.y * ${places}u >= ${places}u) continue;`]),
+    ...loadsBetween(context, "0", loaded, nest.body.length, declared),
+    ...valueLines(context, "0", "0"),
+    `const auto sum = ${decodeElementText(target.dtype, to)};`,
+    `${to} = ${encodeElementText(target.dtype, combine, ["sum", resultName(context)])};`,
+    "}",
+    "}",
+  ];
+  return source(text, [Math.ceil(columns / blockThreads), ranges, 1], blockThreads, parameters);
+}
+
+/** How many places a thread adds to, and how many ranges of them there are. */
+function rangesOf(
+  { atoms }: Nest,
+  scattered: number | null,
+  columns: number,
+): { readonly places: number; readonly ranges: number } {
+  const extent = scattered === null ? 1 : at(atoms, scattered).extent;
+  const wanted = Math.min(mostRanges, extent, Math.max(1, Math.floor(manyThreads / columns)));
+  const places = Math.ceil(extent / wanted);
+  return { places, ranges: Math.ceil(extent / places) };
+}
