@@ -13,7 +13,7 @@ import { type AddedStatement, repairHosts } from "../../src/compile/repair/repai
 import { reshardings } from "../../src/compile/reshardings.ts";
 import { inputSizes } from "../../src/compile/program/input-sizes.ts";
 import { lineBefore } from "../../src/compile/repair/line-before.ts";
-import { type StatementLineOf, dumpLines, printedLines } from "../../src/host/print/statement-lines.ts";
+import { dumpLines, printedLines } from "../../src/host/print/statement-lines.ts";
 import { revived } from "../../src/compile/program/revive.ts";
 import { type Diagnostic, DiagnosticError, renderDiagnostic } from "../../src/diagnostics/diagnostic.ts";
 import { serialOf } from "../../src/explain/explain.ts";
@@ -37,6 +37,7 @@ import type { CompileRequest, HostEdit, Source, WorkPart } from "./messages.ts";
 import type { HostText, LoweredPart, PassText, PredictedPart, RepairPart, VerdictPart } from "./parts.ts";
 import { compileOptionsOf, readOptions } from "./read-options.ts";
 import { pictures } from "./shardings.ts";
+import type { LineOf } from "../../src/verify/order/graph.ts";
 
 /** What a later request about the same program needs. */
 export interface Analysed {
@@ -60,7 +61,7 @@ interface Loaded {
   readonly printed: readonly string[];
   readonly isDump: boolean;
   /** Lines of the dump that the user opened; null for a program, and for host programs that the user changed. */
-  readonly openedLines: StatementLineOf | null;
+  readonly openedLines: LineOf | null;
 }
 
 /** Null if the ranks' lists do not link. Throws diagnostics. `repairs`: whether to look for a repair; it takes longest. */
@@ -104,7 +105,7 @@ export function machineOf(text: string, { whatIf }: GivenOptions<OptionName>): M
 /** The texts that are shown lack the empty line with which printed ones begin. */
 const skippedLines = 1;
 
-function linesOf({ containers, hosts }: Loaded): StatementLineOf {
+function linesOf({ containers, hosts }: Loaded): LineOf {
   if (containers !== null) return dumpLines(containers);
   const lines = printedLines(hosts);
   return (rank, path) => shown(lines(rank, path));
@@ -308,8 +309,8 @@ function hostTexts(
 
 function verdictPart(
   checked: Compilation | Unlinked,
-  openedLines: StatementLineOf | null,
-  lineOf: StatementLineOf,
+  openedLines: LineOf | null,
+  lineOf: LineOf,
   milliseconds: number,
 ): VerdictPart {
   const { ok, size, findings } = checked.report;
@@ -350,7 +351,7 @@ function predictedPart(
   { source, fusion, texts }: Loaded,
   compilation: Compilation,
   profile: MachineProfile,
-  lineOf: StatementLineOf,
+  lineOf: LineOf,
 ): PredictedPart {
   const { program, options, recorded } = compilation;
   const simulation = simulate(program, profile, { graph: true });

@@ -1,7 +1,7 @@
 /** A rank's commands as rows, with the lines of its host program and the orders between its streams. */
 import { commandDetails } from "../../src/commands/command-text.ts";
 import type { Program, RankProgram } from "../../src/commands/program.ts";
-import type { StatementLineOf } from "../../src/host/print/statement-lines.ts";
+import type { LineOf } from "../../src/verify/order/graph.ts";
 import { labelOf } from "../../src/report/build/works.ts";
 import { at } from "../../src/support/invariant.ts";
 import type { CommandRow, RankCommands, StreamEdge } from "./parts.ts";
@@ -9,7 +9,7 @@ import type { CommandRow, RankCommands, StreamEdge } from "./parts.ts";
 /** Longer lists are cut: a page shows no more. */
 const mostRows = 20_000;
 
-export function commandsOf(program: Program, lineOf: StatementLineOf): readonly RankCommands[] {
+export function commandsOf(program: Program, lineOf: LineOf): readonly RankCommands[] {
   return program.ranks.map((list) => ({
     streams: list.streams.map(({ name }) => name),
     rows: list.commands.slice(0, mostRows).map((command, index): CommandRow => {

@@ -10,7 +10,6 @@ import type { HostProgram } from "../host/nodes.ts";
 import { validateHostProgram } from "../host/validate/validate.ts";
 import { isChunk, type TensorId } from "../ir/domain.ts";
 import { withOrigins } from "../ir/origin.ts";
-import { UnlikeError } from "../host/alike/classes.ts";
 import { differs, type RankRules } from "../host/alike/rank-rules.ts";
 import { type Alike, createAlike } from "./alike/alike.ts";
 import { alikeLists } from "./alike/alike-lists.ts";
@@ -43,16 +42,10 @@ export function recordAlike(
   common: Common,
 ): readonly CommandList[] | null {
   const alike = createAlike(ranks, differs(rules) ? rules : null);
-  const unknownRank = {
-    ...options,
-    get rank(): number {
-      throw new UnlikeError(null);
-    },
-  };
   const before = common.latest;
   try {
     return withOrigins(program.tensors, () => {
-      const list = recorded(program, unknownRank, common, alike);
+      const list = recorded(program, { ...options, rank: null }, common, alike);
       return alikeLists(alike, list, common.statements(program));
     });
   } catch (error) {
@@ -64,7 +57,7 @@ export function recordAlike(
 
 function recorded(
   program: HostProgram,
-  options: RecorderOptions,
+  options: Recorder["options"],
   common: Common,
   alike: Alike | null,
 ): Omit<CommandList, "rank"> {

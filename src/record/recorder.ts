@@ -6,7 +6,7 @@ import type { WaitPeer, WaitRank } from "../commands/command-list.ts";
 import type { CommandStreamId, EventId, KernelId } from "../commands/command.ts";
 import type { Operand } from "../commands/kernel.ts";
 import type { View } from "../commands/view.ts";
-import { agreed } from "../host/alike/classes.ts";
+import { agreed, UnlikeError } from "../host/alike/classes.ts";
 import type { CommunicatorBackend, OneSidedProtocol } from "../host/collectives.ts";
 import type { ExprId, HostProgram, Statement, TeamCommunication } from "../host/nodes.ts";
 import type { Tensor, TensorId } from "../ir/domain.ts";
@@ -43,7 +43,8 @@ export interface RecorderOptions {
 
 export interface Recorder {
   readonly program: HostProgram;
-  readonly options: RecorderOptions;
+  /** Without a rank, several are recorded at once: `rankOf`. */
+  readonly options: Omit<RecorderOptions, "rank"> & { readonly rank: number | null };
   /** The ranks that are recorded at once, without knowing which; null if it is one. */
   readonly alike: Alike | null;
   readonly common: Common;
@@ -101,7 +102,7 @@ export interface LastKernel {
 
 export function createRecorder(
   program: HostProgram,
-  options: RecorderOptions,
+  options: Recorder["options"],
   common: Common,
   alike: Alike | null,
 ): Recorder {
@@ -121,7 +122,7 @@ export function createRecorder(
     tape,
     streams: createStreams(tape, alike),
     memory: createRankMemory(tape, options.allocator),
-    sizeOf: (name) => (rankNames.has(name) ? options.rank : values.get(name)),
+    sizeOf: (name) => (rankNames.has(name) ? rankOf({ options }) : values.get(name)),
     indices: new Map(),
     layouts: new Map(),
     extents: new Map(),
@@ -145,7 +146,7 @@ export function currentProtocol({ tape, options }: Recorder): OneSidedProtocol {
 }
 
 export function failRecording({ tape, options }: Recorder, diagnostic: Parameters<typeof failHere>[2]): never {
-  return failHere(tape, options.rank, diagnostic);
+  return failHere(tape, rankOf({ options }), diagnostic);
 }
 
 /** The value of an index, peer, bound or predicate. Throws `scalar-missing` and `scalar-invalid`. */
@@ -223,7 +224,13 @@ export function setPost(recorder: Recorder, id: ExprId, post: Post, tensors: rea
 
 /** The ranks that are recorded. */
 export function ranksOf({ alike, options }: Pick<Recorder, "alike" | "options">): readonly number[] {
-  return alike?.ranks ?? [options.rank];
+  return alike?.ranks ?? [rankOf({ options })];
+}
+
+/** The rank that is recorded. Throws UnlikeError where several are at once, of which none is meant. */
+export function rankOf({ options }: Pick<Recorder, "options">): number {
+  if (options.rank === null) throw new UnlikeError(null);
+  return options.rank;
 }
 
 /** The team of a statement on each rank that is recorded. */

@@ -7,7 +7,7 @@ import type { Actual } from "./actual-sizes.ts";
 import { agreed } from "../host/alike/classes.ts";
 import { hasEqualParts, type LocalLayout, layoutOfShape, wholeExtents } from "./local-layout.ts";
 import { addTemporary, bind, type BufferRequest, stateOf } from "./memory.ts";
-import { failRecording, type Recorder } from "./recorder.ts";
+import { failRecording, rankOf, ranksOf, type Recorder } from "./recorder.ts";
 
 export function tensorOf({ program }: Recorder, id: TensorId): Tensor {
   return at(program.tensors, id);
@@ -23,13 +23,13 @@ export function localLayoutOf(recorder: Recorder, tensor: Tensor): LocalLayout {
 }
 
 /** The layout on this rank of a tensor whose shape over all devices is `shape`. */
-export function localLayout({ alike, options }: Recorder, tensor: Tensor, shape: readonly number[]): LocalLayout {
-  if (alike === null) return layoutOfShape(tensor, shape, options.rank);
+export function localLayout(recorder: Recorder, tensor: Tensor, shape: readonly number[]): LocalLayout {
+  if (recorder.alike === null) return layoutOfShape(tensor, shape, rankOf(recorder));
   if (!isSharded(tensor) || haveEqualShares(tensor, shape)) return layoutOfShape(tensor, shape, null);
   const sameLayout = (a: LocalLayout, b: LocalLayout): boolean =>
     sameNumbers(a.shape, b.shape) && sameNumbers(a.strides, b.strides);
   return agreed(
-    alike.ranks.map((rank) => layoutOfShape(tensor, shape, rank)),
+    ranksOf(recorder).map((rank) => layoutOfShape(tensor, shape, rank)),
     sameLayout,
   );
 }
@@ -61,9 +61,9 @@ export function longestLayout(recorder: Recorder, tensor: Tensor): LocalLayout {
 }
 
 /** Whether this rank holds data of the tensor. A tensor without a mesh is on device 0. */
-export function isHere({ options, alike }: Recorder, { mesh }: Tensor): boolean {
+export function isHere(recorder: Recorder, { mesh }: Tensor): boolean {
   const isOn = (rank: number): boolean => (mesh === null ? rank === 0 : mesh.has(rank));
-  return alike === null ? isOn(options.rank) : agreed(alike.ranks.map(isOn));
+  return agreed(ranksOf(recorder).map(isOn));
 }
 
 /** The memory that the tensor is bound to; null if none. Throws `not-bound` for a slice of freed memory. */
@@ -91,7 +91,7 @@ function notBound(recorder: Recorder, id: TensorId): never {
   const elsewhere = !isHere(recorder, tensor);
   return failRecording(recorder, {
     code: "not-bound",
-    message: `T${id} is used on rank ${recorder.options.rank}, where it is not bound`,
+    message: `T${id} is used on rank ${rankOf(recorder)}, where it is not bound`,
     found: elsewhere
       ? `${printTensor(tensor)}${tensor.mesh === null ? " without a mesh, which is on device 0" : ""}`
       : `no earlier statement that writes or allocates T${id}`,

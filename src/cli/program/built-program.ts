@@ -7,7 +7,7 @@ import type { ImportedModel } from "../../import/model.ts";
 import type { ParsedContainer } from "../../host/parse/parse.ts";
 import type { Parameters } from "../../host/program-file.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import type { StatementLineOf } from "../../host/print/statement-lines.ts";
+import type { LineOf } from "../../verify/order/graph.ts";
 
 /** What the reader of a model file takes. */
 export type ModelFlags = Options<"devices" | "entry" | "plan" | "gradients" | "half"> & {
@@ -24,7 +24,7 @@ export interface BuiltProgram {
   /** What a check compares with: the Fusion itself, or the one that the program names. */
   readonly reference: HasFusionData | null;
   /** Where the statements stand in a dump; null for a program file. */
-  readonly lineOf: StatementLineOf | null;
+  readonly lineOf: LineOf | null;
   /** The containers of a dump, by rank; null for a program file. */
   readonly containers: readonly ParsedContainer[] | null;
   /** The names and constants of a model file; null for others. */

@@ -1,9 +1,15 @@
-/** `--input` and `--expect`: files that hold all inputs or outputs of a model by name, in the dtypes of the framework. */
+/**
+ * `--input` and `--expect`: files that hold all inputs or outputs of a model by name, in the dtypes of the framework:
+ * .safetensors, and .npz as `numpy.savez` writes it, a zip archive with a .npy file for each array, stored or deflated.
+ * Nothing is unpacked that is larger than its entry says.
+ */
 import path from "node:path";
 import { inflateRawSync } from "node:zlib";
+import { regularSource } from "../../backends/regular-file.ts";
 import type { Signature } from "../../compile/lower-all.ts";
-import { fail, type Place } from "../../diagnostics/diagnostic.ts";
+import { DiagnosticError, fail, type Place } from "../../diagnostics/diagnostic.ts";
 import type { ImportedModel } from "../../import/model.ts";
+import { type ZipEntry, zipEntries } from "../../import/zip.ts";
 import { nameOf } from "../../ir/origin.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import { type DType, dtypes } from "../../numerics/dtype.ts";
@@ -12,7 +18,7 @@ import { elementsOf } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
 import { npyTensor } from "./npy.ts";
 import { safetensorsTensors } from "./safetensors.ts";
-import { invalidFile, readStored, type StoredTensor, type TensorFile, withTensorFile } from "./stored-tensor.ts";
+import { invalidFile, readStored, type StoredTensor, whereReadable, withTensorFile } from "./stored-tensor.ts";
 import { namesOfTensor } from "./tensor-names.ts";
 
 /** The option that names the file, and what its tensors are. */
@@ -72,9 +78,7 @@ type Reads = ReadonlyMap<string, () => Promise<Tensor>>;
 async function tensorsIn({ flag, file }: NamedFile): Promise<Reads> {
   const extension = path.extname(file);
   if (extension === ".npz") {
-    // The members are read after the directory, so that only those of known names are.
-    const names = await withTensorFile(file, async (opened) => [...(await npzTensors(opened)).keys()]);
-    return new Map(names.map((name) => [name, () => memberOf(file, name)]));
+    return npzTensors(file);
   }
   if (extension === ".safetensors") {
     const all = await withTensorFile(file, safetensorsTensors);
@@ -88,21 +92,6 @@ async function tensorsIn({ flag, file }: NamedFile): Promise<Reads> {
     expected: "a file that ends in .npz or .safetensors",
     help: "save the arrays with np.savez, or the tensors with safetensors' save_file",
   });
-}
-
-function memberOf(file: string, name: string): Promise<Tensor> {
-  return withTensorFile(file, async (opened) => {
-    const read = (await npzTensors(opened)).get(name);
-    const { stored, bytes } = await (read ?? missing)();
-    const tensor = emptyTensor(dtypeOf(stored), stored.shape);
-    const own = tensorBytes(tensor);
-    own.set(bytes.subarray(stored.start, stored.start + own.length));
-    return tensor;
-  });
-}
-
-function missing(): never {
-  throw new Error("EIO: the file changed while it was read");
 }
 
 /** Throws `tensor-file-invalid` for one that Braid does not have. */
@@ -151,87 +140,39 @@ function converted(tensor: Tensor, dtype: DType): Tensor {
   return result;
 }
 
-// Files of named arrays as `numpy.savez` writes them: a zip archive with a .npy file for each. Members are stored or
-// deflated. Nothing is unpacked that is larger than its entry says.
-
-/** A tensor of an archive. `bytes`: its member, with the header of the .npy file. */
-interface ArchivedTensor {
-  readonly stored: StoredTensor;
-  readonly bytes: Uint8Array;
+/** The arrays by name, each read when it is asked for. Throws `file-unreadable`, `tensor-file-invalid`. */
+async function npzTensors(path: string): Promise<Reads> {
+  const damaged = (found: string): never => notNpz(path, found);
+  const entries = await whereReadable(path, async () => zipEntries(await regularSource(path), damaged));
+  return new Map(
+    [...entries].map(([member, entry]) => {
+      const name = member.replace(/\.npy$/u, "");
+      const array = async (): Promise<Tensor> => arrayIn(unpacked(path, name, entry), `${path} (${name})`, name);
+      return [name, () => whereReadable(path, array)];
+    }),
+  );
 }
 
-const [endMark, entryMark] = [0x06_05_4b_50, 0x02_01_4b_50];
-/** The end of an archive has a comment of at most 65,535 bytes. */
-const mostEndBytes = 65_557;
-
-/** The members by name, each read when it is asked for. Throws `tensor-file-invalid`. */
-async function npzTensors(file: TensorFile): Promise<ReadonlyMap<string, () => Promise<ArchivedTensor>>> {
-  const { path, bytes, read } = file;
-  const tail = viewOf(await read(Math.max(0, bytes - mostEndBytes), mostEndBytes));
-  let end = tail.byteLength - 22;
-  while (end >= 0 && tail.getUint32(end, true) !== endMark) end--;
-  if (end < 0) return notNpz(path, "no directory at the end of the file");
-  const [count, size, start] = [
-    tail.getUint16(end + 10, true),
-    tail.getUint32(end + 12, true),
-    tail.getUint32(end + 16, true),
-  ];
-  if (start + size > bytes) return notNpz(path, "a directory outside of the file");
-  const directory = await read(start, size);
-  const view = viewOf(directory);
-  const found = new Map<string, () => Promise<ArchivedTensor>>();
-  let position = 0;
-  for (let i = 0; i < count; i++) {
-    if (position + 46 > size || view.getUint32(position, true) !== entryMark)
-      return notNpz(path, "a damaged directory");
-    const [nameBytes, extra, comment] = [28, 30, 32].map((each) => view.getUint16(position + each, true));
-    const name = new TextDecoder().decode(directory.subarray(position + 46, position + 46 + (nameBytes ?? 0)));
-    const member: Member = {
-      name: name.replace(/\.npy$/u, ""),
-      isDeflated: view.getUint16(position + 10, true) === 8,
-      packed: view.getUint32(position + 20, true),
-      unpacked: view.getUint32(position + 24, true),
-      start: view.getUint32(position + 42, true),
-    };
-    if (!member.isDeflated && view.getUint16(position + 10, true) !== 0)
-      return notNpz(path, `${name}, packed by another method`);
-    found.set(member.name, () => readMember(file, member));
-    position += 46 + (nameBytes ?? 0) + (extra ?? 0) + (comment ?? 0);
-  }
-  return found;
-}
-
-interface Member {
-  readonly name: string;
-  readonly isDeflated: boolean;
-  readonly packed: number;
-  readonly unpacked: number;
-  readonly start: number;
-}
-
-async function readMember({ path, read }: TensorFile, member: Member): Promise<ArchivedTensor> {
-  const local = viewOf(await read(member.start, 30));
-  if (local.byteLength < 30) return notNpz(path, `${member.name} outside of the file`);
-  const first = member.start + 30 + local.getUint16(26, true) + local.getUint16(28, true);
-  const packed = await read(first, member.packed);
-  const bytes = member.isDeflated ? inflated(path, member, packed) : packed;
-  if (bytes.length !== member.unpacked) return notNpz(path, `${member.name} of another size than its entry says`);
-  const within = (start: number, length: number): Promise<Uint8Array> =>
-    Promise.resolve(bytes.slice(start, start + length));
-  const stored = await npyTensor({ path: `${path} (${member.name})`, bytes: bytes.length, read: within });
-  return { stored: { ...stored, name: member.name }, bytes };
-}
-
-function inflated(path: string, { name, unpacked }: Member, packed: Uint8Array): Uint8Array {
+function unpacked(path: string, name: string, { method, size, read }: ZipEntry): Uint8Array {
+  if (method === 0) return read();
+  if (method !== 8) return notNpz(path, `${name}, packed by another method`);
   try {
-    return inflateRawSync(packed, { maxOutputLength: Math.max(unpacked, 1) });
-  } catch {
-    return notNpz(path, `${name}, which cannot be unpacked to its ${unpacked} bytes`);
+    const bytes = inflateRawSync(read(), { maxOutputLength: Math.max(size, 1) });
+    if (bytes.length === size) return bytes;
+  } catch (error) {
+    if (error instanceof DiagnosticError) throw error;
   }
+  return notNpz(path, `${name}, which cannot be unpacked to its ${size} bytes`);
 }
 
-function viewOf(bytes: Uint8Array): DataView {
-  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+async function arrayIn(bytes: Uint8Array, path: string, name: string): Promise<Tensor> {
+  const read = (start: number, length: number): Promise<Uint8Array> =>
+    Promise.resolve(bytes.slice(start, start + length));
+  const stored = { ...(await npyTensor({ path, bytes: bytes.length, read })), name };
+  const tensor = emptyTensor(dtypeOf(stored), stored.shape);
+  const own = tensorBytes(tensor);
+  own.set(bytes.subarray(stored.start, stored.start + own.length));
+  return tensor;
 }
 
 function notNpz(path: string, found: string): never {

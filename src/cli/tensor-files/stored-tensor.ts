@@ -57,9 +57,14 @@ async function readInto(handle: FileHandle, into: Uint8Array, start: number): Pr
   }
 }
 
-async function withOpen<T>(path: string, work: (handle: FileHandle, bytes: number) => Promise<T>): Promise<T> {
+function withOpen<T>(path: string, work: (handle: FileHandle, bytes: number) => Promise<T>): Promise<T> {
+  return whereReadable(path, () => withRegularFile(path, work));
+}
+
+/** Throws `file-unreadable` for the system's errors. */
+export async function whereReadable<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
-    return await withRegularFile(path, work);
+    return await work();
   } catch (error) {
     if (error instanceof DiagnosticError) throw error;
     return unreadable(path, systemReason(error));

@@ -18,7 +18,7 @@ import { lineBefore } from "../../compile/repair/line-before.ts";
 import { type AddedStatement, type HostRepair, repairHosts } from "../../compile/repair/repair-hosts.ts";
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
 import { print } from "../../host/print/print.ts";
-import { type StatementLineOf, printedLines } from "../../host/print/statement-lines.ts";
+import { printedLines } from "../../host/print/statement-lines.ts";
 import type { Parameters } from "../../host/program-file.ts";
 import type { Sizes } from "../../ir/sizes.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
@@ -34,6 +34,7 @@ import { requireMatchingReference } from "../program/matching-reference.ts";
 import { modelSizes } from "../program/model-sizes.ts";
 import { reportPage } from "../report/report-page.ts";
 import type { ProgressStep } from "../terminal/progress.ts";
+import type { LineOf } from "../../verify/order/graph.ts";
 
 export type VerifyFlags = Options<NamesOf<"verify">>;
 
@@ -153,10 +154,7 @@ export async function verifyFile(
 
 function withReport(
   compiled: AnyCompilation,
-  {
-    lineOf,
-    ...options
-  }: { readonly lineOf: StatementLineOf | null; readonly full: boolean; readonly onProgress: ProgressStep },
+  { lineOf, ...options }: { readonly lineOf: LineOf | null; readonly full: boolean; readonly onProgress: ProgressStep },
 ): Compilation {
   return verified(compiled, { ...options, lineOf: lineOf ?? printedLines(compiled.hosts) });
 }

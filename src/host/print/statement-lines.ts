@@ -4,13 +4,11 @@ import type { HostProgram, Statement } from "../nodes.ts";
 import { parseContainers, type ParsedContainer } from "../parse/parse.ts";
 import { print } from "./print.ts";
 
-export type StatementLineOf = (rank: number, path: readonly number[]) => number | null;
-
 /**
  * Lines in the dumps that `print` makes of the ranks' programs. A dump is printed and parsed when its first line is
  * needed.
  */
-export function printedLines(hosts: readonly HostProgram[]): StatementLineOf {
+export function printedLines(hosts: readonly HostProgram[]) {
   return lazily(hosts, (host) => {
     const container = readBack(host);
     return container === null ? new Map<string, number>() : pathLines(container);
@@ -18,16 +16,16 @@ export function printedLines(hosts: readonly HostProgram[]): StatementLineOf {
 }
 
 /** Lines in the file of the ranks' containers. */
-export function dumpLines(containers: readonly ParsedContainer[]): StatementLineOf {
+export function dumpLines(containers: readonly ParsedContainer[]) {
   return lazily(containers, pathLines);
 }
 
 type PathLines = ReadonlyMap<string, number>;
 
-function lazily<T>(ranks: readonly T[], linesOf: (own: T) => PathLines): StatementLineOf {
+function lazily<T>(ranks: readonly T[], linesOf: (own: T) => PathLines) {
   // Ranks often share one program.
   const known = new Map<T, PathLines>();
-  return (rank, path) => {
+  return (rank: number, path: readonly number[]): number | null => {
     const own = ranks[rank];
     if (own === undefined) return null;
     const lines = known.get(own) ?? linesOf(own);

@@ -1,6 +1,6 @@
 /**
- * A recording for all ranks of a class at once. The recorder does not know which of them it records: `options.rank` and
- * the names of the rank throw. What differs between the ranks is asked for here, for all of them: peers, teams, positions
+ * A recording for all ranks of a class at once. The recorder does not know which of them it records: `rankOf` and the
+ * names of the rank throw. What differs between the ranks is asked for here, for all of them: peers, teams, positions
  * in teams, and offsets of slices. Every decision must be the same on all ranks (host/alike/classes.ts). alike-lists.ts
  * makes their lists of the one.
  */

@@ -19,6 +19,7 @@ import {
   evaluateEach,
   failRecording,
   type Post,
+  rankOf,
   ranksOf,
   type Recorder,
   setPost,
@@ -82,10 +83,9 @@ export function recordGroup(recorder: Recorder, { id }: EndCoalescing): void {
 /** One for each rank that is recorded at once. */
 function peersOf(recorder: Recorder, { type, peer, backend }: P2PCommunication): readonly number[] {
   const values = evaluateEach(recorder, peer);
-  const isItself = (value: number, k: number): boolean =>
-    backend === "cuda" && value === (recorder.alike === null ? recorder.options.rank : at(recorder.alike.ranks, k));
+  const isItself = (value: number, k: number): boolean => backend === "cuda" && value === at(ranksOf(recorder), k);
   if (values.every((value, k) => value >= 0 && !isItself(value, k))) return values;
-  const { rank } = recorder.options;
+  const rank = rankOf(recorder);
   const value = at(values, 0);
   const toItself = isItself(value, 0);
   return failRecording(recorder, {
