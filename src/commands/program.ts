@@ -3,8 +3,19 @@
  * kernels, transfers and slots are numbered over all ranks. Commands stay with their rank, in list order.
  */
 import type { Arena, PlacedBuffer } from "./buffer.ts";
-import type { Collective, Command, Origin, PointToPointGroup, SlotId, StreamInfo, TransferId } from "./command.ts";
+import type {
+  Collective,
+  Command,
+  KernelId,
+  Origin,
+  PointToPointGroup,
+  SlotId,
+  StreamInfo,
+  TransferId,
+} from "./command.ts";
+import type { UnlinkedCommand } from "./command-list.ts";
 import type { Kernel } from "./kernel.ts";
+import { at } from "../support/invariant.ts";
 
 /** One rank's command in a matched transfer. */
 export interface Participant {
@@ -58,6 +69,31 @@ export interface RankProgram {
   readonly transferOf: readonly (TransferId | null)[];
   /** Bytes of each arena of this rank. */
   readonly arenaBytes: { readonly [A in Arena]: number };
+  /** Not enumerable: a changed copy of the rank has none. */
+  readonly linkedFrom?: LinkedFrom;
+}
+
+/**
+ * What `link` made the commands of a rank from. Ranks that were recorded at once have the same objects at most
+ * positions. Two events, allocs, frees, launches or copies that are one unlinked command differ in nothing but their
+ * buffers' ids, by the difference of the bases, if both ranks have the same kernels.
+ */
+export interface LinkedFrom {
+  readonly unlinked: readonly UnlinkedCommand[];
+  /** The id of the rank's first buffer. */
+  readonly bufferBase: number;
+  readonly kernelOf: readonly KernelId[];
+  /** One command, without making the others. */
+  readonly commandAt: (index: number) => Command;
+}
+
+/** A command of a rank, without making the others. */
+export function linkedCommandAt(rank: RankProgram, index: number): Command {
+  return rank.linkedFrom?.commandAt(index) ?? at(rank.commands, index);
+}
+
+export function commandCount(rank: RankProgram): number {
+  return (rank.linkedFrom?.unlinked ?? rank.commands).length;
 }
 
 export interface Program {

@@ -174,7 +174,7 @@ function findingOfLists(diagnostic: Diagnostic): Finding {
 function structureProblem(program: Program): Diagnostic | null {
   try {
     checkTables(program);
-    checkApart(program, allocatedBuffers(program));
+    checkApart(program.buffers, allocatedBuffers(program));
     for (const rank of program.ranks) checkRank(program, rank);
     for (const [id, transfer] of program.transfers.entries()) checkTransfer(program, transfer, id);
     return null;

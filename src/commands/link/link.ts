@@ -10,7 +10,7 @@ import type { BufferId } from "../buffer.ts";
 import type { CommandList } from "../command-list.ts";
 import type { Command, KernelId } from "../command.ts";
 import type { Kernel } from "../kernel.ts";
-import type { Program, RankProgram } from "../program.ts";
+import type { LinkedFrom, Program, RankProgram } from "../program.ts";
 import {
   type PeerCombination,
   combinationOf,
@@ -22,7 +22,7 @@ import { meaningsOf } from "./match/meaning.ts";
 import { matchOneSided } from "./match/one-sided.ts";
 import { type LinkedCollective, matchPeerCollectives } from "./match/peer-collectives.ts";
 import { matchTransfers } from "./match/transfers.ts";
-import { layOutRank } from "./memory/memory-layout.ts";
+import { layOutRanks } from "./memory/memory-layout.ts";
 import { relocateView } from "./relocate.ts";
 
 export interface Linked {
@@ -52,10 +52,8 @@ export function linkWithWarnings(lists: readonly CommandList[]): Linked {
   const { kernels, idOf } = mergeKernels(
     ordered.map((list, rank) => [...list.kernels, ...[...at(combined, rank).values()].map(({ kernel }) => kernel)]),
   );
-  const layouts = ordered.map((list, rank) => {
-    const visible = new Set([...peerVisibleBuffers(list), ...at(peers.visible, rank)]);
-    return layOutRank(list, at(bases, rank), visible);
-  });
+  const visible = ordered.map((list, rank) => new Set([...peerVisibleBuffers(list), ...at(peers.visible, rank)]));
+  const layouts = layOutRanks(ordered, bases, visible);
   const linksOf = (rank: number): RankLinks => {
     const kernelOf = at(idOf, rank);
     const own = at(ordered, rank).kernels.length;
@@ -75,25 +73,34 @@ export function linkWithWarnings(lists: readonly CommandList[]): Linked {
       ),
     };
   };
-  const make = (rank: number): readonly Command[] => {
-    const links = linksOf(rank);
-    return at(ordered, rank).commands.map((command) => linkCommand(command, links));
-  };
+  const links = ordered.map((_, rank) => linksOf(rank));
+  const make = (rank: number): readonly Command[] =>
+    at(ordered, rank).commands.map((command) => linkCommand(command, at(links, rank)));
   const onDemand = commandsOnDemand(
     ordered.map(({ commands }) => commands.length),
     make,
   );
-  const ranks = ordered.map(({ streams, eventCount, origins }, rank): RankProgram => {
+  const ranks = ordered.map(({ streams, eventCount, origins, commands: unlinked }, rank): RankProgram => {
     const start = { rank, streams, eventCount };
     const rest = { origins, transferOf: at(matched.transferOf, rank), arenaBytes: at(layouts, rank).arenaBytes };
-    if (onDemand === null) return { ...start, commands: make(rank), ...rest };
-    return {
-      ...start,
-      get commands() {
-        return onDemand(rank);
+    const own = at(links, rank);
+    const { bufferBase, kernelOf } = own;
+    const linked = (made: RankProgram, commandAt: LinkedFrom["commandAt"]): RankProgram =>
+      Object.defineProperty(made, "linkedFrom", { value: { unlinked, bufferBase, kernelOf, commandAt } });
+    if (onDemand === null) {
+      const commands = make(rank);
+      return linked({ ...start, commands, ...rest }, (index) => at(commands, index));
+    }
+    return linked(
+      {
+        ...start,
+        get commands() {
+          return onDemand(rank);
+        },
+        ...rest,
       },
-      ...rest,
-    };
+      (index) => linkCommand(at(unlinked, index), own),
+    );
   });
   const program: Program = {
     kind: "Program",

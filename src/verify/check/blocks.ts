@@ -9,10 +9,10 @@ import { at } from "../../support/invariant.ts";
 import { createFloatList, createIntList, type ClockRows } from "../order/known.ts";
 import { type Extent, sharedBytes, sizeOf, spanOf } from "./shared-bytes.ts";
 
-/** By buffer: whether another buffer shares some of its bytes. */
-export function sharingBuffers(buffers: readonly PlacedBuffer[]): Uint8Array {
+/** By buffer, of those of `some` ranks: whether another buffer shares some of its bytes. */
+export function sharingBuffers(buffers: readonly PlacedBuffer[], some = buffers): Uint8Array {
   const shares = new Uint8Array(buffers.length);
-  for (const arena of byArena(buffers).values()) {
+  for (const arena of byArena(some).values()) {
     arena.sort((a, b) => a.offset - b.offset || a.id - b.id);
     let widest: PlacedBuffer | null = null;
     for (const buffer of arena) {

@@ -26,9 +26,9 @@ interface Range {
 
 const none: readonly number[] = [];
 
-/** Buffers that are never `allocated` have their bytes from the start. */
-export function createTenants({ buffers }: Program, allocated: Uint8Array): Tenants {
-  const shares = sharingBuffers(buffers);
+/** Buffers that are never `allocated` have their bytes from the start. `some`: those of the ranks that are asked for. */
+export function createTenants({ buffers }: Program, allocated: Uint8Array, some = buffers): Tenants {
+  const shares = sharingBuffers(buffers, some);
   const arenas = new Map<string, Range[]>();
   const rangeOf = (buffer: number): Range => {
     const { offset, bytes } = at(buffers, buffer);
@@ -41,7 +41,7 @@ export function createTenants({ buffers }: Program, allocated: Uint8Array): Tena
     arenas.set(key, ranges);
     return replace(ranges, rangeOf(buffer));
   };
-  for (const { id } of buffers) if (allocated[id] !== 1) moveIn(id);
+  for (const { id } of some) if (allocated[id] !== 1) moveIn(id);
   return { moveIn };
 }
 

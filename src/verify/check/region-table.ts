@@ -44,7 +44,7 @@ export function createRegionTable({ program, nodeCount }: Graph): RegionTable {
     for (const buffer of at(outputs, rank)) rows.read(wholeBuffer(buffer));
     rows.close();
   }
-  return rows.finish(() => true);
+  return rows.finish(program.buffers);
 }
 
 export function touchesMemory(kind: CommandKind): boolean {
@@ -58,12 +58,12 @@ export interface TableRows {
   write(region: Region): void;
   /** Ends the open row. */
   close(): void;
-  /** `isIn`: the buffers whose sharing of bytes with other buffers counts. */
-  finish(isIn: (buffer: PlacedBuffer) => boolean): RegionTable;
+  /** `some`: the buffers of the ranks whose sharing of bytes counts. */
+  finish(some: readonly PlacedBuffer[]): RegionTable;
 }
 
 export function createTableRows({ buffers }: Program, rowCount: number): TableRows {
-  const numbers = createNumbering(buffers.length);
+  const numbers = createNumbering();
   const reads = createRows(rowCount);
   const writes = createRows(rowCount);
   /** By region: the last row that reads it. */
@@ -85,9 +85,9 @@ export function createTableRows({ buffers }: Program, rowCount: number): TableRo
       reads.close();
       writes.close();
     },
-    finish: (isIn) => {
-      const shares = sharingBuffers(buffers);
-      for (const buffer of buffers) if (shares[buffer.id] === 1 && isIn(buffer)) numbers.of(wholeBuffer(buffer));
+    finish: (some) => {
+      const shares = sharingBuffers(buffers, some);
+      for (const buffer of some) if (shares[buffer.id] === 1) numbers.of(wholeBuffer(buffer));
       const { regions } = numbers;
       return {
         regions,
@@ -120,13 +120,14 @@ interface Numbering {
 }
 
 /** Equal regions get the same number. */
-function createNumbering(bufferCount: number): Numbering {
+function createNumbering(): Numbering {
   const regions: Region[] = [];
-  const byOffset = Array.from({ length: bufferCount }, () => new Map<number, number[]>());
+  const byBuffer = new Map<number, Map<number, number[]>>();
   return {
     regions,
     of: (region) => {
-      const places = at(byOffset, region.buffer);
+      const places = byBuffer.get(region.buffer) ?? new Map<number, number[]>();
+      byBuffer.set(region.buffer, places);
       const candidates = places.get(region.offset);
       if (candidates === undefined) {
         places.set(region.offset, [regions.length]);

@@ -7,7 +7,7 @@ import type { BufferRef } from "../../commands/buffer.ts";
 import { type CollectiveRow, collectives } from "../../commands/collectives.ts";
 import { type Collective, type Command, isWork, type PointToPointGroup } from "../../commands/command.ts";
 import type { Kernel, Operand } from "../../commands/kernel.ts";
-import type { LinkedTransfer, Program } from "../../commands/program.ts";
+import { linkedCommandAt, type LinkedTransfer, type Program } from "../../commands/program.ts";
 import { type Region, regionOf } from "../../commands/region.ts";
 import { alignViews, partOf, repeatsElements, sameView, type View } from "../../commands/view.ts";
 import { dtypes } from "../../numerics/dtype.ts";
@@ -177,11 +177,15 @@ const mayWriteInPlace: { readonly [K in Kernel["kind"]]: boolean } = {
 };
 
 /** Null if the command at `index` of the rank's list allows all overlaps of its operands. */
-export function illegalOverlap(program: Program, rank: number, index: number): IllegalOverlap | null {
-  const { commands, transferOf } = at(program.ranks, rank);
-  const id = transferOf[index] ?? null;
+export function illegalOverlap(
+  program: Program,
+  rank: number,
+  index: number,
+  command = linkedCommandAt(at(program.ranks, rank), index),
+): IllegalOverlap | null {
+  const id = at(program.ranks, rank).transferOf[index] ?? null;
   const transfer = id === null ? null : at(program.transfers, id);
-  return dispatch<Command, IllegalOverlap | null, Rest>(rules, at(commands, index), program, transfer, rank);
+  return dispatch<Command, IllegalOverlap | null, Rest>(rules, command, program, transfer, rank);
 }
 
 /** The first output whose elements share bytes. Null if the command has none. */

@@ -3,9 +3,10 @@
  * image (README.md has the table). Slots and transfers may go to any others, but one to one; buffers go to the
  * buffer of the same number of the image's rank; slices of buffers are compared by moved-regions.ts.
  */
+import type { UnlinkedCommand } from "../../commands/command-list.ts";
 import type { Command, Origin } from "../../commands/command.ts";
 import type { Operand } from "../../commands/kernel.ts";
-import type { LinkedTransfer, RankProgram } from "../../commands/program.ts";
+import { linkedCommandAt, commandCount, type LinkedTransfer, type RankProgram } from "../../commands/program.ts";
 import { sameNumbers, type View } from "../../commands/view.ts";
 import { at } from "../../support/invariant.ts";
 import { illegalOverlap } from "../check/static-checks.ts";
@@ -22,6 +23,7 @@ import {
   sameSlot,
 } from "./moved-regions.ts";
 import type { RankPermutation } from "./rank-group.ts";
+import { unreachable } from "../../support/unreachable.ts";
 
 /** Commands that may still be compared. */
 export interface Budget {
@@ -30,7 +32,7 @@ export interface Budget {
 
 export function mapsToItself(mapped: Mapped, to: RankPermutation, budget: Budget): boolean {
   const { program, buffers } = mapped;
-  if (!program.ranks.every(({ rank }) => buffers.areAlike(rank, at(to, rank)))) return false;
+  if (!program.ranks.every(({ rank }) => buffers.likeRank[rank] === buffers.likeRank[at(to, rank)])) return false;
   const regions = createMovedRegions(program);
   const slots = createOneToOne(program.slots.length);
   const transfers = createOneToOne(program.transfers.length);
@@ -40,6 +42,7 @@ export function mapsToItself(mapped: Mapped, to: RankPermutation, budget: Budget
     if (budget.left < 0 || !sameList(mapping, own, at(program.ranks, at(to, own.rank)))) return false;
   }
   return (
+    sameInMovingBuffers(mapping) &&
     mapping.later.every((compare) => compare()) &&
     regions.keepOverlaps() &&
     program.transfers.every((transfer) => sameTransfer(mapping, transfer))
@@ -47,25 +50,86 @@ export function mapsToItself(mapped: Mapped, to: RankPermutation, budget: Budget
 }
 
 function sameList(mapping: Mapping, a: RankProgram, b: RankProgram): boolean {
-  const { commands, origins, streams, transferOf } = a;
-  if (commands.length !== origins.length || b.commands.length !== origins.length || origins.length !== b.origins.length)
+  const { origins, streams, transferOf } = a;
+  if (commandCount(a) !== origins.length || commandCount(b) !== origins.length || origins.length !== b.origins.length)
     return false;
   if (transferOf.length !== b.transferOf.length || a.eventCount !== b.eventCount) return false;
   if (streams.length !== b.streams.length) return false;
   if (!streams.every(({ id, role }, i) => id === b.streams[i]?.id && role === b.streams[i]?.role)) return false;
   const texts = new Map<string, string>();
-  const images = b.commands;
-  for (let i = 0; i < commands.length; i++) {
-    const [one, other] = [at(commands, i), at(images, i)];
-    if (one.stream !== other.stream) return false;
+  const isShared = sharedCommands(mapping, a, b);
+  for (let i = 0; i < origins.length; i++) {
     if (origins !== b.origins && !sameOrigin(texts, at(origins, i), at(b.origins, i))) return false;
     const [own, image] = [transferOf[i] ?? null, b.transferOf[i] ?? null];
     if ((own === null) !== (image === null)) return false;
     if (own !== null && image !== null && !mapping.transfers.pair(own, image)) return false;
-    if (!sameCommand(mapping, one, other)) return false;
-    if (other.kind === "transfer" && illegalOverlap(mapping.program, b.rank, i) !== null) return false;
+    if (isShared(i)) continue;
+    const [one, other] = [linkedCommandAt(a, i), linkedCommandAt(b, i)];
+    if (one.stream !== other.stream || !sameCommand(mapping, one, other)) return false;
+    if (other.kind === "transfer" && illegalOverlap(mapping.program, b.rank, i, other) !== null) return false;
   }
   return true;
+}
+
+/** Whether the two ranks have one command at a position, which only names other buffers, of equal numbers. */
+function sharedCommands({ buffers }: Mapping, a: RankProgram, b: RankProgram): (index: number) => boolean {
+  const [own, image] = [a.linkedFrom, b.linkedFrom];
+  if (own === undefined || image === undefined || !sameNumbers(own.kernelOf, image.kernelOf)) return () => false;
+  if (buffers.baseOf[a.rank] !== own.bufferBase || buffers.baseOf[b.rank] !== image.bufferBase) return () => false;
+  return (index) => {
+    const command = at(own.unlinked, index);
+    return command === image.unlinked[index] && namesOnlyOwnBuffers(command);
+  };
+}
+
+function namesOnlyOwnBuffers({ kind }: UnlinkedCommand): boolean {
+  switch (kind) {
+    case "recordEvent":
+    case "waitEvent":
+    case "alloc":
+    case "free":
+    case "launch":
+    case "copy":
+      return true;
+    case "transfer":
+    case "signalPeer":
+    case "waitPeer":
+    case "copyPeer":
+    case "signalRank":
+    case "waitRank":
+    case "copyRank":
+    case "combineRanks":
+      return false;
+    default:
+      return unreachable(kind);
+  }
+}
+
+/**
+ * The regions of shared commands stay where they are. They count where others move regions of the same buffer, so
+ * there they are compared as well.
+ */
+function sameInMovingBuffers(mapping: Mapping): boolean {
+  const { program, buffers, regions, to } = mapping;
+  const movingOn = new Map<number, Set<number>>();
+  for (const buffer of regions.moving()) {
+    const { rank } = at(program.buffers, buffer);
+    movingOn.set(rank, (movingOn.get(rank) ?? new Set()).add(at(buffers.numberOf, buffer)));
+  }
+  return [...movingOn].every(([rank, numbers]) => {
+    const [a, b] = [at(program.ranks, rank), at(program.ranks, at(to, rank))];
+    const isShared = sharedCommands(mapping, a, b);
+    return (a.linkedFrom?.unlinked ?? []).every((command, i) => {
+      const touches = (
+        command.kind === "launch"
+          ? [...command.inputs, ...command.outputs]
+          : command.kind === "copy"
+            ? [command.source, command.destination]
+            : []
+      ).some(({ buffer }) => numbers.has(buffer));
+      return !touches || !isShared(i) || sameCommand(mapping, linkedCommandAt(a, i), linkedCommandAt(b, i));
+    });
+  });
 }
 
 /** Texts may name other teams, but two commands of one rank have one statement exactly if their images do. */

@@ -2,8 +2,8 @@
  * The graph of the representatives' commands. Chains are counted over all ranks, as in the graph of all commands; nodes
  * are those of the representatives.
  */
-import type { Program } from "../../commands/program.ts";
-import { accesses, type Accesses, type Region } from "../../commands/region.ts";
+import { linkedCommandAt, type Program } from "../../commands/program.ts";
+import { accessesOf, type Accesses, type Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
 import { boundBuffers } from "../check/blocks.ts";
 import { createTableRows, type RegionTable, touchesMemory, wholeBuffer } from "../check/region-table.ts";
@@ -119,9 +119,8 @@ export function createClassGraph(
     }
     place(base + commands.length + 1, rank, 0, nodeKinds.callerReads);
   }
-  // Rank by rank: a long Program makes the commands of each when they are asked for.
-  for (const { node, index, by } of signals.sort((a, b) => a.by - b.by)) {
-    const other = at(at(ranks, by).commands, index);
+  for (const { node, index, by } of signals) {
+    const other = linkedCommandAt(at(ranks, by), index);
     if (other.kind === "signal") argument[node] = other.slot;
   }
   const graph = { program, group, representatives, nodeCount, firstNode, rankOf, kind, argument, frame };
@@ -170,7 +169,8 @@ interface Parts {
 }
 
 function createParts({ program, group, representatives, nodeCount, kind, argument }: RepresentativeNodes): Parts {
-  const { inputs, outputs } = boundBuffers(program.buffers, program.ranks.length);
+  const own = program.buffers.filter(({ rank }) => at(group.elementTo, rank) === 0);
+  const { inputs, outputs } = boundBuffers(own, program.ranks.length);
   const start = new Int32Array(nodeCount + 1);
   const element = createIntList();
   const nodeOf = createIntList();
@@ -178,6 +178,8 @@ function createParts({ program, group, representatives, nodeCount, kind, argumen
   const { elements, inverse, elementTo } = group;
   const ownerOf = (buffer: number): number => at(program.buffers, buffer).rank;
   const isOfRepresentative = ({ buffer }: Region): boolean => at(elementTo, ownerOf(buffer)) === 0;
+  const accessesOn = (rank: number, index: number): Accesses =>
+    accessesOf(linkedCommandAt(at(program.ranks, rank), index), program);
   let node = 0;
   const add = (as: number, piece: Accesses): void => {
     pieces.push(piece);
@@ -192,10 +194,10 @@ function createParts({ program, group, representatives, nodeCount, kind, argumen
     close();
     for (const [index, command] of at(program.ranks, rank).commands.entries()) {
       if (touchesMemory(command.kind)) {
-        const own = accesses(program, rank, index);
-        const touched = [...own.reads, ...own.writes];
+        const accessed = accessesOn(rank, index);
+        const touched = [...accessed.reads, ...accessed.writes];
         for (const as of new Set(touched.map(({ buffer }) => at(inverse, at(elementTo, ownerOf(buffer)))))) {
-          const { reads, writes } = as === 0 ? own : accesses(program, at(at(elements, as), rank), index);
+          const { reads, writes } = as === 0 ? accessed : accessesOn(at(at(elements, as), rank), index);
           add(as, { reads: reads.filter(isOfRepresentative), writes: writes.filter(isOfRepresentative) });
         }
       }
@@ -216,6 +218,6 @@ function createParts({ program, group, representatives, nodeCount, kind, argumen
     element: element.toArray(),
     kind: Uint8Array.from(nodes, (each) => at(kind, each)),
     argument: Int32Array.from(nodes, (each) => at(argument, each)),
-    table: rows.finish(({ rank }) => at(elementTo, rank) === 0),
+    table: rows.finish(own),
   };
 }

@@ -42,7 +42,8 @@ export function sweepClasses(
   const clocks = createClassClocks(graph);
   const races = createRaces(parts.table);
   const contents = createContents(parts, parts.table, allocated, findGapByCounts);
-  const tenants = createTenants(program, allocated);
+  const own = program.buffers.filter(({ rank }) => at(group.elementTo, rank) === 0);
+  const tenants = createTenants(program, allocated, own);
   const slots = new Map<number, SlotState>();
   const arrivals = arrivalsOf(graph, clocks);
   const queues = [...nodesOf.values()];

@@ -25,8 +25,16 @@ export interface MovedRegions {
   imageOf(buffer: number, form: Form, offset: number): number | undefined;
   /** False if the region already has another image. */
   note(buffer: number, form: Form, offset: number, image: number): boolean;
+  /** The buffers in which the image of a noted region begins elsewhere. */
+  moving(): readonly number[];
   /** Whether all images share as many bytes as what they are images of, and lie inside their buffers. */
   keepOverlaps(): boolean;
+}
+
+/** A buffer of which one region is noted, which stays where it is. Most are. */
+interface TouchedOnce {
+  readonly form: Form;
+  readonly offset: number;
 }
 
 interface Touched {
@@ -37,7 +45,17 @@ interface Touched {
 }
 
 export function createMovedRegions({ buffers }: Program): MovedRegions {
-  const touched = buffers.map((): Touched => ({ images: new Map(), last: null, moves: false }));
+  const touched = new Map<number, Touched | TouchedOnce>();
+  const touchedIn = (buffer: number): Touched => {
+    const known = touched.get(buffer);
+    if (known !== undefined && "images" in known) return known;
+    const made: Touched = { images: new Map(), last: null, moves: false };
+    if (known !== undefined) imagesOf(made, known.form).set(known.offset, known.offset);
+    touched.set(buffer, made);
+    return made;
+  };
+  const moving = (): readonly number[] =>
+    [...touched].flatMap(([buffer, known]) => ("images" in known && known.moves ? [buffer] : []));
   const imagesOf = (own: Touched, form: Form): Map<number, number> => {
     const { last } = own;
     if (last !== null && sameForm(last.form, form)) return last.images;
@@ -49,9 +67,17 @@ export function createMovedRegions({ buffers }: Program): MovedRegions {
     return images;
   };
   return {
-    imageOf: (buffer, form, offset) => imagesOf(at(touched, buffer), form).get(offset),
+    imageOf: (buffer, form, offset) =>
+      touched.has(buffer) ? imagesOf(touchedIn(buffer), form).get(offset) : undefined,
     note: (buffer, form, offset, image) => {
-      const own = at(touched, buffer);
+      const once = touched.get(buffer);
+      if (once === undefined && offset === image) {
+        touched.set(buffer, { form, offset });
+        return true;
+      }
+      const isAgain = once !== undefined && !("images" in once) && once.offset === offset && sameForm(once.form, form);
+      if (isAgain && offset === image) return true;
+      const own = touchedIn(buffer);
       const images = imagesOf(own, form);
       const known = images.get(offset);
       if (known !== undefined) return known === image;
@@ -59,8 +85,8 @@ export function createMovedRegions({ buffers }: Program): MovedRegions {
       if (offset !== image) own.moves = true;
       return true;
     },
-    keepOverlaps: () =>
-      touched.every(({ images, moves }, buffer) => !moves || keepsOverlaps(images, at(buffers, buffer).bytes)),
+    moving,
+    keepOverlaps: () => moving().every((buffer) => keepsOverlaps(touchedIn(buffer).images, at(buffers, buffer).bytes)),
   };
 }
 

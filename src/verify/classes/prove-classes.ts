@@ -21,13 +21,14 @@ import { type ClassGraph, createClassGraph } from "./class-graph.ts";
 import { createClassNotes, withoutNotes } from "./class-notes.ts";
 import { advanceAll, needsOf, sweepClasses } from "./class-sweep.ts";
 import type { Mapped } from "./moved-regions.ts";
-import { createRankBuffers } from "./rank-buffers.ts";
+import { createRankBuffers, type RankBuffers } from "./rank-buffers.ts";
 import {
   contains,
   identityGroup,
   meshRotations,
   type RankPermutation,
   type RankGroup,
+  representativesOf,
   rotations,
   withGenerator,
 } from "./rank-group.ts";
@@ -51,9 +52,10 @@ export function proveByClasses(
 ): ClassProof | null {
   return ifWellFormed(() => {
     if (program.ranks.length < leastRanks || program.ranks.length > mostRanks) return null;
-    checkTables(program);
+    const buffers = createRankBuffers(program);
+    checkTables(program, (rank) => buffers.likeRank[rank] === rank);
     for (const [id, transfer] of program.transfers.entries()) checkTransfer(program, transfer, id);
-    return proveChecked(program, notes, onProgress);
+    return proveChecked(mappedOf(program, buffers), notes, onProgress);
   });
 }
 
@@ -61,7 +63,7 @@ export function proveByClasses(
 export function symmetryOf(program: Program): RankGroup | null {
   if (program.ranks.length > mostRanks) return null;
   return ifWellFormed(() => {
-    const group = groupOf(mappedOf(program));
+    const group = groupOf(mappedOf(program, createRankBuffers(program)));
     return group.elements.length === 1 ? null : group;
   });
 }
@@ -78,21 +80,19 @@ function ifWellFormed<T>(find: () => T | null): T | null {
   }
 }
 
-function proveChecked(program: Program, notes: boolean, onProgress?: OnProgress): ClassProof | null {
-  const { ranks } = program;
-  if (ranks.some(({ streams }) => streams.some(({ role }) => role === "pair"))) return null;
-  const mapped = mappedOf(program);
+function proveChecked(mapped: Mapped, notes: boolean, onProgress?: OnProgress): ClassProof | null {
+  if (mapped.program.ranks.some(({ streams }) => streams.some(({ role }) => role === "pair"))) return null;
   onProgress?.("verifying: comparing the ranks");
   const group = groupOf(mapped);
   return group.elements.length === 1 ? null : proveClasses(mapped, group, notes, onProgress);
 }
 
-function mappedOf(program: Program): Mapped {
+function mappedOf(program: Program, buffers: RankBuffers): Mapped {
   const { ranks } = program;
   const nodeBase = new Int32Array(ranks.length + 1);
   for (const [rank, { origins }] of ranks.entries()) nodeBase[rank + 1] = at(nodeBase, rank) + origins.length + 2;
   const participants = createParticipants(program, nodeBase);
-  return { program, buffers: createRankBuffers(program), participants, nodeBase };
+  return { program, buffers, participants, nodeBase };
 }
 
 /**
@@ -124,8 +124,13 @@ function* candidates(program: Program): Generator<RankPermutation> {
 
 function proveClasses(mapped: Mapped, group: RankGroup, notes: boolean, onProgress?: OnProgress): ClassProof | null {
   const { program, participants, nodeBase } = mapped;
-  const allocated = allocatedInClasses(mapped, group);
-  checkApart(program, allocated);
+  // What the lists of the representatives allocate, and the buffers of these ranks, are as in the other ranks.
+  const ranks = representativesOf(group).map((rank) => at(program.ranks, rank));
+  const allocated = allocatedBuffers({ ...program, ranks });
+  checkApart(
+    program.buffers.filter(({ rank }) => group.representative[rank] === rank),
+    allocated,
+  );
   const graph = createClassGraph(program, group, participants, nodeBase);
   const { representatives, nodesOf, parts } = graph;
   for (const rank of representatives) checkRank(program, at(program.ranks, rank));
@@ -139,19 +144,6 @@ function proveClasses(mapped: Mapped, group: RankGroup, notes: boolean, onProgre
     streams: nodesOf.size * size,
     regions: parts.table.regions.length * size,
   };
-}
-
-/** By buffer: whether a list allocates it, which that of its rank does if that of the representative does. */
-function allocatedInClasses({ program, buffers }: Mapped, { representative }: RankGroup): Uint8Array {
-  const representatives = new Set(representative);
-  const ranks = program.ranks.filter(({ rank }) => representatives.has(rank));
-  const ofRepresentatives = allocatedBuffers({ ...program, ranks });
-  const allocated = new Set<string>();
-  const keyOf = (rank: number, buffer: number): string => `${rank} ${at(buffers.numberOf, buffer)}`;
-  for (const { id, rank } of program.buffers) if (ofRepresentatives[id] === 1) allocated.add(keyOf(rank, id));
-  return Uint8Array.from(program.buffers, ({ id, rank }) =>
-    allocated.has(keyOf(at(representative, rank), id)) ? 1 : 0,
-  );
 }
 
 // The operands of one rank's commands: inside their buffers, and sharing bytes only where the command allows it.

@@ -3,24 +3,39 @@ import type { PlacedBuffer } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import { sameNumbers } from "../../commands/view.ts";
 import { at } from "../../support/invariant.ts";
+import { keysOf } from "../../support/is-one-of.ts";
 
 export interface RankBuffers {
   /** By buffer: its number among those of its rank. */
   readonly numberOf: Int32Array;
-  /** Whether all buffers of two ranks are equal, number by number, and have equal places. */
-  areAlike(rank: number, other: number): boolean;
+  /** By rank: the id of its first buffer if the others follow it, else -1. */
+  readonly baseOf: Int32Array;
+  /** By rank: the lowest rank with arenas and buffers that are equal, number by number, and have equal places. */
+  readonly likeRank: Int32Array;
 }
 
 export function createRankBuffers({ ranks, buffers }: Program): RankBuffers {
   const byRank = ranks.map((): PlacedBuffer[] => []);
   const numberOf = Int32Array.from(buffers, (buffer) => at(byRank, buffer.rank).push(buffer) - 1);
-  return {
-    numberOf,
-    areAlike: (rank, other) => {
-      const [own, theirs] = [at(byRank, rank), at(byRank, other)];
-      return own.length === theirs.length && own.every((buffer, i) => sameBuffer(buffer, at(theirs, i)));
-    },
-  };
+  const baseOf = Int32Array.from(byRank, (own) => own[0]?.id ?? 0);
+  for (const [id, { rank }] of buffers.entries()) {
+    if (at(baseOf, rank) + at(numberOf, id) !== id) baseOf[rank] = -1;
+  }
+  const kinds: number[] = [];
+  const likeRank = Int32Array.from(byRank, (own, rank) => {
+    const { arenaBytes } = at(ranks, rank);
+    const known = kinds.find((other) => {
+      const theirs = at(byRank, other);
+      return (
+        keysOf(arenaBytes).every((arena) => arenaBytes[arena] === at(ranks, other).arenaBytes[arena]) &&
+        own.length === theirs.length &&
+        own.every((buffer, i) => sameBuffer(buffer, at(theirs, i)))
+      );
+    });
+    if (known === undefined) kinds.push(rank);
+    return known ?? rank;
+  });
+  return { numberOf, baseOf, likeRank };
 }
 
 function sameBuffer(a: PlacedBuffer, b: PlacedBuffer): boolean {

@@ -1,15 +1,7 @@
 /** Programs whose ranks are alike, as command lists: every form of communication, on one mesh and on two dimensions. */
-import {
-  type CommandList,
-  DeviceMesh,
-  Fusion,
-  type LowerOptions,
-  lower,
-  matmul,
-  record,
-  set,
-  sum,
-} from "@braid-compiler/braid";
+import { type CommandList, DeviceMesh, Fusion, type LowerOptions, matmul, set, sum } from "@braid-compiler/braid";
+import { lowerRanks } from "../../../src/compile/lower.ts";
+import { recordAll } from "../../../src/compile/record.ts";
 
 export interface AlikeProgram {
   readonly name: string;
@@ -20,9 +12,7 @@ export interface AlikeProgram {
 
 function listsOf(fusion: Fusion, devices: number, options: Omit<LowerOptions, "rank">): readonly CommandList[] {
   const { protocol = "get" } = options;
-  return Array.from({ length: devices }, (_, rank) =>
-    record(lower(fusion, { ...options, rank }), { rank, streams: 3, devices, protocol }),
-  );
+  return recordAll(lowerRanks(fusion, devices, options).classes, { streams: 3, devices, protocol });
 }
 
 /** A ring: the chunks are the devices' shards. */

@@ -10,7 +10,7 @@ import { fail } from "../../../diagnostics/diagnostic.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
 import type { Arena, BufferId, PlacedBuffer } from "../../buffer.ts";
-import type { CommandList } from "../../command-list.ts";
+import type { CommandList, UnlinkedCommand } from "../../command-list.ts";
 import { type Life, livesOf, nestStays, type Stay } from "./lives.ts";
 import { stackLives } from "./stack-lives.ts";
 
@@ -24,13 +24,67 @@ export interface RankLayout {
 }
 
 /**
- * `firstId` is the id of the list's buffer 0. Buffers in `peerVisible` (ids of the list) go to the symmetric arena. A
- * temporary that is allocated more than once keeps its place from its first alloc to its last free.
+ * The layouts of all lists. `firstIds[i]` is the id of buffer 0 of list i. Buffers in `peerVisible[i]` (ids of the list)
+ * go to the symmetric arena. A temporary that is allocated more than once keeps its place from its first alloc to its
+ * last free. Lists of one class mostly have one layout, which is made once.
  */
-export function layOutRank(list: CommandList, firstId: number, peerVisible: ReadonlySet<BufferId>): RankLayout {
+export function layOutRanks(
+  lists: readonly CommandList[],
+  firstIds: readonly number[],
+  peerVisible: readonly ReadonlySet<BufferId>[],
+): readonly RankLayout[] {
+  const known = new Map<
+    CommandList["buffers"],
+    { readonly list: CommandList; readonly visible: string; readonly places: Places }
+  >();
+  return lists.map((list, i) => {
+    const own = at(peerVisible, i);
+    const visible = [...own].sort((a, b) => a - b).join(" ");
+    const alike = known.get(list.buffers);
+    const isKnown = alike !== undefined && alike.visible === visible && ordersMemoryAlike(alike.list, list);
+    const places = isKnown ? alike.places : placesOf(list, own);
+    if (!isKnown) known.set(list.buffers, { list, visible, places });
+    const { arenas, offsets, arenaBytes } = places;
+    const { rank } = list;
+    const first = at(firstIds, i);
+    const buffers = list.buffers.map(({ id, role, bytes, dtype, shape, name, position }, number): PlacedBuffer => ({
+      id: makeId<BufferId>(first + id),
+      role,
+      arena: at(arenas, number),
+      bytes,
+      dtype,
+      shape,
+      name,
+      position,
+      rank,
+      offset: at(offsets, number),
+    }));
+    return { buffers, arenaBytes };
+  });
+}
+
+/** Whether two lists of the same buffers agree in all that a layout depends on. Those recorded at once share it. */
+function ordersMemoryAlike(a: CommandList, b: CommandList): boolean {
+  const areEqual = (own: UnlinkedCommand, other: UnlinkedCommand | undefined): boolean =>
+    own === other || (other !== undefined && !ordersMemory(own) && !ordersMemory(other));
+  return a.commands.length === b.commands.length && a.commands.every((own, i) => areEqual(own, b.commands[i]));
+}
+
+function ordersMemory({ kind }: UnlinkedCommand): boolean {
+  return kind === "alloc" || kind === "free" || kind === "recordEvent" || kind === "waitEvent";
+}
+
+/** Where the buffers of a list lie, by their ids in the list. */
+interface Places {
+  readonly arenas: readonly Arena[];
+  readonly offsets: readonly number[];
+  readonly arenaBytes: RankLayout["arenaBytes"];
+}
+
+function placesOf(list: CommandList, peerVisible: ReadonlySet<BufferId>): Places {
   const arenaBytes: { [A in Arena]: number } = { input: 0, output: 0, temporary: 0, symmetric: 0 };
   const arenas = list.buffers.map((buffer): Arena => (peerVisible.has(buffer.id) ? "symmetric" : buffer.arena));
-  const offsets = new Map<BufferId, number>();
+  const placed = new Map<BufferId, number>();
   const reserve = (arena: Arena, bytes: number): number => {
     const offset = arenaBytes[arena];
     arenaBytes[arena] += bytes;
@@ -38,20 +92,11 @@ export function layOutRank(list: CommandList, firstId: number, peerVisible: Read
   };
   for (const { arena, lives } of nestStays(list, livesOf(list, arenas))) {
     const { bytes, place } = stackOf(list, lives);
-    place(reserve(arena, bytes), offsets);
+    place(reserve(arena, bytes), placed);
   }
-  const buffers = list.buffers.map((buffer): PlacedBuffer => {
-    const arena = at(arenas, buffer.id);
-    return {
-      ...buffer,
-      id: makeId<BufferId>(firstId + buffer.id),
-      arena,
-      rank: list.rank,
-      offset: offsets.get(buffer.id) ?? reserve(arena, aligned(buffer.bytes)),
-    };
-  });
+  const offsets = list.buffers.map(({ id, bytes }) => placed.get(id) ?? reserve(at(arenas, id), aligned(bytes)));
   if (!arenas.every((arena) => Number.isSafeInteger(arenaBytes[arena]))) tooLarge(list);
-  return { buffers, arenaBytes };
+  return { arenas, offsets, arenaBytes };
 }
 
 /** Offsets and sizes are exact up to 2^53. */

@@ -22,7 +22,11 @@ const streamRoles: Readonly<Record<StreamInfo["role"], true>> = {
   copy: true,
 };
 
-export function checkTables({ kind, ranks, buffers, kernels, transfers, slots }: Program): void {
+/** `isChecked`: false for ranks whose buffers equal those of another one. */
+export function checkTables(
+  { kind, ranks, buffers, kernels, transfers, slots }: Program,
+  isChecked: (rank: number) => boolean = () => true,
+): void {
   demand(kind === "Program", "kind", kind, '"Program"');
   for (const [name, table] of Object.entries({ ranks, buffers, kernels, transfers, slots })) {
     demand(Array.isArray(table), name, table, "a list");
@@ -52,7 +56,9 @@ export function checkTables({ kind, ranks, buffers, kernels, transfers, slots }:
       "separate numbers",
     );
   }
-  for (const [id, buffer] of buffers.entries()) checkBuffer(ranks, buffer, id);
+  for (const [id, buffer] of buffers.entries()) {
+    if (buffer.id !== id || isChecked(buffer.rank)) checkBuffer(ranks, buffer, id);
+  }
   for (const [id, kernel] of kernels.entries()) checkKernel(kernel, `kernels[${id}]`);
   for (const [i, { id, signaller, waiter }] of slots.entries()) {
     // There are as many as pairs of ranks: a text only for what is wrong.
@@ -96,12 +102,13 @@ function checkBuffer(ranks: readonly RankProgram[], buffer: PlacedBuffer, positi
 }
 
 /** Buffers that are not `allocated` are alive all the time. The sweep checks the others. */
-export function checkApart({ buffers }: Program, allocated: Uint8Array): void {
+export function checkApart(buffers: readonly PlacedBuffer[], allocated: Uint8Array): void {
   const positions = new Set<string>();
   const ends = new Map<string, PlacedBuffer>();
   const always = buffers.filter(({ id, bytes }) => allocated[id] !== 1 && bytes > 0);
   for (const buffer of always.toSorted((a, b) => a.offset - b.offset)) {
-    const before = ends.get(arenaOf(buffer));
+    const arena = arenaOf(buffer);
+    const before = ends.get(arena);
     const isApart = before === undefined || before.offset + before.bytes <= buffer.offset;
     demand(
       isApart,
@@ -109,7 +116,7 @@ export function checkApart({ buffers }: Program, allocated: Uint8Array): void {
       buffer.offset,
       `bytes that buffer ${before?.id ?? 0} does not have`,
     );
-    ends.set(arenaOf(buffer), buffer);
+    ends.set(arena, buffer);
   }
   for (const { id, rank, role, position } of buffers) {
     if (position === null) continue;

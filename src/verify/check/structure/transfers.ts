@@ -1,7 +1,7 @@
 /** Linked transfers: their participants are the commands of the ranks, and the halves fit by link's own checks. */
 import { disagreement, unfitViews } from "../../../commands/link/match/check-collective.ts";
 import { viewMismatch } from "../../../commands/link/match/problems.ts";
-import type { LinkedTransfer, Program } from "../../../commands/program.ts";
+import { linkedCommandAt, commandCount, type LinkedTransfer, type Program } from "../../../commands/program.ts";
 import type { Collective, PointToPoint, PointToPointGroup } from "../../../commands/command.ts";
 import { sameNumbers, sameView, type View } from "../../../commands/view.ts";
 import { type Diagnostic, DiagnosticError } from "../../../diagnostics/diagnostic.ts";
@@ -16,7 +16,7 @@ export function checkTransfer(program: Program, transfer: LinkedTransfer, id: nu
   const uses = transfer.participants.map(({ rank, command, operation }, i) => {
     const place = `${where}.participants[${i}]`;
     const own = isCount(rank) ? ranks[rank] : undefined;
-    const posted = isCount(command) ? own?.commands[command] : undefined;
+    const posted = own !== undefined && isCount(command, commandCount(own)) ? linkedCommandAt(own, command) : undefined;
     demand(posted?.kind === "transfer", place, { rank, command }, "a transfer command");
     demand(own?.transferOf[command] === id, place, { rank, command }, `a command of transfer ${id}`);
     demand(
