@@ -134,12 +134,17 @@ class Sequential(Module):
     pass
 
 
+class Dropout(Module):
+    p = 0.1
+
+
 TORCH = mock.MagicMock()
 TORCH.distributed = TORCH
 TORCH.Tensor, TORCH.dtype, TORCH.device, TORCH.Size = Tensor, type("dtype", (), {}), type("device", (), {}), type("Size", (), {})
 TORCH.nn = SimpleNamespace(
-    Module=Module, Parameter=Parameter, ModuleList=ModuleList, ModuleDict=ModuleDict, Sequential=Sequential
-)
+    Module=Module, Parameter=Parameter, ModuleList=ModuleList, ModuleDict=ModuleDict, Sequential=Sequential,
+    modules=SimpleNamespace(dropout=SimpleNamespace(_DropoutNd=Dropout)),
+)  # fmt: skip
 TORCH.autograd.Function, TORCH.compiler.disable, TORCH.once_differentiable = object, lambda f: f, lambda f: f
 TORCH.AsyncCollectiveTensor = Async
 TORCH.DTensor, TORCH.Replicate, TORCH.Shard = DTensor, Replicate, Shard
@@ -319,6 +324,16 @@ class Calls(unittest.TestCase):
         self.assertEqual((dx.label, type(dx)), ("grad.x of run 1", Tensor))
         self.assertEqual((down._local_tensor.label, type(down)), ("grad.module.down of run 1", DTensor))
 
+    def test_run_without_a_copy_where_no_gradient_is_wanted(self) -> None:
+        forward, _, given, _ = planned()
+        plan = bind(forward, None, NAMED, given, 1, ("tensor",), [None])
+        given[0].requires_grad = True
+        given[0].detach = lambda: Tensor(label="detached")
+        for wanted, label in ((False, "x"), (True, "detached")):
+            TORCH.is_grad_enabled.return_value = wanted
+            self.assertEqual(plan(given).label, f"y of run {len(forward.runs)}")
+            self.assertEqual(forward.runs[-1], [label, "up", "down"])
+
     def test_wait_for_results_of_collectives(self) -> None:
         forward, backward, given, plan = planned()
         given[0] = Async(given[0])
@@ -360,6 +375,7 @@ class Blocks(unittest.TestCase):
         TORCH.get_rank.return_value = 0
         TORCH.is_grad_enabled.return_value = False
         TORCH.is_autocast_enabled.return_value = False
+        TORCH.compiler.is_compiling.return_value = False
         self.warned: list[str] = []
         for name, stand_in in (
             ("is_capturing", lambda: False),
@@ -391,6 +407,53 @@ class Blocks(unittest.TestCase):
                 self.assertEqual(module(Tensor(shape)), ("braid", 2))
         self.assertEqual(decided, ["bfloat16[2, 4]", "bfloat16[2, 8]"])
         self.assertEqual(self.warned, [])
+
+    def test_like_the_one_before_are_not_looked_up(self) -> None:
+        module, block = self.block()
+        runs: list[str] = []
+
+        def decide(call, *_):
+            return torch_block.Choice(call, "braid", "", lambda given: runs.append(f"{call} of {len(given)}"))
+
+        x = Tensor()
+        with mock.patch.object(block, "_decided", decide):
+            module(x)
+            with mock.patch.object(block, "choices", mock.Mock(get=mock.Mock(side_effect=AssertionError("looked up")))):
+                module(x)
+                module(Tensor())
+                for change in (
+                    lambda: module(Tensor((2, 8))),
+                    lambda: module(Tensor(dtype="float32")),
+                    lambda: module(Tensor(requires_grad=True)),
+                    lambda: module(DTensor(Tensor(), [Shard(0)], False)),
+                    lambda: module(x, 3),
+                    lambda: setattr(module, "training", False) or module(x),
+                    lambda: setattr(module, "training", True)
+                    or TORCH.is_grad_enabled.configure_mock(return_value=True)
+                    or module(x),
+                    lambda: TORCH.is_grad_enabled.configure_mock(return_value=False)
+                    or module._parameters.update(weight=DTensor(Tensor(), [Shard(0)]))
+                    or module(x),
+                ):
+                    self.assertRaisesRegex(AssertionError, "looked up", change)
+            module(x)
+        self.assertEqual(runs, ["bfloat16[2, 4] of 2"] * 4)
+
+    def test_with_dropout_in_training_are_refused(self) -> None:
+        module, block = self.block()
+        module.children["drop"] = Dropout()
+        with mock.patch.object(torch_block, "_apart", mock.Mock(side_effect=AssertionError)):
+            x = Tensor()
+            self.assertEqual(module(x), ("today", (x,)))
+            self.assertIn("dropout in training, in drop", self.warned[0])
+        module.children["drop"].training = False
+        block._require_no_dropout()
+        module.children["drop"].training, module.children["drop"].p = True, 0
+        block._require_no_dropout()
+
+    def test_name_no_folder_of_an_export(self) -> None:
+        error = Refusal("compiler-failed", "Block", "error: at: /tmp/braid-export-x_1/Block-3-0.pt2: nodes[4]", "a plan")
+        self.assertEqual(torch_block._line(error), "compiler-failed: error: at: Block-3-0.pt2: nodes[4] (expected a plan)")
 
     def test_that_fail_stay_as_they_are_and_say_so_once(self) -> None:
         failing = mock.Mock(side_effect=Refusal("compiler-failed", "block", "error[model-unsupported]", "a plan"))

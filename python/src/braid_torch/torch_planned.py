@@ -16,7 +16,7 @@ from torch.distributed._functional_collectives import AsyncCollectiveTensor
 from torch.distributed.tensor import DTensor
 
 from .refusal import Refusal
-from .torch_arguments import Form, rebuild
+from .torch_arguments import TENSOR, Form, rebuild
 from .torch_plan import ALIGNMENT, TorchPlan
 
 # Of the cotangents among the inputs of a backward plan.
@@ -45,11 +45,14 @@ class Planned:
     sources: tuple[tuple[str, int], ...] = ()
     # By given tensor: the position of its gradient among the outputs of the backward plan.
     gradients: tuple[int | None, ...] = ()
-    # By given tensor.
+    # By given tensor: whether it is complex, and whether it is a parameter.
     complex: tuple[bool, ...] = ()
+    parameters: tuple[bool, ...] = ()
 
     def __call__(self, given: Sequence[Tensor]) -> Any:
         results = _Call.apply(self, *given) if self.backward is not None else self.run(given)[: self.returned]
+        if self.form == TENSOR and self.wraps[0] is None:
+            return results[0]
         made = [
             each if wrap is None else DTensor.from_local(each, *wrap, run_check=False)
             for each, wrap in zip(results, self.wraps)
@@ -66,7 +69,7 @@ class _Call(torch.autograd.Function):
         results = planned.run(given)
         ctx.planned = planned
         # Parameters alone: an argument is kept by what reads it, or by nobody.
-        ctx.parameters = [each if isinstance(each, (nn.Parameter, DTensor)) else None for each in given]
+        ctx.parameters = [each if is_own else None for each, is_own in zip(given, planned.parameters)]
         ctx.set_materialize_grads(False)
         kept = [results[position] for position in planned.kept_outputs]
         ctx.save_for_backward(*[given[position] for position in planned.kept_given], *kept)
@@ -110,7 +113,8 @@ def _operand(tensor: Tensor) -> Tensor:
         own = own.contiguous()
     if own.data_ptr() % ALIGNMENT:
         own = own.clone()
-    return own.detach()
+    # Plans take no tensors that require gradients, where these are on.
+    return own.detach() if own.requires_grad and torch.is_grad_enabled() else own
 
 
 def _cotangent(planned: Planned, position: int, given: Tensor | None) -> Tensor:
@@ -186,6 +190,7 @@ def bind(
         ),
         tuple(found.get(name) for name in names),
         tuple(each.is_complex() for each in given),
+        tuple(isinstance(each, (nn.Parameter, DTensor)) for each in given),
     )
 
 
