@@ -40,8 +40,13 @@ export type CostOf = (rank: number, index: number) => Cost;
 const nothing: Cost = { resources: [], needsSms: false, latency: 0, busy: 0, deviceUse: "none" };
 
 /** Costs of launches, copies and transfers; other commands occupy nothing. */
-export function commandCosts(program: Program, profile: MachineProfile, assume: Assume): CostOf {
-  const gemmCostOf = gemmCosts(program, profile, assume);
+export function commandCosts(
+  program: Program,
+  profile: MachineProfile,
+  assume: Assume,
+  gemmsOfRun?: readonly number[],
+): CostOf {
+  const gemmCostOf = gemmCosts(program, profile, assume, gemmsOfRun);
   const resources = resourcesOfRanks(program.ranks.length);
   const workInPeers = program.ranks.map(({ rank, commands }) =>
     commands.some((command) => touchesPeers(program, rank, command)),

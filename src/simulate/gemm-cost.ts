@@ -22,17 +22,19 @@ export interface GemmCost {
   readonly leavesSms: boolean;
 }
 
-/** Returns the cost of a launch of the kernel on the rank; null for kernels that are not GEMMs. */
+/**
+ * Returns the cost of a launch of the kernel on the rank; null for kernels that are not GEMMs. `ofRun`: by rank, the
+ * microseconds of all GEMMs of the run, of which the Program may be a part.
+ */
 export function gemmCosts(
-  { ranks, kernels }: Program,
+  program: Program,
   profile: MachineProfile,
   assume: Assume,
+  ofRun?: readonly number[],
 ): (rank: number, kernel: KernelId) => GemmCost | null {
   const { sustained = [] } = profile;
-  const alone = kernels.map((kernel) => (isGemm(kernel) ? gemmKernelTime(kernel, profile, assume) : null));
-  const inRun = ranks.map(({ commands }) =>
-    commands.reduce((sum, command) => sum + (command.kind === "launch" ? (at(alone, command.kernel)?.all ?? 0) : 0), 0),
-  );
+  const alone = gemmsAlone(program, profile, assume);
+  const inRun = ofRun ?? gemmsOfRanks(program, alone);
   return (rank, kernel) => {
     const own = at(alone, kernel);
     if (own === null) return null;
@@ -40,6 +42,26 @@ export function gemmCosts(
     const time = own.all * load * inUse(profile).gemms;
     return { time, withMargin: own.margin.factor, leavesSms: own.margin.room >= mostOfIt };
   };
+}
+
+type GemmAlone = ReturnType<typeof gemmKernelTime> | null;
+
+function gemmsAlone({ kernels }: Program, profile: MachineProfile, assume: Assume): readonly GemmAlone[] {
+  return kernels.map((kernel) => (isGemm(kernel) ? gemmKernelTime(kernel, profile, assume) : null));
+}
+
+function gemmsOfRanks({ ranks }: Program, alone: readonly GemmAlone[]): readonly number[] {
+  return ranks.map(({ commands }) =>
+    commands.reduce((sum, command) => sum + (command.kind === "launch" ? (at(alone, command.kernel)?.all ?? 0) : 0), 0),
+  );
+}
+
+/** By rank: the microseconds of all its GEMMs, were each the only one. */
+export function gemmMicroseconds(program: Program, profile: MachineProfile): readonly number[] {
+  return gemmsOfRanks(
+    program,
+    gemmsAlone(program, profile, () => {}),
+  );
 }
 
 /**

@@ -32,6 +32,11 @@ import type { NetworkUse } from "./transfer-cost.ts";
 export interface SimulateOptions {
   /** Whether a run is one launch of a graph; otherwise the host issues one command after the other. */
   readonly graph: boolean;
+  /**
+   * By rank: the microseconds of all GEMMs of a run that the Program is a part of (`gemmMicroseconds`), for the clock at
+   * which its GEMMs run. If omitted, the Program is all of it.
+   */
+  readonly gemmsOfRun?: readonly number[];
 }
 
 export interface Simulation {
@@ -91,7 +96,7 @@ interface State {
  * Predicts the times of a run. Times are microseconds in the profile and milliseconds in the result. The Program must
  * verify: one that never ends fails an invariant.
  */
-export function simulate(given: Program, profile: MachineProfile, { graph }: SimulateOptions): Simulation {
+export function simulate(given: Program, profile: MachineProfile, { graph, gemmsOfRun }: SimulateOptions): Simulation {
   // A long Program makes the commands of a rank when they are asked for: here, those of all ranks are held.
   const program = { ...given, ranks: given.ranks.map((rank) => ({ ...rank })) };
   const queues = queuesOf(program);
@@ -101,7 +106,7 @@ export function simulate(given: Program, profile: MachineProfile, { graph }: Sim
   const state: State = {
     program,
     profile,
-    costOf: commandCosts(program, profile, assume),
+    costOf: commandCosts(program, profile, assume, gemmsOfRun),
     calendar,
     occupancy: createOccupancy<Queue>(profile.costs.underTransfer, (end, work) => {
       calendar.add(end, work);

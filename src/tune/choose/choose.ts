@@ -7,13 +7,10 @@ import { type AnyCompilation, loweringOf, verified } from "../../compile/compile
 import { isFusionSource, type Lowered, type ProgramSource } from "../../compile/lower-all.ts";
 import type { HasFusionData } from "../../compile/lower.ts";
 import type { Schedule } from "../../compile/options/schedule.ts";
-import { numbersByName } from "../../compile/record.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import { sizesFromMeshes } from "../../ir/sizes.ts";
-import { placingNames } from "../../passes/pipeline.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { findRegions, type FoundRegions } from "../regions/split-regions.ts";
-import { regionFusion } from "../regions/region-fusion.ts";
+import { regionFusion, withPlaced } from "../regions/region-fusion.ts";
 import { type ChooseOptions, type ConsideredSchedules, considerSchedules, requireNoSchedule } from "./consider.ts";
 import { decide } from "./decide.ts";
 import type { ScheduleChoice } from "./schedule-choice.ts";
@@ -106,12 +103,8 @@ function chooseDistinct(
   options: ChooseOptions,
   profile: MachineProfile,
 ): readonly DistinctRegion[] | null {
-  const { disablePass = [], onProgress, ...others } = options;
-  const ofRegion: ChooseOptions = {
-    ...others,
-    sizes: new Map([...sizesFromMeshes(placed.tensors), ...numbersByName(options.sizes)]),
-    disablePass: [...disablePass, ...placingNames],
-  };
+  const { onProgress, ...others } = options;
+  const ofRegion = withPlaced(placed, others);
   const distinct = new Map<string, DistinctRegion>();
   for (const [position, region] of regions.entries()) {
     const { fusion, key } = regionFusion(placed, region);
@@ -134,6 +127,7 @@ function chooseDistinct(
     distinct.set(key, {
       positions: [position],
       region,
+      key,
       choice: { chosen, milliseconds, considered: ordered, leftOut, reason },
       assumptions,
     });

@@ -3,15 +3,20 @@
  * simulated in four forms: every region with its schedule; regions that became loops with theirs, and the others serial;
  * the same with only those loops that save time in the whole program; and all regions serial. The fastest form wins.
  * Neighbouring serial regions are lowered as one, so that passes may move statements between them.
+ *
+ * Of a program of many layers, forms are simulated with fewer of them, and only the fastest form is compiled as a whole.
  */
+import type { Program } from "../../commands/program.ts";
 import { type AnyCompilation, compile } from "../../compile/compile.ts";
 import type { FusionRegion } from "../../compile/lower-regions.ts";
 import type { HasFusionData } from "../../compile/lower.ts";
 import { opText } from "../../passes/op-text.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
-import { simulate } from "../../simulate/simulate.ts";
+import { gemmMicroseconds } from "../../simulate/gemm-cost.ts";
+import { simulate, type Simulation } from "../../simulate/simulate.ts";
 import { at } from "../../support/invariant.ts";
-import { compileRegions } from "../regions/region-fusion.ts";
+import { type FewerLayers, shortened } from "../regions/fewer-layers.ts";
+import { compileRegions, withPlaced } from "../regions/region-fusion.ts";
 import { cutRegions, type FoundRegions } from "../regions/split-regions.ts";
 import { candidateStreams, type ScheduleCandidate, serial } from "./candidates.ts";
 import type { ChooseOptions } from "./consider.ts";
@@ -22,6 +27,8 @@ export interface DistinctRegion {
   /** Positions among all regions. */
   readonly positions: number[];
   readonly region: FusionRegion;
+  /** Equal for these positions alone (`regionFusion`). */
+  readonly key: string;
   readonly choice: Omit<RegionChoice, "ops" | "count">;
   readonly assumptions: readonly string[];
 }
@@ -34,25 +41,52 @@ export function settle(
   { graph = true, ...options }: ChooseOptions,
   profile: MachineProfile,
 ): ScheduleChoice<AnyCompilation> {
-  const run = (compilation: AnyCompilation, candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
-    const { milliseconds, assumptions } = simulate(compilation.program, profile, { graph });
+  const predict = ({ program }: AnyCompilation): Simulation => simulate(program, profile, { graph });
+  const shorter = shortened(found, keysOfRegions(found, distinct));
+  const settled = (candidate: ScheduleCandidate, regions: Settled["regions"], forms: Forms): Settled => {
     const margin = candidate === serial ? 0 : marginOfRegions(regions.map(({ choice }) => choice.chosen));
-    return { candidate, milliseconds, assumptions, margin, compilation, regions };
+    if (shorter === null) {
+      const compilation = forms.whole();
+      const { milliseconds, assumptions } = predict(compilation);
+      const commands = commandsOf(compilation.program);
+      return { candidate, milliseconds, assumptions, margin, commands, compiled: () => compilation, regions };
+    }
+    const [few, more] = [forms.short(shorter.few), forms.short(shorter.more)];
+    return {
+      candidate,
+      ...predictLayers(few.program, more.program, shorter.missing, profile, graph),
+      margin,
+      compiled: forms.whole,
+      regions,
+    };
   };
   const joined = (candidate: ScheduleCandidate, regions: Settled["regions"]): Settled => {
     const chosenAt = new Map(
       regions.flatMap(({ positions, choice }) => positions.map((position) => [position, choice.chosen] as const)),
     );
-    const candidates = found.regions.map((_, position) => chosenAt.get(position) ?? serial);
-    const whole = withSerialJoined(found, candidates);
-    return run(compileRegions(whole, whole.candidates, options), candidate, regions);
+    const compiled = (of: FoundRegions, positions: readonly number[]): AnyCompilation => {
+      const form = withSerialJoined(
+        of,
+        positions.map((position) => chosenAt.get(position) ?? serial),
+      );
+      return compileRegions(form, form.candidates, options);
+    };
+    return settled(candidate, regions, {
+      whole: () => compiled(found, [...found.regions.keys()]),
+      short: (program) => compiled(program, program.positions),
+    });
   };
   const canBeSerial = distinct.every((each) => serialOf(each) !== undefined);
-  const whole = canBeSerial ? run(compileSerial(source, options), serial, distinct) : null;
+  const whole = canBeSerial
+    ? settled(serial, distinct, {
+        whole: () => compileSerial(source, options),
+        short: ({ placed }) => compileSerial({ data: () => placed }, withPlaced(placed, options)),
+      })
+    : null;
   const only = (kept: readonly DistinctRegion[]): readonly DistinctRegion[] =>
     whole === null ? distinct : distinct.map((each) => (kept.includes(each) ? each : inSerial(each)));
   const loops = distinct.filter(isLoop);
-  const isWorthIt = whole !== null && loops.length > 1 && commandsOf(whole) * loops.length <= mostCommands;
+  const isWorthIt = whole !== null && loops.length > 1 && whole.commands * loops.length <= mostCommands;
   const saving = isWorthIt
     ? loops.filter((each) => joined(loopsByRegion, only([each])).milliseconds < whole.milliseconds)
     : loops;
@@ -68,7 +102,9 @@ export function settle(
       .filter(({ key }, i, all) => all.findIndex((other) => other.key === key) === i)
       .map(({ candidate, regions }) => joined(candidate, regions)),
   ]);
-  const { compilation, regions, candidate: chosen, milliseconds, margin } = picked;
+  const { regions, candidate: chosen, margin } = picked;
+  const compilation = picked.compiled();
+  const milliseconds = shorter === null ? picked.milliseconds : predict(compilation).milliseconds;
   const others = considered.filter(({ candidate }) => candidate !== chosen);
   const assumed = [...picked.assumptions, ...distinct.flatMap(({ assumptions }) => assumptions)];
   return {
@@ -76,21 +112,47 @@ export function settle(
     chosen,
     milliseconds,
     margin,
-    considered,
+    considered: considered.map((each) => (each.candidate === chosen ? { ...each, milliseconds } : each)),
     leftOut: [],
     regions: regions.map(({ positions, region, choice }) => ({
       ops: opsText(region),
       count: positions.length,
       ...choice,
     })),
-    reason: [headline(picked, others, found.regions.length, distinct.length, assumed), ...regions.map(regionLine)].join(
-      "\n",
-    ),
+    reason: [
+      headline({ ...picked, milliseconds }, others, found.regions.length, distinct.length, assumed),
+      ...regions.map(regionLine),
+    ].join("\n"),
   };
 }
 
-function commandsOf({ compilation }: Settled): number {
-  return compilation.program.ranks.reduce((count, { commands }) => count + commands.length, 0);
+/** The prediction of a program that has so many layers more than `more`, which has one more than `few`. */
+function predictLayers(
+  few: Program,
+  more: Program,
+  missing: number,
+  profile: MachineProfile,
+  graph: boolean,
+): Pick<Settled, "milliseconds" | "assumptions" | "commands"> {
+  const further = (ofFew: number, ofMore: number): number => ofMore + missing * (ofMore - ofFew);
+  const ofFew = gemmMicroseconds(few, profile);
+  const gemmsOfRun = gemmMicroseconds(more, profile).map((ofMore, rank) => further(at(ofFew, rank), ofMore));
+  const { milliseconds: ofShort } = simulate(few, profile, { graph, gemmsOfRun });
+  const { milliseconds, assumptions } = simulate(more, profile, { graph, gemmsOfRun });
+  return {
+    milliseconds: further(ofShort, milliseconds),
+    assumptions,
+    commands: further(commandsOf(few), commandsOf(more)),
+  };
+}
+
+function keysOfRegions({ regions }: FoundRegions, distinct: readonly DistinctRegion[]): readonly string[] {
+  const keys = new Map(distinct.flatMap(({ positions, key }) => positions.map((position) => [position, key] as const)));
+  return regions.map((_, position) => keys.get(position) ?? "");
+}
+
+function commandsOf({ ranks }: Program): number {
+  return ranks.reduce((count, { commands }) => count + commands.length, 0);
 }
 
 function serialOf({ choice }: DistinctRegion): Considered | undefined {
@@ -133,8 +195,16 @@ function withSerialJoined(
   };
 }
 
+/** Compiles a form of the program, and of one with fewer layers. */
+interface Forms {
+  readonly whole: () => AnyCompilation;
+  readonly short: (program: FewerLayers) => AnyCompilation;
+}
+
 interface Settled extends Considered {
-  readonly compilation: AnyCompilation;
+  readonly compiled: () => AnyCompilation;
+  /** Of all ranks. */
+  readonly commands: number;
   /** With what was chosen for each. */
   readonly regions: readonly DistinctRegion[];
 }

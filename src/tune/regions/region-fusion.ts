@@ -11,9 +11,12 @@ import {
 } from "../../compile/compile.ts";
 import { type FusionRegion, lowerRegions } from "../../compile/lower-regions.ts";
 import type { HasFusionData } from "../../compile/lower.ts";
+import { numbersByName } from "../../compile/record.ts";
 import type { IterDomain, IterDomainId, Tensor, TensorDomain, TensorId, Transform } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../../ir/ops/op.ts";
+import { sizesFromMeshes } from "../../ir/sizes.ts";
+import { placingNames } from "../../passes/pipeline.ts";
 import { makeId } from "../../support/ids.ts";
 import { at } from "../../support/invariant.ts";
 import { candidateStreams, type ScheduleCandidate } from "../choose/candidates.ts";
@@ -80,6 +83,16 @@ function keyOf({ tensors, ops, inputs, outputs }: FusionData): string {
   return JSON.stringify({ shapes, ops, inputs, outputs }, (_, value: unknown) =>
     typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value)) ? `${value} exactly` : value,
   );
+}
+
+/** The options for a part of a Fusion, whose tensors have their meshes and shardings. */
+export function withPlaced<Options extends CompileOptions>(placed: FusionData, options: Options): Options {
+  const { disablePass = [], sizes } = options;
+  return {
+    ...options,
+    sizes: new Map([...sizesFromMeshes(placed.tensors), ...numbersByName(sizes)]),
+    disablePass: [...disablePass, ...placingNames],
+  };
 }
 
 // Compiles a Fusion whose regions have different lowering options and schedules.

@@ -1,14 +1,28 @@
 /** Programs of several regions: which they are, and the schedule that is chosen for each. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { DeviceMesh, Fusion, linear, type MachineProfile, set } from "@braid-compiler/braid";
+import {
+  add,
+  DeviceMesh,
+  Fusion,
+  gelu,
+  gradients,
+  linear,
+  type MachineProfile,
+  rmsNorm,
+  set,
+} from "@braid-compiler/braid";
 import { wholeBlock } from "../../../bench/compare/block/block-fusion.ts";
 import { isFusion } from "../../../src/ir/api/fusion.ts";
 import { parseProfile } from "../../../src/simulate/parse-profile.ts";
 import { choose } from "../../../src/tune/choose/choose.ts";
 import { considerSchedules } from "../../../src/tune/choose/consider.ts";
 import { decide } from "../../../src/tune/choose/decide.ts";
-import { findRegions } from "../../../src/tune/regions/split-regions.ts";
+import { compile } from "../../../src/compile/compile.ts";
+import { simulate } from "../../../src/simulate/simulate.ts";
+import { candidateStreams, serial } from "../../../src/tune/choose/candidates.ts";
+import { shortened } from "../../../src/tune/regions/fewer-layers.ts";
+import { findRegions, type FoundRegions } from "../../../src/tune/regions/split-regions.ts";
 import { regionFusion } from "../../../src/tune/regions/region-fusion.ts";
 import { loadExample } from "../../support/example-program.ts";
 import { shardedModels } from "../../support/sharded-models.ts";
@@ -122,6 +136,67 @@ describe("regions", () => {
       ({ ops }) => ops.filter(({ kind }) => kind === "Set").length,
     );
     expect(gathers).toEqual([1, 1, 0, 0, 0, 0]);
+  });
+});
+
+describe("a program of many layers", () => {
+  /** MLPs, forward and backward. The saved tensors of a layer cross from one pass to the other. */
+  const layers = (count: number): Fusion => {
+    const f = new Fusion();
+    const mesh = DeviceMesh.range(2);
+    const [x, dz, norm] = [f.input([1, 8, 64]), f.input([1, 8, 64]), f.input([64])];
+    const weights = Array.from({ length: count }, () => [f.input([128, 64]), f.input([64, 128])] as const);
+    for (const tensor of f.inputs) tensor.setDeviceMesh(mesh);
+    for (const rows of [x, dz]) rows.outerSplit(1, 2).parallelize("DIDx");
+    for (const [up, down] of weights) {
+      up.outerSplit(0, 2).parallelize("DIDx");
+      down.outerSplit(1, 2).parallelize("DIDx");
+    }
+    const z = weights.reduce((y, [up, down]) => add(y, linear(gelu(linear(rmsNorm(y, norm), up), "tanh"), down)), x);
+    f.output(z);
+    for (const each of gradients(f, { of: [z], cotangents: [dz], wrt: [x, ...weights.flat()] }))
+      if (each !== null) f.output(each);
+    return f;
+  };
+  const keysOf = (fusion: Fusion): { readonly found: FoundRegions; readonly keys: readonly string[] } => {
+    const found = findRegions(fusion, {}) ?? { placed: fusion.data(), regions: [] };
+    return { found, keys: found.regions.map((region) => regionFusion(found.placed, region).key) };
+  };
+
+  it("has the regions of one with fewer, in both passes", () => {
+    const { found, keys } = keysOf(layers(16));
+    const shorter = shortened(found, keys);
+    expect(shorter?.missing).toBeGreaterThan(10);
+    for (const [part, missing] of [
+      [shorter?.few, (shorter?.missing ?? 0) + 1],
+      [shorter?.more, shorter?.missing ?? 0],
+    ] as const) {
+      const own = part?.regions.map((region) => regionFusion(part.placed, region).key) ?? [];
+      const asBuilt = keysOf(layers(16 - missing)).keys;
+      expect(own).toHaveLength(asBuilt.length);
+      expect(own.every((key, i) => key === asBuilt[i])).toBe(true);
+      expect(own.every((key, i) => key === keys[part?.positions[i] ?? -1])).toBe(true);
+    }
+  });
+
+  it("is not shortened where only one pass repeats", () => {
+    const { found, keys } = keysOf(layers(16));
+    const apart = keys.map((key, i) => (i < keys.length / 2 ? key : `${key} ${i}`));
+    expect(shortened(found, keys)).not.toBeNull();
+    expect(shortened(found, apart)).toBeNull();
+  });
+
+  it("is predicted from fewer of them, and compiled once", () => {
+    const fusion = pairs(2, 4096, Array<number>(16).fill(4096), "bfloat16");
+    const options = { devices: 2, verify: "off" } as const;
+    const { considered, milliseconds, compilation, chosen } = choose(fusion, options, profile);
+    expect(chosen.name).toBe("by region");
+    expect(milliseconds).toBe(simulate(compilation.program, profile, { graph: true }).milliseconds);
+    const { lowering, schedule } = serial;
+    const whole = compile(fusion, { ...options, ...lowering, schedule, streams: candidateStreams });
+    const { milliseconds: ofSerial } = simulate(whole.program, profile, { graph: true });
+    const predicted = considered.find(({ candidate }) => candidate.name === "serial")?.milliseconds ?? 0;
+    expect(predicted / ofSerial).toBeCloseTo(1, 9);
   });
 });
 
