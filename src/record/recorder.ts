@@ -43,7 +43,7 @@ export interface RecorderOptions {
 
 export interface Recorder {
   readonly program: HostProgram;
-  /** Without a rank, several are recorded at once: `rankOf`. */
+  /** Without a rank, several are recorded at once: `recordedRank`. */
   readonly options: Omit<RecorderOptions, "rank"> & { readonly rank: number | null };
   /** The ranks that are recorded at once, without knowing which; null if it is one. */
   readonly alike: Alike | null;
@@ -122,7 +122,7 @@ export function createRecorder(
     tape,
     streams: createStreams(tape, alike),
     memory: createRankMemory(tape, options.allocator),
-    sizeOf: (name) => (rankNames.has(name) ? rankOf({ options }) : values.get(name)),
+    sizeOf: (name) => (rankNames.has(name) ? recordedRank({ options }) : values.get(name)),
     indices: new Map(),
     layouts: new Map(),
     extents: new Map(),
@@ -146,7 +146,7 @@ export function currentProtocol({ tape, options }: Recorder): OneSidedProtocol {
 }
 
 export function failRecording({ tape, options }: Recorder, diagnostic: Parameters<typeof failHere>[2]): never {
-  return failHere(tape, rankOf({ options }), diagnostic);
+  return failHere(tape, recordedRank({ options }), diagnostic);
 }
 
 /** The value of an index, peer, bound or predicate. Throws `scalar-missing` and `scalar-invalid`. */
@@ -224,11 +224,11 @@ export function setPost(recorder: Recorder, id: ExprId, post: Post, tensors: rea
 
 /** The ranks that are recorded. */
 export function ranksOf({ alike, options }: Pick<Recorder, "alike" | "options">): readonly number[] {
-  return alike?.ranks ?? [rankOf({ options })];
+  return alike?.ranks ?? [recordedRank({ options })];
 }
 
 /** The rank that is recorded. Throws UnlikeError where several are at once, of which none is meant. */
-export function rankOf({ options }: Pick<Recorder, "options">): number {
+export function recordedRank({ options }: Pick<Recorder, "options">): number {
   if (options.rank === null) throw new UnlikeError(null);
   return options.rank;
 }

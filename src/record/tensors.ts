@@ -7,7 +7,7 @@ import type { Actual } from "./actual-sizes.ts";
 import { agreed } from "../host/alike/classes.ts";
 import { hasEqualParts, type LocalLayout, layoutOfShape, wholeExtents } from "./local-layout.ts";
 import { addTemporary, bind, type BufferRequest, stateOf } from "./memory.ts";
-import { failRecording, rankOf, ranksOf, type Recorder } from "./recorder.ts";
+import { failRecording, recordedRank, ranksOf, type Recorder } from "./recorder.ts";
 
 export function tensorOf({ program }: Recorder, id: TensorId): Tensor {
   return at(program.tensors, id);
@@ -24,7 +24,7 @@ export function localLayoutOf(recorder: Recorder, tensor: Tensor): LocalLayout {
 
 /** The layout on this rank of a tensor whose shape over all devices is `shape`. */
 export function localLayout(recorder: Recorder, tensor: Tensor, shape: readonly number[]): LocalLayout {
-  if (recorder.alike === null) return layoutOfShape(tensor, shape, rankOf(recorder));
+  if (recorder.alike === null) return layoutOfShape(tensor, shape, recordedRank(recorder));
   if (!isSharded(tensor) || haveEqualShares(tensor, shape)) return layoutOfShape(tensor, shape, null);
   const sameLayout = (a: LocalLayout, b: LocalLayout): boolean =>
     sameNumbers(a.shape, b.shape) && sameNumbers(a.strides, b.strides);
@@ -91,7 +91,7 @@ function notBound(recorder: Recorder, id: TensorId): never {
   const elsewhere = !isHere(recorder, tensor);
   return failRecording(recorder, {
     code: "not-bound",
-    message: `T${id} is used on rank ${rankOf(recorder)}, where it is not bound`,
+    message: `T${id} is used on rank ${recordedRank(recorder)}, where it is not bound`,
     found: elsewhere
       ? `${printTensor(tensor)}${tensor.mesh === null ? " without a mesh, which is on device 0" : ""}`
       : `no earlier statement that writes or allocates T${id}`,

@@ -1,5 +1,5 @@
 /**
- * A recording for all ranks of a class at once. The recorder does not know which of them it records: `rankOf` and the
+ * A recording for all ranks of a class at once. The recorder does not know which of them it records: `recordedRank` and the
  * names of the rank throw. What differs between the ranks is asked for here, for all of them: peers, teams, positions
  * in teams, and offsets of slices. Every decision must be the same on all ranks (host/alike/classes.ts). alike-lists.ts
  * makes their lists of the one.

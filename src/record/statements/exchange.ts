@@ -13,7 +13,7 @@ import { at } from "../../support/invariant.ts";
 import type { ExchangePlan } from "../actual-sizes.ts";
 import { viewOn, viewOnEach } from "../alike/alike.ts";
 import { contiguousTemporary, emitCopy, launch, release } from "../launch.ts";
-import { currentProtocol, failRecording, type Post, rankOf, ranksOf, type Recorder } from "../recorder.ts";
+import { currentProtocol, failRecording, type Post, recordedRank, ranksOf, type Recorder } from "../recorder.ts";
 import { type Communicator, communicatorStream, order, recordOn } from "../streams.ts";
 import { viewOf } from "../tensors.ts";
 import { emitTransfer, emitWait } from "../transfers.ts";
@@ -220,7 +220,7 @@ function receiveParts(
     transfer,
   }: { readonly output: View; readonly reduceOp: ReduceOpType; readonly transfer: (receivesOn: OpsOn) => void },
 ): void {
-  const rank = rankOf(recorder);
+  const rank = recordedRank(recorder);
   const held = { input: heldBy(plan, "input", rank), output: heldBy(plan, "output", rank) };
   const parts = receipts.map(({ from, boxes }) => ({ from, boxes, place: contiguousTemporary(recorder, output) }));
   transfer(() =>

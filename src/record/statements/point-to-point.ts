@@ -19,7 +19,7 @@ import {
   evaluateEach,
   failRecording,
   type Post,
-  rankOf,
+  recordedRank,
   ranksOf,
   type Recorder,
   setPost,
@@ -85,7 +85,7 @@ function peersOf(recorder: Recorder, { type, peer, backend }: P2PCommunication):
   const values = evaluateEach(recorder, peer);
   const isItself = (value: number, k: number): boolean => backend === "cuda" && value === at(ranksOf(recorder), k);
   if (values.every((value, k) => value >= 0 && !isItself(value, k))) return values;
-  const rank = rankOf(recorder);
+  const rank = recordedRank(recorder);
   const value = at(values, 0);
   const toItself = isItself(value, 0);
   return failRecording(recorder, {
