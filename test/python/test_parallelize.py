@@ -496,6 +496,66 @@ class Blocks(unittest.TestCase):
         self.assertIs(copied.forward.module, copied)
         self.assertIs(copied.forward.settings, block.settings)
 
+    def test_share_rows_between_linear_maps_where_the_caller_has_whole_ones(self) -> None:
+        def lines(rows: str = "Replicate()") -> dict:
+            linear = {"module.up.weight": ["Shard(0)"], "module.down.weight": ["Shard(1)"]}
+            return {"mesh": {"tp": 2}, **linear, "inputs": {"x": [rows]}, "outputs": {"y": [rows]}}
+
+        found = torch_block.over_devices(lines(), [(1, 512, 8)], 2)
+        self.assertEqual(found.pop("activations"), {"module.down": ["Shard(1)"]})
+        self.assertEqual(found.pop("module"), "all_reduce")
+        self.assertEqual(found, {name: each for name, each in lines().items() if name != "outputs"})
+        self.assertEqual(torch_block.over_devices(lines(), [(512, 8)], 2)["activations"], {"module.down": ["Shard(0)"]})
+        without = {name: each for name, each in lines().items() if name != "module.down.weight"}
+        for given, outputs, size in (
+            (lines("Shard(1)"), [(1, 512, 8)], 2), (lines(), [(1, 128, 8)], 2), (lines(), [(1, 512, 8)], 3),
+            (lines(), [(1, 512, 8)] * 2, 2), (without, [(1, 512, 8)], 2), (lines(), [(512,)], 2),
+        ):  # fmt: skip
+            self.assertIsNone(torch_block.over_devices(given, outputs, size))
+
+    def compared(self, errors: dict, times: dict, always: bool = False) -> tuple:
+        """`times`: the fastest is chosen of those that are asked."""
+        _, block = self.block()
+        block.settings = SimpleNamespace(group="group", mesh=None)
+        planned = {name: mock.Mock() for name in errors}
+        asked = []
+
+        def fastest(ways, group, measured):
+            asked.extend(ways)
+            measured.update({name: times[name] for name in ways})
+            return min(ways, key=times.get)
+
+        TORCH.tensor = lambda values, **_: SimpleNamespace(tolist=lambda: values)
+        TORCH.bfloat16 = "bfloat16"
+        with (
+            mock.patch.object(torch_block, "_step", lambda run, *_: run([])),
+            mock.patch.object(torch_block, "_difference", lambda own, _: own),
+            mock.patch.object(torch_block, "BOUNDS", {"bfloat16": 0.03}),
+            mock.patch.object(torch_block, "fastest", fastest),
+            mock.patch.dict("os.environ", {"BRAID_PARALLELIZE": "always"} if always else {}),
+            mock.patch.object(block, "today", lambda *_: 0.0),
+            mock.patch.object(torch_block, "rebuild", lambda *_: ((), {})),
+        ):
+            for name, each in planned.items():
+                each.return_value = errors[name]
+            choice = block._compared("call", planned, [], [Tensor()], ("tensor",))
+        self.asked = asked
+        name = next((name for name, each in planned.items() if each is choice.planned), "today")
+        return choice, name
+
+    def test_run_the_fastest_plan_that_is_right(self) -> None:
+        both = {"braid": 0.01, "rows": 0.02}
+        self.assertEqual(self.compared(both, {"braid": 2, "rows": 1, "today": 3})[1], "rows")
+        self.assertEqual(self.compared(both, {"braid": 1, "rows": 2, "today": 3})[1], "braid")
+        choice, name = self.compared(both, {"braid": 2, "rows": 2, "today": 1})
+        self.assertEqual((choice.runs, name), ("today", "today"))
+        self.assertIn("not faster", choice.reason)
+        self.assertEqual(self.compared({"braid": 0.01, "rows": 0.1}, {"braid": 2, "rows": 1, "today": 3})[1], "braid")
+        self.assertIn("differ by 0.1,", self.compared({"braid": 0.1, "rows": 0.2}, {})[0].reason)
+        self.assertEqual(self.compared(both, {"braid": 3, "rows": 2, "today": 1}, always=True)[1], "rows")
+        self.assertEqual(self.compared({"braid": 0.01}, {}, always=True)[1], "braid")
+        self.assertEqual(self.asked, [])
+
     def test_compare_by_the_largest_relative_norm(self) -> None:
         self.assertEqual(torch_block._difference([Tensor()], []), float("inf"))
         self.assertEqual(torch_block._difference([Tensor((2, 4))], [Tensor((4, 2))]), float("inf"))

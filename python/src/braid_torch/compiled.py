@@ -76,7 +76,8 @@ def model_plans(name: str, model: Model, halves: Sequence[Sequence[str]], gpu: G
     A plan for each list of flags, compiled side by side on this rank alone. Raises Refusal.
     """
     profile = _profile(gpu, devices)
-    sharding = model.file.with_suffix(".plan.json")
+    kind = hashlib.sha256(model.sharding.encode()).hexdigest()[:8]
+    sharding = model.file.with_suffix(f".{kind}.json")
     sharding.write_text(model.sharding)
 
     def made(flags: Sequence[str]) -> Path:

@@ -39,6 +39,9 @@ SWITCH = "BRAID_PARALLELIZE"
 MOST_CALLS = 64
 # By which plans may differ from what runs today, as a relative norm: both have rounding errors.
 BOUNDS = {torch.bfloat16: 0.03, torch.float16: 0.01, torch.float32: 5e-3, torch.float64: 1e-6}
+# A plan of the forward pass alone, beside the first one, and the rows from which on it is made.
+OVER_DEVICES = "braid, rows over devices"
+FEWEST_ROWS = 256
 # Of the module in its file.
 PREFIX = "module."
 
@@ -212,14 +215,16 @@ class Block:
             if made["key"] in _shared:
                 return _shared[made["key"]]
             names = [*made["arguments"], *self._names]
-            forward, *others = [load(folder, self.settings.group) for folder in made["folders"]]
-            backward = others[0] if others else None
             ranks = session_of(self.settings.group).group
+            planned: dict[str, Planned] = {}
+            for kind, folders in made["folders"].items():
+                forward, *others = [load(folder, self.settings.group) for folder in folders]
+                backward = others[0] if others else None
 
-            def bound() -> Planned:
-                return bind(forward, backward, names, [*tensors, *own], len(parts), results_form, wraps)
+                def bound(forward: Any = forward, backward: Any = backward) -> Planned:
+                    return bind(forward, backward, names, [*tensors, *own], len(parts), results_form, wraps)
 
-            planned = agree(ranks, f"binding the plans of {self.path}", bound)
+                planned[kind] = agree(ranks, f"binding the plans of {self.path}", bound)
             choice = _shared[made["key"]] = self._compared(call, planned, tensors, own, form)
             return choice
 
@@ -249,7 +254,10 @@ class Block:
         placements: list[str],
         parts: list[Tensor],
     ) -> Any:
-        """Collective: rank 0 exports and compiles. The folders of plans, and the names of the arguments in the file."""
+        """
+        Collective: rank 0 exports and compiles. The folders of plans by what they are called, and the names of the
+        arguments in the file.
+        """
         session = session_of(self.settings.group)
         ranks, size = session.group, session.group.size
 
@@ -263,19 +271,29 @@ class Block:
                 device = local(own[0]).device.type
                 assert isinstance(self.twin, nn.Module)
                 exported = export(self.twin, self.module, form, wholes, file, device)
-                model = self._model(exported, own, placements, parts, size)
+                lines = self._sharding(exported, own, placements, parts, size)
                 halves = _halves(exported, self._wanted(exported, tensors, own), self.settings.save)
-                folders = model_plans(type(self.module).__name__, model, halves, session.gpu, size)
-            key = json.dumps([list(map(str, folders)), exported.arguments])
-            return json.dumps({"key": key, "folders": list(map(str, folders)), "arguments": exported.arguments})
+
+                def plans(lines: dict[str, Any]) -> list[str]:
+                    model = Model(exported.file, exported.digest, json.dumps(lines))
+                    return [str(each) for each in model_plans(type(self.module).__name__, model, halves, session.gpu, size)]
+
+                folders = {"braid": plans(lines)}
+                shared = None if len(halves) > 1 else over_devices(lines, exported.outputs, size)
+                if shared is not None:
+                    # Where rows or heads do not divide, there is the first one.
+                    with contextlib.suppress(Refusal):
+                        folders[OVER_DEVICES] = plans(shared)
+            made = {"folders": folders, "arguments": exported.arguments}
+            return json.dumps({"key": json.dumps(made), **made})
 
         text = agree(ranks, f"compiling {self.path}", make)
         return json.loads(ranks.all_gather(text.encode())[0])
 
-    def _model(
+    def _sharding(
         self, exported: Exported, own: list[Tensor], placements: list[str], parts: list[Tensor], size: int
-    ) -> Model:
-        """The file and how its tensors lie on the ranks."""
+    ) -> dict[str, Any]:
+        """How the tensors of the file lie on the ranks, as a sharding plan of Braid."""
         lines: dict[str, Any] = {"mesh": {"tp": size}}
         for name, tensor in zip(self._names, own):
             if isinstance(tensor, DTensor) and name in exported.used:
@@ -288,7 +306,7 @@ class Block:
             name: [placement_of_part(local(part).shape, whole, size, f"{self.path}, result {name}")]
             for name, part, whole in zip(outputs, parts, exported.outputs)
         }
-        return Model(exported.file, exported.digest, json.dumps(lines))
+        return lines
 
     def _wanted(self, exported: Exported, tensors: list[Tensor], own: list[Tensor]) -> list[str]:
         """The names of what gradients are wanted of."""
@@ -297,27 +315,34 @@ class Block:
         named = zip((*exported.arguments, *self._names), (*tensors, *own))
         return [name for name, each in named if each.requires_grad and name in exported.used]
 
-    def _compared(self, call: str, planned: Planned, tensors: list[Tensor], own: list[Tensor], form: Form) -> Choice:
-        """Runs both ways. Collective."""
-        steps = {
-            "braid": lambda: _step(lambda given: planned([*given, *own]), tensors, own),
-            "today": lambda: _step(lambda given: self.today(*rebuild(form, given)), tensors, own),
-        }
-        error, bound = _difference(steps["braid"](), steps["today"]()), BOUNDS.get(local(own[0]).dtype, 0.0)
-        worst = torch.tensor([error], device="cuda", dtype=torch.float64)
+    def _compared(
+        self, call: str, planned: dict[str, Planned], tensors: list[Tensor], own: list[Tensor], form: Form
+    ) -> Choice:
+        """Runs all ways. Collective."""
+
+        def way(each: Planned) -> Callable[[], list[Tensor]]:
+            return lambda: _step(lambda given: each([*given, *own]), tensors, own)
+
+        ways = {name: way(each) for name, each in planned.items()}
+        ways["today"] = lambda: _step(lambda given: self.today(*rebuild(form, given)), tensors, own)
+        wanted, bound = ways["today"](), BOUNDS.get(local(own[0]).dtype, 0.0)
+        worst = torch.tensor([_difference(ways[name](), wanted) for name in planned], device="cuda", dtype=torch.float64)
         dist.all_reduce(worst, op=dist.ReduceOp.MAX, group=self.settings.group)
-        error = float(worst)
-        if not error <= bound:
+        errors = dict(zip(planned, worst.tolist()))
+        right = [name for name, error in errors.items() if error <= bound]
+        if not right:
+            error = min(errors.values())
             return Choice(call, "today", f"the plan's values differ by {error:.2g}, more than {bound:g}", error=error)
-        if os.environ.get(SWITCH) == "always":
-            return Choice(call, "braid", f"{SWITCH}=always", planned, error)
+        always = os.environ.get(SWITCH) == "always"
+        timed = [*right, *([] if always else ["today"])]
         times: dict[str, float] = {}
-        name = fastest(steps, self.settings.group, times)
+        name = timed[0] if len(timed) == 1 else fastest({each: ways[each] for each in timed}, self.settings.group, times)
         micros = {each: round(seconds * 1e6, 1) for each, seconds in times.items()}
         text = ", ".join(f"{each} {value:g} us" for each, value in micros.items())
-        if name == "braid":
-            return Choice(call, "braid", f"measured: {text}", planned, error, micros)
-        return Choice(call, "today", f"the plan is not faster: {text}", None, error, micros)
+        if name == "today":
+            return Choice(call, "today", f"the plan is not faster: {text}", None, errors[right[0]], micros)
+        reason = f"{SWITCH}=always{f', {text}' if text else ''}" if always else f"measured: {text}"
+        return Choice(call, "braid", reason, planned[name], errors[name], micros)
 
     def _tell(self, reason: str) -> None:
         """Once, on the first rank."""
@@ -333,6 +358,23 @@ def _halves(exported: Exported, wanted: Sequence[str], save: str | int) -> list[
         return [[]]
     given = f"--gradients={COTANGENT}={','.join(wanted)}"
     return [[given, f"--half={half}:{save}"] for half in ("forward", "backward")]
+
+
+def over_devices(lines: dict[str, Any], outputs: Sequence[Sequence[int]], size: int) -> dict[str, Any] | None:
+    """
+    The ranks share the rows between the linear maps although the caller has whole ones: an all-reduce becomes a
+    reduce-scatter and a gather, which GEMMs hide. None where rows are few or shared anyway, or nothing is reduced.
+    """
+    placed = [place for kind in ("inputs", "outputs") for places in lines[kind].values() for place in places]
+    reduced = [name.removesuffix(".weight") for name, place in lines.items() if place == ["Shard(1)"]]
+    if len(outputs) != 1 or len(outputs[0]) < 2 or not reduced or any(each != WHOLE for each in placed):
+        return None
+    axis = len(outputs[0]) - 2
+    if outputs[0][axis] % size or outputs[0][axis] < FEWEST_ROWS:
+        return None
+    others = {name: place for name, place in lines.items() if name != "outputs"}
+    between = {name: [f"Shard({axis})"] for name in reduced}
+    return {**others, "activations": between, PREFIX.removesuffix("."): "all_reduce"}
 
 
 def _line(error: Exception) -> str:

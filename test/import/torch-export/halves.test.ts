@@ -1,4 +1,5 @@
 /** The forward and the backward pass of a block as two programs: together they give PyTorch's gradients. */
+import { lower, print } from "@braid-compiler/braid";
 import { describe, expect, it } from "vitest";
 import { halfOfModel } from "../../../src/cli/program/half-of-model.ts";
 import { MultiDeviceExecutor } from "../../../src/executor/multi-device-executor.ts";
@@ -48,6 +49,21 @@ describe.each([
     );
     expect(counts).toEqual([13, 8, 0]);
   });
+});
+
+it.each([2, 4])("%i devices share rows between the linear maps of a block that has whole ones", async (devices) => {
+  const io = await recorded("own-block-grads");
+  const { mesh, inputs, ...lines }: Record<string, object> = JSON.parse(blockPlan(devices, "Replicate()").text);
+  delete lines["outputs"];
+  const activations = { "m.o": ["Shard(1)"], "m.w2": ["Shard(1)"] };
+  const text = JSON.stringify({ mesh, inputs, ...lines, activations, m: "all_reduce" });
+  const model = await importModel(torchFile("own-block-grads"), { plan: { text, file: "plan.json" }, fold: false });
+  const known = new Map(io);
+  known.delete("y");
+  await run(model, devices, known);
+  expectRecorded("y", known.get("y"), io);
+  const moved = print(lower(model.fusion)).match(/type=[A-Z]\w+/gu);
+  expect(new Set(moved)).toEqual(new Set(["type=ReduceScatter", "type=Allgather"]));
 });
 
 it("a cotangent lies like its output", async () => {
