@@ -3,6 +3,8 @@ import { describe, expect, it } from "vitest";
 import {
   add,
   DeviceMesh,
+  dynamicSlice,
+  dynamicUpdate,
   embedding,
   expand,
   Fusion,
@@ -12,9 +14,13 @@ import {
   lower,
   reshape,
   scatterAdd,
+  slice,
+  Tensor,
   type TensorView,
   unsqueeze,
 } from "@braid-compiler/braid";
+import { evaluateFusion } from "../../src/oracle/evaluate.ts";
+import { diagnosticOf } from "../ir/expect-diagnostic.ts";
 import { collectivesOf } from "../support/collectives-of.ts";
 import { expectOracle } from "../support/expect-oracle.ts";
 import { shapeCases } from "../gpu/shape-cases.ts";
@@ -158,6 +164,62 @@ describe("scatterAdd", () => {
       for (const tensor of [table, output]) tensor.outerSplit(0, 3).parallelize("DIDx");
     });
     await check(f, 3, "");
+  });
+});
+
+describe("slices and updates at a position of the run", () => {
+  const cache = (start: (f: Fusion) => TensorView, size: number): Fusion => {
+    const f = new Fusion();
+    const [x, update] = [f.input([4, 12, 6]), f.input([4, size, 6])];
+    const first = start(f);
+    f.output(dynamicUpdate(x, 1, first, update));
+    f.output(dynamicSlice(x, 1, first, 3));
+    for (const tensor of [x, update]) {
+      tensor.setDeviceMesh(DeviceMesh.range(2));
+      tensor.outerSplit(0, 2).parallelize("DIDx");
+    }
+    return f;
+  };
+
+  it.each([1, 2])("of %i elements, by rows on devices", async (size) => {
+    await check(
+      cache((f) => f.input([], "int"), size),
+      2,
+      "",
+    );
+    await check(
+      cache((f) => f.input([4, 1, 1], "int64"), size),
+      2,
+      "",
+    );
+  });
+
+  it("does not write outside of the axis, and reads 0 there", () => {
+    const f = new Fusion();
+    const [x, start, update] = [f.input([4]), f.input([], "int64"), f.input([2])];
+    f.output(dynamicUpdate(x, 0, start, update));
+    f.output(dynamicUpdate(x, 0, start, slice(update, [0], [1])));
+    f.output(dynamicSlice(x, 0, start, 2));
+    const at = (position: number): unknown => {
+      const given = [Tensor.from([1, 2, 3, 4]), Tensor.from(position, "int64"), Tensor.from([8, 9])];
+      return evaluateFusion(f.data(), given).outputs.map(({ data }) => Array.from(data, Number));
+    };
+    expect(at(1)).toEqual([[1, 8, 9, 4], [1, 8, 3, 4], [2, 3]]); // prettier-ignore
+    expect(at(3)).toEqual([[1, 2, 3, 8], [1, 2, 3, 8], [4, 0]]); // prettier-ignore
+    expect(at(-1)).toEqual([[9, 2, 3, 4], [1, 2, 3, 4], [0, 1]]); // prettier-ignore
+    expect(at(7)).toEqual([[1, 2, 3, 4], [1, 2, 3, 4], [0, 0]]); // prettier-ignore
+  });
+
+  it("refuses other axes", () => {
+    const f = new Fusion();
+    const [x, start] = [f.input([4, 6]), f.input([], "int64")];
+    for (const update of [f.input([4, 3]), f.input([2, 3]), f.input([6])]) {
+      const found = diagnosticOf(() => dynamicUpdate(x, 0, start, update));
+      expect(found).toMatchObject({ code: "shape-mismatch", message: "the update has other axes than the tensor" });
+    }
+    expect(diagnosticOf(() => dynamicSlice(x, 0, f.input([4, 6], "int"), 2)).code).toBe("shape-mismatch");
+    expect(diagnosticOf(() => dynamicSlice(x, 0, f.input([]), 2)).code).toBe("dtype-mismatch");
+    expect(diagnosticOf(() => dynamicUpdate(x, 0, start, f.input([null, 6]))).code).toBe("bad-argument");
   });
 });
 

@@ -1,16 +1,23 @@
 /** Calls of sdpa: shapes, dtypes and diagnostics, and dumps. */
 import { describe, expect, it } from "vitest";
 import {
+  add,
   Fusion,
   gradients,
+  iota,
   lower,
+  mul,
+  ne,
   parse,
   print,
   sdpa,
+  type SdpaMasks,
   type SdpaOptions,
   sum,
+  Tensor,
   type TensorView,
 } from "@braid-compiler/braid";
+import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { diagnosticOf } from "./expect-diagnostic.ts";
 
 type Shapes = readonly [readonly (number | null)[], readonly (number | null)[], readonly (number | null)[]];
@@ -154,5 +161,96 @@ describe("dumps", () => {
     ["T3_g___half[iS9{2}, iS10{4}, iS11{8}],\n  ", "", "Sdpa has the wrong number of outputs"],
   ])("with %j as %j are refused", (from, to, message) => {
     expect(() => parse(text.replace(from, to))).toThrow(message);
+  });
+});
+
+describe("what a row sees", () => {
+  const [queries, keys, size] = [3, 5, 2];
+  const values = (count: number, from: number): readonly number[] =>
+    Array.from({ length: count }, (_, i) => Math.sin(from + 1.7 * i));
+  const [q, k, v] = [values(2 * queries * size, 0), values(2 * keys * size, 1), values(2 * keys * size, 2)];
+
+  /** Attention by its definition, of batch 2. `score` is -Infinity for keys that are not seen. */
+  function expected(score: (plain: number, b: number, i: number, j: number) => number): readonly number[] {
+    const dot = (b: number, i: number, j: number): number =>
+      [0, 1].reduce((sum, c) => sum + (q[(b * queries + i) * size + c] ?? 0) * (k[(b * keys + j) * size + c] ?? 0), 0);
+    return [0, 1].flatMap((b) =>
+      Array.from({ length: queries }, (_, i) => i).flatMap((i) => {
+        const powers = Array.from({ length: keys }, (_, j) => Math.exp(score(dot(b, i, j) / Math.SQRT2, b, i, j)));
+        const total = powers.reduce((a, x) => a + x, 0);
+        return [0, 1].map((c) => {
+          const sum = powers.reduce((a, p, j) => a + p * (v[(b * keys + j) * size + c] ?? 0), 0);
+          return total === 0 ? 0 : sum / total;
+        });
+      }),
+    );
+  }
+
+  const hidden = (isSeen: boolean, score: number): number => (isSeen ? score : -Infinity);
+  const lengths = [4, 2];
+  const bias = values(queries * keys, 3);
+  const isOpen = (i: number, j: number): boolean => i !== 1 && (i + j) % 2 === 0;
+  const lengthsIn = (f: Fusion): TensorView => add(mul(iota(f, 2), -2), 4);
+
+  it.each<readonly [string, (f: Fusion, bias: TensorView) => SdpaOptions & SdpaMasks, Parameters<typeof expected>[0]]>([
+    [
+      "a bool mask, with a row that sees no key",
+      (_, given) => ({ mask: ne(mul(given, 0), given) }),
+      (s, _b, i, j) => hidden(isOpen(i, j), s),
+    ],
+    ["a mask that is added", (_, given) => ({ mask: given }), (s, _b, i, j) => s + (bias[i * keys + j] ?? 0)],
+    ["lengths", (f) => ({ keyLengths: lengthsIn(f) }), (s, b, _i, j) => hidden(j < (lengths[b] ?? 0), s)],
+    [
+      "lengths and a triangle to the last key",
+      (f) => ({ keyLengths: lengthsIn(f), causal: "bottomRight" }),
+      (s, b, i, j) => hidden(j <= i - queries + (lengths[b] ?? 0), s),
+    ],
+    [
+      "lengths and a triangle from the first",
+      (f) => ({ keyLengths: lengthsIn(f), causal: "topLeft" }),
+      (s, b, i, j) => hidden(j <= i && j < (lengths[b] ?? 0), s),
+    ],
+    ["a window", () => ({ causal: "bottomRight", window: 2 }), (s, _b, i, j) => hidden(j <= i + 2 && j > i, s)],
+    ["capped scores", () => ({ softCap: 0.5 }), (s) => 0.5 * Math.tanh(s / 0.5)],
+  ])("%s", (name, options, score) => {
+    const f = new Fusion();
+    const inputs = [
+      f.input([2, queries, size], "double"),
+      f.input([2, keys, size], "double"),
+      f.input([2, keys, size], "double"),
+    ] as const;
+    const given = f.input([queries, keys], "double");
+    f.output(sdpa(...inputs, options(f, given)).output);
+    const mask = name.startsWith("a bool")
+      ? bias.map((_, at) => Number(isOpen(Math.floor(at / keys), at % keys)))
+      : bias;
+    const tensors = [q, k, v].map((each, i) => ({
+      ...Tensor.zeros([2, i === 0 ? queries : keys, size], "double"),
+      data: Float64Array.from(each),
+    }));
+    const { outputs } = evaluateFusion(f.data(), [
+      ...tensors,
+      { ...Tensor.zeros([queries, keys], "double"), data: Float64Array.from(mask) },
+    ]);
+    const found = Array.from(outputs[0]?.data ?? [], Number);
+    const wanted = expected(score);
+    expect(found).toHaveLength(wanted.length);
+    found.forEach((x, i) => {
+      expect(x).toBeCloseTo(wanted[i] ?? NaN, 12);
+    });
+  });
+
+  it.each<readonly [string, string, (f: Fusion) => SdpaOptions & SdpaMasks]>([
+    ["shape-mismatch", "mask", (f) => ({ mask: f.input([4, 5], "bool") })],
+    ["dtype-mismatch", "mask", (f) => ({ mask: f.input([3, 5], "int") })],
+    ["shape-mismatch", "keyLengths", (f) => ({ keyLengths: f.input([3], "int") })],
+    ["dtype-mismatch", "keyLengths", (f) => ({ keyLengths: f.input([2]) })],
+    ["bad-argument", "window", () => ({ window: 2 })],
+    ["bad-argument", "window", () => ({ window: 0, causal: "topLeft" })],
+    ["bad-argument", "softCap", () => ({ softCap: -1 })],
+  ])("%s: %s", (code, message, options) => {
+    const f = new Fusion();
+    const inputs = [f.input([2, 3, 8]), f.input([2, 5, 8]), f.input([2, 5, 8])] as const;
+    expectDiagnostic(() => sdpa(...inputs, options(f)), code, message);
   });
 });

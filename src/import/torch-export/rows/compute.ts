@@ -1,16 +1,16 @@
 /** Rows of ATen ops that contract, normalize, reduce and attend. */
-import { axisIn, type NodeOperands, swapped } from "../operands.ts";
+import { axisIn, type NodeOperands } from "../operands.ts";
 import type { CausalMask } from "../../../ir/ops/kinds/attention/attention.ts";
 import { sdpa } from "../../../ir/api/ops/attention.ts";
-import { eq, ne, where } from "../../../ir/api/ops/choices.ts";
+import { ne } from "../../../ir/api/ops/choices.ts";
 import { argmax } from "../../../ir/api/ops/compositions/argmax.ts";
-import { inDType, keepAxes, wide } from "../../../ir/api/ops/compositions/compose.ts";
+import { inDType, keepAxes } from "../../../ir/api/ops/compositions/compose.ts";
 import { layerNorm, rmsNorm } from "../../../ir/api/ops/compositions/norms.ts";
 import { logSoftmax, logsumexp, softmax } from "../../../ir/api/ops/compositions/softmax.ts";
 import { mean, varMean } from "../../../ir/api/ops/compositions/statistics.ts";
 import { linear, matmul } from "../../../ir/api/ops/contractions.ts";
-import { add, div, mul } from "../../../ir/api/ops/elementwise.ts";
-import { exp, sqrt } from "../../../ir/api/ops/functions.ts";
+import { add, mul } from "../../../ir/api/ops/elementwise.ts";
+import { sqrt } from "../../../ir/api/ops/functions.ts";
 import { cumprod, cumsum } from "../../../ir/api/ops/ordered.ts";
 import { amax, amin, prod, sum } from "../../../ir/api/ops/reductions.ts";
 import { broadcast, permute, reshape } from "../../../ir/api/ops/views.ts";
@@ -244,29 +244,19 @@ function masked(
   rank: number,
 ): TensorView {
   if (isCausal) o.refuse("a mask of an attention that is causal as well", "one of both");
-  const size = constantValue(at(q.extents, q.rank - 1));
-  const factor =
-    scale ?? (size === null ? o.refuse("heads of a symbolic size", "a size that is known") : 1 / Math.sqrt(size));
-  const scores = mul(matmul(wide(q), swapped(wide(k), -1, -2)), factor);
   const flat = raised(mask, rank);
   // The mask has one axis of heads, which a group axis splits.
-  const aligned = scores.rank === rank ? flat : groupedMask(o, flat, scores);
-  if (mask.dtype !== "bool") return inDType(matmul(softmax(add(scores, aligned), -1), wide(v)), q.dtype);
-  const seen = where(aligned, scores, -Infinity);
-  // A query that sees no key gives 0, as in PyTorch.
-  const most = keepAxes(amax(seen, [seen.rank - 1]), [seen.rank - 1], seen);
-  const powers = exp(add(seen, where(eq(most, -Infinity), 0, mul(most, -1))));
-  const total = keepAxes(sum(powers, [seen.rank - 1]), [seen.rank - 1], seen);
-  return inDType(matmul(div(powers, where(eq(total, 0), 1, total)), wide(v)), q.dtype);
+  const aligned = q.rank === rank ? flat : groupedMask(o, flat, q);
+  return sdpa(q, k, v, { mask: aligned, ...(scale === null ? {} : { scale }) }).output;
 }
 
-function groupedMask(o: NodeOperands, mask: TensorView, scores: TensorView): TensorView {
+function groupedMask(o: NodeOperands, mask: TensorView, q: TensorView): TensorView {
   const heads = mask.rank - 3;
-  const flags = Array.from({ length: scores.rank }, (_, axis) => axis === heads + 1);
+  const flags = Array.from({ length: q.rank }, (_, axis) => axis === heads + 1);
   const count = constantValue(at(mask.extents, heads));
   if (count === 1) return broadcast(mask, flags);
   if (count === null) return o.refuse("a mask with a symbolic number of heads", "a number that is known");
-  const groups = constantValue(at(scores.extents, heads)) ?? 1;
+  const groups = constantValue(at(q.extents, heads)) ?? 1;
   return reshape(mask, [...mask.extents.slice(0, heads), groups, count / groups, ...mask.extents.slice(-2)]);
 }
 

@@ -1,7 +1,10 @@
 /** Attention, forward and backward. */
-import { type Call, reject } from "../../ops/call.ts";
+import { dtypes } from "../../../numerics/dtype.ts";
+import { type Call, reject, shapeText } from "../../ops/call.ts";
 import { attentionDType, type CausalMask, requireAttention } from "../../ops/kinds/attention/attention.ts";
 import { numberText } from "../../ops/number-operand.ts";
+import { extentsDiffer, isConstant } from "../../scalar/fold.ts";
+import type { Scalar } from "../../scalar/scalar.ts";
 import { at } from "../../../support/invariant.ts";
 import { commonBuilder, requireTensor } from "../handle.ts";
 import type { TensorView } from "../tensor-view.ts";
@@ -19,7 +22,26 @@ export interface SdpaOptions {
   readonly scale?: number;
 }
 
-/** Dropout of the probabilities, as `dropout` counts it. Attention is then matmuls and a softmax, not one op. */
+/** What a kernel of attention does not take: with any of it, attention is matmuls and a softmax, not one op. */
+export interface SdpaMasks {
+  /**
+   * Of the axes of the scores [.., Lq, Lk], or of the last of them, with their extents or 1. Bool: whether a query sees
+   * a key. A float: what is added to the scores.
+   */
+  readonly mask?: TensorView;
+  /**
+   * How many keys there are, as integers: along the first axes of `q`, or one for all. Keys after them are not seen, and
+   * `bottomRight` shows the last query as many.
+   */
+  readonly keyLengths?: TensorView;
+  /** How many keys a query sees up to the last one that `causal` shows it: a sliding window. */
+  readonly window?: number;
+  /** Scores become `softCap tanh(scores / softCap)`, before any mask. */
+  readonly softCap?: number;
+  readonly dropout?: AttentionDropout;
+}
+
+/** Dropout of the probabilities, as `dropout` counts it. */
 export interface AttentionDropout {
   readonly p: number;
   readonly seed: TensorView;
@@ -35,26 +57,25 @@ export interface SdpaResult {
 /**
  * Scaled dot product attention: `softmax(scale q k^T) v`, for q [.., Lq, d], k [.., Lk, d] and v [.., Lk, e] of one
  * float dtype. Of the axes in front, k and v have the extent of q, or 1: heads of q share a head of k (grouped queries,
- * q [B, G, r, L, d] with k [B, G, 1, L, d]). A row that sees no key gives 0 and a logsumexp of -Infinity. Throws
- * `shape-mismatch`, `dtype-mismatch`, `foreign-tensor`, `bad-argument`.
+ * q [B, G, r, L, d] with k [B, G, 1, L, d]). A row that sees no key gives 0 and a logsumexp of -Infinity. Lq may differ
+ * from Lk: one query is a step of decoding. Throws `shape-mismatch`, `dtype-mismatch`, `foreign-tensor`, `bad-argument`.
  */
-export function sdpa(
-  q: TensorView,
-  k: TensorView,
-  v: TensorView,
-  options: SdpaOptions & { readonly dropout?: AttentionDropout } = {},
-): SdpaResult {
+export function sdpa(q: TensorView, k: TensorView, v: TensorView, options: SdpaOptions & SdpaMasks = {}): SdpaResult {
   const place = callOf("sdpa", [q, k, v]);
   const attributes = attributesOf(options, place);
-  if (options.dropout !== undefined && options.dropout.p !== 0) {
-    const { p, seed } = options.dropout;
-    requireTensor(seed, "sdpa", 3);
-    commonBuilder([q, seed], place);
-    requireDropout(p, seed, place);
+  const { dropout: drops, mask, keyLengths, window, softCap } = options;
+  const drop = drops === undefined || drops.p === 0 ? null : drops;
+  if (drop !== null || [mask, keyLengths, window, softCap].some((each) => each !== undefined)) {
     requireAttention(q.data(), k.data(), v.data(), place);
     attentionDType("sdpa", [q.data(), k.data(), v.data()], place);
-    const scale = options.scale ?? null;
-    return attentionOps([q, k, v], { causal: attributes.causal, scale }, (x) => dropout(x, p, seed));
+    requireMasks([q, k], options, place);
+    if (drop !== null) {
+      requireTensor(drop.seed, "sdpa", 3);
+      commonBuilder([q, drop.seed], place);
+      requireDropout(drop.p, drop.seed, place);
+    }
+    const all = { ...options, causal: attributes.causal, scale: options.scale ?? null };
+    return attentionOps([q, k, v], all, (x) => (drop === null ? x : dropout(x, drop.p, drop.seed)));
   }
   const outputs = applyAll({ kind: "Sdpa", ...attributes }, [q, k, v], place);
   return { output: at(outputs, 0), logsumexp: at(outputs, 1) };
@@ -82,6 +103,53 @@ export function sdpaBackward(
   const place = callOf("sdpaBackward", operands);
   const outputs = applyAll({ kind: "SdpaBackward", ...attributesOf(options, place) }, operands, place);
   return { dq: at(outputs, 0), dk: at(outputs, 1), dv: at(outputs, 2) };
+}
+
+/** Throws `shape-mismatch`, `dtype-mismatch`, `foreign-tensor`, `bad-argument`. */
+function requireMasks(
+  [q, k]: readonly [TensorView, TensorView],
+  { causal = null, mask, keyLengths, window, softCap }: SdpaOptions & SdpaMasks,
+  place: Call,
+): void {
+  const scores = [...q.extents.slice(0, -1), at(k.extents, k.rank - 2)];
+  const isOf = (tensor: TensorView, extents: readonly Scalar[]): boolean =>
+    tensor.rank <= extents.length &&
+    tensor.extents.every((extent, i) => isConstant(extent, 1) || !extentsDiffer(extent, extents.at(i) ?? extent));
+  for (const [tensor, name, families, wanted] of [
+    [mask, "mask", ["bool", "float"], scores.slice(scores.length - (mask?.rank ?? 0))],
+    [keyLengths, "keyLengths", ["integer"], q.extents.slice(0, -2)],
+  ] as const) {
+    if (tensor === undefined) continue;
+    requireTensor(tensor, "sdpa", 3);
+    commonBuilder([q, tensor], place);
+    if (!families.some((family) => family === dtypes[tensor.dtype].family)) {
+      reject(place, {
+        code: "dtype-mismatch",
+        message: `the ${name} of attention has another dtype`,
+        found: tensor.dtype,
+        expected: families.join(" or "),
+        help: `convert it with cast`,
+      });
+    }
+    if (!isOf(tensor, wanted)) {
+      reject(place, {
+        code: "shape-mismatch",
+        message: `the ${name} of attention has other axes`,
+        found: shapeText(tensor.data()),
+        expected: name === "mask" ? "the last axes of [.., Lq, Lk], or 1 along them" : "the first axes of q, before Lq",
+        help: "add axes of extent 1 with unsqueeze",
+      });
+    }
+  }
+  const isWindow = window === undefined || (Number.isInteger(window) && window > 0 && causal !== null);
+  if (isWindow && (softCap === undefined || (Number.isFinite(softCap) && softCap > 0))) return;
+  reject(place, {
+    code: "bad-argument",
+    message: isWindow ? "softCap is not a positive number" : "the window of attention shows no keys",
+    found: isWindow ? String(softCap) : causal === null ? "a window without causal" : String(window),
+    expected: isWindow ? "a number above 0" : "a whole number from 1 on, beside causal",
+    help: isWindow ? "leave it out for scores without a cap" : 'pass causal: "topLeft" or "bottomRight" too',
+  });
 }
 
 /** Calls from JavaScript may pass other values. Throws `bad-argument`. */

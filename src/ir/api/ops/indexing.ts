@@ -1,9 +1,18 @@
-/** Reads and sums at indices that a tensor holds. Indices are int or int64; those outside of an axis read 0. */
+/** Reads, writes and sums at indices that a tensor holds. Indices are int or int64; those outside of an axis read 0. */
 import { dtypes } from "../../../numerics/dtype.ts";
+import { at } from "../../../support/invariant.ts";
+import { type Call, reject, requireExtent, resolveAxis, shapeText } from "../../ops/call.ts";
 import { promoteDTypes } from "../../ops/dtype-rules.ts";
-import { gatherSpec, indexSelectSpec, scatterAddSpec } from "../../ops/kinds/indexing.ts";
+import { gatherSpec, indexSelectSpec, requireIndex, scatterAddSpec } from "../../ops/kinds/indexing.ts";
+import { constantValue, extentsDiffer, isConstant } from "../../scalar/fold.ts";
+import { constant } from "../../scalar/scalar.ts";
 import type { TensorView } from "../tensor-view.ts";
-import { apply, callOf, castTo } from "./apply.ts";
+import { apply, callOf, castTo, stretchTo } from "./apply.ts";
+import { clamp, eq, ge, logicalAnd, lt, where } from "./choices.ts";
+import { indicesAlong } from "./compositions/compose.ts";
+import { add, sub } from "./elementwise.ts";
+import { expand } from "./shape.ts";
+import { squeeze } from "./views.ts";
 
 /**
  * The elements at `index` along `axis`, whose place the axes of `index` take: [V, h] at [B, T] along 0 gives [B, T, h].
@@ -43,4 +52,76 @@ export function scatterAdd(tensor: TensorView, axis: number, index: TensorView, 
   const wide = dtypes[dtype].family === "float" && dtype !== "double" ? "float" : dtype;
   const operands = [castTo(tensor, wide, place), index, castTo(source, wide, place)];
   return castTo(apply(spec, operands, place), dtype, place);
+}
+
+/**
+ * `size` elements along `axis` from index `start` on, which only the run knows: integers without axes, or with the axes
+ * of the tensor, its extents or 1, and 1 along `axis`. Places outside of the axis give 0. Throws `axis-out-of-range`,
+ * `dtype-mismatch`, `shape-mismatch`, `foreign-tensor`.
+ */
+export function dynamicSlice(tensor: TensorView, axis: number, start: TensorView, size: number): TensorView {
+  const place = callOf("dynamicSlice", [tensor, start], axis, size);
+  const own = resolveAxis(axis, tensor.rank, place);
+  const first = startOf(start, tensor, own, place);
+  return selectAlong(tensor, own, add(first, indicesAlong(tensor, own, place, constant(requireExtent(size, place)))));
+}
+
+/**
+ * The tensor with `update` in place of its elements along `axis` from index `start` on, which only the run knows, as in
+ * `dynamicSlice`: a step of a cache of keys. Other axes of `update` have the tensor's extents, or 1. What lies outside of
+ * the axis is not written. Throws `axis-out-of-range`, `dtype-mismatch`, `shape-mismatch`, `foreign-tensor`.
+ */
+export function dynamicUpdate(tensor: TensorView, axis: number, start: TensorView, update: TensorView): TensorView {
+  const place = callOf("dynamicUpdate", [tensor, start, update], axis);
+  const own = resolveAxis(axis, tensor.rank, place);
+  const offset = sub(indicesAlong(tensor, own, place), startOf(start, tensor, own, place));
+  requireFits(update, tensor, own, "update", place);
+  const size = constantValue(at(update.extents, own)) ?? rejectSize(update, own, place);
+  const source = castTo(update, tensor.dtype, place);
+  if (size === 1) return where(eq(offset, 0), source, tensor);
+  const moved = selectAlong(source, own, clamp(offset, 0, size - 1));
+  return where(logicalAnd(ge(offset, 0), lt(offset, size)), moved, tensor);
+}
+
+/** The start with the axes of the tensor. */
+function startOf(start: TensorView, tensor: TensorView, axis: number, place: Call): TensorView {
+  requireIndex(start.data(), place);
+  if (start.rank > 0) requireFits(start, tensor, axis, "start", place);
+  return stretchTo(castTo(start, "int64", place), tensor.rank, place);
+}
+
+/** Throws `shape-mismatch` unless axes but `axis` have the extents of `like`, or 1. */
+function requireFits(tensor: TensorView, like: TensorView, axis: number, what: "start" | "update", place: Call): void {
+  const fits = tensor.extents.every((extent, i) => {
+    if (i === axis) return what === "update" || isConstant(extent, 1);
+    return isConstant(extent, 1) || !extentsDiffer(extent, like.extents[i] ?? extent);
+  });
+  if (tensor.rank === like.rank && fits) return;
+  reject(place, {
+    code: "shape-mismatch",
+    message: `the ${what} has other axes than the tensor`,
+    found: `${shapeText(tensor.data())} for ${shapeText(like.data())}`,
+    expected: `the tensor's extents, or 1, along each axis but ${axis}${what === "start" ? ", and 1 along that" : ""}`,
+    help: what === "start" ? "give one start without axes, or one for each row" : "expand or slice the update",
+  });
+}
+
+function rejectSize(update: TensorView, axis: number, place: Call): never {
+  return reject(place, {
+    code: "bad-argument",
+    message: "the number of elements that are written is not known",
+    found: `${shapeText(update.data())}, written along axis ${axis}`,
+    expected: "a number of elements along the axis",
+    help: "make the update with a number for the extent, and as many programs as there are numbers",
+  });
+}
+
+/** The elements at `index` along `axis`. The two have one rank, and extents of 1 stretch on other axes. */
+function selectAlong(tensor: TensorView, axis: number, index: TensorView): TensorView {
+  const others = [...index.extents.keys()].filter((i) => i !== axis);
+  if (others.every((i) => isConstant(at(index.extents, i), 1)))
+    return indexSelect(tensor, axis, squeeze(index, others));
+  const wide = tensor.extents.map((extent, i) => (isConstant(extent, 1) ? at(index.extents, i) : extent));
+  const stretched = (each: TensorView): TensorView => expand(each, wide.with(axis, at(each.extents, axis)));
+  return gather(stretched(tensor), axis, stretched(index));
 }

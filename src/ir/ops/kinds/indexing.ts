@@ -16,7 +16,7 @@ function indexedDType(_: unknown, operands: readonly Tensor[], place: Call): DTy
 }
 
 /** Throws `dtype-mismatch`. */
-function requireIndex({ id, dtype }: Tensor, place: Call): void {
+export function requireIndex({ id, dtype }: Tensor, place: Call): void {
   if (dtypes[dtype].family === "integer") return;
   reject(place, {
     code: "dtype-mismatch",

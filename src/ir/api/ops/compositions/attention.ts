@@ -1,29 +1,34 @@
 /**
- * Attention as ops, for back ends without a kernel for it, and for dropout, which no library's kernel counts as Braid
- * does. The scores of Lq x Lk are tensors. 16-bit floats are computed in float.
+ * Attention as ops, for back ends without a kernel for it, for masks that kernels do not take, and for dropout, which no
+ * library's kernel counts as Braid does. The scores of Lq x Lk are tensors. 16-bit floats are computed in float.
  */
 import { at } from "../../../../support/invariant.ts";
 import { isUnitAxis, withoutReductions } from "../../../domain.ts";
 import { call } from "../../../ops/call.ts";
 import type { CausalMask } from "../../../ops/kinds/attention/attention.ts";
-import { fullSpec, iotaSpec } from "../../../ops/kinds/creation.ts";
+import { fullSpec } from "../../../ops/kinds/creation.ts";
 import { constantValue, foldSub } from "../../../scalar/fold.ts";
 import { constant } from "../../../scalar/scalar.ts";
 import { internals } from "../../handle.ts";
 import type { TensorView } from "../../tensor-view.ts";
 import { applyIn } from "../apply.ts";
-import { eq, ge, where } from "../choices.ts";
+import { eq, ge, gt, logicalAnd, lt, where } from "../choices.ts";
 import { matmul } from "../contractions.ts";
 import { add, div, mul, sub } from "../elementwise.ts";
-import { exp, log, rsqrt } from "../functions.ts";
+import { exp, log, rsqrt, tanh } from "../functions.ts";
 import { amax, sum } from "../reductions.ts";
 import { broadcast, permute } from "../views.ts";
-import { inDType, keepAxes, wide } from "./compose.ts";
+import { alignRight, indicesAlong, inDType, keepAxes, wide } from "./compose.ts";
 
 export interface AttentionAttributes {
   readonly causal: CausalMask | null;
   /** Null for 1 / sqrt(d). */
   readonly scale: number | null;
+  /** Those of the op have none of these (api/ops/attention.ts). */
+  readonly mask?: TensorView;
+  readonly keyLengths?: TensorView;
+  readonly window?: number;
+  readonly softCap?: number;
 }
 
 export interface AttentionResults {
@@ -71,20 +76,46 @@ export function attentionGradientOps(
 
 /** scale q k^T, and -Infinity for keys that a row does not see. */
 function maskedScores(q: TensorView, k: TensorView, attributes: AttentionAttributes): TensorView {
-  const scores = scaled(matmul(wide(q), transposed(wide(k))), q, attributes);
-  const { causal } = attributes;
-  if (causal === null) return scores;
-  const { builder } = q[internals];
-  const [rows, keys] = [at(q.extents, q.rank - 2), at(k.extents, k.rank - 2)];
-  const first = causal === "topLeft" ? constant(0) : foldSub(keys, rows);
+  const { mask, softCap } = attributes;
+  const plain = scaled(matmul(wide(q), transposed(wide(k))), q, attributes);
+  const scores = softCap === undefined ? plain : mul(tanh(div(plain, softCap)), softCap);
+  const isBool = mask?.dtype === "bool";
+  const aligned = mask === undefined ? null : alignRight(mask, scores);
+  const biased = aligned === null || isBool ? scores : add(scores, inDType(aligned, scores.dtype));
+  const seen = [...positionsSeen(q, k, scores, attributes), ...(aligned !== null && isBool ? [aligned] : [])];
+  return seen.length === 0 ? biased : where(seen.reduce(logicalAnd), biased, -Infinity);
+}
+
+/** Which keys a row sees by their positions, as bools that stretch to the scores. */
+function positionsSeen(
+  q: TensorView,
+  k: TensorView,
+  scores: TensorView,
+  { causal, keyLengths, window }: AttentionAttributes,
+): readonly TensorView[] {
   const place = call("sdpa");
-  const count = (extent: typeof rows, start: typeof first, axis: number): TensorView =>
-    broadcast(
-      applyIn(builder, iotaSpec(extent, start, constant(1), "int64", place), [], place),
-      Array.from({ length: scores.rank }, (_, i) => i !== axis),
-    );
-  const lastKey = count(rows, first, scores.rank - 2);
-  return where(ge(lastKey, count(keys, constant(0), scores.rank - 1)), scores, -Infinity);
+  const [rows, columns] = [scores.rank - 2, scores.rank - 1];
+  const [queries, length] = [at(q.extents, q.rank - 2), at(k.extents, k.rank - 2)];
+  const keys = (): TensorView => indicesAlong(scores, columns, place, length);
+  const ends = keyLengths && inDType(alignLeft(keyLengths, scores), "int64");
+  const last = (): TensorView => {
+    if (causal === "topLeft") return indicesAlong(scores, rows, place, queries);
+    if (ends === undefined) return indicesAlong(scores, rows, place, queries, foldSub(length, queries));
+    return add(indicesAlong(scores, rows, place, queries, foldSub(constant(0), queries)), ends);
+  };
+  return [
+    ...(causal === null ? [] : [ge(last(), keys())]),
+    ...(window === undefined ? [] : [gt(keys(), sub(last(), window))]),
+    // The last query sees as many keys as there are.
+    ...(ends === undefined || causal === "bottomRight" ? [] : [lt(keys(), ends)]),
+  ];
+}
+
+function alignLeft(tensor: TensorView, { rank }: TensorView): TensorView {
+  return broadcast(
+    tensor,
+    Array.from({ length: rank }, (_, axis) => axis >= tensor.rank),
+  );
 }
 
 function scaled(x: TensorView, q: TensorView, { scale }: AttentionAttributes): TensorView {

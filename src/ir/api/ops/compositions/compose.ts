@@ -64,15 +64,16 @@ export function requireOfLastAxis(tensor: TensorView, x: TensorView, what: strin
   });
 }
 
-/** The indices along `axis` of `tensor`, or of `extent` elements there, as int64 with extent 1 on its other axes. */
+/** The indices along `axis` of `tensor`, or of `extent` elements from `start` on, as int64 with extent 1 on its other axes. */
 export function indicesAlong(
   tensor: TensorView,
   axis: number,
   place: Call,
   extent: Scalar = at(tensor.extents, resolveAxis(axis, tensor.rank, place)),
+  start: Scalar = constant(0),
 ): TensorView {
   const own = resolveAxis(axis, tensor.rank, place);
-  const indices = iotaSpec(extent, constant(0), constant(1), "int64", place);
+  const indices = iotaSpec(extent, start, constant(1), "int64", place);
   return broadcast(
     applyIn(tensor[internals].builder, indices, [], place),
     Array.from({ length: tensor.rank }, (_, i) => i !== own),
