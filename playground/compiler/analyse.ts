@@ -356,7 +356,7 @@ function predictedPart(
   const { program, options, recorded } = compilation;
   const simulation = simulate(program, profile, { graph: true });
   const serial = fusion === null ? null : serialOf(source, options);
-  const run = explainRun({ program, ...simulation }, profile, { serial: serial?.program ?? null, graph: true });
+  const run = explainRun({ program, ...simulation }, profile, { serial, graph: true });
   const named = [...new Set(texts)];
   const works = createWorks(program, { hostOf: (rank) => named.indexOf(at(texts, rank)), lineOf });
   const timed = timelineRun({ program, explained: run, ...simulation, name: "predicted" }, works);
@@ -364,7 +364,7 @@ function predictedPart(
   return {
     machine: profile.machine,
     milliseconds: run.milliseconds,
-    serial: serial === null ? null : simulate(serial.program, profile, { graph: true }).milliseconds,
+    serial: serial === null ? null : simulate(serial, profile, { graph: true }).milliseconds,
     floor: run.floor,
     exposed: run.exposed,
     hidden: run.overlap.overlap,

@@ -13,6 +13,7 @@ import { originated } from "../ir/origin.ts";
 import { type Sizes, sizesFromMeshes } from "../ir/sizes.ts";
 import { hostCount } from "./host-count.ts";
 import type { LowerOptions } from "./lower.ts";
+import type { HostClass } from "./lowering-class.ts";
 import {
   type GivenOptions,
   type LoweringName,
@@ -137,14 +138,8 @@ export function tryCompile(source: ProgramSource | Lowered, given: CompileOption
   requireCompileOptions(given);
   const { onProgress, ...own } = given;
   const options = withDefaults(own);
-  const { devices, devicesPerHost, scalars = {}, notes = true } = options;
-  hostCount(devices, devicesPerHost);
-  const lowered = lowerAll(source, { devices, ...loweringOf(options) });
-  const { signature } = lowered;
-  const sizes = new Map([...sizesFromMeshes(signature.tensors), ...numbersByName(options.sizes)]);
-  const recording = { devices, sizes, scalars, ...pickOptions(recordNames, options) };
-  const protocols = options.regions === undefined ? null : protocolsOf(options.regions);
-  const lists = recordAll(classesOf(lowered), recording, { protocolAt: protocols, onProgress });
+  const { devicesPerHost, notes = true } = options;
+  const { lowered, sizes, lists } = listsOf(source, options, onProgress);
   onProgress?.("linking");
   const linked = tryLink(lists);
   if (linked instanceof DiagnosticError) {
@@ -158,6 +153,41 @@ export function tryCompile(source: ProgramSource | Lowered, given: CompileOption
   return options.verify === "off"
     ? compiled
     : verified(compiled, { notes, ...(onProgress === undefined ? {} : { onProgress }) });
+}
+
+/** Lowers for all ranks, and records those of `classes`. */
+function listsOf(
+  source: ProgramSource | Lowered,
+  options: CompileOptions,
+  onProgress: OnProgress | undefined,
+  classes: (all: readonly HostClass[]) => readonly HostClass[] = (all) => all,
+): { readonly lowered: Lowered; readonly sizes: Sizes; readonly lists: readonly CommandList[] } {
+  const { devices, devicesPerHost, scalars = {} } = options;
+  hostCount(devices, devicesPerHost);
+  const lowered = lowerAll(source, { devices, ...loweringOf(options) });
+  const sizes = new Map([...sizesFromMeshes(lowered.signature.tensors), ...numbersByName(options.sizes)]);
+  const recording = { devices, sizes, scalars, ...pickOptions(recordNames, options) };
+  const protocols = options.regions === undefined ? null : protocolsOf(options.regions);
+  const lists = recordAll(classes(classesOf(lowered)), recording, { protocolAt: protocols, onProgress });
+  return { lowered, sizes, lists };
+}
+
+/**
+ * The Program of ranks 0 .. `count` - 1 alone, which exchange nothing with the others of the run. Throws what `compile`
+ * throws, and `transfer-mismatch` if they do.
+ */
+export function compileFirstRanks(source: ProgramSource, given: CompileOptions, count: number): Program {
+  requireCompileOptions(given);
+  const options = withDefaults(given);
+  const { lists } = listsOf(source, options, options.onProgress, (classes) =>
+    classes.flatMap((each) => {
+      const ranks = each.ranks.filter((rank) => rank < count);
+      return ranks.length === 0 ? [] : [{ ...each, ranks }];
+    }),
+  );
+  const { devicesPerHost } = options;
+  const linked = linkWithWarnings(lists).program;
+  return scheduled(devicesPerHost === undefined ? linked : { ...linked, devicesPerHost }, options);
 }
 
 /**

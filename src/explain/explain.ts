@@ -3,7 +3,14 @@
  * whole collective, then a whole GEMM). Predicted on the machine of a profile, without running it, or measured.
  */
 import type { Program } from "../commands/program.ts";
-import { type AnyCompilation, compile, type CompileOptions, loweringOf, verified } from "../compile/compile.ts";
+import {
+  type AnyCompilation,
+  compile,
+  compileFirstRanks,
+  type CompileOptions,
+  loweringOf,
+  verified,
+} from "../compile/compile.ts";
 import { isFusionSource, type ProgramSource } from "../compile/lower-all.ts";
 import { rewritesOf, type Schedule } from "../compile/options/schedule.ts";
 import { refusedLoops, reshardingsOfLowered } from "../compile/reshardings.ts";
@@ -15,6 +22,7 @@ import type { MachineProfile } from "../simulate/machine-profile.ts";
 import { simulate } from "../simulate/simulate.ts";
 import { at, invariant } from "../support/invariant.ts";
 import type { TraceEvent } from "../trace/event.ts";
+import { oneOfEqualGroups } from "../verify/classes/equal-groups.ts";
 import { candidateStreams, type ScheduleCandidate, serial as serialForm } from "../tune/choose/candidates.ts";
 import { chooseFor } from "../tune/choose/choose.ts";
 import type { ChooseOptions } from "../tune/choose/consider.ts";
@@ -126,10 +134,12 @@ export function explainCompiled(
   const lowering = loweringOf(compilation.options);
   // A choice that turned loops off had its reason in their times.
   const asked = choice === null ? lowering : { ...lowering, overlap: options.overlap ?? true };
-  const serial = profile === null ? null : serialOf(source, options);
-  const explained = { serial: serial?.program ?? null, graph };
+  // The trace of a measured run is of all ranks.
+  const part = measured === null && commandCount(program) > manyCommands ? oneOfEqualGroups(program) : program;
+  const serial = profile === null ? null : serialOf(source, options, part.ranks.length);
+  const explained = { serial, graph };
   const predicted =
-    profile === null ? null : explainRun({ program, ...simulate(program, profile, { graph }) }, profile, explained);
+    profile === null ? null : explainRun({ program: part, ...simulate(part, profile, { graph }) }, profile, explained);
   const run = measured === null ? predicted : explainRun(tracedRun(program, measured), profile, explained);
   invariant(run !== null, "a run is measured, or predicted with a profile");
   const refusals = isFusionSource(source) ? refusedLoops(source, asked) : [];
@@ -141,8 +151,8 @@ export function explainCompiled(
     isMeasured: measured !== null,
     predicted,
     interval: predicted === null || profile === null ? null : intervalOf(predicted, profile),
-    serial: serial === null || profile === null ? null : simulate(serial.program, profile, { graph }).milliseconds,
-    latencyShare: profile === null ? null : latencyShare(serial?.program ?? program, profile, graph),
+    serial: serial === null || profile === null ? null : simulate(serial, profile, { graph }).milliseconds,
+    latencyShare: profile === null ? null : latencyShare(serial ?? part, profile, graph),
     named: namesIn(source, compilation),
     reshardings: isFusionSource(source) ? reshardingsOfLowered(source, { ...lowering, sizes }) : null,
     refusals,
@@ -182,22 +192,28 @@ export const fewRefusals = 3;
 const fewCommands = 2000;
 
 function commandCount({ ranks }: Program): number {
-  return ranks.reduce((sum, { commands }) => sum + commands.length, 0);
+  return ranks.reduce((sum, { origins }) => sum + origins.length, 0);
 }
+
+/**
+ * With more commands, the prediction is that of one group of ranks, if all consist of equal groups that exchange nothing
+ * with each other: as with tensor parallelism on each host.
+ */
+const manyCommands = 2 ** 20;
 
 /** Ranks read their clocks a little apart, so the last event may end after the time of the run. */
 function tracedRun(program: Program, { trace, milliseconds }: MeasuredRun): TracedRun {
   return { program, trace, milliseconds: trace.reduce((latest, { end }) => Math.max(latest, end), milliseconds) };
 }
 
-/** The serial form, in the library's collectives whatever the options say; null where there is none. */
-export function serialOf(source: ProgramSource, options: ChooseOptions): AnyCompilation | null {
+/** The serial form of the first ranks, in the library's collectives whatever the options say; null where there is none. */
+export function serialOf(source: ProgramSource, options: ChooseOptions, ranks = options.devices): Program | null {
   if (!isFusionSource(source)) return null;
   try {
     const { lowering, schedule } = serialForm;
     // The library takes none.
     const { protocol: _, ...others } = options;
-    return compile(source, { ...others, ...lowering, schedule, streams: 1, verify: "off" });
+    return compileFirstRanks(source, { ...others, ...lowering, schedule, streams: 1 }, ranks);
   } catch (error) {
     if (error instanceof DiagnosticError) return null;
     throw error;

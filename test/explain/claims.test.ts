@@ -52,7 +52,7 @@ describe.each(cases)("$example on $devices devices, $params $options", ({ exampl
     const { program } = compile(fusion, compiling);
     const serial = serialOf(fusion, compiling);
     const run = explainRun({ program, ...simulate(program, profile, { graph: true }) }, profile, {
-      serial: serial?.program ?? null,
+      serial,
       graph: true,
     });
     expect(run.milliseconds).toBeGreaterThanOrEqual(run.floor.milliseconds - 1e-9);

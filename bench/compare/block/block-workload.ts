@@ -17,7 +17,7 @@ export function blockWorkload(problem: BlockProblem, setting: Setting, seed: num
   let serial: Program | null = null;
   const serialProgram = (): Program | null => {
     const { devices } = problem;
-    serial ??= serialOf(wholeBlock(problem, unchunked).fusion, { devices, on: setting.on })?.program ?? null;
+    serial ??= serialOf(wholeBlock(problem, unchunked).fusion, { devices, on: setting.on });
     return serial;
   };
   const check = createBlockCheck(problem, matrices, ask);

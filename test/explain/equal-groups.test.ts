@@ -1,0 +1,63 @@
+/** A Program of equal groups of ranks takes as long as one of them, for the same reasons. */
+import { readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import {
+  compile,
+  type CompileOptions,
+  DeviceMesh,
+  Fusion,
+  matmul,
+  type ParallelType,
+  type Program,
+} from "@braid-compiler/braid";
+import { serialOf } from "../../src/explain/explain.ts";
+import { explainRun } from "../../src/explain/explain-run.ts";
+import { parseProfile } from "../../src/simulate/parse-profile.ts";
+import { simulate } from "../../src/simulate/simulate.ts";
+import { at } from "../../src/support/invariant.ts";
+import { oneOfEqualGroups } from "../../src/verify/classes/equal-groups.ts";
+
+const file = "profiles/8xH100.json";
+const profile = parseProfile(readFileSync(file, "utf8"), file);
+const options: CompileOptions = { devices: 12, devicesPerHost: 4, verify: "off" };
+
+/** Rows that are cut along `type` are gathered and multiplied, in chunks. */
+function gathers(type: ParallelType): Fusion {
+  const f = new Fusion();
+  const mesh = DeviceMesh.ofShape([3, 4]);
+  const [a, b] = [f.input([2, mesh.size(type), 64, 256], "float"), f.input([256, 128], "float")];
+  const c = matmul(a, b);
+  f.output(c);
+  for (const tensor of [a, b, c]) tensor.setDeviceMesh(mesh);
+  a.axis(1).parallelize(type);
+  c.axis(0).parallelize("Stream");
+  return f;
+}
+
+it.each(["nccl", "cuda"] as const)("hosts that exchange nothing are one host, %s", (backend) => {
+  const { program } = compile(gathers("DIDx"), { ...options, backend });
+  const part = oneOfEqualGroups(program);
+  expect(part.ranks).toHaveLength(4);
+  const serial = serialOf(gathers("DIDx"), options, part.ranks.length);
+  expect(serial?.ranks).toHaveLength(part.ranks.length);
+  const explained = (of: Program, beside: Program | null) => {
+    const { milliseconds, causes, floor, path, regions, exposed } = explainRun(
+      { program: of, ...simulate(of, profile, { graph: true }) },
+      profile,
+      { serial: beside, graph: true },
+    );
+    return { milliseconds, causes, floor, path, regions, exposed };
+  };
+  expect(explained(part, serial)).toEqual(explained(program, serialOf(gathers("DIDx"), options)));
+});
+
+it("hosts that exchange, or differ, are not", () => {
+  const { program } = compile(gathers("DIDy"), options);
+  expect(oneOfEqualGroups(program)).toBe(program);
+  const equal = compile(gathers("DIDx"), options).program;
+  const other = at(equal.ranks, 7);
+  const launch = other.commands.findLastIndex(({ kind }) => kind === "launch");
+  const commands = other.commands.with(launch, { ...at(other.commands, launch), stream: at(other.streams, 0).id });
+  const changed = { ...equal, ranks: equal.ranks.with(7, { ...other, commands }) };
+  expect(oneOfEqualGroups(changed)).toBe(changed);
+});
