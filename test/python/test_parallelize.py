@@ -439,6 +439,20 @@ class Blocks(unittest.TestCase):
             module(x)
         self.assertEqual(runs, ["bfloat16[2, 4] of 2"] * 4)
 
+    def test_of_many_lengths_keep_the_plans_of_the_first_ones(self) -> None:
+        module, block = self.block()
+
+        def decide(call, *_):
+            return torch_block.Choice(call, "braid", "", lambda given: call)
+
+        with mock.patch.object(block, "_decided", decide), mock.patch.object(torch_block, "MOST_CALLS", 2):
+            found = [module(Tensor((rows, 4))) for rows in (2, 3, 5, 2, 3, 7)]
+        plans = [each if isinstance(each, str) else each[0] for each in found]
+        first, second = "bfloat16[2, 4]", "bfloat16[3, 4]"
+        self.assertEqual(plans, [first, second, "today", first, second, "today"])
+        self.assertEqual([text for text in self.warned if "pad to fewer lengths" not in text], [])
+        self.assertEqual(len(self.warned), 1)
+
     def test_with_dropout_in_training_are_refused(self) -> None:
         module, block = self.block()
         module.children["drop"] = Dropout()
