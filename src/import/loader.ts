@@ -58,6 +58,12 @@ export const flightRecords = {
     /^(?:\u0080\p{Cc}|\s*\{\s*"(?:comm_lib_version|entries|nccl_comm_state|nccl_version|pg_config|pg_status|version)")/u,
 } as const;
 
+/** Traces of a run: no models. `braid explain` explains those of all ranks. The first is compressed. */
+export const profilerTraces = {
+  name: "PyTorch's profiler",
+  magic: /^(?:\p{Cc}\u008b|\s*\{\s*"schemaVersion"\s*:)/u,
+} as const;
+
 /** The loader for a file of this name; null if no format has such files. */
 export function loaderOf(file: string): Loader | null {
   return loaders.find(({ suffixes }) => suffixes.some((suffix) => file.endsWith(suffix))) ?? null;

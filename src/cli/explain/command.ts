@@ -2,10 +2,12 @@
 import type { Command } from "commander";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
-import { compileGiven, givenOptions, programCommand } from "../flags/option-flags.ts";
+import { profilerTraces } from "../../import/loader.ts";
+import { compileGiven, fileArgument, givenOptions, programCommand } from "../flags/option-flags.ts";
 import { ownProfile, profileToPredictWith } from "../flags/profile.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
+import { recordFilesIn } from "../program/record-files.ts";
 import { writeExplainReport } from "../report/explained-report.ts";
 import { requireOutput } from "../terminal/output-file.ts";
 import { withProgress } from "../terminal/progress.ts";
@@ -13,10 +15,20 @@ import type { Terminal } from "../terminal/terminal.ts";
 import type { ChunkChange, ExplainFlags, ExplainResult } from "./explain-file.ts";
 
 export function explainCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
-  const command = programCommand("explain").description(
+  const meaning = `${fileArgument}; or traces of PyTorch's profiler, one of each rank`;
+  const command = programCommand("explain", "[files...]", meaning).description(
     "Predicts a program's time on a measured machine, without a GPU, and says what is exposed and why.",
   );
-  return command.action(async (file: string, flags: ExplainFlags) => {
+  return command.action(async (files: readonly string[], flags: ExplainFlags) => {
+    const [file] = files;
+    if (file === undefined) {
+      return command.error("error: missing required argument 'file'", { code: "commander.missingArgument" });
+    }
+    const traces = await recordFilesIn(files, { ...profilerTraces, what: "traces", verb: "explained" });
+    if (traces !== null) {
+      const { explainTraces } = await import("./explain-traces.ts");
+      return finish(await explainTraces(traces, flags, terminal));
+    }
     const given = compileGiven(command, file);
     if (flags.report !== undefined) await requireOutput("--report", flags.report);
     const { readTrace } = await import("./measured-trace.ts");

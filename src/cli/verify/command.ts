@@ -1,15 +1,16 @@
 /** `braid verify`: proves a program free of races, deadlocks and misuse of memory, or prints the findings. */
 import type { Command } from "commander";
 import { type Diagnostic, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
+import { flightRecords } from "../../import/loader.ts";
 import { counted } from "../../support/wording.ts";
 import { type ExitStatus, exitStatus, statusOf } from "../exit-status.ts";
 import { compileGiven, fileArgument, programCommand } from "../flags/option-flags.ts";
 import { isPlan } from "../plan/is-plan.ts";
 import { whileBuilding } from "../program/apart/build-apart.ts";
 import { givenDevices } from "../program/given-devices.ts";
+import { recordFilesIn } from "../program/record-files.ts";
 import { withProgress } from "../terminal/progress.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { recordFilesIn } from "./record-files.ts";
 import { addedText, type VerifyFlags, type VerifyResult } from "./verify-file.ts";
 
 export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) => void): Command {
@@ -27,7 +28,7 @@ export function verifyCommand(terminal: Terminal, finish: (status: ExitStatus) =
     if (file === undefined) {
       return command.error("error: missing required argument 'file'", { code: "commander.missingArgument" });
     }
-    const records = await recordFilesIn(files);
+    const records = await recordFilesIn(files, { ...flightRecords, what: "flight records", verb: "verified" });
     if (records !== null) {
       const { compareTorchFiles } = await import("./compare-torch-files.ts");
       return finish(await compareTorchFiles(records, flags, terminal));
