@@ -2,6 +2,7 @@
  * Two programs of one: the forward pass, which also gives the saved tensors, and the backward pass, which takes them. A
  * saved tensor lies on the devices of the backward pass as the forward pass leaves it.
  */
+import { elementCount } from "../numerics/tensor/storage.ts";
 import { Fusion } from "../ir/api/fusion.ts";
 import { type GradientRequest, jointOf } from "../ir/api/gradients.ts";
 import type { TensorView } from "../ir/api/tensor-view.ts";
@@ -130,8 +131,7 @@ function withinBytes(limit: number, joint: Joint): Saves {
   const noSizes = new Map<string, number>();
   const { tensors } = joint.data;
   const shape = (id: TensorId): readonly number[] => shapeOf(at(tensors, id), noSizes);
-  const bytesOf = (id: TensorId): number =>
-    shape(id).reduce((product, extent) => product * extent, dtypes[at(tensors, id).dtype].bytes);
+  const bytesOf = (id: TensorId): number => elementCount(shape(id)) * dtypes[at(tensors, id).dtype].bytes;
   const workPerByte = (op: Op): number => {
     const shapes = { operands: op.inputs.map(shape), output: shape(op.output) };
     return rowOf(op).work(op, shapes) / Math.max(bytesOf(op.output), 1);

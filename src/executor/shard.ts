@@ -3,6 +3,7 @@
  * runs of indices that ir/axis-runs.ts says, in ascending order. Local buffers are contiguous in the order of the
  * allocation domain.
  */
+import { elementCount } from "../numerics/tensor/storage.ts";
 import { contiguousStrides } from "../commands/view.ts";
 import type { Runs } from "../ir/runs.ts";
 import { shardsOf } from "../ir/shards.ts";
@@ -33,9 +34,7 @@ export function shardInto(
 
 /** The same as new bytes. */
 export function shardOf(tensor: IrTensor, shape: readonly number[], whole: Uint8Array, rank: number): Uint8Array {
-  const local = new Uint8Array(
-    shardShape(tensor, shape, rank).reduce((product, extent) => product * extent, dtypes[tensor.dtype].bytes),
-  );
+  const local = new Uint8Array(elementCount(shardShape(tensor, shape, rank)) * dtypes[tensor.dtype].bytes);
   shardInto(tensor, shape, whole, rank, local);
   return local;
 }

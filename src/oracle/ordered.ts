@@ -1,4 +1,5 @@
 /** Ops that run along an axis in order: every partial result of a reduction, and the order of the elements. */
+import { elementCount } from "../numerics/tensor/storage.ts";
 import type { ReductionOpType } from "../ir/ops/op.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
@@ -13,7 +14,7 @@ type Row = (positions: readonly number[]) => readonly Bounded[];
 function byRows(input: OracleValue, axis: number, dtype: OracleValue["dtype"], row: Row): OracleValue {
   const { shape } = input;
   const extent = at(shape, axis);
-  const stride = shape.slice(axis + 1).reduce((product, each) => product * each, 1);
+  const stride = elementCount(shape.slice(axis + 1));
   const results = new Map<number, readonly Bounded[]>();
   return makeValue(dtype, shape, (index, flat) => {
     const own = at(index, axis);

@@ -1,4 +1,5 @@
 /** Ops that only move elements: each output element is an input element, with its bound. */
+import { elementCount } from "../numerics/tensor/storage.ts";
 import { at } from "../support/invariant.ts";
 import { type Bounded, elementAt, flatElement, makeValue, type OracleValue } from "./value.ts";
 
@@ -27,9 +28,7 @@ export function permute(input: OracleValue, order: readonly number[]): OracleVal
 
 /** The distance of neighbours along each axis. An axis of extent 1 ignores the index. */
 function distances({ shape }: OracleValue): readonly number[] {
-  return shape.map((extent, axis) =>
-    extent === 1 ? 0 : shape.slice(axis + 1).reduce((product, inner) => product * inner, 1),
-  );
+  return shape.map((extent, axis) => (extent === 1 ? 0 : elementCount(shape.slice(axis + 1))));
 }
 
 /** The input's elements from `start` on, `steps[i]` apart along axis i of the output. */

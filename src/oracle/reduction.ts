@@ -2,6 +2,7 @@
  * Reductions. Floats accumulate in double, compensated, and round once. The bound covers the accumulator of a back end
  * that adds in blocks, and a collective that rounds to the dtype once per hop.
  */
+import { elementCount } from "../numerics/tensor/storage.ts";
 import type { ReductionOpType } from "../ir/ops/op.ts";
 import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
@@ -36,7 +37,7 @@ export function reduction(
 ): OracleValue {
   const axesOfInput = input.shape.map((extent, axis) => ({
     extent,
-    stride: input.shape.slice(axis + 1).reduce((product, inner) => product * inner, 1),
+    stride: elementCount(input.shape.slice(axis + 1)),
   }));
   const kept = axesOfInput.filter((_, axis) => !axes.includes(axis));
   const reduced = axesOfInput.filter((_, axis) => axes.includes(axis));

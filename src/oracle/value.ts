@@ -6,7 +6,7 @@ import type { FusionData } from "../ir/fusion-data.ts";
 import type { Op } from "../ir/ops/op.ts";
 import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
 import { emptyTensor, type Tensor } from "../numerics/tensor/host-tensor.ts";
-import { type Value as Element, elementsOf } from "../numerics/tensor/storage.ts";
+import { elementCount, type Value as Element, elementsOf } from "../numerics/tensor/storage.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { roundTo } from "./definitions.ts";
 
@@ -31,7 +31,7 @@ export function makeValue(
   shape: readonly number[],
   element: (index: readonly number[], flat: number) => Bounded,
 ): OracleValue {
-  const count = shape.reduce((product, extent) => product * extent, 1);
+  const count = elementCount(shape);
   const { elements, set } = emptyElements(dtype, count);
   const bounds = new Float64Array(count);
   const index = shape.map(() => 0);

@@ -10,6 +10,7 @@
  * record_stream). The workspace of a kernel is such an allocation, too, so the free counts at once. What lives at the end
  * of a run is freed on the caller's stream.
  */
+import { elementCount } from "../numerics/tensor/storage.ts";
 import type { Arena, Buffer, BufferId, BufferRole } from "../commands/buffer.ts";
 import type { CommandStreamId } from "../commands/command.ts";
 import type { View } from "../commands/view.ts";
@@ -78,7 +79,7 @@ export function addBuffer(
 ): View {
   const { shape, strides } = layout;
   const id = makeId<BufferId>(buffers.length);
-  const bytes = shape.reduce((product, extent) => product * extent, dtypes[dtype].bytes);
+  const bytes = elementCount(shape) * dtypes[dtype].bytes;
   buffers.push({
     buffer: { id, role, bytes, dtype, shape, name, position },
     symmetric,

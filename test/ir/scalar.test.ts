@@ -7,7 +7,6 @@ import {
   foldAdd,
   foldCeilDiv,
   foldDiv,
-  foldMod,
   foldMul,
   foldProduct,
   foldSub,
@@ -28,9 +27,9 @@ import {
 
 const i0 = symbol("i0");
 const i2 = symbol("i2");
-const folds = { add: foldAdd, sub: foldSub, mul: foldMul, div: foldDiv, mod: foldMod, ceilDiv: foldCeilDiv } as const;
+const folds = { add: foldAdd, sub: foldSub, mul: foldMul, div: foldDiv, ceilDiv: foldCeilDiv } as const;
 type FoldedOp = keyof typeof folds;
-const foldedOps = ["add", "sub", "mul", "div", "mod", "ceilDiv"] as const satisfies readonly FoldedOp[];
+const foldedOps = ["add", "sub", "mul", "div", "ceilDiv"] as const satisfies readonly FoldedOp[];
 
 describe("size arithmetic", () => {
   const cases: readonly (readonly [FoldedOp, Scalar, Scalar, string])[] = [
@@ -59,11 +58,6 @@ describe("size arithmetic", () => {
     ["ceilDiv", constant(0), i0, "0"],
     ["ceilDiv", constant(7), constant(2), "4"],
     ["ceilDiv", i0, constant(3), "( ceilDiv(i0, 3) )"],
-    ["mod", i0, constant(1), "0"],
-    ["mod", i0, i0, "0"],
-    ["mod", constant(0), i0, "0"],
-    ["mod", constant(7), constant(4), "3"],
-    ["mod", i0, constant(4), "( i0 % 4 )"],
   ];
   it.each(cases)("%s folds", (op, lhs, rhs, expected) => {
     expect(printScalar(folds[op](lhs, rhs))).toBe(expected);

@@ -97,18 +97,26 @@ describe("progress", () => {
     process.stdout.write("result " + result);
   `;
 
+  /** On a loaded machine the thread that draws starts late: then what it draws takes longer. */
+  async function drawn(done?: string): Promise<{ readonly out: string; readonly lines: readonly string[] }> {
+    let text = { out: "", err: "" };
+    for (const milliseconds of [1600, 6000, 20_000]) {
+      text = await node("--input-type=module", "--eval", script(milliseconds, true, done));
+      if (text.err !== "") break;
+    }
+    return { out: text.out, lines: text.err.split("\r\u001b[2K") };
+  }
+
   it("says on a terminal what takes more than a second, and clears its line", async () => {
-    const { out, err } = await node("--input-type=module", "--eval", script(1600, true));
+    const { out, lines } = await drawn();
     expect(out).toBe("result 42");
-    const drawn = err.split("\r\u001b[2K");
-    expect(drawn.length).toBeGreaterThan(2);
-    expect([drawn.at(0), drawn.at(-1)]).toEqual(["", ""]);
-    for (const line of drawn.slice(1, -1)) expect(line).toMatch(/^[|/\\-] lifting \(1 s\)$/);
+    expect(lines.length).toBeGreaterThan(2);
+    expect([lines.at(0), lines.at(-1)]).toEqual(["", ""]);
+    for (const line of lines.slice(1, -1)) expect(line).toMatch(/^[|/\\-] lifting \(\d+ s\)$/);
   });
 
   it("has a bar for what can be counted", async () => {
-    const { err } = await node("--input-type=module", "--eval", script(1600, true, "5, 40"));
-    expect(err.split("\r\u001b[2K")[1]).toMatch(/^[|/\\-] lifting \[== {18}\] 5 of 40 \(\d s\)$/);
+    expect((await drawn("5, 40")).lines[1]).toMatch(/^[|/\\-] lifting \[== {18}\] 5 of 40 \(\d+ s\)$/);
   });
 
   it("says nothing of what is quick, and nothing where no person watches", async () => {

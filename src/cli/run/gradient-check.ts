@@ -14,7 +14,7 @@ import { indexLimits } from "../../ir/runs.ts";
 import { evaluateScalar } from "../../ir/scalar/scalar.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
-import { elementsOf } from "../../numerics/tensor/storage.ts";
+import { elementCount, elementsOf } from "../../numerics/tensor/storage.ts";
 import { toDouble } from "../../oracle/value.ts";
 import { canMake, opsBefore, type Pair, type Slope, slopesAt } from "../../oracle/slope/slope.ts";
 import { at } from "../../support/invariant.ts";
@@ -103,7 +103,7 @@ function workOf({ tensors }: FusionData, ops: readonly Op[], sizes: Sizes): numb
   const shape = (id: TensorId): readonly number[] => shapeOf(at(tensors, id), sizes);
   return ops.reduce((sum, op) => {
     const output = shape(op.output);
-    const elements = output.reduce((product, extent) => product * extent, 1);
+    const elements = elementCount(output);
     return sum + elementWork * elements + rowOf(op).flops(op, { operands: op.inputs.map(shape), output });
   }, 0);
 }

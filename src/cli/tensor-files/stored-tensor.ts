@@ -1,4 +1,5 @@
 /** A tensor in a file: what its header says, and how its elements are read. npy.ts and safetensors.ts read headers. */
+import { elementCount } from "../../numerics/tensor/storage.ts";
 import type { FileHandle } from "node:fs/promises";
 import { withRegularFile } from "../../backends/regular-file.ts";
 import { type Diagnostic, DiagnosticError, fail } from "../../diagnostics/diagnostic.ts";
@@ -96,7 +97,7 @@ export function invalidFile(path: string, about: Required<Pick<Diagnostic, "foun
 export function requireElementBytes(stored: StoredTensor, bytes: number): void {
   const { path, name, dtype, shape } = stored;
   if (dtype === null) return;
-  const needed = shape.reduce((product, extent) => product * extent, dtypes[dtype].bytes);
+  const needed = elementCount(shape) * dtypes[dtype].bytes;
   if (bytes === needed) return;
   invalidFile(path, {
     found: `${bytes} bytes of elements${name === null ? "" : ` for ${name}`}`,

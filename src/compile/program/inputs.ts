@@ -1,4 +1,5 @@
 /** The inputs of a run, random or from files, and whether they fit into memory, which is checked before anything else. */
+import { elementCount } from "../../numerics/tensor/storage.ts";
 import type { Signature } from "../lower-all.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { shapeOf, type Sizes } from "../../ir/sizes.ts";
@@ -54,10 +55,7 @@ const addressableBytes = 2 ** 32;
 /** Throws `memory-limit`. */
 export function requireInputMemory(signature: Signature, sizes: Sizes): void {
   const inputs = inputShapes(signature, sizes);
-  const bytes = inputs.reduce(
-    (sum, { dtype, shape }) => sum + shape.reduce((product, extent) => product * extent, dtypes[dtype].bytes),
-    0,
-  );
+  const bytes = inputs.reduce((sum, { dtype, shape }) => sum + elementCount(shape) * dtypes[dtype].bytes, 0);
   if (bytes <= addressableBytes) return;
   fail({
     code: "memory-limit",

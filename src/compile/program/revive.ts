@@ -1,4 +1,5 @@
 /** What building a program gives, and how it is after structured clone, which keeps all but the class of meshes. */
+import { elementCount } from "../../numerics/tensor/storage.ts";
 import type { HostProgram } from "../../host/nodes.ts";
 import type { Parameters } from "../../host/program-file.ts";
 import { DeviceMesh, type NestedDevices } from "../../ir/device-mesh.ts";
@@ -46,7 +47,7 @@ function revivedTensors(tensors: readonly Tensor[]): readonly Tensor[] {
 function nested(devices: readonly number[], [, ...inner]: readonly number[]): NestedDevices {
   const [length] = inner;
   if (length === undefined) return devices;
-  const span = inner.reduce((product, size) => product * size, 1);
+  const span = elementCount(inner);
   return Array.from({ length: devices.length / span }, (_, i) =>
     nested(devices.slice(i * span, (i + 1) * span), inner),
   );

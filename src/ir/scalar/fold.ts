@@ -72,12 +72,6 @@ export function foldCeilDiv(lhs: Scalar, rhs: Scalar): Scalar {
   return isConstant(lhs, 0) ? lhs : folded("ceilDiv", lhs, rhs);
 }
 
-/** The remainder of sizes. `rhs` is never 0. */
-export function foldMod(lhs: Scalar, rhs: Scalar): Scalar {
-  if (isConstant(rhs, 1) || sameScalar(lhs, rhs)) return constant(0);
-  return isConstant(lhs, 0) ? lhs : folded("mod", lhs, rhs);
-}
-
 /** The product, associated from the left: `( ( i0 * i2 ) * i3 )`. 1 if there are no factors. */
 export function foldProduct(factors: readonly Scalar[]): Scalar {
   return factors.reduce(foldMul, constant(1));

@@ -304,8 +304,7 @@ function operandCut(step: UnitStep, position: number, axis: number, shapes: Shap
  * The input axis with the same numbers of elements before it, along it and after it. Axes of one element are skipped.
  */
 function reshapedAxis(input: readonly number[], output: readonly number[], axis: number): OperandCut {
-  const behind = (shape: readonly number[], i: number): number =>
-    shape.slice(i + 1).reduce((product, extent) => product * extent, 1);
+  const behind = (shape: readonly number[], i: number): number => elementCount(shape.slice(i + 1));
   const inner = behind(output, axis);
   const found = input.findIndex((extent, i) => extent === output[axis] && behind(input, i) === inner);
   return found < 0 ? "torn" : found;

@@ -214,6 +214,6 @@ function ragged(shape: readonly number[]): never {
 function nestValues(flat: readonly PlainValue[], shape: readonly number[]): NestedValues {
   const [extent, ...inner] = shape;
   if (extent === undefined) return flat[0] ?? 0;
-  const span = inner.reduce((product, size) => product * size, 1);
+  const span = elementCount(inner);
   return Array.from({ length: extent }, (_, i) => nestValues(flat.slice(i * span, (i + 1) * span), inner));
 }

@@ -5,6 +5,7 @@
  * keys and values that it does not see may be multiplied by 0, which gives NaN, or be left out: such results have no
  * bound. The same holds for numbers that overflow between q k^T and the result.
  */
+import { elementCount } from "../../numerics/tensor/storage.ts";
 import type { SdpaBackwardOp, SdpaOp } from "../../ir/ops/op.ts";
 import { accumulatorOf, type DType, dtypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
@@ -29,8 +30,8 @@ export function isFinite({ finite }: Rows, row: number): boolean {
 export function headsOf(value: OracleValue, front: readonly number[], columns: number): readonly Rows[] {
   const numbers = oracleNumbers(value);
   const own = value.shape.slice(0, front.length);
-  const size = value.shape.slice(front.length).reduce((product, extent) => product * extent, 1);
-  const count = front.reduce((product, extent) => product * extent, 1);
+  const size = elementCount(value.shape.slice(front.length));
+  const count = elementCount(front);
   const known = new Map<number, readonly boolean[]>();
   return Array.from({ length: count }, (_, head) => {
     let [rest, flat, step] = [head, 0, size];
@@ -204,7 +205,7 @@ export interface MutableValue {
 }
 
 export function emptyValue(shape: readonly number[]): MutableValue {
-  const count = shape.reduce((product, extent) => product * extent, 1);
+  const count = elementCount(shape);
   return { numbers: new Float64Array(count), bounds: new Float64Array(count) };
 }
 

@@ -1,4 +1,5 @@
 /** The gradients of attention by their definition, in the notation of the op's row. */
+import { elementCount } from "../../numerics/tensor/storage.ts";
 import type { SdpaBackwardOp } from "../../ir/ops/op.ts";
 import { at } from "../../support/invariant.ts";
 import type { Arithmetic } from "../tolerance.ts";
@@ -52,7 +53,7 @@ export function sdpaBackward(
     for (let row = 0; row < rows; row++) backwardRow(setting, own, row, { dq, dk, dv });
   }
   // Rows of all heads that share keys are added to each other.
-  const terms = rows * (front.reduce((product, extent) => product * extent, 1) || 1);
+  const terms = rows * (elementCount(front) || 1);
   const add = setting.gamma(terms + setting.keys + 8);
   const result = ({ numbers, bounds, sizes }: Sums, shape: readonly number[]): OracleValue => {
     sizes.forEach((size, i) => {

@@ -1,4 +1,5 @@
 /** The runs of an operand of a contraction along K, one for each index of the output. */
+import { elementCount } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
 import { advance, oracleNumbers, type OracleValue } from "../value.ts";
 
@@ -66,7 +67,7 @@ export interface DotRows {
 /** Of the rows of a result, whose last axis is one of `b`. */
 export function dotRows(a: OperandRuns, b: OperandRuns, shape: readonly number[]): DotRows {
   const axes = shape.with(-1, 1);
-  const length = axes.reduce((product, extent) => product * extent, 1);
+  const length = elementCount(axes);
   const [x, y] = [new Int32Array(length), new Int32Array(length)];
   const index = axes.map(() => 0);
   for (let row = 0; row < length; row++) {

@@ -1,4 +1,5 @@
 /** Which rows of large outputs are compared. */
+import { elementCount } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
 import type { Random } from "../../support/random.ts";
 import { isWholeSample, type Sample, wholeSample } from "./sample.ts";
@@ -13,7 +14,7 @@ const [sampledElements, leastRows] = [2 ** 17, 64];
  * chunk has some. Short axes stay whole first. A vector's elements are its rows.
  */
 export function sampleRows(shape: readonly number[], random: Random): Sample {
-  if (shape.reduce((product, extent) => product * extent, 1) <= wholeElements) return wholeSample(shape);
+  if (elementCount(shape) <= wholeElements) return wholeSample(shape);
   const isVector = shape.length === 1;
   const columns = isVector ? 1 : at(shape, shape.length - 1);
   const axes = shape.map((extent, axis) => ({ extent, axis })).slice(0, isVector ? 1 : -1);

@@ -3,6 +3,7 @@
  * output has memory. Otherwise they bind it to a view of the input, as nvFuser's evaluator does. All other kinds launch
  * a kernel, and allocate the output if it is not bound.
  */
+import { elementCount } from "../../numerics/tensor/storage.ts";
 import type {
   BinaryKernel,
   CastKernel,
@@ -195,8 +196,7 @@ function recordReshape(op: ReshapeOp, recorder: Recorder): void {
   const view = inputView(recorder, op);
   const actual = actualOutput(recorder, op);
   const shape = actual?.local ?? localLayoutOf(recorder, tensorOf(recorder, op.output)).shape;
-  const count = (extents: readonly number[]): number => extents.reduce((product, extent) => product * extent, 1);
-  if (count(view.shape) !== count(shape)) requireShape(recorder, `T${op.output}`, shape, view.shape);
+  if (elementCount(view.shape) !== elementCount(shape)) requireShape(recorder, `T${op.output}`, shape, view.shape);
   const reshaped = reshapeView(view, shape);
   if (reshaped !== null) return bindOrCopy(recorder, op, reshaped);
   // The output's memory under the input's shape. A new output is contiguous and always has such a view.

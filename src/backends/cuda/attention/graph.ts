@@ -2,6 +2,7 @@
  * A graph of cuDNN's operations as plain data: tensors of four axes, and the operations in order. A virtual tensor
  * exists inside of the kernel only.
  */
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 import { aligned, type Four, type PlacedOperand } from "./layout.ts";
 
 export type GraphType = "half" | "bfloat16" | "float" | "int32" | "bool";
@@ -181,5 +182,5 @@ export function scratchPlaces({ tensors }: CudnnGraph): ReadonlyMap<number, numb
 }
 
 function scratchBytes({ memory, dims }: GraphTensor): number {
-  return memory.kind === "scratch" ? aligned(4 * dims.reduce((product, extent) => product * extent, 1)) : 0;
+  return memory.kind === "scratch" ? aligned(4 * elementCount(dims)) : 0;
 }

@@ -2,6 +2,7 @@
  * What devices lack when a tensor moves from one layout to another: the fewest bytes that any way to get there moves. An
  * AllToAllV moves just these.
  */
+import { elementCount } from "../../../numerics/tensor/storage.ts";
 import type { Layout } from "../../../ir/layout.ts";
 import { type CutAxis, heldRuns, isEven, numbersOf, onDevice, rescaled } from "../../../ir/parts.ts";
 import { commonRegion, elementsIn, type IndexRegion } from "../../../ir/runs.ts";
@@ -15,7 +16,7 @@ export function exchangedFraction(from: Layout, to: Layout): number {
   const [before, after] = [from, to].map(({ axes }) =>
     axes.map((axis, i) => numbersOf(rescaled(axis, constant(at(sizes, i))))),
   );
-  const whole = sizes.reduce((product, size) => product * size, 1);
+  const whole = elementCount(sizes);
   if (whole === 0 || before === undefined || after === undefined) return 0;
   const lacks = to.mesh.devices.map((device) => {
     const wanted = regionOn(to, after, device);

@@ -3,6 +3,7 @@
  * in front, keys and values both have the extent of the queries, or both 1: several heads of queries then share a head
  * of keys and values (grouped queries).
  */
+import { elementCount } from "../../../../numerics/tensor/storage.ts";
 import { accumulatorOf, type DType } from "../../../../numerics/dtype.ts";
 import { at } from "../../../../support/invariant.ts";
 import { isUnitAxis, type Tensor, withoutReductions } from "../../../domain.ts";
@@ -107,7 +108,7 @@ export function attentionMisfit(
 
 /** How many scores the rows see in all, with half of them for a causal mask. */
 export function scoreCount(causal: CausalMask | null, q: readonly number[], k: readonly number[]): number {
-  const rows = q.slice(0, -1).reduce((count, extent) => count * extent, 1);
+  const rows = elementCount(q.slice(0, -1));
   return (rows * (k.at(-2) ?? 1)) / (causal === null ? 1 : 2);
 }
 
