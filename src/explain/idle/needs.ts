@@ -3,11 +3,12 @@
  * writes were no longer in use. What it waited for beyond that is an order of its stream. And all commands whose data
  * it needs, directly or through others.
  */
+import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import { accesses, type Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
 import { type Extent, sharedBytes, sizeOf } from "../../verify/check/shared-bytes.ts";
-import { type CommandTiming, workByEnd } from "./timing.ts";
+import { type CommandTiming, endedBy, workByEnd } from "./timing.ts";
 
 /** The command that ended last among some that another needs, and its end in milliseconds; -1 and 0 without one. */
 export interface Needed {
@@ -40,38 +41,56 @@ interface CommandNeeds {
 export function createNeeds(program: Program, timing: CommandTiming): CommandNeeds {
   const { dependences, start, end } = timing;
   const { rankOf, indexOf, peers } = dependences;
-  /** By arena of a rank, in order of end. */
-  let all: ReadonlyMap<string, readonly Access[]> | null = null;
+  const endOf = ({ number }: Access): number => at(end, number);
+  /** By arena of a rank, and the writes of each buffer, in order of end. */
+  let inArena: ReadonlyMap<string, readonly Access[]> = new Map();
+  let writesTo: ReadonlyMap<BufferId, readonly Access[]> | null = null;
   /** By participants: those of a collective have one array. */
   const known = new Map<readonly number[] | number, Needs>();
 
   const index = (): void => {
-    all ??= workByEnd(timing, (other) => {
+    if (writesTo !== null) return;
+    inArena = workByEnd(timing, (other) => {
       const { reads, writes } = accesses(program, rankOf(other), indexOf(other));
       const entry = (isWrite: boolean) => (region: Region) =>
         [arenaOf(program, region), { number: other, region, extent: extentOf(program, region), isWrite }] as const;
       return [...reads.map(entry(false)), ...writes.map(entry(true))];
     });
+    const found = new Map<BufferId, Access[]>();
+    for (const access of [...inArena.values()].flat()) {
+      if (!access.isWrite) continue;
+      const own = found.get(access.region.buffer);
+      if (own === undefined) found.set(access.region.buffer, [access]);
+      else own.push(access);
+    }
+    writesTo = found;
   };
   const withPeers = (number: number): readonly number[] => (peers(number).length === 0 ? [number] : peers(number));
 
-  const lastOf = (region: Region, before: number, wanted: (access: Access) => boolean): Needed => {
+  /** The last of some accesses that ended by a time, shares bytes with a region, and is of none of these commands. */
+  const lastOf = (
+    found: readonly Access[] | undefined,
+    region: Region,
+    before: number,
+    own: ReadonlySet<number>,
+  ): Needed => {
+    if (found === undefined) return none;
     const extent = extentOf(program, region);
-    const last = (all?.get(arenaOf(program, region)) ?? []).findLast(
-      (access) => at(end, access.number) <= before && wanted(access) && sharedBytes(extent, access.extent) > 0,
-    );
-    return last === undefined ? none : { command: last.number, time: at(end, last.number) };
+    for (let i = endedBy(found, endOf, before) - 1; i >= 0; i--) {
+      const { number, extent: bytes } = at(found, i);
+      if (!own.has(number) && sharedBytes(extent, bytes) > 0) return { command: number, time: at(end, number) };
+    }
+    return none;
   };
 
   /** The commands that wrote a region before a time, and after another. */
   const writersOf = (region: Region, since: number, before: number): readonly number[] => {
     const extent = extentOf(program, region);
-    const accesses = all?.get(arenaOf(program, region)) ?? [];
+    const writes = writesTo?.get(region.buffer) ?? [];
     const found: number[] = [];
-    for (let i = accesses.length - 1; i >= 0; i--) {
-      const { number, isWrite, region: written, extent: bytes } = at(accesses, i);
+    for (let i = endedBy(writes, endOf, before) - 1; i >= 0; i--) {
+      const { number, extent: bytes } = at(writes, i);
       if (at(end, number) <= since) break;
-      if (!isWrite || written.buffer !== region.buffer || at(end, number) > before) continue;
       const shared = sharedBytes(extent, bytes);
       if (shared > 0) found.push(number);
       if (shared === sizeOf(extent)) break;
@@ -108,17 +127,12 @@ export function createNeeds(program: Program, timing: CommandTiming): CommandNee
     let [data, buffer] = [none, none];
     // Commands may take no time, and then end as they start.
     const own = new Set(participants);
-    const isOther = (access: Access): boolean => !own.has(access.number);
     for (const each of participants) {
       const { reads, writes } = accesses(program, rankOf(each), indexOf(each));
-      for (const read of reads) {
-        const isWritten = ({ isWrite, region }: Access): boolean => isWrite && region.buffer === read.buffer;
-        data = later(
-          data,
-          lastOf(read, before, (access) => isWritten(access) && isOther(access)),
-        );
+      for (const read of reads) data = later(data, lastOf(writesTo?.get(read.buffer), read, before, own));
+      for (const region of writes) {
+        buffer = later(buffer, lastOf(inArena.get(arenaOf(program, region)), region, before, own));
       }
-      for (const region of writes) buffer = later(buffer, lastOf(region, before, isOther));
     }
     const needs = { data, buffer };
     known.set(key, needs);

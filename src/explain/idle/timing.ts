@@ -94,12 +94,18 @@ export function workByEnd<Key, Value>(
 
 /** The last of some commands, in order of end, that ended by `time` and is not `self`; -1 without one. */
 export function lastEnded(numbers: readonly number[], end: Float64Array, time: number, self: number): number {
-  let [low, high] = [0, numbers.length];
+  const count = endedBy(numbers, (number) => at(end, number), time);
+  for (let i = count - 1; i >= 0; i--) if (numbers[i] !== self) return at(numbers, i);
+  return -1;
+}
+
+/** How many of some, which are in order of end, ended by a time. */
+export function endedBy<T>(ordered: readonly T[], endOf: (each: T) => number, time: number): number {
+  let [low, high] = [0, ordered.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (at(end, at(numbers, middle)) <= time) low = middle + 1;
+    if (endOf(at(ordered, middle)) <= time) low = middle + 1;
     else high = middle;
   }
-  for (let i = low - 1; i >= 0; i--) if (numbers[i] !== self) return at(numbers, i);
-  return -1;
+  return low;
 }

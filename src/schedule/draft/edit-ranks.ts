@@ -91,8 +91,12 @@ function editClasses(program: Program, context: EditContext, group: RankGroup, e
 /** The buffer of the same number on the rank to which a symmetry takes its rank. */
 function bufferImages({ ranks, buffers }: Program): (buffer: BufferId, element: RankPermutation) => BufferId {
   const byRank = ranks.map((): BufferId[] => []);
-  const numbers = buffers.map(({ id, rank }) => at(byRank, rank).push(id) - 1);
-  return (buffer, element) => at(at(byRank, at(element, at(buffers, buffer).rank)), at(numbers, buffer));
+  let numbers: readonly number[] | null = null;
+  return (buffer, element) => {
+    // Few edits move operands.
+    numbers ??= buffers.map(({ id, rank }) => at(byRank, rank).push(id) - 1);
+    return at(at(byRank, at(element, at(buffers, buffer).rank)), at(numbers, buffer));
+  };
 }
 
 /** The Program with new lists, and where the commands of the old ones are in them. */
