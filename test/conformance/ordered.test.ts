@@ -1,23 +1,31 @@
 /** Scans and sorts on devices and in loops: the oracle's results, and what they communicate. */
 import { describe, expect, it } from "vitest";
 import {
+  addcmul,
   argsort,
+  atan2,
   cummax,
   cumprod,
   cumsum,
   DeviceMesh,
+  erfc,
+  fmod,
   Fusion,
   gradients,
+  lerp,
   lower,
   mul,
   oneHot,
   ones,
+  reshape,
   softmax,
   sort,
   sum,
   Tensor,
   type TensorView,
   topk,
+  tril,
+  triu,
 } from "@braid-compiler/braid";
 import { evaluateFusion } from "../../src/oracle/evaluate.ts";
 import { diagnosticOf } from "../ir/expect-diagnostic.ts";
@@ -88,7 +96,7 @@ it("a router takes the best experts of each token, and its gradient goes to them
   await expectOracle(f, { devices: 2, rounds: true });
 });
 
-const evaluate = (build: (x: TensorView, f: Fusion) => TensorView, values: readonly number[]): unknown => {
+const evaluate = (build: (x: TensorView, f: Fusion) => TensorView, values: readonly number[]): readonly number[] => {
   const f = new Fusion();
   const x = f.input([values.length]);
   f.output(build(x, f));
@@ -120,6 +128,22 @@ it.each([
     return g ?? x;
   };
   expect(evaluate(gradientOf, values)).toEqual(expected);
+});
+
+it("triangles and functions made of others", () => {
+  const grid = (x: TensorView): TensorView => reshape(x, [2, 3]);
+  const six = [1, 2, 3, 4, 5, 6];
+  expect(evaluate((x) => triu(grid(x), 1), six)).toEqual([0, 2, 3, 0, 0, 6]);
+  expect(evaluate((x) => tril(grid(x)), six)).toEqual([1, 0, 0, 4, 5, 0]);
+  expect(evaluate((x) => lerp(x, mul(x, 3), 0.5), [1, -2])).toEqual([2, -4]);
+  expect(evaluate((x) => addcmul(x, x, x, 2), [1, -2])).toEqual([3, 6]);
+  expect(evaluate((x) => fmod(x, 3), [-7, 7, 2.5])).toEqual([-1, 1, 2.5]);
+  expect(evaluate((x) => atan2(x, -1), [0, -0, 1])).toEqual([Math.PI, -Math.PI, 0.75 * Math.PI].map(Math.fround));
+  // From tables, to 6 digits.
+  const tails = evaluate((x) => erfc(x), [0, 0.5, -1, 3]);
+  [1, 0.4795001, 1.8427008, 2.2090497e-5].forEach((y, i) => {
+    expect(Math.abs((tails[i] ?? 0) / y - 1)).toBeLessThan(2e-6);
+  });
 });
 
 it("refuses a k that the axis does not have, and sums of bool", () => {

@@ -160,6 +160,18 @@ const cases: { readonly [Op in UnaryOpType]: Case } = {
   },
   sin: { exact: Math.sin, edges: [0, -0, NaN, NaN], cuda: "(sinf(x))", lanes: false },
   cos: { exact: Math.cos, edges: [1, 1, NaN, NaN], cuda: "(cosf(x))", lanes: false },
+  tan: { exact: Math.tan, edges: [0, -0, NaN, NaN], cuda: "(tanf(x))", lanes: false },
+  asin: { exact: Math.asin, edges: [0, -0, NaN, NaN], known: [[2, NaN]], cuda: "(asinf(x))", lanes: false },
+  acos: {
+    exact: Math.acos,
+    edges: [Math.PI / 2, Math.PI / 2, NaN, NaN],
+    known: [[1, 0]],
+    cuda: "(acosf(x))",
+    lanes: false,
+  },
+  atan: { exact: Math.atan, edges: [0, -0, Math.PI / 2, -Math.PI / 2], cuda: "(atanf(x))", lanes: false },
+  sinh: { exact: Math.sinh, edges: [0, -0, Infinity, -Infinity], cuda: "(sinhf(x))", lanes: false },
+  cosh: { exact: Math.cosh, edges: [1, 1, Infinity, Infinity], cuda: "(coshf(x))", lanes: false },
   erf: {
     exact: erf,
     edges: [0, -0, 1, -1],

@@ -144,7 +144,9 @@ function makeBinary(values: readonly UnitValue[], choice: StepChoice): Made | nu
   );
   if (second === null) return null;
   const stretched = shape.map((extent, axis) => Math.max(extent, at(at(values, second).shape, axis)));
-  const ops = keysOf(binaryFunctions).filter((op) => op !== "pow" && takes(binaryFunctions[op].operand, dtype));
+  const ops = keysOf(binaryFunctions).filter(
+    (op) => !["pow", "atan2"].includes(op) && takes(binaryFunctions[op].operand, dtype),
+  );
   const op = pick(ops, choice.detail);
   const inputs = choice.third % 2 === 0 ? [number, second] : [second, number];
   const made = binaryFunctions[op].result === "bool" ? "bool" : dtype;

@@ -85,7 +85,9 @@ describe.each(keysOf(unaryDefinitions))("%s", (op) => {
     const values = samplesOf(dtype);
     const flat = operand(dtype, [values.length]);
     const kernel = { kind: "unary", op, inputs: [flat], outputs: [flat] } as const;
-    expect(unboundedOf(kernel, [{ dtype, values }], (f) => unaryCalls[op](f.input(flat.shape, dtype)))).toBe(0);
+    // Twice the largest result of double's samples overflows.
+    const most = dtype === "double" && (op === "sinh" || op === "cosh") ? 1 : 0;
+    expect(unboundedOf(kernel, [{ dtype, values }], (f) => unaryCalls[op](f.input(flat.shape, dtype)))).toBe(most);
     if (isInexact(op, dtype)) return;
     const defined = values.map((x) => unaryOf(op, dtype, x));
     expect(firstDifference(values.map(compileUnary(op, dtype)), defined)).toBeNull();

@@ -28,6 +28,8 @@ export {
   type Sorted,
   type SortOptions,
   topk,
+  tril,
+  triu,
 } from "./ops/ordered.ts";
 export * from "./ops/powers.ts";
 export { dropout, randomBits, type RandomOptions, uniform } from "./ops/random.ts";

@@ -3,6 +3,7 @@ import {
   add,
   cast,
   cos,
+  cosh,
   div,
   eq,
   exp,
@@ -18,17 +19,21 @@ import {
   normalCdf,
   pow,
   prod,
+  rsqrt,
   sigmoid,
   sign,
   sin,
+  sinh,
   sub,
   sum,
   tanh,
+  trunc,
   where,
 } from "../api/ops.ts";
 import { keepAxes } from "../api/ops/compositions/compose.ts";
 import type { TensorView } from "../api/tensor-view.ts";
 import type { BinaryOpType, ReductionOpType, UnaryOpType } from "../ops/op.ts";
+import { invariant } from "../../support/invariant.ts";
 import { nonZero } from "./vjp.ts";
 
 /** The operand and the result of a function, in the dtype in which the rule computes: 16-bit floats in float. */
@@ -68,6 +73,12 @@ export const unaryVjps: { readonly [K in UnaryOpType]: UnaryVjp } = {
   log1p: (g, { x }) => div(g, add(x, 1)),
   sin: (g, { x }) => mul(g, cos(x)),
   cos: (g, { x }) => neg(mul(g, sin(x))),
+  tan: (g, { y }) => mul(g, add(1, mul(y, y))),
+  asin: (g, { x }) => mul(g, rsqrt(sub(1, mul(x, x)))),
+  acos: (g, { x }) => neg(mul(g, rsqrt(sub(1, mul(x, x))))),
+  atan: (g, { x }) => div(g, add(1, mul(x, x))),
+  sinh: (g, { x }) => mul(g, cosh(x)),
+  cosh: (g, { x }) => mul(g, sinh(x)),
   tanh: (g, { y }) => mul(g, sub(1, mul(y, y))),
   sqrt: (g, { y }) => div(mul(g, 0.5), y),
   // In this order no product is larger than the result or g, so none overflows alone.
@@ -100,6 +111,8 @@ export const binaryVjps: { readonly [K in BinaryOpType]: readonly [BinaryVjp, Bi
   sub: [(g) => g, (g) => neg(g)],
   mul: [(g, _, b) => mul(g, b), (g, a) => mul(g, a)],
   div: [(g, _, b) => div(g, b), (g, _, b, y) => neg(mul(g, div(y, b)))],
+  atan2: [(g, a, b) => mul(g, div(b, squares(a, b))), (g, a, b) => neg(mul(g, div(a, squares(a, b))))],
+  fmod: [(g) => g, (g, a, b) => neg(mul(g, trunc(quotient(a, b))))],
   // b a^(b-1), and 0 where b is 0; y log(a), and 0 where a is 0 and b is not negative.
   pow: [
     (g, a, b) => mul(g, typeof b === "number" ? slopeOfPower(a, b) : where(eq(b, 0), 0, mul(pow(a, sub(b, 1)), b))),
@@ -126,6 +139,22 @@ export const binaryVjps: { readonly [K in BinaryOpType]: readonly [BinaryVjp, Bi
   shiftRight: noRules,
   remainder: noRules,
 };
+
+// One operand is a tensor.
+
+function squares(a: FunctionOperand, b: FunctionOperand): TensorView {
+  const [p, q] = [typeof a === "number" ? a * a : mul(a, a), typeof b === "number" ? b * b : mul(b, b)];
+  return typeof p === "number" ? add(p, tensorOf(q)) : add(p, q);
+}
+
+function quotient(a: FunctionOperand, b: FunctionOperand): TensorView {
+  return typeof a === "number" ? div(a, tensorOf(b)) : div(a, b);
+}
+
+function tensorOf(operand: FunctionOperand): TensorView {
+  invariant(typeof operand !== "number", "one operand of a function is a tensor");
+  return operand;
+}
 
 function slopeOfPower(a: FunctionOperand, b: number): FunctionOperand {
   return b === 0 ? 0 : mul(pow(a, b - 1), b);

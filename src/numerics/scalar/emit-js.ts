@@ -148,6 +148,7 @@ export const jsLibrary = {
   floatToBFloat16,
   floatToBits,
   floatToHalf,
+  fmod,
   halfToFloat,
   int64ToFloat,
   nearest,
@@ -307,6 +308,10 @@ export function nearest(x: number): number {
   const shift = x < 0 ? -(2 ** 52) : 2 ** 52;
   const rounded = x + shift - shift;
   return rounded === 0 ? 0 * x : rounded;
+}
+
+function fmod(x: number, y: number): number {
+  return x % y;
 }
 
 function exp2(x: number): number {

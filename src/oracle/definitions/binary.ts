@@ -87,6 +87,13 @@ function spreadOfPower(x: Moved, y: Moved): number {
   return Math.max(...corners.map((corner) => Math.abs(corner - exact)));
 }
 
+/** The arc that the changes make at the least distance from 0. It jumps where y changes its sign below x = 0. */
+function spreadOfAngle(y: Moved, x: Moved): number {
+  const distance = Math.hypot(Math.max(0, y.size - y.by), Math.max(0, x.size - x.by));
+  const jumps = y.by >= y.size && x.at - x.by <= 0;
+  return jumps || distance === 0 ? Infinity : (y.by + x.by) / distance;
+}
+
 /** Computed in double. Rounding to float32 then gives the correct float32 result, because 53 >= 2 * 24 + 2 bits. */
 export const binaryDefinitions: { readonly [Op in BinaryOpType]: BinaryDefinition } = {
   add: { float: (x, y) => x + y, integer: (x, y) => x + y, spread: (x, y) => x.by + y.by },
@@ -104,6 +111,8 @@ export const binaryDefinitions: { readonly [Op in BinaryOpType]: BinaryDefinitio
     spread: (x, y, truncated) =>
       y.size <= y.by ? Infinity : ((x.size / y.size) * y.by + x.by) / (y.size - y.by) + (truncated ? 1 : 0),
   },
+  atan2: { float: Math.atan2, integer: null, spread: spreadOfAngle, roundings: 8 },
+  fmod: { float: (x, y) => x % y, integer: null, spread: anyChange },
   pow: { float: power, integer: null, spread: spreadOfPower, roundings: 16 },
   /** NaN if either is; -0 is below 0. */
   maximum: {

@@ -34,6 +34,16 @@ function relative(roundings: number, spread: UnaryError["spread"]): UnaryError {
   return { roundings, magnitude: (_, output) => output, spread };
 }
 
+/** Of a function that rises or falls, where the operand stays in its domain. A tangent that falls has passed a pole. */
+function moved(float: (x: number) => number): UnaryError["spread"] {
+  return (by, input, output) => {
+    const [below, at, above] = [float(input - by), float(input), float(input + by)];
+    const isMonotonic = by < 1 && (below - at) * (at - above) >= 0;
+    const size = Math.max(Math.abs(below - at), Math.abs(above - at));
+    return Number.isNaN(size) || !isMonotonic ? (Number.isNaN(output) ? 0 : Infinity) : size;
+  };
+}
+
 /** The largest change of log(x) when a positive x changes by up to `by`. */
 function spreadOfLog(by: number, x: number): number {
   if (by < x) return Math.log1p(by / (x - by));
@@ -106,6 +116,17 @@ export const unaryDefinitions: { readonly [Op in UnaryOpType]: UnaryDefinition }
   log1p: { float: Math.log1p, integer: null, error: relative(2, (by, input) => spreadOfLog(by, 1 + input)) },
   sin: { float: Math.sin, integer: null, error: relative(4, (by) => by) },
   cos: { float: Math.cos, integer: null, error: relative(4, (by) => by) },
+  tan: { float: Math.tan, integer: null, error: relative(8, moved(Math.tan)) },
+  asin: { float: Math.asin, integer: null, error: relative(4, moved(Math.asin)) },
+  acos: { float: Math.acos, integer: null, error: relative(4, moved(Math.acos)) },
+  atan: { float: Math.atan, integer: null, error: relative(4, (by) => by) },
+  sinh: { float: Math.sinh, integer: null, error: relative(6, moved(Math.sinh)) },
+  cosh: {
+    float: Math.cosh,
+    integer: null,
+    // The furthest from the lowest point is the steepest.
+    error: relative(4, (by, input) => Math.cosh(Math.abs(input) + by) - Math.cosh(input)),
+  },
   /** NaN stays NaN; -0 becomes 0. */
   relu: {
     float: (x) => (x > 0 || Number.isNaN(x) ? x : 0),

@@ -115,6 +115,36 @@ export function cos(tensor: TensorView): TensorView {
   return unary("cos", tensor);
 }
 
+/** The tangent of radians. Integers become float. Throws `dtype-mismatch` for bool. */
+export function tan(tensor: TensorView): TensorView {
+  return unary("tan", tensor);
+}
+
+/** The angle from -pi / 2 to pi / 2 with this sine; NaN beyond 1. Integers become float. Throws `dtype-mismatch` for bool. */
+export function asin(tensor: TensorView): TensorView {
+  return unary("asin", tensor);
+}
+
+/** The angle from 0 to pi with this cosine; NaN beyond 1. Integers become float. Throws `dtype-mismatch` for bool. */
+export function acos(tensor: TensorView): TensorView {
+  return unary("acos", tensor);
+}
+
+/** The angle from -pi / 2 to pi / 2 with this tangent. Integers become float. Throws `dtype-mismatch` for bool. */
+export function atan(tensor: TensorView): TensorView {
+  return unary("atan", tensor);
+}
+
+/** The hyperbolic sine. Integers become float. Throws `dtype-mismatch` for bool. */
+export function sinh(tensor: TensorView): TensorView {
+  return unary("sinh", tensor);
+}
+
+/** The hyperbolic cosine. Integers become float. Throws `dtype-mismatch` for bool. */
+export function cosh(tensor: TensorView): TensorView {
+  return unary("cosh", tensor);
+}
+
 /** The hyperbolic tangent. Integers become float. Throws `dtype-mismatch` for bool. */
 export function tanh(tensor: TensorView): TensorView {
   return unary("tanh", tensor);

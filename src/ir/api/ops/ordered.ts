@@ -1,4 +1,4 @@
-/** Scans and sorts along an axis, of which a device needs all; and indices as one-hot rows. */
+/** Scans and sorts along an axis, of which a device needs all; one-hot rows and triangles, by comparing indices. */
 import type { DType } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { type Call, reject, resolveAxis } from "../../ops/call.ts";
@@ -10,9 +10,10 @@ import type { Extent } from "../extent.ts";
 import { internals } from "../handle.ts";
 import type { TensorView } from "../tensor-view.ts";
 import { apply, callOf } from "./apply.ts";
-import { eq } from "./choices.ts";
+import { eq, ge, le, where } from "./choices.ts";
 import { inDType, indicesAlong } from "./compositions/compose.ts";
 import { knownExtent } from "./creation.ts";
+import { sub } from "./elementwise.ts";
 import { gather } from "./indexing.ts";
 import { unsqueeze } from "./shape.ts";
 import { slice } from "./views.ts";
@@ -129,4 +130,29 @@ export function oneHot(
   const extent = knownExtent(index[internals].builder, classes, place);
   const column = unsqueeze(index, -1);
   return inDType(eq(column, indicesAlong(column, -1, place, extent)), dtype);
+}
+
+/** The elements of the last two axes from diagonal `diagonal` on up, and 0 below, as torch.triu. */
+export function triu(tensor: TensorView, diagonal = 0): TensorView {
+  return where(ge(offDiagonal("triu", tensor, diagonal), diagonal), tensor, 0);
+}
+
+/** The elements of the last two axes up to diagonal `diagonal`, and 0 above, as torch.tril. */
+export function tril(tensor: TensorView, diagonal = 0): TensorView {
+  return where(le(offDiagonal("tril", tensor, diagonal), diagonal), tensor, 0);
+}
+
+/** The column less the row. Throws `axis-out-of-range`, `bad-argument`. */
+function offDiagonal(name: string, tensor: TensorView, diagonal: number): TensorView {
+  const place = callOf(name, [tensor], diagonal);
+  if (!Number.isSafeInteger(diagonal)) {
+    reject(place, {
+      code: "bad-argument",
+      message: "the diagonal is not a whole number",
+      found: String(diagonal),
+      expected: "a whole number: 0 for the main one, and 1 for the one above it",
+      help: "leave it out for the main diagonal",
+    });
+  }
+  return sub(indicesAlong(tensor, -1, place), indicesAlong(tensor, -2, place));
 }

@@ -6,8 +6,8 @@ import { binaryAxes } from "../../ops/kinds/elementwise.ts";
 import type { TensorView } from "../tensor-view.ts";
 import { callOf } from "./apply.ts";
 import { mark } from "./compositions/compose.ts";
-import { add, mul } from "./elementwise.ts";
-import { reciprocal, rsqrt, silu, sqrt } from "./functions.ts";
+import { add, mul, sub } from "./elementwise.ts";
+import { normalCdf, reciprocal, rsqrt, silu, sqrt } from "./functions.ts";
 import { binary, type BinaryOperand } from "./operands.ts";
 
 /**
@@ -37,6 +37,37 @@ function product(x: TensorView, exponent: number): TensorView {
   const half = product(x, Math.floor(exponent / 2));
   const square = mul(half, half);
   return exponent % 2 === 0 ? square : mul(square, x);
+}
+
+/**
+ * The angle of the point (b, a), from -pi to pi, as torch.atan2. Shapes, dtypes and errors as in `add`; integers become
+ * float.
+ */
+export function atan2(a: BinaryOperand, b: BinaryOperand): TensorView {
+  return binary("atan2", a, b);
+}
+
+/**
+ * a - b trunc(a / b), which has the sign of a, as torch.fmod. Shapes, dtypes and errors as in `add`; integers become
+ * float.
+ */
+export function fmod(a: BinaryOperand, b: BinaryOperand): TensorView {
+  return binary("fmod", a, b);
+}
+
+/** 1 - erf(x), by the normal distribution, so that small results keep their digits. Dtypes and errors as in `erf`. */
+export function erfc(tensor: TensorView): TensorView {
+  return mul(normalCdf(mul(tensor, -Math.SQRT2)), 2);
+}
+
+/** a + weight (b - a). Shapes, dtypes and errors as in `add`. */
+export function lerp(a: TensorView, b: TensorView, weight: BinaryOperand): TensorView {
+  return add(a, mul(sub(b, a), weight));
+}
+
+/** tensor + value a b. Shapes, dtypes and errors as in `add`. */
+export function addcmul(tensor: TensorView, a: TensorView, b: TensorView, value = 1): TensorView {
+  return add(tensor, mul(mul(a, b), value));
 }
 
 /** silu(gate) up: the gated activation of Llama. Shapes, dtypes and errors as in `add`. */

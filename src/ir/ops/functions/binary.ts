@@ -1,5 +1,5 @@
 /**
- * The elementwise functions of two operands, one row each. All back ends round their results correctly, but for pow.
+ * The elementwise functions of two operands, one row each. All back ends round their results correctly, but for pow and atan2.
  * A new function is a row here and an exported function in api/ops, as for functions of one operand (unary.ts).
  */
 import {
@@ -56,6 +56,20 @@ const rows = {
     result: "same",
     expression: (x, y) => call({ js: "pow", c: "pow" }, x, y),
     printed: { name: "pow", alsoRead: ["powf"] },
+  },
+  /** The angle of (y, x), of which x is the second operand: from -pi to pi. */
+  atan2: {
+    operand: "float",
+    result: "same",
+    expression: (x, y) => call({ js: "Math.atan2", c: "atan2" }, x, y),
+    printed: { name: "atan2", alsoRead: ["atan2f"] },
+  },
+  /** x - y trunc(x / y), exactly: it has the sign of x. NaN for y = 0. */
+  fmod: {
+    operand: "float",
+    result: "same",
+    expression: (x, y) => call({ js: "fmod", c: "fmod" }, x, y),
+    printed: { name: "fmod", alsoRead: ["fmodf"] },
   },
   /** NaN if either operand is NaN, as in PyTorch; -0 is below 0. */
   maximum: {

@@ -74,6 +74,42 @@ const exponential = {
     work: 245,
     alsoRead: ["cosf"],
   },
+  tan: {
+    operand: "float",
+    expression: (x) => call({ js: "Math.tan", c: "tan" }, x),
+    work: 245,
+    alsoRead: ["tanf"],
+  },
+  asin: {
+    operand: "float",
+    expression: (x) => call({ js: "Math.asin", c: "asin" }, x),
+    work: 245,
+    alsoRead: ["asinf"],
+  },
+  acos: {
+    operand: "float",
+    expression: (x) => call({ js: "Math.acos", c: "acos" }, x),
+    work: 245,
+    alsoRead: ["acosf"],
+  },
+  atan: {
+    operand: "float",
+    expression: (x) => call({ js: "Math.atan", c: "atan" }, x),
+    work: 245,
+    alsoRead: ["atanf"],
+  },
+  sinh: {
+    operand: "float",
+    expression: (x) => call({ js: "Math.sinh", c: "sinh" }, x),
+    work: 245,
+    alsoRead: ["sinhf"],
+  },
+  cosh: {
+    operand: "float",
+    expression: (x) => call({ js: "Math.cosh", c: "cosh" }, x),
+    work: 245,
+    alsoRead: ["coshf"],
+  },
 } as const satisfies Readonly<Record<string, UnaryFunction>>;
 
 // Functions that every back end rounds correctly, but for rsqrt.
