@@ -73,6 +73,8 @@ const early = [
   { at: [1060, 1070], cat: "gpu_memset" },
   { at: [2000, 2010], launchedAt: 100 },
   { at: [2010, 2050], op: "allreduce", launchedAt: 100 },
+  // After the last step.
+  { at: [3000, 3100], launchedAt: 250 },
 ] as const;
 const lateRank = [
   { at: [1000, 1050] },
