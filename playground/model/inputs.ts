@@ -33,6 +33,7 @@ export const gpuSizes: Readonly<Record<string, Readonly<Record<string, string>>>
   "matmul-allreduce": gemm,
   "matmul-reduce-scatter": gemm,
   "hosts/allgather-matmul": gemm,
+  "hosts/llama": { ...block, GROUPS: "8" },
   "hosts/matmul-allreduce": gemm,
   "hosts/matmul-reduce-scatter": gemm,
   mlp: { M: "16384", K: "8192", H: "16384" },

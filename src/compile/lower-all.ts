@@ -10,6 +10,7 @@ import { createRankRules } from "../host/alike/rank-rules.ts";
 import type { HostProgram } from "../host/nodes.ts";
 import { print } from "../host/print/print.ts";
 import type { Tensor, TensorId } from "../ir/domain.ts";
+import type { FusionData } from "../ir/fusion-data.ts";
 import { originated } from "../ir/origin.ts";
 import { printTensor } from "../ir/print-tensor.ts";
 import { type HasFusionData, type LowerOptions, lowerRanks } from "./lower.ts";
@@ -28,6 +29,8 @@ export interface Signature {
 
 export interface Lowered {
   readonly signature: Signature;
+  /** Of a Fusion, as the passes on it leave it; absent if its regions were lowered one by one. */
+  readonly decomposed?: FusionData;
   /** Indexed by rank. Those that were lowered are made when they are asked for. */
   readonly hosts: readonly HostProgram[];
   /** The ranks whose host programs were lowered at once; if absent, those with the same one. */
@@ -71,8 +74,8 @@ function lowerEach(
   }
   if (isFusionSource(source)) {
     // Shardings spread to inputs and outputs.
-    const { placed, hosts, classes } = lowerRanks(source, ranks.length, options);
-    return { signature: placed, hosts, classes };
+    const { placed, decomposed, hosts, classes } = lowerRanks(source, ranks.length, options);
+    return { signature: placed, decomposed, hosts, classes };
   }
   const hosts = givenHosts(source, ranks);
   const [first] = hosts;

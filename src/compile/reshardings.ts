@@ -31,10 +31,17 @@ export function reshardings(fusion: HasFusionData, options: ReshardingsOptions =
   return listed(fusion, lowerRanks(fusion, 1, lowering).decomposed, options);
 }
 
-/** The same of a Fusion that lowering takes with these options: not all of its passes run again. */
-export function reshardingsOfLowered(fusion: HasFusionData, options: ReshardingsOptions): readonly Resharding[] {
+/**
+ * The same of a Fusion that lowering takes with these options: not all of its passes run again, and none if `decomposed`
+ * is given, as they left it.
+ */
+export function reshardingsOfLowered(
+  fusion: HasFusionData,
+  options: ReshardingsOptions,
+  decomposed?: FusionData,
+): readonly Resharding[] {
   const { sizes: _, ...lowering } = options;
-  return listed(fusion, decomposedData(fusion, lowering).decomposed, options);
+  return listed(fusion, decomposed ?? decomposedData(fusion, lowering).decomposed, options);
 }
 
 function listed(

@@ -154,7 +154,9 @@ export function explainCompiled(
     serial: serial === null || profile === null ? null : simulate(serial, profile, { graph }).milliseconds,
     latencyShare: profile === null ? null : latencyShare(serial ?? part, profile, graph),
     named: namesIn(source, compilation),
-    reshardings: isFusionSource(source) ? reshardingsOfLowered(source, { ...lowering, sizes }) : null,
+    reshardings: isFusionSource(source)
+      ? reshardingsOfLowered(source, { ...lowering, sizes }, compilation.decomposed)
+      : null,
     refusals,
     alternatives:
       profile === null || (choice?.regions.length ?? 0) > 0 || (!all && commandCount(program) > fewCommands)

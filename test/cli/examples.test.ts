@@ -11,6 +11,7 @@ it("the examples are those of the documentation", () => {
     "allreduce",
     "hand-built",
     "hosts/allgather-matmul",
+    "hosts/llama",
     "hosts/matmul-allreduce",
     "hosts/matmul-reduce-scatter",
     "matmul-allreduce",

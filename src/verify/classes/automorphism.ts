@@ -6,7 +6,13 @@
 import type { UnlinkedCommand } from "../../commands/command-list.ts";
 import type { Command, Origin } from "../../commands/command.ts";
 import type { Operand } from "../../commands/kernel.ts";
-import { linkedCommandAt, commandCount, type LinkedTransfer, type RankProgram } from "../../commands/program.ts";
+import {
+  linkedCommandAt,
+  commandCount,
+  type LinkedTransfer,
+  type Program,
+  type RankProgram,
+} from "../../commands/program.ts";
 import { sameNumbers, type View } from "../../commands/view.ts";
 import { at } from "../../support/invariant.ts";
 import { illegalOverlap } from "../check/static-checks.ts";
@@ -22,6 +28,7 @@ import {
   sameForm,
   sameSlot,
 } from "./moved-regions.ts";
+import type { RankBuffers } from "./rank-buffers.ts";
 import type { RankPermutation } from "./rank-group.ts";
 import { unreachable } from "../../support/unreachable.ts";
 
@@ -58,7 +65,7 @@ function sameList(mapping: Mapping, a: RankProgram, b: RankProgram): boolean {
   if (!streams.every(({ id, role }, i) => id === b.streams[i]?.id && role === b.streams[i]?.role)) return false;
   const texts = new Map<string, string>();
   const isShared = sharedCommands(mapping, a, b);
-  for (let i = 0; i < origins.length; i++) {
+  for (const i of positionsToCompare(mapping, a.rank, b.rank) ?? origins.keys()) {
     if (origins !== b.origins && !sameOrigin(texts, at(origins, i), at(b.origins, i))) return false;
     const [own, image] = [transferOf[i] ?? null, b.transferOf[i] ?? null];
     if ((own === null) !== (image === null)) return false;
@@ -69,6 +76,37 @@ function sameList(mapping: Mapping, a: RankProgram, b: RankProgram): boolean {
     if (other.kind === "transfer" && illegalOverlap(mapping.program, b.rank, i, other) !== null) return false;
   }
   return true;
+}
+
+/** Where the lists of two ranks may differ, in order; null for everywhere. */
+function positionsToCompare({ ownPositions }: Mapping, a: number, b: number): readonly number[] | null {
+  const [own, image] = [ownPositions(a), ownPositions(b)];
+  if (own === null || image === null || sameNumbers(own, image)) return own === null ? null : image;
+  return [...new Set([...own, ...image])].sort((x, y) => x - y);
+}
+
+/**
+ * By rank: the positions at which its list does not share the command and its origin with that of `likeRank`; null if
+ * they share nothing.
+ */
+export function createOwnPositions({ ranks }: Program, { likeRank, baseOf }: RankBuffers): Mapped["ownPositions"] {
+  const known = new Map<number, readonly number[] | null>();
+  const find = (rank: number): readonly number[] | null => {
+    const [a, b] = [at(ranks, rank), at(ranks, at(likeRank, rank))];
+    const [own, first] = [a.linkedFrom, b.linkedFrom];
+    if (own === undefined || first === undefined || own.bufferBase !== baseOf[rank]) return null;
+    if (own.unlinked.length !== first.unlinked.length || !sameNumbers(own.kernelOf, first.kernelOf)) return null;
+    const found: number[] = [];
+    for (const [i, command] of own.unlinked.entries()) {
+      const isShared = command === first.unlinked[i] && a.origins[i] === b.origins[i] && namesOnlyOwnBuffers(command);
+      if (!isShared) found.push(i);
+    }
+    return found;
+  };
+  return (rank) => {
+    if (!known.has(rank)) known.set(rank, find(rank));
+    return known.get(rank) ?? null;
+  };
 }
 
 /** Whether the two ranks have one command at a position, which only names other buffers, of equal numbers. */

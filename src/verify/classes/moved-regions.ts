@@ -155,6 +155,8 @@ function sameOverlaps(from: readonly Region[], to: readonly Region[]): boolean {
 export interface Mapped {
   readonly program: Program;
   readonly buffers: RankBuffers;
+  /** By rank: where its list differs from that of the first rank like it, null for anywhere. */
+  readonly ownPositions: (rank: number) => readonly number[] | null;
   readonly participants: Participants;
   /** The node before each rank's command 0, as in the graph. */
   readonly nodeBase: Int32Array;

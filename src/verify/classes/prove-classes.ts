@@ -16,7 +16,7 @@ import { checkApart, checkTables } from "../check/structure/tables.ts";
 import { checkTransfer } from "../check/structure/transfers.ts";
 import { nodeKinds } from "../order/graph.ts";
 import { createParticipants } from "../order/slots.ts";
-import { type Budget, mapsToItself } from "./automorphism.ts";
+import { type Budget, createOwnPositions, mapsToItself } from "./automorphism.ts";
 import { type ClassGraph, createClassGraph } from "./class-graph.ts";
 import { createClassNotes, withoutNotes } from "./class-notes.ts";
 import { advanceAll, needsOf, sweepClasses } from "./class-sweep.ts";
@@ -100,7 +100,7 @@ function mappedOf(program: Program, buffers: RankBuffers): Mapped {
   const nodeBase = new Int32Array(ranks.length + 1);
   for (const [rank, { origins }] of ranks.entries()) nodeBase[rank + 1] = at(nodeBase, rank) + origins.length + 2;
   const participants = createParticipants(program, nodeBase);
-  return { program, buffers, participants, nodeBase };
+  return { program, buffers, ownPositions: createOwnPositions(program, buffers), participants, nodeBase };
 }
 
 /**
