@@ -1,43 +1,13 @@
 /** The schedule chosen on machines that favour one form or another. The chosen schedule has the oracle's result. */
 import { describe, expect, it } from "vitest";
 import { DeviceMesh, DiagnosticError, Fusion, linear, matmul, sum } from "@braid-compiler/braid";
-import { withoutAddend } from "../../../src/commands/kernel.ts";
 import { chooseForm } from "../../../bench/compare/choose-form.ts";
 import { buildPrimitive } from "../../../bench/compare/primitives.ts";
 import { choose } from "../../../src/tune/choose/choose.ts";
 import { decide } from "../../../src/tune/choose/decide.ts";
 import { candidateStreams, serial as serialCandidate } from "../../../src/tune/choose/candidates.ts";
-import type { MachineProfile, Timing } from "../../../src/simulate/machine-profile.ts";
 import { expectOracle } from "../../support/expect-oracle.ts";
-
-/** Rates in bytes per microsecond. */
-function rate(fixed: number, bytesPerMicrosecond: number): readonly Timing[] {
-  return [1e3, 1e9].map((bytes) => ({ bytes, microseconds: fixed + bytes / bytesPerMicrosecond }));
-}
-
-/** Figures of the order of an H200's. */
-const machine: MachineProfile = {
-  version: 1,
-  on: "cpu",
-  machine: "round figures",
-  products: [
-    {
-      dtype: "bfloat16",
-      m: [512, 16_384],
-      n: [1024, 8192],
-      k: [512, 16_384],
-      teraflops: [250, 500, 400, 650, 450, 700, 600, 720],
-    },
-  ],
-  memory: rate(3, 3.5e6),
-  localCopies: rate(3, 1.7e6),
-  peerCopies: rate(8, 3.6e5),
-  transfers: [
-    { type: "Allgather", ranks: 4, timings: rate(25, 3.3e5) },
-    { type: "group", ranks: 2, timings: rate(25, 2e5) },
-  ],
-  costs: { run: 10, launch: 2, event: 1, join: 0, signal: 3, issue: 3, underTransfer: 1.2 },
-};
+import { machine, rate } from "./round-machine.ts";
 
 function allgatherMatmul(devices: number, m: number, n: number, k: number): Fusion {
   const f = new Fusion();
@@ -182,31 +152,6 @@ describe("choose of matmul + all-reduce in chunks", () => {
     const { chosen } = choose(few, { devices: 4, ...lowering }, { ...machine, reductionsInPeers: rate(5, 3.2e5) });
     expect(chosen.name).toBe("no loop");
     expect(chosen.lowering.overlap).toBe(false);
-  });
-
-  it("takes the backend of a primitive's collectives in chunks that is faster", () => {
-    const formWith = (bytesPerMicrosecond: number): unknown => {
-      const transfers = [{ type: "Allreduce", ranks: 4, timings: rate(15, 2.2e5) }] as const;
-      const profile = { ...machine, transfers, reductionsInPeers: rate(5, bytesPerMicrosecond) };
-      const { shape, compilation } = chooseForm({}, problem, { insertReshardingAfter: true }, profile);
-      const { backend, overlap } = compilation.options;
-      return [shape.form, backend, overlap];
-    };
-    expect(formWith(3.2e5)).toEqual(["collective", "cuda", true]);
-    expect(formWith(1e4)).toEqual(["collective", "nccl", true]);
-  });
-
-  it("takes two halves and adds them in GEMMs between two devices, as long as GEMMs read what they add fast", () => {
-    const formWith = (devices: number, memory: number): unknown => {
-      const two = { ...problem, devices, k: 1024 };
-      const profile = { ...machine, memory: rate(2, memory) };
-      const { shape, compilation } = chooseForm({}, two, { insertReshardingAfter: true, backend: "cuda" }, profile);
-      const adds = compilation.program.kernels.some((kernel) => withoutAddend(kernel) !== null);
-      return [shape.form, shape.outputs, adds];
-    };
-    expect(formWith(2, 2.9e6)).toEqual(["rotated", 2, true]);
-    expect(formWith(2, 1e5)).not.toContain(true);
-    expect(formWith(4, 2.9e6)).not.toContain(true);
   });
 
   it("takes one kernel in peers' memory after the GEMM of a primitive with few rows if the library is slower", () => {
