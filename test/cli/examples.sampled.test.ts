@@ -36,6 +36,7 @@ const outputCounts: Readonly<Record<string, number>> = {
 /** What programs without Stream have instead of a loop over streams. A ring of one device has no loop. */
 const withoutStream = (devices: number): Readonly<Record<string, string>> => ({
   "hand-built.ts": devices === 1 ? "= matmul\\(" : "FOR i\\d+ from 0 to",
+  "hosts/llama.ts": "type=ReduceScatter",
   "transformer/ring-attention.ts": "= matmul\\(",
   "transformer/weight-prefetch.ts": devices === 1 ? "= linear\\(" : "type=Allgather",
 });
