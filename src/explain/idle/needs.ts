@@ -42,22 +42,22 @@ export function createNeeds(program: Program, timing: CommandTiming): CommandNee
   const { dependences, start, end } = timing;
   const { rankOf, indexOf, peers } = dependences;
   const endOf = ({ number }: Access): number => at(end, number);
-  /** By arena of a rank, and the writes of each buffer, in order of end. */
-  let inArena: ReadonlyMap<string, readonly Access[]> = new Map();
+  /** By place, and the writes of each buffer, in order of end. */
+  let inPlace: ReadonlyMap<string, readonly Access[]> = new Map();
   let writesTo: ReadonlyMap<BufferId, readonly Access[]> | null = null;
   /** By participants: those of a collective have one array. */
   const known = new Map<readonly number[] | number, Needs>();
 
   const index = (): void => {
     if (writesTo !== null) return;
-    inArena = workByEnd(timing, (other) => {
+    inPlace = workByEnd(timing, (other) => {
       const { reads, writes } = accesses(program, rankOf(other), indexOf(other));
       const entry = (isWrite: boolean) => (region: Region) =>
-        [arenaOf(program, region), { number: other, region, extent: extentOf(program, region), isWrite }] as const;
+        [placeOf(program, region), { number: other, region, extent: extentOf(program, region), isWrite }] as const;
       return [...reads.map(entry(false)), ...writes.map(entry(true))];
     });
     const found = new Map<BufferId, Access[]>();
-    for (const access of [...inArena.values()].flat()) {
+    for (const access of [...inPlace.values()].flat()) {
       if (!access.isWrite) continue;
       const own = found.get(access.region.buffer);
       if (own === undefined) found.set(access.region.buffer, [access]);
@@ -131,7 +131,7 @@ export function createNeeds(program: Program, timing: CommandTiming): CommandNee
       const { reads, writes } = accesses(program, rankOf(each), indexOf(each));
       for (const read of reads) data = later(data, lastOf(writesTo?.get(read.buffer), read, before, own));
       for (const region of writes) {
-        buffer = later(buffer, lastOf(inArena.get(arenaOf(program, region)), region, before, own));
+        buffer = later(buffer, lastOf(inPlace.get(placeOf(program, region)), region, before, own));
       }
     }
     const needs = { data, buffer };
@@ -145,9 +145,10 @@ function later(a: Needed, b: Needed): Needed {
   return b.time > a.time ? b : a;
 }
 
-function arenaOf({ buffers }: Program, { buffer }: Region): string {
-  const { rank, arena } = at(buffers, buffer);
-  return `${rank} ${arena}`;
+/** Only temporaries share bytes, those of an arena. */
+function placeOf({ buffers }: Program, { buffer }: Region): string {
+  const { rank, arena, role } = at(buffers, buffer);
+  return role === "temporary" ? `${rank} ${arena}` : String(buffer);
 }
 
 function extentOf({ buffers }: Program, { buffer, offset, dims, bytes }: Region): Extent {
