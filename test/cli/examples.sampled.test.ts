@@ -30,6 +30,7 @@ const outputCounts: Readonly<Record<string, number>> = {
   "transformer/data-parallel.ts": 5,
   "transformer/gpt-block.ts": 14,
   "transformer/llama-block.ts": 9,
+  "transformer/llama-decode.ts": 3,
   "transformer/mlp.ts": 6,
 };
 
@@ -37,6 +38,7 @@ const outputCounts: Readonly<Record<string, number>> = {
 const withoutStream = (devices: number): Readonly<Record<string, string>> => ({
   "hand-built.ts": devices === 1 ? "= matmul\\(" : "FOR i\\d+ from 0 to",
   "hosts/llama.ts": "type=ReduceScatter",
+  "transformer/llama-decode.ts": devices === 1 ? "= linear\\(" : "type=Allreduce",
   "transformer/ring-attention.ts": "= matmul\\(",
   "transformer/weight-prefetch.ts": devices === 1 ? "= linear\\(" : "type=Allgather",
 });

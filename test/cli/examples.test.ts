@@ -27,6 +27,7 @@ it("the examples are those of the documentation", () => {
     "transformer/data-parallel",
     "transformer/gpt-block",
     "transformer/llama-block",
+    "transformer/llama-decode",
     "transformer/mlp",
     "transformer/ring-attention",
     "transformer/weight-prefetch",
