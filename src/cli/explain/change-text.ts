@@ -91,5 +91,9 @@ function candidateTable(considered: readonly Considered[], chosen: ScheduleCandi
     table.push([name, timeText(milliseconds), because, ...(all ? [flags] : [])]);
   }
   const more = considered.length - rows.length;
-  return [...trimmedLines(table.toString()), ...(more > 0 ? [`and ${more} more: --print all has them`] : [])];
+  return [
+    ...trimmedLines(table.toString()),
+    ...(more > 0 ? [`and ${more} more: --print all has them`] : []),
+    "candidates' times are corrected for what the model was measured to leave out; the time above is not",
+  ];
 }
