@@ -112,7 +112,9 @@ export function settle(
     chosen,
     milliseconds,
     margin,
-    considered: considered.map((each) => (each.candidate === chosen ? { ...each, milliseconds } : each)),
+    considered: considered
+      .map((each) => (each.candidate === chosen ? { ...each, milliseconds } : each))
+      .toSorted((a, b) => a.milliseconds - b.milliseconds),
     leftOut: [],
     regions: regions.map(({ positions, region, choice }) => ({
       ops: opsText(region),

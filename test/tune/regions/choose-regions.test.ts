@@ -197,6 +197,9 @@ describe("a program of many layers", () => {
     const { milliseconds: ofSerial } = simulate(whole.program, profile, { graph: true });
     const predicted = considered.find(({ candidate }) => candidate.name === "serial")?.milliseconds ?? 0;
     expect(predicted / ofSerial).toBeCloseTo(1, 9);
+    const times = considered.map((each) => each.milliseconds);
+    expect(times).toEqual(times.toSorted((a, b) => a - b));
+    expect(times).toContain(milliseconds);
   });
 });
 
