@@ -1,5 +1,6 @@
 """parallelize without PyTorch: plans of others, what a call is made of, and how two plans share tensors. A stand-in."""
 
+import contextlib
 import copy
 import functools
 import sys
@@ -556,6 +557,36 @@ class Blocks(unittest.TestCase):
         self.asked = asked
         name = next((name for name, each in planned.items() if each is choice.planned), "today")
         return choice, name
+
+    def test_do_without_a_second_plan_that_is_refused(self) -> None:
+        _, block = self.block()
+        block.settings = SimpleNamespace(group="group")
+        made = {"key": "a second plan", "folders": {"braid": ["first"], "rows": ["second"]}, "arguments": []}
+
+        def loaded(refused):
+            def load(folder, _):
+                if folder == refused:
+                    raise Refusal("plan-invalid", folder, "nothing", "a plan")
+                return folder
+
+            return load
+
+        def decided(refused):
+            with (
+                mock.patch.object(torch_block, "_apart", lambda _: contextlib.nullcontext()),
+                mock.patch.object(torch_block, "load", loaded(refused)),
+                mock.patch.object(torch_block, "agree", lambda _, what, call: call()),
+                mock.patch.object(torch_block, "bind", lambda forward, *_: forward),
+                mock.patch.dict(torch_block._shared, clear=True),
+                mock.patch.object(block, "_observed", lambda *_: ([], None, [], [])),
+                mock.patch.object(block, "_plans", lambda *_: made),
+                mock.patch.object(block, "_compared", lambda _, planned, *others: planned),
+            ):
+                return block._decided("call", [], [Tensor()], ("tensor",))
+
+        self.assertEqual(decided(None), {"braid": "first", "rows": "second"})
+        self.assertEqual(decided("second"), {"braid": "first"})
+        self.assertEqual(refusal(lambda: decided("first")).place, "first")
 
     def test_run_the_fastest_plan_that_is_right(self) -> None:
         both = {"braid": 0.01, "rows": 0.02}

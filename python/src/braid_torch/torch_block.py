@@ -218,13 +218,15 @@ class Block:
             ranks = session_of(self.settings.group).group
             planned: dict[str, Planned] = {}
             for kind, folders in made["folders"].items():
-                forward, *others = [load(folder, self.settings.group) for folder in folders]
-                backward = others[0] if others else None
 
-                def bound(forward: Any = forward, backward: Any = backward) -> Planned:
-                    return bind(forward, backward, names, [*tensors, *own], len(parts), results_form, wraps)
+                def bound(plans: Sequence[Any]) -> Planned:
+                    backward = plans[1] if len(plans) > 1 else None
+                    return bind(plans[0], backward, names, [*tensors, *own], len(parts), results_form, wraps)
 
-                planned[kind] = agree(ranks, f"binding the plans of {self.path}", bound)
+                # Refused on all ranks or on none; without the second one there is the first.
+                with contextlib.suppress(*([] if kind == "braid" else [Refusal])):
+                    plans = [load(folder, self.settings.group) for folder in folders]
+                    planned[kind] = agree(ranks, f"binding the plans of {self.path}", lambda: bound(plans))
             choice = _shared[made["key"]] = self._compared(call, planned, tensors, own, form)
             return choice
 
