@@ -1,6 +1,6 @@
 /** Extents and indices that calls take: numbers, axes of the program, and their extents. */
 import { type Call, reject, requireExtent } from "../ops/call.ts";
-import { leavesOf, printScalar, type Scalar } from "../scalar/scalar.ts";
+import { constant, leavesOf, printScalar, type Scalar } from "../scalar/scalar.ts";
 import type { FusionBuilder } from "./fusion-builder.ts";
 import { axisOwner, requireOwner } from "./handle.ts";
 import type { IterDomain } from "./iter-domain.ts";
@@ -32,6 +32,12 @@ export function extentIn(builder: FusionBuilder, extent: Extent, place: Call): n
     expected: known === "" ? "a number: this Fusion has no symbolic extent" : `a number, or one of ${known}`,
     help: "take the extent from a tensor of this Fusion: x.extents[0]",
   });
+}
+
+/** The extent as a scalar. Throws `foreign-tensor`, `bad-argument`, `bad-extent`. */
+export function knownExtent(builder: FusionBuilder, extent: Extent, place: Call): Scalar {
+  const known = extentIn(builder, extent, place);
+  return typeof known === "object" ? known : constant(requireExtent(known, place));
 }
 
 /** Checks the factor of a split, which is known when the program is built. Throws `bad-extent`, `bad-argument`. */

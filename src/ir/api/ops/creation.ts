@@ -1,9 +1,9 @@
 /** Operations without operands. */
 import type { DType } from "../../../numerics/dtype.ts";
-import { type Call, call, type CallArgument, reject, requireExtent } from "../../ops/call.ts";
+import { type Call, call, type CallArgument, reject } from "../../ops/call.ts";
 import { fullSpec, iotaSpec } from "../../ops/kinds/creation.ts";
 import { constant, type Scalar } from "../../scalar/scalar.ts";
-import { type Extent, extentIn, extentText } from "../extent.ts";
+import { type Extent, extentIn, extentText, knownExtent } from "../extent.ts";
 import type { FusionBuilder } from "../fusion-builder.ts";
 import { type Fusion, isFusion, requireDType } from "../fusion.ts";
 import { fusionState } from "../handle.ts";
@@ -78,11 +78,6 @@ export function iota(
   const [from, by] = [start, step].map((value) => wholeNumber(builder, value, place));
   const length = knownExtent(builder, extent, place);
   return applyIn(builder, iotaSpec(length, from ?? constant(0), by ?? constant(1), dtype, place), [], place);
-}
-
-export function knownExtent(builder: FusionBuilder, extent: Extent, place: Call): Scalar {
-  const known = extentIn(builder, extent, place);
-  return typeof known === "object" ? known : constant(requireExtent(known, place));
 }
 
 function wholeNumber(builder: FusionBuilder, value: Extent, place: Call): Scalar {
