@@ -44,6 +44,8 @@ export interface Explanation {
   readonly compilation: AnyCompilation;
   /** All candidates, where the schedule was chosen. */
   readonly choice: ScheduleChoice<AnyCompilation> | null;
+  /** What ran, or is predicted: the Program, or one of the equal groups of ranks of a long one. */
+  readonly explained: Program;
   /** The measured run, if there is one, otherwise the predicted one. */
   readonly run: ExplainedRun;
   readonly isMeasured: boolean;
@@ -137,16 +139,17 @@ export function explainCompiled(
   // The trace of a measured run is of all ranks.
   const part = measured === null && commandCount(program) > manyCommands ? oneOfEqualGroups(program) : program;
   const serial = profile === null ? null : serialOf(source, options, part.ranks.length);
-  const explained = { serial, graph };
+  const given = { serial, graph };
   const predicted =
-    profile === null ? null : explainRun({ program: part, ...simulate(part, profile, { graph }) }, profile, explained);
-  const run = measured === null ? predicted : explainRun(tracedRun(program, measured), profile, explained);
+    profile === null ? null : explainRun({ program: part, ...simulate(part, profile, { graph }) }, profile, given);
+  const run = measured === null ? predicted : explainRun(tracedRun(program, measured), profile, given);
   invariant(run !== null, "a run is measured, or predicted with a profile");
   const refusals = isFusionSource(source) ? refusedLoops(source, asked) : [];
   const bytes = program.ranks.map(({ arenaBytes }) => Object.values(arenaBytes).reduce((sum, each) => sum + each, 0));
   return {
     compilation,
     choice,
+    explained: part,
     run,
     isMeasured: measured !== null,
     predicted,

@@ -40,7 +40,7 @@ export interface ExplainReport {
 
 export function explainReport({ title, machine, explanation }: ExplainReport): ReportData {
   const { compilation, run, isMeasured, predicted } = explanation;
-  const { program } = compilation;
+  const { explained: program } = explanation;
   const { texts, lines } = hostTexts(compilation.hosts);
   const works = createWorks(program, lines);
   const traced = (explained: ExplainedRun, name: string): TimelineRun =>
@@ -51,7 +51,7 @@ export function explainReport({ title, machine, explanation }: ExplainReport): R
   ];
   const timeline = { unit: "milliseconds", ranks: timelineRanks(program), runs, ...works.rows() } as const;
   const how = isMeasured ? "measured" : "predicted";
-  const devices = counted(program.ranks.length, "device");
+  const devices = counted(compilation.program.ranks.length, "device");
   return {
     title,
     verdict: {
