@@ -1,7 +1,7 @@
 /**
  * Sorts a row on the CPU: by digits of 11 bits from the lowest, which keeps equal elements in their order. Elements
  * become words whose order without sign is that of the elements: NaN is the largest, and -0 equals 0. A descending
- * order has the words' complements. Short rows are sorted by insertion.
+ * order has the words' complements. Short rows are merged from runs that are sorted by insertion.
  *
  * The memory from `first` on, in words: the elements, then two lists of positions, then counts of digits.
  */
