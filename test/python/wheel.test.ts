@@ -69,21 +69,20 @@ describe.skipIf(!(setuptools >= 61))("the metadata of braid_torch", () => {
   it("is what a registry takes: name, version, one line of summary, and a page of Markdown", () => {
     const write = "import setuptools; setuptools.setup(script_args=['-q', 'egg_info', '--egg-base', '..'])";
     const { status, stderr } = spawnSync("python3", ["-c", write], { cwd: copy, encoding: "utf8", timeout: 60_000 });
-    expect([status, stderr]).toEqual([0, expect.not.stringMatching(/error|invalid|unknown/iu)]);
+    expect(status).toBe(0);
+    expect(stderr).not.toMatch(/error|invalid|unknown/iu);
     const metadata = readFileSync(path.join(scratch, "braid_torch.egg-info/PKG-INFO"), "utf8");
     const end = metadata.indexOf("\n\n");
-    const fields = Object.fromEntries(
-      [...metadata.slice(0, end).matchAll(/^([\w-]+): (.*)$/gmu)].map(([, name, value]) => [name, value]),
+    const fields = new Map(
+      [...metadata.slice(0, end).matchAll(/^([\w-]+): (.*)$/gmu)].map(([, name = "", value = ""]) => [name, value]),
     );
-    const manifest: unknown = JSON.parse(readFileSync(path.join(python, "../package.json"), "utf8"));
-    expect(fields).toMatchObject({
-      "Metadata-Version": expect.stringMatching(/^2\.\d$/u),
-      Name: expect.stringMatching(/^braid[-_]torch$/u),
-      Version: (manifest as { readonly version: string }).version,
-      Summary: expect.stringMatching(/^.{10,500}$/u),
-      "Requires-Python": ">=3.10",
-      "Description-Content-Type": "text/markdown",
-    });
+    const [, version] = /"version": "([^"]+)"/u.exec(readFileSync(path.join(python, "../package.json"), "utf8")) ?? [];
+    expect(fields.get("Metadata-Version")).toMatch(/^2\.\d$/u);
+    expect(fields.get("Name")).toMatch(/^braid[-_]torch$/u);
+    expect(fields.get("Version")).toBe(version);
+    expect(fields.get("Summary")).toMatch(/^.{10,500}$/u);
+    expect(fields.get("Requires-Python")).toBe(">=3.10");
+    expect(fields.get("Description-Content-Type")).toBe("text/markdown");
     expect(metadata.slice(end).trim()).toBe(readFileSync(path.join(python, "README.md"), "utf8").trim());
   });
 });
