@@ -6,7 +6,7 @@ import { shortStatement } from "../commands/command-text.ts";
 import { at } from "../support/invariant.ts";
 import { bytesText, percentText, timeText } from "../support/wording.ts";
 import { commandBytes, isLocalCopy } from "../trace/command-work.ts";
-import { intersectionOf, type Interval, lengthOf, unionOf } from "../trace/overlap.ts";
+import { intersectionOf, type Interval, lengthOf, unionOf } from "../support/intervals.ts";
 import type { Cause } from "./causes.ts";
 import type { IdlePart } from "./idle/idle-time.ts";
 import { linksOf } from "./idle/links.ts";

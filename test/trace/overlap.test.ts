@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { link } from "../../src/commands/link/link.ts";
 import { at } from "../../src/support/invariant.ts";
 import type { TraceEvent } from "../../src/trace/event.ts";
-import { intersectionOf, lengthOf, unionOf } from "../../src/trace/overlap.ts";
+import { intersectionOf, lengthOf, unionOf } from "../../src/support/intervals.ts";
 import { overlapOf, overlapText } from "../../src/trace/overlap.ts";
 import { buildLists } from "../machine/list-builder.ts";
 

@@ -5,7 +5,7 @@
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { at } from "../../support/invariant.ts";
-import { type Interval, intersectionOf, lengthOf, unionOf } from "../../trace/overlap.ts";
+import { type Interval, intersectionOf, lengthOf, unionOf } from "../../support/intervals.ts";
 import type { DeviceSlice, ProfilerTrace, TracedCollective } from "./profiler-trace.ts";
 
 /** Milliseconds, in the mean of the steps. */
