@@ -120,6 +120,7 @@ const keywordTree = {
 };
 /** What programs do not call while they are built. */
 const afterwards = {
+  "src/diagnostics/codes.ts": `export const diagnosticCodes = new Proxy({}, { get() { ${refusal} } });`,
   "src/tune/choose/choose.ts": `export function choose() { ${refusal} } export function chooseFor() { ${refusal} }`,
   "src/import/import-model.ts": `export function importModel() { ${refusal} }`,
   "src/trace/align-traces.ts": `export function alignTraces() { ${refusal} } export function alignmentError() { ${refusal} }`,
