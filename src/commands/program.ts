@@ -96,6 +96,11 @@ export function commandCount(rank: RankProgram): number {
   return (rank.linkedFrom?.unlinked ?? rank.commands).length;
 }
 
+/** The commands of all ranks, without making any. */
+export function commandsOfRanks(ranks: readonly RankProgram[]): number {
+  return ranks.reduce((sum, rank) => sum + commandCount(rank), 0);
+}
+
 export interface Program {
   readonly kind: "Program";
   /** Indexed by rank. */

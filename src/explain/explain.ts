@@ -2,7 +2,7 @@
  * Explains a program: its time, what communication stays exposed and why, against the serial form of the same program (a
  * whole collective, then a whole GEMM). Predicted on the machine of a profile, without running it, or measured.
  */
-import type { Program } from "../commands/program.ts";
+import { commandsOfRanks, type Program } from "../commands/program.ts";
 import {
   type AnyCompilation,
   compile,
@@ -137,7 +137,7 @@ export function explainCompiled(
   // A choice that turned loops off had its reason in their times.
   const asked = choice === null ? lowering : { ...lowering, overlap: options.overlap ?? true };
   // The trace of a measured run is of all ranks.
-  const part = measured === null && commandCount(program) > manyCommands ? oneOfEqualGroups(program) : program;
+  const part = measured === null && commandsOfRanks(program.ranks) > manyCommands ? oneOfEqualGroups(program) : program;
   const serial = profile === null ? null : serialOf(source, options, part.ranks.length);
   const given = { serial, graph };
   const predicted =
@@ -162,7 +162,7 @@ export function explainCompiled(
       : null,
     refusals,
     alternatives:
-      profile === null || (choice?.regions.length ?? 0) > 0 || (!all && commandCount(program) > fewCommands)
+      profile === null || (choice?.regions.length ?? 0) > 0 || (!all && commandsOfRanks(program.ranks) > fewCommands)
         ? null
         : alternatives(
             {
@@ -195,10 +195,6 @@ export const fewRefusals = 3;
 
 /** Each alternative is compiled and simulated, which takes as long as the explanation itself. */
 const fewCommands = 2000;
-
-function commandCount({ ranks }: Program): number {
-  return ranks.reduce((sum, { origins }) => sum + origins.length, 0);
-}
 
 /**
  * With more commands, the prediction is that of one group of ranks, if all consist of equal groups that exchange nothing

@@ -4,7 +4,7 @@
  * DID types. A tensor's axes store DID types alone, so names change nothing but messages.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
-import { firstRepeated } from "../support/first-repeated.ts";
+import { firstRepeated } from "../support/lists.ts";
 import { at } from "../support/invariant.ts";
 import { counted } from "../support/wording.ts";
 import { type DIDType, type DimensionName, didTypes, parallelTypes } from "./parallel-type.ts";

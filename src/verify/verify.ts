@@ -4,7 +4,7 @@
  * docs/verifier.md describes the model, its assumptions and its limits.
  */
 import type { CommandList } from "../commands/command-list.ts";
-import type { Program } from "../commands/program.ts";
+import { commandsOfRanks, type Program } from "../commands/program.ts";
 import { type Diagnostic, DiagnosticError } from "../diagnostics/diagnostic.ts";
 import { at, InvariantError } from "../support/invariant.ts";
 import type { OnProgress } from "../support/progress.ts";
@@ -111,7 +111,7 @@ export function verifyClasses(program: Program, notes: boolean, onProgress?: OnP
 const leastRanks = 16;
 
 function sizeOf({ ranks }: Program, { streams, regions }: Pick<ProgramSize, "streams" | "regions">): ProgramSize {
-  const commands = ranks.reduce((sum, { origins }) => sum + origins.length, 0);
+  const commands = commandsOfRanks(ranks);
   return { ranks: ranks.length, commands, streams, regions };
 }
 

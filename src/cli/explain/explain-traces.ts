@@ -1,18 +1,18 @@
 /** `braid explain` of traces of PyTorch's profiler: what communication costs a step, by rank and by collective. */
 import { gunzipSync } from "node:zlib";
 import Table from "cli-table3";
-import { readRegularFile } from "../../backends/regular-file.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import {
   type CollectiveTimes,
   explainProfile,
   type ProfiledRun,
 } from "../../import/profiler-traces/exposed-communication.ts";
+import { profilerTraces } from "../../import/loader.ts";
 import { readProfilerTrace } from "../../import/profiler-traces/profiler-trace.ts";
 import { utf8Text } from "../../support/json-document.ts";
-import { systemReason } from "../../support/system-reason.ts";
 import { counted, escapeLine, timeText } from "../../support/wording.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
+import { readRecord } from "../program/record-files.ts";
 import { plainBorders, trimmedLines } from "../terminal/table-style.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import type { ExplainFlags } from "./explain-file.ts";
@@ -33,16 +33,7 @@ export async function explainTraces(
 }
 
 async function documentOf(file: string): Promise<unknown> {
-  const bytes = await readRegularFile(file).catch((error: unknown) =>
-    fail({
-      code: "file-unreadable",
-      message: "a trace cannot be read",
-      place: { kind: "file", path: file },
-      found: systemReason(error),
-      expected: "a readable file of PyTorch's profiler",
-      help: "check the path",
-    }),
-  );
+  const bytes = await readRecord(file, "trace", profilerTraces);
   try {
     return JSON.parse(utf8Text(bytes[0] === 0x1f ? gunzipSync(bytes, { maxOutputLength: mostBytes }) : bytes));
   } catch (error) {

@@ -1,8 +1,9 @@
 /** Tells flight records and traces of PyTorch, by what they begin with, from programs and plans. */
 import { readdir } from "node:fs/promises";
 import path from "node:path";
-import { regularSource } from "../../backends/regular-file.ts";
+import { readRegularFile, regularSource } from "../../backends/regular-file.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
+import { systemReason } from "../../support/system-reason.ts";
 import { isPlan } from "../plan/is-plan.ts";
 import { isDumpFile, isModelFile } from "./dump-file.ts";
 
@@ -49,4 +50,18 @@ async function recordsAt(file: string, kind: RecordKind): Promise<readonly strin
 async function isRecord(file: string, { magic }: RecordKind): Promise<boolean> {
   const source = await regularSource(file).catch(() => null);
   return source !== null && magic.test(String.fromCharCode(...source.read(0, startBytes)));
+}
+
+/** `what`: `flight record`. Throws `file-unreadable`. */
+export function readRecord(file: string, what: string, { name }: Pick<RecordKind, "name">): Promise<Buffer> {
+  return readRegularFile(file).catch((error: unknown) =>
+    fail({
+      code: "file-unreadable",
+      message: `a ${what} cannot be read`,
+      place: { kind: "file", path: file },
+      found: systemReason(error),
+      expected: `a readable file of ${name}`,
+      help: "check the path",
+    }),
+  );
 }

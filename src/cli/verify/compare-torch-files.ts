@@ -1,11 +1,11 @@
 /** `braid verify` of flight records of PyTorch: which rank is missing where, and where ranks first differ. */
-import { readRegularFile } from "../../backends/regular-file.ts";
-import { fail, renderDiagnostic } from "../../diagnostics/diagnostic.ts";
+import { renderDiagnostic } from "../../diagnostics/diagnostic.ts";
 import { compareTorchRecords, type TorchReport } from "../../import/flight-records/compare-records.ts";
 import { readTorchRecord, type TorchRecord } from "../../import/flight-records/torch-record.ts";
-import { systemReason } from "../../support/system-reason.ts";
+import { flightRecords } from "../../import/loader.ts";
 import { counted } from "../../support/wording.ts";
 import { type ExitStatus, exitStatus } from "../exit-status.ts";
+import { readRecord } from "../program/record-files.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import type { VerifyFlags } from "./verify-file.ts";
 
@@ -16,7 +16,7 @@ export async function compareTorchFiles(
   terminal: Terminal,
 ): Promise<ExitStatus> {
   const records: TorchRecord[] = [];
-  for (const file of files) records.push(readTorchRecord(await bytesOf(file), file));
+  for (const file of files) records.push(readTorchRecord(await readRecord(file, "flight record", flightRecords), file));
   const report = compareTorchRecords(records);
   const ok = report.findings.every(({ severity }) => severity !== "error");
   terminal.out(
@@ -46,17 +46,4 @@ function reportText({ findings, groups, ranks }: TorchReport, records: number, v
     `${counted(records, "record")}: ${errors === 0 ? "no rank waits for another" : counted(errors, "finding")}`,
     "",
   ].join("\n");
-}
-
-function bytesOf(file: string): Promise<Buffer> {
-  return readRegularFile(file).catch((error: unknown) =>
-    fail({
-      code: "file-unreadable",
-      message: "a flight record cannot be read",
-      place: { kind: "file", path: file },
-      found: systemReason(error),
-      expected: "a readable file of PyTorch's flight recorder",
-      help: "check the path",
-    }),
-  );
 }

@@ -7,6 +7,7 @@ import type { BufferId } from "../../commands/buffer.ts";
 import type { Program } from "../../commands/program.ts";
 import { accesses, type Region } from "../../commands/region.ts";
 import { at } from "../../support/invariant.ts";
+import { pushTo } from "../../support/lists.ts";
 import { type Extent, sharedBytes, sizeOf } from "../../verify/check/shared-bytes.ts";
 import { type CommandTiming, endedBy, workByEnd } from "./timing.ts";
 
@@ -59,9 +60,7 @@ export function createNeeds(program: Program, timing: CommandTiming): CommandNee
     const found = new Map<BufferId, Access[]>();
     for (const access of [...inPlace.values()].flat()) {
       if (!access.isWrite) continue;
-      const own = found.get(access.region.buffer);
-      if (own === undefined) found.set(access.region.buffer, [access]);
-      else own.push(access);
+      pushTo(found, access.region.buffer, access);
     }
     writesTo = found;
   };

@@ -11,7 +11,7 @@ import { type LinearOp, type MatmulOp, type Op, outputsOf } from "../../ir/ops/o
 import { inferOutputs, type OutputShape, rowOf } from "../../ir/ops/rows.ts";
 import { extentsDiffer } from "../../ir/scalar/fold.ts";
 import { printScalar, type Scalar } from "../../ir/scalar/scalar.ts";
-import { firstRepeated } from "../../support/first-repeated.ts";
+import { firstRepeated } from "../../support/lists.ts";
 import { at } from "../../support/invariant.ts";
 import { collectives, isRooted } from "../collectives.ts";
 import type { CollectivePermute, Communication, HostProgram, P2PCommunication } from "../nodes.ts";

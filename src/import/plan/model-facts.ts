@@ -1,6 +1,7 @@
 /** What a plan needs to know of a model: its modules, what they return, and how their weights are used. */
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { at } from "../../support/invariant.ts";
+import { pushTo } from "../../support/lists.ts";
 import { readsOf } from "../torch-export/build.ts";
 import { type ExportedGraph, type GraphNode, isValue, type Size } from "../torch-export/graph.ts";
 import type { ExportedModel } from "../torch-export/model.ts";
@@ -79,12 +80,6 @@ export function graphFacts(graph: ExportedGraph): GraphFacts {
       return [...inside].flatMap(({ outputs }) => outputs.filter(leaves));
     },
   };
-}
-
-function pushTo<T>(lists: Map<string, T[]>, key: string, value: T): void {
-  const list = lists.get(key);
-  if (list === undefined) lists.set(key, [value]);
-  else list.push(value);
 }
 
 export function factsOf(model: ExportedModel): ModelFacts {

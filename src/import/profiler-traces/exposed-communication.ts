@@ -5,6 +5,7 @@
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { at } from "../../support/invariant.ts";
+import { pushTo } from "../../support/lists.ts";
 import { type Interval, intersectionOf, lengthOf, unionOf } from "../../support/intervals.ts";
 import type { DeviceSlice, ProfilerTrace, TracedCollective } from "./profiler-trace.ts";
 
@@ -212,9 +213,7 @@ function waitsOf(
       waits.set(slice, wait);
       const others = waitedFor.get(last.position) ?? new Map<number, Interval[]>();
       waitedFor.set(last.position, others);
-      const intervals = others.get(position) ?? [];
-      others.set(position, intervals);
-      intervals.push({ start: slice.start, end: slice.start + wait });
+      pushTo(others, position, { start: slice.start, end: slice.start + wait });
     }
   }
   const late = [...waitedFor].map(([position, others]): readonly [number, number] => {
@@ -238,9 +237,7 @@ function match(ranks: readonly (readonly (readonly DeviceSlice[])[])[]): {
         const key = JSON.stringify([step, group]);
         const byTrace = lists.get(key) ?? new Map<number, DeviceSlice[]>();
         lists.set(key, byTrace);
-        const list = byTrace.get(position);
-        if (list === undefined) byTrace.set(position, [slice]);
-        else list.push(slice);
+        pushTo(byTrace, position, slice);
       }
     }
   }
@@ -278,10 +275,7 @@ function clockOffsets(matched: readonly Matched[], count: number): readonly numb
           if (offset === undefined) continue;
           for (const [position, slice] of each) {
             if (offsets[position] !== undefined) continue;
-            const list = differences.get(position);
-            const difference = from.end + offset - slice.end;
-            if (list === undefined) differences.set(position, [difference]);
-            else list.push(difference);
+            pushTo(differences, position, from.end + offset - slice.end);
           }
           break;
         }

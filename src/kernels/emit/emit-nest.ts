@@ -17,6 +17,7 @@ import {
   type Access,
   accumulatorLevels,
   type Instruction,
+  iterationCount,
   type Loop,
   type NestMemory,
   type Nest,
@@ -35,7 +36,7 @@ export interface NestAddresses {
 /** Bytes of the accumulators that the nest keeps in memory; most nests have none. */
 export function rowAccumulatorBytes(nest: Nest): number {
   const { ordered } = nest;
-  if (ordered?.kind === "sort") return sortRowBytes(iterations(nest.reducedLoops), bodyType(nest));
+  if (ordered?.kind === "sort") return sortRowBytes(iterationCount(nest.reducedLoops), bodyType(nest));
   const semantics = ordered?.kind === "scan" ? ordered.semantics : nest.reduction;
   if (semantics === null || !accumulatesRows(nest)) return 0;
   const elements = accumulatorLevels(nest) * at(nest.loops, nest.loops.length - 1).extent;
@@ -147,7 +148,7 @@ function sortText(
 ): readonly string[] {
   const type = bodyType(nest);
   const dtype = accumulatorDType[type];
-  const count = iterations(nest.reducedLoops);
+  const count = iterationCount(nest.reducedLoops);
   const inner = nest.reducedLoops.at(-1);
   const stride = inner === undefined ? 1 : coefficientOf(nest.target.offset, inner.atom);
   const key = elementText(dtype, `${accumulators / dtypes[dtype].bytes} + n++`);
@@ -164,10 +165,6 @@ function sortText(
     ],
     { enclosing: true },
   );
-}
-
-function iterations(loops: readonly Loop[]): number {
-  return loops.reduce((product, { extent }) => product * extent, 1);
 }
 
 function bodyType({ body }: Nest): ScalarType {

@@ -48,6 +48,10 @@ export interface Loop {
   readonly extent: number;
 }
 
+export function iterationCount(loops: readonly Loop[]): number {
+  return loops.reduce((product, { extent }) => product * extent, 1);
+}
+
 export interface Nest {
   readonly atoms: readonly Atom[];
   /** Over the elements of the value, outermost first. */

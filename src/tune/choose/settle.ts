@@ -6,7 +6,7 @@
  *
  * Of a program of many layers, forms are simulated with fewer of them, and only the fastest form is compiled as a whole.
  */
-import type { Program } from "../../commands/program.ts";
+import { commandsOfRanks, type Program } from "../../commands/program.ts";
 import { type AnyCompilation, compile } from "../../compile/compile.ts";
 import type { FusionRegion } from "../../compile/lower-regions.ts";
 import type { HasFusionData } from "../../compile/lower.ts";
@@ -48,7 +48,7 @@ export function settle(
     if (shorter === null) {
       const compilation = forms.whole();
       const { milliseconds, assumptions } = predict(compilation);
-      const commands = commandsOf(compilation.program);
+      const commands = commandsOfRanks(compilation.program.ranks);
       return { candidate, milliseconds, assumptions, margin, commands, compiled: () => compilation, regions };
     }
     const [few, more] = [forms.short(shorter.few), forms.short(shorter.more)];
@@ -144,17 +144,13 @@ function predictLayers(
   return {
     milliseconds: further(ofShort, milliseconds),
     assumptions,
-    commands: further(commandsOf(few), commandsOf(more)),
+    commands: further(commandsOfRanks(few.ranks), commandsOfRanks(more.ranks)),
   };
 }
 
 function keysOfRegions({ regions }: FoundRegions, distinct: readonly DistinctRegion[]): readonly string[] {
   const keys = new Map(distinct.flatMap(({ positions, key }) => positions.map((position) => [position, key] as const)));
   return regions.map((_, position) => keys.get(position) ?? "");
-}
-
-function commandsOf({ ranks }: Program): number {
-  return ranks.reduce((count, { commands }) => count + commands.length, 0);
 }
 
 function serialOf({ choice }: DistinctRegion): Considered | undefined {

@@ -4,7 +4,7 @@
  */
 import { accesses } from "../../commands/region.ts";
 import { isWork } from "../../commands/command.ts";
-import type { Program } from "../../commands/program.ts";
+import { commandsOfRanks, type Program } from "../../commands/program.ts";
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import { at, InvariantError } from "../../support/invariant.ts";
 import type { OnProgress } from "../../support/progress.ts";
@@ -109,7 +109,7 @@ function mappedOf(program: Program, buffers: RankBuffers): Mapped {
  */
 function groupOf(mapped: Mapped): RankGroup {
   const { ranks } = mapped.program;
-  const size = ranks.reduce((sum, { origins }) => sum + origins.length, 0);
+  const size = commandsOfRanks(ranks);
   let left = size;
   let group = identityGroup(ranks.length);
   for (const rotation of candidates(mapped.program)) {

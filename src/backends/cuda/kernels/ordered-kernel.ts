@@ -3,12 +3,11 @@
  */
 import { coefficientOf, lastNeeded } from "../../../kernels/nests/affine.ts";
 import { accumulatesRows } from "../../../kernels/nests/arrange-loops.ts";
-import type { Nest, Ordered } from "../../../kernels/nests/nest.ts";
+import { iterationCount, type Nest, type Ordered } from "../../../kernels/nests/nest.ts";
 import type { Expression } from "../../../numerics/scalar/expression.ts";
 import { at, invariant } from "../../../support/invariant.ts";
 import { unreachable } from "../../../support/unreachable.ts";
 import { indented, kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
-import { iterationCount } from "./plan/reduction-shape.ts";
 import {
   type BodyContext,
   declaredIndices,

@@ -6,7 +6,7 @@
  * part in more additions than on the CPU (numerics/sum-order.ts).
  */
 import type { Affine } from "../../../kernels/nests/affine.ts";
-import { loadsOf, type Access, type NestMemory, type Nest } from "../../../kernels/nests/nest.ts";
+import { iterationCount, loadsOf, type Access, type NestMemory, type Nest } from "../../../kernels/nests/nest.ts";
 import type { ReductionSemantics } from "../../../ir/ops/functions/expressions.ts";
 import { operand } from "../../../numerics/scalar/expression.ts";
 import { invariant } from "../../../support/invariant.ts";
@@ -25,13 +25,7 @@ import {
 } from "./text/index-text.ts";
 import { distinctParameters, kernelName, type KernelSource, type Parameter, parameterName } from "./kernel-source.ts";
 import { withPrelude } from "./text/prelude.ts";
-import {
-  blockThreads,
-  iterationCount,
-  partCount,
-  type ReductionShape,
-  reductionShape,
-} from "./plan/reduction-shape.ts";
+import { blockThreads, partCount, type ReductionShape, reductionShape } from "./plan/reduction-shape.ts";
 import type { AlignmentOf } from "./plan/vector-width.ts";
 
 /** Bytes of scratch for the parts of a reduction, and for the parts of these; 0 if it is not cut. */

@@ -4,7 +4,7 @@
  * takes 32 vectors of the result, and eight warps take turns over the reduced ones.
  */
 import { accumulatesRows } from "../../../../kernels/nests/arrange-loops.ts";
-import { loadsOf, type Access, type Loop, type Nest } from "../../../../kernels/nests/nest.ts";
+import { iterationCount, loadsOf, type Access, type Loop, type Nest } from "../../../../kernels/nests/nest.ts";
 import { type AlignmentOf, vectorWidth } from "./vector-width.ts";
 
 export const blockThreads = 256;
@@ -88,10 +88,6 @@ function columnShape(nest: Nest, alignmentOf: AlignmentOf, target: Access, parts
 }
 
 /** Iterations of the loops. */
-export function iterationCount(loops: readonly Loop[]): number {
-  return loops.reduce((product, { extent }) => product * extent, 1);
-}
-
 export function powerOfTwoAtLeast(value: number): number {
   return 2 ** Math.max(0, Math.ceil(Math.log2(value)));
 }

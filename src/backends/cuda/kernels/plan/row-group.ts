@@ -5,14 +5,14 @@
  * layouts, never on the number of rows.
  */
 import { accumulatesRows } from "../../../../kernels/nests/arrange-loops.ts";
-import { loadsOf, type Access, type Loop, type Nest } from "../../../../kernels/nests/nest.ts";
+import { iterationCount, loadsOf, type Access, type Loop, type Nest } from "../../../../kernels/nests/nest.ts";
 import type { Phase } from "../../../../kernels/phase.ts";
 import { computeType, type Expression } from "../../../../numerics/scalar/expression.ts";
 import { at } from "../../../../support/invariant.ts";
 import { memoryKey } from "../kernel-source.ts";
 import { accumulatorDTypes, elementBytes } from "../text/element-text.ts";
 import { isStored, mayFollow, positionKey, nestSource } from "./nest-reads.ts";
-import { blockThreads, iterationCount, powerOfTwoAtLeast } from "./reduction-shape.ts";
+import { blockThreads, powerOfTwoAtLeast } from "./reduction-shape.ts";
 import { refineLoops } from "./refine-loops.ts";
 import { accessForm } from "./vector-width.ts";
 

@@ -1,4 +1,4 @@
-import type { Environment } from "./environment.ts";
+import type { Environment } from "../support/environment.ts";
 
 /** The numbers of tasks on the hosts of a step of Slurm. */
 export const slurmTasks = "SLURM_STEP_TASKS_PER_NODE";
