@@ -14,7 +14,7 @@ import { createFlightRecorder } from "./backends/flight/flight-recorder.ts";
 import { createMpiBackend, processesOf, ranksHeld } from "./backends/mpi/mpi-backend.ts";
 import { startMpiInTime } from "./backends/mpi/start-mpi-in-time.ts";
 import { requireOptions } from "./compile/options/resolve.ts";
-import { slurmTasksHere } from "./launch/slurm-tasks.ts";
+import { slurmTasksHere } from "./support/environment.ts";
 
 export interface JoinMpiOptions {
   /** Processes on this host, which share its cores; by default as many as the launcher says, or one. */

@@ -6,7 +6,7 @@
  */
 import { fail } from "../diagnostics/diagnostic.ts";
 import type { Environment } from "../support/environment.ts";
-import { slurmTasks, slurmTasksHere } from "./slurm-tasks.ts";
+import { slurmTasks, slurmTasksHere } from "../support/environment.ts";
 
 export interface RankEnvironment {
   readonly launcher: "torchrun" | "mpirun" | "srun";
