@@ -4,7 +4,6 @@
  * DID types. A tensor's axes store DID types alone, so names change nothing but messages.
  */
 import { fail } from "../diagnostics/diagnostic.ts";
-import { firstRepeated } from "../support/lists.ts";
 import { at } from "../support/invariant.ts";
 import { counted } from "../support/wording.ts";
 import { type DIDType, type DimensionName, didTypes, parallelTypes } from "./parallel-type.ts";
@@ -293,4 +292,11 @@ function requireNames(names: readonly string[], dimensionCount: number, call: st
     expected: "a name for each dimension: a letter or _, then letters, digits and _; no parallel type; each name once",
     help: "choose names such as dp and tp",
   });
+}
+
+/** The first number that occurs a second time; undefined if each occurs once. Ascending lists, the usual ones, need no set. */
+export function firstRepeated(numbers: readonly number[]): number | undefined {
+  if (numbers.every((number, i) => i === 0 || number > (numbers[i - 1] ?? NaN))) return undefined;
+  const seen = new Set<number>();
+  return numbers.find((number) => seen.size === seen.add(number).size);
 }

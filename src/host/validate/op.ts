@@ -3,7 +3,7 @@
  * extents are assumed equal.
  */
 import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
-import type { DeviceMesh } from "../../ir/device-mesh.ts";
+import { firstRepeated, type DeviceMesh } from "../../ir/device-mesh.ts";
 import { type AxisShape, isDID, type Tensor, withoutReductions } from "../../ir/domain.ts";
 import { operandOrder, partialAxes } from "../../ir/ops/axis-map.ts";
 import { type Call, shapeText } from "../../ir/ops/call.ts";
@@ -11,7 +11,6 @@ import { type LinearOp, type MatmulOp, type Op, outputsOf } from "../../ir/ops/o
 import { inferOutputs, type OutputShape, rowOf } from "../../ir/ops/rows.ts";
 import { extentsDiffer } from "../../ir/scalar/fold.ts";
 import { printScalar, type Scalar } from "../../ir/scalar/scalar.ts";
-import { firstRepeated } from "../../support/lists.ts";
 import { at } from "../../support/invariant.ts";
 import { collectives, isRooted } from "../collectives.ts";
 import type { CollectivePermute, Communication, HostProgram, P2PCommunication } from "../nodes.ts";
