@@ -118,7 +118,7 @@ describe("one rank of a class is rewritten as all are, in", () => {
     const made = linked(normedSums(), { protocol: "put", deviceLoops: true });
     const sums = made.kernels.filter(({ kind, inputs }) => kind === "unit" && inputs.length > devices);
     expect(sums.length).toBe(1);
-    expect(countByClass(made)).toBe(2);
+    expect(countByClass(made)).toBe(3);
   });
   it("an MLP on two dimensions of devices", () => {
     expect(countByClass(linked(mlp(), {}))).toBe(3);

@@ -36,7 +36,9 @@ function editDraft(draft: Draft, context: EditContext): Draft {
   const movedAfter = new Map<number, number>();
   for (const group of launches.values()) {
     const sentBy = (position: number): number => at(sentAt, position);
-    for (const [position, last] of lastEarlier(group, sentBy)) {
+    for (const [position, sent] of lastEarlier(group, sentBy)) {
+      // Nothing that a peer waits for by then may move.
+      const last = Math.min(sent, at(neededAt, position));
       const reached = new Set(followers(position, last, after));
       const target = group.findLast(
         (other) => other > position && other <= last && sentBy(other) < sentBy(position) && !reached.has(other),
@@ -44,8 +46,7 @@ function editDraft(draft: Draft, context: EditContext): Draft {
       // The GEMM of a gather's own chunk runs while the others arrive.
       if (target === undefined || at(arrivals, target) > at(arrivals, position)) continue;
       const moving = [...reached].filter((other) => other <= target);
-      // Nothing that a peer waits for by then may move.
-      if (at(neededAt, position) < target || moving.some((other) => isBlocking(at(nodes, other).command))) continue;
+      if (moving.some((other) => isBlocking(at(nodes, other).command))) continue;
       for (const other of moving) movedAfter.set(other, Math.max(target, movedAfter.get(other) ?? 0));
     }
   }
