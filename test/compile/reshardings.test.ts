@@ -8,6 +8,7 @@ import {
   Fusion,
   linear,
   lower,
+  matmul,
   record,
   relu,
   set,
@@ -131,6 +132,38 @@ it("refuses what lowering refuses, after the passes on the Fusion, too", () => {
   expect(() => reshardings(f)).toThrow("stream-on-cut-axis");
 });
 
+describe("two stages, of which only the last output is annotated", () => {
+  const stages = (cut: 0 | 1 | null): Fusion => {
+    const f = new Fusion();
+    const [x, w0, w1] = [f.input([8, 4]), f.input([6, 4]), f.input([16, 6])];
+    const y = linear(linear(x, w0), w1);
+    f.output(y);
+    for (const tensor of [x, w0]) tensor.setDeviceMesh(two);
+    w1.setDeviceMesh(new DeviceMesh([2, 3]));
+    if (cut !== null) w1.outerSplit(cut, 2).parallelize("DIDx");
+    y.outerSplit(0, 4).parallelize("Stream");
+    return f;
+  };
+
+  it.each([
+    [null, 192],
+    [0, 192],
+    [1, 96],
+  ] as const)("sends each chunk between counterparts, also of whole tensors (w1 cut: %s)", (cut, bytes) => {
+    const [sent] = reshardings(stages(cut));
+    expect(sent).toMatchObject({ tensor: 3, collective: "SendRecv", chunked: true, bytes });
+    const teams = [0, 1].map((rank) => {
+      return record(lower(stages(cut), { rank }), { rank, devices: 4 }).commands.flatMap((each) =>
+        each.kind === "transfer" && each.operation.kind === "group" ? each.operation.ops.map(({ peer }) => peer) : [],
+      );
+    });
+    expect(teams).toEqual([
+      [2, 2, 2, 2],
+      [3, 3, 3, 3],
+    ]);
+  });
+});
+
 describe("hints of forgotten annotations", () => {
   const hintsOf = (f: Fusion): readonly string[] => reshardings(f).flatMap(({ hint }) => hint ?? []);
 
@@ -158,6 +191,38 @@ describe("hints of forgotten annotations", () => {
     const fsdp = reshardings(product({ x: true, y: true }));
     expect(fsdp).toMatchObject([{ tensor: 1, collective: "Allgather" }]);
     expect(fsdp[0]?.hint).toBeUndefined();
+  });
+
+  const stages = (chunked: "hidden" | "moved" | "y"): Fusion => {
+    const f = new Fusion();
+    const [x, w] = [f.input([4, 8]), f.input([4, 4])];
+    const hidden = relu(x);
+    const moved = set(hidden);
+    const y = matmul(w, moved);
+    f.output(y);
+    for (const tensor of [x, hidden]) tensor.setDeviceMesh(new DeviceMesh([0]));
+    for (const tensor of [w, moved, y]) tensor.setDeviceMesh(new DeviceMesh([1]));
+    if (chunked !== "hidden") (chunked === "y" ? y : moved).outerSplit(1, 2).parallelize("Stream");
+    else hidden.outerSplit(1, 2).parallelize("Stream");
+    return f;
+  };
+
+  it.each([
+    [
+      "hidden",
+      [
+        'all of T2 is sent before the next stage begins, though T2 has chunks: T3.outerSplit(1, 2).parallelize("Stream")',
+      ],
+    ],
+    [
+      "y",
+      [
+        'all of T2 is sent before the next stage begins, though T4 has chunks: T3.outerSplit(1, 2).parallelize("Stream")',
+      ],
+    ],
+    ["moved", []],
+  ] as const)("names a whole transfer between stages where only %s has chunks", (chunked, hints) => {
+    expect(hintsOf(stages(chunked))).toEqual(hints);
   });
 
   const chain = (cutAxis: 0 | 1 | null): Fusion => {

@@ -3,14 +3,22 @@
  * besides (after insert-routes). Bytes are those that the collectives carry: of an expanded axis, all its elements.
  */
 import type { StepType } from "../../host/collectives.ts";
-import { type DIDType, didTypes, type IterDomain, type Tensor, type TensorId } from "../../ir/domain.ts";
+import {
+  type DIDType,
+  didTypes,
+  type IterDomain,
+  type Tensor,
+  type TensorId,
+  withoutReductions,
+} from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
 import { isView } from "../../ir/layout.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import type { Op } from "../../ir/ops/op.ts";
 import type { DimensionName } from "../../ir/parallel-type.ts";
 import { shardsOf } from "../../ir/shards.ts";
-import { streamAxis } from "../../ir/stream.ts";
+import { printScalar } from "../../ir/scalar/scalar.ts";
+import { streamAxis, streamPart } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
 import { opText } from "../op-text.ts";
 import type { OpLayouts } from "../routes/layouts.ts";
@@ -119,7 +127,9 @@ export function movedTensors(
     const isGathered = moved.isInserted && step.kind === "Allgather" && step.type !== null;
     const hint = isGathered
       ? forgottenAnnotation({ tensor, along: step.type, set: op, reader: moved.reader }, fusion, before)
-      : null;
+      : moved.isInserted
+        ? null
+        : wholeBetweenStages(op, reader, tensors);
     return [hint === null ? moved : { ...moved, resharding: { ...resharding, hint } }];
   });
 }
@@ -240,6 +250,25 @@ function forgottenAnnotation(
     gatheredWeight(tensor, along, reader, fusion.tensors, before) ??
     gatheredAndCutAgain(tensor, along, set, fusion, before)
   );
+}
+
+/** A tensor that goes to another mesh at once, though the op that reads it there, or the one that makes it, has chunks. */
+function wholeBetweenStages(op: Op, reader: Op | null, tensors: readonly Tensor[]): string | null {
+  const [source, made] = [at(tensors, at(op.inputs, 0)), at(tensors, op.output)];
+  if (sameMesh(source.mesh, made.mesh) || streamAxis(made) !== null) return null;
+  const same = axisMap(op, tensors).map(({ producer, consumer }) => [consumer.id, producer.id]);
+  const read =
+    reader === null ? [] : axisMap(reader, tensors).map(({ producer, consumer }) => [producer.id, consumer.id]);
+  for (const [id, pairs] of [[reader?.output ?? op.output, read] as const, [source.id, same] as const]) {
+    const part = streamPart(at(tensors, id));
+    const axis = withoutReductions(made.domain.logical).findIndex((own) =>
+      pairs.some(([from, to]) => from === own.id && to === part?.axis.id),
+    );
+    if (part === null || part.chunks === null || axis < 0) continue;
+    const edit = `T${made.id}.outerSplit(${axis}, ${printScalar(part.chunks.parts)}).parallelize("Stream")`;
+    return `all of T${source.id} is sent before the next stage begins, though T${id} has chunks: ${edit}`;
+  }
+  return null;
 }
 
 /** No hint for FSDP, in which the activation is cut along the type that the weight is gathered along. */

@@ -39,7 +39,7 @@ export interface MoveTarget {
 }
 
 /** The Stream axis of a tensor, with its number among the axes that the tensor has at run time. */
-interface Streamed {
+export interface Streamed {
   readonly number: number;
   readonly part: StreamPart;
 }

@@ -3,20 +3,21 @@
  * split-over-devices.ts), what lies otherwise is moved there (move.ts), and what the op leaves to be added is reduced over the
  * devices (split-over-devices.ts).
  */
-import type { TensorId } from "../../ir/domain.ts";
+import { type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { type FusionData, readersOf, readOnceOf } from "../../ir/fusion-data.ts";
 import { layoutOf, sameLayout } from "../../ir/layout.ts";
-import { partialAxes } from "../../ir/ops/axis-map.ts";
+import { axisMap, partialAxes } from "../../ir/ops/axis-map.ts";
 import type { LinearOp, MatmulOp, Op, ReductionOp } from "../../ir/ops/op.ts";
+import { streamPart } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
 import { editFusion } from "../edit/tensor-edit.ts";
 import type { LoweringOptions } from "../options.ts";
 import { isSumOverDevices, mergeSums } from "./merge-sums.ts";
-import { addMoved, addReduction, maybeSource, moveInto } from "./move.ts";
+import { addMoved, addReduction, maybeSource, moveInto, type Streamed } from "./move.ts";
 import { viewPartialSums } from "./partial-views.ts";
 import { placeOp } from "./place-op.ts";
 import { endOf, read, reading, type Routing, unrouted } from "./routing.ts";
-import { isCommunicable } from "./sharding.ts";
+import { isCommunicable, sameMesh } from "./sharding.ts";
 import { sharedPlaces, splitOverDevices } from "./split-over-devices.ts";
 
 /** What is known or decided before ops are routed. */
@@ -104,11 +105,23 @@ function sharedOp(routing: Routing, op: Op): ReductionOp | MatmulOp | LinearOp |
     const isThere = place === undefined || (own !== null && sameLayout(own, place));
     if (isThere) return id;
     // Its other axes may be cut otherwise: it waits for that.
-    const copy = addMoved(routing, at(tensors, id), { place, stream: null });
+    const copy = addMoved(routing, at(tensors, id), { place, stream: operandStream(routing, op, operand) });
     routing.readOnce.add(copy);
     addOp(routing, { kind: "Set", inputs: [id], output: copy });
     return copy;
   });
+}
+
+/** The chunks of the op's output along an axis of the operand that it keeps: chunks move to another mesh one by one. */
+function operandStream({ tensors, options }: Routing, op: Op, operand: number): Streamed | null {
+  const part = streamPart(at(tensors, op.output));
+  const source = at(tensors, at(op.inputs, operand));
+  if (part === null || options.nvfuserLimits || sameMesh(source.mesh, at(tensors, op.output).mesh)) return null;
+  const pair = axisMap(op, tensors).find((each) => {
+    return each.operand === operand && !each.broadcast && each.consumer.id === part.axis.id;
+  });
+  const number = withoutReductions(source.domain.logical).findIndex(({ id }) => id === pair?.producer.id);
+  return number < 0 ? null : { number, part };
 }
 
 function withEnds<T extends Op>(routing: Routing, op: T): T {

@@ -4,7 +4,7 @@
  * (getCommunicationInfo); p and c are the axes that the type cuts in the producer and in the consumer:
  *
  *   Set                 p  c   same mesh       other mesh
- *                       -  -                   Broadcast
+ *                       -  -                   Broadcast; Braid: SendRecv if each receiver has a counterpart
  *                       p  -   Allgather       Gather (one per receiver)
  *                       -  c   Scatter         Scatter
  *                       p  c   AllToAll        SendRecv (c is p's image)
@@ -16,6 +16,7 @@
  * AllToAllV the rest.
  */
 import { collectives, type CommunicationType, type StepType } from "../../../host/collectives.ts";
+import type { DeviceMesh } from "../../../ir/device-mesh.ts";
 import { type DIDType, didTypes, isDID, type Tensor } from "../../../ir/domain.ts";
 import { type Layout, sameShares } from "../../../ir/layout.ts";
 import type { Op } from "../../../ir/ops/op.ts";
@@ -40,7 +41,14 @@ export interface ReshardingStep {
 export function reshardingStep(from: Layout, to: Layout, nvfuserLimits: boolean): ReshardingStep | null {
   const step = collectiveStep(from, to);
   if (from.pending.length > 0 || nvfuserLimits) return step;
+  if (step?.kind === "Broadcast" && isPaired(from.mesh, to.mesh)) return { ...step, kind: "SendRecv" };
   return step === null || isRearranged(from, to) ? exchangeStep(from, to) : step;
+}
+
+/** Whether each receiver has a sender of its own, so that a root need not send all to everyone. */
+function isPaired(from: DeviceMesh, to: DeviceMesh): boolean {
+  const isAlike = from.shape.length === to.shape.length && from.shape.every((size, i) => size === to.shape[i]);
+  return (isAlike || to.devices.length === 1) && !to.devices.some((device) => from.has(device));
 }
 
 /** Whether two meshes have the same devices, so that most have some of what a root would send them. */
