@@ -175,6 +175,12 @@ export function withoutAddend(
   return { product: { ...product, inputs: kernel.inputs.slice(0, -1) }, addend };
 }
 
+/** Whether the kernel is a GEMM, or one of groups of rows. */
+export function isGemmKernel(kernel: Kernel): kernel is MatmulKernel | LinearKernel | UnitKernel {
+  if (kernel.kind === "unit") return kernel.steps.length === 1 && kernel.steps[0]?.kind === "GroupedMatmul";
+  return kernel.kind === "matmul" || kernel.kind === "linear";
+}
+
 /** Whether the kernel reads its output. */
 export function accumulates(kernel: Kernel): boolean {
   return (kernel.kind === "matmul" || kernel.kind === "linear") && kernel.accumulate === true;

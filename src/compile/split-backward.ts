@@ -172,7 +172,7 @@ interface BackwardPart {
 type Saves = (op: Op) => boolean;
 
 /** The kinds of ops that are not worth running again. */
-const contractions: ReadonlySet<OpKind> = new Set(["Matmul", "Linear", "Sdpa"]);
+const contractions: ReadonlySet<OpKind> = new Set(["Matmul", "Linear", "GroupedMatmul", "Sdpa"]);
 
 const savePolicies = {
   /** Whatever the backward pass reads but views and casts: these cost no more than to read what is saved. */

@@ -117,6 +117,7 @@ export const diagnosticCodes = {
   // run time
   stuck: "No stream can proceed",
   "slot-overrun": "A slot is signalled again before its last signal was waited for",
+  "group-ends-invalid": "The ends of a grouped matmul's groups fall or are past the last row",
   "command-threw": "A command threw an error during a run",
   "worker-died": "A worker thread ended during a run",
   "gpu-call-failed": "A call of a GPU library failed",

@@ -18,6 +18,7 @@ import { emitNest } from "./emit/emit-nest.ts";
 import { memoryText, memoryViews, type NestAddresses } from "./emit/nest-text.ts";
 import type { Contraction } from "./gemm/contraction.ts";
 import { type Gemm, gemmScratchBytes, instantiateGemm, prepareGemm } from "./gemm/gemm.ts";
+import { prepareGrouped } from "./gemm/grouped-gemm.ts";
 import { prepareWidenedGemm } from "./gemm/widened-gemm.ts";
 import { planKernel } from "./kernel-plan.ts";
 import type { Instruction, Nest } from "./nests/nest.ts";
@@ -67,10 +68,14 @@ export function createKernelLibrary({ memory, scratch, simd = "auto", gemms }: K
   };
   const gemmAt = (work: number): PhaseTarget["prepareGemm"] => {
     const widening = gemms && { gemms, prepare: (kernel: Kernel) => prepareAt(kernel, scratch.address) };
-    return (contraction) =>
+    const prepareOne = (contraction: Contraction): Gemm =>
       gemms?.(contraction) ??
       (widening && prepareWidenedGemm(contraction, widening, work)) ??
       prepareGemm(contraction, wasm, work);
+    return (contraction) =>
+      contraction.groups === undefined
+        ? prepareOne(contraction)
+        : prepareGrouped(contraction, contraction.groups, prepareOne, memory.buffer);
   };
   /** `address` is where the kernel's scratch begins. */
   const prepareAt = (kernel: Kernel, address: number): PreparedKernel => {

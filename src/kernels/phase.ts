@@ -13,6 +13,7 @@ export interface ContractionPhase {
   readonly contraction: Contraction;
   readonly a: PhaseAddress;
   readonly b: PhaseAddress;
+  /** The bias or, of a grouped contraction, the ends of its groups. */
   readonly bias: PhaseAddress | null;
   readonly c: PhaseAddress;
 }

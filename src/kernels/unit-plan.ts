@@ -8,7 +8,14 @@ import { contiguousStrides } from "../commands/view.ts";
 import { dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { rowAccumulatorBytes } from "./emit/emit-nest.ts";
-import { linearContraction, matmulContraction, type StridedShape } from "./gemm/contraction.ts";
+import {
+  type Contraction,
+  groupedContraction,
+  linearContraction,
+  matmulContraction,
+  type StridedShape,
+} from "./gemm/contraction.ts";
+import { groupedScratchBytes } from "./gemm/grouped-gemm.ts";
 import { contractionScratchBytes } from "./gemm/widened-gemm.ts";
 import { arrangeLoops } from "./nests/arrange-loops.ts";
 import { stridedBox, type UnitGraph } from "./nests/build-nest.ts";
@@ -36,13 +43,16 @@ export interface PhasePlan {
 /** Offsets in the scratch are multiples of this: a cache line. */
 export const scratchAlignment = 64;
 
-type ContractionStep = Extract<UnitStep, { kind: "Matmul" | "Linear" }>;
+type ContractionStep = Extract<UnitStep, { kind: "Matmul" | "Linear" | "GroupedMatmul" }>;
 
 export function planUnit(kernel: UnitKernel): UnitPlan {
   const { phases, sizes } = unitPhases(kernel);
-  const work = phases.map((phase) =>
-    phase.kind === "nest" ? rowAccumulatorBytes(phase.nest) : contractionScratchBytes(phase.contraction),
-  );
+  const work = phases.map((phase) => {
+    if (phase.kind === "nest") return rowAccumulatorBytes(phase.nest);
+    const { contraction } = phase;
+    const { groups } = contraction;
+    return groups === undefined ? contractionScratchBytes(contraction) : groupedScratchBytes(contraction, groups);
+  });
   const shared = shareScratch(phases, sizes);
   return { phases: shared.phases, valueBytes: shared.bytes, workBytes: Math.max(0, ...work) };
 }
@@ -65,7 +75,7 @@ export function unitPhases(kernel: UnitKernel): PhasePlan {
     if (graph.placements[step.output] === undefined) return [];
     // Nothing computes an empty value, and nothing reads it: a reduction of it is the neutral element.
     if (elementCount(at(unit.values, step.output).shape) === 0) return [];
-    if (step.kind !== "Matmul" && step.kind !== "Linear") return nestsOf(step.output);
+    if (!isContractionStep(step)) return nestsOf(step.output);
     const gathered = new Set(step.inputs.filter((value) => stridedBox(graph, value) === null));
     const gatherings = [...gathered].flatMap((value) => {
       layout.place(value);
@@ -94,6 +104,10 @@ function withOwnResults(kernel: UnitKernel): UnitKernel {
     return output;
   });
   return { ...kernel, values, steps, results };
+}
+
+function isContractionStep(step: UnitStep): step is ContractionStep {
+  return step.kind === "Matmul" || step.kind === "Linear" || step.kind === "GroupedMatmul";
 }
 
 interface Layout {
@@ -132,12 +146,14 @@ function contractionPhase(graph: UnitGraph, step: ContractionStep): Phase {
   const b = at(operands, 1);
   const bias = operands[2];
   const c = operandOf(graph, step.output);
+  const contraction = (): Contraction => {
+    if (step.kind === "Matmul") return matmulContraction(a.box, b.box, c.box, step.accumulate);
+    if (step.kind === "Linear") return linearContraction(a.box, b.box, bias?.box, c.box, step.accumulate);
+    return groupedContraction(a.box, b.box, at(operands, 2).box, c.box);
+  };
   return {
     kind: "contraction",
-    contraction:
-      step.kind === "Matmul"
-        ? matmulContraction(a.box, b.box, c.box, step.accumulate)
-        : linearContraction(a.box, b.box, bias?.box, c.box, step.accumulate),
+    contraction: contraction(),
     a: a.address,
     b: b.address,
     bias: bias?.address ?? null,

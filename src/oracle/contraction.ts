@@ -4,6 +4,8 @@
  * does.
  */
 import { accumulatorOf, dtypes } from "../numerics/dtype.ts";
+import { fail } from "../diagnostics/diagnostic.ts";
+import { badEnds, endsFit } from "../ir/ops/kinds/grouped.ts";
 import { at } from "../support/invariant.ts";
 import { wrap } from "./definitions.ts";
 import { createDots, type DotRow } from "./dots/float-dots.ts";
@@ -68,6 +70,69 @@ export function linear(
     accumulating,
     ...(bias === null ? {} : { bias: (index) => elementAt(bias, index.slice(index.length - columnAxes)) }),
   });
+}
+
+/**
+ * x [.., M, K], y [.., E, K, N] or [.., M, N], ends [.., E]: a matmul of each group, and 0 where there is none.
+ * Throws `group-ends-invalid`.
+ */
+export function groupedMatmul(
+  x: OracleValue,
+  y: OracleValue,
+  ends: OracleValue,
+  shape: readonly number[],
+  accumulating: Accumulating,
+): OracleValue {
+  const [rows, k, n] = [at(x.shape, x.shape.length - 2), at(x.shape, x.shape.length - 1), at(shape, shape.length - 1)];
+  const perGroup = y.shape.length > x.shape.length;
+  const results = new Map<string, OracleValue>();
+  const groupsAt = (batch: readonly number[]): readonly number[] => {
+    const own = part(ends, batch, 1);
+    const found = Array.from(own.elements, Number);
+    if (!endsFit(found, rows)) fail({ ...badEnds(found, rows), place: { kind: "call", text: "groupedMatmul" } });
+    return found;
+  };
+  const resultOf = (batch: readonly number[], group: number, start: number, end: number): OracleValue => {
+    const key = [...batch, group].join();
+    const known = results.get(key);
+    if (known !== undefined) return known;
+    const left = rowsFrom(part(x, batch, 2), start, end);
+    const value = perGroup
+      ? matmul(left, part(y, [...batch, group], 2), [end - start, n], accumulating)
+      : matmul(turned(left), rowsFrom(part(y, batch, 2), start, end), [k, n], accumulating);
+    results.set(key, value);
+    return value;
+  };
+  const isSure = isExact(ends);
+  const bounded = (found: Bounded): Bounded => (isSure ? found : { ...found, bound: Infinity });
+  const zero: Bounded = { element: x.dtype === "int64" ? 0n : 0, bound: 0 };
+  return makeValue(x.dtype, shape, (index) => {
+    const batch = index.slice(0, x.shape.length - 2);
+    const inner = index.slice(batch.length);
+    const stops = groupsAt(batch);
+    const group = perGroup ? stops.findIndex((end) => at(inner, 0) < end) : at(inner, 0);
+    const [start, end] = [stops[group - 1] ?? 0, stops[group] ?? 0];
+    if (group < 0 || start === end) return zero;
+    const own = perGroup ? [at(inner, 0) - start, at(inner, 1)] : inner.slice(1);
+    return bounded(elementAt(resultOf(batch, group, start, end), own));
+  });
+}
+
+/** The elements at the leading indices, without these axes: of the last of them that the value has, or its only one. */
+function part(value: OracleValue, leading: readonly number[], kept: number): OracleValue {
+  const axes = value.shape.length - kept;
+  const own = leading.slice(leading.length - axes).map((i, axis) => (value.shape[axis] === 1 ? 0 : i));
+  return makeValue(value.dtype, value.shape.slice(axes), (index) => elementAt(value, [...own, ...index]));
+}
+
+function rowsFrom(value: OracleValue, start: number, end: number): OracleValue {
+  return makeValue(value.dtype, [end - start, at(value.shape, 1)], ([i = 0, j = 0]) =>
+    elementAt(value, [start + i, j]),
+  );
+}
+
+function turned(value: OracleValue): OracleValue {
+  return makeValue(value.dtype, value.shape.toReversed(), (index) => elementAt(value, index.toReversed()));
 }
 
 interface Contracted {

@@ -2,7 +2,7 @@
 import type { DIDType, Tensor as IrTensor } from "../ir/domain.ts";
 import { axisMap } from "../ir/ops/axis-map.ts";
 import type { NumberOperand } from "../ir/ops/number-operand.ts";
-import type { LinearOp, MatmulOp, Op, RandomBitsOp, ReductionOp, SdpaBackwardOp, SdpaOp } from "../ir/ops/op.ts";
+import type { ContractionOp, Op, RandomBitsOp, ReductionOp, SdpaBackwardOp, SdpaOp } from "../ir/ops/op.ts";
 import { cutOf } from "../ir/parts.ts";
 import { isWhole, reducedShards, shardsOf } from "../ir/shards.ts";
 import { evaluateExtent, type Sizes } from "../ir/sizes.ts";
@@ -11,7 +11,7 @@ import { at } from "../support/invariant.ts";
 import { unreachable } from "../support/unreachable.ts";
 import { sdpaBackward } from "./attention/sdpa-backward.ts";
 import { sdpa } from "./attention/sdpa.ts";
-import { linear, matmul } from "./contraction.ts";
+import { groupedMatmul, linear, matmul } from "./contraction.ts";
 import { numberOf, roundTo, wrap } from "./definitions.ts";
 import { gather, indexSelect, scatterAdd } from "./indexing.ts";
 import { argsort, scan } from "./ordered.ts";
@@ -107,6 +107,10 @@ function evaluateSingle(
         hops: hopsOf(op, tensors, sizes),
         arithmetic,
       });
+    case "GroupedMatmul": {
+      const accumulating = { hops: hopsOf(op, tensors, sizes), arithmetic };
+      return groupedMatmul(first, at(operands, 1), at(operands, 2), shape, accumulating);
+    }
     default:
       return unreachable(op);
   }
@@ -132,7 +136,7 @@ export function twoValues(
  * results on n - 1 times, and each device stores its partial result first, unless it is an element of the operand.
  * Chunks of a Stream axis that accumulate in the output round it once each.
  */
-function hopsOf(op: ReductionOp | MatmulOp | LinearOp, tensors: readonly IrTensor[], sizes: Sizes): number {
+function hopsOf(op: ReductionOp | ContractionOp, tensors: readonly IrTensor[], sizes: Sizes): number {
   const pairs = axisMap(op, tensors).filter(({ consumer }) => consumer.iterType === "reduction");
   const over = new Map<DIDType, number>();
   let storesParts = op.kind !== "Reduction";

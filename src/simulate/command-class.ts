@@ -2,6 +2,7 @@
  * Classes of commands by what times them in a machine profile. Predictions of one class err alike, because they come
  * from the same measurements; those of different classes err independently.
  */
+import { isGemmKernel } from "../commands/kernel.ts";
 import { touchesPeers } from "../commands/barriers.ts";
 import type { Program } from "../commands/program.ts";
 import { at } from "../support/invariant.ts";
@@ -49,8 +50,7 @@ export function commandClassOf(program: Program, rank: number, index: number): C
       return isLocalCopy(program, rank, command) ? "copies" : "transfers";
     case "launch": {
       if (touchesPeers(program, rank, command)) return "reductionsInPeers";
-      const { kind } = at(program.kernels, command.kernel);
-      return kind === "matmul" || kind === "linear" ? "gemms" : "kernels";
+      return isGemmKernel(at(program.kernels, command.kernel)) ? "gemms" : "kernels";
     }
     default:
       return "host";

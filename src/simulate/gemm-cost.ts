@@ -3,9 +3,20 @@
  * device lowers its clock, depending on how long it computes in total.
  */
 import type { KernelId } from "../commands/command.ts";
-import { type Kernel, type LinearKernel, type MatmulKernel, withoutAddend } from "../commands/kernel.ts";
+import {
+  isGemmKernel,
+  type LinearKernel,
+  type MatmulKernel,
+  type UnitKernel,
+  withoutAddend,
+} from "../commands/kernel.ts";
 import type { Program } from "../commands/program.ts";
-import { type Contraction, linearContraction, matmulContraction } from "../kernels/gemm/contraction.ts";
+import {
+  type Contraction,
+  groupedContraction,
+  linearContraction,
+  matmulContraction,
+} from "../kernels/gemm/contraction.ts";
 import { type DType, dtypes } from "../numerics/dtype.ts";
 import { at, invariant } from "../support/invariant.ts";
 import { type Assume, assumedErrors, doublings } from "./assumption.ts";
@@ -47,7 +58,7 @@ export function gemmCosts(
 type GemmAlone = ReturnType<typeof gemmKernelTime> | null;
 
 function gemmsAlone({ kernels }: Program, profile: MachineProfile, assume: Assume): readonly GemmAlone[] {
-  return kernels.map((kernel) => (isGemm(kernel) ? gemmKernelTime(kernel, profile, assume) : null));
+  return kernels.map((kernel) => (isGemmKernel(kernel) ? gemmKernelTime(kernel, profile, assume) : null));
 }
 
 function gemmsOfRanks({ ranks }: Program, alone: readonly GemmAlone[]): readonly number[] {
@@ -77,11 +88,7 @@ const mostOfIt = 0.7;
  */
 const shortest = 0.5;
 
-type GemmKernel = MatmulKernel | LinearKernel;
-
-function isGemm(kernel: Kernel): kernel is GemmKernel {
-  return kernel.kind === "matmul" || kernel.kind === "linear";
-}
+type GemmKernel = MatmulKernel | LinearKernel | UnitKernel;
 
 /** Microseconds of one GEMM of a batch and of all, which run one after the other. */
 function gemmKernelTime(
@@ -89,7 +96,11 @@ function gemmKernelTime(
   { products, margins, memory, on }: MachineProfile,
   assume: Assume,
 ): { readonly one: number; readonly all: number; readonly margin: ReturnType<typeof marginOf> } {
-  const { dtype, m, n, k, batch } = contractionOf(kernel);
+  const { dtype, m, n, k, batch, groups } = contractionOf(kernel);
+  if (groups !== undefined) {
+    const text = "grouped matmuls are timed as one GEMM of all rows";
+    assume({ text, of: "gemms", error: assumedErrors.otherKernel });
+  }
   const count = batch.reduce((total, { extent }) => total * extent, 1);
   if (count * m * n * k === 0) return { one: 0, all: 0, margin: { factor: 1, room: 1 } };
   const grid = gridOf(products, dtype);
@@ -174,6 +185,11 @@ function contractionOf(kernel: GemmKernel): Contraction {
   const [a, b, bias] = inputs;
   invariant(a !== undefined && b !== undefined, "a GEMM has two operands");
   const c = at(outputs, 0);
+  if (kernel.kind === "unit") {
+    const [x, y, ends] = [0, 1, 2].map((i) => at(inputs, at(at(kernel.steps, 0).inputs, i)));
+    invariant(x !== undefined && y !== undefined && ends !== undefined, "a grouped matmul has three operands");
+    return groupedContraction(x, y, ends, c);
+  }
   return kind === "matmul" ? matmulContraction(a, b, c) : linearContraction(a, b, bias, c);
 }
 

@@ -412,6 +412,7 @@ const table: { readonly [C in DiagnosticCode]: Row } = {
   "interleaving-invalid": typed(/seed:7/u, (isFixed) => parseInterleaving(isFixed ? "seed:7" : "seed7")),
   stuck: untyped("runs"),
   "slot-overrun": repairs,
+  "group-ends-invalid": untyped("runs"),
   "command-threw": untyped("runs"),
   "worker-died": untyped("runs"),
   "gpu-call-failed": untyped("machine"),

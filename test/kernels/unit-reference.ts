@@ -172,6 +172,8 @@ function element(
       });
       return BigInt(at(sorted, at(index, step.axis)));
     }
+    case "GroupedMatmul":
+      return groupedElement(first, at(operands, 1), at(operands, 2), index);
     case "Pad": {
       const inside = index.map((i, axis) => i - at(step.widths, axis).before);
       const isInside = inside.every((i, axis) => i >= 0 && i < at(first.shape, axis));
@@ -220,6 +222,23 @@ function read({ shape, values }: Tensor, index: Index): Value {
     values,
     index.reduce((sum, i, axis) => sum + (shape[axis] === 1 ? 0 : i) * at(strides, axis), 0),
   );
+}
+
+function groupedElement(x: Tensor, y: Tensor, ends: Tensor, index: Index): Value {
+  const batch = index.slice(0, x.shape.length - 2);
+  const [i = 0, j = 0, n = 0] = index.slice(batch.length);
+  const from = (tensor: Tensor, ...inner: Index): Value => {
+    const missing = batch.length + inner.length - tensor.shape.length;
+    return read(tensor, [...batch.slice(missing), ...inner]);
+  };
+  const stops = range(at(ends.shape, ends.shape.length - 1)).map((e) => Number(from(ends, e)));
+  const perGroup = y.shape.length > x.shape.length;
+  const group = perGroup ? stops.findIndex((end) => i < end) : i;
+  const start = stops[group - 1] ?? 0;
+  const terms = perGroup
+    ? range(group < 0 ? 0 : at(x.shape, x.shape.length - 1)).map((k) => [from(x, i, k), from(y, group, k, j)] as const)
+    : range(at(stops, group) - start).map((row) => [from(x, start + row, j), from(y, start + row, n)] as const);
+  return terms.length === 0 ? numberOf(x.dtype, "0") : dot(x.dtype, terms, null);
 }
 
 function matmulElement(a: Tensor, b: Tensor, index: Index): Value {

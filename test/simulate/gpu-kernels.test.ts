@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { buildPrimitive, type Primitive } from "../../bench/compare/primitives.ts";
+import { Fusion, groupedMatmul, matmul, type TensorView } from "@braid-compiler/braid";
 import { compile } from "../../src/compile/compile.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
 import { parseProfile } from "../../src/simulate/parse-profile.ts";
@@ -33,6 +34,20 @@ describe("a GEMM", () => {
     const cpu: MachineProfile = { ...gpus, on: "cpu" };
     expect(time(cpu, 832, 15_360)).toBeLessThan(time(cpu, 896, 15_360));
   });
+});
+
+it("a grouped matmul, and the gradient of its matrices, take as long as one GEMM of all rows", () => {
+  const time = (build: (x: TensorView, f: Fusion) => TensorView): number => {
+    const f = new Fusion();
+    f.output(build(f.input([8192, 4096], "bfloat16"), f));
+    const { program } = compile(f, { devices: 1, verify: "off" });
+    return simulate(program, gpus, graph).milliseconds;
+  };
+  const ofOne = time((x, f) => matmul(x, f.input([4096, 7168], "bfloat16")));
+  const rows = time((x, f) => groupedMatmul(x, f.input([8, 4096, 7168], "bfloat16"), f.input([8], "int64")));
+  const terms = time((x, f) => groupedMatmul(x, f.input([8192, 7168], "bfloat16"), f.input([8], "int64")));
+  expect(rows / ofOne).toBeCloseTo(1, 1);
+  expect(terms / ofOne).toBeCloseTo(1, 1);
 });
 
 describe("a kernel in peers' memory", () => {

@@ -10,6 +10,7 @@ import {
   eq,
   expand,
   gather,
+  groupedMatmul,
   isnan,
   logicalAnd,
   logicalOr,
@@ -30,6 +31,7 @@ import { callOf } from "../api/ops/apply.ts";
 import { indicesAlong, inDType, wide } from "../api/ops/compositions/compose.ts";
 import { scan } from "../api/ops/ordered.ts";
 import type { TensorView } from "../api/tensor-view.ts";
+import { hasGroupMatrices } from "../ops/kinds/grouped.ts";
 import { type NumberOperand, numberValue } from "../ops/number-operand.ts";
 import type { BinaryOp, LinearOp, MatmulOp, Op, OpKind, ScanOp, SdpaOp, SliceOp } from "../ops/op.ts";
 import { constantValue, foldAdd, foldMul, foldProduct, foldSub, isConstant, sameScalar } from "../scalar/fold.ts";
@@ -79,6 +81,17 @@ const matmulVjp: Vjp<MatmulOp> = (_, { g, operands }) => {
 
 function asVector(x: TensorView, isVector: boolean, axis: 0 | 1): TensorView {
   return isVector ? reshape(x, [at(x.extents, 1 - axis)]) : x;
+}
+
+/** The ends have no gradient. */
+function groupedVjp(_: unknown, { g, operands }: ReverseStep): readonly Cotangent[] {
+  const [x, y, ends] = [at(operands, 0), at(operands, 1), at(operands, 2)];
+  const perGroup = hasGroupMatrices(x.extents, y.extents);
+  return [
+    () => sumTo(perGroup ? groupedMatmul(g, transposed(y), ends) : groupedMatmul(y, transposed(g), ends), x),
+    () => sumTo(groupedMatmul(x, g, ends), y),
+    null,
+  ];
 }
 
 /** g b^T */
@@ -212,6 +225,7 @@ export const vjps: { readonly [K in OpKind]: Vjp<Extract<Op, { readonly kind: K 
   Argsort: null,
   Matmul: matmulVjp,
   Linear: linearVjp,
+  GroupedMatmul: groupedVjp,
   Full: null,
   Iota: null,
   RandomBits: null,

@@ -10,6 +10,7 @@ import type { SdpaBackwardOp, SdpaOp } from "./kinds/attention/sdpa.ts";
 import type { LinearOp, MatmulOp } from "./kinds/contractions.ts";
 import type { FullOp, IotaOp, RandomBitsOp } from "./kinds/creation.ts";
 import type { BinaryOp, CastOp, TernaryOp, UnaryOp } from "./kinds/elementwise.ts";
+import type { GroupedMatmulOp } from "./kinds/grouped.ts";
 import type { GatherOp, IndexSelectOp, ScatterAddOp } from "./kinds/indexing.ts";
 import type { ArgsortOp, ScanOp } from "./kinds/ordered.ts";
 import type { ReductionOp } from "./kinds/reduction.ts";
@@ -34,6 +35,7 @@ export type {
   FullOp,
   IotaOp,
   GatherOp,
+  GroupedMatmulOp,
   IndexSelectOp,
   LinearOp,
   MatmulOp,
@@ -77,11 +79,19 @@ export type Op =
   | ArgsortOp
   | MatmulOp
   | LinearOp
+  | GroupedMatmulOp
   | FullOp
   | IotaOp
   | RandomBitsOp
   | SdpaOp
   | SdpaBackwardOp;
+
+/** Ops with a contracted axis, which devices may share. */
+export type ContractionOp = MatmulOp | LinearOp | GroupedMatmulOp;
+
+export function isContraction(op: Op): op is ContractionOp {
+  return op.kind === "Matmul" || op.kind === "Linear" || op.kind === "GroupedMatmul";
+}
 
 export type OpKind = Op["kind"];
 export type OpSpec = SpecOf<Op>;

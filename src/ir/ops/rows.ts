@@ -5,6 +5,7 @@ import { sdpaBackwardRow, sdpaRow } from "./kinds/attention/sdpa.ts";
 import { linearRow, matmulRow } from "./kinds/contractions.ts";
 import { fullRow, iotaRow, randomBitsRow } from "./kinds/creation.ts";
 import { binaryRow, castRow, ternaryRow, unaryRow } from "./kinds/elementwise.ts";
+import { groupedMatmulRow } from "./kinds/grouped.ts";
 import { gatherRow, indexSelectRow, scatterAddRow } from "./kinds/indexing.ts";
 import { argsortRow, scanRow } from "./kinds/ordered.ts";
 import { reductionRow } from "./kinds/reduction.ts";
@@ -25,6 +26,7 @@ export const opRows: { readonly [K in OpKind]: OpRow<Extract<Op, { readonly kind
   Select: selectRow,
   Matmul: matmulRow,
   Linear: linearRow,
+  GroupedMatmul: groupedMatmulRow,
   Full: fullRow,
   Iota: iotaRow,
   RandomBits: randomBitsRow,

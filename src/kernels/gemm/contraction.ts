@@ -43,6 +43,18 @@ export interface Contraction {
   readonly bias: number | null;
   /** Whether the GEMM adds to c. */
   readonly accumulate?: boolean;
+  /** Of a grouped contraction: its groups of rows or of terms. */
+  readonly groups?: Groups;
+}
+
+/** Consecutive rows, each group with its own b, or consecutive terms, each group with its own c. */
+export interface Groups {
+  readonly of: "m" | "k";
+  readonly count: number;
+  /** From the b or c of a group to the next one's. */
+  readonly stride: number;
+  /** Where the ends of the groups lie, with their strides along the batch axes. */
+  readonly ends: { readonly dtype: "int" | "int64"; readonly stride: number; readonly batch: readonly number[] };
 }
 
 interface Axis {
@@ -137,6 +149,46 @@ function contraction(c: StridedShape, { a, b, hasM, hasN, bias, accumulate }: Si
     bias,
     ...(accumulate ? { accumulate } : {}),
   });
+}
+
+/** x [.., M, K], y [.., E, K, N] or [.., M, N], ends [.., E]: ir/ops/kinds/grouped.ts. */
+export function groupedContraction(x: StridedShape, y: StridedShape, ends: StridedShape, c: StridedShape): Contraction {
+  const [left, right, steps, output] = [axesOf(x), axesOf(y), axesOf(ends), axesOf(c)];
+  const ofRows = y.shape.length > x.shape.length;
+  const [m, n] = [at(output, c.shape.length - 2), at(output, c.shape.length - 1)];
+  const [first, second] = [at(left, x.shape.length - 2), at(left, x.shape.length - 1)];
+  const outer = output.slice(0, ofRows ? -2 : -3);
+  const strideAt = (axes: readonly Axis[], inner: number, i: number): number =>
+    axes[i - outer.length + axes.length - inner]?.stride ?? 0;
+  const leading = [...outer.keys()].filter((i) => at(outer, i).extent > 1);
+  const terms = ofRows ? second : first;
+  const group = at(ofRows ? right : output, (ofRows ? y : c).shape.length - 3);
+  return {
+    dtype: c.dtype,
+    m: m.extent,
+    n: n.extent,
+    k: terms.extent,
+    batch: leading.map((i) => ({
+      extent: at(outer, i).extent,
+      a: strideAt(left, 2, i),
+      b: strideAt(right, ofRows ? 3 : 2, i),
+      c: at(outer, i).stride,
+    })),
+    a: { row: (ofRows ? first : second).stride, column: terms.stride },
+    b: { row: at(right, y.shape.length - 2).stride, column: at(right, y.shape.length - 1).stride },
+    c: { row: m.stride, column: n.stride },
+    bias: null,
+    groups: {
+      of: ofRows ? "m" : "k",
+      count: group.extent,
+      stride: group.stride,
+      ends: {
+        dtype: ends.dtype === "int" ? "int" : "int64",
+        stride: at(steps, ends.shape.length - 1).stride,
+        batch: leading.map((i) => strideAt(steps, 1, i)),
+      },
+    },
+  };
 }
 
 /** Folds batch axes along which b does not change into rows, if the strides of a and c allow it. */

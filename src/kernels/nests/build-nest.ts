@@ -241,6 +241,7 @@ export function createBody(graph: UnitGraph, space: IndexSpace): Body {
       case "Reduction":
       case "Matmul":
       case "Linear":
+      case "GroupedMatmul":
       case "Cat":
       case "Pad":
       case "ScatterAdd":

@@ -5,6 +5,7 @@
 import { asUnit, stepShapes } from "../../commands/as-unit.ts";
 import { attentionCut, attentionWork, isAttention } from "../../commands/attention.ts";
 import { type Kernel, type Operand, originsOf, type UnitKernel, type UnitStep } from "../../commands/kernel.ts";
+import { hasGroupMatrices } from "../../ir/ops/kinds/grouped.ts";
 import { isKept } from "../../ir/ops/kinds/views/pad.ts";
 import { elementWork, type Shapes } from "../../ir/ops/row.ts";
 import { rowOf } from "../../ir/ops/rows.ts";
@@ -295,6 +296,8 @@ function operandCut(step: UnitStep, position: number, axis: number, shapes: Shap
       return matmulAxis(position, axis, shapes);
     case "Linear":
       return linearAxis(position, axis, shapes);
+    case "GroupedMatmul":
+      return groupedAxis(position, axis, shapes);
     default:
       return unreachable(step);
   }
@@ -321,6 +324,22 @@ function matmulAxis(position: number, axis: number, { operands, output }: Shapes
   const isRow = rows === 1 && axis === batch;
   if (position === 0) return isRow ? shape.length - 2 : "whole";
   return isRow ? "whole" : shape.length - 1;
+}
+
+/** The ends of groups count all rows. */
+function groupedAxis(position: number, axis: number, { operands, output }: Shapes): OperandCut {
+  const [x, y] = [at(operands, 0), at(operands, 1)];
+  const perGroup = hasGroupMatrices(x, y);
+  const shape = at(operands, position);
+  const batch = x.length - 2;
+  if (axis < batch) {
+    const inner = [2, perGroup ? 3 : 2, 1][position] ?? 0;
+    const own = axis - batch + shape.length - inner;
+    return (shape[own] ?? 1) === 1 ? "whole" : own;
+  }
+  if (axis === output.length - 1) return position === 1 ? y.length - 1 : "whole";
+  if (perGroup || axis === batch) return "torn";
+  return position === 0 ? x.length - 1 : "whole";
 }
 
 function linearAxis(position: number, axis: number, { operands, output }: Shapes): OperandCut {

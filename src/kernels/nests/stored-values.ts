@@ -20,6 +20,7 @@ const ownNest: ReadonlySet<UnitStep["kind"]> = new Set([
   "Reduction",
   "Matmul",
   "Linear",
+  "GroupedMatmul",
   "Cat",
   "Pad",
   "ScatterAdd",
@@ -119,7 +120,7 @@ function pathChange(
   step: UnitStep,
   input: number,
 ): "view" | "stretched" | "contracted" | null {
-  if (step.kind === "Matmul" || step.kind === "Linear") return "contracted";
+  if (step.kind === "Matmul" || step.kind === "Linear" || step.kind === "GroupedMatmul") return "contracted";
   // A sort reads an element whenever it compares it.
   if (step.kind === "RandomBits" || step.kind === "Argsort") return "stretched";
   if (step.kind === "Set") return null;

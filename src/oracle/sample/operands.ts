@@ -100,6 +100,7 @@ export function sampledOp(op: Op, sample: Sample, shapes: OpShapes, sizes: Sizes
     case "IndexSelect":
     case "Gather":
     case "ScatterAdd":
+    case "GroupedMatmul":
     case "SdpaBackward":
       return null;
     case "Scan":

@@ -104,7 +104,7 @@ function classified(program: HostProgram): readonly Block[] {
   });
 }
 
-const covering: ReadonlySet<string> = new Set(["Matmul", "Linear", "Sdpa", "SdpaBackward"]);
+const covering: ReadonlySet<string> = new Set(["Matmul", "Linear", "GroupedMatmul", "Sdpa", "SdpaBackward"]);
 
 function kindOf(statement: Statement): "cover" | "light" | "fixed" {
   if (covering.has(statement.kind)) return "cover";

@@ -19,7 +19,7 @@ import { freeDimension } from "../../ir/gradients/partial.ts";
 import { layout, layoutOf, sameLayout } from "../../ir/layout.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
 import { call } from "../../ir/ops/call.ts";
-import { type Op, outputsOf } from "../../ir/ops/op.ts";
+import { isContraction, type Op, outputsOf } from "../../ir/ops/op.ts";
 import { type CutAxis, cutOf, loopAxesOf, overlay, wholeAxis, withTypes } from "../../ir/parts.ts";
 import { at } from "../../support/invariant.ts";
 import { recut } from "../edit/split-axes.ts";
@@ -111,7 +111,7 @@ function sumsOverDevices(ops: readonly Op[], tensors: readonly Tensor[]): Readon
     const isSum =
       op.kind === "Set" || (op.kind === "Binary" && op.op === "add")
         ? op.inputs.some((input) => sums.has(input))
-        : (op.kind === "Linear" || op.kind === "Matmul") && sharesContracted(op, axisMap(op, tensors), tensors);
+        : isContraction(op) && sharesContracted(op, axisMap(op, tensors), tensors);
     if (isSum) for (const id of outputsOf(op)) sums.add(id);
   }
   return sums;

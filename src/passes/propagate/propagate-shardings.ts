@@ -25,7 +25,7 @@ import {
 } from "../../ir/domain.ts";
 import { type FusionData, readersOf } from "../../ir/fusion-data.ts";
 import { type AxisPair, possiblePairs, siblingAxes } from "../../ir/ops/axis-map.ts";
-import { type Op, outputsOf } from "../../ir/ops/op.ts";
+import { isContraction, type Op, outputsOf } from "../../ir/ops/op.ts";
 import { type CutAxis, cutOf, dividesEvenly, isCut, rescaled, withTypes } from "../../ir/parts.ts";
 import { constantValue } from "../../ir/scalar/fold.ts";
 import { constant, printScalar } from "../../ir/scalar/scalar.ts";
@@ -187,6 +187,7 @@ const chunksOnly: Offer = (type, isWhole) => type === "Stream" && !isWhole;
 function referenceOrder(op: Op, tensors: readonly Tensor[]): readonly number[] {
   if (op.kind === "Linear") return op.inputs.length > 2 ? [1, 2, 0] : [1, 0];
   if (op.kind === "Matmul") return [1, 0];
+  if (op.kind === "GroupedMatmul") return [1, 0, 2];
   const rank = (operand: number): readonly [number, number] => {
     const { domain, mesh } = at(tensors, at(op.inputs, operand));
     const parallel = domain.loop.filter(
@@ -336,7 +337,7 @@ function isOnMeshes({ inputs }: Op, tensors: readonly Tensor[]): boolean {
 
 /** Whether an operand is cut along the contracted axis: what follows is then a sum over devices. */
 function contractsShares(op: Op, tensors: readonly Tensor[], fusion: FusionData): boolean {
-  if (op.kind !== "Matmul" && op.kind !== "Linear") return false;
+  if (!isContraction(op)) return false;
   if (op.inputs.slice(0, 2).some((id) => shardsOf(at(tensors, id)).length === 0)) return false;
   return sharesContracted(op, possiblePairs(op, fusion.tensors), tensors);
 }

@@ -13,7 +13,7 @@
  */
 import type { TensorId } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
-import type { Op } from "../../ir/ops/op.ts";
+import { isContraction, type Op } from "../../ir/ops/op.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
 import type { Pass } from "../pass.ts";
@@ -34,7 +34,7 @@ function decisions(fusion: FusionData): Decisions {
   return {
     decide: (routing, op, written) => {
       weigh(routing, op, written);
-      if (op.kind === "Matmul" || op.kind === "Linear") for (const id of lateSums(routing, op)) routing.late.add(id);
+      if (isContraction(op)) for (const id of lateSums(routing, op)) routing.late.add(id);
     },
   };
 }

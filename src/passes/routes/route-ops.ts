@@ -7,7 +7,7 @@ import { type TensorId, withoutReductions } from "../../ir/domain.ts";
 import { type FusionData, readersOf, readOnceOf } from "../../ir/fusion-data.ts";
 import { layoutOf, sameLayout } from "../../ir/layout.ts";
 import { axisMap, partialAxes } from "../../ir/ops/axis-map.ts";
-import type { LinearOp, MatmulOp, Op, ReductionOp } from "../../ir/ops/op.ts";
+import { type ContractionOp, isContraction, type Op, type ReductionOp } from "../../ir/ops/op.ts";
 import { streamPart } from "../../ir/stream.ts";
 import { at } from "../../support/invariant.ts";
 import { editFusion } from "../edit/tensor-edit.ts";
@@ -93,9 +93,9 @@ function routeOp(routing: Routing, op: Op): void {
 }
 
 /** An op that devices share, with operands that lie for it; null for other ops. */
-function sharedOp(routing: Routing, op: Op): ReductionOp | MatmulOp | LinearOp | null {
+function sharedOp(routing: Routing, op: Op): ReductionOp | ContractionOp | null {
   const { tensors } = routing;
-  if (op.kind !== "Reduction" && op.kind !== "Matmul" && op.kind !== "Linear") return null;
+  if (op.kind !== "Reduction" && !isContraction(op)) return null;
   // One of partial results is such a part.
   const places = partialAxes(op, tensors).length > 0 ? null : sharedPlaces(op, tensors);
   if (places === null) return null;

@@ -22,7 +22,7 @@ import {
   sameShares,
 } from "../../ir/layout.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
-import type { LinearOp, MatmulOp, ReductionOp } from "../../ir/ops/op.ts";
+import type { ContractionOp, LinearOp, MatmulOp, ReductionOp } from "../../ir/ops/op.ts";
 import { type CutAxis, cutOf, isCut, wholeAxis, withTypes } from "../../ir/parts.ts";
 import { foldCeilDiv } from "../../ir/scalar/fold.ts";
 import { constant } from "../../ir/scalar/scalar.ts";
@@ -36,7 +36,7 @@ import { addCopy, imagesOf, moveTo, streamOn } from "./layouts.ts";
 import { sameMesh } from "./sharding.ts";
 
 /** Adds what computes the op, whose operands lie as `sharedPlaces` says. */
-export function splitOverDevices(edit: FusionEdit, op: ReductionOp | MatmulOp | LinearOp): void {
+export function splitOverDevices(edit: FusionEdit, op: ReductionOp | ContractionOp): void {
   if (op.kind === "Reduction") splitReduction(edit, op);
   else splitContraction(edit, op);
 }
@@ -74,9 +74,9 @@ function splitReduction(edit: FusionEdit, op: ReductionOp): void {
   reduceOverDevices(edit, made, op.op, output);
 }
 
-function splitContraction(edit: FusionEdit, op: MatmulOp | LinearOp): void {
+function splitContraction(edit: FusionEdit, op: ContractionOp): void {
   const output = at(edit.tensors, op.output);
-  const contraction = withoutBias(op);
+  const contraction = op.kind === "GroupedMatmul" ? op : withoutBias(op);
   const axes = withoutReductions(output.domain.logical);
   const pairs = axisMap(op, edit.tensors);
   const reduced = pairs.find(({ consumer }) => consumer.iterType === "reduction");
@@ -113,7 +113,7 @@ function splitContraction(edit: FusionEdit, op: MatmulOp | LinearOp): void {
   ];
   const partial = addPartial(edit, output, place, parts);
   edit.ops.push({ ...contraction, output: partial.tensor });
-  const [, , bias] = op.inputs;
+  const bias = op.kind === "Linear" ? op.inputs[2] : undefined;
   if (bias === undefined) return reduceOverDevices(edit, partial, "sum", output);
   const sum = addCopy(edit, output);
   reduceOverDevices(edit, partial, "sum", sum);
@@ -211,7 +211,7 @@ function broadcastBias(edit: FusionEdit, bias: TensorId, missing: number, output
 // Decides whether devices share a reduction, matmul or linear, and the layouts of its operands with which each
 // device reduces or contracts its own share of a sharded axis.
 
-type SharedOp = ReductionOp | MatmulOp | LinearOp;
+type SharedOp = ReductionOp | ContractionOp;
 
 /**
  * The layout of each operand with a reduced axis. Null if the devices share nothing, or if one collective implements
@@ -249,14 +249,15 @@ function reductionPlaces(op: ReductionOp, tensors: readonly Tensor[]): readonly 
   return isCommunication && marked === place ? null : [marked];
 }
 
-function contractionPlaces(op: MatmulOp | LinearOp, tensors: readonly Tensor[]): readonly Layout[] | null {
+function contractionPlaces(op: ContractionOp, tensors: readonly Tensor[]): readonly Layout[] | null {
   const output = at(tensors, op.output);
   const operands = op.inputs.slice(0, 2).map((id) => at(tensors, id));
   const [x, y] = operands.map((operand) => layoutOf(operand));
   const contracted = operands.map((_, operand) => contractedAxis(op, operand, tensors));
   const [k, l] = contracted;
   if (output.mesh === null || x === null || y === null || x === undefined || y === undefined) return null;
-  if (k === undefined || l === undefined) return null;
+  // Groups of terms are no axis that devices share.
+  if (k === undefined || l === undefined || k < 0 || l < 0) return null;
   const [mark] = marksOn(op, tensors);
   const shared = mark?.cut ?? cutAlike(x, k, y, l);
   if (shared === null) return null;
@@ -282,7 +283,7 @@ function marksOn(op: SharedOp, tensors: readonly Tensor[]): readonly LayoutShare
 }
 
 /** The number of the operand's contracted axis. */
-function contractedAxis(op: MatmulOp | LinearOp, operand: number, tensors: readonly Tensor[]): number {
+function contractedAxis(op: ContractionOp, operand: number, tensors: readonly Tensor[]): number {
   const axes = withoutReductions(at(tensors, at(op.inputs, operand)).domain.logical);
   const pair = axisMap(op, tensors).find((own) => own.operand === operand && own.consumer.iterType === "reduction");
   return axes.findIndex(({ id }) => id === pair?.producer.id);

@@ -15,7 +15,7 @@
 import { isDID, type Tensor, type TensorId } from "../../ir/domain.ts";
 import { type FusionData, readOnceOf } from "../../ir/fusion-data.ts";
 import { axisMap } from "../../ir/ops/axis-map.ts";
-import { type LinearOp, type MatmulOp, type Op, outputsOf } from "../../ir/ops/op.ts";
+import { type ContractionOp, isContraction, type Op, outputsOf } from "../../ir/ops/op.ts";
 import { cutOf, isCut, withTypes } from "../../ir/parts.ts";
 import { streamAxis } from "../../ir/stream.ts";
 import { makeId } from "../../support/ids.ts";
@@ -65,12 +65,11 @@ function cheapestWay(routing: Routing, op: Op, moved: readonly OperandChange[]):
   const { tensors, fusion, options } = routing;
   const output = at(tensors, op.output);
   if (output.mesh === null) return null;
-  const isContraction = op.kind === "Matmul" || op.kind === "Linear";
-  if (isContraction && sharedPlaces(op, tensors) !== null) return null;
+  if (isContraction(op) && sharedPlaces(op, tensors) !== null) return null;
   // A loop over chunks hides what moves.
   if ([...op.inputs, op.output].some((id) => streamAxis(at(tensors, id)) !== null)) return null;
   const ways: readonly Way[] = [
-    ...(isContraction ? waysToShare(op, routing, output) : []).map((shared): Way => ({
+    ...(isContraction(op) ? waysToShare(op, routing, output) : []).map((shared): Way => ({
       kind: "share",
       output: shared,
     })),
@@ -101,7 +100,7 @@ function movesBy(way: Way, { tensors, fusion, iterDomainCount, options }: Routin
 }
 
 /** The output with its contracted axis cut as each operand has it. */
-function waysToShare(op: MatmulOp | LinearOp, edit: TensorEdit, output: Tensor): readonly Tensor[] {
+function waysToShare(op: ContractionOp, edit: TensorEdit, output: Tensor): readonly Tensor[] {
   const pairs = axisMap(op, edit.tensors).filter(({ consumer }) => consumer.iterType === "reduction");
   return pairs.flatMap(({ operand, producer, consumer }): readonly Tensor[] => {
     const source = at(edit.tensors, at(op.inputs, operand));

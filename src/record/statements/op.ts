@@ -82,6 +82,7 @@ const rules: RuleTable<Op, void, [Recorder]> = {
   ScatterAdd: recordStep,
   Scan: recordStep,
   Argsort: recordStep,
+  GroupedMatmul: recordStep,
   Squeeze: (op, recorder) => {
     const view = inputView(recorder, op);
     const kept = view.shape.flatMap((_, axis) => (op.axes.includes(axis) ? [] : [axis]));
@@ -287,7 +288,19 @@ function heldRuns(recorder: Recorder, { output }: IotaOp, rank: number): Runs {
 
 type StepOp = Extract<
   Op,
-  { kind: "Cat" | "Full" | "Pad" | "IndexSelect" | "Gather" | "ScatterAdd" | "Scan" | "Argsort" | "RandomBits" }
+  {
+    kind:
+      | "Cat"
+      | "Full"
+      | "Pad"
+      | "IndexSelect"
+      | "Gather"
+      | "ScatterAdd"
+      | "Scan"
+      | "Argsort"
+      | "GroupedMatmul"
+      | "RandomBits";
+  }
 >;
 
 function recordStep(op: StepOp, recorder: Recorder): void {

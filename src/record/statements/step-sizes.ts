@@ -46,6 +46,20 @@ function pairsOf(
         ["the source", source, index],
         ["the indices", index.with(step.axis, at(first, step.axis)), first],
       ];
+    case "GroupedMatmul": {
+      const batch = output.slice(0, first.length - 2);
+      const [rows, k, n] = [first.at(-2) ?? 0, first.at(-1) ?? 0, index.at(-1) ?? 0];
+      if (index.length === first.length) {
+        return [
+          ["the output", output, [...batch, source.at(-1) ?? 0, k, n]],
+          ["the other rows", index.slice(-2), [rows, n]],
+        ];
+      }
+      return [
+        ["the output", output, [...batch, rows, n]],
+        ["the matrices", index.slice(-3), [source.at(-1) ?? 0, k, n]],
+      ];
+    }
     default:
       return [];
   }

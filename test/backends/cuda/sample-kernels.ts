@@ -8,6 +8,19 @@ function reduction(dtype: DType, shape: readonly number[], axis: number, op: "su
   return { kind: "reduction", op, axes: [axis], inputs: [operand(dtype, shape)], outputs: [operand(dtype, kept)] };
 }
 
+/** Of eight groups. */
+function grouped(x: readonly number[], y: readonly number[], output: readonly number[]): Kernel {
+  const operands = [operand("bfloat16", x), operand("bfloat16", y), operand("int64", [8]), operand("bfloat16", output)];
+  return {
+    kind: "unit",
+    inputs: operands.slice(0, 3),
+    outputs: operands.slice(3),
+    values: operands.map(({ dtype, shape }) => ({ dtype, shape })),
+    steps: [{ kind: "GroupedMatmul", inputs: [0, 1, 2], output: 3 }],
+    results: [3],
+  };
+}
+
 const wide = [4096, 8192] as const;
 
 /** gelu(x + bias) and its absolute value, both in bfloat16: one kernel with two outputs. */
@@ -105,6 +118,8 @@ export const sampleKernels: Readonly<Record<string, Kernel>> = {
     outputs: [operand("float", [3, 100, 70])],
   },
   "fill-int64": { kind: "fill", inputs: [], outputs: [operand("int64", [100])] },
+  "grouped-rows-bfloat16": grouped([8192, 4096], [8, 4096, 7168], [8192, 7168]),
+  "grouped-terms-bfloat16": grouped([8192, 4096], [8192, 7168], [8, 4096, 7168]),
   "matmul-int": {
     kind: "matmul",
     inputs: [operand("int", [3, 70, 50]), operand("int", [3, 50, 40], [0, 1, 50])],

@@ -10,6 +10,7 @@ import {
   cumsum,
   expand,
   gather,
+  groupedMatmul,
   gt,
   indexSelect,
   linear,
@@ -33,6 +34,13 @@ import type { OpKind } from "../../../src/ir/ops/op.ts";
 
 /** Calls of an op, and the shapes of their operands. */
 type Case = readonly [(...inputs: TensorView[]) => TensorView, ...(readonly (readonly number[])[])];
+
+/** The ends of groups, as a tensor of the Fusion of x. */
+const ends = (x: TensorView, values: readonly number[]): TensorView => {
+  const none = x.extents.map(() => 0);
+  const first = reshape(slice(x, none, x.extents.map(() => 1)), [1]); // prettier-ignore
+  return cat(values.map((value) => cast(add(mul(first, 0), value), "int64")));
+};
 
 const indices = (x: TensorView): TensorView => cast(mul(add(x, 1), 2), "int64");
 
@@ -85,6 +93,12 @@ export const kindCases: { readonly [K in OpKind]: readonly Case[] } = {
     [(x) => cummin(x, 0), [5, 2]],
   ],
   Argsort: [],
+  GroupedMatmul: [
+    [(x, w) => groupedMatmul(x, w, ends(x, [2, 2, 5])), [6, 3], [3, 3, 4]],
+    [(x, y) => groupedMatmul(x, y, ends(x, [2, 2, 5])), [6, 3], [6, 4]],
+    [(x, w) => groupedMatmul(x, w, ends(x, [1, 4])), [2, 5, 3], [1, 2, 3, 2]],
+    [(x, w) => groupedMatmul(x, w, ends(x, [3])), [1, 4, 3], [2, 1, 3, 2]],
+  ],
   Matmul: [
     [matmul, [2, 3], [3, 4]],
     [matmul, [3], [3, 4]],

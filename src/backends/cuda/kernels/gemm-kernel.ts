@@ -3,13 +3,14 @@
  * repeats. It uses tiles of 32 x 32 in shared memory, takes any strides and batch axes, and accumulates in the compute
  * type in the order of numerics/sum-order.ts, as the CPU does.
  */
-import type { Contraction } from "../../../kernels/gemm/contraction.ts";
+import type { Contraction, Groups } from "../../../kernels/gemm/contraction.ts";
 import type { NestMemory } from "../../../kernels/nests/nest.ts";
 import { apply, computeType, operand, roundTo } from "../../../numerics/scalar/expression.ts";
 import { contractionBlock, sumBlock, sumLevels } from "../../../numerics/sum-order.ts";
 import { decodeElementText, encodeElementText, storageTypes } from "./text/element-text.ts";
 import { indented } from "./kernel-source.ts";
 import { constantText, expressionText, scalarTypes } from "./text/expression-text.ts";
+import { at } from "../../../support/invariant.ts";
 import { kernelName, type KernelSource } from "./kernel-source.ts";
 import { withPrelude } from "./text/prelude.ts";
 
@@ -25,7 +26,7 @@ export function gemmKernel(
   operands: readonly NestMemory[],
   hasAddend: boolean,
 ): KernelSource {
-  const { dtype, m, n, k, a, b, c, bias, batch, accumulate = false } = contraction;
+  const { dtype, m, n, k, a, b, c, bias, batch, groups, accumulate = false } = contraction;
   const type = computeType[dtype];
   const stored = storageTypes[dtype];
   const scalar = scalarTypes[type];
@@ -48,27 +49,33 @@ export function gemmKernel(
   const target = `c${place}`;
   const before = `${hasAddend ? "addend" : "c"}${place}`;
   const inputs = ["a", "b", ...(bias === null ? [] : ["bias"]), ...(hasAddend ? ["addend"] : [])];
-  const pointers = [...inputs.map((name) => `const ${stored} *${name}`), `${stored} *c`].join(", ");
+  const ends = groups === undefined ? [] : [`const ${storageTypes[groups.ends.dtype]} *ends`];
+  const pointers = [...inputs.map((name) => `const ${stored} *${name}`), ...ends, `${stored} *c`].join(", ");
+  // Of the block's group, whose size only the run knows.
+  const rows = groups?.of === "m" ? "stop" : `${m}u`;
+  const length = groups === undefined ? `${k}u` : "terms";
   const text = [
     `extern "C" __global__ void __launch_bounds__(${(tile * tile) / rowsPerThread}) ${kernelName}(${pointers}) {`,
     `__shared__ ${scalar} left[${tile}][${tile + 1}];`,
     `__shared__ ${scalar} right[${tile}][${tile + 1}];`,
-    "unsigned long long offsetA = 0, offsetB = 0, offsetC = 0;",
+    `unsigned long long offsetA = 0, offsetB = 0, offsetC = 0${groups === undefined ? "" : ", offsetEnds = 0"};`,
     "unsigned rest = blockIdx.z;",
+    ...(groups?.of === "k" ? [`const unsigned group = rest % ${groups.count}u;`, `rest /= ${groups.count}u;`] : []),
     ...batch
       .toReversed()
-      .flatMap((axis) => [
+      .flatMap((axis, i) => [
         "{",
         `const unsigned long long index = rest % ${axis.extent}u;`,
         `rest /= ${axis.extent}u;`,
         `offsetA += index * ${axis.a}ull;`,
         `offsetB += index * ${axis.b}ull;`,
         `offsetC += index * ${axis.c}ull;`,
+        ...(groups === undefined ? [] : [`offsetEnds += index * ${at(groups.ends.batch, batch.length - 1 - i)}ull;`]),
         "}",
       ]),
     `const unsigned column = threadIdx.x % ${tile}u;`,
     `const unsigned row = threadIdx.x / ${tile}u * ${rowsPerThread}u;`,
-    `const unsigned firstRow = blockIdx.y * ${tile}u;`,
+    ...(groups === undefined ? [`const unsigned firstRow = blockIdx.y * ${tile}u;`] : groupLines(contraction, groups)),
     `const unsigned firstColumn = blockIdx.x * ${tile}u;`,
     ...Array.from({ length: levels }, (_, level) => [
       `${scalar} ${sumsOf(level)}[${rowsPerThread}];`,
@@ -84,14 +91,14 @@ export function gemmKernel(
           "}",
         ]
       : []),
-    `for (unsigned depth = 0; depth < ${k}u; depth += ${tile}u) {`,
+    `for (unsigned depth = 0; depth < ${length}; depth += ${tile}u) {`,
     "#pragma unroll",
     `for (int i = 0; i < ${rowsPerThread}; i++) {`,
     "const unsigned line = row + i;",
     "const unsigned long long x = firstRow + line, y = firstColumn + column;",
     "const unsigned long long across = depth + column, down = depth + line;",
-    `left[line][column] = x < ${m}u && across < ${k}u ? ${decodeElementText(dtype, `a[offsetA + x * ${a.row}ull + across * ${a.column}ull]`)} : ${zero};`,
-    `right[line][column] = down < ${k}u && y < ${n}u ? ${decodeElementText(dtype, `b[offsetB + down * ${b.row}ull + y * ${b.column}ull]`)} : ${zero};`,
+    `left[line][column] = x < ${rows} && across < ${length} ? ${decodeElementText(dtype, `a[offsetA + x * ${a.row}ull + across * ${a.column}ull]`)} : ${zero};`,
+    `right[line][column] = down < ${length} && y < ${n}u ? ${decodeElementText(dtype, `b[offsetB + down * ${b.row}ull + y * ${b.column}ull]`)} : ${zero};`,
     "}",
     "__syncthreads();",
     `for (int z = 0; z < ${tile}; z++) {`,
@@ -103,7 +110,7 @@ export function gemmKernel(
     ...Array.from({ length: levels - 1 }, (_, level) => {
       const terms = contractionBlock[dtype] * sumBlock ** level;
       return [
-        `if ((depth + ${tile}u) % ${terms}u == 0 || depth + ${tile}u >= ${k}u) {`,
+        `if ((depth + ${tile}u) % ${terms}u == 0 || depth + ${tile}u >= ${length}) {`,
         "#pragma unroll",
         `for (int i = 0; i < ${rowsPerThread}; i++) {`,
         `${sumsOf(level + 1)}[i] = ${add(`${sumsOf(level + 1)}[i]`, `${sumsOf(level)}[i]`)};`,
@@ -116,7 +123,7 @@ export function gemmKernel(
     "#pragma unroll",
     `for (int i = 0; i < ${rowsPerThread}; i++) {`,
     "const unsigned long long x = firstRow + row + i, y = firstColumn + column;",
-    `if (x < ${m}u && y < ${n}u) {`,
+    `if (x < ${rows} && y < ${n}u) {`,
     ...(bias === null ? [] : [`const ${scalar} offset = ${decodeElementText(dtype, `bias[y * ${bias}ull]`)};`]),
     ...(accumulate && !startsFromOutput ? [`const ${scalar} before = ${decodeElementText(dtype, before)};`] : []),
     `${target} = ${encodeElementText(dtype, roundTo(dtype, result), [`${sumsOf(levels - 1)}[i]`, ...added])};`,
@@ -124,11 +131,55 @@ export function gemmKernel(
     "}",
     "}",
   ];
-  const batches = batch.reduce((product, { extent }) => product * extent, 1);
+  const batches = batch.reduce((product, { extent }) => product * extent, groups?.of === "k" ? groups.count : 1);
+  // A group, and the rows past the last one, may begin with a tile of its own.
+  const tiles = groups?.of === "m" ? Math.floor(m / tile) + groups.count + 1 : Math.ceil(m / tile);
   return {
     text: withPrelude(`${indented(text)}\n`),
-    grid: [Math.ceil(n / tile), Math.ceil(m / tile), batches],
+    grid: [Math.ceil(n / tile), tiles, batches],
     block: [(tile * tile) / rowsPerThread, 1, 1],
     parameters: operands,
   };
+}
+
+/**
+ * Finds the block's group. Ends that fall or are past the last row end the run, and are clamped until then. The last
+ * block reads all ends, because the groups have fewer tiles than there are blocks.
+ */
+function groupLines({ m, k, a, b }: Contraction, { of, count, stride, ends }: Groups): readonly string[] {
+  const endAt = (group: string): string => `(long long)ends[offsetEnds + (${group}) * ${ends.stride}ull]`;
+  const check = "if (end < start || end > limit) braid_bad_ends();";
+  if (of === "k") {
+    return [
+      `const unsigned firstRow = blockIdx.y * ${tile}u;`,
+      `const long long limit = ${k};`,
+      `const long long given = group == 0 ? 0 : ${endAt("group - 1")};`,
+      "const long long start = given < 0 ? 0 : given > limit ? limit : given;",
+      `const long long end = ${endAt("group")};`,
+      check,
+      "const unsigned terms = end < start ? 0u : (unsigned)((end > limit ? limit : end) - start);",
+      `offsetA += start * ${a.column}ull;`,
+      `offsetB += start * ${b.row}ull;`,
+      `offsetC += group * ${stride}ull;`,
+    ];
+  }
+  return [
+    `const long long limit = ${m};`,
+    "long long start = 0, stop = 0;",
+    "unsigned group = 0, inGroup = blockIdx.y;",
+    `for (; group < ${count}u; group++) {`,
+    `const long long end = ${endAt("group")};`,
+    check,
+    "stop = end < start ? start : end > limit ? limit : end;",
+    `const unsigned tiles = (unsigned)((stop - start + ${tile - 1}) / ${tile});`,
+    "if (inGroup < tiles) break;",
+    "inGroup -= tiles;",
+    "start = stop;",
+    "}",
+    `if (group == ${count}u) stop = limit;`,
+    `const unsigned terms = group == ${count}u ? 0u : ${k}u;`,
+    `const unsigned firstRow = (unsigned)start + inGroup * ${tile}u;`,
+    "if (firstRow >= stop) return;",
+    `if (terms > 0) offsetB += group * ${stride}ull;`,
+  ];
 }

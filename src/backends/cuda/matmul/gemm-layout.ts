@@ -47,8 +47,8 @@ const mostGemms = 64;
  * axis.
  */
 export function gemmLayout(contraction: Contraction): GemmLayout | null {
-  const { dtype, m, n, k, bias, accumulate = false } = contraction;
-  if (!isFloat(dtype)) return null;
+  const { dtype, m, n, k, bias, groups, accumulate = false } = contraction;
+  if (!isFloat(dtype) || groups !== undefined) return null;
   const byRows = contraction.c.column === 1 || n === 1;
   // A column-major result is a b without swapping. Its bias runs along n, but the epilogue adds a bias only to rows of
   // the result.

@@ -1,6 +1,6 @@
 /** matmul and linear. Unlike nvFuser's, Braid's may read an operand permuted in place and may add to the output. */
 import type { Tensor, TensorId } from "../../../ir/domain.ts";
-import type { LinearOp, MatmulOp, Op } from "../../../ir/ops/op.ts";
+import type { GroupedMatmulOp, LinearOp, MatmulOp, Op } from "../../../ir/ops/op.ts";
 import {
   expect,
   expectAcrossLines,
@@ -10,7 +10,7 @@ import {
   skipSpace,
   take,
 } from "../text/scanner.ts";
-import { readTensorOperand, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
+import { opened, readTensorOperand, type OpContext, type OpSyntax, printOperand } from "./op-syntax.ts";
 
 export const matmulSyntax: OpSyntax<MatmulOp> = {
   print: (op, context, indent) => {
@@ -60,6 +60,22 @@ function linear(context: OpContext, output: Tensor): Op {
   expectAcrossLines(scanner, ")");
   return { kind: "Linear", ...contraction(operands, accumulate), output: output.id };
 }
+
+/** `grouped_matmul( T0, T1, T2 )`: the rows, the matrices or rows, and the ends of the groups. */
+export const groupedMatmulSyntax: OpSyntax<GroupedMatmulOp> = {
+  print: (op, context) => `grouped_matmul( ${[0, 1, 2].map((i) => printOperand(op, i, context)).join(", ")} )`,
+  readers: {
+    grouped_matmul: (context, output) => {
+      const inputs = [opened(context).id];
+      for (let i = 0; i < 2; i++) {
+        expect(context.scanner, ",");
+        inputs.push(readTensorOperand(context).id);
+      }
+      expect(context.scanner, ")");
+      return { kind: "GroupedMatmul", inputs, output: output.id };
+    },
+  },
+};
 
 function accumulationText({ accumulate }: MatmulOp | LinearOp): string {
   return accumulate === undefined ? "" : `, accumulate = ${accumulate}`;

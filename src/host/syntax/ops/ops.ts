@@ -20,7 +20,7 @@ import { failAt } from "../text/source.ts";
 import { atTensor, parseTensor } from "../values/tensor.ts";
 import { sdpaBackwardSyntax, sdpaSyntax } from "./attention.ts";
 import { castSyntax, readCastInParentheses, readPrefixed, reductionSyntax, unarySyntax } from "./compute.ts";
-import { linearSyntax, matmulSyntax } from "./contractions.ts";
+import { groupedMatmulSyntax, linearSyntax, matmulSyntax } from "./contractions.ts";
 import { fullSyntax, iotaSyntax, randomSyntax } from "./creation.ts";
 import { argsortSyntax, gatherSyntax, indexSelectSyntax, scanSyntax, scatterAddSyntax } from "./indexing.ts";
 import { atNumber, type OpContext, type OpReader, type OpSyntax } from "./op-syntax.ts";
@@ -36,6 +36,7 @@ const rows: { readonly [K in OpKind]: OpSyntax<Extract<Op, { readonly kind: K }>
   Reduction: reductionSyntax,
   Matmul: matmulSyntax,
   Linear: linearSyntax,
+  GroupedMatmul: groupedMatmulSyntax,
   Set: setSyntax,
   Permute: permuteSyntax,
   Reshape: reshapeSyntax,

@@ -1,19 +1,17 @@
 /**
- * Rows of the ops with which mixtures of experts route tokens: top-k, sorting, counting and grouped matmul. Sizes of the
- * groups are known only to the run, so that every expert multiplies every row, and each row takes its own expert's.
+ * Rows of the ops with which mixtures of experts route tokens: top-k, sorting, counting and grouped matmul.
  */
-import { clamp, eq, ge, gt, logicalAnd, lt, where } from "../../../ir/api/ops/choices.ts";
+import { clamp, eq, ge, gt, logicalAnd, where } from "../../../ir/api/ops/choices.ts";
 import { inDType } from "../../../ir/api/ops/compositions/compose.ts";
-import { matmul } from "../../../ir/api/ops/contractions.ts";
+import { groupedMatmul } from "../../../ir/api/ops/contractions.ts";
 import { iota, zeros } from "../../../ir/api/ops/creation.ts";
 import { add, mul, sub } from "../../../ir/api/ops/elementwise.ts";
 import { floor, logicalNot } from "../../../ir/api/ops/functions.ts";
 import { scatterAdd } from "../../../ir/api/ops/indexing.ts";
 import { argsort, sort, topk } from "../../../ir/api/ops/ordered.ts";
 import { sum } from "../../../ir/api/ops/reductions.ts";
-import { pad, unsqueeze } from "../../../ir/api/ops/shape.ts";
-import { reshape } from "../../../ir/api/ops/views.ts";
-import { at } from "../../../support/invariant.ts";
+import { unsqueeze } from "../../../ir/api/ops/shape.ts";
+import { permute, reshape } from "../../../ir/api/ops/views.ts";
 import { axisIn } from "../operands.ts";
 import { type AtenRow, type AtenRows, atenRows } from "./row.ts";
 
@@ -42,17 +40,13 @@ const histogram: AtenRow = (o) => {
   return sum(inDType(logicalAnd(eq(bin, numbers), isInside), x.dtype), [0]);
 };
 
-/** Rows of [M, K] times the matrix [E, K, N] of their group, where group e ends before row `offs[e]`. */
-const groupedMatmul: AtenRow = (o) => {
+/** Rows of [M, K] times the matrix [E, K, N] of their group, or [M, K] [K, N] in groups of K. */
+const groupedMm: AtenRow = (o) => {
   const [x, weights] = [o.tensor(o.has("input") ? "input" : "self"), o.tensor(o.has("weight") ? "weight" : "mat2")];
-  const ends = inDType(o.tensor("offs"), "int64");
-  if (x.rank !== 2 || weights.rank !== 3 || o.has("bias")) {
-    return o.refuse("groups of another form", "rows [M, K] and matrices [E, K, N], without a bias");
+  if (x.rank !== 2 || weights.rank > 3 || o.has("bias")) {
+    return o.refuse("groups of another form", "[M, K] and [E, K, N] or [K, N], without a bias");
   }
-  const row = unsqueeze(iota(o.fusion, at(x.extents, 0)), 0);
-  const starts = pad(ends, [[1, -1]]);
-  const isOwn = logicalAnd(ge(row, unsqueeze(starts, 1)), lt(row, unsqueeze(ends, 1)));
-  return sum(where(unsqueeze(isOwn, 2), matmul(unsqueeze(x, 0), weights), 0), [0]);
+  return groupedMatmul(weights.rank === 3 ? x : permute(x, [1, 0]), weights, o.tensor("offs"));
 };
 
 /** self[index] = values along the first axis. PyTorch leaves open which value an index that is there twice gives. */
@@ -77,11 +71,11 @@ export const expertRows: AtenRows = new Map([
       return argsort(x, axisIn(o.whole("dim", -1), x.rank), { descending: o.flag("descending", false) });
     },
     "histc.default": histogram,
-    "_grouped_mm.default": groupedMatmul,
+    "_grouped_mm.default": groupedMm,
     "index_put.default": indexPut,
     // Elements that the model never reads before it writes them.
     "empty.memory_format empty_like.default": (o) =>
       zeros(o.fusion, o.has("size") ? o.sizes("size") : o.tensor("self").extents, o.resultDType ?? "float"),
   }),
-  ...atenRows({ "grouped_mm_fallback.default": groupedMatmul }, "torch.ops.transformers."),
+  ...atenRows({ "grouped_mm_fallback.default": groupedMm }, "torch.ops.transformers."),
 ]);

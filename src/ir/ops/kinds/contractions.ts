@@ -79,7 +79,7 @@ function contract(a: Tensor, left: IterDomain, b: Tensor, right: IterDomain, pla
 }
 
 /** Pairs the contracted axis of an operand with the output's. It does not broadcast, also where one operand's is 1. */
-function contractedPair(operand: number, axis: IterDomain | undefined, output: Axes): readonly AxisPair[] {
+export function contractedPair(operand: number, axis: IterDomain | undefined, output: Axes): readonly AxisPair[] {
   const reduced = output.at(-1);
   return axis === undefined || reduced?.iterType !== "reduction"
     ? []

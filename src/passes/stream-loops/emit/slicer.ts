@@ -95,6 +95,7 @@ export function withoutLoopedAxis(
   const row = rowOf(op);
   invariant(row.standalone, "only standalone host ops are sliced", op);
   if (op.kind === "Matmul") requireSliceableMatmul(op, axes, looped, tensors);
+  if (op.kind === "GroupedMatmul") requireSliceableGroups(op, axes, looped, tensors);
   const cut = op.inputs.map((id, operand) => {
     const position = withoutReductions(at(tensors, id).domain.logical).findIndex(({ id }) => id === axes[operand]?.id);
     return position < 0 ? null : position;
@@ -121,9 +122,26 @@ function requireSliceableMatmul(
   const slicesRows = a.length >= 2 && at(a, a.length - 2).id === axes[0]?.id;
   const slicesColumns = b.length >= 2 && at(b, b.length - 1).id === axes[1]?.id;
   if (!(slicesRows && a.length > 2 && b.length > 2) && !(slicesColumns && b.length > 2)) return;
+  failMatmulStream(op, `the ${slicesRows ? "M" : "N"} axis of a matmul with batched operands`, looped, tensors);
+}
+
+/** Only a leading axis that rows, matrices and ends have. */
+function requireSliceableGroups(
+  op: Op,
+  axes: readonly (IterDomain | null)[],
+  looped: IterDomain,
+  tensors: readonly Tensor[],
+): void {
+  const sharesEnds = operandAxes(op, 2, tensors).length === 1;
+  const isLeading = axes[0] !== null && axes[1] !== null && (axes[2] !== null || sharesEnds);
+  if (!isLeading)
+    failMatmulStream(op, "an axis of a grouped matmul that not all of its operands have", looped, tensors);
+}
+
+function failMatmulStream(op: Op, what: string, looped: IterDomain, tensors: readonly Tensor[]): never {
   fail({
     code: "stream-on-matmul-axis",
-    message: `Stream is on the ${slicesRows ? "M" : "N"} axis of a matmul with batched operands`,
+    message: `Stream is on ${what}`,
     place: opPlace(op),
     found: axisText(at(tensors, op.output), looped),
     expected: "Stream on a batch axis, or operands without batch axes",

@@ -25,6 +25,11 @@ static Dim threadIdx, blockIdx;
 // Blocks run one after the other, so that one copy serves all.
 #define __shared__ static
 
+// Says on stderr what a GPU says too, and goes on.
+static void __assertfail(const char *message, const char *, unsigned, const char *function, size_t) {
+  std::fprintf(stderr, "%s: %s\n", function, message);
+}
+
 template <class T> static T min(T a, T b) { return a < b ? a : b; }
 
 template <class To, class From> static To bits(From value) {

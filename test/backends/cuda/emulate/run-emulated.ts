@@ -151,6 +151,7 @@ function alignmentOf(address: number): number {
 }
 
 const instructions: readonly (readonly [RegExp, string])[] = [
+  [/^extern "C" __device__ void __assertfail.*$/gm, ""],
   [/asm\("max\.NaN\.f32 .*$/gm, "z = emulate_max(x, y);"],
   [/asm\("min\.NaN\.f32 .*$/gm, "z = emulate_min(x, y);"],
   [/asm\("rcp\.approx\.ftz\.f32 .*$/gm, "y = 1.0f / x;"],

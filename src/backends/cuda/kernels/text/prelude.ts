@@ -7,6 +7,11 @@ const helpers: Readonly<Record<string, string>> = {
 static __device__ __forceinline__ long long braid_abs(long long x) {
   return x < 0 ? (long long)(0ull - (unsigned long long)x) : x;
 }`,
+  // Ends the run with the message on stderr, and CUDA_ERROR_ASSERT.
+  braid_bad_ends: `extern "C" __device__ void __assertfail(const char *, const char *, unsigned, const char *, size_t);
+static __device__ void braid_bad_ends() {
+  __assertfail("the ends of groups do not fall and are at most the rows", "groupedMatmul", 0, "braid_kernel", 1);
+}`,
   // The most negative integer divided by -1 wraps to itself.
   braid_div: `static __device__ __forceinline__ int braid_div(int x, int y) {
   return y == -1 ? (int)(0u - (unsigned)x) : x / y;
@@ -99,6 +104,7 @@ static __device__ __forceinline__ long long braid_to_i64(double x) { return x !=
 
 /** A helper comes after the ones that it calls. */
 const order: readonly string[] = [
+  "braid_bad_ends",
   "braid_abs",
   "braid_div",
   "braid_rem",
