@@ -21,23 +21,28 @@ const none: readonly Shard[] = [];
 
 /** The shards of the axes that exist at run time, by axis and then outermost first. */
 export function shardsOf(tensor: Tensor): readonly Shard[] {
-  return shardsWhere(tensor, (axis) => axis.iterType !== "reduction");
+  return shardsWhere(tensor, false);
 }
 
 /**
  * DID types on reduced axes: each device holds, or held before a reduction over devices, the result of its own shard.
  */
 export function reducedShards(tensor: Tensor): readonly Shard[] {
-  return shardsWhere(tensor, (axis) => axis.iterType === "reduction");
+  return shardsWhere(tensor, true);
 }
 
-function shardsWhere({ domain }: Tensor, accepts: (axis: IterDomain) => boolean): readonly Shard[] {
-  // Fast path: most tensors are not sharded, and passes ask about each tensor many times.
+function shardsWhere({ domain }: Tensor, isReduced: boolean): readonly Shard[] {
+  // Passes ask about each tensor many times. Most are not sharded, or along one axis.
   if (!domain.loop.some((axis) => isDID(axis.parallelType))) return none;
-  return domain.logical.filter(accepts).flatMap((axis) => {
-    const cut = withTypes(cutOf(domain, axis), isDID);
-    return didTypesOf(cut).map((type): Shard => ({ type, axis, cut }));
-  });
+  const found: Shard[] = [];
+  for (const axis of domain.logical) {
+    if ((axis.iterType === "reduction") !== isReduced) continue;
+    const whole = cutOf(domain, axis);
+    if (!whole.parts.some(({ type }) => isDID(type))) continue;
+    const cut = withTypes(whole, isDID);
+    for (const { type } of cut.parts) if (isDID(type)) found.push({ type, axis, cut });
+  }
+  return found;
 }
 
 /** The DID types on the axis, outermost first. */

@@ -23,6 +23,8 @@ import { ignoreStreamAxes } from "./prepare/ignore-stream-axes.ts";
 import { placeCasts, placeScalars } from "./prepare/place-scalars.ts";
 import { removeDeadOps } from "./prepare/remove-dead-ops.ts";
 import { propagateShardings } from "./propagate/propagate-shardings.ts";
+import type { LoweringOptions } from "./options.ts";
+import { recall, remember } from "./remembered.ts";
 import { insertRoutes } from "./routes/insert-routes.ts";
 import { splitIndices } from "./routes/split-indices.ts";
 import { segment } from "./segment/segment.ts";
@@ -105,13 +107,26 @@ export interface Decomposed {
 
 /** Runs the passes on the Fusion, which are the same for all ranks. Throws as `runPipeline`. */
 export function decompose(fusion: FusionData, context: PassContext, observe: PassObserver = () => {}): Decomposed {
-  const { disablePass } = context.options;
+  const { options } = context;
+  const { disablePass } = options;
   const step = stepper(context, observe);
+  // A stage that is unsure is validated otherwise.
+  const isSure = !disablePass.some((name) => unsureWithout.has(name));
   let placed = fusion;
   let decomposed = fusion;
   for (const pass of Object.values(fusionPasses)) {
     const before = decomposed;
-    decomposed = step(pass, before, () => (disablePass.includes(pass.name) ? before : pass.run(before, context)));
+    const isDisabled = disablePass.includes(pass.name);
+    const made = (own: LoweringOptions): FusionData =>
+      step(pass, before, () => (isDisabled ? before : pass.run(before, { ...context, options: own })));
+    if (isDisabled || !isSure) decomposed = made(options);
+    else {
+      const known = recall(pass.name, before, options);
+      if (known !== null) {
+        observe({ pass: pass.name, program: known, changed: known !== before, milliseconds: 0 });
+      }
+      decomposed = known ?? remember(pass.name, before, options, made);
+    }
     if (placesTensors(pass)) placed = decomposed;
   }
   return { placed, decomposed };

@@ -6,7 +6,8 @@ export interface UnionFind {
 }
 
 export function createUnionFind(count: number): UnionFind {
-  const parent = Int32Array.from({ length: count }, (_, i) => i);
+  const parent = new Int32Array(count);
+  for (let i = 0; i < count; i++) parent[i] = i;
   const up = (element: number): number => parent[element] ?? element;
   const find = (element: number): number => {
     let current = element;

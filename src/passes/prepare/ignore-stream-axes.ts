@@ -2,6 +2,7 @@
  * Makes every Stream axis Serial if the option `overlap` is off. No op then becomes a loop over streams: communication
  * and computation run one after the other.
  */
+import type { IterDomain } from "../../ir/domain.ts";
 import type { Pass } from "../pass.ts";
 import { reparallelize } from "../edit/tensor-edit.ts";
 
@@ -11,9 +12,15 @@ export const ignoreStreamAxes: Pass<"fusion", "checked"> = {
   to: "checked",
   run: (fusion, { options }) => {
     if (options.overlap) return fusion;
+    if (!fusion.tensors.some(({ domain }) => hasStream(domain.logical) || hasStream(domain.loop))) return fusion;
     const tensors = fusion.tensors.map((tensor) =>
       reparallelize(tensor, ({ parallelType }) => (parallelType === "Stream" ? "Serial" : parallelType)),
     );
-    return tensors.every((tensor, i) => tensor === fusion.tensors[i]) ? fusion : { ...fusion, tensors };
+    return { ...fusion, tensors };
   },
 };
+
+function hasStream(axes: readonly IterDomain[]): boolean {
+  for (const { parallelType } of axes) if (parallelType === "Stream") return true;
+  return false;
+}

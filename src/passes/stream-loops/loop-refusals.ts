@@ -50,6 +50,7 @@ export function loopRefusals(
     if (group.kind !== "StreamLoop") continue;
     for (const { statement } of group.members) loopOf.set(statement, group);
   }
+  const touching = touchingIn(body);
   const isHidden = (op: Op): boolean => !(loopOf.get(op)?.members.every(({ statement }) => moves(statement)) ?? true);
   const hadStreams = before.tensors.some((tensor) => streamAxis(tensor) !== null);
   const isUsers = (id: TensorId): boolean => (before.tensors[id]?.mesh ?? null) !== null;
@@ -71,7 +72,7 @@ export function loopRefusals(
 
   return body.flatMap((statement, position): readonly LoopRefusal[] => {
     if (!moves(statement) || isHidden(statement)) return [];
-    const beside = neighbour(statement, body, members, moves);
+    const beside = neighbour(statement, body, touching, members, moves);
     if (beside === null) return [];
     const { node, isReader } = beside;
     const other = at(body, node);
@@ -101,20 +102,40 @@ function outputsIn(statement: Op | PostOnStream): readonly TensorId[] {
   return isOp(statement) ? outputsOf(statement) : statement.outputs;
 }
 
+/** By tensor: the statements that read it, and those that write it, in order. */
+interface Touching {
+  readonly readers: ReadonlyMap<TensorId, ReadonlySet<number>>;
+  readonly writers: ReadonlyMap<TensorId, ReadonlySet<number>>;
+}
+
+function touchingIn(body: readonly Statement[]): Touching {
+  const [readers, writers] = [new Map<TensorId, Set<number>>(), new Map<TensorId, Set<number>>()];
+  const add = (lists: Map<TensorId, Set<number>>, id: TensorId, node: number): void => {
+    lists.set(id, (lists.get(id) ?? new Set()).add(node));
+  };
+  for (const [node, statement] of body.entries()) {
+    const { reads, writes } = statementAccess(statement);
+    for (const id of reads) add(readers, id, node);
+    for (const id of writes) add(writers, id, node);
+  }
+  return { readers, writers };
+}
+
 /** The op that reads the moved tensor, or else makes it: at best one that computes in a loop, or at least computes. */
 function neighbour(
   op: Op,
   body: readonly Statement[],
+  { readers, writers }: Touching,
   members: readonly (LoopMember | null)[],
   moves: (statement: Statement) => boolean,
 ): { readonly node: number; readonly isReader: boolean } | null {
-  const readers = body.flatMap((other, node) =>
-    other !== op && statementAccess(other).reads.includes(op.output) ? [{ node, isReader: true }] : [],
-  );
-  const makers = body.flatMap((other, node) =>
-    statementAccess(other).writes.some((id) => op.inputs.includes(id)) ? [{ node, isReader: false }] : [],
-  );
-  const all = [...readers, ...makers];
+  const makers = new Set(op.inputs.flatMap((id) => [...(writers.get(id) ?? [])]));
+  const all = [
+    ...[...(readers.get(op.output) ?? [])]
+      .filter((node) => body[node] !== op)
+      .map((node) => ({ node, isReader: true })),
+    ...[...makers].toSorted((a, b) => a - b).map((node) => ({ node, isReader: false })),
+  ];
   const computing = all.filter(({ node }) => !moves(at(body, node)));
   return computing.find(({ node }) => members[node] !== null) ?? computing[0] ?? all[0] ?? null;
 }

@@ -34,6 +34,8 @@ export function groupIntoLoops(
   program: HostProgram,
   members: readonly (LoopMember | null)[],
 ): readonly (Statement | StreamLoop)[] {
+  // Numbering all axes of a long program takes longer than a region of it.
+  if (members.every((member) => member === null)) return program.body;
   const classes = axisClasses(program);
   const ownerOf = viewOwners(program.body);
   const groups: (Statement | StreamLoop)[] = [];
