@@ -36,9 +36,10 @@ function program(
   devices: number,
   build: (inputs: Inputs) => TensorView,
   place: (inputs: Inputs, output: TensorView) => void,
+  rows = 36,
 ): Fusion {
   const f = new Fusion();
-  const inputs = { table: f.input([12, 8]), index: f.input([8], "int64"), source: f.input([8, 8]) };
+  const inputs = { table: f.input([rows, 8]), index: f.input([8], "int64"), source: f.input([8, 8]) };
   const output = build(inputs);
   f.output(output);
   for (const tensor of Object.values(inputs)) tensor.setDeviceMesh(DeviceMesh.range(devices));
@@ -98,7 +99,7 @@ describe("an embedding", () => {
     });
     await check(chunked, 2, "Allreduce 1");
     const f = new Fusion();
-    const [table, index] = [f.input([12, 8]), f.input([8], "int64")];
+    const [table, index] = [f.input([36, 8]), f.input([8], "int64")];
     const y = embedding(table, index);
     f.output(y);
     for (const tensor of [table, index, y]) tensor.setDeviceMesh(new DeviceMesh([[0, 1], [2, 3]])); // prettier-ignore
@@ -106,6 +107,12 @@ describe("an embedding", () => {
     table.outerSplit(2, 2).parallelize("DIDy");
     for (const tensor of [y]) tensor.outerSplit(1, 2).parallelize("DIDy");
     await check(f, 4, "Allreduce 2");
+  });
+
+  it("gathers a table that has fewer bytes than a sum of what is read", async () => {
+    const cut = ({ table }: Inputs): void => void table.outerSplit(0, 3).parallelize("DIDx");
+    await check(program(3, embedded, cut, 12), 3, "Allgather 1");
+    await check(program(3, embedded, cut, 24), 3, "Allreduce 1");
   });
 
   it("gathers a table whose rows are cut unevenly", async () => {
@@ -116,7 +123,7 @@ describe("an embedding", () => {
   });
 
   it("reads columns of a cut axis at indices of any rank", async () => {
-    const build = ({ table, index }: Inputs): TensorView => indexSelect(table, 1, reshape(index, [2, 4]));
+    const build = ({ table, index }: Inputs): TensorView => indexSelect(table, 1, reshape(slice(index, [0], [2]), [1, 2]));
     const f = program(4, build, ({ table }) => void table.outerSplit(1, 4).parallelize("DIDx"));
     await check(f, 4, "Allreduce 1");
   });
@@ -152,11 +159,10 @@ describe("scatterAdd", () => {
     await check(f, 2, "");
   });
 
-  it("sums what devices add of a cut source", async () => {
-    const f = program(2, added, ({ source }) => {
-      source.outerSplit(0, 2).parallelize("DIDx");
-    });
-    await check(f, 2, "Allreduce 1");
+  it("sums what devices add of a cut source, or gathers it where that has fewer bytes", async () => {
+    const cut = ({ source }: Inputs): void => void source.outerSplit(0, 2).parallelize("DIDx");
+    await check(program(2, added, cut, 2), 2, "Allreduce 1");
+    await check(program(2, added, cut), 2, "Allgather 1");
   });
 
   it("adds to each device's share of a cut tensor", async () => {

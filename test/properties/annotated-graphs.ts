@@ -74,7 +74,7 @@ export const graphRecipes: fc.Arbitrary<GraphRecipe> = fc.record({
     minLength: 1,
     maxLength: 5,
   }),
-  steps: fc.array(fc.record({ op: fc.nat({ max: 15 }), operand: small, other: small, size: small }), {
+  steps: fc.array(fc.record({ op: fc.nat({ max: 26 }), operand: small, other: small, size: small }), {
     minLength: 1,
     maxLength: 6,
   }),

@@ -1,24 +1,41 @@
-/** The ops of random graphs: those of a transformer, with its shapes at small sizes. */
+/** The ops of random graphs: those of a transformer, with its shapes at small sizes, and rows of indices. */
 import {
   add,
   amax,
   broadcast,
   cast,
+  cat,
+  cummax,
+  cumsum,
   div,
+  dynamicSlice,
+  dynamicUpdate,
   exp,
   type DType,
   type Fusion,
+  gather,
+  indexSelect,
   linear,
   matmul,
   mul,
+  pad,
   permute,
   relu,
   reshape,
+  scatterAdd,
+  sdpa,
+  type SdpaOptions,
+  type SdpaMasks,
+  select,
   set,
+  slice,
+  sort,
   sub,
   sum,
   tanh,
   type TensorView,
+  topk,
+  triu,
 } from "@braid-compiler/braid";
 
 export interface GraphStep {
@@ -150,9 +167,117 @@ function apply({ op, other, size }: GraphStep, x: TensorView, context: Context):
     }
     case 14:
       return keep(cast(x, (["double", "bfloat16", "half"] as const)[size % 3] ?? "double"), shape);
+    case 15:
+      return keep(([cumsum, cummax][size % 2] ?? cumsum)(x, other % shape.length), shape);
+    case 16:
+      return keep(sort(x, other % shape.length, { descending: size % 2 === 0 }).values, shape);
+    case 17: {
+      const axis = other % shape.length;
+      const k = 1 + (size % Math.max(1, shape[axis] ?? 1));
+      return shape[axis] === 0 ? unary() : keep(topk(x, k, axis).values, shape.with(axis, k));
+    }
+    case 18:
+    case 19: {
+      // A start that is often out of range.
+      const axis = other % shape.length;
+      const length = 1 + (size % Math.max(1, shape[axis] ?? 1));
+      if (shape[axis] === 0) return unary();
+      const start = context.input([], "int64");
+      const part = shape.with(axis, length);
+      return op === 18
+        ? keep(dynamicSlice(x, axis, start, length), part)
+        : keep(dynamicUpdate(x, axis, start, input(part)), shape);
+    }
+    case 20: {
+      const axis = other % shape.length;
+      const joined = cat([x, input(shape.with(axis, width))], axis);
+      return keep(joined, shape.with(axis, (shape[axis] ?? 0) + width));
+    }
+    case 21: {
+      const widthsOf = (axis: number): readonly [number, number] =>
+        axis === other % shape.length ? [size % 3, 2] : [0, 0];
+      const padded = pad(x, [...shape.keys()].map(widthsOf), size % 2);
+      return keep(
+        padded,
+        shape.map((extent, axis) => extent + widthsOf(axis)[0] + widthsOf(axis)[1]),
+      );
+    }
+    case 22:
+      return cut(x, shape, other % shape.length, size, keep) ?? unary();
+    case 23: {
+      const axis = other % shape.length;
+      const index = context.input(size % 2 === 0 ? [width] : shape, "int64");
+      return size % 2 === 0
+        ? keep(indexSelect(x, axis, index), shape.with(axis, width))
+        : keep(size % 4 === 1 ? gather(x, axis, index) : scatterAdd(x, axis, index, input(shape)), shape);
+    }
+    case 24:
+      return keep(triu(x, (size % 3) - 1), shape);
+    case 25:
+    case 26:
+      return attention(x, shape, { other, size }, context) ?? unary();
     default:
       return unary();
   }
+}
+
+/** A part of an axis, or one index of it; null for a tensor without elements. */
+function cut(
+  x: TensorView,
+  shape: readonly number[],
+  axis: number,
+  size: number,
+  keep: Context["keep"],
+): TensorView | null {
+  const extent = shape[axis] ?? 0;
+  if (shape.includes(0)) return null;
+  if (size % 3 === 0) return keep(select(x, axis, size % extent), shape.toSpliced(axis, 1));
+  const [start, step] = [size % extent, 1 + (size % 2)];
+  const bounds = [0, 1].map((end) =>
+    x.extents.map((each, i) => (i === axis ? (end === 0 ? start : extent) : end === 0 ? 0 : each)),
+  );
+  const steps = shape.map((_, i) => (i === axis ? step : 1));
+  return keep(slice(x, bounds[0] ?? [], bounds[1] ?? [], steps), shape.with(axis, Math.ceil((extent - start) / step)));
+}
+
+/** Queries x [.., L, d], with keys of their own and one of the masks; null for more elements than the oracle likes. */
+function attention(
+  x: TensorView,
+  shape: readonly number[],
+  { other, size }: Pick<GraphStep, "other" | "size">,
+  context: Context,
+): TensorView | null {
+  const batch = shape.slice(0, -2);
+  const [rows, depth, keys, width] = [
+    shape.at(-2) ?? 0,
+    shape.at(-1) ?? 0,
+    3 + other,
+    widths[size % widths.length] ?? 4,
+  ];
+  const scores = [...batch, rows, keys];
+  if (shape.includes(0) || scores.reduce((product, each) => product * each, 1) > mostElements) return null;
+  const options = ((): SdpaOptions & SdpaMasks => {
+    switch (other) {
+      case 0:
+        return {};
+      case 1:
+        return { causal: "bottomRight" };
+      case 2:
+        return { mask: context.input(scores, x.dtype) };
+      case 3:
+        return { mask: context.input([rows, keys], "bool"), causal: "topLeft" };
+      case 4:
+        return { keyLengths: context.input([], "int64") };
+      case 5:
+        return { causal: "topLeft", window: 2 };
+      case 6:
+        return { softCap: 2 };
+      default:
+        return { mask: context.input([1, keys], x.dtype), softCap: 3 };
+    }
+  })();
+  const [k, v] = [context.input([...batch, keys, depth], x.dtype), context.input([...batch, keys, width], x.dtype)];
+  return context.keep(sdpa(x, k, v, options).output, [...batch, rows, width]);
 }
 
 /** Each row divided by the sum of its exponentials. */

@@ -10,7 +10,8 @@
  *   T2[rDIDx, T, h] = sum(T5)
  *
  * A scatterAdd to a sharded axis sums nothing: each device adds to its share. One of a sharded source adds on each
- * device to zeros, which are then summed. Parts must be even; other axes are gathered.
+ * device to zeros, which are then summed. Where a sum has more bytes than a gather, the axis is gathered. Parts must be
+ * even; other axes are gathered.
  */
 import { type DIDType, type Tensor, type TensorId, withoutReductions } from "../../ir/domain.ts";
 import type { FusionData } from "../../ir/fusion-data.ts";
@@ -28,6 +29,8 @@ import type { Pass } from "../pass.ts";
 import { propagateShardings } from "../propagate/propagate-shardings.ts";
 import { reduceOverDevices } from "./merge-sums.ts";
 import { moveTo } from "./layouts.ts";
+import { bytesOf } from "./steps/bytes.ts";
+import { largestShare } from "./steps/exchange.ts";
 
 interface Edit extends FusionEdit {
   readonly producers: ReadonlyMap<TensorId, Op>;
@@ -56,6 +59,7 @@ function splitOp(edit: Edit, op: Op): boolean {
     case "Gather": {
       const share = shareOf(edit, at(op.inputs, 0), op.axis);
       if (share === null || at(edit.tensors, op.output).dtype === "bool") return false;
+      if (bytesOfSum(edit, op, share) > bytesOfGather(edit, [at(op.inputs, 0)], share)) return false;
       splitRead(edit, op, share);
       return true;
     }
@@ -63,8 +67,10 @@ function splitOp(edit: Edit, op: Op): boolean {
       const share = shareOf(edit, at(op.inputs, 0), op.axis);
       const source = shareOf(edit, at(op.inputs, 2), op.axis);
       if (share !== null) splitTarget(edit, op, share);
-      else if (source !== null) splitSource(edit, op, source);
-      return share !== null || source !== null;
+      if (share !== null || source === null) return share !== null;
+      if (bytesOfSum(edit, op, source) > bytesOfGather(edit, op.inputs.slice(1), source)) return false;
+      splitSource(edit, op, source);
+      return true;
     }
     default:
       return false;
@@ -92,6 +98,24 @@ function shareOf(edit: Edit, id: TensorId, number: number): EqualShare | null {
   const { type, devices, cut } = share;
   const isEven = keepsOneRun(share, devices) && cut.parts.length > 1 && dividesEvenly(cut) && extent > 0;
   return isEven ? { type, axis: number, devices, size: extent / devices, place } : null;
+}
+
+/** Of a sum over the devices that share an axis, in the layout of the op's output; 0 if a size is not known. */
+function bytesOfSum({ tensors }: Edit, { output }: Op, { type, devices }: EqualShare): number {
+  const tensor = at(tensors, output);
+  const place = layoutOf(tensor);
+  const own = place === null ? 1 : largestShare(place);
+  return bytesOf(own * (devices - 1) * (place?.shares.has(type) === true ? 1 : 2 / devices), tensor) ?? 0;
+}
+
+/** Of the gathers along the shared axis that the op would need instead. */
+function bytesOfGather({ tensors }: Edit, inputs: readonly TensorId[], { type, devices }: EqualShare): number {
+  const bytes = inputs.map((id) => {
+    const place = layoutOf(at(tensors, id));
+    if (place?.shares.has(type) !== true) return 0;
+    return bytesOf(largestShare(place) * (devices - 1), at(tensors, id)) ?? Infinity;
+  });
+  return bytes.reduce((sum, each) => sum + each, 0);
 }
 
 /** The sum over devices of what each reads in its share of the table. */
