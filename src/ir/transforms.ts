@@ -14,6 +14,15 @@ import { printIterDomain, printTensor } from "./print-tensor.ts";
 import { constant, type Scalar } from "./scalar/scalar.ts";
 import { constantValue, foldCeilDiv, foldMul } from "./scalar/fold.ts";
 
+/** The tensor with the one mesh of others that has a dimension called `name`, if it has none itself. */
+export function withNamedMesh(tensor: Tensor, name: string, others: readonly Tensor[]): Tensor {
+  if (tensor.mesh !== null || parallelTypes.some((each) => each === name)) return tensor;
+  const [mesh, ...more] = others.flatMap(({ mesh: own }) => (own?.hasAxis(name) === true ? [own] : []));
+  if (mesh === undefined) return tensor;
+  const isOne = more.every((each) => each.equals(mesh) && each.didType(name) === mesh.didType(name));
+  return isOne ? { ...tensor, mesh } : tensor;
+}
+
 /**
  * The parallel type that a user calls `name`: its own name, or that of a dimension of the tensor's mesh. Axes store the
  * type, so a mesh must be set before its names are used. Throws `bad-argument`.

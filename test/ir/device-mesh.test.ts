@@ -73,6 +73,19 @@ describe("a mesh with names", () => {
     expect(new DeviceMesh([[4, 5, 6, 7]], ["dp", "tp"]).slice(5, "tp")).toEqual([4, 5, 6, 7]);
   });
 
+  it("is that of a tensor without a mesh that uses a name of it, if it is the only one", () => {
+    const mesh = DeviceMesh.of({ dp: 2, tp: 4 });
+    const f = new Fusion();
+    const [x, y, z] = [f.input([8, 8]), f.input([8, 8]), f.input([8, 8])];
+    x.setDeviceMesh(mesh);
+    y.outerSplit(0, 4).parallelize("tp");
+    expect([y.mesh, y.axis(0).parallelType]).toEqual([mesh, "DIDx"]);
+    x.setDeviceMesh(DeviceMesh.of({ dp: 2, tp: 4 }));
+    expect(() => z.outerSplit(0, 2).parallelize("dp")).not.toThrow();
+    f.input([8]).setDeviceMesh(DeviceMesh.of({ tp: 2, ep: 4 }));
+    expect(() => f.input([8, 8]).outerSplit(0, 2).parallelize("tp")).toThrow("tp is not a parallel type");
+    expect(f.input([8, 8]).outerSplit(0, 4).parallelize("ep").parallelType).toBe("DIDx");
+  });
   it("equals one without names, which places tensors alike", () => {
     expect(mesh.equals(DeviceMesh.ofShape([2, 4]))).toBe(true);
   });

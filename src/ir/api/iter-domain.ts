@@ -7,7 +7,7 @@ import type { IterDomain as IterDomainData, IterDomainId, IterType, ParallelType
 import type { DimensionName } from "../parallel-type.ts";
 import { markAnnotation, replaceTensor } from "./fusion-builder.ts";
 import { printIterDomain } from "../print-tensor.ts";
-import { parallelizeAxis, parallelTypeOf } from "../transforms.ts";
+import { parallelizeAxis, parallelTypeOf, withNamedMesh } from "../transforms.ts";
 import type { Scalar } from "../scalar/scalar.ts";
 import { axisOwner, internals, type TensorHandle, tensorOf } from "./handle.ts";
 
@@ -46,14 +46,15 @@ export class IterDomain {
   /**
    * Sets the parallel type: DIDx, DIDy, DIDz, DIDw, DIDv or DIDu (one device per index, along that dimension of the
    * mesh, innermost first), Stream (one iteration of a host loop over streams per index), or Serial (neither). A name
-   * of a dimension of the tensor's mesh stands for its DID type; the mesh must be set before.
+   * of a dimension of the tensor's mesh stands for its DID type; a tensor without a mesh gets the one that other tensors
+   * of the program have with this name.
    * Throws `did-repeated`, `stream-repeated`, `mesh-axis-missing`, `size-contradicts-mesh`, `bad-argument`.
    */
   parallelize(type: ParallelType | DimensionName): this {
-    const tensor = tensorOf(this.#tensor);
+    const { tensors } = this.#tensor[internals].builder;
+    const tensor = withNamedMesh(tensorOf(this.#tensor), type, tensors);
     const position = tensor.domain.loop.findIndex((axis) => axis.id === this.id);
     const name = position < 0 ? this.toString() : `T${tensor.id}.axis(${position})`;
-    const { tensors } = this.#tensor[internals].builder;
     const place: Call = { kind: "call", text: `${name}.parallelize(${JSON.stringify(type)})`, tensors };
     const parallelType = parallelTypeOf(type, tensor, place);
     if (position < 0) {

@@ -10,6 +10,8 @@ import { commandsOfRanks, type Program } from "../../commands/program.ts";
 import { type AnyCompilation, compile } from "../../compile/compile.ts";
 import type { FusionRegion } from "../../compile/lower-regions.ts";
 import type { HasFusionData } from "../../compile/lower.ts";
+import type { FusionData } from "../../ir/fusion-data.ts";
+import { withNames } from "../../ir/origin.ts";
 import { opText } from "../../passes/op-text.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { gemmMicroseconds } from "../../simulate/gemm-cost.ts";
@@ -117,13 +119,13 @@ export function settle(
       .toSorted((a, b) => a.milliseconds - b.milliseconds),
     leftOut: [],
     regions: regions.map(({ positions, region, choice }) => ({
-      ops: opsText(region),
+      ops: opsText(region, found.placed),
       count: positions.length,
       ...choice,
     })),
     reason: [
       headline({ ...picked, milliseconds }, others, found.regions.length, distinct.length, assumed),
-      ...regions.map(regionLine),
+      ...regions.map((each) => regionLine(each, found.placed)),
     ].join("\n"),
   };
 }
@@ -235,13 +237,14 @@ function headline(
   ].join("; ");
 }
 
-function regionLine({ positions, region, choice }: DistinctRegion): string {
-  return `  ${positions.length} x ${opsText(region)}: ${choice.reason}`;
+function regionLine({ positions, region, choice }: DistinctRegion, placed: FusionData): string {
+  return `  ${positions.length} x ${opsText(region, placed)}: ${choice.reason}`;
 }
 
-/** The first and the last op. */
-function opsText({ ops }: FusionRegion): string {
+/** The first and the last op, with the user's names of tensors. */
+function opsText({ ops }: FusionRegion, { tensors }: FusionData): string {
   const [first, ...others] = ops.map(opText);
   const last = others.at(-1);
-  return [first, ...(last === undefined ? [] : [last])].join(" .. ");
+  const text = [first, ...(last === undefined ? [] : [last])].join(" .. ");
+  return withNames(text, tensors);
 }
