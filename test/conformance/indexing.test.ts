@@ -123,7 +123,8 @@ describe("an embedding", () => {
   });
 
   it("reads columns of a cut axis at indices of any rank", async () => {
-    const build = ({ table, index }: Inputs): TensorView => indexSelect(table, 1, reshape(slice(index, [0], [2]), [1, 2]));
+    const build = ({ table, index }: Inputs): TensorView =>
+      indexSelect(table, 1, reshape(slice(index, [0], [2]), [1, 2]));
     const f = program(4, build, ({ table }) => void table.outerSplit(1, 4).parallelize("DIDx"));
     await check(f, 4, "Allreduce 1");
   });
