@@ -58,6 +58,7 @@ export const gpuSizes: Readonly<Record<string, Readonly<Record<string, string>>>
     FFN: "14336",
     DTYPE: "bfloat16",
   },
+  "transformer/moe-experts": { T: "4096", H: "4096", FFN: "14336", C: "1280", DTYPE: "bfloat16" },
   "transformer/mlp": { B: "1", L: "4096", H: "8192", FFN: "28672", DTYPE: "bfloat16" },
   "transformer/ring-attention": { HEADS: "32", L: "8192", D: "128" },
   "transformer/weight-prefetch": { M: "16384", H: "8192" },

@@ -39,6 +39,7 @@ const withoutStream = (devices: number): Readonly<Record<string, string>> => ({
   "hand-built.ts": devices === 1 ? "= matmul\\(" : "FOR i\\d+ from 0 to",
   "hosts/llama.ts": "type=ReduceScatter",
   "transformer/llama-decode.ts": devices === 1 ? "= linear\\(" : "type=Allreduce",
+  "transformer/moe-experts.ts": "= grouped_matmul\\(",
   "transformer/ring-attention.ts": "= matmul\\(",
   "transformer/weight-prefetch.ts": devices === 1 ? "= linear\\(" : "type=Allgather",
 });

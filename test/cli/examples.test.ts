@@ -29,6 +29,7 @@ it("the examples are those of the documentation", () => {
     "transformer/llama-block",
     "transformer/llama-decode",
     "transformer/mlp",
+    "transformer/moe-experts",
     "transformer/ring-attention",
     "transformer/weight-prefetch",
   ]);

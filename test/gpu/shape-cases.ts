@@ -10,7 +10,9 @@ import {
   cumsum,
   embedding,
   expand,
+  full,
   gather,
+  groupedMatmul,
   indexSelect,
   pad,
   repeatInterleave,
@@ -34,7 +36,11 @@ export const shapeCases: readonly { readonly name: string; readonly build: () =>
     const [rows, columns] = [f.input([33], "int64"), f.input([33, 3], "int")];
     const stretched = expand(unsqueeze(rows, 1), [-1, 64]);
     const [narrow, deep] = [f.input([6, 1, 10], dtype), f.input([6, 5, 10], dtype)];
+    // Rows past the last group are 0.
+    const ends = cat([0, 5, 30].map((end) => full(f, [1], end, "int64")));
     for (const output of [
+      groupedMatmul(x, f.input([3, 64, 40], dtype), ends),
+      groupedMatmul(x, f.input([33, 40], dtype), ends),
       add(x, cat([pad(table, [[1, 20], [0, 0]], 3), slice(x, [0, 0], [10, 64], [2, 1])], 0)), // prettier-ignore
       repeatInterleave(x, 3, 1),
       add(embedding(table, rows), x),

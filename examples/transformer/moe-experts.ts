@@ -1,0 +1,116 @@
+/**
+ * A mixture of experts with fixed capacity. Tokens and experts lie on the mesh dimension `ep`, the hidden features of
+ * each expert on `tp`. A router chooses K experts for each token. A source sends each expert a buffer of C rows, and the
+ * experts' grouped matmuls compute as many of them as are in use. Tokens beyond the capacity are dropped.
+ *
+ *   npx braid run examples/transformer/moe-experts.ts --check
+ *   npx braid run examples/transformer/moe-experts.ts --devices 4 --set TP=2 --check
+ *
+ * Two AllToAlls carry the buffers there and back, one the numbers of their rows; experts need not divide the devices.
+ */
+import {
+  add,
+  clamp,
+  cumsum,
+  DeviceMesh,
+  div,
+  expand,
+  full,
+  Fusion,
+  gather,
+  groupedMatmul,
+  iota,
+  linear,
+  lt,
+  mul,
+  oneHot,
+  permute,
+  program,
+  reshape,
+  scatterAdd,
+  softmax,
+  sub,
+  sum,
+  swiglu,
+  type TensorView,
+  topk,
+  unsqueeze,
+  where,
+} from "@braid-compiler/braid";
+
+export default program(
+  { T: 8, H: 16, FFN: 32, E: 8, TOP: 2, C: 4, TP: 1, DTYPE: "float" },
+  ({ devices, params: { T, H, FFN, E, TOP: K, C, TP, DTYPE } }) => {
+    const f = new Fusion();
+    const S = devices / TP;
+    const mesh = DeviceMesh.of({ ep: S, tp: TP });
+    const x = f.input([S, T, H], DTYPE).named("x");
+    const router = f.input([E, H], DTYPE).named("router");
+    const gate = f.input([E, 1, 1, H, FFN], DTYPE).named("gate");
+    const up = f.input([E, 1, 1, H, FFN], DTYPE).named("up");
+    const down = f.input([E, 1, 1, FFN, H], DTYPE).named("down");
+    for (const tensor of f.inputs) tensor.setDeviceMesh(mesh);
+    x.axis(0).parallelize("ep");
+    for (const weight of [gate, up, down]) weight.outerSplit(0, S).parallelize("ep");
+    for (const weight of [gate, up]) weight.outerSplit(5, TP).parallelize("tp");
+    down.outerSplit(4, TP).parallelize("tp");
+
+    const best = topk(softmax(linear(x, router), 2), K, 2);
+    const weights = div(best.values, expand(unsqueeze(sum(best.values, [2]), 2), [S, T, K]));
+    const sizes = { S, T, H, E, K, C };
+    const sent = dispatch(f, x, best.indices, sizes);
+
+    // Each expert has the buffers of all sources, and their numbers of rows.
+    const [rows, counts] = [permute(sent.rows, [1, 0, 2, 3]), unsqueeze(permute(sent.counts, [1, 0]), 2)];
+    for (const tensor of [rows, counts]) tensor.setDeviceMesh(mesh).outerSplit(0, S).parallelize("ep");
+    const hidden = swiglu(groupedMatmul(rows, gate, counts), groupedMatmul(rows, up, counts));
+    const made = permute(groupedMatmul(hidden, down, counts), [1, 0, 2, 3]);
+    made.setDeviceMesh(mesh).axis(0).parallelize("ep");
+
+    f.output(combine(made, sent.slots, weights, sizes).named("y"));
+    return f;
+  },
+);
+
+interface Sizes {
+  readonly S: number;
+  readonly T: number;
+  readonly H: number;
+  readonly E: number;
+  readonly K: number;
+  readonly C: number;
+}
+
+interface Dispatched {
+  readonly rows: TensorView;
+  readonly counts: TensorView;
+  readonly slots: TensorView;
+}
+
+/**
+ * Puts the rows of the tokens x [S, T, H] in the buffers [S, E, C, H] of the experts that `choices` [S, T, K] names, in
+ * the order of tokens and choices. `counts` [S, E] are the rows in use, `slots` [S, T K] the places of each choice in the
+ * buffers of its source, or -1 for one that found its buffer full.
+ */
+function dispatch(f: Fusion, x: TensorView, choices: TensorView, { S, T, H, E, K, C }: Sizes): Dispatched {
+  const expert = reshape(choices, [S, T * K]);
+  const isOf = oneHot(expert, E);
+  const place = sub(sum(mul(isOf, cumsum(isOf, 1)), [2]), 1);
+  const slots = where(lt(place, C), add(mul(expert, C), place), -1);
+  // Of each slot its token, counted from 1, and 0 if it is empty.
+  const token = reshape(expand(reshape(iota(f, T, { start: 1 }), [1, T, 1]), [S, T, K]), [S, T * K]);
+  const filled = scatterAdd(full(f, [S, E * C], 0, "int64"), 1, slots, token);
+  const index = expand(unsqueeze(sub(filled, 1), 2), [S, E * C, H]);
+  return {
+    rows: reshape(gather(x, 1, index), [S, E, C, H]),
+    counts: clamp(sum(isOf, [1]), null, C),
+    slots,
+  };
+}
+
+/** The sum of the experts' rows [S, E, C, H] of each token, times `weights` [S, T, K]: 0 of dropped choices. */
+function combine(rows: TensorView, slots: TensorView, weights: TensorView, { S, T, H, E, K, C }: Sizes): TensorView {
+  const all = reshape(rows, [S, E * C, H]);
+  const own = reshape(gather(all, 1, expand(unsqueeze(slots, 2), [S, T * K, H])), [S, T, K, H]);
+  return sum(mul(own, expand(unsqueeze(weights, 3), [S, T, K, H])), [2]);
+}

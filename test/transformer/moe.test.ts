@@ -1,0 +1,128 @@
+/**
+ * The example of experts against a sum over tokens and choices, for routings that fill buffers unevenly: bit for bit the
+ * same on each schedule.
+ */
+import { describe, expect, it } from "vitest";
+import { MultiDeviceExecutor, Tensor } from "@braid-compiler/braid";
+import { at } from "../../src/support/invariant.ts";
+import { createRandom } from "../../src/support/random.ts";
+import { collectivesOf } from "../support/collectives-of.ts";
+import { exampleFusion } from "../support/example-program.ts";
+
+const name = "transformer/moe-experts.ts";
+const [T, H, FFN] = [6, 4, 5];
+const range = (count: number): readonly number[] => Array.from({ length: count }, (_, i) => i);
+
+interface Routing {
+  readonly devices: number;
+  readonly TP: number;
+  readonly E: number;
+  readonly K: number;
+  readonly C: number;
+  /** The score of an expert for a token; ties go to the first expert. */
+  readonly score: (token: number, expert: number) => number;
+}
+
+const random = createRandom(3);
+const draw = (count: number): readonly number[] => range(count).map(() => random.integer(1001) / 1000 - 0.5);
+const scores = draw(1024);
+
+const routings: Readonly<Record<string, Routing>> = {
+  "random ones": { devices: 2, TP: 1, E: 4, K: 2, C: 3, score: (t, e) => at(scores, t * 4 + e) },
+  "all tokens to one expert": { devices: 2, TP: 1, E: 4, K: 1, C: 3, score: (_, e) => (e === 2 ? 1 : 0) },
+  "ties alone": { devices: 2, TP: 1, E: 4, K: 3, C: 6, score: () => 0 },
+  "no room at all": { devices: 2, TP: 1, E: 4, K: 2, C: 0, score: (t, e) => at(scores, t * 4 + e) },
+  "8 experts over 3 devices": { devices: 3, TP: 1, E: 8, K: 2, C: 2, score: (t, e) => at(scores, t * 8 + e) },
+  "experts by two, features by two": { devices: 4, TP: 2, E: 4, K: 2, C: 2, score: (t, e) => at(scores, t * 4 + e) },
+  "features alone": { devices: 2, TP: 2, E: 3, K: 1, C: 6, score: (t, e) => at(scores, t * 3 + e) },
+};
+
+interface Drawn {
+  readonly inputs: readonly Tensor<"double">[];
+  readonly numbers: readonly (readonly number[])[];
+}
+
+/** Tokens whose first E features are the scores, so that the router may be the identity. */
+function drawn({ devices, TP, E, score }: Routing, hidden: number): Drawn {
+  const S = devices / TP;
+  const x = range(S * T).flatMap((t) => range(hidden).map((j) => (j < E ? score(t, j) : at(scores, 7 * t + j))));
+  const router = range(E).flatMap((e) => range(hidden).map((j) => Number(e === j)));
+  const shapes = [
+    [S, T, hidden],
+    [E, hidden],
+    [E, 1, 1, hidden, FFN],
+    [E, 1, 1, hidden, FFN],
+    [E, 1, 1, FFN, hidden],
+  ];
+  const size = E * hidden * FFN;
+  const numbers = [x, router, draw(size), draw(size), draw(size)];
+  const inputs = numbers.map((values, i) => {
+    const tensor = Tensor.zeros(at(shapes, i), "double");
+    tensor.data.set(values);
+    return tensor;
+  });
+  return { inputs, numbers };
+}
+
+/** One choice after the other: the first C of a source's choices of an expert are computed. */
+function expected({ devices, TP, E, K, C, score }: Routing, numbers: Drawn["numbers"], hidden: number): number[] {
+  const [x, , gate, up, down] = [0, 1, 2, 3, 4].map((i) => at(numbers, i));
+  if (x === undefined || gate === undefined || up === undefined || down === undefined) throw new Error("five inputs");
+  return range(devices / TP).flatMap((source) => {
+    const used = range(E).map(() => 0);
+    return range(T).flatMap((own) => {
+      const token = source * T + own;
+      const row = x.slice(token * hidden, (token + 1) * hidden);
+      const best = range(E).toSorted((a, b) => score(token, b) - score(token, a) || a - b).slice(0, K); // prettier-ignore
+      const share = best.map((e) => Math.exp(score(token, e)));
+      const y = range(hidden).map(() => 0);
+      best.forEach((e, k) => {
+        used[e] = at(used, e) + 1;
+        if (at(used, e) > C) return;
+        const project = (w: readonly number[], f: number): number =>
+          row.reduce((sum, value, j) => sum + value * at(w, (e * hidden + j) * FFN + f), 0);
+        range(FFN).forEach((f) => {
+          const g = project(gate, f);
+          const h = (g / (1 + Math.exp(-g))) * project(up, f);
+          const weight = at(share, k) / share.reduce((sum, each) => sum + each, 0);
+          for (const j of range(hidden)) y[j] = at(y, j) + weight * h * at(down, (e * FFN + f) * hidden + j);
+        });
+      });
+      return y;
+    });
+  });
+}
+
+const schedules = [{}, { overlap: false }, { backend: "cuda" }, { deviceLoops: true }] as const;
+
+describe.each(Object.entries(routings))("%s", (_, routing) => {
+  it("give the sum over the choices that have room, and the same bits on each schedule", async () => {
+    const { devices, TP, E, K, C } = routing;
+    const hidden = Math.max(H, E);
+    const { inputs, numbers } = drawn(routing, hidden);
+    const results: (readonly number[])[] = [];
+    for (const options of schedules) {
+      const fusion = await exampleFusion(name, devices, { T, H: hidden, FFN, E, TOP: K, C, TP, DTYPE: "double" });
+      const executor = await MultiDeviceExecutor.create(fusion, { devices, ...options });
+      try {
+        const [y] = await executor.run([...inputs]);
+        results.push(Array.from(y?.data ?? [], Number));
+      } finally {
+        await executor.close();
+      }
+    }
+    const [first = []] = results;
+    for (const other of results) expect(other).toEqual(first);
+    const wanted = expected(routing, numbers, hidden);
+    expect(first).toHaveLength(wanted.length);
+    first.forEach((value, i) => {
+      expect(Math.abs(value - at(wanted, i))).toBeLessThan(1e-12);
+    });
+  });
+});
+
+it("sends buffers there and back along ep, and their numbers of rows", async () => {
+  const fusion = await exampleFusion(name, 4, { TP: 2 });
+  // Among each of two teams.
+  expect(collectivesOf(fusion, 4)).toBe("AllToAll 6, Allreduce 2");
+});
