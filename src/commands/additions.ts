@@ -9,13 +9,16 @@ import { bufferAlignment } from "./link/memory/memory-layout.ts";
 import type { Program } from "./program.ts";
 import { elementCount } from "../numerics/tensor/storage.ts";
 
-export interface Additions {
-  /** The Program's buffers and those that were added. */
-  readonly buffers: Program["buffers"];
+export interface AddedKernels {
   /** The Program's kernels and those that were added. */
   readonly kernels: readonly Kernel[];
   /** The id of a kernel. A new kernel is added. */
   readonly kernelId: (kernel: Kernel) => KernelId;
+}
+
+export interface Additions extends AddedKernels {
+  /** The Program's buffers and those that were added. */
+  readonly buffers: Program["buffers"];
   /** A new contiguous temporary of a rank. It shares bytes with no other buffer. */
   readonly addTemporary: (rank: number, tensor: Pick<PlacedBuffer, "dtype" | "shape" | "name">) => BufferId;
   /** Bytes of a rank's arena of temporaries. */
@@ -23,23 +26,30 @@ export interface Additions {
 }
 
 /** `textOf`: equal for equal kernels. */
-export function createAdditions(
-  { ranks, buffers: placed, kernels: given }: Pick<Program, "ranks" | "buffers" | "kernels">,
-  textOf: (kernel: Kernel) => string,
-): Additions {
-  const [kernels, buffers] = [[...given], [...placed]];
-  const temporaryBytes = ranks.map(({ arenaBytes }) => arenaBytes.temporary);
-  let knownKernels: Map<string, KernelId> | null = null;
+export function createAddedKernels(given: readonly Kernel[], textOf: (kernel: Kernel) => string): AddedKernels {
+  const kernels = [...given];
+  let known: Map<string, KernelId> | null = null;
   return {
-    buffers,
     kernels,
     kernelId: (kernel) => {
-      knownKernels ??= new Map(given.map((each, id) => [textOf(each), makeId<KernelId>(id)]));
+      known ??= new Map(given.map((each, id) => [textOf(each), makeId<KernelId>(id)]));
       const text = textOf(kernel);
-      const id = knownKernels.get(text) ?? makeId<KernelId>(kernels.push(kernel) - 1);
-      knownKernels.set(text, id);
+      const id = known.get(text) ?? makeId<KernelId>(kernels.push(kernel) - 1);
+      known.set(text, id);
       return id;
     },
+  };
+}
+
+export function createAdditions(
+  { ranks, buffers: placed, kernels }: Pick<Program, "ranks" | "buffers" | "kernels">,
+  textOf: (kernel: Kernel) => string,
+): Additions {
+  const buffers = [...placed];
+  const temporaryBytes = ranks.map(({ arenaBytes }) => arenaBytes.temporary);
+  return {
+    ...createAddedKernels(kernels, textOf),
+    buffers,
     addTemporary: (rank, { dtype, shape, name }) => {
       const id = makeId<BufferId>(buffers.length);
       const bytes = elementCount(shape) * dtypes[dtype].bytes;

@@ -3,7 +3,7 @@
  * one region follow those of the region before. All regions number tensors, streams, units and communications in common,
  * because each region continues the tables of those before it.
  */
-import type { Tensor, TensorId } from "../ir/domain.ts";
+import { plainDomain, type Tensor, type TensorId } from "../ir/domain.ts";
 import type { FusionData } from "../ir/fusion-data.ts";
 import { type Op, outputsOf } from "../ir/ops/op.ts";
 import type { HostProgram, HostUnit, Statement, UnitId } from "../host/nodes.ts";
@@ -43,9 +43,10 @@ export interface LoweredRegions {
  * Throws what `lower` throws.
  */
 export function lowerRegions(placed: FusionData, regions: readonly RegionLowering[], devices: number): LoweredRegions {
-  const decomposed = decomposeRegions(placed, regions);
+  const untouched = createUntouched();
+  const decomposed = decomposeRegions(placed, regions, untouched);
   const joined = lowerByClass(decomposed.tensors, devices, (rank, rules) =>
-    joinedHost(placed, decomposed, { rank, rules }),
+    joinedHost(placed, decomposed, untouched, { rank, rules }),
   );
   const classes = joined.map(({ ranks, made, rules }): HostClass => ({ ranks, host: made.host, rules }));
   const ends = new Map(joined.flatMap(({ ranks, made }) => ranks.map((rank) => [rank, made.ends] as const)));
@@ -72,7 +73,11 @@ interface DecomposedRegions {
 }
 
 /** The passes on Fusions, which are the same for all ranks. */
-function decomposeRegions(placed: FusionData, regions: readonly RegionLowering[]): DecomposedRegions {
+function decomposeRegions(
+  placed: FusionData,
+  regions: readonly RegionLowering[],
+  untouched: Untouched,
+): DecomposedRegions {
   const tensors = [...placed.tensors];
   let { iterDomainCount, scalarCount } = placed;
   /** Tensors in whose place a pass has put another one. */
@@ -80,11 +85,13 @@ function decomposeRegions(placed: FusionData, regions: readonly RegionLowering[]
   const current = (id: TensorId): TensorId => replaced.get(id) ?? id;
   const found = regions.map(({ region, lowering }): DecomposedRegion => {
     const options = resolveLoweringOptions(lowering);
+    const inputs = region.inputs.map(current);
+    const own = new Set([...inputs, ...region.ops.flatMap(outputsOf)]);
     const fusion: FusionData = {
       ...placed,
-      tensors: [...tensors],
+      tensors: tensors.map((tensor) => (own.has(tensor.id) ? tensor : untouched(tensor))),
       ops: region.ops.map((op) => ({ ...op, inputs: op.inputs.map(current) })),
-      inputs: region.inputs.map(current),
+      inputs,
       outputs: region.outputs,
       iterDomainCount,
       scalarCount,
@@ -102,6 +109,24 @@ function decomposeRegions(placed: FusionData, regions: readonly RegionLowering[]
   return { regions: found, tensors, outputs: placed.outputs.map(current), iterDomainCount, scalarCount };
 }
 
+/**
+ * In the tables of regions, what is in the place of a tensor that they do not touch: passes go through the whole table,
+ * and pass over a tensor without axes. They may ask whether all tensors are on one mesh.
+ */
+type Untouched = (tensor: Tensor) => Tensor;
+
+function createUntouched(): Untouched {
+  const all: Tensor[] = [];
+  const like = { dtype: "float", memory: "global", domain: plainDomain([]) } as const;
+  return ({ id, mesh }) => {
+    const known = all[id];
+    if (known?.mesh === mesh) return known;
+    const made = { ...like, id, mesh };
+    all[id] = made;
+    return made;
+  };
+}
+
 interface JoinedHost {
   readonly host: HostProgram;
   /** By region. */
@@ -111,6 +136,7 @@ interface JoinedHost {
 function joinedHost(
   placed: FusionData,
   { regions, tensors, outputs, ...counts }: DecomposedRegions,
+  untouched: Untouched,
   ofRank: Pick<PassContext, "rank" | "rules">,
 ): JoinedHost {
   const joined = [...tensors];
@@ -121,7 +147,7 @@ function joinedHost(
     exprCount: 0,
   };
   const bodies = regions.map(({ fusion, options, made }) => {
-    const own = [...fusion.tensors, ...joined.slice(fusion.tensors.length)];
+    const own = [...fusion.tensors, ...joined.slice(fusion.tensors.length).map(untouched)];
     const segmented = segment.run({ ...fusion, tensors: own }, { ...ofRank, options });
     const { units, iterDomainCount, scalarCount } = last;
     const begun = { ...numberedFrom(segmented, units), streams: last.streams, iterDomainCount, scalarCount };

@@ -2,11 +2,17 @@
  * Reads the drafts of Programs. It keeps what the Programs of one search have in common: the accesses of commands that
  * only moved, and the drafts of Programs that several rewrites start from.
  */
+import type { BufferId } from "../../commands/buffer.ts";
 import { type Command, isBlocking, isSignalling, type SlotId } from "../../commands/command.ts";
 import type { Program, RankProgram } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import { symmetryOf } from "../../verify/classes/prove-classes.ts";
-import { identityGroup, type RankGroup, representativesOf } from "../../verify/classes/rank-group.ts";
+import {
+  identityGroup,
+  type RankGroup,
+  type RankPermutation,
+  representativesOf,
+} from "../../verify/classes/rank-group.ts";
 import type { Draft, DraftNode } from "./draft.ts";
 import { type Foreign, foreignTouches } from "./memory/foreign.ts";
 import { createDraftMemory, type DraftMemory } from "./memory/memory.ts";
@@ -35,6 +41,20 @@ export interface DraftReader {
   readonly symmetry: (program: Program) => RankGroup | null;
   /** Notes that `made` has the symmetries of the Program that it was made from. */
   readonly keepSymmetry: (made: Program, group: RankGroup) => void;
+  /** The buffer of the same number on the rank to which a symmetry takes its rank. */
+  readonly bufferImages: (program: Program) => BufferImages;
+}
+
+type BufferImages = (buffer: BufferId, element: RankPermutation) => BufferId;
+
+function bufferImages({ ranks, buffers }: Program): BufferImages {
+  const byRank = ranks.map((): BufferId[] => []);
+  let numbers: readonly number[] | null = null;
+  return (buffer, element) => {
+    // Few edits move operands.
+    numbers ??= buffers.map(({ id, rank }) => at(byRank, rank).push(id) - 1);
+    return at(at(byRank, at(element, at(buffers, buffer).rank)), at(numbers, buffer));
+  };
 }
 
 /** With fewer ranks, editing each takes less time. */
@@ -49,6 +69,8 @@ export function createDraftReader(byClass = true): DraftReader {
   const kept = new Map<Program, ReadProgram>();
   const groups = new WeakMap<Program, RankGroup>();
   const unlike = new WeakSet<Program>();
+  /** Parts of a Program, and most of what rewrites make of it, have its buffers. */
+  const images = new WeakMap<Program["buffers"], BufferImages>();
   const symmetry = (program: Program): RankGroup | null => {
     if (!byClass || program.ranks.length < fewestRanks || unlike.has(program)) return null;
     const group = groups.get(program) ?? symmetryOf(program);
@@ -59,6 +81,11 @@ export function createDraftReader(byClass = true): DraftReader {
   return {
     symmetry,
     keepSymmetry: (made, group) => void groups.set(made, group),
+    bufferImages: (program) => {
+      const found = images.get(program.buffers) ?? bufferImages(program);
+      images.set(program.buffers, found);
+      return found;
+    },
     read: (program) => {
       const found =
         kept.get(program) ?? readProgram(program, symmetry(program) ?? identityGroup(program.ranks.length), cache);

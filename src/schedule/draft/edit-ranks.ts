@@ -2,13 +2,13 @@
  * Applies an edit to the draft of every rank: reads the lists, edits them, and writes them. It then updates the rest of
  * the Program: the positions of transfers' participants, and the kernels still in use.
  */
-import type { BufferId, BufferRef } from "../../commands/buffer.ts";
+import type { BufferRef } from "../../commands/buffer.ts";
 import type { KernelId } from "../../commands/command.ts";
 import type { LinkedTransfer, Program, RankProgram } from "../../commands/program.ts";
 import { commonBox, sameNumbers, type View } from "../../commands/view.ts";
 import { makeId } from "../../support/ids.ts";
 import { at, invariant } from "../../support/invariant.ts";
-import { type RankPermutation, type RankGroup, representativesOf } from "../../verify/classes/rank-group.ts";
+import { type RankGroup, representativesOf } from "../../verify/classes/rank-group.ts";
 import { imageList } from "./classes/image-list.ts";
 import type { DraftReader } from "./draft-reader.ts";
 import type { Draft, DraftCommand } from "./draft.ts";
@@ -41,7 +41,7 @@ export type Edit = (draft: Draft, context: EditContext) => Draft;
 export function editRanks(program: Program, reader: DraftReader, edit: Edit): Program {
   const context = contextOf(program, reader);
   const group = reader.symmetry(program);
-  const byClass = group === null ? null : editClasses(program, context, group, edit);
+  const byClass = group === null ? null : editClasses(program, context, group, reader, edit);
   if (byClass !== null && group !== null) {
     if (byClass !== program) reader.keepSymmetry(byClass, group);
     return byClass;
@@ -66,12 +66,18 @@ function writeEdited(context: EditContext, ranks: readonly number[], edit: Edit)
 }
 
 /** Null if the list of a rank does not follow from that of its representative. */
-function editClasses(program: Program, context: EditContext, group: RankGroup, edit: Edit): Program | null {
+function editClasses(
+  program: Program,
+  context: EditContext,
+  group: RankGroup,
+  reader: DraftReader,
+  edit: Edit,
+): Program | null {
   const representatives = representativesOf(group);
   const written = writeEdited(context, representatives, edit);
   if (written === null) return program;
   const { kernels } = context.memory;
-  const bufferOn = bufferImages(program);
+  const bufferOn = reader.bufferImages(program);
   const writtenOf = (rank: number): WrittenList => at(written, representatives.indexOf(at(group.representative, rank)));
   const lists: RankProgram[] = [];
   for (const image of program.ranks) {
@@ -86,17 +92,6 @@ function editClasses(program: Program, context: EditContext, group: RankGroup, e
     lists.push(list);
   }
   return joined(program, context, (rank) => ({ list: at(lists, rank), positions: writtenOf(rank).positions }));
-}
-
-/** The buffer of the same number on the rank to which a symmetry takes its rank. */
-function bufferImages({ ranks, buffers }: Program): (buffer: BufferId, element: RankPermutation) => BufferId {
-  const byRank = ranks.map((): BufferId[] => []);
-  let numbers: readonly number[] | null = null;
-  return (buffer, element) => {
-    // Few edits move operands.
-    numbers ??= buffers.map(({ id, rank }) => at(byRank, rank).push(id) - 1);
-    return at(at(byRank, at(element, at(buffers, buffer).rank)), at(numbers, buffer));
-  };
 }
 
 /** The Program with new lists, and where the commands of the old ones are in them. */

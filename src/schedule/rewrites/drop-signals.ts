@@ -53,11 +53,12 @@ function run(program: Program, reader: DraftReader): Program {
  */
 function needlessSlots({ ranks, slots }: Program, read: ReadProgram): ReadonlySet<SlotId> {
   const { representatives, representativeOf, draftOf } = read;
-  const uses = slots.map(() => 0);
+  const uses = new Map<SlotId, number>();
   for (const { commands } of ranks)
     for (const command of commands)
-      if (command.kind === "signal" || command.kind === "waitSignal") uses[command.slot] = at(uses, command.slot) + 1;
-  if (uses.some((count) => count !== 2)) return new Set();
+      if (command.kind === "signal" || command.kind === "waitSignal")
+        uses.set(command.slot, (uses.get(command.slot) ?? 0) + 1);
+  if (uses.size < slots.length || [...uses.values()].some((count) => count !== 2)) return new Set();
   const isUnknown = ({ command, guarantee }: DraftNode): boolean => command.kind === "waitSignal" && guarantee === null;
   if (representatives.some((rank) => draftOf(rank).nodes.some(isUnknown))) return new Set();
   /** By representative: the positions of waits that are needed. */

@@ -3,13 +3,14 @@
  * share bytes of an arena conflict here too, so a rewrite that keeps the order of conflicting commands also keeps
  * lifetimes apart.
  */
-import { type Additions, createAdditions } from "../../../commands/additions.ts";
+import { type AddedKernels, createAddedKernels } from "../../../commands/additions.ts";
 import type { Command } from "../../../commands/command.ts";
 import type { Program } from "../../../commands/program.ts";
 import type { Touch } from "./touch.ts";
 import type { TouchCache } from "./touch-index.ts";
 
-export interface DraftMemory extends Pick<Additions, "buffers" | "kernels" | "kernelId"> {
+export interface DraftMemory extends AddedKernels {
+  readonly buffers: Program["buffers"];
   readonly touches: (command: Command) => readonly Touch[];
 }
 
@@ -19,13 +20,16 @@ export function createDraftMemory(
   cache: TouchCache,
   touched: Map<Command, readonly Touch[]>,
 ): DraftMemory {
-  const additions = createAdditions(program, cache.textOf);
+  const { buffers } = program;
+  const added = createAddedKernels(program.kernels, cache.textOf);
+  const operands = { buffers, kernels: added.kernels };
   return {
-    ...additions,
+    ...added,
+    buffers,
     touches: (command) => {
       const known = touched.get(command);
       if (known !== undefined) return known;
-      const found = cache.touchesOf(command, additions);
+      const found = cache.touchesOf(command, operands);
       touched.set(command, found);
       return found;
     },
