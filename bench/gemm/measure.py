@@ -135,7 +135,8 @@ def heuristics(a, b, c, a_mn=0, b_mn=0):
         handle = made_by("cublasLtCreate")
         workspace = torch.empty(lt.WORKSPACE_BYTES, dtype=torch.uint8, device="cuda")
     (m, n), k = c.shape, a.shape[0 if a_mn else 1]
-    data, scale, compute = lt.TYPES["bfloat16"]
+    data = lt.DTYPES["bfloat16"][2]
+    compute, scale = lt.COMPUTE_FLOAT
 
     def put(kind, descriptor, attribute, value):
         setter = getattr(library, f"cublasLt{kind}SetAttribute")

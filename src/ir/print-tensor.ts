@@ -27,5 +27,5 @@ function parallelText(type: ParallelType, spelling: IrSpelling): string {
 export function printTensor(tensor: Tensor, spelling: IrSpelling = defaultSpelling, withMesh = true): string {
   const axes = tensor.domain.loop.map((axis) => printIterDomain(axis, spelling)).join(", ");
   const mesh = withMesh && tensor.mesh !== null ? ` (${tensor.mesh.toString()})` : "";
-  return `T${tensor.id}_${memoryLetters[tensor.memory]}_${dtypes[tensor.dtype].printed}[${axes}]${mesh}`;
+  return `T${tensor.id}_${memoryLetters[tensor.memory]}_${dtypes[tensor.dtype].names.printed}[${axes}]${mesh}`;
 }

@@ -218,7 +218,7 @@ function prepareAttention(
   { buffer, ...tools }: Pick<AttentionTools, "gemm" | "prepare"> & { readonly buffer: ArrayBufferLike },
   scratch: number,
 ): (inputs: readonly number[], outputs: readonly number[]) => void {
-  const isDouble = accumulatorOf[at(kernel.inputs, 0).dtype] === "double";
+  const isDouble = accumulatorOf(at(kernel.inputs, 0).dtype) === "double";
   const all = { ...tools, floats: isDouble ? new Float64Array(buffer) : new Float32Array(buffer) };
   return kernel.kind === "sdpa" ? prepareForward(kernel, all, scratch) : prepareBackward(kernel, all, scratch);
 }

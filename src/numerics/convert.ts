@@ -67,13 +67,3 @@ export function bfloat16ToFloat(word: number): number {
   register.setUint32(0, word << 16, true);
   return register.getFloat32(0, true);
 }
-
-/** The half nearest to a float32, as a number. */
-export function roundToHalf(x: number): number {
-  return halfToFloat(floatToHalf(x));
-}
-
-/** The bfloat16 nearest to a float32, as a number. */
-export function roundToBFloat16(x: number): number {
-  return bfloat16ToFloat(floatToBFloat16(x));
-}

@@ -7,21 +7,15 @@
  *
  * Factors are multiplied in the same order. A contraction has longer first blocks, which stay in registers.
  */
-import type { DType } from "./dtype.ts";
+import { accumulatorOf, type DType, dtypes } from "./dtype.ts";
 
 /** The number of terms in a block, at every level. */
 export const sumBlock = 64;
 
 /** The number of terms in the first block of a contraction: a packed strip has 1 KiB per row. */
-export const contractionBlock: { readonly [D in DType]: number } = {
-  double: 128,
-  float: 256,
-  half: 256,
-  bfloat16: 256,
-  int: 256,
-  int64: 128,
-  bool: 256,
-};
+export function contractionBlock(dtype: DType): number {
+  return 1024 / dtypes[accumulatorOf(dtype)].bytes;
+}
 
 /** The number of levels for `terms` terms with first blocks of `first`; 1 if all fit in one block. */
 export function sumLevels(terms: number, first = sumBlock): number {

@@ -169,7 +169,7 @@ function floatElement(
 ): ElementOf {
   const { count } = a;
   const { dtype } = a.value;
-  const accumulator = accumulatorOf[dtype];
+  const accumulator = accumulatorOf(dtype);
   const roundings = contractionRoundings(count, dtype, arithmetic) + (hasBias ? 1 : 0);
   // The oracle's own roundings. Products of two narrower floats are exact in double.
   const own = dtype === "double" ? 3 : count;

@@ -72,20 +72,9 @@ export function wrap(dtype: DType, x: bigint): Element {
 
 /** Rounds a double to a float dtype, to nearest even; to half and bfloat16 through float32, as every op does. */
 export function roundTo(dtype: DType, x: number): number {
-  switch (dtype) {
-    case "double":
-      return x;
-    case "float":
-      return Math.fround(x);
-    case "half":
-      return toPrecision(Math.fround(x), 11, -14, 65504);
-    case "bfloat16":
-      return toPrecision(Math.fround(x), 8, -126, (2 - 2 ** -7) * 2 ** 127);
-    case "int":
-    case "int64":
-    case "bool":
-      invariant(false, "floats are rounded to floats", dtype);
-  }
+  const { family, type, epsilon, lowest, most } = dtypes[dtype];
+  invariant(family === "float", "floats are rounded to floats", dtype);
+  return type === "f64" ? x : toPrecision(Math.fround(x), -Math.log2(epsilon), lowest, Number(most));
 }
 
 /** Rounds to `bits` significant bits, to fewer below 2^lowest, and to infinity beyond `most`. */

@@ -92,7 +92,7 @@ function addAll(dtype: OracleValue["dtype"], terms: readonly Bounded[]): Bounded
     if (Number.isFinite(x)) magnitude += Math.abs(x);
     else finite = false;
   }
-  const accumulator = accumulatorOf[dtype];
+  const accumulator = accumulatorOf(dtype);
   return storeAccumulated(
     dtype,
     { exact: sum.value(), magnitude, spread, peak: magnitude + spread, least: Infinity, finite },

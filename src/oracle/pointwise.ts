@@ -9,7 +9,7 @@ import { type Bounded, elementAt, flatElement, makeValue, smallestNormal, store,
 export function unary(op: UnaryOpType, input: OracleValue): OracleValue {
   const { dtype } = input;
   const { float, error } = unaryDefinitions[op];
-  const own = gamma(error.roundings, accumulatorOf[dtype]);
+  const own = gamma(error.roundings, accumulatorOf(dtype));
   return makeValue(dtype, input.shape, (_, flat) => {
     const { element, bound } = flatElement(input, flat);
     if (dtypes[dtype].family !== "float") {
@@ -35,7 +35,7 @@ export function binary(
   const { dtype } = a;
   const { float, spread, compares, roundings = 0 } = binaryDefinitions[op];
   const isFloat = dtypes[dtype].family === "float";
-  const accumulator = accumulatorOf[dtype];
+  const accumulator = accumulatorOf(dtype);
   const own = gamma(roundings, accumulator);
   const [readA, readB] = [broadcastReader(a, shape), broadcastReader(b, shape)];
   return makeValue(compares === true ? "bool" : dtype, shape, (index, flat) => {

@@ -7,7 +7,7 @@
  * Tensors of at least 8 elements also have NaN, infinities and the largest numbers at a few places; of integers, the
  * ends of the range and a root of it. These determine the results that they reach, so they must leave others to compare.
  */
-import type { DType } from "../numerics/dtype.ts";
+import { type DType, dtypes } from "../numerics/dtype.ts";
 import { emptyTensor, type Tensor } from "../numerics/tensor/host-tensor.ts";
 import { type Elements, elementsOf, type Value as Element } from "../numerics/tensor/storage.ts";
 import { at } from "../support/invariant.ts";
@@ -30,8 +30,8 @@ export function randomInputs(tensors: readonly TensorShape[], random: Random, mo
 export function randomTensor({ dtype, shape, limit }: TensorShape, random: Random, mode: RandomMode): Tensor {
   const tensor = emptyTensor(dtype, shape);
   const elements = elementsOf(tensor.dtype, tensor.data);
-  const draw = limit === undefined ? draws[dtype] : indexDraw(dtype, limit);
-  for (let i = 0; i < elements.length; i++) elements.set(i, draw(random, mode));
+  const draw = limit === undefined ? (random: Random) => drawn(dtype, random, mode) : indexDraw(dtype, limit);
+  for (let i = 0; i < elements.length; i++) elements.set(i, draw(random));
   if (mode === "special") setSpecial(elements, random);
   return tensor;
 }
@@ -45,7 +45,7 @@ function indexDraw(dtype: DType, limit: number): (random: Random) => Element {
 
 function setSpecial(elements: Elements, random: Random): void {
   const pick = (values: readonly Element[]): Element => at(values, random.integer(values.length));
-  const { edges, rare } = specials[elements.dtype];
+  const { edges, rare } = specialsOf(elements.dtype);
   for (let i = 0; i < elements.length; i++) if (random.integer(8) === 0) elements.set(i, pick(edges));
   const places = Math.floor(elements.length / 8);
   for (const value of rare.slice(0, places)) elements.set(random.integer(elements.length), value);
@@ -58,35 +58,25 @@ interface Specials {
   readonly rare: readonly Element[];
 }
 
-/** Of a float dtype with these smallest and largest numbers. */
-function floatSpecials(subnormal: number, normal: number, large: number, most: number): Specials {
+function specialsOf(dtype: DType): Specials {
+  const { family, type, epsilon, lowest, most } = dtypes[dtype];
+  if (family === "bool") return { edges: [0, 1], rare: [] };
+  // Edges are small, because a program may cast integers to half and add them.
+  if (type === "i32") return { edges: [0, 1, -1, 64, -64], rare: [46341, 2 ** 31 - 1, -(2 ** 31)] };
+  if (type === "i64") return { edges: [0n, 1n, -1n, 64n, -64n], rare: [3037000500n, 2n ** 63n - 1n, -(2n ** 63n)] };
+  const [normal, greatest] = [2 ** lowest, Number(most)];
+  const subnormal = 2 * epsilon * normal;
+  const large = 2 ** (type === "f64" ? 300 : greatest > 2 ** 100 ? 40 : 6);
   return {
     edges: [0, -0, 1, -1, subnormal, -subnormal, normal - subnormal, -normal, large, -large],
-    rare: [NaN, Infinity, -Infinity, most, -most],
+    rare: [NaN, Infinity, -Infinity, greatest, -greatest],
   };
 }
 
-const specials: { readonly [D in DType]: Specials } = {
-  double: floatSpecials(2 ** -1074, 2 ** -1022, 2 ** 300, Number.MAX_VALUE),
-  float: floatSpecials(2 ** -149, 2 ** -126, 2 ** 40, (2 - 2 ** -23) * 2 ** 127),
-  half: floatSpecials(2 ** -24, 2 ** -14, 2 ** 6, 65504),
-  bfloat16: floatSpecials(2 ** -133, 2 ** -126, 2 ** 40, (2 - 2 ** -7) * 2 ** 127),
-  // Edges are small, because a program may cast integers to half and add them.
-  int: { edges: [0, 1, -1, 64, -64], rare: [46341, 2 ** 31 - 1, -(2 ** 31)] },
-  int64: { edges: [0n, 1n, -1n, 64n, -64n], rare: [3037000500n, 2n ** 63n - 1n, -(2n ** 63n)] },
-  bool: { edges: [0, 1], rare: [] },
-};
-
 const smallInteger = (random: Random): number => random.integer(17) - 8;
-const float = (random: Random, mode: RandomMode): number =>
-  mode === "small-integers" ? smallInteger(random) : 2 * random.float() - 1;
-
-const draws: { readonly [D in DType]: (random: Random, mode: RandomMode) => Element } = {
-  double: float,
-  float,
-  half: float,
-  bfloat16: float,
-  int: smallInteger,
-  int64: (random) => BigInt(smallInteger(random)),
-  bool: (random) => random.integer(2),
-};
+function drawn(dtype: DType, random: Random, mode: RandomMode): Element {
+  const { family, type } = dtypes[dtype];
+  if (family === "bool") return random.integer(2);
+  if (family === "float" && mode !== "small-integers") return 2 * random.float() - 1;
+  return type === "i64" ? BigInt(smallInteger(random)) : smallInteger(random);
+}

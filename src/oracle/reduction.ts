@@ -4,7 +4,7 @@
  */
 import { elementCount } from "../numerics/tensor/storage.ts";
 import type { ReductionOpType } from "../ir/ops/op.ts";
-import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
+import { accumulatorOf, type DType, dtypes, rangeOf } from "../numerics/dtype.ts";
 import { at } from "../support/invariant.ts";
 import { combinationOf, reductionDefinitions } from "./definitions.ts";
 import {
@@ -108,7 +108,7 @@ export function storeAll(
   accumulated: Accumulated,
   { terms, roundings, hops }: { readonly terms: number; readonly roundings: number; readonly hops: number },
 ): Bounded {
-  const accumulator = accumulatorOf[dtype];
+  const accumulator = accumulatorOf(dtype);
   // Sums never underflow. A product may underflow at each step and each hop, and later factors enlarge the loss.
   const smallest = smallestRounding[accumulator] + (hops > 0 ? smallestRounding[dtype] : 0);
   const own = accumulates === "sum" ? 2 : terms;
@@ -176,19 +176,8 @@ export const accumulations: { readonly [K in "sum" | "product"]: () => Accumulat
 
 // What a reduction of no elements is: the element that changes no other one.
 
-/** The least and the greatest element of each dtype. */
-const limits: { readonly [D in DType]: readonly [Element, Element] } = {
-  double: [-Infinity, Infinity],
-  float: [-Infinity, Infinity],
-  half: [-Infinity, Infinity],
-  bfloat16: [-Infinity, Infinity],
-  int: [-2147483648, 2147483647],
-  int64: [-9223372036854775808n, 9223372036854775807n],
-  bool: [0, 1],
-};
-
 function emptyReduction(op: ReductionOpType, dtype: DType): Element {
-  const [least, greatest] = limits[dtype];
+  const [least, greatest] = rangeOf(dtype);
   if (op === "amax") return least;
   if (op === "amin") return greatest;
   const value = op === "sum" ? 0 : 1;

@@ -53,7 +53,7 @@ export function gamma(roundings: number, dtype: DType): number {
 
 /** The relative error of `roundings` in the accumulator of a back end and of `own` in the oracle's double. */
 export function accumulationError(roundings: number, own: number, dtype: DType): number {
-  return gamma(roundings, accumulatorOf[dtype]) + (dtypes[dtype].family === "float" ? gamma(own, "double") : 0);
+  return gamma(roundings, accumulatorOf(dtype)) + (dtypes[dtype].family === "float" ? gamma(own, "double") : 0);
 }
 
 /** A float sum or product, accumulated term by term. */

@@ -4,7 +4,7 @@
  */
 import type { FusionData } from "../ir/fusion-data.ts";
 import type { Op } from "../ir/ops/op.ts";
-import { accumulatorOf, type DType, dtypes } from "../numerics/dtype.ts";
+import { accumulatorOf, byDType, type DType, dtypes } from "../numerics/dtype.ts";
 import { emptyTensor, type Tensor } from "../numerics/tensor/host-tensor.ts";
 import { elementCount, type Value as Element, elementsOf } from "../numerics/tensor/storage.ts";
 import { at, invariant } from "../support/invariant.ts";
@@ -98,37 +98,19 @@ export function flatElement({ elements, bounds }: OracleValue, flat: number): Bo
 }
 
 /** Half the spacing of the smallest numbers: the rounding error where a dtype underflows. */
-export const smallestRounding: { readonly [K in DType]: number } = {
-  double: Number.MIN_VALUE,
-  float: 2 ** -150,
-  half: 2 ** -25,
-  bfloat16: 2 ** -134,
-  int: 0,
-  int64: 0,
-  bool: 0,
-};
+export const smallestRounding: { readonly [D in DType]: number } = byDType(({ family, epsilon, lowest }) =>
+  family === "float" ? Math.max(epsilon * 2 ** lowest, Number.MIN_VALUE) : 0,
+);
 
 /** Numbers from here on round to infinity. */
-export const overflowThreshold: { readonly [K in DType]: number } = {
-  double: Infinity,
-  float: 2 ** 128 - 2 ** 103,
-  half: 65520,
-  bfloat16: 2 ** 128 - 2 ** 119,
-  int: Infinity,
-  int64: Infinity,
-  bool: Infinity,
-};
+export const overflowThreshold: { readonly [D in DType]: number } = byDType(({ family, epsilon, most }) =>
+  family === "float" ? Number(most) + epsilon * 2 ** Math.floor(Math.log2(Number(most))) : Infinity,
+);
 
 /** The smallest normal number. */
-export const smallestNormal: { readonly [K in DType]: number } = {
-  double: 2 ** -1022,
-  float: 2 ** -126,
-  half: 2 ** -14,
-  bfloat16: 2 ** -126,
-  int: 0,
-  int64: 0,
-  bool: 0,
-};
+export const smallestNormal: { readonly [D in DType]: number } = byDType(({ family, lowest }) =>
+  family === "float" ? 2 ** lowest : 0,
+);
 
 /**
  * Stores a float result. `exact` is computed in double; a back end's value may differ by `error` before it rounds to
@@ -144,7 +126,7 @@ export function store(dtype: DType, exact: number, error: number): Bounded {
   const furthest = Math.abs(exact) + error;
   if (furthest >= overflowThreshold[dtype]) return { element, bound: Infinity };
   // The 16-bit dtypes round to float32 first.
-  const rounding = dtypes[dtype].epsilon + (accumulatorOf[dtype] === dtype ? 0 : dtypes.float.epsilon);
+  const rounding = dtypes[dtype].epsilon + (accumulatorOf(dtype) === dtype ? 0 : dtypes.float.epsilon);
   return { element, bound: error + rounding * (Math.abs(exact) + furthest) + 2 * smallestRounding[dtype] };
 }
 
@@ -248,15 +230,9 @@ export interface NormComparison {
  * How many times the oracle's error is accepted. Back ends accumulate 16-bit floats in float, so that only partial sums
  * of devices round more often than the oracle's. A float accumulates in float, with a rounding per addition.
  */
-const accepted: { readonly [K in DType]: number } = {
-  half: 4,
-  bfloat16: 4,
-  float: 16,
-  double: 16,
-  int: 0,
-  int64: 0,
-  bool: 0,
-};
+const accepted: { readonly [D in DType]: number } = byDType(({ family, packing }) =>
+  family !== "float" ? 0 : packing === null ? 16 : 4,
+);
 
 /**
  * Whether most elements of a float result have no bound, or one above a tenth of the root mean square of them all, or

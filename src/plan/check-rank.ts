@@ -200,7 +200,9 @@ function extentsOf(op: PlanOp, own: RankDocument): readonly Extent[] {
       const { graph, scratchBytes } = at(own.attentions, op.attention);
       const operands = graph.tensors.flatMap(({ memory, type, dims, strides }): readonly Extent[] => {
         const address = memory.kind === "operand" ? op.operands[memory.position] : undefined;
-        return address === undefined ? [] : [{ address, bytes: spanOf(dims, strides) * graphBytes[type] }];
+        return address === undefined
+          ? []
+          : [{ address, bytes: spanOf(dims, strides) * dtypes[type === "int32" ? "int" : type].bytes }];
       });
       return scratchBytes === 0 ? operands : [...operands, { address: op.scratch, bytes: scratchBytes }];
     }
@@ -211,8 +213,6 @@ function extentsOf(op: PlanOp, own: RankDocument): readonly Extent[] {
       return unreachable(op);
   }
 }
-
-const graphBytes = { half: 2, bfloat16: 2, float: 4, int32: 4, bool: 1 } as const;
 
 function gemmExtents(
   { gemm, a, b, bias, addend, c }: Extract<PlanOp, { kind: "gemm" }>,

@@ -1,7 +1,7 @@
 /** The schema of a plan's rank-R.json: the device operations of one rank, and what messages say about its commands. */
 import * as v from "valibot";
 import type { Command } from "../commands/command.ts";
-import { dtypes, type DType } from "../numerics/dtype.ts";
+import { type DType, dtypes, floatDTypes } from "../numerics/dtype.ts";
 import type { DeviceOps, TransferOp } from "../backends/cuda/ops/device-op.ts";
 import { keysOf } from "../support/is-one-of.ts";
 
@@ -107,7 +107,7 @@ const matrix = v.object({
 });
 const gemm = v.object({
   layout: v.object({
-    dtype: v.picklist(["double", "float", "half", "bfloat16"]),
+    dtype: v.picklist(floatDTypes),
     swapped: v.boolean(),
     left: matrix,
     right: matrix,

@@ -18,7 +18,7 @@ describe("tensor text", () => {
     ["int64", "int64_t"],
     ["bool", "bool"],
   ] as const)("prints dtype %s as %s", (dtype, printed) => {
-    expect(dtypes[dtype].printed).toBe(printed);
+    expect(dtypes[dtype].names.printed).toBe(printed);
     expect(String(new Fusion().input([2], dtype))).toBe(`T0_g_${printed}[iS0{2}]`);
   });
 

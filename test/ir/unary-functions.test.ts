@@ -250,7 +250,7 @@ describe.each(keysOf(cases).filter((op) => unaryFunctions[op].operand !== "bool"
   });
 
   it.each(["double", "float", "half", "bfloat16"] as const)("in %s may be off as its row says", (dtype) => {
-    const accumulator = dtypes[accumulatorOf[dtype]].epsilon;
+    const accumulator = dtypes[accumulatorOf(dtype)].epsilon;
     const values = [-3, -0.7, -0.01, 0.02, 0.5, 1.25, 6].map((x) => toDType(dtype, x));
     const f = new Fusion();
     f.output(functions[op](f.input([values.length], dtype)));

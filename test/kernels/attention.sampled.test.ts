@@ -72,7 +72,7 @@ function forward(shape: Shape, dtype: DType, inputs: readonly Tensor[], strided 
   const results = sdpa(q, k, v, { causal, scale });
   f.output(results.output);
   f.output(results.logsumexp);
-  const outputs = [operand(dtype, [...front, rows, e]), operand(accumulatorOf[dtype], [...front, rows])];
+  const outputs = [operand(dtype, [...front, rows, e]), operand(accumulatorOf(dtype), [...front, rows])];
   return {
     fusion: f,
     inputs,

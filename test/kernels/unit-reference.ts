@@ -158,7 +158,7 @@ function element(
     case "Scan": {
       const own = at(index, step.axis);
       const upTo = range(at(first.shape, step.axis)).filter((i) => (step.reverse ? i >= own : i <= own));
-      const accumulator = accumulatorOf[dtype];
+      const accumulator = accumulatorOf(dtype);
       const values = upTo.map((i) => cast(dtype, accumulator, read(first, index.with(step.axis, i))));
       const ordered = step.reverse ? values.toReversed() : values;
       const total = ordered.reduce((sum, x) => combinationOf(step.op, accumulator, sum, x));

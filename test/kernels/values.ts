@@ -1,6 +1,5 @@
 /** Values to feed kernels: edges of every dtype first, then random ones. */
-import { roundToBFloat16, roundToHalf } from "../../src/numerics/convert.ts";
-import type { DType } from "../../src/numerics/dtype.ts";
+import { type DType, type FloatDType, isFloatDType, isPacked, roundPacked } from "../../src/numerics/dtype.ts";
 import type { Value } from "../../src/numerics/tensor/storage.ts";
 import { at } from "../../src/support/invariant.ts";
 import type { Random } from "../../src/support/random.ts";
@@ -28,32 +27,25 @@ const floatEdges = [
 export const edges: { readonly [D in DType]: readonly Value[] } = {
   double: [...floatEdges, 5e-324, -1.7e308, 1e300],
   float: floatEdges.map(Math.fround),
-  half: floatEdges.map((x) => roundToHalf(Math.fround(x))),
-  bfloat16: floatEdges.map((x) => roundToBFloat16(Math.fround(x))),
+  half: floatEdges.map((x) => rounded("half", x)),
+  bfloat16: floatEdges.map((x) => rounded("bfloat16", x)),
   int: [0, 1, -1, 2, 7, -13, 46341, 2 ** 31 - 1, -(2 ** 31), 65536],
   int64: [0n, 1n, -1n, 2n, 7n, -13n, 3037000500n, 2n ** 63n - 1n, -(2n ** 63n), 2n ** 32n],
   bool: [0, 1],
 };
 
+function rounded(dtype: FloatDType, x: number): number {
+  if (dtype === "double") return x;
+  return isPacked(dtype) ? roundPacked(dtype, Math.fround(x)) : Math.fround(x);
+}
+
 /** A value of moderate size; sums of some hundred products stay finite. */
 function randomValue(dtype: DType, random: Random): Value {
   const x = random.float() * 4 - 2;
-  switch (dtype) {
-    case "double":
-      return x;
-    case "float":
-      return Math.fround(x);
-    case "half":
-      return roundToHalf(Math.fround(x));
-    case "bfloat16":
-      return roundToBFloat16(Math.fround(x));
-    case "int":
-      return random.uint32() | 0;
-    case "int64":
-      return BigInt.asIntN(64, (BigInt(random.uint32()) << 32n) | BigInt(random.uint32()));
-    case "bool":
-      return random.integer(2);
-  }
+  if (isFloatDType(dtype)) return rounded(dtype, x);
+  if (dtype === "int") return random.uint32() | 0;
+  if (dtype === "bool") return random.integer(2);
+  return BigInt.asIntN(64, (BigInt(random.uint32()) << 32n) | BigInt(random.uint32()));
 }
 
 export function randomValues(dtype: DType, length: number, random: Random): readonly Value[] {

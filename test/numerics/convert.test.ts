@@ -3,24 +3,17 @@
  * nearest word by comparing distances in exact double arithmetic.
  */
 import { describe, expect, it } from "vitest";
-import {
-  bfloat16ToFloat,
-  floatToBFloat16,
-  floatToHalf,
-  halfToFloat,
-  roundToBFloat16,
-  roundToHalf,
-} from "../../src/numerics/convert.ts";
+import { bfloat16ToFloat, floatToBFloat16, floatToHalf, halfToFloat } from "../../src/numerics/convert.ts";
+import { type PackedDType, roundPacked } from "../../src/numerics/dtype.ts";
 import { at } from "../../src/support/invariant.ts";
 import { createRandom, type Random } from "../../src/support/random.ts";
 
 interface Format {
-  readonly name: string;
+  readonly name: PackedDType;
   readonly exponentBits: number;
   readonly fractionBits: number;
   readonly narrow: (x: number) => number;
   readonly widen: (word: number) => number;
-  readonly round: (x: number) => number;
   readonly nan: number;
 }
 
@@ -31,7 +24,6 @@ const formats: readonly Format[] = [
     fractionBits: 10,
     narrow: floatToHalf,
     widen: halfToFloat,
-    round: roundToHalf,
     nan: 0x7e00,
   },
   {
@@ -40,7 +32,6 @@ const formats: readonly Format[] = [
     fractionBits: 7,
     narrow: floatToBFloat16,
     widen: bfloat16ToFloat,
-    round: roundToBFloat16,
     nan: 0x7fc0,
   },
 ];
@@ -84,7 +75,8 @@ function anyFloat(random: Random): number {
 }
 
 describe.each(formats)("$name", (format) => {
-  const { narrow, widen, round, nan } = format;
+  const { name, narrow, widen, nan } = format;
+  const round = (x: number): number => roundPacked(name, x);
   const infinity = infinityOf(format);
 
   it("gives every word its value", () => {
@@ -146,14 +138,14 @@ describe.each(formats)("$name", (format) => {
 });
 
 it("overflows half from 65520 on", () => {
-  expect(roundToHalf(65519.99609375)).toBe(65504);
-  expect(roundToHalf(65520)).toBe(Infinity);
-  expect(roundToHalf(-1e30)).toBe(-Infinity);
+  expect(roundPacked("half", 65519.99609375)).toBe(65504);
+  expect(roundPacked("half", 65520)).toBe(Infinity);
+  expect(roundPacked("half", -1e30)).toBe(-Infinity);
 });
 
 it("overflows bfloat16 halfway above its largest value", () => {
-  expect(roundToBFloat16(3.3895313892515355e38)).toBe(3.3895313892515355e38);
-  expect(roundToBFloat16(3.4028234663852886e38)).toBe(Infinity);
+  expect(roundPacked("bfloat16", 3.3895313892515355e38)).toBe(3.3895313892515355e38);
+  expect(roundPacked("bfloat16", 3.4028234663852886e38)).toBe(Infinity);
 });
 
 it("gives words back", () => {

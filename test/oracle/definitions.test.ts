@@ -10,8 +10,7 @@ import { Fusion } from "../../src/ir/api/fusion.ts";
 import * as api from "../../src/ir/api/ops.ts";
 import type { TensorView } from "../../src/ir/api/tensor-view.ts";
 import { compileBinary, compileCast, compileReduction, compileUnary } from "../kernels/compiled-expressions.ts";
-import { type DType, dtypes } from "../../src/numerics/dtype.ts";
-import { roundToBFloat16, roundToHalf } from "../../src/numerics/convert.ts";
+import { type DType, dtypes, isPacked, roundPacked } from "../../src/numerics/dtype.ts";
 import { normalCdf } from "../../src/numerics/scalar/emit-js.ts";
 import { emptyTensor, type Tensor } from "../../src/numerics/tensor/host-tensor.ts";
 import { elementsOf } from "../../src/numerics/tensor/storage.ts";
@@ -162,16 +161,16 @@ describe.each(everyDType)("cast from %s", (from) => {
 });
 
 describe("rounding", () => {
-  it("of every half and bfloat16, and of what lies between two of them", () => {
-    for (const [dtype, round] of [
-      ["half", roundToHalf],
-      ["bfloat16", roundToBFloat16],
-    ] as const) {
-      const words = Uint16Array.from({ length: 1 << 16 }, (_, word) => word);
-      const elements = elementsOf(dtype, words);
+  it("of every word of a packed dtype, and of what lies between two of them", () => {
+    for (const dtype of keysOf(dtypes).filter(isPacked)) {
+      const round = (x: number): number => roundPacked(dtype, x);
+      const count = 2 ** (8 * dtypes[dtype].bytes);
+      const words = emptyTensor(dtype, [count]);
+      for (let word = 0; word < count; word++) words.data[word] = word;
+      const elements = elementsOf(words.dtype, words.data);
       const bits = new Uint32Array(1);
       const float = new Float32Array(bits.buffer);
-      for (let word = 0; word < 1 << 16; word++) {
+      for (let word = 0; word < count; word++) {
         float[0] = Number(elements.get(word));
         const start = at(bits, 0);
         for (const step of [0, 1, 0xfff, 0x1000, 0x1001, 0x7fff, 0x8000, 0x8001]) {

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .dtypes import DTYPE_BYTES
+
 Json = dict[str, Any]
 # Takes what was found and what was expected, and raises.
 Refuse = Callable[[str, str], None]
 # An address and the bytes from it that an operation touches; 1 where a kernel decides.
 Extent = tuple[Json, int]
 
-DTYPE_BYTES = {"double": 8, "float": 4, "half": 2, "bfloat16": 2, "int": 4, "int64": 8, "bool": 1}
-GRAPH_BYTES = {"half": 2, "bfloat16": 2, "float": 4, "int32": 4, "bool": 1}
+GRAPH_BYTES = {**DTYPE_BYTES, "int32": 4}
 
 
 def check_rank(own: Json, plan: Json, rank: int, refuse: Refuse) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .dtypes import DTYPES
 from .refusal import Refusal
 from .run import TIMEOUT, Runner, load_plan
 from .session import Session
@@ -18,15 +19,7 @@ from .torch_group import group_of
 
 Json = dict[str, Any]
 
-DTYPES = {
-    "double": torch.float64,
-    "float": torch.float32,
-    "half": torch.float16,
-    "bfloat16": torch.bfloat16,
-    "int": torch.int32,
-    "int64": torch.int64,
-    "bool": torch.bool,
-}
+TORCH_DTYPES = {name: getattr(torch, own) for name, (_, own, _) in DTYPES.items()}
 ALIGNMENT = 16
 
 # By name of the process group and GPU.
@@ -82,7 +75,7 @@ class Shard:
 
 def _shard(tensor: Json) -> Shard:
     shape, strides = tuple(tensor["shape"]), tuple(tensor["strides"])
-    return Shard(tensor["role"], tensor["position"], tensor["name"], DTYPES[tensor["dtype"]], shape, strides)
+    return Shard(tensor["role"], tensor["position"], tensor["name"], TORCH_DTYPES[tensor["dtype"]], shape, strides)
 
 
 class TorchPlan:

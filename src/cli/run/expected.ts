@@ -6,7 +6,7 @@ import { type Diagnostic, fail } from "../../diagnostics/diagnostic.ts";
 import type { OutputCopy } from "../../executor/output-copies.ts";
 import type { ImportedModel } from "../../import/model.ts";
 import type { Sizes } from "../../ir/sizes.ts";
-import { type DType, dtypes } from "../../numerics/dtype.ts";
+import { byDType, type DType, dtypes } from "../../numerics/dtype.ts";
 import type { Tensor } from "../../numerics/tensor/host-tensor.ts";
 import { elementsOf, positionOf } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
@@ -93,15 +93,9 @@ export async function expectedOutputs(
  * How many round-offs of the dtype an element may be off, relative to its size and to that of the whole output. Orders
  * of sums differ between a framework and Braid, and 16-bit floats round after every op.
  */
-const accepted: { readonly [D in DType]: number } = {
-  double: 256,
-  float: 256,
-  half: 16,
-  bfloat16: 16,
-  int: 0,
-  int64: 0,
-  bool: 0,
-};
+const accepted: { readonly [D in DType]: number } = byDType(({ family, packing }) =>
+  family !== "float" ? 0 : packing === null ? 256 : 16,
+);
 
 /** A row of the report. */
 export interface Expectation {

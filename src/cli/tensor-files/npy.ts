@@ -3,24 +3,13 @@
  * Python dict, and the elements. npy has no bfloat16. ml_dtypes stores it as two untyped bytes, `V2`, which is what
  * Braid writes; arrays viewed as uint16 are read, too.
  */
-import { type DType, isDType } from "../../numerics/dtype.ts";
+import { type DType, dtypes } from "../../numerics/dtype.ts";
+import { keysOf } from "../../support/is-one-of.ts";
 import { invalidFile, requireElementBytes, type StoredTensor, type TensorFile } from "./stored-tensor.ts";
-
-const spellings: { readonly [D in DType]: string } = {
-  double: "<f8",
-  float: "<f4",
-  half: "<f2",
-  bfloat16: "<V2",
-  int: "<i4",
-  int64: "<i8",
-  bool: "|b1",
-};
 
 /** Without the byte order. */
 const dtypeOf: ReadonlyMap<string, DType> = new Map([
-  ...Object.entries(spellings).flatMap(([dtype, text]): [string, DType][] =>
-    isDType(dtype) ? [[text.slice(1), dtype]] : [],
-  ),
+  ...keysOf(dtypes).map((dtype): [string, DType] => [dtypes[dtype].names.numpy.slice(1), dtype]),
   ["u2", "bfloat16"],
 ]);
 
@@ -32,7 +21,7 @@ const latin1 = new TextDecoder("latin1");
 /** The bytes before the elements, which then start at a multiple of 64. */
 export function npyHeader(dtype: DType, shape: readonly number[]): Uint8Array {
   const extents = shape.length === 1 ? `${shape.join()},` : shape.join(", ");
-  const dict = `{'descr': '${spellings[dtype]}', 'fortran_order': False, 'shape': (${extents}), }`;
+  const dict = `{'descr': '${dtypes[dtype].names.numpy}', 'fortran_order': False, 'shape': (${extents}), }`;
   const before = preludeBytes + 2;
   const length = 64 * Math.ceil((before + dict.length + 1) / 64) - before;
   const text = `${magic}\u0001\u0000${String.fromCharCode(length % 256, length >> 8)}${dict.padEnd(length - 1)}\n`;

@@ -3,24 +3,12 @@
  * the elements of all tensors.
  */
 import * as v from "valibot";
-import { type DType, isDType } from "../../numerics/dtype.ts";
+import { dtypes, dtypesBy } from "../../numerics/dtype.ts";
 import { type Tensor, tensorBytes } from "../../numerics/tensor/host-tensor.ts";
 import { parseJson } from "../../support/json-document.ts";
 import { invalidFile, requireElementBytes, type StoredTensor, type TensorFile } from "./stored-tensor.ts";
 
-const spellings: { readonly [D in DType]: string } = {
-  double: "F64",
-  float: "F32",
-  half: "F16",
-  bfloat16: "BF16",
-  int: "I32",
-  int64: "I64",
-  bool: "BOOL",
-};
-
-const dtypeOf: ReadonlyMap<string, DType> = new Map(
-  Object.entries(spellings).flatMap(([dtype, text]): [string, DType][] => (isDType(dtype) ? [[text, dtype]] : [])),
-);
+const dtypeOf = dtypesBy("safetensors");
 
 /** Those of the format that Braid does not have. */
 const others = "C64 F4 F6_E2M3 F6_E3M2 F8_E4M3 F8_E4M3FNUZ F8_E5M2 F8_E5M2FNUZ F8_E8M0 I8 I16 U8 U16 U32 U64".split(
@@ -46,7 +34,7 @@ export function safetensorsHeader(tensors: ReadonlyMap<string, Tensor>): Uint8Ar
   const described = [...tensors].map(([name, tensor]): [string, object] => {
     const start = end;
     end += tensorBytes(tensor).length;
-    return [name, { dtype: spellings[tensor.dtype], shape: tensor.shape, data_offsets: [start, end] }];
+    return [name, { dtype: dtypes[tensor.dtype].names.safetensors, shape: tensor.shape, data_offsets: [start, end] }];
   });
   const text = JSON.stringify(Object.fromEntries(described));
   const json = new TextEncoder().encode(text.padEnd(8 * Math.ceil(text.length / 8)));

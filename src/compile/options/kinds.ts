@@ -3,7 +3,7 @@
  * prints it as text.
  */
 import * as v from "valibot";
-import { type DType, dtypes, isDType } from "../../numerics/dtype.ts";
+import { type DType, dtypes, dtypesBy, isDType } from "../../numerics/dtype.ts";
 import { keysOf } from "../../support/is-one-of.ts";
 import type { ChoiceKind, GivenGradients, GivenHalf, OptionKind } from "./kind.ts";
 
@@ -151,21 +151,15 @@ export const parameterValues: AssignedKind<number | DType> = {
   corrected: correctedParameter,
 };
 
-const spellings: ReadonlyMap<string, DType> = new Map([
-  ["fp64", "double"],
-  ["float64", "double"],
-  ["fp32", "float"],
-  ["float32", "float"],
-  ["fp16", "half"],
-  ["float16", "half"],
-  ["bf16", "bfloat16"],
-  ["int32", "int"],
-]);
+/** A dtype by the name that PyTorch or StableHLO has for it, or one with fp. */
+function spelled(text: string): DType | undefined {
+  return dtypesBy("torch").get(text.replace(/^fp/u, "float")) ?? dtypesBy("stablehlo").get(text);
+}
 
 /** Of a dtype by another name, or of a parameter that is called a type. */
 function correctedParameter(text: string): string | undefined {
   const [, name = "", value = ""] = /^\s*([A-Za-z_$][\w$]*)\s*=\s*(\w+)\s*$/u.exec(text) ?? [];
-  const dtype = spellings.get(value.toLowerCase()) ?? (/type/iu.test(name) ? "half" : undefined);
+  const dtype = spelled(value.toLowerCase()) ?? (/type/iu.test(name) ? "half" : undefined);
   return dtype === undefined ? undefined : `${name}=${dtype}`;
 }
 

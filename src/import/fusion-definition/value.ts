@@ -4,7 +4,7 @@ import type { DeviceMesh } from "../../ir/device-mesh.ts";
 import type { IterDomain } from "../../ir/api/iter-domain.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import type { Scalar } from "../../ir/scalar/scalar.ts";
-import type { DType } from "../../numerics/dtype.ts";
+import { type DType, dtypesBy } from "../../numerics/dtype.ts";
 import type { Marked } from "../origins.ts";
 import type { PythonStatement } from "./python.ts";
 
@@ -155,15 +155,7 @@ export function operandIn(call: FusionCall, parameter: string): TensorView | num
   return value.kind === "number" ? value.value : wrong(call, parameter, value, "a tensor or a number");
 }
 
-const dtypeNames: ReadonlyMap<string, DType> = new Map([
-  ["Double", "double"],
-  ["Float", "float"],
-  ["Half", "half"],
-  ["BFloat16", "bfloat16"],
-  ["Int", "int64"],
-  ["Int32", "int"],
-  ["Bool", "bool"],
-]);
+const dtypeNames = dtypesBy("fusion");
 
 /** Null for none, and for `DataType.Null`. */
 export function fusionDType(call: FusionCall, parameter: string): DType | null {

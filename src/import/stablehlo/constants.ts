@@ -1,8 +1,8 @@
 /** Constants of the text: `dense<1.0>`, `dense<[[0, 1], [2, 3]]>`, `dense<"0x..">`. */
 import { iota, reshape } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
-import { bitsToFloat, roundToBFloat16, roundToHalf } from "../../numerics/convert.ts";
-import { type DType, dtypes } from "../../numerics/dtype.ts";
+import { bitsToFloat } from "../../numerics/convert.ts";
+import { type DType, dtypes, isPacked, roundPacked } from "../../numerics/dtype.ts";
 import { emptyTensor } from "../../numerics/tensor/host-tensor.ts";
 import { elementCount, elementsOf, storageView } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
@@ -76,7 +76,7 @@ function elementOf(attribute: Attribute, dtype: DType): Element | null {
 function rounded(value: number, dtype: DType): number {
   if (dtype === "double") return value;
   const single = Math.fround(value);
-  return dtype === "half" ? roundToHalf(single) : dtype === "bfloat16" ? roundToBFloat16(single) : single;
+  return isPacked(dtype) ? roundPacked(dtype, single) : single;
 }
 
 function floatOfBits(bits: bigint, dtype: DType, bytes: number): number {

@@ -7,7 +7,7 @@
  */
 import { broadcast, expand, full } from "../../ir/api/ops.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
-import type { DType } from "../../numerics/dtype.ts";
+import { type DType, dtypesBy } from "../../numerics/dtype.ts";
 import { elementCount, type Value as Element } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
 import { readExtents, type Reader, type ValueType } from "./reader.ts";
@@ -27,15 +27,9 @@ export interface MlirValue {
 
 /** The dtype for an element type. `ui32` is an int64 whose results are cut to 32 bits (elementwise.ts). */
 export const dtypeOf: ReadonlyMap<string, DType> = new Map<string, DType>([
-  ["f64", "double"],
-  ["f32", "float"],
-  ["f16", "half"],
-  ["bf16", "bfloat16"],
-  ["i64", "int64"],
-  ["i32", "int"],
+  ...dtypesBy("stablehlo"),
   ["si32", "int"],
   ["ui32", "int64"],
-  ["i1", "bool"],
 ]);
 
 export function dtypeIn({ element }: ValueType): DType {

@@ -3,7 +3,7 @@
  * in JSON, with names resolved to kinds of values. Later minor versions only add fields.
  */
 import { fail } from "../../diagnostics/diagnostic.ts";
-import type { DType } from "../../numerics/dtype.ts";
+import { type DType, dtypesBy } from "../../numerics/dtype.ts";
 import type { CallSite } from "../../support/call-site.ts";
 import {
   field,
@@ -35,31 +35,30 @@ export interface TorchDType {
   readonly braid: DType | null;
 }
 
-const dtypeNames: ReadonlyMap<number, TorchDType> = new Map(
-  Object.entries({
-    1: ["uint8", null],
-    2: ["int8", null],
-    3: ["int16", null],
-    4: ["int32", "int"],
-    5: ["int64", "int64"],
-    6: ["float16", "half"],
-    7: ["float32", "float"],
-    8: ["float64", "double"],
-    9: ["complex32", null],
-    10: ["complex64", null],
-    11: ["complex128", null],
-    12: ["bool", "bool"],
-    13: ["bfloat16", "bfloat16"],
-    28: ["uint16", null],
-    29: ["float8_e4m3fn", null],
-    30: ["float8_e5m2", null],
-    31: ["float8_e4m3fnuz", null],
-    32: ["float8_e5m2fnuz", null],
-  } as const satisfies Readonly<Record<number, readonly [string, DType | null]>>).map(([code, [name, braid]]) => [
-    Number(code),
-    { name, braid },
-  ]),
-);
+const braidDTypes = dtypesBy("torch");
+/** Their names, for messages. */
+export const torchDTypes = [...braidDTypes.keys()].join(", ");
+
+const dtypeNames: Readonly<Record<number, string>> = {
+  1: "uint8",
+  2: "int8",
+  3: "int16",
+  4: "int32",
+  5: "int64",
+  6: "float16",
+  7: "float32",
+  8: "float64",
+  9: "complex32",
+  10: "complex64",
+  11: "complex128",
+  12: "bool",
+  13: "bfloat16",
+  28: "uint16",
+  29: "float8_e4m3fn",
+  30: "float8_e5m2",
+  31: "float8_e4m3fnuz",
+  32: "float8_e5m2fnuz",
+};
 
 /** An argument of a node. */
 export type Argument =
@@ -304,7 +303,8 @@ function booleanIn(json: Json): boolean {
 }
 
 function dtypeIn(json: Json): TorchDType {
-  return dtypeNames.get(wholeIn(json)) ?? wrongValue(json, "the number of a dtype");
+  const name = dtypeNames[wholeIn(json)] ?? wrongValue(json, "the number of a dtype");
+  return { name, braid: braidDTypes.get(name) ?? null };
 }
 
 export function readMeta(json: Json): TensorMeta {

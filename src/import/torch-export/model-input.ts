@@ -4,7 +4,7 @@ import type { Fusion } from "../../ir/api/fusion.ts";
 import type { TensorView } from "../../ir/api/tensor-view.ts";
 import { constant, type Scalar } from "../../ir/scalar/scalar.ts";
 import { at } from "../../support/invariant.ts";
-import type { ExportedGraph, Size, TensorMeta } from "./graph.ts";
+import { type ExportedGraph, type Size, type TensorMeta, torchDTypes } from "./graph.ts";
 import type { ModelSize } from "./model.ts";
 import { withName } from "./naming.ts";
 import { isComplex, realDType } from "./weights.ts";
@@ -26,7 +26,7 @@ export function modelInput(
 ): TensorView {
   const dtype = realDType(meta.dtype);
   if (dtype === null) {
-    return refuseInput(path, name, meta.dtype.name, "float64, float32, float16, bfloat16, int32, int64 or bool");
+    return refuseInput(path, name, meta.dtype.name, torchDTypes);
   }
   const extents = meta.sizes.map((size) => {
     if (typeof size === "number") return size;

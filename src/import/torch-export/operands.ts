@@ -10,7 +10,15 @@ import type { Scalar } from "../../ir/scalar/scalar.ts";
 import type { DType } from "../../numerics/dtype.ts";
 import { siteText } from "../../support/call-site.ts";
 import { at } from "../../support/invariant.ts";
-import { type Argument, type GraphNode, isList, isValue, type TensorMeta, type TorchDType } from "./graph.ts";
+import {
+  type Argument,
+  type GraphNode,
+  isList,
+  isValue,
+  type TensorMeta,
+  torchDTypes,
+  type TorchDType,
+} from "./graph.ts";
 import { jsonPlaceText } from "../json.ts";
 
 /** What a name of the graph stands for. A complex tensor is two real ones. */
@@ -107,8 +115,7 @@ export function moduleText({ modules }: GraphNode): string {
 /** The dtype of Braid. Throws `model-unsupported`. */
 export function braidDType({ name, braid }: TorchDType, node: GraphNode): DType {
   if (braid !== null) return braid;
-  const expected = "float64, float32, float16, bfloat16, int32, int64 or bool";
-  return unsupportedNode(node, `Braid has no dtype ${name}`, `${name} of ${node.target}`, expected);
+  return unsupportedNode(node, `Braid has no dtype ${name}`, `${name} of ${node.target}`, torchDTypes);
 }
 
 /** `meta`: of the first result. */

@@ -8,7 +8,7 @@ import { emptyTensor, type Tensor, tensorBytes } from "../../numerics/tensor/hos
 import { at } from "../../support/invariant.ts";
 import { field, fieldsIn, type Json, jsonPlaceText, textIn, wrongValue } from "../json.ts";
 import { type Archive, parseDocument } from "./archive.ts";
-import { readMeta, type Size, type TensorMeta, type TorchDType } from "./graph.ts";
+import { readMeta, type Size, type TensorMeta, torchDTypes, type TorchDType } from "./graph.ts";
 
 export interface WeightPayload {
   readonly meta: TensorMeta;
@@ -111,7 +111,7 @@ function unreadDType(name: string, dtype: string, json: Json): never {
     message: `${name} has a dtype that Braid does not have`,
     place: { kind: "file", path: jsonPlaceText(json) },
     found: dtype,
-    expected: "float64, float32, float16, bfloat16, int32, int64 or bool",
+    expected: torchDTypes,
     help: "convert the model before it is exported",
   });
 }

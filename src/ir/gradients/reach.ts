@@ -1,6 +1,6 @@
 /** Which tensors a derivative reaches, and the diagnostics for those that it does not reach. */
 import type { Diagnostic } from "../../diagnostics/diagnostic.ts";
-import { dtypes } from "../../numerics/dtype.ts";
+import { dtypes, floatDTypes } from "../../numerics/dtype.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import type { Tensor, TensorId } from "../domain.ts";
 import type { FusionData } from "../fusion-data.ts";
@@ -45,7 +45,7 @@ export function requireFloatTensor(tensor: Tensor, place: Call): void {
     code: "not-differentiable",
     message: `T${tensor.id} is not a tensor of floats`,
     found: tensor.dtype,
-    expected: "double, float, half or bfloat16",
+    expected: floatDTypes.join(", "),
     help: "differentiate float tensors; integers and bool have no gradients",
   });
 }

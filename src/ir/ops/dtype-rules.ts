@@ -1,5 +1,5 @@
 /** The dtype rules that the rows of ops use, and the promotion rule with which the API casts operands. */
-import { type DType, dtypes } from "../../numerics/dtype.ts";
+import { type DType, dtypes, floatDTypes } from "../../numerics/dtype.ts";
 import { at } from "../../support/invariant.ts";
 import type { Tensor } from "../domain.ts";
 import { type Call, reject } from "./call.ts";
@@ -75,20 +75,10 @@ export function requireFloat(dtype: DType, op: string, place: Call): void {
     code: "dtype-mismatch",
     message: `${op} of a tensor that is not floating-point`,
     found: dtype,
-    expected: "double, float, half or bfloat16",
+    expected: floatDTypes.join(", "),
     help: 'convert first, for example cast(tensor, "float")',
   });
 }
-
-const rank: { readonly [K in DType]: number } = {
-  bool: 0,
-  int: 1,
-  int64: 2,
-  half: 3,
-  bfloat16: 3,
-  float: 4,
-  double: 5,
-};
 
 /**
  * The dtype of an elementwise op on `a` and `b`, as PyTorch and nvFuser promote tensors: the wider of the two, with
@@ -97,6 +87,8 @@ const rank: { readonly [K in DType]: number } = {
  */
 export function promoteDTypes(a: DType, b: DType): DType {
   if (a === b) return a;
-  if (rank[a] === rank[b]) return "float";
-  return rank[a] > rank[b] ? a : b;
+  const [first, second] = [dtypes[a], dtypes[b]];
+  if (first.family !== second.family) return second.family === "bool" || first.family === "float" ? a : b;
+  if (first.bytes === second.bytes) return "float";
+  return first.bytes > second.bytes ? a : b;
 }

@@ -68,7 +68,7 @@ export function attentionShape(kernel: AttentionKernel): AttentionShape {
   const { causal, inputs } = kernel;
   const first = queriesOf(kernel);
   const [q, k, v] = [matrixOf(at(inputs, first)), matrixOf(at(inputs, first + 1)), matrixOf(at(inputs, first + 2))];
-  const dtype = accumulatorOf[at(inputs, 0).dtype] === "double" ? "double" : "float";
+  const dtype = accumulatorOf(at(inputs, 0).dtype) === "double" ? "double" : "float";
   return { dtype, d: q.columns, e: v.columns, rows: q.rows, keys: k.rows, blocks: rowBlocks(causal, q.rows, k.rows) };
 }
 
@@ -185,7 +185,7 @@ const scratchAlignment = 64;
 
 /** Whether GEMMs can read the operand where it lies: scores are in the accumulator's dtype. */
 export function isWide(dtype: DType): boolean {
-  return accumulatorOf[dtype] === dtype;
+  return accumulatorOf(dtype) === dtype;
 }
 
 /** A row-major operand. */

@@ -5,7 +5,7 @@
 import type { ReductionSemantics } from "../../ir/ops/functions/expressions.ts";
 import { dtypes } from "../../numerics/dtype.ts";
 import { emitJs, jsConstant } from "../../numerics/scalar/emit-js.ts";
-import { computeType, type Expression, type ScalarType } from "../../numerics/scalar/expression.ts";
+import { accumulatorDType, computeType, type Expression, type ScalarType } from "../../numerics/scalar/expression.ts";
 import { sumBlock } from "../../numerics/sum-order.ts";
 import { at } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
@@ -28,7 +28,6 @@ import {
   loopVariable,
   plainLoop,
   backwardLoop,
-  accumulatorDType,
   type Cursor,
   type Inner,
   type NestAddresses,

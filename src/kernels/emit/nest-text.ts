@@ -2,9 +2,9 @@
  * The JavaScript text inside a nest's loops: loops, indices, loads, values and stores. emit-nest.ts puts it around
  * accumulators.
  */
-import { type DType, dtypes } from "../../numerics/dtype.ts";
+import { type DType, dtypes, isPacked } from "../../numerics/dtype.ts";
 import { emitJs } from "../../numerics/scalar/emit-js.ts";
-import { type Expression, operand, type ScalarType } from "../../numerics/scalar/expression.ts";
+import { type Expression, operand } from "../../numerics/scalar/expression.ts";
 import { storageView } from "../../numerics/tensor/storage.ts";
 import { at } from "../../support/invariant.ts";
 import { keysOf } from "../../support/is-one-of.ts";
@@ -187,29 +187,6 @@ export function emitLoops(
 // The text of generated code that reads or writes one element of memory, by dtype. `$float` and similar names are views
 // of the whole memory.
 
-/** The dtype that stores values of a compute type without conversion, which accumulators in memory use. */
-export const accumulatorDType: { readonly [T in ScalarType]: DType } = {
-  f64: "double",
-  f32: "float",
-  i32: "int",
-  i64: "int64",
-};
-
-interface Coding {
-  readonly decode: string;
-  readonly encode: string;
-}
-
-const codings: { readonly [D in DType]: Coding | null } = {
-  double: null,
-  float: null,
-  half: { decode: "halfToFloat", encode: "floatToHalf" },
-  bfloat16: { decode: "bfloat16ToFloat", encode: "floatToBFloat16" },
-  int: null,
-  int64: null,
-  bool: null,
-};
-
 /** The environment of a generated function: the views that the texts here refer to. */
 export function memoryViews(buffer: ArrayBufferLike): Readonly<Record<string, unknown>> {
   const views = Object.fromEntries(keysOf(dtypes).map((dtype) => [viewName(dtype), storageView(dtype, buffer)]));
@@ -227,9 +204,8 @@ export function elementText(dtype: DType, index: string): string {
 
 /** The element as a value of the dtype's compute type. */
 export function loadText(dtype: DType, index: string): string {
-  const coding = codings[dtype];
   const element = elementText(dtype, index);
-  return coding === null ? element : `${coding.decode}(${element})`;
+  return isPacked(dtype) ? `decode_${dtype}(${element})` : element;
 }
 
 /**
@@ -237,11 +213,10 @@ export function loadText(dtype: DType, index: string): string {
  * step.
  */
 export function storeText(dtype: DType, index: string, value: Expression, operands: readonly string[]): string {
-  const coding = codings[dtype];
   const element = elementText(dtype, index);
-  if (coding === null) return `${element} = ${emitJs(value, operands)};`;
+  if (!isPacked(dtype)) return `${element} = ${emitJs(value, operands)};`;
   const unrounded = value.kind === "round" && value.to === dtype ? value.operand : value;
-  return `${element} = ${coding.encode}(${emitJs(unrounded, operands)});`;
+  return `${element} = encode_${dtype}(${emitJs(unrounded, operands)});`;
 }
 
 /**

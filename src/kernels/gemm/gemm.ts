@@ -8,7 +8,7 @@
  * in increasing k, then the sums of blocks. A GEMM that accumulates starts the last level from the element of c. The
  * bits of an element therefore do not depend on how this driver, or its caller, divides m and n.
  */
-import { type DType, dtypes } from "../../numerics/dtype.ts";
+import { accumulatorOf, type DType, dtypes, isPacked, type PackedDType } from "../../numerics/dtype.ts";
 import { contractionBlock, sumBlock, sumLevels } from "../../numerics/sum-order.ts";
 import { invariant } from "../../support/invariant.ts";
 import { instantiateWasm, isShared, type WasmExports, type WasmMemory } from "../../support/webassembly.ts";
@@ -65,11 +65,11 @@ function blockOf(extent: number, most: number, multiple: number): number {
 }
 
 function layoutOf({ dtype, m, n, k, accumulate = false }: Contraction): GemmLayout {
-  const type = gemmTypes[requireGemmDType(dtype)];
+  const type = gemmTypeOf(requireGemmDType(dtype));
   const tileColumns = tileRowBytes / type.packedBytes;
   const rows = blockOf(m, mostRows, tileRows);
   const columns = blockOf(n, mostColumns, tileColumns);
-  const depth = Math.min(k, contractionBlock[dtype]);
+  const depth = Math.min(k, contractionBlock(dtype));
   const tileBytes = tileRows * tileRowBytes;
   const sumsStep = depth < k || accumulate ? tileBytes : 0;
   const tiles = sumsStep === 0 ? 1 : (rows / tileRows) * (columns / tileColumns);
@@ -262,23 +262,23 @@ function functionOf(wasm: WasmExports, name: string): (...values: readonly numbe
 type GemmDType = Exclude<DType, "bool">;
 
 interface GemmType {
-  readonly pack: `pack_${"bits32" | "bits64" | "half" | "bfloat16"}`;
-  readonly multiply: `multiply_${"f32" | "f64" | "i32" | "i64"}`;
-  readonly fold: `fold_${"f32" | "f64" | "i32" | "i64"}`;
+  readonly pack: string;
+  readonly multiply: string;
+  readonly fold: string;
   /** Bytes of a packed element, and of an accumulator. */
-  readonly packedBytes: 4 | 8;
+  readonly packedBytes: number;
   /** 1 + the index of the output format among the formats of `multiply`. */
-  readonly output: 1 | 2 | 3;
+  readonly output: number;
 }
 
-const gemmTypes: { readonly [D in GemmDType]: GemmType } = {
-  double: { pack: "pack_bits64", multiply: "multiply_f64", fold: "fold_f64", packedBytes: 8, output: 1 },
-  float: { pack: "pack_bits32", multiply: "multiply_f32", fold: "fold_f32", packedBytes: 4, output: 1 },
-  half: { pack: "pack_half", multiply: "multiply_f32", fold: "fold_f32", packedBytes: 4, output: 2 },
-  bfloat16: { pack: "pack_bfloat16", multiply: "multiply_f32", fold: "fold_f32", packedBytes: 4, output: 3 },
-  int: { pack: "pack_bits32", multiply: "multiply_i32", fold: "fold_i32", packedBytes: 4, output: 1 },
-  int64: { pack: "pack_bits64", multiply: "multiply_i64", fold: "fold_i64", packedBytes: 8, output: 1 },
-};
+function gemmTypeOf(dtype: GemmDType): GemmType {
+  const { type, bytes } = dtypes[accumulatorOf(dtype)];
+  const pack = `pack_${isPacked(dtype) ? dtype : `bits${8 * bytes}`}`;
+  const output = isPacked(dtype) ? packedFormats.indexOf(dtype) + 2 : 1;
+  return { pack, multiply: `multiply_${type}`, fold: `fold_${type}`, packedBytes: bytes, output };
+}
+
+const packedFormats: readonly PackedDType[] = ["half", "bfloat16"];
 
 /** Decodes base64. Every host has a decoder, but the ECMAScript library that the core compiles with does not. */
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

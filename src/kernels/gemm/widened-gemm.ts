@@ -3,7 +3,7 @@
  * multiplied there, and the sums are rounded once. A block along k adds to the sums of those before it.
  */
 import type { Kernel, Operand } from "../../commands/kernel.ts";
-import { type DType, dtypes } from "../../numerics/dtype.ts";
+import { type DType, dtypes, isPacked } from "../../numerics/dtype.ts";
 import type { Contraction, MatrixStrides } from "./contraction.ts";
 import { type Gemm, gemmScratchBytes, overBatch } from "./gemm.ts";
 
@@ -32,7 +32,7 @@ interface Layout {
 
 /** Null for a GEMM that is not widened. */
 function layoutOf({ dtype, m, n, k }: Contraction): Layout | null {
-  if ((dtype !== "half" && dtype !== "bfloat16") || Math.min(m, n, k) < leastExtent) return null;
+  if (!isPacked(dtype) || Math.min(m, n, k) < leastExtent) return null;
   const [rows, columns, depth] = [blockOf(m, mostExtent), blockOf(n, mostExtent), blockOf(k, mostDepth)];
   const bytesOf = (elements: number): number => Math.ceil(elements / 16) * 64;
   const a = bytesOf(rows * columns);

@@ -1,5 +1,5 @@
 /** The code of a nest for groups of neighbours along its innermost loop: loads, expressions and stores. */
-import { type DType, dtypes } from "../../numerics/dtype.ts";
+import { type DType, dtypes, isPacked } from "../../numerics/dtype.ts";
 import type { Expression } from "../../numerics/scalar/expression.ts";
 import { at, invariant } from "../../support/invariant.ts";
 import { unreachable } from "../../support/unreachable.ts";
@@ -146,20 +146,16 @@ interface Group extends Place {
   readonly count: number;
 }
 
-const bitsOf: { readonly [D in DType]: LaneBits } = {
-  double: 64,
-  float: 32,
-  half: 16,
-  bfloat16: 16,
-  int: 32,
-  int64: 64,
-  bool: 8,
-};
+function bitsOf(dtype: DType): LaneBits {
+  return bitsOfBytes[dtypes[dtype].bytes];
+}
+
+const bitsOfBytes = { 1: 8, 2: 16, 4: 32, 8: 64 } as const;
 
 /** The elements as stored. Words of half and bfloat16, and bytes of bool, are extended to 32 bits. */
 function loadStored(writer: FunctionWriter, group: Group): Lanes {
   if (group.step === 0) return loadSpread(writer, group);
-  const bits = bitsOf[group.dtype];
+  const bits = bitsOf(group.dtype);
   if (group.step === 1 && group.count === groupElements) {
     switch (bits) {
       case 64:
@@ -182,7 +178,7 @@ function loadStored(writer: FunctionWriter, group: Group): Lanes {
 }
 
 function loadSpread(writer: FunctionWriter, group: Group): Lanes {
-  const bits = bitsOf[group.dtype];
+  const bits = bitsOf(group.dtype);
   const spread = writer.keep(extended(bits, load(`v128.load${bits}_splat`, group)));
   return bits === 64 ? [spread, spread] : [spread];
 }
@@ -201,13 +197,13 @@ function extended(bits: LaneBits, code: Code): Code {
 function loadGroup(writer: FunctionWriter, group: Group): Lanes {
   const stored = loadStored(writer, group);
   const { dtype } = group;
-  if (dtype !== "half" && dtype !== "bfloat16") return stored;
+  if (!isPacked(dtype)) return stored;
   return stored.map((part) => writer.keep(wordCodings[dtype].decode(writer, part)));
 }
 
 /** Stores values as `loadStored` returns them. */
 function storeStored(writer: FunctionWriter, group: Group, value: Lanes): void {
-  const bits = bitsOf[group.dtype];
+  const bits = bitsOf(group.dtype);
   const whole = group.step === 1 && group.count === groupElements;
   if (bits >= 32 && whole) {
     for (const [part, vectorLocal] of value.entries()) {
@@ -237,7 +233,7 @@ function narrowed(bits: LaneBits, code: Code): Code {
 /** Stores values of the dtype's compute type. It rounds float32 to half and bfloat16. */
 function storeGroup(writer: FunctionWriter, group: Group, value: Lanes): void {
   const { dtype } = group;
-  if (dtype !== "half" && dtype !== "bfloat16") return storeStored(writer, group, value);
+  if (!isPacked(dtype)) return storeStored(writer, group, value);
   const words = value.map((part) => writer.keep(wordCodings[dtype].encode(writer, part)));
   storeStored(writer, group, words);
 }

@@ -2,7 +2,7 @@
  * Converts half and bfloat16 words to and from float32, in vectors of 32-bit lanes. The bits are those of
  * numerics/convert.ts, which also explains the rounding of half's subnormals.
  */
-import type { DType } from "../../numerics/dtype.ts";
+import type { PackedDType } from "../../numerics/dtype.ts";
 import type { FunctionWriter } from "../../support/wasm/function-writer.ts";
 import { get, number, vector, wordsConstant } from "../../support/wasm/instructions.ts";
 import type { Code } from "../../support/wasm/encoding.ts";
@@ -55,7 +55,7 @@ function decodeHalf(writer: FunctionWriter, words: number): Code {
   return vector("v128.or", vector("v128.bitselect", finite, infinite, isFinite), sign);
 }
 
-export const wordCodings: { readonly [D in Extract<DType, "half" | "bfloat16">]: WordCoding } = {
+export const wordCodings: { readonly [D in PackedDType]: WordCoding } = {
   half: {
     decode: decodeHalf,
     encode: encodeHalf,

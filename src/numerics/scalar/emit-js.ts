@@ -1,16 +1,9 @@
 /** Emits scalar expressions as JavaScript text. i64 values are bigints, all others numbers. */
 import { at, invariant } from "../../support/invariant.ts";
+import { keysOf } from "../../support/is-one-of.ts";
 import { unreachable } from "../../support/unreachable.ts";
-import {
-  bfloat16ToFloat,
-  bitsToFloat,
-  floatToBFloat16,
-  floatToBits,
-  floatToHalf,
-  halfToFloat,
-  roundToBFloat16,
-  roundToHalf,
-} from "../convert.ts";
+import { bitsToFloat, floatToBits } from "../convert.ts";
+import { dtypes, isPacked, roundPacked } from "../dtype.ts";
 import type { Value } from "../tensor/storage.ts";
 import { type Comparison, definitionOf, type Expression, type Primitive, type ScalarType } from "./expression.ts";
 
@@ -141,22 +134,25 @@ export function int64ToFloat(x: bigint): number {
 
 /** Functions that the emitted text calls, by name. */
 export const jsLibrary = {
-  bfloat16ToFloat,
+  ...Object.fromEntries(
+    keysOf(dtypes)
+      .filter(isPacked)
+      .flatMap((dtype) => [
+        [`decode_${dtype}`, dtypes[dtype].packing?.decode],
+        [`encode_${dtype}`, dtypes[dtype].packing?.encode],
+        [`round_${dtype}`, (x: number): number => roundPacked(dtype, x)],
+      ]),
+  ),
   bitsToFloat,
   erf,
   exp2,
-  floatToBFloat16,
   floatToBits,
-  floatToHalf,
   fmod,
-  halfToFloat,
   int64ToFloat,
   nearest,
   normalCdf,
   pow,
-  roundToBFloat16,
   mulHigh,
-  roundToHalf,
   truncateToInt,
   truncateToInt64,
 } as const;
@@ -284,7 +280,7 @@ export function emitJs(expression: Expression, operands: readonly string[]): str
     case "convert":
       return conversions[expression.operand.type][expression.type](emit(expression.operand));
     case "round":
-      return `${expression.to === "half" ? "roundToHalf" : "roundToBFloat16"}(${emit(expression.operand)})`;
+      return `round_${expression.to}(${emit(expression.operand)})`;
     case "bits":
       return `${expression.type === "i32" ? "floatToBits" : "bitsToFloat"}(${emit(expression.operand)})`;
     default:

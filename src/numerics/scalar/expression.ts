@@ -6,21 +6,21 @@
  * A node's value has the node's type: f32 nodes are rounded to float32, and i32 and i64 wrap. half and bfloat16 are f32
  * values that a `round` node has rounded to the dtype. bool is the i32 0 or 1.
  */
-import type { DType } from "../dtype.ts";
+import { byDType, type DType, isPacked, type PackedDType } from "../dtype.ts";
 import { invariant } from "../../support/invariant.ts";
 import type { Value } from "../tensor/storage.ts";
 
 export type ScalarType = "f64" | "f32" | "i32" | "i64";
 
 /** The type in which a dtype is computed. */
-export const computeType: { readonly [D in DType]: ScalarType } = {
-  double: "f64",
-  float: "f32",
-  half: "f32",
-  bfloat16: "f32",
-  int: "i32",
-  int64: "i64",
-  bool: "i32",
+export const computeType: { readonly [D in DType]: ScalarType } = byDType(({ type }) => type);
+
+/** The dtype that stores values of a compute type without conversion, which accumulators in memory use. */
+export const accumulatorDType: { readonly [T in ScalarType]: DType } = {
+  f64: "double",
+  f32: "float",
+  i32: "int",
+  i64: "int64",
 };
 
 /**
@@ -85,7 +85,7 @@ export type Expression =
   | {
       readonly kind: "round";
       readonly type: "f32";
-      readonly to: "half" | "bfloat16";
+      readonly to: PackedDType;
       readonly operand: Expression;
     }
   /** The bits of the operand, which has the other type of 32 bits. */
@@ -137,8 +137,7 @@ export function bitsOf(value: Expression): Expression {
 
 /** Rounds a value of the dtype's compute type to the dtype. */
 export function roundTo(dtype: DType, value: Expression): Expression {
-  if (dtype !== "half" && dtype !== "bfloat16") return value;
-  return isExact(value) ? value : { kind: "round", type: "f32", to: dtype, operand: value };
+  return isPacked(dtype) && !isExact(value) ? { kind: "round", type: "f32", to: dtype, operand: value } : value;
 }
 
 const exactPrimitives: ReadonlySet<Primitive> = new Set([

@@ -5,9 +5,8 @@
 import { requireOneOf } from "../../diagnostics/arguments.ts";
 import { fail } from "../../diagnostics/diagnostic.ts";
 import { keysOf } from "../../support/is-one-of.ts";
-import { unreachable } from "../../support/unreachable.ts";
-import { type DType, dtypes, isDType } from "../dtype.ts";
-import { elementCount, elementsOf, type StorageOf, type Value } from "./storage.ts";
+import { type DType, dtypes, isDType, type StorageOf } from "../dtype.ts";
+import { elementCount, elementsOf, type Value } from "./storage.ts";
 
 export interface TensorOf<D extends DType> {
   readonly dtype: D;
@@ -19,21 +18,9 @@ export interface TensorOf<D extends DType> {
 /** A union over the dtypes `D` (all by default). Comparing `dtype` narrows `data` to the typed array of that dtype. */
 export type Tensor<D extends DType = DType> = { [K in D]: TensorOf<K> }[D];
 
-type EmptyTensors = { readonly [D in DType]: (shape: readonly number[]) => Tensor<D> };
-
-const emptyTensors: EmptyTensors = {
-  double: (shape) => ({ dtype: "double", shape, data: new Float64Array(elementCount(shape)) }),
-  float: (shape) => ({ dtype: "float", shape, data: new Float32Array(elementCount(shape)) }),
-  half: (shape) => ({ dtype: "half", shape, data: new Uint16Array(elementCount(shape)) }),
-  bfloat16: (shape) => ({ dtype: "bfloat16", shape, data: new Uint16Array(elementCount(shape)) }),
-  int: (shape) => ({ dtype: "int", shape, data: new Int32Array(elementCount(shape)) }),
-  int64: (shape) => ({ dtype: "int64", shape, data: new BigInt64Array(elementCount(shape)) }),
-  bool: (shape) => ({ dtype: "bool", shape, data: new Uint8Array(elementCount(shape)) }),
-};
-
 /** A tensor of zeros. */
 export function emptyTensor<D extends DType>(dtype: D, shape: readonly number[]): Tensor<D> {
-  return emptyTensors[dtype](shape);
+  return { dtype, shape, data: new dtypes[dtype].array(elementCount(shape)) };
 }
 
 /** The bytes of the tensor's elements. Writing them changes the tensor. */
@@ -73,7 +60,7 @@ function from(values: NestedValues, dtype: DType = "float"): Tensor {
         message: `a value does not fit the dtype ${dtype}`,
         place,
         found: String(value),
-        expected: expectedValues[dtype],
+        expected: expectedValue(dtype),
         help: "convert the value, or choose another dtype",
       });
     }
@@ -132,36 +119,22 @@ export const Tensor = {
   toArray,
 } as const;
 
-const expectedValues: { readonly [D in DType]: string } = {
-  double: "numbers",
-  float: "numbers",
-  half: "numbers",
-  bfloat16: "numbers",
-  int: "whole numbers from -2^31 to 2^31 - 1",
-  int64: "bigints or whole numbers from -2^63 to 2^63 - 1",
-  bool: "true, false, 1 or 0",
-};
+function expectedValue(dtype: DType): string {
+  const { family, bytes } = dtypes[dtype];
+  if (family === "float") return "numbers";
+  if (family === "bool") return "true, false, 1 or 0";
+  return `${bytes === 8 ? "bigints or " : ""}whole numbers from -2^${8 * bytes - 1} to 2^${8 * bytes - 1} - 1`;
+}
 
 /** The value as an element of the dtype; null if it does not fit. */
 function toElement(value: PlainValue, dtype: DType): Value | null {
-  switch (dtype) {
-    case "double":
-    case "float":
-    case "half":
-    case "bfloat16":
-      return typeof value === "number" ? value : null;
-    case "int":
-      return typeof value === "number" && (value | 0) === value ? value : null;
-    case "int64": {
-      if (typeof value === "boolean" || (typeof value === "number" && !Number.isSafeInteger(value))) return null;
-      const whole = BigInt(value);
-      return BigInt.asIntN(64, whole) === whole ? whole : null;
-    }
-    case "bool":
-      return value === true || value === 1 ? 1 : value === false || value === 0 ? 0 : null;
-    default:
-      return unreachable(dtype);
-  }
+  const { family, bytes } = dtypes[dtype];
+  if (family === "float") return typeof value === "number" ? value : null;
+  if (family === "bool") return value === true || value === 1 ? 1 : value === false || value === 0 ? 0 : null;
+  if (bytes === 4) return typeof value === "number" && (value | 0) === value ? value : null;
+  if (typeof value === "boolean" || (typeof value === "number" && !Number.isSafeInteger(value))) return null;
+  const whole = BigInt(value);
+  return BigInt.asIntN(64, whole) === whole ? whole : null;
 }
 
 // Nested arrays as users write tensors, one level per axis: `[[1, 2], [3, 4]]`. Converts them to a shape and row-major

@@ -4,35 +4,10 @@
  * values, where speed does not matter.
  */
 import { invariant } from "../../support/invariant.ts";
-import { bfloat16ToFloat, floatToBFloat16, floatToHalf, halfToFloat } from "../convert.ts";
-import { type DType, dtypes } from "../dtype.ts";
+import { type DType, dtypes, type StorageOf } from "../dtype.ts";
 
 /** An element outside memory: bigint for int64, 0 or 1 for bool, otherwise a number. */
 export type Value = number | bigint;
-
-export interface StorageOf {
-  readonly double: Float64Array;
-  readonly float: Float32Array;
-  readonly half: Uint16Array;
-  readonly bfloat16: Uint16Array;
-  readonly int: Int32Array;
-  readonly int64: BigInt64Array;
-  readonly bool: Uint8Array;
-}
-
-type ViewTable = {
-  readonly [D in DType]: (buffer: ArrayBufferLike, byteOffset: number, count: number) => StorageOf[D];
-};
-
-const views: ViewTable = {
-  double: (buffer, byteOffset, count) => new Float64Array(buffer, byteOffset, count),
-  float: (buffer, byteOffset, count) => new Float32Array(buffer, byteOffset, count),
-  half: (buffer, byteOffset, count) => new Uint16Array(buffer, byteOffset, count),
-  bfloat16: (buffer, byteOffset, count) => new Uint16Array(buffer, byteOffset, count),
-  int: (buffer, byteOffset, count) => new Int32Array(buffer, byteOffset, count),
-  int64: (buffer, byteOffset, count) => new BigInt64Array(buffer, byteOffset, count),
-  bool: (buffer, byteOffset, count) => new Uint8Array(buffer, byteOffset, count),
-};
 
 /**
  * A view of `count` elements from `byteOffset`, a multiple of the element size. `count` defaults to all further
@@ -44,7 +19,7 @@ export function storageView<D extends DType>(
   byteOffset = 0,
   count = Math.floor((buffer.byteLength - byteOffset) / dtypes[dtype].bytes),
 ): StorageOf[D] {
-  return views[dtype](buffer, byteOffset, count);
+  return new dtypes[dtype].array(buffer, byteOffset, count);
 }
 
 export interface Elements {
@@ -57,55 +32,34 @@ export interface Elements {
   readonly set: (index: number, value: Value) => void;
 }
 
-type ElementsTable = { readonly [D in DType]: (storage: StorageOf[D]) => Elements };
-
-const accessors: ElementsTable = {
-  double: (storage) => numbers("double", storage, identity, identity),
-  float: (storage) => numbers("float", storage, identity, identity),
-  half: (storage) => numbers("half", storage, halfToFloat, (x) => floatToHalf(Math.fround(x))),
-  bfloat16: (storage) => numbers("bfloat16", storage, bfloat16ToFloat, (x) => floatToBFloat16(Math.fround(x))),
-  int: (storage) => numbers("int", storage, identity, identity),
-  int64: (storage) => ({
-    dtype: "int64",
-    length: storage.length,
-    get: (index) => inside(storage[index], index),
-    set: (index, value) => {
-      invariant(typeof value === "bigint" && index < storage.length, "a bigint inside the storage", { index });
-      storage[index] = value;
-    },
-  }),
-  bool: (storage) => numbers("bool", storage, identity, (x) => (x === 0 ? 0 : 1)),
-};
-
 /** Element access over a typed array that holds `dtype`. */
 export function elementsOf<D extends DType>(dtype: D, storage: StorageOf[D]): Elements {
-  return accessors[dtype](storage);
-}
-
-interface NumberArray {
-  readonly length: number;
-  [index: number]: number;
-}
-
-function numbers(
-  dtype: DType,
-  storage: NumberArray,
-  decode: (stored: number) => number,
-  encode: (x: number) => number,
-): Elements {
+  const array: StorageOf[DType] = storage;
+  const { length } = array;
+  if (array instanceof BigInt64Array) {
+    const set = (index: number, value: Value): void => {
+      invariant(typeof value === "bigint" && index < length, "a bigint inside the storage", { index });
+      array[index] = value;
+    };
+    return { dtype, length, get: (index) => inside(array[index], index), set };
+  }
+  const { packing, family } = dtypes[dtype];
+  const encode = (x: number): number => {
+    if (packing !== null) return packing.encode(Math.fround(x));
+    return family === "bool" && x !== 0 ? 1 : x;
+  };
   return {
     dtype,
-    length: storage.length,
-    get: (index) => decode(inside(storage[index], index)),
+    length,
+    get:
+      packing === null
+        ? (index) => inside(array[index], index)
+        : (index) => packing.decode(inside(array[index], index)),
     set: (index, value) => {
-      invariant(typeof value === "number" && index < storage.length, "a number inside the storage", { index });
-      storage[index] = encode(value);
+      invariant(typeof value === "number" && index < length, "a number inside the storage", { index });
+      array[index] = encode(value);
     },
   };
-}
-
-function identity(x: number): number {
-  return x;
 }
 
 function inside<T extends Value>(value: T | undefined, index: number): T {

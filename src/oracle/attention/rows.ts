@@ -100,9 +100,9 @@ export function settingOf(
     scale: scale === null ? 1 / Math.sqrt(d) : Number(scale),
     seen: (row) => (causal === null ? keys : Math.max(0, Math.min(keys, row + last + 1))),
     gamma: (count) => accumulationError(count, count, dtype),
-    rounding: accumulatorOf[dtype] === dtype ? 0 : 2 * dtypes[dtype].epsilon,
-    least: 2 * smallestRounding[dtype] + (accumulatorOf[dtype] === "double" ? 0 : smallestNormalFloat),
-    overflow: overflowThreshold[accumulatorOf[dtype]],
+    rounding: accumulatorOf(dtype) === dtype ? 0 : 2 * dtypes[dtype].epsilon,
+    least: 2 * smallestRounding[dtype] + (accumulatorOf(dtype) === "double" ? 0 : smallestNormalFloat),
+    overflow: overflowThreshold[accumulatorOf(dtype)],
     arithmetic,
   };
 }

@@ -50,7 +50,7 @@ export function sdpa(
       weigh(setting, softmax, at(values, head), output, place * e);
     }
   }
-  return [finished(dtype, shape, output), finished(accumulatorOf[dtype], statistics, logsumexp)];
+  return [finished(dtype, shape, output), finished(accumulatorOf(dtype), statistics, logsumexp)];
 }
 
 interface Softmax {

@@ -76,7 +76,7 @@ function addExchange(edit: FusionEdit, op: ReductionOp, made: ReadonlyMap<Tensor
 function sumOf(edit: TensorEdit, source: TensorId, axis: number, count: number, output: TensorId): readonly Op[] {
   const ops: Op[] = [];
   const like = at(edit.tensors, output);
-  const wide = accumulatorOf[like.dtype];
+  const wide = accumulatorOf(like.dtype);
   // The sum of two is rounded once in any case.
   const dtype = count > 2 ? wide : like.dtype;
   const added = (as = dtype): TensorId => {

@@ -67,7 +67,7 @@ function boundsOf(
   peaks: Float64Array,
 ): Float64Array {
   const { epsilon } = dtypes[dtype];
-  const accumulation = lambda * Math.sqrt(columns) * dtypes[accumulatorOf[dtype]].epsilon;
+  const accumulation = lambda * Math.sqrt(columns) * dtypes[accumulatorOf(dtype)].epsilon;
   // A part is rounded once, and a sum over a ring in each of at most 2 (parts - 1) hops.
   const wire = parts > 1 ? (2 * parts - 1) * epsilon : 0;
   return sums.map(

@@ -15,13 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..dtypes import DTYPE_BYTES
 from . import driver as cu
 from .disk_cache import cache_file, read_cached, write_cached
 from .gpu import Gpu
 
 Json = dict[str, Any]
 
-ELEMENT_BYTES = {"double": 8, "float": 4, "half": 2, "bfloat16": 2}
 # Operands repeat a pattern of so many elements; odd, so that rows differ.
 PATTERN_ELEMENTS = 2**18 + 3
 # Of a larger result, slices of so many bytes in all are compared.
@@ -115,7 +115,7 @@ class Chooser:
         gpu = self._gpu
         if self._stream is None:
             self._stream = gpu.stream(0)
-        size = ELEMENT_BYTES[layout["dtype"]]
+        size = DTYPE_BYTES[layout["dtype"]]
         left, right, result = (size * _elements(layout, side) for side in ("left", "right", "result"))
         addresses: list[int] = []
         try:
@@ -185,7 +185,7 @@ def _elements(layout: Json, side: str) -> int:
 
 def _pattern(dtype: str) -> bytes:
     """Elements of both signs, of 0.5 to 2 in absolute value."""
-    size = ELEMENT_BYTES[dtype]
+    size = DTYPE_BYTES[dtype]
     data = bytearray(random.Random(1).randbytes(PATTERN_ELEMENTS * size))
     exponent = 0x38 if dtype == "half" else 0x3F
     data[size - 1 :: size] = bytes((each & 0x80) | exponent for each in data[size - 1 :: size])

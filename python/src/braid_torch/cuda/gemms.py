@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..dtypes import DTYPE_BYTES, DTYPES
 from ..refusal import Refusal
 from . import driver as cu
-from .choose_gemm import ELEMENT_BYTES, Chooser, Place, Queue
+from .choose_gemm import Chooser, Place, Queue
 from .gpu import Gpu
 from .libraries import load
 
@@ -51,8 +52,9 @@ MOST_ALGORITHMS = 8
 # As in Braid's back end: a smaller one would give other algorithms.
 WORKSPACE_BYTES = 64 << 20
 
-# cudaDataType of the elements, and of alpha and beta; the compute type: float is float32 throughout, never TF32.
-TYPES = {"double": (1, 1, 70), "float": (0, 0, 68), "half": (2, 0, 68), "bfloat16": (14, 0, 68)}
+# The compute type, and that of alpha and beta: float is float32 throughout, never TF32.
+COMPUTE = {"double": (70, 1)}
+COMPUTE_FLOAT = (68, 0)
 
 
 @functools.cache
@@ -103,7 +105,7 @@ class Gemms:
         A call for each of the layout's offsets, to which streams are given; None if there is no algorithm. `addend` is
         what is added to if the GEMM accumulates, in the layout of c: c itself, or other memory.
         """
-        size = ELEMENT_BYTES[layout["dtype"]]
+        size = DTYPE_BYTES[layout["dtype"]]
         one, beta = self._factors(layout)
         descriptor = self._descriptor(layout, margin, bias)
         calls = []
@@ -176,7 +178,7 @@ class Gemms:
         return one, one if layout.get("accumulate") else zero
 
     def _matrix(self, layout: Json, matrix: Json) -> int:
-        data = TYPES[layout["dtype"]][0]
+        data = DTYPES[layout["dtype"]][2]
         made = self._out("cublasLtMatrixLayoutCreate", data, matrix["rows"], matrix["columns"], matrix["leading"])
         if layout["batchCount"] > 1:
             self._set("MatrixLayout", made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, I32(layout["batchCount"]))
@@ -188,7 +190,7 @@ class Gemms:
         left, right = layout["left"]["transposed"], layout["right"]["transposed"]
         key = json.dumps([layout["dtype"], left, right, margin, bias if layout["hasBias"] else None])
         if key not in self._descriptors:
-            _, scale, compute = TYPES[layout["dtype"]]
+            compute, scale = COMPUTE.get(layout["dtype"], COMPUTE_FLOAT)
             made = self._out("cublasLtMatmulDescCreate", compute, scale)
             self._set("MatmulDesc", made, CUBLASLT_MATMUL_DESC_TRANSA, I32(left))
             self._set("MatmulDesc", made, CUBLASLT_MATMUL_DESC_TRANSB, I32(right))

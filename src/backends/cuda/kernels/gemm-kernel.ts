@@ -3,11 +3,12 @@
  * repeats. It uses tiles of 32 x 32 in shared memory, takes any strides and batch axes, and accumulates in the compute
  * type in the order of numerics/sum-order.ts, as the CPU does.
  */
+import { dtypes } from "../../../numerics/dtype.ts";
 import type { Contraction, Groups } from "../../../kernels/gemm/contraction.ts";
 import type { NestMemory } from "../../../kernels/nests/nest.ts";
 import { apply, computeType, operand, roundTo } from "../../../numerics/scalar/expression.ts";
 import { contractionBlock, sumBlock, sumLevels } from "../../../numerics/sum-order.ts";
-import { decodeElementText, encodeElementText, storageTypes } from "./text/element-text.ts";
+import { decodeElementText, encodeElementText } from "./text/element-text.ts";
 import { indented } from "./kernel-source.ts";
 import { constantText, expressionText, scalarTypes } from "./text/expression-text.ts";
 import { at } from "../../../support/invariant.ts";
@@ -28,14 +29,14 @@ export function gemmKernel(
 ): KernelSource {
   const { dtype, m, n, k, a, b, c, bias, batch, groups, accumulate = false } = contraction;
   const type = computeType[dtype];
-  const stored = storageTypes[dtype];
+  const stored = dtypes[dtype].cuda.c;
   const scalar = scalarTypes[type];
   const multiplyAdd = expressionText(apply("add", operand(type, 0), apply("mul", operand(type, 1), operand(type, 2))), [
     "sum[i]",
     "left[row + i][z]",
     "right[z][column]",
   ]);
-  const levels = sumLevels(k, contractionBlock[dtype]);
+  const levels = sumLevels(k, contractionBlock(dtype));
   const add = (left: string, right: string): string =>
     expressionText(apply("add", operand(type, 0), operand(type, 1)), [left, right]);
   /** The sums of a level, and those of the next one. */
@@ -49,7 +50,7 @@ export function gemmKernel(
   const target = `c${place}`;
   const before = `${hasAddend ? "addend" : "c"}${place}`;
   const inputs = ["a", "b", ...(bias === null ? [] : ["bias"]), ...(hasAddend ? ["addend"] : [])];
-  const ends = groups === undefined ? [] : [`const ${storageTypes[groups.ends.dtype]} *ends`];
+  const ends = groups === undefined ? [] : [`const ${dtypes[groups.ends.dtype].cuda.c} *ends`];
   const pointers = [...inputs.map((name) => `const ${stored} *${name}`), ...ends, `${stored} *c`].join(", ");
   // Of the block's group, whose size only the run knows.
   const rows = groups?.of === "m" ? "stop" : `${m}u`;
@@ -108,7 +109,7 @@ export function gemmKernel(
     "__syncthreads();",
     // A block is whole: its sum goes to the next level, as far as that one's block is whole, too.
     ...Array.from({ length: levels - 1 }, (_, level) => {
-      const terms = contractionBlock[dtype] * sumBlock ** level;
+      const terms = contractionBlock(dtype) * sumBlock ** level;
       return [
         `if ((depth + ${tile}u) % ${terms}u == 0 || depth + ${tile}u >= ${length}) {`,
         "#pragma unroll",

@@ -5,13 +5,14 @@
  * with their own blocks, whose accumulators a second kernel adds, in parts again if there are many. No element takes
  * part in more additions than on the CPU (numerics/sum-order.ts).
  */
+import { dtypes } from "../../../numerics/dtype.ts";
 import type { Affine } from "../../../kernels/nests/affine.ts";
 import { iterationCount, loadsOf, type Access, type NestMemory, type Nest } from "../../../kernels/nests/nest.ts";
 import type { ReductionSemantics } from "../../../ir/ops/functions/expressions.ts";
-import { operand } from "../../../numerics/scalar/expression.ts";
+import { accumulatorDType, operand } from "../../../numerics/scalar/expression.ts";
 import { invariant } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, moveLines, registerLines, resultName, valueLines } from "./text/body-text.ts";
-import { accumulatorDTypes, elementBytes, encodeElementText, storageTypes } from "./text/element-text.ts";
+import { elementBytes, encodeElementText } from "./text/element-text.ts";
 import { indented } from "./kernel-source.ts";
 import { constantText, expressionText, scalarTypes } from "./text/expression-text.ts";
 import {
@@ -64,7 +65,7 @@ function cutReduction(nest: Nest, partsAt: NestMemory): CutReduction | null {
   const parts = partCount(nest);
   if (parts === 1) return null;
   const whole: Nest = { ...nest, atoms: [...nest.atoms, { kind: "loop", extent: parts }] };
-  const dtype = accumulatorDType(nest);
+  const dtype = sumDType(nest);
   const partial: Access = { memory: partsAt, dtype, offset: partialOffset(whole) };
   const bytes = Math.ceil((parts * iterationCount(nest.loops) * elementBytes(dtype)) / partAlignment) * partAlignment;
   return { parts, whole, partial, bytes, rest: sumOfParts(whole, partial, parts) };
@@ -195,7 +196,7 @@ function storeText(
   const to = `${nameOf(target.memory)} + (${affineText(target.offset, "ni")})`;
   const finish = finishes ? reduction.finish : operand(reduction.type, 0);
   return [
-    `alignas(16) ${storageTypes[target.dtype]} stored[${keptWidth}];`,
+    `alignas(16) ${dtypes[target.dtype].cuda.c} stored[${keptWidth}];`,
     "#pragma unroll",
     `for (int v = 0; v < ${keptWidth}; v++) {`,
     `const ${scalarTypes[reduction.type]} total = ${lanes === 1 ? "sum[v]" : "shared[threadIdx.x][v]"};`,
@@ -217,12 +218,12 @@ function parametersText(
       const dtype = written
         ? target.dtype
         : (loadsOf(nest).find((access) => nameOf(access.memory) === nameOf(memory))?.dtype ?? "bool");
-      return `${written ? "" : "const "}${storageTypes[dtype]} *${nameOf(memory)}`;
+      return `${written ? "" : "const "}${dtypes[dtype].cuda.c} *${nameOf(memory)}`;
     })
     .join(", ");
 }
 
-function accumulatorDType({ reduction }: Nest): Access["dtype"] {
+function sumDType({ reduction }: Nest): Access["dtype"] {
   invariant(reduction !== null, "a reduction has semantics");
-  return accumulatorDTypes[reduction.type];
+  return accumulatorDType[reduction.type];
 }

@@ -3,9 +3,9 @@
  * that operand's rows, all loads before it waits for any. It transposes the tile in shared memory, then computes and
  * stores along the results' rows. Rows of shared tiles are padded so that reading a column touches every bank once.
  */
+import { dtypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { type BodyContext, loadLines, moveLines, registerLines, registerName } from "./text/body-text.ts";
-import { storageTypes } from "./text/element-text.ts";
 import { indented } from "./kernel-source.ts";
 import { affineText, indexType, loopName, offsetType, widerType } from "./text/index-text.ts";
 import { kernelName, type KernelSource, parameterName } from "./kernel-source.ts";
@@ -58,7 +58,7 @@ export function tiledKernel(group: readonly GroupedNest[], plan: TilePlan): Kern
   const direct = contexts.flatMap((context, n) => loadLines(withoutStaged(context, n, staged), "u"));
   const text = [
     `extern "C" __global__ void __launch_bounds__(${blockThreads}) ${kernelName}(${parametersText(group, parameters, at(contexts, 0).nameOf)}) {`,
-    ...staged.map(({ access, pitch }, i) => `__shared__ ${storageTypes[access.dtype]} tile${i}[${side}][${pitch}];`),
+    ...staged.map(({ access, pitch }, i) => `__shared__ ${dtypes[access.dtype].cuda.c} tile${i}[${side}][${pitch}];`),
     ...cornerLines(tiles, [across, along], side, type),
     ...contexts.flatMap((context) => registerLines(context, (side * side) / width / blockThreads)),
     ...staged.flatMap((load, i) => {
@@ -66,7 +66,7 @@ export function tiledKernel(group: readonly GroupedNest[], plan: TilePlan): Kern
       const copies = (side * side) / load.width / blockThreads;
       const read = [...variables(context), ...readLines(load, `read${i}[u]`, context)];
       return [
-        `alignas(16) ${storageTypes[load.access.dtype]} read${i}[${copies}][${load.width}];`,
+        `alignas(16) ${dtypes[load.access.dtype].cuda.c} read${i}[${copies}][${load.width}];`,
         ...share(load.width, along, across, read),
       ];
     }),

@@ -4,7 +4,7 @@
  * nothing is copied.
  */
 import type { BatchAxis, Contraction, MatrixStrides } from "../../../kernels/gemm/contraction.ts";
-import type { DType } from "../../../numerics/dtype.ts";
+import { type FloatDType, isFloatDType } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 
 /**
@@ -34,8 +34,6 @@ export interface GemmLayout {
   readonly offsets: readonly { readonly a: number; readonly b: number; readonly c: number }[];
 }
 
-export type FloatDType = "double" | "float" | "half" | "bfloat16";
-
 /** Workspace bytes of every stream that runs GEMMs, enough for the fastest algorithms on Hopper. */
 export const workspaceBytes = 64 << 20;
 
@@ -48,7 +46,7 @@ const mostGemms = 64;
  */
 export function gemmLayout(contraction: Contraction): GemmLayout | null {
   const { dtype, m, n, k, bias, groups, accumulate = false } = contraction;
-  if (!isFloat(dtype) || groups !== undefined) return null;
+  if (!isFloatDType(dtype) || groups !== undefined) return null;
   const byRows = contraction.c.column === 1 || n === 1;
   // A column-major result is a b without swapping. Its bias runs along n, but the epilogue adds a bias only to rows of
   // the result.
@@ -129,8 +127,4 @@ function batchOf(axes: readonly BatchAxis[]): Batch | null {
     [{ a: 0, b: 0, c: 0 }],
   );
   return { inner, offsets };
-}
-
-function isFloat(dtype: DType): dtype is FloatDType {
-  return dtype === "double" || dtype === "float" || dtype === "half" || dtype === "bfloat16";
 }

@@ -2,15 +2,16 @@
  * A trial of cuBLASLt's algorithms for one GEMM, on operands of its sizes with random elements. It takes memory of the
  * GPU while it lasts; where there is too little, there is none.
  */
-import { type DType, dtypes } from "../../../numerics/dtype.ts";
-import { floatToBFloat16, floatToHalf } from "../../../numerics/convert.ts";
+import { dtypes, type FloatDType } from "../../../numerics/dtype.ts";
+import { emptyTensor, tensorBytes } from "../../../numerics/tensor/host-tensor.ts";
+import { elementsOf } from "../../../numerics/tensor/storage.ts";
 import { createRandom } from "../../../support/random.ts";
 import type { Out } from "../bindings/driver-api.ts";
 import type { Gpu } from "../gpu.ts";
 import { streamIsIdle } from "../run/stuck/wait.ts";
 import type { Staging } from "../memory/device-memory.ts";
 import type { Trial } from "./fastest-algorithm.ts";
-import { type FloatDType, type GemmLayout, type MatrixLayout, workspaceBytes } from "./gemm-layout.ts";
+import { type GemmLayout, type MatrixLayout, workspaceBytes } from "./gemm-layout.ts";
 
 /** Where a trial's GEMM reads and writes. */
 export interface TrialPlace {
@@ -46,7 +47,7 @@ export function withTrial<T>(
   use: (trial: Trial) => T,
 ): T | null {
   const { bytes: elementBytes } = dtypes[layout.dtype];
-  const bytesOf = (matrix: MatrixLayout): number => elementBytes * elementsOf(matrix, layout.batchCount);
+  const bytesOf = (matrix: MatrixLayout): number => elementBytes * elementsIn(matrix, layout.batchCount);
   const sizes = [layout.left, layout.right, layout.result].map(bytesOf);
   const addresses: number[] = [];
   try {
@@ -93,7 +94,7 @@ export function withTrial<T>(
   }
 }
 
-function elementsOf({ rows, columns, leading, batchStride }: MatrixLayout, batchCount: number): number {
+function elementsIn({ rows, columns, leading, batchStride }: MatrixLayout, batchCount: number): number {
   return (batchCount - 1) * batchStride + (columns - 1) * leading + rows;
 }
 
@@ -115,13 +116,8 @@ function sampled(total: number, download: (offset: number, bytes: Uint8Array) =>
 /** Elements between -1 and 1. */
 function patternOf(dtype: FloatDType): Uint8Array {
   const random = createRandom(1);
-  const values = Float64Array.from({ length: patternElements }, () => 2 * random.float() - 1);
-  const words: { readonly [D in FloatDType & DType]: () => ArrayBufferView } = {
-    double: () => values,
-    float: () => Float32Array.from(values),
-    half: () => Uint16Array.from(values, floatToHalf),
-    bfloat16: () => Uint16Array.from(values, floatToBFloat16),
-  };
-  const { buffer, byteLength } = words[dtype]();
-  return new Uint8Array(buffer, 0, byteLength);
+  const tensor = emptyTensor(dtype, [patternElements]);
+  const elements = elementsOf(tensor.dtype, tensor.data);
+  for (let i = 0; i < patternElements; i++) elements.set(i, 2 * random.float() - 1);
+  return tensorBytes(tensor);
 }

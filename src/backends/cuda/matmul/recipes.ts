@@ -32,22 +32,8 @@ import type { HostBlocks } from "../memory/host-blocks.ts";
 import type { Resources } from "../resources.ts";
 import { at } from "../../../support/invariant.ts";
 import type { ChooseAlgorithm } from "./choose-algorithm.ts";
-import { type FloatDType, type GemmLayout, type MatrixLayout, workspaceBytes } from "./gemm-layout.ts";
-
-interface TypeRow {
-  /** cudaDataType of the elements, and of alpha and beta. */
-  readonly data: number;
-  readonly scale: number;
-  readonly compute: number;
-}
-
-/** CUDA_R_* and CUBLAS_COMPUTE_*: float is float32 throughout, never TF32. */
-const types: { readonly [D in FloatDType]: TypeRow } = {
-  double: { data: 1, scale: 1, compute: 70 },
-  float: { data: 0, scale: 0, compute: 68 },
-  half: { data: 2, scale: 0, compute: 68 },
-  bfloat16: { data: 14, scale: 0, compute: 68 },
-};
+import { dtypes, type FloatDType } from "../../../numerics/dtype.ts";
+import { type GemmLayout, type MatrixLayout, workspaceBytes } from "./gemm-layout.ts";
 
 /** The descriptors of one shape and its algorithm. */
 export interface Recipe {
@@ -109,7 +95,9 @@ export function createRecipes({ raw, call, handle, blocks, resources, choose, qu
 
   const makeLayout = (dtype: FloatDType, layout: MatrixLayout, batchCount: number): number => {
     const { rows, columns, leading, batchStride } = layout;
-    const made = out((value) => call.cublasLtMatrixLayoutCreate(value, types[dtype].data, rows, columns, leading));
+    const made = out((value) =>
+      call.cublasLtMatrixLayoutCreate(value, dtypes[dtype].cuda.data, rows, columns, leading),
+    );
     resources.defer(() => call.cublasLtMatrixLayoutDestroy(made));
     if (batchCount > 1) {
       const [count, stride] = [uint32(batchCount), uint64(batchStride)];
@@ -120,7 +108,8 @@ export function createRecipes({ raw, call, handle, blocks, resources, choose, qu
   };
 
   const makeDescriptor = ({ dtype, left, right, hasBias }: GemmLayout, { bias, smCount }: RecipeOptions): number => {
-    const { compute, scale } = types[dtype];
+    // CUBLAS_COMPUTE_* and the type of alpha and beta: float is float32 throughout, never TF32.
+    const [compute, scale] = dtype === "double" ? [70, 1] : [68, 0];
     const made = out((value) => call.cublasLtMatmulDescCreate(value, compute, scale));
     resources.defer(() => call.cublasLtMatmulDescDestroy(made));
     const set = (attribute: number, value: Uint8Array): void =>

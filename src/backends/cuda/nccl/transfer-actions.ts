@@ -1,7 +1,7 @@
 /** The NCCL calls of a transfer as one action: a group on one stream. */
 import type { ReductionOpType } from "../../../ir/ops/op.ts";
 import { fail } from "../../../diagnostics/diagnostic.ts";
-import type { DType } from "../../../numerics/dtype.ts";
+import { type DType, dtypes } from "../../../numerics/dtype.ts";
 import { unreachable } from "../../../support/unreachable.ts";
 import type { NcclCommunicator, Communicators } from "./communicators.ts";
 import type { Address } from "../ops/address.ts";
@@ -16,16 +16,6 @@ export interface TransferTarget {
   readonly inProgress: (communicator: NcclCommunicator) => void;
 }
 
-/** ncclDataType_t. */
-const dataTypes: { readonly [D in DType]: number } = {
-  double: 8,
-  float: 7,
-  half: 6,
-  bfloat16: 9,
-  int: 2,
-  int64: 4,
-  bool: 1,
-};
 const rawBytes = 1;
 
 /** ncclRedOp_t. */
@@ -64,16 +54,16 @@ function callAction(call: NcclCall<Address>, target: TransferTarget): () => void
         checked("ncclBroadcast", functions.ncclBroadcast(from, to, call.bytes, rawBytes, call.root, handle, stream));
     }
     case "allReduce": {
-      const [from, to, type, op] = [place(call.from), place(call.to), dataTypes[call.dtype], reductionOf(call)];
+      const [from, to, type, op] = [place(call.from), place(call.to), dtypes[call.dtype].cuda.nccl, reductionOf(call)];
       return () => checked("ncclAllReduce", functions.ncclAllReduce(from, to, call.count, type, op, handle, stream));
     }
     case "reduceScatter": {
-      const [from, to, type, op] = [place(call.from), place(call.to), dataTypes[call.dtype], reductionOf(call)];
+      const [from, to, type, op] = [place(call.from), place(call.to), dtypes[call.dtype].cuda.nccl, reductionOf(call)];
       return () =>
         checked("ncclReduceScatter", functions.ncclReduceScatter(from, to, call.count, type, op, handle, stream));
     }
     case "reduce": {
-      const [from, to, type, op] = [place(call.from), place(call.to), dataTypes[call.dtype], reductionOf(call)];
+      const [from, to, type, op] = [place(call.from), place(call.to), dtypes[call.dtype].cuda.nccl, reductionOf(call)];
       return () =>
         checked("ncclReduce", functions.ncclReduce(from, to, call.count, type, op, call.root, handle, stream));
     }

@@ -19,6 +19,7 @@ import {
 } from "../text/scanner.ts";
 import { reducedAxes } from "./views.ts";
 import {
+  floatNames,
   ofOne,
   opened,
   readTensorOperand,
@@ -55,7 +56,7 @@ export function readPrefixed(op: UnaryOpType, context: OpContext, output: Tensor
   return { kind: "Unary", op, inputs: [input.id], output: output.id };
 }
 
-const floats = ["half", "bfloat", "float", "double"];
+const floats = floatNames.map((name) => name.replace("__", ""));
 
 /**
  * Braid's `__cast( T0, __bfloat )`. nvFuser names the conversion (`__float2bfloat(T0)`). The output's dtype determines
@@ -64,7 +65,7 @@ const floats = ["half", "bfloat", "float", "double"];
 export const castSyntax: OpSyntax<CastOp> = {
   print: (op, context) => {
     const { dtype } = at(context.program.tensors, op.output);
-    return `__cast( ${printOperand(op, 0, context)}, ${dtypes[dtype].printed} )`;
+    return `__cast( ${printOperand(op, 0, context)}, ${dtypes[dtype].names.printed} )`;
   },
   readers: Object.fromEntries([
     ["__cast", cast],
@@ -138,7 +139,7 @@ export function readReduction(scanner: DumpScanner): ReductionOpType {
 
 /** The neutral element, in nvFuser's form. */
 function initialValue(op: ReductionOpType, dtype: DType): string {
-  const value = reductionFunctions[op].identity[dtype];
+  const value = reductionFunctions[op].identity(dtype);
   if (dtype === "bool") return String(value !== 0);
   if (dtypes[dtype].family !== "float") return String(value);
   // The sum's identity is -0, which prints as 0.

@@ -66,7 +66,7 @@ export const iotaSyntax: OpSyntax<IotaOp> = {
   print: (op, context) => {
     const [start, step] = [op.start, op.step].map((scalar) => printScalar(scalar, context.spelling));
     const { dtype } = at(context.program.tensors, op.output);
-    return `iota(${[...extentTexts(op, context), start, step, dtypes[dtype].printed].join(", ")});`;
+    return `iota(${[...extentTexts(op, context), start, step, dtypes[dtype].names.printed].join(", ")});`;
   },
   readers: { iota },
 };

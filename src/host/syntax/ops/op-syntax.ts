@@ -3,7 +3,7 @@ import type { Tensor } from "../../../ir/domain.ts";
 import { operandOrder } from "../../../ir/ops/axis-map.ts";
 import { type NumberOperand, numberText } from "../../../ir/ops/number-operand.ts";
 import { type Op, opOf, type OpSpec } from "../../../ir/ops/op.ts";
-import { type DType, dtypes } from "../../../numerics/dtype.ts";
+import { type DType, dtypes, floatDTypes } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import type { PrintContext, ReadContext } from "../context.ts";
 import { printTensorOf } from "../statements/fields.ts";
@@ -76,8 +76,11 @@ export function printNumber({ text }: NumberOperand<number>, dtype: DType): stri
   return `double(${short.replace("Infinity", "inf").replace("NaN", "nan")})`;
 }
 
+/** The floats of dumps. */
+export const floatNames: readonly string[] = floatDTypes.map((dtype) => dtypes[dtype].names.printed);
+
 const digits = String.raw`-?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|inf|nan)`;
-const inType = new RegExp(String.raw`(?:double|float|__half|__bfloat)\(\s*(${digits})\s*\)`, "uy");
+const inType = new RegExp(String.raw`(?:${floatNames.join("|")})\(\s*(${digits})\s*\)`, "uy");
 const whole = /-?\d+(?![\w.])/uy;
 
 /** Whether a number comes next. */

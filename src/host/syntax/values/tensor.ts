@@ -16,7 +16,7 @@ import {
 import { didTypes } from "../../../ir/parallel-type.ts";
 import { memoryLetters } from "../../../ir/print-tensor.ts";
 import { extentsDiffer } from "../../../ir/scalar/fold.ts";
-import { type DType, dtypes } from "../../../numerics/dtype.ts";
+import { type DType, dtypesBy } from "../../../numerics/dtype.ts";
 import { makeId } from "../../../support/ids.ts";
 import { at } from "../../../support/invariant.ts";
 import { keysOf } from "../../../support/is-one-of.ts";
@@ -36,7 +36,7 @@ import { domainsHelp, notedDomain, requireWhole } from "./domain-notes.ts";
 import { splitDomain } from "./split-axes.ts";
 import { addPrintedTensor, largestNumber, type TensorTable } from "./tensor-table.ts";
 
-const dtypeByText: ReadonlyMap<string, DType> = new Map(keysOf(dtypes).map((name) => [dtypes[name].printed, name]));
+const dtypeByText: ReadonlyMap<string, DType> = dtypesBy("printed");
 
 const memories = keysOf(memoryLetters).map((memory) => [`${memoryLetters[memory]}_`, memory] as const);
 

@@ -143,7 +143,7 @@ function reduce(reading: Reading): readonly MlirValue[] {
         const reduced = reduceWith(wholeOn(reader, value, axes), combiner, shiftedAxes(over, axes));
         const dtype = dtypeIn(value.type);
         const element = splatOf(initial);
-        if (element !== null && Number(element) === Number(reductionFunctions[combiner.reduction].identity[dtype])) {
+        if (element !== null && Number(element) === Number(reductionFunctions[combiner.reduction].identity(dtype))) {
           return reduced;
         }
         const isNumber = element !== null && dtype !== "bool";

@@ -8,7 +8,7 @@
  * - A cast from float to integer truncates and saturates, and NaN gives 0 (WebAssembly's trunc_sat). int64 to int
  * wraps. A cast to bool is x != 0. Every cast to half or bfloat16 goes through float32.
  */
-import { type DType, dtypes } from "../../../numerics/dtype.ts";
+import { type DType, dtypes, isPacked } from "../../../numerics/dtype.ts";
 import {
   apply,
   choose,
@@ -65,15 +65,14 @@ export function castExpression(from: DType, to: DType): Expression {
   if (from === to) return x;
   if (to === "bool") return choose([x, "ne", constant(x.type, 0)], constant("i32", 1), constant("i32", 0));
   const converted = convert(computeType[to], x);
-  if (to !== "half" && to !== "bfloat16") return converted;
-  return { kind: "round", type: "f32", to, operand: converted };
+  return isPacked(to) ? { kind: "round", type: "f32", to, operand: converted } : converted;
 }
 
 /** The value of `full`, rounded to the dtype; `text` as in NumberOperand. */
 export function fullExpression(text: string, dtype: DType): Expression {
   const type = computeType[dtype];
   const value: Expression = { kind: "constant", type, value: numberValue({ position: 0, text }, type) };
-  return dtype === "half" || dtype === "bfloat16" ? { kind: "round", type: "f32", to: dtype, operand: value } : value;
+  return isPacked(dtype) ? { kind: "round", type: "f32", to: dtype, operand: value } : value;
 }
 
 /** `start + i * step` in int64, which int wraps. Operand 0 is the index i, an i64. */
@@ -100,9 +99,9 @@ export function reductionSemantics(op: ReductionOpType, dtype: DType): Reduction
   const last = operand(type, 0);
   return {
     type,
-    identity: identity[dtype],
+    identity: identity(dtype),
     combine: combine(operand(type, 0), operand(type, 1)),
-    finish: dtype === "half" || dtype === "bfloat16" ? { kind: "round", type: "f32", to: dtype, operand: last } : last,
+    finish: isPacked(dtype) ? { kind: "round", type: "f32", to: dtype, operand: last } : last,
     inBlocks: rounds && dtypes[dtype].family === "float",
   };
 }

@@ -3,7 +3,7 @@
  * half and bfloat16 in float32 and double in double, in the order of numerics/sum-order.ts. They round once, at the
  * end. Integers wrap.
  */
-import type { DType } from "../../../numerics/dtype.ts";
+import { type DType, dtypes, rangeOf } from "../../../numerics/dtype.ts";
 import { apply, type Expression } from "../../../numerics/scalar/expression.ts";
 import type { Value } from "../../../numerics/tensor/storage.ts";
 
@@ -11,7 +11,7 @@ export interface ReductionFunction {
   /** `any` includes bool. */
   readonly operand: "number" | "any";
   /** The neutral element. For float sums it is -0, so that the sum of one -0 is -0. */
-  readonly identity: { readonly [D in DType]: Value };
+  readonly identity: (dtype: DType) => Value;
   /** The next accumulator from the accumulator and an element, both of the compute type. */
   readonly combine: (sum: Expression, x: Expression) => Expression;
   /** Whether combining floats rounds, so that their order matters. */
@@ -25,7 +25,7 @@ export interface ReductionFunction {
 const rows = {
   sum: {
     operand: "number",
-    identity: { double: -0, float: -0, half: -0, bfloat16: -0, int: 0, int64: 0n, bool: 0 },
+    identity: (dtype) => (dtypes[dtype].family === "float" ? -0 : whole(dtype, 0)),
     combine: (sum, x) => apply("add", sum, x),
     rounds: true,
     printed: "add",
@@ -33,7 +33,7 @@ const rows = {
   },
   prod: {
     operand: "number",
-    identity: { double: 1, float: 1, half: 1, bfloat16: 1, int: 1, int64: 1n, bool: 1 },
+    identity: (dtype) => whole(dtype, 1),
     combine: (sum, x) => apply("mul", sum, x),
     rounds: true,
     printed: "mul",
@@ -45,15 +45,7 @@ const rows = {
    */
   amax: {
     operand: "any",
-    identity: {
-      double: -Infinity,
-      float: -Infinity,
-      half: -Infinity,
-      bfloat16: -Infinity,
-      int: -(2 ** 31),
-      int64: -(2n ** 63n),
-      bool: 0,
-    },
+    identity: (dtype) => rangeOf(dtype)[0],
     combine: (most, x) => apply("max", most, x),
     rounds: false,
     printed: "fmax",
@@ -63,21 +55,17 @@ const rows = {
   /** As `amax`. For bool: logical and. */
   amin: {
     operand: "any",
-    identity: {
-      double: Infinity,
-      float: Infinity,
-      half: Infinity,
-      bfloat16: Infinity,
-      int: 2 ** 31 - 1,
-      int64: 2n ** 63n - 1n,
-      bool: 1,
-    },
+    identity: (dtype) => rangeOf(dtype)[1],
     combine: (least, x) => apply("min", least, x),
     rounds: false,
     printed: "fmin",
     alsoRead: ["min"],
   },
 } as const satisfies Readonly<Record<string, ReductionFunction>>;
+
+function whole(dtype: DType, value: number): Value {
+  return dtypes[dtype].type === "i64" ? BigInt(value) : value;
+}
 
 export type ReductionOpType = keyof typeof rows;
 

@@ -1,5 +1,5 @@
 /** The rows of ops that read or add at the indices of a tensor, and their checks of index tensors. */
-import { type DType, dtypes } from "../../../numerics/dtype.ts";
+import { type DType, dtypes, isPacked } from "../../../numerics/dtype.ts";
 import { at } from "../../../support/invariant.ts";
 import { type Tensor, withoutReductions } from "../../domain.ts";
 import { extentsDiffer } from "../../scalar/fold.ts";
@@ -136,7 +136,7 @@ export const scatterAddRow: OpRow<ScatterAddOp> = {
   operands: [3, 3],
   dtype: (spec, operands, place) => {
     const dtype = numberDType(spec, [at(operands, 0), at(operands, 2)], place);
-    if (dtype !== "half" && dtype !== "bfloat16") return dtype;
+    if (!isPacked(dtype)) return dtype;
     return reject(place, {
       code: "dtype-mismatch",
       message: "ScatterAdd adds in its dtype, and 16 bits are too few",

@@ -7,10 +7,10 @@
 import { accumulatesRows } from "../../../../kernels/nests/arrange-loops.ts";
 import { iterationCount, loadsOf, type Access, type Loop, type Nest } from "../../../../kernels/nests/nest.ts";
 import type { Phase } from "../../../../kernels/phase.ts";
-import { computeType, type Expression } from "../../../../numerics/scalar/expression.ts";
+import { accumulatorDType, computeType, type Expression } from "../../../../numerics/scalar/expression.ts";
 import { at } from "../../../../support/invariant.ts";
 import { memoryKey } from "../kernel-source.ts";
-import { accumulatorDTypes, elementBytes } from "../text/element-text.ts";
+import { elementBytes } from "../text/element-text.ts";
 import { isStored, mayFollow, positionKey, nestSource } from "./nest-reads.ts";
 import { blockThreads, powerOfTwoAtLeast } from "./reduction-shape.ts";
 import { refineLoops } from "./refine-loops.ts";
@@ -183,7 +183,7 @@ function keptWords(members: readonly RowNest[]): number {
       if (form !== "elements" && load === null) continue;
       const step = load === null ? undefined : source.body[load];
       const bytes = elementBytes(
-        step?.kind === "load" ? step.access.dtype : accumulatorDTypes[computeType[source.target.dtype]],
+        step?.kind === "load" ? step.access.dtype : accumulatorDType[computeType[source.target.dtype]],
       );
       lives.set(`${nest} ${load}`, { first: nest, last: position, words: bytes / 4 });
     }

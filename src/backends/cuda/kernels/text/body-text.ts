@@ -2,12 +2,13 @@
  * The body of a nest for `width` neighbouring indices: first all loads into registers, so that many are in flight, then
  * the arithmetic element by element.
  */
+import { dtypes } from "../../../../numerics/dtype.ts";
 import { coefficientOf, lastNeeded } from "../../../../kernels/nests/affine.ts";
 import type { Access, Instruction, Loop, Nest } from "../../../../kernels/nests/nest.ts";
 import { computeType, type ScalarType } from "../../../../numerics/scalar/expression.ts";
 import { at } from "../../../../support/invariant.ts";
 import { unreachable } from "../../../../support/unreachable.ts";
-import { accessType, decodeElementText, elementBytes, storageTypes } from "./element-text.ts";
+import { accessType, decodeElementText, elementBytes } from "./element-text.ts";
 import { expressionText, scalarTypes } from "./expression-text.ts";
 import { affineText, divisionVariables, loopName } from "./index-text.ts";
 import type { Parameter } from "../kernel-source.ts";
@@ -31,7 +32,7 @@ export interface BodyContext {
 export function registerLines(context: BodyContext, copies: number): readonly string[] {
   return loadsOf(context).map(({ access, position }) => {
     const count = loadedElements(context, access);
-    const type = storageTypes[access.dtype];
+    const type = dtypes[access.dtype].cuda.c;
     return `alignas(16) ${type} ${registerName(context, position)}[${copies}][${count}];`;
   });
 }

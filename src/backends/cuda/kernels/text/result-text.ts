@@ -2,11 +2,12 @@
  * The lines of a generated kernel that encode the values of its nests, keep them for later nests of the group and store
  * them; and its parameter list.
  */
+import { dtypes } from "../../../../numerics/dtype.ts";
 import type { Access, IndexInstruction, Nest } from "../../../../kernels/nests/nest.ts";
 import { computeType, operand } from "../../../../numerics/scalar/expression.ts";
 import { at } from "../../../../support/invariant.ts";
 import { type BodyContext, loadedElement, moveLines, operandNames, resultName, valueLines } from "./body-text.ts";
-import { encodeElementText, storageTypes } from "./element-text.ts";
+import { encodeElementText } from "./element-text.ts";
 import { affineText } from "./index-text.ts";
 import { distinctParameters, type OriginParameter, type Parameter } from "../kernel-source.ts";
 import type { GroupedNest } from "../plan/nest-groups.ts";
@@ -30,7 +31,7 @@ export function resultLines(
 
 /** Declares the encoded elements of a vector. */
 export function storedLines({ nest, prefix }: BodyContext, width: number): readonly string[] {
-  return [`alignas(16) ${storageTypes[nest.target.dtype]} ${prefix}s[${width}];`];
+  return [`alignas(16) ${dtypes[nest.target.dtype].cuda.c} ${prefix}s[${width}];`];
 }
 
 /** Element `v` of copy `copy`: its value and its stored form. */
@@ -95,7 +96,7 @@ export function parametersText(
       const written = group.some(({ nest, stores }) => stores && nameOf(nest.target.memory) === nameOf(memory));
       const accesses = group.flatMap(({ nest }) => resultAccesses(nest));
       const dtype = accesses.find((access) => nameOf(access.memory) === nameOf(memory))?.dtype ?? "bool";
-      return `${written ? "" : "const "}${storageTypes[dtype]} *${nameOf(memory)}`;
+      return `${written ? "" : "const "}${dtypes[dtype].cuda.c} *${nameOf(memory)}`;
     })
     .join(", ");
 }

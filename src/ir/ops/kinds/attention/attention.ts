@@ -49,7 +49,7 @@ export function attentionDType(name: string, operands: readonly Tensor[], place:
 
 /** The dtype of logsumexp. */
 export function statisticsDType(dtype: DType): DType {
-  return accumulatorOf[dtype];
+  return accumulatorOf(dtype);
 }
 
 export function axesOf(tensor: Tensor): Axes {
