@@ -27,7 +27,7 @@ export { type AnyCompilation, compile, type Compilation, type CompileOptions, ty
 export type { Lowered, ProgramSource, Signature } from "./compile/lower-all.ts";
 export { choose } from "./tune/choose/choose.ts";
 export type { ChooseOptions } from "./tune/choose/consider.ts";
-export type { Considered, LeftOut } from "./tune/choose/decide.ts";
+export type { Considered } from "./tune/choose/decide.ts";
 export { explain, type Explanation, type ExplainOptions } from "./explain/explain.ts";
 export type { Cause } from "./explain/causes.ts";
 export type { ExplainedRun } from "./explain/explain-run.ts";

@@ -6,7 +6,7 @@
 import { DiagnosticError } from "../../src/diagnostics/diagnostic.ts";
 import type { AnyCompilation } from "../../src/compile/compile.ts";
 import { type ChooseOptions, type CompiledCandidate, considerSchedules } from "../../src/tune/choose/consider.ts";
-import { decide, type LeftOut } from "../../src/tune/choose/decide.ts";
+import { decide } from "../../src/tune/choose/decide.ts";
 import type { CommunicatorBackend } from "../../src/host/collectives.ts";
 import type { LoweringOptions } from "../../src/passes/options.ts";
 import type { MachineProfile } from "../../src/simulate/machine-profile.ts";
@@ -38,7 +38,6 @@ export function chooseForm(
 ): ChosenForm {
   const { devices } = problem;
   const considered: (CompiledCandidate & { readonly shape: Shape })[] = [];
-  const leftOut: LeftOut[] = [];
   const errors: DiagnosticError[] = [];
   for (const { shape, name, lowering: own } of shapesOf(given, problem)) {
     const together = joined(lowering, own);
@@ -47,8 +46,7 @@ export function chooseForm(
       const fusion = buildPrimitive(shape.form, problem, shape);
       const found = considerSchedules(fusion, { ...together, devices }, profile);
       const nameOf = (own: string): string => (name === "" ? own : `${name}, ${own}`);
-      leftOut.push(...found.leftOut.map((each) => ({ ...each, name: nameOf(each.name) })));
-      for (const each of found.candidates) {
+      for (const each of found) {
         const { candidate } = each;
         const named = { ...candidate, name: nameOf(candidate.name) };
         considered.push({ ...each, candidate: named, shape });
@@ -61,7 +59,7 @@ export function chooseForm(
   }
   const [firstError] = errors;
   if (considered.length === 0 && firstError !== undefined) throw firstError;
-  const { picked, reason } = decide(considered, leftOut);
+  const { picked, reason } = decide(considered);
   return { shape: picked.shape, compilation: picked.compiled(), reason };
 }
 

@@ -13,7 +13,6 @@ import type { LoopRefusal } from "../passes/stream-loops/loop-refusals.ts";
 import { type MachineProfile, measuredMargin } from "../simulate/machine-profile.ts";
 import { simulate } from "../simulate/simulate.ts";
 import { keysOf } from "../support/is-one-of.ts";
-import { timeText } from "../support/wording.ts";
 import { type ScheduleCandidate, copyLoops, eitherLoop, libraryLoops, serial } from "../tune/choose/candidates.ts";
 import type { ScheduleChoice } from "../tune/choose/schedule-choice.ts";
 import { type Cause, causes } from "./causes.ts";
@@ -191,20 +190,18 @@ export interface LeftOutForm {
 /** Of a program of one region: the forms that the choice did not simulate, and why. */
 export function leftOut(
   source: ProgramSource,
-  { considered, regions, leftOut: tooSlow }: ScheduleChoice<AnyCompilation>,
+  { considered, regions }: ScheduleChoice<AnyCompilation>,
   options: CompileOptions,
 ): readonly LeftOutForm[] {
   if (regions.length > 0) return [];
-  const bounded = tooSlow.map(({ name, least }) => ({ name, because: `takes at least ${timeText(least)}` }));
   const names = considered.map(({ candidate }) => candidate.name.split(", ")[0]);
   const whole = considered.map(({ candidate }) => candidate.name);
-  const isIn = (name: string): boolean =>
-    [...whole, ...names].includes(name) || tooSlow.some((each) => each.name === name);
+  const isIn = (name: string): boolean => [...whole, ...names].includes(name);
   const roots: readonly Pick<ScheduleCandidate, "name" | "lowering">[] = [
     ...[serial, ...libraryLoops].filter(({ name }) => !whole.includes(name)),
     ...copyLoops.filter(({ name }) => !isIn(name) && !isIn(eitherLoop)),
   ];
-  const excluded = roots.map(({ name, lowering }) => {
+  return roots.map(({ name, lowering }) => {
     const given = new Map<string, unknown>(Object.entries(options));
     const excluding = Object.entries(lowering).find(
       ([option, value]) => given.get(option) !== undefined && given.get(option) !== value,
@@ -214,5 +211,4 @@ export function leftOut(
     const compiled = compiledOrRefusal(source, { ...options, ...lowering });
     return { name, because: typeof compiled === "string" ? compiled : "the same commands as another" };
   });
-  return [...bounded, ...excluded];
 }

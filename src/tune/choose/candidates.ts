@@ -6,7 +6,7 @@ import type { Program } from "../../commands/program.ts";
 import type { LoweringOptions } from "../../passes/options.ts";
 import type { ScheduleOptions } from "../../schedule/schedule.ts";
 import { measuredMargin } from "../../simulate/machine-profile.ts";
-import { type PeerTraffic, peerTraffic } from "./least-time.ts";
+import { type PeerTraffic, peerTraffic } from "./peer-traffic.ts";
 
 export interface ScheduleCandidate {
   /** Its name in the reason for a choice. */

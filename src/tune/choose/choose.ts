@@ -11,7 +11,7 @@ import { DiagnosticError } from "../../diagnostics/diagnostic.ts";
 import type { MachineProfile } from "../../simulate/machine-profile.ts";
 import { findRegions, type FoundRegions } from "../regions/split-regions.ts";
 import { regionFusion, withPlaced } from "../regions/region-fusion.ts";
-import { type ChooseOptions, type ConsideredSchedules, considerSchedules, requireNoSchedule } from "./consider.ts";
+import { type ChooseOptions, type CompiledCandidate, considerSchedules, requireNoSchedule } from "./consider.ts";
 import { decide } from "./decide.ts";
 import type { ScheduleChoice } from "./schedule-choice.ts";
 import { type DistinctRegion, settle } from "./settle.ts";
@@ -76,10 +76,9 @@ function chooseWhole(
   options: ChooseOptions,
   profile: MachineProfile,
 ): ScheduleChoice<AnyCompilation> {
-  const { candidates, leftOut } = considerSchedules(source, options, profile);
-  const { picked, considered, reason } = decide(candidates, leftOut);
+  const { picked, considered, reason } = decide(considerSchedules(source, options, profile));
   const { candidate: chosen, milliseconds, margin, compiled } = picked;
-  return { compilation: compiled(), chosen, milliseconds, margin, considered, leftOut, regions: [], reason };
+  return { compilation: compiled(), chosen, milliseconds, margin, considered, regions: [], reason };
 }
 
 // Chooses the schedule of each region of a Fusion apart, of equal regions once.
@@ -117,18 +116,17 @@ function chooseDistinct(
       onProgress === undefined
         ? {}
         : { onProgress: (label) => onProgress(`region ${position + 1} of ${regions.length}: ${label}`) };
-    const all = considered(fusion, { ...ofRegion, ...listening }, profile);
-    if (all === null) return null;
-    const { candidates, leftOut } = all;
+    const candidates = considered(fusion, { ...ofRegion, ...listening }, profile);
+    if (candidates === null) return null;
     const assumptions = candidates.flatMap((each) => each.assumptions);
     const apart = candidates.map((each) => ({ ...each, assumptions: [] }));
-    const { picked, considered: ordered, reason } = decide(apart, leftOut);
+    const { picked, considered: ordered, reason } = decide(apart);
     const { candidate: chosen, milliseconds } = picked;
     distinct.set(key, {
       positions: [position],
       region,
       key,
-      choice: { chosen, milliseconds, considered: ordered, leftOut, reason },
+      choice: { chosen, milliseconds, considered: ordered, reason },
       assumptions,
     });
   }
@@ -140,7 +138,7 @@ function considered(
   fusion: HasFusionData,
   options: ChooseOptions,
   profile: MachineProfile,
-): ConsideredSchedules | null {
+): readonly CompiledCandidate[] | null {
   try {
     return considerSchedules(fusion, options, profile);
   } catch (error) {

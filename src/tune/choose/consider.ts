@@ -24,8 +24,8 @@ import {
   serial,
 } from "./candidates.ts";
 import { candidateCompiler } from "./compile-candidates.ts";
-import { type Considered, correction, isSerial, type LeftOut, marginToSerial } from "./decide.ts";
-import { communicates, leastTime } from "./least-time.ts";
+import { type Considered, correction, marginToSerial } from "./decide.ts";
+import { communicates } from "./peer-traffic.ts";
 import { type ChoiceCombination, type Root, searchSchedules } from "./search.ts";
 
 /**
@@ -41,24 +41,19 @@ export interface CompiledCandidate extends Considered {
   readonly compiled: () => AnyCompilation;
 }
 
-export interface ConsideredSchedules {
-  readonly candidates: readonly CompiledCandidate[];
-  readonly leftOut: readonly LeftOut[];
-}
-
 /** One of `copyLoops`, compiled. */
 interface CopyLoop extends Pick<ScheduleCandidate, "name" | "lowering">, Pick<Rescheduler, "under"> {}
 
 /**
- * All schedules that apply, in the order in which they were simulated, except those that cannot be the fastest; the
- * serial form alone for a program that does not communicate. Throws `bad-option` if the given options leave no candidate
- * or name a schedule, and the serial form's error if no candidate can be compiled.
+ * All schedules that apply, in the order in which they were simulated; the serial form alone for a program that does not
+ * communicate. Throws `bad-option` if the given options leave no candidate or name a schedule, and the serial form's
+ * error if no candidate can be compiled.
  */
 export function considerSchedules(
   source: ProgramSource | Lowered,
   { graph = true, onProgress, ...options }: ChooseOptions,
   profile: MachineProfile,
-): ConsideredSchedules {
+): readonly CompiledCandidate[] {
   requireNoSchedule(options);
   const given = loweringOf(options);
   const considered: CompiledCandidate[] = [];
@@ -89,12 +84,10 @@ export function considerSchedules(
     const margin = candidate === serial ? 0 : marginToSerial(compilation.program, true);
     considered.push({ candidate, compiled: () => compilation, milliseconds, assumptions, margin });
     // Loops have nothing to hide, and cost launches and efficiency.
-    if (candidate === serial && !communicates(compilation.program)) return { candidates: considered, leftOut: [] };
+    if (candidate === serial && !communicates(compilation.program)) return considered;
   }
   const roots = new Map<string, Root<CopyLoop>>();
-  const leftOut: LeftOut[] = [];
   const known = new Set<string>();
-  const limit = slowestWorthIt(considered);
   for (const loop of copyLoops) {
     const compilation = compiled({ ...loop, schedule: { copyStream: "inline" } });
     if (compilation === null) continue;
@@ -113,28 +106,14 @@ export function considerSchedules(
       roots.set(key, { ...same, of: { ...same.of, ...as } });
       continue;
     }
-    const least = leastTime(recorded, profile);
-    if (least > limit) {
-      leftOut.push({ name: loop.name, least });
-      continue;
-    }
     const { under, applies } = rescheduler(compilation);
     roots.set(key, { of: { ...loop, under }, rows: rowsThatApply(recorded, loop.lowering, applies) });
   }
   considered.push(...searched([...roots.values()], timeOf));
-  if (considered.length > 0) return { candidates: considered, leftOut };
+  if (considered.length > 0) return considered;
   const [firstError] = errors;
   if (firstError !== undefined) throw firstError;
   return noneAllowed(given);
-}
-
-/** Milliseconds. A slower schedule is not picked, because one of these or the serial form is picked before it. */
-function slowestWorthIt(considered: readonly Considered[]): number {
-  return Math.min(
-    ...considered.map(({ candidate, milliseconds, margin }) =>
-      isSerial(candidate) ? milliseconds : milliseconds * (1 + margin),
-    ),
-  );
 }
 
 /** Small enough to decide only between equal times. */

@@ -8,7 +8,7 @@ import type { Program } from "../../commands/program.ts";
 import { at } from "../../support/invariant.ts";
 import { commandPeer } from "../../trace/command-work.ts";
 import type { ScheduleCandidate } from "./candidates.ts";
-import { peerTraffic } from "./least-time.ts";
+import { peerTraffic } from "./peer-traffic.ts";
 import type { ChoiceCombination } from "./search.ts";
 
 /** A schedule as it was simulated. */
@@ -22,14 +22,6 @@ export interface Considered {
   readonly margin: number;
 }
 
-/** Schedules that were not simulated, because a run of any of them takes longer than one that was. */
-export interface LeftOut {
-  /** What they start from, such as `get` or `peers' memory`. */
-  readonly name: string;
-  /** Milliseconds that the fastest of them takes at least. */
-  readonly least: number;
-}
-
 export interface Decision<T extends Considered> {
   readonly picked: T;
   /** All schedules, the fastest first. */
@@ -39,7 +31,7 @@ export interface Decision<T extends Considered> {
 }
 
 /** Picks among at least one schedule, of one program or of several that compute the same. */
-export function decide<T extends Considered>(all: readonly T[], leftOut: readonly LeftOut[] = []): Decision<T> {
+export function decide<T extends Considered>(all: readonly T[]): Decision<T> {
   const ordered = all.toSorted((a, b) => a.milliseconds - b.milliseconds);
   const picked = fastestWorthIt(ordered);
   // Drops the callers' other fields, because Programs are large.
@@ -49,7 +41,7 @@ export function decide<T extends Considered>(all: readonly T[], leftOut: readonl
     assumptions,
     margin,
   }));
-  return { picked, considered, reason: reasonFor(picked.candidate, considered, leftOut) };
+  return { picked, considered, reason: reasonFor(picked.candidate, considered) };
 }
 
 /** The serial form, unless another schedule beats it by that schedule's margin. */
@@ -63,7 +55,7 @@ export function isSerial({ lowering }: ScheduleCandidate): boolean {
   return lowering.overlap === false && lowering.backend !== "cuda";
 }
 
-function reasonFor(picked: ScheduleCandidate, ordered: readonly Considered[], leftOut: readonly LeftOut[]): string {
+function reasonFor(picked: ScheduleCandidate, ordered: readonly Considered[]): string {
   const timeOf = (candidate: ScheduleCandidate): string => {
     const found = ordered.find((each) => each.candidate === candidate);
     return predictedTimeText(found?.milliseconds ?? NaN);
@@ -81,7 +73,6 @@ function reasonFor(picked: ScheduleCandidate, ordered: readonly Considered[], le
   return [
     text,
     ...(against.length === 0 ? [] : [against.join(", ")]),
-    ...leftOut.map(({ name, least }) => `${name} left out, at least ${predictedTimeText(least)}`),
     ...(assumed.length === 0 ? [] : [`assumed: ${assumed.join(", ")}`]),
   ].join("; ");
 }

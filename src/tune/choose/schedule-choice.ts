@@ -1,7 +1,7 @@
 /** The result of `choose`. */
 import type { AnyCompilation, Compilation } from "../../compile/compile.ts";
 import type { ScheduleCandidate } from "./candidates.ts";
-import type { Considered, LeftOut } from "./decide.ts";
+import type { Considered } from "./decide.ts";
 
 export interface ScheduleChoice<C extends AnyCompilation = Compilation> {
   /** The chosen schedule, compiled. */
@@ -17,8 +17,6 @@ export interface ScheduleChoice<C extends AnyCompilation = Compilation> {
    * those of the whole: by region, loops by region, some loops by region, serial.
    */
   readonly considered: readonly Considered[];
-  /** Schedules that cannot be the fastest; none of several regions. */
-  readonly leftOut: readonly LeftOut[];
   /** The distinct regions of a program of several; empty for a program of one. */
   readonly regions: readonly RegionChoice[];
   /**
@@ -39,8 +37,6 @@ export interface RegionChoice {
   readonly milliseconds: number;
   /** All schedules that apply, the fastest first. */
   readonly considered: readonly Considered[];
-  /** Schedules that cannot be the fastest. */
-  readonly leftOut: readonly LeftOut[];
   /** One line: what was chosen, its predicted time, and what it was compared with. */
   readonly reason: string;
 }

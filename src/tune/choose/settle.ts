@@ -117,7 +117,6 @@ export function settle(
     considered: considered
       .map((each) => (each.candidate === chosen ? { ...each, milliseconds } : each))
       .toSorted((a, b) => a.milliseconds - b.milliseconds),
-    leftOut: [],
     regions: regions.map(({ positions, region, choice }) => ({
       ops: opsText(region, found.placed),
       count: positions.length,

@@ -192,13 +192,12 @@ describe("choose", () => {
 
   it("stays serial where signals and waits cost more than they hide", () => {
     const slow = { ...machine, costs: { ...machine.costs, signal: 5000 } };
-    const { chosen, considered, leftOut, reason } = choose(allgatherMatmul(4, 2048, 1024, 1024), { devices: 4 }, slow);
+    const { chosen, considered } = choose(allgatherMatmul(4, 2048, 1024, 1024), { devices: 4 }, slow);
     expect(chosen).toBe(serialCandidate);
-    expect(leftOut.map(({ name }) => name)).toEqual(["get", "put", "no loop"]);
-    for (const { name, least } of leftOut) {
-      expect(least).toBeGreaterThan(10);
-      expect(reason).toContain(`; ${name} left out, at least ${least.toPrecision(3)} ms`);
-      expect(considered.some(({ candidate }) => candidate.name.startsWith(name))).toBe(false);
+    for (const name of ["get", "put"]) {
+      const own = considered.filter(({ candidate }) => candidate.name.startsWith(name));
+      expect(own.length).toBeGreaterThan(0);
+      for (const { milliseconds } of own) expect(milliseconds).toBeGreaterThan(10);
     }
   });
 

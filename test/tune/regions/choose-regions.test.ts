@@ -255,7 +255,7 @@ describe("choose", () => {
   it("chooses for a program of one region as without regions", () => {
     const fusion = pairs(2, 2048, [1024, 1024], "bfloat16");
     const { regions, reason, chosen } = choose(fusion, { devices: 2, verify: "off" }, profile);
-    const whole = decide(considerSchedules(fusion, { devices: 2 }, profile).candidates);
+    const whole = decide(considerSchedules(fusion, { devices: 2 }, profile));
     expect(regions).toEqual([]);
     expect([reason, chosen]).toEqual([whole.reason, whole.picked.candidate]);
   });
