@@ -103,12 +103,8 @@ const twoStreams: ChoiceRow = [
  */
 const streamPerChunk: ChoiceRow = [usual, { name: "1 compute stream", schedule: { computeStreams: 1 } }];
 
-const ownChunk: ChoiceRow = [
-  { name: "", schedule: { inPlace: true, ownLast: true } },
-  // The GEMM of the rank's own chunk runs while peers are not ready yet.
-  { name: "own chunk first", schedule: { inPlace: true } },
-  { name: "own chunk copied", schedule: {} },
-];
+/** No program took the others: the own chunk copied, or its GEMM first. */
+const ownChunk: ChoiceRow = [{ name: "", schedule: { inPlace: true, ownLast: true } }];
 
 const smMargin: ChoiceRow = [usual, { name: `margin ${measuredMargin}`, schedule: { smMargin: measuredMargin } }];
 /**
@@ -119,17 +115,6 @@ const smMarginForKernels: ChoiceRow = [
   { name: "", schedule: { smMargin: measuredMargin } },
   { name: "no margin", schedule: {} },
 ];
-
-/**
- * Saves batches of memory operations, whose cost the model lacks. Tried on the fastest schedules only, and kept if it
- * costs at most `finishingSaves` there.
- */
-export const finishing = { batchSignals: true } as const satisfies ScheduleOptions;
-
-/**
- * Milliseconds. A batch between two copies takes 5 us or more; an event, which the model counts, takes less than one.
- */
-export const finishingSaves = 0.001;
 
 /**
  * Rows of independent choices, of which a candidate takes one each. Rows that matter most for most shapes come first.

@@ -17,8 +17,6 @@ import {
   choicesFor,
   copyLoops,
   eitherLoop,
-  finishing,
-  finishingSaves,
   libraryLoops,
   type ScheduleCandidate,
   serial,
@@ -157,15 +155,18 @@ function commandsDigests(): (program: Program) => string {
   };
 }
 
-/** The number of fastest schedules that are also tried with `finishing`. */
-const finalists = 8;
+/**
+ * Of all candidates of `copyLoops`. A batch of memory operations between two copies takes 5 us or more, which the model
+ * lacks.
+ */
+const always = { batchSignals: true, copyStream: "dedicated" } as const satisfies ScheduleOptions;
 
 function searched(
   roots: readonly Root<CopyLoop>[],
   timeOf: (program: Program) => Predicted | null,
 ): readonly CompiledCandidate[] {
   const compiled = ({ name, lowering, under }: CopyLoop, combination: ChoiceCombination): CompiledCandidate | null => {
-    const schedule: ScheduleOptions = { ...combination.schedule, copyStream: "dedicated" };
+    const schedule: ScheduleOptions = { ...combination.schedule, ...always };
     const { program } = under(schedule);
     const predicted = timeOf(program);
     if (predicted === null) return null;
@@ -177,19 +178,13 @@ function searched(
       margin: marginToSerial(program, lowering.overlap !== false || predicted.hides()),
     };
   };
-  const all: { readonly loop: CopyLoop; readonly combination: ChoiceCombination; readonly found: CompiledCandidate }[] =
-    [];
+  const found: CompiledCandidate[] = [];
   searchSchedules(roots, (loop, combination) => {
-    const found = compiled(loop, combination);
-    if (found !== null) all.push({ loop, combination, found });
-    return found?.milliseconds ?? null;
+    const candidate = compiled(loop, combination);
+    if (candidate !== null) found.push(candidate);
+    return candidate?.milliseconds ?? null;
   });
-  all.sort((a, b) => a.found.milliseconds - b.found.milliseconds);
-  return all.map(({ loop, combination: { names, schedule }, found }, place) => {
-    if (place >= finalists) return found;
-    const finished = compiled(loop, { names, schedule: { ...schedule, ...finishing } });
-    return finished === null || finished.milliseconds > found.milliseconds + finishingSaves ? found : finished;
-  });
+  return found;
 }
 
 /** Whether a candidate needs other lowering options than those that the user gave. */

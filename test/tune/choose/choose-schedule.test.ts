@@ -181,15 +181,6 @@ describe("choose", () => {
     expect(reason.split("\n")).toHaveLength(1);
   });
 
-  it("meets all ranks at once where the model counts an event more for that, and not where it counts much more", () => {
-    const batched = (event: number): unknown => {
-      const profile = { ...machine, costs: { ...machine.costs, event } };
-      return choose(allgatherMatmul(4, 16_384, 1024, 2048), { devices: 4 }, profile).chosen.schedule.batchSignals;
-    };
-    expect(batched(0.4)).toBe(true);
-    expect(batched(30)).toBeUndefined();
-  });
-
   it("stays serial where signals and waits cost more than they hide", () => {
     const slow = { ...machine, costs: { ...machine.costs, signal: 5000 } };
     const { chosen, considered } = choose(allgatherMatmul(4, 2048, 1024, 1024), { devices: 4 }, slow);
