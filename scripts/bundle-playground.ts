@@ -126,6 +126,11 @@ const afterwards = {
   "src/trace/align-traces.ts": `export function alignTraces() { ${refusal} } export function alignmentError() { ${refusal} }`,
   "src/trace/chrome/chrome-trace.ts": `export function chromeTrace() { ${refusal} } export function chromeTraceText() { ${refusal} }`,
 };
+const noPipelines = 'throw new Error("The playground has no pipelines: run the file by the braid command.");';
+const pipelines = {
+  "src/compile/pipeline/build-pipeline.ts": `export function pipeline() { ${noPipelines} }`,
+  "src/compile/pipeline/orders.ts": `export const pipelineOrders = new Proxy({}, { get() { ${noPipelines} } });`,
+};
 const executor = `export class MultiDeviceExecutor { static async create() { ${refusal} } }`;
 
 rmSync(out, { recursive: true, force: true });
@@ -146,7 +151,14 @@ for (const [name, file, stubs] of [
   [
     "worker",
     "compiler/worker.ts",
-    { ...backends, ...afterwards, ...otherSyntax, ...keywordTree, "src/executor/multi-device-executor.ts": executor },
+    {
+      ...backends,
+      ...afterwards,
+      ...pipelines,
+      ...otherSyntax,
+      ...keywordTree,
+      "src/executor/multi-device-executor.ts": executor,
+    },
   ],
   ["replay-worker", "compiler/replay-worker.ts", backends],
   ["types-worker", "typescript/worker.ts", {}],

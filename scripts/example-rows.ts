@@ -1,4 +1,7 @@
-/** The examples as the playground's menu has them: each with the first sentence of its comment. */
+/**
+ * The examples as the playground's menu has them: each with the first sentence of its comment. It has no orders of
+ * pipelines (bundle-playground.ts).
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 
@@ -34,7 +37,8 @@ export function exampleRows(root: string): readonly ExampleRow[] {
     .map((name) => {
       const text = readFileSync(path.join(folder, `${name}.ts`), "utf8");
       return { name, sentence: firstSentence(text), text };
-    });
+    })
+    .filter(({ text }) => !text.includes("pipelineOrders"));
 }
 
 /** Of the comment with which the file begins. */

@@ -170,7 +170,7 @@ function joinedHost(
 }
 
 /** The program with its units numbered after `units`. */
-function numberedFrom(program: HostProgram, units: readonly HostUnit[]): HostProgram {
+export function numberedFrom(program: HostProgram, units: readonly HostUnit[]): HostProgram {
   const idOf = (id: UnitId): UnitId => makeId<UnitId>(units.length + id);
   return {
     ...program,

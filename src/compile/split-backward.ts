@@ -109,7 +109,7 @@ function hasStream({ domain }: Tensor): boolean {
 }
 
 /** The tensor on the devices of `like`, in one piece on each. An input has no reduced axes. */
-function withoutStream(edit: TensorEdit, tensor: Tensor, like: Tensor, isInput: boolean): Tensor {
+export function withoutStream(edit: TensorEdit, tensor: Tensor, like: Tensor, isInput: boolean): Tensor {
   const axes = tensor.domain.logical.map((axis) => ({ ...axis, parallelType: "Serial" as const }));
   const domain = plainDomain(isInput ? withoutReductions(axes) : axes);
   const plain: Tensor = { ...tensor, domain, mesh: null };

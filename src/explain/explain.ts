@@ -2,6 +2,7 @@
  * Explains a program: its time, what communication stays exposed and why, against the serial form of the same program (a
  * whole collective, then a whole GEMM). Predicted on the machine of a profile, without running it, or measured.
  */
+import { bubbleOf } from "./bubble.ts";
 import { commandsOfRanks, type Program } from "../commands/program.ts";
 import {
   type AnyCompilation,
@@ -72,6 +73,8 @@ export interface Explanation {
   readonly leftOut: readonly LeftOutForm[];
   /** Bytes of inputs, outputs and temporaries of the rank that needs the most. */
   readonly peakBytes: number;
+  /** Of a program with stages: the share of all devices' time in which they run no kernel. Null for others. */
+  readonly bubble: number | null;
 }
 
 /** A traced run of a Compilation's Program. */
@@ -177,6 +180,7 @@ export function explainCompiled(
           ),
     leftOut: choice === null ? [] : leftOut(source, choice, options),
     peakBytes: Math.max(...bytes),
+    bubble: bubbleOf(part, run, compilation.signature),
   };
 }
 

@@ -30,6 +30,7 @@ it("the examples are those of the documentation", () => {
     "transformer/llama-decode",
     "transformer/mlp",
     "transformer/moe-experts",
+    "transformer/pipeline",
     "transformer/ring-attention",
     "transformer/weight-prefetch",
   ]);

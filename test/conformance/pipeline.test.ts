@@ -28,6 +28,7 @@ describe("PipelineTest", () => {
   }
 
   it("Pipeline: six devices, seven meshes", async () => {
+    // To one device, nvFuser has a Broadcast, too.
     expect(collectivesOf(pipeline(), 6)).toBe("Broadcast 4, SendRecv 1");
     await expectOracle(pipeline(), { devices: 6 });
     await expectOracle(pipeline(), { devices: 6, backend: "cuda" });

@@ -62,7 +62,7 @@ function whatIfText(
 }
 
 function verdict({ file, flags, profile, explanation }: ExplainResult, colors: Colors): readonly string[] {
-  const { run, isMeasured, predicted, serial, peakBytes } = explanation;
+  const { run, isMeasured, predicted, serial, peakBytes, bubble } = explanation;
   const { milliseconds, floor, exposed, overlap } = run;
   const beside = (of: (run: ExplainedRun) => number): string =>
     isMeasured && predicted !== null ? ` (${timeText(of(predicted))} predicted)` : "";
@@ -87,6 +87,9 @@ function verdict({ file, flags, profile, explanation }: ExplainResult, colors: C
       ...against,
       `${bytesText(peakBytes)} a device`,
     ].join("; "),
+    ...(bubble === null
+      ? []
+      : [`bubble ${percentText(bubble)}: the mean share of the time in which a device runs no kernel`]),
     ...(isTooSmall(explanation) ? [tooSmallText(explanation)] : []),
     ...(profile === null ? [] : [`machine: ${profile.machine}`]),
   ];

@@ -135,3 +135,29 @@ export function movedOrder(domain: TensorDomain, logical: readonly IterDomain[])
   const kept = order.flatMap(({ id }) => logical.filter((axis) => axis.id === id));
   return [...kept, ...logical.filter((axis) => !kept.includes(axis) && axis.iterType !== "reduction")];
 }
+
+/** Appends a copy of a tensor, perhaps of another program, with its reduced axes, transforms and order in memory. */
+export function copyTensor(edit: TensorEdit, tensor: Tensor): Tensor {
+  const ids = new Map<IterDomainId, IterDomainId>();
+  const idOf = (id: IterDomainId): IterDomainId => {
+    const known = ids.get(id) ?? nextAxisId(edit);
+    ids.set(id, known);
+    return known;
+  };
+  const axes = (own: readonly IterDomain[]): readonly IterDomain[] =>
+    own.map((axis) => ({ ...axis, id: idOf(axis.id) }));
+  const { logical, transforms, loop, allocation } = tensor.domain;
+  const domain: TensorDomain = {
+    logical: axes(logical),
+    transforms: transforms.map((each) =>
+      each.kind === "split"
+        ? { ...each, input: idOf(each.input), outer: idOf(each.outer), inner: idOf(each.inner) }
+        : { ...each, outer: idOf(each.outer), inner: idOf(each.inner), output: idOf(each.output) },
+    ),
+    loop: axes(loop),
+    allocation: allocation === null ? null : axes(allocation),
+  };
+  const copy: Tensor = { ...tensor, id: makeId<TensorId>(edit.tensors.length), domain };
+  edit.tensors.push(copy);
+  return copy;
+}
